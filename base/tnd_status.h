@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * Filling struct tandem_error. Internal twin of tandem/status.h (headers named tnd_* belong to the
+ * library alone and may be included by their own room and the rooms above). */
+#ifndef TND_STATUS_H
+#define TND_STATUS_H
+
+#include "tandem/status.h"
+
+/** Fills `error` (NULL allowed) and returns `status`, so that a failing function can end with
+ *  `return tnd_error_set(error, TANDEM_E_SHAPE, "blk.0.wq", 3, 4, "mul_mat: K is %d ...", ...)`.
+ *  `where` may be NULL. Never allocates; long texts are cut. Any thread. */
+enum tandem_status tnd_error_set(struct tandem_error *error, enum tandem_status status,
+                                 const char *where, int64_t got, int64_t limit, const char *format,
+                                 ...) __attribute__((format(printf, 6, 7)));
+
+/** Hands a failure on: `TND_TRY(step(...));` */
+#define TND_TRY(expression)                                                                        \
+    do {                                                                                           \
+        enum tandem_status tnd_try_status_ = (expression);                                         \
+        if (tnd_try_status_ != TANDEM_OK) {                                                        \
+            return tnd_try_status_;                                                                \
+        }                                                                                          \
+    } while (0)
+
+#endif

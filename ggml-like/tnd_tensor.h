@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ * Inside of a tensor and of a graph, for the rooms that compute (backends, sched, tune). Internal twin of
+ * tandem/tensor.h and tandem/graph.h. Everything here is set while the graph is built and read-only
+ * while it computes, except `data` of intermediate results, which tnd_graph_bind sets. */
+#ifndef TND_TENSOR_H
+#define TND_TENSOR_H
+
+#include "tandem/graph.h"
+
+/** Parameters of an operation; which member counts follows from `op`. */
+union tnd_op_params {
+    float factor;                /* SCALE */
+    float eps;                   /* RMS_NORM, NORM */
+    int64_t n_past;              /* DIAG_MASK_INF */
+    int concat_dim;              /* CONCAT */
+    float soft_max_scale;        /* SOFT_MAX */
+    struct {
+        enum tandem_rope_pairs pairs;
+        int64_t n_rot;           /* never 0 here */
+        float freq_base;
+        float freq_scale;
+    } rope;                      /* ROPE: defaults already filled in */
+    struct {
+        tandem_custom_fn fn;
+        void *user;
+        int64_t n_items;
+    } custom;                    /* CUSTOM */
+};
+
+enum tnd_tensor_flags {
+    TND_TENSOR_OUTPUT = 1 /* added to a graph by the user: has memory of its own */
+};
+
+struct tandem_tensor {
+    enum tandem_type type;
+    enum tandem_op op;
+    uint32_t flags;
+    int n_src;
+    int64_t ne[TANDEM_MAX_DIMS];
+    size_t nb[TANDEM_MAX_DIMS];
+    struct tandem_tensor *src[TANDEM_MAX_SRC];
+    struct tandem_tensor *root; /* tensor whose memory this is: itself unless a view (or cpy) */
+    size_t root_offset;         /* bytes from root->data to data */
+    void *data;                 /* NULL for an intermediate result that is not bound */
+    int64_t plan_offset;        /* byte offset in the graph's shared buffer; -1: has memory of its own */
+    union tnd_op_params params;
+    struct tandem_context *context;
+    char name[TANDEM_MAX_NAME];
+};
+
+struct tandem_graph {
+    struct tandem_context *context;
+    struct tandem_tensor **nodes; /* execution order; view operations are not nodes */
+    int n_nodes;
+    struct tandem_tensor **views; /* views of intermediate results, operands before users */
+    int n_views;
+    bool finished;
+    size_t planned_bytes;         /* size of the shared buffer of intermediate results */
+    struct tandem_memory_report memory;
+    /* builders' working state lives behind these members, in graph.c */
+};
+
+/** Gives every intermediate result and view its address inside `buffer` (planned_bytes, 64-byte
+ *  aligned; may be NULL when planned_bytes is 0). The caller keeps `buffer` until the next bind. */
+void tnd_graph_bind(struct tandem_graph *graph, void *buffer);
+
+/** Rows of 64 bytes and more are aligned like this everywhere. */
+#define TND_ALIGNMENT 64
+
+/** Product of ne[1..3]. */
+int64_t tnd_tensor_rows(const struct tandem_tensor *tensor);
+
+/** Whether a mul_mat node has plain weights: two-dimensional, dense W that is a leaf, and X and the result
+ *  dense matrices. Only these are planned by table; attention products always run whole. */
+bool tnd_mul_mat_is_plain(const struct tandem_tensor *node);
+
+/** Computes one node in double precision, single-threaded, slowly: the oracle of all tests and the
+ *  arithmetic of the sim backend. All operands and the node must have data. Errors: those of custom
+ *  callbacks, ARGUMENT for a bad row index, MEMORY. */
+enum tandem_status tnd_eval_ref_node(struct tandem_tensor *node, struct tandem_error *error);
+/** All nodes of a finished and bound graph. */
+enum tandem_status tnd_eval_ref_graph(struct tandem_graph *graph, struct tandem_error *error);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * room: backends
+ *
+ * The interface that a backend implements, in the tree or outside it. The library calls it only through
+ * the wrappers of backends/backend.c. A backend never knows which profile it serves: it is asked for
+ * one task of one node over a range of rows. */
+#ifndef TANDEM_BACKEND_H
+#define TANDEM_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tandem/ops.h"
+#include "tandem/task-list.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A unit of work that a backend may offer; see task-list.h. Names are pinned, numbers are not. */
+enum tandem_task {
+#define TANDEM_TASK_ENUM(name, text, what) TANDEM_TASK_##name,
+    TANDEM_TASK_LIST(TANDEM_TASK_ENUM)
+#undef TANDEM_TASK_ENUM
+        TANDEM_TASK_COUNT
+};
+
+/** "quantize_x" and the like. Static. */
+TANDEM_API const char *tandem_task_name(enum tandem_task task);
+
+/** Backend numbers of the text table format, version 1, and of the JSON files. */
+enum tandem_backend_kind {
+    TANDEM_KIND_NONE = 0,
+    TANDEM_KIND_CPU = 1,
+    TANDEM_KIND_CUDA = 2,
+    TANDEM_KIND_ACCELERATE = 3,
+    TANDEM_KIND_OPENBLAS = 4,
+    TANDEM_KIND_CLBLAST = 5,
+    TANDEM_KIND_OPENCL = 6,
+    TANDEM_KIND_SIM = 7
+};
+
+/** What the executor lends to a backend while it runs on a worker thread. All pointers are borrowed for
+ *  the call. */
+struct tandem_worker {
+    int index;             /**< 0 .. count-1 among the workers of this stage */
+    int count;             /**< workers that run this stage together */
+    int own_threads;       /**< threads that the backend may use by itself (>= 1) */
+    void *scratch;         /**< this worker's own memory, 64-byte aligned */
+    size_t scratch_bytes;
+    struct tandem_error *error; /**< this worker's error slot; may be NULL */
+    /** Takes the next chunk of 0..n_items-1; false when nothing is left (or the graph was cancelled). All
+     *  workers of a stage pass the same n_items and chunk. */
+    bool (*next)(struct tandem_worker *worker, int64_t n_items, int64_t chunk, int64_t *out_begin,
+                 int64_t *out_end);
+    /** Waits until all workers of the stage are here. All of them must call it equally often. */
+    void (*barrier)(struct tandem_worker *worker);
+};
+
+/** One piece of work: a task of a node over rows. For matrix products rows are rows of W (columns of
+ *  the result, 0..N-1); for everything else the range is the whole node and is ignored. */
+struct tandem_work {
+    const tandem_tensor *node;
+    uint32_t task;        /**< enum tandem_task */
+    int64_t row_begin;
+    int64_t row_end;
+    void *workspace;      /**< shared by all stages of the node on this path, 64-byte aligned */
+    size_t workspace_bytes;
+};
+
+/** Open backend; implementations embed it as their first member. */
+typedef struct tandem_backend {
+    const struct tandem_backend_api *api;
+} tandem_backend;
+
+struct tandem_backend_options {
+    size_t size;
+    int n_threads_max;         /**< most workers that will ever call run at once */
+    const char *settings;      /**< "key=value,..." of this backend, or NULL; borrowed for the call */
+    int (*log)(void *user, int level, const char *text); /**< NULL: silent */
+    void *log_user;
+};
+
+/** A backend's functions. `abi` and `size` come first; members are only ever added at the end. Functions
+ *  marked optional may be NULL. */
+struct tandem_backend_api {
+    uint32_t abi;              /**< TANDEM_ABI */
+    uint32_t size;             /**< sizeof(struct tandem_backend_api) when compiled */
+    const char *name;          /**< "cpu", "openblas", ... */
+    uint32_t kind;             /**< enum tandem_backend_kind */
+
+    /** Opens the backend, or says why this machine cannot (UNSUPPORTED_MACHINE and a reason). */
+    enum tandem_status (*open)(const struct tandem_backend_options *options,
+                               tandem_backend **out_backend, struct tandem_error *error);
+    /** Frees everything; work in flight is finished or dropped first. */
+    void (*close)(tandem_backend *backend);
+    /** One line: version, instruction set, driver. Lives as long as the backend. Optional. */
+    const char *(*describe)(tandem_backend *backend);
+
+    /** OK when `task` can be run for `node`; else UNSUPPORTED_BACKEND with the reason. Pure. */
+    enum tandem_status (*supports)(tandem_backend *backend, const tandem_tensor *node, uint32_t task,
+                                   struct tandem_error *error);
+    /** Bytes of workspace that the stages of the node share when this task is among them. Pure; optional (0). */
+    size_t (*workspace)(tandem_backend *backend, const tandem_tensor *node, uint32_t task);
+    /** Bytes of scratch that each worker needs. Pure; optional (0). */
+    size_t (*scratch)(tandem_backend *backend, const tandem_tensor *node, uint32_t task);
+
+    /** Runs the task; called by `worker->count` workers at once, each with its own worker. NULL for
+     *  asynchronous devices. Any thread. */
+    enum tandem_status (*run)(tandem_backend *backend, const struct tandem_work *work,
+                              struct tandem_worker *worker);
+
+    /** Starts the task on an asynchronous device and returns at once. Optional. Any thread. */
+    enum tandem_status (*submit)(tandem_backend *backend, const struct tandem_work *work,
+                                 uint64_t *out_ticket, struct tandem_error *error);
+    /** Waits for a ticket and makes its results visible in host memory. Each ticket is synced once. */
+    enum tandem_status (*sync)(tandem_backend *backend, uint64_t ticket, struct tandem_error *error);
+
+    /** Prepares a constant weight once (packs, uploads). Optional. One at a time per backend. */
+    enum tandem_status (*prepare)(tandem_backend *backend, const tandem_tensor *weight,
+                                  struct tandem_error *error);
+    /** Forgets a prepared weight before its memory goes away. Optional. */
+    void (*forget)(tandem_backend *backend, const tandem_tensor *weight);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

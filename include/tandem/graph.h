@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * room: ggml-like
+ *
+ * A graph is a list of nodes in execution order. It is built in a context, finished once, and then
+ * computed any number of times by a runtime. */
+#ifndef TANDEM_GRAPH_H
+#define TANDEM_GRAPH_H
+
+#include "tandem/log.h"
+#include "tandem/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tandem_graph tandem_graph;
+
+/** An empty graph in `context`, which owns it. NULL after an error in the context. */
+TANDEM_API tandem_graph *tandem_graph_new(tandem_context *context);
+
+/** Adds `result` and everything it needs that is not in the graph yet, operands before users, in the
+ *  order in which they were built. `result` becomes an output: it gets memory of its own in the context
+ *  and keeps its values until the next computation. Nodes that write to the same memory (cpy into a
+ *  cache) run in the order in which they were added. Passing NULL adds nothing: the error is in the
+ *  context. */
+TANDEM_API void tandem_graph_add(tandem_graph *graph, tandem_tensor *result);
+
+/** Checks the graph, orders it and plans its memory: results whose lifetimes do not overlap share
+ *  bytes. Returns the first error that any builder recorded in the context. Must be called once, before
+ *  the graph is computed. Errors: those of the builders, STATE, MEMORY. */
+TANDEM_API enum tandem_status tandem_graph_finish(tandem_graph *graph, struct tandem_error *error);
+
+/** Nodes that compute something (views are not counted), and the i-th in execution order. */
+TANDEM_API int tandem_graph_node_count(const tandem_graph *graph);
+TANDEM_API tandem_tensor *tandem_graph_node(const tandem_graph *graph, int i);
+
+struct tandem_memory_report {
+    size_t planned_bytes; /**< bytes that intermediate results share */
+    size_t sum_bytes;     /**< bytes they would take without sharing */
+    size_t output_bytes;  /**< bytes of outputs, which have memory of their own */
+    int n_results;        /**< intermediate results */
+};
+/** Memory of a finished graph. */
+TANDEM_API enum tandem_status tandem_graph_memory(const tandem_graph *graph,
+                                                  struct tandem_memory_report *out_report);
+
+/** Prints one line a node: index, operation, name, type, shape, operands, memory. */
+TANDEM_API enum tandem_status tandem_graph_print(const tandem_graph *graph, tandem_write_fn write,
+                                                 void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * room: base
+ *
+ * Log lines go to a callback of the application. Without one the library is silent. */
+#ifndef TANDEM_LOG_H
+#define TANDEM_LOG_H
+
+#include "tandem/version.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum tandem_log_level {
+    TANDEM_LOG_ERROR = 1,
+    TANDEM_LOG_WARN = 2,
+    TANDEM_LOG_INFO = 3,
+    TANDEM_LOG_DEBUG = 4
+};
+
+/** Receives one line without newline. `room` names the part that speaks ("tune", "sched", ...).
+ *  May be called from any thread, never under a lock of the library and never inside a kernel. */
+typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level, const char *room,
+                              const char *text);
+
+/** Receives `n` bytes of text from a print function; returns 0 to go on, anything else to stop
+ *  (the print function then returns TANDEM_E_FILE). The library itself never prints. */
+typedef int (*tandem_write_fn)(void *user, const char *bytes, unsigned long n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ * room: ggml-like
+ *
+ * Builders. Each takes operands of one context and returns the tensor that will hold the result;
+ * nothing is computed until a graph with it is computed. Each checks its operands at once: on a
+ * mistake it records SHAPE, TYPE or ARGUMENT (a sentence with the operation's name and all shapes) in
+ * the context and returns NULL, and every builder given NULL returns NULL. So a chain of builders
+ * needs one check at its end: tandem_graph_finish.
+ *
+ * Unless said otherwise operands and results are F32, results are new, contiguous tensors of the same
+ * shape as the first operand, and operands may be strided views whose rows are dense (nb[0] is the size
+ * of one value). One thread at a time per context. */
+#ifndef TANDEM_OPS_H
+#define TANDEM_OPS_H
+
+#include "tandem/op-list.h"
+#include "tandem/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What a node does. Numbers are not pinned; names are. */
+enum tandem_op {
+#define TANDEM_OP_ENUM(name, text, operands, is_view) TANDEM_OP_##name,
+    TANDEM_OP_LIST(TANDEM_OP_ENUM)
+#undef TANDEM_OP_ENUM
+        TANDEM_OP_COUNT
+};
+
+/** Operation that makes the tensor; TANDEM_OP_NONE for a leaf. Any thread. */
+TANDEM_API enum tandem_op tandem_tensor_op(const tandem_tensor *tensor);
+/** "mul_mat" and the like. Static storage. Any thread. */
+TANDEM_API const char *tandem_op_name(enum tandem_op op);
+
+/* ---- views: no computation, share the memory of `a` ---- */
+
+/** A part of `a`: `n_dims` extents `ne`, strides `nb` in bytes for dimensions 1.. (nb[0] of the array is
+ *  that of dimension 1; NULL: dense), beginning `offset_bytes` behind the start of `a`. Must lie inside
+ *  `a`. */
+TANDEM_API tandem_tensor *tandem_view(tandem_context *context, tandem_tensor *a, int n_dims,
+                                      const int64_t *ne, const size_t *nb, size_t offset_bytes);
+/** The same values in the same order under other extents. `a` must be contiguous, the counts equal. */
+TANDEM_API tandem_tensor *tandem_reshape(tandem_context *context, tandem_tensor *a, int n_dims,
+                                         const int64_t *ne);
+/** Dimension i of `a` becomes dimension axes[i] of the result. `axes` is a permutation of 0..3. */
+TANDEM_API tandem_tensor *tandem_permute(tandem_context *context, tandem_tensor *a, int axis0,
+                                         int axis1, int axis2, int axis3);
+/** Exchanges dimensions 0 and 1. */
+TANDEM_API tandem_tensor *tandem_transpose(tandem_context *context, tandem_tensor *a);
+
+/* ---- linear algebra ---- */
+
+/** Rows of a matrix by index. `w`: {K, V}, any type but I32. `ids`: I32 {M}, each in 0..V-1 (an index
+ *  outside fails the computation with ARGUMENT). Result {K, M}. */
+TANDEM_API tandem_tensor *tandem_get_rows(tandem_context *context, tandem_tensor *w,
+                                          tandem_tensor *ids);
+/** Y = X * W^T. `w`: {K, N, a, b}, any type but I32, rows dense. `x`: F32 {K, M, c, d}, rows dense, c a
+ *  multiple of a and d of b: matrix i of `x` meets matrix i / (c / a) of `w`. Result {N, M, c, d}. */
+TANDEM_API tandem_tensor *tandem_mul_mat(tandem_context *context, tandem_tensor *w,
+                                         tandem_tensor *x);
+
+/* ---- element by element; every extent of `b` divides that of `a` and is repeated ---- */
+
+TANDEM_API tandem_tensor *tandem_add(tandem_context *context, tandem_tensor *a, tandem_tensor *b);
+TANDEM_API tandem_tensor *tandem_sub(tandem_context *context, tandem_tensor *a, tandem_tensor *b);
+TANDEM_API tandem_tensor *tandem_mul(tandem_context *context, tandem_tensor *a, tandem_tensor *b);
+TANDEM_API tandem_tensor *tandem_div(tandem_context *context, tandem_tensor *a, tandem_tensor *b);
+
+/** a * factor */
+TANDEM_API tandem_tensor *tandem_scale(tandem_context *context, tandem_tensor *a, float factor);
+TANDEM_API tandem_tensor *tandem_sqr(tandem_context *context, tandem_tensor *a);
+TANDEM_API tandem_tensor *tandem_sqrt(tandem_context *context, tandem_tensor *a);
+/** a / (1 + exp(-a)) */
+TANDEM_API tandem_tensor *tandem_silu(tandem_context *context, tandem_tensor *a);
+/** 0.5 a (1 + tanh(sqrt(2 / pi) (a + 0.044715 a^3))), Hendrycks and Gimpel 2016 */
+TANDEM_API tandem_tensor *tandem_gelu(tandem_context *context, tandem_tensor *a);
+/** max(a, 0) */
+TANDEM_API tandem_tensor *tandem_relu(tandem_context *context, tandem_tensor *a);
+
+/* ---- along rows (dimension 0) ---- */
+
+/** a / sqrt(mean(a^2) + eps), Zhang and Sennrich 2019 */
+TANDEM_API tandem_tensor *tandem_rms_norm(tandem_context *context, tandem_tensor *a, float eps);
+/** (a - mean) / sqrt(variance + eps), Ba et al. 2016, without weight and bias */
+TANDEM_API tandem_tensor *tandem_norm(tandem_context *context, tandem_tensor *a, float eps);
+/** soft_max(a * scale + mask) over each row; row i of `mask` (F32 {ne[0], at least ne[1]}, or NULL)
+ *  serves row i of every matrix of `a`. */
+TANDEM_API tandem_tensor *tandem_soft_max(tandem_context *context, tandem_tensor *a,
+                                          tandem_tensor *mask, float scale);
+/** Sets values with column index > n_past + row index to -infinity. */
+TANDEM_API tandem_tensor *tandem_diag_mask_inf(tandem_context *context, tandem_tensor *a,
+                                               int64_t n_past);
+
+enum tandem_rope_pairs {
+    TANDEM_ROPE_ADJACENT = 0, /**< values 2i and 2i+1 form a pair (llama2.c, GGUF llama) */
+    TANDEM_ROPE_HALVES = 1    /**< values i and i + n_rot/2 form a pair (GPT-NeoX, HF llama) */
+};
+struct tandem_rope_options {
+    size_t size;                  /**< sizeof(struct tandem_rope_options) */
+    enum tandem_rope_pairs pairs;
+    int64_t n_rot;                /**< the first n_rot values of a row are rotated; even; 0: all */
+    float freq_base;              /**< 0: 10000 */
+    float freq_scale;             /**< positions are multiplied by this (linear scaling); 0: 1 */
+};
+#define TANDEM_ROPE_OPTIONS_INIT {sizeof(struct tandem_rope_options), TANDEM_ROPE_ADJACENT, 0, 0, 0}
+
+/** Rotary position embedding, Su et al. 2021: pair i is turned by position * freq_scale *
+ *  freq_base^(-2i / n_rot), computed on demand in single precision. `a`: {head size, heads, M, ...};
+ *  `positions`: I32 {M}. `options` is copied; NULL: defaults. */
+TANDEM_API tandem_tensor *tandem_rope(tandem_context *context, tandem_tensor *a,
+                                      tandem_tensor *positions,
+                                      const struct tandem_rope_options *options);
+
+/* ---- moving values ---- */
+
+/** Copies `a` into `b` (same count of values; converts between F32, F16 and BF16, and F32 to quantised
+ *  types; strides on both sides). The result is a view of `b`; writing a KV cache is done with it. */
+TANDEM_API tandem_tensor *tandem_cpy(tandem_context *context, tandem_tensor *a, tandem_tensor *b);
+/** A contiguous copy in the same type (not quantised). */
+TANDEM_API tandem_tensor *tandem_cont(tandem_context *context, tandem_tensor *a);
+/** `a` followed by `b` along dimension `dim` (0..3); the other extents are equal. */
+TANDEM_API tandem_tensor *tandem_concat(tandem_context *context, tandem_tensor *a, tandem_tensor *b,
+                                        int dim);
+
+/* ---- a user's own operation ---- */
+
+/** Computes items `begin` to `end - 1` of `n_items` of a custom node. Called by several workers at once
+ *  with disjoint ranges; returns TANDEM_OK or the reason of failure. Reads operands through
+ *  tandem_tensor_src and tandem_tensor_data. */
+typedef enum tandem_status (*tandem_custom_fn)(void *user, const tandem_tensor *node, int64_t begin,
+                                               int64_t end);
+
+/** A node computed by `fn`: F32 result with extents `ne`, `n_src` operands (1 to 4), work handed out in
+ *  ranges of 0..n_items-1. `user` is borrowed until the graph is gone. */
+TANDEM_API tandem_tensor *tandem_custom(tandem_context *context, int n_dims, const int64_t *ne,
+                                        tandem_tensor *const *src, int n_src, int64_t n_items,
+                                        tandem_custom_fn fn, void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ * room: sched
+ *
+ * Profiles, task configs and plans. Every node runs in up to three stages, INIT, COMPUTE and FINALIZE,
+ * with a barrier between two stages. A profile is a named way of running a node: one task config a
+ * stage. A plan is the list of choices for one graph: plain data that can be printed, changed by hand,
+ * copied, stored and run again. */
+#ifndef TANDEM_PROFILE_H
+#define TANDEM_PROFILE_H
+
+#include <stdbool.h>
+
+#include "tandem/backend.h"
+#include "tandem/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum tandem_stage { TANDEM_STAGE_INIT, TANDEM_STAGE_COMPUTE, TANDEM_STAGE_FINALIZE };
+#define TANDEM_STAGES 3
+
+#define TANDEM_MAX_BACKENDS 16
+#define TANDEM_BACKEND_NONE 0 /**< slot 0: the stage does not exist */
+#define TANDEM_BACKEND_CPU 1  /**< slot 1: the CPU backend, always there */
+
+/** How one stage of one node runs. */
+struct tandem_task_config {
+    uint8_t backend;  /**< slot of the backend in the runtime (tandem_runtime_backend_name), 0: no stage */
+    uint8_t task;     /**< enum tandem_task */
+    bool parallel;    /**< all threads of the node, in chunks; else one thread */
+    bool wait;        /**< idle workers sleep at once; else they spin for a while first */
+    bool own_threads; /**< not parallel, but the backend's own threads may use the node's thread count */
+};
+
+/** Why a node runs as it does. */
+enum tandem_plan_reason {
+    TANDEM_REASON_ONLY,   /**< there is no other way */
+    TANDEM_REASON_TABLE,  /**< predicted fastest by the timing table */
+    TANDEM_REASON_RULE,   /**< fixed rule: no table, or the table does not cover the node */
+    TANDEM_REASON_FORCED, /**< asked for by the user */
+    TANDEM_REASON_HAND    /**< changed in the plan by hand */
+};
+
+/** The choice for one node. Plain data. */
+struct tandem_plan_node {
+    char profile[32];                                /**< "cpu", "cpu+openblas", ... */
+    struct tandem_task_config stage[TANDEM_STAGES];
+    int32_t n_threads;                               /**< threads of the node's parallel stages, >= 1 */
+    uint32_t reason;                                 /**< enum tandem_plan_reason */
+    float predicted_us[TANDEM_STAGES];               /**< 0 where nothing is known */
+    float runner_up_us;                              /**< predicted total of the second best, or 0 */
+};
+
+typedef struct tandem_plan tandem_plan;
+
+/** A plan for `n_nodes` nodes: each on one CPU thread in its COMPUTE stage. The caller owns it. */
+TANDEM_API enum tandem_status tandem_plan_new(int n_nodes, tandem_plan **out_plan,
+                                              struct tandem_error *error);
+TANDEM_API enum tandem_status tandem_plan_copy(const tandem_plan *plan, tandem_plan **out_plan,
+                                               struct tandem_error *error);
+/** NULL is allowed. */
+TANDEM_API void tandem_plan_free(tandem_plan *plan);
+TANDEM_API int tandem_plan_node_count(const tandem_plan *plan);
+/** Largest thread count of any node. */
+TANDEM_API int tandem_plan_threads(const tandem_plan *plan);
+/** Microseconds that making the plan took. */
+TANDEM_API double tandem_plan_took_us(const tandem_plan *plan);
+
+/** The choice for node i (as in tandem_graph_node); lives as long as the plan. NULL outside. */
+TANDEM_API const struct tandem_plan_node *tandem_plan_node(const tandem_plan *plan, int i);
+/** Replaces the choice for node i; it is checked when the plan is run. Errors: ARGUMENT. */
+TANDEM_API enum tandem_status tandem_plan_set_node(tandem_plan *plan, int i,
+                                                   const struct tandem_plan_node *node);
+
+/** Task config of one stage of node i; all zero outside. */
+TANDEM_API struct tandem_task_config tandem_node_task_conf(const tandem_plan *plan, int i,
+                                                           enum tandem_stage stage);
+/** Sets the task config of one stage of node i by hand. Errors: ARGUMENT. */
+TANDEM_API enum tandem_status tandem_node_set_task_conf(tandem_plan *plan, int i,
+                                                        enum tandem_stage stage,
+                                                        struct tandem_task_config config);
+
+/** "init", "compute", "finalize". Static. */
+TANDEM_API const char *tandem_stage_name(enum tandem_stage stage);
+/** "table", "rule", ... Static. */
+TANDEM_API const char *tandem_plan_reason_name(enum tandem_plan_reason reason);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

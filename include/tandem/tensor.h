@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ * room: ggml-like
+ *
+ * Tensors and the contexts that own them.
+ *
+ * A tensor is a typed, strided view with up to 4 dimensions; ne[0] runs fastest. In matrix products
+ * weights W are N x K (ne = {K, N}), activations X are M x K (ne = {K, M}) and the result
+ * Y = X * W^T is M x N (ne = {N, M}).
+ *
+ * A context is an arena: tensors, graphs and names made in it die with it. One thread at a time may
+ * use a context; different contexts are independent. */
+#ifndef TANDEM_TENSOR_H
+#define TANDEM_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tandem/status.h"
+#include "tandem/type-list.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TANDEM_MAX_DIMS 4
+#define TANDEM_MAX_SRC 4
+#define TANDEM_MAX_NAME 64
+
+/** Tensor type; values as in ggml. */
+enum tandem_type {
+#define TANDEM_TYPE_ENUM(name, number, text, block_values, block_bytes) TANDEM_TYPE_##name = number,
+    TANDEM_TYPE_LIST(TANDEM_TYPE_ENUM)
+#undef TANDEM_TYPE_ENUM
+        TANDEM_TYPE_NUMBERS = 32 /**< every type number is below this */
+};
+
+typedef struct tandem_context tandem_context;
+typedef struct tandem_tensor tandem_tensor;
+
+/* ---- types ---- */
+
+/** "q4_0" and the like; "unknown" for a number that is no type. Static storage. Any thread. */
+TANDEM_API const char *tandem_type_name(enum tandem_type type);
+
+/** Finds a type by name, in upper or lower case. Returns false and leaves `out` when there is none. */
+TANDEM_API bool tandem_type_from_name(const char *name, enum tandem_type *out);
+
+/** Whether the number is a type of this library. Any thread. */
+TANDEM_API bool tandem_type_is_valid(enum tandem_type type);
+
+/** Whether the type stores values in blocks of more than one (Q4_0 to Q6_K). Any thread. */
+TANDEM_API bool tandem_type_is_quantized(enum tandem_type type);
+
+/** Values in one block: 1, 32 or 256; 0 for a number that is no type. Any thread. */
+TANDEM_API int64_t tandem_type_block_values(enum tandem_type type);
+
+/** Bytes of one block; 0 for a number that is no type. Any thread. */
+TANDEM_API size_t tandem_type_block_bytes(enum tandem_type type);
+
+/** Bytes of `n` values, or 0 when `n` is negative, not a multiple of the block or too large. Any thread. */
+TANDEM_API size_t tandem_type_row_bytes(enum tandem_type type, int64_t n);
+
+/** Converts `n` values from `src` (type's block layout) to float. Exact: bit for bit what ggml's scalar
+ *  code gives. `n` is a multiple of the block. Errors: TYPE for I32, ARGUMENT. Any thread. */
+TANDEM_API enum tandem_status tandem_dequantize(enum tandem_type type, const void *src, float *dst,
+                                                int64_t n);
+
+/** Converts `n` floats into the type's blocks. NaN and infinities in the input give some finite or
+ *  non-finite blocks but never undefined behaviour. Errors: TYPE for I32, ARGUMENT. Any thread. */
+TANDEM_API enum tandem_status tandem_quantize(enum tandem_type type, const float *src, void *dst,
+                                              int64_t n);
+
+/* ---- contexts ---- */
+
+struct tandem_context_options {
+    size_t size;        /**< sizeof(struct tandem_context_options); 0 is an error */
+    size_t chunk_bytes; /**< the arena grows by this much at least; 0: 1 MiB */
+    size_t limit_bytes; /**< the arena never grows beyond this; 0: no limit */
+};
+#define TANDEM_CONTEXT_OPTIONS_INIT {sizeof(struct tandem_context_options), 0, 0}
+
+/** Creates an empty context. `options` may be NULL. The caller owns it. Errors: ARGUMENT, ABI, MEMORY. */
+TANDEM_API enum tandem_status tandem_context_new(const struct tandem_context_options *options,
+                                                 tandem_context **out_context,
+                                                 struct tandem_error *error);
+
+/** Frees the context and everything made in it. NULL is allowed. */
+TANDEM_API void tandem_context_free(tandem_context *context);
+
+/** Forgets everything made in the context, its error too, and keeps the memory for re-use. */
+TANDEM_API void tandem_context_reset(tandem_context *context);
+
+/** First error met by a builder in this context, or TANDEM_OK. Copies the details to `error`. Builders
+ *  that are given NULL, or a context with an error, return NULL and record nothing more. */
+TANDEM_API enum tandem_status tandem_context_status(const tandem_context *context,
+                                                    struct tandem_error *error);
+
+/** Bytes that the context has taken from the system. */
+TANDEM_API size_t tandem_context_bytes(const tandem_context *context);
+
+/* ---- making tensors ---- */
+
+/** A tensor with zeroed storage of its own in the context (64-byte aligned). `ne` has `n_dims` extents,
+ *  each at least 0 (missing ones are 1); ne[0] is a multiple of the type's block. Records ARGUMENT,
+ *  SHAPE, OVERFLOW or MEMORY in the context and returns NULL. */
+TANDEM_API tandem_tensor *tandem_tensor_new(tandem_context *context, enum tandem_type type, int n_dims,
+                                            const int64_t *ne);
+
+/** A contiguous tensor over memory of the caller, which it borrows: `data` (at least `bytes` long) must
+ *  outlive the tensor. Records TRUNCATED when `bytes` is too small, else as tandem_tensor_new. */
+TANDEM_API tandem_tensor *tandem_tensor_borrow(tandem_context *context, enum tandem_type type,
+                                               int n_dims, const int64_t *ne, void *data,
+                                               size_t bytes);
+
+/** Gives a tensor a name for messages, plans and dumps; longer names are cut. Returns `tensor`. */
+TANDEM_API tandem_tensor *tandem_tensor_set_name(tandem_tensor *tensor, const char *name);
+
+/* ---- looking at tensors (any thread while nobody changes them) ---- */
+
+TANDEM_API enum tandem_type tandem_tensor_type(const tandem_tensor *tensor);
+/** Extents, fastest first; 4 entries, missing dimensions are 1. Lives as long as the tensor. */
+TANDEM_API const int64_t *tandem_tensor_ne(const tandem_tensor *tensor);
+/** Strides in bytes; nb[0] is the size of a block. 4 entries. Lives as long as the tensor. */
+TANDEM_API const size_t *tandem_tensor_nb(const tandem_tensor *tensor);
+TANDEM_API const char *tandem_tensor_name(const tandem_tensor *tensor);
+/** Name of the operation that makes the tensor: "none" for a leaf, else "mul_mat" and the like. */
+TANDEM_API const char *tandem_tensor_op_name(const tandem_tensor *tensor);
+/** i-th operand, or NULL. */
+TANDEM_API tandem_tensor *tandem_tensor_src(const tandem_tensor *tensor, int i);
+/** Where the values are, or NULL for a result that has no memory yet. Results that are outputs of a
+ *  finished graph have memory of their own; other results only while the graph computes. */
+TANDEM_API void *tandem_tensor_data(const tandem_tensor *tensor);
+/** Product of the extents. */
+TANDEM_API int64_t tandem_tensor_elements(const tandem_tensor *tensor);
+/** Bytes from the first to behind the last value, strides included. */
+TANDEM_API size_t tandem_tensor_bytes(const tandem_tensor *tensor);
+/** Whether values lie without gaps in the order of ne. */
+TANDEM_API bool tandem_tensor_is_contiguous(const tandem_tensor *tensor);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

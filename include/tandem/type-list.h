@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * room: ggml-like
+ *
+ * X(NAME, number, "text", values per block, bytes per block): one row a tensor type. The numbers and
+ * block layouts are those of ggml (ggml.h, ggml-common.h of the ggml project), so that files made for
+ * one library are read by the other. */
+#define TANDEM_TYPE_LIST(X)                                                                        \
+    X(F32, 0, "f32", 1, 4)                                                                         \
+    X(F16, 1, "f16", 1, 2)                                                                         \
+    X(Q4_0, 2, "q4_0", 32, 18)                                                                     \
+    X(Q4_1, 3, "q4_1", 32, 20)                                                                     \
+    X(Q5_0, 6, "q5_0", 32, 22)                                                                     \
+    X(Q5_1, 7, "q5_1", 32, 24)                                                                     \
+    X(Q8_0, 8, "q8_0", 32, 34)                                                                     \
+    X(Q2_K, 10, "q2_k", 256, 84)                                                                   \
+    X(Q3_K, 11, "q3_k", 256, 110)                                                                  \
+    X(Q4_K, 12, "q4_k", 256, 144)                                                                  \
+    X(Q5_K, 13, "q5_k", 256, 176)                                                                  \
+    X(Q6_K, 14, "q6_k", 256, 210)                                                                  \
+    X(I32, 26, "i32", 1, 4)                                                                        \
+    X(BF16, 30, "bf16", 1, 2)

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * Worker threads. The caller of tnd_pool_run is worker 0; the others spin for a bounded time waiting for
+ * work, then park. Several threads may call tnd_pool_run on one pool: runs with more than one worker take
+ * turns, runs with one worker do not touch the pool. */
+#ifndef TND_POOL_H
+#define TND_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tandem/status.h"
+
+struct tnd_pool;
+struct tnd_barrier;
+
+struct tnd_pool_options {
+    int n_threads;          /* most workers of a run, the caller included; threads start when first needed */
+    int n_cpus;             /* CPUs that may be used: with more threads than these, waiting yields early */
+    int64_t spin_limit;     /* polls before parking; < 0: default */
+    const int *cpu_ids;     /* worker i is bound to cpu_ids[i % n_cpu_ids]; NULL: not bound */
+    int n_cpu_ids;
+    int nice;               /* niceness added to the workers (not to callers); 0: none */
+};
+
+/** Work of one worker: `index` 0..count-1. */
+typedef void (*tnd_pool_fn)(void *user, int index, int count);
+
+enum tandem_status tnd_pool_new(const struct tnd_pool_options *options, struct tnd_pool **out_pool,
+                                struct tandem_error *error);
+/** Waits for a run in progress, ends the threads. NULL allowed. */
+void tnd_pool_free(struct tnd_pool *pool);
+
+/** Runs fn on `count` workers at once and returns when all have returned. count is cut to the pool's size:
+ *  fn sees the real one. Errors: THREAD (a thread could not be started: runs on those that exist, never
+ *  fewer than the caller itself, and returns OK; the shortfall is counted in the statistics). */
+enum tandem_status tnd_pool_run(struct tnd_pool *pool, int count, tnd_pool_fn fn, void *user);
+
+/** Most workers of later runs; waits for a run in progress. */
+enum tandem_status tnd_pool_resize(struct tnd_pool *pool, int n_threads);
+int tnd_pool_size(const struct tnd_pool *pool);
+/** Parks all idle workers at once until resumed (for instance while the application is in the
+ *  background). Runs in between still work, they wake what they need. */
+void tnd_pool_pause(struct tnd_pool *pool);
+void tnd_pool_resume(struct tnd_pool *pool);
+/** Binds workers anew / changes their niceness; takes effect before their next run. */
+enum tandem_status tnd_pool_set_cpus(struct tnd_pool *pool, const int *cpu_ids, int n_cpu_ids);
+enum tandem_status tnd_pool_set_nice(struct tnd_pool *pool, int nice);
+
+struct tnd_pool_statistics {
+    uint64_t runs;      /* with more than one worker */
+    uint64_t parks;     /* times a worker or a waiter went to sleep */
+    uint64_t wakes;     /* broadcasts sent */
+    uint64_t shortfall; /* workers asked for that could not be started */
+    int threads_alive;
+};
+void tnd_pool_statistics(const struct tnd_pool *pool, struct tnd_pool_statistics *out);
+
+#endif

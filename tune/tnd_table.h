@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ * Inside of a timing table: profiles, curves, samples, fingerprint. Internal twin of tandem/table.h. */
+#ifndef TND_TABLE_H
+#define TND_TABLE_H
+
+#include "tandem/table.h"
+
+/* One measured point. */
+struct tnd_sample {
+    int64_t m;
+    double median_us;
+    double spread_us; /* median absolute deviation; 0 when unknown */
+    uint32_t count;   /* measurements behind the median; 0 when unknown (text tables) */
+    int64_t when;     /* seconds since 1970; 0 when unknown */
+};
+
+/* What a curve was measured for. Names, not slots: a table outlives the runtime. */
+struct tnd_curve_key {
+    char op[24];           /* "mul_mat" */
+    enum tandem_type type; /* of the weights */
+    int64_t n, k;
+    char backend[16];      /* "cpu", "openblas", ... */
+    uint8_t stage;         /* enum tandem_stage */
+    uint8_t task;          /* enum tandem_task */
+    bool parallel;
+    bool own_threads;
+    int32_t threads;       /* 1 for stages that are neither parallel nor use own threads */
+};
+
+struct tnd_curve {
+    struct tnd_curve_key key;
+    int n_samples;
+    int capacity;
+    struct tnd_sample *samples; /* ascending m, no two alike */
+};
+
+/* A way of computing as the table knows it, with backend names instead of slots. */
+struct tnd_table_stage {
+    char backend[16]; /* "" : stage does not exist */
+    uint8_t kind;     /* enum tandem_backend_kind */
+    uint8_t task;
+    bool parallel;
+    bool wait;
+    bool own_threads;
+};
+struct tnd_table_profile {
+    char name[32];
+    struct tnd_table_stage stage[TANDEM_STAGES];
+};
+
+/* Who was measured. Empty strings and zeros: unknown, and then not compared. */
+struct tnd_fingerprint {
+    char cpu_model[96];
+    char isa[48];
+    int32_t n_cpus, n_cores, n_core_kinds;
+    uint64_t l2_bytes, l3_bytes, ram_bytes;
+    uint64_t topology_hash;
+    char openblas[96];     /* backend's description: version, config */
+    char gpu[96];
+    char driver[96];
+    char build_id[48];
+    char library[16];      /* version of Tandem */
+};
+
+enum { TND_TABLE_MAX_PROFILES = 32 };
+
+struct tandem_table {
+    int version;                 /* 1 or 2: where it came from */
+    char model[32];              /* "7B" or "" */
+    char gpu_name[32];           /* text header: name of the GPU backend */
+    uint8_t gpu_kind;            /* text header: its number */
+    bool has_fingerprint;
+    struct tnd_fingerprint fingerprint;
+    int n_profiles;
+    struct tnd_table_profile profiles[TND_TABLE_MAX_PROFILES];
+    int n_curves, curve_capacity;
+    struct tnd_curve *curves;    /* sorted by key */
+};
+
+/** Curve with exactly this key, or NULL. O(log n). */
+const struct tnd_curve *tnd_table_find(const struct tandem_table *table,
+                                       const struct tnd_curve_key *key);
+/** Adds or replaces one sample by the merge rule. Errors: MEMORY, ARGUMENT (not finite, negative, m < 1). */
+enum tandem_status tnd_table_add(struct tandem_table *table, const struct tnd_curve_key *key,
+                                 const struct tnd_sample *sample);
+/** Adds a profile unless one of that name is there. Errors: LIMIT. */
+enum tandem_status tnd_table_add_profile(struct tandem_table *table,
+                                         const struct tnd_table_profile *profile);
+const struct tnd_table_profile *tnd_table_profile(const struct tandem_table *table, const char *name);
+/** Total order of keys: negative, 0, positive. */
+int tnd_curve_key_compare(const struct tnd_curve_key *a, const struct tnd_curve_key *b);
+
+/** This machine (without backends' fields, which the caller fills from their descriptions). */
+void tnd_fingerprint_read(struct tnd_fingerprint *out);
+/** OK or TABLE_FOREIGN with the first field that differs, its values in the error's text. */
+enum tandem_status tnd_fingerprint_compare(const struct tnd_fingerprint *table,
+                                           const struct tnd_fingerprint *machine,
+                                           struct tandem_error *error);
+uint64_t tnd_fingerprint_hash(const struct tnd_fingerprint *fingerprint);
+
+#endif
