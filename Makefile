@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+# Tandem is built by GNU make alone. `make help` lists the targets.
+#
+# Rooms are found by wildcard: a new .c file in a room is compiled without touching this file.
+# Every variant (compiler, sanitizer, ...) has a tree of its own: make BUILD=build/NAME CC=clang ...
+
+VERSION := $(shell sed -n 's/^\#define TANDEM_VERSION_STRING "\(.*\)"/\1/p' include/tandem/version.h)
+SOVERSION := 0
+
+# ---- what a user may set -------------------------------------------------------------------------
+BUILD ?= build/release
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+CFLAGS ?= -O2 -g
+PREFIX ?= /usr/local
+prefix ?= $(PREFIX)
+exec_prefix ?= $(prefix)
+bindir ?= $(exec_prefix)/bin
+libdir ?= $(exec_prefix)/lib
+includedir ?= $(prefix)/include
+datarootdir ?= $(prefix)/share
+docdir ?= $(datarootdir)/doc/tandem
+PKG_CONFIG ?= pkg-config
+INSTALL ?= install
+# SAN=address,undefined or SAN=thread; WERROR=1 makes warnings errors; V=1 shows the commands.
+SAN ?=
+WERROR ?=
+V ?=
+
+# The release tree keeps its objects in build/release and its results directly in build/.
+BIN := $(if $(filter build/release,$(BUILD)),build,$(BUILD))
+OBJ := $(BUILD)/obj
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+# ---- the rooms, lowest first ---------------------------------------------------------------------
+base_SRC := $(wildcard base/*.c)
+ggml-like_SRC := $(wildcard ggml-like/*.c)
+backends_SRC := $(wildcard backends/*.c backends/*/*.c)
+sched_SRC := $(wildcard sched/*.c)
+tune_SRC := $(wildcard tune/*.c)
+runtime_SRC := $(wildcard runtime/*.c)
+formats_SRC := $(wildcard formats/*.c)
+llama_SRC := $(wildcard llama/*.c)
+
+ROOMS := base ggml-like backends sched tune runtime formats
+LIB_SRC := $(foreach room,$(ROOMS),$($(room)_SRC))
+TOOLS := $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c))
+TOOL_COMMON_SRC := $(wildcard tools/*.c)
+BENCH_MAIN_SRC := $(wildcard bench/bench_*.c)
+BENCH_COMMON_SRC := $(filter-out $(BENCH_MAIN_SRC),$(wildcard bench/*.c))
+BENCHES := $(subst _,-,$(patsubst bench/%.c,%,$(BENCH_MAIN_SRC)))
+
+# What a suite of a room links: the archive of that room and of the rooms below it, highest first.
+archives = $(patsubst %,$(BUILD)/room-%.a,$(1))
+base_ARCH := base
+ggml_ARCH := ggml-like base
+backends_ARCH := backends $(ggml_ARCH)
+cpu_ARCH := $(backends_ARCH)
+openblas_ARCH := $(backends_ARCH)
+sim_ARCH := $(backends_ARCH)
+sched_ARCH := sched $(backends_ARCH)
+tune_ARCH := tune $(sched_ARCH)
+runtime_ARCH := runtime $(tune_ARCH)
+formats_ARCH := formats $(ggml_ARCH)
+llama_ARCH := llama formats $(runtime_ARCH)
+
+# ---- flags ---------------------------------------------------------------------------------------
+MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
+have = $(shell $(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1)
+# NO_HWLOC=1 and NO_CJSON=1 leave the optional part out although it is there.
+HWLOC := $(if $(NO_HWLOC),,$(call have,hwloc))
+CJSON := $(if $(NO_CJSON),,$(call have,libcjson))
+PARTS_CFLAGS := $(if $(HWLOC),-DTND_HAVE_HWLOC $(shell $(PKG_CONFIG) --cflags hwloc)) \
+    $(if $(CJSON),-DTND_HAVE_CJSON $(shell $(PKG_CONFIG) --cflags libcjson))
+PARTS_LIBS := $(if $(HWLOC),$(shell $(PKG_CONFIG) --libs hwloc)) \
+    $(if $(CJSON),$(shell $(PKG_CONFIG) --libs libcjson))
+PARTS_MISSING := $(if $(HWLOC),,hwloc(libhwloc-dev)) $(if $(CJSON),,cJSON(libcjson-dev))
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wstrict-prototypes $(if $(WERROR),-Werror)
+# No contraction into fused multiply-add: every compiler gives the same bits; kernels ask for it.
+TND_CFLAGS := -std=c11 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -pthread
+TND_CPPFLAGS := -D_GNU_SOURCE -I. -Iinclude $(PARTS_CFLAGS)
+ifneq ($(SAN),)
+TND_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
+LDSAN := -fsanitize=$(SAN)
+endif
+LIBS := $(PARTS_LIBS) -ldl -lm -pthread
+
+COMPILE = $(CC) $(TND_CPPFLAGS) $(CPPFLAGS) $(TND_CFLAGS) $(CFLAGS) $(ISA)
+LINK = $(CC) $(LDSAN) $(CFLAGS) $(LDFLAGS)
+
+# Instruction sets go by file name; on other machines these files compile to nothing.
+ifneq ($(filter x86_64% amd64%,$(MACHINE)),)
+AVX2 := -mavx2 -mfma -mf16c -mbmi2
+AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq
+$(OBJ)/%_avx2.o: ISA := $(AVX2)
+$(OBJ)/%_avxvnni.o: ISA := $(AVX2) -mavxvnni
+$(OBJ)/%_avx512.o: ISA := $(AVX512)
+$(OBJ)/%_vnni.o: ISA := $(AVX512) -mavx512vnni
+$(OBJ)/%_bf16.o: ISA := $(AVX512) -mavx512bf16
+endif
+
+# ---- building ------------------------------------------------------------------------------------
+obj = $(patsubst %.c,$(OBJ)/%.o,$(1))
+LIB_OBJ := $(call obj,$(LIB_SRC))
+STATIC := $(BIN)/libtandem.a
+SHARED := $(BIN)/libtandem.so.$(VERSION)
+LLAMA := $(BIN)/libtandem-llama.a
+
+.PHONY: all lib tools parts
+all: lib tools parts ## build the library and the tools (default)
+lib: $(STATIC) $(SHARED) ## build libtandem.a and libtandem.so
+tools: $(addprefix $(BIN)/,$(TOOLS)) ## build mulmat-tune and tandem-llama
+
+parts:
+	@$(if $(strip $(PARTS_MISSING)),echo "left out (optional, not found): $(strip $(PARTS_MISSING)); \
+'make deps' installs them",:)
+
+# The stamp changes when a command would change, so that other flags rebuild.
+$(BUILD)/flags.stamp: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(COMPILE) | $(LINK) $(LIBS)' | cmp -s - $@ || \
+	    printf '%s\n' '$(COMPILE) | $(LINK) $(LIBS)' > $@
+.PHONY: FORCE
+FORCE:
+
+$(OBJ)/%.o: %.c $(BUILD)/flags.stamp
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
+
+# An archive is made anew from its whole list, so that a removed source leaves no old member.
+define archive
+$(call say,AR,$@)
+@mkdir -p $(@D)
+@rm -f $@
+$(Q)ar crsD $@ $(filter %.o,$^)
+endef
+
+define room_rule
+$$(BUILD)/room-$(1).a: $$(call obj,$$($(1)_SRC)) $$(BUILD)/$(1).list
+	$$(archive)
+endef
+# The list of a room's files is a prerequisite: adding or removing one renews the archive.
+$(BUILD)/%.list: FORCE
+	@mkdir -p $(@D)
+	@echo '$($*_SRC)' | cmp -s - $@ || echo '$($*_SRC)' > $@
+$(foreach room,$(ROOMS) llama,$(eval $(call room_rule,$(room))))
+
+LISTS := $(patsubst %,$(BUILD)/%.list,$(ROOMS))
+$(STATIC): $(LIB_OBJ) $(LISTS)
+	$(archive)
+$(LLAMA): $(call obj,$(llama_SRC)) $(BUILD)/llama.list
+	$(archive)
+
+$(SHARED): $(LIB_OBJ) $(LISTS)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(LINK) -shared -Wl,-soname,libtandem.so.$(SOVERSION) -Wl,--no-undefined -o $@ \
+	    $(LIB_OBJ) $(LIBS)
+	$(Q)ln -sf $(@F) $(@D)/libtandem.so.$(SOVERSION)
+	$(Q)ln -sf libtandem.so.$(SOVERSION) $(@D)/libtandem.so
+ifneq ($(SAN),)
+$(SHARED): LINK += -Wl,--undefined-version -Wl,-z,undefs
+endif
+
+define tool_rule
+$$(BIN)/$(1): $$(call obj,$$(wildcard tools/$(1)/*.c) $$(TOOL_COMMON_SRC)) $$(LLAMA) $$(STATIC)
+	$$(call say,LD,$$@)
+	$$(Q)$$(LINK) -o $$@ $$^ $$(LIBS)
+endef
+$(foreach tool,$(TOOLS),$(eval $(call tool_rule,$(tool))))
+
+define bench_rule
+$$(BIN)/$(1): $$(call obj,bench/$(subst -,_,$(1)).c $$(BENCH_COMMON_SRC)) $$(LLAMA) $$(STATIC)
+	$$(call say,LD,$$@)
+	$$(Q)$$(LINK) -o $$@ $$^ $$(LIBS)
+endef
+$(foreach b,$(BENCHES),$(eval $(call bench_rule,$(b))))
+
+# ---- tests ---------------------------------------------------------------------------------------
+# tests/suite_X.c and tests/suite_X_*.c together are the suite of room X; X has no underscore.
+suite_of = $(firstword $(subst _, ,$(patsubst tests/suite_%.c,%,$(subst -like,,$(1)))))
+TEST_SRC := $(wildcard tests/suite_*.c)
+SUITES := $(sort $(foreach file,$(TEST_SRC),$(call suite_of,$(file))))
+SUITE_BINS := $(addprefix $(BUILD)/suite_,$(SUITES))
+SUPPORT_SRC := $(wildcard tests/support*.c)
+
+$(BUILD)/libsupport.a: $(call obj,$(SUPPORT_SRC))
+	$(archive)
+define suite_rule
+$(1)_TESTS := $$(foreach file,$$(TEST_SRC),$$(if $$(filter $(1),$$(call suite_of,$$(file))),$$(file)))
+$$(BUILD)/suite_$(1): $$(call obj,$$($(1)_TESTS)) $$(BUILD)/libsupport.a \
+    $$(call archives,$$(or $$($(1)_ARCH),$$(llama_ARCH)))
+	$$(call say,LD,$$@)
+	$$(Q)$$(LINK) -o $$@ $$^ -lcunit $$(LIBS)
+.PHONY: suite_$(1)
+suite_$(1): $$(BUILD)/suite_$(1)
+endef
+$(foreach suite,$(SUITES),$(eval $(call suite_rule,$(suite))))
+
+.PHONY: suites check-suites
+suites: $(SUITE_BINS)
+check-suites: suites ## build and run all test suites of one variant (BUILD=, CC=, SAN=)
+	@bash tests/process.sh $(SUITE_BINS)
+
+clean: ## remove everything that was built
+	rm -rf build
+
+.PHONY: help clean
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | \
+	    awk -F':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+
+-include $(shell find $(OBJ) -name '*.d' 2>/dev/null)

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Runs test suites, each in a process of its own under a time limit, and sums up.
+# usage: process.sh SUITE-BINARY...     (TANDEM_TEST_TIMEOUT: seconds for one suite, default 900)
+# The last line is "N passed, N failed, N skipped"; exit code 0 only if nothing failed.
+set -u
+limit=${TANDEM_TEST_TIMEOUT:-900}
+passed=0 failed=0 skipped=0
+expected=$(grep -vE '^(#|$)' tests/expected-skips)
+for binary in "$@"; do
+    log="$binary.log"
+    name=$(basename "$(dirname "$binary")")/$(basename "$binary")
+    echo "== $name"
+    timeout --kill-after=10 "$limit" "./$binary" >"$log" 2>&1
+    code=$?
+    # CUnit's summary and everything that is not a passed test.
+    grep -vE '^(Suite: |  Test: .*\.\.\.passed *$|     CUnit - |     http)|^ *$|^TANDEM-SUITE' "$log"
+    line=$(grep '^TANDEM-SUITE' "$log" | tail -1)
+    if [[ $line =~ passed=([0-9]+)\ failed=([0-9]+)\ skipped=([0-9]+) ]]; then
+        passed=$((passed + BASH_REMATCH[1]))
+        failed=$((failed + BASH_REMATCH[2]))
+        skipped=$((skipped + BASH_REMATCH[3]))
+        if [ $code -ne 0 ] && [ "${BASH_REMATCH[2]}" -eq 0 ]; then
+            echo "$name: exit code $code after the last test (a leak or a race?)"
+            failed=$((failed + 1))
+        fi
+    else
+        reason="exit code $code"
+        [ $code -eq 124 ] && reason="longer than $limit s"
+        echo "$name: ended in the middle ($reason), see $log"
+        grep 'Test: ' "$log" | tail -1
+        failed=$((failed + 1))
+    fi
+    # A skip must be one that we expect: a line of expected-skips is a part of the printed reason.
+    while IFS= read -r skip; do
+        echo "$name: unexpected skip: ${skip#*SKIP }"
+        failed=$((failed + 1))
+    done < <(grep 'SKIP ' "$log" | grep -vF "$expected")
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
