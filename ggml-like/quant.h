@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Block codecs, one pair a tensor type. Functions carry the type's NAME of
- * tandem/type-list.h so that the traits in type.c are generated from that list.
- * The scalar code behind them is the truth that every SIMD version is compared
- * with. Layouts: ggml-common.h of the ggml project. */
+ * Block codecs, one pair a tensor type. Functions carry the type's NAME of tandem/type-list.h so
+ * that the traits in type.c are generated from that list. The scalar code behind them is the truth
+ * that every SIMD version is compared with. Layouts: ggml-common.h of the ggml project. */
 #ifndef TND_QUANT_H
 #define TND_QUANT_H
 
 #include <stdint.h>
 
-#define TND_QUANT_DECLARE(NAME)                                                \
-  void tnd_dequantize_##NAME(const void *src, float *dst, int64_t n);          \
-  void tnd_quantize_##NAME(const float *src, void *dst, int64_t n);
+#define TND_QUANT_DECLARE(NAME)                                                                    \
+    void tnd_dequantize_##NAME(const void *src, float *dst, int64_t n);                            \
+    void tnd_quantize_##NAME(const float *src, void *dst, int64_t n);
 
 /* quant_legacy.c */
 TND_QUANT_DECLARE(F32)
@@ -32,86 +31,86 @@ TND_QUANT_DECLARE(Q6_K)
 
 /* An index has no float codec. */
 #define tnd_dequantize_I32 NULL
-#define tnd_quantize_I32 NULL
+#define tnd_quantize_I32   NULL
 
 /* Blocks as they lie in memory and in files. Scales are f16 bits. */
 
-struct tnd_block_q4_0 { /* value i = d * (q[i] - 8); low nibbles are 0..15, high
-                           ones 16..31 */
-  uint16_t d;
-  uint8_t qs[16];
+struct tnd_block_q4_0 { /* d * (q[i] - 8); low nibbles are values 0..15, high ones 16..31 */
+    uint16_t d;
+    uint8_t qs[16];
 };
 struct tnd_block_q4_1 { /* d * q[i] + m */
-  uint16_t d, m;
-  uint8_t qs[16];
+    uint16_t d, m;
+    uint8_t qs[16];
 };
 struct tnd_block_q5_0 { /* d * (q[i] - 16); bit i of qh is bit 4 of q[i] */
-  uint16_t d;
-  uint8_t qh[4];
-  uint8_t qs[16];
+    uint16_t d;
+    uint8_t qh[4];
+    uint8_t qs[16];
 };
 struct tnd_block_q5_1 { /* d * q[i] + m */
-  uint16_t d, m;
-  uint8_t qh[4];
-  uint8_t qs[16];
+    uint16_t d, m;
+    uint8_t qh[4];
+    uint8_t qs[16];
 };
 struct tnd_block_q8_0 { /* d * q[i] */
-  uint16_t d;
-  int8_t qs[32];
+    uint16_t d;
+    int8_t qs[32];
 };
 
 /* K-quants: 256 values in groups of 16 or 32 with integer group scales. */
 
 struct tnd_block_q2_k { /* d * (scales[g] & 15) * q - dmin * (scales[g] >> 4),
                            16 groups */
-  uint8_t scales[16];
-  uint8_t qs[64];
-  uint16_t d, dmin;
+    uint8_t scales[16];
+    uint8_t qs[64];
+    uint16_t d, dmin;
 };
 struct tnd_block_q3_k { /* d * (scale[g] - 32) * (q - 4), 16 groups, 6-bit
                            scales */
-  uint8_t hmask[32];
-  uint8_t qs[64];
-  uint8_t scales[12];
-  uint16_t d;
+    uint8_t hmask[32];
+    uint8_t qs[64];
+    uint8_t scales[12];
+    uint16_t d;
 };
 struct tnd_block_q4_k { /* d * scale[g] * q - dmin * min[g], 8 groups, 6-bit
                            scales and minima */
-  uint16_t d, dmin;
-  uint8_t scales[12];
-  uint8_t qs[128];
+    uint16_t d, dmin;
+    uint8_t scales[12];
+    uint8_t qs[128];
 };
 struct tnd_block_q5_k {
-  uint16_t d, dmin;
-  uint8_t scales[12];
-  uint8_t qh[32];
-  uint8_t qs[128];
+    uint16_t d, dmin;
+    uint8_t scales[12];
+    uint8_t qh[32];
+    uint8_t qs[128];
 };
 struct tnd_block_q6_k { /* d * scales[g] * (q - 32), 16 groups */
-  uint8_t ql[128];
-  uint8_t qh[64];
-  int8_t scales[16];
-  uint16_t d;
+    uint8_t ql[128];
+    uint8_t qh[64];
+    int8_t scales[16];
+    uint16_t d;
 };
 
 /** Scale and minimum of group `g` (0..7) in the 12 bytes that Q4_K and Q5_K
  * share. */
-static inline void tnd_k4_scale_min(const uint8_t *packed, int g,
-                                    int *out_scale, int *out_min) {
-  if (g < 4) {
-    *out_scale = packed[g] & 63;
-    *out_min = packed[g + 4] & 63;
-  } else {
-    *out_scale = (packed[g + 4] & 15) | (packed[g - 4] >> 6) << 4;
-    *out_min = packed[g + 4] >> 4 | (packed[g] >> 6) << 4;
-  }
+static inline void tnd_k4_scale_min(const uint8_t *packed, int g, int *out_scale, int *out_min)
+{
+    if (g < 4) {
+        *out_scale = packed[g] & 63;
+        *out_min = packed[g + 4] & 63;
+    } else {
+        *out_scale = (packed[g + 4] & 15) | (packed[g - 4] >> 6) << 4;
+        *out_min = packed[g + 4] >> 4 | (packed[g] >> 6) << 4;
+    }
 }
 
 /** Scale of group `g` (0..15) of Q3_K, -32..31. */
-static inline int tnd_q3_k_scale(const uint8_t *packed, int g) {
-  int low = g < 8 ? packed[g] & 15 : packed[g - 8] >> 4;
-  int high = packed[8 + g % 4] >> (2 * (g / 4)) & 3;
-  return (low | high << 4) - 32;
+static inline int tnd_q3_k_scale(const uint8_t *packed, int g)
+{
+    int low = g < 8 ? packed[g] & 15 : packed[g - 8] >> 4;
+    int high = packed[8 + g % 4] >> (2 * (g / 4)) & 3;
+    return (low | high << 4) - 32;
 }
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Least-squares choice of group scales for the K-quants. Knows numbers only, no
- * block layout. */
+ * Least-squares choice of group scales for the K-quants. Knows numbers only, no block layout. */
 #ifndef TND_QUANT_FIT_H
 #define TND_QUANT_FIT_H
 
@@ -12,20 +11,18 @@ enum { TND_FIT_VALUES = 256, TND_FIT_GROUPS_MAX = 16 };
  * (affine, levels from 0) or as x = d * scale[g] * level[i] (symmetric, signed
  * levels). d and dmin are f16 bits. */
 struct tnd_fit {
-  uint16_t d, dmin;
-  int scale[TND_FIT_GROUPS_MAX];
-  int min[TND_FIT_GROUPS_MAX];
-  int level[TND_FIT_VALUES];
+    uint16_t d, dmin;
+    int scale[TND_FIT_GROUPS_MAX];
+    int min[TND_FIT_GROUPS_MAX];
+    int level[TND_FIT_VALUES];
 };
 
 /** Levels 0..level_top, scales and minima 0..scale_top, groups of `group`
  * values. */
-void tnd_fit_affine(const float *x, int group, int level_top, int scale_top,
-                    struct tnd_fit *out);
+void tnd_fit_affine(const float *x, int group, int level_top, int scale_top, struct tnd_fit *out);
 
 /** Levels level_low..-level_low-1, scales scale_low..-scale_low-1, groups
  * of 16. */
-void tnd_fit_symmetric(const float *x, int level_low, int scale_low,
-                       struct tnd_fit *out);
+void tnd_fit_symmetric(const float *x, int level_low, int scale_low, struct tnd_fit *out);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Main of the ggml-like suites; each tests/suite_ggml_*.c brings one
- * CU_SuiteInfo array. */
+ * Main of the ggml-like suites; each tests/suite_ggml_*.c brings one CU_SuiteInfo array. */
 #include "tests/support.h"
 
 extern CU_SuiteInfo suites_ggml_types[];
 
-int main(int argc, char **argv) {
-  return tnd_suites_run(argc, argv, suites_ggml_types, NULL);
+int main(int argc, char **argv)
+{
+    return tnd_suites_run(argc, argv, suites_ggml_types, NULL);
 }
