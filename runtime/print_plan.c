@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * Printing plans for people. */
+#include "runtime/print_plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tune/problem.h"
+
+/* "init cpu/quantize_x*2, " : backend, task, and how many threads take part ("+own" for its own). */
+static void describe_stage(const struct tnd_registry *registry, const struct tandem_plan_node *node,
+                           enum tandem_stage stage, char *out, size_t n)
+{
+    const struct tandem_task_config *config = &node->stage[stage];
+    const char *backend = tnd_registry_name(registry, config->backend);
+    char threads[24] = "1";
+    if (config->parallel) {
+        snprintf(threads, sizeof(threads), "%d", (int)node->n_threads);
+    } else if (config->own_threads) {
+        snprintf(threads, sizeof(threads), "%d of its own", (int)node->n_threads);
+    }
+    snprintf(out, n, "%s %s %s, threads %s%s", tandem_stage_name(stage),
+             backend != NULL ? backend : "(no such backend)",
+             tandem_task_name((enum tandem_task)config->task), threads,
+             config->wait ? ", others sleep" : "");
+}
+
+static void describe_node(const tandem_tensor *node, char *out, size_t n)
+{
+    if (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node)) {
+        struct tnd_problem problem;
+        tnd_problem_of_node(node, &problem);
+        tnd_problem_print(&problem, out, n);
+    } else {
+        snprintf(out, n, "%s {%lld, %lld, %lld, %lld}", tandem_op_name(node->op),
+                 (long long)node->ne[0], (long long)node->ne[1], (long long)node->ne[2],
+                 (long long)node->ne[3]);
+    }
+}
+
+static int print_node(const struct tnd_registry *registry, const tandem_tensor *node,
+                      const struct tandem_plan_node *choice, int i, tandem_write_fn write, void *user)
+{
+    char line[768];
+    char what[TND_PROBLEM_MAX];
+    describe_node(node, what, sizeof(what));
+    size_t used = (size_t)snprintf(line, sizeof(line), "%4d %-44s %-22s %-6s", i, what,
+                                   choice->profile,
+                                   tandem_plan_reason_name((enum tandem_plan_reason)choice->reason));
+    const char *separator = " ";
+    double total_us = 0;
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        if (choice->stage[s].backend == TANDEM_BACKEND_NONE) {
+            continue;
+        }
+        char stage[160];
+        describe_stage(registry, choice, (enum tandem_stage)s, stage, sizeof(stage));
+        used += (size_t)snprintf(line + used, sizeof(line) - used, "%s%s", separator, stage);
+        separator = "; ";
+        total_us += (double)choice->predicted_us[s];
+    }
+    if (total_us > 0) {
+        used += (size_t)snprintf(line + used, sizeof(line) - used, "; predicted %.1f us", total_us);
+        if (choice->runner_up_us > 0) {
+            used += (size_t)snprintf(line + used, sizeof(line) - used, " (second best %.1f us)",
+                                     (double)choice->runner_up_us);
+        }
+    }
+    line[used] = '\n';
+    return write(user, line, used + 1);
+}
+
+enum tandem_status tnd_print_plan(const struct tnd_registry *registry, const struct tandem_graph *graph,
+                                  const struct tandem_plan *plan, tandem_write_fn write, void *user)
+{
+    if (tandem_plan_node_count(plan) != graph->n_nodes) {
+        return TANDEM_E_ARGUMENT;
+    }
+    for (int i = 0; i < graph->n_nodes; i++) {
+        if (print_node(registry, graph->nodes[i], tandem_plan_node(plan, i), i, write, user) != 0) {
+            return TANDEM_E_FILE;
+        }
+    }
+    char line[96];
+    int n = snprintf(line, sizeof(line), "%d nodes, up to %d threads, planned in %.1f us\n",
+                     graph->n_nodes, tandem_plan_threads(plan), tandem_plan_took_us(plan));
+    return write(user, line, (unsigned long)n) == 0 ? TANDEM_OK : TANDEM_E_FILE;
+}

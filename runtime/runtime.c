@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT
+ * The front door: ties backends, pool, executor, table and planner together. Holds no knowledge of its own;
+ * each call is handed to the room that owns it. */
+#include "tandem/runtime.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/registry.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/environment.h"
+#include "base/options.h"
+#include "base/tnd_log.h"
+#include "base/tnd_status.h"
+#include "runtime/print_plan.h"
+#include "runtime/tnd_runtime.h"
+#include "tune/profiles.h"
+
+enum { MAX_THREADS = 1024, TABLE_PATH_MAX = 1024 };
+
+struct tandem_runtime {
+    struct tnd_log log;
+    const struct tnd_clock *clock;
+    struct tnd_topology topology;
+    struct tnd_registry *registry;
+    struct tnd_pool *pool;
+    struct tnd_exec *exec;
+    struct tnd_planner *planner;
+
+    pthread_mutex_t lock; /* guards the members below; never held while planning or computing */
+    tandem_table *table;
+    char table_path[TABLE_PATH_MAX];
+    struct tandem_error table_error;
+    int n_threads;
+};
+
+/* ---- opening ---- */
+
+static enum tandem_log_level level_from_environment(enum tandem_log_level asked)
+{
+    static const char *const names[] = {"", "error", "warn", "info", "debug"};
+    const char *text = tnd_environment(TND_ENVIRONMENT_LOG);
+    for (int i = TANDEM_LOG_ERROR; text != NULL && i <= TANDEM_LOG_DEBUG; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            return (enum tandem_log_level)i;
+        }
+    }
+    return asked != 0 ? asked : TANDEM_LOG_WARN;
+}
+
+static int threads_wanted(int asked, const struct tnd_topology *topology)
+{
+    if (asked > 0) {
+        return asked;
+    }
+    const char *text = tnd_environment(TND_ENVIRONMENT_THREADS);
+    long number = text != NULL ? strtol(text, NULL, 10) : 0;
+    return number >= 1 && number <= MAX_THREADS ? (int)number : topology->recommended_threads;
+}
+
+static enum tandem_status find_forced(const char *name, int *out_profile, struct tandem_error *error)
+{
+    int profile = name != NULL ? tnd_profile_find(name) : -1;
+    if (name != NULL && profile < 0) {
+        return tnd_error_set(error, TANDEM_E_NOT_FOUND, name, 0, 0,
+                             "profile '%s' does not exist; mulmat-tune profiles lists them", name);
+    }
+    *out_profile = profile;
+    return TANDEM_OK;
+}
+
+/* Loads the table that the options name. Whatever is wrong with it is remembered and logged once. */
+static void load_table(tandem_runtime *runtime, const char *path)
+{
+    struct tandem_error *why = &runtime->table_error;
+    char own_path[TABLE_PATH_MAX];
+    bool own = path == NULL;
+    enum tandem_status status = TANDEM_OK;
+    if (!own && path[0] == '\0') {
+        tnd_error_set(why, TANDEM_E_NOT_FOUND, "", 0, 0, "no timing table: none is wanted");
+        return;
+    }
+    if (own) {
+        status = tandem_table_default_path(own_path, sizeof(own_path), why);
+        path = own_path;
+    }
+    tandem_table *table = NULL;
+    if (status == TANDEM_OK) {
+        status = tandem_table_load(path, &table, why);
+    }
+    if (status == TANDEM_OK) {
+        status = tandem_table_check(table, why);
+    }
+    if (status != TANDEM_OK) {
+        why->status = status;
+        tandem_table_free(table);
+        tnd_log_line(&runtime->log, TANDEM_LOG_WARN, "runtime",
+                     "no timing table, the fixed rule serves: %s%s", why->text,
+                     own ? " (mulmat-tune bench makes one)" : "");
+        return;
+    }
+    snprintf(runtime->table_path, sizeof(runtime->table_path), "%s", path);
+    runtime->table = table;
+    tnd_planner_set_table(runtime->planner, table);
+    tnd_log_line(&runtime->log, TANDEM_LOG_INFO, "runtime", "timing table %s", path);
+}
+
+static enum tandem_status open_registry(tandem_runtime *runtime,
+                                        const struct tandem_runtime_options *options,
+                                        struct tandem_error *error)
+{
+    struct tnd_registry_options registry_options;
+    memset(&registry_options, 0, sizeof(registry_options));
+    registry_options.backends = options->backends;
+    registry_options.settings = options->settings;
+    registry_options.n_threads_max = MAX_THREADS;
+    registry_options.log = runtime->log;
+    return tnd_registry_open(&registry_options, &runtime->registry, error);
+}
+
+static enum tandem_status open_pool(tandem_runtime *runtime,
+                                    const struct tandem_runtime_options *options,
+                                    struct tandem_error *error)
+{
+    struct tnd_pool_options pool_options;
+    memset(&pool_options, 0, sizeof(pool_options));
+    pool_options.n_threads = runtime->n_threads;
+    double quota = runtime->topology.quota_cpus;
+    pool_options.n_cpus = runtime->topology.n_cpus;
+    if (quota > 0 && quota < pool_options.n_cpus) {
+        pool_options.n_cpus = quota < 1 ? 1 : (int)quota;
+    }
+    /* 0 is the caller's way of saying default, -1 the pool's; a caller's negative number means 0 polls. */
+    pool_options.spin_limit = options->spin_limit == 0  ? -1
+                              : options->spin_limit < 0 ? 0
+                                                        : options->spin_limit;
+    pool_options.cpu_ids = options->cpu_ids;
+    pool_options.n_cpu_ids = options->n_cpu_ids;
+    pool_options.nice = options->nice;
+    return tnd_pool_new(&pool_options, &runtime->pool, error);
+}
+
+static enum tandem_status open_rooms(tandem_runtime *runtime,
+                                     const struct tandem_runtime_options *options,
+                                     struct tandem_error *error)
+{
+    int forced;
+    TND_TRY(find_forced(options->profile, &forced, error));
+    TND_TRY(tnd_topology_read(&runtime->topology, error));
+    runtime->n_threads = threads_wanted(options->n_threads, &runtime->topology);
+    TND_TRY(open_registry(runtime, options, error));
+    TND_TRY(open_pool(runtime, options, error));
+    TND_TRY(tnd_exec_new(runtime->pool, runtime->registry, runtime->clock, &runtime->exec, error));
+    struct tnd_planner_options planner_options = {runtime->registry, runtime->clock, runtime->log};
+    TND_TRY(tnd_planner_new(&planner_options, &runtime->planner, error));
+    tnd_planner_force(runtime->planner, forced);
+    load_table(runtime, options->table_path);
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *options,
+                                       tandem_runtime **out_runtime, struct tandem_error *error)
+{
+    struct tandem_runtime_options merged = TANDEM_RUNTIME_OPTIONS_INIT;
+    TND_TRY(tnd_options_read(options, "tandem_runtime_options", &merged, sizeof(merged), error));
+    if (merged.n_threads < 0 || merged.n_threads > MAX_THREADS || merged.n_cpu_ids < 0) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "n_threads", merged.n_threads, MAX_THREADS,
+                             "runtime: %d threads on %d named CPUs; 0 to %d threads are possible",
+                             merged.n_threads, merged.n_cpu_ids, MAX_THREADS);
+    }
+    tandem_runtime *runtime = tnd_calloc(1, sizeof(*runtime));
+    if (runtime == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "runtime", 0, 0, "runtime: out of memory");
+    }
+    runtime->log.fn = merged.log;
+    runtime->log.user = merged.log_user;
+    runtime->log.level = level_from_environment(merged.log_level);
+    runtime->clock = tnd_clock_real();
+    pthread_mutex_init(&runtime->lock, NULL);
+    enum tandem_status status = open_rooms(runtime, &merged, error);
+    if (status != TANDEM_OK) {
+        tandem_runtime_close(runtime);
+        return status;
+    }
+    *out_runtime = runtime;
+    return TANDEM_OK;
+}
+
+void tandem_runtime_close(tandem_runtime *runtime)
+{
+    if (runtime == NULL) {
+        return;
+    }
+    tnd_planner_free(runtime->planner);
+    tnd_exec_free(runtime->exec);
+    tnd_pool_free(runtime->pool);
+    tnd_registry_close(runtime->registry);
+    tandem_table_free(runtime->table);
+    pthread_mutex_destroy(&runtime->lock);
+    tnd_free(runtime);
+}
+
+/* ---- backends ---- */
+
+int tandem_runtime_backend_count(const tandem_runtime *runtime)
+{
+    return tnd_registry_count(runtime->registry);
+}
+
+const char *tandem_runtime_backend_name(const tandem_runtime *runtime, int slot)
+{
+    return tnd_registry_name(runtime->registry, slot);
+}
+
+enum tandem_status tandem_runtime_add_backend(tandem_runtime *runtime,
+                                              const struct tandem_backend_api *api,
+                                              const char *settings, struct tandem_error *error)
+{
+    return tnd_registry_add(runtime->registry, api, settings, error);
+}
+
+/* ---- table ---- */
+
+enum tandem_status tandem_runtime_table_status(const tandem_runtime *runtime,
+                                               struct tandem_error *error)
+{
+    if (runtime->table != NULL) {
+        return TANDEM_OK;
+    }
+    if (error != NULL) {
+        *error = runtime->table_error;
+    }
+    return runtime->table_error.status;
+}
+
+enum tandem_status tandem_runtime_set_table(tandem_runtime *runtime, const tandem_table *table,
+                                            struct tandem_error *error)
+{
+    tandem_table *copy = NULL;
+    if (table != NULL) {
+        TND_TRY(tandem_table_new(&copy, error));
+        enum tandem_status status = tandem_table_merge(copy, table, error);
+        if (status != TANDEM_OK) {
+            tandem_table_free(copy);
+            return status;
+        }
+    }
+    pthread_mutex_lock(&runtime->lock);
+    tnd_planner_set_table(runtime->planner, copy);
+    tandem_table_free(runtime->table);
+    runtime->table = copy;
+    runtime->table_path[0] = '\0';
+    if (copy == NULL) {
+        tnd_error_set(&runtime->table_error, TANDEM_E_NOT_FOUND, "", 0, 0,
+                      "no timing table: the program took it away");
+    }
+    pthread_mutex_unlock(&runtime->lock);
+    return TANDEM_OK;
+}
+
+/* ---- threads ---- */
+
+enum tandem_status tandem_runtime_set_threads(tandem_runtime *runtime, int n_threads)
+{
+    if (n_threads < 1 || n_threads > MAX_THREADS) {
+        return TANDEM_E_ARGUMENT;
+    }
+    pthread_mutex_lock(&runtime->lock);
+    enum tandem_status status = TANDEM_OK;
+    if (n_threads > tnd_pool_size(runtime->pool)) {
+        status = tnd_pool_resize(runtime->pool, n_threads);
+    }
+    if (status == TANDEM_OK) {
+        runtime->n_threads = n_threads;
+    }
+    pthread_mutex_unlock(&runtime->lock);
+    return status;
+}
+
+int tandem_runtime_threads(const tandem_runtime *runtime)
+{
+    tandem_runtime *unlocked = (tandem_runtime *)runtime; /* the mutex is no part of the value */
+    pthread_mutex_lock(&unlocked->lock);
+    int n_threads = runtime->n_threads;
+    pthread_mutex_unlock(&unlocked->lock);
+    return n_threads;
+}
+
+void tandem_runtime_pause(tandem_runtime *runtime)
+{
+    tnd_pool_pause(runtime->pool);
+}
+
+void tandem_runtime_resume(tandem_runtime *runtime)
+{
+    tnd_pool_resume(runtime->pool);
+}
+
+enum tandem_status tandem_runtime_set_cpus(tandem_runtime *runtime, const int *cpu_ids, int n_cpu_ids)
+{
+    if (n_cpu_ids < 0 || (n_cpu_ids > 0 && cpu_ids == NULL)) {
+        return TANDEM_E_ARGUMENT;
+    }
+    return tnd_pool_set_cpus(runtime->pool, cpu_ids, n_cpu_ids);
+}
+
+/* ---- planning and computing ---- */
+
+enum tandem_status tandem_runtime_force_profile(tandem_runtime *runtime, const char *profile,
+                                                struct tandem_error *error)
+{
+    int forced;
+    TND_TRY(find_forced(profile, &forced, error));
+    tnd_planner_force(runtime->planner, forced);
+    return TANDEM_OK;
+}
+
+static enum tandem_status check_finished(const tandem_graph *graph, struct tandem_error *error)
+{
+    if (graph == NULL || !graph->finished) {
+        return tnd_error_set(error, TANDEM_E_STATE, "graph", 0, 0,
+                             "graph: not finished; call tandem_graph_finish first");
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_runtime_plan(tandem_runtime *runtime, const tandem_graph *graph,
+                                       tandem_plan **out_plan, struct tandem_error *error)
+{
+    TND_TRY(check_finished(graph, error));
+    return tnd_planner_plan(runtime->planner, graph, tandem_runtime_threads(runtime), out_plan, error);
+}
+
+enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime, const tandem_graph *graph,
+                                             const tandem_plan *plan, tandem_write_fn write, void *user)
+{
+    return tnd_print_plan(runtime->registry, graph, plan, write, user);
+}
+
+enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph *graph,
+                                          const tandem_plan *plan,
+                                          const struct tandem_compute_options *options,
+                                          struct tandem_error *error)
+{
+    struct tandem_compute_options merged = {sizeof(merged), NULL, NULL, NULL};
+    TND_TRY(tnd_options_read(options, "tandem_compute_options", &merged, sizeof(merged), error));
+    TND_TRY(check_finished(graph, error));
+    tandem_plan *own_plan = NULL;
+    if (plan == NULL) {
+        TND_TRY(tandem_runtime_plan(runtime, graph, &own_plan, error));
+        plan = own_plan;
+    }
+    struct tnd_exec_run_options run_options;
+    memset(&run_options, 0, sizeof(run_options));
+    run_options.cancel = merged.cancel;
+    run_options.progress = merged.progress;
+    run_options.user = merged.user;
+    enum tandem_status status = tnd_exec_run(runtime->exec, graph, plan, &run_options, error);
+    tandem_plan_free(own_plan);
+    return status;
+}
+
+/* ---- facts ---- */
+
+int tandem_runtime_profiles(const tandem_runtime *runtime, struct tandem_profile_info *out_profiles,
+                            int n)
+{
+    int count = tnd_profile_count();
+    for (int i = 0; i < count && i < n; i++) {
+        struct tandem_profile_info *info = &out_profiles[i];
+        struct tnd_table_profile described;
+        memset(info, 0, sizeof(*info));
+        snprintf(info->name, sizeof(info->name), "%s", tnd_profile_at(i)->name);
+        snprintf(info->what, sizeof(info->what), "%s", tnd_profile_at(i)->what);
+        info->available = tnd_profile_describe(i, TANDEM_TYPE_Q4_0, &described) &&
+                          tnd_profile_resolve(&described, runtime->registry, info->stage, info->reason,
+                                              sizeof(info->reason));
+    }
+    return count;
+}
+
+void tandem_runtime_describe(const tandem_runtime *runtime, struct tandem_runtime_info *out_info)
+{
+    struct tandem_runtime_info info;
+    info.cpu = tnd_cpu_model();
+    info.isa = tnd_cpu_isa_name(tnd_cpu_features());
+    info.topology = runtime->topology.text;
+    info.table = runtime->table_path;
+    info.n_threads = tandem_runtime_threads(runtime);
+    info.n_cores = runtime->topology.n_cores;
+    *out_info = info;
+}
+
+void tnd_runtime_rooms(tandem_runtime *runtime, struct tnd_runtime_rooms *out)
+{
+    out->registry = runtime->registry;
+    out->pool = runtime->pool;
+    out->exec = runtime->exec;
+    out->planner = runtime->planner;
+    out->clock = runtime->clock;
+    out->topology = &runtime->topology;
+    out->table = runtime->table;
+}

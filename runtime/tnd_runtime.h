@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * What the tune tool sees of a runtime: the rooms behind the front door, borrowed. */
+#ifndef TND_RUNTIME_H
+#define TND_RUNTIME_H
+
+#include "sched/exec.h"
+#include "sched/topology.h"
+#include "tandem/runtime.h"
+#include "tune/planner.h"
+
+struct tnd_runtime_rooms {
+    struct tnd_registry *registry;
+    struct tnd_pool *pool;
+    struct tnd_exec *exec;
+    struct tnd_planner *planner;
+    const struct tnd_clock *clock;
+    const struct tnd_topology *topology;
+    const struct tandem_table *table; /* in use, or NULL */
+};
+
+void tnd_runtime_rooms(tandem_runtime *runtime, struct tnd_runtime_rooms *out);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ * The sweep of mulmat-tune bench. */
+#include "tune/bench.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/tnd_status.h"
+#include "tune/planner.h"
+#include "tune/profiles.h"
+
+/* State of a sweep. Work is the predicted cost of a cell in multiply-adds: it shares out the budget. */
+struct sweep {
+    const struct tnd_bench_options *options;
+    struct tandem_table *table;
+    struct tandem_error *error;
+    int64_t when; /* seconds since 1970, the same for all cells of a sweep */
+    uint64_t begin_ns;
+    int done, count;
+    double work_done, work_count;
+};
+
+static bool is_wanted(const struct tnd_bench_options *options, int profile, enum tandem_type type,
+                      int threads, struct tandem_plan_node *out)
+{
+    const char *name = tnd_profile_at(profile)->name;
+    if (options->profile != NULL && strcmp(options->profile, name) != 0) {
+        return false;
+    }
+    return tnd_plan_node_for_profile(options->measure.registry, profile, type, threads, out);
+}
+
+/* Reading the weights costs about as much as ten tokens, dequantising them about thirty. */
+static double cell_work(const struct tnd_shape *shape, int64_t m, const struct tandem_plan_node *choice)
+{
+    double tokens = (double)m + 10;
+    if (choice->stage[TANDEM_STAGE_INIT].task == TANDEM_TASK_DEQUANTIZE_W) {
+        tokens += 30;
+    }
+    return tokens * (double)shape->n * (double)shape->k;
+}
+
+static void add_stages(struct sweep *sweep, enum tandem_type type, const struct tnd_shape *shape,
+                       int64_t m, int threads, const struct tnd_table_profile *profile,
+                       const struct tnd_measure_result *result)
+{
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &profile->stage[s];
+        if (stage->backend[0] == '\0' || result->stage[s].count == 0) {
+            continue;
+        }
+        struct tnd_curve_key key;
+        memset(&key, 0, sizeof(key));
+        strcpy(key.op, "mul_mat");
+        key.type = type;
+        key.n = shape->n;
+        key.k = shape->k;
+        memcpy(key.backend, stage->backend, sizeof(key.backend));
+        key.stage = (uint8_t)s;
+        key.task = stage->task;
+        key.parallel = stage->parallel;
+        key.own_threads = stage->own_threads;
+        key.threads = stage->parallel || stage->own_threads ? threads : 1;
+        struct tnd_sample sample = {m, result->stage[s].median_us, result->stage[s].spread_us,
+                                    result->stage[s].count, sweep->when};
+        (void)tnd_table_add(sweep->table, &key, &sample); /* refused: not finite; then it stays unknown */
+    }
+}
+
+static enum tandem_status report(struct sweep *sweep, enum tandem_type type,
+                                 const struct tnd_shape *shape, int64_t m, int threads,
+                                 const char *profile, const struct tnd_measure_result *result)
+{
+    const struct tnd_clock *clock = sweep->options->measure.clock;
+    if (sweep->options->progress == NULL) {
+        return TANDEM_OK;
+    }
+    struct tnd_bench_progress progress;
+    memset(&progress, 0, sizeof(progress));
+    strcpy(progress.problem.op, "mul_mat");
+    progress.problem.type = type;
+    progress.problem.n = shape->n;
+    progress.problem.k = shape->k;
+    progress.problem.m = m;
+    progress.problem.threads = threads;
+    strncpy(progress.problem.profile, profile, sizeof(progress.problem.profile) - 1);
+    progress.total = result->total;
+    progress.done = sweep->done;
+    progress.count = sweep->count;
+    progress.elapsed_s = (double)(clock->now_ns(clock) - sweep->begin_ns) / 1e9;
+    if (sweep->work_done > 0) {
+        double left = sweep->work_count - sweep->work_done;
+        progress.left_s = progress.elapsed_s * left / sweep->work_done;
+    }
+    if (sweep->options->progress(sweep->options->user, &progress)) {
+        return tnd_error_set(sweep->error, TANDEM_E_CANCELLED, "bench", sweep->done, sweep->count,
+                             "bench: stopped after %d of %d cells", sweep->done, sweep->count);
+    }
+    return TANDEM_OK;
+}
+
+/* A cell's share of what is left of the budget, by its share of the work left. */
+static struct tnd_measure_effort effort_of(const struct sweep *sweep, double work)
+{
+    struct tnd_measure_effort effort;
+    memset(&effort, 0, sizeof(effort));
+    if (sweep->options->budget_s > 0) {
+        const struct tnd_clock *clock = sweep->options->measure.clock;
+        double elapsed_s = (double)(clock->now_ns(clock) - sweep->begin_ns) / 1e9;
+        double left_s = sweep->options->budget_s - elapsed_s;
+        double share = work / (sweep->work_count - sweep->work_done);
+        effort.budget_s = left_s > 0 ? left_s * share : 1e-6;
+        if (effort.budget_s < 0.01 && left_s > 0.01) {
+            effort.budget_s = 0.01;
+        }
+    }
+    return effort;
+}
+
+static enum tandem_status measure_cell(struct sweep *sweep, struct tnd_measure *measure,
+                                       enum tandem_type type, const struct tnd_shape *shape, int64_t m,
+                                       int threads, int profile)
+{
+    struct tandem_plan_node choice;
+    struct tnd_table_profile described;
+    if (!is_wanted(sweep->options, profile, type, threads, &choice) ||
+        !tnd_profile_describe(profile, type, &described)) {
+        return TANDEM_OK;
+    }
+    double work = cell_work(shape, m, &choice);
+    struct tnd_measure_effort effort = effort_of(sweep, work);
+    struct tnd_measure_result result;
+    TND_TRY(tnd_measure_run(measure, m, &choice, &effort, &result, sweep->error));
+    sweep->done++;
+    sweep->work_done += work;
+    TND_TRY(tnd_table_add_profile(sweep->table, &described));
+    add_stages(sweep, type, shape, m, threads, &described, &result);
+    return report(sweep, type, shape, m, threads, described.name, &result);
+}
+
+static enum tandem_status measure_shape(struct sweep *sweep, enum tandem_type type,
+                                        const struct tnd_shape *shape)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    struct tnd_measure *measure;
+    TND_TRY(tnd_measure_open(&options->measure, type, shape->n, shape->k, options->m[options->n_m - 1],
+                             &measure, sweep->error));
+    enum tandem_status status = TANDEM_OK;
+    for (int i = 0; i < options->n_m && status == TANDEM_OK; i++) {
+        for (int t = 0; t < options->n_thread_counts && status == TANDEM_OK; t++) {
+            for (int p = 0; p < tnd_profile_count() && status == TANDEM_OK; p++) {
+                status = measure_cell(sweep, measure, type, shape, options->m[i],
+                                      options->thread_counts[t], p);
+            }
+        }
+    }
+    tnd_measure_close(measure);
+    return status;
+}
+
+static bool fits(enum tandem_type type, const struct tnd_shape *shape)
+{
+    return tandem_type_row_bytes(type, shape->k) != 0;
+}
+
+static void count_work(struct sweep *sweep)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    for (int y = 0; y < options->n_types; y++) {
+        for (int s = 0; s < options->shapes->count; s++) {
+            const struct tnd_shape *shape = &options->shapes->shape[s];
+            struct tandem_plan_node choice;
+            for (int p = 0; fits(options->types[y], shape) && p < tnd_profile_count(); p++) {
+                if (!is_wanted(options, p, options->types[y], 1, &choice)) {
+                    continue;
+                }
+                for (int i = 0; i < options->n_m; i++) {
+                    sweep->count += options->n_thread_counts;
+                    sweep->work_count +=
+                        options->n_thread_counts * cell_work(shape, options->m[i], &choice);
+                }
+            }
+        }
+    }
+}
+
+enum tandem_status tnd_bench_run(const struct tnd_bench_options *options, struct tandem_table *table,
+                                 struct tandem_error *error)
+{
+    struct sweep sweep;
+    memset(&sweep, 0, sizeof(sweep));
+    sweep.options = options;
+    sweep.table = table;
+    sweep.error = error;
+    sweep.when = (int64_t)time(NULL);
+    sweep.begin_ns = options->measure.clock->now_ns(options->measure.clock);
+    count_work(&sweep);
+    for (int y = 0; y < options->n_types; y++) {
+        for (int s = 0; s < options->shapes->count; s++) {
+            if (fits(options->types[y], &options->shapes->shape[s])) {
+                TND_TRY(measure_shape(&sweep, options->types[y], &options->shapes->shape[s]));
+            }
+        }
+    }
+    return TANDEM_OK;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * Model sizes and their matrices. Dimensions: LLaMA paper (Touvron et al. 2023, table 2) with the hidden
+ * sizes of its released weights; 3B is OpenLLaMA 3B; 1.1B is TinyLlama's shape, which make demo runs. */
+#include "tune/models.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/tnd_status.h"
+
+struct model {
+    const char *name;
+    int64_t dim, kv_dim, hidden, vocabulary;
+};
+
+static const struct model models[] = {
+    {"quick", 512, 512, 1376, 8192},    {"1.1B", 2048, 256, 5632, 32000},
+    {"3B", 3200, 3200, 8640, 32000},    {"7B", 4096, 4096, 11008, 32000},
+    {"13B", 5120, 5120, 13824, 32000},  {"30B", 6656, 6656, 17920, 32000},
+    {"65B", 8192, 8192, 22016, 32000},
+};
+enum { N_MODELS = sizeof(models) / sizeof(models[0]) };
+
+const char *tnd_model_names(void)
+{
+    return "quick, 1.1B, 3B, 7B, 13B, 30B, 65B";
+}
+
+static void add_shape(struct tnd_shapes *shapes, int64_t n, int64_t k)
+{
+    for (int i = 0; i < shapes->count; i++) {
+        if (shapes->shape[i].n == n && shapes->shape[i].k == k) {
+            return;
+        }
+    }
+    shapes->shape[shapes->count].n = n;
+    shapes->shape[shapes->count].k = k;
+    shapes->count++;
+}
+
+static void shapes_of_model(const struct model *model, struct tnd_shapes *out)
+{
+    memset(out, 0, sizeof(*out));
+    snprintf(out->model, sizeof(out->model), "%s", model->name);
+    add_shape(out, model->dim, model->dim);        /* query and output projections */
+    add_shape(out, model->kv_dim, model->dim);     /* key and value projections */
+    add_shape(out, model->dim, model->hidden);     /* down projection */
+    add_shape(out, model->hidden, model->dim);     /* gate and up projections */
+    add_shape(out, model->vocabulary, model->dim); /* classifier */
+}
+
+/* One "NxK"; steps behind it. */
+static bool parse_shape(const char **cursor, struct tnd_shape *out)
+{
+    char *end;
+    if (**cursor < '1' || **cursor > '9') {
+        return false;
+    }
+    long long n = strtoll(*cursor, &end, 10);
+    if ((*end != 'x' && *end != 'X') || end[1] < '1' || end[1] > '9') {
+        return false;
+    }
+    long long k = strtoll(end + 1, &end, 10);
+    if (n > 1 << 24 || k > 1 << 24) {
+        return false;
+    }
+    out->n = n;
+    out->k = k;
+    *cursor = end;
+    return true;
+}
+
+enum tandem_status tnd_shapes_parse(const char *text, struct tnd_shapes *out, struct tandem_error *error)
+{
+    for (int i = 0; i < N_MODELS; i++) {
+        if (strcasecmp(text, models[i].name) == 0) {
+            shapes_of_model(&models[i], out);
+            return TANDEM_OK;
+        }
+    }
+    if (text[0] < '0' || text[0] > '9' || strchr(text, 'x') == NULL) {
+        return tnd_error_set(error, TANDEM_E_NOT_FOUND, text, 0, 0,
+                             "model '%.64s' is not known; known are %s, or give shapes as NxK,NxK", text,
+                             tnd_model_names());
+    }
+    struct tnd_shapes shapes;
+    memset(&shapes, 0, sizeof(shapes));
+    snprintf(shapes.model, sizeof(shapes.model), "custom");
+    const char *cursor = text;
+    for (;;) {
+        struct tnd_shape shape;
+        if (!parse_shape(&cursor, &shape)) {
+            return tnd_error_set(error, TANDEM_E_FORMAT, text, cursor - text, 0,
+                                 "shapes '%.64s': expected NxK (up to 16777216 each) at character %d",
+                                 text, (int)(cursor - text) + 1);
+        }
+        if (shapes.count == TND_MAX_SHAPES) {
+            return tnd_error_set(error, TANDEM_E_LIMIT, text, shapes.count, TND_MAX_SHAPES,
+                                 "shapes: more than %d", TND_MAX_SHAPES);
+        }
+        add_shape(&shapes, shape.n, shape.k);
+        if (*cursor == '\0') {
+            *out = shapes;
+            return TANDEM_OK;
+        }
+        if (*cursor++ != ',') {
+            cursor--;
+            return tnd_error_set(error, TANDEM_E_FORMAT, text, cursor - text, 0,
+                                 "shapes '%.64s': expected ',' at character %d", text,
+                                 (int)(cursor - text) + 1);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * Chooses a profile and a thread count for every node of a graph: by the timing table where it covers the
+ * node, else by the fixed rule. Choices are remembered by (type, N, K, M, threads), so that planning a graph
+ * whose shapes were seen costs one look-up a node. */
+#ifndef TND_PLANNER_H
+#define TND_PLANNER_H
+
+#include "backends/registry.h"
+#include "base/clock.h"
+#include "tandem/profile.h"
+#include "tune/tnd_table.h"
+
+struct tnd_planner;
+
+struct tnd_planner_options {
+    const struct tnd_registry *registry; /* borrowed */
+    const struct tnd_clock *clock;       /* borrowed */
+    struct tnd_log log;
+};
+
+enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,
+                                   struct tnd_planner **out_planner, struct tandem_error *error);
+void tnd_planner_free(struct tnd_planner *planner);
+
+/** Table to plan by (borrowed until replaced; NULL: none). Forgets what was remembered. Any thread. */
+void tnd_planner_set_table(struct tnd_planner *planner, const struct tandem_table *table);
+/** Forces profile i (tnd_profile_at) wherever it applies; -1: choose. Any thread. */
+void tnd_planner_force(struct tnd_planner *planner, int profile);
+
+/** Plans a finished graph for at most n_threads threads. Any thread. Errors: MEMORY. */
+enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct tandem_graph *graph,
+                                    int n_threads, struct tandem_plan **out_plan,
+                                    struct tandem_error *error);
+
+/** Choice for one plain matrix product by a given profile and thread count, for measuring. Returns false
+ *  when the profile does not apply or its backends are not open. */
+bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile, enum tandem_type type,
+                               int n_threads, struct tandem_plan_node *out);
+
+#endif

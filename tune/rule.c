@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * The fixed rule. */
+#include "tune/rule.h"
+
+#include "ggml-like/tnd_tensor.h"
+
+/* A hand-off between spinning threads costs about a microsecond (make bench prints it). One core does about
+ * this many multiply-adds, or moves this many values, in the ten microseconds from which sharing pays. */
+enum { WORTH_MULTIPLY_ADDS = 200000, WORTH_VALUES = 24576, WORTH_EXPONENTIALS = 8192 };
+
+const char *tnd_rule_profile(int64_t m)
+{
+    return m >= TND_RULE_BLAS_M ? "cpu+openblas" : "cpu";
+}
+
+static bool is_worth_sharing(const tandem_tensor *node)
+{
+    double values = (double)tandem_tensor_elements(node);
+    switch (node->op) {
+    case TANDEM_OP_MUL_MAT:
+        return values * (double)node->src[0]->ne[0] >= WORTH_MULTIPLY_ADDS;
+    case TANDEM_OP_SILU:
+    case TANDEM_OP_GELU:
+    case TANDEM_OP_SOFT_MAX:
+    case TANDEM_OP_ROPE:
+        return values >= WORTH_EXPONENTIALS;
+    case TANDEM_OP_CUSTOM:
+        return node->params.custom.n_items > 1; /* nothing is known of the user's work */
+    default:
+        return values >= WORTH_VALUES;
+    }
+}
+
+int tnd_rule_threads(const tandem_tensor *node, int n_threads)
+{
+    return n_threads > 1 && is_worth_sharing(node) ? n_threads : 1;
+}

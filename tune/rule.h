@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * The fixed rule: what is done without a table, or outside of it. */
+#ifndef TND_RULE_H
+#define TND_RULE_H
+
+#include "tandem/ops.h"
+
+/** From this many tokens on a matrix product goes to BLAS where there is one; the threshold that llama.cpp
+ *  used (ggml_compute_forward_mul_mat_use_blas) when the original proposal was made. */
+enum { TND_RULE_BLAS_M = 32 };
+
+/** Name of the profile for a product of m tokens; the planner falls back to "cpu" where it cannot run. */
+const char *tnd_rule_profile(int64_t m);
+
+/** Threads for a node: 1 when its work is too small to pay for waking others, else n_threads. */
+int tnd_rule_threads(const tandem_tensor *node, int n_threads);
+
+#endif
