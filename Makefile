@@ -90,6 +90,9 @@ TND_CPPFLAGS := -D_GNU_SOURCE -I. -Iinclude $(PARTS_CFLAGS)
 ifneq ($(SAN),)
 TND_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 LDSAN := -fsanitize=$(SAN)
+else
+# (A sanitizer's own symbols are in the program, not in the library.)
+NO_UNDEFINED := -Wl,--no-undefined
 endif
 LIBS := $(PARTS_LIBS) -ldl -lm -pthread
 
@@ -114,10 +117,11 @@ STATIC := $(BIN)/libtandem.a
 SHARED := $(BIN)/libtandem.so.$(VERSION)
 LLAMA := $(BIN)/libtandem-llama.a
 
-.PHONY: all lib tools parts
+.PHONY: all lib tools parts benches
 all: lib tools parts ## build the library and the tools (default)
 lib: $(STATIC) $(SHARED) ## build libtandem.a and libtandem.so
 tools: $(addprefix $(BIN)/,$(TOOLS)) ## build mulmat-tune and tandem-llama
+benches: $(addprefix $(BIN)/,$(BENCHES))
 
 parts:
 	@$(if $(strip $(PARTS_MISSING)),echo "left out (optional, not found): $(strip $(PARTS_MISSING)); \
@@ -163,13 +167,10 @@ $(LLAMA): $(call obj,$(llama_SRC)) $(BUILD)/llama.list
 $(SHARED): $(LIB_OBJ) $(LISTS)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(LINK) -shared -Wl,-soname,libtandem.so.$(SOVERSION) -Wl,--no-undefined -o $@ \
+	$(Q)$(LINK) -shared -Wl,-soname,libtandem.so.$(SOVERSION) $(NO_UNDEFINED) -o $@ \
 	    $(LIB_OBJ) $(LIBS)
 	$(Q)ln -sf $(@F) $(@D)/libtandem.so.$(SOVERSION)
 	$(Q)ln -sf libtandem.so.$(SOVERSION) $(@D)/libtandem.so
-ifneq ($(SAN),)
-$(SHARED): LINK += -Wl,--undefined-version -Wl,-z,undefs
-endif
 
 define tool_rule
 $$(BIN)/$(1): $$(call obj,$$(wildcard tools/$(1)/*.c) $$(TOOL_COMMON_SRC)) $$(LLAMA) $$(STATIC)
@@ -189,8 +190,10 @@ $(foreach b,$(BENCHES),$(eval $(call bench_rule,$(b))))
 # tests/suite_X.c and tests/suite_X_*.c together are the suite of room X; X has no underscore.
 suite_of = $(firstword $(subst _, ,$(patsubst tests/suite_%.c,%,$(subst -like,,$(1)))))
 TEST_SRC := $(wildcard tests/suite_*.c)
-SUITES := $(sort $(foreach file,$(TEST_SRC),$(call suite_of,$(file))))
-SUITE_BINS := $(addprefix $(BUILD)/suite_,$(SUITES))
+ALL_SUITES := $(sort $(foreach file,$(TEST_SRC),$(call suite_of,$(file))))
+# SUITES="sched tune" selects some.
+SUITES ?= $(ALL_SUITES)
+SUITE_BINS = $(addprefix $(BUILD)/suite_,$(filter $(ALL_SUITES),$(SUITES)))
 SUPPORT_SRC := $(wildcard tests/support*.c)
 
 $(BUILD)/libsupport.a: $(call obj,$(SUPPORT_SRC))
@@ -204,19 +207,34 @@ $$(BUILD)/suite_$(1): $$(call obj,$$($(1)_TESTS)) $$(BUILD)/libsupport.a \
 .PHONY: suite_$(1)
 suite_$(1): $$(BUILD)/suite_$(1)
 endef
-$(foreach suite,$(SUITES),$(eval $(call suite_rule,$(suite))))
+$(foreach suite,$(ALL_SUITES),$(eval $(call suite_rule,$(suite))))
 
 .PHONY: suites check-suites
 suites: $(SUITE_BINS)
 check-suites: suites ## build and run all test suites of one variant (BUILD=, CC=, SAN=)
 	@bash tests/process.sh $(SUITE_BINS)
 
+# ---- fuzzing: tests/fuzz/fuzz_X.c, linked like the suite of the room that has X.c ----------------
+FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+room_of = $(firstword $(foreach room,$(ROOMS),$(if $(filter %/$(1).c,$($(room)_SRC)),$(room))))
+define fuzz_rule
+$$(BUILD)/fuzz_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o \
+    $$(call archives,$$(or $$($$(subst -like,,$$(call room_of,$(1)))_ARCH),$$(llama_ARCH)))
+	$$(call say,LD,$$@)
+	$$(Q)$$(LINK) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
+endef
+$(foreach target,$(FUZZ),$(eval $(call fuzz_rule,$(target))))
+
+include mk/develop.mk
+include mk/install.mk
+
+.PHONY: help clean
 clean: ## remove everything that was built
 	rm -rf build
 
-.PHONY: help clean
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | \
-	    awk -F':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+	@echo "make [TARGET] [V=1] [BUILD=build/NAME] [CC=...] [CFLAGS=...] [SAN=address,undefined]"
+	@grep -hE '^[a-z-]+:.*## ' Makefile mk/*.mk | sort | \
+	    awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)

@@ -4,6 +4,12 @@
 # usage: process.sh SUITE-BINARY...     (TANDEM_TEST_TIMEOUT: seconds for one suite, default 900)
 # The last line is "N passed, N failed, N skipped"; exit code 0 only if nothing failed.
 set -u
+# Neither the user's table nor the user's settings may decide a test.
+unset TANDEM_LOG TANDEM_CPU TANDEM_TABLE TANDEM_THREADS TANDEM_TRACE
+XDG_CACHE_HOME=$(mktemp -d)
+export XDG_CACHE_HOME
+trap 'rm -rf "$XDG_CACHE_HOME"' EXIT
+
 limit=${TANDEM_TEST_TIMEOUT:-900}
 passed=0 failed=0 skipped=0
 expected=$(grep -vE '^(#|$)' tests/expected-skips)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+# Targets for people who work on Tandem: checks, variants, fuzzing, measuring, tidying.
+
+.PHONY: deps demo bench check check-fast soak fuzz fuzz-all asan tsan clang cover
+.PHONY: tidy lint compdb stats
+
+deps: ## install what is missing (as root), or say which packages to install
+	@sh tools/dev/deps.sh check
+
+# The second make sees what deps.sh has installed.
+demo: ## measure this machine, then run a synthesised model with and without the plan
+	@sh tools/dev/deps.sh demo
+	@$(MAKE) --no-print-directory -j$(shell nproc 2>/dev/null || echo 2) all
+	@bash tools/dev/demo.sh $(ARGS)
+
+check: ## everything: GCC, Clang, sanitizers, fuzzing, style, install (under 40 minutes on 2 cores)
+	@sh tools/dev/deps.sh check
+	@bash tools/dev/check.sh $(JOBS)
+
+check-fast: ## before each commit, about a minute: the suites with little effort, includes, style
+	@TANDEM_TEST_EFFORT=1 $(MAKE) --no-print-directory check-suites
+	@bash tools/dev/check_includes.sh
+	@bash tools/dev/check_style.sh
+
+soak: ## long: suites with full effort and fresh seeds, ten minutes for each fuzz target
+	@for seed in 1 2 3; do \
+	    TANDEM_TEST_EFFORT=3 TANDEM_TEST_SEED=$$seed TANDEM_TEST_TIMEOUT=7200 \
+	        $(MAKE) --no-print-directory check-suites || exit 1; \
+	done
+	@$(MAKE) --no-print-directory fuzz-all SECONDS_EACH=600
+
+bench: all benches ## kernels, copies, hand-off and wake-up on this machine
+	@for bench in $(addprefix $(BIN)/,$(BENCHES)); do ./$$bench $(ARGS) || exit 1; done
+
+# ---- variants side by side -----------------------------------------------------------------------
+asan: ## the suites with Clang's address and undefined-behaviour sanitizers
+	@$(MAKE) --no-print-directory BUILD=build/asan CC=clang SAN=address,undefined \
+	    CFLAGS='-O1 -g' check-suites
+
+tsan: ## the suites that start threads with the thread sanitizer
+	@TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.supp \
+	    $(MAKE) --no-print-directory BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g' \
+	    SUITES='sched runtime' check-suites
+
+clang: ## build and test with Clang
+	@$(MAKE) --no-print-directory BUILD=build/clang CC=clang all check-suites
+
+cover: ## line coverage of the suites, a summary for each room
+	@$(MAKE) --no-print-directory BUILD=build/cover CC=gcc CFLAGS='-O0 -g --coverage' check-suites
+	@bash tools/dev/cover.sh build/cover
+
+# ---- fuzzing -------------------------------------------------------------------------------------
+FUZZ_MAKE = $(MAKE) --no-print-directory BUILD=build/fuzz CC=clang \
+    SAN=address,undefined,fuzzer-no-link CFLAGS='-O1 -g'
+SECONDS_EACH ?= 60
+
+fuzz: ## T=NAME: fuzz one parser for SECONDS_EACH (60) seconds, from tests/fuzz/corpus/NAME
+	@$(if $(filter $(FUZZ),$(T)),:,echo "make fuzz T=NAME; names: $(FUZZ)"; exit 2)
+	@$(FUZZ_MAKE) build/fuzz/fuzz_$(T)
+	@bash tools/dev/fuzz.sh $(SECONDS_EACH) $(T)
+
+fuzz-all: ## fuzz every parser for SECONDS_EACH (60) seconds
+	@$(FUZZ_MAKE) $(addprefix build/fuzz/fuzz_,$(FUZZ))
+	@bash tools/dev/fuzz.sh $(SECONDS_EACH) $(FUZZ)
+
+# ---- tidying -------------------------------------------------------------------------------------
+tidy: ## clang-format the files that differ from the last commit (F=FILES: these), then lint them
+	@bash tools/dev/tidy.sh $(F)
+
+lint: ## clang-tidy over all sources (F=FILES: these)
+	@bash tools/dev/tidy.sh --lint-only $(or $(F),$(LIB_SRC) $(llama_SRC) $(wildcard tools/*/*.c))
+
+compdb: ## write compile_commands.json
+	@$(MAKE) --no-print-directory -Bnk V=1 all suites benches 2>/dev/null | \
+	    bash tools/dev/compdb.sh > compile_commands.json
+
+stats: ## file and function lengths, comment share, and the rules' violations
+	@bash tools/dev/stats.sh

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+# make install and uninstall, with GNU's variables: DESTDIR, PREFIX (prefix), bindir, libdir, ...
+
+PUBLIC_HEADERS := $(wildcard include/tandem/*.h)
+DOCS := $(wildcard README.md CHANGELOG.md LICENSE docs/*.md docs/*.json)
+pkgconfigdir ?= $(libdir)/pkgconfig
+cmakedir ?= $(libdir)/cmake/Tandem
+MAJOR_MINOR := $(basename $(VERSION))
+EMPTY :=
+COMMA := ,
+PC_REQUIRES = $(subst $(EMPTY) $(EMPTY),$(COMMA) ,$(strip $(if $(HWLOC),hwloc) $(if $(CJSON),libcjson)))
+
+# Fills the @places@ of a template; installed at once, so that no stale copy stays in build/.
+define fill
+sed -e 's,@prefix@,$(prefix),g' -e 's,@exec_prefix@,$(exec_prefix),g' \
+    -e 's,@libdir@,$(libdir),g' -e 's,@includedir@,$(includedir),g' \
+    -e 's,@version@,$(VERSION),g' -e 's,@soversion@,$(SOVERSION),g' \
+    -e 's,@major_minor@,$(MAJOR_MINOR),g' -e 's|@requires@|$(PC_REQUIRES)|g' \
+    -e "s,@include_from_lib@,$$(realpath -m --relative-to='$(libdir)' '$(includedir)'),g" \
+    $(1) > $(DESTDIR)$(2)
+endef
+
+.PHONY: install uninstall
+install: all ## install into DESTDIR/PREFIX (/usr/local): tools, libraries, headers, documents
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir) $(includedir)/tandem $(pkgconfigdir) \
+	    $(cmakedir) $(docdir))
+	$(INSTALL) -m 755 $(addprefix $(BIN)/,$(TOOLS)) $(DESTDIR)$(bindir)
+	$(INSTALL) -m 644 $(STATIC) $(DESTDIR)$(libdir)
+	$(INSTALL) -m 644 $(SHARED) $(DESTDIR)$(libdir)
+	ln -sf libtandem.so.$(VERSION) $(DESTDIR)$(libdir)/libtandem.so.$(SOVERSION)
+	ln -sf libtandem.so.$(SOVERSION) $(DESTDIR)$(libdir)/libtandem.so
+	$(INSTALL) -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(includedir)/tandem
+	$(call fill,tandem.pc.in,$(pkgconfigdir)/tandem.pc)
+	$(call fill,tools/cmake/TandemConfig.cmake.in,$(cmakedir)/TandemConfig.cmake)
+	$(call fill,tools/cmake/TandemConfigVersion.cmake.in,$(cmakedir)/TandemConfigVersion.cmake)
+	$(INSTALL) -m 644 $(DOCS) $(DESTDIR)$(docdir)
+
+uninstall: ## remove what install has put there
+	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(TOOLS))
+	rm -f $(addprefix $(DESTDIR)$(libdir)/libtandem,.a .so .so.$(SOVERSION) .so.$(VERSION))
+	rm -f $(addprefix $(DESTDIR)$(includedir)/,$(PUBLIC_HEADERS:include/%=%))
+	rm -f $(DESTDIR)$(pkgconfigdir)/tandem.pc
+	rm -f $(addprefix $(DESTDIR)$(cmakedir)/,TandemConfig.cmake TandemConfigVersion.cmake)
+	rm -f $(addprefix $(DESTDIR)$(docdir)/,$(notdir $(DOCS)))
+	-rmdir $(addprefix $(DESTDIR),$(includedir)/tandem $(cmakedir) $(docdir)) 2>/dev/null

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# usage: check.sh [JOB...]            (make check; default: all jobs; `check.sh list` prints them)
+# Runs independent jobs side by side, each with its own build tree and its own log in build/check/,
+# prints CUnit's summaries, and ends with "N passed, N failed, N skipped": tests of all variants, and
+# one for each job without tests.
+set -u
+cd "$(dirname "$0")/../.."
+cores=$(nproc)
+lanes=${LANES:-$((cores < 8 ? 2 : 4))}
+make_jobs=$(((cores + lanes - 1) / lanes))
+logs=build/check
+fuzz_seconds=${FUZZ_SECONDS:-10}
+mkdir -p "$logs"
+
+# Each job is a make of its own: nothing of the make that called us is handed on.
+unset MAKEFLAGS MFLAGS MAKELEVEL
+export WERROR=1
+mk() { make --no-print-directory -j"$make_jobs" "$@"; }
+
+# ---- the jobs; the longest first ----
+# Damage, leaks and undefined behaviour.
+export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1
+export UBSAN_OPTIONS=print_stacktrace=1
+export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0
+export TSAN_OPTIONS=suppressions=$PWD/tests/tsan.supp:halt_on_error=0:second_deadlock_stack=1
+job_asan() { mk BUILD=build/asan CC=clang SAN=address,undefined CFLAGS='-O1 -g' check-suites; }
+# Everything with GCC as users get it.
+job_gcc() { mk BUILD=build/gcc CC=gcc all benches check-suites; }
+# Data races: the suites that start threads.
+job_tsan() {
+    mk BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g' \
+        SUITES="${TSAN_SUITES:-sched runtime}" check-suites
+}
+job_clang() { mk BUILD=build/clang CC=clang CFLAGS='-O3 -g' all benches suites; }
+job_gcc_O0() { mk BUILD=build/gcc-O0 CC=gcc CFLAGS='-O0 -g' all; }
+job_gcc_O3() { mk BUILD=build/gcc-O3 CC=gcc CFLAGS='-O3 -g' all; }
+# The optional parts left out; the suites must still pass.
+job_without() {
+    mk BUILD=build/without CC=gcc CFLAGS=-O1 NO_HWLOC=1 NO_CJSON=1 all || return 1
+    TANDEM_TEST_EFFORT=1 mk BUILD=build/without CC=gcc CFLAGS=-O1 NO_HWLOC=1 NO_CJSON=1 \
+        SUITES="sched runtime" check-suites
+}
+job_fuzz() { mk fuzz-all SECONDS_EACH="$fuzz_seconds"; }
+job_includes() { bash tools/dev/check_includes.sh; }
+job_style() { bash tools/dev/check_style.sh; }
+job_docs() { bash tools/dev/check_docs.sh; }
+job_headers() { bash tools/dev/check_headers.sh; }
+job_symbols() { bash tools/dev/check_symbols.sh build/gcc; }
+job_install() { bash tools/dev/check_install.sh build/gcc; }
+
+# gcc comes first among equals: symbols and install look at its results.
+all_jobs="asan gcc tsan clang fuzz without gcc_O3 gcc_O0 includes style docs headers symbols install"
+[ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
+jobs=${*:-$all_jobs}
+
+passed=0 failed=0 skipped=0 broken=''
+declare -A name_of started_at
+
+# Prints what a person wants of a job's log and adds its counts.
+report() { # NAME CODE SECONDS
+    local name=$1 code=$2 seconds=$3 log=$logs/$1.log line
+    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -1)
+    echo "---- $name: $([ "$code" -eq 0 ] && echo good || echo FAILED), $seconds s"
+    if [ "$code" -ne 0 ]; then
+        grep -vE '^  (CC|AR|LD) |\.\.\.passed$' "$log" | tail -60
+        broken="$broken $name"
+    else
+        grep -E '^== |^ +(suites|tests|asserts) |^fuzz_|^check_|^SKIP |^left out' "$log"
+    fi
+    if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped ]]; then
+        passed=$((passed + BASH_REMATCH[1]))
+        failed=$((failed + BASH_REMATCH[2]))
+        skipped=$((skipped + BASH_REMATCH[3]))
+        [ "$code" -eq 0 ] || [ "${BASH_REMATCH[2]}" -gt 0 ] || failed=$((failed + 1))
+    elif [ "$code" -eq 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+    fi
+    skipped=$((skipped + $(grep -c '^SKIP ' "$log")))
+}
+
+wait_for_one() {
+    local pid code
+    wait -n -p pid
+    code=$?
+    report "${name_of[$pid]}" "$code" $((SECONDS - started_at[$pid]))
+    unset "name_of[$pid]"
+}
+
+for job in $jobs; do
+    # The jobs that look at the results of gcc wait for it.
+    if [[ $job == symbols || $job == install ]]; then
+        while [[ " ${name_of[*]} " == *" gcc "* ]]; do
+            wait_for_one
+        done
+    fi
+    while [ "${#name_of[@]}" -ge "$lanes" ]; do
+        wait_for_one
+    done
+    "job_$job" >"$logs/$job.log" 2>&1 &
+    name_of[$!]=$job
+    started_at[$!]=$SECONDS
+done
+while [ "${#name_of[@]}" -gt 0 ]; do
+    wait_for_one
+done
+[ -z "$broken" ] || echo "failed:$broken (logs in $logs/)"
+echo "check took $SECONDS s"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

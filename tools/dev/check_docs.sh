@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Documents and code say the same: every public function has a docstring (its own, or one for the group
+# of lines that it stands in), statuses and make targets that are named exist, every environment
+# variable that the code reads is listed in docs/environment.md.
+set -u
+cd "$(dirname "$0")/../.."
+. tools/dev/files.sh
+
+# A declaration is documented when a comment stands above it with nothing but declarations without a
+# blank line between; a section's heading comment documents the group that follows it at once.
+while IFS= read -r hit; do
+    complain "$hit"
+done < <(awk '
+    FNR == 1 { documented = 0; in_comment = 0; declaring = 0; after = 0 }
+    { line = $0 }
+    in_comment { if (line ~ /\*\//) { in_comment = 0; documented = 1; after = 0 } ; next }
+    line ~ /^[ \t]*\/\*/ { if (line ~ /\*\//) { documented = 1; after = 0 } else in_comment = 1; next }
+    line ~ /^[ \t]*$/ { if (after) { documented = 0; after = 0 } ; next }
+    line ~ /^#/ { next }
+    line ~ /^TANDEM_API/ {
+        if (!documented) { printf "%s:%d: no docstring: %s\n", FILENAME, FNR, line }
+        declaring = 1
+    }
+    { if (line ~ /[;}]/) { after = 1; declaring = 0 } }
+' include/tandem/*.h)
+
+# Statuses in docstrings: after "Errors:" or "Records", words in capitals; and TANDEM_E_ anywhere.
+status_names=$(sed -n 's/^ *X(\([A-Z_]*\), [0-9]*,.*/\1/p' include/tandem/status-list.h)
+while IFS=: read -r file name; do
+    grep -qx "$name" <<<"$status_names" || complain "$file: names the status '$name', which does not exist"
+done < <(for header in include/tandem/*.h; do
+    [[ $header == *status-list.h ]] && continue
+    { grep -oE 'TANDEM_E_[A-Z_]+' "$header" | sed 's/TANDEM_E_//'
+      tr '\n' ' ' <"$header" | sed 's/ \* / /g; s/  */ /g' |
+          grep -oE '(Errors:|Records) [A-Z][A-Z_]+(( and|,| or) [A-Z][A-Z_]+)*' |
+          grep -oE '\b[A-Z][A-Z_]{2,}\b'; } | grep -vE '^(TANDEM_.*|)$' | sort -u | sed "s,^,$header:,"
+done)
+
+# Commands in the documents.
+targets=$(grep -ohE '^[a-z-]+:' Makefile mk/*.mk | tr -d :)
+documents=$(project_files . | grep '\.md$' | grep -v '^bench-data/')
+for document in README.md CONTRIBUTING.md CHANGELOG.md docs/environment.md; do
+    [ -f "$document" ] || complain "$document: does not exist"
+done
+while IFS=: read -r file target; do
+    grep -qx -- "$target" <<<"$targets" || complain "$file: 'make $target' is no target of the Makefile"
+done < <(for document in $documents; do
+    # Commands stand in code: `make x` or a line of a fenced block.
+    grep -oE '(`|^ *\$? *|&& |; )make ([A-Z_]+=[^ `]+ )*[a-z][a-z-]*' "$document" |
+        awk '{print $NF}' | sort -u | sed "s,^,$document:,"
+done)
+# Links to files of the project.
+while IFS='|' read -r file link; do
+    [ -e "$(dirname "$file")/$link" ] || complain "$file: links to $link, which does not exist"
+done < <(for document in $documents; do
+    grep -oE '\]\([^)#:]+' "$document" | sed "s,^](,,; s,^,$document|,"
+done)
+
+if [ -f docs/environment.md ]; then
+    while IFS= read -r name; do
+        grep -q "$name" docs/environment.md ||
+            complain "docs/environment.md: lacks $name, which the code reads"
+    done < <(sources | grep -v '^tests/' | xargs grep -hoE '"TANDEM_[A-Z_]+"' | tr -d '"' | sort -u)
+fi
+finish check_docs

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Each header compiles alone: the public ones as C11 and as C++17, with both compilers where they are
+# there, the internal ones as C11.
+set -u
+cd "$(dirname "$0")/../.."
+. tools/dev/files.sh
+warn="-Wall -Wextra -Wpedantic -Werror"
+
+try() { # HEADER COMPILER FLAG...
+    local header=$1 compiler=$2
+    shift 2
+    command -v "$compiler" >/dev/null || return 0
+    # shellcheck disable=SC2086 # the flags are words
+    if ! printf '#include "%s"\n#include "%s"\n' "$header" "$header" |
+        "$compiler" "$@" $warn -Iinclude -fsyntax-only - 2>"$log"; then
+        complain "$header: does not compile alone with $compiler $*"
+        head -20 "$log"
+    fi
+}
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+for header in include/tandem/*.h; do
+    name=${header#include/}
+    try "$name" gcc -std=c11 -xc
+    try "$name" clang -std=c11 -xc
+    try "$name" g++ -std=c++17 -xc++
+    try "$name" clang++ -std=c++17 -xc++
+done
+while IFS= read -r header; do
+    try "$header" gcc -std=c11 -D_GNU_SOURCE -I. -xc -Wno-unused-function
+done < <(sources | grep '\.h$' | grep -v '^include/' | grep -v -- '-list\.h$')
+finish check_headers

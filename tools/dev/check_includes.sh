@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Holds the arrows of the house: a room includes its own headers, those of the rooms below, and the
+# public headers that these rooms own (their `room:` line). llama/ includes public headers only.
+set -u
+cd "$(dirname "$0")/../.."
+. tools/dev/files.sh
+
+# What each room may include, itself first.
+declare -A below=(
+    [base]="base"
+    [ggml-like]="ggml-like base"
+    [backends]="backends ggml-like base"
+    [sched]="sched backends ggml-like base"
+    [tune]="tune sched backends ggml-like base"
+    [runtime]="runtime tune sched backends ggml-like base"
+    [formats]="formats ggml-like base"
+    [llama]="llama"
+    [tools]="tools llama runtime tune sched backends formats ggml-like base"
+    [bench]="bench llama runtime tune sched backends formats ggml-like base"
+)
+declare -A owner
+for header in include/tandem/*.h; do
+    room=$(sed -n 's/^ \* room: \([a-z-]*\).*/\1/p' "$header" | head -1)
+    case "$header:$room" in
+    */tandem.h:*) room=umbrella ;;
+    *-list.h:) room=list ;; # inherited: checked through the headers that include the list
+    *:) complain "$header: has no 'room:' line" ;;
+    esac
+    owner[${header#include/}]=$room
+done
+
+allowed() { # room header -> status
+    local room=$1 target=$2
+    if [[ $target == tandem/* ]]; then
+        case "${owner[$target]:-missing}" in
+        missing) return 1 ;;
+        list) return 0 ;;
+        umbrella) [[ $room =~ ^(llama|tools|bench)$ ]] && return 0 || return 1 ;;
+        esac
+        [[ $room =~ ^(llama|tools|bench)$ ]] && return 0
+        [[ " ${below[$room]} " == *" ${owner[$target]} "* ]]
+        return
+    fi
+    [[ " ${below[$room]} " == *" ${target%%/*} "* ]]
+}
+
+while IFS= read -r file; do
+    room=${file%%/*}
+    case "$file" in
+    tests/* | examples/* | docs/*) continue ;;
+    include/tandem/tandem.h) continue ;;
+    include/tandem/*) room=${owner[${file#include/}]} ;;
+    esac
+    if [ "$room" = list ]; then
+        continue
+    fi
+    if [ -z "${below[$room]:-}" ]; then
+        complain "$file: stands in no known room"
+        continue
+    fi
+    while IFS=: read -r line text; do
+        target=$(sed -n 's/.*"\(.*\)".*/\1/p' <<<"$text")
+        if ! allowed "$room" "$target"; then
+            complain "$file:$line: room '$room' must not include \"$target\""
+        fi
+    done < <(grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$file")
+done < <(sources)
+finish check_includes

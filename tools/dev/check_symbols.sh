@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# usage: check_symbols.sh FOLDER      (where libtandem.a and libtandem.so are)
+# The shared library exports tandem_ names only, the objects define tandem_ and tnd_ names only, and
+# nothing in the library can end the program, print, or reach for functions that are unsafe in one.
+set -u
+cd "$(dirname "$0")/../.."
+. tools/dev/files.sh
+folder=${1:-build}
+
+while read -r name; do
+    [[ $name == tandem_* ]] || complain "libtandem.so exports '$name'"
+done < <(nm -D --defined-only "$folder/libtandem.so" | awk '$2 != "A" {print $3}' | sed 's/@.*//')
+
+while read -r member kind name; do
+    [[ $name =~ ^(tandem|tnd)_ ]] || complain "$member defines '$name' ($kind): neither tandem_ nor tnd_"
+done < <(nm -A --defined-only --extern-only "$folder/libtandem.a" 2>/dev/null |
+    awk '{sub(/:[^:]*$/, "", $1); print $1, $2, $3}')
+
+# Each public declaration has a body, or programs link to nothing.
+while read -r name; do
+    nm -D --defined-only "$folder/libtandem.so" | grep -qw "$name" ||
+        complain "'$name' is declared in include/tandem/ but defined nowhere"
+done < <(sed -n '/^TANDEM_API/,/;/p' include/tandem/*.h |
+    grep -v '^TANDEM_API const char \*const' | tr '\n' ' ' | grep -oE 'TANDEM_API [^(]*\(' |
+    sed 's/.*[ *]\(tandem_[a-z0-9_]*\)($/\1/' | sort -u)
+
+banned='abort|exit|_exit|_Exit|quick_exit|printf|vprintf|puts|putchar|putc|perror|stdout|stderr'
+banned+='|__printf_chk|__vprintf_chk|setjmp|_setjmp|longjmp|siglongjmp|sprintf|vsprintf|gets'
+banned+='|strcpy|strcat|strtok|rand|srand|setlocale|system|signal|sigaction|alarm|sleep'
+while read -r where name; do
+    complain "$where uses '$name'"
+done < <(nm -A --undefined-only "$folder/libtandem.a" 2>/dev/null |
+    awk '{print $1, $NF}' | grep -E " ($banned)(@.*)?\$")
+finish check_symbols

@@ -1,0 +1,85 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Installs what is missing for building (deps.sh demo) or for everything (deps.sh check, the default).
+# As root with apt-get: installs. Otherwise: prints the exact package names, and fails only when
+# something is missing without which it cannot go on. Plain sh: it runs before anything is there.
+set -u
+goal=${1:-check}
+required='' optional=''
+
+has() { command -v "$1" >/dev/null 2>&1; }
+need() { required="$required $1"; }
+want() { optional="$optional $1"; }
+# Whether the compiler $1 can build an (almost) empty program with the options that follow.
+builds() {
+    compiler=$1
+    shift
+    folder=$(mktemp -d) || return 1
+    printf '%s\n' "$program" >"$folder/probe.c"
+    # Libraries stand behind the program: linkers read from left to right.
+    "$compiler" -o "$folder/probe" "$folder/probe.c" "$@" >/dev/null 2>&1
+    result=$?
+    rm -rf "$folder"
+    return $result
+}
+fuzzer='int LLVMFuzzerTestOneInput(const void *data, unsigned long n)
+{ return data == 0 && n > 0; }'
+
+find_missing() {
+    required='' optional=''
+    has make || need make
+    program='#include <stdio.h>
+int main(void) { return puts("") < 0; }'
+    if ! has gcc || ! builds gcc; then
+        need gcc
+        need libc6-dev
+    fi
+    has pkg-config || need pkg-config
+    if has pkg-config; then
+        pkg-config --exists hwloc || want libhwloc-dev
+        pkg-config --exists libcjson || want libcjson-dev
+    else
+        want libhwloc-dev
+        want libcjson-dev
+    fi
+    # Found at run time, so no -dev package; any variant of it will do.
+    PATH="$PATH:/sbin:/usr/sbin" ldconfig -p 2>/dev/null | grep -q 'libopenblas\.so\.0' ||
+        want libopenblas0-pthread
+    [ "$goal" = check ] || return 0
+
+    has g++ || need g++
+    program=$fuzzer
+    has clang || need clang
+    { has clang && builds clang -fsanitize=fuzzer,address,undefined; } || need libclang-rt-dev
+    program='#include <CUnit/CUnit.h>
+int main(void) { return CU_initialize_registry(); }'
+    { has gcc && builds gcc -lcunit; } || need libcunit1-dev
+    has cmake || want cmake
+}
+
+find_missing
+missing=$(echo $required $optional)
+[ -n "$missing" ] || exit 0
+
+if has apt-get && [ "$(id -u)" = 0 ]; then
+    echo "installing: $missing"
+    export DEBIAN_FRONTEND=noninteractive
+    # shellcheck disable=SC2086 # one word a package
+    install_missing() { apt-get -q install -y --no-install-recommends $missing; }
+    # A bare system knows no packages yet, an old list names files that are gone: refresh and retry.
+    install_missing || { apt-get -q update && install_missing; } || exit 1
+    find_missing
+    if [ -n "$required" ]; then
+        echo "still missing after the installation:$required" >&2
+        exit 1
+    fi
+    exit 0
+fi
+
+if [ -n "$required" ]; then
+    echo "Missing:$required${optional:+ (and optional:$optional)}" >&2
+else
+    echo "Optional parts are missing:$optional" >&2
+fi
+echo "Install with (as root): apt-get install --no-install-recommends $missing" >&2
+[ -z "$required" ]

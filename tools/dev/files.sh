@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+# For the check scripts: what they look at and how they report. Sourced, not run.
+
+# Prints the project's files below the given folders (default: all of it), without what was built.
+project_files() {
+    find "${@:-.}" \( -path ./build -o -path ./.git -o -name '*.orig' \) -prune -o -type f -print |
+        sed 's,^\./,,' | sort
+}
+sources() { project_files . | grep -E '\.[ch]$'; }
+
+problems=0
+# complain PLACE TEXT...
+complain() {
+    problems=$((problems + 1))
+    echo "$*"
+}
+# finish NAME: the last line and the exit code of a check.
+finish() {
+    if [ "$problems" -eq 0 ]; then
+        echo "$1: good"
+    else
+        echo "$1: $problems problems"
+        exit 1
+    fi
+}
