@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * All heap memory of the library goes through here, so that tests can count it and make it fail. */
+#ifndef TND_ALLOC_H
+#define TND_ALLOC_H
+
+#include <stddef.h>
+
+/** `bytes` bytes (0 counts as 1), 64-byte aligned, NOT zeroed. NULL when there is no memory. Any thread. */
+void *tnd_alloc(size_t bytes) __attribute__((warn_unused_result));
+
+/** `n` times `bytes`, 64-byte aligned, zeroed. NULL on overflow or when there is no memory. */
+void *tnd_calloc(size_t n, size_t bytes) __attribute__((warn_unused_result));
+
+/** Makes memory of tnd_alloc larger or smaller, keeping the first min(old_bytes, new_bytes) bytes. On
+ *  failure returns NULL and leaves `memory` as it is. `memory` may be NULL (old_bytes 0). */
+void *tnd_realloc(void *memory, size_t old_bytes, size_t new_bytes)
+    __attribute__((warn_unused_result));
+
+/** A copy of a string; NULL when `text` is NULL or there is no memory. Freed with tnd_free. */
+char *tnd_strdup(const char *text) __attribute__((warn_unused_result));
+
+/** Gives memory back. NULL is allowed. */
+void tnd_free(void *memory);
+
+/* ---- for tests ---- */
+
+/** Makes the n-th allocation from now fail (1: the next one), and it alone; -1: none. */
+void tnd_alloc_fail_after(long n);
+
+/** Allocations that were not freed yet. */
+long tnd_alloc_live(void);
+
+/** Allocations since the process began, failed ones included. */
+long tnd_alloc_count(void);
+
+#endif

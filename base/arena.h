@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * Bump arena: many small pieces that die together. One thread at a time per arena. */
+#ifndef TND_ARENA_H
+#define TND_ARENA_H
+
+#include <stddef.h>
+
+struct tnd_arena_chunk;
+
+/** Members are private; it stands here so that it can be embedded. */
+struct tnd_arena {
+    struct tnd_arena_chunk *first;
+    struct tnd_arena_chunk *current;
+    size_t chunk_bytes;
+    size_t limit_bytes;
+    size_t taken_bytes;
+};
+
+/** An empty arena. It grows by `chunk_bytes` at least (0: 1 MiB) and never takes more than `limit_bytes`
+ *  from the system (0: no limit). Takes no memory yet. */
+void tnd_arena_init(struct tnd_arena *arena, size_t chunk_bytes, size_t limit_bytes);
+
+/** Frees all memory; the arena is as after init. */
+void tnd_arena_fini(struct tnd_arena *arena);
+
+/** The same with the arena itself on the heap; new gives NULL without memory, free accepts NULL. */
+struct tnd_arena *tnd_arena_new(size_t chunk_bytes, size_t limit_bytes);
+void tnd_arena_free(struct tnd_arena *arena);
+
+/** Forgets all pieces and keeps the memory for re-use. */
+void tnd_arena_reset(struct tnd_arena *arena);
+
+/** A zeroed piece. `alignment` is a power of two. NULL when memory or the limit is exhausted. Two pieces of
+ *  0 bytes may be the same address. */
+void *tnd_arena_alloc(struct tnd_arena *arena, size_t bytes, size_t alignment);
+
+/** Bytes taken from the system. */
+size_t tnd_arena_bytes(const struct tnd_arena *arena);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * Arithmetic that notices overflow. Each function returns false on overflow and leaves `out` untouched. */
+#ifndef TND_CHECKED_H
+#define TND_CHECKED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static inline bool tnd_add_size(size_t a, size_t b, size_t *out)
+{
+    size_t sum;
+    if (__builtin_add_overflow(a, b, &sum)) {
+        return false;
+    }
+    *out = sum;
+    return true;
+}
+
+static inline bool tnd_mul_size(size_t a, size_t b, size_t *out)
+{
+    size_t product;
+    if (__builtin_mul_overflow(a, b, &product)) {
+        return false;
+    }
+    *out = product;
+    return true;
+}
+
+static inline bool tnd_add_i64(int64_t a, int64_t b, int64_t *out)
+{
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum)) {
+        return false;
+    }
+    *out = sum;
+    return true;
+}
+
+static inline bool tnd_mul_i64(int64_t a, int64_t b, int64_t *out)
+{
+    int64_t product;
+    if (__builtin_mul_overflow(a, b, &product)) {
+        return false;
+    }
+    *out = product;
+    return true;
+}
+
+/** Rounds up to a multiple of `alignment`, a power of two. */
+static inline bool tnd_align_up(size_t size, size_t alignment, size_t *out)
+{
+    size_t sum;
+    if (__builtin_add_overflow(size, alignment - 1, &sum)) {
+        return false;
+    }
+    *out = sum & ~(alignment - 1);
+    return true;
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * Time as an interface, so that everything about waiting can be tested with a clock that tests move. */
+#ifndef TND_CLOCK_H
+#define TND_CLOCK_H
+
+#include <stdint.h>
+
+/** A clock; implementations embed it as their first member. Any thread. */
+struct tnd_clock {
+    uint64_t (*now_ns)(const struct tnd_clock *clock); /* never goes back */
+    void (*wait_until_ns)(const struct tnd_clock *clock, uint64_t when_ns); /* sleeps */
+};
+
+/** The machine's monotonic clock. */
+const struct tnd_clock *tnd_clock_real(void);
+
+/** A clock that stands still until it is moved. Waiting on it moves it to the time waited for. */
+struct tnd_clock_virtual {
+    struct tnd_clock clock;
+    _Atomic uint64_t now_ns;
+};
+
+void tnd_clock_virtual_init(struct tnd_clock_virtual *clock, uint64_t now_ns);
+void tnd_clock_virtual_advance(struct tnd_clock_virtual *clock, uint64_t by_ns);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * What the CPU is and can do. Features are looked up once and do not change. Any thread. */
+#ifndef TND_CPU_H
+#define TND_CPU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** Features that the CPU has and the operating system keeps. */
+enum tnd_cpu_feature {
+    TND_CPU_AVX2 = 1 << 0,
+    TND_CPU_FMA = 1 << 1,
+    TND_CPU_F16C = 1 << 2,
+    TND_CPU_AVX512F = 1 << 3,
+    TND_CPU_AVX512BW = 1 << 4,
+    TND_CPU_AVX512VL = 1 << 5,
+    TND_CPU_AVX512DQ = 1 << 6,
+    TND_CPU_AVX512_VNNI = 1 << 7,
+    TND_CPU_AVX512_BF16 = 1 << 8,
+    TND_CPU_AVX_VNNI = 1 << 9,
+    TND_CPU_AMX_INT8 = 1 << 10,
+    TND_CPU_NEON = 1 << 11,
+    TND_CPU_DOTPROD = 1 << 12,
+    TND_CPU_I8MM = 1 << 13,
+    TND_CPU_BMI2 = 1 << 14
+};
+
+/** What files *_avx2.c and *_avx512.c are compiled for (see the Makefile). */
+#define TND_CPU_SET_AVX2                                                                           \
+    ((uint32_t)TND_CPU_AVX2 | (uint32_t)TND_CPU_FMA | (uint32_t)TND_CPU_F16C | (uint32_t)TND_CPU_BMI2)
+#define TND_CPU_SET_AVX512                                                                         \
+    (TND_CPU_SET_AVX2 | (uint32_t)TND_CPU_AVX512F | (uint32_t)TND_CPU_AVX512BW |                   \
+     (uint32_t)TND_CPU_AVX512VL | (uint32_t)TND_CPU_AVX512DQ)
+
+/** Features that kernels may use: those of the machine up to the level of TANDEM_CPU (scalar, avx2,
+ *  avxvnni, avx512, vnni, bf16, amx; neon, dotprod, i8mm). */
+uint32_t tnd_cpu_features(void);
+
+/** Features of the machine, whatever TANDEM_CPU says. */
+uint32_t tnd_cpu_features_all(void);
+
+/** The subset of `features` that the level `text` allows; all when `text` is NULL, empty or unknown. */
+uint32_t tnd_cpu_mask(uint32_t features, const char *text);
+
+/** Value of TANDEM_CPU when it names no level and was ignored, else NULL. */
+const char *tnd_cpu_unknown_level(void);
+
+/** "scalar", "avx2", "avx2+vnni", "avx512", "avx512+vnni+bf16", "neon+dotprod", ... Static. */
+const char *tnd_cpu_isa_name(uint32_t features);
+
+/** Model name of the CPU as the system tells it; "unknown CPU" when it does not. Static. */
+const char *tnd_cpu_model(void);
+
+/** Bytes of a cache that one core sees; 0 when unknown. */
+struct tnd_cpu_caches {
+    size_t l1d_bytes;
+    size_t l2_bytes;
+    size_t l3_bytes;
+};
+struct tnd_cpu_caches tnd_cpu_caches(void);
+
+/** Main memory of the machine; 0 when unknown. */
+uint64_t tnd_cpu_ram_bytes(void);
+
+#endif

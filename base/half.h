@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ * Half precision (IEEE 754 binary16) and bfloat16, exact and without special instructions; the reference
+ * for every SIMD conversion. Static inline only, so that files compiled for other instruction sets may
+ * include it. */
+#ifndef TND_HALF_H
+#define TND_HALF_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t tnd_f32_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+static inline float tnd_f32_from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+/** Every half is a float; signalling NaNs become quiet as the hardware makes them. */
+static inline float tnd_f16_to_f32(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
+    uint32_t exponent = (half >> 10) & 0x1fu;
+    uint32_t mantissa = half & 0x3ffu;
+    if (exponent == 0x1fu) { /* infinity, NaN */
+        uint32_t quiet = mantissa != 0 ? 0x400000u : 0;
+        return tnd_f32_from_bits(sign | 0x7f800000u | quiet | mantissa << 13);
+    }
+    if (exponent == 0) { /* zero, subnormal: mantissa * 2^-24, exact in float */
+        float magnitude = (float)mantissa * 0x1p-24f;
+        return tnd_f32_from_bits(sign | tnd_f32_bits(magnitude));
+    }
+    return tnd_f32_from_bits(sign | (exponent + 112) << 23 | mantissa << 13);
+}
+
+/** Nearest half, ties to even; too large ones become infinity, NaNs stay (quiet) NaNs with the upper bits
+ *  of their payload. */
+static inline uint16_t tnd_f32_to_f16(float value)
+{
+    uint32_t bits = tnd_f32_bits(value);
+    uint32_t sign = (bits >> 16) & 0x8000u;
+    uint32_t magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) { /* NaN */
+        return (uint16_t)(sign | 0x7e00u | ((magnitude >> 13) & 0x1ffu));
+    }
+    if (magnitude >= 0x477ff000u) { /* 65520 and more round to infinity */
+        return (uint16_t)(sign | 0x7c00u);
+    }
+    if (magnitude < 0x33000001u) { /* up to 2^-25, a tie that goes to even zero */
+        return (uint16_t)sign;
+    }
+    uint32_t exponent = magnitude >> 23;
+    uint32_t kept, rest, half_way;
+    if (exponent >= 113) { /* normal: 13 bits of the mantissa go */
+        kept = (magnitude - (112u << 23)) >> 13;
+        rest = magnitude & 0x1fffu;
+        half_way = 0x1000u;
+    } else { /* subnormal: the leading one becomes visible, 14 to 24 bits go */
+        uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
+        uint32_t shift = 126 - exponent;
+        kept = mantissa >> shift;
+        rest = mantissa & ((1u << shift) - 1);
+        half_way = 1u << (shift - 1);
+    }
+    if (rest > half_way || (rest == half_way && (kept & 1) != 0)) {
+        kept++; /* a carry into the exponent is right */
+    }
+    return (uint16_t)(sign | kept);
+}
+
+static inline float tnd_bf16_to_f32(uint16_t bf16)
+{
+    return tnd_f32_from_bits((uint32_t)bf16 << 16);
+}
+
+/** Nearest bfloat16, ties to even; NaNs stay (quiet) NaNs. */
+static inline uint16_t tnd_f32_to_bf16(float value)
+{
+    uint32_t bits = tnd_f32_bits(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) {
+        return (uint16_t)(bits >> 16 | 0x40u);
+    }
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
+}
+
+/** Whole rows; `src` and `dst` do not overlap. */
+void tnd_f16_row_to_f32(const uint16_t *src, float *dst, int64_t n);
+void tnd_f32_row_to_f16(const float *src, uint16_t *dst, int64_t n);
+void tnd_bf16_row_to_f32(const uint16_t *src, float *dst, int64_t n);
+void tnd_f32_row_to_bf16(const float *src, uint16_t *dst, int64_t n);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * 64-bit hashes of bytes, for tables in memory and fingerprints. The same on every machine; not for
+ * secrets. FNV-1a (Fowler, Noll, Vo; draft-eastlake-fnv) with a final mix. */
+#ifndef TND_HASH_H
+#define TND_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** Hash of `n` bytes; `seed` is 0 or the hash of what came before. */
+static inline uint64_t tnd_hash_bytes(const void *bytes, size_t n, uint64_t seed)
+{
+    const unsigned char *at = bytes;
+    uint64_t hash = seed ^ 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++) {
+        hash = (hash ^ at[i]) * 0x100000001b3u;
+    }
+    /* FNV leaves the low bits weak; tables use just them. */
+    hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93u;
+    return hash ^ hash >> 32;
+}
+
+/** Hash of a string, its terminating zero byte included. */
+static inline uint64_t tnd_hash_string(const char *string, uint64_t seed)
+{
+    size_t n = 0;
+    while (string[n] != '\0') {
+        n++;
+    }
+    return tnd_hash_bytes(string, n + 1, seed);
+}
+
+#endif
