@@ -28,7 +28,8 @@ union tnd_op_params {
 };
 
 enum tnd_tensor_flags {
-    TND_TENSOR_OUTPUT = 1 /* added to a graph by the user: has memory of its own */
+    TND_TENSOR_OUTPUT = 1, /* added to a graph by the user: has memory of its own */
+    TND_TENSOR_PENDING = 2 /* a node, or a view of one: has no values before a graph computes it */
 };
 
 struct tandem_tensor {
@@ -46,6 +47,10 @@ struct tandem_tensor {
     union tnd_op_params params;
     struct tandem_context *context;
     char name[TANDEM_MAX_NAME];
+    struct tandem_graph *graph;     /* that computes it; NULL until it is reached from an output */
+    struct tandem_tensor *previous; /* pending tensor built before this one in the context */
+    int64_t sequence;               /* order of building in the context; leaves: 0 */
+    int32_t index;                  /* place in graph->nodes; views: -1 */
 };
 
 struct tandem_graph {
@@ -57,7 +62,8 @@ struct tandem_graph {
     bool finished;
     size_t planned_bytes;         /* size of the shared buffer of intermediate results */
     struct tandem_memory_report memory;
-    /* builders' working state lives behind these members, in graph.c */
+    struct tandem_tensor *latest; /* output built last; where graph.c begins to walk back */
+    int n_pending;                /* tensors that are marked and not visited yet */
 };
 
 /** Gives every intermediate result and view its address inside `buffer` (planned_bytes, 64-byte
@@ -66,6 +72,14 @@ void tnd_graph_bind(struct tandem_graph *graph, void *buffer);
 
 /** Rows of 64 bytes and more are aligned like this everywhere. */
 #define TND_ALIGNMENT 64
+
+/** Whether the operation only names a part of its operand's memory. */
+bool tnd_op_is_view(enum tandem_op op);
+
+/** Whether the result of the operation may lie exactly on the bytes of its first operand (same layout,
+ *  never shifted) when nobody else needs them: kernels of these operations must allow it, so no
+ *  `restrict` between result and first operand. */
+bool tnd_op_may_run_in_place(enum tandem_op op);
 
 /** Product of ne[1..3]. */
 int64_t tnd_tensor_rows(const struct tandem_tensor *tensor);

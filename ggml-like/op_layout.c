@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ * Builders that name or move values without changing them: views, cpy, cont, concat. A view must lie
+ * inside the bytes of its operand, so that whatever is inside it is inside the root's memory too. */
+#include <string.h>
+
+#include "ggml-like/tensor_internal.h"
+
+/* ---- views ---- */
+
+/* Strides of a view: those given for dimensions 1.., dense behind them. */
+static bool view_strides(tandem_context *context, const tandem_tensor *a, int n_dims,
+                         const int64_t ne[TANDEM_MAX_DIMS], const size_t *given,
+                         size_t nb[TANDEM_MAX_DIMS])
+{
+    const size_t block_bytes = tandem_type_block_bytes(a->type);
+    size_t dense_bytes;
+    /* asked for overflow of the count of values too: strides may be 0 */
+    if (!tnd_layout_dense(a->type, ne, nb, &dense_bytes)) {
+        tnd_build_fail(context, TANDEM_E_OVERFLOW, "view", 0, 0,
+                       "view: the extents do not fit into 63 bits");
+        return false;
+    }
+    if (given == NULL || n_dims == 1) {
+        return true;
+    }
+    for (int i = 1; i < TANDEM_MAX_DIMS; i++) {
+        if (i < n_dims) {
+            nb[i] = given[i - 1];
+        } else if (__builtin_mul_overflow(nb[i - 1], (size_t)ne[i - 1], &nb[i])) {
+            nb[i] = 0; /* extents from here on are 1: the stride is never used */
+        }
+        if (nb[i] % block_bytes != 0) {
+            tnd_build_fail(context, TANDEM_E_ARGUMENT, "view", (int64_t)nb[i], (int64_t)block_bytes,
+                           "view: stride %zu of dimension %d is not a multiple of %zu bytes", nb[i],
+                           i, block_bytes);
+            return false;
+        }
+    }
+    return true;
+}
+
+tandem_tensor *tandem_view(tandem_context *context, tandem_tensor *a, int n_dims, const int64_t *ne,
+                           const size_t *nb, size_t offset_bytes)
+{
+    int64_t extents[TANDEM_MAX_DIMS];
+    size_t strides[TANDEM_MAX_DIMS];
+    size_t bytes;
+    if (!tnd_build_ready(context, TANDEM_OP_VIEW, "a", a) ||
+        !tnd_build_extents(context, "view", a->type, n_dims, ne, extents) ||
+        !view_strides(context, a, n_dims, extents, nb, strides)) {
+        return NULL;
+    }
+    char a_shape[TND_SHAPE_TEXT_BYTES];
+    char shape[TND_SHAPE_TEXT_BYTES];
+    const size_t available = tandem_tensor_bytes(a);
+    if (!tnd_layout_bytes(a->type, extents, strides, &bytes) || offset_bytes > available ||
+        bytes > available - offset_bytes) {
+        return tnd_build_fail(context, TANDEM_E_SHAPE, "view", (int64_t)offset_bytes,
+                              (int64_t)available,
+                              "view: %s at byte %zu does not lie inside a %s of %zu bytes",
+                              tnd_shape_text(extents, shape), offset_bytes,
+                              tnd_shape_text(a->ne, a_shape), available);
+    }
+    if (offset_bytes % tandem_type_block_bytes(a->type) != 0) {
+        return tnd_build_fail(context, TANDEM_E_ARGUMENT, "view", (int64_t)offset_bytes,
+                              (int64_t)tandem_type_block_bytes(a->type),
+                              "view: offset %zu is not a multiple of %zu bytes", offset_bytes,
+                              tandem_type_block_bytes(a->type));
+    }
+    return tnd_build_view(context, TANDEM_OP_VIEW, a, extents, strides, offset_bytes);
+}
+
+tandem_tensor *tandem_reshape(tandem_context *context, tandem_tensor *a, int n_dims,
+                              const int64_t *ne)
+{
+    int64_t extents[TANDEM_MAX_DIMS];
+    size_t strides[TANDEM_MAX_DIMS];
+    size_t bytes;
+    if (!tnd_build_ready(context, TANDEM_OP_RESHAPE, "a", a) ||
+        !tnd_build_extents(context, "reshape", a->type, n_dims, ne, extents)) {
+        return NULL;
+    }
+    char a_shape[TND_SHAPE_TEXT_BYTES];
+    char shape[TND_SHAPE_TEXT_BYTES];
+    if (!tandem_tensor_is_contiguous(a)) {
+        return tnd_build_fail(context, TANDEM_E_SHAPE, "reshape", 0, 0,
+                              "reshape: a %s is not contiguous: use cont",
+                              tnd_shape_text(a->ne, a_shape));
+    }
+    if (!tnd_layout_dense(a->type, extents, strides, &bytes) || bytes != tandem_tensor_bytes(a)) {
+        return tnd_build_fail(context, TANDEM_E_SHAPE, "reshape", 0, tandem_tensor_elements(a),
+                              "reshape: %s has not as many values as a %s",
+                              tnd_shape_text(extents, shape), tnd_shape_text(a->ne, a_shape));
+    }
+    return tnd_build_view(context, TANDEM_OP_RESHAPE, a, extents, strides, 0);
+}
+
+static tandem_tensor *permuted(tandem_context *context, enum tandem_op op, tandem_tensor *a,
+                               const int axes[TANDEM_MAX_DIMS])
+{
+    const char *name = tandem_op_name(op);
+    int64_t ne[TANDEM_MAX_DIMS];
+    size_t nb[TANDEM_MAX_DIMS];
+    unsigned int seen = 0;
+    if (!tnd_build_ready(context, op, "a", a)) {
+        return NULL;
+    }
+    for (int i = 0; i < TANDEM_MAX_DIMS; i++) {
+        if (axes[i] < 0 || axes[i] >= TANDEM_MAX_DIMS || (seen & (1u << axes[i])) != 0) {
+            return tnd_build_fail(context, TANDEM_E_ARGUMENT, name, axes[i], TANDEM_MAX_DIMS - 1,
+                                  "%s: axes %d %d %d %d are no permutation of 0 to 3", name, axes[0],
+                                  axes[1], axes[2], axes[3]);
+        }
+        seen |= 1u << axes[i];
+        ne[axes[i]] = a->ne[i];
+        nb[axes[i]] = a->nb[i];
+    }
+    if (axes[0] != 0 && tandem_type_is_quantized(a->type)) {
+        return tnd_build_fail(context, TANDEM_E_TYPE, name, a->type, 0,
+                              "%s: a is %s, whose blocks must stay in dimension 0", name,
+                              tandem_type_name(a->type));
+    }
+    return tnd_build_view(context, op, a, ne, nb, 0);
+}
+
+tandem_tensor *tandem_permute(tandem_context *context, tandem_tensor *a, int axis0, int axis1,
+                              int axis2, int axis3)
+{
+    const int axes[TANDEM_MAX_DIMS] = {axis0, axis1, axis2, axis3};
+    return permuted(context, TANDEM_OP_PERMUTE, a, axes);
+}
+
+tandem_tensor *tandem_transpose(tandem_context *context, tandem_tensor *a)
+{
+    const int axes[TANDEM_MAX_DIMS] = {1, 0, 2, 3};
+    return permuted(context, TANDEM_OP_TRANSPOSE, a, axes);
+}
+
+/* ---- copies ---- */
+
+static bool is_float_type(enum tandem_type type)
+{
+    return type == TANDEM_TYPE_F32 || type == TANDEM_TYPE_F16 || type == TANDEM_TYPE_BF16;
+}
+
+/* Whether no two values of the tensor can lie on the same bytes. Sorted by stride, each stride must step
+ * over everything that the smaller ones span; layouts that are free of overlap in another way are refused. */
+static bool has_distinct_values(const tandem_tensor *tensor)
+{
+    int order[TANDEM_MAX_DIMS] = {0, 1, 2, 3};
+    for (int i = 1; i < TANDEM_MAX_DIMS; i++) {
+        for (int j = i; j > 0 && tensor->nb[order[j]] < tensor->nb[order[j - 1]]; j--) {
+            int swap = order[j];
+            order[j] = order[j - 1];
+            order[j - 1] = swap;
+        }
+    }
+    size_t span = tandem_type_block_bytes(tensor->type);
+    for (int i = 0; i < TANDEM_MAX_DIMS; i++) {
+        const int dim = order[i];
+        int64_t extent = tensor->ne[dim];
+        if (dim == 0) {
+            extent /= tandem_type_block_values(tensor->type);
+        }
+        if (extent <= 1) {
+            continue;
+        }
+        if (tensor->nb[dim] < span) {
+            return false;
+        }
+        span += (size_t)(extent - 1) * tensor->nb[dim]; /* within the tensor's bytes */
+    }
+    return true;
+}
+
+static bool byte_ranges_meet(const tandem_tensor *a, const tandem_tensor *b)
+{
+    const size_t a_bytes = tandem_tensor_bytes(a);
+    const size_t b_bytes = tandem_tensor_bytes(b);
+    return a->root == b->root && a_bytes > 0 && b_bytes > 0 &&
+           a->root_offset < b->root_offset + b_bytes && b->root_offset < a->root_offset + a_bytes;
+}
+
+static bool cpy_types_fit(const tandem_tensor *a, const tandem_tensor *b)
+{
+    if (is_float_type(a->type) && is_float_type(b->type)) {
+        return true;
+    }
+    if (a->type == TANDEM_TYPE_F32 && tandem_type_is_quantized(b->type)) {
+        return true;
+    }
+    return a->type == TANDEM_TYPE_I32 && b->type == TANDEM_TYPE_I32;
+}
+
+tandem_tensor *tandem_cpy(tandem_context *context, tandem_tensor *a, tandem_tensor *b)
+{
+    if (!tnd_build_ready(context, TANDEM_OP_CPY, "a", a) ||
+        !tnd_build_ready(context, TANDEM_OP_CPY, "b", b)) {
+        return NULL;
+    }
+    char a_shape[TND_SHAPE_TEXT_BYTES];
+    char b_shape[TND_SHAPE_TEXT_BYTES];
+    if (!cpy_types_fit(a, b)) {
+        return tnd_build_fail(context, TANDEM_E_TYPE, "cpy", a->type, b->type,
+                              "cpy: cannot convert %s to %s", tandem_type_name(a->type),
+                              tandem_type_name(b->type));
+    }
+    if (tandem_tensor_elements(a) != tandem_tensor_elements(b)) {
+        return tnd_build_fail(context, TANDEM_E_SHAPE, "cpy", tandem_tensor_elements(a),
+                              tandem_tensor_elements(b), "cpy: a %s has %lld values, b %s has %lld",
+                              tnd_shape_text(a->ne, a_shape), (long long)tandem_tensor_elements(a),
+                              tnd_shape_text(b->ne, b_shape), (long long)tandem_tensor_elements(b));
+    }
+    /* blocks are made from whole rows: same extents, rows of `a` dense */
+    if (tandem_type_is_quantized(b->type) &&
+        (memcmp(a->ne, b->ne, sizeof(a->ne)) != 0 || a->nb[0] != sizeof(float))) {
+        return tnd_build_fail(context, TANDEM_E_SHAPE, "cpy", a->ne[0], b->ne[0],
+                              "cpy: to %s needs dense rows and equal shapes, a is %s, b is %s",
+                              tandem_type_name(b->type), tnd_shape_text(a->ne, a_shape),
+                              tnd_shape_text(b->ne, b_shape));
+    }
+    if (!has_distinct_values(b) || byte_ranges_meet(a, b)) {
+        return tnd_build_fail(context, TANDEM_E_ARGUMENT, "cpy", 0, 0,
+                              "cpy: b %s overlaps itself or a %s", tnd_shape_text(b->ne, b_shape),
+                              tnd_shape_text(a->ne, a_shape));
+    }
+    tandem_tensor *node = tnd_build_view(context, TANDEM_OP_CPY, b, b->ne, b->nb, 0);
+    if (node != NULL) {
+        node->src[0] = a;
+        node->src[1] = b;
+        node->n_src = 2;
+    }
+    return node;
+}
+
+tandem_tensor *tandem_cont(tandem_context *context, tandem_tensor *a)
+{
+    if (!tnd_build_ready(context, TANDEM_OP_CONT, "a", a)) {
+        return NULL;
+    }
+    if (tandem_type_is_quantized(a->type)) {
+        return tnd_build_fail(context, TANDEM_E_TYPE, "cont", a->type, 0,
+                              "cont: a is %s, expected a type that is not quantised",
+                              tandem_type_name(a->type));
+    }
+    return tnd_build_node(context, TANDEM_OP_CONT, a->type, a->ne, a, NULL);
+}
+
+tandem_tensor *tandem_concat(tandem_context *context, tandem_tensor *a, tandem_tensor *b, int dim)
+{
+    if (!tnd_build_ready_f32(context, TANDEM_OP_CONCAT, "a", a) ||
+        !tnd_build_ready_f32(context, TANDEM_OP_CONCAT, "b", b)) {
+        return NULL;
+    }
+    if (dim < 0 || dim >= TANDEM_MAX_DIMS) {
+        return tnd_build_fail(context, TANDEM_E_ARGUMENT, "concat", dim, TANDEM_MAX_DIMS - 1,
+                              "concat: dim is %d, expected 0 to 3", dim);
+    }
+    int64_t ne[TANDEM_MAX_DIMS];
+    for (int i = 0; i < TANDEM_MAX_DIMS; i++) {
+        char a_shape[TND_SHAPE_TEXT_BYTES];
+        char b_shape[TND_SHAPE_TEXT_BYTES];
+        if (i != dim && a->ne[i] != b->ne[i]) {
+            return tnd_build_fail(context, TANDEM_E_SHAPE, "concat", b->ne[i], a->ne[i],
+                                  "concat: a %s and b %s differ in ne[%d]",
+                                  tnd_shape_text(a->ne, a_shape), tnd_shape_text(b->ne, b_shape), i);
+        }
+        ne[i] = a->ne[i];
+    }
+    /* extents are at most a quarter of INT64_MAX (tnd_layout_dense): the sum fits */
+    ne[dim] += b->ne[dim];
+    tandem_tensor *node = tnd_build_node(context, TANDEM_OP_CONCAT, TANDEM_TYPE_F32, ne, a, b);
+    if (node != NULL) {
+        node->params.concat_dim = dim;
+    }
+    return node;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * Builders of operations along rows (dimension 0): norms, soft_max, causal mask, rotary embedding. */
+#include <math.h>
+
+#include "base/options.h"
+#include "ggml-like/tensor_internal.h"
+
+static tandem_tensor *norm(tandem_context *context, enum tandem_op op, tandem_tensor *a, float eps)
+{
+    if (!tnd_build_ready_f32(context, op, "a", a)) {
+        return NULL;
+    }
+    if (!(eps >= 0.0f) || isinf(eps)) {
+        const char *name = tandem_op_name(op);
+        return tnd_build_fail(context, TANDEM_E_ARGUMENT, name, 0, 0,
+                              "%s: eps is %g, expected a finite number of 0 or more", name,
+                              (double)eps);
+    }
+    tandem_tensor *node = tnd_build_node(context, op, TANDEM_TYPE_F32, a->ne, a, NULL);
+    if (node != NULL) {
+        node->params.eps = eps;
+    }
+    return node;
+}
+
+tandem_tensor *tandem_rms_norm(tandem_context *context, tandem_tensor *a, float eps)
+{
+    return norm(context, TANDEM_OP_RMS_NORM, a, eps);
+}
+
+tandem_tensor *tandem_norm(tandem_context *context, tandem_tensor *a, float eps)
+{
+    return norm(context, TANDEM_OP_NORM, a, eps);
+}
+
+tandem_tensor *tandem_soft_max(tandem_context *context, tandem_tensor *a, tandem_tensor *mask,
+                               float scale)
+{
+    if (!tnd_build_ready_f32(context, TANDEM_OP_SOFT_MAX, "a", a) ||
+        (mask != NULL && !tnd_build_ready_f32(context, TANDEM_OP_SOFT_MAX, "mask", mask))) {
+        return NULL;
+    }
+    if (mask != NULL && (mask->ne[0] != a->ne[0] || mask->ne[1] < a->ne[1] || mask->ne[2] != 1 ||
+                         mask->ne[3] != 1)) {
+        char a_shape[TND_SHAPE_TEXT_BYTES];
+        char mask_shape[TND_SHAPE_TEXT_BYTES];
+        return tnd_build_fail(context, TANDEM_E_SHAPE, "soft_max", mask->ne[0], a->ne[0],
+                              "soft_max: mask %s does not cover the rows of a %s",
+                              tnd_shape_text(mask->ne, mask_shape), tnd_shape_text(a->ne, a_shape));
+    }
+    tandem_tensor *node =
+        tnd_build_node(context, TANDEM_OP_SOFT_MAX, TANDEM_TYPE_F32, a->ne, a, mask);
+    if (node != NULL) {
+        node->params.soft_max_scale = scale;
+    }
+    return node;
+}
+
+tandem_tensor *tandem_diag_mask_inf(tandem_context *context, tandem_tensor *a, int64_t n_past)
+{
+    if (!tnd_build_ready_f32(context, TANDEM_OP_DIAG_MASK_INF, "a", a)) {
+        return NULL;
+    }
+    /* the upper bound keeps n_past + row index within 64 bits */
+    if (n_past < 0 || n_past > INT64_MAX / 2) {
+        return tnd_build_fail(context, TANDEM_E_ARGUMENT, "diag_mask_inf", n_past, INT64_MAX / 2,
+                              "diag_mask_inf: n_past is %lld, expected 0 or more",
+                              (long long)n_past);
+    }
+    tandem_tensor *node =
+        tnd_build_node(context, TANDEM_OP_DIAG_MASK_INF, TANDEM_TYPE_F32, a->ne, a, NULL);
+    if (node != NULL) {
+        node->params.n_past = n_past;
+    }
+    return node;
+}
+
+/* Copies the caller's options and fills in defaults. */
+static bool rope_options_read(tandem_context *context, const struct tandem_rope_options *given,
+                              const tandem_tensor *a, struct tandem_rope_options *out)
+{
+    struct tandem_error error;
+    *out = (struct tandem_rope_options)TANDEM_ROPE_OPTIONS_INIT;
+    enum tandem_status status =
+        tnd_options_read(given, "rope options", out, sizeof(*out), &error);
+    if (status != TANDEM_OK) {
+        tnd_build_fail(context, status, "rope", error.got, error.limit, "rope: %s", error.text);
+        return false;
+    }
+    out->n_rot = out->n_rot == 0 ? a->ne[0] : out->n_rot;
+    out->freq_base = out->freq_base == 0.0f ? 10000.0f : out->freq_base;
+    out->freq_scale = out->freq_scale == 0.0f ? 1.0f : out->freq_scale;
+    return true;
+}
+
+static bool rope_options_check(tandem_context *context, const tandem_tensor *a,
+                               const struct tandem_rope_options *options)
+{
+    if (options->n_rot < 0 || options->n_rot > a->ne[0] || options->n_rot % 2 != 0) {
+        char shape[TND_SHAPE_TEXT_BYTES];
+        tnd_build_fail(context, TANDEM_E_ARGUMENT, "rope", options->n_rot, a->ne[0],
+                       "rope: n_rot is %lld, expected an even number of at most ne[0] of a %s",
+                       (long long)options->n_rot, tnd_shape_text(a->ne, shape));
+        return false;
+    }
+    if (options->pairs != TANDEM_ROPE_ADJACENT && options->pairs != TANDEM_ROPE_HALVES) {
+        tnd_build_fail(context, TANDEM_E_ARGUMENT, "rope", options->pairs, TANDEM_ROPE_HALVES,
+                       "rope: pairs is %d, expected adjacent (0) or halves (1)",
+                       (int)options->pairs);
+        return false;
+    }
+    if (!(options->freq_base > 0.0f) || !isfinite(options->freq_base) ||
+        !isfinite(options->freq_scale)) {
+        tnd_build_fail(context, TANDEM_E_ARGUMENT, "rope", 0, 0,
+                       "rope: freq_base is %g and freq_scale %g, expected finite numbers above 0",
+                       (double)options->freq_base, (double)options->freq_scale);
+        return false;
+    }
+    return true;
+}
+
+tandem_tensor *tandem_rope(tandem_context *context, tandem_tensor *a, tandem_tensor *positions,
+                           const struct tandem_rope_options *options)
+{
+    struct tandem_rope_options settings;
+    if (!tnd_build_ready_f32(context, TANDEM_OP_ROPE, "a", a) ||
+        !tnd_build_ready(context, TANDEM_OP_ROPE, "positions", positions) ||
+        !rope_options_read(context, options, a, &settings) ||
+        !rope_options_check(context, a, &settings)) {
+        return NULL;
+    }
+    if (positions->type != TANDEM_TYPE_I32) {
+        return tnd_build_fail(context, TANDEM_E_TYPE, "rope", positions->type, TANDEM_TYPE_I32,
+                              "rope: positions is %s, expected i32",
+                              tandem_type_name(positions->type));
+    }
+    if (positions->ne[0] != a->ne[2] || tnd_tensor_rows(positions) != 1 ||
+        positions->nb[0] != sizeof(int32_t)) {
+        char a_shape[TND_SHAPE_TEXT_BYTES];
+        char positions_shape[TND_SHAPE_TEXT_BYTES];
+        return tnd_build_fail(context, TANDEM_E_SHAPE, "rope", positions->ne[0], a->ne[2],
+                              "rope: positions %s is no dense row of ne[2] of a %s",
+                              tnd_shape_text(positions->ne, positions_shape),
+                              tnd_shape_text(a->ne, a_shape));
+    }
+    tandem_tensor *node =
+        tnd_build_node(context, TANDEM_OP_ROPE, TANDEM_TYPE_F32, a->ne, a, positions);
+    if (node != NULL) {
+        node->params.rope.pairs = settings.pairs;
+        node->params.rope.n_rot = settings.n_rot;
+        node->params.rope.freq_base = settings.freq_base;
+        node->params.rope.freq_scale = settings.freq_scale;
+    }
+    return node;
+}
