@@ -6,16 +6,15 @@ DOCS := $(wildcard README.md CHANGELOG.md LICENSE docs/*.md docs/*.json)
 pkgconfigdir ?= $(libdir)/pkgconfig
 cmakedir ?= $(libdir)/cmake/Tandem
 MAJOR_MINOR := $(basename $(VERSION))
-EMPTY :=
-COMMA := ,
-PC_REQUIRES = $(subst $(EMPTY) $(EMPTY),$(COMMA) ,$(strip $(if $(HWLOC),hwloc) $(if $(CJSON),libcjson)))
+# Libs, not Requires: who links libtandem.so needs no -dev package of these.
+PC_LIBS = $(strip $(if $(HWLOC),-lhwloc) $(if $(CJSON),-lcjson))
 
 # Fills the @places@ of a template; installed at once, so that no stale copy stays in build/.
 define fill
 sed -e 's,@prefix@,$(prefix),g' -e 's,@exec_prefix@,$(exec_prefix),g' \
     -e 's,@libdir@,$(libdir),g' -e 's,@includedir@,$(includedir),g' \
     -e 's,@version@,$(VERSION),g' -e 's,@soversion@,$(SOVERSION),g' \
-    -e 's,@major_minor@,$(MAJOR_MINOR),g' -e 's|@requires@|$(PC_REQUIRES)|g' \
+    -e 's,@major_minor@,$(MAJOR_MINOR),g' -e 's,@libs@,$(PC_LIBS),g' \
     -e "s,@include_from_lib@,$$(realpath -m --relative-to='$(libdir)' '$(includedir)'),g" \
     $(1) > $(DESTDIR)$(2)
 endef

@@ -58,8 +58,8 @@ static int run_selected(const char *suite_name, const char *test_name)
     CU_set_fail_on_inactive(CU_FALSE);
     CU_basic_set_mode(CU_BRM_VERBOSE);
     CU_basic_run_tests();
-    /* Failure records, not failed assertions: a suite whose init fails has no assertion. And never a
-     * count as exit code: it would wrap at 256. */
+    /* Failure records, not failed assertions: a suite whose init fails has no assertion. And never
+     * a count as exit code: it would wrap at 256. */
     bool failed = CU_get_number_of_failure_records() > 0 || CU_get_number_of_tests_run() == 0;
     printf("TANDEM-SUITE passed=%u failed=%u skipped=%d seed=%llu\n",
            CU_get_number_of_tests_run() - CU_get_number_of_tests_failed(),
@@ -150,7 +150,8 @@ static bool report(bool held, const char *file, int line, const char *format, ..
 }
 
 bool tnd_check_status(enum tandem_status got, enum tandem_status want, const char *part,
-                      const struct tandem_error *error, const char *what, const char *file, int line)
+                      const struct tandem_error *error, const char *what, const char *file,
+                      int line)
 {
     const char *text = error != NULL && got != TANDEM_OK ? error->text : "";
     if (got != want) {
@@ -219,8 +220,8 @@ bool tnd_check_bits(const void *got, const void *want, size_t bytes, const char 
     const unsigned char *b = want;
     for (size_t i = 0; i < bytes; i++) {
         if (a[i] != b[i]) {
-            return report(false, file, line, "%s: byte %zu of %zu is 0x%02x, expected 0x%02x (seed %llu)",
-                          what, i, bytes, a[i], b[i], (unsigned long long)tnd_test_seed());
+            return report(false, file, line,
+                          "%s: byte %zu of %zu is 0x%02x, not 0x%02x (seed %llu)", what, i, bytes, a[i], b[i], (unsigned long long)tnd_test_seed());
         }
     }
     return report(true, file, line, "%s", "");
@@ -232,7 +233,8 @@ bool tnd_check_int(int64_t got, int64_t want, const char *what, const char *file
                   (long long)want);
 }
 
-bool tnd_check_string(const char *got, const char *want, const char *what, const char *file, int line)
+bool tnd_check_string(const char *got, const char *want, const char *what, const char *file,
+                      int line)
 {
     bool same = got != NULL && want != NULL && strcmp(got, want) == 0;
     return report(same, file, line, "%s is \"%s\", expected \"%s\"", what, got ? got : "(null)",

@@ -31,15 +31,15 @@ int tnd_effort(void);
 /* ---- checks ----
  * Each is one CUnit assertion and returns whether it held. */
 
-/** `check_status(call(..., &error), TANDEM_E_SHAPE, "mul_mat", &error)`: the call returns this status
- *  and, when `part` is not NULL, the message in `error` contains it. */
+/** `check_status(call(..., &error), TANDEM_E_SHAPE, "mul_mat", &error)`: the call returns this
+ *  status and, when `part` is not NULL, the message in `error` contains it. */
 #define check_status(expression, wanted, part, error)                                              \
     tnd_check_status((expression), (wanted), (part), (error), #expression, __FILE__, __LINE__)
 /** The expression returns TANDEM_OK. */
 #define check_ok(expression) check_status(expression, TANDEM_OK, NULL, NULL)
 
-/** Normalised mean squared error sum((got-want)^2)/sum(want^2) of `n` floats is at most `limit`. `what` is
- *  printed when it is not (seed, problem string). Not-a-number on either side fails. */
+/** Normalised mean squared error sum((got-want)^2)/sum(want^2) of `n` floats is at most `limit`.
+ *  `what` is printed when it is not (seed, problem string). Not-a-number on either side fails. */
 #define check_nmse(got, want, n, limit, what)                                                      \
     tnd_check_nmse((got), (want), (n), (limit), (what), __FILE__, __LINE__)
 /** The same against a double-precision reference. */
@@ -78,8 +78,8 @@ bool tnd_check_contains(const char *text, const char *part, const char *what, co
 /* ---- buffers with guards ---- */
 
 /** A buffer that ends exactly at an unreadable page (reading or writing behind it traps) and has 64
- *  guard bytes in front. `alignment` is a power of two up to 64; the end stands at the page only as near
- *  as the alignment allows, the gap holds guard bytes too. Filled with 0xA5. Never NULL. */
+ *  guard bytes in front. `alignment` is a power of two up to 64; the end stands at the page only as
+ *  near as the alignment allows, the gap holds guard bytes too. Filled with 0xA5. Never NULL. */
 void *tnd_guarded_alloc(size_t bytes, size_t alignment);
 /** Whether the guard bytes are as they were; prints what is not. */
 bool tnd_guarded_intact(const void *buffer);
@@ -107,8 +107,8 @@ void tnd_test_fill(struct tnd_test_rng *rng, float *values, int64_t n);
  *  tnd_test_data("quants/q4_0.bin"); NULL after a tnd_skip when it does not exist. Valid until the
  *  fourth call from now. */
 const char *tnd_test_data(const char *name);
-/** Path of a file that this test may write; the folder is fresh for each process and is removed at the
- *  end of the run. Valid until the fourth call from now. */
+/** Path of a file that this test may write; the folder is fresh for each process and is removed at
+ *  the end of the run. Valid until the fourth call from now. */
 const char *tnd_test_temp(const char *name);
 /** Reads a whole file into malloc'ed memory with a terminating zero; NULL when that fails. */
 void *tnd_test_read_file(const char *path, size_t *out_bytes);

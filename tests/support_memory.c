@@ -88,7 +88,8 @@ bool tnd_guarded_intact(const void *buffer)
     size_t before = first_changed(one->buffer - GUARD_BYTES, GUARD_BYTES);
     size_t behind = first_changed(one->buffer + one->bytes, one->gap);
     if (before < GUARD_BYTES) {
-        printf("\n    written %zu bytes before a buffer of %zu\n", GUARD_BYTES - before, one->bytes);
+        printf("\n    written %zu bytes before a buffer of %zu\n", GUARD_BYTES - before,
+               one->bytes);
     }
     if (behind < one->gap) {
         printf("\n    written %zu bytes behind a buffer of %zu\n", behind, one->bytes);

@@ -55,7 +55,7 @@ all_jobs="asan gcc tsan clang fuzz without gcc_O3 gcc_O0 includes style docs hea
 jobs=${*:-$all_jobs}
 
 passed=0 failed=0 skipped=0 broken=''
-declare -A name_of started_at
+declare -A name_of=() started_at=()
 
 # Prints what a person wants of a job's log and adds its counts.
 report() { # NAME CODE SECONDS
@@ -109,4 +109,4 @@ done
 [ -z "$broken" ] || echo "failed:$broken (logs in $logs/)"
 echo "check took $SECONDS s"
 echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -12,7 +12,7 @@ try() { # HEADER COMPILER FLAG...
     shift 2
     command -v "$compiler" >/dev/null || return 0
     # shellcheck disable=SC2086 # the flags are words
-    if ! printf '#include "%s"\n#include "%s"\n' "$header" "$header" |
+    if ! printf '#include "%s"\n#include "%s"\nint probe;\n' "$header" "$header" |
         "$compiler" "$@" $warn -Iinclude -fsyntax-only - 2>"$log"; then
         complain "$header: does not compile alone with $compiler $*"
         head -20 "$log"

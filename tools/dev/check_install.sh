@@ -32,7 +32,7 @@ run "the program built with pkg-config" "$stage/hello"
 # shellcheck disable=SC2046
 run "building with pkg-config --static" gcc -std=c11 tests/install/hello.c -o "$stage/hello-static" \
     $(pkg-config --cflags tandem) "$lib/libtandem.a" \
-    $(PKG_CONFIG_SYSROOT_DIR='' pkg-config --libs-only-l --static tandem | sed 's/-ltandem//')
+    $(pkg-config --libs-only-l --static tandem | sed 's/-ltandem //')
 run "the program with the static library" env -u LD_LIBRARY_PATH "$stage/hello-static"
 if command -v cmake >/dev/null; then
     run "cmake" cmake -S tests/install -B "$stage/cmake" -DCMAKE_PREFIX_PATH="$stage/root/opt/t" \
