@@ -40,12 +40,13 @@ struct tandem_runtime {
 
 /* ---- opening ---- */
 
+/* TANDEM_LOG speaks last: it is how a user looks into somebody else's program. */
 static enum tandem_log_level level_from_environment(enum tandem_log_level asked)
 {
-    static const char *const names[] = {"", "error", "warn", "info", "debug"};
+    static const char *const names[] = {"off", "error", "warn", "info", "debug"};
     const char *text = tnd_environment(TND_ENVIRONMENT_LOG);
-    for (int i = TANDEM_LOG_ERROR; text != NULL && i <= TANDEM_LOG_DEBUG; i++) {
-        if (strcmp(text, names[i]) == 0) {
+    for (int i = 0; text != NULL && i <= TANDEM_LOG_DEBUG; i++) {
+        if (strcmp(text, names[i]) == 0 || (text[0] == '0' + i && text[1] == '\0')) {
             return (enum tandem_log_level)i;
         }
     }
@@ -80,7 +81,8 @@ static void load_table(tandem_runtime *runtime, const char *path)
     char own_path[TABLE_PATH_MAX];
     bool own = path == NULL;
     enum tandem_status status = TANDEM_OK;
-    if (!own && path[0] == '\0') {
+    const char *named = tnd_environment(TND_ENVIRONMENT_TABLE);
+    if (own ? named != NULL && strcmp(named, "none") == 0 : path[0] == '\0') {
         tnd_error_set(why, TANDEM_E_NOT_FOUND, "", 0, 0, "no timing table: none is wanted");
         return;
     }

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "sched/plan.h"
 #include "tune/estimate.h"
