@@ -221,7 +221,8 @@ bool tnd_check_bits(const void *got, const void *want, size_t bytes, const char 
     for (size_t i = 0; i < bytes; i++) {
         if (a[i] != b[i]) {
             return report(false, file, line,
-                          "%s: byte %zu of %zu is 0x%02x, not 0x%02x (seed %llu)", what, i, bytes, a[i], b[i], (unsigned long long)tnd_test_seed());
+                          "%s: byte %zu of %zu is 0x%02x, not 0x%02x (seed %llu)", what, i, bytes,
+                          a[i], b[i], (unsigned long long)tnd_test_seed());
         }
     }
     return report(true, file, line, "%s", "");
