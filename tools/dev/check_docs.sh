@@ -9,9 +9,7 @@ cd "$(dirname "$0")/../.."
 
 # A declaration is documented when a comment stands above it with nothing but declarations without a
 # blank line between; a section's heading comment documents the group that follows it at once.
-while IFS= read -r hit; do
-    complain "$hit"
-done < <(awk '
+awk '
     FNR == 1 { documented = 0; in_comment = 0; declaring = 0; after = 0 }
     { line = $0 }
     in_comment { if (line ~ /\*\//) { in_comment = 0; documented = 1; after = 0 } ; next }
@@ -23,19 +21,21 @@ done < <(awk '
         declaring = 1
     }
     { if (line ~ /[;}]/) { after = 1; declaring = 0 } }
-' include/tandem/*.h)
+' include/tandem/*.h | while IFS= read -r hit; do
+    complain "$hit"
+done
 
 # Statuses in docstrings: after "Errors:" or "Records", words in capitals; and TANDEM_E_ anywhere.
 status_names=$(sed -n 's/^ *X(\([A-Z_]*\), [0-9]*,.*/\1/p' include/tandem/status-list.h)
-while IFS=: read -r file name; do
-    grep -qx "$name" <<<"$status_names" || complain "$file: names the status '$name', which does not exist"
-done < <(for header in include/tandem/*.h; do
+for header in include/tandem/*.h; do
     [[ $header == *status-list.h ]] && continue
     { grep -oE 'TANDEM_E_[A-Z_]+' "$header" | sed 's/TANDEM_E_//'
       tr '\n' ' ' <"$header" | sed 's/ \* / /g; s/  */ /g' |
           grep -oE '(Errors:|Records) [A-Z][A-Z_]+(( and|,| or) [A-Z][A-Z_]+)*' |
           grep -oE '\b[A-Z][A-Z_]{2,}\b'; } | grep -vE '^(TANDEM_.*|)$' | sort -u | sed "s,^,$header:,"
-done)
+done | while IFS=: read -r file name; do
+    grep -qx "$name" <<<"$status_names" || complain "$file: names the status '$name', which does not exist"
+done
 
 # Commands in the documents.
 targets=$(grep -ohE '^[a-z-]+:' Makefile mk/*.mk | tr -d :)
@@ -43,24 +43,25 @@ documents=$(project_files . | grep '\.md$' | grep -v '^bench-data/')
 for document in README.md CONTRIBUTING.md CHANGELOG.md docs/environment.md; do
     [ -f "$document" ] || complain "$document: does not exist"
 done
-while IFS=: read -r file target; do
-    grep -qx -- "$target" <<<"$targets" || complain "$file: 'make $target' is no target of the Makefile"
-done < <(for document in $documents; do
+for document in $documents; do
     # Commands stand in code: `make x` or a line of a fenced block.
     grep -oE '(`|^ *\$? *|&& |; )make ([A-Z_]+=[^ `]+ )*[a-z][a-z-]*' "$document" |
         awk '{print $NF}' | sort -u | sed "s,^,$document:,"
-done)
+done | while IFS=: read -r file target; do
+    grep -qx -- "$target" <<<"$targets" || complain "$file: 'make $target' is no target of the Makefile"
+done
 # Links to files of the project.
-while IFS='|' read -r file link; do
-    [ -e "$(dirname "$file")/$link" ] || complain "$file: links to $link, which does not exist"
-done < <(for document in $documents; do
+for document in $documents; do
     grep -oE '\]\([^)#:]+' "$document" | sed "s,^](,,; s,^,$document|,"
-done)
+done | while IFS='|' read -r file link; do
+    [ -e "$(dirname "$file")/$link" ] || complain "$file: links to $link, which does not exist"
+done
 
 if [ -f docs/environment.md ]; then
-    while IFS= read -r name; do
-        grep -q "$name" docs/environment.md ||
-            complain "docs/environment.md: lacks $name, which the code reads"
-    done < <(sources | grep -v '^tests/' | xargs grep -hoE '"TANDEM_[A-Z_]+"' | tr -d '"' | sort -u)
+    sources | grep -v '^tests/' | xargs grep -hoE '"TANDEM_[A-Z_]+"' | tr -d '"' | sort -u |
+        while IFS= read -r name; do
+            grep -q "$name" docs/environment.md ||
+                complain "docs/environment.md: lacks $name, which the code reads"
+        done
 fi
 finish check_docs

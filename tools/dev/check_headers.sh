@@ -28,7 +28,7 @@ for header in include/tandem/*.h; do
     try "$name" g++ -std=c++17 -xc++
     try "$name" clang++ -std=c++17 -xc++
 done
-while IFS= read -r header; do
+sources | grep '\.h$' | grep -v '^include/' | grep -v -- '-list\.h$' | while IFS= read -r header; do
     try "$header" gcc -std=c11 -D_GNU_SOURCE -I. -xc -Wno-unused-function
-done < <(sources | grep '\.h$' | grep -v '^include/' | grep -v -- '-list\.h$')
+done
 finish check_headers

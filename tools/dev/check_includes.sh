@@ -45,7 +45,7 @@ allowed() { # room header -> status
     [[ " ${below[$room]} " == *" ${target%%/*} "* ]]
 }
 
-while IFS= read -r file; do
+sources | while IFS= read -r file; do
     room=${file%%/*}
     case "$file" in
     tests/* | examples/* | docs/*) continue ;;
@@ -59,11 +59,13 @@ while IFS= read -r file; do
         complain "$file: stands in no known room"
         continue
     fi
-    while IFS=: read -r line text; do
-        target=$(sed -n 's/.*"\(.*\)".*/\1/p' <<<"$text")
-        if ! allowed "$room" "$target"; then
-            complain "$file:$line: room '$room' must not include \"$target\""
-        fi
-    done < <(grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$file")
-done < <(sources)
+    grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$file" |
+        while IFS=: read -r line text; do
+            target=${text#*\"}
+            target=${target%%\"*}
+            if ! allowed "$room" "$target"; then
+                complain "$file:$line: room '$room' must not include \"$target\""
+            fi
+        done
+done
 finish check_includes

@@ -8,15 +8,16 @@ cd "$(dirname "$0")/../.."
 lines() { # TEXT PATTERN FILE...: complains about each line that fits
     local text=$1 pattern=$2
     shift 2
-    while IFS= read -r hit; do
+    LC_ALL=C grep -nHP "$pattern" "$@" | cut -d: -f1,2 | while IFS= read -r hit; do
         complain "$hit: $text"
-    done < <(LC_ALL=C grep -nHP "$pattern" "$@" | cut -d: -f1,2)
+    done
 }
 
-mapfile -t c_files < <(sources)
-mapfile -t texts < <(project_files . |
-    grep -E '(\.([ch]|sh|md|in|json|cmake|txt)|/Makefile|^Makefile|^\.ci/run)$' |
-    grep -vE '^(bench-data|tests/fuzz/corpus|tests/golden|tests/machines)/')
+sources | mapfile -t c_files
+project_files . |
+    grep -E '(\.([ch]|sh|mk|md|in|json|cmake|txt)|^Makefile|^\.ci/run)$' |
+    grep -vE '^(bench-data|tests/fuzz/corpus|tests/golden|tests/machines)/' | mapfile -t texts
+[ "${#c_files[@]}" -gt 0 ] || complain "found no sources"
 lines "a tab" '\t' "${c_files[@]}"
 lines "not ASCII" '[^\x00-\x7F]' "${c_files[@]}"
 lines "longer than 100 columns" '^.{101,}' "${c_files[@]}"
@@ -39,7 +40,7 @@ for file in "${c_files[@]}"; do
         complain "$file: $length lines, at most 800"
     fi
 done
-while IFS= read -r name; do
+printf '%s\n' "${c_files[@]}" | grep -vE '(^|/)main\.c$' | sed 's,.*/,,' | sort | uniq -d | while IFS= read -r name; do
     complain "$name: this file name stands in two places"
-done < <(printf '%s\n' "${c_files[@]}" | grep -vE '(^|/)main\.c$' | sed 's,.*/,,' | sort | uniq -d)
+done
 finish check_style

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 # For the check scripts: what they look at and how they report. Sourced, not run.
 
+# The loop at the end of a pipe runs in this shell: it may count. (`< <(...)` needs /proc, which a
+# bare chroot lacks.)
+shopt -s lastpipe
+
 # Prints the project's files below the given folders (default: all of it), without what was built.
 project_files() {
     find "${@:-.}" \( -path ./build -o -path ./.git -o -name '*.orig' \) -prune -o -type f -print |

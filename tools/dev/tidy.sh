@@ -3,6 +3,7 @@
 # usage: tidy.sh [--lint-only] [FILE...]       (make tidy, make lint)
 # Without files: those that differ from the last commit.
 set -u
+shopt -s lastpipe
 cd "$(dirname "$0")/../.."
 format=1
 if [ "${1:-}" = --lint-only ]; then
@@ -11,8 +12,8 @@ if [ "${1:-}" = --lint-only ]; then
 fi
 files=("$@")
 if [ $# -eq 0 ]; then
-    mapfile -t files < <({ git diff --name-only --diff-filter=d HEAD
-        git ls-files --others --exclude-standard; } | grep -E '\.[ch]$')
+    { git diff --name-only --diff-filter=d HEAD
+        git ls-files --others --exclude-standard; } | grep -E '\.[ch]$' | mapfile -t files
 fi
 if [ "${#files[@]}" -eq 0 ]; then
     echo "nothing differs from the last commit"
