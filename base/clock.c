@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ * The monotonic clock of the machine and the virtual clock of tests. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+static const uint64_t NS_PER_S = 1000000000u;
+
+static uint64_t real_now_ns(const struct tnd_clock *clock)
+{
+    (void)clock;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static void real_wait_until_ns(const struct tnd_clock *clock, uint64_t when_ns)
+{
+    (void)clock;
+    struct timespec when;
+    when.tv_sec = (time_t)(when_ns / NS_PER_S);
+    when.tv_nsec = (long)(when_ns % NS_PER_S);
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == EINTR) {
+    }
+}
+
+const struct tnd_clock *tnd_clock_real(void)
+{
+    static const struct tnd_clock clock = {real_now_ns, real_wait_until_ns};
+    return &clock;
+}
+
+static uint64_t virtual_now_ns(const struct tnd_clock *clock)
+{
+    const struct tnd_clock_virtual *self = (const struct tnd_clock_virtual *)clock;
+    /* acquire: pairs with the release of whoever moved the clock, so that what was done before the
+     * move is seen after it. */
+    return atomic_load_explicit(&self->now_ns, memory_order_acquire);
+}
+
+static void virtual_wait_until_ns(const struct tnd_clock *clock, uint64_t when_ns)
+{
+    /* Clocks are handed around as const, but a virtual one is always an object that may change. */
+    struct tnd_clock_virtual *self = (struct tnd_clock_virtual *)(uintptr_t)clock;
+    uint64_t now = atomic_load_explicit(&self->now_ns, memory_order_acquire);
+    while (now < when_ns && !atomic_compare_exchange_weak_explicit(&self->now_ns, &now, when_ns,
+                                                                   memory_order_acq_rel,
+                                                                   memory_order_acquire)) {
+    }
+}
+
+void tnd_clock_virtual_init(struct tnd_clock_virtual *clock, uint64_t now_ns)
+{
+    clock->clock.now_ns = virtual_now_ns;
+    clock->clock.wait_until_ns = virtual_wait_until_ns;
+    atomic_init(&clock->now_ns, now_ns);
+}
+
+void tnd_clock_virtual_advance(struct tnd_clock_virtual *clock, uint64_t by_ns)
+{
+    atomic_fetch_add_explicit(&clock->now_ns, by_ns, memory_order_acq_rel);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT
+ * CPU features, model and memory sizes. Features decide which kernels run, the model never does: it is
+ * only told to people and stored in fingerprints. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "base/environment.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+/* ---- features ---- */
+
+#if defined(__x86_64__)
+/* Registers whose contents the operating system saves, Intel SDM volume 1, 13.3. */
+static uint64_t saved_registers(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+
+static uint32_t bit_if(uint32_t word, int bit, enum tnd_cpu_feature feature)
+{
+    return (word >> bit & 1) != 0 ? (uint32_t)feature : 0;
+}
+
+/* Bits as in Intel's SDM volume 2, CPUID. */
+static uint32_t detect(void)
+{
+    const uint64_t avx_state = 0x6, avx512_state = 0xe6, amx_state = 0x60000;
+    uint32_t a, b, c, d;
+    uint32_t found = 0;
+    if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c >> 27 & 1) == 0) { /* no xgetbv */
+        return 0;
+    }
+    uint64_t saved = saved_registers();
+    if ((saved & avx_state) != avx_state || (c >> 28 & 1) == 0) {
+        return 0;
+    }
+    found |= bit_if(c, 12, TND_CPU_FMA) | bit_if(c, 29, TND_CPU_F16C);
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) {
+        return found;
+    }
+    uint32_t subleaves = a;
+    found |= bit_if(b, 5, TND_CPU_AVX2) | bit_if(b, 8, TND_CPU_BMI2);
+    bool has_avx512 = (saved & avx512_state) == avx512_state && (b >> 16 & 1) != 0;
+    if (has_avx512) {
+        found |= (uint32_t)TND_CPU_AVX512F | bit_if(b, 30, TND_CPU_AVX512BW) |
+                 bit_if(b, 31, TND_CPU_AVX512VL) | bit_if(b, 17, TND_CPU_AVX512DQ) |
+                 bit_if(c, 11, TND_CPU_AVX512_VNNI);
+    }
+    if ((saved & amx_state) == amx_state) {
+        found |= bit_if(d, 25, TND_CPU_AMX_INT8);
+    }
+    if (subleaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0) {
+        found |= bit_if(a, 4, TND_CPU_AVX_VNNI);
+        found |= has_avx512 ? bit_if(a, 5, TND_CPU_AVX512_BF16) : 0;
+    }
+    return found;
+}
+#elif defined(__aarch64__)
+/* Bits as in Linux, Documentation/arch/arm64/elf_hwcaps. */
+static uint32_t detect(void)
+{
+    unsigned long capabilities = getauxval(AT_HWCAP), more = getauxval(AT_HWCAP2);
+    uint32_t found = 0;
+    found |= (capabilities >> 1 & 1) != 0 ? (uint32_t)TND_CPU_NEON : 0;
+    found |= (capabilities >> 20 & 1) != 0 ? (uint32_t)TND_CPU_DOTPROD : 0;
+    found |= (more >> 13 & 1) != 0 ? (uint32_t)TND_CPU_I8MM : 0;
+    return found;
+}
+#else
+static uint32_t detect(void)
+{
+    return 0;
+}
+#endif
+
+/* ---- levels of TANDEM_CPU ---- */
+
+static const struct {
+    const char *name;
+    uint32_t allowed;
+} levels[] = {
+    {"scalar", 0},
+    {"avx2", TND_CPU_SET_AVX2},
+    {"avxvnni", TND_CPU_SET_AVX2 | TND_CPU_AVX_VNNI},
+    {"avx512", TND_CPU_SET_AVX512},
+    {"vnni", TND_CPU_SET_AVX512 | TND_CPU_AVX_VNNI | TND_CPU_AVX512_VNNI},
+    {"bf16", TND_CPU_SET_AVX512 | TND_CPU_AVX_VNNI | TND_CPU_AVX512_VNNI | TND_CPU_AVX512_BF16},
+    {"amx", TND_CPU_SET_AVX512 | TND_CPU_AVX_VNNI | TND_CPU_AVX512_VNNI | TND_CPU_AVX512_BF16 |
+                TND_CPU_AMX_INT8},
+    {"neon", TND_CPU_NEON},
+    {"dotprod", TND_CPU_NEON | TND_CPU_DOTPROD},
+    {"i8mm", TND_CPU_NEON | TND_CPU_DOTPROD | TND_CPU_I8MM},
+};
+enum { N_LEVELS = sizeof(levels) / sizeof(levels[0]) };
+
+/* Index of a level, or -1. */
+static int find_level(const char *text)
+{
+    for (int i = 0; i < N_LEVELS; i++) {
+        if (strcmp(text, levels[i].name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+uint32_t tnd_cpu_mask(uint32_t features, const char *text)
+{
+    int level = text != NULL ? find_level(text) : -1;
+    return level >= 0 ? features & levels[level].allowed : features;
+}
+
+/* ---- looked up once ---- */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static uint32_t all_features;
+static uint32_t masked_features;
+static char unknown_level[64];
+static char model[128];
+static struct tnd_cpu_caches caches;
+static uint64_t ram_bytes;
+
+/* The first "model name" line of /proc/cpuinfo. */
+static void read_model(void)
+{
+    char line[512];
+    snprintf(model, sizeof(model), "unknown CPU");
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    if (file == NULL) {
+        return;
+    }
+    while (fgets(line, sizeof(line), file) != NULL) {
+        char *value = strchr(line, ':');
+        if (value == NULL || strncmp(line, "model name", 10) != 0) {
+            continue;
+        }
+        value += 1 + strspn(value + 1, " \t");
+        value[strcspn(value, "\r\n")] = '\0';
+        size_t n = strlen(value);
+        while (n > 0 && value[n - 1] == ' ') {
+            value[--n] = '\0';
+        }
+        if (n > 0) {
+            snprintf(model, sizeof(model), "%.*s", (int)sizeof(model) - 1, value);
+        }
+        break;
+    }
+    fclose(file);
+}
+
+/* First word of a file of sysfs; false when it is not there. */
+static bool read_word(const char *folder, const char *name, char *out, int bytes)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return false;
+    }
+    bool ok = fgets(out, bytes, file) != NULL;
+    fclose(file);
+    if (ok) {
+        out[strcspn(out, " \r\n")] = '\0';
+    }
+    return ok;
+}
+
+/* "48K", "1024K", "32M" in bytes. */
+static size_t parse_size(const char *text)
+{
+    char *end;
+    unsigned long long size = strtoull(text, &end, 10);
+    int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    return (size_t)size << shift;
+}
+
+static void read_caches(void)
+{
+    for (int i = 0; i < 8; i++) {
+        char folder[64], level[16], type[32], size[32];
+        snprintf(folder, sizeof(folder), "/sys/devices/system/cpu/cpu0/cache/index%d", i);
+        if (!read_word(folder, "level", level, sizeof(level)) ||
+            !read_word(folder, "type", type, sizeof(type)) ||
+            !read_word(folder, "size", size, sizeof(size)) || strcmp(type, "Instruction") == 0) {
+            continue;
+        }
+        size_t *cache = level[0] == '1'   ? &caches.l1d_bytes
+                        : level[0] == '2' ? &caches.l2_bytes
+                        : level[0] == '3' ? &caches.l3_bytes
+                                          : NULL;
+        if (cache != NULL) {
+            *cache = parse_size(size);
+        }
+    }
+}
+
+static size_t positive(long value)
+{
+    return value > 0 ? (size_t)value : 0;
+}
+
+/* What sysfs did not tell (containers hide it) the C library may know. */
+static void complete_caches(void)
+{
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    if (caches.l1d_bytes == 0) {
+        caches.l1d_bytes = positive(sysconf(_SC_LEVEL1_DCACHE_SIZE));
+    }
+    if (caches.l2_bytes == 0) {
+        caches.l2_bytes = positive(sysconf(_SC_LEVEL2_CACHE_SIZE));
+    }
+    if (caches.l3_bytes == 0) {
+        caches.l3_bytes = positive(sysconf(_SC_LEVEL3_CACHE_SIZE));
+    }
+#endif
+}
+
+static void look_once(void)
+{
+    const char *level = tnd_environment(TND_ENVIRONMENT_CPU);
+    all_features = detect();
+    masked_features = tnd_cpu_mask(all_features, level);
+    if (level != NULL && find_level(level) < 0) {
+        snprintf(unknown_level, sizeof(unknown_level), "%s", level);
+    }
+    read_model();
+    read_caches();
+    complete_caches();
+    ram_bytes = (uint64_t)positive(sysconf(_SC_PHYS_PAGES)) * positive(sysconf(_SC_PAGESIZE));
+}
+
+uint32_t tnd_cpu_features(void)
+{
+    pthread_once(&once, look_once);
+    return masked_features;
+}
+
+uint32_t tnd_cpu_features_all(void)
+{
+    pthread_once(&once, look_once);
+    return all_features;
+}
+
+const char *tnd_cpu_unknown_level(void)
+{
+    pthread_once(&once, look_once);
+    return unknown_level[0] != '\0' ? unknown_level : NULL;
+}
+
+const char *tnd_cpu_model(void)
+{
+    pthread_once(&once, look_once);
+    return model;
+}
+
+struct tnd_cpu_caches tnd_cpu_caches(void)
+{
+    pthread_once(&once, look_once);
+    return caches;
+}
+
+uint64_t tnd_cpu_ram_bytes(void)
+{
+    pthread_once(&once, look_once);
+    return ram_bytes;
+}
+
+const char *tnd_cpu_isa_name(uint32_t features)
+{
+    /* Richest first: the first row whose features are all there. */
+    static const struct {
+        uint32_t needs;
+        const char *name;
+    } names[] = {
+        {TND_CPU_SET_AVX512 | TND_CPU_AVX512_VNNI | TND_CPU_AVX512_BF16 | TND_CPU_AMX_INT8,
+         "avx512+vnni+bf16+amx"},
+        {TND_CPU_SET_AVX512 | TND_CPU_AVX512_VNNI | TND_CPU_AVX512_BF16, "avx512+vnni+bf16"},
+        {TND_CPU_SET_AVX512 | TND_CPU_AVX512_VNNI, "avx512+vnni"},
+        {TND_CPU_SET_AVX512, "avx512"},
+        {TND_CPU_SET_AVX2 | TND_CPU_AVX_VNNI, "avx2+vnni"},
+        {TND_CPU_SET_AVX2, "avx2"},
+        {TND_CPU_NEON | TND_CPU_DOTPROD | TND_CPU_I8MM, "neon+dotprod+i8mm"},
+        {TND_CPU_NEON | TND_CPU_DOTPROD, "neon+dotprod"},
+        {TND_CPU_NEON, "neon"},
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if ((features & names[i].needs) == names[i].needs) {
+            return names[i].name;
+        }
+    }
+    return "scalar";
+}
