@@ -194,13 +194,14 @@ ALL_SUITES := $(sort $(foreach file,$(TEST_SRC),$(call suite_of,$(file))))
 # SUITES="sched tune" selects some.
 SUITES ?= $(ALL_SUITES)
 SUITE_BINS = $(addprefix $(BUILD)/suite_,$(filter $(ALL_SUITES),$(SUITES)))
-SUPPORT_SRC := $(wildcard tests/support*.c)
+SUPPORT_SRC := $(filter-out tests/support_sanitizer.c,$(wildcard tests/support*.c))
+SANITIZER_OBJ := $(OBJ)/tests/support_sanitizer.o
 
 $(BUILD)/libsupport.a: $(call obj,$(SUPPORT_SRC))
 	$(archive)
 define suite_rule
 $(1)_TESTS := $$(foreach file,$$(TEST_SRC),$$(if $$(filter $(1),$$(call suite_of,$$(file))),$$(file)))
-$$(BUILD)/suite_$(1): $$(call obj,$$($(1)_TESTS)) $$(BUILD)/libsupport.a \
+$$(BUILD)/suite_$(1): $$(call obj,$$($(1)_TESTS)) $$(SANITIZER_OBJ) $$(BUILD)/libsupport.a \
     $$(call archives,$$(or $$($(1)_ARCH),$$(llama_ARCH)))
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -o $$@ $$^ -lcunit $$(LIBS)
@@ -218,7 +219,7 @@ check-suites: suites ## build and run all test suites of one variant (BUILD=, CC
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 room_of = $(firstword $(foreach room,$(ROOMS),$(if $(filter %/$(1).c,$($(room)_SRC)),$(room))))
 define fuzz_rule
-$$(BUILD)/fuzz_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o \
+$$(BUILD)/fuzz_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(SANITIZER_OBJ) \
     $$(call archives,$$(or $$($$(subst -like,,$$(call room_of,$(1)))_ARCH),$$(llama_ARCH)))
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)

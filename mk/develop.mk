@@ -38,8 +38,7 @@ asan: ## the suites with Clang's address and undefined-behaviour sanitizers
 	    CFLAGS='-O1 -g' check-suites
 
 tsan: ## the suites that start threads with the thread sanitizer
-	@TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.supp \
-	    $(MAKE) --no-print-directory BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g' \
+	@$(MAKE) --no-print-directory BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g' \
 	    SUITES='sched runtime' check-suites
 
 clang: ## build and test with Clang

@@ -8,7 +8,6 @@ set -u
 seconds=$1
 shift
 failed=0
-export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1
 for name in "$@"; do
     found=build/fuzz/corpus/$name
     saved=tests/fuzz/corpus/$name

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * Settings of the sanitizers, compiled into suites and fuzz targets (they are asked for by name), so
+ * that every way of starting a test has the same ones. Other builds ignore them. */
+#include <unistd.h>
+
+#define ASKED_FOR __attribute__((visibility("default"), used))
+
+ASKED_FOR const char *__asan_default_options(void);
+ASKED_FOR const char *__tsan_default_options(void);
+ASKED_FOR const char *__ubsan_default_options(void);
+ASKED_FOR const char *__tsan_default_suppressions(void);
+ASKED_FOR const char *__lsan_default_suppressions(void);
+
+/* The search for leaks reads /proc, which a bare chroot lacks (and so are settings from the
+ * environment). */
+const char *__asan_default_options(void)
+{
+    return access("/proc/self/task", F_OK) == 0
+               ? "detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1"
+               : "detect_leaks=0:strict_string_checks=1:allocator_may_return_null=1";
+}
+
+const char *__ubsan_default_options(void)
+{
+    return "print_stacktrace=1";
+}
+
+const char *__tsan_default_options(void)
+{
+    return "second_deadlock_stack=1";
+}
+
+/* OpenBLAS is not compiled with ThreadSanitizer: its own threads are out of our hands. */
+const char *__tsan_default_suppressions(void)
+{
+    return "called_from_lib:libopenblas\nrace:libopenblas\n";
+}
+
+/* What other libraries keep until the program ends. */
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libopenblas\n";
+}
