@@ -186,6 +186,14 @@ $$(BIN)/$(1): $$(call obj,bench/$(subst -,_,$(1)).c $$(BENCH_COMMON_SRC)) $$(LLA
 endef
 $(foreach b,$(BENCHES),$(eval $(call bench_rule,$(b))))
 
+# The programs of the documents: docs/examples/X.c -> example-X.
+EXAMPLES := $(patsubst docs/examples/%.c,$(BIN)/example-%,$(wildcard docs/examples/*.c))
+.PHONY: examples
+examples: $(EXAMPLES) ## build the programs of docs/examples
+$(BIN)/example-%: $(OBJ)/docs/examples/%.o $(LLAMA) $(STATIC)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -o $@ $^ $(LIBS)
+
 # ---- tests ---------------------------------------------------------------------------------------
 # tests/suite_X.c and tests/suite_X_*.c together are the suite of room X; X has no underscore.
 suite_of = $(firstword $(subst _, ,$(patsubst tests/suite_%.c,%,$(subst -like,,$(1)))))

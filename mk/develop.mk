@@ -8,10 +8,10 @@ deps: ## install what is missing (as root), or say which packages to install
 	@sh tools/dev/deps.sh check
 
 # The second make sees what deps.sh has installed.
-demo: ## measure this machine, then run a synthesised model with and without the plan
+demo: ## measure this machine, then run a synthetic model with and without the plan (QUICK=1)
 	@sh tools/dev/deps.sh demo
 	@$(MAKE) --no-print-directory -j$(shell nproc 2>/dev/null || echo 2) all
-	@bash tools/dev/demo.sh $(ARGS)
+	@bash tools/dev/demo.sh $(if $(QUICK),--quick) $(ARGS)
 
 check: ## everything: GCC, Clang, sanitizers, fuzzing, style, install (under 40 minutes on 2 cores)
 	@sh tools/dev/deps.sh check

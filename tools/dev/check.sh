@@ -25,7 +25,17 @@ job_asan() {
     mk BUILD=build/asan CC=clang SAN=address,undefined CFLAGS='-O1 -g' check-suites
 }
 # Everything with GCC as users get it.
-job_gcc() { mk BUILD=build/gcc CC=gcc all benches check-suites; }
+job_gcc() {
+    mk BUILD=build/gcc CC=gcc all benches examples || return 1
+    mk BUILD=build/gcc CC=gcc check-suites
+}
+# The programs of the documents run.
+job_examples() {
+    local example
+    for example in build/gcc/example-*; do
+        "$example" || { echo "$example failed"; return 1; }
+    done
+}
 # Data races: the suites that start threads.
 job_tsan() {
     mk BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g' \
@@ -49,7 +59,8 @@ job_symbols() { bash tools/dev/check_symbols.sh build/gcc; }
 job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
-all_jobs="asan gcc tsan clang fuzz without gcc_O3 gcc_O0 includes style docs headers symbols install"
+all_jobs="asan gcc tsan clang fuzz without gcc_O3 gcc_O0 includes style docs headers"
+all_jobs+=" symbols install examples"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}
 
@@ -90,7 +101,7 @@ wait_for_one() {
 
 for job in $jobs; do
     # The jobs that look at the results of gcc wait for it.
-    if [[ $job == symbols || $job == install ]]; then
+    if [[ $job =~ ^(symbols|install|examples)$ ]]; then
         while [[ " ${name_of[*]} " == *" gcc "* ]]; do
             wait_for_one
         done

@@ -34,7 +34,7 @@ for header in include/tandem/*.h; do
           grep -oE '(Errors:|Records) [A-Z][A-Z_]+(( and|,| or) [A-Z][A-Z_]+)*' |
           grep -oE '\b[A-Z][A-Z_]{2,}\b'; } | grep -vE '^(TANDEM_.*|)$' | sort -u | sed "s,^,$header:,"
 done | while IFS=: read -r file name; do
-    grep -qx "$name" <<<"$status_names" || complain "$file: names the status '$name', which does not exist"
+    grep -qx "$name" <<<"$status_names" || complain "$file: there is no status '$name'"
 done
 
 # Commands in the documents.
@@ -48,11 +48,11 @@ for document in $documents; do
     grep -oE '(`|^ *\$? *|&& |; )make ([A-Z_]+=[^ `]+ )*[a-z][a-z-]*' "$document" |
         awk '{print $NF}' | sort -u | sed "s,^,$document:,"
 done | while IFS=: read -r file target; do
-    grep -qx -- "$target" <<<"$targets" || complain "$file: 'make $target' is no target of the Makefile"
+    grep -qx -- "$target" <<<"$targets" || complain "$file: there is no 'make $target'"
 done
 # Links to files of the project.
 for document in $documents; do
-    grep -oE '\]\([^)#:]+' "$document" | sed "s,^](,,; s,^,$document|,"
+    grep -oE '\]\([^)#]+' "$document" | grep -v '](https*:' | sed "s,^](,,; s,^,$document|,"
 done | while IFS='|' read -r file link; do
     [ -e "$(dirname "$file")/$link" ] || complain "$file: links to $link, which does not exist"
 done

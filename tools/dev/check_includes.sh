@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Holds the arrows of the house: a room includes its own headers, those of the rooms below, and the
-# public headers that these rooms own (their `room:` line). llama/ includes public headers only.
+# public headers that these rooms own (their `room:` line). llama/ and the documents' examples include
+# public headers only.
 set -u
 cd "$(dirname "$0")/../.."
 . tools/dev/files.sh
@@ -16,6 +17,7 @@ declare -A below=(
     [runtime]="runtime tune sched backends ggml-like base"
     [formats]="formats ggml-like base"
     [llama]="llama"
+    [docs]="docs"
     [tools]="tools llama runtime tune sched backends formats ggml-like base"
     [bench]="bench llama runtime tune sched backends formats ggml-like base"
 )
@@ -36,9 +38,9 @@ allowed() { # room header -> status
         case "${owner[$target]:-missing}" in
         missing) return 1 ;;
         list) return 0 ;;
-        umbrella) [[ $room =~ ^(llama|tools|bench)$ ]] && return 0 || return 1 ;;
+        umbrella) [[ $room =~ ^(llama|docs|tools|bench)$ ]] && return 0 || return 1 ;;
         esac
-        [[ $room =~ ^(llama|tools|bench)$ ]] && return 0
+        [[ $room =~ ^(llama|docs|tools|bench)$ ]] && return 0
         [[ " ${below[$room]} " == *" ${owner[$target]} "* ]]
         return
     fi
@@ -48,7 +50,7 @@ allowed() { # room header -> status
 sources | while IFS= read -r file; do
     room=${file%%/*}
     case "$file" in
-    tests/* | examples/* | docs/*) continue ;;
+    tests/*) continue ;;
     include/tandem/tandem.h) continue ;;
     include/tandem/*) room=${owner[${file#include/}]} ;;
     esac
