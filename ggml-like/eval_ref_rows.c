@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Reference of operations along rows: norms, soft_max, causal mask, rotary embedding. */
 #include <math.h>
-#include <string.h>
 
 #include "ggml-like/eval_ref.h"
 

@@ -3,9 +3,8 @@
  * tandem_graph_finish. No recursion and no stack: the context lists pending tensors in the order of
  * building and operands are always built before users, so one walk back from the last output meets every
  * user before its operands. */
-#include <string.h>
-
 #include "base/alloc.h"
+#include "base/checked.h"
 #include "base/tnd_status.h"
 #include "ggml-like/memplan.h"
 #include "ggml-like/tensor_internal.h"
@@ -18,7 +17,6 @@ tandem_graph *tandem_graph_new(tandem_context *context)
     struct tandem_graph *graph =
         tnd_context_take(context, sizeof(*graph), _Alignof(struct tandem_graph));
     if (graph != NULL) {
-        memset(graph, 0, sizeof(*graph));
         graph->context = context;
     }
     return graph;
@@ -190,7 +188,7 @@ static bool record_usages(struct tandem_graph *graph, const int *last, struct tn
             continue;
         }
         const size_t bytes = padded_bytes(node);
-        if (__builtin_add_overflow(graph->memory.sum_bytes, bytes, &graph->memory.sum_bytes) ||
+        if (!tnd_add_size(graph->memory.sum_bytes, bytes, &graph->memory.sum_bytes) ||
             graph->memory.sum_bytes > PTRDIFF_MAX) {
             tnd_build_fail(graph->context, TANDEM_E_OVERFLOW, "graph", i, 0,
                            "graph: the bytes of all results do not fit into 63 bits");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A graph as text, one line a node. */
 #include <stdio.h>
-#include <string.h>
 
 #include "ggml-like/tensor_internal.h"
 

@@ -3,6 +3,7 @@
  * inside the bytes of its operand, so that whatever is inside it is inside the root's memory too. */
 #include <string.h>
 
+#include "base/checked.h"
 #include "ggml-like/tensor_internal.h"
 
 /* ---- views ---- */
@@ -26,7 +27,7 @@ static bool view_strides(tandem_context *context, const tandem_tensor *a, int n_
     for (int i = 1; i < TANDEM_MAX_DIMS; i++) {
         if (i < n_dims) {
             nb[i] = given[i - 1];
-        } else if (__builtin_mul_overflow(nb[i - 1], (size_t)ne[i - 1], &nb[i])) {
+        } else if (!tnd_mul_size(nb[i - 1], (size_t)ne[i - 1], &nb[i])) {
             nb[i] = 0; /* extents from here on are 1: the stride is never used */
         }
         if (nb[i] % block_bytes != 0) {

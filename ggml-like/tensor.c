@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/checked.h"
 #include "base/options.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tensor_internal.h"
@@ -21,12 +22,11 @@ enum tandem_status tandem_context_new(const struct tandem_context_options *optio
                              "context: out_context is NULL");
     }
     TND_TRY(tnd_options_read(options, "context", &settings, sizeof(settings), error));
-    tandem_context *context = tnd_alloc(sizeof(*context));
+    tandem_context *context = tnd_calloc(1, sizeof(*context));
     if (context == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "context", 0, (int64_t)sizeof(*context),
                              "context: no memory for %zu bytes", sizeof(*context));
     }
-    memset(context, 0, sizeof(*context));
     tnd_arena_init(&context->arena, settings.chunk_bytes, settings.limit_bytes);
     *out_context = context;
     return TANDEM_OK;
@@ -123,7 +123,7 @@ bool tnd_layout_dense(enum tandem_type type, const int64_t ne[TANDEM_MAX_DIMS],
             extent = (extent + (size_t)block_values - 1) / (size_t)block_values;
         }
         /* a quarter: Q2_K keeps 256 values in 84 bytes, and the count of values must fit as well */
-        if (__builtin_mul_overflow(stride, extent, &stride) || stride > PTRDIFF_MAX / 4) {
+        if (!tnd_mul_size(stride, extent, &stride) || stride > PTRDIFF_MAX / 4) {
             return false;
         }
     }
@@ -143,8 +143,8 @@ bool tnd_layout_bytes(enum tandem_type type, const int64_t ne[TANDEM_MAX_DIMS],
             steps /= (size_t)tandem_type_block_values(type);
         }
         size_t span;
-        if (__builtin_mul_overflow(steps, nb[i], &span) ||
-            __builtin_add_overflow(bytes, span, &bytes) || bytes > PTRDIFF_MAX) {
+        if (!tnd_mul_size(steps, nb[i], &span) || !tnd_add_size(bytes, span, &bytes) ||
+            bytes > PTRDIFF_MAX) {
             return false;
         }
     }
@@ -196,7 +196,6 @@ static struct tandem_tensor *tensor_take(tandem_context *context, enum tandem_op
     if (tensor == NULL) {
         return NULL;
     }
-    memset(tensor, 0, sizeof(*tensor));
     tensor->type = type;
     tensor->op = op;
     memcpy(tensor->ne, ne, sizeof(tensor->ne));
@@ -245,11 +244,7 @@ tandem_tensor *tandem_tensor_new(tandem_context *context, enum tandem_type type,
         return NULL;
     }
     tensor->data = tnd_context_take(context, bytes > 0 ? bytes : TND_ALIGNMENT, TND_ALIGNMENT);
-    if (tensor->data == NULL) {
-        return NULL;
-    }
-    memset(tensor->data, 0, bytes);
-    return tensor;
+    return tensor->data != NULL ? tensor : NULL;
 }
 
 tandem_tensor *tandem_tensor_borrow(tandem_context *context, enum tandem_type type, int n_dims,

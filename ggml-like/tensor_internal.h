@@ -24,7 +24,7 @@ struct tandem_tensor *tnd_build_fail(tandem_context *context, enum tandem_status
                                      const char *where, int64_t got, int64_t limit,
                                      const char *format, ...) __attribute__((format(printf, 6, 7)));
 
-/** `bytes` of the context's memory, aligned, not zeroed; records MEMORY and returns NULL. */
+/** `bytes` of the context's memory, aligned and zeroed; records MEMORY and returns NULL. */
 void *tnd_context_take(tandem_context *context, size_t bytes, size_t alignment);
 
 /** Whether a builder may go on: a context without error and an operand that may be used in it. `role` is

@@ -3,8 +3,12 @@
 #include "tests/support.h"
 
 extern CU_SuiteInfo suites_ggml_types[];
+extern CU_SuiteInfo suites_ggml_tensor[];
+extern CU_SuiteInfo suites_ggml_memplan[];
+extern CU_SuiteInfo suites_ggml_graph[];
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(argc, argv, suites_ggml_types, NULL);
+    return tnd_suites_run(argc, argv, suites_ggml_types, suites_ggml_tensor, suites_ggml_memplan,
+                          suites_ggml_graph, NULL);
 }

@@ -20,9 +20,9 @@ TANDEM_API tandem_graph *tandem_graph_new(tandem_context *context);
 
 /** Adds `result` and everything it needs that is not in the graph yet, operands before users, in the
  *  order in which they were built. `result` becomes an output: it gets memory of its own in the context
- *  and keeps its values until the next computation. Nodes that write to the same memory (cpy into a
- *  cache) run in the order in which they were added. Passing NULL adds nothing: the error is in the
- *  context. */
+ *  and keeps its values until the next computation. Nodes run in the order in which they were built,
+ *  whatever the order of adding: what is built behind a cpy into a cache sees the copied values. Passing
+ *  NULL adds nothing: the error is in the context. */
 TANDEM_API void tandem_graph_add(tandem_graph *graph, tandem_tensor *result);
 
 /** Checks the graph, orders it and plans its memory: results whose lifetimes do not overlap share
