@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT
+ * The front door: opening, planning, computing, from one thread and from many. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ggml-like/tnd_tensor.h"
+#include "tandem/tandem.h"
+#include "tests/support.h"
+
+static char log_text[4096];
+
+static void collect_log(void *user, enum tandem_log_level level, const char *room, const char *text)
+{
+    (void)user;
+    (void)level;
+    size_t used = strlen(log_text);
+    snprintf(log_text + used, sizeof(log_text) - used, "%s: %s\n", room, text);
+}
+
+static tandem_runtime *open_plain(int n_threads)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    options.n_threads = n_threads;
+    options.table_path = "";
+    tandem_runtime *runtime = NULL;
+    check_ok(tandem_runtime_open(&options, &runtime, NULL));
+    return runtime;
+}
+
+/* A small network with products that several profiles can run: y = W2 silu(W1 x) + x. */
+struct network {
+    tandem_context *context;
+    tandem_tensor *x, *y;
+    tandem_graph *graph;
+};
+
+enum { WIDTH = 256, HIDDEN = 352 };
+
+static void fill_weights(tandem_tensor *w, uint64_t seed)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(seed);
+    int64_t k = tandem_tensor_ne(w)[0];
+    float row[HIDDEN];
+    for (int64_t n = 0; n < tandem_tensor_ne(w)[1]; n++) {
+        tnd_test_fill(&rng, row, k);
+        char *data = tandem_tensor_data(w);
+        check_ok(tandem_quantize(tandem_tensor_type(w), row,
+                                 data + (size_t)n * tandem_tensor_nb(w)[1], k));
+    }
+}
+
+static struct network network_new(enum tandem_type type, int64_t m)
+{
+    struct network net;
+    check_ok(tandem_context_new(NULL, &net.context, NULL));
+    tandem_tensor *w1 =
+        tandem_tensor_new(net.context, type, 2, (const int64_t[]){WIDTH, HIDDEN});
+    tandem_tensor *w2 =
+        tandem_tensor_new(net.context, type, 2, (const int64_t[]){HIDDEN, WIDTH});
+    net.x = tandem_tensor_new(net.context, TANDEM_TYPE_F32, 2, (const int64_t[]){WIDTH, m});
+    fill_weights(w1, 1);
+    fill_weights(w2, 2);
+    struct tnd_test_rng rng = tnd_test_rng_new(3);
+    tnd_test_fill(&rng, tandem_tensor_data(net.x), WIDTH * m);
+    tandem_tensor *h = tandem_silu(net.context, tandem_mul_mat(net.context, w1, net.x));
+    net.y = tandem_add(net.context, tandem_mul_mat(net.context, w2, h), net.x);
+    net.graph = tandem_graph_new(net.context);
+    tandem_graph_add(net.graph, net.y);
+    check_ok(tandem_graph_finish(net.graph, NULL));
+    return net;
+}
+
+static size_t result_bytes(const struct network *net)
+{
+    return tandem_tensor_bytes(net->y);
+}
+
+static float *reference_of(const struct network *net)
+{
+    struct tandem_memory_report memory;
+    check_ok(tandem_graph_memory(net->graph, &memory));
+    void *buffer = tnd_guarded_alloc(memory.planned_bytes + 1, 64);
+    tnd_graph_bind(net->graph, buffer);
+    check_ok(tnd_eval_ref_graph(net->graph, NULL));
+    float *copy = malloc(result_bytes(net));
+    memcpy(copy, tandem_tensor_data(net->y), result_bytes(net));
+    tnd_guarded_free(buffer);
+    memset(tandem_tensor_data(net->y), 0, result_bytes(net));
+    return copy;
+}
+
+static void options_are_checked(void)
+{
+    struct tandem_error error;
+    tandem_runtime *runtime = NULL;
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    options.n_threads = -1;
+    check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_E_ARGUMENT, "-1 threads",
+                 &error);
+    options.n_threads = 1;
+    options.profile = "cpu+abacus";
+    check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_E_NOT_FOUND, "cpu+abacus",
+                 &error);
+    options.profile = NULL;
+    options.backends = "cpu,abacus";
+    check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_E_ARGUMENT, "abacus", &error);
+    options.backends = NULL;
+    options.size = 0;
+    check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_E_ABI, "_INIT", &error);
+    CU_ASSERT_PTR_NULL(runtime);
+    tandem_runtime_close(NULL);
+}
+
+static void an_older_and_a_newer_program_are_served(void)
+{
+    struct {
+        struct tandem_runtime_options known;
+        char unknown[16];
+    } newer = {TANDEM_RUNTIME_OPTIONS_INIT, {0}};
+    tandem_runtime *runtime = NULL;
+    struct tandem_error error;
+    newer.known.size = sizeof(newer);
+    newer.known.table_path = "";
+    check_ok(tandem_runtime_open(&newer.known, &runtime, NULL));
+    tandem_runtime_close(runtime);
+    newer.unknown[3] = 1;
+    check_status(tandem_runtime_open(&newer.known, &runtime, &error), TANDEM_E_ABI, "does not know",
+                 &error);
+    newer.known.size = offsetof(struct tandem_runtime_options, profile);
+    check_ok(tandem_runtime_open(&newer.known, &runtime, NULL));
+    tandem_runtime_close(runtime);
+}
+
+static void a_bad_table_is_no_error_but_is_told(void)
+{
+    static const char garbage[] = "{\"format\": 7}";
+    const char *path = tnd_test_temp("table.json");
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_error error;
+    tandem_runtime *runtime = NULL;
+    tnd_test_write_file(path, garbage, sizeof(garbage) - 1);
+    log_text[0] = '\0';
+    options.table_path = path;
+    options.log = collect_log;
+    check_ok(tandem_runtime_open(&options, &runtime, NULL));
+    check_contains(log_text, "no timing table, the fixed rule serves");
+    CU_ASSERT_NOT_EQUAL(tandem_runtime_table_status(runtime, &error), TANDEM_OK);
+    tandem_runtime_close(runtime);
+}
+
+static void every_profile_and_thread_count_gives_the_right_result(void)
+{
+    for (int64_t m = 1; m <= 33; m += 16) {
+        struct network net = network_new(TANDEM_TYPE_Q8_0, m);
+        float *reference = reference_of(&net);
+        for (int threads = 1; threads <= 8; threads++) {
+            tandem_runtime *runtime = open_plain(threads);
+            struct tandem_profile_info profiles[16];
+            int n = tandem_runtime_profiles(runtime, profiles, 16);
+            for (int i = 0; i < n; i++) {
+                if (!profiles[i].available) {
+                    continue;
+                }
+                check_ok(tandem_runtime_force_profile(runtime, profiles[i].name, NULL));
+                check_ok(tandem_runtime_compute(runtime, net.graph, NULL, NULL, NULL));
+                check_nmse(tandem_tensor_data(net.y), reference, WIDTH * m, 5e-4, profiles[i].name);
+            }
+            tandem_runtime_close(runtime);
+        }
+        free(reference);
+        tandem_context_free(net.context);
+    }
+}
+
+static void a_plan_changed_by_hand_is_run_as_changed(void)
+{
+    struct network net = network_new(TANDEM_TYPE_Q4_0, 5);
+    tandem_runtime *runtime = open_plain(2);
+    tandem_plan *plan = NULL;
+    float *reference = reference_of(&net);
+    check_ok(tandem_runtime_plan(runtime, net.graph, &plan, NULL));
+    struct tandem_task_config config = tandem_node_task_conf(plan, 0, TANDEM_STAGE_COMPUTE);
+    check_int(config.task, TANDEM_TASK_MUL_MAT_Q);
+    struct tandem_plan_node node = *tandem_plan_node(plan, 0);
+    node.n_threads = 7; /* more than the pool has: cut */
+    check_ok(tandem_plan_set_node(plan, 0, &node));
+    check_ok(tandem_runtime_compute(runtime, net.graph, plan, NULL, NULL));
+    check_nmse(tandem_tensor_data(net.y), reference, WIDTH * 5, 5e-3, "by hand");
+    config.backend = 9;
+    struct tandem_error error;
+    check_ok(tandem_node_set_task_conf(plan, 0, TANDEM_STAGE_COMPUTE, config));
+    CU_ASSERT_NOT_EQUAL(tandem_runtime_compute(runtime, net.graph, plan, NULL, &error), TANDEM_OK);
+    tandem_plan_free(plan);
+    free(reference);
+    tandem_runtime_close(runtime);
+    tandem_context_free(net.context);
+}
+
+static int append(void *user, const char *bytes, unsigned long n)
+{
+    char *text = user;
+    size_t used = strlen(text);
+    snprintf(text + used, 8192 - used, "%.*s", (int)n, bytes);
+    return 0;
+}
+
+static void a_plan_prints_what_it_does(void)
+{
+    struct network net = network_new(TANDEM_TYPE_Q4_0, 5);
+    tandem_runtime *runtime = open_plain(2);
+    tandem_plan *plan = NULL;
+    static char text[8192];
+    text[0] = '\0';
+    check_ok(tandem_runtime_plan(runtime, net.graph, &plan, NULL));
+    check_ok(tandem_runtime_print_plan(runtime, net.graph, plan, append, text));
+    check_contains(text, "mul_mat:q4_0:n352:k256:m5");
+    check_contains(text, "init cpu quantize_x");
+    check_contains(text, "compute cpu mul_mat_q");
+    check_contains(text, "4 nodes");
+    tandem_plan_free(plan);
+    tandem_runtime_close(runtime);
+    tandem_context_free(net.context);
+}
+
+static bool always(void *user)
+{
+    (void)user;
+    return true;
+}
+
+static void a_computation_can_be_cancelled_and_repeated(void)
+{
+    struct network net = network_new(TANDEM_TYPE_F32, 3);
+    tandem_runtime *runtime = open_plain(2);
+    struct tandem_compute_options options = {sizeof(options), always, NULL, NULL};
+    check_int(tandem_runtime_compute(runtime, net.graph, NULL, &options, NULL), TANDEM_E_CANCELLED);
+    check_ok(tandem_runtime_compute(runtime, net.graph, NULL, NULL, NULL));
+    tandem_runtime_close(runtime);
+    tandem_context_free(net.context);
+}
+
+static void an_unfinished_graph_is_refused(void)
+{
+    tandem_runtime *runtime = open_plain(1);
+    tandem_context *context;
+    struct tandem_error error;
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    tandem_graph *graph = tandem_graph_new(context);
+    check_status(tandem_runtime_compute(runtime, graph, NULL, NULL, &error), TANDEM_E_STATE,
+                 "tandem_graph_finish", &error);
+    tandem_context_free(context);
+    tandem_runtime_close(runtime);
+}
+
+struct caller {
+    pthread_t thread;
+    tandem_runtime *runtime;
+    struct network net;
+    const float *reference;
+    int n_wrong;
+    int n_rounds;
+};
+
+static void *compute_often(void *argument)
+{
+    struct caller *caller = argument;
+    for (int i = 0; i < caller->n_rounds; i++) {
+        if (tandem_runtime_compute(caller->runtime, caller->net.graph, NULL, NULL, NULL) != TANDEM_OK ||
+            memcmp(tandem_tensor_data(caller->net.y), caller->reference,
+                   result_bytes(&caller->net)) != 0) {
+            caller->n_wrong++;
+        }
+    }
+    return NULL;
+}
+
+static void several_threads_compute_on_one_runtime(void)
+{
+    enum { CALLERS = 4 };
+    struct caller callers[CALLERS];
+    tandem_runtime *runtime = open_plain(3);
+    float *reference = NULL;
+    for (int i = 0; i < CALLERS; i++) {
+        callers[i].runtime = runtime;
+        callers[i].net = network_new(TANDEM_TYPE_Q5_0, 9);
+        callers[i].n_wrong = 0;
+        callers[i].n_rounds = tnd_effort() > 2 ? 5000 : 200;
+        if (reference == NULL) {
+            check_ok(tandem_runtime_compute(runtime, callers[i].net.graph, NULL, NULL, NULL));
+            reference = malloc(result_bytes(&callers[i].net));
+            memcpy(reference, tandem_tensor_data(callers[i].net.y), result_bytes(&callers[i].net));
+        }
+        callers[i].reference = reference;
+    }
+    for (int i = 0; i < CALLERS; i++) {
+        CU_ASSERT_EQUAL(pthread_create(&callers[i].thread, NULL, compute_often, &callers[i]), 0);
+    }
+    for (int i = 0; i < 50; i++) {
+        tandem_runtime_pause(runtime);
+        check_ok(tandem_runtime_set_threads(runtime, 1 + i % 4));
+        tandem_runtime_resume(runtime);
+    }
+    for (int i = 0; i < CALLERS; i++) {
+        pthread_join(callers[i].thread, NULL);
+        check_int(callers[i].n_wrong, 0);
+        tandem_context_free(callers[i].net.context);
+    }
+    free(reference);
+    tandem_runtime_close(runtime);
+}
+
+static void profiles_are_listed_with_stages_or_reasons(void)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_profile_info profiles[16];
+    tandem_runtime *runtime = NULL;
+    options.table_path = "";
+    options.backends = "cpu";
+    check_ok(tandem_runtime_open(&options, &runtime, NULL));
+    int n = tandem_runtime_profiles(runtime, profiles, 16);
+    CU_ASSERT_TRUE(n >= 4);
+    check_string(profiles[0].name, "cpu");
+    CU_ASSERT_TRUE(profiles[0].available);
+    CU_ASSERT_FALSE(profiles[1].available);
+    check_contains(profiles[1].reason, "openblas");
+    check_int(tandem_runtime_profiles(runtime, NULL, 0), n);
+    tandem_runtime_close(runtime);
+}
+
+static CU_TestInfo tests[] = {
+    {"options_are_checked", options_are_checked},
+    {"an_older_and_a_newer_program_are_served", an_older_and_a_newer_program_are_served},
+    {"a_bad_table_is_no_error_but_is_told", a_bad_table_is_no_error_but_is_told},
+    {"every_profile_and_thread_count_gives_the_right_result",
+     every_profile_and_thread_count_gives_the_right_result},
+    {"a_plan_changed_by_hand_is_run_as_changed", a_plan_changed_by_hand_is_run_as_changed},
+    {"a_plan_prints_what_it_does", a_plan_prints_what_it_does},
+    {"a_computation_can_be_cancelled_and_repeated", a_computation_can_be_cancelled_and_repeated},
+    {"an_unfinished_graph_is_refused", an_unfinished_graph_is_refused},
+    {"several_threads_compute_on_one_runtime", several_threads_compute_on_one_runtime},
+    {"profiles_are_listed_with_stages_or_reasons", profiles_are_listed_with_stages_or_reasons},
+    CU_TEST_INFO_NULL,
+};
+
+static CU_SuiteInfo suites[] = {
+    {"runtime", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};
+
+int main(int argc, char **argv)
+{
+    return tnd_suites_run(argc, argv, suites, NULL);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT
+ * The planner: table, rule, force, memory of choices; the fixed rule; problem strings; model shapes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/registry.h"
+#include "base/alloc.h"
+#include "ggml-like/tnd_tensor.h"
+#include "tests/support.h"
+#include "tune/models.h"
+#include "tune/planner.h"
+#include "tune/problem.h"
+#include "tune/profiles.h"
+
+static struct tnd_registry *registry;
+static struct tnd_planner *planner;
+static tandem_context *context;
+static tandem_table *table;
+static char last_log[512];
+static int log_lines;
+
+static void remember_line(void *user, enum tandem_log_level level, const char *room, const char *text)
+{
+    (void)user;
+    (void)level;
+    (void)room;
+    snprintf(last_log, sizeof(last_log), "%s", text);
+    log_lines++;
+}
+
+static void set_up(void)
+{
+    struct tnd_registry_options options;
+    memset(&options, 0, sizeof(options));
+    options.n_threads_max = 8;
+    check_ok(tnd_registry_open(&options, &registry, NULL));
+    struct tnd_planner_options planner_options = {
+        registry, tnd_clock_real(), {remember_line, NULL, TANDEM_LOG_WARN}};
+    check_ok(tnd_planner_new(&planner_options, &planner, NULL));
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    check_ok(tandem_table_new(&table, NULL));
+    log_lines = 0;
+}
+
+static void tear_down(void)
+{
+    tnd_planner_free(planner);
+    tnd_registry_close(registry);
+    tandem_table_free(table);
+    tandem_context_free(context);
+}
+
+static bool has_openblas(void)
+{
+    if (tnd_registry_find(registry, "openblas", NULL) >= 0) {
+        return true;
+    }
+    tnd_skip("OpenBLAS is not on this machine");
+    return false;
+}
+
+static tandem_graph *product(enum tandem_type type, int64_t n, int64_t k, int64_t m)
+{
+    tandem_tensor *w = tandem_tensor_new(context, type, 2, (const int64_t[]){k, n});
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){k, m});
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_graph_add(graph, tandem_mul_mat(context, w, x));
+    check_ok(tandem_graph_finish(graph, NULL));
+    return graph;
+}
+
+static struct tandem_plan_node plan_one(const tandem_graph *graph, int n_threads)
+{
+    tandem_plan *plan = NULL;
+    struct tandem_plan_node node;
+    memset(&node, 0, sizeof(node));
+    if (check_ok(tnd_planner_plan(planner, graph, n_threads, &plan, NULL))) {
+        node = *tandem_plan_node(plan, 0);
+    }
+    tandem_plan_free(plan);
+    return node;
+}
+
+/* Puts a made-up cost into all stages of a profile: each takes fixed + per_token * m microseconds. */
+static void add_cost(const char *profile, enum tandem_type type, int64_t n, int64_t k, int threads,
+                     double fixed, double per_token)
+{
+    struct tnd_table_profile described;
+    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find(profile), type, &described));
+    check_ok(tnd_table_add_profile(table, &described));
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &described.stage[s];
+        for (int64_t m = 1; m <= 64 && stage->backend[0] != '\0'; m *= 4) {
+            struct tnd_curve_key key;
+            memset(&key, 0, sizeof(key));
+            strcpy(key.op, "mul_mat");
+            key.type = type;
+            key.n = n;
+            key.k = k;
+            strcpy(key.backend, stage->backend);
+            key.stage = (uint8_t)s;
+            key.task = stage->task;
+            key.parallel = stage->parallel;
+            key.own_threads = stage->own_threads;
+            key.threads = stage->parallel || stage->own_threads ? threads : 1;
+            struct tnd_sample sample = {m, fixed + per_token * (double)m, 0.1, 10, 1};
+            check_ok(tnd_table_add(table, &key, &sample));
+        }
+    }
+}
+
+static void without_a_table_the_fixed_rule_serves(void)
+{
+    struct tandem_plan_node few = plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 31), 2);
+    struct tandem_plan_node many = plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 32), 2);
+    check_string(few.profile, "cpu");
+    check_int(few.reason, TANDEM_REASON_RULE);
+    if (has_openblas()) {
+        check_string(many.profile, "cpu+openblas");
+        CU_ASSERT_TRUE(many.stage[TANDEM_STAGE_COMPUTE].wait);
+        CU_ASSERT_FALSE(many.stage[TANDEM_STAGE_COMPUTE].parallel);
+        CU_ASSERT_TRUE(many.stage[TANDEM_STAGE_INIT].parallel);
+    }
+    check_int(log_lines, 0);
+}
+
+static void the_table_decides_by_tokens(void)
+{
+    if (!has_openblas()) {
+        return;
+    }
+    add_cost("cpu", TANDEM_TYPE_Q4_0, 512, 512, 2, 10, 10);
+    add_cost("cpu+openblas", TANDEM_TYPE_Q4_0, 512, 512, 2, 60, 1);
+    tnd_planner_set_table(planner, table);
+    struct tandem_plan_node few = plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 2), 2);
+    struct tandem_plan_node many = plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 30), 2);
+    check_string(few.profile, "cpu");
+    check_int(few.reason, TANDEM_REASON_TABLE);
+    CU_ASSERT_DOUBLE_EQUAL(few.predicted_us[TANDEM_STAGE_COMPUTE], 30, 0.01);
+    CU_ASSERT_DOUBLE_EQUAL(few.runner_up_us, 124, 0.1);
+    check_string(many.profile, "cpu+openblas");
+    CU_ASSERT_DOUBLE_EQUAL(many.predicted_us[TANDEM_STAGE_COMPUTE], 90, 0.01);
+}
+
+static void the_table_decides_the_thread_count_too(void)
+{
+    add_cost("cpu", TANDEM_TYPE_Q8_0, 256, 256, 1, 1, 1);
+    add_cost("cpu", TANDEM_TYPE_Q8_0, 256, 256, 4, 20, 0.25);
+    tnd_planner_set_table(planner, table);
+    check_int(plan_one(product(TANDEM_TYPE_Q8_0, 256, 256, 1), 4).n_threads, 1);
+    check_int(plan_one(product(TANDEM_TYPE_Q8_0, 256, 256, 64), 4).n_threads, 4);
+}
+
+static void outside_the_table_the_rule_serves_and_says_so_once(void)
+{
+    add_cost("cpu", TANDEM_TYPE_Q4_0, 512, 512, 2, 10, 10);
+    tnd_planner_set_table(planner, table);
+    check_int(plan_one(product(TANDEM_TYPE_Q5_1, 512, 512, 4), 2).reason, TANDEM_REASON_RULE);
+    check_int(plan_one(product(TANDEM_TYPE_Q5_1, 1024, 512, 4), 2).reason, TANDEM_REASON_RULE);
+    check_int(log_lines, 1);
+    check_contains(last_log, "mul_mat:q5_1:n512:k512:m4: outside the timing table");
+}
+
+static void a_forced_profile_wins_wherever_it_applies(void)
+{
+    if (!has_openblas()) {
+        return;
+    }
+    add_cost("cpu", TANDEM_TYPE_Q4_0, 512, 512, 2, 1, 1);
+    tnd_planner_set_table(planner, table);
+    for (int i = 0; i < tnd_profile_count(); i++) {
+        tnd_planner_force(planner, i);
+        struct tandem_plan_node node = plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 3), 2);
+        check_string(node.profile, tnd_profile_at(i)->name);
+        check_int(node.reason, TANDEM_REASON_FORCED);
+    }
+    tnd_planner_force(planner, -1);
+    check_int(plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 3), 2).reason, TANDEM_REASON_TABLE);
+}
+
+static void a_new_table_replaces_remembered_choices(void)
+{
+    tandem_graph *graph = product(TANDEM_TYPE_Q4_0, 512, 512, 3);
+    check_int(plan_one(graph, 2).reason, TANDEM_REASON_RULE);
+    add_cost("cpu", TANDEM_TYPE_Q4_0, 512, 512, 2, 1, 1);
+    tnd_planner_set_table(planner, table);
+    check_int(plan_one(graph, 2).reason, TANDEM_REASON_TABLE);
+    tnd_planner_set_table(planner, NULL);
+    check_int(plan_one(graph, 2).reason, TANDEM_REASON_RULE);
+}
+
+static void thousands_of_shapes_are_planned_alike_however_often(void)
+{
+    add_cost("cpu", TANDEM_TYPE_Q4_0, 512, 512, 2, 10, 10);
+    tnd_planner_set_table(planner, table);
+    struct tandem_plan_node first[64];
+    tandem_graph *graphs[64];
+    for (int i = 0; i < 64; i++) {
+        graphs[i] = product(TANDEM_TYPE_Q4_0, 64, 512, i + 1);
+        first[i] = plan_one(graphs[i], 2);
+    }
+    for (int m = 0; m < 3000; m++) { /* grows the memory of choices several times */
+        tandem_context_reset(context);
+        (void)plan_one(product(TANDEM_TYPE_Q4_0, 1, 32, m + 1), 2);
+    }
+    tandem_context_reset(context);
+    for (int i = 0; i < 64; i++) {
+        struct tandem_plan_node again = plan_one(product(TANDEM_TYPE_Q4_0, 64, 512, i + 1), 2);
+        check_bits(&again, &first[i], sizeof(again), "plan node");
+    }
+}
+
+static void small_nodes_stay_on_one_thread(void)
+{
+    tandem_tensor *a = tandem_tensor_new(context, TANDEM_TYPE_F32, 1, (const int64_t[]){64});
+    tandem_tensor *b =
+        tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){4096, 4096});
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_graph_add(graph, tandem_sqr(context, a));
+    tandem_graph_add(graph, tandem_sqr(context, b));
+    check_ok(tandem_graph_finish(graph, NULL));
+    tandem_plan *plan = NULL;
+    check_ok(tnd_planner_plan(planner, graph, 4, &plan, NULL));
+    check_int(tandem_plan_node(plan, 0)->n_threads, 1);
+    check_int(tandem_plan_node(plan, 1)->n_threads, 4);
+    check_int(tandem_plan_threads(plan), 4);
+    check_int(tandem_plan_node(plan, 0)->reason, TANDEM_REASON_ONLY);
+    tandem_plan_free(plan);
+}
+
+static void running_out_of_memory_leaks_nothing(void)
+{
+    tandem_graph *graph = product(TANDEM_TYPE_Q4_0, 64, 64, 3);
+    long live = tnd_alloc_live();
+    for (long n = 1; n < 100; n++) {
+        struct tnd_planner_options options = {registry, tnd_clock_real(), {NULL, NULL, 0}};
+        struct tnd_planner *mine = NULL;
+        tandem_plan *plan = NULL;
+        tnd_alloc_fail_after(n);
+        enum tandem_status status = tnd_planner_new(&options, &mine, NULL);
+        if (status == TANDEM_OK) {
+            status = tnd_planner_plan(mine, graph, 2, &plan, NULL);
+        }
+        tnd_alloc_fail_after(-1);
+        tandem_plan_free(plan);
+        tnd_planner_free(mine);
+        check_int(tnd_alloc_live(), live);
+        if (status == TANDEM_OK) {
+            return;
+        }
+        check_int(status, TANDEM_E_MEMORY);
+    }
+    CU_FAIL("never ran through");
+}
+
+static void problem_strings_are_read_as_they_are_written(void)
+{
+    static const char *const good[] = {"mul_mat:q4_0:n4096:k4096:m32",
+                                       "mul_mat:q6_k:n1:k256:m1:t12",
+                                       "mul_mat:f32:n3:k5:m7:t2:cpu+openblas",
+                                       "mul_mat:bf16:n3:k5:m7:cpu+openblas-panels"};
+    static const char *const bad[] = {"",
+                                      "mul_mat",
+                                      "mul_mat:q9_9:n1:k1:m1",
+                                      "mul_mat:q4_0:n0:k1:m1",
+                                      "mul_mat:q4_0:k1:n1:m1",
+                                      "mul_mat:q4_0:n1:k1:m-1",
+                                      "mul_mat:q4_0:n1:k1:m1:t0",
+                                      "mul_mat:q4_0:n99999999999:k1:m1",
+                                      "mul_mat:q4_0:n1:k1:m1:t1:cpu:more"};
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        struct tnd_problem problem;
+        char text[TND_PROBLEM_MAX];
+        check_ok(tnd_problem_parse(good[i], &problem, NULL));
+        tnd_problem_print(&problem, text, sizeof(text));
+        check_string(text, good[i]);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct tnd_problem problem;
+        struct tandem_error error;
+        check_status(tnd_problem_parse(bad[i], &problem, &error), TANDEM_E_FORMAT, "expected", &error);
+    }
+}
+
+static void model_names_and_shape_lists_are_understood(void)
+{
+    struct tnd_shapes shapes;
+    struct tandem_error error;
+    check_ok(tnd_shapes_parse("7b", &shapes, NULL));
+    check_int(shapes.count, 4);
+    check_int(shapes.shape[1].k, 11008);
+    check_ok(tnd_shapes_parse("64x32,64x32,7X5", &shapes, NULL));
+    check_int(shapes.count, 2);
+    check_int(shapes.shape[1].n, 7);
+    check_status(tnd_shapes_parse("8B", &shapes, &error), TANDEM_E_NOT_FOUND, "7B", &error);
+    check_status(tnd_shapes_parse("64x", &shapes, &error), TANDEM_E_FORMAT, "character 1", &error);
+    check_status(tnd_shapes_parse("64x32;", &shapes, &error), TANDEM_E_FORMAT, "','", &error);
+    check_status(tnd_shapes_parse("1x99999999", &shapes, &error), TANDEM_E_FORMAT, "NxK", &error);
+}
+
+static CU_TestInfo tests[] = {
+    {"without_a_table_the_fixed_rule_serves", without_a_table_the_fixed_rule_serves},
+    {"the_table_decides_by_tokens", the_table_decides_by_tokens},
+    {"the_table_decides_the_thread_count_too", the_table_decides_the_thread_count_too},
+    {"outside_the_table_the_rule_serves_and_says_so_once",
+     outside_the_table_the_rule_serves_and_says_so_once},
+    {"a_forced_profile_wins_wherever_it_applies", a_forced_profile_wins_wherever_it_applies},
+    {"a_new_table_replaces_remembered_choices", a_new_table_replaces_remembered_choices},
+    {"thousands_of_shapes_are_planned_alike_however_often",
+     thousands_of_shapes_are_planned_alike_however_often},
+    {"small_nodes_stay_on_one_thread", small_nodes_stay_on_one_thread},
+    {"running_out_of_memory_leaks_nothing", running_out_of_memory_leaks_nothing},
+    {"problem_strings_are_read_as_they_are_written", problem_strings_are_read_as_they_are_written},
+    {"model_names_and_shape_lists_are_understood", model_names_and_shape_lists_are_understood},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_tune_planner[];
+CU_SuiteInfo suites_tune_planner[] = {
+    {"planner", NULL, NULL, set_up, tear_down, tests},
+    CU_SUITE_INFO_NULL,
+};
