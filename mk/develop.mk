@@ -34,12 +34,12 @@ bench: all benches ## kernels, copies, hand-off and wake-up on this machine
 
 # ---- variants side by side -----------------------------------------------------------------------
 asan: ## the suites with Clang's address and undefined-behaviour sanitizers
-	@$(MAKE) --no-print-directory BUILD=build/asan CC=clang SAN=address,undefined \
+	@$(MAKE) --no-print-directory BUILD=build/asan CC=clang WERROR=1 SAN=address,undefined \
 	    CFLAGS='-O1 -g' check-suites
 
 tsan: ## the suites that start threads with the thread sanitizer
-	@$(MAKE) --no-print-directory BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g' \
-	    SUITES='sched runtime' check-suites
+	@$(MAKE) --no-print-directory BUILD=build/tsan CC=clang WERROR=1 SAN=thread \
+	    CFLAGS='-O1 -g' SUITES='sched runtime' check-suites
 
 clang: ## build and test with Clang
 	@$(MAKE) --no-print-directory BUILD=build/clang CC=clang all check-suites
@@ -49,7 +49,7 @@ cover: ## line coverage of the suites, a summary for each room
 	@bash tools/dev/cover.sh build/cover
 
 # ---- fuzzing -------------------------------------------------------------------------------------
-FUZZ_MAKE = $(MAKE) --no-print-directory BUILD=build/fuzz CC=clang \
+FUZZ_MAKE = $(MAKE) --no-print-directory BUILD=build/fuzz CC=clang WERROR=1 \
     SAN=address,undefined,fuzzer-no-link CFLAGS='-O1 -g'
 SECONDS_EACH ?= 60
 

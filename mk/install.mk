@@ -41,4 +41,4 @@ uninstall: ## remove what install has put there
 	rm -f $(DESTDIR)$(pkgconfigdir)/tandem.pc
 	rm -f $(addprefix $(DESTDIR)$(cmakedir)/,TandemConfig.cmake TandemConfigVersion.cmake)
 	rm -f $(addprefix $(DESTDIR)$(docdir)/,$(notdir $(DOCS)))
-	-rmdir $(addprefix $(DESTDIR),$(includedir)/tandem $(cmakedir) $(docdir)) 2>/dev/null
+	rmdir $(addprefix $(DESTDIR),$(includedir)/tandem $(cmakedir) $(docdir)) 2>/dev/null || :

@@ -4,10 +4,10 @@
 set -u
 cd "$(dirname "$0")/../.."
 build=$1
-find "$build/obj" -name '*.gcda' -not -path '*/tests/*' | sort | while read -r counters; do
+find "$build/obj" -name '*.gcno' -not -path '*/tests/*' | sort | while read -r counters; do
     source=${counters#"$build"/obj/}
     gcov -n -o "$(dirname "$counters")" "$counters" 2>/dev/null |
-        awk -v want="${source%.gcda}.c" '
+        awk -v want="${source%.gcno}.c" '
             /^File/ { hit = index($0, "\047" want "\047") }
             /^Lines executed/ && hit {
                 split($0, part, /[:% ]+/)
