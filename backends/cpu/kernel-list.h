@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * The lists that drive dispatch, tests and benches of the matrix products.
+ *
+ * TND_QUANT_KERNELS: X(TYPE, form, offset): how the values of a quantised type are decoded for the
+ * integer kernels: value = scale * (q - offset), or scale * q + min where the form is affine. q is
+ * an unsigned byte. Scales belong to 32 values, or to 16 where the form says so.
+ *
+ * TND_CPU_ISAS: X(isa, features that it needs): from the plainest to the fastest; each one
+ * overwrites what it has of the one before. */
+#ifndef TND_KERNEL_LIST_H
+#define TND_KERNEL_LIST_H
+
+#define TND_QUANT_KERNELS(X)                                                                       \
+    X(Q4_0, 0, 8)                                                                                  \
+    X(Q4_1, TND_AFFINE, 0)                                                                         \
+    X(Q5_0, 0, 16)                                                                                 \
+    X(Q5_1, TND_AFFINE, 0)                                                                         \
+    X(Q8_0, 0, 128)                                                                                \
+    X(Q2_K, TND_AFFINE | TND_GROUPS_OF_16, 0)                                                      \
+    X(Q3_K, TND_GROUPS_OF_16, 4)                                                                   \
+    X(Q4_K, TND_AFFINE, 0)                                                                         \
+    X(Q5_K, TND_AFFINE, 0)                                                                         \
+    X(Q6_K, TND_GROUPS_OF_16, 32)
+
+#define TND_CPU_ISAS(X) X(scalar, 0u)
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ * Interface between the drivers of the matrix products (matmul*.c) and the kernels of each instruction
+ * set. Vector lanes are rows of W: a strip is as many rows as a vector has 32-bit lanes, a panel a few
+ * strips. So every element of the result is summed over K in one order, whatever M is. */
+#ifndef TND_KERNELS_H
+#define TND_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/cpu/kernel-list.h"
+#include "tandem/tensor.h"
+
+enum {
+    TND_AFFINE = 1,       /* value = scale * q + min */
+    TND_GROUPS_OF_16 = 2, /* a scale (and min) for every 16 values, not 32 */
+    TND_X_BLOCK = 32,     /* activations that share a scale */
+    TND_KC_Q = 512,       /* values of K that a panel of quantised weights holds: it stays in L1 */
+    TND_KC_F = 256,       /* the same for float weights; each such part is summed by itself */
+    TND_LANES_MAX = 16,
+    TND_PANEL_ROWS_MAX = 64
+};
+
+/* 32 quantised activations of one token. */
+struct tnd_x_block {
+    int8_t q[TND_X_BLOCK];
+    float scale;
+    union {
+        int32_t correction[2]; /* -offset times the sum of q, of each 16 values or (in [0]) of 32 */
+        float sum[2];          /* affine: scale times the sum of q, likewise */
+    } group;
+    float unused; /* keeps the block a multiple of 16 bytes */
+};
+
+/* A product of one panel and a few tokens over part of K: y = w * x, or y += w * x.
+ * values: per block of 32 and group of 4 values: the 4 bytes of each lane; strips follow each other
+ * at TND_KC_Q values a row; scales and mins: per block and group the floats of the lanes. */
+struct tnd_tile_q {
+    const uint8_t *values;
+    const float *scales;
+    const float *mins;
+    int n_blocks;
+    int n_tokens;
+    const struct tnd_x_block *x;
+    size_t x_blocks; /* from one token to the next */
+    float *y;
+    size_t y_stride; /* floats from one token to the next */
+    bool accumulate;
+};
+
+/* The same for floats. w: per value of K the floats of the lanes. */
+struct tnd_tile_f {
+    const float *w;
+    size_t w_strip; /* floats from one strip to the next */
+    int n_values;
+    int n_tokens;
+    const float *x;
+    size_t x_stride; /* floats from one token to the next */
+    float *y;
+    size_t y_stride;
+    bool accumulate;
+};
+
+/* Decodes one strip: rows at `rows`, row_bytes apart; n values, a multiple of the block. */
+typedef void tnd_decode_q_fn(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_t *values,
+                             float *scales, float *mins);
+/* n is a multiple of 8. */
+typedef void tnd_decode_f_fn(const uint8_t *rows, size_t row_bytes, int64_t n, float *w);
+typedef void tnd_gemm_q_fn(const struct tnd_tile_q *tile);
+typedef void tnd_gemm_f_fn(const struct tnd_tile_f *tile);
+/* n activations of one token (a multiple of 32). `form` and `offset` are those of the weights. */
+typedef void tnd_quantize_x_fn(const float *x, int64_t n, int form, int offset,
+                               struct tnd_x_block *out);
+/* One row to floats; the same bits as tandem_dequantize. */
+typedef void tnd_dequantize_fn(const void *src, float *dst, int64_t n);
+
+struct tnd_kernels_q {
+    int lanes, strips, tokens; /* of a panel; `tokens` is the most that one tile takes */
+    tnd_decode_q_fn *decode[TANDEM_TYPE_NUMBERS];
+    tnd_gemm_q_fn *gemm[TANDEM_TYPE_NUMBERS];
+    tnd_quantize_x_fn *quantize_x;
+};
+
+struct tnd_kernels_f {
+    int lanes, strips, tokens;
+    tnd_decode_f_fn *decode[TANDEM_TYPE_NUMBERS]; /* F32, F16, BF16 */
+    tnd_gemm_f_fn *gemm;
+};
+
+struct tnd_cpu_kernels {
+    const char *isa_q, *isa_f; /* for reports: where the two families come from */
+    struct tnd_kernels_q q;
+    struct tnd_kernels_f f;
+    tnd_dequantize_fn *dequantize[TANDEM_TYPE_NUMBERS];
+};
+
+/** The kernels for a set of CPU features (tnd_cpu_features or a subset of it). */
+void tnd_cpu_kernels_for(uint32_t features, struct tnd_cpu_kernels *out);
+
+/** The kernels of this machine, chosen at the first call. Any thread. */
+const struct tnd_cpu_kernels *tnd_cpu_kernels(void);
+
+/** Form and offset of a quantised type as in kernel-list.h; false when it has no integer kernel. */
+bool tnd_quant_form(enum tandem_type type, int *out_form, int *out_offset);
+
+/* Each overwrites what its instruction set has. */
+void tnd_kernels_fill_scalar(struct tnd_cpu_kernels *out);
+void tnd_kernels_fill_avx2(struct tnd_cpu_kernels *out);
+void tnd_kernels_fill_avx512(struct tnd_cpu_kernels *out);
+void tnd_kernels_fill_vnni(struct tnd_cpu_kernels *out);
+
+#endif

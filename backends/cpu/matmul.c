@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * Matrix products of the CPU backend: which task can run for which node, what memory it needs, and the
+ * way to the drivers matmul_q.c and matmul_f.c. Knows no instruction set. */
+#include "backends/cpu/matmul.h"
+
+#include "backends/cpu/matmul_parts.h"
+#include "base/tnd_status.h"
+#include "ggml-like/tnd_tensor.h"
+#include "ggml-like/tnd_type.h"
+
+static enum tandem_status refuse(const struct tandem_tensor *node, struct tandem_error *error,
+                                 const char *reason)
+{
+    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, node->name, 0, 0, "cpu mul_mat: %s",
+                         reason);
+}
+
+enum tandem_status tnd_cpu_mul_mat_supports(const struct tandem_tensor *node, uint32_t task,
+                                            struct tandem_error *error)
+{
+    if (node->op != TANDEM_OP_MUL_MAT) {
+        return refuse(node, error, "the node is another operation");
+    }
+    enum tandem_type type = node->src[0]->type;
+    if (task == TANDEM_TASK_NODE) {
+        return TANDEM_OK;
+    }
+    if (!tnd_mul_mat_is_plain(node)) {
+        return refuse(node, error, "batched or strided operands run as one node");
+    }
+    switch (task) {
+    case TANDEM_TASK_QUANTIZE_X:
+    case TANDEM_TASK_MUL_MAT_Q:
+        return tandem_type_is_quantized(type)
+                   ? TANDEM_OK
+                   : refuse(node, error, "float weights have no integer product");
+    case TANDEM_TASK_DEQUANTIZE_W:
+        return type != TANDEM_TYPE_F32 ? TANDEM_OK
+                                       : refuse(node, error, "the weights are F32 already");
+    case TANDEM_TASK_MUL_MAT_F32:
+        return TANDEM_OK;
+    default:
+        return refuse(node, error, "no such task");
+    }
+}
+
+size_t tnd_cpu_mul_mat_workspace(const struct tandem_tensor *node, uint32_t task)
+{
+    const struct tandem_tensor *w = node->src[0];
+    switch (task) {
+    case TANDEM_TASK_QUANTIZE_X:
+    case TANDEM_TASK_MUL_MAT_Q:
+        return (size_t)node->ne[1] * tnd_x_row_blocks(w->ne[0]) * sizeof(struct tnd_x_block);
+    case TANDEM_TASK_DEQUANTIZE_W:
+    case TANDEM_TASK_MUL_MAT_F32:
+        return w->type == TANDEM_TYPE_F32 ? 0 : (size_t)w->ne[0] * (size_t)w->ne[1] * sizeof(float);
+    default:
+        return 0;
+    }
+}
+
+size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task)
+{
+    (void)node;
+    switch (task) {
+    case TANDEM_TASK_MUL_MAT_Q:
+        return tnd_matmul_q_scratch();
+    case TANDEM_TASK_MUL_MAT_F32:
+    case TANDEM_TASK_NODE:
+        return tnd_matmul_f_scratch();
+    default:
+        return 0;
+    }
+}
+
+/* QUANTIZE_X: whole tokens, whatever the row range is: every share of the rows needs all of them. */
+static void quantize_x(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
+                       struct tandem_worker *worker)
+{
+    const struct tandem_tensor *x = work->node->src[1];
+    struct tnd_x_block *out = work->workspace;
+    int64_t m = x->ne[1];
+    int form = 0;
+    int offset = 0;
+    int64_t begin;
+    int64_t end;
+    (void)tnd_quant_form(work->node->src[0]->type, &form, &offset);
+    while (worker->next(worker, m, tnd_chunk(m, worker->count, 16), &begin, &end)) {
+        for (int64_t t = begin; t < end; t++) {
+            const char *row = (const char *)x->data + (size_t)t * x->nb[1];
+            kernels->q.quantize_x((const float *)(const void *)row, x->ne[0], form, offset,
+                                  out + (size_t)t * tnd_x_row_blocks(x->ne[0]));
+        }
+    }
+}
+
+static void dequantize_w(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
+                         struct tandem_worker *worker)
+{
+    const struct tandem_tensor *w = work->node->src[0];
+    float *out = work->workspace;
+    int64_t n = work->row_end - work->row_begin;
+    int64_t begin;
+    int64_t end;
+    while (worker->next(worker, n, tnd_chunk(n, worker->count, 32), &begin, &end)) {
+        for (int64_t row = work->row_begin + begin; row < work->row_begin + end; row++) {
+            kernels->dequantize[w->type]((const char *)w->data + (size_t)row * w->nb[1],
+                                         out + row * w->ne[0], w->ne[0]);
+        }
+    }
+}
+
+enum tandem_status tnd_cpu_mul_mat_run_with(const struct tnd_cpu_kernels *kernels,
+                                            const struct tandem_work *work,
+                                            struct tandem_worker *worker)
+{
+    TND_TRY(tnd_cpu_mul_mat_supports(work->node, work->task, worker->error));
+    size_t workspace = tnd_cpu_mul_mat_workspace(work->node, work->task);
+    size_t scratch = tnd_cpu_mul_mat_scratch(work->node, work->task);
+    if (work->workspace_bytes < workspace || worker->scratch_bytes < scratch) {
+        return tnd_error_set(worker->error, TANDEM_E_ARGUMENT, work->node->name,
+                             (int64_t)work->workspace_bytes, (int64_t)workspace,
+                             "cpu mul_mat: %zu bytes of workspace and %zu of scratch, needs %zu "
+                             "and %zu",
+                             work->workspace_bytes, worker->scratch_bytes, workspace, scratch);
+    }
+    switch (work->task) {
+    case TANDEM_TASK_QUANTIZE_X:
+        quantize_x(kernels, work, worker);
+        break;
+    case TANDEM_TASK_DEQUANTIZE_W:
+        dequantize_w(kernels, work, worker);
+        break;
+    case TANDEM_TASK_MUL_MAT_Q:
+        tnd_matmul_q(&kernels->q, work, worker);
+        break;
+    default:
+        tnd_matmul_f(kernels, work, worker);
+        break;
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_cpu_mul_mat_run(const struct tandem_work *work, struct tandem_worker *worker)
+{
+    return tnd_cpu_mul_mat_run_with(tnd_cpu_kernels(), work, worker);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ * Driver of quantised weights times quantised activations: a panel of rows is decoded part by part of K
+ * into scratch that stays in the L1 cache, and all tokens pass over it. Knows no instruction set. */
+#include <string.h>
+
+#include "backends/cpu/matmul_parts.h"
+#include "ggml-like/tnd_tensor.h"
+#include "ggml-like/tnd_type.h"
+
+enum {
+    GROUPS = TND_KC_Q / 16,
+    TAIL_ROW_BYTES = TND_KC_Q / 32 * 34 + 32, /* Q8_0 is the widest */
+    TOKENS_MAX = 16
+};
+
+struct scratch {
+    uint8_t values[TND_PANEL_ROWS_MAX * TND_KC_Q];
+    float scales[TND_PANEL_ROWS_MAX * GROUPS];
+    float mins[TND_PANEL_ROWS_MAX * GROUPS];
+    float y[TOKENS_MAX * TND_PANEL_ROWS_MAX];
+    uint8_t tail[TND_LANES_MAX * TAIL_ROW_BYTES];
+};
+
+/* What stays the same during one call. */
+struct product {
+    const struct tnd_kernels_q *kernels;
+    const struct tnd_type_traits *traits;
+    tnd_decode_q_fn *decode;
+    tnd_gemm_q_fn *gemm;
+    const uint8_t *w; /* K x N blocks */
+    size_t w_row_bytes;
+    const struct tnd_x_block *x;
+    size_t x_blocks; /* from one token to the next */
+    float *y;
+    size_t y_stride;
+    int64_t m, k;
+    int tile_tokens;
+};
+
+size_t tnd_x_row_blocks(int64_t k)
+{
+    /* one more than needed: rows of 2^n blocks would compete for the same cache sets */
+    return (size_t)(k / TND_X_BLOCK) + 1;
+}
+
+size_t tnd_matmul_q_scratch(void)
+{
+    return (sizeof(struct scratch) + 63) / 64 * 64;
+}
+
+/* Decodes `n` values from column k0 on of `n_rows` rows into the panel. Missing rows become zeros. */
+static void decode_panel(const struct product *p, struct scratch *s, int64_t row, int n_rows,
+                         int64_t k0, int64_t n)
+{
+    int lanes = p->kernels->lanes;
+    size_t offset = (size_t)(k0 / p->traits->block_values) * p->traits->block_bytes;
+    size_t part_bytes = (size_t)(n / p->traits->block_values) * p->traits->block_bytes;
+    for (int strip = 0; strip < p->kernels->strips; strip++) {
+        const uint8_t *rows = p->w + (size_t)(row + strip * lanes) * p->w_row_bytes + offset;
+        size_t row_bytes = p->w_row_bytes;
+        int valid = n_rows - strip * lanes;
+        if (valid < lanes) {
+            memset(s->tail, 0, sizeof(s->tail));
+            for (int r = 0; r < valid; r++) {
+                memcpy(s->tail + (size_t)r * TAIL_ROW_BYTES, rows + (size_t)r * row_bytes,
+                       part_bytes);
+            }
+            rows = s->tail;
+            row_bytes = TAIL_ROW_BYTES;
+        }
+        size_t groups = (size_t)(strip * lanes) * GROUPS;
+        p->decode(rows, row_bytes, n, s->values + (size_t)(strip * lanes) * TND_KC_Q,
+                  s->scales + groups, s->mins + groups);
+    }
+}
+
+/* A tile at the end of the rows: through a copy, since kernels write whole panels. */
+static void gemm_tail(const struct product *p, struct scratch *s, struct tnd_tile_q *tile,
+                      int n_rows)
+{
+    float *y = tile->y;
+    size_t panel_rows = (size_t)p->kernels->lanes * (size_t)p->kernels->strips;
+    for (int t = 0; t < tile->n_tokens && tile->accumulate; t++) {
+        memcpy(s->y + (size_t)t * panel_rows, y + (size_t)t * p->y_stride,
+               (size_t)n_rows * sizeof(float));
+    }
+    tile->y = s->y;
+    tile->y_stride = panel_rows;
+    p->gemm(tile);
+    for (int t = 0; t < tile->n_tokens; t++) {
+        memcpy(y + (size_t)t * p->y_stride, s->y + (size_t)t * panel_rows,
+               (size_t)n_rows * sizeof(float));
+    }
+}
+
+/* All tokens over the part of the panel that is decoded. */
+static void multiply_panel(const struct product *p, struct scratch *s, int64_t row, int n_rows,
+                           int64_t k0, int64_t n)
+{
+    bool whole = n_rows == p->kernels->lanes * p->kernels->strips;
+    for (int64_t t = 0; t < p->m; t += p->tile_tokens) {
+        struct tnd_tile_q tile = {
+            .values = s->values,
+            .scales = s->scales,
+            .mins = s->mins,
+            .n_blocks = (int)(n / TND_X_BLOCK),
+            .n_tokens = (int)tnd_min(p->m - t, p->tile_tokens),
+            .x = p->x + (size_t)t * p->x_blocks + k0 / TND_X_BLOCK,
+            .x_blocks = p->x_blocks,
+            .y = p->y + (size_t)t * p->y_stride + row,
+            .y_stride = p->y_stride,
+            .accumulate = k0 > 0,
+        };
+        if (whole) {
+            p->gemm(&tile);
+        } else {
+            gemm_tail(p, s, &tile, n_rows);
+        }
+    }
+}
+
+void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work *work,
+                  struct tandem_worker *worker)
+{
+    const struct tandem_tensor *node = work->node;
+    const struct tandem_tensor *w = node->src[0];
+    struct product p = {
+        .kernels = kernels,
+        .traits = tnd_type_traits(w->type),
+        .decode = kernels->decode[w->type],
+        .gemm = kernels->gemm[w->type],
+        .w = w->data,
+        .w_row_bytes = w->nb[1],
+        .x = work->workspace,
+        .x_blocks = tnd_x_row_blocks(w->ne[0]),
+        .y = node->data,
+        .y_stride = node->nb[1] / sizeof(float),
+        .m = node->ne[1],
+        .k = w->ne[0],
+        .tile_tokens = tnd_tile_tokens(node->ne[1], kernels->tokens),
+    };
+    int64_t panel_rows = (int64_t)kernels->lanes * kernels->strips;
+    int64_t n_panels = (work->row_end - work->row_begin + panel_rows - 1) / panel_rows;
+    int64_t chunk = tnd_chunk(n_panels, worker->count, 8);
+    int64_t begin;
+    int64_t end;
+    while (worker->next(worker, n_panels, chunk, &begin, &end)) {
+        for (int64_t panel = begin; panel < end; panel++) {
+            int64_t row = work->row_begin + panel * panel_rows;
+            int n_rows = (int)tnd_min(panel_rows, work->row_end - row);
+            /* once at least: K may be 0 */
+            for (int64_t k0 = 0; k0 == 0 || k0 < p.k; k0 += TND_KC_Q) {
+                int64_t n = tnd_min(TND_KC_Q, p.k - k0);
+                decode_panel(&p, worker->scratch, row, n_rows, k0, n);
+                multiply_panel(&p, worker->scratch, row, n_rows, k0, n);
+            }
+        }
+    }
+}
