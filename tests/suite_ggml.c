@@ -6,9 +6,11 @@ extern CU_SuiteInfo suites_ggml_types[];
 extern CU_SuiteInfo suites_ggml_tensor[];
 extern CU_SuiteInfo suites_ggml_memplan[];
 extern CU_SuiteInfo suites_ggml_graph[];
+extern CU_SuiteInfo suites_ggml_ops[];
+extern CU_SuiteInfo suites_ggml_random[];
 
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_ggml_types, suites_ggml_tensor, suites_ggml_memplan,
-                          suites_ggml_graph, NULL);
+                          suites_ggml_graph, suites_ggml_ops, suites_ggml_random, NULL);
 }

@@ -7,6 +7,9 @@
 
 enum tandem_status ggml_compute(tandem_graph *graph, struct tandem_error *error)
 {
+    if (graph == NULL) {
+        return TANDEM_E_ARGUMENT;
+    }
     const size_t bytes = graph->planned_bytes + TND_ALIGNMENT;
     void *buffer = aligned_alloc(TND_ALIGNMENT, bytes);
     if (buffer == NULL) {
