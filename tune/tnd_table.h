@@ -69,6 +69,10 @@ struct tandem_table {
     char model[32];              /* "7B" or "" */
     char gpu_name[32];           /* text header: name of the GPU backend */
     uint8_t gpu_kind;            /* text header: its number */
+    char type_text[16];          /* text header: the weight type as it is spelled there */
+    int64_t m_step;              /* text header: step of M; 0: none given */
+    int n_shapes;                /* text: (N, K) in the order of the file, so that writing keeps it */
+    int64_t (*shapes)[2];
     bool has_fingerprint;
     struct tnd_fingerprint fingerprint;
     int n_profiles;
@@ -97,5 +101,11 @@ enum tandem_status tnd_fingerprint_compare(const struct tnd_fingerprint *table,
                                            const struct tnd_fingerprint *machine,
                                            struct tandem_error *error);
 uint64_t tnd_fingerprint_hash(const struct tnd_fingerprint *fingerprint);
+
+/** Writes text version 1 for one weight type (TANDEM_TYPE_NUMBERS: the first of the table): its profiles whose
+ *  stages all have one-thread times. Errors: TABLE when nothing fits the format, FILE when `write` stops. */
+enum tandem_status tnd_table_write_text(const struct tandem_table *table, enum tandem_type type,
+                                        tandem_write_fn write, void *user,
+                                        struct tandem_error *error);
 
 #endif

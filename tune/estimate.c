@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ * Times at any M, thread count and shape out of measured curves. Runs while a graph is planned: no
+ * allocation, a few binary searches a stage. Rules: design.md "Estimating", tuning guide. */
+#include "tune/estimate.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tune/table_cells.h"
+#include "tune/thread_model.h"
+
+/* What distance from the measured points costs in trust, as fractions of the time. */
+#define DOUBT_MODEL 0.02   /* straight line between two points */
+#define DOUBT_BEYOND 0.10  /* for each doubling of M beyond the measured range */
+#define DOUBT_THREADS 0.10 /* thread count that was not measured */
+#define DOUBT_SHAPE 0.15   /* scaled from another shape */
+#define NOISY_SPREAD 0.15
+
+#define MAX_SHAPE_RATIO 8.0
+#define MAX_COUNTS 32 /* thread counts of one stage that are looked at */
+
+/* ---- one curve over M ---- */
+
+/* Slope of the line through the last points: the median of the slopes between the last three, which one bad
+ * point cannot turn. A stage does not become cheaper with more tokens, so it is never negative. */
+static double last_slope(const struct tnd_curve *curve)
+{
+    int n = curve->n_samples < 3 ? curve->n_samples : 3;
+    const struct tnd_sample *p = curve->samples + curve->n_samples - n;
+    double slope[3];
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        for (int j = i + 1; j < n; j++) {
+            slope[count++] = (p[j].median_us - p[i].median_us) / (double)(p[j].m - p[i].m);
+        }
+    }
+    double middle = slope[0];
+    if (count == 3) {
+        middle = fmax(fmin(slope[0], slope[1]), fmin(fmax(slope[0], slope[1]), slope[2]));
+    }
+    return fmax(middle, 0.0);
+}
+
+/* Whether the stage's time goes with M. Told by the first two points: which of "held" and "through the
+ * origin" foretells the first from the second better. With a single point the task itself must say. */
+static bool goes_with_m(const struct tnd_curve *curve)
+{
+    if (curve->n_samples < 2) {
+        return curve->key.task != TANDEM_TASK_DEQUANTIZE_W;
+    }
+    const struct tnd_sample *p = curve->samples;
+    double scaled = p[1].median_us * (double)p[0].m / (double)p[1].m;
+    return fabs(scaled - p[0].median_us) < fabs(p[1].median_us - p[0].median_us);
+}
+
+struct point {
+    double us;
+    double error_us;
+};
+
+/* Expects at least one sample. */
+static struct point on_curve(const struct tnd_curve *curve, int64_t m)
+{
+    const struct tnd_sample *first = &curve->samples[0];
+    const struct tnd_sample *last = &curve->samples[curve->n_samples - 1];
+    if (m <= first->m) {
+        double ratio = (double)m / (double)first->m;
+        double us = m < first->m && goes_with_m(curve) ? first->median_us * ratio : first->median_us;
+        double doubt = m < first->m ? DOUBT_BEYOND * log2(1.0 / ratio) : 0.0;
+        return (struct point){us, first->spread_us + us * doubt};
+    }
+    if (m > last->m) {
+        double ratio = (double)m / (double)last->m;
+        double us = last->median_us;
+        if (curve->n_samples > 1) {
+            us += last_slope(curve) * (double)(m - last->m);
+        } else if (goes_with_m(curve)) {
+            us *= ratio;
+        }
+        return (struct point){us, last->spread_us + us * DOUBT_BEYOND * log2(ratio)};
+    }
+    int low = 0; /* samples[low].m < m <= samples[high].m */
+    int high = curve->n_samples - 1;
+    while (high - low > 1) {
+        int middle = low + (high - low) / 2;
+        if (curve->samples[middle].m < m) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    const struct tnd_sample *a = &curve->samples[low];
+    const struct tnd_sample *b = &curve->samples[high];
+    if (m == b->m) {
+        return (struct point){b->median_us, b->spread_us};
+    }
+    double part = (double)(m - a->m) / (double)(b->m - a->m);
+    double us = a->median_us + part * (b->median_us - a->median_us);
+    return (struct point){us, fmax(a->spread_us, b->spread_us) + us * DOUBT_MODEL};
+}
+
+bool tnd_estimate_curve(const struct tnd_curve *curve, int64_t m, double *out_us)
+{
+    if (curve == NULL || curve->n_samples < 1 || m < 1) {
+        return false;
+    }
+    *out_us = on_curve(curve, m).us;
+    return true;
+}
+
+/* ---- one stage over threads ---- */
+
+static bool same_but_threads(const struct tnd_curve_key *a, const struct tnd_curve_key *b)
+{
+    struct tnd_curve_key key = *a;
+    key.threads = b->threads;
+    return tnd_curve_key_compare(&key, b) == 0;
+}
+
+/* Time of one stage of one shape that has curves starting at index `at`. */
+static bool over_threads(const struct tandem_table *table, const struct tnd_curve_key *key, int at,
+                         int64_t m, int threads, struct tnd_estimate *out)
+{
+    double counts[MAX_COUNTS];
+    double times[MAX_COUNTS];
+    int n = 0;
+    struct point nearest = {0.0, 0.0};
+    for (int i = at; i < table->n_curves && n < MAX_COUNTS; i++) {
+        const struct tnd_curve *curve = &table->curves[i];
+        if (!same_but_threads(key, &curve->key)) {
+            break;
+        }
+        nearest = on_curve(curve, m);
+        if (curve->key.threads == threads) {
+            n = 1;
+            break;
+        }
+        counts[n] = curve->key.threads;
+        times[n] = nearest.us;
+        n++;
+        if (i + 1 == table->n_curves || !same_but_threads(key, &table->curves[i + 1].key)) {
+            double us = table->version == 1 && key->parallel && n == 1 && counts[0] == 1.0
+                            ? nearest.us / threads
+                            : tnd_thread_model(counts, times, n, threads);
+            nearest.error_us = nearest.error_us + us * DOUBT_THREADS;
+            nearest.us = us;
+            break;
+        }
+    }
+    if (n == 0) {
+        return false;
+    }
+    out->us = nearest.us;
+    out->error_us = nearest.error_us;
+    out->measured_shape = true;
+    return true;
+}
+
+/* Whether `index` starts curves of the stage of `key`, whatever their thread counts. */
+static bool starts_stage(const struct tandem_table *table, const struct tnd_curve_key *key, int index)
+{
+    return index < table->n_curves && same_but_threads(key, &table->curves[index].key);
+}
+
+/* First curve of the stage, or -1. A stage that runs on one thread costs what the parallel one costs on one
+ * thread, so either serves where the other was not measured; a parallel stage of more threads cannot be told
+ * from a one-threaded curve, except in version 1, which knows nothing else. */
+static int find_stage(const struct tandem_table *table, struct tnd_curve_key *key, int *threads)
+{
+    int at = tnd_table_lower_bound(table, key);
+    if (starts_stage(table, key, at)) {
+        return at;
+    }
+    bool wanted_parallel = key->parallel;
+    if (wanted_parallel && *threads > 1 && table->version != 1) {
+        return -1;
+    }
+    struct tnd_curve_key twin = *key;
+    twin.parallel = !wanted_parallel;
+    at = tnd_table_lower_bound(table, &twin);
+    if (!starts_stage(table, &twin, at)) {
+        return -1;
+    }
+    if (!wanted_parallel) {
+        *threads = 1;
+    }
+    *key = twin;
+    return at;
+}
+
+static bool on_shape(const struct tandem_table *table, const struct tnd_curve_key *wanted, int64_t m,
+                     int threads, struct tnd_estimate *out)
+{
+    struct tnd_curve_key key = *wanted;
+    bool parallel = key.parallel;
+    int at = find_stage(table, &key, &threads);
+    if (at < 0) {
+        return false;
+    }
+    if (parallel && !key.parallel) { /* version 1: the table's stage is one-threaded, ours is not */
+        if (!over_threads(table, &key, at, m, 1, out)) {
+            return false;
+        }
+        out->us /= threads;
+        return true;
+    }
+    return over_threads(table, &key, at, m, threads, out);
+}
+
+/* ---- one stage over shapes ---- */
+
+/* How the work of a task grows from one shape to another. */
+static double work_ratio(enum tandem_task task, double n_ratio, double k_ratio)
+{
+    switch (task) {
+    case TANDEM_TASK_QUANTIZE_X: /* M * K values */
+        return k_ratio;
+    case TANDEM_TASK_FINALIZE: /* M * N values */
+        return n_ratio;
+    default: /* N * K weights, or N * K * M products */
+        return n_ratio * k_ratio;
+    }
+}
+
+/* Nearest measured shape: smallest distance of log N and log K, because cost follows ratios. The shapes of a
+ * type are neighbours in the table, so each is found by one search from the last. */
+static bool nearest_shape(const struct tandem_table *table, const struct tnd_curve_key *wanted,
+                          int64_t m, int threads, struct tnd_estimate *out)
+{
+    double best = HUGE_VAL;
+    struct tnd_curve_key probe = {0};
+    memcpy(probe.op, wanted->op, sizeof(probe.op));
+    probe.type = wanted->type;
+    int at = tnd_table_lower_bound(table, &probe);
+    while (at < table->n_curves) {
+        const struct tnd_curve_key *shape = &table->curves[at].key;
+        if (strcmp(shape->op, wanted->op) != 0 || shape->type != wanted->type) {
+            break;
+        }
+        double n_ratio = (double)wanted->n / (double)shape->n;
+        double k_ratio = (double)wanted->k / (double)shape->k;
+        double size = n_ratio * k_ratio;
+        double distance = fabs(log(n_ratio)) + fabs(log(k_ratio));
+        struct tnd_curve_key key = *wanted;
+        key.n = shape->n;
+        key.k = shape->k;
+        struct tnd_estimate found;
+        if (distance < best && size <= MAX_SHAPE_RATIO && size >= 1.0 / MAX_SHAPE_RATIO &&
+            on_shape(table, &key, m, threads, &found)) {
+            best = distance;
+            double scale = work_ratio((enum tandem_task)key.task, n_ratio, k_ratio);
+            out->us = found.us * scale;
+            out->error_us = found.error_us * scale + out->us * DOUBT_SHAPE;
+            out->measured_shape = false;
+        }
+        probe.n = shape->n;
+        probe.k = shape->k + 1; /* behind everything of this shape */
+        at = tnd_table_lower_bound(table, &probe);
+    }
+    return best < HUGE_VAL;
+}
+
+bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table_stage *stage,
+                        enum tandem_stage which, enum tandem_type type, int64_t n, int64_t k, int64_t m,
+                        int threads, struct tnd_estimate *out)
+{
+    if (table == NULL || stage->backend[0] == '\0' || n < 1 || k < 1 || m < 1 || threads < 1) {
+        return false;
+    }
+    struct tnd_curve_key key = {0};
+    memcpy(key.op, "mul_mat", sizeof("mul_mat"));
+    key.type = type;
+    key.n = n;
+    key.k = k;
+    memcpy(key.backend, stage->backend, sizeof(key.backend));
+    key.stage = (uint8_t)which;
+    key.task = stage->task;
+    key.parallel = stage->parallel;
+    key.own_threads = stage->own_threads;
+    if (!stage->parallel && !stage->own_threads) {
+        threads = 1;
+    }
+    struct tnd_estimate estimate = {0};
+    if (!on_shape(table, &key, m, threads, &estimate) &&
+        !nearest_shape(table, &key, m, threads, &estimate)) {
+        return false;
+    }
+    estimate.noisy = estimate.error_us > NOISY_SPREAD * estimate.us;
+    *out = estimate;
+    return true;
+}
+
+bool tnd_estimate_profile(const struct tandem_table *table, const struct tnd_table_profile *profile,
+                          enum tandem_type type, int64_t n, int64_t k, int64_t m, int threads,
+                          struct tnd_estimate *out, double *out_stage_us)
+{
+    struct tnd_estimate sum = {.measured_shape = true};
+    double stage_us[TANDEM_STAGES] = {0.0};
+    int n_stages = 0;
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        if (profile->stage[s].backend[0] == '\0') {
+            continue;
+        }
+        struct tnd_estimate one;
+        if (!tnd_estimate_stage(table, &profile->stage[s], (enum tandem_stage)s, type, n, k, m, threads,
+                                &one)) {
+            return false;
+        }
+        stage_us[s] = one.us;
+        sum.us += one.us;
+        sum.error_us += one.error_us;
+        sum.measured_shape = sum.measured_shape && one.measured_shape;
+        n_stages++;
+    }
+    if (n_stages == 0) {
+        return false;
+    }
+    sum.noisy = sum.error_us > NOISY_SPREAD * sum.us;
+    *out = sum;
+    if (out_stage_us != NULL) {
+        memcpy(out_stage_us, stage_us, sizeof(stage_us));
+    }
+    return true;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * What the files of this room that read, write and search tables share beyond tnd_table.h: limits, bulk
+ * building, and the two formats behind table_file.c. Nobody outside tune/ includes it. */
+#ifndef TND_TABLE_CELLS_H
+#define TND_TABLE_CELLS_H
+
+#include "tune/tnd_table.h"
+
+/* Bounds on what a file may ask for: far above real tables, low enough to keep a hostile file cheap. */
+#define TND_TABLE_MAX_CURVES 65536
+#define TND_TABLE_MAX_SAMPLES 4096      /* of one curve */
+#define TND_TABLE_MAX_EXTENT 1073741824 /* M, N and K */
+#define TND_TABLE_MAX_THREADS 65536
+#define TND_TABLE_MAX_US 1e12           /* eleven days */
+#define TND_TABLE_MAX_BYTES (32u << 20) /* of a file */
+
+/** Order of keys by op, type, N, K alone. */
+int tnd_curve_key_compare_shape(const struct tnd_curve_key *a, const struct tnd_curve_key *b);
+/** Index of the first curve that is not before `key`. */
+int tnd_table_lower_bound(const struct tandem_table *table, const struct tnd_curve_key *key);
+/** Makes room for a curve without samples at index `at`. Errors: MEMORY, LIMIT. */
+enum tandem_status tnd_table_insert_curve(struct tandem_table *table, int at,
+                                          const struct tnd_curve_key *key);
+/** As tnd_table_add, but behind the last curve; tnd_table_sort must follow before anything is searched. */
+enum tandem_status tnd_table_append(struct tandem_table *table, const struct tnd_curve_key *key,
+                                    const struct tnd_sample *sample);
+/** Sorts the curves and joins those with one key by the merge rule. */
+enum tandem_status tnd_table_sort(struct tandem_table *table);
+/** Total order of profiles by name, then stages. */
+int tnd_table_profile_compare(const struct tnd_table_profile *a, const struct tnd_table_profile *b);
+/** Frees the curves; the struct itself stays. */
+void tnd_table_clear(struct tandem_table *table);
+
+/** Takes over what `table` does not know of its machine. TABLE_FOREIGN when the two machines differ. */
+enum tandem_status tnd_fingerprint_merge(struct tandem_table *table, const struct tandem_table *other,
+                                         struct tandem_error *error);
+
+/** Readers fill an empty table; on failure it holds something that tnd_table_clear frees. `n` bytes,
+ *  followed by a zero byte. `name` stands in messages. */
+enum tandem_status tnd_table_read_text(const char *bytes, size_t n, const char *name,
+                                       struct tandem_table *out, struct tandem_error *error);
+enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *name,
+                                       struct tandem_table *out, struct tandem_error *error);
+enum tandem_status tnd_table_write_json(const struct tandem_table *table, tandem_write_fn write,
+                                        void *user, struct tandem_error *error);
+
+/** Hash of everything that a JSON file holds; stands in it as "checksum". docs/table-format.md. */
+uint64_t tnd_table_checksum(const struct tandem_table *table);
+
+/** Line and column (from 1) of byte `at`. */
+void tnd_table_place(const char *bytes, size_t at, int *out_line, int *out_column);
+
+#endif

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT
+ * Writer of the text table, version 1, and what it shares with the reader. The format holds one weight type on
+ * one thread, so a table that knows more is written in part. */
+#include "tune/table_text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "tune/emit.h"
+#include "tune/table_cells.h"
+
+/* ---- what the format calls things ---- */
+
+const char *tnd_table_text_kind(int kind)
+{
+    static const char *const names[TND_TEXT_KINDS] = {"",           "cpu",      "cuda",
+                                                      "accelerate", "openblas", "clblast"};
+    return kind >= 0 && kind < TND_TEXT_KINDS ? names[kind] : "";
+}
+
+/* Profiles of version 1 have no names, and their stages no tasks: both follow from the backends, by the
+ * original's only ways of computing a product. */
+void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profile)
+{
+    struct tnd_table_stage *init = &profile->stage[TANDEM_STAGE_INIT];
+    struct tnd_table_stage *compute = &profile->stage[TANDEM_STAGE_COMPUTE];
+    struct tnd_table_stage *finalize = &profile->stage[TANDEM_STAGE_FINALIZE];
+    const char *first = tnd_table_text_kind(init->kind);
+    const char *second = tnd_table_text_kind(compute->kind);
+    finalize->task = finalize->kind != TANDEM_KIND_NONE ? TANDEM_TASK_FINALIZE : TANDEM_TASK_NONE;
+    if (init->kind == TANDEM_KIND_NONE) {
+        compute->task = TANDEM_TASK_NODE;
+        snprintf(profile->name, sizeof(profile->name), "%s", second);
+        return;
+    }
+    bool on_cpu = init->kind == TANDEM_KIND_CPU && compute->kind == TANDEM_KIND_CPU;
+    bool quantized = on_cpu && tandem_type_is_quantized(type);
+    init->task = quantized ? TANDEM_TASK_QUANTIZE_X : TANDEM_TASK_DEQUANTIZE_W;
+    compute->task = quantized ? TANDEM_TASK_MUL_MAT_Q : TANDEM_TASK_MUL_MAT_F32;
+    if (init->kind != compute->kind) {
+        snprintf(profile->name, sizeof(profile->name), "%s+%s", first, second);
+    } else if (init->kind == TANDEM_KIND_CLBLAST) {
+        /* CLBlast has no such kernel: the original dequantised with OpenCL under the same number. */
+        snprintf(profile->name, sizeof(profile->name), "opencl+clblast");
+    } else {
+        snprintf(profile->name, sizeof(profile->name), "%s", second);
+    }
+}
+
+void tnd_table_text_key(const struct tnd_table_stage *stage, int which, enum tandem_type type,
+                        const int64_t shape[2], struct tnd_curve_key *out)
+{
+    struct tnd_curve_key key = {0};
+    snprintf(key.op, sizeof(key.op), "mul_mat");
+    key.type = type;
+    key.n = shape[0];
+    key.k = shape[1];
+    memcpy(key.backend, stage->backend, sizeof(key.backend));
+    key.stage = (uint8_t)which;
+    key.task = stage->task;
+    key.parallel = stage->parallel;
+    key.own_threads = stage->own_threads;
+    key.threads = 1;
+    *out = key;
+}
+
+/* ---- choosing what fits ---- */
+
+struct selection {
+    const struct tandem_table *table;
+    enum tandem_type type;
+    int n_profiles;
+    const struct tnd_table_profile *profiles[TND_TABLE_MAX_PROFILES];
+    int n_shapes;
+    int64_t (*shapes)[2];
+    int n_m;
+    int64_t *m;
+};
+
+static const struct tnd_curve *curve_of(const struct selection *chosen, const int64_t shape[2],
+                                        const struct tnd_table_profile *profile, int which)
+{
+    struct tnd_curve_key key;
+    tnd_table_text_key(&profile->stage[which], which, chosen->type, shape, &key);
+    return tnd_table_find(chosen->table, &key);
+}
+
+static bool is_measured(const struct selection *chosen, const int64_t shape[2],
+                        const struct tnd_table_profile *profile)
+{
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        if (profile->stage[s].backend[0] != '\0' && curve_of(chosen, shape, profile, s) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool fits_format(const struct tnd_table_profile *profile)
+{
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &profile->stage[s];
+        bool exists = stage->backend[0] != '\0';
+        if (stage->kind >= TND_TEXT_KINDS || stage->own_threads || exists != (stage->kind != 0)) {
+            return false;
+        }
+    }
+    return profile->stage[TANDEM_STAGE_COMPUTE].backend[0] != '\0';
+}
+
+static bool is_listed(const struct selection *chosen, const int64_t shape[2])
+{
+    for (int i = 0; i < chosen->n_shapes; i++) {
+        if (chosen->shapes[i][0] == shape[0] && chosen->shapes[i][1] == shape[1]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void choose_shape(struct selection *chosen, const int64_t shape[2])
+{
+    bool useful = false;
+    for (int p = 0; p < chosen->table->n_profiles && !useful; p++) {
+        const struct tnd_table_profile *profile = &chosen->table->profiles[p];
+        useful = fits_format(profile) && is_measured(chosen, shape, profile);
+    }
+    if (useful && chosen->n_shapes < 4096 && !is_listed(chosen, shape)) {
+        chosen->shapes[chosen->n_shapes][0] = shape[0];
+        chosen->shapes[chosen->n_shapes][1] = shape[1];
+        chosen->n_shapes++;
+    }
+}
+
+/* Shapes in the order of the file that the table came from, then the others as they are sorted. */
+static void choose_shapes(struct selection *chosen)
+{
+    const struct tandem_table *table = chosen->table;
+    for (int i = 0; i < table->n_shapes; i++) {
+        choose_shape(chosen, table->shapes[i]);
+    }
+    for (int i = 0; i < table->n_curves; i++) {
+        const struct tnd_curve_key *key = &table->curves[i].key;
+        if (key->type == chosen->type &&
+            (i == 0 || tnd_curve_key_compare_shape(key, &table->curves[i - 1].key) != 0)) {
+            const int64_t shape[2] = {key->n, key->k};
+            choose_shape(chosen, shape);
+        }
+    }
+}
+
+static void choose_profiles(struct selection *chosen)
+{
+    for (int p = 0; p < chosen->table->n_profiles; p++) {
+        const struct tnd_table_profile *profile = &chosen->table->profiles[p];
+        bool everywhere = fits_format(profile);
+        for (int i = 0; i < chosen->n_shapes && everywhere; i++) {
+            everywhere = is_measured(chosen, chosen->shapes[i], profile);
+        }
+        if (everywhere) {
+            chosen->profiles[chosen->n_profiles++] = profile;
+        }
+    }
+}
+
+static const struct tnd_sample *sample_at(const struct tnd_curve *curve, int64_t m)
+{
+    int low = 0;
+    int high = curve->n_samples;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (curve->samples[middle].m < m) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < curve->n_samples && curve->samples[low].m == m ? &curve->samples[low] : NULL;
+}
+
+static bool everywhere_at(const struct selection *chosen, int64_t m)
+{
+    for (int i = 0; i < chosen->n_shapes; i++) {
+        for (int p = 0; p < chosen->n_profiles; p++) {
+            for (int s = 0; s < TANDEM_STAGES; s++) {
+                const struct tnd_curve *curve = curve_of(chosen, chosen->shapes[i], chosen->profiles[p], s);
+                if (curve != NULL && sample_at(curve, m) == NULL) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
+/* The M of the first curve that all others have, too. */
+static enum tandem_status choose_m(struct selection *chosen)
+{
+    const struct tnd_curve *curve =
+        curve_of(chosen, chosen->shapes[0], chosen->profiles[0], TANDEM_STAGE_COMPUTE);
+    chosen->m = tnd_alloc((size_t)curve->n_samples * sizeof(*chosen->m));
+    if (chosen->m == NULL) {
+        return TANDEM_E_MEMORY;
+    }
+    for (int i = 0; i < curve->n_samples; i++) {
+        if (everywhere_at(chosen, curve->samples[i].m)) {
+            chosen->m[chosen->n_m++] = curve->samples[i].m;
+        }
+    }
+    return TANDEM_OK;
+}
+
+static bool has_type(const struct tandem_table *table, enum tandem_type type)
+{
+    for (int i = 0; i < table->n_curves; i++) {
+        if (table->curves[i].key.type == type) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The type that the text header named goes first: reading and writing keeps it. */
+static enum tandem_type first_type(const struct tandem_table *table)
+{
+    enum tandem_type type;
+    if (tandem_type_from_name(table->type_text, &type) && has_type(table, type)) {
+        return type;
+    }
+    return table->n_curves > 0 ? table->curves[0].key.type : TANDEM_TYPE_NUMBERS;
+}
+
+/* ---- printing ---- */
+
+/* A word of the header: never empty, no blanks. */
+static void print_word(struct tnd_text *text, const char *word, const char *otherwise)
+{
+    tnd_text_add_char(text, ' ');
+    for (const char *c = word[0] != '\0' ? word : otherwise; *c != '\0'; c++) {
+        bool printable = (unsigned char)*c > 0x20 && (unsigned char)*c < 0x7f;
+        tnd_text_add_char(text, printable ? *c : '_');
+    }
+}
+
+static void print_upper(struct tnd_text *text, const char *word, const char *otherwise)
+{
+    tnd_text_add_char(text, ' ');
+    for (const char *c = word[0] != '\0' ? word : otherwise; *c != '\0'; c++) {
+        tnd_text_add_char(text, *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c);
+    }
+}
+
+/* Greatest step of which every M is a multiple; the file's own as long as that is true of it. */
+static int64_t step_of(const struct selection *chosen)
+{
+    int64_t step = chosen->table->m_step;
+    for (int i = 0; i < chosen->n_m; i++) {
+        int64_t rest = chosen->m[i];
+        while (rest != 0) {
+            int64_t next = step % rest;
+            step = rest;
+            rest = next;
+        }
+    }
+    return step;
+}
+
+static void print_header(struct tnd_text *text, const struct selection *chosen)
+{
+    const struct tandem_table *table = chosen->table;
+    enum tandem_type named;
+    tnd_text_add(text, "1");
+    print_word(text, table->model, "custom");
+    if (tandem_type_from_name(table->type_text, &named) && named == chosen->type) {
+        print_word(text, table->type_text, "");
+    } else {
+        print_upper(text, tandem_type_name(chosen->type), "");
+    }
+    int kind = table->gpu_kind < TND_TEXT_KINDS ? table->gpu_kind : 0;
+    for (int p = 0; p < chosen->n_profiles && kind == 0 && table->gpu_name[0] == '\0'; p++) {
+        int compute = chosen->profiles[p]->stage[TANDEM_STAGE_COMPUTE].kind;
+        kind = compute > TANDEM_KIND_CPU ? compute : 0;
+    }
+    tnd_text_printf(text, " %d", kind);
+    if (table->gpu_name[0] != '\0') {
+        print_word(text, table->gpu_name, "");
+    } else {
+        print_upper(text, tnd_table_text_kind(kind), "NONE");
+    }
+    tnd_text_printf(text, " %d %" PRId64 " %d %d\n", chosen->n_shapes, step_of(chosen), chosen->n_m,
+                    chosen->n_profiles);
+    for (int p = 0; p < chosen->n_profiles; p++) {
+        for (int s = 0; s < TANDEM_STAGES; s++) {
+            const struct tnd_table_stage *stage = &chosen->profiles[p]->stage[s];
+            tnd_text_printf(text, "%s%d %d %d", s == 0 ? "" : " ", stage->kind, stage->parallel,
+                            stage->wait);
+        }
+        tnd_text_add_char(text, '\n');
+    }
+}
+
+static void print_row(struct tnd_text *text, const struct selection *chosen, const int64_t shape[2],
+                      int64_t m)
+{
+    static const char *const formats[TANDEM_STAGES] = {" %8.0f", " %8.0f", " %.0f"};
+    tnd_text_printf(text, "%3" PRId64, m);
+    for (int p = 0; p < chosen->n_profiles; p++) {
+        for (int s = 0; s < TANDEM_STAGES; s++) {
+            const struct tnd_curve *curve = curve_of(chosen, shape, chosen->profiles[p], s);
+            tnd_text_printf(text, formats[s], curve != NULL ? round(sample_at(curve, m)->median_us) : 0.0);
+        }
+    }
+    tnd_text_add_char(text, '\n');
+}
+
+static void print_all(struct tnd_text *text, const struct selection *chosen)
+{
+    print_header(text, chosen);
+    for (int i = 0; i < chosen->n_shapes; i++) {
+        tnd_text_printf(text, "%" PRId64 " %" PRId64 "\n", chosen->shapes[i][0], chosen->shapes[i][1]);
+        for (int j = 0; j < chosen->n_m; j++) {
+            print_row(text, chosen, chosen->shapes[i], chosen->m[j]);
+        }
+    }
+}
+
+enum tandem_status tnd_table_write_text(const struct tandem_table *table, enum tandem_type type,
+                                        tandem_write_fn write, void *user, struct tandem_error *error)
+{
+    struct selection chosen = {.table = table};
+    chosen.type = type == TANDEM_TYPE_NUMBERS ? first_type(table) : type;
+    enum tandem_status status = TANDEM_OK;
+    chosen.shapes = tnd_alloc(((size_t)table->n_shapes + (size_t)table->n_curves) * sizeof(*chosen.shapes));
+    if (chosen.shapes == NULL) {
+        status = TANDEM_E_MEMORY;
+    } else {
+        choose_shapes(&chosen);
+        choose_profiles(&chosen);
+        if (chosen.n_shapes > 0 && chosen.n_profiles > 0) {
+            status = choose_m(&chosen);
+        }
+    }
+    if (status != TANDEM_OK) {
+        tnd_error_set(error, status, "table", 0, 0, "text table: out of memory");
+    } else if (chosen.n_m == 0) {
+        status = tnd_error_set(error, TANDEM_E_TABLE, "table", chosen.n_shapes, 1,
+                               "text table: no profile of weight type '%s' has one-thread times at the "
+                               "same M for all shapes; JSON holds everything",
+                               tandem_type_name(chosen.type));
+    } else {
+        struct tnd_text text = TND_TEXT_INIT;
+        print_all(&text, &chosen);
+        status = tnd_emit_end(&text, write, user, "text table", error);
+    }
+    tnd_free(chosen.m);
+    tnd_free(chosen.shapes);
+    return status;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * Least squares of t(n) = a + b/n + c*n with coefficients that are not negative. */
+#include "tune/thread_model.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+/* Value of the i-th term of the model. */
+static double term(int i, double threads)
+{
+    return i == 0 ? 1.0 : i == 1 ? 1.0 / threads : threads;
+}
+
+static double model(const double coefficient[3], double threads)
+{
+    return coefficient[0] + coefficient[1] / threads + coefficient[2] * threads;
+}
+
+/* Solves the normal equations of the terms in `subset` (bit i: term i) by Gaussian elimination with pivoting.
+ * False when they are singular or a coefficient is negative. */
+static bool solve(const double *counts, const double *times, int n, unsigned subset, double out[3])
+{
+    int index[3];
+    int size = 0;
+    for (int i = 0; i < 3; i++) {
+        if (subset & (1u << i)) {
+            index[size++] = i;
+        }
+    }
+    double a[3][4] = {{0.0}};
+    for (int p = 0; p < n; p++) {
+        /* Relative errors count, not absolute ones: 1 thread must not outweigh 16. */
+        double weight = 1.0 / (times[p] * times[p] + 1e-12);
+        for (int i = 0; i < size; i++) {
+            for (int j = 0; j < size; j++) {
+                a[i][j] += weight * term(index[i], counts[p]) * term(index[j], counts[p]);
+            }
+            a[i][size] += weight * term(index[i], counts[p]) * times[p];
+        }
+    }
+    for (int column = 0; column < size; column++) {
+        int pivot = column;
+        for (int row = column + 1; row < size; row++) {
+            pivot = fabs(a[row][column]) > fabs(a[pivot][column]) ? row : pivot;
+        }
+        double largest = a[pivot][column];
+        if (!(fabs(largest) > 1e-12 * fabs(a[0][0]) + 1e-300)) {
+            return false;
+        }
+        for (int j = 0; j <= size; j++) {
+            double swapped = a[pivot][j];
+            a[pivot][j] = a[column][j];
+            a[column][j] = swapped;
+        }
+        for (int row = 0; row < size; row++) {
+            double factor = row == column ? 0.0 : a[row][column] / largest;
+            for (int j = column; j <= size; j++) {
+                a[row][j] -= factor * a[column][j];
+            }
+        }
+    }
+    double found[3] = {0.0, 0.0, 0.0};
+    for (int i = 0; i < size; i++) {
+        found[index[i]] = a[i][size] / a[i][i];
+        if (!(found[index[i]] >= 0.0) || !isfinite(found[index[i]])) {
+            return false;
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        out[i] = found[i];
+    }
+    return true;
+}
+
+/* Of all sets of terms whose solution has no negative coefficient, the one with the smallest error: the exact
+ * answer for three terms, without a general solver. Sets have no more terms than there are points. */
+static void fit(const double *counts, const double *times, int n, double out[3])
+{
+    static const unsigned subsets[] = {2, 1, 4, 3, 6, 5, 7}; /* b; a; c; a b; b c; a c; a b c */
+    static const int sizes[] = {1, 1, 1, 2, 2, 2, 3};
+    double best = HUGE_VAL;
+    out[0] = times[n - 1];
+    out[1] = 0.0;
+    out[2] = 0.0;
+    for (int s = 0; s < 7; s++) {
+        double candidate[3];
+        if (sizes[s] > n || !solve(counts, times, n, subsets[s], candidate)) {
+            continue;
+        }
+        double error = 0.0;
+        for (int p = 0; p < n; p++) {
+            double miss = (model(candidate, counts[p]) - times[p]) / (times[p] + 1e-6);
+            error += miss * miss;
+        }
+        if (error < best * (1.0 - 1e-9) - 1e-18) {
+            best = error;
+            for (int i = 0; i < 3; i++) {
+                out[i] = candidate[i];
+            }
+        }
+    }
+}
+
+double tnd_thread_model(const double *counts, const double *times, int n, double threads)
+{
+    if (n == 1) {
+        return times[0];
+    }
+    for (int i = 0; i < n; i++) {
+        if (counts[i] == threads) {
+            return times[i];
+        }
+    }
+    double coefficient[3];
+    fit(counts, times, n, coefficient);
+    int above = 0;
+    while (above < n && counts[above] < threads) {
+        above++;
+    }
+    int below = above == 0 ? 0 : above - 1;
+    above = above == n ? n - 1 : above;
+    double miss_below = times[below] - model(coefficient, counts[below]);
+    double miss_above = times[above] - model(coefficient, counts[above]);
+    double span = counts[above] - counts[below];
+    double part = span > 0.0 ? (threads - counts[below]) / span : 0.0;
+    double us = model(coefficient, threads) + miss_below + part * (miss_above - miss_below);
+    double smallest = fmin(times[below], times[above]);
+    /* The misses may not push the time out of what both neighbours allow. */
+    return fmax(us, span > 0.0 ? 0.5 * smallest : 0.1 * smallest);
+}
