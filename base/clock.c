@@ -45,9 +45,9 @@ static void virtual_wait_until_ns(const struct tnd_clock *clock, uint64_t when_n
     /* Clocks are handed around as const, but a virtual one is always an object that may change. */
     struct tnd_clock_virtual *self = (struct tnd_clock_virtual *)(uintptr_t)clock;
     uint64_t now = atomic_load_explicit(&self->now_ns, memory_order_acquire);
-    while (now < when_ns && !atomic_compare_exchange_weak_explicit(&self->now_ns, &now, when_ns,
-                                                                   memory_order_acq_rel,
-                                                                   memory_order_acquire)) {
+    while (now < when_ns &&
+           !atomic_compare_exchange_weak_explicit(&self->now_ns, &now, when_ns,
+                                                  memory_order_acq_rel, memory_order_acquire)) {
     }
 }
 

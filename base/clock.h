@@ -7,7 +7,7 @@
 
 /** A clock; implementations embed it as their first member. Any thread. */
 struct tnd_clock {
-    uint64_t (*now_ns)(const struct tnd_clock *clock); /* never goes back */
+    uint64_t (*now_ns)(const struct tnd_clock *clock);                      /* never goes back */
     void (*wait_until_ns)(const struct tnd_clock *clock, uint64_t when_ns); /* sleeps */
 };
 

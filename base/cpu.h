@@ -27,7 +27,8 @@ enum tnd_cpu_feature {
 
 /** What files *_avx2.c and *_avx512.c are compiled for (see the Makefile). */
 #define TND_CPU_SET_AVX2                                                                           \
-    ((uint32_t)TND_CPU_AVX2 | (uint32_t)TND_CPU_FMA | (uint32_t)TND_CPU_F16C | (uint32_t)TND_CPU_BMI2)
+    ((uint32_t)TND_CPU_AVX2 | (uint32_t)TND_CPU_FMA | (uint32_t)TND_CPU_F16C |                     \
+     (uint32_t)TND_CPU_BMI2)
 #define TND_CPU_SET_AVX512                                                                         \
     (TND_CPU_SET_AVX2 | (uint32_t)TND_CPU_AVX512F | (uint32_t)TND_CPU_AVX512BW |                   \
      (uint32_t)TND_CPU_AVX512VL | (uint32_t)TND_CPU_AVX512DQ)

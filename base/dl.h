@@ -14,8 +14,14 @@ struct tnd_dl_symbol {
     size_t offset;    /* offsetof the pointer in the struct */
     bool is_required; /* else it becomes NULL when absent */
 };
-#define TND_DL_REQUIRED(type, member, name) {name, offsetof(type, member), true}
-#define TND_DL_OPTIONAL(type, member, name) {name, offsetof(type, member), false}
+#define TND_DL_REQUIRED(type, member, name)                                                        \
+    {                                                                                              \
+        name, offsetof(type, member), true                                                         \
+    }
+#define TND_DL_OPTIONAL(type, member, name)                                                        \
+    {                                                                                              \
+        name, offsetof(type, member), false                                                        \
+    }
 
 /** Opens the first of `names` (ends with NULL; file names or paths) that loads and has all required
  *  symbols, and fills `table`. `out_library` is closed with tnd_dl_close. `table` is untouched on failure.

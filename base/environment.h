@@ -6,11 +6,11 @@
 /** X(NAME, "variable", "sentence"). */
 #define TND_ENVIRONMENT_LIST(X)                                                                    \
     X(LOG, "TANDEM_LOG",                                                                           \
-      "What is logged: 1 or error, 2 or warn, 3 or info, 4 or debug; 0 or off: nothing.")           \
+      "What is logged: 1 or error, 2 or warn, 3 or info, 4 or debug; 0 or off: nothing.")          \
     X(CPU, "TANDEM_CPU",                                                                           \
       "Highest instruction set that kernels may use: scalar, avx2, avxvnni, avx512, vnni, bf16, "  \
       "amx; neon, dotprod, i8mm.")                                                                 \
-    X(TABLE, "TANDEM_TABLE", "File with this machine's timing table; `none`: use none.")            \
+    X(TABLE, "TANDEM_TABLE", "File with this machine's timing table; `none`: use none.")           \
     X(THREADS, "TANDEM_THREADS", "Number of threads, where the program asks for the default.")     \
     X(TRACE, "TANDEM_TRACE", "File that receives a trace of every step, for trace viewers.")
 

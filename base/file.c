@@ -58,8 +58,8 @@ enum tandem_status tnd_file_map(const char *path, struct tnd_file *out_file,
     if (fstat(fd, &info) != 0) {
         status = fail(error, path, "cannot look at");
     } else if (!S_ISREG(info.st_mode)) {
-        status = tnd_error_set(error, TANDEM_E_FILE, path, 0, 0, "%.200s: is not a regular file",
-                               path);
+        status =
+            tnd_error_set(error, TANDEM_E_FILE, path, 0, 0, "%.200s: is not a regular file", path);
     } else if (info.st_size == 0) {
         *out_file = (struct tnd_file){no_bytes, 0, false};
     } else if ((uintmax_t)info.st_size > SIZE_MAX) {
@@ -132,7 +132,8 @@ enum tandem_status tnd_file_read(const char *path, size_t limit_bytes, struct tn
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
         /* Only a hint (it may be wrong by the time of reading); one more byte sees the end at once. */
         uintmax_t hint = (uintmax_t)info.st_size + 2;
-        size_t most = limit_bytes != 0 && limit_bytes < SIZE_MAX / 2 ? limit_bytes + 2 : SIZE_MAX / 2;
+        size_t most =
+            limit_bytes != 0 && limit_bytes < SIZE_MAX / 2 ? limit_bytes + 2 : SIZE_MAX / 2;
         capacity = hint < most ? (size_t)hint : most;
     }
     enum tandem_status status = read_all(fd, path, capacity, limit_bytes, out_file, error);

@@ -13,7 +13,7 @@
 struct tnd_file {
     const uint8_t *data; /* never NULL after success, readable for `bytes` bytes */
     size_t bytes;
-    bool is_mapped;      /* private */
+    bool is_mapped; /* private */
 };
 
 /** Maps a regular file read-only; an empty one gives 0 bytes. Errors: FILE (missing, directory, ...). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * 64-bit hashes of bytes, for tables in memory and fingerprints. The same on every machine; not for
- * secrets. FNV-1a (Fowler, Noll, Vo; draft-eastlake-fnv) with a final mix. */
+ * secrets. FNV-1a (Fowler, Noll, Vo) with a final mix. */
 #ifndef TND_HASH_H
 #define TND_HASH_H
 

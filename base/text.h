@@ -18,7 +18,10 @@ struct tnd_text {
     size_t capacity;
     bool failed;
 };
-#define TND_TEXT_INIT {NULL, 0, 0, false}
+#define TND_TEXT_INIT                                                                              \
+    {                                                                                              \
+        NULL, 0, 0, false                                                                          \
+    }
 
 void tnd_text_fini(struct tnd_text *text);
 /** Forgets the contents and the failure, keeps the memory. */

@@ -7,7 +7,7 @@
 
 /** Where lines go and which ones; zeroed: silent. Copied freely. */
 struct tnd_log {
-    tandem_log_fn fn;            /* NULL: silent */
+    tandem_log_fn fn; /* NULL: silent */
     void *user;
     enum tandem_log_level level; /* lines above it are dropped */
 };

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT
+ * Files: mapping, reading, atomic replacing (also with the process killed in the middle), locks. */
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "tests/suite_base.h"
+
+/* tnd_test_temp's result is short-lived; the tests here need several names at once. */
+static char *temp(const char *name)
+{
+    return strdup(tnd_test_temp(name));
+}
+
+static void put(const char *path, const char *text)
+{
+    CU_ASSERT_TRUE(tnd_test_write_file(path, text, strlen(text)));
+}
+
+static void check_file(const char *path, const char *text)
+{
+    size_t n;
+    char *got = tnd_test_read_file(path, &n);
+    check_string(got, text);
+    free(got);
+}
+
+/* Entries of the folder of `path` whose names contain `part`. */
+static int count_files(const char *path, const char *part)
+{
+    char folder[4096];
+    snprintf(folder, sizeof(folder), "%s", path);
+    *strrchr(folder, '/') = '\0';
+    int n = 0;
+    DIR *listing = opendir(folder);
+    for (struct dirent *entry; listing != NULL && (entry = readdir(listing)) != NULL;) {
+        n += strstr(entry->d_name, part) != NULL ? 1 : 0;
+    }
+    closedir(listing);
+    return n;
+}
+
+static void mapped_and_read_files_have_the_same_bytes(void)
+{
+    char *path = temp("some.bin");
+    struct tnd_file mapped, read;
+    long live = tnd_alloc_live();
+    put(path, "hello, bytes");
+    check_ok(tnd_file_map(path, &mapped, NULL));
+    check_ok(tnd_file_read(path, 0, &read, NULL));
+    check_int(mapped.bytes, 12);
+    check_int(read.bytes, 12);
+    check_bits(mapped.data, "hello, bytes", 12, "mapped");
+    check_bits(read.data, "hello, bytes", 13, "read, with its zero byte");
+    tnd_file_close(&mapped);
+    tnd_file_close(&read);
+    tnd_file_close(&read);
+    CU_ASSERT_PTR_NULL(read.data);
+    check_int(tnd_alloc_live(), live);
+    free(path);
+}
+
+static void empty_files_have_no_bytes_and_still_an_address(void)
+{
+    char *path = temp("empty.bin");
+    struct tnd_file file;
+    put(path, "");
+    check_ok(tnd_file_map(path, &file, NULL));
+    CU_ASSERT_TRUE(file.bytes == 0 && file.data != NULL);
+    tnd_file_close(&file);
+    check_ok(tnd_file_read(path, 0, &file, NULL));
+    CU_ASSERT_TRUE(file.bytes == 0 && file.data != NULL);
+    tnd_file_close(&file);
+    free(path);
+}
+
+static void what_is_no_file_is_refused_by_name(void)
+{
+    struct tandem_error error;
+    struct tnd_file file = {(const uint8_t *)"x", 1, false};
+    char *missing = temp("is-not-there");
+    check_status(tnd_file_map(missing, &file, &error), TANDEM_E_FILE, "is-not-there", &error);
+    check_status(tnd_file_read(missing, 0, &file, &error), TANDEM_E_FILE, "No such file", &error);
+    check_status(tnd_file_map("/", &file, &error), TANDEM_E_FILE, "not a regular file", &error);
+    check_status(tnd_file_read("/", 0, &file, &error), TANDEM_E_FILE, "cannot read", &error);
+    check_status(tnd_file_map("/dev/null", &file, &error), TANDEM_E_FILE, "regular", &error);
+    CU_ASSERT_TRUE(file.bytes == 1);
+    CU_ASSERT_FALSE(tnd_file_exists(missing));
+    CU_ASSERT_TRUE(tnd_file_exists("/"));
+    free(missing);
+}
+
+static void reading_stops_at_the_limit_and_without_memory(void)
+{
+    struct tandem_error error;
+    struct tnd_file file;
+    char *path = temp("limit.bin");
+    long live = tnd_alloc_live();
+    put(path, "0123456789");
+    check_ok(tnd_file_read(path, 10, &file, NULL));
+    tnd_file_close(&file);
+    check_status(tnd_file_read(path, 9, &file, &error), TANDEM_E_LIMIT, "9 bytes", &error);
+    check_status(tnd_file_read("/dev/zero", 100000, &file, &error), TANDEM_E_LIMIT, NULL, &error);
+    for (long n = 1; n < 4; n++) {
+        tnd_alloc_fail_after(n);
+        check_status(tnd_file_read("/dev/zero", 1 << 20, &file, &error), TANDEM_E_MEMORY, "zero",
+                     &error);
+    }
+    tnd_alloc_fail_after(-1);
+    check_int(tnd_alloc_live(), live);
+    free(path);
+}
+
+static void writing_replaces_the_whole_file_and_keeps_its_mode(void)
+{
+    char *path = temp("table.txt");
+    struct stat info;
+    check_ok(tnd_file_write_atomic(path, "first", 5, NULL));
+    check_file(path, "first");
+    chmod(path, 0600);
+    check_ok(tnd_file_write_atomic(path, "2nd", 3, NULL));
+    check_file(path, "2nd");
+    CU_ASSERT_TRUE(stat(path, &info) == 0 && (info.st_mode & 0777) == 0600);
+    check_ok(tnd_file_write_atomic(path, "", 0, NULL));
+    check_file(path, "");
+    check_int(count_files(path, "table.txt."), 0);
+    free(path);
+}
+
+static void writing_through_a_link_replaces_the_file_behind_it(void)
+{
+    char *path = temp("behind.txt");
+    char *alias = temp("link.txt");
+    struct stat info;
+    put(path, "old");
+    CU_ASSERT_EQUAL(symlink(path, alias), 0);
+    check_ok(tnd_file_write_atomic(alias, "new", 3, NULL));
+    check_file(path, "new");
+    CU_ASSERT_TRUE(lstat(alias, &info) == 0 && S_ISLNK(info.st_mode));
+    free(path);
+    free(alias);
+}
+
+static enum tnd_file_step planned_step;
+
+static bool refuse_planned_step(enum tnd_file_step step)
+{
+    return step != planned_step;
+}
+
+static void a_failed_write_leaves_the_old_file_and_nothing_else(void)
+{
+    char *path = temp("failing.txt");
+    struct tandem_error error;
+    put(path, "old");
+    for (int step = TND_FILE_CREATED; step < TND_FILE_RENAMED; step++) {
+        planned_step = (enum tnd_file_step)step;
+        tnd_file_set_hook(refuse_planned_step);
+        check_status(tnd_file_write_atomic(path, "fresh", 5, &error), TANDEM_E_FILE, "failing.txt",
+                     &error);
+        tnd_file_set_hook(NULL);
+        check_file(path, "old");
+        check_int(count_files(path, "failing.txt"), 1);
+    }
+    check_status(tnd_file_write_atomic("/nowhere/at/all", "x", 1, &error), TANDEM_E_FILE,
+                 "/nowhere/at/all", &error);
+    check_status(tnd_file_write_atomic("/", "x", 1, &error), TANDEM_E_FILE, "regular", &error);
+    free(path);
+}
+
+static bool die_at_planned_step(enum tnd_file_step step)
+{
+    if (step == planned_step) {
+        raise(SIGKILL);
+    }
+    return true;
+}
+
+static void a_kill_in_the_middle_of_writing_leaves_the_old_file(void)
+{
+    char *path = temp("killed.txt");
+    for (int step = TND_FILE_CREATED; step <= TND_FILE_RENAMED; step++) {
+        put(path, "old");
+        pid_t child = fork();
+        if (child == 0) {
+            planned_step = (enum tnd_file_step)step;
+            tnd_file_set_hook(die_at_planned_step);
+            tnd_file_write_atomic(path, "fresh", 5, NULL);
+            _exit(0);
+        }
+        int status = 0;
+        CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
+        CU_ASSERT_TRUE(WIFSIGNALED(status));
+        check_file(path, step < TND_FILE_RENAMED ? "old" : "fresh");
+    }
+    free(path);
+}
+
+static void readers_beside_writers_see_whole_files_only(void)
+{
+    enum { N = 20000, ROUNDS = 40 };
+    char *path = temp("shared.bin");
+    char *bytes = malloc(N);
+    pid_t children[2];
+    memset(bytes, 'a', N);
+    check_ok(tnd_file_write_atomic(path, bytes, N, NULL));
+    for (int i = 0; i < 2; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            bool ok = true;
+            for (int round = 0; round < ROUNDS; round++) {
+                memset(bytes, 'a' + (round + i) % 26, N);
+                ok = ok && tnd_file_write_atomic(path, bytes, N, NULL) == TANDEM_OK;
+            }
+            _exit(ok ? 0 : 1);
+        }
+    }
+    int running = 2, wrong = 0;
+    while (running > 0) {
+        struct tnd_file file;
+        int status;
+        if (tnd_file_read(path, 0, &file, NULL) == TANDEM_OK) {
+            wrong += file.bytes != N || file.data[0] != file.data[N / 2] ||
+                     file.data[0] != file.data[N - 1];
+            tnd_file_close(&file);
+        } else {
+            wrong++;
+        }
+        for (int i = 0; i < 2; i++) {
+            if (children[i] != 0 && waitpid(children[i], &status, WNOHANG) == children[i]) {
+                wrong += status != 0;
+                children[i] = 0;
+                running--;
+            }
+        }
+    }
+    check_int(wrong, 0);
+    free(bytes);
+    free(path);
+}
+
+static void folders_of_a_path_are_made_and_may_be_there(void)
+{
+    char *path = temp("x/yy/z/file");
+    char *blocked = temp("x/file/below/it");
+    char *file = temp("x/file");
+    struct tandem_error error;
+    check_ok(tnd_file_make_folders(path, NULL));
+    check_ok(tnd_file_make_folders(path, NULL));
+    check_ok(tnd_file_make_folders("no-folder", NULL));
+    check_ok(tnd_file_write_atomic(path, "1", 1, NULL));
+    put(file, "in the way");
+    check_status(tnd_file_make_folders(blocked, &error), TANDEM_E_FILE, "x/file", &error);
+    /* The suite removes its folder, but not what is nested in it. */
+    unlink(path);
+    unlink(file);
+    for (int i = 0; i < 3; i++) {
+        *strrchr(path, '/') = '\0';
+        rmdir(path);
+    }
+    free(path);
+    free(blocked);
+    free(file);
+}
+
+static void a_lock_keeps_others_out_until_it_is_released(void)
+{
+    char *path = temp("locked.txt");
+    int lock = -1, pipe_ends[2];
+    struct tandem_error error;
+    CU_ASSERT_EQUAL_FATAL(pipe(pipe_ends), 0);
+    check_ok(tnd_file_lock(path, &lock, NULL));
+    pid_t child = fork();
+    if (child == 0) {
+        close(lock); /* the inherited descriptor shares the parent's lock */
+        int mine;
+        bool ok = tnd_file_lock(path, &mine, NULL) == TANDEM_OK;
+        ok = ok && write(pipe_ends[1], "c", 1) == 1;
+        _exit(ok ? 0 : 1);
+    }
+    CU_ASSERT_EQUAL(write(pipe_ends[1], "p", 1), 1);
+    tnd_file_unlock(lock);
+    int status = 1;
+    waitpid(child, &status, 0);
+    CU_ASSERT_EQUAL(status, 0);
+    char order[3] = "";
+    CU_ASSERT_EQUAL(read(pipe_ends[0], order, 2), 2);
+    check_string(order, "pc");
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+    check_status(tnd_file_lock("/nowhere/at/all", &lock, &error), TANDEM_E_FILE, "lock", &error);
+    free(path);
+}
+
+CU_TestInfo tnd_tests_base_file[] = {
+    {"mapped_and_read_files_have_the_same_bytes", mapped_and_read_files_have_the_same_bytes},
+    {"empty_files_have_no_bytes_and_still_an_address",
+     empty_files_have_no_bytes_and_still_an_address},
+    {"what_is_no_file_is_refused_by_name", what_is_no_file_is_refused_by_name},
+    {"reading_stops_at_the_limit_and_without_memory",
+     reading_stops_at_the_limit_and_without_memory},
+    {"writing_replaces_the_whole_file_and_keeps_its_mode",
+     writing_replaces_the_whole_file_and_keeps_its_mode},
+    {"writing_through_a_link_replaces_the_file_behind_it",
+     writing_through_a_link_replaces_the_file_behind_it},
+    {"a_failed_write_leaves_the_old_file_and_nothing_else",
+     a_failed_write_leaves_the_old_file_and_nothing_else},
+    {"a_kill_in_the_middle_of_writing_leaves_the_old_file",
+     a_kill_in_the_middle_of_writing_leaves_the_old_file},
+    {"readers_beside_writers_see_whole_files_only", readers_beside_writers_see_whole_files_only},
+    {"folders_of_a_path_are_made_and_may_be_there", folders_of_a_path_are_made_and_may_be_there},
+    {"a_lock_keeps_others_out_until_it_is_released", a_lock_keeps_others_out_until_it_is_released},
+    CU_TEST_INFO_NULL,
+};
