@@ -148,6 +148,18 @@ static void operands_that_live_on_are_not_overwritten(void)
     tandem_context_free(c);
 }
 
+static void parts_of_a_result_are_no_place_for_another(void)
+{
+    tandem_context *c = ggml_context();
+    tandem_tensor *a = tandem_scale(c, ggml_ramp(c, 1.0f, 12, 0, 0, 0), 1.0f); /* 48 bytes */
+    tandem_tensor *part = tandem_view(c, a, 1, (int64_t[]){8}, NULL, 16);      /* 32 of them */
+    tandem_tensor *b = tandem_scale(c, part, 2.0f); /* as long as `a` once rounded up, but shifted */
+    tandem_tensor *r = tandem_rms_norm(c, b, 1.0f);
+    CU_ASSERT_PTR_NOT_NULL(finished(c, &r, 1));
+    CU_ASSERT_NOT_EQUAL(a->plan_offset, b->plan_offset);
+    tandem_context_free(c);
+}
+
 static void finish_returns_the_first_error_of_the_builders(void)
 {
     struct tandem_error error = {0};
@@ -358,6 +370,7 @@ static CU_TestInfo graph_tests[] = {
     {"results_share_bytes_and_small_steps_run_in_place",
      results_share_bytes_and_small_steps_run_in_place},
     {"operands_that_live_on_are_not_overwritten", operands_that_live_on_are_not_overwritten},
+    {"parts_of_a_result_are_no_place_for_another", parts_of_a_result_are_no_place_for_another},
     {"finish_returns_the_first_error_of_the_builders",
      finish_returns_the_first_error_of_the_builders},
     {"graphs_are_finished_once_and_closed_then", graphs_are_finished_once_and_closed_then},
