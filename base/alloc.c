@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The only place where the library takes heap memory, with counters and planned failures for tests. */
+ * The only place where the library takes heap memory, with counters and planned failures for
+ * tests. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,14 +5,15 @@
 
 #include <stddef.h>
 
-/** `bytes` bytes (0 counts as 1), 64-byte aligned, NOT zeroed. NULL when there is no memory. Any thread. */
+/** `bytes` bytes (0 counts as 1), 64-byte aligned, NOT zeroed. NULL when there is no memory. Any
+ * thread. */
 void *tnd_alloc(size_t bytes) __attribute__((warn_unused_result));
 
 /** `n` times `bytes`, 64-byte aligned, zeroed. NULL on overflow or when there is no memory. */
 void *tnd_calloc(size_t n, size_t bytes) __attribute__((warn_unused_result));
 
-/** Makes memory of tnd_alloc larger or smaller, keeping the first min(old_bytes, new_bytes) bytes. On
- *  failure returns NULL and leaves `memory` as it is. `memory` may be NULL (old_bytes 0). */
+/** Makes memory of tnd_alloc larger or smaller, keeping the first min(old_bytes, new_bytes) bytes.
+ * On failure returns NULL and leaves `memory` as it is. `memory` may be NULL (old_bytes 0). */
 void *tnd_realloc(void *memory, size_t old_bytes, size_t new_bytes)
     __attribute__((warn_unused_result));
 

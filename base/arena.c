@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Bump arena over a list of chunks. Chunks in front of `current` are full, `current` is being filled,
- * those behind it are empty (left over from before a reset). */
+ * Bump arena over a list of chunks. Chunks in front of `current` are full, `current` is being
+ * filled, those behind it are empty (left over from before a reset). */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>

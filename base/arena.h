@@ -16,8 +16,8 @@ struct tnd_arena {
     size_t taken_bytes;
 };
 
-/** An empty arena. It grows by `chunk_bytes` at least (0: 1 MiB) and never takes more than `limit_bytes`
- *  from the system (0: no limit). Takes no memory yet. */
+/** An empty arena. It grows by `chunk_bytes` at least (0: 1 MiB) and never takes more than
+ * `limit_bytes` from the system (0: no limit). Takes no memory yet. */
 void tnd_arena_init(struct tnd_arena *arena, size_t chunk_bytes, size_t limit_bytes);
 
 /** Frees all memory; the arena is as after init. */
@@ -30,8 +30,8 @@ void tnd_arena_free(struct tnd_arena *arena);
 /** Forgets all pieces and keeps the memory for re-use. */
 void tnd_arena_reset(struct tnd_arena *arena);
 
-/** A zeroed piece. `alignment` is a power of two. NULL when memory or the limit is exhausted. Two pieces of
- *  0 bytes may be the same address. */
+/** A zeroed piece. `alignment` is a power of two. NULL when memory or the limit is exhausted. Two
+ * pieces of 0 bytes may be the same address. */
 void *tnd_arena_alloc(struct tnd_arena *arena, size_t bytes, size_t alignment);
 
 /** Bytes taken from the system. */

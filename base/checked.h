@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Arithmetic that notices overflow. Each function returns false on overflow and leaves `out` untouched. */
+ * Arithmetic that notices overflow. Each function returns false on overflow and leaves `out`
+ * untouched. */
 #ifndef TND_CHECKED_H
 #define TND_CHECKED_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Time as an interface, so that everything about waiting can be tested with a clock that tests move. */
+ * Time as an interface, so that everything about waiting can be tested with a clock that tests
+ * move. */
 #ifndef TND_CLOCK_H
 #define TND_CLOCK_H
 

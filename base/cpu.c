@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * CPU features, model and memory sizes. Features decide which kernels run, the model never does: it is
- * only told to people and stored in fingerprints. */
+ * CPU features, model and memory sizes. Features decide which kernels run, the model never does: it
+ * is only told to people and stored in fingerprints. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -40,7 +40,8 @@ uint32_t tnd_cpu_features(void);
 /** Features of the machine, whatever TANDEM_CPU says. */
 uint32_t tnd_cpu_features_all(void);
 
-/** The subset of `features` that the level `text` allows; all when `text` is NULL, empty or unknown. */
+/** The subset of `features` that the level `text` allows; all when `text` is NULL, empty or
+ * unknown. */
 uint32_t tnd_cpu_mask(uint32_t features, const char *text);
 
 /** Value of TANDEM_CPU when it names no level and was ignored, else NULL. */

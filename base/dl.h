@@ -24,8 +24,8 @@ struct tnd_dl_symbol {
     }
 
 /** Opens the first of `names` (ends with NULL; file names or paths) that loads and has all required
- *  symbols, and fills `table`. `out_library` is closed with tnd_dl_close. `table` is untouched on failure.
- *  Errors: UNSUPPORTED_MACHINE, with the reason for each name. */
+ * symbols, and fills `table`. `out_library` is closed with tnd_dl_close. `table` is untouched on
+ * failure. Errors: UNSUPPORTED_MACHINE, with the reason for each name. */
 enum tandem_status tnd_dl_open(const char *const *names, const struct tnd_dl_symbol *symbols,
                                int n_symbols, void *table, void **out_library,
                                struct tandem_error *error);

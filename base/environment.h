@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The environment variables, all of them, for diagnosis only. docs/environment.md is made from this list. */
+ * The environment variables, all of them, for diagnosis only. docs/environment.md is made from this
+ * list. */
 #ifndef TND_ENVIRONMENT_H
 #define TND_ENVIRONMENT_H
 
@@ -21,7 +22,8 @@ enum tnd_environment_variable {
         TND_ENVIRONMENT_COUNT
 };
 
-/** Value of a variable; NULL when unset or empty. Any thread that does not change the environment. */
+/** Value of a variable; NULL when unset or empty. Any thread that does not change the
+ * environment. */
 const char *tnd_environment(enum tnd_environment_variable variable);
 
 /** "TANDEM_LOG" and the sentence about it. Static. */

@@ -130,7 +130,8 @@ enum tandem_status tnd_file_read(const char *path, size_t limit_bytes, struct tn
     }
     size_t capacity = 4096;
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
-        /* Only a hint (it may be wrong by the time of reading); one more byte sees the end at once. */
+        /* Only a hint (it may be wrong by the time of reading); one more byte sees the end at
+         * once. */
         uintmax_t hint = (uintmax_t)info.st_size + 2;
         size_t most =
             limit_bytes != 0 && limit_bytes < SIZE_MAX / 2 ? limit_bytes + 2 : SIZE_MAX / 2;

@@ -16,30 +16,32 @@ struct tnd_file {
     bool is_mapped; /* private */
 };
 
-/** Maps a regular file read-only; an empty one gives 0 bytes. Errors: FILE (missing, directory, ...). */
+/** Maps a regular file read-only; an empty one gives 0 bytes. Errors: FILE (missing, directory,
+ * ...). */
 enum tandem_status tnd_file_map(const char *path, struct tnd_file *out_file,
                                 struct tandem_error *error);
 
-/** Reads a whole file, behind whose last byte stands a zero byte. `limit_bytes` (0: none) bounds its size.
- *  Works for pipes and /proc too. Errors: FILE, LIMIT, MEMORY. */
+/** Reads a whole file, behind whose last byte stands a zero byte. `limit_bytes` (0: none) bounds
+ * its size. Works for pipes and /proc too. Errors: FILE, LIMIT, MEMORY. */
 enum tandem_status tnd_file_read(const char *path, size_t limit_bytes, struct tnd_file *out_file,
                                  struct tandem_error *error);
 
 /** Unmaps or frees, and zeroes `file`. A zeroed one is allowed. */
 void tnd_file_close(struct tnd_file *file);
 
-/** Makes `path` hold exactly these bytes: whoever reads it, at any moment and after any crash, sees the
- *  old file or the new one as a whole. Errors: FILE; no temporary file is left then. */
+/** Makes `path` hold exactly these bytes: whoever reads it, at any moment and after any crash, sees
+ * the old file or the new one as a whole. Errors: FILE; no temporary file is left then. */
 enum tandem_status tnd_file_write_atomic(const char *path, const void *bytes, size_t n,
                                          struct tandem_error *error);
 
-/** Makes all missing folders that lead to the file `path` (its last part is not made). Errors: FILE. */
+/** Makes all missing folders that lead to the file `path` (its last part is not made). Errors:
+ * FILE. */
 enum tandem_status tnd_file_make_folders(const char *path, struct tandem_error *error);
 
 bool tnd_file_exists(const char *path);
 
-/** Takes the lock of `path` (the file `path`.lock, which stays) and waits for other processes and threads
- *  that hold it. `out_lock` is given to tnd_file_unlock. Errors: FILE. */
+/** Takes the lock of `path` (the file `path`.lock, which stays) and waits for other processes and
+ * threads that hold it. `out_lock` is given to tnd_file_unlock. Errors: FILE. */
 enum tandem_status tnd_file_lock(const char *path, int *out_lock, struct tandem_error *error);
 void tnd_file_unlock(int lock);
 
@@ -53,7 +55,8 @@ enum tnd_file_step {
     TND_FILE_SYNCED,
     TND_FILE_RENAMED
 };
-/** Called after each step; returning false makes the write fail there. NULL: none. Not thread-safe. */
+/** Called after each step; returning false makes the write fail there. NULL: none. Not
+ * thread-safe. */
 void tnd_file_set_hook(bool (*hook)(enum tnd_file_step step));
 
 #endif

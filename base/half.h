@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Half precision (IEEE 754 binary16) and bfloat16, exact and without special instructions; the reference
- * for every SIMD conversion. Static inline only, so that files compiled for other instruction sets may
- * include it. */
+ * Half precision (IEEE 754 binary16) and bfloat16, exact and without special instructions; the
+ * reference for every SIMD conversion. Static inline only, so that files compiled for other
+ * instruction sets may include it. */
 #ifndef TND_HALF_H
 #define TND_HALF_H
 
@@ -39,8 +39,8 @@ static inline float tnd_f16_to_f32(uint16_t half)
     return tnd_f32_from_bits(sign | (exponent + 112) << 23 | mantissa << 13);
 }
 
-/** Nearest half, ties to even; too large ones become infinity, NaNs stay (quiet) NaNs with the upper bits
- *  of their payload. */
+/** Nearest half, ties to even; too large ones become infinity, NaNs stay (quiet) NaNs with the
+ * upper bits of their payload. */
 static inline uint16_t tnd_f32_to_f16(float value)
 {
     uint32_t bits = tnd_f32_bits(value);

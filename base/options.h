@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Options structs begin with their own size, so that a program built with an older or a newer header than
- * the library's still works. */
+ * Options structs begin with their own size, so that a program built with an older or a newer
+ * header than the library's still works. */
 #ifndef TND_OPTIONS_H
 #define TND_OPTIONS_H
 
@@ -8,10 +8,10 @@
 
 #include "base/tnd_status.h"
 
-/** Copies a caller's options struct (first member: size_t size; NULL allowed) over `out`, which holds the
- *  defaults and is `out_bytes` long. A shorter struct leaves the rest as it is; a longer one is accepted
- *  while its unknown tail is zero. Errors: ABI. */
-enum tandem_status tnd_options_read(const void *options, const char *name, void *out, size_t out_bytes,
-                                    struct tandem_error *error);
+/** Copies a caller's options struct (first member: size_t size; NULL allowed) over `out`, which
+ * holds the defaults and is `out_bytes` long. A shorter struct leaves the rest as it is; a longer
+ * one is accepted while its unknown tail is zero. Errors: ABI. */
+enum tandem_status tnd_options_read(const void *options, const char *name, void *out,
+                                    size_t out_bytes, struct tandem_error *error);
 
 #endif

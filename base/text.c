@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Growing text and scanning of text. All numbers are in the "C" locale whatever the program has set. */
+ * Growing text and scanning of text. All numbers are in the "C" locale whatever the program has
+ * set. */
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Text in memory: a builder that grows, and a scanner over bytes that are not trusted. Numbers have the
- * same form under every locale. */
+ * Text in memory: a builder that grows, and a scanner over bytes that are not trusted. Numbers have
+ * the same form under every locale. */
 #ifndef TND_TEXT_H
 #define TND_TEXT_H
 
@@ -10,8 +10,8 @@
 
 /* ---- building ---- */
 
-/** Text that grows. Start with TND_TEXT_INIT, end with tnd_text_fini. The first failure (no memory) sticks:
- *  later adds do nothing, so only the end needs a check of `failed`. */
+/** Text that grows. Start with TND_TEXT_INIT, end with tnd_text_fini. The first failure (no memory)
+ * sticks: later adds do nothing, so only the end needs a check of `failed`. */
 struct tnd_text {
     char *bytes; /* NULL while empty, else terminated by a zero byte */
     size_t n;    /* length without the zero byte */
@@ -35,8 +35,8 @@ void tnd_text_printf(struct tnd_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /** Shortest decimal form that reads back as the same double ("0.1", "1e+30", "nan", "inf"). */
 void tnd_text_add_double(struct tnd_text *text, double value);
-/** The text as a string that the caller owns and frees with tnd_free; `text` is empty then. NULL when the
- *  text has failed (or no memory). */
+/** The text as a string that the caller owns and frees with tnd_free; `text` is empty then. NULL
+ * when the text has failed (or no memory). */
 char *tnd_text_take(struct tnd_text *text);
 /** The text as a string, "" when empty; valid until the next change. */
 const char *tnd_text_string(const struct tnd_text *text);
@@ -60,14 +60,15 @@ void tnd_scan_skip_blanks(struct tnd_scan *scan);
 void tnd_scan_skip_space(struct tnd_scan *scan);
 /** Whether nothing is left. */
 bool tnd_scan_is_end(const struct tnd_scan *scan);
-/** Skips blanks, then takes the bytes up to the next blank, line end or zero byte. False, and nothing but
- *  blanks taken, when there are none in this line. */
+/** Skips blanks, then takes the bytes up to the next blank, line end or zero byte. False, and
+ * nothing but blanks taken, when there are none in this line. */
 bool tnd_scan_token(struct tnd_scan *scan, const char **out_token, size_t *out_n);
 /** Takes a token that is a decimal integer in range as a whole. Else takes nothing but blanks. */
 bool tnd_scan_i64(struct tnd_scan *scan, int64_t *out_value);
 /** Takes a token that is a finite decimal number ("12", "1.5e-3") as a whole. */
 bool tnd_scan_double(struct tnd_scan *scan, double *out_value);
-/** Skips blanks and takes a line end; true at the end of the text too. False when more stands there. */
+/** Skips blanks and takes a line end; true at the end of the text too. False when more stands
+ * there. */
 bool tnd_scan_end_of_line(struct tnd_scan *scan);
 
 /** The number that these bytes are as a whole; false else. */
