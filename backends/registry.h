@@ -18,7 +18,7 @@ struct tnd_registry_options {
 };
 
 /** Opens the CPU backend and every other one that is asked for and present. A missing optional backend is
- *  no error: it is logged once and its reason kept. Errors: MEMORY, ARGUMENT (unknown name). */
+ *  no error: it is logged once and its reason kept. Errors: MEMORY, NOT_FOUND (unknown name). */
 enum tandem_status tnd_registry_open(const struct tnd_registry_options *options,
                                      struct tnd_registry **out_registry, struct tandem_error *error);
 void tnd_registry_close(struct tnd_registry *registry);
@@ -51,5 +51,8 @@ enum tandem_status tnd_backend_submit(tandem_backend *backend, const struct tand
                                       uint64_t *out_ticket, struct tandem_error *error);
 enum tandem_status tnd_backend_sync(tandem_backend *backend, uint64_t ticket,
                                     struct tandem_error *error);
+enum tandem_status tnd_backend_prepare(tandem_backend *backend, const tandem_tensor *weight,
+                                       struct tandem_error *error);
+void tnd_backend_forget(tandem_backend *backend, const tandem_tensor *weight);
 
 #endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ * The only place that calls a backend's function pointers: defaults for the optional ones, checks of what comes
+ * in and out, and a sentence for every failure. Knows no particular backend. */
+#include "backends/registry.h"
+
+#include <stddef.h>
+
+#include "base/tnd_status.h"
+
+const char *tandem_task_name(enum tandem_task task)
+{
+    switch (task) {
+#define TASK_NAME(name, text, what)                                                                \
+    case TANDEM_TASK_##name:                                                                       \
+        return text;
+        TANDEM_TASK_LIST(TASK_NAME)
+#undef TASK_NAME
+    case TANDEM_TASK_COUNT:
+        break;
+    }
+    return "unknown";
+}
+
+/* A failure of a backend's function as the library hands it on: never a number that is no status, never
+ * without a text. `told` is what the backend wrote into a fresh struct. */
+static enum tandem_status settle(const tandem_backend *backend, const char *function,
+                                 enum tandem_status status, const struct tandem_error *told,
+                                 struct tandem_error *error)
+{
+    bool known = false;
+    switch (status) {
+#define STATUS_CASE(name, number, text) case TANDEM_E_##name:
+        TANDEM_STATUS_LIST(STATUS_CASE)
+#undef STATUS_CASE
+        known = true;
+        break;
+    default:
+        break;
+    }
+    if (!known) {
+        return tnd_error_set(error, TANDEM_E_DEVICE, backend->api->name, (int64_t)status, 0,
+                             "backend %s: %s returned %d, which is no status", backend->api->name,
+                             function, (int)status);
+    }
+    if (told->status != status) {
+        return tnd_error_set(error, status, backend->api->name, (int64_t)status, 0,
+                             "backend %s: %s failed: %s", backend->api->name, function,
+                             tandem_status_text(status));
+    }
+    if (error != NULL) {
+        *error = *told;
+    }
+    return status;
+}
+
+/* A struct for the backend to write into; only its status is set, it is cheap to make for each call. */
+#define FRESH_ERROR(told)                                                                          \
+    struct tandem_error told;                                                                      \
+    told.status = TANDEM_OK
+
+enum tandem_backend_kind tnd_backend_kind(const tandem_backend *backend)
+{
+    return (enum tandem_backend_kind)backend->api->kind;
+}
+
+const char *tnd_backend_describe(tandem_backend *backend)
+{
+    const char *text = NULL;
+    if (backend->api->describe != NULL) {
+        text = backend->api->describe(backend);
+    }
+    return text != NULL ? text : backend->api->name;
+}
+
+bool tnd_backend_is_async(const tandem_backend *backend)
+{
+    return backend->api->run == NULL;
+}
+
+enum tandem_status tnd_backend_supports(tandem_backend *backend, const tandem_tensor *node,
+                                        enum tandem_task task, struct tandem_error *error)
+{
+    if (task == TANDEM_TASK_NONE || task >= TANDEM_TASK_COUNT) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, backend->api->name, (int64_t)task,
+                             TANDEM_TASK_COUNT - 1, "backend %s: task %s is nothing that can be run",
+                             backend->api->name, tandem_task_name(task));
+    }
+    FRESH_ERROR(told);
+    enum tandem_status status = backend->api->supports(backend, node, (uint32_t)task, &told);
+    return status == TANDEM_OK ? TANDEM_OK : settle(backend, "supports", status, &told, error);
+}
+
+size_t tnd_backend_workspace(tandem_backend *backend, const tandem_tensor *node, enum tandem_task task)
+{
+    if (backend->api->workspace == NULL) {
+        return 0;
+    }
+    return backend->api->workspace(backend, node, (uint32_t)task);
+}
+
+size_t tnd_backend_scratch(tandem_backend *backend, const tandem_tensor *node, enum tandem_task task)
+{
+    if (backend->api->scratch == NULL) {
+        return 0;
+    }
+    return backend->api->scratch(backend, node, (uint32_t)task);
+}
+
+enum tandem_status tnd_backend_run(tandem_backend *backend, const struct tandem_work *work,
+                                   struct tandem_worker *worker)
+{
+    if (backend->api->run == NULL) {
+        return tnd_error_set(worker->error, TANDEM_E_STATE, backend->api->name, 0, 0,
+                             "backend %s: an asynchronous device takes work by submit, not by run",
+                             backend->api->name);
+    }
+    struct tandem_error *error = worker->error;
+    FRESH_ERROR(told);
+    worker->error = &told;
+    enum tandem_status status = backend->api->run(backend, work, worker);
+    worker->error = error;
+    return status == TANDEM_OK ? TANDEM_OK : settle(backend, "run", status, &told, error);
+}
+
+enum tandem_status tnd_backend_submit(tandem_backend *backend, const struct tandem_work *work,
+                                      uint64_t *out_ticket, struct tandem_error *error)
+{
+    if (backend->api->submit == NULL) {
+        return tnd_error_set(error, TANDEM_E_STATE, backend->api->name, 0, 0,
+                             "backend %s: is no asynchronous device, its work is run by workers",
+                             backend->api->name);
+    }
+    FRESH_ERROR(told);
+    uint64_t ticket = 0;
+    enum tandem_status status = backend->api->submit(backend, work, &ticket, &told);
+    if (status != TANDEM_OK) {
+        return settle(backend, "submit", status, &told, error);
+    }
+    *out_ticket = ticket;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_backend_sync(tandem_backend *backend, uint64_t ticket,
+                                    struct tandem_error *error)
+{
+    if (backend->api->sync == NULL) {
+        return tnd_error_set(error, TANDEM_E_STATE, backend->api->name, 0, 0,
+                             "backend %s: is no asynchronous device, there is nothing to wait for",
+                             backend->api->name);
+    }
+    FRESH_ERROR(told);
+    enum tandem_status status = backend->api->sync(backend, ticket, &told);
+    return status == TANDEM_OK ? TANDEM_OK : settle(backend, "sync", status, &told, error);
+}
+
+enum tandem_status tnd_backend_prepare(tandem_backend *backend, const tandem_tensor *weight,
+                                       struct tandem_error *error)
+{
+    if (backend->api->prepare == NULL) {
+        return TANDEM_OK;
+    }
+    FRESH_ERROR(told);
+    enum tandem_status status = backend->api->prepare(backend, weight, &told);
+    return status == TANDEM_OK ? TANDEM_OK : settle(backend, "prepare", status, &told, error);
+}
+
+void tnd_backend_forget(tandem_backend *backend, const tandem_tensor *weight)
+{
+    if (backend->api->forget != NULL) {
+        backend->api->forget(backend, weight);
+    }
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT
+ * Loading OpenBLAS and the gate before its calls. Facts about OpenBLAS are from its sources, version 0.3.21
+ * (driver/others/blas_server.c, openblas_env.c, memory.c, dynamic.c), and were measured with Debian's package:
+ *
+ * - Its threads start while the library loads, and poll for work for 2^t ticks before they sleep; t is read
+ *   then from OPENBLAS_THREAD_TIMEOUT (4 to 30, by default 26 to 28: an idle thread takes a core from ours for
+ *   0.1 s after each call). So t = 4 is set around the loading: 0.0001 s.
+ * - Its kernels are chosen while the library loads, by CPU model: a CPU that is newer than the library gets
+ *   old ones (Zen 5: those of Haswell, half as fast as those with AVX-512). OPENBLAS_CORETYPE overrides.
+ * - openblas_set_num_threads sets one number for the process (and starts threads that are missing).
+ * - More calls at once than the build's MAX_THREADS end the process ("too many memory regions").
+ * - Unloading while threads end is a source of crashes: the library is never closed.
+ *
+ * Variables that the user has set are left alone, and ours are taken back after the loading. Changing the
+ * environment is not safe while other threads read it: open the first runtime before they start, or say
+ * "openblas:environment=keep". */
+#include "backends/openblas/openblas_library.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cpu.h"
+#include "base/dl.h"
+
+/* The library is one a process, and so is this. */
+static struct {
+    pthread_mutex_t lock; /* guards all members; taken alone */
+    bool is_loaded;
+    int n_users;
+    int n_threads_found; /* the library's number of threads before its first user */
+    struct tnd_openblas library;
+} loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The gate: callers take tickets and are let in by number, so nobody starves. */
+static struct {
+    pthread_mutex_t lock; /* guards all members; taken alone */
+    pthread_cond_t changed;
+    uint64_t next_ticket;
+    uint64_t serving; /* tickets below were let in */
+    int n_single;     /* one-thread calls inside */
+    bool is_exclusive; /* a several-thread call is inside */
+} gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+/* ---- loading ---- */
+
+#define SYMBOL(required, member, name)                                                             \
+    {name, offsetof(struct tnd_openblas_functions, member), required}
+static const struct tnd_dl_symbol symbols[] = {
+    SYMBOL(true, sgemm, "cblas_sgemm"),
+    SYMBOL(true, set_num_threads, "openblas_set_num_threads"),
+    SYMBOL(true, get_num_threads, "openblas_get_num_threads"),
+    SYMBOL(true, get_config, "openblas_get_config"),
+    SYMBOL(false, get_parallel, "openblas_get_parallel"),
+    SYMBOL(false, get_corename, "openblas_get_corename"),
+    SYMBOL(false, thread_timeout, "openblas_thread_timeout"),
+};
+#undef SYMBOL
+
+/* Fedora and its kin name the pthreads build libopenblasp and the sequential one libopenblas; Debian has one
+ * name, chosen by its alternatives. */
+static const char *const usual_names[] = {"libopenblasp.so.0", "libopenblas.so.0",
+                                          "libopenblaso.so.0", "libopenblas.so", NULL};
+
+/* Sets a variable that the user has not set; true when it must be taken back. */
+static bool lend_variable(const char *name, const char *value)
+{
+    return getenv(name) == NULL && setenv(name, value, 0) == 0;
+}
+
+/* Makers whose CPUs with AVX-512 an older library may take for ones without. */
+static bool wants_avx512_kernels(void)
+{
+    return (tnd_cpu_features() & TND_CPU_SET_AVX512) == TND_CPU_SET_AVX512 &&
+           strstr(tnd_cpu_model(), "AMD") != NULL;
+}
+
+static enum tandem_status open_library(const struct tnd_openblas_load *load,
+                                       struct tnd_openblas_functions *out_functions,
+                                       struct tandem_error *error)
+{
+    const char *const one_name[] = {load->path, NULL};
+    bool keeps = load->keep_environment;
+    bool lends_timeout = !keeps && lend_variable("OPENBLAS_THREAD_TIMEOUT", "4");
+    bool lends_core =
+        !keeps && wants_avx512_kernels() && lend_variable("OPENBLAS_CORETYPE", "SkylakeX");
+    void *library = NULL; /* stays open for the life of the process */
+    enum tandem_status status =
+        tnd_dl_open(load->path != NULL ? one_name : usual_names, symbols,
+                    (int)(sizeof(symbols) / sizeof(symbols[0])), out_functions, &library, error);
+    if (lends_timeout) {
+        unsetenv("OPENBLAS_THREAD_TIMEOUT");
+    }
+    if (lends_core) {
+        unsetenv("OPENBLAS_CORETYPE");
+    }
+    return status;
+}
+
+/* MAX_THREADS=n of the configuration text; without it 1 call at a time. */
+static int threads_of_config(const char *config)
+{
+    const char *at = strstr(config, "MAX_THREADS=");
+    long n = at != NULL ? strtol(at + strlen("MAX_THREADS="), NULL, 10) : 1;
+    return n < 1 ? 1 : n > 1024 ? 1024 : (int)n;
+}
+
+/* Polls of more than 2^16 ticks are worth a word; OpenMP's idle threads follow OMP_WAIT_POLICY instead. */
+static bool idle_threads_poll(const struct tnd_openblas *library)
+{
+    if (library->flavour == TND_OPENBLAS_SEQUENTIAL) {
+        return false;
+    }
+    if (library->flavour == TND_OPENBLAS_OPENMP || library->functions.thread_timeout == NULL) {
+        return true;
+    }
+    unsigned timeout = library->functions.thread_timeout();
+    return timeout == 0 || timeout > 16;
+}
+
+static void describe(struct tnd_openblas *library, const char *config)
+{
+    static const char *const flavours[] = {"sequential", "pthreads", "OpenMP"};
+    const char *core = library->functions.get_corename != NULL ? library->functions.get_corename()
+                                                                : "";
+    snprintf(library->text, sizeof(library->text), "%.80s %s, %s%s", config, core,
+             flavours[library->flavour],
+             library->may_spin ? ", idle threads poll (loaded before us, or OpenMP)" : "");
+}
+
+static enum tandem_status load_library(const struct tnd_openblas_load *load,
+                                       struct tandem_error *error)
+{
+    struct tnd_openblas library = {0};
+    TND_TRY(open_library(load, &library.functions, error));
+    const char *config = library.functions.get_config();
+    if (strstr(config, "USE64BITINT") != NULL) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_MACHINE, "openblas", 64, 32,
+                             "openblas: the library found has 64-bit integers (%.80s), expected 32",
+                             config);
+    }
+    int flavour = library.functions.get_parallel != NULL ? library.functions.get_parallel()
+                                                         : TND_OPENBLAS_SEQUENTIAL;
+    library.flavour = flavour == TND_OPENBLAS_PTHREADS || flavour == TND_OPENBLAS_OPENMP
+                          ? (enum tnd_openblas_flavour)flavour
+                          : TND_OPENBLAS_SEQUENTIAL;
+    /* A sequential build may lack locks around its buffers: one call at a time. */
+    library.max_threads =
+        library.flavour == TND_OPENBLAS_SEQUENTIAL ? 1 : threads_of_config(config);
+    library.may_spin = idle_threads_poll(&library);
+    describe(&library, config);
+    loaded.library = library;
+    loaded.is_loaded = true;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_openblas_acquire(const struct tnd_openblas_load *load,
+                                        const struct tnd_openblas **out_library,
+                                        struct tandem_error *error)
+{
+    pthread_mutex_lock(&loaded.lock);
+    enum tandem_status status = loaded.is_loaded ? TANDEM_OK : load_library(load, error);
+    if (status == TANDEM_OK) {
+        if (loaded.n_users++ == 0) {
+            loaded.n_threads_found = loaded.library.functions.get_num_threads();
+        }
+        *out_library = &loaded.library;
+    }
+    pthread_mutex_unlock(&loaded.lock);
+    return status;
+}
+
+void tnd_openblas_release(void)
+{
+    pthread_mutex_lock(&loaded.lock);
+    if (--loaded.n_users == 0 && loaded.n_threads_found > 0) {
+        loaded.library.functions.set_num_threads(loaded.n_threads_found);
+    }
+    pthread_mutex_unlock(&loaded.lock);
+}
+
+/* ---- the gate ---- */
+
+/* Waits for a change; wakes by itself now and then, so that a lost wake-up costs time, not the program. */
+static void wait_for_change(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 20 * 1000 * 1000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(&gate.changed, &gate.lock, &until);
+}
+
+static bool may_enter(const struct tnd_openblas *library, int n_threads)
+{
+    if (gate.is_exclusive) {
+        return false;
+    }
+    return n_threads == 1 ? gate.n_single < library->max_threads : gate.n_single == 0;
+}
+
+/* Calls of the library by others than us may have changed its number: it is asked for each time. OpenMP keeps
+ * the number for each calling thread, so there it is always set. */
+static void set_threads(const struct tnd_openblas *library, int n_threads)
+{
+    if (library->flavour == TND_OPENBLAS_SEQUENTIAL) {
+        return;
+    }
+    if (library->flavour == TND_OPENBLAS_OPENMP ||
+        library->functions.get_num_threads() != n_threads) {
+        library->functions.set_num_threads(n_threads);
+    }
+}
+
+void tnd_openblas_enter(const struct tnd_openblas *library, int n_threads)
+{
+    pthread_mutex_lock(&gate.lock);
+    uint64_t ticket = gate.next_ticket++;
+    while (gate.serving != ticket || !may_enter(library, n_threads)) {
+        wait_for_change();
+    }
+    gate.serving++;
+    if (n_threads == 1) {
+        gate.n_single++;
+    } else {
+        gate.is_exclusive = true;
+    }
+    set_threads(library, n_threads);
+    if (gate.next_ticket != gate.serving) {
+        pthread_cond_broadcast(&gate.changed);
+    }
+    pthread_mutex_unlock(&gate.lock);
+}
+
+void tnd_openblas_leave(const struct tnd_openblas *library, int n_threads)
+{
+    (void)library;
+    pthread_mutex_lock(&gate.lock);
+    if (n_threads == 1) {
+        gate.n_single--;
+    } else {
+        gate.is_exclusive = false;
+    }
+    if (gate.next_ticket != gate.serving) {
+        pthread_cond_broadcast(&gate.changed);
+    }
+    pthread_mutex_unlock(&gate.lock);
+}

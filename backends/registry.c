@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT
+ * The backends of one runtime: opens those of the list and those from outside the tree, keeps the reason of
+ * each one that is missing. Calls open and close of a backend; its other functions are called by backend.c. */
+#include "backends/registry.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/backend-list.h"
+#include "backends/settings.h"
+#include "base/alloc.h"
+#include "base/tnd_status.h"
+
+#define EXTERN_API(name, kind, by_default)                                                         \
+    extern const struct tandem_backend_api tnd_backend_##name;
+TND_BACKEND_LIST(EXTERN_API)
+#undef EXTERN_API
+
+static const struct built_in {
+    const struct tandem_backend_api *api;
+    const char *name;
+    bool by_default;
+} built_ins[] = {
+#define BUILT_IN(name, kind, by_default) {&tnd_backend_##name, #name, by_default},
+    TND_BACKEND_LIST(BUILT_IN)
+#undef BUILT_IN
+};
+
+enum {
+    N_BUILT_INS = sizeof(built_ins) / sizeof(built_ins[0]),
+    MAX_SLOTS = 16, /* TANDEM_MAX_BACKENDS of tandem/profile.h, a header of sched */
+    MAX_SETTINGS = 512,
+    MAX_NAME = 16 /* as in timing tables, the zero byte included */
+};
+
+struct slot {
+    const char *name;
+    tandem_backend *backend;
+};
+
+struct tnd_registry {
+    int n_slots; /* slot 0 included */
+    struct slot slots[MAX_SLOTS];
+    char missing[N_BUILT_INS][256]; /* why a built-in backend is not open; "" when it is */
+    int n_threads_max;
+    struct tnd_log log;
+};
+
+/* ---- names and settings ---- */
+
+static bool is_known(const char *name, size_t n)
+{
+    for (int i = 0; i < N_BUILT_INS; i++) {
+        if (strlen(built_ins[i].name) == n && memcmp(built_ins[i].name, name, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Takes the next name of a comma-separated list. */
+static bool next_name(const char **cursor, const char **out_name, size_t *out_n)
+{
+    const char *at = *cursor + strspn(*cursor, ", \t");
+    *out_n = strcspn(at, ", \t");
+    *out_name = at;
+    *cursor = at + *out_n;
+    return *out_n > 0;
+}
+
+static enum tandem_status check_names(const char *list, struct tandem_error *error)
+{
+    const char *name = NULL;
+    size_t n = 0;
+    for (const char *at = list; at != NULL && next_name(&at, &name, &n);) {
+        if (!is_known(name, n)) {
+            return tnd_error_set(error, TANDEM_E_NOT_FOUND, "", 0, 0,
+                                 "backends: '%.*s' is no backend of this build", (int)n, name);
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* A part of the settings that names no backend is a slip of the pen, better said than ignored. */
+static enum tandem_status check_settings(const char *all, struct tandem_error *error)
+{
+    for (const char *at = all; at != NULL && *at != '\0';) {
+        at += strspn(at, "; \t");
+        size_t n = strcspn(at, ";");
+        size_t name_n = strcspn(at, ":;");
+        if (n > 0 && !is_known(at, name_n)) {
+            return tnd_error_set(error, TANDEM_E_NOT_FOUND, "", 0, 0,
+                                 "backend settings: '%.*s' does not begin with the name of a backend "
+                                 "of this build and ':'",
+                                 (int)n, at);
+        }
+        at += n;
+    }
+    return TANDEM_OK;
+}
+
+static bool is_wanted(const struct built_in *built_in, const char *list)
+{
+    if (built_in->api->kind == TANDEM_KIND_CPU) {
+        return true;
+    }
+    if (list == NULL) {
+        return built_in->by_default;
+    }
+    const char *name = NULL;
+    size_t n = 0;
+    for (const char *at = list; next_name(&at, &name, &n);) {
+        if (strlen(built_in->name) == n && memcmp(built_in->name, name, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- opening ---- */
+
+static int log_line(void *user, int level, const char *text)
+{
+    tnd_log_line(user, (enum tandem_log_level)level, "backends", "%s", text);
+    return 0;
+}
+
+/* Opens a backend into the next slot. */
+static enum tandem_status open_slot(struct tnd_registry *registry,
+                                    const struct tandem_backend_api *api, const char *settings,
+                                    struct tandem_error *error)
+{
+    if (registry->n_slots >= MAX_SLOTS) {
+        return tnd_error_set(error, TANDEM_E_LIMIT, api->name, registry->n_slots, MAX_SLOTS - 1,
+                             "backend %s: all %d slots are taken", api->name, MAX_SLOTS - 1);
+    }
+    struct tandem_backend_options options = {sizeof(options), registry->n_threads_max, settings,
+                                             log_line, &registry->log};
+    tandem_backend *backend = NULL;
+    struct tandem_error told = {0};
+    enum tandem_status status = api->open(&options, &backend, &told);
+    if (status == TANDEM_OK && (backend == NULL || backend->api == NULL)) {
+        return tnd_error_set(error, TANDEM_E_DEVICE, api->name, 0, 0,
+                             "backend %s: opened without an object or without its functions",
+                             api->name);
+    }
+    if (status != TANDEM_OK) {
+        if (told.status != status) {
+            return tnd_error_set(error, status, api->name, 0, 0, "backend %s: %s", api->name,
+                                 tandem_status_text(status));
+        }
+        if (error != NULL) {
+            *error = told;
+        }
+        return status;
+    }
+    registry->slots[registry->n_slots++] = (struct slot){api->name, backend};
+    return TANDEM_OK;
+}
+
+static enum tandem_status open_built_in(struct tnd_registry *registry, int which,
+                                        const char *all_settings, struct tandem_error *error)
+{
+    const struct built_in *built_in = &built_ins[which];
+    char settings[MAX_SETTINGS] = "";
+    const char *begin = NULL;
+    size_t n = 0;
+    if (tnd_settings_of(all_settings, built_in->name, &begin, &n)) {
+        if (n >= sizeof(settings)) {
+            return tnd_error_set(error, TANDEM_E_LIMIT, built_in->name, (int64_t)n, MAX_SETTINGS - 1,
+                                 "settings of %s are longer than %d bytes", built_in->name,
+                                 MAX_SETTINGS - 1);
+        }
+        memcpy(settings, begin, n);
+        settings[n] = '\0';
+    }
+    struct tandem_error told = {0};
+    enum tandem_status status =
+        open_slot(registry, built_in->api, begin != NULL ? settings : NULL, &told);
+    if (status == TANDEM_OK) {
+        return TANDEM_OK;
+    }
+    snprintf(registry->missing[which], sizeof(registry->missing[which]), "%s", told.text);
+    /* What the machine lacks may be missing; wrong settings and a missing CPU may not. */
+    bool is_absent = status == TANDEM_E_UNSUPPORTED_MACHINE ||
+                     status == TANDEM_E_UNSUPPORTED_BUILD || status == TANDEM_E_DEVICE ||
+                     status == TANDEM_E_DEVICE_LOST;
+    if (built_in->api->kind == TANDEM_KIND_CPU || !is_absent) {
+        if (error != NULL) {
+            *error = told;
+        }
+        return status;
+    }
+    tnd_log_line(&registry->log, TANDEM_LOG_INFO, "backends", "left out: %s", told.text);
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_registry_open(const struct tnd_registry_options *options,
+                                     struct tnd_registry **out_registry, struct tandem_error *error)
+{
+    TND_TRY(check_names(options->backends, error));
+    TND_TRY(check_settings(options->settings, error));
+    struct tnd_registry *registry = tnd_calloc(1, sizeof(*registry));
+    if (registry == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "", (int64_t)sizeof(*registry), 0,
+                             "backends: no memory for the list");
+    }
+    registry->n_slots = 1;
+    registry->slots[0].name = "none";
+    registry->n_threads_max = options->n_threads_max > 0 ? options->n_threads_max : 1;
+    registry->log = options->log;
+    for (int i = 0; i < N_BUILT_INS; i++) {
+        if (!is_wanted(&built_ins[i], options->backends)) {
+            snprintf(registry->missing[i], sizeof(registry->missing[i]),
+                     "backend %s: was not asked for", built_ins[i].name);
+            continue;
+        }
+        enum tandem_status status = open_built_in(registry, i, options->settings, error);
+        if (status != TANDEM_OK) {
+            tnd_registry_close(registry);
+            return status;
+        }
+    }
+    *out_registry = registry;
+    return TANDEM_OK;
+}
+
+void tnd_registry_close(struct tnd_registry *registry)
+{
+    if (registry == NULL) {
+        return;
+    }
+    for (int i = registry->n_slots - 1; i > 0; i--) {
+        tandem_backend *backend = registry->slots[i].backend;
+        backend->api->close(backend);
+    }
+    tnd_free(registry);
+}
+
+/* ---- backends from outside the tree ---- */
+
+static enum tandem_status check_api(const struct tandem_backend_api *api, struct tandem_error *error)
+{
+    if (api->abi != TANDEM_ABI) {
+        return tnd_error_set(error, TANDEM_E_ABI, "", api->abi, TANDEM_ABI,
+                             "backend: built for interface %u, this library has interface %u",
+                             (unsigned)api->abi, (unsigned)TANDEM_ABI);
+    }
+    /* Members are only ever added at the end: a longer struct is a newer one whose tail is not used. */
+    if (api->size < sizeof(*api)) {
+        return tnd_error_set(error, TANDEM_E_ABI, "", api->size, (int64_t)sizeof(*api),
+                             "backend: its table of functions has %u bytes, expected %zu or more",
+                             (unsigned)api->size, sizeof(*api));
+    }
+    if (api->name == NULL || api->name[0] == '\0' || strlen(api->name) >= MAX_NAME ||
+        strpbrk(api->name, ":;,= \t\r\n+") != NULL || strcmp(api->name, "none") == 0) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "", 0, MAX_NAME - 1,
+                             "backend: its name must have 1 to %d characters, none of ':;,=+' or blank",
+                             MAX_NAME - 1);
+    }
+    bool runs = api->run != NULL || (api->submit != NULL && api->sync != NULL);
+    if (api->open == NULL || api->close == NULL || api->supports == NULL || !runs) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, api->name, 0, 0,
+                             "backend %s: lacks one of open, close, supports, and run or submit with "
+                             "sync",
+                             api->name);
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_registry_add(struct tnd_registry *registry, const struct tandem_backend_api *api,
+                                    const char *settings, struct tandem_error *error)
+{
+    TND_TRY(check_api(api, error));
+    if (tnd_registry_find(registry, api->name, NULL) >= 0) {
+        return tnd_error_set(error, TANDEM_E_EXISTS, api->name, 0, 0,
+                             "backend %s: one of that name is open already", api->name);
+    }
+    return open_slot(registry, api, settings, error);
+}
+
+/* ---- looking ---- */
+
+int tnd_registry_count(const struct tnd_registry *registry)
+{
+    return registry->n_slots;
+}
+
+tandem_backend *tnd_registry_backend(const struct tnd_registry *registry, int slot)
+{
+    return slot > 0 && slot < registry->n_slots ? registry->slots[slot].backend : NULL;
+}
+
+const char *tnd_registry_name(const struct tnd_registry *registry, int slot)
+{
+    return slot >= 0 && slot < registry->n_slots ? registry->slots[slot].name : NULL;
+}
+
+int tnd_registry_find(const struct tnd_registry *registry, const char *name, const char **out_reason)
+{
+    for (int i = 0; i < registry->n_slots; i++) {
+        if (strcmp(registry->slots[i].name, name) == 0) {
+            return i;
+        }
+    }
+    const char *reason = "no backend of that name is known";
+    for (int i = 0; i < N_BUILT_INS; i++) {
+        if (strcmp(built_ins[i].name, name) == 0) {
+            reason = registry->missing[i];
+        }
+    }
+    if (out_reason != NULL) {
+        *out_reason = reason;
+    }
+    return -1;
+}

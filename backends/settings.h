@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * Backends' settings: "key=value,key=value" for one backend, "name:...;name:..." for several. */
+#ifndef TND_SETTINGS_H
+#define TND_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/tnd_status.h"
+
+/* One pair, borrowed from the text that it was read from. Not terminated. */
+struct tnd_setting {
+    const char *key;
+    size_t key_n;
+    const char *value; /* "" when there is no '=' */
+    size_t value_n;
+};
+
+/** Takes the next pair from `*cursor`; false at the end. Empty pairs are skipped. */
+bool tnd_settings_next(const char **cursor, struct tnd_setting *out);
+bool tnd_setting_is(const struct tnd_setting *setting, const char *key);
+bool tnd_setting_value_is(const struct tnd_setting *setting, const char *value);
+
+/** Numbers that are finite and not negative. Errors: ARGUMENT that names `backend`, key and value. */
+enum tandem_status tnd_setting_number(const struct tnd_setting *setting, const char *backend,
+                                      double *out, struct tandem_error *error);
+/** ARGUMENT for a key or value that the backend does not know; `known` tells what it does. */
+enum tandem_status tnd_setting_refuse(const struct tnd_setting *setting, const char *backend,
+                                      const char *known, struct tandem_error *error);
+
+/** The part of "name:...;name:..." that belongs to `name`; false when there is none. */
+bool tnd_settings_of(const char *all, const char *name, const char **out_begin, size_t *out_n);
+
+#endif
