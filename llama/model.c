@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * A llama's weights: found by their GGUF names, checked, and borrowed as tensors. */
+#include "llama/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "llama/llama_error.h"
+
+/* Finds a weight with the extents {k, n}; n is 1 for a vector. */
+static enum tandem_status find(const struct tnd_llama_model *model, const tandem_source *source,
+                               const char *name, int64_t k, int64_t n, tandem_tensor **out_tensor,
+                               struct tandem_error *error)
+{
+    struct tandem_source_tensor found;
+    if (!tandem_source_find(source, name, &found)) {
+        return tnd_llama_fail(error, TANDEM_E_NOT_FOUND, name, 0, 0,
+                              "llama: the model has no tensor %s", name);
+    }
+    if (found.ne[0] != k || found.ne[1] != n || found.ne[2] != 1 || found.ne[3] != 1) {
+        return tnd_llama_fail(error, TANDEM_E_SHAPE, name, found.ne[0], k,
+                              "llama: %s is %lld x %lld, expected %lld x %lld", name,
+                              (long long)found.ne[0], (long long)found.ne[1], (long long)k,
+                              (long long)n);
+    }
+    /* borrowed weights are only read; the interface has no constant tensors */
+    tandem_tensor *tensor = tandem_tensor_borrow(model->context, found.type, found.n_dims, found.ne,
+                                                 (void *)found.data, found.bytes);
+    if (tensor == NULL) {
+        return tandem_context_status(model->context, error);
+    }
+    *out_tensor = tandem_tensor_set_name(tensor, name);
+    return TANDEM_OK;
+}
+
+static enum tandem_status find_in_layer(const struct tnd_llama_model *model,
+                                        const tandem_source *source, int64_t layer,
+                                        const char *name, int64_t k, int64_t n,
+                                        tandem_tensor **out_tensor, struct tandem_error *error)
+{
+    char full_name[TANDEM_MAX_NAME];
+    snprintf(full_name, sizeof(full_name), "blk.%lld.%s.weight", (long long)layer, name);
+    return find(model, source, full_name, k, n, out_tensor, error);
+}
+
+static enum tandem_status load_layer(const struct tnd_llama_model *model,
+                                     const tandem_source *source, int64_t l,
+                                     struct tandem_error *error)
+{
+    const struct tnd_llama_hparams *h = &model->hparams;
+    struct tnd_llama_layer *layer = &model->layers[l];
+    const struct {
+        const char *name;
+        int64_t k, n;
+        tandem_tensor **place;
+    } weights[] = {
+        {"attn_norm", h->dim, 1, &layer->attn_norm}, {"attn_q", h->dim, h->dim, &layer->wq},
+        {"attn_k", h->dim, h->kv_dim, &layer->wk},   {"attn_v", h->dim, h->kv_dim, &layer->wv},
+        {"attn_output", h->dim, h->dim, &layer->wo}, {"ffn_norm", h->dim, 1, &layer->ffn_norm},
+        {"ffn_gate", h->dim, h->hidden, &layer->w1}, {"ffn_down", h->hidden, h->dim, &layer->w2},
+        {"ffn_up", h->dim, h->hidden, &layer->w3},
+    };
+    for (size_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
+        LLAMA_TRY(find_in_layer(model, source, l, weights[i].name, weights[i].k, weights[i].n,
+                                weights[i].place, error));
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status load(struct tnd_llama_model *model, const tandem_source *source,
+                               struct tandem_error *error)
+{
+    const struct tnd_llama_hparams *h = &model->hparams;
+    struct tandem_source_tensor ignored;
+    LLAMA_TRY(tnd_llama_hparams_read(source, &model->hparams, error));
+    LLAMA_TRY(tandem_context_new(NULL, &model->context, error));
+    LLAMA_TRY(find(model, source, "token_embd.weight", h->dim, h->vocabulary,
+                   &model->token_embedding, error));
+    LLAMA_TRY(find(model, source, "output_norm.weight", h->dim, 1, &model->output_norm, error));
+    model->output = model->token_embedding; /* shared unless the model brings its own */
+    if (tandem_source_find(source, "output.weight", &ignored)) {
+        LLAMA_TRY(
+            find(model, source, "output.weight", h->dim, h->vocabulary, &model->output, error));
+    }
+    if (h->layers > tandem_source_tensor_count(source)) { /* a bound on what is allocated next */
+        return tnd_llama_fail(error, TANDEM_E_NOT_FOUND, "llama.block_count", h->layers, 0,
+                              "llama: the model promises %lld layers and has %d tensors",
+                              (long long)h->layers, tandem_source_tensor_count(source));
+    }
+    model->layers = calloc((size_t)h->layers, sizeof(model->layers[0]));
+    if (model->layers == NULL) {
+        return tnd_llama_fail(error, TANDEM_E_MEMORY, "llama", h->layers, 0,
+                              "llama: no memory for %lld layers", (long long)h->layers);
+    }
+    for (int64_t l = 0; l < h->layers; l++) {
+        LLAMA_TRY(load_layer(model, source, l, error));
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_llama_model_new(const tandem_source *source,
+                                       struct tnd_llama_model **out_model,
+                                       struct tandem_error *error)
+{
+    struct tnd_llama_model *model = calloc(1, sizeof(*model));
+    if (model == NULL) {
+        return tnd_llama_fail(error, TANDEM_E_MEMORY, "llama", sizeof(*model), 0,
+                              "llama: no memory for a model");
+    }
+    const enum tandem_status status = load(model, source, error);
+    if (status != TANDEM_OK) {
+        tnd_llama_model_free(model);
+        return status;
+    }
+    *out_model = model;
+    return TANDEM_OK;
+}
+
+void tnd_llama_model_free(struct tnd_llama_model *model)
+{
+    if (model != NULL) {
+        tandem_context_free(model->context);
+        free(model->layers);
+        free(model);
+    }
+}
