@@ -35,13 +35,23 @@ struct tnd_step {
     int32_t until;           /* device steps: synced before this group begins; else group + 1 */
 };
 
+/** Steps first_step .. first_step + n_steps - 1. */
+struct tnd_group {
+    int32_t first_step;
+    int32_t n_steps;
+    int32_t n_workers;       /* more than 1: one parallel step of the CPU; else worker 0 runs all in turn */
+    bool wait_after;         /* workers that have nothing to do until the next parallel group sleep */
+};
+
 struct tnd_steps {
     struct tnd_step *steps;  /* by group */
+    struct tnd_group *groups;
     int n_steps;
     int n_groups;
     int n_workers;           /* most workers of any step, >= 1 */
     size_t workspace_bytes;  /* shared by all nodes in turn */
     size_t scratch_bytes;    /* of one worker */
+    int capacity;            /* steps and groups that the memory holds */
 };
 
 /** Checks a plan against graph and backends and unfolds it. Errors: ARGUMENT (node count, threads),
@@ -51,5 +61,14 @@ enum tandem_status tnd_steps_new(const struct tandem_graph *graph, const struct 
                                  const struct tnd_registry *registry, struct tnd_steps **out_steps,
                                  struct tandem_error *error);
 void tnd_steps_free(struct tnd_steps *steps);
+
+/** The same into the memory of *io_steps (NULL: none yet), which is replaced when it is too small. Its
+ *  contents are undefined after a failure. No allocation when it fits. */
+enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struct tandem_plan *plan,
+                                   const struct tnd_registry *registry, struct tnd_steps **io_steps,
+                                   struct tandem_error *error);
+
+/** Device steps that may be in flight at the same time. */
+#define TND_MAX_IN_FLIGHT 32
 
 #endif

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Worker threads. The caller of tnd_pool_run is worker 0; the others spin for a bounded time waiting for
  * work, then park. Several threads may call tnd_pool_run on one pool: runs with more than one worker take
- * turns, runs with one worker do not touch the pool. */
+ * turns in the order of asking, runs with one worker do not touch the pool. A process that forks must not
+ * use the parent's pools in the child. */
 #ifndef TND_POOL_H
 #define TND_POOL_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sched/park.h"
 #include "tandem/status.h"
 
 struct tnd_pool;
-struct tnd_barrier;
 
 struct tnd_pool_options {
     int n_threads;          /* most workers of a run, the caller included; threads start when first needed */
@@ -20,7 +22,12 @@ struct tnd_pool_options {
     const int *cpu_ids;     /* worker i is bound to cpu_ids[i % n_cpu_ids]; NULL: not bound */
     int n_cpu_ids;
     int nice;               /* niceness added to the workers (not to callers); 0: none */
+    /** Starts a thread; NULL: pthread_create. Tests let it fail. */
+    int (*start_thread)(pthread_t *out_thread, const pthread_attr_t *attributes, void *(*fn)(void *),
+                        void *user);
 };
+
+enum { TND_POOL_MAX_THREADS = 1024 };
 
 /** Work of one worker: `index` 0..count-1. */
 typedef void (*tnd_pool_fn)(void *user, int index, int count);
@@ -32,17 +39,28 @@ void tnd_pool_free(struct tnd_pool *pool);
 
 /** Runs fn on `count` workers at once and returns when all have returned. count is cut to the pool's size:
  *  fn sees the real one. Errors: THREAD (a thread could not be started: runs on those that exist, never
- *  fewer than the caller itself, and returns OK; the shortfall is counted in the statistics). */
+ *  fewer than the caller itself, and returns OK; the shortfall is counted in the statistics). Called from
+ *  inside a run of any pool, fn runs alone on the calling thread. */
 enum tandem_status tnd_pool_run(struct tnd_pool *pool, int count, tnd_pool_fn fn, void *user);
 
-/** Most workers of later runs; waits for a run in progress. */
+/** How workers of a run with `count` workers wait for each other. */
+struct tnd_spin tnd_pool_spin(const struct tnd_pool *pool, int count);
+/** Called by a worker inside its run: after it, this worker sleeps at once instead of spinning. */
+void tnd_pool_sleep_next(void);
+/** Where parks of such runs are counted. */
+struct tnd_park_counts *tnd_pool_park_counts(struct tnd_pool *pool);
+
+/** Most workers of later runs; waits for a run in progress. Surplus threads end. Not from inside a run
+ *  (BUSY). Errors: ARGUMENT, MEMORY. */
 enum tandem_status tnd_pool_resize(struct tnd_pool *pool, int n_threads);
 int tnd_pool_size(const struct tnd_pool *pool);
 /** Parks all idle workers at once until resumed (for instance while the application is in the
  *  background). Runs in between still work, they wake what they need. */
 void tnd_pool_pause(struct tnd_pool *pool);
 void tnd_pool_resume(struct tnd_pool *pool);
-/** Binds workers anew / changes their niceness; takes effect before their next run. */
+/** Binds workers anew (0 CPUs: as the pool was made) / changes their niceness. Waits for a run in progress;
+ *  BUSY from inside one. Worker 0, the caller, is left alone. Errors: ARGUMENT, MEMORY, THREAD (the system
+ *  refused for one worker at least; the others have it). */
 enum tandem_status tnd_pool_set_cpus(struct tnd_pool *pool, const int *cpu_ids, int n_cpu_ids);
 enum tandem_status tnd_pool_set_nice(struct tnd_pool *pool, int nice);
 

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * Counting barriers with a phase word. The word that is waited for and the counter that is fought over
+ * stand in cache lines of their own. */
+#include "sched/barrier.h"
+
+bool tnd_barrier_init(struct tnd_barrier *barrier, struct tnd_park_counts *counts)
+{
+    atomic_init(&barrier->arrived, 0);
+    atomic_init(&barrier->phase, 0);
+    if (!tnd_park_init(&barrier->arrivals, counts)) {
+        return false;
+    }
+    if (!tnd_park_init(&barrier->releases, counts)) {
+        tnd_park_fini(&barrier->arrivals);
+        return false;
+    }
+    return true;
+}
+
+void tnd_barrier_fini(struct tnd_barrier *barrier)
+{
+    tnd_park_fini(&barrier->releases);
+    tnd_park_fini(&barrier->arrivals);
+}
+
+void tnd_barrier_wait(struct tnd_barrier *barrier, int count, const struct tnd_spin *spin,
+                      void (*alone)(void *user), void *user)
+{
+    /* The phase cannot move before we have arrived, so it may be read without order. */
+    unsigned next = atomic_load_explicit(&barrier->phase, memory_order_relaxed) + 1;
+    TND_POINT("before arriving");
+    /* acq_rel: the last one sees what all others wrote before they came. */
+    unsigned before = atomic_fetch_add_explicit(&barrier->arrived, 1, memory_order_acq_rel);
+    if (before + 1 < (unsigned)count) {
+        tnd_park_until(&barrier->releases, &barrier->phase, next, spin);
+        return;
+    }
+    atomic_store_explicit(&barrier->arrived, 0, memory_order_relaxed); /* published by the phase */
+    if (alone != NULL) {
+        alone(user);
+    }
+    atomic_store(&barrier->phase, next);
+    tnd_park_wake(&barrier->releases);
+}
+
+unsigned tnd_barrier_ticket(struct tnd_barrier *barrier)
+{
+    return atomic_load_explicit(&barrier->phase, memory_order_relaxed);
+}
+
+void tnd_barrier_arrive(struct tnd_barrier *barrier, int count)
+{
+    TND_POINT("before arriving at the gathering");
+    if (atomic_fetch_add(&barrier->arrived, 1) + 1 == (unsigned)count - 1) {
+        tnd_park_wake(&barrier->arrivals);
+    }
+}
+
+void tnd_barrier_pass(struct tnd_barrier *barrier, unsigned *io_ticket, const struct tnd_spin *spin)
+{
+    *io_ticket += 1;
+    tnd_park_until(&barrier->releases, &barrier->phase, *io_ticket, spin);
+}
+
+void tnd_barrier_release(struct tnd_barrier *barrier)
+{
+    atomic_fetch_add(&barrier->phase, 1);
+    tnd_park_wake(&barrier->releases);
+}
+
+void tnd_barrier_gather(struct tnd_barrier *barrier, int count, const struct tnd_spin *spin)
+{
+    tnd_park_until(&barrier->arrivals, &barrier->arrived, (unsigned)count - 1, spin);
+    atomic_store_explicit(&barrier->arrived, 0, memory_order_relaxed); /* published by the release */
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * Barriers on top of park. Two forms: `wait`, for equals; and `pass`/`gather`/`release`, where worker 0
+ * does something alone while all others stand still. One barrier is used in one form at a time. */
+#ifndef TND_BARRIER_H
+#define TND_BARRIER_H
+
+#include "sched/park.h"
+
+struct tnd_barrier {
+    _Alignas(TND_CACHE_LINE) atomic_uint arrived; /* in this phase; 0 again when it is over */
+    _Alignas(TND_CACHE_LINE) atomic_uint phase;   /* counts releases, may wrap */
+    _Alignas(TND_CACHE_LINE) struct tnd_park arrivals; /* where worker 0 sleeps in gather */
+    struct tnd_park releases;                          /* where the others sleep */
+};
+
+bool tnd_barrier_init(struct tnd_barrier *barrier, struct tnd_park_counts *counts);
+void tnd_barrier_fini(struct tnd_barrier *barrier);
+
+/** Returns when `count` workers are here. The last one to come calls `alone` (may be NULL) before anybody
+ *  leaves. */
+void tnd_barrier_wait(struct tnd_barrier *barrier, int count, const struct tnd_spin *spin,
+                      void (*alone)(void *user), void *user);
+
+/** Workers 1..count-1: `ticket` is the worker's own, set by tnd_barrier_ticket before the first release. */
+unsigned tnd_barrier_ticket(struct tnd_barrier *barrier);
+void tnd_barrier_arrive(struct tnd_barrier *barrier, int count);
+void tnd_barrier_pass(struct tnd_barrier *barrier, unsigned *io_ticket, const struct tnd_spin *spin);
+
+/** Worker 0: lets the others go on; waits until all others have arrived. */
+void tnd_barrier_release(struct tnd_barrier *barrier);
+void tnd_barrier_gather(struct tnd_barrier *barrier, int count, const struct tnd_spin *spin);
+
+#endif

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT
+ * The loop over groups. Worker 0 is the caller: it alone asks for cancel, submits and syncs devices, and
+ * runs groups without a parallel step. The pool is used from the first to the last parallel group; in
+ * between, the other workers wait in the barrier. Start at tnd_run_execute. */
+#include "sched/run.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/tnd_status.h"
+
+static const struct tnd_step *steps_of(const struct tnd_run *run, const struct tnd_group *group)
+{
+    return &run->steps->steps[group->first_step];
+}
+
+static tandem_backend *backend_of(const struct tnd_run *run, const struct tnd_step *step)
+{
+    return tnd_registry_backend(run->registry, step->backend);
+}
+
+static bool is_stopped(const struct tnd_run *run)
+{
+    return atomic_load_explicit(&run->stop, memory_order_relaxed);
+}
+
+/* ---- what backends see of a worker ---- */
+
+/* Chunks are counted, not items: the counter cannot overflow, however often it is asked at the end. */
+static bool next_chunk(struct tandem_worker *worker, int64_t n_items, int64_t chunk,
+                       int64_t *out_begin, int64_t *out_end)
+{
+    struct tnd_run *run = ((struct tnd_run_worker *)worker)->run;
+    if (n_items <= 0 || is_stopped(run)) {
+        return false;
+    }
+    chunk = chunk < 1 ? 1 : chunk;
+    int64_t n_chunks = (n_items - 1) / chunk + 1;
+    /* relaxed: operands were published by the barrier before the step. */
+    int64_t i = atomic_fetch_add_explicit(&run->next_chunk, 1, memory_order_relaxed);
+    if (i >= n_chunks) {
+        return false;
+    }
+    *out_begin = i * chunk;
+    *out_end = i == n_chunks - 1 ? n_items : (i + 1) * chunk;
+    return true;
+}
+
+static void reset_chunks(void *user)
+{
+    struct tnd_run *run = user;
+    atomic_store_explicit(&run->next_chunk, 0, memory_order_relaxed); /* published by the barrier */
+}
+
+/* After the barrier chunks begin at 0 again, so that a backend may hand out a second loop. */
+static void stage_barrier(struct tandem_worker *worker)
+{
+    struct tnd_run *run = ((struct tnd_run_worker *)worker)->run;
+    if (worker->count == 1) {
+        reset_chunks(run);
+        return;
+    }
+    struct tnd_spin spin = tnd_pool_spin(run->pool, worker->count);
+    tnd_barrier_wait(&run->stage, worker->count, &spin, reset_chunks, run);
+}
+
+/* ---- failing ---- */
+
+/* Puts the place in front of the backend's reason. */
+static void describe_failure(const struct tnd_run *run, const struct tnd_step *step,
+                             enum tandem_status status, struct tandem_error *error)
+{
+    const struct tandem_tensor *node = run->graph->nodes[step->node];
+    char reason[sizeof(error->text)];
+    snprintf(reason, sizeof(reason), "%s",
+             error->text[0] != '\0' ? error->text : tandem_status_text(status));
+    tnd_error_set(error, status, error->where[0] != '\0' ? error->where : node->name, error->got,
+                  error->limit, "node %d (%s) %s: %s", (int)step->node, tandem_op_name(node->op),
+                  tandem_stage_name((enum tandem_stage)step->stage), reason);
+}
+
+/* The first failing worker wins; its error is read when all have arrived. */
+static void fail_on_worker(struct tnd_run_worker *worker, const struct tnd_step *step,
+                           enum tandem_status status)
+{
+    struct tnd_run *run = worker->run;
+    int none = -1;
+    worker->status = status;
+    describe_failure(run, step, status, &worker->error);
+    (void)atomic_compare_exchange_strong(&run->failed_worker, &none, worker->worker.index);
+    atomic_store_explicit(&run->stop, true, memory_order_relaxed);
+}
+
+/* Worker 0's own failures. */
+static void fail_on_device(struct tnd_run *run, const struct tnd_step *step,
+                           enum tandem_status status, struct tandem_error *error)
+{
+    describe_failure(run, step, status, error);
+    if (run->status == TANDEM_OK) {
+        run->status = status;
+        run->error = *error;
+    }
+    atomic_store_explicit(&run->stop, true, memory_order_relaxed);
+}
+
+/* ---- times ---- */
+
+static void note_begin(struct tnd_run *run, const struct tnd_step *step)
+{
+    int i = (int)(step - run->steps->steps);
+    if (i >= run->options->n_times || run->options->times == NULL) {
+        return;
+    }
+    struct tnd_step_time *time = &run->options->times[i];
+    time->node = step->node;
+    time->stage = step->stage;
+    time->backend = step->backend;
+    time->begin_ns = run->clock->now_ns(run->clock);
+    time->end_ns = time->begin_ns;
+    run->n_times = i + 1;
+}
+
+static void note_end(struct tnd_run *run, const struct tnd_step *step)
+{
+    int i = (int)(step - run->steps->steps);
+    if (i < run->options->n_times && run->options->times != NULL) {
+        run->options->times[i].end_ns = run->clock->now_ns(run->clock);
+    }
+}
+
+/* ---- steps ---- */
+
+static void describe_work(const struct tnd_run *run, const struct tnd_step *step,
+                          struct tandem_work *out)
+{
+    out->node = run->graph->nodes[step->node];
+    out->task = step->task;
+    out->row_begin = step->row_begin;
+    out->row_end = step->row_end;
+    out->workspace =
+        step->workspace_bytes == 0 ? NULL : run->workspace.base + step->workspace_offset;
+    out->workspace_bytes = step->workspace_bytes;
+}
+
+static void run_on_worker(struct tnd_run *run, const struct tnd_step *step, int index, int count)
+{
+    struct tnd_run_worker *worker = &run->workers[index];
+    struct tandem_work work;
+    int pool_size = tnd_pool_size(run->pool);
+    describe_work(run, step, &work);
+    worker->worker.index = index;
+    worker->worker.count = count;
+    worker->worker.own_threads = step->own_threads < pool_size ? step->own_threads : pool_size;
+    enum tandem_status status = tnd_backend_run(backend_of(run, step), &work, &worker->worker);
+    if (status != TANDEM_OK) {
+        fail_on_worker(worker, step, status);
+    }
+}
+
+static void submit(struct tnd_run *run, const struct tnd_step *step)
+{
+    struct tandem_work work;
+    struct tandem_error error;
+    uint64_t ticket = 0;
+    memset(&error, 0, sizeof(error));
+    describe_work(run, step, &work);
+    enum tandem_status status = tnd_backend_submit(backend_of(run, step), &work, &ticket, &error);
+    if (status != TANDEM_OK) {
+        fail_on_device(run, step, status, &error);
+        return;
+    }
+    run->flights[run->n_flights++] =
+        (struct tnd_run_flight){ticket, (int)(step - run->steps->steps)};
+}
+
+/* Syncs what must be over before `group` begins, in the order of submission. */
+static void sync_devices(struct tnd_run *run, int group)
+{
+    int n_kept = 0;
+    for (int i = 0; i < run->n_flights; i++) {
+        const struct tnd_step *step = &run->steps->steps[run->flights[i].step];
+        if (step->until > group) {
+            run->flights[n_kept++] = run->flights[i];
+            continue;
+        }
+        struct tandem_error error;
+        memset(&error, 0, sizeof(error));
+        enum tandem_status status =
+            tnd_backend_sync(backend_of(run, step), run->flights[i].ticket, &error);
+        note_end(run, step);
+        if (status != TANDEM_OK) {
+            fail_on_device(run, step, status, &error);
+        }
+    }
+    run->n_flights = n_kept;
+}
+
+/* ---- groups ---- */
+
+static void run_alone(struct tnd_run *run, const struct tnd_group *group)
+{
+    const struct tnd_step *steps = steps_of(run, group);
+    for (int i = 0; i < group->n_steps && !is_stopped(run); i++) {
+        note_begin(run, &steps[i]);
+        if (steps[i].n_workers == 0) {
+            submit(run, &steps[i]); /* its end is noted when it is synced */
+            continue;
+        }
+        reset_chunks(run);
+        run_on_worker(run, &steps[i], 0, 1);
+        note_end(run, &steps[i]);
+    }
+}
+
+/* Workers that take part in the only step of a parallel group. */
+static int workers_of(const struct tnd_group *group, int count)
+{
+    return group->n_workers < count ? group->n_workers : count;
+}
+
+static void run_together(struct tnd_run *run, int g, int count)
+{
+    const struct tnd_group *group = &run->steps->groups[g];
+    const struct tnd_step *step = steps_of(run, group);
+    note_begin(run, step);
+    reset_chunks(run);
+    run->group_now = g;
+    tnd_barrier_release(&run->groups);
+    run_on_worker(run, step, 0, workers_of(group, count));
+    tnd_barrier_gather(&run->groups, count, &run->spin);
+    note_end(run, step);
+}
+
+/* What worker 0 does before a group; false ends the run. */
+static bool begin_group(struct tnd_run *run, int g)
+{
+    const struct tnd_exec_run_options *options = run->options;
+    if (options->cancel != NULL && run->status == TANDEM_OK && options->cancel(options->user)) {
+        run->status = tnd_error_set(&run->error, TANDEM_E_CANCELLED, "exec", g, run->steps->n_groups,
+                                    "cancelled by the caller before group %d of %d", g,
+                                    run->steps->n_groups);
+        atomic_store_explicit(&run->stop, true, memory_order_relaxed);
+    }
+    if (!is_stopped(run) && run->n_flights > 0) {
+        sync_devices(run, g);
+    }
+    return !is_stopped(run);
+}
+
+static void report_progress(const struct tnd_run *run, int g)
+{
+    const struct tnd_steps *steps = run->steps;
+    if (run->options->progress == NULL) {
+        return;
+    }
+    int n_done = g + 1 < steps->n_groups ? steps->steps[steps->groups[g + 1].first_step].node
+                                         : run->graph->n_nodes;
+    run->options->progress(run->options->user, n_done, run->graph->n_nodes);
+}
+
+/* Groups group_next .. end-1; stops at the first error. */
+static void run_groups(struct tnd_run *run, int end, int count)
+{
+    while (run->group_next < end && begin_group(run, run->group_next)) {
+        int g = run->group_next++;
+        const struct tnd_group *group = &run->steps->groups[g];
+        if (group->n_workers > 1 && count > 1) {
+            run_together(run, g, count);
+        } else {
+            run_alone(run, group);
+        }
+        if (!is_stopped(run)) {
+            report_progress(run, g);
+        }
+    }
+}
+
+/* Workers 1.. : one parallel group after the other. */
+static void follow(struct tnd_run *run, int index, int count)
+{
+    struct tnd_spin spin = tnd_pool_spin(run->pool, count);
+    const struct tnd_spin asleep = {0, false, NULL};
+    unsigned ticket = run->ticket;
+    bool sleeps = false;
+    int g;
+    do {
+        tnd_barrier_pass(&run->groups, &ticket, sleeps ? &asleep : &spin);
+        g = run->group_now;
+        if (g < 0) {
+            break; /* an error or cancel */
+        }
+        const struct tnd_group *group = &run->steps->groups[g];
+        const struct tnd_step *step = steps_of(run, group);
+        sleeps = group->wait_after;
+        if (index < workers_of(group, count)) {
+            run_on_worker(run, step, index, workers_of(group, count));
+        } else {
+            sleeps = sleeps || step->wait;
+        }
+        tnd_barrier_arrive(&run->groups, count);
+    } while (g != run->last_parallel);
+    if (sleeps) {
+        tnd_pool_sleep_next();
+    }
+}
+
+static void take_part(void *user, int index, int count)
+{
+    struct tnd_run *run = user;
+    if (index > 0) {
+        follow(run, index, count);
+        return;
+    }
+    run->spin = tnd_pool_spin(run->pool, count);
+    run_groups(run, run->last_parallel + 1, count);
+    if (count > 1 && run->group_now != run->last_parallel) {
+        run->group_now = -1; /* ended early: the others still wait for a group */
+        tnd_barrier_release(&run->groups);
+    }
+}
+
+static void reset(struct tnd_run *run, int n_workers)
+{
+    atomic_store_explicit(&run->stop, false, memory_order_relaxed);
+    atomic_store_explicit(&run->failed_worker, -1, memory_order_relaxed);
+    run->ticket = tnd_barrier_ticket(&run->groups);
+    run->group_now = -1;
+    run->group_next = 0;
+    run->n_flights = 0;
+    run->n_times = 0;
+    run->status = TANDEM_OK;
+    for (int i = 0; i < n_workers; i++) {
+        struct tnd_run_worker *worker = &run->workers[i];
+        worker->run = run;
+        worker->status = TANDEM_OK;
+        memset(&worker->error, 0, offsetof(struct tandem_error, text) + 1);
+        worker->worker.error = &worker->error;
+        worker->worker.next = next_chunk;
+        worker->worker.barrier = stage_barrier;
+    }
+}
+
+/* First and last parallel group; -1 when there is none. */
+static void find_parallel(const struct tnd_steps *steps, int *out_first, int *out_last)
+{
+    *out_first = -1;
+    *out_last = -1;
+    for (int g = 0; g < steps->n_groups; g++) {
+        if (steps->groups[g].n_workers > 1) {
+            *out_first = *out_first < 0 ? g : *out_first;
+            *out_last = g;
+        }
+    }
+}
+
+enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers, struct tandem_error *error)
+{
+    int first_parallel;
+    reset(run, n_workers);
+    find_parallel(run->steps, &first_parallel, &run->last_parallel);
+    if (n_workers > 1 && first_parallel >= 0) {
+        run_groups(run, first_parallel, 1);
+        if (!is_stopped(run)) {
+            (void)tnd_pool_run(run->pool, n_workers, take_part, run);
+        }
+    }
+    run_groups(run, run->steps->n_groups, 1);
+    sync_devices(run, run->steps->n_groups); /* whatever happened, nothing stays in flight */
+    if (run->options->out_n_times != NULL) {
+        *run->options->out_n_times = run->n_times;
+    }
+    enum tandem_status status = run->status;
+    const struct tandem_error *why = &run->error;
+    int failed_worker = atomic_load(&run->failed_worker);
+    if (failed_worker >= 0) {
+        why = &run->workers[failed_worker].error;
+        status = run->workers[failed_worker].status;
+    }
+    if (status != TANDEM_OK && error != NULL) {
+        *error = *why;
+    }
+    return status;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * One execution of unfolded steps: the memory it needs and the loop over its groups. exec.c keeps runs in a
+ * cache and fills one in for each call. Only for exec.c. */
+#ifndef TND_RUN_H
+#define TND_RUN_H
+
+#include "sched/barrier.h"
+#include "sched/exec.h"
+
+/** Memory that only grows and whose contents do not outlive a run. */
+struct tnd_run_memory {
+    void *memory; /* as allocated */
+    char *base;   /* where it begins for the user: 64-byte aligned, 2 MiB when large */
+    size_t bytes; /* usable ones */
+    size_t held;  /* allocated ones */
+};
+
+struct tnd_run;
+
+/** A worker of a run. The worker that backends see comes first. */
+struct tnd_run_worker {
+    _Alignas(TND_CACHE_LINE) struct tandem_worker worker;
+    struct tnd_run *run;
+    struct tandem_error error;
+    enum tandem_status status; /* why this worker failed */
+};
+
+struct tnd_run_flight {
+    uint64_t ticket;
+    int step;
+};
+
+struct tnd_run {
+    _Alignas(TND_CACHE_LINE) _Atomic int64_t next_chunk; /* of the step that runs; reset between steps */
+    _Alignas(TND_CACHE_LINE) atomic_bool stop;           /* an error or cancel: hand out nothing more */
+    atomic_int failed_worker;                            /* first one; -1: none */
+    struct tnd_barrier groups; /* pass, gather, release: between groups */
+    struct tnd_barrier stage;  /* wait: inside a step, for backends */
+
+    /* ---- set before the run ---- */
+    struct tnd_pool *pool;
+    const struct tnd_registry *registry;
+    const struct tnd_clock *clock;
+    struct tandem_graph *graph;
+    const struct tnd_exec_run_options *options;
+    struct tnd_steps *steps;
+    int last_parallel;   /* group after which workers may go; -1: no parallel group */
+    unsigned ticket;     /* phase of `groups` before the first release */
+
+    /* ---- changed by worker 0 alone ---- */
+    int group_now;       /* published by the release; -1: leave */
+    int group_next;      /* first group that is not done */
+    struct tnd_spin spin;
+    struct tnd_run_flight flights[TND_MAX_IN_FLIGHT];
+    int n_flights;
+    int n_times;
+    enum tandem_status status; /* of worker 0's own doing: cancel, devices */
+    struct tandem_error error;
+
+    /* ---- kept from run to run ---- */
+    struct tnd_run_memory intermediates;
+    struct tnd_run_memory workspace;
+    struct tnd_run_memory scratch;
+    struct tnd_run_worker *workers;
+    int n_workers;             /* entries of `workers` */
+    struct tnd_run *next_idle; /* in the cache */
+};
+
+/** Empty run, or NULL. */
+struct tnd_run *tnd_run_new(struct tnd_pool *pool);
+void tnd_run_free(struct tnd_run *run);
+/** Makes room for run->steps and run->graph on `n_workers` workers. Errors: MEMORY, OVERFLOW. */
+enum tandem_status tnd_run_reserve(struct tnd_run *run, int n_workers, struct tandem_error *error);
+size_t tnd_run_bytes(const struct tnd_run *run);
+/** Runs all groups on up to `n_workers` workers; devices are drained when it returns. */
+enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers, struct tandem_error *error);
+
+#endif
