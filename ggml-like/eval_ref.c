@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Reference executor: every operation in double precision on one thread, written for reading and not
- * for speed. It is what all kernels are compared with, so it follows the formulas of tandem/ops.h and
- * nothing else. */
+ * Reference executor: every operation in double precision on one thread, written for reading and
+ * not for speed. It is what all kernels are compared with, so it follows the formulas of
+ * tandem/ops.h and nothing else. */
 #include "ggml-like/eval_ref.h"
 
 #include <math.h>
@@ -56,8 +56,8 @@ enum tandem_status tnd_ref_get_rows(struct tandem_tensor *node, struct tandem_er
                                  "get_rows: index %lld is %d, expected 0 to %lld", (long long)m,
                                  (int)row, (long long)w->ne[1] - 1);
         }
-        tnd_type_traits(w->type)->dequantize(tnd_ref_at(w, 0, row, 0, 0),
-                                             (float *)(void *)tnd_ref_at(node, 0, m, 0, 0), w->ne[0]);
+        tnd_type_traits(w->type)->dequantize(
+            tnd_ref_at(w, 0, row, 0, 0), (float *)(void *)tnd_ref_at(node, 0, m, 0, 0), w->ne[0]);
     }
     return TANDEM_OK;
 }
@@ -107,17 +107,27 @@ enum tandem_status tnd_ref_mul_mat(struct tandem_tensor *node, struct tandem_err
 static double element(const struct tandem_tensor *node, double a, double b)
 {
     switch (node->op) {
-    case TANDEM_OP_ADD: return a + b;
-    case TANDEM_OP_SUB: return a - b;
-    case TANDEM_OP_MUL: return a * b;
-    case TANDEM_OP_DIV: return a / b;
-    case TANDEM_OP_SCALE: return a * (double)node->params.factor;
-    case TANDEM_OP_SQR: return a * a;
-    case TANDEM_OP_SQRT: return sqrt(a);
-    case TANDEM_OP_SILU: return a / (1.0 + exp(-a));
+    case TANDEM_OP_ADD:
+        return a + b;
+    case TANDEM_OP_SUB:
+        return a - b;
+    case TANDEM_OP_MUL:
+        return a * b;
+    case TANDEM_OP_DIV:
+        return a / b;
+    case TANDEM_OP_SCALE:
+        return a * (double)node->params.factor;
+    case TANDEM_OP_SQR:
+        return a * a;
+    case TANDEM_OP_SQRT:
+        return sqrt(a);
+    case TANDEM_OP_SILU:
+        return a / (1.0 + exp(-a));
     case TANDEM_OP_GELU:
-        return 0.5 * a * (1.0 + tanh(sqrt(2.0 / 3.14159265358979323846) * (a + 0.044715 * a * a * a)));
-    default: return a > 0.0 || isnan(a) ? a : 0.0; /* RELU */
+        return 0.5 * a *
+               (1.0 + tanh(sqrt(2.0 / 3.14159265358979323846) * (a + 0.044715 * a * a * a)));
+    default:
+        return a > 0.0 || isnan(a) ? a : 0.0; /* RELU */
     }
 }
 
@@ -144,7 +154,8 @@ enum tandem_status tnd_ref_elementwise(struct tandem_tensor *node, struct tandem
 
 /* ---- nodes and graphs ---- */
 
-static enum tandem_status operands_check(const struct tandem_tensor *node, struct tandem_error *error)
+static enum tandem_status operands_check(const struct tandem_tensor *node,
+                                         struct tandem_error *error)
 {
     bool is_complete = node->data != NULL;
     for (int i = 0; i < node->n_src; i++) {
@@ -176,18 +187,24 @@ enum tandem_status tnd_eval_ref_node(struct tandem_tensor *node, struct tandem_e
     }
     TND_TRY(operands_check(node, error));
     switch (node->op) {
-    case TANDEM_OP_GET_ROWS: return tnd_ref_get_rows(node, error);
-    case TANDEM_OP_MUL_MAT: return tnd_ref_mul_mat(node, error);
+    case TANDEM_OP_GET_ROWS:
+        return tnd_ref_get_rows(node, error);
+    case TANDEM_OP_MUL_MAT:
+        return tnd_ref_mul_mat(node, error);
     case TANDEM_OP_RMS_NORM:
     case TANDEM_OP_NORM:
     case TANDEM_OP_ROPE:
     case TANDEM_OP_SOFT_MAX:
-    case TANDEM_OP_DIAG_MASK_INF: return tnd_ref_rows(node, error);
+    case TANDEM_OP_DIAG_MASK_INF:
+        return tnd_ref_rows(node, error);
     case TANDEM_OP_CPY:
     case TANDEM_OP_CONT:
-    case TANDEM_OP_CONCAT: return tnd_ref_layout(node, error);
-    case TANDEM_OP_CUSTOM: return run_custom(node, error);
-    default: return tnd_ref_elementwise(node, error);
+    case TANDEM_OP_CONCAT:
+        return tnd_ref_layout(node, error);
+    case TANDEM_OP_CUSTOM:
+        return run_custom(node, error);
+    default:
+        return tnd_ref_elementwise(node, error);
     }
 }
 

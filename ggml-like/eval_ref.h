@@ -10,7 +10,8 @@ double tnd_ref_value(const struct tandem_tensor *tensor, int64_t i0, int64_t i1,
                      int64_t i3);
 
 /** Address of a value or, in a quantised type, of the block that begins at i0. */
-char *tnd_ref_at(const struct tandem_tensor *tensor, int64_t i0, int64_t i1, int64_t i2, int64_t i3);
+char *tnd_ref_at(const struct tandem_tensor *tensor, int64_t i0, int64_t i1, int64_t i2,
+                 int64_t i3);
 
 /* One function a family of operations; operands and node have data. Errors as tnd_eval_ref_node. */
 enum tandem_status tnd_ref_get_rows(struct tandem_tensor *node, struct tandem_error *error);

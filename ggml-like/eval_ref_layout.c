@@ -16,7 +16,8 @@ static void step(const struct tandem_tensor *tensor, int64_t i[TANDEM_MAX_DIMS])
     }
 }
 
-/* Copies one value between types that are not quantised. The same type keeps every bit (I32, NaN). */
+/* Copies one value between types that are not quantised. The same type keeps every bit (I32, NaN).
+ * */
 static void copy_value(const struct tandem_tensor *from, const char *source,
                        const struct tandem_tensor *to, char *target)
 {

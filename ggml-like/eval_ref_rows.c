@@ -5,8 +5,8 @@
 #include "ggml-like/eval_ref.h"
 
 /* Mean of (value - shift)^power over one row. */
-static double row_mean(const struct tandem_tensor *a, int power, double shift, int64_t i1, int64_t i2,
-                       int64_t i3)
+static double row_mean(const struct tandem_tensor *a, int power, double shift, int64_t i1,
+                       int64_t i2, int64_t i3)
 {
     double sum = 0.0;
     for (int64_t i0 = 0; i0 < a->ne[0]; i0++) {
@@ -55,9 +55,8 @@ static void soft_max_row(const struct tandem_tensor *node, float *y, int64_t i1,
 static void mask_row(const struct tandem_tensor *node, float *y, int64_t i1, int64_t i2, int64_t i3)
 {
     for (int64_t i0 = 0; i0 < node->ne[0]; i0++) {
-        y[i0] = i0 > node->params.n_past + i1
-                    ? -INFINITY
-                    : (float)tnd_ref_value(node->src[0], i0, i1, i2, i3);
+        y[i0] = i0 > node->params.n_past + i1 ? -INFINITY
+                                              : (float)tnd_ref_value(node->src[0], i0, i1, i2, i3);
     }
 }
 
@@ -91,10 +90,18 @@ enum tandem_status tnd_ref_rows(struct tandem_tensor *node, struct tandem_error 
             for (int64_t i1 = 0; i1 < node->ne[1]; i1++) {
                 float *y = (float *)(void *)tnd_ref_at(node, 0, i1, i2, i3);
                 switch (node->op) {
-                case TANDEM_OP_ROPE: rope_row(node, y, i1, i2, i3); break;
-                case TANDEM_OP_SOFT_MAX: soft_max_row(node, y, i1, i2, i3); break;
-                case TANDEM_OP_DIAG_MASK_INF: mask_row(node, y, i1, i2, i3); break;
-                default: norm_row(node, y, i1, i2, i3); break;
+                case TANDEM_OP_ROPE:
+                    rope_row(node, y, i1, i2, i3);
+                    break;
+                case TANDEM_OP_SOFT_MAX:
+                    soft_max_row(node, y, i1, i2, i3);
+                    break;
+                case TANDEM_OP_DIAG_MASK_INF:
+                    mask_row(node, y, i1, i2, i3);
+                    break;
+                default:
+                    norm_row(node, y, i1, i2, i3);
+                    break;
                 }
             }
         }

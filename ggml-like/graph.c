@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Graphs: which tensors an output needs, in which order they run, and where their results lie. Start at
- * tandem_graph_finish. No recursion and no stack: the context lists pending tensors in the order of
- * building and operands are always built before users, so one walk back from the last output meets every
- * user before its operands. */
+ * Graphs: which tensors an output needs, in which order they run, and where their results lie.
+ * Start at tandem_graph_finish. No recursion and no stack: the context lists pending tensors in the
+ * order of building and operands are always built before users, so one walk back from the last
+ * output meets every user before its operands. */
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/tnd_status.h"
@@ -100,8 +100,8 @@ static void mark_needed(struct tandem_graph *graph)
 static bool list_needed(struct tandem_graph *graph)
 {
     const size_t n_all = (size_t)graph->n_nodes + (size_t)graph->n_views;
-    struct tandem_tensor **all = tnd_context_take(
-        graph->context, (n_all + 1) * sizeof(*all), _Alignof(struct tandem_tensor *));
+    struct tandem_tensor **all = tnd_context_take(graph->context, (n_all + 1) * sizeof(*all),
+                                                  _Alignof(struct tandem_tensor *));
     if (all == NULL) {
         return false;
     }
@@ -140,8 +140,8 @@ static size_t padded_bytes(const struct tandem_tensor *tensor)
     return bytes == 0 ? TND_ALIGNMENT : (bytes + TND_ALIGNMENT - 1) / TND_ALIGNMENT * TND_ALIGNMENT;
 }
 
-/* last[i]: last node that touches the bytes of node i, for nodes that own some. A view keeps its root
- * alive because users are charged to the root. */
+/* last[i]: last node that touches the bytes of node i, for nodes that own some. A view keeps its
+ * root alive because users are charged to the root. */
 static void find_last_uses(const struct tandem_graph *graph, int *last)
 {
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -156,8 +156,8 @@ static void find_last_uses(const struct tandem_graph *graph, int *last)
     }
 }
 
-/* The operand whose bytes node i may take over, or NULL: element by element, the operand is exactly its
- * root, the root dies here, and no other operand reads the root's bytes. */
+/* The operand whose bytes node i may take over, or NULL: element by element, the operand is exactly
+ * its root, the root dies here, and no other operand reads the root's bytes. */
 static const struct tandem_tensor *in_place_operand(const struct tandem_graph *graph, int i,
                                                     const int *last)
 {
@@ -264,7 +264,7 @@ static void place_view(struct tandem_tensor *view)
     view->data = data == NULL ? NULL : data + view->root_offset;
 }
 
-/* Gives views of settled memory their addresses for good and keeps the others for tnd_graph_bind. */
+/* Gives views of settled memory their addresses for good, keeps the others for tnd_graph_bind. */
 static void place_views(struct tandem_graph *graph)
 {
     int n_kept = 0;

@@ -4,7 +4,7 @@
 
 #include "ggml-like/tensor_internal.h"
 
-#define LINE_BYTES 512
+#define LINE_BYTES  512
 #define LABEL_BYTES (TANDEM_MAX_NAME + 16)
 
 /* "name", or what the tensor is and the number of its node. */

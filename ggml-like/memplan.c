@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Memory plan. First a walk through the steps with an allocator of the two-level segregated-fit kind
- * (Masmano et al. 2004: free blocks in bins by size, neighbours merged at once), O(1) a record. When
- * that wastes much against the lower bound, memplan_by_size.c tries the largest records first, under a
- * budget. Start at tnd_memplan. */
+ * Memory plan. First a walk through the steps with an allocator of the two-level segregated-fit
+ * kind (Masmano et al. 2004: free blocks in bins by size, neighbours merged at once), O(1) a
+ * record. When that wastes much against the lower bound, memplan_by_size.c tries the largest
+ * records first, under a budget. Start at tnd_memplan. */
 #include "ggml-like/memplan.h"
 
 #include <string.h>
@@ -10,10 +10,10 @@
 #include "base/alloc.h"
 #include "ggml-like/memplan_internal.h"
 
-#define UNIT 64          /* every size and offset is a multiple: one cache line */
-#define N_BINS (64 * 4)  /* a power of two in 4 parts */
-#define SCAN_LIMIT 16    /* blocks looked at in one bin: bounds the time of one record */
-#define NO_BLOCK (-1)
+#define UNIT       64       /* every size and offset is a multiple: one cache line */
+#define N_BINS     (64 * 4) /* a power of two in 4 parts */
+#define SCAN_LIMIT 16       /* blocks looked at in one bin: bounds the time of one record */
+#define NO_BLOCK   (-1)
 
 struct block {
     size_t offset;
@@ -151,8 +151,13 @@ static int heap_take(struct heap *heap, size_t bytes)
     if (heap->blocks[i].bytes > bytes) {
         const int rest = block_new(heap);
         struct block *block = &heap->blocks[i];
-        heap->blocks[rest] = (struct block){block->offset + bytes, block->bytes - bytes, i,
-                                            block->behind, NO_BLOCK, NO_BLOCK, false};
+        heap->blocks[rest] = (struct block){block->offset + bytes,
+                                            block->bytes - bytes,
+                                            i,
+                                            block->behind,
+                                            NO_BLOCK,
+                                            NO_BLOCK,
+                                            false};
         if (block->behind != NO_BLOCK) {
             heap->blocks[block->behind].before = rest;
         } else {
@@ -200,9 +205,9 @@ static void heap_release(struct heap *heap, int i)
 /* Working memory of one plan, carved out of a single allocation. */
 struct work {
     struct heap heap;
-    int *dying;     /* first record whose last step this is, by step */
+    int *dying;      /* first record whose last step this is, by step */
     int *next_dying; /* by record */
-    int *block_of;  /* by record */
+    int *block_of;   /* by record */
 };
 
 static struct work *work_new(int n_usages, int n_steps)
@@ -227,8 +232,8 @@ static struct work *work_new(int n_usages, int n_steps)
     return work;
 }
 
-/* Walks through the steps: births take a block, deaths give it back. Returns the bytes of the heap and
- * the lower bound, the largest sum that lived at one step. */
+/* Walks through the steps: births take a block, deaths give it back. Returns the bytes of the heap
+ * and the lower bound, the largest sum that lived at one step. */
 static size_t plan_by_step(struct work *work, struct tnd_usage *usages, int n_usages, int n_steps,
                            size_t *out_bound)
 {

@@ -9,15 +9,15 @@
 
 /** Bytes that are needed from step `first` to step `last`, both inclusive. */
 struct tnd_usage {
-    size_t bytes;  /* multiple of TND_ALIGNMENT, at least that */
+    size_t bytes; /* multiple of TND_ALIGNMENT, at least that */
     int first;
     int last;      /* >= first, < n_steps */
     size_t offset; /* result */
 };
 
-/** Gives every record an offset so that records whose steps meet never share a byte. `usages` is sorted
- *  by `first`. About O(n log n). Deterministic. The sum of all bytes is below
- *  PTRDIFF_MAX. Errors: MEMORY. */
+/** Gives every record an offset so that records whose steps meet never share a byte. `usages` is
+ *  sorted by `first`. About O(n log n). Deterministic. The sum of all bytes is below PTRDIFF_MAX.
+ *  Errors: MEMORY. */
 enum tandem_status tnd_memplan(struct tnd_usage *usages, int n_usages, int n_steps,
                                size_t *out_total);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Memory plan, largest records first: each goes into the smallest gap between the records already
- * placed that live at the same time (greedy by size, Pisarchyk and Lee 2020). Close to the lower bound,
- * but quadratic in bad cases: so it works under a budget proportional to the records. */
+ * placed that live at the same time (greedy by size, Pisarchyk and Lee 2020). Close to the lower
+ * bound, but quadratic in bad cases: so it works under a budget proportional to the records. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "ggml-like/memplan_internal.h"
 
-#define NONE (-1)
-#define SHORT_STEPS 16        /* longer lives are kept in one list instead of by first step */
+#define NONE              (-1)
+#define SHORT_STEPS       16  /* longer lives are kept in one list instead of by first step */
 #define BUDGET_PER_RECORD 256 /* looks at other records */
 
 struct placed {
@@ -19,13 +19,13 @@ struct placed {
 
 struct placing {
     const struct tnd_usage *usages;
-    size_t *offsets;      /* by record */
-    int *order;           /* records by size */
-    int *started;         /* by first step: short records placed, chained by next */
-    int *next;            /* by record */
-    int *long_lived;      /* long records placed */
+    size_t *offsets; /* by record */
+    int *order;      /* records by size */
+    int *started;    /* by first step: short records placed, chained by next */
+    int *next;       /* by record */
+    int *long_lived; /* long records placed */
     int n_long;
-    struct placed *met;   /* records that live at the same time as the one being placed */
+    struct placed *met; /* records that live at the same time as the one being placed */
     int n_met;
     int64_t budget;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Builders of operations that go element by element: value i of the result needs value i of `a` and, for
- * two operands, one value of `b`. */
+ * Builders of operations that go element by element: value i of the result needs value i of `a`
+ * and, for two operands, one value of `b`. */
 #include "ggml-like/tensor_internal.h"
 
 static tandem_tensor *binary(tandem_context *context, enum tandem_op op, tandem_tensor *a,
@@ -17,7 +17,8 @@ static tandem_tensor *binary(tandem_context *context, enum tandem_op op, tandem_
             const char *name = tandem_op_name(op);
             return tnd_build_fail(context, TANDEM_E_SHAPE, name, b->ne[i], a->ne[i],
                                   "%s: b %s cannot be repeated to the shape of a %s (ne[%d])", name,
-                                  tnd_shape_text(b->ne, b_shape), tnd_shape_text(a->ne, a_shape), i);
+                                  tnd_shape_text(b->ne, b_shape), tnd_shape_text(a->ne, a_shape),
+                                  i);
         }
     }
     return tnd_build_node(context, op, TANDEM_TYPE_F32, a->ne, a, b);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Builders that name or move values without changing them: views, cpy, cont, concat. A view must lie
- * inside the bytes of its operand, so that whatever is inside it is inside the root's memory too. */
+ * Builders that name or move values without changing them: views, cpy, cont, concat. A view must
+ * lie inside the bytes of its operand, so that whatever is inside it is inside the root's memory
+ * too. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -109,8 +110,8 @@ static tandem_tensor *permuted(tandem_context *context, enum tandem_op op, tande
     for (int i = 0; i < TANDEM_MAX_DIMS; i++) {
         if (axes[i] < 0 || axes[i] >= TANDEM_MAX_DIMS || (seen & (1u << axes[i])) != 0) {
             return tnd_build_fail(context, TANDEM_E_ARGUMENT, name, axes[i], TANDEM_MAX_DIMS - 1,
-                                  "%s: axes %d %d %d %d are no permutation of 0 to 3", name, axes[0],
-                                  axes[1], axes[2], axes[3]);
+                                  "%s: axes %d %d %d %d are no permutation of 0 to 3", name,
+                                  axes[0], axes[1], axes[2], axes[3]);
         }
         seen |= 1u << axes[i];
         ne[axes[i]] = a->ne[i];
@@ -144,8 +145,9 @@ static bool is_float_type(enum tandem_type type)
     return type == TANDEM_TYPE_F32 || type == TANDEM_TYPE_F16 || type == TANDEM_TYPE_BF16;
 }
 
-/* Whether no two values of the tensor can lie on the same bytes. Sorted by stride, each stride must step
- * over everything that the smaller ones span; layouts that are free of overlap in another way are refused. */
+/* Whether no two values of the tensor can lie on the same bytes. Sorted by stride, each stride must
+ * step over everything that the smaller ones span; layouts that are free of overlap in another way
+ * are refused. */
 static bool has_distinct_values(const tandem_tensor *tensor)
 {
     int order[TANDEM_MAX_DIMS] = {0, 1, 2, 3};
@@ -264,7 +266,8 @@ tandem_tensor *tandem_concat(tandem_context *context, tandem_tensor *a, tandem_t
         if (i != dim && a->ne[i] != b->ne[i]) {
             return tnd_build_fail(context, TANDEM_E_SHAPE, "concat", b->ne[i], a->ne[i],
                                   "concat: a %s and b %s differ in ne[%d]",
-                                  tnd_shape_text(a->ne, a_shape), tnd_shape_text(b->ne, b_shape), i);
+                                  tnd_shape_text(a->ne, a_shape), tnd_shape_text(b->ne, b_shape),
+                                  i);
         }
         ne[i] = a->ne[i];
     }

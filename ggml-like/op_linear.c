@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Builders of matrix operations: mul_mat and get_rows. They check and describe; nothing is computed. */
+ * Builders of matrix operations: mul_mat and get_rows. They check and describe; nothing is
+ * computed. */
 #include "ggml-like/tensor_internal.h"
 
 /* Whether `w` may stand as weights: any type but I32, rows dense. */
@@ -72,10 +73,11 @@ tandem_tensor *tandem_mul_mat(tandem_context *context, tandem_tensor *w, tandem_
     }
     for (int i = 2; i < TANDEM_MAX_DIMS; i++) {
         if (!is_repeated(w->ne[i], x->ne[i])) {
-            return tnd_build_fail(context, TANDEM_E_SHAPE, "mul_mat", x->ne[i], w->ne[i],
-                                  "mul_mat: ne[%d] of x %s is %lld, not a multiple of ne[%d] of w %s",
-                                  i, tnd_shape_text(x->ne, x_shape), (long long)x->ne[i], i,
-                                  tnd_shape_text(w->ne, w_shape));
+            return tnd_build_fail(
+                context, TANDEM_E_SHAPE, "mul_mat", x->ne[i], w->ne[i],
+                "mul_mat: ne[%d] of x %s is %lld, not a multiple of ne[%d] of w %s", i,
+                tnd_shape_text(x->ne, x_shape), (long long)x->ne[i], i,
+                tnd_shape_text(w->ne, w_shape));
         }
     }
     const int64_t ne[TANDEM_MAX_DIMS] = {w->ne[1], x->ne[1], x->ne[2], x->ne[3]}; /* {N, M, c, d} */

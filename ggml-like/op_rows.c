@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Builders of operations along rows (dimension 0): norms, soft_max, causal mask, rotary embedding. */
+ * Builders of operations along rows (dimension 0): norms, soft_max, causal mask, rotary embedding.
+ * */
 #include <math.h>
 
 #include "base/options.h"
@@ -81,8 +82,7 @@ static bool rope_options_read(tandem_context *context, const struct tandem_rope_
 {
     struct tandem_error error;
     *out = (struct tandem_rope_options)TANDEM_ROPE_OPTIONS_INIT;
-    enum tandem_status status =
-        tnd_options_read(given, "rope options", out, sizeof(*out), &error);
+    enum tandem_status status = tnd_options_read(given, "rope options", out, sizeof(*out), &error);
     if (status != TANDEM_OK) {
         tnd_build_fail(context, status, "rope", error.got, error.limit, "rope: %s", error.text);
         return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Contexts, tensors and what can be asked of a tensor. Knows no operation; the op_*.c files build on
- * tensor_internal.h. */
+ * Contexts, tensors and what can be asked of a tensor. Knows no operation; the op_*.c files build
+ * on tensor_internal.h. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,8 +70,9 @@ void *tnd_context_take(tandem_context *context, size_t bytes, size_t alignment)
 {
     void *memory = tnd_arena_alloc(&context->arena, bytes, alignment);
     if (memory == NULL) {
-        tnd_build_fail(context, TANDEM_E_MEMORY, "context", (int64_t)tnd_arena_bytes(&context->arena),
-                       (int64_t)bytes, "context: no memory for %zu bytes more", bytes);
+        tnd_build_fail(context, TANDEM_E_MEMORY, "context",
+                       (int64_t)tnd_arena_bytes(&context->arena), (int64_t)bytes,
+                       "context: no memory for %zu bytes more", bytes);
     }
     return memory;
 }
@@ -261,10 +262,10 @@ tandem_tensor *tandem_tensor_borrow(tandem_context *context, enum tandem_type ty
     }
     if (bytes < needed) {
         char shape[TND_SHAPE_TEXT_BYTES];
-        return tnd_build_fail(context, TANDEM_E_TRUNCATED, "tensor", (int64_t)bytes, (int64_t)needed,
-                              "tensor: %s %s needs %zu bytes, the borrowed memory has %zu",
-                              tandem_type_name(type), tnd_shape_text(tensor->ne, shape), needed,
-                              bytes);
+        return tnd_build_fail(
+            context, TANDEM_E_TRUNCATED, "tensor", (int64_t)bytes, (int64_t)needed,
+            "tensor: %s %s needs %zu bytes, the borrowed memory has %zu", tandem_type_name(type),
+            tnd_shape_text(tensor->ne, shape), needed, bytes);
     }
     tensor->data = data;
     return tensor;
@@ -303,7 +304,8 @@ struct tandem_tensor *tnd_build_view(tandem_context *context, enum tandem_op op,
     view->src[0] = a;
     view->n_src = 1;
     if (ne[0] == 1) {
-        view->nb[0] = tandem_type_block_bytes(a->type); /* never used, and so the row counts as dense */
+        view->nb[0] =
+            tandem_type_block_bytes(a->type); /* never used, and so the row counts as dense */
     }
     view->root = a->root; /* never a view itself */
     view->root_offset = a->root_offset + offset;
@@ -335,7 +337,8 @@ bool tnd_build_ready(tandem_context *context, enum tandem_op op, const char *rol
     }
     const char *name = tandem_op_name(op);
     if (operand == NULL) {
-        tnd_build_fail(context, TANDEM_E_ARGUMENT, name, 0, 0, "%s: operand %s is NULL", name, role);
+        tnd_build_fail(context, TANDEM_E_ARGUMENT, name, 0, 0, "%s: operand %s is NULL", name,
+                       role);
         return false;
     }
     if (operand->context != context && !tnd_tensor_is_settled(operand)) {

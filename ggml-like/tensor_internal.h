@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the files of this room share: the context behind the public handle and the few steps that every
- * builder takes. Not for other rooms, which use tnd_tensor.h. */
+ * What the files of this room share: the context behind the public handle and the few steps that
+ * every builder takes. Not for other rooms, which use tnd_tensor.h. */
 #ifndef TND_TENSOR_INTERNAL_H
 #define TND_TENSOR_INTERNAL_H
 
@@ -19,7 +19,8 @@ struct tandem_context {
 /** "{64, 512}" without trailing extents of 1. Returns `text`. */
 const char *tnd_shape_text(const int64_t *ne, char text[TND_SHAPE_TEXT_BYTES]);
 
-/** Records an error unless the context has one already. Returns NULL, so that builders can return it. */
+/** Records an error unless the context has one already. Returns NULL, so that builders can return
+ *  it. */
 struct tandem_tensor *tnd_build_fail(tandem_context *context, enum tandem_status status,
                                      const char *where, int64_t got, int64_t limit,
                                      const char *format, ...) __attribute__((format(printf, 6, 7)));
@@ -27,8 +28,8 @@ struct tandem_tensor *tnd_build_fail(tandem_context *context, enum tandem_status
 /** `bytes` of the context's memory, aligned and zeroed; records MEMORY and returns NULL. */
 void *tnd_context_take(tandem_context *context, size_t bytes, size_t alignment);
 
-/** Whether a builder may go on: a context without error and an operand that may be used in it. `role` is
- *  the operand's name in messages. */
+/** Whether a builder may go on: a context without error and an operand that may be used in it.
+ *  `role` is the operand's name in messages. */
 bool tnd_build_ready(tandem_context *context, enum tandem_op op, const char *role,
                      const tandem_tensor *operand);
 /** tnd_build_ready, and the operand is F32 with dense rows. */
@@ -42,7 +43,8 @@ bool tnd_tensor_is_settled(const tandem_tensor *tensor);
 bool tnd_build_extents(tandem_context *context, const char *what, enum tandem_type type, int n_dims,
                        const int64_t *given, int64_t ne[TANDEM_MAX_DIMS]);
 
-/** Dense strides of a shape and the bytes that it takes; false when they do not fit into integers. */
+/** Dense strides of a shape and the bytes that it takes; false when they do not fit into integers.
+ *  */
 bool tnd_layout_dense(enum tandem_type type, const int64_t ne[TANDEM_MAX_DIMS],
                       size_t nb[TANDEM_MAX_DIMS], size_t *out_bytes);
 
@@ -55,8 +57,8 @@ struct tandem_tensor *tnd_build_node(tandem_context *context, enum tandem_op op,
                                      enum tandem_type type, const int64_t ne[TANDEM_MAX_DIMS],
                                      tandem_tensor *src0, tandem_tensor *src1);
 
-/** A new tensor over the memory of `a`, `offset` bytes behind its start; the caller has checked that it
- *  lies inside. For views and for CPY. */
+/** A new tensor over the memory of `a`, `offset` bytes behind its start; the caller has checked
+ *  that it lies inside. For views and for CPY. */
 struct tandem_tensor *tnd_build_view(tandem_context *context, enum tandem_op op, tandem_tensor *a,
                                      const int64_t ne[TANDEM_MAX_DIMS],
                                      const size_t nb[TANDEM_MAX_DIMS], size_t offset);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Inside of a tensor and of a graph, for the rooms that compute (backends, sched, tune). Internal twin of
- * tandem/tensor.h and tandem/graph.h. Everything here is set while the graph is built and read-only
- * while it computes, except `data` of intermediate results, which tnd_graph_bind sets. */
+ * Inside of a tensor and of a graph, for the rooms that compute (backends, sched, tune). Internal
+ * twin of tandem/tensor.h and tandem/graph.h. Everything here is set while the graph is built and
+ * read-only while it computes, except `data` of intermediate results, which tnd_graph_bind sets. */
 #ifndef TND_TENSOR_H
 #define TND_TENSOR_H
 
@@ -9,22 +9,22 @@
 
 /** Parameters of an operation; which member counts follows from `op`. */
 union tnd_op_params {
-    float factor;                /* SCALE */
-    float eps;                   /* RMS_NORM, NORM */
-    int64_t n_past;              /* DIAG_MASK_INF */
-    int concat_dim;              /* CONCAT */
-    float soft_max_scale;        /* SOFT_MAX */
+    float factor;         /* SCALE */
+    float eps;            /* RMS_NORM, NORM */
+    int64_t n_past;       /* DIAG_MASK_INF */
+    int concat_dim;       /* CONCAT */
+    float soft_max_scale; /* SOFT_MAX */
     struct {
         enum tandem_rope_pairs pairs;
-        int64_t n_rot;           /* never 0 here */
+        int64_t n_rot; /* never 0 here */
         float freq_base;
         float freq_scale;
-    } rope;                      /* ROPE: defaults already filled in */
+    } rope; /* ROPE: defaults already filled in */
     struct {
         tandem_custom_fn fn;
         void *user;
         int64_t n_items;
-    } custom;                    /* CUSTOM */
+    } custom; /* CUSTOM */
 };
 
 enum tnd_tensor_flags {
@@ -43,7 +43,7 @@ struct tandem_tensor {
     struct tandem_tensor *root; /* tensor whose memory this is: itself unless a view (or cpy) */
     size_t root_offset;         /* bytes from root->data to data */
     void *data;                 /* NULL for an intermediate result that is not bound */
-    int64_t plan_offset;        /* byte offset in the graph's shared buffer; -1: has memory of its own */
+    int64_t plan_offset; /* byte offset in the graph's shared buffer; -1: has memory of its own */
     union tnd_op_params params;
     struct tandem_context *context;
     char name[TANDEM_MAX_NAME];
@@ -60,7 +60,7 @@ struct tandem_graph {
     struct tandem_tensor **views; /* views of intermediate results, operands before users */
     int n_views;
     bool finished;
-    size_t planned_bytes;         /* size of the shared buffer of intermediate results */
+    size_t planned_bytes; /* size of the shared buffer of intermediate results */
     struct tandem_memory_report memory;
     struct tandem_tensor *latest; /* output built last; where graph.c begins to walk back */
     int n_pending;                /* tensors that are marked and not visited yet */
@@ -76,16 +76,16 @@ void tnd_graph_bind(struct tandem_graph *graph, void *buffer);
 /** Whether the operation only names a part of its operand's memory. */
 bool tnd_op_is_view(enum tandem_op op);
 
-/** Whether the result of the operation may lie exactly on the bytes of its first operand (same layout,
- *  never shifted) when nobody else needs them: kernels of these operations must allow it, so no
- *  `restrict` between result and first operand. */
+/** Whether the result of the operation may lie exactly on the bytes of its first operand (same
+ *  layout, never shifted) when nobody else needs them: kernels of these operations must allow it,
+ *  so no `restrict` between result and first operand. */
 bool tnd_op_may_run_in_place(enum tandem_op op);
 
 /** Product of ne[1..3]. */
 int64_t tnd_tensor_rows(const struct tandem_tensor *tensor);
 
-/** Whether a mul_mat node has plain weights: two-dimensional, dense W that is a leaf, and X and the result
- *  dense matrices. Only these are planned by table; attention products always run whole. */
+/** Whether a mul_mat node has plain weights: two-dimensional, dense W that is a leaf, and X and the
+ *  result dense matrices. Only these are planned by table; attention products always run whole. */
 bool tnd_mul_mat_is_plain(const struct tandem_tensor *node);
 
 /** Computes one node in double precision, single-threaded, slowly: the oracle of all tests and the

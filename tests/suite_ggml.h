@@ -6,8 +6,8 @@
 #include "ggml-like/tnd_tensor.h"
 #include "tests/support.h"
 
-/** Binds a finished graph to a buffer full of garbage, computes it by the reference and drops the buffer:
- *  afterwards only outputs have values. */
+/** Binds a finished graph to a buffer full of garbage, computes it by the reference and drops the
+ *  buffer: afterwards only outputs have values. */
 enum tandem_status ggml_compute(tandem_graph *graph, struct tandem_error *error);
 
 /** Adds `result` to a graph of its own, finishes and computes it; one check each. */
@@ -16,9 +16,10 @@ bool ggml_compute_one(tandem_context *context, tandem_tensor *result);
 /** A new context; never NULL. */
 tandem_context *ggml_context(void);
 
-/** An F32 leaf with extents (0 ends the list before four) and the values 0, 1, 2, ... times `factor`. */
-tandem_tensor *ggml_ramp(tandem_context *context, float factor, int64_t ne0, int64_t ne1, int64_t ne2,
-                         int64_t ne3);
+/** An F32 leaf with extents (0 ends the list before four) and the values 0, 1, 2, ... times
+ *  `factor`. */
+tandem_tensor *ggml_ramp(tandem_context *context, float factor, int64_t ne0, int64_t ne1,
+                         int64_t ne2, int64_t ne3);
 
 /** An I32 leaf of one row. */
 tandem_tensor *ggml_ints(tandem_context *context, int64_t n, const int32_t *values);

@@ -90,8 +90,8 @@ static void outputs_keep_memory_of_their_own_even_through_views(void)
     tandem_context *c = ggml_context();
     tandem_tensor *x = ggml_ramp(c, 1.0f, 8, 0, 0, 0);
     tandem_tensor *a = tandem_scale(c, x, 2.0f);
-    tandem_tensor *seen = tandem_view(c, tandem_reshape(c, a, 2, (int64_t[]){4, 2}), 1,
-                                      (int64_t[]){2}, NULL, 24);
+    tandem_tensor *seen =
+        tandem_view(c, tandem_reshape(c, a, 2, (int64_t[]){4, 2}), 1, (int64_t[]){2}, NULL, 24);
     tandem_tensor *b = tandem_scale(c, a, 2.0f);
     tandem_tensor *last = tandem_sqr(c, b);
     tandem_tensor *late = tandem_view(c, last, 1, (int64_t[]){1}, NULL, 28);
@@ -136,8 +136,8 @@ static void operands_that_live_on_are_not_overwritten(void)
     tandem_tensor *x = ggml_ramp(c, 1.0f, 16, 0, 0, 0);
     tandem_tensor *a = tandem_scale(c, x, 1.0f);
     tandem_tensor *view = tandem_reshape(c, a, 2, (int64_t[]){4, 4});
-    tandem_tensor *b = tandem_scale(c, a, 2.0f);       /* a lives on in its view */
-    tandem_tensor *s = tandem_add(c, b, b);            /* twice the same operand */
+    tandem_tensor *b = tandem_scale(c, a, 2.0f); /* a lives on in its view */
+    tandem_tensor *s = tandem_add(c, b, b);      /* twice the same operand */
     tandem_tensor *r = tandem_mul(c, tandem_cont(c, tandem_transpose(c, view)),
                                   tandem_reshape(c, s, 2, (int64_t[]){4, 4}));
     tandem_graph *graph = finished(c, &r, 1);
@@ -153,7 +153,8 @@ static void parts_of_a_result_are_no_place_for_another(void)
     tandem_context *c = ggml_context();
     tandem_tensor *a = tandem_scale(c, ggml_ramp(c, 1.0f, 12, 0, 0, 0), 1.0f); /* 48 bytes */
     tandem_tensor *part = tandem_view(c, a, 1, (int64_t[]){8}, NULL, 16);      /* 32 of them */
-    tandem_tensor *b = tandem_scale(c, part, 2.0f); /* as long as `a` once rounded up, but shifted */
+    tandem_tensor *b =
+        tandem_scale(c, part, 2.0f); /* as long as `a` once rounded up, but shifted */
     tandem_tensor *r = tandem_rms_norm(c, b, 1.0f);
     CU_ASSERT_PTR_NOT_NULL(finished(c, &r, 1));
     CU_ASSERT_NOT_EQUAL(a->plan_offset, b->plan_offset);
@@ -165,8 +166,8 @@ static void finish_returns_the_first_error_of_the_builders(void)
     struct tandem_error error = {0};
     tandem_context *c = ggml_context();
     tandem_graph *graph = tandem_graph_new(c);
-    tandem_tensor *bad = tandem_mul_mat(c, ggml_ramp(c, 1.0f, 64, 512, 0, 0),
-                                        ggml_ramp(c, 1.0f, 32, 7, 0, 0));
+    tandem_tensor *bad =
+        tandem_mul_mat(c, ggml_ramp(c, 1.0f, 64, 512, 0, 0), ggml_ramp(c, 1.0f, 32, 7, 0, 0));
     tandem_graph_add(graph, tandem_silu(c, tandem_add(c, bad, bad)));
     check_status(tandem_graph_finish(graph, &error), TANDEM_E_SHAPE,
                  "mul_mat: K of w {64, 512} is 64, K of x {32, 7} is 32", &error);

@@ -156,7 +156,8 @@ static void failing_allocations_leave_a_status_or_a_plan(void)
 }
 
 static CU_TestInfo memplan_tests[] = {
-    {"records_that_live_together_never_share_a_byte", records_that_live_together_never_share_a_byte},
+    {"records_that_live_together_never_share_a_byte",
+     records_that_live_together_never_share_a_byte},
     {"a_chain_needs_the_two_results_that_meet", a_chain_needs_the_two_results_that_meet},
     {"no_records_need_no_bytes", no_records_need_no_bytes},
     {"large_plans_are_made_in_bounded_work", large_plans_are_made_in_bounded_work},

@@ -7,7 +7,8 @@
 
 #include "tests/suite_ggml.h"
 
-static tandem_tensor *typed(tandem_context *context, enum tandem_type type, int64_t ne0, int64_t ne1)
+static tandem_tensor *typed(tandem_context *context, enum tandem_type type, int64_t ne0,
+                            int64_t ne1)
 {
     const int64_t ne[2] = {ne0, ne1};
     return tandem_tensor_new(context, type, 2, ne);
@@ -21,7 +22,8 @@ static tandem_tensor *floats(tandem_context *context, int64_t ne0, int64_t ne1, 
 }
 
 /* Computes `result` and compares it with values that are exact or nearly so. */
-static void check_values(tandem_context *context, tandem_tensor *result, int64_t n, const float *want)
+static void check_values(tandem_context *context, tandem_tensor *result, int64_t n,
+                         const float *want)
 {
     CU_ASSERT_PTR_NOT_NULL_FATAL(result);
     if (!ggml_compute_one(context, result)) {
@@ -30,8 +32,8 @@ static void check_values(tandem_context *context, tandem_tensor *result, int64_t
     check_int(tandem_tensor_elements(result), n);
     const float *got = tandem_tensor_data(result);
     for (int64_t i = 0; i < n; i++) {
-        const bool is_equal = got[i] == want[i] ||
-                              fabsf(got[i] - want[i]) <= 1e-6f * fmaxf(1.0f, fabsf(want[i]));
+        const bool is_equal =
+            got[i] == want[i] || fabsf(got[i] - want[i]) <= 1e-6f * fmaxf(1.0f, fabsf(want[i]));
         if (!is_equal) {
             char text[120];
             snprintf(text, sizeof(text), "%s[%d] = %.9g", tandem_tensor_op_name(result), (int)i,
@@ -41,7 +43,11 @@ static void check_values(tandem_context *context, tandem_tensor *result, int64_t
     }
 }
 
-#define VALUES(...) (int64_t)(sizeof((float[]){__VA_ARGS__}) / sizeof(float)), (float[]){__VA_ARGS__}
+#define VALUES(...)                                                                                \
+    (int64_t)(sizeof((float[]){__VA_ARGS__}) / sizeof(float)), (float[])                           \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 
 /* ---- refusals ---- */
 
@@ -76,7 +82,8 @@ static void linear_builders_refuse_what_does_not_fit(void)
             "mul_mat: K of w {8, 4} is 8, K of x {3, 4} is 3");
     REFUSED(tandem_mul_mat(o.c, o.ids, o.a), TANDEM_E_TYPE, "mul_mat: w is i32");
     REFUSED(tandem_mul_mat(o.c, o.w, o.w), TANDEM_E_TYPE, "mul_mat: x is q4_0, expected f32");
-    REFUSED(tandem_mul_mat(o.c, o.turned, o.turned), TANDEM_E_SHAPE, "rows of w {4, 8} are not dense");
+    REFUSED(tandem_mul_mat(o.c, o.turned, o.turned), TANDEM_E_SHAPE,
+            "rows of w {4, 8} are not dense");
     REFUSED(tandem_mul_mat(o.c, o.a, NULL), TANDEM_E_ARGUMENT, "mul_mat: operand x is NULL");
     REFUSED(tandem_mul_mat(o.c, NULL, o.a), TANDEM_E_ARGUMENT, "mul_mat: operand w is NULL");
     REFUSED(tandem_mul_mat(o.c, ggml_ramp(o.c, 1.0f, 8, 2, 2, 0), ggml_ramp(o.c, 1.0f, 8, 2, 3, 0)),
@@ -157,8 +164,10 @@ static void layout_and_custom_builders_refuse_what_does_not_fit(void)
     REFUSED(tandem_custom(o.c, 1, &ne, (tandem_tensor *[]){o.a, NULL}, 2, 1, idle, NULL),
             TANDEM_E_ARGUMENT, "operand src[1] is NULL");
     REFUSED(tandem_custom(o.c, 1, &ne, &o.a, 5, 1, idle, NULL), TANDEM_E_ARGUMENT, "n_src is 5");
-    REFUSED(tandem_custom(o.c, 1, &ne, &o.a, 1, -1, idle, NULL), TANDEM_E_ARGUMENT, "n_items is -1");
-    REFUSED(tandem_custom(o.c, 1, &ne, &o.a, 1, 1, NULL, NULL), TANDEM_E_ARGUMENT, "callback is NULL");
+    REFUSED(tandem_custom(o.c, 1, &ne, &o.a, 1, -1, idle, NULL), TANDEM_E_ARGUMENT,
+            "n_items is -1");
+    REFUSED(tandem_custom(o.c, 1, &ne, &o.a, 1, 1, NULL, NULL), TANDEM_E_ARGUMENT,
+            "callback is NULL");
     REFUSED(tandem_custom(o.c, 9, &ne, &o.a, 1, 1, idle, NULL), TANDEM_E_ARGUMENT, "n_dims is 9");
     tandem_context_free(o.c);
 }
@@ -180,8 +189,8 @@ static void results_too_large_for_integers_are_refused(void)
 static void products_and_rows_follow_their_formulas(void)
 {
     tandem_context *c = ggml_context();
-    tandem_tensor *w = floats(c, 2, 3, (float[]){1, 2, 3, 4, 5, 6});   /* {K 2, N 3} */
-    tandem_tensor *x = floats(c, 2, 2, (float[]){1, 10, -1, 0.5f});    /* {K 2, M 2} */
+    tandem_tensor *w = floats(c, 2, 3, (float[]){1, 2, 3, 4, 5, 6}); /* {K 2, N 3} */
+    tandem_tensor *x = floats(c, 2, 2, (float[]){1, 10, -1, 0.5f});  /* {K 2, M 2} */
     check_values(c, tandem_mul_mat(c, w, x), VALUES(21, 43, 65, 0, -1, -2));
     check_values(c, tandem_get_rows(c, w, ggml_ints(c, 2, (int32_t[]){2, 0})), VALUES(5, 6, 1, 2));
 
@@ -248,8 +257,10 @@ static void elements_follow_their_formulas(void)
     check_values(c, tandem_sqr(c, a), VALUES(1, 4, 9, 16));
     check_values(c, tandem_sqrt(c, tandem_sqr(c, a)), VALUES(1, 2, 3, 4));
     check_values(c, tandem_relu(c, a), VALUES(1, 0, 3, 4));
-    check_values(c, tandem_silu(c, a), VALUES(0.731058579f, -0.238405844f, 2.85772238f, 3.92805516f));
-    check_values(c, tandem_gelu(c, a), VALUES(0.841191991f, -0.045402306f, 2.99636261f, 3.9999297f));
+    check_values(c, tandem_silu(c, a),
+                 VALUES(0.731058579f, -0.238405844f, 2.85772238f, 3.92805516f));
+    check_values(c, tandem_gelu(c, a),
+                 VALUES(0.841191991f, -0.045402306f, 2.99636261f, 3.9999297f));
     /* a view with gaps between its rows */
     tandem_tensor *column = tandem_view(c, a, 2, (int64_t[]){1, 2}, (size_t[]){8}, 4);
     check_values(c, tandem_scale(c, column, 2.0f), VALUES(-4, 8));
@@ -267,7 +278,8 @@ static void rows_follow_their_formulas(void)
     tandem_tensor *mask = floats(c, 2, 3, (float[]){0, -INFINITY, 1.09861229f, 0, 9, 9});
     check_values(c, tandem_soft_max(c, scores, mask, 0.5f), VALUES(1, 0, 0.75f, 0.25f));
     tandem_tensor *square = ggml_ramp(c, 1.0f, 3, 2, 0, 0);
-    check_values(c, tandem_diag_mask_inf(c, square, 0), VALUES(0, -INFINITY, -INFINITY, 3, 4, -INFINITY));
+    check_values(c, tandem_diag_mask_inf(c, square, 0),
+                 VALUES(0, -INFINITY, -INFINITY, 3, 4, -INFINITY));
     check_values(c, tandem_diag_mask_inf(c, square, 1), VALUES(0, 1, -INFINITY, 3, 4, 5));
     tandem_context_free(c);
 }
@@ -305,7 +317,8 @@ static void copies_keep_the_order_of_values(void)
     tandem_tensor *a = floats(c, 3, 2, (float[]){1, 2, 3, 4, 5, 6});
     tandem_tensor *turned = tandem_transpose(c, a);
     check_values(c, tandem_cont(c, turned), VALUES(1, 4, 2, 5, 3, 6));
-    /* strides on both sides: the values of the turned tensor, in order, into the columns of another */
+        /* strides on both sides: the values of the turned tensor, in order, into the columns of
+     *  another */
     tandem_tensor *target = ggml_ramp(c, 0.0f, 2, 3, 0, 0);
     tandem_tensor *copy = tandem_cpy(c, turned, tandem_transpose(c, target));
     CU_ASSERT(ggml_compute_one(c, copy));
@@ -346,11 +359,12 @@ static void custom_nodes_call_back_with_their_operands(void)
     tandem_tensor *a = floats(c, 3, 1, (float[]){1, 2, 3});
     tandem_tensor *src[4] = {a, a, a, tandem_scale(c, a, 10.0f)};
     const int64_t ne = 3;
-    check_values(c, tandem_custom(c, 1, &ne, src, 4, 3, add_all, &user), VALUES(11.5f, 22.5f, 33.5f));
+    check_values(c, tandem_custom(c, 1, &ne, src, 4, 3, add_all, &user),
+                 VALUES(11.5f, 22.5f, 33.5f));
     tandem_tensor *idling = tandem_custom(c, 1, &ne, src, 1, 2, idle, &user);
     CU_ASSERT(ggml_compute_one(c, idling));
-    tandem_tensor *limited = tandem_custom(c, 1, &ne, (tandem_tensor *[]){a, a, a, a}, 4, 2, add_all,
-                                           &user);
+    tandem_tensor *limited =
+        tandem_custom(c, 1, &ne, (tandem_tensor *[]){a, a, a, a}, 4, 2, add_all, &user);
     struct tandem_error error = {0};
     tandem_graph *graph = tandem_graph_new(c);
     tandem_graph_add(graph, limited);

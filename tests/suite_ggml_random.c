@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Random graphs: results that share memory equal results that do not, bit for bit, and no two results
- * that live together share a byte unless one runs in the place of the other. */
+ * Random graphs: results that share memory equal results that do not, bit for bit, and no two
+ * results that live together share a byte unless one runs in the place of the other. */
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/suite_ggml.h"
 
-#define MOST_TENSORS 200
+#define MOST_TENSORS  200
 #define MOST_ELEMENTS 4096 /* larger results are replaced by a part of themselves */
 
 struct built {
@@ -51,16 +51,26 @@ static tandem_tensor *random_node(const struct built *b, struct tnd_test_rng *rn
     tandem_tensor *y = pick_dense(b, rng);
     const int64_t half = x->ne[1] > 1 ? x->ne[1] / 2 : 1;
     switch (kind) {
-    case 0: return tandem_add(c, x, tandem_view(c, y, 1, (int64_t[]){1}, NULL, 0));
-    case 1: return memcmp(x->ne, y->ne, sizeof(x->ne)) == 0 ? tandem_sub(c, x, y) : tandem_sqr(c, x);
-    case 2: return tandem_scale(c, x, 0.5f);
-    case 3: return tandem_relu(c, x);
-    case 4: return tandem_gelu(c, x);
-    case 5: return tandem_rms_norm(c, x, 1.0f);
-    case 6: return tandem_soft_max(c, x, NULL, 1.0f);
-    case 7: return tandem_mul_mat(c, x, x);
-    case 8: return tandem_transpose(c, x);
-    case 9: return tandem_permute(c, x, 0, 2, 1, 3);
+    case 0:
+        return tandem_add(c, x, tandem_view(c, y, 1, (int64_t[]){1}, NULL, 0));
+    case 1:
+        return memcmp(x->ne, y->ne, sizeof(x->ne)) == 0 ? tandem_sub(c, x, y) : tandem_sqr(c, x);
+    case 2:
+        return tandem_scale(c, x, 0.5f);
+    case 3:
+        return tandem_relu(c, x);
+    case 4:
+        return tandem_gelu(c, x);
+    case 5:
+        return tandem_rms_norm(c, x, 1.0f);
+    case 6:
+        return tandem_soft_max(c, x, NULL, 1.0f);
+    case 7:
+        return tandem_mul_mat(c, x, x);
+    case 8:
+        return tandem_transpose(c, x);
+    case 9:
+        return tandem_permute(c, x, 0, 2, 1, 3);
     case 10:
         return tandem_view(c, x, 2, (int64_t[]){x->ne[0], half}, &x->nb[1],
                            (size_t)(x->ne[1] - half) * x->nb[1]);
@@ -68,12 +78,14 @@ static tandem_tensor *random_node(const struct built *b, struct tnd_test_rng *rn
         return tandem_tensor_is_contiguous(x)
                    ? tandem_reshape(c, x, 1, (int64_t[]){tandem_tensor_elements(x)})
                    : tandem_cont(c, x);
-    case 12: return tandem_concat(c, x, x, (int)tnd_test_rng_int(rng, 0, 2));
+    case 12:
+        return tandem_concat(c, x, x, (int)tnd_test_rng_int(rng, 0, 2));
     case 13:
         /* into the memory of another result, which may have readers before and behind this */
         return x->root != y->root && memcmp(x->ne, y->ne, sizeof(x->ne)) == 0 ? tandem_cpy(c, x, y)
                                                                               : tandem_cont(c, x);
-    default: return tandem_mul(c, x, tandem_silu(c, x));
+    default:
+        return tandem_mul(c, x, tandem_silu(c, x));
     }
 }
 
@@ -193,7 +205,8 @@ static void shared_memory_changes_no_bit_of_any_output(void)
             check_ok(ggml_compute(reference, NULL));
             for (int i = 0; i < shared.n_outputs; i++) {
                 const struct tandem_tensor *root = shared.outputs[i]->root;
-                check_bits(root->data, apart.outputs[i]->root->data, tandem_tensor_bytes(root), what);
+                check_bits(root->data, apart.outputs[i]->root->data, tandem_tensor_bytes(root),
+                           what);
             }
             check_ok(tandem_graph_memory(graph, &report));
             CU_ASSERT(report.planned_bytes <= report.sum_bytes);

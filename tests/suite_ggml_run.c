@@ -41,8 +41,8 @@ tandem_context *ggml_context(void)
     return context;
 }
 
-tandem_tensor *ggml_ramp(tandem_context *context, float factor, int64_t ne0, int64_t ne1, int64_t ne2,
-                         int64_t ne3)
+tandem_tensor *ggml_ramp(tandem_context *context, float factor, int64_t ne0, int64_t ne1,
+                         int64_t ne2, int64_t ne3)
 {
     const int64_t ne[4] = {ne0, ne1, ne2, ne3};
     int n_dims = 1;

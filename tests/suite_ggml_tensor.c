@@ -53,7 +53,8 @@ static void context_options_are_checked_by_size(void)
         uint64_t later;
     } longer = {TANDEM_CONTEXT_OPTIONS_INIT, 1};
     longer.known.size = sizeof(longer);
-    check_status(tandem_context_new(&longer.known, &context, &error), TANDEM_E_ABI, "context", &error);
+    check_status(tandem_context_new(&longer.known, &context, &error), TANDEM_E_ABI, "context",
+                 &error);
     longer.later = 0;
     check_ok(tandem_context_new(&longer.known, &context, &error));
     tandem_context_free(context);
@@ -123,9 +124,8 @@ static void names_are_kept_and_long_ones_cut(void)
 
 static void hostile_extents_never_overflow(void)
 {
-    static const int64_t extents[] = {INT64_MIN, -1,        0,         1,
-                                      2,         256,       INT32_MAX, INT64_MAX / 4,
-                                      INT64_MAX / 2, INT64_MAX};
+    static const int64_t extents[] = {
+        INT64_MIN, -1, 0, 1, 2, 256, INT32_MAX, INT64_MAX / 4, INT64_MAX / 2, INT64_MAX};
     const int n = (int)(sizeof(extents) / sizeof(extents[0]));
     tandem_context *context = ggml_context();
     char byte = 0;
@@ -167,7 +167,8 @@ static void wrong_tensors_are_refused_with_a_reason(void)
     CU_ASSERT_PTR_NULL(tandem_tensor_borrow(context, TANDEM_TYPE_F32, 2, ne, NULL, 1000));
     check_context(context, TANDEM_E_ARGUMENT, "NULL");
     tandem_context_reset(context);
-    tandem_tensor *t = tandem_tensor_borrow(context, TANDEM_TYPE_F32, 2, ne, memory, sizeof(memory));
+    tandem_tensor *t =
+        tandem_tensor_borrow(context, TANDEM_TYPE_F32, 2, ne, memory, sizeof(memory));
     CU_ASSERT_PTR_EQUAL(tandem_tensor_data(t), memory);
     CU_ASSERT_PTR_NULL(tandem_tensor_new(NULL, TANDEM_TYPE_F32, 2, ne));
     tandem_context_free(context);
@@ -206,7 +207,8 @@ static void views_have_the_strides_and_addresses_asked_for(void)
     check_int(tandem_tensor_nb(turned)[2], 4);
     CU_ASSERT_FALSE(tandem_tensor_is_contiguous(turned));
 
-    tandem_tensor *row = tandem_transpose(context, ggml_ramp(context, 1.0f, 7, 0, 0, 0)); /* {1, 7} */
+    tandem_tensor *row =
+        tandem_transpose(context, ggml_ramp(context, 1.0f, 7, 0, 0, 0)); /* {1, 7} */
     CU_ASSERT_PTR_NOT_NULL_FATAL(row);
     check_int(tandem_tensor_nb(row)[0], 4);
     CU_ASSERT(tandem_tensor_is_contiguous(row));
@@ -227,7 +229,8 @@ static void wrong_views_are_refused_with_a_reason(void)
     REFUSED(tandem_view(context, a, 2, (int64_t[]){8, 5}, NULL, 0), TANDEM_E_SHAPE,
             "view: {8, 5} at byte 0 does not lie inside a {8, 4} of 128 bytes");
     REFUSED(tandem_view(context, a, 1, (int64_t[]){8}, NULL, 100), TANDEM_E_SHAPE, "at byte 100");
-    REFUSED(tandem_view(context, a, 1, (int64_t[]){1}, NULL, SIZE_MAX - 3), TANDEM_E_SHAPE, "inside");
+    REFUSED(tandem_view(context, a, 1, (int64_t[]){1}, NULL, SIZE_MAX - 3), TANDEM_E_SHAPE,
+            "inside");
     REFUSED(tandem_view(context, a, 1, (int64_t[]){1}, NULL, 2), TANDEM_E_ARGUMENT, "offset 2");
     REFUSED(tandem_view(context, a, 2, (int64_t[]){2, 2}, (size_t[]){6}, 0), TANDEM_E_ARGUMENT,
             "stride 6 of dimension 1");
@@ -244,8 +247,8 @@ static void wrong_views_are_refused_with_a_reason(void)
             TANDEM_E_SHAPE, "not contiguous");
     REFUSED(tandem_permute(context, a, 0, 1, 1, 3), TANDEM_E_ARGUMENT, "0 1 1 3");
     REFUSED(tandem_permute(context, a, 0, 1, 2, -1), TANDEM_E_ARGUMENT, "no permutation");
-    REFUSED(tandem_transpose(context, tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2,
-                                                        (int64_t[]){32, 2})),
+    REFUSED(tandem_transpose(context,
+                             tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (int64_t[]){32, 2})),
             TANDEM_E_TYPE, "transpose: a is q4_0");
 #undef REFUSED
     tandem_context_free(context);

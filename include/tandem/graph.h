@@ -18,16 +18,16 @@ typedef struct tandem_graph tandem_graph;
 /** An empty graph in `context`, which owns it. NULL after an error in the context. */
 TANDEM_API tandem_graph *tandem_graph_new(tandem_context *context);
 
-/** Adds `result` and everything it needs that is not in the graph yet, operands before users, in the
- *  order in which they were built. `result` becomes an output: it gets memory of its own in the context
- *  and keeps its values until the next computation. Nodes run in the order in which they were built,
- *  whatever the order of adding: what is built behind a cpy into a cache sees the copied values. Passing
- *  NULL adds nothing: the error is in the context. */
+/** Adds `result` and everything it needs that is not in the graph yet, operands before users, in
+ *  the order in which they were built. `result` becomes an output: it gets memory of its own in
+ *  the context and keeps its values until the next computation. Nodes run in the order in which
+ *  they were built, whatever the order of adding: what is built behind a cpy into a cache sees the
+ *  copied values. Passing NULL adds nothing: the error is in the context. */
 TANDEM_API void tandem_graph_add(tandem_graph *graph, tandem_tensor *result);
 
 /** Checks the graph, orders it and plans its memory: results whose lifetimes do not overlap share
- *  bytes. Returns the first error that any builder recorded in the context. Must be called once, before
- *  the graph is computed. Errors: those of the builders, STATE, MEMORY. */
+ *  bytes. Returns the first error that any builder recorded in the context. Must be called once,
+ *  before the graph is computed. Errors: those of the builders, STATE, MEMORY. */
 TANDEM_API enum tandem_status tandem_graph_finish(tandem_graph *graph, struct tandem_error *error);
 
 /** Nodes that compute something (views are not counted), and the i-th in execution order. */
