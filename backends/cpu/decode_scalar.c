@@ -67,9 +67,7 @@ static inline void vf_store(float *p, vecf v)
 
 #include "backends/cpu/decode_lanes.h"
 
-void tnd_kernels_fill_decode_scalar(struct tnd_cpu_kernels *out);
-
-void tnd_kernels_fill_decode_scalar(struct tnd_cpu_kernels *out)
+void tnd_decoders_scalar(struct tnd_cpu_kernels *out)
 {
     fill_decoders_q(&out->q);
     fill_decoders_f(&out->f);

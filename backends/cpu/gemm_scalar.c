@@ -112,12 +112,10 @@ static void gemm_f(const struct tnd_tile_f *tile)
     }
 }
 
-void tnd_kernels_fill_decode_scalar(struct tnd_cpu_kernels *out);
-
 void tnd_kernels_fill_scalar(struct tnd_cpu_kernels *out)
 {
     memset(out, 0, sizeof(*out));
-    tnd_kernels_fill_decode_scalar(out);
+    tnd_decoders_scalar(out);
     out->isa_q = "scalar";
     out->isa_f = "scalar";
     out->q.strips = STRIPS;

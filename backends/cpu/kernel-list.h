@@ -22,6 +22,13 @@
     X(Q5_K, TND_AFFINE, 0)                                                                         \
     X(Q6_K, TND_GROUPS_OF_16, 32)
 
+#if defined(__x86_64__)
+#define TND_CPU_ISAS(X)                                                                            \
+    X(scalar, 0u)                                                                                  \
+    X(avx512, TND_CPU_SET_AVX512)                                                                  \
+    X(vnni, TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI)
+#else
 #define TND_CPU_ISAS(X) X(scalar, 0u)
+#endif
 
 #endif

@@ -110,4 +110,19 @@ void tnd_kernels_fill_avx2(struct tnd_cpu_kernels *out);
 void tnd_kernels_fill_avx512(struct tnd_cpu_kernels *out);
 void tnd_kernels_fill_vnni(struct tnd_cpu_kernels *out);
 
+/* Parts of them in other files: decoders, lanes, and row conversions. */
+void tnd_decoders_scalar(struct tnd_cpu_kernels *out);
+void tnd_decoders_avx2(struct tnd_cpu_kernels *out);
+void tnd_decoders_q_avx512(struct tnd_kernels_q *out);
+void tnd_decoders_f_avx512(struct tnd_kernels_f *out);
+void tnd_dequantizers_avx2(struct tnd_cpu_kernels *out);
+
+/* A loop over registers: must be unrolled wholly. */
+#if defined(__clang__)
+#define TND_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define TND_UNROLL _Pragma("GCC unroll 16")
+#endif
+#define TND_INLINE static inline __attribute__((always_inline))
+
 #endif
