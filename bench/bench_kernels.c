@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT
+ * bench-kernels: the matrix kernels of the CPU backend beside the peaks of this machine, measured in the
+ * same run. Integer products count the quantising of the activations too; F32, F16 and BF16 run as
+ * one node. Weights rotate over more memory than the caches hold. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/cpu/matmul_parts.h"
+#include "base/cpu.h"
+#include "bench/crew.h"
+#include "bench/peak.h"
+#include "ggml-like/tnd_tensor.h"
+
+enum { LIST_MAX = 32, SAMPLES_MAX = 1000, COPIES_MAX = 64 };
+static const size_t ROTATE_BYTES = (size_t)192 << 20;
+
+struct options {
+    enum tandem_type types[LIST_MAX];
+    int64_t shapes[LIST_MAX][2]; /* N, K */
+    int64_t m[LIST_MAX];
+    int n_types, n_shapes, n_m;
+    int threads;
+    const char *isa;
+    const char *output; /* md, json, csv */
+    double budget_s;    /* of one cell */
+};
+
+struct peaks {
+    double fma_gflops, int8_gops, read_gbps, cache_gbps; /* of all threads */
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- peaks ---- */
+
+struct peak_job {
+    tnd_peak_fn *peak;
+    tnd_read_fn *read;
+    int64_t rounds;
+    const char *memory;
+    size_t bytes; /* of each thread */
+    int repeats;
+    double operations[LIST_MAX * 2];
+};
+
+static void peak_main(void *user, struct tandem_worker *worker)
+{
+    struct peak_job *job = user;
+    if (job->peak != NULL) {
+        job->operations[worker->index] = job->peak(job->rounds);
+        return;
+    }
+    volatile int64_t sink = 0;
+    for (int i = 0; i < job->repeats; i++) {
+        sink += job->read(job->memory + (size_t)worker->index * job->bytes, job->bytes);
+    }
+    job->operations[worker->index] = (double)job->bytes * job->repeats;
+}
+
+/* Best of several: a peak is what the machine can do when nobody disturbs. */
+static double measure_peak(tnd_crew *crew, struct peak_job *job, int threads)
+{
+    double best = 0;
+    for (int i = 0; i < 7; i++) {
+        double begin = now();
+        tnd_crew_run(crew, peak_main, job);
+        double seconds = now() - begin;
+        double total = 0;
+        for (int t = 0; t < threads; t++) {
+            total += job->operations[t];
+        }
+        best = total / seconds > best ? total / seconds : best;
+    }
+    return best * 1e-9;
+}
+
+static struct peaks measure_peaks(tnd_crew *crew, int threads)
+{
+    struct tnd_peaks find = tnd_peaks_find();
+    struct peaks peaks;
+    size_t bytes = ((size_t)512 << 20) / (size_t)threads / 4096 * 4096;
+    char *memory = aligned_alloc(4096, bytes * (size_t)threads);
+    memset(memory, 1, bytes * (size_t)threads);
+    struct peak_job job = {.peak = find.fma, .rounds = 3000000};
+    peaks.fma_gflops = measure_peak(crew, &job, threads);
+    job.peak = find.int8;
+    peaks.int8_gops = measure_peak(crew, &job, threads);
+    job = (struct peak_job){.read = find.read, .memory = memory, .bytes = bytes, .repeats = 1};
+    peaks.read_gbps = measure_peak(crew, &job, threads);
+    job.bytes = (size_t)256 << 10;
+    job.repeats = 400;
+    peaks.cache_gbps = measure_peak(crew, &job, threads);
+    free(memory);
+    return peaks;
+}
+
+/* ---- one cell ---- */
+
+struct cell_job {
+    const struct tnd_cpu_kernels *kernels;
+    struct tandem_work work;
+};
+
+static void cell_main(void *user, struct tandem_worker *worker)
+{
+    struct cell_job *job = user;
+    (void)tnd_cpu_mul_mat_run_with(job->kernels, &job->work, worker);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+struct cell {
+    enum tandem_type type;
+    int64_t n, k, m;
+    double median_us, spread; /* spread: (90th - 10th percentile) / median */
+    int samples;
+};
+
+/* Random rows, repeated: quantising all of a large matrix would take longer than the bench. */
+static void fill_weights(char *w, enum tandem_type type, int64_t n, int64_t k)
+{
+    enum { ROWS = 16 };
+    size_t row_bytes = tandem_type_row_bytes(type, k);
+    float *values = malloc((size_t)k * sizeof(float));
+    uint32_t state = 1;
+    for (int64_t r = 0; r < n; r++) {
+        if (r >= ROWS) {
+            memcpy(w + (size_t)r * row_bytes, w + (size_t)(r % ROWS) * row_bytes, row_bytes);
+            continue;
+        }
+        for (int64_t i = 0; i < k; i++) {
+            state = state * 1664525u + 1013904223u;
+            values[i] = (float)(state >> 8) / 8388608.0f - 1.0f;
+        }
+        tandem_quantize(type, values, w + (size_t)r * row_bytes, k);
+    }
+    free(values);
+}
+
+static bool measure_cell(tnd_crew *crew, const struct tnd_cpu_kernels *kernels, struct cell *cell,
+                         double budget_s)
+{
+    static double samples[SAMPLES_MAX];
+    size_t w_bytes = (size_t)cell->n * tandem_type_row_bytes(cell->type, cell->k);
+    size_t stride = (w_bytes + 4095) / 4096 * 4096;
+    int copies = cell->m <= 16 ? (int)(ROTATE_BYTES / stride) + 1 : 1;
+    copies = copies > COPIES_MAX ? COPIES_MAX : copies;
+    if (w_bytes == 0) {
+        return false;
+    }
+    char *w = aligned_alloc(4096, stride * (size_t)copies);
+    tandem_context *context = NULL;
+    if (w == NULL || tandem_context_new(NULL, &context, NULL) != TANDEM_OK) {
+        return false;
+    }
+    fill_weights(w, cell->type, cell->n, cell->k);
+    for (int i = 1; i < copies; i++) {
+        memcpy(w + (size_t)i * stride, w, w_bytes);
+    }
+    tandem_tensor *weights =
+        tandem_tensor_borrow(context, cell->type, 2, (int64_t[]){cell->k, cell->n}, w, w_bytes);
+    tandem_tensor *x =
+        tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (int64_t[]){cell->k, cell->m});
+    tandem_tensor *y = tandem_mul_mat(context, weights, x);
+    y->data = aligned_alloc(64, (tandem_tensor_bytes(y) + 63) / 64 * 64);
+    fill_weights(x->data, TANDEM_TYPE_F32, cell->m, cell->k);
+    bool quantized = tandem_type_is_quantized(cell->type);
+    size_t workspace_bytes = quantized ? tnd_cpu_mul_mat_workspace(y, TANDEM_TASK_MUL_MAT_Q) : 64;
+    void *workspace = aligned_alloc(64, (workspace_bytes + 63) / 64 * 64);
+    struct cell_job job = {kernels, {y, TANDEM_TASK_NODE, 0, cell->n, workspace, workspace_bytes}};
+    double start = now();
+    cell->samples = 0;
+    for (int i = -2; cell->samples < SAMPLES_MAX; i++) { /* two to warm up */
+        weights->data = w + (size_t)((i + 2) % copies) * stride;
+        double begin = now();
+        if (quantized) {
+            job.work.task = TANDEM_TASK_QUANTIZE_X;
+            tnd_crew_run(crew, cell_main, &job);
+            job.work.task = TANDEM_TASK_MUL_MAT_Q;
+        }
+        tnd_crew_run(crew, cell_main, &job);
+        if (i >= 0) {
+            samples[cell->samples++] = now() - begin;
+        }
+        if (cell->samples >= 5 && now() - start > budget_s) {
+            break;
+        }
+    }
+    qsort(samples, (size_t)cell->samples, sizeof(double), by_value);
+    double median = samples[cell->samples / 2];
+    cell->median_us = 1e6 * median;
+    cell->spread = (samples[cell->samples * 9 / 10] - samples[cell->samples / 10]) / median;
+    free(y->data);
+    free(workspace);
+    free(w);
+    tandem_context_free(context);
+    return true;
+}
+
+/* ---- output ---- */
+
+static void print_head(const struct options *o, const struct peaks *p, const char *isa)
+{
+    if (strcmp(o->output, "json") == 0) {
+        printf("{\"cpu\":\"%s\",\"threads\":%d,\"peaks\":{\"fma_gflops\":%.1f,\"int8_gops\":%.1f,"
+               "\"read_gbps\":%.2f,\"cache_gbps\":%.1f},\"kernels\":[",
+               tnd_cpu_model(), o->threads, p->fma_gflops, p->int8_gops, p->read_gbps,
+               p->cache_gbps);
+    } else if (strcmp(o->output, "csv") == 0) {
+        printf("type,n,k,m,threads,isa,layout,median_us,spread,gflops,gbps,peak,peak_share\n");
+    } else {
+        printf("%s, %d threads, %s\n\npeaks: fp32 FMA %.0f GFLOP/s, int8 dot %.0f GOP/s, "
+               "read %.1f GB/s (memory) %.0f GB/s (256 KiB)\n\n",
+               tnd_cpu_model(), o->threads, isa, p->fma_gflops, p->int8_gops, p->read_gbps,
+               p->cache_gbps);
+        printf("| type | N x K | M | median us | spread | GFLOP/s | GB/s | share of |\n"
+               "|---|---|---|---|---|---|---|---|\n");
+    }
+}
+
+static void print_cell(const struct options *o, const struct peaks *p, const struct cell *c,
+                       const char *isa, bool first)
+{
+    bool quantized = tandem_type_is_quantized(c->type);
+    double gflops = 2e-3 * (double)c->n * (double)c->k * (double)c->m / c->median_us;
+    double gbps = 1e-3 * (double)c->n * (double)tandem_type_row_bytes(c->type, c->k) / c->median_us;
+    double compute = gflops / (quantized ? p->int8_gops : p->fma_gflops);
+    double read = gbps / p->read_gbps;
+    const char *peak = read > compute ? "read" : quantized ? "int8" : "fma";
+    double share = read > compute ? read : compute;
+    if (strcmp(o->output, "json") == 0) {
+        printf("%s{\"type\":\"%s\",\"n\":%lld,\"k\":%lld,\"m\":%lld,\"threads\":%d,\"isa\":\"%s\","
+               "\"layout\":\"rows\",\"median_us\":%.2f,\"spread\":%.3f,\"gflops\":%.1f,"
+               "\"gbps\":%.2f,\"peak\":\"%s\",\"peak_share\":%.3f}",
+               first ? "" : ",", tandem_type_name(c->type), (long long)c->n, (long long)c->k,
+               (long long)c->m, o->threads, isa, c->median_us, c->spread, gflops, gbps, peak,
+               share);
+    } else if (strcmp(o->output, "csv") == 0) {
+        printf("%s,%lld,%lld,%lld,%d,%s,rows,%.2f,%.3f,%.1f,%.2f,%s,%.3f\n",
+               tandem_type_name(c->type), (long long)c->n, (long long)c->k, (long long)c->m,
+               o->threads, isa, c->median_us, c->spread, gflops, gbps, peak, share);
+    } else {
+        printf("| %s | %lldx%lld | %lld | %.1f | %.0f %% | %.1f | %.2f | %.0f %% %s |\n",
+               tandem_type_name(c->type), (long long)c->n, (long long)c->k, (long long)c->m,
+               c->median_us, 100 * c->spread, gflops, gbps, 100 * share, peak);
+    }
+    fflush(stdout);
+}
+
+/* ---- arguments ---- */
+
+static bool parse_types(const char *text, struct options *o)
+{
+    char copy[512];
+    snprintf(copy, sizeof(copy), "%s", text);
+    o->n_types = 0;
+    for (char *word = strtok(copy, ","); word != NULL; word = strtok(NULL, ",")) {
+        if (o->n_types == LIST_MAX || !tandem_type_from_name(word, &o->types[o->n_types++])) {
+            return false;
+        }
+    }
+    return o->n_types > 0;
+}
+
+static bool parse_shapes(const char *text, struct options *o)
+{
+    for (o->n_shapes = 0; o->n_shapes < LIST_MAX; text++) {
+        long long n;
+        long long k;
+        int used = 0;
+        if (sscanf(text, "%lldx%lld%n", &n, &k, &used) != 2 || n < 1 || k < 1) {
+            return false;
+        }
+        o->shapes[o->n_shapes][0] = n;
+        o->shapes[o->n_shapes++][1] = k;
+        text += used;
+        if (*text != ',') {
+            return *text == '\0';
+        }
+    }
+    return false;
+}
+
+static bool parse_m(const char *text, struct options *o)
+{
+    for (o->n_m = 0; o->n_m < LIST_MAX; text++) {
+        char *end;
+        o->m[o->n_m++] = strtoll(text, &end, 10);
+        if (end == text || o->m[o->n_m - 1] < 1 || *end != ',') {
+            return end != text && *end == '\0' && o->m[o->n_m - 1] >= 1;
+        }
+        text = end;
+    }
+    return false;
+}
+
+static const char usage[] =
+    "bench-kernels [--type T,..] [--shape NxK,..] [--m M,..] [--threads N] [--isa scalar|avx2|..]\n"
+    "              [--seconds S (of a cell)] [--output md|json|csv]\n";
+
+static bool parse_arguments(int argc, char **argv, struct options *o)
+{
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        bool good = true;
+        if (strcmp(argv[i], "--type") == 0) {
+            good = parse_types(value, o);
+        } else if (strcmp(argv[i], "--shape") == 0) {
+            good = parse_shapes(value, o);
+        } else if (strcmp(argv[i], "--m") == 0) {
+            good = parse_m(value, o);
+        } else if (strcmp(argv[i], "--threads") == 0) {
+            o->threads = atoi(value);
+            good = o->threads >= 1 && o->threads <= LIST_MAX;
+        } else if (strcmp(argv[i], "--isa") == 0) {
+            o->isa = value;
+        } else if (strcmp(argv[i], "--seconds") == 0) {
+            o->budget_s = atof(value);
+        } else if (strcmp(argv[i], "--output") == 0) {
+            o->output = value;
+            good =
+                strcmp(value, "md") == 0 || strcmp(value, "json") == 0 || strcmp(value, "csv") == 0;
+        } else {
+            good = false;
+        }
+        if (!good) {
+            fprintf(stderr, "bench-kernels: wrong argument '%s %s'\n%s", argv[i], value, usage);
+            return false;
+        }
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {.output = "md", .budget_s = 0.3};
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    o.threads = cpus < 1 ? 1 : cpus > LIST_MAX ? LIST_MAX : (int)cpus;
+    parse_types("f32,f16,bf16,q4_0,q4_1,q5_0,q5_1,q8_0,q2_k,q3_k,q4_k,q5_k,q6_k", &o);
+    parse_shapes("4096x4096", &o);
+    parse_m("1,2,4,8,32,128,512", &o);
+    if (!parse_arguments(argc, argv, &o)) {
+        return 2;
+    }
+    struct tnd_cpu_kernels kernels;
+    tnd_cpu_kernels_for(tnd_cpu_mask(tnd_cpu_features(), o.isa), &kernels);
+    size_t scratch = tnd_matmul_f_scratch();
+    scratch = tnd_matmul_q_scratch() > scratch ? tnd_matmul_q_scratch() : scratch;
+    tnd_crew *crew = tnd_crew_new(o.threads, scratch);
+    if (crew == NULL) {
+        return 1;
+    }
+    struct peaks peaks = measure_peaks(crew, o.threads);
+    print_head(&o, &peaks, kernels.isa_q);
+    bool first = true;
+    for (int s = 0; s < o.n_shapes; s++) {
+        for (int t = 0; t < o.n_types; t++) {
+            for (int i = 0; i < o.n_m; i++) {
+                struct cell cell = {
+                    .type = o.types[t], .n = o.shapes[s][0], .k = o.shapes[s][1], .m = o.m[i]};
+                if (measure_cell(crew, &kernels, &cell, o.budget_s)) {
+                    bool quantized = tandem_type_is_quantized(cell.type);
+                    print_cell(&o, &peaks, &cell, quantized ? kernels.isa_q : kernels.isa_f, first);
+                    first = false;
+                }
+            }
+        }
+    }
+    printf(strcmp(o.output, "json") == 0 ? "]}\n" : "");
+    tnd_crew_free(crew);
+    return 0;
+}

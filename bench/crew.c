@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ * Threads of the kernel bench; see crew.h. */
+#include "bench/crew.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { THREADS_MAX = 64 };
+
+struct member {
+    struct tandem_worker base;
+    struct tnd_crew *crew;
+    pthread_t thread;
+};
+
+struct tnd_crew {
+    int n_threads;
+    tnd_crew_fn *job; /* NULL: go home */
+    void *user;
+    atomic_int generation; /* release: job and user are set; acquired by the members */
+    atomic_int n_done;     /* release: a member's results; acquired by the caller */
+    atomic_llong taken;
+    struct member members[THREADS_MAX];
+};
+
+static bool crew_next(struct tandem_worker *worker, int64_t n_items, int64_t chunk,
+                      int64_t *out_begin, int64_t *out_end)
+{
+    struct tnd_crew *crew = ((struct member *)worker)->crew;
+    int64_t begin = atomic_fetch_add_explicit(&crew->taken, chunk, memory_order_relaxed);
+    if (begin >= n_items) {
+        return false;
+    }
+    *out_begin = begin;
+    *out_end = begin + chunk < n_items ? begin + chunk : n_items;
+    return true;
+}
+
+static void no_barrier(struct tandem_worker *worker)
+{
+    (void)worker;
+}
+
+static void *member_main(void *argument)
+{
+    struct member *member = argument;
+    struct tnd_crew *crew = member->crew;
+    for (int seen = 0;; seen++) {
+        while (atomic_load_explicit(&crew->generation, memory_order_acquire) == seen) {
+        }
+        if (crew->job == NULL) {
+            return NULL;
+        }
+        crew->job(crew->user, &member->base);
+        atomic_fetch_add_explicit(&crew->n_done, 1, memory_order_release);
+    }
+}
+
+tnd_crew *tnd_crew_new(int n_threads, size_t scratch_bytes)
+{
+    struct tnd_crew *crew = calloc(1, sizeof(*crew));
+    if (crew == NULL) {
+        return NULL;
+    }
+    crew->n_threads = n_threads < 1 ? 1 : n_threads > THREADS_MAX ? THREADS_MAX : n_threads;
+    for (int i = 0; i < crew->n_threads; i++) {
+        struct member *member = &crew->members[i];
+        member->crew = crew;
+        member->base = (struct tandem_worker){
+            .index = i,
+            .count = crew->n_threads,
+            .own_threads = 1,
+            .scratch = aligned_alloc(64, (scratch_bytes + 63) / 64 * 64),
+            .scratch_bytes = scratch_bytes,
+            .next = crew_next,
+            .barrier = no_barrier,
+        };
+        if (i > 0) {
+            pthread_create(&member->thread, NULL, member_main, member);
+        }
+    }
+    return crew;
+}
+
+void tnd_crew_run(tnd_crew *crew, tnd_crew_fn *job, void *user)
+{
+    crew->job = job;
+    crew->user = user;
+    atomic_store_explicit(&crew->taken, 0, memory_order_relaxed);
+    atomic_store_explicit(&crew->n_done, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&crew->generation, 1, memory_order_release);
+    job(user, &crew->members[0].base);
+    while (atomic_load_explicit(&crew->n_done, memory_order_acquire) < crew->n_threads) {
+    }
+}
+
+void tnd_crew_free(tnd_crew *crew)
+{
+    crew->job = NULL;
+    atomic_fetch_add_explicit(&crew->generation, 1, memory_order_release);
+    for (int i = 0; i < crew->n_threads; i++) {
+        if (i > 0) {
+            pthread_join(crew->members[i].thread, NULL);
+        }
+        free(crew->members[i].base.scratch);
+    }
+    free(crew);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * Choice of the peak measurements, and their plain form. */
+#include "bench/peak.h"
+
+#include "base/cpu.h"
+
+static double plain_fma(int64_t rounds)
+{
+    volatile float result;
+    float sum[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    for (int64_t i = 0; i < rounds; i++) {
+        for (int j = 0; j < 8; j++) {
+            sum[j] = sum[j] * 0.999f + 0.001f;
+        }
+    }
+    result = sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7];
+    (void)result;
+    return 16.0 * (double)rounds;
+}
+
+static int64_t plain_read(const void *memory, size_t bytes)
+{
+    const uint64_t *words = memory;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < bytes / sizeof(*words); i++) {
+        sum += words[i];
+    }
+    return (int64_t)sum;
+}
+
+struct tnd_peaks tnd_peaks_find(void)
+{
+    struct tnd_peaks peaks = {plain_fma, plain_fma, plain_read};
+#if defined(__x86_64__)
+    uint32_t features = tnd_cpu_features();
+    if ((features & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2) {
+        tnd_peaks_fill_avx2(&peaks);
+    }
+    if ((features & TND_CPU_SET_AVX512) == TND_CPU_SET_AVX512) {
+        tnd_peaks_fill_avx512(&peaks);
+        if ((features & (uint32_t)TND_CPU_AVX512_VNNI) != 0) {
+            tnd_peaks_fill_vnni(&peaks);
+        }
+    }
+#endif
+    return peaks;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * What this machine can do at most, measured: the yardstick of bench-kernels. */
+#ifndef TND_BENCH_PEAK_H
+#define TND_BENCH_PEAK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The chains must stand in registers. */
+#if defined(__clang__)
+#define TND_PEAK_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define TND_PEAK_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+/** Each runs `rounds` rounds on this thread and returns the operations done (a multiply and an add are two). */
+typedef double tnd_peak_fn(int64_t rounds);
+/** Reads all of the memory; returns something that depends on it. */
+typedef int64_t tnd_read_fn(const void *memory, size_t bytes);
+
+struct tnd_peaks {
+    tnd_peak_fn *fma;  /* fp32 multiply-add */
+    tnd_peak_fn *int8; /* int8 dot product */
+    tnd_read_fn *read;
+};
+
+/** The best that the machine's features allow; plain C where there is nothing better. */
+struct tnd_peaks tnd_peaks_find(void);
+
+void tnd_peaks_fill_avx2(struct tnd_peaks *out);
+void tnd_peaks_fill_avx512(struct tnd_peaks *out);
+void tnd_peaks_fill_vnni(struct tnd_peaks *out);
+
+#endif
