@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * Command lines of tandem-llama: options as rows of a table, from which parsing and help come, and what
+ * all commands share. */
+#ifndef TANDEM_LLAMA_CLI_H
+#define TANDEM_LLAMA_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tandem/formats.h"
+#include "tandem/runtime.h"
+
+enum cli_kind { CLI_FLAG, CLI_INTEGER, CLI_NUMBER, CLI_TEXT };
+
+/** One option; `-name` and `--name` are the same. */
+struct cli_option {
+    const char *name;
+    enum cli_kind kind;
+    void *value;          /* bool, int64_t, double or const char *, which hold the default */
+    const char *argument; /* what stands behind the name in help, NULL for a flag */
+    const char *what;
+};
+
+struct cli_options {
+    const struct cli_option *rows;
+    int n;
+};
+
+/** Fills values and up to `max` other arguments. False after a message on stderr. */
+bool tnd_cli_parse(int argc, char **argv, const struct cli_options *options, const char **arguments,
+                   int max, int *n_arguments);
+/** Prints the rows as help to stdout. */
+void tnd_cli_print_options(const struct cli_options *options);
+
+/** Prints "tandem-llama: ..." to stderr and returns the exit code 1. */
+int tnd_cli_fail(const struct tandem_error *error);
+/** Wrong usage: a message, and exit code 2. */
+int tnd_cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** Log sink of all commands: warnings and errors to stderr. */
+void tnd_cli_log(void *user, enum tandem_log_level level, const char *room, const char *text);
+/** tandem_write_fn for a FILE. */
+int tnd_cli_write(void *file, const char *bytes, unsigned long n);
+
+/** Opens a runtime. `table`: path, "none", or NULL for this machine's own. */
+enum tandem_status tnd_cli_open_runtime(int64_t threads, const char *profile, const char *table,
+                                        tandem_runtime **out_runtime, struct tandem_error *error);
+
+/** Opens a checkpoint, converted to `type` unless that is NULL. */
+enum tandem_status tnd_cli_open_source(const char *path, const char *type,
+                                       tandem_source **out_source, struct tandem_error *error);
+
+/** Makes a synthetic llama: "1.1b", "quick", or "dim,hidden,layers,heads,kv_heads,vocabulary". */
+enum tandem_status tnd_cli_synthesize(const char *shape, const char *type, int64_t context,
+                                      tandem_source **out_source, struct tandem_error *error);
+
+double tnd_cli_seconds(void);
+/** Median of n values, which are sorted by it; 0 when n is 0. */
+double tnd_cli_median(double *values, int n);
+
+int tnd_cmd_run(int argc, char **argv);
+int tnd_cmd_bench(int argc, char **argv);
+int tnd_cmd_demo(int argc, char **argv);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT
+ * tandem-llama demo: what the timing table is worth. One synthetic model under three runtimes, measured in
+ * turns, so that whatever else the machine does meets all of them alike. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/tandem-llama/cli.h"
+#include "tools/tandem-llama/speed.h"
+
+enum way { WAY_RULE, WAY_CPU, WAY_TUNED, WAYS };
+
+static const char *const way_names[WAYS] = {"fixed rule", "CPU alone", "tuned plan"};
+
+struct cell {
+    int64_t prompt; /* tokens of one batch; 0: generation */
+    double share;   /* of the time budget */
+};
+
+static const struct cell cells[] = {{8, 0.15}, {32, 0.2}, {128, 0.45}, {0, 0.2}};
+#define CELLS          ((int)(sizeof(cells) / sizeof(cells[0])))
+#define LONGEST_PROMPT 128
+#define GENERATED      12
+#define MAX_ROUNDS     9
+
+struct demo {
+    bool quick;
+    const char *table;
+    int64_t threads;
+    double budget_s;
+    bool help;
+    tandem_source *source;
+    struct tnd_llama_model *model;
+    tandem_runtime *runtimes[WAYS];
+    struct tnd_llama_session *session;
+    struct tnd_speed speeds[CELLS][WAYS];
+};
+
+static void cell_name(int cell, char *out, size_t n)
+{
+    if (cells[cell].prompt > 0) {
+        snprintf(out, n, "prompt %lld", (long long)cells[cell].prompt);
+    } else {
+        snprintf(out, n, "generation");
+    }
+}
+
+static enum tandem_status open_all(struct demo *demo, struct tandem_error *error)
+{
+    const int64_t context = LONGEST_PROMPT + GENERATED;
+    const char *const shape = demo->quick ? "quick" : "1.1b";
+    const double begin = tnd_cli_seconds();
+    enum tandem_status status = tnd_cli_synthesize(shape, "q4_0", context, &demo->source, error);
+    if (status == TANDEM_OK) {
+        status = tnd_llama_model_new(demo->source, &demo->model, error);
+    }
+    const struct {
+        const char *table;
+        const char *profile;
+    } ways[WAYS] = {{"none", NULL}, {"none", "cpu"}, {demo->table, NULL}};
+    for (int way = 0; status == TANDEM_OK && way < WAYS; way++) {
+        status = tnd_cli_open_runtime(demo->threads, ways[way].profile, ways[way].table,
+                                      &demo->runtimes[way], error);
+    }
+    if (status == TANDEM_OK) {
+        status =
+            tnd_llama_session_new(demo->model, demo->runtimes[0], context, &demo->session, error);
+    }
+    if (status == TANDEM_OK) {
+        const struct tnd_llama_hparams *h = &demo->model->hparams;
+        fprintf(stderr,
+                "made a %s llama with random weights in %.1f s: %lld layers, dim %lld, "
+                "%lld tokens, q4_0\n",
+                shape, tnd_cli_seconds() - begin, (long long)h->layers, (long long)h->dim,
+                (long long)h->vocabulary);
+    }
+    return status;
+}
+
+static void close_all(struct demo *demo)
+{
+    tnd_llama_session_free(demo->session);
+    for (int way = 0; way < WAYS; way++) {
+        tandem_runtime_close(demo->runtimes[way]);
+    }
+    tnd_llama_model_free(demo->model);
+    tandem_source_close(demo->source);
+}
+
+static enum tandem_status measure_once(struct demo *demo, int cell, int way, bool is_counted,
+                                       struct tandem_error *error)
+{
+    const int64_t vocabulary = demo->model->hparams.vocabulary;
+    struct tnd_speed *speed = is_counted ? &demo->speeds[cell][way] : NULL;
+    tnd_llama_session_set_runtime(demo->session, demo->runtimes[way]);
+    if (cells[cell].prompt > 0) {
+        return tnd_speed_prompt(demo->session, vocabulary, cells[cell].prompt, speed, error);
+    }
+    return tnd_speed_generation(demo->session, vocabulary, cells[0].prompt,
+                                is_counted ? GENERATED : 1, speed, error);
+}
+
+/* Rounds over the three ways, each round beginning with another one, until the cell's time is used up. */
+static enum tandem_status measure_cell(struct demo *demo, int cell, struct tandem_error *error)
+{
+    const double begin = tnd_cli_seconds();
+    const double limit_s = demo->budget_s * cells[cell].share;
+    enum tandem_status status = TANDEM_OK;
+    double used_s = 0.0;
+    for (int round = 0; status == TANDEM_OK && round < MAX_ROUNDS; round++) {
+        if (round > 0 && used_s * (round + 1) / round > limit_s) { /* one more would not fit */
+            break;
+        }
+        for (int turn = 0; status == TANDEM_OK && turn < WAYS; turn++) {
+            status = measure_once(demo, cell, (turn + round) % WAYS, true, error);
+        }
+        used_s = tnd_cli_seconds() - begin;
+    }
+    char name[32];
+    cell_name(cell, name, sizeof(name));
+    fprintf(stderr, "measured %s in %.1f s, %d rounds\n", name, used_s, demo->speeds[cell][0].n);
+    return status;
+}
+
+static enum tandem_status measure(struct demo *demo, struct tandem_error *error)
+{
+    enum tandem_status status = TANDEM_OK;
+    for (int way = 0; status == TANDEM_OK && way < WAYS; way++) { /* threads, caches, page faults */
+        status = measure_once(demo, 0, way, false, error);
+    }
+    for (int cell = 0; status == TANDEM_OK && cell < CELLS; cell++) {
+        status = measure_cell(demo, cell, error);
+    }
+    return status;
+}
+
+static double median_of(const struct demo *demo, int cell, int way)
+{
+    return tnd_speed_summary(&demo->speeds[cell][way]).median;
+}
+
+static void print_gain(const struct demo *demo, enum way over)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "gain over %s", way_names[over]);
+    printf("| %-20s |", name);
+    for (int cell = 0; cell < CELLS; cell++) {
+        const double base = median_of(demo, cell, over);
+        printf(" %11.2fx |", base > 0.0 ? median_of(demo, cell, WAY_TUNED) / base : 0.0);
+    }
+    printf("\n");
+}
+
+static void print_result(const struct demo *demo)
+{
+    struct tandem_runtime_info info;
+    tandem_runtime_describe(demo->runtimes[WAY_TUNED], &info);
+    printf("\n%s, %s, %d threads; tokens/s, median\n\n", info.cpu, info.isa, info.n_threads);
+    printf("| %-20s |", "");
+    for (int cell = 0; cell < CELLS; cell++) {
+        char head[32];
+        cell_name(cell, head, sizeof(head));
+        printf(" %12s |", head);
+    }
+    printf("\n|----------------------|");
+    for (int cell = 0; cell < CELLS; cell++) {
+        printf("-------------:|");
+    }
+    printf("\n");
+    for (int way = 0; way < WAYS; way++) {
+        printf("| %-20s |", way_names[way]);
+        for (int cell = 0; cell < CELLS; cell++) {
+            printf(" %12.2f |", median_of(demo, cell, way));
+        }
+        printf("\n");
+    }
+    print_gain(demo, WAY_RULE);
+    print_gain(demo, WAY_CPU);
+    struct tandem_error error = {0};
+    if (tandem_runtime_table_status(demo->runtimes[WAY_TUNED], &error) != TANDEM_OK) {
+        printf("\nThere is no timing table (%s): the tuned plan is the fixed rule. Run mulmat-tune "
+               "bench first.\n",
+               error.text);
+    } else {
+        printf("\ntiming table: %s\n", info.table);
+    }
+}
+
+int tnd_cmd_demo(int argc, char **argv)
+{
+    struct demo demo = {.budget_s = 0.0};
+    const struct cli_option rows[] = {
+        {"quick", CLI_FLAG, &demo.quick, NULL, "a smaller model"},
+        {"table", CLI_TEXT, &demo.table, "FILE", "timing table; default: this machine's own"},
+        {"threads", CLI_INTEGER, &demo.threads, "N", "threads; default: one a core"},
+        {"budget", CLI_NUMBER, &demo.budget_s, "SECONDS", "of measuring; 45, with --quick 12"},
+        {"help", CLI_FLAG, &demo.help, NULL, "this text"},
+    };
+    const struct cli_options options = {rows, (int)(sizeof(rows) / sizeof(rows[0]))};
+    const char *argument = NULL;
+    int n = 0;
+    if (!tnd_cli_parse(argc, argv, &options, &argument, 0, &n)) {
+        return 2;
+    }
+    if (demo.help) {
+        printf("usage: tandem-llama demo [OPTIONS]\n\n");
+        tnd_cli_print_options(&options);
+        return 0;
+    }
+    if (!(demo.budget_s > 0.0)) {
+        demo.budget_s = demo.quick ? 12.0 : 45.0;
+    }
+    struct tandem_error error = {0};
+    enum tandem_status status = open_all(&demo, &error);
+    if (status == TANDEM_OK) {
+        status = measure(&demo, &error);
+    }
+    if (status == TANDEM_OK) {
+        print_result(&demo);
+    }
+    close_all(&demo);
+    return status == TANDEM_OK ? 0 : tnd_cli_fail(&error);
+}

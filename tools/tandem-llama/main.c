@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * tandem-llama: runs llama-style models. Commands stand in a table, one file each (cmd_*.c). */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/tandem-llama/cli.h"
+
+struct command {
+    const char *name;
+    int (*run)(int argc,
+               char **argv); /* arguments behind the command's name; returns the exit code */
+    const char *what;
+};
+
+static const struct command commands[] = {
+    {"run", tnd_cmd_run, "continue a text with a model"},
+    {"bench", tnd_cmd_bench, "measure prompt and generation speed"},
+    {"demo", tnd_cmd_demo, "compare the fixed rule, the CPU alone and the tuned plan"},
+};
+#define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))
+
+static int help(void)
+{
+    printf("tandem-llama %s: runs llama-style models with Tandem\n\n", tandem_version());
+    printf("usage: tandem-llama COMMAND [ARGUMENTS]\n\n");
+    for (int i = 0; i < N_COMMANDS; i++) {
+        printf("  %-8s %s\n", commands[i].name, commands[i].what);
+    }
+    printf("  %-8s %s\n", "help", "this text; help COMMAND: the options of a command");
+    printf("\nFirst run 'mulmat-tune bench', which measures this machine, so that each matrix "
+           "product\n"
+           "takes the way that is fastest here.\n");
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        return help();
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("tandem-llama %s\n", tandem_version());
+        return 0;
+    }
+    const bool wants_help = strcmp(argv[1], "help") == 0;
+    if (wants_help && argc < 3) {
+        return help();
+    }
+    const char *name = wants_help ? argv[2] : argv[1];
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(commands[i].name, name) == 0) {
+            char *help_arguments[] = {"--help"};
+            return wants_help ? commands[i].run(1, help_arguments)
+                              : commands[i].run(argc - 2, argv + 2);
+        }
+    }
+    return tnd_cli_usage("unknown command '%s'", name);
+}

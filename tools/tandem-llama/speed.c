@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * Measuring a session. Which tokens are fed does not matter for the time. */
+#include "tools/tandem-llama/speed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/tandem-llama/cli.h"
+
+static int32_t some_token(int64_t i, int64_t vocabulary)
+{
+    return (int32_t)((i * 7919 + 1) % vocabulary);
+}
+
+static void add_sample(struct tnd_speed *speed, int64_t n, double seconds)
+{
+    if (speed != NULL && speed->n < TND_SPEED_MAX && seconds > 0.0) {
+        speed->samples[speed->n++] = (double)n / seconds;
+    }
+}
+
+enum tandem_status tnd_speed_prompt(struct tnd_llama_session *session, int64_t vocabulary,
+                                    int64_t n, struct tnd_speed *speed, struct tandem_error *error)
+{
+    int32_t *tokens = calloc((size_t)n, sizeof(tokens[0]));
+    if (tokens == NULL) {
+        error->status = TANDEM_E_MEMORY;
+        snprintf(error->text, sizeof(error->text), "no memory for %lld tokens", (long long)n);
+        return TANDEM_E_MEMORY;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        tokens[i] = some_token(i, vocabulary);
+    }
+    tnd_llama_session_rewind(session, 0);
+    const double begin = tnd_cli_seconds();
+    const enum tandem_status status = tnd_llama_session_feed(session, tokens, n, 0, error);
+    const double seconds = tnd_cli_seconds() - begin;
+    free(tokens);
+    if (status == TANDEM_OK) {
+        add_sample(speed, n, seconds);
+    }
+    return status;
+}
+
+enum tandem_status tnd_speed_generation(struct tnd_llama_session *session, int64_t vocabulary,
+                                        int64_t n_past, int64_t n, struct tnd_speed *speed,
+                                        struct tandem_error *error)
+{
+    enum tandem_status status = TANDEM_OK;
+    if (tnd_llama_session_position(session) < n_past) {
+        status = tnd_speed_prompt(session, vocabulary, n_past, NULL, error);
+    }
+    tnd_llama_session_rewind(session, n_past);
+    const double begin = tnd_cli_seconds();
+    for (int64_t i = 0; status == TANDEM_OK && i < n; i++) {
+        const int32_t token = some_token(n_past + i, vocabulary);
+        status = tnd_llama_session_feed(session, &token, 1, 1, error);
+    }
+    if (status == TANDEM_OK) {
+        add_sample(speed, n, tnd_cli_seconds() - begin);
+    }
+    return status;
+}
+
+struct tnd_speed_summary tnd_speed_summary(const struct tnd_speed *speed)
+{
+    struct tnd_speed sorted = *speed;
+    struct tnd_speed_summary summary = {0};
+    summary.median = tnd_cli_median(sorted.samples, sorted.n);
+    if (sorted.n > 0) {
+        summary.low = sorted.samples[0];
+        summary.high = sorted.samples[sorted.n - 1];
+    }
+    return summary;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * Measuring a session: tokens per second of a prompt and of generation. */
+#ifndef TANDEM_LLAMA_SPEED_H
+#define TANDEM_LLAMA_SPEED_H
+
+#include "llama/session.h"
+
+#define TND_SPEED_MAX 64 /* samples of one measurement */
+
+/** Samples of one thing, in tokens per second. */
+struct tnd_speed {
+    double samples[TND_SPEED_MAX];
+    int n;
+};
+
+struct tnd_speed_summary {
+    double median;
+    double low;
+    double high;
+};
+
+/** Feeds a prompt of n tokens in one batch to an emptied session and adds a sample. */
+enum tandem_status tnd_speed_prompt(struct tnd_llama_session *session, int64_t vocabulary,
+                                    int64_t n, struct tnd_speed *speed, struct tandem_error *error);
+/** Feeds n tokens one by one behind a prompt of n_past tokens (which must be in the session already, or is
+ *  fed without being measured) and adds a sample. */
+enum tandem_status tnd_speed_generation(struct tnd_llama_session *session, int64_t vocabulary,
+                                        int64_t n_past, int64_t n, struct tnd_speed *speed,
+                                        struct tandem_error *error);
+/** Median and extremes; all 0 without samples. */
+struct tnd_speed_summary tnd_speed_summary(const struct tnd_speed *speed);
+
+#endif
