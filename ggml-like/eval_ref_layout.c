@@ -16,8 +16,7 @@ static void step(const struct tandem_tensor *tensor, int64_t i[TANDEM_MAX_DIMS])
     }
 }
 
-/* Copies one value between types that are not quantised. The same type keeps every bit (I32, NaN).
- * */
+/* Copies one value between types that are not quantised; the same type keeps every bit. */
 static void copy_value(const struct tandem_tensor *from, const char *source,
                        const struct tandem_tensor *to, char *target)
 {

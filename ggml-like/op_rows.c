@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Builders of operations along rows (dimension 0): norms, soft_max, causal mask, rotary embedding.
- * */
+ * Builders of operations along rows (dimension 0): norms, soft_max, causal mask, rope. */
 #include <math.h>
 
 #include "base/options.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * room: ggml-like
  *
- * X(NAME, "text", operands, is_view): one row an operation. View operations compute nothing: they only
- * name a part of another tensor's memory, and never appear among the nodes of a graph. */
+ * X(NAME, "text", operands, is_view): one row an operation. View operations compute nothing: they
+ * only name a part of another tensor's memory, and never appear among the nodes of a graph. */
 #define TANDEM_OP_LIST(X)                                                                          \
     X(NONE, "none", 0, 0)                                                                          \
     X(VIEW, "view", 1, 1)                                                                          \

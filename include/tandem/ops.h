@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * room: ggml-like
  *
- * Builders. Each takes operands of one context and returns the tensor that will hold the result;
- * nothing is computed until a graph with it is computed. Each checks its operands at once: on a
- * mistake it records SHAPE, TYPE or ARGUMENT (a sentence with the operation's name and all shapes) in
- * the context and returns NULL, and every builder given NULL returns NULL. So a chain of builders
- * needs one check at its end: tandem_graph_finish.
+ * Builders. Each takes operands and returns the tensor that will hold the result; nothing is
+ * computed until a graph with it is computed. Each checks its operands at once: on a mistake it
+ * records SHAPE, TYPE or ARGUMENT (a sentence with the operation's name and all shapes) in the
+ * context and returns NULL, and every builder given NULL returns NULL. So a chain of builders needs
+ * one check at its end: tandem_graph_finish.
  *
- * Unless said otherwise operands and results are F32, results are new, contiguous tensors of the same
- * shape as the first operand, and operands may be strided views whose rows are dense (nb[0] is the size
- * of one value). One thread at a time per context. */
+ * Unless said otherwise operands and results are F32, results are new, contiguous tensors of the
+ * same shape as the first operand, and operands may be strided views whose rows are dense (nb[0] is
+ * the size of one value). One thread at a time per context. Operands from another context must have
+ * values already (leaves, views of leaves): they are only read. */
 #ifndef TANDEM_OPS_H
 #define TANDEM_OPS_H
 
@@ -35,12 +36,13 @@ TANDEM_API const char *tandem_op_name(enum tandem_op op);
 
 /* ---- views: no computation, share the memory of `a` ---- */
 
-/** A part of `a`: `n_dims` extents `ne`, strides `nb` in bytes for dimensions 1.. (nb[0] of the array is
- *  that of dimension 1; NULL: dense), beginning `offset_bytes` behind the start of `a`. Must lie inside
- *  `a`. */
+/** A part of `a`: `n_dims` extents `ne`, strides `nb` in bytes for dimensions 1.. (nb[0] of the
+ *  array is that of dimension 1; NULL: dense), beginning `offset_bytes` behind the start of `a`.
+ *  Must lie inside `a`. */
 TANDEM_API tandem_tensor *tandem_view(tandem_context *context, tandem_tensor *a, int n_dims,
                                       const int64_t *ne, const size_t *nb, size_t offset_bytes);
-/** The same values in the same order under other extents. `a` must be contiguous, the counts equal. */
+/** The same values in the same order under other extents. `a` is contiguous, the counts
+ *  are equal. */
 TANDEM_API tandem_tensor *tandem_reshape(tandem_context *context, tandem_tensor *a, int n_dims,
                                          const int64_t *ne);
 /** Dimension i of `a` becomes dimension axes[i] of the result. `axes` is a permutation of 0..3. */
@@ -51,12 +53,13 @@ TANDEM_API tandem_tensor *tandem_transpose(tandem_context *context, tandem_tenso
 
 /* ---- linear algebra ---- */
 
-/** Rows of a matrix by index. `w`: {K, V}, any type but I32. `ids`: I32 {M}, each in 0..V-1 (an index
- *  outside fails the computation with ARGUMENT). Result {K, M}. */
+/** Rows of a matrix by index. `w`: {K, V}, any type but I32. `ids`: I32 {M}, each in 0..V-1 (an
+ *  index outside fails the computation with ARGUMENT). Result {K, M}. */
 TANDEM_API tandem_tensor *tandem_get_rows(tandem_context *context, tandem_tensor *w,
                                           tandem_tensor *ids);
-/** Y = X * W^T. `w`: {K, N, a, b}, any type but I32, rows dense. `x`: F32 {K, M, c, d}, rows dense, c a
- *  multiple of a and d of b: matrix i of `x` meets matrix i / (c / a) of `w`. Result {N, M, c, d}. */
+/** Y = X * W^T. `w`: {K, N, a, b}, any type but I32, rows dense. `x`: F32 {K, M, c, d}, rows dense,
+ *  c a multiple of a and d of b: matrix i of `x` meets matrix i / (c / a) of `w`. Result
+ *  {N, M, c, d}. */
 TANDEM_API tandem_tensor *tandem_mul_mat(tandem_context *context, tandem_tensor *w,
                                          tandem_tensor *x);
 
@@ -88,7 +91,7 @@ TANDEM_API tandem_tensor *tandem_norm(tandem_context *context, tandem_tensor *a,
  *  serves row i of every matrix of `a`. */
 TANDEM_API tandem_tensor *tandem_soft_max(tandem_context *context, tandem_tensor *a,
                                           tandem_tensor *mask, float scale);
-/** Sets values with column index > n_past + row index to -infinity. */
+/** Sets values with column index > n_past + row index to -infinity. `n_past` is 0 or more. */
 TANDEM_API tandem_tensor *tandem_diag_mask_inf(tandem_context *context, tandem_tensor *a,
                                                int64_t n_past);
 
@@ -106,16 +109,18 @@ struct tandem_rope_options {
 #define TANDEM_ROPE_OPTIONS_INIT {sizeof(struct tandem_rope_options), TANDEM_ROPE_ADJACENT, 0, 0, 0}
 
 /** Rotary position embedding, Su et al. 2021: pair i is turned by position * freq_scale *
- *  freq_base^(-2i / n_rot), computed on demand in single precision. `a`: {head size, heads, M, ...};
- *  `positions`: I32 {M}. `options` is copied; NULL: defaults. */
+ *  freq_base^(-2i / n_rot), computed on demand in single precision. `a`:
+ *  {head size, heads, M, ...}; `positions`: I32 {M}. `options` is copied; NULL: defaults. */
 TANDEM_API tandem_tensor *tandem_rope(tandem_context *context, tandem_tensor *a,
                                       tandem_tensor *positions,
                                       const struct tandem_rope_options *options);
 
 /* ---- moving values ---- */
 
-/** Copies `a` into `b` (same count of values; converts between F32, F16 and BF16, and F32 to quantised
- *  types; strides on both sides). The result is a view of `b`; writing a KV cache is done with it. */
+/** Copies `a` into `b` (same count of values; converts between F32, F16 and BF16, and F32 to
+ *  quantised types; strides on both sides; to a quantised type the extents are equal and the rows
+ *  of `a` dense). `b` overlaps neither itself nor `a`. The result is a view of `b`; writing a KV
+ *  cache is done with it. */
 TANDEM_API tandem_tensor *tandem_cpy(tandem_context *context, tandem_tensor *a, tandem_tensor *b);
 /** A contiguous copy in the same type (not quantised). */
 TANDEM_API tandem_tensor *tandem_cont(tandem_context *context, tandem_tensor *a);
@@ -125,14 +130,14 @@ TANDEM_API tandem_tensor *tandem_concat(tandem_context *context, tandem_tensor *
 
 /* ---- a user's own operation ---- */
 
-/** Computes items `begin` to `end - 1` of `n_items` of a custom node. Called by several workers at once
- *  with disjoint ranges; returns TANDEM_OK or the reason of failure. Reads operands through
+/** Computes items `begin` to `end - 1` of `n_items` of a custom node. Called by several workers at
+ *  once with disjoint ranges; returns TANDEM_OK or the reason of failure. Reads operands through
  *  tandem_tensor_src and tandem_tensor_data. */
 typedef enum tandem_status (*tandem_custom_fn)(void *user, const tandem_tensor *node, int64_t begin,
                                                int64_t end);
 
-/** A node computed by `fn`: F32 result with extents `ne`, `n_src` operands (1 to 4), work handed out in
- *  ranges of 0..n_items-1. `user` is borrowed until the graph is gone. */
+/** A node computed by `fn`: F32 result with extents `ne`, `n_src` operands (1 to 4), work handed
+ *  out in ranges of 0..n_items-1. `user` is borrowed until the graph is gone. */
 TANDEM_API tandem_tensor *tandem_custom(tandem_context *context, int n_dims, const int64_t *ne,
                                         tandem_tensor *const *src, int n_src, int64_t n_items,
                                         tandem_custom_fn fn, void *user);

@@ -43,7 +43,8 @@ typedef struct tandem_tensor tandem_tensor;
 /** "q4_0" and the like; "unknown" for a number that is no type. Static storage. Any thread. */
 TANDEM_API const char *tandem_type_name(enum tandem_type type);
 
-/** Finds a type by name, in upper or lower case. Returns false and leaves `out` when there is none. */
+/** Finds a type by name, in upper or lower case. Returns false and leaves `out` when there is
+ *  none. */
 TANDEM_API bool tandem_type_from_name(const char *name, enum tandem_type *out);
 
 /** Whether the number is a type of this library. Any thread. */
@@ -58,11 +59,13 @@ TANDEM_API int64_t tandem_type_block_values(enum tandem_type type);
 /** Bytes of one block; 0 for a number that is no type. Any thread. */
 TANDEM_API size_t tandem_type_block_bytes(enum tandem_type type);
 
-/** Bytes of `n` values, or 0 when `n` is negative, not a multiple of the block or too large. Any thread. */
+/** Bytes of `n` values, or 0 when `n` is negative, not a multiple of the block or too large. Any
+ *  thread. */
 TANDEM_API size_t tandem_type_row_bytes(enum tandem_type type, int64_t n);
 
-/** Converts `n` values from `src` (type's block layout) to float. Exact: bit for bit what ggml's scalar
- *  code gives. `n` is a multiple of the block. Errors: TYPE for I32, ARGUMENT. Any thread. */
+/** Converts `n` values from `src` (type's block layout) to float. Exact: bit for bit what ggml's
+ *  scalar code gives. `n` is a multiple of the block. Errors: TYPE for I32, ARGUMENT. Any
+ *  thread. */
 TANDEM_API enum tandem_status tandem_dequantize(enum tandem_type type, const void *src, float *dst,
                                                 int64_t n);
 
@@ -80,7 +83,8 @@ struct tandem_context_options {
 };
 #define TANDEM_CONTEXT_OPTIONS_INIT {sizeof(struct tandem_context_options), 0, 0}
 
-/** Creates an empty context. `options` may be NULL. The caller owns it. Errors: ARGUMENT, ABI, MEMORY. */
+/** Creates an empty context. `options` may be NULL. The caller owns it. Errors: ARGUMENT, ABI,
+ *  MEMORY. */
 TANDEM_API enum tandem_status tandem_context_new(const struct tandem_context_options *options,
                                                  tandem_context **out_context,
                                                  struct tandem_error *error);
@@ -91,8 +95,9 @@ TANDEM_API void tandem_context_free(tandem_context *context);
 /** Forgets everything made in the context, its error too, and keeps the memory for re-use. */
 TANDEM_API void tandem_context_reset(tandem_context *context);
 
-/** First error met by a builder in this context, or TANDEM_OK. Copies the details to `error`. Builders
- *  that are given NULL, or a context with an error, return NULL and record nothing more. */
+/** First error met by a builder in this context, or TANDEM_OK. Copies the details to `error`.
+ *  A builder given NULL records ARGUMENT; in a context with an error, builders return NULL and
+ *  record nothing more. */
 TANDEM_API enum tandem_status tandem_context_status(const tandem_context *context,
                                                     struct tandem_error *error);
 
@@ -101,14 +106,15 @@ TANDEM_API size_t tandem_context_bytes(const tandem_context *context);
 
 /* ---- making tensors ---- */
 
-/** A tensor with zeroed storage of its own in the context (64-byte aligned). `ne` has `n_dims` extents,
- *  each at least 0 (missing ones are 1); ne[0] is a multiple of the type's block. Records ARGUMENT,
- *  SHAPE, OVERFLOW or MEMORY in the context and returns NULL. */
-TANDEM_API tandem_tensor *tandem_tensor_new(tandem_context *context, enum tandem_type type, int n_dims,
-                                            const int64_t *ne);
+/** A tensor with zeroed storage of its own in the context (64-byte aligned). `ne` has `n_dims`
+ *  extents, each at least 0 (missing ones are 1); ne[0] is a multiple of the type's block. Records
+ *  ARGUMENT, SHAPE, OVERFLOW or MEMORY in the context and returns NULL. */
+TANDEM_API tandem_tensor *tandem_tensor_new(tandem_context *context, enum tandem_type type,
+                                            int n_dims, const int64_t *ne);
 
-/** A contiguous tensor over memory of the caller, which it borrows: `data` (at least `bytes` long) must
- *  outlive the tensor. Records TRUNCATED when `bytes` is too small, else as tandem_tensor_new. */
+/** A contiguous tensor over memory of the caller, which it borrows: `data` (at least `bytes` long)
+ *  must outlive the tensor. Records TRUNCATED when `bytes` is too small, else as
+ *  tandem_tensor_new. */
 TANDEM_API tandem_tensor *tandem_tensor_borrow(tandem_context *context, enum tandem_type type,
                                                int n_dims, const int64_t *ne, void *data,
                                                size_t bytes);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * room: ggml-like
  *
- * X(NAME, number, "text", values per block, bytes per block): one row a tensor type. The numbers and
- * block layouts are those of ggml (ggml.h, ggml-common.h of the ggml project), so that files made for
- * one library are read by the other. */
+ * X(NAME, number, "text", values per block, bytes per block): one row a tensor type. The numbers
+ * and block layouts are those of ggml (ggml.h, ggml-common.h of the ggml project), so that files
+ * made for one library are read by the other. */
 #define TANDEM_TYPE_LIST(X)                                                                        \
     X(F32, 0, "f32", 1, 4)                                                                         \
     X(F16, 1, "f16", 1, 2)                                                                         \
