@@ -8,8 +8,9 @@
 
 /* Length of the UTF-8 sequence at `text` (Unicode 15, table 3-7), 0 when it is none. A zero byte ends the
  * string and is no continuation, so nothing behind it is read. */
-static size_t utf8_length(const unsigned char *text)
+size_t tnd_emit_utf8_length(const char *string)
 {
+    const unsigned char *text = (const unsigned char *)string;
     size_t n = text[0] < 0x80   ? 1
                : text[0] < 0xC2 ? 0
                : text[0] < 0xE0 ? 2
@@ -29,18 +30,18 @@ static size_t utf8_length(const unsigned char *text)
 void tnd_emit_json_string(struct tnd_text *text, const char *string)
 {
     tnd_text_add_char(text, '"');
-    const unsigned char *at = (const unsigned char *)string;
+    const char *at = string;
     while (*at != '\0') {
-        size_t n = utf8_length(at);
+        size_t n = tnd_emit_utf8_length(at);
         if (n == 0) {
-            tnd_text_add(text, "\xEF\xBF\xBD");
+            tnd_text_add_char(text, '?');
             n = 1;
         } else if (*at == '"' || *at == '\\') {
             tnd_text_printf(text, "\\%c", *at);
-        } else if (*at < 0x20) {
-            tnd_text_printf(text, "\\u%04x", *at);
+        } else if ((unsigned char)*at < 0x20) {
+            tnd_text_printf(text, "\\u%04x", (unsigned)*at);
         } else {
-            tnd_text_add_bytes(text, (const char *)at, n);
+            tnd_text_add_bytes(text, at, n);
         }
         at += n;
     }

@@ -8,8 +8,10 @@
 #include "base/tnd_status.h"
 #include "tandem/log.h"
 
-/** A JSON string with its quotes; bytes that are not UTF-8 become U+FFFD. */
+/** A JSON string with its quotes; each byte that is not UTF-8 becomes '?'. */
 void tnd_emit_json_string(struct tnd_text *text, const char *string);
+/** Bytes of the UTF-8 character at `string`, which is not at its end; 0 when it is none. */
+size_t tnd_emit_utf8_length(const char *string);
 /** A finite number with `decimals` digits behind the point, right-aligned in `width` columns. */
 void tnd_emit_number(struct tnd_text *text, int width, int decimals, double value);
 /** Hands the text to `write` and frees it. Errors: MEMORY (the text has failed), FILE (`write` stopped);

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ * Reading options. Every mistake gets one line on stderr that says what was found and what is expected. */
+#include "tools/mulmat-tune/args.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A word of the command line that is an option, taken apart. */
+struct word {
+    const char *text;
+    const char *name;
+    size_t name_length;
+    const char *value; /* behind '=', or NULL */
+};
+
+static int wrong(const struct args_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static int wrong(const struct args_command *command, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "mulmat-tune %s: ", command->name);
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "; see 'mulmat-tune %s --help'\n", command->name);
+    va_end(arguments);
+    return ARGS_WRONG;
+}
+
+static bool take_apart(const char *text, struct word *out)
+{
+    if (text[0] != '-' || text[1] == '\0') {
+        return false;
+    }
+    out->text = text;
+    out->name = text + (text[1] == '-' ? 2 : 1);
+    out->name_length = strcspn(out->name, "=");
+    out->value = out->name[out->name_length] == '=' ? out->name + out->name_length + 1 : NULL;
+    return true;
+}
+
+static bool is_called(const struct word *word, const char *name)
+{
+    if (strlen(name) != word->name_length) {
+        return false;
+    }
+    for (size_t i = 0; i < word->name_length; i++) {
+        char given = word->name[i] == '-' ? '_' : word->name[i];
+        if (given != name[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_int(const char *text, size_t length, const struct args_option *option, int64_t *out)
+{
+    char digits[24];
+    if (length == 0 || length >= sizeof(digits)) {
+        return false;
+    }
+    memcpy(digits, text, length);
+    digits[length] = '\0';
+    if (digits[0] != '-' && (digits[0] < '0' || digits[0] > '9')) {
+        return false;
+    }
+    char *end;
+    errno = 0;
+    long long value = strtoll(digits, &end, 10);
+    if (errno != 0 || *end != '\0' || end == digits || (double)value < option->low ||
+        (double)value > option->high) {
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+static bool read_ints(const char *text, const struct args_option *option, struct args_ints *out)
+{
+    struct args_ints list = {0};
+    for (;;) {
+        size_t length = strcspn(text, ",");
+        if (list.n == ARGS_LIST_MAX || !read_int(text, length, option, &list.values[list.n])) {
+            return false;
+        }
+        list.n++;
+        if (text[length] == '\0') {
+            break;
+        }
+        text += length + 1;
+    }
+    *out = list;
+    return true;
+}
+
+static bool read_number(const char *text, const struct args_option *option, double *out)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !isfinite(value) || value < option->low || value > option->high) {
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+static int read_value(const struct args_command *command, const struct args_option *option,
+                      const char *value)
+{
+    bool valid = true;
+    const char *kind = "a whole number";
+    switch (option->kind) {
+    case ARGS_STRING:
+        *(const char **)option->out = value;
+        return ARGS_OK;
+    case ARGS_INT:
+        valid = read_int(value, strlen(value), option, option->out);
+        break;
+    case ARGS_NUMBER:
+        kind = "a number";
+        valid = read_number(value, option, option->out);
+        break;
+    case ARGS_INTS:
+        kind = "whole numbers, separated by commas,";
+        valid = read_ints(value, option, option->out);
+        break;
+    case ARGS_FLAG:
+        break;
+    }
+    if (!valid) {
+        return wrong(command, "-%s '%s': expected %s from %.15g to %.15g", option->name, value, kind,
+                     option->low, option->high);
+    }
+    return ARGS_OK;
+}
+
+static const struct args_option *find_option(const struct args_command *command, const struct word *word)
+{
+    for (int i = 0; i < command->n_options; i++) {
+        if (is_called(word, command->options[i].name)) {
+            return &command->options[i];
+        }
+    }
+    return NULL;
+}
+
+/* Reads the option at argv[*at] and steps over its value. */
+static int read_option(const struct args_command *command, const struct word *word, int argc,
+                       char **argv, int *at)
+{
+    const struct args_option *option = find_option(command, word);
+    if (option == NULL) {
+        return wrong(command, "unknown option '%s'", word->text);
+    }
+    if (option->kind == ARGS_FLAG) {
+        if (word->value != NULL) {
+            return wrong(command, "option -%s takes no value", option->name);
+        }
+        *(bool *)option->out = true;
+        return ARGS_OK;
+    }
+    const char *value = word->value;
+    if (value == NULL) {
+        if (*at + 1 >= argc) {
+            return wrong(command, "option -%s needs a value: %s", option->name, option->value);
+        }
+        (*at)++;
+        value = argv[*at];
+    }
+    return read_value(command, option, value);
+}
+
+int args_parse(const struct args_command *command, int argc, char **argv, const char **operands,
+               int *out_n_operands)
+{
+    int n_operands = 0;
+    bool only_operands = false;
+    for (int i = 1; i < argc; i++) {
+        struct word word;
+        if (!only_operands && strcmp(argv[i], "--") == 0) {
+            only_operands = true;
+        } else if (!only_operands && take_apart(argv[i], &word)) {
+            if (is_called(&word, "help") || is_called(&word, "h")) {
+                args_help(command);
+                return ARGS_HELP;
+            }
+            int result = read_option(command, &word, argc, argv, &i);
+            if (result != ARGS_OK) {
+                return result;
+            }
+        } else if (n_operands == command->max_operands) {
+            return wrong(command, "unexpected '%s'", argv[i]);
+        } else {
+            operands[n_operands++] = argv[i];
+        }
+    }
+    if (n_operands < command->min_operands) {
+        return wrong(command, "%s is missing", command->operands);
+    }
+    if (out_n_operands != NULL) {
+        *out_n_operands = n_operands;
+    }
+    return ARGS_OK;
+}
+
+void args_help(const struct args_command *command)
+{
+    printf("usage: mulmat-tune %s%s%s%s\n\n%s\n", command->name, command->n_options > 0 ? " [options]" : "",
+           command->operands[0] != '\0' ? " " : "", command->operands, command->what);
+    if (command->n_options > 0) {
+        printf("\n");
+    }
+    for (int i = 0; i < command->n_options; i++) {
+        const struct args_option *option = &command->options[i];
+        char left[64];
+        snprintf(left, sizeof(left), "-%s%s%s", option->name, option->value != NULL ? " " : "",
+                 option->value != NULL ? option->value : "");
+        printf("  %-24s %s\n", left, option->help);
+    }
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ * Options of all commands. Every option may be spelled with one dash or two, with '_' or '-' inside, and its
+ * value may be the next word or follow '=': -m_step 8, --m-step 8, --m_step=8. */
+#ifndef MULMAT_TUNE_ARGS_H
+#define MULMAT_TUNE_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ARGS_LIST_MAX = 256 };
+
+enum args_kind {
+    ARGS_FLAG,   /* bool, no value */
+    ARGS_STRING, /* const char *, borrowed from argv */
+    ARGS_INT,    /* int64_t within [low, high] */
+    ARGS_NUMBER, /* double within [low, high] */
+    ARGS_INTS    /* struct args_ints: N[,N..], each within [low, high] */
+};
+
+struct args_ints {
+    int n;
+    int64_t values[ARGS_LIST_MAX];
+};
+
+/* One option. `out` keeps its value when the option is not given: set the default before. */
+struct args_option {
+    const char *name; /* "m_step" */
+    enum args_kind kind;
+    void *out;
+    double low, high;
+    const char *value; /* "N", "FILE": for the help; NULL for flags */
+    const char *help;
+};
+
+struct args_command {
+    const char *name;     /* "analyze" */
+    const char *operands; /* "FILE" or "" */
+    const char *what;     /* a sentence */
+    const struct args_option *options;
+    int n_options;
+    int min_operands, max_operands;
+};
+
+/* Results of args_parse. */
+enum { ARGS_OK = 0, ARGS_HELP = -1, ARGS_WRONG = 2 };
+
+/** Reads argv[1..]: options into their `out`, other words into `operands` (max_operands entries). ARGS_HELP
+ *  after -h, -help or --help: the help was printed, exit with 0. ARGS_WRONG: stderr says what is wrong, exit
+ *  with 2. */
+int args_parse(const struct args_command *command, int argc, char **argv, const char **operands,
+               int *out_n_operands);
+
+/** Prints the help of a command to stdout. */
+void args_help(const struct args_command *command);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * The commands of mulmat-tune: argv[0] is the command's name. Each returns the exit status: 0 done, 1 failed,
+ * 2 wrong usage. */
+#ifndef MULMAT_TUNE_COMMANDS_H
+#define MULMAT_TUNE_COMMANDS_H
+
+#include "tandem/status.h"
+
+int tnd_cmd_bench(int argc, char **argv);
+int tnd_cmd_analyze(int argc, char **argv);
+int tnd_cmd_test(int argc, char **argv);
+int tnd_cmd_profiles(int argc, char **argv);
+
+/** Prints "mulmat-tune: <message>" to stderr; returns 1. */
+int tnd_cmd_failed(const struct tandem_error *error);
+/** A tandem_write_fn for a FILE *. */
+int tnd_cmd_write(void *file, const char *bytes, unsigned long n);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ * mulmat-tune: measures what matrix products cost on this machine, and tells what the measurements say. Each
+ * command is a file cmd_*.c; adding one takes a line in the list below. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tandem/version.h"
+#include "tools/mulmat-tune/commands.h"
+
+static int cmd_help(int argc, char **argv);
+static int cmd_version(int argc, char **argv);
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *what;
+} commands[] = {
+    {"analyze", tnd_cmd_analyze, "tell which profile wins at which M, from a timing table"},
+    {"help", cmd_help, "print this, or the options of a command"},
+    {"version", cmd_version, "print the version"},
+};
+
+enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static int find_command(const char *name)
+{
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(commands[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void print_usage(FILE *out)
+{
+    fprintf(out, "usage: mulmat-tune COMMAND [options]\n\n");
+    for (int i = 0; i < N_COMMANDS; i++) {
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
+    }
+    fprintf(out, "\n'mulmat-tune help COMMAND' lists the options of a command.\n");
+}
+
+static int cmd_help(int argc, char **argv)
+{
+    int command = argc > 1 ? find_command(argv[1]) : -1;
+    if (argc <= 1) {
+        print_usage(stdout);
+        return 0;
+    }
+    if (command < 0) {
+        fprintf(stderr, "mulmat-tune: unknown command '%s'\n", argv[1]);
+        print_usage(stderr);
+        return 2;
+    }
+    if (commands[command].run == cmd_help || commands[command].run == cmd_version) {
+        printf("%s: %s\n", commands[command].name, commands[command].what);
+        return 0;
+    }
+    char flag[] = "--help";
+    char *arguments[] = {argv[1], flag, NULL};
+    return commands[command].run(2, arguments);
+}
+
+static int cmd_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("mulmat-tune %s\n", TANDEM_VERSION_STRING);
+    return 0;
+}
+
+int tnd_cmd_failed(const struct tandem_error *error)
+{
+    fprintf(stderr, "mulmat-tune: %s\n",
+            error->text[0] != '\0' ? error->text : tandem_status_text(error->status));
+    return 1;
+}
+
+int tnd_cmd_write(void *file, const char *bytes, unsigned long n)
+{
+    return fwrite(bytes, 1, n, file) == n ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage(stderr);
+        return 2;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-help") == 0 || strcmp(name, "-h") == 0) {
+        name = "help";
+    } else if (strcmp(name, "--version") == 0 || strcmp(name, "-version") == 0) {
+        name = "version";
+    }
+    int command = find_command(name);
+    if (command < 0) {
+        fprintf(stderr, "mulmat-tune: unknown command '%s'\n", name);
+        print_usage(stderr);
+        return 2;
+    }
+    int result = commands[command].run(argc - 1, argv + 1);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "mulmat-tune: standard output could not be written\n");
+        return result != 0 ? result : 1;
+    }
+    return result;
+}

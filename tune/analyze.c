@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ * Works out what a table says, shape by shape and thread count by thread count; analyze_print.c prints it.
+ * Only shapes and M that were measured: between them lie the crossovers, beyond them nothing is claimed. */
+#include "tune/analyze.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "tune/analyze_data.h"
+#include "tune/emit.h"
+#include "tune/estimate.h"
+#include "tune/table_cells.h"
+
+#define MAX_THREAD_COUNTS 64
+
+/* ---- one shape, one thread count ---- */
+
+static void free_analysis(struct tnd_analysis *a)
+{
+    tnd_free(a->m);
+    tnd_free(a->times);
+    tnd_free(a->stages);
+    tnd_free(a->crossovers);
+}
+
+/* Whether the curve is of a stage of the profile. */
+static bool belongs(const struct tnd_curve_key *key, const struct tnd_table_profile *profile)
+{
+    const struct tnd_table_stage *stage = &profile->stage[key->stage];
+    return strcmp(stage->backend, key->backend) == 0 && stage->task == key->task;
+}
+
+static int compare_m(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* All M of the profiles' curves among [first, last) in ascending order, each once. */
+static enum tandem_status collect_m(struct tnd_analysis *a, int first, int last)
+{
+    size_t total = 0;
+    for (int i = first; i < last; i++) {
+        total += (size_t)a->table->curves[i].n_samples;
+    }
+    a->m = tnd_alloc(total * sizeof(*a->m));
+    if (a->m == NULL) {
+        return TANDEM_E_MEMORY;
+    }
+    size_t n = 0;
+    for (int i = first; i < last; i++) {
+        const struct tnd_curve *curve = &a->table->curves[i];
+        bool used = false;
+        for (int p = 0; p < a->n_profiles && !used; p++) {
+            used = belongs(&curve->key, a->profiles[p]);
+        }
+        for (int s = 0; s < curve->n_samples && used; s++) {
+            a->m[n++] = curve->samples[s].m;
+        }
+    }
+    qsort(a->m, n, sizeof(*a->m), compare_m);
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || a->m[i] != a->m[a->n_points - 1]) {
+            a->m[a->n_points++] = a->m[i];
+        }
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status fill(struct tnd_analysis *a)
+{
+    size_t cells = (size_t)a->n_profiles * (size_t)a->n_points;
+    a->times = tnd_calloc(cells, sizeof(*a->times));
+    a->stages = tnd_calloc(cells, sizeof(*a->stages));
+    a->crossovers = tnd_calloc(cells, sizeof(*a->crossovers));
+    if (a->times == NULL || a->stages == NULL || a->crossovers == NULL) {
+        return TANDEM_E_MEMORY;
+    }
+    for (int p = 0; p < a->n_profiles; p++) {
+        for (int i = 0; i < a->n_points; i++) {
+            int at = p * a->n_points + i;
+            struct tnd_estimate estimate = {0};
+            (void)tnd_estimate_profile(a->table, a->profiles[p], a->type, a->n, a->k, a->m[i],
+                                       a->threads, &estimate, a->stages[at]);
+            a->times[at] = estimate.us;
+        }
+    }
+    a->n_crossovers =
+        tnd_crossovers(a->m, a->n_points, a->times, a->n_profiles, a->crossovers, (int)cells);
+    return TANDEM_OK;
+}
+
+/* `a` comes with table, type, n, k and threads. */
+static enum tandem_status analyze(struct tnd_analysis *a, int first, int last)
+{
+    for (int p = 0; p < a->table->n_profiles; p++) {
+        const struct tnd_table_profile *profile = &a->table->profiles[p];
+        struct tnd_estimate estimate;
+        if (tnd_estimate_profile(a->table, profile, a->type, a->n, a->k, 1, a->threads, &estimate,
+                                 NULL) &&
+            estimate.measured_shape) {
+            a->profiles[a->n_profiles++] = profile;
+        }
+    }
+    for (int i = first; i < last; i++) {
+        a->measured_threads = a->measured_threads || a->table->curves[i].key.threads == a->threads;
+    }
+    if (a->n_profiles == 0) {
+        return TANDEM_OK;
+    }
+    TND_TRY(collect_m(a, first, last));
+    return fill(a);
+}
+
+/* ---- the whole table ---- */
+
+static int measured_threads(const struct tandem_table *table, int out[MAX_THREAD_COUNTS])
+{
+    int n = 0;
+    for (int i = 0; i < table->n_curves; i++) {
+        int threads = table->curves[i].key.threads;
+        int at = 0;
+        while (at < n && out[at] < threads) {
+            at++;
+        }
+        if (n < MAX_THREAD_COUNTS && (at == n || out[at] != threads)) {
+            memmove(&out[at + 1], &out[at], (size_t)(n - at) * sizeof(out[0]));
+            out[at] = threads;
+            n++;
+        }
+    }
+    return n;
+}
+
+struct report {
+    const struct tandem_table *table;
+    const struct tnd_analyze_options *options;
+    const struct tnd_analyze_printer *printer;
+    const int *threads;
+    int n_threads;
+    int n_types;
+    int n_printed;
+    struct tnd_text text;
+    struct tnd_text crossovers;
+};
+
+/* Curves [first, last) are those of one shape. */
+static enum tandem_status report_shape(struct report *report, int first, int last)
+{
+    const struct tnd_curve_key *key = &report->table->curves[first].key;
+    for (int t = 0; t < report->n_threads; t++) {
+        struct tnd_analysis a = {.table = report->table,
+                                 .type = key->type,
+                                 .n = key->n,
+                                 .k = key->k,
+                                 .threads = report->threads[t]};
+        enum tandem_status status = analyze(&a, first, last);
+        if (status == TANDEM_OK && a.n_profiles > 0) {
+            report->printer->add(&report->text, &a, report->n_printed++, report->n_types);
+            if (report->printer->crossovers != NULL) {
+                report->printer->crossovers(&report->crossovers, &a, report->n_types);
+            }
+        }
+        free_analysis(&a);
+        TND_TRY(status);
+    }
+    return TANDEM_OK;
+}
+
+static int shape_end(const struct tandem_table *table, int first)
+{
+    int last = first + 1;
+    while (last < table->n_curves &&
+           tnd_curve_key_compare_shape(&table->curves[first].key, &table->curves[last].key) == 0) {
+        last++;
+    }
+    return last;
+}
+
+static bool is_wanted(const struct report *report, const struct tnd_curve_key *key)
+{
+    enum tandem_type type = report->options->type;
+    return strcmp(key->op, "mul_mat") == 0 && (type == TANDEM_TYPE_NUMBERS || key->type == type);
+}
+
+/* Whether the text file's own order of shapes names this one. */
+static bool in_file_order(const struct tandem_table *table, const struct tnd_curve_key *key)
+{
+    for (int i = 0; i < table->n_shapes; i++) {
+        if (table->shapes[i][0] == key->n && table->shapes[i][1] == key->k) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Shapes of a text file in its order, then the others in the table's. */
+static enum tandem_status report_shapes(struct report *report)
+{
+    const struct tandem_table *table = report->table;
+    for (int turn = 0; turn <= table->n_shapes; turn++) {
+        for (int first = 0; first < table->n_curves; first = shape_end(table, first)) {
+            const struct tnd_curve_key *key = &table->curves[first].key;
+            bool its_turn = turn < table->n_shapes ? table->shapes[turn][0] == key->n &&
+                                                         table->shapes[turn][1] == key->k
+                                                   : !in_file_order(table, key);
+            if (its_turn && is_wanted(report, key)) {
+                TND_TRY(report_shape(report, first, shape_end(table, first)));
+            }
+        }
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_type count_types(struct report *report)
+{
+    enum tandem_type first = TANDEM_TYPE_NUMBERS;
+    enum tandem_type before = TANDEM_TYPE_NUMBERS;
+    for (int i = 0; i < report->table->n_curves; i++) {
+        const struct tnd_curve_key *key = &report->table->curves[i].key;
+        if (is_wanted(report, key) && key->type != before) {
+            first = report->n_types == 0 ? key->type : first;
+            before = key->type;
+            report->n_types++;
+        }
+    }
+    return first;
+}
+
+enum tandem_status tnd_analyze(const struct tandem_table *table,
+                               const struct tnd_analyze_options *options, tandem_write_fn write,
+                               void *user, struct tandem_error *error)
+{
+    int measured[MAX_THREAD_COUNTS];
+    struct report report = {.table = table, .options = options};
+    report.printer = options->format == TND_ANALYZE_JSON  ? &tnd_analyze_json
+                     : options->format == TND_ANALYZE_CSV ? &tnd_analyze_csv
+                                                          : &tnd_analyze_text;
+    report.threads = options->threads;
+    report.n_threads = options->n_threads;
+    if (options->threads == NULL) {
+        report.threads = measured;
+        report.n_threads = measured_threads(table, measured);
+    }
+    enum tandem_type first = count_types(&report);
+    report.printer->begin(&report.text, table, options, report.n_types, first);
+    enum tandem_status status = report_shapes(&report);
+    report.printer->end(&report.text, &report.crossovers);
+    const char *name = options->name != NULL ? options->name : "table";
+    if (status != TANDEM_OK || report.crossovers.failed) {
+        status = tnd_error_set(error, TANDEM_E_MEMORY, name, 0, 0, "%.120s: out of memory", name);
+    } else if (report.n_printed == 0) {
+        status = tnd_error_set(error, TANDEM_E_TABLE, name, table->n_curves, 1,
+                               "%.120s: no profile has times for all its stages%s", name,
+                               table->n_curves == 0 ? "; the table is empty" : "");
+    } else {
+        status = tnd_emit_end(&report.text, write, user, name, error);
+    }
+    tnd_text_fini(&report.text);
+    tnd_text_fini(&report.crossovers);
+    return status;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * What analyze.c works out and analyze_print.c prints. */
+#ifndef TND_ANALYZE_DATA_H
+#define TND_ANALYZE_DATA_H
+
+#include "base/text.h"
+#include "tune/analyze.h"
+#include "tune/crossover.h"
+
+/* One shape on one thread count. */
+struct tnd_analysis {
+    const struct tandem_table *table;
+    enum tandem_type type;
+    int64_t n, k;
+    int threads;
+    bool measured_threads; /* this thread count was measured on this shape */
+    int n_profiles;
+    const struct tnd_table_profile *profiles[TND_TABLE_MAX_PROFILES];
+    int n_points;
+    int64_t *m;            /* [n_points] */
+    double *times;         /* [n_profiles][n_points] */
+    double (*stages)[TANDEM_STAGES]; /* [n_profiles][n_points] */
+    int n_crossovers;
+    struct tnd_crossover *crossovers;
+};
+
+/** Printers of one format: begin once, each analysis in turn, end once. */
+struct tnd_analyze_printer {
+    void (*begin)(struct tnd_text *out, const struct tandem_table *table,
+                  const struct tnd_analyze_options *options, int n_types, enum tandem_type first);
+    void (*add)(struct tnd_text *out, const struct tnd_analysis *analysis, int index, int n_types);
+    void (*end)(struct tnd_text *out, const struct tnd_text *crossovers);
+    /** Adds the crossovers to a text of their own that `end` gets. May be NULL. */
+    void (*crossovers)(struct tnd_text *out, const struct tnd_analysis *analysis, int n_types);
+};
+
+extern const struct tnd_analyze_printer tnd_analyze_text;
+extern const struct tnd_analyze_printer tnd_analyze_json;
+extern const struct tnd_analyze_printer tnd_analyze_csv;
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * Hash of what a JSON table says. It stands in the file, so that a flipped digit is noticed and not believed.
+ * What is hashed, in which order, is part of the format: docs/table-format.md. */
+#include <string.h>
+
+#include "base/hash.h"
+#include "tune/emit.h"
+#include "tune/fingerprint_fields.h"
+#include "tune/table_cells.h"
+
+/* As it stands in the file, where a byte that is not UTF-8 is a '?'. */
+static uint64_t add_string(uint64_t hash, const char *string)
+{
+    while (*string != '\0') {
+        size_t n = tnd_emit_utf8_length(string);
+        hash = tnd_hash_bytes(n > 0 ? string : "?", n > 0 ? n : 1, hash);
+        string += n > 0 ? n : 1;
+    }
+    return tnd_hash_bytes("", 1, hash);
+}
+
+/* Little-endian on every machine. */
+static uint64_t add_number(uint64_t hash, uint64_t value)
+{
+    unsigned char bytes[8];
+    for (int i = 0; i < 8; i++) {
+        bytes[i] = (unsigned char)(value >> (8 * i));
+    }
+    return tnd_hash_bytes(bytes, sizeof(bytes), hash);
+}
+
+static uint64_t add_double(uint64_t hash, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return add_number(hash, bits);
+}
+
+static uint64_t add_header(uint64_t hash, const struct tandem_table *table)
+{
+    hash = add_number(hash, (uint64_t)table->version);
+    hash = add_string(hash, table->model);
+    hash = add_string(hash, table->type_text);
+    hash = add_string(hash, table->gpu_name);
+    hash = add_number(hash, table->gpu_kind);
+    hash = add_number(hash, (uint64_t)table->m_step);
+    for (int i = 0; i < table->n_shapes; i++) {
+        hash = add_number(hash, (uint64_t)table->shapes[i][0]);
+        hash = add_number(hash, (uint64_t)table->shapes[i][1]);
+    }
+    hash = add_number(hash, table->has_fingerprint);
+    for (int i = 0; table->has_fingerprint && i < tnd_fingerprint_field_count(); i++) {
+        const struct tnd_fingerprint_field *field = &tnd_fingerprint_fields[i];
+        hash = field->kind == TND_FIELD_TEXT
+                   ? add_string(hash, tnd_fingerprint_string(&table->fingerprint, field))
+                   : add_number(hash, tnd_fingerprint_number(&table->fingerprint, field));
+    }
+    return hash;
+}
+
+static uint64_t add_profile(uint64_t hash, const struct tnd_table_profile *profile)
+{
+    hash = add_string(hash, profile->name);
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &profile->stage[s];
+        hash = add_string(hash, stage->backend);
+        if (stage->backend[0] != '\0') {
+            hash = add_number(hash, stage->kind);
+            hash = add_string(hash, tandem_task_name((enum tandem_task)stage->task));
+            hash = add_number(hash, (uint64_t)stage->parallel | (uint64_t)stage->wait << 1 |
+                                        (uint64_t)stage->own_threads << 2);
+        }
+    }
+    return hash;
+}
+
+static uint64_t add_curve(uint64_t hash, const struct tnd_curve *curve)
+{
+    const struct tnd_curve_key *key = &curve->key;
+    hash = add_string(hash, key->op);
+    hash = add_number(hash, key->type);
+    hash = add_number(hash, (uint64_t)key->n);
+    hash = add_number(hash, (uint64_t)key->k);
+    hash = add_string(hash, key->backend);
+    hash = add_number(hash, key->stage);
+    hash = add_string(hash, tandem_task_name((enum tandem_task)key->task));
+    hash = add_number(hash, (uint64_t)key->parallel | (uint64_t)key->own_threads << 2);
+    hash = add_number(hash, (uint64_t)key->threads);
+    for (int i = 0; i < curve->n_samples; i++) {
+        const struct tnd_sample *sample = &curve->samples[i];
+        hash = add_number(hash, (uint64_t)sample->m);
+        hash = add_double(hash, sample->median_us);
+        hash = add_double(hash, sample->spread_us);
+        hash = add_number(hash, sample->count);
+        hash = add_number(hash, (uint64_t)sample->when);
+    }
+    return hash;
+}
+
+uint64_t tnd_table_checksum(const struct tandem_table *table)
+{
+    uint64_t hash = add_header(0, table);
+    for (int i = 0; i < table->n_profiles; i++) {
+        hash = add_profile(hash, &table->profiles[i]);
+    }
+    /* Counts in front keep a curve from passing for a part of the one before. */
+    for (int i = 0; i < table->n_curves; i++) {
+        hash = add_number(hash, (uint64_t)table->curves[i].n_samples);
+        hash = add_curve(hash, &table->curves[i]);
+    }
+    return hash;
+}
