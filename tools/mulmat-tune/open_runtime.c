@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * What the commands that compute share. */
+#include "tools/mulmat-tune/open_runtime.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/tnd_status.h"
+
+static void log_to_stderr(void *user, enum tandem_log_level level, const char *room, const char *text)
+{
+    (void)user;
+    (void)level;
+    fprintf(stderr, "mulmat-tune: %s: %s\n", room, text);
+}
+
+enum tandem_status tnd_cmd_open_runtime(const char *table_path, int n_threads, const char *profile,
+                                        tandem_runtime **out_runtime, struct tandem_error *error)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    options.table_path = table_path;
+    options.n_threads = n_threads;
+    options.profile = profile;
+    options.log = log_to_stderr;
+    return tandem_runtime_open(&options, out_runtime, error);
+}
+
+static int all_types(enum tandem_type *out_types, int capacity)
+{
+    static const enum tandem_type types[] = {
+#define TYPE(name, number, text, block_values, block_bytes) TANDEM_TYPE_##name,
+        TANDEM_TYPE_LIST(TYPE)
+#undef TYPE
+    };
+    int n = 0;
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]) && n < capacity; i++) {
+        if (types[i] != TANDEM_TYPE_I32) {
+            out_types[n++] = types[i];
+        }
+    }
+    return n;
+}
+
+enum tandem_status tnd_cmd_parse_types(const char *text, enum tandem_type *out_types, int capacity,
+                                       int *out_n, struct tandem_error *error)
+{
+    if (strcmp(text, "all") == 0) {
+        *out_n = all_types(out_types, capacity);
+        return TANDEM_OK;
+    }
+    int n = 0;
+    while (*text != '\0') {
+        char name[16];
+        size_t length = strcspn(text, ",");
+        snprintf(name, sizeof(name), "%.*s", (int)length, text);
+        if (n == capacity) {
+            return tnd_error_set(error, TANDEM_E_LIMIT, text, n, capacity, "more than %d types", capacity);
+        }
+        if (length >= sizeof(name) || !tandem_type_from_name(name, &out_types[n]) ||
+            out_types[n] == TANDEM_TYPE_I32) {
+            return tnd_error_set(error, TANDEM_E_NOT_FOUND, text, 0, 0,
+                                 "'%.*s' is no weight type, expected q4_0 and the like, or all",
+                                 (int)length, text);
+        }
+        n++;
+        text += length + (text[length] == ',' ? 1 : 0);
+    }
+    *out_n = n;
+    return n > 0 ? TANDEM_OK
+                 : tnd_error_set(error, TANDEM_E_ARGUMENT, "", 0, 1, "no weight type is given");
+}
+
+struct tnd_measure_options tnd_cmd_measure_options(const struct tnd_runtime_rooms *rooms)
+{
+    struct tnd_measure_options options;
+    memset(&options, 0, sizeof(options));
+    options.registry = rooms->registry;
+    options.exec = rooms->exec;
+    options.clock = rooms->clock;
+    options.seed = 1;
+    return options;
+}
+
+enum tandem_status tnd_cmd_update_own_table(const tandem_table *table, char *out_path, size_t n,
+                                            struct tandem_error *error)
+{
+    TND_TRY(tandem_table_default_path(out_path, n, error));
+    tandem_table *own = NULL;
+    struct tandem_error why = {0};
+    enum tandem_status status = tandem_table_load(out_path, &own, &why);
+    if (status == TANDEM_OK && (status = tandem_table_check(own, &why)) != TANDEM_OK) {
+        tandem_table_free(own);
+        own = NULL;
+    }
+    if (own == NULL) {
+        if (status != TANDEM_E_NOT_FOUND && status != TANDEM_E_FILE) {
+            fprintf(stderr, "mulmat-tune: the old table is replaced: %s\n", why.text);
+        }
+        TND_TRY(tandem_table_new(&own, error));
+    }
+    status = tandem_table_merge(own, table, error);
+    if (status == TANDEM_OK) {
+        status = tandem_table_save(own, out_path, TANDEM_TABLE_JSON, error);
+    }
+    tandem_table_free(own);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * What the commands that compute share: opening a runtime whose log goes to stderr, and lists of types. */
+#ifndef MULMAT_TUNE_OPEN_RUNTIME_H
+#define MULMAT_TUNE_OPEN_RUNTIME_H
+
+#include "runtime/tnd_runtime.h"
+#include "tune/measure.h"
+
+/** Opens a runtime; `table_path` as in struct tandem_runtime_options; n_threads 0: default. */
+enum tandem_status tnd_cmd_open_runtime(const char *table_path, int n_threads, const char *profile,
+                                        tandem_runtime **out_runtime, struct tandem_error *error);
+
+/** "q4_0,f16" or "all" (every type that weights may have). At most `capacity`; errors: NOT_FOUND, LIMIT. */
+enum tandem_status tnd_cmd_parse_types(const char *text, enum tandem_type *out_types, int capacity,
+                                       int *out_n, struct tandem_error *error);
+
+/** Options for measuring with the rooms of a runtime. */
+struct tnd_measure_options tnd_cmd_measure_options(const struct tnd_runtime_rooms *rooms);
+
+/** Opens or makes this machine's own table at its default path, adds `table` to it and saves it.
+ *  `out_path` gets the path. A table there that cannot be used is replaced. */
+enum tandem_status tnd_cmd_update_own_table(const tandem_table *table, char *out_path, size_t n,
+                                            struct tandem_error *error);
+
+#endif
