@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Checkpoints of llama2.c: a header of seven 32-bit integers, then all weights in F32 without names, in
- * an order that the version fixes. Layouts after export.py and run.c of karpathy/llama2.c (commits
- * 09db52c6 and 00401b62); docs/formats.md describes them. */
+ * Checkpoints of llama2.c: a header of seven 32-bit integers, then all weights in F32 without
+ * names, in an order that the version fixes. Layouts after export.py and run.c of karpathy/llama2.c
+ * (commits 09db52c6 and 00401b62); docs/formats.md describes them. */
 #include "formats/llama2c.h"
 
 #include "base/checked.h"

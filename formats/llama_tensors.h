@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The tensors of a llama: their names in the GGUF convention and their extents, one row each. Loaders
- * whose files carry no names walk this list in their file's order. Names: the GGUF specification of the
- * ggml project (docs/gguf.md). */
+ * The tensors of a llama: their names in the GGUF convention and their extents, one row each.
+ * Loaders whose files carry no names walk this list in their file's order. Names: the GGUF
+ * specification of the ggml project (docs/gguf.md). */
 #ifndef TND_LLAMA_TENSORS_H
 #define TND_LLAMA_TENSORS_H
 
 #include "formats/source.h"
 
-/* X(ROLE, "name", in every layer, ne[0], ne[1]): extents by member of struct tnd_llama_dims; a vector
- * has ne[1] `one`. W is N x K, ne = {K, N}. */
+/* X(ROLE, "name", in every layer, ne[0], ne[1]): extents by member of struct tnd_llama_dims; a
+ * vector has ne[1] `one`. W is N x K, ne = {K, N}. */
 #define TND_LLAMA_TENSOR_LIST(X)                                                                   \
     X(TOKEN_EMBD, "token_embd.weight", false, dim, vocabulary)                                     \
     X(ATTN_NORM, "attn_norm.weight", true, dim, one)                                               \
@@ -36,8 +36,8 @@ struct tnd_llama_dims {
     int64_t layers, heads, kv_heads, context, head_size;
 };
 
-/** Checks a shape and fills `out_dims`. `name` stands in messages. Errors: `status` (FORMAT for a file,
- *  ARGUMENT for a caller). */
+/** Checks a shape and fills `out_dims`. `name` stands in messages. Errors: `status` (FORMAT for a
+ *  file, ARGUMENT for a caller). */
 enum tandem_status tnd_llama_dims_from(const struct tandem_llama_shape *shape, const char *name,
                                        enum tandem_status status, struct tnd_llama_dims *out_dims,
                                        struct tandem_error *error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sources: the list of tensors and values that every model format ends in, and the choice of the loader
- * by a file's first bytes. Formats themselves are read elsewhere (llama2c.c). */
+ * Sources: the list of tensors and values that every model format ends in, and the choice of the
+ * loader by a file's first bytes. Formats themselves are read elsewhere (llama2c.c). */
 #include "formats/source.h"
 
 #include <string.h>
@@ -121,7 +121,8 @@ enum tandem_status tnd_source_copy_values(tandem_source *source, const tandem_so
 
 /* ---- opening and closing ---- */
 
-/* Formats that are known by their first bytes but not read yet, so that the message can name them. */
+/* Formats that are known by their first bytes but not read yet, so that the message can name
+ * them. */
 static const struct {
     const char *magic;
     const char *name;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Llamas with seeded random weights, for measuring without a download. A pool of values with standard
- * deviation 1 / sqrt(K) is quantised once for each K; tensors are filled with pieces of it in random
- * order, so that a billion weights take a second and activations stay finite. */
+ * Llamas with seeded random weights, for measuring without a download. A pool of values with
+ * standard deviation 1 / sqrt(K) is quantised once for each K; tensors are filled with pieces of it
+ * in random order, so that a billion weights take a second and activations stay finite. */
 #include <math.h>
 #include <string.h>
 

@@ -35,14 +35,14 @@ int32_t tnd_tokenizer_find(const tandem_tokenizer *tokenizer, const char *text, 
 /** Frees everything but `file`. */
 void tnd_tokenizer_free(tandem_tokenizer *tokenizer);
 
-/** Merges neighbours in `ids` (n of them, shorter afterwards): of all pairs whose concatenation is a token
- *  the one with the highest score, the leftmost among equals, again and again. O(n log n). Errors:
- *  MEMORY. */
+/** Merges neighbours in `ids` (n of them, shorter afterwards): of all pairs whose concatenation is
+ *  a token the one with the highest score, the leftmost among equals, again and again. O(n log n).
+ *  Errors: MEMORY. */
 enum tandem_status tnd_tokenizer_merge(const tandem_tokenizer *tokenizer, int32_t *ids, size_t *n,
                                        struct tandem_error *error);
 
-/** Reads llama2.c's tokenizer.bin from memory, which the tokenizer borrows. `vocabulary`: tokens expected;
- *  0: as many as there are. Errors: FORMAT, TRUNCATED, MEMORY. */
+/** Reads llama2.c's tokenizer.bin from memory, which the tokenizer borrows. `vocabulary`: tokens
+ *  expected; 0: as many as there are. Errors: FORMAT, TRUNCATED, MEMORY. */
 enum tandem_status tnd_tokenizer_llama2c_read(const void *bytes, size_t n, const char *name,
                                               int64_t vocabulary, tandem_tokenizer **out_tokenizer,
                                               struct tandem_error *error);

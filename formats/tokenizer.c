@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Text to token ids and back, for tokenizers in the manner of sentencepiece: characters that are tokens,
- * bytes for those that are not, then merging (tokenizer_merge.c). File formats are read elsewhere. */
+ * Text to token ids and back, for tokenizers in the manner of sentencepiece: characters that are
+ * tokens, bytes for those that are not, then merging (tokenizer_merge.c). File formats are read
+ * elsewhere. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -120,8 +121,8 @@ static bool is_continuation(char byte)
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* Bytes of the UTF-8 character at `text`: up to 4; stray bytes count as characters of their own kind, so
- * that any bytes can be encoded. */
+/* Bytes of the UTF-8 character at `text`: up to 4; stray bytes count as characters of their own
+ * kind, so that any bytes can be encoded. */
 static size_t character_length(const char *text, size_t n)
 {
     size_t length = 1;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * tokenizer.bin of llama2.c: the length of the longest token, then for each token its score, its length
- * and its bytes. Layout after tokenizer.py and run.c of karpathy/llama2.c; docs/formats.md describes it. */
+ * tokenizer.bin of llama2.c: the length of the longest token, then for each token its score, its
+ * length and its bytes. Layout after tokenizer.py and run.c of karpathy/llama2.c; docs/formats.md
+ * describes it. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "formats/tnd_tokenizer.h"
 
-/* Ids that every such file has: 0 <unk>, 1 <s>, 2 </s>, 3 to 258 the bytes (sentencepiece of Llama). */
+/* Ids that every such file has: 0 <unk>, 1 <s>, 2 </s>, 3 to 258 the bytes (sentencepiece of
+ * Llama). */
 #define BOS_ID        1
 #define EOS_ID        2
 #define FIRST_BYTE_ID 3

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Byte-pair merging. The symbols of a text stand in a doubly linked list; a heap holds every pair of
- * neighbours that makes a token. Pairs that a merge has broken stay in the heap and are recognised when
- * they come up, so that n symbols take O(n log n). */
+ * Byte-pair merging. The symbols of a text stand in a doubly linked list; a heap holds every pair
+ * of neighbours that makes a token. Pairs that a merge has broken stay in the heap and are
+ * recognised when they come up, so that n symbols take O(n log n). */
 #include <string.h>
 
 #include "base/alloc.h"

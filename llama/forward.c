@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The forward pass of a llama (Touvron et al. 2023, arXiv:2302.13971), one function a formula of the paper.
- * Shapes stand behind each tensor, fastest dimension first; M tokens, T positions filled so far. */
+ * The forward pass of a llama (Touvron et al. 2023, arXiv:2302.13971), one function a formula of
+ * the paper. Shapes stand behind each tensor, fastest dimension first; M tokens, T positions filled
+ * so far. */
 #include <math.h>
 
 #include "llama/llama_error.h"
@@ -33,8 +34,8 @@ static tandem_tensor *rope(const struct pass *p, tandem_tensor *y, int64_t heads
     return tandem_rope(p->context, split, p->positions, &h->rope);
 }
 
-/* softmax(Q K^T / sqrt(head_size)) V over all tokens so far, causal; a KV head serves several query heads
- * (Vaswani et al. 2017; Ainslie et al. 2023) */
+/* softmax(Q K^T / sqrt(head_size)) V over all tokens so far, causal; a KV head serves several query
+ * heads (Vaswani et al. 2017; Ainslie et al. 2023) */
 static tandem_tensor *attention(const struct pass *p, tandem_tensor *q, int64_t layer)
 {
     tandem_context *c = p->context;

@@ -20,7 +20,8 @@ struct tnd_llama_hparams {
     struct tandem_rope_options rope;
 };
 
-/** Reads and checks them. Errors: FORMAT (not a llama, or numbers that do not fit together), NOT_FOUND. */
+/** Reads and checks them. Errors: FORMAT (not a llama, or numbers that do not fit together),
+ *  NOT_FOUND. */
 enum tandem_status tnd_llama_hparams_read(const tandem_source *source,
                                           struct tnd_llama_hparams *out_hparams,
                                           struct tandem_error *error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Keys and values of all tokens seen so far, F32, one pair of tensors a layer. Values lie transposed: a
- * row of the product P * V runs over the tokens. */
+ * Keys and values of all tokens seen so far, F32, one pair of tensors a layer. Values lie
+ * transposed: a row of the product P * V runs over the tokens. */
 #ifndef TND_LLAMA_KV_CACHE_H
 #define TND_LLAMA_KV_CACHE_H
 
@@ -23,8 +23,8 @@ enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
 /** A zeroed cache is allowed. */
 void tnd_llama_kv_cache_fini(struct tnd_llama_kv_cache *cache);
 
-/** Nodes that write m tokens from position n_past on. `k`: {head_size, kv_heads, m}; `v`: {kv_dim, m}. They
- *  must be added to the graph before what reads. */
+/** Nodes that write m tokens from position n_past on. `k`: {head_size, kv_heads, m}; `v`: {kv_dim,
+ *  m}. They must be added to the graph before what reads. */
 tandem_tensor *tnd_llama_write_keys(const struct tnd_llama_kv_cache *cache, tandem_context *context,
                                     int64_t layer, tandem_tensor *k, int64_t n_past, int64_t m);
 tandem_tensor *tnd_llama_write_values(const struct tnd_llama_kv_cache *cache,

@@ -29,8 +29,8 @@ struct tnd_llama_model {
     struct tnd_llama_layer *layers;
 };
 
-/** Finds all weights and checks their extents. The model borrows them: the source must outlive it. Errors:
- *  those of tnd_llama_hparams_read, NOT_FOUND, SHAPE, MEMORY. */
+/** Finds all weights and checks their extents. The model borrows them: the source must outlive it.
+ *  Errors: those of tnd_llama_hparams_read, NOT_FOUND, SHAPE, MEMORY. */
 enum tandem_status tnd_llama_model_new(const tandem_source *source,
                                        struct tnd_llama_model **out_model,
                                        struct tandem_error *error);
@@ -45,9 +45,9 @@ struct tnd_llama_forward {
     tandem_tensor *logits;    /* {vocabulary, 1} of the last token; NULL when not wanted */
 };
 
-/** Builds the graph that runs M tokens at positions n_past .. n_past + M - 1 through the model and writes
- *  their keys and values into the cache. Without logits only what the cache needs is computed. Errors:
- *  those of the builders and of tandem_graph_finish. */
+/** Builds the graph that runs M tokens at positions n_past .. n_past + M - 1 through the model and
+ *  writes their keys and values into the cache. Without logits only what the cache needs is
+ *  computed. Errors: those of the builders and of tandem_graph_finish. */
 enum tandem_status tnd_llama_forward(const struct tnd_llama_model *model,
                                      const struct tnd_llama_kv_cache *cache, int64_t n_past,
                                      int64_t m, bool with_logits, tandem_context *context,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sessions: each batch builds its graph in the same context, which keeps its memory, and computes it. */
+ * Sessions: each batch builds its graph in the same context, which keeps its memory, and computes
+ * it. */
 #include "llama/session.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A conversation with a model: tokens go in, logits of the next token come out. Owns the KV cache. One
- * thread at a time; several sessions may share a model and a runtime. */
+ * A conversation with a model: tokens go in, logits of the next token come out. Owns the KV cache.
+ * One thread at a time; several sessions may share a model and a runtime. */
 #ifndef TND_LLAMA_SESSION_H
 #define TND_LLAMA_SESSION_H
 
@@ -9,8 +9,8 @@
 
 struct tnd_llama_session;
 
-/** A session with room for `context` tokens (0, or more than the model was trained for: as many as that).
- *  Borrows model and runtime. Errors: MEMORY. */
+/** A session with room for `context` tokens (0, or more than the model was trained for: as many as
+ *  that). Borrows model and runtime. Errors: MEMORY. */
 enum tandem_status tnd_llama_session_new(const struct tnd_llama_model *model,
                                          tandem_runtime *runtime, int64_t context,
                                          struct tnd_llama_session **out_session,
@@ -18,13 +18,15 @@ enum tandem_status tnd_llama_session_new(const struct tnd_llama_model *model,
 /** NULL is allowed. */
 void tnd_llama_session_free(struct tnd_llama_session *session);
 
-/** Appends n tokens, `batch` at a time (0: all at once). Errors: LIMIT when the context is full, ARGUMENT for
- *  a token outside the vocabulary, those of tandem_runtime_compute; after an error the position is where
- *  the last good batch ended. Takes no memory beyond that of the largest batch so far. */
+/** Appends n tokens, `batch` at a time (0: all at once). Errors: LIMIT when the context is full,
+ *  ARGUMENT for a token outside the vocabulary, those of tandem_runtime_compute; after an error the
+ *  position is where the last good batch ended. Takes no memory beyond that of the largest batch so
+ *  far. */
 enum tandem_status tnd_llama_session_feed(struct tnd_llama_session *session, const int32_t *tokens,
                                           int64_t n, int64_t batch, struct tandem_error *error);
 
-/** Logits after the last token, `vocabulary` floats, valid until the next feed; NULL before the first. */
+/** Logits after the last token, `vocabulary` floats, valid until the next feed; NULL before the
+ *  first. */
 const float *tnd_llama_session_logits(const struct tnd_llama_session *session);
 
 /** Tokens fed so far, and room for tokens in all. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Command lines of tandem-llama: options as rows of a table, from which parsing and help come, and what
- * all commands share. */
+ * Command lines of tandem-llama: options as rows of a table, from which parsing and help come, and
+ * what all commands share. */
 #ifndef TANDEM_LLAMA_CLI_H
 #define TANDEM_LLAMA_CLI_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama demo: what the timing table is worth. One synthetic model under three runtimes, measured in
- * turns, so that whatever else the machine does meets all of them alike. */
+ * tandem-llama demo: what the timing table is worth. One synthetic model under three runtimes,
+ * measured in turns, so that whatever else the machine does meets all of them alike. */
 #include <stdio.h>
 #include <string.h>
 
@@ -99,7 +99,8 @@ static enum tandem_status measure_once(struct demo *demo, int cell, int way, boo
                                 is_counted ? GENERATED : 1, speed, error);
 }
 
-/* Rounds over the three ways, each round beginning with another one, until the cell's time is used up. */
+/* Rounds over the three ways, each round beginning with another one, until the cell's time is used
+ * up. */
 static enum tandem_status measure_cell(struct demo *demo, int cell, struct tandem_error *error)
 {
     const double begin = tnd_cli_seconds();

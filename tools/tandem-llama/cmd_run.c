@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama run: text goes to stdout as it comes, everything else to stderr. Steps are counted as
- * llama2.c counts them: one a position, the beginning token at position 0. */
+ * tandem-llama run: text goes to stdout as it comes, everything else to stderr. Steps are counted
+ * as llama2.c counts them: one a position, the beginning token at position 0. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,8 +98,8 @@ static void close_all(struct run *run)
     tandem_source_close(run->source);
 }
 
-/* Prints one token. Control characters alone, which a terminal would act on, are left out, as llama2.c
- * does; the bytes of other scripts pass. */
+/* Prints one token. Control characters alone, which a terminal would act on, are left out, as
+ * llama2.c does; the bytes of other scripts pass. */
 static void print_token(const struct run *run, int32_t previous, int32_t token)
 {
     char text[1024];

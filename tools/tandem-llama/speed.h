@@ -22,8 +22,8 @@ struct tnd_speed_summary {
 /** Feeds a prompt of n tokens in one batch to an emptied session and adds a sample. */
 enum tandem_status tnd_speed_prompt(struct tnd_llama_session *session, int64_t vocabulary,
                                     int64_t n, struct tnd_speed *speed, struct tandem_error *error);
-/** Feeds n tokens one by one behind a prompt of n_past tokens (which must be in the session already, or is
- *  fed without being measured) and adds a sample. */
+/** Feeds n tokens one by one behind a prompt of n_past tokens (which must be in the session
+ *  already, or is fed without being measured) and adds a sample. */
 enum tandem_status tnd_speed_generation(struct tnd_llama_session *session, int64_t vocabulary,
                                         int64_t n_past, int64_t n, struct tnd_speed *speed,
                                         struct tandem_error *error);
