@@ -16,8 +16,8 @@
 struct layout {
     const char *format;
     size_t header_bytes;
-    bool
-        has_rope_tables; /* two tables of context x head_size / 2 that nobody needs, before the output */
+    /* two tables of context x head_size / 2 that nobody needs stand before the output */
+    bool has_rope_tables;
     enum tnd_llama_role order[TND_LLAMA_ROLES];
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * room: formats
  *
- * Where models come from: a source is a set of named tensors and of named values, whatever the file format.
- * Tensors and keys have the names of the GGUF convention ("blk.0.attn_q.weight",
+ * Where models come from: a source is a set of named tensors and of named values, whatever the file
+ * format. Tensors and keys have the names of the GGUF convention ("blk.0.attn_q.weight",
  * "llama.embedding_length"), see docs/formats.md. */
 #ifndef TANDEM_FORMATS_H
 #define TANDEM_FORMATS_H
@@ -24,8 +24,9 @@ struct tandem_source_tensor {
     size_t bytes;
 };
 
-/** Opens a model file, whose format is told from its contents. The file is mapped and its tensors are
- *  borrowed from the mapping. Errors: FILE, FORMAT, TRUNCATED, UNSUPPORTED_BUILD, MEMORY, LIMIT. */
+/** Opens a model file, whose format is told from its contents. The file is mapped and its tensors
+ *  are borrowed from the mapping. Errors: FILE, FORMAT, TRUNCATED, UNSUPPORTED_BUILD, MEMORY,
+ *  LIMIT. */
 TANDEM_API enum tandem_status tandem_source_open(const char *path, tandem_source **out_source,
                                                  struct tandem_error *error);
 /** NULL is allowed. Tensors that borrow from the source must be gone. */
@@ -36,14 +37,14 @@ struct tandem_llama_shape {
     size_t size;
     int64_t dim, hidden, layers, heads, kv_heads, vocabulary, context;
 };
-/** A llama with seeded random weights of the given type, made in memory; no file. Tensors whose rows do
- *  not fit the type's blocks, and the norms, are F32. */
+/** A llama with seeded random weights of the given type, made in memory; no file. Tensors whose
+ *  rows do not fit the type's blocks, and the norms, are F32. */
 TANDEM_API enum tandem_status tandem_source_synthesize(const struct tandem_llama_shape *shape,
                                                        enum tandem_type type, uint64_t seed,
                                                        tandem_source **out_source,
                                                        struct tandem_error *error);
-/** Copies a source with its weight matrices converted to `type` where rows fit its blocks (others stay as
- *  they are). */
+/** Copies a source with its weight matrices converted to `type` where rows fit its blocks (others
+ *  stay as they are). */
 TANDEM_API enum tandem_status tandem_source_convert(const tandem_source *source, enum tandem_type type,
                                                     tandem_source **out_source,
                                                     struct tandem_error *error);
