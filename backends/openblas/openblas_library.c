@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Loading OpenBLAS and the gate before its calls. Facts about OpenBLAS are from its sources, version 0.3.21
- * (driver/others/blas_server.c, openblas_env.c, memory.c, dynamic.c), and were measured with Debian's package:
+ * (driver/others/blas_server.c, openblas_env.c, memory.c), and were measured with Debian's package:
  *
  * - Its threads start while the library loads, and poll for work for 2^t ticks before they sleep; t is read
  *   then from OPENBLAS_THREAD_TIMEOUT (4 to 30, by default 26 to 28: an idle thread takes a core from ours for
  *   0.1 s after each call). So t = 4 is set around the loading: 0.0001 s.
- * - Its kernels are chosen while the library loads, by CPU model: a CPU that is newer than the library gets
- *   old ones (Zen 5: those of Haswell, half as fast as those with AVX-512). OPENBLAS_CORETYPE overrides.
  * - openblas_set_num_threads sets one number for the process (and starts threads that are missing).
  * - More calls at once than the build's MAX_THREADS end the process ("too many memory regions").
  * - Unloading while threads end is a source of crashes: the library is never closed.
  *
- * Variables that the user has set are left alone, and ours are taken back after the loading. Changing the
+ * A variable that the user has set is left alone, and ours is taken back after the loading. Changing the
  * environment is not safe while other threads read it: open the first runtime before they start, or say
  * "openblas:environment=keep". */
 #include "backends/openblas/openblas_library.h"
@@ -22,8 +20,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/cpu.h"
 #include "base/dl.h"
+
+#define TIMEOUT_VARIABLE "OPENBLAS_THREAD_TIMEOUT"
+#define TIMEOUT_SMALLEST "4"
 
 /* The library is one a process, and so is this. */
 static struct {
@@ -64,37 +64,19 @@ static const struct tnd_dl_symbol symbols[] = {
 static const char *const usual_names[] = {"libopenblasp.so.0", "libopenblas.so.0",
                                           "libopenblaso.so.0", "libopenblas.so", NULL};
 
-/* Sets a variable that the user has not set; true when it must be taken back. */
-static bool lend_variable(const char *name, const char *value)
-{
-    return getenv(name) == NULL && setenv(name, value, 0) == 0;
-}
-
-/* Makers whose CPUs with AVX-512 an older library may take for ones without. */
-static bool wants_avx512_kernels(void)
-{
-    return (tnd_cpu_features() & TND_CPU_SET_AVX512) == TND_CPU_SET_AVX512 &&
-           strstr(tnd_cpu_model(), "AMD") != NULL;
-}
-
 static enum tandem_status open_library(const struct tnd_openblas_load *load,
                                        struct tnd_openblas_functions *out_functions,
                                        struct tandem_error *error)
 {
     const char *const one_name[] = {load->path, NULL};
-    bool keeps = load->keep_environment;
-    bool lends_timeout = !keeps && lend_variable("OPENBLAS_THREAD_TIMEOUT", "4");
-    bool lends_core =
-        !keeps && wants_avx512_kernels() && lend_variable("OPENBLAS_CORETYPE", "SkylakeX");
+    bool lends = !load->keep_environment && getenv(TIMEOUT_VARIABLE) == NULL &&
+                 setenv(TIMEOUT_VARIABLE, TIMEOUT_SMALLEST, 0) == 0;
     void *library = NULL; /* stays open for the life of the process */
     enum tandem_status status =
         tnd_dl_open(load->path != NULL ? one_name : usual_names, symbols,
                     (int)(sizeof(symbols) / sizeof(symbols[0])), out_functions, &library, error);
-    if (lends_timeout) {
-        unsetenv("OPENBLAS_THREAD_TIMEOUT");
-    }
-    if (lends_core) {
-        unsetenv("OPENBLAS_CORETYPE");
+    if (lends) {
+        unsetenv(TIMEOUT_VARIABLE);
     }
     return status;
 }

@@ -41,7 +41,7 @@ struct tnd_openblas {
 
 struct tnd_openblas_load {
     const char *path;     /* this file only; NULL: the usual names */
-    bool keep_environment; /* set none of OpenBLAS's variables while loading */
+    bool keep_environment; /* do not set OPENBLAS_THREAD_TIMEOUT while loading */
 };
 
 /** Loads the library (once in a process; later calls get the same one) and counts its users. Errors:
