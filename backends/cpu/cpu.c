@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * The CPU backend: which driver computes which operation. Matrix products are in matmul*.c,
+ * everything else in cpu_*.c; the kernels below them are chosen by CPU features. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/cpu/cpu_ops.h"
+#include "backends/cpu/matmul.h"
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "base/tnd_status.h"
+
+struct cpu_backend {
+    tandem_backend base;
+    char description[192];
+};
+
+/* One row an operation; NULL: computes nothing, or has tasks of its own (mul_mat). */
+static const struct {
+    tnd_cpu_op_fn *run;
+    size_t (*scratch)(const struct tandem_tensor *node);
+} drivers[TANDEM_OP_COUNT] = {
+    [TANDEM_OP_GET_ROWS] = {tnd_cpu_get_rows, NULL},
+    [TANDEM_OP_ADD] = {tnd_cpu_binary, NULL},
+    [TANDEM_OP_SUB] = {tnd_cpu_binary, NULL},
+    [TANDEM_OP_MUL] = {tnd_cpu_binary, NULL},
+    [TANDEM_OP_DIV] = {tnd_cpu_binary, NULL},
+    [TANDEM_OP_SCALE] = {tnd_cpu_unary, NULL},
+    [TANDEM_OP_SQR] = {tnd_cpu_unary, NULL},
+    [TANDEM_OP_SQRT] = {tnd_cpu_unary, NULL},
+    [TANDEM_OP_SILU] = {tnd_cpu_unary, NULL},
+    [TANDEM_OP_GELU] = {tnd_cpu_unary, NULL},
+    [TANDEM_OP_RELU] = {tnd_cpu_unary, NULL},
+    [TANDEM_OP_RMS_NORM] = {tnd_cpu_norm, NULL},
+    [TANDEM_OP_NORM] = {tnd_cpu_norm, NULL},
+    [TANDEM_OP_ROPE] = {tnd_cpu_rope, tnd_cpu_rope_scratch},
+    [TANDEM_OP_SOFT_MAX] = {tnd_cpu_soft_max, NULL},
+    [TANDEM_OP_DIAG_MASK_INF] = {tnd_cpu_diag_mask_inf, NULL},
+    [TANDEM_OP_CPY] = {tnd_cpu_copy, NULL},
+    [TANDEM_OP_CONT] = {tnd_cpu_copy, NULL},
+    [TANDEM_OP_CONCAT] = {tnd_cpu_copy, NULL},
+    [TANDEM_OP_CUSTOM] = {tnd_cpu_custom, NULL},
+};
+
+enum tandem_status tnd_cpu_node_run(const struct tnd_vec *vec, const struct tandem_tensor *node,
+                                    struct tandem_worker *worker)
+{
+    return drivers[node->op].run(vec, node, worker);
+}
+
+static enum tandem_status cpu_open(const struct tandem_backend_options *options,
+                                   tandem_backend **out_backend, struct tandem_error *error)
+{
+    if (options != NULL && options->settings != NULL && options->settings[0] != '\0') {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "cpu", 0, 0, "cpu: has no setting '%.100s'",
+                             options->settings);
+    }
+    struct cpu_backend *self = tnd_calloc(1, sizeof(*self));
+    if (self == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "cpu", sizeof(*self), 0,
+                             "cpu: no memory for the backend");
+    }
+    self->base.api = &tnd_backend_cpu;
+    snprintf(self->description, sizeof(self->description), "%s, %s",
+             tnd_cpu_isa_name(tnd_cpu_features()), tnd_cpu_model());
+    if (tnd_cpu_unknown_level() != NULL && options != NULL && options->log != NULL) {
+        char text[160];
+        snprintf(text, sizeof(text), "TANDEM_CPU=%s is no instruction set and is ignored",
+                 tnd_cpu_unknown_level());
+        options->log(options->log_user, TANDEM_LOG_WARN, text);
+    }
+    *out_backend = &self->base;
+    return TANDEM_OK;
+}
+
+static void cpu_close(tandem_backend *backend)
+{
+    tnd_free(backend);
+}
+
+static const char *cpu_describe(tandem_backend *backend)
+{
+    return ((struct cpu_backend *)backend)->description;
+}
+
+static enum tandem_status cpu_supports(tandem_backend *backend, const tandem_tensor *node,
+                                       uint32_t task, struct tandem_error *error)
+{
+    (void)backend;
+    if (node->op == TANDEM_OP_MUL_MAT) {
+        return tnd_cpu_mul_mat_supports(node, task, error);
+    }
+    if (task != TANDEM_TASK_NODE || drivers[node->op].run == NULL) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, node->name, task, 0,
+                             "cpu: %s has no task %s", tandem_op_name(node->op),
+                             tandem_task_name((enum tandem_task)task));
+    }
+    return TANDEM_OK;
+}
+
+static size_t cpu_workspace(tandem_backend *backend, const tandem_tensor *node, uint32_t task)
+{
+    (void)backend;
+    return node->op == TANDEM_OP_MUL_MAT ? tnd_cpu_mul_mat_workspace(node, task) : 0;
+}
+
+static size_t cpu_scratch(tandem_backend *backend, const tandem_tensor *node, uint32_t task)
+{
+    (void)backend;
+    if (node->op == TANDEM_OP_MUL_MAT) {
+        return tnd_cpu_mul_mat_scratch(node, task);
+    }
+    return drivers[node->op].scratch != NULL ? drivers[node->op].scratch(node) : 0;
+}
+
+static enum tandem_status cpu_run(tandem_backend *backend, const struct tandem_work *work,
+                                  struct tandem_worker *worker)
+{
+    if (work->node->op == TANDEM_OP_MUL_MAT) {
+        return tnd_cpu_mul_mat_run(work, worker);
+    }
+    TND_TRY(cpu_supports(backend, work->node, work->task, worker->error));
+    return tnd_cpu_node_run(tnd_vec(), work->node, worker);
+}
+
+const struct tandem_backend_api tnd_backend_cpu = {
+    .abi = TANDEM_ABI,
+    .size = sizeof(struct tandem_backend_api),
+    .name = "cpu",
+    .kind = TANDEM_KIND_CPU,
+    .open = cpu_open,
+    .close = cpu_close,
+    .describe = cpu_describe,
+    .supports = cpu_supports,
+    .workspace = cpu_workspace,
+    .scratch = cpu_scratch,
+    .run = cpu_run,
+};
