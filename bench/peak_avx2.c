@@ -41,7 +41,7 @@ static double int8_peak(int64_t rounds)
     __m256i ones = _mm256_set1_epi16(1);
     TND_PEAK_UNROLL
     for (int i = 0; i < CHAINS / 2; i++) {
-        sum[i] = _mm256_setzero_si256();
+        sum[i] = _mm256_set1_epi32(i);
     }
     for (int64_t r = 0; r < rounds; r++) {
         TND_PEAK_UNROLL

@@ -237,7 +237,7 @@ static void check_product(enum tandem_type type, uint32_t init, uint32_t task, i
 /* ---- the lists ---- */
 
 static const enum tandem_type quantized_types[] = {
-#define TYPE_ROW(NAME, form, offset) TANDEM_TYPE_##NAME,
+#define TYPE_ROW(NAME, form, offset, bits) TANDEM_TYPE_##NAME,
     TND_QUANT_KERNELS(TYPE_ROW)
 #undef TYPE_ROW
 };

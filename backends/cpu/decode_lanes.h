@@ -351,7 +351,7 @@ static void decode_BF16(const uint8_t *rows, size_t row_bytes, int64_t n, float 
 
 static void fill_decoders_q(struct tnd_kernels_q *out)
 {
-#define FILL(NAME, form, offset) out->decode[TANDEM_TYPE_##NAME] = decode_##NAME;
+#define FILL(NAME, form, offset, bits) out->decode[TANDEM_TYPE_##NAME] = decode_##NAME;
     TND_QUANT_KERNELS(FILL)
 #undef FILL
 }

@@ -33,7 +33,7 @@ const struct tnd_cpu_kernels *tnd_cpu_kernels(void)
 bool tnd_quant_form(enum tandem_type type, int *out_form, int *out_offset)
 {
     switch (type) {
-#define FORM(NAME, form, offset)                                                                   \
+#define FORM(NAME, form, offset, bits)                                                                   \
     case TANDEM_TYPE_##NAME:                                                                       \
         *out_form = (form);                                                                        \
         *out_offset = (offset);                                                                    \

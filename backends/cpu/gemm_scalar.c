@@ -88,7 +88,7 @@ static inline void gemm_q(const struct tnd_tile_q *tile, int form)
     }
 }
 
-#define GEMM_Q(NAME, form, offset)                                                                 \
+#define GEMM_Q(NAME, form, offset, bits)                                                                 \
     static void gemm_##NAME(const struct tnd_tile_q *tile)                                         \
     {                                                                                              \
         gemm_q(tile, form);                                                                        \
@@ -121,7 +121,7 @@ void tnd_kernels_fill_scalar(struct tnd_cpu_kernels *out)
     out->q.strips = STRIPS;
     out->q.tokens = TOKENS;
     out->q.quantize_x = quantize_x;
-#define FILL(NAME, form, offset) out->q.gemm[TANDEM_TYPE_##NAME] = gemm_##NAME;
+#define FILL(NAME, form, offset, bits) out->q.gemm[TANDEM_TYPE_##NAME] = gemm_##NAME;
     TND_QUANT_KERNELS(FILL)
 #undef FILL
     out->f.strips = STRIPS;

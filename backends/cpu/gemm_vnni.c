@@ -134,7 +134,7 @@ void tnd_kernels_fill_vnni(struct tnd_cpu_kernels *out)
     out->isa_q = "avx512+vnni";
     out->q.strips = STRIPS;
     out->q.tokens = TOKENS;
-#define FILL(NAME, form, offset) out->q.gemm[TANDEM_TYPE_##NAME] = gemm_of_form[form];
+#define FILL(NAME, form, offset, bits) out->q.gemm[TANDEM_TYPE_##NAME] = gemm_of_form[form];
     TND_QUANT_KERNELS(FILL)
 #undef FILL
 }
