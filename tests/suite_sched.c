@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT
+ * Main of the sched suites; each tests/suite_sched_*.c brings one CU_SuiteInfo array. */
+#include "tests/suite_sched.h"
+
+#include "tests/support.h"
+
+int main(int argc, char **argv)
+{
+    return tnd_suites_run(argc, argv, suites_sched_pool, suites_sched_step, suites_sched_exec,
+                          NULL);
+}
