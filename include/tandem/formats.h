@@ -45,7 +45,8 @@ TANDEM_API enum tandem_status tandem_source_synthesize(const struct tandem_llama
                                                        struct tandem_error *error);
 /** Copies a source with its weight matrices converted to `type` where rows fit its blocks (others
  *  stay as they are). */
-TANDEM_API enum tandem_status tandem_source_convert(const tandem_source *source, enum tandem_type type,
+TANDEM_API enum tandem_status tandem_source_convert(const tandem_source *source,
+                                                    enum tandem_type type,
                                                     tandem_source **out_source,
                                                     struct tandem_error *error);
 

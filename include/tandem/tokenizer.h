@@ -35,7 +35,8 @@ TANDEM_API int32_t tandem_tokenizer_eos(const tandem_tokenizer *tokenizer);
  *  thread. */
 TANDEM_API enum tandem_status tandem_tokenizer_encode(const tandem_tokenizer *tokenizer,
                                                       const char *text, size_t n, bool add_bos,
-                                                      int32_t *out_ids, size_t capacity, size_t *out_n,
+                                                      int32_t *out_ids, size_t capacity,
+                                                      size_t *out_n,
                                                       struct tandem_error *error);
 /** Bytes of one token that follows `previous` (-1: none; after the beginning token one leading
  *  blank is dropped). Writes at most `capacity` bytes, not terminated; returns how many there are.
