@@ -225,6 +225,7 @@ static float top_magnitude(const float *x)
 
 static void quantize_x(const float *x, int64_t n, int form, int offset, struct tnd_x_block *out)
 {
+    const __m256i lowest = _mm256_set1_epi32(-127);
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7); /* undoes the lanes of packs */
     for (int64_t b = 0; b < n / TND_X_BLOCK; b++, x += TND_X_BLOCK, out++) {
         float top = top_magnitude(x);
@@ -233,6 +234,7 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
         __m256i q[4];
         for (int i = 0; i < 4; i++) {
             q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), inverse));
+            q[i] = _mm256_max_epi32(q[i], lowest); /* what is no number becomes INT32_MIN */
         }
         __m256i bytes =
             _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
@@ -240,7 +242,7 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
         int32_t sum[2] = {sum_of(_mm256_add_epi32(q[0], q[1])),
                           sum_of(_mm256_add_epi32(q[2], q[3]))};
         if ((form & TND_GROUPS_OF_16) == 0) {
-            sum[0] = (int32_t)((uint32_t)sum[0] + (uint32_t)sum[1]);
+            sum[0] += sum[1];
             sum[1] = 0;
         }
         out->scale = tiny ? 0.0f : top / 127.0f;
@@ -248,7 +250,7 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
             if ((form & TND_AFFINE) != 0) {
                 out->group.sum[g] = out->scale * (float)sum[g];
             } else {
-                out->group.correction[g] = (int32_t)((uint32_t)-offset * (uint32_t)sum[g]);
+                out->group.correction[g] = -offset * sum[g];
             }
         }
         out->unused = 0;

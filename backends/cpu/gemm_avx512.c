@@ -100,6 +100,7 @@ static void gemm_f(const struct tnd_tile_f *tile)
 static void quantize_x(const float *x, int64_t n, int form, int offset, struct tnd_x_block *out)
 {
     const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
+    const __m512i lowest = _mm512_set1_epi32(-127);
     for (int64_t b = 0; b < n / TND_X_BLOCK; b++, x += TND_X_BLOCK, out++) {
         __m512 x0 = _mm512_loadu_ps(x);
         __m512 x1 = _mm512_loadu_ps(x + 16);
@@ -113,6 +114,8 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
         __m512i q0 = _mm512_cvtps_epi32(_mm512_mul_ps(x0, inverse));
         __m512i q1 = _mm512_cvtps_epi32(_mm512_mul_ps(x1, inverse));
         float scale = tiny ? 0.0f : top / 127.0f;
+        q0 = _mm512_max_epi32(q0, lowest); /* what is no number becomes INT32_MIN */
+        q1 = _mm512_max_epi32(q1, lowest);
         _mm_storeu_si128((__m128i *)(void *)out->q, _mm512_cvtsepi32_epi8(q0));
         _mm_storeu_si128((__m128i *)(void *)(out->q + 16), _mm512_cvtsepi32_epi8(q1));
         int32_t sum[2];
@@ -128,7 +131,7 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
             if ((form & TND_AFFINE) != 0) {
                 out->group.sum[g] = scale * (float)sum[g];
             } else {
-                out->group.correction[g] = (int32_t)((uint32_t)-offset * (uint32_t)sum[g]);
+                out->group.correction[g] = -offset * sum[g];
             }
         }
         out->unused = 0;
