@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The only place that calls a backend's function pointers: defaults for the optional ones, checks of what comes
- * in and out, and a sentence for every failure. Knows no particular backend. */
+ * The only place that calls a backend's function pointers: defaults for the optional ones,
+ * checks of what comes in and out, and a sentence for every failure. Knows no particular
+ * backend. */
 #include "backends/registry.h"
 
 #include <stddef.h>
@@ -21,8 +22,8 @@ const char *tandem_task_name(enum tandem_task task)
     return "unknown";
 }
 
-/* A failure of a backend's function as the library hands it on: never a number that is no status, never
- * without a text. `told` is what the backend wrote into a fresh struct. */
+/* A failure of a backend's function as the library hands it on: never a number that is no
+ * status, never without a text. `told` is what the backend wrote into a fresh struct. */
 static enum tandem_status settle(const tandem_backend *backend, const char *function,
                                  enum tandem_status status, const struct tandem_error *told,
                                  struct tandem_error *error)
@@ -53,7 +54,8 @@ static enum tandem_status settle(const tandem_backend *backend, const char *func
     return status;
 }
 
-/* A struct for the backend to write into; only its status is set, it is cheap to make for each call. */
+/* A struct for the backend to write into; only its status is set, it is cheap to make for each
+ * call. */
 #define FRESH_ERROR(told)                                                                          \
     struct tandem_error told;                                                                      \
     told.status = TANDEM_OK
@@ -82,15 +84,17 @@ enum tandem_status tnd_backend_supports(tandem_backend *backend, const tandem_te
 {
     if (task == TANDEM_TASK_NONE || task >= TANDEM_TASK_COUNT) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, backend->api->name, (int64_t)task,
-                             TANDEM_TASK_COUNT - 1, "backend %s: task %s is nothing that can be run",
-                             backend->api->name, tandem_task_name(task));
+                             TANDEM_TASK_COUNT - 1,
+                             "backend %s: task %s is nothing that can be run", backend->api->name,
+                             tandem_task_name(task));
     }
     FRESH_ERROR(told);
     enum tandem_status status = backend->api->supports(backend, node, (uint32_t)task, &told);
     return status == TANDEM_OK ? TANDEM_OK : settle(backend, "supports", status, &told, error);
 }
 
-size_t tnd_backend_workspace(tandem_backend *backend, const tandem_tensor *node, enum tandem_task task)
+size_t tnd_backend_workspace(tandem_backend *backend, const tandem_tensor *node,
+                             enum tandem_task task)
 {
     if (backend->api->workspace == NULL) {
         return 0;
@@ -98,7 +102,8 @@ size_t tnd_backend_workspace(tandem_backend *backend, const tandem_tensor *node,
     return backend->api->workspace(backend, node, (uint32_t)task);
 }
 
-size_t tnd_backend_scratch(tandem_backend *backend, const tandem_tensor *node, enum tandem_task task)
+size_t tnd_backend_scratch(tandem_backend *backend, const tandem_tensor *node,
+                           enum tandem_task task)
 {
     if (backend->api->scratch == NULL) {
         return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The backends of one runtime: opens those of the list and those from outside the tree, keeps the reason of
- * each one that is missing. Calls open and close of a backend; its other functions are called by backend.c. */
+ * The backends of one runtime: opens those of the list and those from outside the tree, keeps
+ * the reason of each one that is missing. Calls open and close of a backend; its other functions
+ * are called by backend.c. */
 #include "backends/registry.h"
 
 #include <stdio.h>
@@ -89,10 +90,11 @@ static enum tandem_status check_settings(const char *all, struct tandem_error *e
         size_t n = strcspn(at, ";");
         size_t name_n = strcspn(at, ":;");
         if (n > 0 && !is_known(at, name_n)) {
-            return tnd_error_set(error, TANDEM_E_NOT_FOUND, "", 0, 0,
-                                 "backend settings: '%.*s' does not begin with the name of a backend "
-                                 "of this build and ':'",
-                                 (int)n, at);
+            return tnd_error_set(
+                error, TANDEM_E_NOT_FOUND, "", 0, 0,
+                "backend settings: '%.*s' does not begin with the name of a backend "
+                "of this build and ':'",
+                (int)n, at);
         }
         at += n;
     }
@@ -167,9 +169,9 @@ static enum tandem_status open_built_in(struct tnd_registry *registry, int which
     size_t n = 0;
     if (tnd_settings_of(all_settings, built_in->name, &begin, &n)) {
         if (n >= sizeof(settings)) {
-            return tnd_error_set(error, TANDEM_E_LIMIT, built_in->name, (int64_t)n, MAX_SETTINGS - 1,
-                                 "settings of %s are longer than %d bytes", built_in->name,
-                                 MAX_SETTINGS - 1);
+            return tnd_error_set(error, TANDEM_E_LIMIT, built_in->name, (int64_t)n,
+                                 MAX_SETTINGS - 1, "settings of %s are longer than %d bytes",
+                                 built_in->name, MAX_SETTINGS - 1);
         }
         memcpy(settings, begin, n);
         settings[n] = '\0';
@@ -239,14 +241,16 @@ void tnd_registry_close(struct tnd_registry *registry)
 
 /* ---- backends from outside the tree ---- */
 
-static enum tandem_status check_api(const struct tandem_backend_api *api, struct tandem_error *error)
+static enum tandem_status check_api(const struct tandem_backend_api *api,
+                                    struct tandem_error *error)
 {
     if (api->abi != TANDEM_ABI) {
         return tnd_error_set(error, TANDEM_E_ABI, "", api->abi, TANDEM_ABI,
                              "backend: built for interface %u, this library has interface %u",
                              (unsigned)api->abi, (unsigned)TANDEM_ABI);
     }
-    /* Members are only ever added at the end: a longer struct is a newer one whose tail is not used. */
+    /* Members are only ever added at the end: a longer struct is a newer one whose tail is not
+     * used. */
     if (api->size < sizeof(*api)) {
         return tnd_error_set(error, TANDEM_E_ABI, "", api->size, (int64_t)sizeof(*api),
                              "backend: its table of functions has %u bytes, expected %zu or more",
@@ -254,22 +258,25 @@ static enum tandem_status check_api(const struct tandem_backend_api *api, struct
     }
     if (api->name == NULL || api->name[0] == '\0' || strlen(api->name) >= MAX_NAME ||
         strpbrk(api->name, ":;,= \t\r\n+") != NULL || strcmp(api->name, "none") == 0) {
-        return tnd_error_set(error, TANDEM_E_ARGUMENT, "", 0, MAX_NAME - 1,
-                             "backend: its name must have 1 to %d characters, none of ':;,=+' or blank",
-                             MAX_NAME - 1);
+        return tnd_error_set(
+            error, TANDEM_E_ARGUMENT, "", 0, MAX_NAME - 1,
+            "backend: its name must have 1 to %d characters, none of ':;,=+' or blank",
+            MAX_NAME - 1);
     }
     bool runs = api->run != NULL || (api->submit != NULL && api->sync != NULL);
     if (api->open == NULL || api->close == NULL || api->supports == NULL || !runs) {
-        return tnd_error_set(error, TANDEM_E_ARGUMENT, api->name, 0, 0,
-                             "backend %s: lacks one of open, close, supports, and run or submit with "
-                             "sync",
-                             api->name);
+        return tnd_error_set(
+            error, TANDEM_E_ARGUMENT, api->name, 0, 0,
+            "backend %s: lacks one of open, close, supports, and run or submit with "
+            "sync",
+            api->name);
     }
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_registry_add(struct tnd_registry *registry, const struct tandem_backend_api *api,
-                                    const char *settings, struct tandem_error *error)
+enum tandem_status tnd_registry_add(struct tnd_registry *registry,
+                                    const struct tandem_backend_api *api, const char *settings,
+                                    struct tandem_error *error)
 {
     TND_TRY(check_api(api, error));
     if (tnd_registry_find(registry, api->name, NULL) >= 0) {
@@ -296,7 +303,8 @@ const char *tnd_registry_name(const struct tnd_registry *registry, int slot)
     return slot >= 0 && slot < registry->n_slots ? registry->slots[slot].name : NULL;
 }
 
-int tnd_registry_find(const struct tnd_registry *registry, const char *name, const char **out_reason)
+int tnd_registry_find(const struct tnd_registry *registry, const char *name,
+                      const char **out_reason)
 {
     for (int i = 0; i < registry->n_slots; i++) {
         if (strcmp(registry->slots[i].name, name) == 0) {

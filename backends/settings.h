@@ -21,7 +21,8 @@ bool tnd_settings_next(const char **cursor, struct tnd_setting *out);
 bool tnd_setting_is(const struct tnd_setting *setting, const char *key);
 bool tnd_setting_value_is(const struct tnd_setting *setting, const char *value);
 
-/** Numbers that are finite and not negative. Errors: ARGUMENT that names `backend`, key and value. */
+/** Numbers that are finite and not negative. Errors: ARGUMENT that names `backend`, key and
+ *  value. */
 enum tandem_status tnd_setting_number(const struct tnd_setting *setting, const char *backend,
                                       double *out, struct tandem_error *error);
 /** ARGUMENT for a key or value that the backend does not know; `known` tells what it does. */

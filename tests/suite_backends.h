@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The arrays of tests of the backends suites, each ended by CU_TEST_INFO_NULL. Weak: a file may be missing. */
+ * The arrays of tests of the backends suites, each ended by CU_TEST_INFO_NULL. Weak: a file may
+ * be missing. */
 #ifndef TND_TESTS_SUITE_BACKENDS_H
 #define TND_TESTS_SUITE_BACKENDS_H
 

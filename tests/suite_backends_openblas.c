@@ -182,8 +182,8 @@ static void empty_matrices_are_no_trouble(void)
     }
     static const int64_t empty[][3] = {{0, 4, 4}, {4, 4, 0}, {5, 0, 3}};
     for (int i = 0; i < 3; i++) {
-        tandem_tensor *node = tnd_test_product(context, TANDEM_TYPE_F32, empty[i][0], empty[i][1],
-                                               empty[i][2], 1);
+        tandem_tensor *node =
+            tnd_test_product(context, TANDEM_TYPE_F32, empty[i][0], empty[i][1], empty[i][2], 1);
         if (node == NULL || node->data == NULL) {
             continue;
         }
@@ -223,7 +223,8 @@ static void its_idle_threads_do_not_poll(void)
     if (!begin()) {
         return;
     }
-    /* 16 ticks, set while the library was loaded; the CPU time after a call was measured by hand. */
+    /* 16 ticks, set while the library was loaded; the CPU time after a call was measured by
+     * hand. */
     const struct tnd_openblas *library = NULL;
     struct tnd_openblas_load load = {NULL, false};
     (void)check_ok(tnd_openblas_acquire(&load, &library, NULL));
@@ -321,7 +322,8 @@ CU_TestInfo tnd_tests_openblas[] = {
      products_match_the_reference_on_odd_shapes_however_threads_are_used},
     {"the result does not depend on the number of our threads",
      the_result_does_not_depend_on_the_number_of_our_threads},
-    {"weights of other types come from the workspace", weights_of_other_types_come_from_the_workspace},
+    {"weights of other types come from the workspace",
+     weights_of_other_types_come_from_the_workspace},
     {"a range of rows writes its columns and no others",
      a_range_of_rows_writes_its_columns_and_no_others},
     {"empty matrices are no trouble", empty_matrices_are_no_trouble},

@@ -88,7 +88,6 @@ static enum tandem_status guest_open(const struct tandem_backend_options *option
     return TANDEM_OK;
 }
 
-
 static struct tnd_registry *open_registry(const char *backends, const char *settings)
 {
     struct tnd_registry_options options = {backends, settings, 4, {0}};
@@ -149,8 +148,8 @@ static void unknown_names_are_refused(void)
     (void)check_status(tnd_registry_open(&names, &registry, &error), TANDEM_E_NOT_FOUND, "'abacus'",
                        &error);
     struct tnd_registry_options settings = {NULL, "sim:latency_us=1;abacus:beads=7", 1, {0}};
-    (void)check_status(tnd_registry_open(&settings, &registry, &error), TANDEM_E_NOT_FOUND, "abacus",
-                       &error);
+    (void)check_status(tnd_registry_open(&settings, &registry, &error), TANDEM_E_NOT_FOUND,
+                       "abacus", &error);
     CU_ASSERT_PTR_NULL(registry);
 }
 
@@ -166,8 +165,8 @@ static void wrong_settings_are_an_error_with_key_and_value(void)
                        "colour=red", &error);
     options.settings = "openblas:threads=3";
     options.backends = "openblas";
-    (void)check_status(tnd_registry_open(&options, &registry, &error), TANDEM_E_ARGUMENT, "threads=3",
-                       &error);
+    (void)check_status(tnd_registry_open(&options, &registry, &error), TANDEM_E_ARGUMENT,
+                       "threads=3", &error);
     CU_ASSERT_PTR_NULL(registry);
 }
 
@@ -217,7 +216,8 @@ static void a_backend_built_for_another_interface_is_refused(void)
                        &error);
     api = guest_api();
     api.size = (uint32_t)sizeof(api) - 8;
-    (void)check_status(tnd_registry_add(registry, &api, NULL, &error), TANDEM_E_ABI, "bytes", &error);
+    (void)check_status(tnd_registry_add(registry, &api, NULL, &error), TANDEM_E_ABI, "bytes",
+                       &error);
     api = guest_api();
     api.size = (uint32_t)sizeof(api) + 8;
     (void)check_status(tnd_registry_add(registry, &api, NULL, &error), TANDEM_OK, NULL, &error);
@@ -240,8 +240,8 @@ static void a_backend_without_what_is_needed_is_refused(void)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         api = guest_api();
         api.name = names[i];
-        (void)check_status(tnd_registry_add(registry, &api, NULL, &error), TANDEM_E_ARGUMENT, "name",
-                           &error);
+        (void)check_status(tnd_registry_add(registry, &api, NULL, &error), TANDEM_E_ARGUMENT,
+                           "name", &error);
     }
     api = guest_api();
     (void)check_status(tnd_registry_add(registry, &api, "refuse", &error),
@@ -316,8 +316,8 @@ static void every_failure_gets_a_status_and_a_text(void)
                        TANDEM_E_DEVICE, "4711", &error);
     struct tandem_worker worker = {.count = 1, .own_threads = 1, .error = &error};
     struct tandem_work piece = {0};
-    (void)check_status(tnd_backend_run(backend, &piece, &worker), TANDEM_E_DEVICE, "run returned 4711",
-                       &error);
+    (void)check_status(tnd_backend_run(backend, &piece, &worker), TANDEM_E_DEVICE,
+                       "run returned 4711", &error);
     CU_ASSERT_PTR_EQUAL(worker.error, &error);
     worker.error = NULL;
     (void)check_status(tnd_backend_run(backend, &piece, &worker), TANDEM_E_DEVICE, NULL, NULL);
@@ -360,7 +360,8 @@ CU_TestInfo tnd_tests_registry[] = {
     {"the default is everything but the pretended device",
      the_default_is_everything_but_the_pretended_device},
     {"unknown names are refused", unknown_names_are_refused},
-    {"wrong settings are an error with key and value", wrong_settings_are_an_error_with_key_and_value},
+    {"wrong settings are an error with key and value",
+     wrong_settings_are_an_error_with_key_and_value},
     {"settings are split by backend and pair", settings_are_split_by_backend_and_pair},
     {"a backend from outside is added with its settings",
      a_backend_from_outside_is_added_with_its_settings},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The pretended device: scripted times on a virtual clock, an in-order queue, faults, right results. */
+ * The pretended device: scripted times on a virtual clock, an in-order queue, faults, right
+ * results. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,7 +131,8 @@ static void a_ticket_is_synced_once(void)
     struct tandem_error error = {0};
     (void)check_ok(submit(&ticket, NULL));
     (void)check_ok(tnd_backend_sync(sim, ticket, NULL));
-    (void)check_status(tnd_backend_sync(sim, ticket, &error), TANDEM_E_STATE, "not in flight", &error);
+    (void)check_status(tnd_backend_sync(sim, ticket, &error), TANDEM_E_STATE, "not in flight",
+                       &error);
     (void)check_status(tnd_backend_sync(sim, 999, &error), TANDEM_E_STATE, "999", &error);
     end();
 }

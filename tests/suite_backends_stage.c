@@ -44,8 +44,8 @@ struct worker {
     pthread_t thread;
 };
 
-static bool next_chunk(struct tandem_worker *base, int64_t n_items, int64_t chunk, int64_t *out_begin,
-                       int64_t *out_end)
+static bool next_chunk(struct tandem_worker *base, int64_t n_items, int64_t chunk,
+                       int64_t *out_begin, int64_t *out_end)
 {
     struct worker *worker = (struct worker *)base;
     int64_t begin = atomic_fetch_add_explicit(&worker->shared->next, chunk, memory_order_relaxed);
@@ -116,15 +116,14 @@ int64_t tnd_test_rows(const tandem_tensor *node)
     return node->op == TANDEM_OP_MUL_MAT ? node->ne[0] : tnd_tensor_rows(node);
 }
 
-enum tandem_status tnd_test_run_stage(const struct tnd_test_stage *stage, struct tandem_error *error)
+enum tandem_status tnd_test_run_stage(const struct tnd_test_stage *stage,
+                                      struct tandem_error *error)
 {
     bool whole = stage->row_begin == 0 && stage->row_end == 0;
-    struct tandem_work piece = {stage->node,
-                                (uint32_t)stage->task,
-                                stage->row_begin,
-                                whole ? tnd_test_rows(stage->node) : stage->row_end,
-                                stage->workspace,
-                                stage->workspace_bytes};
+    struct tandem_work piece = {
+        stage->node,      (uint32_t)stage->task,
+        stage->row_begin, whole ? tnd_test_rows(stage->node) : stage->row_end,
+        stage->workspace, stage->workspace_bytes};
     if (tnd_backend_is_async(stage->backend)) {
         uint64_t ticket = 0;
         enum tandem_status status = tnd_backend_submit(stage->backend, &piece, &ticket, error);
@@ -160,8 +159,8 @@ tandem_tensor *tnd_test_node(tandem_context *context, tandem_tensor *result)
     return finished ? result : NULL;
 }
 
-tandem_tensor *tnd_test_product(tandem_context *context, enum tandem_type type, int64_t n, int64_t k,
-                                int64_t m, uint64_t seed)
+tandem_tensor *tnd_test_product(tandem_context *context, enum tandem_type type, int64_t n,
+                                int64_t k, int64_t m, uint64_t seed)
 {
     struct tnd_test_rng rng = tnd_test_rng_new(seed);
     tandem_tensor *w = tnd_test_leaf(context, type, (int64_t[]){k, n, 1, 1}, &rng);

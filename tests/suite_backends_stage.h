@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Running one task of a backend without the executor: a few threads, a counter, a barrier. And tensors with
- * random values. For the backends suites. */
+ * Running one task of a backend without the executor: a few threads, a counter, a barrier. And
+ * tensors with random values. For the backends suites. */
 #ifndef TND_TESTS_SUITE_BACKENDS_STAGE_H
 #define TND_TESTS_SUITE_BACKENDS_STAGE_H
 
@@ -20,7 +20,8 @@ struct tnd_test_stage {
 };
 
 /** Runs the stage to its end (submit and sync on an asynchronous device). The first error wins. */
-enum tandem_status tnd_test_run_stage(const struct tnd_test_stage *stage, struct tandem_error *error);
+enum tandem_status tnd_test_run_stage(const struct tnd_test_stage *stage,
+                                      struct tandem_error *error);
 
 /** A leaf with random values in [-1, 1). `ne` has 4 extents. */
 tandem_tensor *tnd_test_leaf(tandem_context *context, enum tandem_type type, const int64_t *ne,
@@ -28,8 +29,8 @@ tandem_tensor *tnd_test_leaf(tandem_context *context, enum tandem_type type, con
 /** Finishes a graph of one node, so that it has memory; NULL after a failed assertion. */
 tandem_tensor *tnd_test_node(tandem_context *context, tandem_tensor *result);
 /** A plain product of weights {k, n} and activations {k, m}. */
-tandem_tensor *tnd_test_product(tandem_context *context, enum tandem_type type, int64_t n, int64_t k,
-                                int64_t m, uint64_t seed);
+tandem_tensor *tnd_test_product(tandem_context *context, enum tandem_type type, int64_t n,
+                                int64_t k, int64_t m, uint64_t seed);
 /** Rows that a work of the whole node has. */
 int64_t tnd_test_rows(const tandem_tensor *node);
 /** Fills a node's result with a value that no result has. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The OpenBLAS backend: F32 matrix products by sgemm. Y (M x N) = X (M x K) * W^T (K x N), W being the
- * node's own weights when they are F32, else the ones dequantised into the workspace by another backend.
+ * The OpenBLAS backend: F32 matrix products by sgemm. Y (M x N) = X (M x K) * W^T (K x N), W
+ * being the node's own weights when they are F32, else the ones dequantised into the workspace
+ * by another backend.
  *
- * Our threads take column panels of Y; a panel is one call of sgemm on one thread. sgemm's bits depend on a
- * call's shape, so panels have borders that depend on the node alone, and one thread uses panels too: the
- * result does not depend on the number of our threads. OpenBLAS's own threads get the whole product in one
- * call, whose bits may depend on their number. */
+ * Our threads take column panels of Y; a panel is one call of sgemm on one thread. sgemm's bits
+ * depend on a call's shape, so panels have borders that depend on the node alone, and one thread
+ * uses panels too: the result does not depend on the number of our threads. OpenBLAS's own
+ * threads get the whole product in one call, whose bits may depend on their number. */
 #include <limits.h>
 #include <stdint.h>
 #include <string.h>
@@ -97,7 +98,8 @@ static const char *openblas_describe(tandem_backend *backend)
 
 static enum tandem_status refuse(struct tandem_error *error, const char *why)
 {
-    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, name, 0, 0, "backend openblas: %s", why);
+    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, name, 0, 0, "backend openblas: %s",
+                         why);
 }
 
 static enum tandem_status openblas_supports(tandem_backend *backend, const tandem_tensor *node,
@@ -108,7 +110,8 @@ static enum tandem_status openblas_supports(tandem_backend *backend, const tande
         return refuse(error, "runs the task mul_mat_f32 only");
     }
     if (!tnd_mul_mat_is_plain(node)) {
-        return refuse(error, "multiplies two dense matrices whose first is a leaf, and nothing else");
+        return refuse(error,
+                      "multiplies two dense matrices whose first is a leaf, and nothing else");
     }
     const tandem_tensor *w = node->src[0]; /* {K, N} */
     if (w->type == TANDEM_TYPE_I32 || node->src[1]->type != TANDEM_TYPE_F32) {
@@ -151,9 +154,10 @@ static void multiply(const struct product *p, int64_t begin, int64_t end)
                                 p->k, 0.0F, p->y + begin, p->n);
 }
 
-/* Columns of a panel: about four panels a CPU, but not so narrow that packing X anew for each panel costs more
- * than a few percent (measured: 64 columns cost 28 % at M = 512, 512 columns 3 %; at M = 128 nothing). Few
- * tokens take narrow panels: below about 10^6 multiplications sgemm packs nothing, 4 times faster at M = 1. */
+/* Columns of a panel: about four panels a CPU, but not so narrow that packing X anew for each
+ * panel costs more than a few percent (measured: 64 columns cost 28 % at M = 512, 512 columns 3
+ * %; at M = 128 nothing). Few tokens take narrow panels: below about 10^6 multiplications sgemm
+ * packs nothing, 4 times faster at M = 1. */
 static int64_t panel_columns(const struct openblas *self, const struct product *p)
 {
     if (p->m <= 4) {
@@ -206,9 +210,9 @@ static enum tandem_status openblas_run(tandem_backend *backend, const struct tan
     const tandem_tensor *w = node->src[0];
     bool has_own_weights = w->type == TANDEM_TYPE_F32;
     struct product p = {
-        self->library,    has_own_weights ? w->data : work->workspace,
+        self->library,      has_own_weights ? w->data : work->workspace,
         node->src[1]->data, node->data,
-        (int)node->ne[0], (int)w->ne[0],
+        (int)node->ne[0],   (int)w->ne[0],
         (int)node->ne[1],
     };
     if (work->row_begin >= work->row_end || p.m == 0) {
@@ -221,7 +225,7 @@ static enum tandem_status openblas_run(tandem_backend *backend, const struct tan
         return TANDEM_OK;
     }
     int own_threads = worker->own_threads < self->library->max_threads ? worker->own_threads
-                                                                        : self->library->max_threads;
+                                                                       : self->library->max_threads;
     if (worker->count > 1 || own_threads <= 1) {
         run_panels(self, &p, work, worker);
         return TANDEM_OK;

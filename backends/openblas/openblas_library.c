@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * Loading OpenBLAS and the gate before its calls. Facts about OpenBLAS are from its sources, version 0.3.21
- * (driver/others/blas_server.c, openblas_env.c, memory.c), and were measured with Debian's package:
+ * Loading OpenBLAS and the gate before its calls. Facts about OpenBLAS are from its sources,
+ * version 0.3.21 (driver/others/blas_server.c, openblas_env.c, memory.c), and were measured with
+ * Debian's package:
  *
- * - Its threads start while the library loads, and poll for work for 2^t ticks before they sleep; t is read
- *   then from OPENBLAS_THREAD_TIMEOUT (4 to 30, by default 26 to 28: an idle thread takes a core from ours for
- *   0.1 s after each call). So t = 4 is set around the loading: 0.0001 s.
- * - openblas_set_num_threads sets one number for the process (and starts threads that are missing).
+ * - Its threads start while the library loads, and poll for work for 2^t ticks before they
+ *   sleep; t is read then from OPENBLAS_THREAD_TIMEOUT (4 to 30, by default 26 to 28: an idle
+ *   thread takes a core from ours for 0.1 s after each call). So t = 4 is set around the
+ *   loading: 0.0001 s.
+ * - openblas_set_num_threads sets one number for the process (and starts threads that are
+ *   missing).
  * - More calls at once than the build's MAX_THREADS end the process ("too many memory regions").
  * - Unloading while threads end is a source of crashes: the library is never closed.
  *
- * A variable that the user has set is left alone, and ours is taken back after the loading. Changing the
- * environment is not safe while other threads read it: open the first runtime before they start, or say
- * "openblas:environment=keep". */
+ * A variable that the user has set is left alone, and ours is taken back after the loading.
+ * Changing the environment is not safe while other threads read it: open the first runtime
+ * before they start, or say "openblas:environment=keep". */
 #include "backends/openblas/openblas_library.h"
 
 #include <pthread.h>
@@ -39,15 +42,17 @@ static struct {
     pthread_mutex_t lock; /* guards all members; taken alone */
     pthread_cond_t changed;
     uint64_t next_ticket;
-    uint64_t serving; /* tickets below were let in */
-    int n_single;     /* one-thread calls inside */
+    uint64_t serving;  /* tickets below were let in */
+    int n_single;      /* one-thread calls inside */
     bool is_exclusive; /* a several-thread call is inside */
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 /* ---- loading ---- */
 
 #define SYMBOL(required, member, name)                                                             \
-    {name, offsetof(struct tnd_openblas_functions, member), required}
+    {                                                                                              \
+        name, offsetof(struct tnd_openblas_functions, member), required                            \
+    }
 static const struct tnd_dl_symbol symbols[] = {
     SYMBOL(true, sgemm, "cblas_sgemm"),
     SYMBOL(true, set_num_threads, "openblas_set_num_threads"),
@@ -59,8 +64,8 @@ static const struct tnd_dl_symbol symbols[] = {
 };
 #undef SYMBOL
 
-/* Fedora and its kin name the pthreads build libopenblasp and the sequential one libopenblas; Debian has one
- * name, chosen by its alternatives. */
+/* Fedora and its kin name the pthreads build libopenblasp and the sequential one libopenblas;
+ * Debian has one name, chosen by its alternatives. */
 static const char *const usual_names[] = {"libopenblasp.so.0", "libopenblas.so.0",
                                           "libopenblaso.so.0", "libopenblas.so", NULL};
 
@@ -89,7 +94,8 @@ static int threads_of_config(const char *config)
     return n < 1 ? 1 : n > 1024 ? 1024 : (int)n;
 }
 
-/* Polls of more than 2^16 ticks are worth a word; OpenMP's idle threads follow OMP_WAIT_POLICY instead. */
+/* Polls of more than 2^16 ticks are worth a word; OpenMP's idle threads follow OMP_WAIT_POLICY
+ * instead. */
 static bool idle_threads_poll(const struct tnd_openblas *library)
 {
     if (library->flavour == TND_OPENBLAS_SEQUENTIAL) {
@@ -105,8 +111,8 @@ static bool idle_threads_poll(const struct tnd_openblas *library)
 static void describe(struct tnd_openblas *library, const char *config)
 {
     static const char *const flavours[] = {"sequential", "pthreads", "OpenMP"};
-    const char *core = library->functions.get_corename != NULL ? library->functions.get_corename()
-                                                                : "";
+    const char *core =
+        library->functions.get_corename != NULL ? library->functions.get_corename() : "";
     snprintf(library->text, sizeof(library->text), "%.80s %s, %s%s", config, core,
              flavours[library->flavour],
              library->may_spin ? ", idle threads poll (loaded before us, or OpenMP)" : "");
@@ -165,7 +171,8 @@ void tnd_openblas_release(void)
 
 /* ---- the gate ---- */
 
-/* Waits for a change; wakes by itself now and then, so that a lost wake-up costs time, not the program. */
+/* Waits for a change; wakes by itself now and then, so that a lost wake-up costs time, not the
+ * program. */
 static void wait_for_change(void)
 {
     struct timespec until;
@@ -186,8 +193,8 @@ static bool may_enter(const struct tnd_openblas *library, int n_threads)
     return n_threads == 1 ? gate.n_single < library->max_threads : gate.n_single == 0;
 }
 
-/* Calls of the library by others than us may have changed its number: it is asked for each time. OpenMP keeps
- * the number for each calling thread, so there it is always set. */
+/* Calls of the library by others than us may have changed its number: it is asked for each time.
+ * OpenMP keeps the number for each calling thread, so there it is always set. */
 static void set_threads(const struct tnd_openblas *library, int n_threads)
 {
     if (library->flavour == TND_OPENBLAS_SEQUENTIAL) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The pretended asynchronous device: an in-order queue whose works end at scripted times. Right results are
- * computed as late as a real device might deliver them, inside sync, so that a schedule that reads too early
- * or overwrites operands too soon is found out. */
+ * The pretended asynchronous device: an in-order queue whose works end at scripted times. Right
+ * results are computed as late as a real device might deliver them, inside sync, so that a
+ * schedule that reads too early or overwrites operands too soon is found out. */
 #include "backends/sim/sim.h"
 
 #include <pthread.h>
@@ -31,9 +31,10 @@ struct entry {
 struct sim {
     tandem_backend base;
     struct tnd_sim_script script;
-    pthread_mutex_t lock; /* guards everything below; held while results are computed, not while waiting */
+    pthread_mutex_t
+        lock; /* guards everything below; held while results are computed, not while waiting */
     const struct tnd_clock *clock;
-    uint64_t n_submits;   /* attempts */
+    uint64_t n_submits; /* attempts */
     uint64_t busy_until_ns;
     struct entry queue[QUEUE_SLOTS];
     struct tnd_sim_row row;
@@ -104,7 +105,8 @@ static bool is_resident(const struct sim *self, const void *data)
     return false;
 }
 
-/* Bytes to move for a weight: 0 when it is there already. Without memory for the note it moves each time. */
+/* Bytes to move for a weight: 0 when it is there already. Without memory for the note it moves
+ * each time. */
 static size_t upload_weight(struct sim *self, const tandem_tensor *weight)
 {
     if (is_resident(self, weight->data)) {
@@ -234,8 +236,8 @@ static struct entry *find_entry(struct sim *self, bool is_free, uint64_t ticket)
 }
 
 /* Takes the work into the queue. Under the lock. */
-static enum tandem_status enqueue(struct sim *self, const struct tandem_work *work, struct entry **out,
-                                  struct tandem_error *error)
+static enum tandem_status enqueue(struct sim *self, const struct tandem_work *work,
+                                  struct entry **out, struct tandem_error *error)
 {
     uint64_t n = ++self->n_submits;
     TND_TRY(tnd_sim_script_submit_fault(&self->script, n, error));
@@ -279,7 +281,8 @@ static enum tandem_status sim_submit(tandem_backend *backend, const struct tande
     return status;
 }
 
-static enum tandem_status sim_sync(tandem_backend *backend, uint64_t ticket, struct tandem_error *error)
+static enum tandem_status sim_sync(tandem_backend *backend, uint64_t ticket,
+                                   struct tandem_error *error)
 {
     struct sim *self = (struct sim *)backend;
     pthread_mutex_lock(&self->lock);
@@ -287,7 +290,8 @@ static enum tandem_status sim_sync(tandem_backend *backend, uint64_t ticket, str
     if (entry == NULL) {
         pthread_mutex_unlock(&self->lock);
         return tnd_error_set(error, TANDEM_E_STATE, "sim", (int64_t)ticket, 0,
-                             "backend sim: ticket %llu is not in flight", (unsigned long long)ticket);
+                             "backend sim: ticket %llu is not in flight",
+                             (unsigned long long)ticket);
     }
     enum tandem_status status = tnd_sim_script_sync_fault(&self->script, ticket, error);
     if (status == TANDEM_OK) {

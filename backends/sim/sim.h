@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * What tests may do with the pretended device beyond the vtable of tandem/backend.h.
  *
- * Settings: latency_us=F gflops=F upload_gbps=F download_gbps=F (0: takes no time), sync=1 (submit waits for the
- * end itself), wrong=1 (every result has a wrong value), fail_at=N with fail=submit|memory|sync|timeout|lost
- * (the N-th submit, counted from 1, or its sync fails; after `lost` everything fails). */
+ * Settings: latency_us=F gflops=F upload_gbps=F download_gbps=F (0: takes no time), sync=1
+ * (submit waits for the end itself), wrong=1 (every result has a wrong value), fail_at=N with
+ * fail=submit|memory|sync|timeout|lost (the N-th submit, counted from 1, or its sync fails;
+ * after `lost` everything fails). */
 #ifndef TND_SIM_H
 #define TND_SIM_H
 
@@ -11,14 +12,14 @@
 #include "tandem/backend.h"
 
 struct tnd_sim_statistics {
-    uint64_t submits;        /* accepted ones */
+    uint64_t submits; /* accepted ones */
     uint64_t syncs;
     uint64_t computed;       /* works whose results were written */
     uint64_t weight_uploads; /* weights moved to the device, each once until forgotten */
     uint64_t upload_bytes;   /* weights and activations */
     uint64_t download_bytes;
-    uint64_t busy_ns;        /* time that the device worked */
-    int in_flight;           /* submitted, not synced */
+    uint64_t busy_ns; /* time that the device worked */
+    int in_flight;    /* submitted, not synced */
 };
 
 /** Time runs by this clock from now on (borrowed); nothing may be in flight. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The arithmetic of the pretended device: matrix products by rows of its own, everything else through the
- * reference of ggml-like. */
+ * The arithmetic of the pretended device: matrix products by rows of its own, everything else
+ * through the reference of ggml-like. */
 #include "backends/sim/sim_compute.h"
 
 #include <string.h>
@@ -32,7 +32,8 @@ enum tandem_status tnd_sim_compute_supports(const tandem_tensor *node, uint32_t 
         return refuse(task, node, "offers node, dequantize_w and mul_mat_f32", error);
     }
     if (!tnd_mul_mat_is_plain(node)) {
-        return refuse(task, node, "is for products of two dense matrices whose first is a leaf", error);
+        return refuse(task, node, "is for products of two dense matrices whose first is a leaf",
+                      error);
     }
     if (task == TANDEM_TASK_DEQUANTIZE_W && node->src[0]->type == TANDEM_TYPE_F32) {
         return refuse(task, node, "the weights are F32 already", error);
@@ -70,7 +71,8 @@ static double dot(const float *a, const float *b, int64_t n)
     for (; i < n; i++) {
         sums[0] += (double)a[i] * (double)b[i];
     }
-    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) +
+           ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
 static enum tandem_status grow_row(struct tnd_sim_row *row, int64_t n, struct tandem_error *error)
@@ -80,7 +82,8 @@ static enum tandem_status grow_row(struct tnd_sim_row *row, int64_t n, struct ta
     }
     float *values = tnd_alloc((size_t)n * sizeof(float));
     if (values == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "sim", n, 0, "backend sim: no memory for a row");
+        return tnd_error_set(error, TANDEM_E_MEMORY, "sim", n, 0,
+                             "backend sim: no memory for a row");
     }
     tnd_free(row->values);
     row->values = values;
@@ -102,9 +105,10 @@ static void multiply_row(const tandem_tensor *node, const float *w_row, int64_t 
     }
 }
 
-/* Rows of W of the work, converted one after the other; W_F32 (or NULL) holds them as floats already. */
-static void multiply_matrix(const struct tandem_work *work, const float *w_f32, float *row, int64_t i2,
-                            int64_t i3)
+/* Rows of W of the work, converted one after the other; W_F32 (or NULL) holds them as floats
+ * already. */
+static void multiply_matrix(const struct tandem_work *work, const float *w_f32, float *row,
+                            int64_t i2, int64_t i3)
 {
     const tandem_tensor *node = work->node;
     const tandem_tensor *w = node->src[0]; /* {K, N, a, b} */

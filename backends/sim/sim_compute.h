@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The arithmetic of the pretended device, in double precision on the caller's thread. Knows no time. */
+ * The arithmetic of the pretended device, in double precision on the caller's thread. Knows no
+ * time. */
 #ifndef TND_SIM_COMPUTE_H
 #define TND_SIM_COMPUTE_H
 

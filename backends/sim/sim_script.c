@@ -20,8 +20,8 @@ static const struct {
     const char *value;
     enum tnd_sim_fault fault;
 } faults[] = {
-    {"submit", TND_SIM_FAULT_SUBMIT},   {"memory", TND_SIM_FAULT_MEMORY},
-    {"sync", TND_SIM_FAULT_SYNC},       {"timeout", TND_SIM_FAULT_TIMEOUT},
+    {"submit", TND_SIM_FAULT_SUBMIT}, {"memory", TND_SIM_FAULT_MEMORY},
+    {"sync", TND_SIM_FAULT_SYNC},     {"timeout", TND_SIM_FAULT_TIMEOUT},
     {"lost", TND_SIM_FAULT_LOST},
 };
 
@@ -47,13 +47,13 @@ static enum tandem_status read_fault(const struct tnd_setting *setting, enum tnd
     return tnd_setting_refuse(setting, "sim", "submit, memory, sync, timeout or lost", error);
 }
 
-static enum tandem_status read_setting(const struct tnd_setting *setting, struct tnd_sim_script *script,
-                                       struct tandem_error *error)
+static enum tandem_status read_setting(const struct tnd_setting *setting,
+                                       struct tnd_sim_script *script, struct tandem_error *error)
 {
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         if (tnd_setting_is(setting, numbers[i].key)) {
-            return tnd_setting_number(setting, "sim",
-                                      (double *)(void *)((char *)script + numbers[i].offset), error);
+            return tnd_setting_number(
+                setting, "sim", (double *)(void *)((char *)script + numbers[i].offset), error);
         }
     }
     if (tnd_setting_is(setting, "sync")) {

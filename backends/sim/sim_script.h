@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The script of the pretended device: how long things take and what goes wrong. Read from its settings. */
+ * The script of the pretended device: how long things take and what goes wrong. Read from its
+ * settings. */
 #ifndef TND_SIM_SCRIPT_H
 #define TND_SIM_SCRIPT_H
 
@@ -19,13 +20,13 @@ enum tnd_sim_fault {
 
 struct tnd_sim_script {
     double latency_us;
-    double gflops;        /* 0: arithmetic takes no time */
-    double upload_gbps;   /* GB/s; 0: transfers take no time */
+    double gflops;      /* 0: arithmetic takes no time */
+    double upload_gbps; /* GB/s; 0: transfers take no time */
     double download_gbps;
     bool submit_waits;
     bool spoils_results;
     enum tnd_sim_fault fault;
-    uint64_t fault_at;    /* submit that meets the fault, from 1; 0: none */
+    uint64_t fault_at; /* submit that meets the fault, from 1; 0: none */
 };
 
 /** Reads "key=value,...", NULL for none. Errors: ARGUMENT. */

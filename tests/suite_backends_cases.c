@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT
+ * The cases of the conformance suite. A new operation adds a builder and a row. */
+#include "tests/suite_backends_cases.h"
+
+#include <string.h>
+
+static const int64_t shapes[TND_TEST_SHAPES][TANDEM_MAX_DIMS] = {
+    {1, 1, 1, 1}, {64, 3, 1, 1}, {37, 5, 3, 1}, {6, 4, 2, 3}, {130, 9, 1, 2}, {8, 0, 1, 1},
+};
+
+/* ---- operands ---- */
+
+static tandem_tensor *leaf(struct tnd_test_kit *kit, enum tandem_type type, int64_t e0, int64_t e1,
+                           int64_t e2, int64_t e3)
+{
+    return tnd_test_leaf(kit->context, type, (int64_t[]){e0, e1, e2, e3}, kit->rng);
+}
+
+static tandem_tensor *operand(struct tnd_test_kit *kit)
+{
+    return tnd_test_leaf(kit->context, TANDEM_TYPE_F32, kit->ne, kit->rng);
+}
+
+/* Values in [1, 2): for what divides or takes roots. */
+static tandem_tensor *positive(tandem_tensor *tensor)
+{
+    float *values = tensor->data;
+    for (int64_t i = 0; i < tandem_tensor_elements(tensor); i++) {
+        values[i] = 1.5F + values[i] / 2;
+    }
+    return tensor;
+}
+
+/* A view whose rows stand apart: every second row of a tensor twice as high. */
+static tandem_tensor *strided(struct tnd_test_kit *kit)
+{
+    const int64_t *ne = kit->ne;
+    if (ne[1] == 0) {
+        return operand(kit);
+    }
+    tandem_tensor *all = leaf(kit, TANDEM_TYPE_F32, ne[0] + 3, 2 * ne[1], ne[2], ne[3]);
+    size_t nb[3] = {2 * all->nb[1], all->nb[2], all->nb[3]};
+    return tandem_view(kit->context, all, 4, ne, nb, sizeof(float));
+}
+
+static tandem_tensor *integers(struct tnd_test_kit *kit, int64_t n, int64_t below)
+{
+    tandem_tensor *ids = tandem_tensor_new(kit->context, TANDEM_TYPE_I32, 1, &n);
+    for (int64_t i = 0; i < n; i++) {
+        ((int32_t *)ids->data)[i] = (int32_t)tnd_test_rng_int(kit->rng, 0, below - 1);
+    }
+    return ids;
+}
+
+/* ---- products and rows ---- */
+
+/* Row length that fits the type's blocks. */
+static int64_t row_length(const struct tnd_test_kit *kit)
+{
+    int64_t block = tandem_type_block_values(kit->type);
+    return block == 1 ? kit->ne[0] : block * (1 + kit->ne[0] / 100);
+}
+
+static tandem_tensor *build_mul_mat(struct tnd_test_kit *kit)
+{
+    int64_t k = row_length(kit);
+    tandem_tensor *w = leaf(kit, kit->type, k, 2 * kit->ne[1] + 1, 1, 1);
+    return tandem_mul_mat(kit->context, w, leaf(kit, TANDEM_TYPE_F32, k, kit->ne[1], 1, 1));
+}
+
+/* Grouped: each matrix of weights meets two of activations. */
+static tandem_tensor *build_mul_mat_grouped(struct tnd_test_kit *kit)
+{
+    int64_t k = row_length(kit);
+    tandem_tensor *w = leaf(kit, kit->type, k, kit->ne[1] + 2, kit->ne[2], kit->ne[3]);
+    tandem_tensor *x = leaf(kit, TANDEM_TYPE_F32, k, kit->ne[1], 2 * kit->ne[2], 3 * kit->ne[3]);
+    return tandem_mul_mat(kit->context, w, x);
+}
+
+static tandem_tensor *build_mul_mat_strided(struct tnd_test_kit *kit)
+{
+    tandem_tensor *w = leaf(kit, TANDEM_TYPE_F32, kit->ne[0], 4, 1, 1);
+    return tandem_mul_mat(kit->context, w, strided(kit));
+}
+
+static tandem_tensor *build_get_rows(struct tnd_test_kit *kit)
+{
+    tandem_tensor *w = leaf(kit, kit->type, row_length(kit), 11, 1, 1);
+    return tandem_get_rows(kit->context, w, integers(kit, kit->ne[1], 11));
+}
+
+/* ---- element by element ---- */
+
+#define BUILD_BINARY(name, second)                                                                 \
+    static tandem_tensor *build_##name(struct tnd_test_kit *kit)                                   \
+    {                                                                                              \
+        return tandem_##name(kit->context, strided(kit), second);                                  \
+    }                                                                                              \
+    static tandem_tensor *build_##name##_repeated(struct tnd_test_kit *kit)                        \
+    {                                                                                              \
+        return tandem_##name(kit->context, operand(kit),                                           \
+                             positive(leaf(kit, TANDEM_TYPE_F32, kit->ne[0], 1, kit->ne[2], 1)));  \
+    }
+BUILD_BINARY(add, operand(kit))
+BUILD_BINARY(sub, operand(kit))
+BUILD_BINARY(mul, operand(kit))
+BUILD_BINARY(div, positive(operand(kit)))
+
+#define BUILD_UNARY(name, first)                                                                   \
+    static tandem_tensor *build_##name(struct tnd_test_kit *kit)                                   \
+    {                                                                                              \
+        return tandem_##name(kit->context, first);                                                 \
+    }
+BUILD_UNARY(sqr, strided(kit))
+BUILD_UNARY(sqrt, positive(operand(kit)))
+BUILD_UNARY(silu, strided(kit))
+BUILD_UNARY(gelu, strided(kit))
+BUILD_UNARY(relu, strided(kit))
+BUILD_UNARY(cont, tandem_permute(kit->context, operand(kit), 1, 0, 3, 2))
+
+static tandem_tensor *build_scale(struct tnd_test_kit *kit)
+{
+    return tandem_scale(kit->context, strided(kit), -1.75F);
+}
+
+/* ---- rows ---- */
+
+static tandem_tensor *build_rms_norm(struct tnd_test_kit *kit)
+{
+    return tandem_rms_norm(kit->context, strided(kit), 1e-5F);
+}
+
+static tandem_tensor *build_norm(struct tnd_test_kit *kit)
+{
+    return tandem_norm(kit->context, strided(kit), 1e-5F);
+}
+
+static tandem_tensor *build_soft_max(struct tnd_test_kit *kit)
+{
+    return tandem_soft_max(kit->context, operand(kit), NULL, 3.0F);
+}
+
+static tandem_tensor *build_soft_max_masked(struct tnd_test_kit *kit)
+{
+    tandem_tensor *mask = leaf(kit, TANDEM_TYPE_F32, kit->ne[0], kit->ne[1] + 1, 1, 1);
+    return tandem_soft_max(kit->context, strided(kit), mask, 0.5F);
+}
+
+static tandem_tensor *build_diag_mask_inf(struct tnd_test_kit *kit)
+{
+    return tandem_diag_mask_inf(kit->context, operand(kit), 2);
+}
+
+static tandem_tensor *build_rope_of(struct tnd_test_kit *kit, enum tandem_rope_pairs pairs,
+                                    int64_t n_rot)
+{
+    if (kit->ne[0] % 2 != 0) {
+        return NULL;
+    }
+    struct tandem_rope_options options = TANDEM_ROPE_OPTIONS_INIT;
+    options.pairs = pairs;
+    options.n_rot = n_rot;
+    options.freq_scale = 0.5F;
+    return tandem_rope(kit->context, operand(kit), integers(kit, kit->ne[2], 500), &options);
+}
+
+static tandem_tensor *build_rope_adjacent(struct tnd_test_kit *kit)
+{
+    return build_rope_of(kit, TANDEM_ROPE_ADJACENT, 0);
+}
+
+static tandem_tensor *build_rope_halves(struct tnd_test_kit *kit)
+{
+    return build_rope_of(kit, TANDEM_ROPE_HALVES, kit->ne[0] / 4 * 2);
+}
+
+/* ---- moving values ---- */
+
+static tandem_tensor *build_cpy(struct tnd_test_kit *kit)
+{
+    int64_t k = row_length(kit);
+    tandem_tensor *from = leaf(kit, TANDEM_TYPE_F32, k, kit->ne[1], kit->ne[2], 1);
+    return tandem_cpy(kit->context, from, leaf(kit, kit->type, k, kit->ne[1], kit->ne[2], 1));
+}
+
+static tandem_tensor *build_cpy_from(struct tnd_test_kit *kit)
+{
+    tandem_tensor *from = tnd_test_leaf(kit->context, kit->type, kit->ne, kit->rng);
+    return tandem_cpy(kit->context, from, operand(kit));
+}
+
+static tandem_tensor *build_concat_0(struct tnd_test_kit *kit)
+{
+    tandem_tensor *b =
+        leaf(kit, TANDEM_TYPE_F32, kit->ne[0] + 2, kit->ne[1], kit->ne[2], kit->ne[3]);
+    return tandem_concat(kit->context, strided(kit), b, 0);
+}
+
+static tandem_tensor *build_concat_2(struct tnd_test_kit *kit)
+{
+    tandem_tensor *b = leaf(kit, TANDEM_TYPE_F32, kit->ne[0], kit->ne[1], 4, kit->ne[3]);
+    return tandem_concat(kit->context, operand(kit), b, 2);
+}
+
+/* ---- a user's own operation: item i is the square of value i ---- */
+
+static enum tandem_status squares(void *user, const tandem_tensor *node, int64_t begin, int64_t end)
+{
+    (void)user;
+    const float *from = tandem_tensor_data(tandem_tensor_src(node, 0));
+    float *to = tandem_tensor_data(node);
+    for (int64_t i = begin; i < end; i++) {
+        to[i] = from[i] * from[i];
+    }
+    return TANDEM_OK;
+}
+
+static tandem_tensor *build_custom(struct tnd_test_kit *kit)
+{
+    tandem_tensor *a = operand(kit);
+    return tandem_custom(kit->context, 4, kit->ne, &a, 1, tandem_tensor_elements(a), squares, NULL);
+}
+
+/* ---- the list ---- */
+
+#define F32   TANDEM_TYPE_F32
+#define EXACT 1e-14
+#define CLOSE 1e-10
+static const struct tnd_test_case cases[] = {
+    {"mul_mat f32", build_mul_mat, F32, 0},
+    {"mul_mat f16", build_mul_mat, TANDEM_TYPE_F16, 0},
+    {"mul_mat bf16", build_mul_mat, TANDEM_TYPE_BF16, 0},
+    {"mul_mat q4_0", build_mul_mat, TANDEM_TYPE_Q4_0, 0},
+    {"mul_mat q4_1", build_mul_mat, TANDEM_TYPE_Q4_1, 0},
+    {"mul_mat q5_0", build_mul_mat, TANDEM_TYPE_Q5_0, 0},
+    {"mul_mat q5_1", build_mul_mat, TANDEM_TYPE_Q5_1, 0},
+    {"mul_mat q8_0", build_mul_mat, TANDEM_TYPE_Q8_0, 0},
+    {"mul_mat q2_k", build_mul_mat, TANDEM_TYPE_Q2_K, 0},
+    {"mul_mat q3_k", build_mul_mat, TANDEM_TYPE_Q3_K, 0},
+    {"mul_mat q4_k", build_mul_mat, TANDEM_TYPE_Q4_K, 0},
+    {"mul_mat q5_k", build_mul_mat, TANDEM_TYPE_Q5_K, 0},
+    {"mul_mat q6_k", build_mul_mat, TANDEM_TYPE_Q6_K, 0},
+    {"mul_mat f32 grouped", build_mul_mat_grouped, F32, 0},
+    {"mul_mat f16 grouped", build_mul_mat_grouped, TANDEM_TYPE_F16, 0},
+    {"mul_mat q8_0 grouped", build_mul_mat_grouped, TANDEM_TYPE_Q8_0, 0},
+    {"mul_mat f32 strided", build_mul_mat_strided, F32, 0},
+    {"get_rows f32", build_get_rows, F32, EXACT},
+    {"get_rows f16", build_get_rows, TANDEM_TYPE_F16, EXACT},
+    {"get_rows q4_0", build_get_rows, TANDEM_TYPE_Q4_0, EXACT},
+    {"get_rows q6_k", build_get_rows, TANDEM_TYPE_Q6_K, EXACT},
+    {"add", build_add, F32, EXACT},
+    {"add repeated", build_add_repeated, F32, EXACT},
+    {"sub", build_sub, F32, EXACT},
+    {"sub repeated", build_sub_repeated, F32, EXACT},
+    {"mul", build_mul, F32, EXACT},
+    {"mul repeated", build_mul_repeated, F32, EXACT},
+    {"div", build_div, F32, EXACT},
+    {"div repeated", build_div_repeated, F32, EXACT},
+    {"scale", build_scale, F32, EXACT},
+    {"sqr", build_sqr, F32, EXACT},
+    {"sqrt", build_sqrt, F32, EXACT},
+    {"silu", build_silu, F32, CLOSE},
+    {"gelu", build_gelu, F32, CLOSE},
+    {"relu", build_relu, F32, EXACT},
+    {"rms_norm", build_rms_norm, F32, CLOSE},
+    {"norm", build_norm, F32, 1e-8},
+    {"soft_max", build_soft_max, F32, CLOSE},
+    {"soft_max masked", build_soft_max_masked, F32, CLOSE},
+    {"diag_mask_inf", build_diag_mask_inf, F32, EXACT},
+    {"rope adjacent", build_rope_adjacent, F32, 1e-8},
+    {"rope halves", build_rope_halves, F32, 1e-8},
+    {"cpy to f32", build_cpy, F32, EXACT},
+    {"cpy to f16", build_cpy, TANDEM_TYPE_F16, EXACT},
+    {"cpy to bf16", build_cpy, TANDEM_TYPE_BF16, EXACT},
+    {"cpy to q8_0", build_cpy, TANDEM_TYPE_Q8_0, EXACT},
+    {"cpy from f16", build_cpy_from, TANDEM_TYPE_F16, EXACT},
+    {"cont of a permutation", build_cont, F32, EXACT},
+    {"concat along 0", build_concat_0, F32, EXACT},
+    {"concat along 2", build_concat_2, F32, EXACT},
+    {"custom", build_custom, F32, EXACT},
+};
+
+int tnd_test_case_count(void)
+{
+    return (int)(sizeof(cases) / sizeof(cases[0]));
+}
+
+const struct tnd_test_case *tnd_test_case_at(int i)
+{
+    return &cases[i];
+}
+
+tandem_tensor *tnd_test_case_build(const struct tnd_test_case *one, tandem_context *context,
+                                   int shape, struct tnd_test_rng *rng)
+{
+    struct tnd_test_kit kit = {.context = context, .rng = rng, .type = one->type};
+    memcpy(kit.ne, shapes[shape], sizeof(kit.ne));
+    tandem_tensor *result = one->build(&kit);
+    if (result == NULL) {
+        struct tandem_error error = {0};
+        (void)check_status(tandem_context_status(context, &error), TANDEM_OK, NULL, &error);
+        return NULL;
+    }
+    return tnd_test_node(context, result);
+}
