@@ -14,4 +14,11 @@ struct tnd_cpu_case {
 extern const struct tnd_cpu_case tnd_cpu_cases[];
 extern const int tnd_cpu_case_count;
 
+/* Tests of the row kernels, suite_backends_cpu_vec.c. */
+void tnd_cpu_exp_is_right_to_two_units(void);
+void tnd_cpu_functions_agree_on_all_lengths_and_hard_values(void);
+void tnd_cpu_row_kernels_agree_on_all_lengths(void);
+void tnd_cpu_values_do_not_depend_on_their_place_in_a_row(void);
+void tnd_cpu_sixteen_bit_floats_convert_like_the_plain_ones(void);
+
 #endif

@@ -365,5 +365,13 @@ CU_TestInfo tnd_tests_cpu_ops[] = {
     {"the_backend_describes_itself_and_says_what_it_cannot_do",
      the_backend_describes_itself_and_says_what_it_cannot_do},
     {"real_threads_give_the_same_bits", real_threads_give_the_same_bits},
+    {"exp_is_right_to_two_units", tnd_cpu_exp_is_right_to_two_units},
+    {"functions_agree_on_all_lengths_and_hard_values",
+     tnd_cpu_functions_agree_on_all_lengths_and_hard_values},
+    {"row_kernels_agree_on_all_lengths", tnd_cpu_row_kernels_agree_on_all_lengths},
+    {"values_do_not_depend_on_their_place_in_a_row",
+     tnd_cpu_values_do_not_depend_on_their_place_in_a_row},
+    {"sixteen_bit_floats_convert_like_the_plain_ones",
+     tnd_cpu_sixteen_bit_floats_convert_like_the_plain_ones},
     CU_TEST_INFO_NULL,
 };
