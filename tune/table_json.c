@@ -77,7 +77,7 @@ static enum tandem_status scan(const char *bytes, size_t n, const char *name, st
         in_string = c == '"';
         depth += (c == '{' || c == '[') - (c == '}' || c == ']');
         values += c == ',' || c == '{' || c == '[';
-        closed = depth <= 0 && !blank;
+        closed = closed || (depth <= 0 && !blank);
         if (depth > MAX_DEPTH || values > MAX_VALUES) {
             return refuse_at(bytes, n, at, name, TANDEM_E_LIMIT,
                              depth > MAX_DEPTH ? "JSON is nested more than 16 deep"

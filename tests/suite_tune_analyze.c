@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT
+ * Crossovers and the analyze report; the facts of the published table. */
+#include "tests/suite_tune.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tune/crossover.h"
+
+static void check_crossover(const struct tnd_crossover *got, int from, int to, double m, int64_t first_m)
+{
+    check_int(got->from, from);
+    check_int(got->to, to);
+    check_int(got->first_m, first_m);
+    CU_ASSERT_DOUBLE_EQUAL(got->m, m, 1e-9);
+}
+
+static void two_lines_cross_once(void)
+{
+    const int64_t m[] = {0, 10, 20};
+    const double times[] = {0, 10, 20, 12, 12, 12};
+    struct tnd_crossover found[8];
+    check_int(tnd_crossovers(m, 3, times, 2, found, 8), 1);
+    check_crossover(&found[0], 0, 1, 12.0, 13); /* at 12 both cost the same: `to` wins from 13 on */
+}
+
+static void one_segment_may_have_several_crossovers(void)
+{
+    const int64_t m[] = {0, 100};
+    const double times[] = {0, 100, 10, 60, 30, 40, 90, 90};
+    struct tnd_crossover found[8];
+    check_int(tnd_crossovers(m, 2, times, 4, found, 8), 2);
+    check_crossover(&found[0], 0, 1, 20.0, 21);
+    check_crossover(&found[1], 1, 2, 50.0, 51);
+}
+
+static void the_winner_may_win_back(void)
+{
+    const int64_t m[] = {1, 11, 21};
+    const double times[] = {10, 30, 10, 20, 20, 20};
+    struct tnd_crossover found[8];
+    check_int(tnd_crossovers(m, 3, times, 2, found, 8), 2);
+    check_crossover(&found[0], 0, 1, 6.0, 7);
+    check_crossover(&found[1], 1, 0, 16.0, 17);
+}
+
+static void equal_profiles_do_not_cross(void)
+{
+    const int64_t m[] = {1, 11, 21};
+    const double times[] = {10, 20, 30, 10, 20, 30, 10, 20, 30};
+    struct tnd_crossover found[8];
+    check_int(tnd_crossovers(m, 3, times, 3, found, 8), 0);
+    check_int(tnd_crossovers(m, 1, times, 3, found, 8), 0);
+}
+
+static void touching_at_the_last_point_is_no_crossover(void)
+{
+    const int64_t m[] = {1, 11};
+    const double times[] = {10, 20, 20, 20};
+    struct tnd_crossover found[8];
+    check_int(tnd_crossovers(m, 2, times, 2, found, 8), 0);
+}
+
+static void a_win_between_two_whole_m_is_left_out(void)
+{
+    const int64_t m[] = {1, 2, 3};
+    /* Profile 1 dips below profile 0 within (1, 2) only in between, profile 2 takes over before 2. */
+    const double times[] = {10, 20, 30, 12, 13.0, 30, 15, 11.5, 11};
+    struct tnd_crossover found[8];
+    check_int(tnd_crossovers(m, 3, times, 3, found, 8), 1);
+    check_int(found[0].from, 0);
+    check_int(found[0].to, 2);
+    check_int(found[0].first_m, 2);
+}
+
+/* Against the definition: at each whole M the last crossover's `to` is a cheapest profile. */
+static void crossovers_name_the_winner_at_every_m(void)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    for (int round = 0; round < 500; round++) {
+        int64_t m[5] = {1};
+        double times[4 * 5];
+        for (int i = 1; i < 5; i++) {
+            m[i] = m[i - 1] + tnd_test_rng_int(&rng, 1, 12);
+        }
+        for (int i = 0; i < 20; i++) {
+            times[i] = (double)tnd_test_rng_int(&rng, 1, 30);
+        }
+        struct tnd_crossover found[16];
+        int n = tnd_crossovers(m, 5, times, 4, found, 16);
+        int at = 0;
+        int winner = tnd_winner(times, 4, 5, 0);
+        for (int64_t whole = 1; whole <= m[4]; whole++) {
+            while (at < n && found[at].first_m <= whole) {
+                check_int(found[at].from, winner);
+                winner = found[at++].to;
+            }
+            int i = 0;
+            while (i < 3 && m[i + 1] < whole) {
+                i++;
+            }
+            double part = (double)(whole - m[i]) / (double)(m[i + 1] - m[i]);
+            double best = HUGE_VAL;
+            for (int p = 0; p < 4; p++) {
+                best = fmin(best, times[p * 5 + i] * (1 - part) + times[p * 5 + i + 1] * part);
+            }
+            double won = times[winner * 5 + i] * (1 - part) + times[winner * 5 + i + 1] * part;
+            if (fabs(won - best) > 1e-9) {
+                printf("    round %d, M = %d: %.12g won, %.12g is best\n", round, (int)whole, won, best);
+                CU_FAIL("the winner is not the cheapest");
+            }
+        }
+    }
+}
+
+static struct tnd_text published(enum tnd_analyze_format format, int threads)
+{
+    tandem_table *table = tune_parse(tune_example);
+    struct tnd_analyze_options options = {format, "example", &threads, 1, TANDEM_TYPE_NUMBERS};
+    struct tnd_text text = tune_analyze(table, &options);
+    tandem_table_free(table);
+    return text;
+}
+
+static void the_published_table_crosses_at_22_69_and_18_62(void)
+{
+    struct tnd_text json = published(TND_ANALYZE_JSON, 1);
+    const char *crossovers = strstr(tnd_text_string(&json), "\"crossovers\"");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(crossovers);
+    check_string(crossovers,
+                 "\"crossovers\": [\n"
+                 "    {\"n\": 4096, \"k\": 4096, \"threads\": 1, \"from\": \"cpu\", \"to\": "
+                 "\"cpu+accelerate\", \"m\": 22.69, \"first_m\": 23},\n"
+                 "    {\"n\": 4094, \"k\": 11008, \"threads\": 1, \"from\": \"cpu\", \"to\": "
+                 "\"cpu+accelerate\", \"m\": 18.62, \"first_m\": 19}\n"
+                 "  ]\n}\n");
+    tnd_text_fini(&json);
+    json = published(TND_ANALYZE_JSON, 4);
+    check_contains(tnd_text_string(&json), "\"crossovers\": []");
+    tnd_text_fini(&json);
+}
+
+static void the_report_for_people_names_winner_and_crossover(void)
+{
+    struct tnd_text text = published(TND_ANALYZE_TEXT, 1);
+    check_contains(tnd_text_string(&text), "N 4096 x K 4096, 1 thread\n");
+    check_contains(tnd_text_string(&text), "       8        7485.0*         18886.0 \n");
+    check_contains(tnd_text_string(&text),
+                   "Crossover at M = 22.69: from M = 23 on cpu+accelerate is faster than cpu.");
+    check_contains(tnd_text_string(&text), "No crossover: cpu wins at every M from 8 to 24.");
+    tnd_text_fini(&text);
+    text = published(TND_ANALYZE_TEXT, 4);
+    check_contains(tnd_text_string(&text), "4 threads (not measured, estimated)");
+    tnd_text_fini(&text);
+}
+
+static void csv_has_one_line_a_profile_and_m(void)
+{
+    struct tnd_text text = published(TND_ANALYZE_CSV, 1);
+    int lines = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        lines += text.bytes[i] == '\n';
+    }
+    check_int(lines, 1 + 4 * 3 * 2);
+    check_contains(tnd_text_string(&text), "\nq4_0,4096,4096,1,8,cpu,8.000,7477.000,0.000,7485.000,1\n");
+    tnd_text_fini(&text);
+}
+
+static void an_empty_table_has_nothing_to_report(void)
+{
+    tandem_table *table = tune_new();
+    struct tnd_analyze_options options = {TND_ANALYZE_JSON, "empty", NULL, 0, TANDEM_TYPE_NUMBERS};
+    struct tandem_error error = {0};
+    check_status(tnd_analyze(table, &options, NULL, NULL, &error), TANDEM_E_TABLE, "the table is empty",
+                 &error);
+    tandem_table_free(table);
+}
+
+static CU_TestInfo tests[] = {
+    {"two_lines_cross_once", two_lines_cross_once},
+    {"one_segment_may_have_several_crossovers", one_segment_may_have_several_crossovers},
+    {"the_winner_may_win_back", the_winner_may_win_back},
+    {"equal_profiles_do_not_cross", equal_profiles_do_not_cross},
+    {"touching_at_the_last_point_is_no_crossover", touching_at_the_last_point_is_no_crossover},
+    {"a_win_between_two_whole_m_is_left_out", a_win_between_two_whole_m_is_left_out},
+    {"crossovers_name_the_winner_at_every_m", crossovers_name_the_winner_at_every_m},
+    {"the_published_table_crosses_at_22_69_and_18_62", the_published_table_crosses_at_22_69_and_18_62},
+    {"the_report_for_people_names_winner_and_crossover",
+     the_report_for_people_names_winner_and_crossover},
+    {"csv_has_one_line_a_profile_and_m", csv_has_one_line_a_profile_and_m},
+    {"an_empty_table_has_nothing_to_report", an_empty_table_has_nothing_to_report},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_tune_analyze[];
+CU_SuiteInfo suites_tune_analyze[] = {
+    {"analyze", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};
