@@ -105,7 +105,7 @@ static void options_are_checked(void)
                  &error);
     options.profile = NULL;
     options.backends = "cpu,abacus";
-    check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_E_ARGUMENT, "abacus", &error);
+    check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_E_NOT_FOUND, "abacus", &error);
     options.backends = NULL;
     options.size = 0;
     check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_E_ABI, "_INIT", &error);
