@@ -6,7 +6,8 @@
 
 #include "tests/suite_backends_cpu_cases.h"
 
-/* clang-format off: one line a case */
+/* One line a case. */
+/* clang-format off */
 #define CASE(name) static tandem_tensor *name(tandem_context *c, struct tnd_test_rng *r)
 
 static tandem_tensor *leaf(tandem_context *c, struct tnd_test_rng *r, int64_t ne0, int64_t ne1,
@@ -210,7 +211,7 @@ CASE(cont_empty) { return tandem_cont(c, leaf(c, r, 4, 0, 3, 1)); }
 CASE(concat_0) { return tandem_concat(c, leaf(c, r, 13, 5, 2, 3), leaf(c, r, 4, 5, 2, 3), 0); }
 CASE(concat_1) { return tandem_concat(c, leaf(c, r, 13, 5, 2, 3), leaf(c, r, 13, 1, 2, 3), 1); }
 CASE(concat_2) { return tandem_concat(c, strided(c, r, 13, 5, 2, 3), leaf(c, r, 13, 5, 9, 3), 2); }
-CASE(concat_3) { return tandem_concat(c, leaf(c, r, 400, 5, 2, 3), strided(c, r, 400, 5, 2, 1), 3); }
+CASE(concat_3) { return tandem_concat(c, leaf(c, r, 99, 5, 2, 3), strided(c, r, 99, 5, 2, 1), 3); }
 CASE(concat_empty) { return tandem_concat(c, leaf(c, r, 0, 5, 1, 1), leaf(c, r, 3, 5, 1, 1), 0); }
 
 static enum tandem_status double_items(void *user, const tandem_tensor *node, int64_t begin,
