@@ -107,17 +107,38 @@ static enum tandem_status run_batch(struct tnd_llama_session *session, const int
     return TANDEM_OK;
 }
 
+static enum tandem_status check_room(const struct tnd_llama_session *session, int64_t n,
+                                     struct tandem_error *error)
+{
+    const int64_t room = session->cache.context - session->n_past;
+    if (n <= room) {
+        return TANDEM_OK;
+    }
+    return tnd_llama_fail(error, TANDEM_E_LIMIT, "llama", n, room,
+                          "llama: %lld more tokens do not fit: %lld of %lld positions are used",
+                          (long long)n, (long long)session->n_past,
+                          (long long)session->cache.context);
+}
+
+enum tandem_status tnd_llama_session_plan(struct tnd_llama_session *session, int64_t m,
+                                          tandem_graph **out_graph, tandem_plan **out_plan,
+                                          struct tandem_error *error)
+{
+    struct tnd_llama_forward forward;
+    LLAMA_TRY(check_room(session, m, error));
+    tandem_context_reset(session->context);
+    LLAMA_TRY(tnd_llama_forward(session->model, &session->cache, session->n_past, m, true,
+                                session->context, &forward, error));
+    LLAMA_TRY(tandem_runtime_plan(session->runtime, forward.graph, out_plan, error));
+    *out_graph = forward.graph;
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_llama_session_feed(struct tnd_llama_session *session, const int32_t *tokens,
                                           int64_t n, int64_t batch, struct tandem_error *error)
 {
-    const int64_t room = session->cache.context - session->n_past;
     const int64_t vocabulary = session->model->hparams.vocabulary;
-    if (n > room) {
-        return tnd_llama_fail(error, TANDEM_E_LIMIT, "llama", n, room,
-                              "llama: %lld more tokens do not fit: %lld of %lld positions are used",
-                              (long long)n, (long long)session->n_past,
-                              (long long)session->cache.context);
-    }
+    LLAMA_TRY(check_room(session, n, error));
     for (int64_t i = 0; i < n; i++) {
         if (tokens[i] < 0 || tokens[i] >= vocabulary) {
             return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", tokens[i], vocabulary - 1,

@@ -39,6 +39,12 @@ void tnd_llama_session_rewind(struct tnd_llama_session *session, int64_t positio
 /** Runs later feeds on another runtime. */
 void tnd_llama_session_set_runtime(struct tnd_llama_session *session, tandem_runtime *runtime);
 
+/** Builds and plans, but does not run, the graph of m more tokens. The graph lives until the next
+ *  feed or plan, the plan is the caller's. Errors: as tnd_llama_session_feed. */
+enum tandem_status tnd_llama_session_plan(struct tnd_llama_session *session, int64_t m,
+                                          tandem_graph **out_graph, tandem_plan **out_plan,
+                                          struct tandem_error *error);
+
 /** Prints the plan of every later batch; NULL: no more. */
 void tnd_llama_session_print_plans(struct tnd_llama_session *session, tandem_write_fn write,
                                    void *user);

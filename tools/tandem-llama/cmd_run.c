@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "tools/tandem-llama/cli.h"
-#include "llama/sampler.h"
-#include "llama/session.h"
-#include "tandem/tokenizer.h"
+#include "llama/generate.h"
 
 struct run_options {
     const char *tokenizer;
@@ -38,9 +36,9 @@ struct run {
     struct tnd_llama_sampler *sampler;
     int32_t *prompt; /* ids, the beginning token first */
     int64_t n_prompt;
+    int64_t n_fed; /* of them, as far as the steps go */
     double prompt_seconds;
     double generation_seconds;
-    int64_t n_generated; /* steps of one token, not the prompt's */
 };
 
 static enum tandem_status encode_prompt(struct run *run, struct tandem_error *error)
@@ -98,68 +96,46 @@ static void close_all(struct run *run)
     tandem_source_close(run->source);
 }
 
-/* Prints one token. Control characters alone, which a terminal would act on, are left out, as
+/* Prints a piece of text. A control character alone, on which a terminal would act, is left out, as
  * llama2.c does; the bytes of other scripts pass. */
-static void print_token(const struct run *run, int32_t previous, int32_t token)
+static void print_piece(const char *text, size_t n)
 {
-    char text[1024];
-    const size_t n = tandem_tokenizer_decode(run->tokenizer, previous, token, text, sizeof(text));
     const unsigned char first = n > 0 ? (unsigned char)text[0] : 0;
     const bool is_space = first == ' ' || (first >= '\t' && first <= '\r');
     if (n == 1 && (first < 0x20 || first == 0x7f) && !is_space) {
         return;
     }
-    fwrite(text, 1, n < sizeof(text) ? n : sizeof(text), stdout);
+    fwrite(text, 1, n, stdout);
     fflush(stdout);
-}
-
-/* Prints the prompt's tokens behind the beginning, as far as the steps go. */
-static void print_prompt(const struct run *run, int64_t steps)
-{
-    for (int64_t i = 1; i < run->n_prompt && i <= steps; i++) {
-        print_token(run, run->prompt[i - 1], run->prompt[i]);
-    }
 }
 
 static enum tandem_status generate(struct run *run, struct tandem_error *error)
 {
-    const int64_t steps = tnd_llama_session_context(run->session);
-    const int64_t n_prompt = run->n_prompt < steps ? run->n_prompt : steps;
-    const int32_t bos = tandem_tokenizer_bos(run->tokenizer);
+    struct tnd_llama_generator generator = {.session = run->session,
+                                            .sampler = run->sampler,
+                                            .tokenizer = run->tokenizer,
+                                            .prompt = run->prompt,
+                                            .n_prompt = run->n_prompt,
+                                            .steps = run->options.steps};
+    char text[1024];
+    size_t n = 0;
+    bool more = true;
     double begin = tnd_cli_seconds();
-    enum tandem_status status =
-        tnd_llama_session_feed(run->session, run->prompt, n_prompt, run->options.batch, error);
+    enum tandem_status status = tnd_llama_generate_begin(&generator, run->options.batch, error);
+    run->n_fed = tnd_llama_session_position(run->session);
     run->prompt_seconds = tnd_cli_seconds() - begin;
-    if (status != TANDEM_OK) {
-        return status;
-    }
-    print_prompt(run, steps);
-    if (run->n_prompt > steps) {
-        return TANDEM_OK;
-    }
-    int32_t previous = run->prompt[n_prompt - 1];
     begin = tnd_cli_seconds();
-    for (int64_t position = n_prompt; position <= steps; position++) {
-        const int32_t token =
-            tnd_llama_sampler_choose(run->sampler, tnd_llama_session_logits(run->session));
-        if (token == bos) { /* the text has ended: what follows would begin another */
-            break;
+    while (status == TANDEM_OK && more) {
+        status = tnd_llama_generate_next(&generator, text, sizeof(text), &n, &more, error);
+        if (status == TANDEM_OK) {
+            print_piece(text, n);
         }
-        print_token(run, previous, token);
-        if (position == steps) {
-            break;
-        }
-        status = tnd_llama_session_feed(run->session, &token, 1, 1, error);
-        if (status != TANDEM_OK) {
-            return status;
-        }
-        if (run->n_generated++ == 0) { /* one plan of each kind is enough */
+        if (tnd_llama_session_position(run->session) > run->n_fed) { /* one plan of each kind */
             tnd_llama_session_print_plans(run->session, NULL, NULL);
         }
-        previous = token;
     }
     run->generation_seconds = tnd_cli_seconds() - begin;
-    return TANDEM_OK;
+    return status;
 }
 
 static void print_speed(const char *what, int64_t n, double seconds)
@@ -172,8 +148,9 @@ static void print_speed(const char *what, int64_t n, double seconds)
 
 static void print_timing(const struct run *run)
 {
-    print_speed("prompt", run->n_prompt, run->prompt_seconds);
-    print_speed("generation", run->n_generated, run->generation_seconds);
+    print_speed("prompt", run->n_fed, run->prompt_seconds);
+    print_speed("generation", tnd_llama_session_position(run->session) - run->n_fed,
+                run->generation_seconds);
     if (run->options.print_stats) {
         struct tandem_runtime_info info;
         tandem_runtime_describe(run->runtime, &info);

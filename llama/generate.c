@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ * Continuing a text. A token that was chosen is fed only when the one behind it is asked for, so
+ * that no step is computed in vain. */
+#include "llama/generate.h"
+
+#include "llama/llama_error.h"
+
+enum tandem_status tnd_llama_generate_begin(struct tnd_llama_generator *generator, int64_t batch,
+                                            struct tandem_error *error)
+{
+    const int64_t room = tnd_llama_session_context(generator->session);
+    if (generator->n_prompt < 1) {
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", generator->n_prompt, 1,
+                              "llama: a prompt needs at least the beginning token");
+    }
+    if (generator->steps <= 0 || generator->steps > room) {
+        generator->steps = room;
+    }
+    generator->n_emitted = 0;
+    generator->previous = generator->prompt[0];
+    const int64_t n =
+        generator->n_prompt < generator->steps ? generator->n_prompt : generator->steps;
+    return tnd_llama_session_feed(generator->session, generator->prompt, n, batch, error);
+}
+
+/* The token at the next position: of the prompt, or chosen. */
+static enum tandem_status next_token(struct tnd_llama_generator *generator, int32_t *out_token,
+                                     struct tandem_error *error)
+{
+    const int64_t position = generator->n_emitted + 1;
+    if (position < generator->n_prompt) {
+        *out_token = generator->prompt[position];
+        return TANDEM_OK;
+    }
+    if (tnd_llama_session_position(generator->session) < position) {
+        LLAMA_TRY(tnd_llama_session_feed(generator->session, &generator->previous, 1, 1, error));
+    }
+    *out_token =
+        tnd_llama_sampler_choose(generator->sampler, tnd_llama_session_logits(generator->session));
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_llama_generate_next(struct tnd_llama_generator *generator, char *out,
+                                           size_t capacity, size_t *out_n, bool *out_more,
+                                           struct tandem_error *error)
+{
+    int32_t token = -1;
+    if (generator->n_emitted < generator->steps) {
+        LLAMA_TRY(next_token(generator, &token, error));
+    }
+    if (token < 0 || token == tandem_tokenizer_bos(generator->tokenizer)) {
+        generator->steps = generator->n_emitted; /* what follows would begin another text */
+        *out_n = 0;
+        *out_more = false;
+        return TANDEM_OK;
+    }
+    const size_t n =
+        tandem_tokenizer_decode(generator->tokenizer, generator->previous, token, out, capacity);
+    generator->previous = token;
+    generator->n_emitted++;
+    *out_n = n < capacity ? n : capacity;
+    *out_more = true;
+    return TANDEM_OK;
+}
