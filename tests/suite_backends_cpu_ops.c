@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backends/cpu/cpu_ops.h"
+#include "base/alloc.h"
 #include "base/cpu.h"
 #include "tests/suite_backends.h"
 #include "tests/suite_backends_cpu_cases.h"
@@ -302,6 +303,10 @@ static void the_backend_describes_itself_and_says_what_it_cannot_do(void)
                        "colour=blue", &error);
     CU_ASSERT_PTR_NULL(backend);
     options.settings = NULL;
+    tnd_alloc_fail_after(1);
+    (void)check_status(tnd_backend_cpu.open(&options, &backend, &error), TANDEM_E_MEMORY, "cpu",
+                       &error);
+    CU_ASSERT_PTR_NULL(backend);
     CU_ASSERT_EQUAL_FATAL(tnd_backend_cpu.open(&options, &backend, &error), TANDEM_OK);
     (void)check_contains(tnd_backend_describe(backend), tnd_cpu_isa_name(tnd_cpu_features()));
     (void)check_contains(tnd_backend_describe(backend), tnd_cpu_model());

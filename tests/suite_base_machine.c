@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/options.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "base/tnd_log.h"
 #include "tests/suite_base.h"
 
@@ -189,6 +190,31 @@ static void environment_variables_are_listed_with_a_sentence(void)
     CU_ASSERT_PTR_NULL(tnd_environment(TND_ENVIRONMENT_TRACE));
 }
 
+/* docs/environment.md is made from the list; TANDEM_TEST_UPDATE=1 writes it anew. */
+static void the_page_of_environment_variables_is_that_of_the_list(void)
+{
+    static const char path[] = "docs/environment.md";
+    const char *update = getenv("TANDEM_TEST_UPDATE");
+    struct tnd_text page = TND_TEXT_INIT;
+    tnd_text_add(&page,
+                 "# Environment variables\n\n"
+                 "They serve diagnosis only: everything that a program needs is in the options of "
+                 "the\ncalls. This page is made from the list in base/environment.h.\n\n"
+                 "| variable | meaning |\n|---|---|\n");
+    for (int i = 0; i < TND_ENVIRONMENT_COUNT; i++) {
+        enum tnd_environment_variable variable = (enum tnd_environment_variable)i;
+        tnd_text_printf(&page, "| `%s` | %s |\n", tnd_environment_name(variable),
+                        tnd_environment_text(variable));
+    }
+    if (update != NULL && strcmp(update, "1") == 0) {
+        CU_ASSERT_TRUE(tnd_test_write_file(path, page.bytes, page.n));
+    }
+    char *got = tnd_test_read_file(path, NULL);
+    check_string(got, tnd_text_string(&page));
+    free(got);
+    tnd_text_fini(&page);
+}
+
 static void random_numbers_are_spread_as_they_should(void)
 {
     struct tnd_rng rng, same;
@@ -280,6 +306,8 @@ CU_TestInfo tnd_tests_base_machine[] = {
     {"features_agree_with_the_compiler", features_agree_with_the_compiler},
     {"environment_variables_are_listed_with_a_sentence",
      environment_variables_are_listed_with_a_sentence},
+    {"the_page_of_environment_variables_is_that_of_the_list",
+     the_page_of_environment_variables_is_that_of_the_list},
     {"random_numbers_are_spread_as_they_should", random_numbers_are_spread_as_they_should},
     {"hashes_differ_in_every_bit", hashes_differ_in_every_bit},
     {"optional_libraries_are_opened_or_explained", optional_libraries_are_opened_or_explained},
