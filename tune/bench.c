@@ -9,7 +9,11 @@
 #include "tune/planner.h"
 #include "tune/profiles.h"
 
-/* State of a sweep. Work is the predicted cost of a cell in multiply-adds: it shares out the budget. */
+/* State of a sweep. Work is the predicted cost of a cell in multiply-adds: it shares out the budget. Every
+ * cell costs some time however small it is (warm-up, the default budget of a cell), so the estimate of the
+ * time left adds CELL_WORK to each. */
+enum { CELL_WORK = 2000000000 };
+
 struct sweep {
     const struct tnd_bench_options *options;
     struct tandem_table *table;
@@ -88,9 +92,14 @@ static enum tandem_status report(struct sweep *sweep, enum tandem_type type,
     progress.done = sweep->done;
     progress.count = sweep->count;
     progress.elapsed_s = (double)(clock->now_ns(clock) - sweep->begin_ns) / 1e9;
-    if (sweep->work_done > 0) {
-        double left = sweep->work_count - sweep->work_done;
-        progress.left_s = progress.elapsed_s * left / sweep->work_done;
+    double cost_done = sweep->work_done + (double)sweep->done * CELL_WORK;
+    double cost_all = sweep->work_count + (double)sweep->count * CELL_WORK;
+    progress.left_s = progress.elapsed_s * (cost_all - cost_done) / cost_done;
+    if (sweep->options->budget_s > progress.elapsed_s) {
+        progress.left_s = sweep->options->budget_s - progress.elapsed_s;
+    }
+    if (sweep->done == sweep->count) {
+        progress.left_s = 0;
     }
     if (sweep->options->progress(sweep->options->user, &progress)) {
         return tnd_error_set(sweep->error, TANDEM_E_CANCELLED, "bench", sweep->done, sweep->count,
