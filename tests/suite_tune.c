@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Main of the tune suites, and what they share; each tests/suite_tune_*.c brings one CU_SuiteInfo array. */
+ * Main of the tune suites, and what they share; each tests/suite_tune_*.c brings one CU_SuiteInfo
+ * array. */
 #include "tests/suite_tune.h"
 
 #include <string.h>
@@ -41,7 +42,8 @@ tandem_table *tune_parse(const char *text)
 {
     tandem_table *table = NULL;
     struct tandem_error error = {0};
-    check_status(tandem_table_parse(text, strlen(text), "test", &table, &error), TANDEM_OK, NULL, &error);
+    check_status(tandem_table_parse(text, strlen(text), "test", &table, &error), TANDEM_OK, NULL,
+                 &error);
     return table;
 }
 
@@ -49,7 +51,8 @@ struct tnd_text tune_print(const tandem_table *table, enum tandem_table_format f
 {
     struct tnd_text text = TND_TEXT_INIT;
     struct tandem_error error = {0};
-    check_status(tandem_table_print(table, format, collect, &text, &error), TANDEM_OK, NULL, &error);
+    check_status(tandem_table_print(table, format, collect, &text, &error), TANDEM_OK, NULL,
+                 &error);
     return text;
 }
 
@@ -60,7 +63,8 @@ struct tnd_text tune_analyze(const tandem_table *table, const struct tnd_analyze
     return text;
 }
 
-struct tnd_curve_key tune_key(int64_t n, int64_t k, enum tandem_task task, bool parallel, int threads)
+struct tnd_curve_key tune_key(int64_t n, int64_t k, enum tandem_task task, bool parallel,
+                              int threads)
 {
     struct tnd_curve_key key = {0};
     strcpy(key.op, "mul_mat");
@@ -68,10 +72,10 @@ struct tnd_curve_key tune_key(int64_t n, int64_t k, enum tandem_task task, bool 
     key.type = TANDEM_TYPE_Q4_0;
     key.n = n;
     key.k = k;
-    key.stage = task == TANDEM_TASK_MUL_MAT_Q || task == TANDEM_TASK_MUL_MAT_F32 ||
-                        task == TANDEM_TASK_NODE
-                    ? TANDEM_STAGE_COMPUTE
-                    : TANDEM_STAGE_INIT;
+    key.stage =
+        task == TANDEM_TASK_MUL_MAT_Q || task == TANDEM_TASK_MUL_MAT_F32 || task == TANDEM_TASK_NODE
+            ? TANDEM_STAGE_COMPUTE
+            : TANDEM_STAGE_INIT;
     key.task = (uint8_t)task;
     key.parallel = parallel;
     key.threads = threads;

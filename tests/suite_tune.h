@@ -15,7 +15,8 @@ tandem_table *tune_parse(const char *text);
 struct tnd_text tune_print(const tandem_table *table, enum tandem_table_format format);
 struct tnd_text tune_analyze(const tandem_table *table, const struct tnd_analyze_options *options);
 /** Key of a q4_0 mul_mat curve on "cpu"; the stage follows from the task. */
-struct tnd_curve_key tune_key(int64_t n, int64_t k, enum tandem_task task, bool parallel, int threads);
+struct tnd_curve_key tune_key(int64_t n, int64_t k, enum tandem_task task, bool parallel,
+                              int threads);
 void tune_add(tandem_table *table, const struct tnd_curve_key *key, int64_t m, double us);
 
 #endif

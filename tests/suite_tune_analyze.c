@@ -7,7 +7,8 @@
 
 #include "tune/crossover.h"
 
-static void check_crossover(const struct tnd_crossover *got, int from, int to, double m, int64_t first_m)
+static void check_crossover(const struct tnd_crossover *got, int from, int to, double m,
+                            int64_t first_m)
 {
     check_int(got->from, from);
     check_int(got->to, to);
@@ -64,7 +65,8 @@ static void touching_at_the_last_point_is_no_crossover(void)
 static void a_win_between_two_whole_m_is_left_out(void)
 {
     const int64_t m[] = {1, 2, 3};
-    /* Profile 1 dips below profile 0 within (1, 2) only in between, profile 2 takes over before 2. */
+    /* Profile 1 dips below profile 0 within (1, 2) only in between, profile 2 takes over before 2.
+     * */
     const double times[] = {10, 20, 30, 12, 13.0, 30, 15, 11.5, 11};
     struct tnd_crossover found[8];
     check_int(tnd_crossovers(m, 3, times, 3, found, 8), 1);
@@ -106,7 +108,8 @@ static void crossovers_name_the_winner_at_every_m(void)
             }
             double won = times[winner * 5 + i] * (1 - part) + times[winner * 5 + i + 1] * part;
             if (fabs(won - best) > 1e-9) {
-                printf("    round %d, M = %d: %.12g won, %.12g is best\n", round, (int)whole, won, best);
+                printf("    round %d, M = %d: %.12g won, %.12g is best\n", round, (int)whole, won,
+                       best);
                 CU_FAIL("the winner is not the cheapest");
             }
         }
@@ -162,7 +165,8 @@ static void csv_has_one_line_a_profile_and_m(void)
         lines += text.bytes[i] == '\n';
     }
     check_int(lines, 1 + 4 * 3 * 2);
-    check_contains(tnd_text_string(&text), "\nq4_0,4096,4096,1,8,cpu,8.000,7477.000,0.000,7485.000,1\n");
+    check_contains(tnd_text_string(&text),
+                   "\nq4_0,4096,4096,1,8,cpu,8.000,7477.000,0.000,7485.000,1\n");
     tnd_text_fini(&text);
 }
 
@@ -171,8 +175,8 @@ static void an_empty_table_has_nothing_to_report(void)
     tandem_table *table = tune_new();
     struct tnd_analyze_options options = {TND_ANALYZE_JSON, "empty", NULL, 0, TANDEM_TYPE_NUMBERS};
     struct tandem_error error = {0};
-    check_status(tnd_analyze(table, &options, NULL, NULL, &error), TANDEM_E_TABLE, "the table is empty",
-                 &error);
+    check_status(tnd_analyze(table, &options, NULL, NULL, &error), TANDEM_E_TABLE,
+                 "the table is empty", &error);
     tandem_table_free(table);
 }
 
@@ -184,7 +188,8 @@ static CU_TestInfo tests[] = {
     {"touching_at_the_last_point_is_no_crossover", touching_at_the_last_point_is_no_crossover},
     {"a_win_between_two_whole_m_is_left_out", a_win_between_two_whole_m_is_left_out},
     {"crossovers_name_the_winner_at_every_m", crossovers_name_the_winner_at_every_m},
-    {"the_published_table_crosses_at_22_69_and_18_62", the_published_table_crosses_at_22_69_and_18_62},
+    {"the_published_table_crosses_at_22_69_and_18_62",
+     the_published_table_crosses_at_22_69_and_18_62},
     {"the_report_for_people_names_winner_and_crossover",
      the_report_for_people_names_winner_and_crossover},
     {"csv_has_one_line_a_profile_and_m", csv_has_one_line_a_profile_and_m},

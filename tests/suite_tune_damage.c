@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Damaged tables: every truncation and every flipped byte of both formats gives a clear error or a table,
- * never a crash or a leak (run under AddressSanitizer). JSON carries a checksum, so there it is an error or the
- * very same table; a text table with a flipped digit is another valid table, and no reader can tell. */
+ * Damaged tables: every truncation and every flipped byte of both formats gives a clear error or a
+ * table, never a crash or a leak (run under AddressSanitizer). JSON carries a checksum, so there it
+ * is an error or the very same table; a text table with a flipped digit is another valid table, and
+ * no reader can tell. */
 #include "tests/suite_tune.h"
 
 #include <stdlib.h>
@@ -19,7 +20,8 @@ static const char small_text[] = "1 7B Q4_0 3 ACCELERATE 2 8 2 2\n"
                                  "  8       24    16279 0    29243     8578 30\n"
                                  " 16       48    32857 0    29370     9313 41\n";
 
-/* Parses a copy that ends exactly at an unreadable page. NULL when it is refused; then there is a message. */
+/* Parses a copy that ends exactly at an unreadable page. NULL when it is refused; then there is a
+ * message. */
 static tandem_table *parse_guarded(const char *bytes, size_t n)
 {
     char *copy = tnd_guarded_alloc(n, 1);
@@ -36,8 +38,8 @@ static tandem_table *parse_guarded(const char *bytes, size_t n)
     return table;
 }
 
-static void check_equal(const tandem_table *table, enum tandem_table_format format, const char *expected,
-                        size_t at)
+static void check_equal(const tandem_table *table, enum tandem_table_format format,
+                        const char *expected, size_t at)
 {
     struct tnd_text text = tune_print(table, format);
     if (strcmp(tnd_text_string(&text), expected) != 0) {

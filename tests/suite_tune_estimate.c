@@ -40,8 +40,8 @@ static double on_curve(int64_t m)
 static double stage(int64_t n, int64_t k, int64_t m, int threads)
 {
     struct tnd_estimate out = {0};
-    bool found = tnd_estimate_stage(table, &cpu_compute, TANDEM_STAGE_COMPUTE, TANDEM_TYPE_Q4_0, n, k, m,
-                                    threads, &out);
+    bool found = tnd_estimate_stage(table, &cpu_compute, TANDEM_STAGE_COMPUTE, TANDEM_TYPE_Q4_0, n,
+                                    k, m, threads, &out);
     return found ? out.us : -1.0;
 }
 
@@ -162,7 +162,8 @@ static void random_times_never_give_a_negative_or_infinite_estimate(void)
         for (int i = 0; i < n; i++) {
             count += (double)tnd_test_rng_int(&rng, 1, 9);
             counts[i] = count;
-            times[i] = (double)tnd_test_rng_int(&rng, 0, 3) * exp((double)tnd_test_rng_int(&rng, -9, 20));
+            times[i] =
+                (double)tnd_test_rng_int(&rng, 0, 3) * exp((double)tnd_test_rng_int(&rng, -9, 20));
         }
         double us = tnd_thread_model(counts, times, n, (double)tnd_test_rng_int(&rng, 1, 70));
         if (!(us >= 0.0) || !isfinite(us)) {
@@ -184,11 +185,13 @@ static void version_1_divides_parallel_stages_and_only_those(void)
     const int64_t n = 4096;
     double stages[TANDEM_STAGES];
     struct tnd_estimate out;
-    CU_ASSERT_TRUE(tnd_estimate_profile(old, &old->profiles[0], TANDEM_TYPE_Q4_0, n, n, 16, 4, &out, stages));
+    CU_ASSERT_TRUE(
+        tnd_estimate_profile(old, &old->profiles[0], TANDEM_TYPE_Q4_0, n, n, 16, 4, &out, stages));
     CU_ASSERT_DOUBLE_EQUAL(stages[0], 22.0, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(stages[1], 14387.0 / 4, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(out.us, 22.0 + 14387.0 / 4, 1e-9);
-    CU_ASSERT_TRUE(tnd_estimate_profile(old, &old->profiles[1], TANDEM_TYPE_Q4_0, n, n, 16, 4, &out, stages));
+    CU_ASSERT_TRUE(
+        tnd_estimate_profile(old, &old->profiles[1], TANDEM_TYPE_Q4_0, n, n, 16, 4, &out, stages));
     CU_ASSERT_DOUBLE_EQUAL(stages[0], 12468.0 / 4, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(stages[1], 7173.0, 1e-9);
     /* A stage that we run in parallel although the file's was not: as the original would. */
@@ -217,19 +220,19 @@ static void unmeasured_shapes_scale_by_work_from_the_nearest(void)
     CU_ASSERT_EQUAL(stage(4096, 4096 * 16, 16, 1), -1.0); /* too far */
     CU_ASSERT_EQUAL(stage(64, 64, 16, 1), -1.0);
     struct tnd_estimate out;
-    CU_ASSERT_TRUE(tnd_estimate_stage(table, &cpu_compute, TANDEM_STAGE_COMPUTE, TANDEM_TYPE_Q4_0, 4096, 5120,
-                                      16, 1, &out));
+    CU_ASSERT_TRUE(tnd_estimate_stage(table, &cpu_compute, TANDEM_STAGE_COMPUTE, TANDEM_TYPE_Q4_0,
+                                      4096, 5120, 16, 1, &out));
     CU_ASSERT_FALSE(out.measured_shape);
     CU_ASSERT_TRUE(out.error_us > 0.0);
-    CU_ASSERT_FALSE(tnd_estimate_stage(table, &cpu_compute, TANDEM_STAGE_COMPUTE, TANDEM_TYPE_Q8_0, 4096,
-                                       4096, 16, 1, &out));
+    CU_ASSERT_FALSE(tnd_estimate_stage(table, &cpu_compute, TANDEM_STAGE_COMPUTE, TANDEM_TYPE_Q8_0,
+                                       4096, 4096, 16, 1, &out));
     /* Quantising activations goes with K alone. */
     struct tnd_curve_key init = tune_key(4096, 4096, TANDEM_TASK_QUANTIZE_X, true, 1);
     add_line(&init, 0.0, 2.0);
     struct tnd_table_stage quantize = cpu_compute;
     quantize.task = TANDEM_TASK_QUANTIZE_X;
-    CU_ASSERT_TRUE(tnd_estimate_stage(table, &quantize, TANDEM_STAGE_INIT, TANDEM_TYPE_Q4_0, 8192, 5120, 16,
-                                      1, &out));
+    CU_ASSERT_TRUE(tnd_estimate_stage(table, &quantize, TANDEM_STAGE_INIT, TANDEM_TYPE_Q4_0, 8192,
+                                      5120, 16, 1, &out));
     CU_ASSERT_DOUBLE_EQUAL(out.us, 2.0 * 16 * 1.25, 1e-6);
 }
 
@@ -241,11 +244,11 @@ static void spread_makes_an_estimate_noisy(void)
     check_ok(tnd_table_add(table, &key, &calm));
     check_ok(tnd_table_add(table, &key, &wild));
     struct tnd_estimate out;
-    CU_ASSERT_TRUE(tnd_estimate_stage(table, &cpu_compute, TANDEM_STAGE_COMPUTE, TANDEM_TYPE_Q4_0, 64, 32, 8, 1,
-                                      &out));
+    CU_ASSERT_TRUE(tnd_estimate_stage(table, &cpu_compute, TANDEM_STAGE_COMPUTE, TANDEM_TYPE_Q4_0,
+                                      64, 32, 8, 1, &out));
     CU_ASSERT_FALSE(out.noisy);
-    CU_ASSERT_TRUE(tnd_estimate_stage(table, &cpu_compute, TANDEM_STAGE_COMPUTE, TANDEM_TYPE_Q4_0, 64, 32, 16,
-                                      1, &out));
+    CU_ASSERT_TRUE(tnd_estimate_stage(table, &cpu_compute, TANDEM_STAGE_COMPUTE, TANDEM_TYPE_Q4_0,
+                                      64, 32, 16, 1, &out));
     CU_ASSERT_TRUE(out.noisy);
 }
 
@@ -258,7 +261,8 @@ static void a_profile_needs_all_of_its_stages(void)
     CU_ASSERT_FALSE(
         tnd_estimate_profile(table, &profile, TANDEM_TYPE_Q4_0, 64, 32, 8, 1, &out, NULL));
     profile.stage[TANDEM_STAGE_COMPUTE] = cpu_compute;
-    CU_ASSERT_TRUE(tnd_estimate_profile(table, &profile, TANDEM_TYPE_Q4_0, 64, 32, 8, 1, &out, NULL));
+    CU_ASSERT_TRUE(
+        tnd_estimate_profile(table, &profile, TANDEM_TYPE_Q4_0, 64, 32, 8, 1, &out, NULL));
     CU_ASSERT_EQUAL(out.us, 80.0);
     profile.stage[TANDEM_STAGE_INIT] = cpu_compute;
     out.us = -1.0;
@@ -268,9 +272,11 @@ static void a_profile_needs_all_of_its_stages(void)
 }
 
 static CU_TestInfo tests[] = {
-    {"measured_points_are_exact_and_lines_lie_between", measured_points_are_exact_and_lines_lie_between},
+    {"measured_points_are_exact_and_lines_lie_between",
+     measured_points_are_exact_and_lines_lie_between},
     {"beyond_the_last_point_the_line_goes_on", beyond_the_last_point_the_line_goes_on},
-    {"falling_curves_are_held_beyond_the_last_point", falling_curves_are_held_beyond_the_last_point},
+    {"falling_curves_are_held_beyond_the_last_point",
+     falling_curves_are_held_beyond_the_last_point},
     {"one_outlier_among_the_last_points_does_not_turn_the_line",
      one_outlier_among_the_last_points_does_not_turn_the_line},
     {"below_the_first_point_the_better_fit_serves", below_the_first_point_the_better_fit_serves},
@@ -282,11 +288,14 @@ static CU_TestInfo tests[] = {
      noisy_thread_counts_stay_exact_and_between_sensible},
     {"random_times_never_give_a_negative_or_infinite_estimate",
      random_times_never_give_a_negative_or_infinite_estimate},
-    {"a_single_measured_thread_count_is_not_divided", a_single_measured_thread_count_is_not_divided},
-    {"version_1_divides_parallel_stages_and_only_those", version_1_divides_parallel_stages_and_only_those},
+    {"a_single_measured_thread_count_is_not_divided",
+     a_single_measured_thread_count_is_not_divided},
+    {"version_1_divides_parallel_stages_and_only_those",
+     version_1_divides_parallel_stages_and_only_those},
     {"a_stage_on_one_thread_serves_for_its_parallel_twin",
      a_stage_on_one_thread_serves_for_its_parallel_twin},
-    {"unmeasured_shapes_scale_by_work_from_the_nearest", unmeasured_shapes_scale_by_work_from_the_nearest},
+    {"unmeasured_shapes_scale_by_work_from_the_nearest",
+     unmeasured_shapes_scale_by_work_from_the_nearest},
     {"spread_makes_an_estimate_noisy", spread_makes_an_estimate_noisy},
     {"a_profile_needs_all_of_its_stages", a_profile_needs_all_of_its_stages},
     CU_TEST_INFO_NULL,

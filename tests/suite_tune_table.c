@@ -62,7 +62,8 @@ static void profiles_of_text_tables_get_names_from_their_backends(void)
     } cases[] = {
         {"1 1 0 1 1 0 0 0 0", "cpu", "1 1 0", TANDEM_TASK_QUANTIZE_X, TANDEM_TASK_MUL_MAT_Q},
         {"0 0 0 1 1 0 0 0 0", "cpu", "0 1 0", TANDEM_TASK_NONE, TANDEM_TASK_NODE},
-        {"1 1 0 2 0 1 0 0 0", "cpu+cuda", "1 1 0", TANDEM_TASK_DEQUANTIZE_W, TANDEM_TASK_MUL_MAT_F32},
+        {"1 1 0 2 0 1 0 0 0", "cpu+cuda", "1 1 0", TANDEM_TASK_DEQUANTIZE_W,
+         TANDEM_TASK_MUL_MAT_F32},
         {"2 0 1 2 0 1 0 0 0", "cuda", "1 1 0", TANDEM_TASK_DEQUANTIZE_W, TANDEM_TASK_MUL_MAT_F32},
         {"5 0 1 5 0 1 0 0 0", "opencl+clblast", "1 1 0", TANDEM_TASK_DEQUANTIZE_W,
          TANDEM_TASK_MUL_MAT_F32},
@@ -123,12 +124,17 @@ static void broken_text_tables_are_refused_with_a_place(void)
          "does not exist, found '1'"},
         {"1 7B Q4_0 0 N 1 8 1 1\n0 0 0 1 1 0 0 0 0 64 32 8 1 1 0\n", TANDEM_E_FORMAT,
          "expected 0, since the stage does not exist, found '1'"},
-        {"1 7B Q4_0 0 N 1 8 1 1\n1 0 0 1 1 0 0 0 0 64 32 8 1 nan 0\n", TANDEM_E_FORMAT, "found 'nan'"},
-        {"1 7B Q4_0 0 N 1 8 1 1\n1 0 0 1 1 0 0 0 0 64 32 8 1 05 0\n", TANDEM_E_FORMAT, "found '05'"},
-        {"1 7B Q4_0 0 N 1 8 1 1\n1 0 0 1 1 0 0 0 0 64 32 8 1 -5 0\n", TANDEM_E_FORMAT, "found '-5'"},
+        {"1 7B Q4_0 0 N 1 8 1 1\n1 0 0 1 1 0 0 0 0 64 32 8 1 nan 0\n", TANDEM_E_FORMAT,
+         "found 'nan'"},
+        {"1 7B Q4_0 0 N 1 8 1 1\n1 0 0 1 1 0 0 0 0 64 32 8 1 05 0\n", TANDEM_E_FORMAT,
+         "found '05'"},
+        {"1 7B Q4_0 0 N 1 8 1 1\n1 0 0 1 1 0 0 0 0 64 32 8 1 -5 0\n", TANDEM_E_FORMAT,
+         "found '-5'"},
         {"1 7B Q4_0 0 N 1 8 1 1\n1 0 0 1 1 0 0 0 0 64 32 8 1 1e5 0\n", TANDEM_E_FORMAT, "whole"},
-        {"1 7B Q4_0 0 N 1 8 1 1\n1 0 0 1 1 0 0 0 0 64 32 8 1 9999999999999 0\n", TANDEM_E_FORMAT, "whole"},
-        {"1 7B Q4_0 0 N 1 8 2 1\n1 0 0 1 1 0 0 0 0 64 32 8 1 1 0 8 1 1 0\n", TANDEM_E_FORMAT, "larger"},
+        {"1 7B Q4_0 0 N 1 8 1 1\n1 0 0 1 1 0 0 0 0 64 32 8 1 9999999999999 0\n", TANDEM_E_FORMAT,
+         "whole"},
+        {"1 7B Q4_0 0 N 1 8 2 1\n1 0 0 1 1 0 0 0 0 64 32 8 1 1 0 8 1 1 0\n", TANDEM_E_FORMAT,
+         "larger"},
         {"1 7B Q4_0 0 N 2 8 1 1\n1 0 0 1 1 0 0 0 0 64 32 8 1 1 0 64 64 9 1 1 0\n", TANDEM_E_FORMAT,
          "same M"},
         {"1 7B Q4_0 0 N 2 8 1 1\n1 0 0 1 1 0 0 0 0 64 32 8 1 1 0 64 32 8 1 1 0\n", TANDEM_E_FORMAT,
@@ -140,8 +146,9 @@ static void broken_text_tables_are_refused_with_a_place(void)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct tandem_error error = {0};
         tandem_table *table = NULL;
-        check_status(tandem_table_parse(cases[i].text, strlen(cases[i].text), "test", &table, &error),
-                     cases[i].status, cases[i].part, &error);
+        check_status(
+            tandem_table_parse(cases[i].text, strlen(cases[i].text), "test", &table, &error),
+            cases[i].status, cases[i].part, &error);
         CU_ASSERT_PTR_NULL(table);
         tandem_table_free(table);
     }
@@ -240,7 +247,8 @@ static void files_do_not_follow_the_locale(void)
 
 #define PROFILES "\"profiles\": []"
 #define CURVE                                                                                      \
-    "{\"op\":\"mul_mat\",\"type\":\"q4_0\",\"n\":64,\"k\":32,\"backend\":\"cpu\",\"stage\":\"compute\","           \
+    "{\"op\":\"mul_mat\",\"type\":\"q4_0\",\"n\":64,\"k\":32,\"backend\":\"cpu\",\"stage\":"       \
+    "\"compute\","                                                                                 \
     "\"task\":\"node\",\"threads\":1,\"samples\":[%s]}"
 
 static void broken_json_tables_are_refused_with_a_path(void)
@@ -256,24 +264,29 @@ static void broken_json_tables_are_refused_with_a_path(void)
         {"{,}", TANDEM_E_FORMAT, "no valid JSON"},
         {"{\n\"a\": \"\x01\"}", TANDEM_E_FORMAT, "test:2:7: control character"},
         {"{\"a\":[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]}", TANDEM_E_LIMIT, "nested"},
-        {"{}", TANDEM_E_FORMAT, "version: expected a whole number from 0 to 2147483647, found nothing"},
+        {"{}", TANDEM_E_FORMAT,
+         "version: expected a whole number from 0 to 2147483647, found nothing"},
         {"{\"version\": 3}", TANDEM_E_TABLE_VERSION, "version 3"},
         {"{\"version\": 2}", TANDEM_E_FORMAT, "profiles: expected an array, found nothing"},
         {"{\"version\": 2, \"profiles\": [{\"name\": 5}]}", TANDEM_E_FORMAT, "profiles[0].name"},
-        {"{\"version\": 2, \"profiles\": [{\"name\": \"cpu\", \"stages\": {\"init\": {\"backend\": \"cpu\","
+        {"{\"version\": 2, \"profiles\": [{\"name\": \"cpu\", \"stages\": {\"init\": {\"backend\": "
+         "\"cpu\","
          " \"task\": \"dance\"}}}]}",
-         TANDEM_E_FORMAT, "profiles[0].stages.init.task: expected the name of a task, found 'dance'"},
+         TANDEM_E_FORMAT,
+         "profiles[0].stages.init.task: expected the name of a task, found 'dance'"},
         {"{\"version\": 2, " PROFILES ", \"curves\": [7]}", TANDEM_E_FORMAT, "curves[0].op"},
         {"{\"version\": 2, " PROFILES ", \"curves\": [], \"checksum\": \"0000000000000001\"}",
          TANDEM_E_FORMAT, "checksum"},
-        {"{\"version\": 2, " PROFILES ", \"curves\": [], \"fingerprint\": {\"cpu_model\": \"\xff\"}}",
+        {"{\"version\": 2, " PROFILES
+         ", \"curves\": [], \"fingerprint\": {\"cpu_model\": \"\xff\"}}",
          TANDEM_E_FORMAT, "fingerprint.cpu_model: expected UTF-8"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct tandem_error error = {0};
         tandem_table *table = NULL;
-        check_status(tandem_table_parse(cases[i].text, strlen(cases[i].text), "test", &table, &error),
-                     cases[i].status, cases[i].part, &error);
+        check_status(
+            tandem_table_parse(cases[i].text, strlen(cases[i].text), "test", &table, &error),
+            cases[i].status, cases[i].part, &error);
         CU_ASSERT_PTR_NULL(table);
         tandem_table_free(table);
     }
@@ -315,9 +328,11 @@ static void curves_that_stand_twice_are_joined_by_the_merge_rule(void)
 {
     struct tnd_text text = TND_TEXT_INIT;
     tnd_text_add(&text, "{\"version\": 2, " PROFILES ", \"curves\": [");
-    tnd_text_printf(&text, CURVE, "{\"m\":4,\"median_us\":2,\"count\":3},{\"m\":2,\"median_us\":1}");
+    tnd_text_printf(&text, CURVE,
+                    "{\"m\":4,\"median_us\":2,\"count\":3},{\"m\":2,\"median_us\":1}");
     tnd_text_add(&text, ",");
-    tnd_text_printf(&text, CURVE, "{\"m\":4,\"median_us\":9,\"count\":5},{\"m\":4,\"median_us\":1,\"count\":5}");
+    tnd_text_printf(&text, CURVE,
+                    "{\"m\":4,\"median_us\":9,\"count\":5},{\"m\":4,\"median_us\":1,\"count\":5}");
     tnd_text_add(&text, "]}");
     tandem_table *table = tune_parse(tnd_text_string(&text));
     check_int(table->n_curves, 1);
@@ -338,8 +353,8 @@ static tandem_table *random_table(struct tnd_test_rng *rng)
     table->fingerprint.openblas[0] = '\0';
     strcpy(table->model, tnd_test_rng_int(rng, 0, 1) ? "7B" : "");
     for (int i = 0; i < 12; i++) {
-        struct tnd_curve_key key = tune_key(32 * tnd_test_rng_int(rng, 1, 2), 32, TANDEM_TASK_NODE, true,
-                                            (int)tnd_test_rng_int(rng, 1, 2));
+        struct tnd_curve_key key = tune_key(32 * tnd_test_rng_int(rng, 1, 2), 32, TANDEM_TASK_NODE,
+                                            true, (int)tnd_test_rng_int(rng, 1, 2));
         struct tnd_sample sample = {
             tnd_test_rng_int(rng, 1, 4), (double)tnd_test_rng_int(rng, 1, 3),
             (double)tnd_test_rng_int(rng, 0, 2), (uint32_t)tnd_test_rng_int(rng, 0, 2),
@@ -349,8 +364,8 @@ static tandem_table *random_table(struct tnd_test_rng *rng)
     for (int i = 0; i < 2; i++) {
         struct tnd_table_profile profile = {"", {{"", 0, 0, false, false, false}}};
         profile.name[0] = (char)('a' + tnd_test_rng_int(rng, 0, 3));
-        struct tnd_table_stage compute = {"cpu", 1, TANDEM_TASK_NODE, tnd_test_rng_int(rng, 0, 1) != 0,
-                                          false, false};
+        struct tnd_table_stage compute = {
+            "cpu", 1, TANDEM_TASK_NODE, tnd_test_rng_int(rng, 0, 1) != 0, false, false};
         profile.stage[TANDEM_STAGE_COMPUTE] = compute;
         check_ok(tnd_table_add_profile(table, &profile));
     }
@@ -404,16 +419,20 @@ static void more_counts_win_then_the_newer_sample(void)
 {
     tandem_table *table = tune_new();
     struct tnd_curve_key key = tune_key(64, 32, TANDEM_TASK_NODE, true, 1);
-    const struct tnd_sample samples[] = {
-        {8, 10.0, 0.0, 5, 100}, {8, 1.0, 0.0, 4, 200}, {8, 20.0, 0.0, 5, 101}, {8, 30.0, 0.0, 6, 1}};
+    const struct tnd_sample samples[] = {{8, 10.0, 0.0, 5, 100},
+                                         {8, 1.0, 0.0, 4, 200},
+                                         {8, 20.0, 0.0, 5, 101},
+                                         {8, 30.0, 0.0, 6, 1}};
     const double expected[] = {10.0, 10.0, 20.0, 30.0};
     for (int i = 0; i < 4; i++) {
         check_ok(tnd_table_add(table, &key, &samples[i]));
         CU_ASSERT_EQUAL(table->curves[0].samples[0].median_us, expected[i]);
         check_int(table->curves[0].n_samples, 1);
     }
-    const struct tnd_sample wrong[] = {
-        {0, 1.0, 0.0, 1, 1}, {1, -1.0, 0.0, 1, 1}, {1, 0.0 / 0.0, 0.0, 1, 1}, {1, 1.0, 1.0 / 0.0, 1, 1}};
+    const struct tnd_sample wrong[] = {{0, 1.0, 0.0, 1, 1},
+                                       {1, -1.0, 0.0, 1, 1},
+                                       {1, 0.0 / 0.0, 0.0, 1, 1},
+                                       {1, 1.0, 1.0 / 0.0, 1, 1}};
     for (int i = 0; i < 4; i++) {
         check_int(tnd_table_add(table, &key, &wrong[i]), TANDEM_E_ARGUMENT);
     }
@@ -477,8 +496,8 @@ static void a_table_of_another_machine_is_foreign_and_says_why(void)
 }
 
 /* Runs `check` with the three variables set (NULL: unset) and puts them back. */
-static enum tandem_status path_with(const char *table, const char *cache, const char *home, char *out,
-                                    size_t n)
+static enum tandem_status path_with(const char *table, const char *cache, const char *home,
+                                    char *out, size_t n)
 {
     static const char *const names[3] = {"TANDEM_TABLE", "XDG_CACHE_HOME", "HOME"};
     const char *const values[3] = {table, cache, home};
@@ -539,7 +558,8 @@ static void a_failed_save_leaves_the_old_file(void)
 static CU_TestInfo tests[] = {
     {"the_published_text_table_is_read_and_written_byte_for_byte",
      the_published_text_table_is_read_and_written_byte_for_byte},
-    {"the_published_file_is_the_example_of_the_tests", the_published_file_is_the_example_of_the_tests},
+    {"the_published_file_is_the_example_of_the_tests",
+     the_published_file_is_the_example_of_the_tests},
     {"text_may_be_laid_out_in_any_way", text_may_be_laid_out_in_any_way},
     {"profiles_of_text_tables_get_names_from_their_backends",
      profiles_of_text_tables_get_names_from_their_backends},
@@ -552,14 +572,16 @@ static CU_TestInfo tests[] = {
     {"a_text_table_survives_the_way_through_json", a_text_table_survives_the_way_through_json},
     {"files_do_not_follow_the_locale", files_do_not_follow_the_locale},
     {"broken_json_tables_are_refused_with_a_path", broken_json_tables_are_refused_with_a_path},
-    {"json_samples_of_wrong_kind_or_range_are_refused", json_samples_of_wrong_kind_or_range_are_refused},
+    {"json_samples_of_wrong_kind_or_range_are_refused",
+     json_samples_of_wrong_kind_or_range_are_refused},
     {"curves_that_stand_twice_are_joined_by_the_merge_rule",
      curves_that_stand_twice_are_joined_by_the_merge_rule},
 #endif
     {"merging_is_associative_commutative_and_idempotent",
      merging_is_associative_commutative_and_idempotent},
     {"more_counts_win_then_the_newer_sample", more_counts_win_then_the_newer_sample},
-    {"merging_without_memory_leaves_the_table_as_it_is", merging_without_memory_leaves_the_table_as_it_is},
+    {"merging_without_memory_leaves_the_table_as_it_is",
+     merging_without_memory_leaves_the_table_as_it_is},
     {"a_table_of_this_machine_is_accepted", a_table_of_this_machine_is_accepted},
     {"a_table_of_another_machine_is_foreign_and_says_why",
      a_table_of_another_machine_is_foreign_and_says_why},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Works out what a table says, shape by shape and thread count by thread count; analyze_print.c prints it.
- * Only shapes and M that were measured: between them lie the crossovers, beyond them nothing is claimed. */
+ * Works out what a table says, shape by shape and thread count by thread count; analyze_print.c
+ * prints it. Only shapes and M that were measured: between them lie the crossovers, beyond them
+ * nothing is claimed. */
 #include "tune/analyze.h"
 
 #include <stdlib.h>

@@ -17,8 +17,8 @@ struct tnd_analysis {
     int n_profiles;
     const struct tnd_table_profile *profiles[TND_TABLE_MAX_PROFILES];
     int n_points;
-    int64_t *m;            /* [n_points] */
-    double *times;         /* [n_profiles][n_points] */
+    int64_t *m;                      /* [n_points] */
+    double *times;                   /* [n_profiles][n_points] */
     double (*stages)[TANDEM_STAGES]; /* [n_profiles][n_points] */
     int n_crossovers;
     struct tnd_crossover *crossovers;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The three forms of the analyze report. JSON and CSV are read by programs: their keys and columns are pinned
- * in docs/table-format.md. */
+ * The three forms of the analyze report. JSON and CSV are read by programs: their keys and columns
+ * are pinned in docs/table-format.md. */
 #include "tune/analyze_data.h"
 
 #include <inttypes.h>
@@ -21,7 +21,8 @@ static int winner_at(const struct tnd_analysis *a, int point)
 /* ---- text ---- */
 
 static void text_begin(struct tnd_text *out, const struct tandem_table *table,
-                       const struct tnd_analyze_options *options, int n_types, enum tandem_type first)
+                       const struct tnd_analyze_options *options, int n_types,
+                       enum tandem_type first)
 {
     tnd_text_printf(out, "Timing table %.200s", options->name != NULL ? options->name : "");
     if (table->model[0] != '\0') {
@@ -36,7 +37,9 @@ static void text_begin(struct tnd_text *out, const struct tandem_table *table,
     }
     tnd_text_add(out, "\nTimes in microseconds; * marks the fastest way for M tokens.\n");
     if (table->version == 1) {
-        tnd_text_add(out, "Measured on one thread: for more, parallel stages are divided by their number.\n");
+        tnd_text_add(
+            out,
+            "Measured on one thread: for more, parallel stages are divided by their number.\n");
     }
 }
 
@@ -56,7 +59,8 @@ static void text_add_findings(struct tnd_text *out, const struct tnd_analysis *a
         return;
     }
     if (a->n_crossovers == 0) {
-        tnd_text_printf(out, "  No crossover: %s wins at every M from %" PRId64 " to %" PRId64 ".\n",
+        tnd_text_printf(out,
+                        "  No crossover: %s wins at every M from %" PRId64 " to %" PRId64 ".\n",
                         winner, first, last);
         return;
     }
@@ -64,8 +68,9 @@ static void text_add_findings(struct tnd_text *out, const struct tnd_analysis *a
         const struct tnd_crossover *crossover = &a->crossovers[i];
         tnd_text_printf(out, "  Crossover at M = ");
         tnd_emit_number(out, 0, 2, crossover->m);
-        tnd_text_printf(out, ": from M = %" PRId64 " on %s is faster than %s.\n", crossover->first_m,
-                        a->profiles[crossover->to]->name, a->profiles[crossover->from]->name);
+        tnd_text_printf(out, ": from M = %" PRId64 " on %s is faster than %s.\n",
+                        crossover->first_m, a->profiles[crossover->to]->name,
+                        a->profiles[crossover->from]->name);
     }
 }
 
@@ -107,7 +112,8 @@ const struct tnd_analyze_printer tnd_analyze_text = {text_begin, text_add, text_
 /* ---- JSON ---- */
 
 static void json_begin(struct tnd_text *out, const struct tandem_table *table,
-                       const struct tnd_analyze_options *options, int n_types, enum tandem_type first)
+                       const struct tnd_analyze_options *options, int n_types,
+                       enum tandem_type first)
 {
     tnd_text_add(out, "{\n  \"table\": ");
     tnd_emit_json_string(out, options->name != NULL ? options->name : "");
@@ -171,7 +177,8 @@ static void json_crossovers(struct tnd_text *out, const struct tnd_analysis *a, 
         if (n_types > 1) {
             tnd_text_printf(out, "\"type\": \"%s\", ", tandem_type_name(a->type));
         }
-        tnd_text_printf(out, "\"n\": %" PRId64 ", \"k\": %" PRId64 ", \"threads\": %d, \"from\": ", a->n,
+        tnd_text_printf(out,
+                        "\"n\": %" PRId64 ", \"k\": %" PRId64 ", \"threads\": %d, \"from\": ", a->n,
                         a->k, a->threads);
         tnd_emit_json_string(out, a->profiles[crossover->from]->name);
         tnd_text_add(out, ", \"to\": ");
@@ -189,12 +196,14 @@ static void json_end(struct tnd_text *out, const struct tnd_text *crossovers)
     tnd_text_add(out, crossovers->n > 0 ? "\n  ]\n}\n" : "]\n}\n");
 }
 
-const struct tnd_analyze_printer tnd_analyze_json = {json_begin, json_add, json_end, json_crossovers};
+const struct tnd_analyze_printer tnd_analyze_json = {json_begin, json_add, json_end,
+                                                     json_crossovers};
 
 /* ---- CSV: one line a profile at one M ---- */
 
 static void csv_begin(struct tnd_text *out, const struct tandem_table *table,
-                      const struct tnd_analyze_options *options, int n_types, enum tandem_type first)
+                      const struct tnd_analyze_options *options, int n_types,
+                      enum tandem_type first)
 {
     (void)table;
     (void)options;
@@ -225,8 +234,8 @@ static void csv_add(struct tnd_text *out, const struct tnd_analysis *a, int inde
     for (int i = 0; i < a->n_points; i++) {
         int winner = winner_at(a, i);
         for (int p = 0; p < a->n_profiles; p++) {
-            tnd_text_printf(out, "%s,%" PRId64 ",%" PRId64 ",%d,%" PRId64 ",", tandem_type_name(a->type),
-                            a->n, a->k, a->threads, a->m[i]);
+            tnd_text_printf(out, "%s,%" PRId64 ",%" PRId64 ",%d,%" PRId64 ",",
+                            tandem_type_name(a->type), a->n, a->k, a->threads, a->m[i]);
             csv_add_name(out, a->profiles[p]->name);
             for (int s = 0; s < TANDEM_STAGES; s++) {
                 tnd_text_add_char(out, ',');

@@ -18,7 +18,8 @@ int tnd_winner(const double *times, int n_profiles, int n_points, int i)
 /* Lines of all profiles between two points. */
 struct segment {
     double begin, end; /* M */
-    const double *left; /* time of profile p at `begin`: left[p * stride], at `end`: left[p * stride + 1] */
+    const double
+        *left; /* time of profile p at `begin`: left[p * stride], at `end`: left[p * stride + 1] */
     int stride;
 };
 
@@ -33,7 +34,8 @@ static double time_at(const struct segment *segment, int p, double m)
     return segment->left[p * segment->stride] + slope(segment, p) * (m - segment->begin);
 }
 
-/* The profile that next undercuts `winner` behind `m`, or -1; of several at one place the flattest. */
+/* The profile that next undercuts `winner` behind `m`, or -1; of several at one place the flattest.
+ * */
 static int next_winner(const struct segment *segment, int n_profiles, int winner, double m,
                        double *out_m)
 {

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Length of the UTF-8 sequence at `text` (Unicode 15, table 3-7), 0 when it is none. A zero byte ends the
- * string and is no continuation, so nothing behind it is read. */
+/* Length of the UTF-8 sequence at `text` (Unicode 15, table 3-7), 0 when it is none. A zero byte
+ * ends the string and is no continuation, so nothing behind it is read. */
 size_t tnd_emit_utf8_length(const char *string)
 {
     const unsigned char *text = (const unsigned char *)string;

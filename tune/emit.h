@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Small additions to base/text.h for this room's files and reports: JSON strings, fixed decimals whatever the
- * locale says, and the way out through a tandem_write_fn. */
+ * Small additions to base/text.h for this room's files and reports: JSON strings, fixed decimals
+ * whatever the locale says, and the way out through a tandem_write_fn. */
 #ifndef TND_EMIT_H
 #define TND_EMIT_H
 
@@ -14,8 +14,8 @@ void tnd_emit_json_string(struct tnd_text *text, const char *string);
 size_t tnd_emit_utf8_length(const char *string);
 /** A finite number with `decimals` digits behind the point, right-aligned in `width` columns. */
 void tnd_emit_number(struct tnd_text *text, int width, int decimals, double value);
-/** Hands the text to `write` and frees it. Errors: MEMORY (the text has failed), FILE (`write` stopped);
- *  `what` stands in the message. */
+/** Hands the text to `write` and frees it. Errors: MEMORY (the text has failed), FILE (`write`
+ *  stopped); `what` stands in the message. */
 enum tandem_status tnd_emit_end(struct tnd_text *text, tandem_write_fn write, void *user,
                                 const char *what, struct tandem_error *error);
 

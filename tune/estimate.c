@@ -10,19 +10,20 @@
 #include "tune/thread_model.h"
 
 /* What distance from the measured points costs in trust, as fractions of the time. */
-#define DOUBT_MODEL 0.02   /* straight line between two points */
-#define DOUBT_BEYOND 0.10  /* for each doubling of M beyond the measured range */
+#define DOUBT_MODEL   0.02 /* straight line between two points */
+#define DOUBT_BEYOND  0.10 /* for each doubling of M beyond the measured range */
 #define DOUBT_THREADS 0.10 /* thread count that was not measured */
-#define DOUBT_SHAPE 0.15   /* scaled from another shape */
-#define NOISY_SPREAD 0.15
+#define DOUBT_SHAPE   0.15 /* scaled from another shape */
+#define NOISY_SPREAD  0.15
 
 #define MAX_SHAPE_RATIO 8.0
-#define MAX_COUNTS 32 /* thread counts of one stage that are looked at */
+#define MAX_COUNTS      32 /* thread counts of one stage that are looked at */
 
 /* ---- one curve over M ---- */
 
-/* Slope of the line through the last points: the median of the slopes between the last three, which one bad
- * point cannot turn. A stage does not become cheaper with more tokens, so it is never negative. */
+/* Slope of the line through the last points: the median of the slopes between the last three, which
+ * one bad point cannot turn. A stage does not become cheaper with more tokens, so it is never
+ * negative. */
 static double last_slope(const struct tnd_curve *curve)
 {
     int n = curve->n_samples < 3 ? curve->n_samples : 3;
@@ -41,8 +42,9 @@ static double last_slope(const struct tnd_curve *curve)
     return fmax(middle, 0.0);
 }
 
-/* Whether the stage's time goes with M. Told by the first two points: which of "held" and "through the
- * origin" foretells the first from the second better. With a single point the task itself must say. */
+/* Whether the stage's time goes with M. Told by the first two points: which of "held" and "through
+ * the origin" foretells the first from the second better. With a single point the task itself must
+ * say. */
 static bool goes_with_m(const struct tnd_curve *curve)
 {
     if (curve->n_samples < 2) {
@@ -65,7 +67,8 @@ static struct point on_curve(const struct tnd_curve *curve, int64_t m)
     const struct tnd_sample *last = &curve->samples[curve->n_samples - 1];
     if (m <= first->m) {
         double ratio = (double)m / (double)first->m;
-        double us = m < first->m && goes_with_m(curve) ? first->median_us * ratio : first->median_us;
+        double us =
+            m < first->m && goes_with_m(curve) ? first->median_us * ratio : first->median_us;
         double doubt = m < first->m ? DOUBT_BEYOND * log2(1.0 / ratio) : 0.0;
         return (struct point){us, first->spread_us + us * doubt};
     }
@@ -157,14 +160,16 @@ static bool over_threads(const struct tandem_table *table, const struct tnd_curv
 }
 
 /* Whether `index` starts curves of the stage of `key`, whatever their thread counts. */
-static bool starts_stage(const struct tandem_table *table, const struct tnd_curve_key *key, int index)
+static bool starts_stage(const struct tandem_table *table, const struct tnd_curve_key *key,
+                         int index)
 {
     return index < table->n_curves && same_but_threads(key, &table->curves[index].key);
 }
 
-/* First curve of the stage, or -1. A stage that runs on one thread costs what the parallel one costs on one
- * thread, so either serves where the other was not measured; a parallel stage of more threads cannot be told
- * from a one-threaded curve, except in version 1, which knows nothing else. */
+/* First curve of the stage, or -1. A stage that runs on one thread costs what the parallel one
+ * costs on one thread, so either serves where the other was not measured; a parallel stage of more
+ * threads cannot be told from a one-threaded curve, except in version 1, which knows nothing else.
+ * */
 static int find_stage(const struct tandem_table *table, struct tnd_curve_key *key, int *threads)
 {
     int at = tnd_table_lower_bound(table, key);
@@ -188,8 +193,8 @@ static int find_stage(const struct tandem_table *table, struct tnd_curve_key *ke
     return at;
 }
 
-static bool on_shape(const struct tandem_table *table, const struct tnd_curve_key *wanted, int64_t m,
-                     int threads, struct tnd_estimate *out)
+static bool on_shape(const struct tandem_table *table, const struct tnd_curve_key *wanted,
+                     int64_t m, int threads, struct tnd_estimate *out)
 {
     struct tnd_curve_key key = *wanted;
     bool parallel = key.parallel;
@@ -222,8 +227,8 @@ static double work_ratio(enum tandem_task task, double n_ratio, double k_ratio)
     }
 }
 
-/* Nearest measured shape: smallest distance of log N and log K, because cost follows ratios. The shapes of a
- * type are neighbours in the table, so each is found by one search from the last. */
+/* Nearest measured shape: smallest distance of log N and log K, because cost follows ratios. The
+ * shapes of a type are neighbours in the table, so each is found by one search from the last. */
 static bool nearest_shape(const struct tandem_table *table, const struct tnd_curve_key *wanted,
                           int64_t m, int threads, struct tnd_estimate *out)
 {
@@ -261,8 +266,8 @@ static bool nearest_shape(const struct tandem_table *table, const struct tnd_cur
 }
 
 bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table_stage *stage,
-                        enum tandem_stage which, enum tandem_type type, int64_t n, int64_t k, int64_t m,
-                        int threads, struct tnd_estimate *out)
+                        enum tandem_stage which, enum tandem_type type, int64_t n, int64_t k,
+                        int64_t m, int threads, struct tnd_estimate *out)
 {
     if (table == NULL || stage->backend[0] == '\0' || n < 1 || k < 1 || m < 1 || threads < 1) {
         return false;
@@ -302,8 +307,8 @@ bool tnd_estimate_profile(const struct tandem_table *table, const struct tnd_tab
             continue;
         }
         struct tnd_estimate one;
-        if (!tnd_estimate_stage(table, &profile->stage[s], (enum tandem_stage)s, type, n, k, m, threads,
-                                &one)) {
+        if (!tnd_estimate_stage(table, &profile->stage[s], (enum tandem_stage)s, type, n, k, m,
+                                threads, &one)) {
             return false;
         }
         stage_us[s] = one.us;

@@ -7,26 +7,27 @@
 
 struct tnd_estimate {
     double us;
-    double error_us;  /* expected deviation: spread of the samples and distance from them */
+    double error_us;     /* expected deviation: spread of the samples and distance from them */
     bool measured_shape; /* this (N, K) was measured; else scaled from the nearest one */
     bool noisy;
 };
 
-/** One curve at M: linear between the two measured neighbours; beyond the last along the line through the
- *  last points, never negative; below the first held or scaled through the origin, whichever fits the
- *  measured points. False without samples. */
+/** One curve at M: linear between the two measured neighbours; beyond the last along the line
+ *  through the last points, never negative; below the first held or scaled through the origin,
+ *  whichever fits the measured points. False without samples. */
 bool tnd_estimate_curve(const struct tnd_curve *curve, int64_t m, double *out_us);
 
 /** One stage for (type, n, k, m, threads). Thread counts between measured ones follow
  *  t(threads) = a + b / threads + c * threads through the measured ones; tables of version 1 divide
- *  parallel stages by the thread count. An (n, k) that was not measured is scaled from the nearest measured
- *  shape of the type within a factor of 8 in n * k, by the work of the task. False when nothing applies. */
+ *  parallel stages by the thread count. An (n, k) that was not measured is scaled from the nearest
+ *  measured shape of the type within a factor of 8 in n * k, by the work of the task. False when
+ *  nothing applies. */
 bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table_stage *stage,
-                        enum tandem_stage which, enum tandem_type type, int64_t n, int64_t k, int64_t m,
-                        int threads, struct tnd_estimate *out);
+                        enum tandem_stage which, enum tandem_type type, int64_t n, int64_t k,
+                        int64_t m, int threads, struct tnd_estimate *out);
 
-/** All stages of a profile together; out_stage_us (TANDEM_STAGES entries) may be NULL. False when a stage
- *  that exists has no estimate. */
+/** All stages of a profile together; out_stage_us (TANDEM_STAGES entries) may be NULL. False when a
+ *  stage that exists has no estimate. */
 bool tnd_estimate_profile(const struct tandem_table *table, const struct tnd_table_profile *profile,
                           enum tandem_type type, int64_t n, int64_t k, int64_t m, int threads,
                           struct tnd_estimate *out, double *out_stage_us);

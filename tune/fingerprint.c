@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Who was measured: reading this machine's identity, comparing two, and where this machine's table lies. What
- * changes times without changing the machine (RAM within a tenth, library versions) does not make a table
- * foreign; the instruction set after TANDEM_CPU does. */
+ * Who was measured: reading this machine's identity, comparing two, and where this machine's table
+ * lies. What changes times without changing the machine (RAM within a tenth, library versions) does
+ * not make a table foreign; the instruction set after TANDEM_CPU does. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@
 #include "tune/fingerprint_fields.h"
 #include "tune/table_cells.h"
 
-/* First word of the build id: code without optimisation or with sanitizers has times of its own, and a test
- * run must not tune the installed library. */
+/* First word of the build id: code without optimisation or with sanitizers has times of its own,
+ * and a test run must not tune the installed library. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FLAVOUR "sanitized"
 #elif defined(__has_feature)
@@ -165,15 +165,17 @@ enum tandem_status tandem_table_check(const tandem_table *table, struct tandem_e
 static void merge_field(const struct tnd_fingerprint_field *field, struct tnd_fingerprint *to,
                         const struct tnd_fingerprint *from)
 {
-    bool larger = field->kind == TND_FIELD_TEXT
-                      ? strcmp(tnd_fingerprint_string(from, field), tnd_fingerprint_string(to, field)) > 0
-                      : tnd_fingerprint_number(from, field) > tnd_fingerprint_number(to, field);
+    bool larger =
+        field->kind == TND_FIELD_TEXT
+            ? strcmp(tnd_fingerprint_string(from, field), tnd_fingerprint_string(to, field)) > 0
+            : tnd_fingerprint_number(from, field) > tnd_fingerprint_number(to, field);
     if (larger) {
         memcpy((char *)to + field->offset, (const char *)from + field->offset, field->bytes);
     }
 }
 
-enum tandem_status tnd_fingerprint_merge(struct tandem_table *table, const struct tandem_table *other,
+enum tandem_status tnd_fingerprint_merge(struct tandem_table *table,
+                                         const struct tandem_table *other,
                                          struct tandem_error *error)
 {
     if (!other->has_fingerprint) {
@@ -212,7 +214,8 @@ uint64_t tnd_fingerprint_hash(const struct tnd_fingerprint *fingerprint)
 enum tandem_status tandem_table_default_path(char *out, size_t n, struct tandem_error *error)
 {
     const char *named = tnd_environment(TND_ENVIRONMENT_TABLE);
-    const char *cache = getenv("XDG_CACHE_HOME"); /* relative paths are invalid: XDG Base Directory 0.8 */
+    const char *cache =
+        getenv("XDG_CACHE_HOME"); /* relative paths are invalid: XDG Base Directory 0.8 */
     const char *home = getenv("HOME");
     char path[4096];
     int length;
@@ -225,18 +228,21 @@ enum tandem_status tandem_table_default_path(char *out, size_t n, struct tandem_
     } else {
         bool has_cache = cache != NULL && cache[0] == '/';
         if (!has_cache && (home == NULL || home[0] == '\0')) {
-            return tnd_error_set(error, TANDEM_E_NOT_FOUND, "HOME", 0, 0,
-                                 "table: neither HOME nor XDG_CACHE_HOME is set; TANDEM_TABLE can name "
-                                 "the file");
+            return tnd_error_set(
+                error, TANDEM_E_NOT_FOUND, "HOME", 0, 0,
+                "table: neither HOME nor XDG_CACHE_HOME is set; TANDEM_TABLE can name "
+                "the file");
         }
         struct tnd_fingerprint machine;
         tnd_fingerprint_read(&machine);
-        length = snprintf(path, sizeof(path), "%s%s/tandem/%016" PRIx64 ".json", has_cache ? cache : home,
-                          has_cache ? "" : "/.cache", tnd_fingerprint_hash(&machine));
+        length = snprintf(path, sizeof(path), "%s%s/tandem/%016" PRIx64 ".json",
+                          has_cache ? cache : home, has_cache ? "" : "/.cache",
+                          tnd_fingerprint_hash(&machine));
     }
     if (length < 0 || (size_t)length >= n || (size_t)length >= sizeof(path)) {
         return tnd_error_set(error, TANDEM_E_LIMIT, "path", length, (int64_t)n,
-                             "table: its path takes %d bytes, there is room for %zu", length + 1, n);
+                             "table: its path takes %d bytes, there is room for %zu", length + 1,
+                             n);
     }
     memcpy(out, path, (size_t)length + 1);
     return TANDEM_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The fields of a fingerprint as a list, so that comparing, merging, hashing and the JSON file walk the same
- * rows. Adding a field: one row here, one member in tnd_table.h. */
+ * The fields of a fingerprint as a list, so that comparing, merging, hashing and the JSON file walk
+ * the same rows. Adding a field: one row here, one member in tnd_table.h. */
 #ifndef TND_FINGERPRINT_FIELDS_H
 #define TND_FINGERPRINT_FIELDS_H
 
@@ -9,9 +9,9 @@
 enum tnd_field_kind { TND_FIELD_TEXT, TND_FIELD_COUNT, TND_FIELD_BYTES, TND_FIELD_HASH };
 
 enum tnd_field_comparison {
-    TND_COMPARE_NOT,       /* for people only */
+    TND_COMPARE_NOT, /* for people only */
     TND_COMPARE_EXACTLY,
-    TND_COMPARE_ROUGHLY,   /* within a tenth */
+    TND_COMPARE_ROUGHLY, /* within a tenth */
     TND_COMPARE_FIRST_WORD
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Cells of a timing table: sorted curves, the rule by which one sample replaces another, merging. Knows
- * nothing of files (table_file.c, table_text.c, table_json.c) nor of estimating (estimate.c). */
+ * Cells of a timing table: sorted curves, the rule by which one sample replaces another, merging.
+ * Knows nothing of files (table_file.c, table_text.c, table_json.c) nor of estimating (estimate.c).
+ * */
 #include "tune/table_cells.h"
 
 #include <math.h>
@@ -74,8 +75,8 @@ const struct tnd_curve *tnd_table_find(const struct tandem_table *table,
 
 /* ---- samples ---- */
 
-/* Whether `a` replaces `b`. The rule is count, then age; the rest only makes the order total, without
- * which merging would not be commutative. */
+/* Whether `a` replaces `b`. The rule is count, then age; the rest only makes the order total,
+ * without which merging would not be commutative. */
 static bool sample_wins(const struct tnd_sample *a, const struct tnd_sample *b)
 {
     if (a->count != b->count) {
@@ -95,7 +96,8 @@ static bool is_time(double us)
     return isfinite(us) && us >= 0.0 && us <= TND_TABLE_MAX_US;
 }
 
-static enum tandem_status check_cell(const struct tnd_curve_key *key, const struct tnd_sample *sample)
+static enum tandem_status check_cell(const struct tnd_curve_key *key,
+                                     const struct tnd_sample *sample)
 {
     bool valid = key->n >= 1 && key->k >= 1 && key->threads >= 1 && key->stage < TANDEM_STAGES &&
                  key->task < TANDEM_TASK_COUNT && sample->m >= 1 && is_time(sample->median_us) &&
@@ -120,9 +122,9 @@ static enum tandem_status put_sample(struct tnd_curve *curve, const struct tnd_s
     }
     if (curve->n_samples == curve->capacity) {
         int capacity = curve->capacity == 0 ? 8 : curve->capacity * 2;
-        struct tnd_sample *grown = tnd_realloc(curve->samples,
-                                               (size_t)curve->capacity * sizeof(*grown),
-                                               (size_t)capacity * sizeof(*grown));
+        struct tnd_sample *grown =
+            tnd_realloc(curve->samples, (size_t)curve->capacity * sizeof(*grown),
+                        (size_t)capacity * sizeof(*grown));
         if (grown == NULL) {
             return TANDEM_E_MEMORY;
         }
@@ -146,9 +148,9 @@ enum tandem_status tnd_table_insert_curve(struct tandem_table *table, int at,
     }
     if (table->n_curves == table->curve_capacity) {
         int capacity = table->curve_capacity == 0 ? 32 : table->curve_capacity * 2;
-        struct tnd_curve *grown = tnd_realloc(table->curves,
-                                              (size_t)table->curve_capacity * sizeof(*grown),
-                                              (size_t)capacity * sizeof(*grown));
+        struct tnd_curve *grown =
+            tnd_realloc(table->curves, (size_t)table->curve_capacity * sizeof(*grown),
+                        (size_t)capacity * sizeof(*grown));
         if (grown == NULL) {
             return TANDEM_E_MEMORY;
         }
@@ -224,7 +226,8 @@ enum tandem_status tnd_table_sort(struct tandem_table *table)
 
 /* ---- profiles ---- */
 
-const struct tnd_table_profile *tnd_table_profile(const struct tandem_table *table, const char *name)
+const struct tnd_table_profile *tnd_table_profile(const struct tandem_table *table,
+                                                  const char *name)
 {
     for (int i = 0; i < table->n_profiles; i++) {
         if (strcmp(table->profiles[i].name, name) == 0) {
@@ -275,9 +278,11 @@ static int compare_profiles(const void *a, const void *b)
     return tnd_table_profile_compare(a, b);
 }
 
-/* ---- merging: every part is the larger of two values of a total order, hence the three laws ---- */
+/* ---- merging: every part is the larger of two values of a total order, hence the three laws ----
+ * */
 
-static enum tandem_status merge_profiles(struct tandem_table *table, const struct tandem_table *other,
+static enum tandem_status merge_profiles(struct tandem_table *table,
+                                         const struct tandem_table *other,
                                          struct tandem_error *error)
 {
     for (int i = 0; i < other->n_profiles; i++) {
@@ -327,9 +332,10 @@ static enum tandem_status merge_curves(struct tandem_table *result, const struct
     int i = 0;
     int j = 0;
     while (i < a->n_curves || j < b->n_curves) {
-        int order = i == a->n_curves   ? 1
-                    : j == b->n_curves ? -1
-                                       : tnd_curve_key_compare(&a->curves[i].key, &b->curves[j].key);
+        int order = i == a->n_curves ? 1
+                    : j == b->n_curves
+                        ? -1
+                        : tnd_curve_key_compare(&a->curves[i].key, &b->curves[j].key);
         const struct tnd_curve *from[2] = {order <= 0 ? &a->curves[i++] : NULL,
                                            order >= 0 ? &b->curves[j++] : NULL};
         for (int side = 0; side < 2; side++) {

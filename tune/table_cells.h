@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * What the files of this room that read, write and search tables share beyond tnd_table.h: limits, bulk
- * building, and the two formats behind table_file.c. Nobody outside tune/ includes it. */
+ * What the files of this room that read, write and search tables share beyond tnd_table.h: limits,
+ * bulk building, and the two formats behind table_file.c. Nobody outside tune/ includes it. */
 #ifndef TND_TABLE_CELLS_H
 #define TND_TABLE_CELLS_H
 
 #include "tune/tnd_table.h"
 
-/* Bounds on what a file may ask for: far above real tables, low enough to keep a hostile file cheap. */
-#define TND_TABLE_MAX_CURVES 65536
-#define TND_TABLE_MAX_SAMPLES 4096      /* of one curve */
-#define TND_TABLE_MAX_EXTENT 1073741824 /* M, N and K */
+/* Bounds on what a file may ask for: far above real tables, low enough to keep a hostile file
+ * cheap. */
+#define TND_TABLE_MAX_CURVES  65536
+#define TND_TABLE_MAX_SAMPLES 4096       /* of one curve */
+#define TND_TABLE_MAX_EXTENT  1073741824 /* M, N and K */
 #define TND_TABLE_MAX_THREADS 65536
-#define TND_TABLE_MAX_US 1e12           /* eleven days */
-#define TND_TABLE_MAX_BYTES (32u << 20) /* of a file */
+#define TND_TABLE_MAX_US      1e12        /* eleven days */
+#define TND_TABLE_MAX_BYTES   (32u << 20) /* of a file */
 
 /** Order of keys by op, type, N, K alone. */
 int tnd_curve_key_compare_shape(const struct tnd_curve_key *a, const struct tnd_curve_key *b);
@@ -21,7 +22,8 @@ int tnd_table_lower_bound(const struct tandem_table *table, const struct tnd_cur
 /** Makes room for a curve without samples at index `at`. Errors: MEMORY, LIMIT. */
 enum tandem_status tnd_table_insert_curve(struct tandem_table *table, int at,
                                           const struct tnd_curve_key *key);
-/** As tnd_table_add, but behind the last curve; tnd_table_sort must follow before anything is searched. */
+/** As tnd_table_add, but behind the last curve; tnd_table_sort must follow before anything is
+ *  searched. */
 enum tandem_status tnd_table_append(struct tandem_table *table, const struct tnd_curve_key *key,
                                     const struct tnd_sample *sample);
 /** Sorts the curves and joins those with one key by the merge rule. */
@@ -31,12 +33,14 @@ int tnd_table_profile_compare(const struct tnd_table_profile *a, const struct tn
 /** Frees the curves; the struct itself stays. */
 void tnd_table_clear(struct tandem_table *table);
 
-/** Takes over what `table` does not know of its machine. TABLE_FOREIGN when the two machines differ. */
-enum tandem_status tnd_fingerprint_merge(struct tandem_table *table, const struct tandem_table *other,
+/** Takes over what `table` does not know of its machine. TABLE_FOREIGN when the two machines
+ *  differ. */
+enum tandem_status tnd_fingerprint_merge(struct tandem_table *table,
+                                         const struct tandem_table *other,
                                          struct tandem_error *error);
 
-/** Readers fill an empty table; on failure it holds something that tnd_table_clear frees. `n` bytes,
- *  followed by a zero byte. `name` stands in messages. */
+/** Readers fill an empty table; on failure it holds something that tnd_table_clear frees. `n`
+ *  bytes, followed by a zero byte. `name` stands in messages. */
 enum tandem_status tnd_table_read_text(const char *bytes, size_t n, const char *name,
                                        struct tandem_table *out, struct tandem_error *error);
 enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *name,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Hash of what a JSON table says. It stands in the file, so that a flipped digit is noticed and not believed.
- * What is hashed, in which order, is part of the format: docs/table-format.md. */
+ * Hash of what a JSON table says. It stands in the file, so that a flipped digit is noticed and not
+ * believed. What is hashed, in which order, is part of the format: docs/table-format.md. */
 #include <string.h>
 
 #include "base/hash.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Tables as files: which format, where, safely replaced. The formats are in table_text.c and table_json.c. */
+ * Tables as files: which format, where, safely replaced. The formats are in table_text.c and
+ * table_json.c. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -37,7 +38,8 @@ enum tandem_status tandem_table_new(tandem_table **out_table, struct tandem_erro
 static bool is_json(const char *bytes, size_t n)
 {
     size_t at = 0;
-    while (at < n && (bytes[at] == ' ' || bytes[at] == '\t' || bytes[at] == '\n' || bytes[at] == '\r')) {
+    while (at < n &&
+           (bytes[at] == ' ' || bytes[at] == '\t' || bytes[at] == '\n' || bytes[at] == '\r')) {
         at++;
     }
     return at < n && bytes[at] == '{';
@@ -59,8 +61,9 @@ enum tandem_status tandem_table_parse(const char *bytes, size_t n, const char *n
     if (table == NULL) {
         return no_memory(name, error);
     }
-    enum tandem_status status = is_json(bytes, n) ? tnd_table_read_json(bytes, n, name, table, error)
-                                                  : tnd_table_read_text(bytes, n, name, table, error);
+    enum tandem_status status = is_json(bytes, n)
+                                    ? tnd_table_read_json(bytes, n, name, table, error)
+                                    : tnd_table_read_text(bytes, n, name, table, error);
     if (status != TANDEM_OK) {
         tandem_table_free(table);
         return status;

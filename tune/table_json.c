@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Reader of the JSON table, version 2. A first pass over the bytes bounds depth and number of values before
- * cJSON sees them; then every member is checked for kind and range. Unknown members are ignored. */
+ * Reader of the JSON table, version 2. A first pass over the bytes bounds depth and number of
+ * values before cJSON sees them; then every member is checked for kind and range. Unknown members
+ * are ignored. */
 #include "tune/table_cells.h"
 
 #include <inttypes.h>
@@ -31,8 +32,8 @@ enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *
 #include "tune/emit.h"
 #include "tune/fingerprint_fields.h"
 
-#define MAX_DEPTH 16
-#define MAX_VALUES 3000000 /* 64 bytes each in cJSON */
+#define MAX_DEPTH              16
+#define MAX_VALUES             3000000 /* 64 bytes each in cJSON */
 
 struct reader {
     const char *name;
@@ -49,11 +50,12 @@ static enum tandem_status refuse_at(const char *bytes, size_t n, size_t at, cons
     int line;
     int column;
     tnd_table_place(bytes, at, &line, &column);
-    return tnd_error_set(error, status, name, (int64_t)at, (int64_t)n, "%.120s:%d:%d: %s", name, line,
-                         column, what);
+    return tnd_error_set(error, status, name, (int64_t)at, (int64_t)n, "%.120s:%d:%d: %s", name,
+                         line, column, what);
 }
 
-static enum tandem_status scan(const char *bytes, size_t n, const char *name, struct tandem_error *error)
+static enum tandem_status scan(const char *bytes, size_t n, const char *name,
+                               struct tandem_error *error)
 {
     int depth = 0;
     size_t values = 1;
@@ -63,7 +65,8 @@ static enum tandem_status scan(const char *bytes, size_t n, const char *name, st
         unsigned char c = (unsigned char)bytes[at];
         bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
         if (c < 0x20 && (in_string || !blank)) {
-            return refuse_at(bytes, n, at, name, TANDEM_E_FORMAT, "control character in JSON", error);
+            return refuse_at(bytes, n, at, name, TANDEM_E_FORMAT, "control character in JSON",
+                             error);
         }
         if (in_string) {
             at += c == '\\';
@@ -86,8 +89,8 @@ static enum tandem_status scan(const char *bytes, size_t n, const char *name, st
         }
     }
     if (!closed) {
-        return refuse_at(bytes, n, n, name, TANDEM_E_TRUNCATED, "the file ends before its JSON object does",
-                         error);
+        return refuse_at(bytes, n, n, name, TANDEM_E_TRUNCATED,
+                         "the file ends before its JSON object does", error);
     }
     return TANDEM_OK;
 }
@@ -110,7 +113,7 @@ static cJSON *parse(const char *bytes, size_t n, const char **out_end)
 
 static const char *kind_of(const cJSON *item)
 {
-    return item == NULL         ? "nothing"
+    return item == NULL           ? "nothing"
            : cJSON_IsNull(item)   ? "null"
            : cJSON_IsBool(item)   ? "a boolean"
            : cJSON_IsNumber(item) ? "a number"
@@ -129,8 +132,9 @@ static enum tandem_status wrong(const struct reader *r, const char *key, const c
     } else if (cJSON_IsString(item)) {
         snprintf(found, sizeof(found), "'%.40s'", item->valuestring);
     }
-    return tnd_error_set(r->error, TANDEM_E_FORMAT, r->name, 0, 0, "%.100s: %s%s: expected %s, found %s",
-                         r->name, r->path, key, expected, found);
+    return tnd_error_set(r->error, TANDEM_E_FORMAT, r->name, 0, 0,
+                         "%.100s: %s%s: expected %s, found %s", r->name, r->path, key, expected,
+                         found);
 }
 
 static const cJSON *get(const cJSON *object, const char *key)
@@ -172,7 +176,8 @@ static enum tandem_status get_int(const struct reader *r, const cJSON *object, c
     double value = cJSON_IsNumber(item) ? item->valuedouble : NAN;
     if (!(value >= (double)low && value <= (double)high) || value != floor(value)) {
         char expected[80];
-        snprintf(expected, sizeof(expected), "a whole number from %" PRId64 " to %" PRId64, low, high);
+        snprintf(expected, sizeof(expected), "a whole number from %" PRId64 " to %" PRId64, low,
+                 high);
         return wrong(r, key, expected, item);
     }
     *out = (int64_t)value;
@@ -194,7 +199,8 @@ static enum tandem_status get_time(const struct reader *r, const cJSON *object, 
     return TANDEM_OK;
 }
 
-static enum tandem_status get_bool(const struct reader *r, const cJSON *object, const char *key, bool *out)
+static enum tandem_status get_bool(const struct reader *r, const cJSON *object, const char *key,
+                                   bool *out)
 {
     const cJSON *item = get(object, key);
     if (item != NULL && !cJSON_IsBool(item)) {
@@ -217,7 +223,8 @@ static enum tandem_status get_array(const struct reader *r, const cJSON *object,
 
 /* One of `n` names, its index. */
 static enum tandem_status get_name(const struct reader *r, const cJSON *object, const char *key,
-                                   const char *const *names, int n, const char *expected, uint8_t *out)
+                                   const char *const *names, int n, const char *expected,
+                                   uint8_t *out)
 {
     const cJSON *item = get(object, key);
     for (int i = 0; i < n && cJSON_IsString(item); i++) {
@@ -239,7 +246,8 @@ static const char *const task_names[] = {
 static enum tandem_status get_task(const struct reader *r, const cJSON *object, uint8_t *out)
 {
     uint8_t task = TANDEM_TASK_NONE;
-    TND_TRY(get_name(r, object, "task", task_names, TANDEM_TASK_COUNT, "the name of a task", &task));
+    TND_TRY(
+        get_name(r, object, "task", task_names, TANDEM_TASK_COUNT, "the name of a task", &task));
     if (task == TANDEM_TASK_NONE) {
         return wrong(r, "task", "a task that exists", get(object, "task"));
     }
@@ -249,7 +257,8 @@ static enum tandem_status get_task(const struct reader *r, const cJSON *object, 
 
 /* ---- parts of the file ---- */
 
-static enum tandem_status read_shapes(struct reader *r, const cJSON *header, struct tandem_table *out)
+static enum tandem_status read_shapes(struct reader *r, const cJSON *header,
+                                      struct tandem_table *out)
 {
     const cJSON *list = NULL;
     TND_TRY(get_array(r, header, "shapes", &list));
@@ -259,7 +268,8 @@ static enum tandem_status read_shapes(struct reader *r, const cJSON *header, str
     }
     out->shapes = tnd_alloc((size_t)n * sizeof(*out->shapes));
     if (out->shapes == NULL) {
-        return tnd_error_set(r->error, TANDEM_E_MEMORY, r->name, n, 0, "%.120s: out of memory", r->name);
+        return tnd_error_set(r->error, TANDEM_E_MEMORY, r->name, n, 0, "%.120s: out of memory",
+                             r->name);
     }
     const cJSON *shape;
     cJSON_ArrayForEach(shape, list)
@@ -279,7 +289,8 @@ static enum tandem_status read_shapes(struct reader *r, const cJSON *header, str
     return TANDEM_OK;
 }
 
-static enum tandem_status read_text_header(struct reader *r, const cJSON *root, struct tandem_table *out)
+static enum tandem_status read_text_header(struct reader *r, const cJSON *root,
+                                           struct tandem_table *out)
 {
     const cJSON *header = get(root, "text_header");
     if (header == NULL) {
@@ -340,7 +351,8 @@ static enum tandem_status read_field(const struct reader *r, const cJSON *object
     return TANDEM_OK;
 }
 
-static enum tandem_status read_fingerprint(struct reader *r, const cJSON *root, struct tandem_table *out)
+static enum tandem_status read_fingerprint(struct reader *r, const cJSON *root,
+                                           struct tandem_table *out)
 {
     const cJSON *object = get(root, "fingerprint");
     if (object == NULL) {
@@ -381,7 +393,8 @@ static enum tandem_status read_stage(struct reader *r, const cJSON *stages, int 
     return TANDEM_OK;
 }
 
-static enum tandem_status read_profiles(struct reader *r, const cJSON *root, struct tandem_table *out)
+static enum tandem_status read_profiles(struct reader *r, const cJSON *root,
+                                        struct tandem_table *out)
 {
     const cJSON *list = NULL;
     TND_TRY(get_array(r, root, "profiles", &list));
@@ -437,7 +450,8 @@ static enum tandem_status read_key(struct reader *r, const cJSON *object, struct
     return TANDEM_OK;
 }
 
-static enum tandem_status read_sample(const struct reader *r, const cJSON *object, struct tnd_sample *out)
+static enum tandem_status read_sample(const struct reader *r, const cJSON *object,
+                                      struct tnd_sample *out)
 {
     struct tnd_sample sample = {0};
     int64_t count = 0;
@@ -494,7 +508,8 @@ static enum tandem_status read_curves(struct reader *r, const cJSON *root, struc
     return TANDEM_OK;
 }
 
-static enum tandem_status check_sum(struct reader *r, const cJSON *root, const struct tandem_table *table)
+static enum tandem_status check_sum(struct reader *r, const cJSON *root,
+                                    const struct tandem_table *table)
 {
     char text[24] = "";
     TND_TRY(get_string(r, root, "checksum", false, text, sizeof(text)));
@@ -508,7 +523,8 @@ static enum tandem_status check_sum(struct reader *r, const cJSON *root, const s
     uint64_t found = tnd_table_checksum(table);
     if (written != found) {
         return tnd_error_set(r->error, TANDEM_E_FORMAT, r->name, (int64_t)found, (int64_t)written,
-                             "%.100s: checksum: the contents give %016" PRIx64 ", the file says %016" PRIx64
+                             "%.100s: checksum: the contents give %016" PRIx64
+                             ", the file says %016" PRIx64
                              "; it is damaged, or was edited with its checksum left in",
                              r->name, found, written);
     }
@@ -522,8 +538,8 @@ static enum tandem_status read_root(struct reader *r, const cJSON *root, struct 
     TND_TRY(get_int(r, root, "version", true, 0, INT32_MAX, &version));
     if (version != 2) {
         return tnd_error_set(r->error, TANDEM_E_TABLE_VERSION, r->name, version, 2,
-                             "%.100s: JSON table of version %" PRId64 ", this library knows 2", r->name,
-                             version);
+                             "%.100s: JSON table of version %" PRId64 ", this library knows 2",
+                             r->name, version);
     }
     TND_TRY(get_int(r, root, "from_version", false, 1, 2, &from));
     out->version = (int)from;
@@ -546,8 +562,8 @@ enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *
         return refuse_at(bytes, n, at, name, TANDEM_E_FORMAT, "this is no valid JSON", error);
     }
     struct reader r = {name, error, ""};
-    enum tandem_status status = cJSON_IsObject(root) ? read_root(&r, root, out)
-                                                     : wrong(&r, "", "a JSON object", root);
+    enum tandem_status status =
+        cJSON_IsObject(root) ? read_root(&r, root, out) : wrong(&r, "", "a JSON object", root);
     cJSON_Delete(root);
     return status;
 }

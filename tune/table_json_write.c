@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Writer of the JSON table, version 2 (docs/table-format.md, docs/table.schema.json). Needs no cJSON: the text
- * is laid out for people, one sample a line, and every number reads back as the same double. */
+ * Writer of the JSON table, version 2 (docs/table-format.md, docs/table.schema.json). Needs no
+ * cJSON: the text is laid out for people, one sample a line, and every number reads back as the
+ * same double. */
 #include <inttypes.h>
 
 #include "tune/emit.h"
@@ -12,7 +13,8 @@ static const char *boolean(bool value)
     return value ? "true" : "false";
 }
 
-/* What only a text file knows; there when the table came from one, so that it can become one again. */
+/* What only a text file knows; there when the table came from one, so that it can become one again.
+ * */
 static void print_text_header(struct tnd_text *out, const struct tandem_table *table)
 {
     if (table->type_text[0] == '\0' && table->gpu_name[0] == '\0' && table->m_step == 0 &&
@@ -66,7 +68,8 @@ static void print_profile(struct tnd_text *out, const struct tnd_table_profile *
                         ", \"kind\": %d, \"task\": \"%s\", \"parallel\": %s, \"wait\": %s, "
                         "\"own_threads\": %s}",
                         stage->kind, tandem_task_name((enum tandem_task)stage->task),
-                        boolean(stage->parallel), boolean(stage->wait), boolean(stage->own_threads));
+                        boolean(stage->parallel), boolean(stage->wait),
+                        boolean(stage->own_threads));
         before = ",";
     }
     tnd_text_add(out, "}}");
@@ -78,7 +81,8 @@ static void print_curve(struct tnd_text *out, const struct tnd_curve *curve)
     const struct tnd_curve_key *key = &curve->key;
     tnd_text_add(out, "{\"op\": ");
     tnd_emit_json_string(out, key->op);
-    tnd_text_printf(out, ", \"type\": \"%s\", \"n\": %" PRId64 ", \"k\": %" PRId64 ", \"backend\": ",
+    tnd_text_printf(out,
+                    ", \"type\": \"%s\", \"n\": %" PRId64 ", \"k\": %" PRId64 ", \"backend\": ",
                     tandem_type_name(key->type), key->n, key->k);
     tnd_emit_json_string(out, key->backend);
     tnd_text_printf(out,
@@ -88,7 +92,8 @@ static void print_curve(struct tnd_text *out, const struct tnd_curve *curve)
                     boolean(key->parallel), boolean(key->own_threads), key->threads);
     for (int i = 0; i < curve->n_samples; i++) {
         const struct tnd_sample *sample = &curve->samples[i];
-        tnd_text_printf(out, "%s\n      {\"m\": %" PRId64 ", \"median_us\": ", i > 0 ? "," : "", sample->m);
+        tnd_text_printf(out, "%s\n      {\"m\": %" PRId64 ", \"median_us\": ", i > 0 ? "," : "",
+                        sample->m);
         tnd_text_add_double(out, sample->median_us);
         tnd_text_add(out, ", \"spread_us\": ");
         tnd_text_add_double(out, sample->spread_us);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reader of the text table, version 1 (docs/table-format.md). Every number is a whole one, separated by
- * blanks; line ends mean nothing. The writer is table_text_write.c. */
+ * Reader of the text table, version 1 (docs/table-format.md). Every number is a whole one,
+ * separated by blanks; line ends mean nothing. The writer is table_text_write.c. */
 #include "tune/table_cells.h"
 
 #include <inttypes.h>
@@ -104,7 +104,8 @@ static enum tandem_status read_number(struct scanner *scan, const char *expected
     int64_t value = 0;
     const char *digits = scan->bytes + scan->token;
     size_t length = scan->at - scan->token;
-    /* No leading zeros: then a number cut short never ends in a whole "0", see read_text's last check. */
+    /* No leading zeros: then a number cut short never ends in a whole "0", see read_text's last
+     * check. */
     bool valid = length <= 18 && (length == 1 || digits[0] != '0');
     for (size_t i = 0; i < length && valid; i++) {
         valid = digits[i] >= '0' && digits[i] <= '9';
@@ -169,7 +170,8 @@ static enum tandem_status read_profile(struct scanner *scan, enum tandem_type ty
         if (!known) {
             return refuse(scan, TANDEM_E_FORMAT, "a backend for the COMPUTE stage, 1 to 5");
         }
-        int64_t high = kind == TANDEM_KIND_NONE ? 0 : 1; /* a stage that is not there has no flags */
+        /* A stage that is not there has no flags. */
+        int64_t high = kind == TANDEM_KIND_NONE ? 0 : 1;
         const char *flag = high == 0 ? "0, since the stage does not exist" : "0 or 1";
         TND_TRY(read_number(scan, flag, 0, high, &parallel));
         TND_TRY(read_number(scan, flag, 0, high, &wait));
@@ -197,12 +199,14 @@ static int64_t time_index(const struct header *header, int64_t shape, int64_t i_
     return ((shape * header->num_m + i_m) * header->n_profiles + profile) * TANDEM_STAGES + stage;
 }
 
-static enum tandem_status read_shape(struct scanner *scan, const struct header *header, int64_t shape,
-                                     int64_t *m_list, int64_t *times, struct tandem_table *out)
+static enum tandem_status read_shape(struct scanner *scan, const struct header *header,
+                                     int64_t shape, int64_t *m_list, int64_t *times,
+                                     struct tandem_table *out)
 {
     int64_t *extent = out->shapes[shape];
     TND_TRY(read_number(scan, "N, the rows of the weights", 1, TND_TABLE_MAX_EXTENT, &extent[0]));
-    TND_TRY(read_number(scan, "K, the columns of the weights", 1, TND_TABLE_MAX_EXTENT, &extent[1]));
+    TND_TRY(
+        read_number(scan, "K, the columns of the weights", 1, TND_TABLE_MAX_EXTENT, &extent[1]));
     for (int64_t i = 0; i < shape; i++) {
         if (out->shapes[i][0] == extent[0] && out->shapes[i][1] == extent[1]) {
             return refuse(scan, TANDEM_E_FORMAT, "a shape that was not listed before");
@@ -212,26 +216,29 @@ static enum tandem_status read_shape(struct scanner *scan, const struct header *
     for (int64_t i = 0; i < header->num_m; i++) {
         int64_t low = shape > 0 ? m_list[i] : i > 0 ? m_list[i - 1] + 1 : 1;
         int64_t high = shape > 0 ? m_list[i] : TND_TABLE_MAX_EXTENT;
-        const char *expected = shape > 0 ? "the same M as in the first shape" : "M, larger than before";
+        const char *expected =
+            shape > 0 ? "the same M as in the first shape" : "M, larger than before";
         TND_TRY(read_number(scan, expected, low, high, &m_list[i]));
         for (int64_t p = 0; p < header->n_profiles; p++) {
             for (int s = 0; s < TANDEM_STAGES; s++) {
                 bool exists = out->profiles[p].stage[s].kind != TANDEM_KIND_NONE;
-                TND_TRY(read_number(scan,
-                                    exists ? "whole microseconds" : "0, since the stage does not exist",
-                                    0, exists ? (int64_t)TND_TABLE_MAX_US : 0,
-                                    &times[time_index(header, shape, i, p, s)]));
+                TND_TRY(read_number(
+                    scan, exists ? "whole microseconds" : "0, since the stage does not exist", 0,
+                    exists ? (int64_t)TND_TABLE_MAX_US : 0,
+                    &times[time_index(header, shape, i, p, s)]));
             }
         }
     }
     return TANDEM_OK;
 }
 
-static bool same_times(const struct header *header, const int64_t *times, int64_t p, int64_t q, int s)
+static bool same_times(const struct header *header, const int64_t *times, int64_t p, int64_t q,
+                       int s)
 {
     for (int64_t shape = 0; shape < header->n_shapes; shape++) {
         for (int64_t i = 0; i < header->num_m; i++) {
-            if (times[time_index(header, shape, i, p, s)] != times[time_index(header, shape, i, q, s)]) {
+            if (times[time_index(header, shape, i, p, s)] !=
+                times[time_index(header, shape, i, q, s)]) {
                 return false;
             }
         }
@@ -239,8 +246,8 @@ static bool same_times(const struct header *header, const int64_t *times, int64_
     return true;
 }
 
-/* Two profiles may have a stage in common, which then is one curve. When the file gives it two sets of times,
- * the later profile's stage becomes a stage of its own: "cpu#2". */
+/* Two profiles may have a stage in common, which then is one curve. When the file gives it two sets
+ * of times, the later profile's stage becomes a stage of its own: "cpu#2". */
 static void tell_stages_apart(const struct header *header, const int64_t *times,
                               struct tandem_table *out)
 {
@@ -286,8 +293,8 @@ static enum tandem_status add_cells(const struct header *header, enum tandem_typ
 
 static enum tandem_status read_end(struct scanner *scan)
 {
-    /* A file cut within its last number would give another table. Only behind "0" nothing can be missing,
-     * for no number begins with it. */
+    /* A file cut within its last number would give another table. Only behind "0" nothing can be
+     * missing, for no number begins with it. */
     bool is_zero = scan->at - scan->token == 1 && scan->bytes[scan->token] == '0';
     if (scan->at == scan->n && !is_zero) {
         return refuse(scan, TANDEM_E_TRUNCATED, "a line end behind the last number");
@@ -331,8 +338,8 @@ enum tandem_status tnd_table_read_text(const char *bytes, size_t n, const char *
         tell_stages_apart(&header, times, out);
         status = add_cells(&header, type, m_list, times, out);
         if (status != TANDEM_OK) {
-            tnd_error_set(error, status, name, out->n_curves, TND_TABLE_MAX_CURVES, "%.120s: %s", name,
-                          tandem_status_text(status));
+            tnd_error_set(error, status, name, out->n_curves, TND_TABLE_MAX_CURVES, "%.120s: %s",
+                          name, tandem_status_text(status));
         }
     }
     tnd_free(times);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What reader and writer of the text table share: its backend numbers, the names that its nameless profiles
- * get, the keys of its cells. */
+ * What reader and writer of the text table share: its backend numbers, the names that its nameless
+ * profiles get, the keys of its cells. */
 #ifndef TND_TABLE_TEXT_H
 #define TND_TABLE_TEXT_H
 
@@ -14,6 +14,6 @@ const char *tnd_table_text_kind(int kind);
 void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profile);
 /** Key of the cells of one stage; `shape` is N, K. */
 void tnd_table_text_key(const struct tnd_table_stage *stage, int which, enum tandem_type type,
-                  const int64_t shape[2], struct tnd_curve_key *out);
+                        const int64_t shape[2], struct tnd_curve_key *out);
 
 #endif

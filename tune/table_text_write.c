@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Writer of the text table, version 1, and what it shares with the reader. The format holds one weight type on
- * one thread, so a table that knows more is written in part. */
+ * Writer of the text table, version 1, and what it shares with the reader. The format holds one
+ * weight type on one thread, so a table that knows more is written in part. */
 #include "tune/table_text.h"
 
 #include <inttypes.h>
@@ -21,8 +21,8 @@ const char *tnd_table_text_kind(int kind)
     return kind >= 0 && kind < TND_TEXT_KINDS ? names[kind] : "";
 }
 
-/* Profiles of version 1 have no names, and their stages no tasks: both follow from the backends, by the
- * original's only ways of computing a product. */
+/* Profiles of version 1 have no names, and their stages no tasks: both follow from the backends, by
+ * the original's only ways of computing a product. */
 void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profile)
 {
     struct tnd_table_stage *init = &profile->stage[TANDEM_STAGE_INIT];
@@ -43,7 +43,8 @@ void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profil
     if (init->kind != compute->kind) {
         snprintf(profile->name, sizeof(profile->name), "%s+%s", first, second);
     } else if (init->kind == TANDEM_KIND_CLBLAST) {
-        /* CLBlast has no such kernel: the original dequantised with OpenCL under the same number. */
+        /* CLBlast has no such kernel: the original dequantised with OpenCL under the same number.
+         * */
         snprintf(profile->name, sizeof(profile->name), "opencl+clblast");
     } else {
         snprintf(profile->name, sizeof(profile->name), "%s", second);
@@ -186,7 +187,8 @@ static bool everywhere_at(const struct selection *chosen, int64_t m)
     for (int i = 0; i < chosen->n_shapes; i++) {
         for (int p = 0; p < chosen->n_profiles; p++) {
             for (int s = 0; s < TANDEM_STAGES; s++) {
-                const struct tnd_curve *curve = curve_of(chosen, chosen->shapes[i], chosen->profiles[p], s);
+                const struct tnd_curve *curve =
+                    curve_of(chosen, chosen->shapes[i], chosen->profiles[p], s);
                 if (curve != NULL && sample_at(curve, m) == NULL) {
                     return false;
                 }
@@ -310,7 +312,8 @@ static void print_row(struct tnd_text *text, const struct selection *chosen, con
     for (int p = 0; p < chosen->n_profiles; p++) {
         for (int s = 0; s < TANDEM_STAGES; s++) {
             const struct tnd_curve *curve = curve_of(chosen, shape, chosen->profiles[p], s);
-            tnd_text_printf(text, formats[s], curve != NULL ? round(sample_at(curve, m)->median_us) : 0.0);
+            tnd_text_printf(text, formats[s],
+                            curve != NULL ? round(sample_at(curve, m)->median_us) : 0.0);
         }
     }
     tnd_text_add_char(text, '\n');
@@ -320,7 +323,8 @@ static void print_all(struct tnd_text *text, const struct selection *chosen)
 {
     print_header(text, chosen);
     for (int i = 0; i < chosen->n_shapes; i++) {
-        tnd_text_printf(text, "%" PRId64 " %" PRId64 "\n", chosen->shapes[i][0], chosen->shapes[i][1]);
+        tnd_text_printf(text, "%" PRId64 " %" PRId64 "\n", chosen->shapes[i][0],
+                        chosen->shapes[i][1]);
         for (int j = 0; j < chosen->n_m; j++) {
             print_row(text, chosen, chosen->shapes[i], chosen->m[j]);
         }
@@ -328,12 +332,14 @@ static void print_all(struct tnd_text *text, const struct selection *chosen)
 }
 
 enum tandem_status tnd_table_write_text(const struct tandem_table *table, enum tandem_type type,
-                                        tandem_write_fn write, void *user, struct tandem_error *error)
+                                        tandem_write_fn write, void *user,
+                                        struct tandem_error *error)
 {
     struct selection chosen = {.table = table};
     chosen.type = type == TANDEM_TYPE_NUMBERS ? first_type(table) : type;
     enum tandem_status status = TANDEM_OK;
-    chosen.shapes = tnd_alloc(((size_t)table->n_shapes + (size_t)table->n_curves) * sizeof(*chosen.shapes));
+    chosen.shapes =
+        tnd_alloc(((size_t)table->n_shapes + (size_t)table->n_curves) * sizeof(*chosen.shapes));
     if (chosen.shapes == NULL) {
         status = TANDEM_E_MEMORY;
     } else {
@@ -346,10 +352,11 @@ enum tandem_status tnd_table_write_text(const struct tandem_table *table, enum t
     if (status != TANDEM_OK) {
         tnd_error_set(error, status, "table", 0, 0, "text table: out of memory");
     } else if (chosen.n_m == 0) {
-        status = tnd_error_set(error, TANDEM_E_TABLE, "table", chosen.n_shapes, 1,
-                               "text table: no profile of weight type '%s' has one-thread times at the "
-                               "same M for all shapes; JSON holds everything",
-                               tandem_type_name(chosen.type));
+        status =
+            tnd_error_set(error, TANDEM_E_TABLE, "table", chosen.n_shapes, 1,
+                          "text table: no profile of weight type '%s' has one-thread times at the "
+                          "same M for all shapes; JSON holds everything",
+                          tandem_type_name(chosen.type));
     } else {
         struct tnd_text text = TND_TEXT_INIT;
         print_all(&text, &chosen);

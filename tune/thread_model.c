@@ -16,8 +16,8 @@ static double model(const double coefficient[3], double threads)
     return coefficient[0] + coefficient[1] / threads + coefficient[2] * threads;
 }
 
-/* Solves the normal equations of the terms in `subset` (bit i: term i) by Gaussian elimination with pivoting.
- * False when they are singular or a coefficient is negative. */
+/* Solves the normal equations of the terms in `subset` (bit i: term i) by Gaussian elimination with
+ * pivoting. False when they are singular or a coefficient is negative. */
 static bool solve(const double *counts, const double *times, int n, unsigned subset, double out[3])
 {
     int index[3];
@@ -72,8 +72,9 @@ static bool solve(const double *counts, const double *times, int n, unsigned sub
     return true;
 }
 
-/* Of all sets of terms whose solution has no negative coefficient, the one with the smallest error: the exact
- * answer for three terms, without a general solver. Sets have no more terms than there are points. */
+/* Of all sets of terms whose solution has no negative coefficient, the one with the smallest error:
+ * the exact answer for three terms, without a general solver. Sets have no more terms than there
+ * are points. */
 static void fit(const double *counts, const double *times, int n, double out[3])
 {
     static const unsigned subsets[] = {2, 1, 4, 3, 6, 5, 7}; /* b; a; c; a b; b c; a c; a b c */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Inside of a timing table: profiles, curves, samples, fingerprint. Internal twin of tandem/table.h. */
+ * Inside of a timing table: profiles, curves, samples, fingerprint. Internal twin of
+ * tandem/table.h. */
 #ifndef TND_TABLE_H
 #define TND_TABLE_H
 
@@ -19,12 +20,12 @@ struct tnd_curve_key {
     char op[24];           /* "mul_mat" */
     enum tandem_type type; /* of the weights */
     int64_t n, k;
-    char backend[16];      /* "cpu", "openblas", ... */
-    uint8_t stage;         /* enum tandem_stage */
-    uint8_t task;          /* enum tandem_task */
+    char backend[16]; /* "cpu", "openblas", ... */
+    uint8_t stage;    /* enum tandem_stage */
+    uint8_t task;     /* enum tandem_task */
     bool parallel;
     bool own_threads;
-    int32_t threads;       /* 1 for stages that are neither parallel nor use own threads */
+    int32_t threads; /* 1 for stages that are neither parallel nor use own threads */
 };
 
 struct tnd_curve {
@@ -55,42 +56,44 @@ struct tnd_fingerprint {
     int32_t n_cpus, n_cores, n_core_kinds;
     uint64_t l2_bytes, l3_bytes, ram_bytes;
     uint64_t topology_hash;
-    char openblas[96];     /* backend's description: version, config */
+    char openblas[96]; /* backend's description: version, config */
     char gpu[96];
     char driver[96];
     char build_id[48];
-    char library[16];      /* version of Tandem */
+    char library[16]; /* version of Tandem */
 };
 
 enum { TND_TABLE_MAX_PROFILES = 32 };
 
 struct tandem_table {
-    int version;                 /* 1 or 2: where it came from */
-    char model[32];              /* "7B" or "" */
-    char gpu_name[32];           /* text header: name of the GPU backend */
-    uint8_t gpu_kind;            /* text header: its number */
-    char type_text[16];          /* text header: the weight type as it is spelled there */
-    int64_t m_step;              /* text header: step of M; 0: none given */
-    int n_shapes;                /* text: (N, K) in the order of the file, so that writing keeps it */
+    int version;        /* 1 or 2: where it came from */
+    char model[32];     /* "7B" or "" */
+    char gpu_name[32];  /* text header: name of the GPU backend */
+    uint8_t gpu_kind;   /* text header: its number */
+    char type_text[16]; /* text header: the weight type as it is spelled there */
+    int64_t m_step;     /* text header: step of M; 0: none given */
+    int n_shapes;       /* text: (N, K) in the order of the file, so that writing keeps it */
     int64_t (*shapes)[2];
     bool has_fingerprint;
     struct tnd_fingerprint fingerprint;
     int n_profiles;
     struct tnd_table_profile profiles[TND_TABLE_MAX_PROFILES];
     int n_curves, curve_capacity;
-    struct tnd_curve *curves;    /* sorted by key */
+    struct tnd_curve *curves; /* sorted by key */
 };
 
 /** Curve with exactly this key, or NULL. O(log n). */
 const struct tnd_curve *tnd_table_find(const struct tandem_table *table,
                                        const struct tnd_curve_key *key);
-/** Adds or replaces one sample by the merge rule. Errors: MEMORY, ARGUMENT (not finite, negative, m < 1). */
+/** Adds or replaces one sample by the merge rule. Errors: MEMORY, ARGUMENT (not finite, negative, m
+ *  < 1). */
 enum tandem_status tnd_table_add(struct tandem_table *table, const struct tnd_curve_key *key,
                                  const struct tnd_sample *sample);
 /** Adds a profile unless one of that name is there. Errors: LIMIT. */
 enum tandem_status tnd_table_add_profile(struct tandem_table *table,
                                          const struct tnd_table_profile *profile);
-const struct tnd_table_profile *tnd_table_profile(const struct tandem_table *table, const char *name);
+const struct tnd_table_profile *tnd_table_profile(const struct tandem_table *table,
+                                                  const char *name);
 /** Total order of keys: negative, 0, positive. */
 int tnd_curve_key_compare(const struct tnd_curve_key *a, const struct tnd_curve_key *b);
 
@@ -102,8 +105,9 @@ enum tandem_status tnd_fingerprint_compare(const struct tnd_fingerprint *table,
                                            struct tandem_error *error);
 uint64_t tnd_fingerprint_hash(const struct tnd_fingerprint *fingerprint);
 
-/** Writes text version 1 for one weight type (TANDEM_TYPE_NUMBERS: the first of the table): its profiles whose
- *  stages all have one-thread times. Errors: TABLE when nothing fits the format, FILE when `write` stops. */
+/** Writes text version 1 for one weight type (TANDEM_TYPE_NUMBERS: the first of the table): its
+ *  profiles whose stages all have one-thread times. Errors: TABLE when nothing fits the format,
+ *  FILE when `write` stops. */
 enum tandem_status tnd_table_write_text(const struct tandem_table *table, enum tandem_type type,
                                         tandem_write_fn write, void *user,
                                         struct tandem_error *error);

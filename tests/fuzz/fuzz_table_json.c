@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as a JSON table: an error or a table, which can be written, read again, merged and reported on. */
+ * Any bytes as a JSON table: an error or a table, which can be written, read again, merged and
+ * reported on. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

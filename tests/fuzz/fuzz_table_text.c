@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as a text table: an error or a table, which can be written, read again and asked for estimates. */
+ * Any bytes as a text table: an error or a table, which can be written, read again and asked for
+ * estimates. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int p = 0; p < table->n_profiles; p++) {
         struct tnd_estimate out;
         const struct tnd_curve_key *key = &table->curves[0].key;
-        (void)tnd_estimate_profile(table, &table->profiles[p], key->type, key->n + 1, key->k, 77, 3, &out,
-                                   NULL);
+        (void)tnd_estimate_profile(table, &table->profiles[p], key->type, key->n + 1, key->k, 77, 3,
+                                   &out, NULL);
     }
     check_round_trip(table);
     tandem_table_free(table);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reading options. Every mistake gets one line on stderr that says what was found and what is expected. */
+ * Reading options. Every mistake gets one line on stderr that says what was found and what is
+ * expected. */
 #include "tools/mulmat-tune/args.h"
 
 #include <errno.h>
@@ -56,7 +57,8 @@ static bool is_called(const struct word *word, const char *name)
     return true;
 }
 
-static bool read_int(const char *text, size_t length, const struct args_option *option, int64_t *out)
+static bool read_int(const char *text, size_t length, const struct args_option *option,
+                     int64_t *out)
 {
     char digits[24];
     if (length == 0 || length >= sizeof(digits)) {
@@ -100,7 +102,8 @@ static bool read_number(const char *text, const struct args_option *option, doub
 {
     char *end;
     double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !isfinite(value) || value < option->low || value > option->high) {
+    if (end == text || *end != '\0' || !isfinite(value) || value < option->low ||
+        value > option->high) {
         return false;
     }
     *out = value;
@@ -131,13 +134,14 @@ static int read_value(const struct args_command *command, const struct args_opti
         break;
     }
     if (!valid) {
-        return wrong(command, "-%s '%s': expected %s from %.15g to %.15g", option->name, value, kind,
-                     option->low, option->high);
+        return wrong(command, "-%s '%s': expected %s from %.15g to %.15g", option->name, value,
+                     kind, option->low, option->high);
     }
     return ARGS_OK;
 }
 
-static const struct args_option *find_option(const struct args_command *command, const struct word *word)
+static const struct args_option *find_option(const struct args_command *command,
+                                             const struct word *word)
 {
     for (int i = 0; i < command->n_options; i++) {
         if (is_called(word, command->options[i].name)) {
@@ -208,8 +212,9 @@ int args_parse(const struct args_command *command, int argc, char **argv, const 
 
 void args_help(const struct args_command *command)
 {
-    printf("usage: mulmat-tune %s%s%s%s\n\n%s\n", command->name, command->n_options > 0 ? " [options]" : "",
-           command->operands[0] != '\0' ? " " : "", command->operands, command->what);
+    printf("usage: mulmat-tune %s%s%s%s\n\n%s\n", command->name,
+           command->n_options > 0 ? " [options]" : "", command->operands[0] != '\0' ? " " : "",
+           command->operands, command->what);
     if (command->n_options > 0) {
         printf("\n");
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Options of all commands. Every option may be spelled with one dash or two, with '_' or '-' inside, and its
- * value may be the next word or follow '=': -m_step 8, --m-step 8, --m_step=8. */
+ * Options of all commands. Every option may be spelled with one dash or two, with '_' or '-'
+ * inside, and its value may be the next word or follow '=': -m_step 8, --m-step 8, --m_step=8. */
 #ifndef MULMAT_TUNE_ARGS_H
 #define MULMAT_TUNE_ARGS_H
 
@@ -44,9 +44,9 @@ struct args_command {
 /* Results of args_parse. */
 enum { ARGS_OK = 0, ARGS_HELP = -1, ARGS_WRONG = 2 };
 
-/** Reads argv[1..]: options into their `out`, other words into `operands` (max_operands entries). ARGS_HELP
- *  after -h, -help or --help: the help was printed, exit with 0. ARGS_WRONG: stderr says what is wrong, exit
- *  with 2. */
+/** Reads argv[1..]: options into their `out`, other words into `operands` (max_operands entries).
+ *  ARGS_HELP after -h, -help or --help: the help was printed, exit with 0. ARGS_WRONG: stderr says
+ *  what is wrong, exit with 2. */
 int args_parse(const struct args_command *command, int argc, char **argv, const char **operands,
                int *out_n_operands);
 

@@ -21,10 +21,15 @@ int tnd_cmd_analyze(int argc, char **argv)
         {"csv", ARGS_FLAG, &csv, 0, 0, NULL, "comma-separated values, one line a profile and M"},
     };
     const struct args_command command = {
-        "analyze", "[FILE]",
-        "Prints, for each shape and thread count, the times of every profile, the winner at each M and\n"
+        "analyze",
+        "[FILE]",
+        "Prints, for each shape and thread count, the times of every profile, the winner at each M "
+        "and\n"
         "where one profile overtakes another. FILE: a timing table (default: this machine's own).",
-        options, sizeof(options) / sizeof(options[0]), 0, 1};
+        options,
+        sizeof(options) / sizeof(options[0]),
+        0,
+        1};
     const char *path = NULL;
     int result = args_parse(&command, argc, argv, &path, NULL);
     if (result != ARGS_OK) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune: measures what matrix products cost on this machine, and tells what the measurements say. Each
- * command is a file cmd_*.c; adding one takes a line in the list below. */
+ * mulmat-tune: measures what matrix products cost on this machine, and tells what the measurements
+ * say. Each command is a file cmd_*.c; adding one takes a line in the list below. */
 #include <stdio.h>
 #include <string.h>
 
