@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Model sizes and their matrices. Dimensions: LLaMA paper (Touvron et al. 2023, table 2) with the hidden
- * sizes of its released weights; 3B is OpenLLaMA 3B; 1.1B is TinyLlama's shape, which make demo runs. */
+ * sizes of its released weights; 3B is OpenLLaMA 3B; 1.1B is TinyLlama and quick its little sister, which make demo runs. */
 #include "tune/models.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct model {
 };
 
 static const struct model models[] = {
-    {"quick", 512, 512, 1376, 8192},    {"1.1B", 2048, 256, 5632, 32000},
+    {"quick", 1024, 256, 2816, 8192},    {"1.1B", 2048, 256, 5632, 32000},
     {"3B", 3200, 3200, 8640, 32000},    {"7B", 4096, 4096, 11008, 32000},
     {"13B", 5120, 5120, 13824, 32000},  {"30B", 6656, 6656, 17920, 32000},
     {"65B", 8192, 8192, 22016, 32000},
