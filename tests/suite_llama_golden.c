@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ * The trained model writes the text that it should, whatever computes it: every profile of this
+ * machine, one to eight threads, the prompt as one batch, in pieces and token by token. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/suite_llama.h"
+
+static const struct {
+    const char *prompt;
+    int64_t steps;
+    const char *file;
+} goldens[] = {
+    {"", 200, "llama/golden-t0-n200.txt"},
+    {"Zoo", 60, "llama/golden-zoo-t0-n60.txt"},
+};
+
+/* Compares both texts, the prompt in batches of every given size. */
+static void check_texts(const struct tnd_trained *trained, tandem_runtime *runtime,
+                        const int64_t *batches, int n_batches, const char *what)
+{
+    for (size_t g = 0; g < sizeof(goldens) / sizeof(goldens[0]); g++) {
+        const char *path = tnd_test_data(goldens[g].file);
+        char *want = path == NULL ? NULL : tnd_test_read_file(path, NULL);
+        for (int b = 0; want != NULL && b < n_batches; b++) {
+            char got[TND_TEXT_BYTES] = "";
+            struct tandem_error error = {0};
+            check_status(tnd_greedy_text(trained, runtime, goldens[g].prompt, goldens[g].steps,
+                                         batches[b], got, &error),
+                         TANDEM_OK, NULL, &error);
+            if (!check_string(got, want)) {
+                printf("  prompt '%s', batch %lld, %s\n", goldens[g].prompt, (long long)batches[b],
+                       what);
+            }
+        }
+        free(want);
+    }
+}
+
+static void both_file_versions_give_the_golden_texts(void)
+{
+    const int64_t batches[] = {0, 1, 3};
+    for (int version = 0; version <= 1; version++) {
+        struct tnd_trained trained;
+        if (tnd_trained_open(&trained, version)) {
+            tandem_runtime *runtime = tnd_test_runtime(2, NULL);
+            check_texts(&trained, runtime, batches, 3, version == 0 ? "version 0" : "version 1");
+            tandem_runtime_close(runtime);
+        }
+        tnd_trained_close(&trained);
+    }
+}
+
+static void check_profile(const struct tnd_trained *trained, const char *profile, int n_threads)
+{
+    const int64_t batches[] = {0, 1};
+    char what[96];
+    tandem_runtime *runtime = tnd_test_runtime(n_threads, profile);
+    snprintf(what, sizeof(what), "profile %.31s, %d threads", profile, n_threads);
+    check_texts(trained, runtime, batches, 2, what);
+    tandem_runtime_close(runtime);
+}
+
+/* With more threads than cores everything waits for the scheduler: a few counts are enough then. */
+static bool is_wanted(int n_threads)
+{
+    return tnd_effort() >= 2 || n_threads <= 2 || n_threads == 8;
+}
+
+static void every_profile_gives_the_golden_texts_with_one_to_eight_threads(void)
+{
+    struct tnd_trained trained;
+    struct tandem_profile_info profiles[32];
+    if (!tnd_trained_open(&trained, 0)) {
+        return;
+    }
+    tandem_runtime *runtime = tnd_test_runtime(1, NULL);
+    const int n_profiles = tandem_runtime_profiles(runtime, profiles, 32);
+    tandem_runtime_close(runtime);
+    int n_checked = 0;
+    for (int i = 0; i < n_profiles && i < 32; i++) {
+        if (!profiles[i].available) {
+            tnd_skip("profile %s: %s", profiles[i].name, profiles[i].reason);
+            continue;
+        }
+        for (int n_threads = 1; n_threads <= 8; n_threads++) {
+            if (is_wanted(n_threads)) {
+                check_profile(&trained, profiles[i].name, n_threads);
+            }
+        }
+        n_checked++;
+    }
+    CU_ASSERT(n_checked > 0);
+    tnd_trained_close(&trained);
+}
+
+static void weights_of_every_type_write_words(void)
+{
+    /* exact text is asked of F32 alone; what others write must still be made of the vocabulary */
+    const enum tandem_type types[] = {TANDEM_TYPE_F16, TANDEM_TYPE_BF16, TANDEM_TYPE_Q8_0,
+                                      TANDEM_TYPE_Q5_1, TANDEM_TYPE_Q4_0};
+    struct tnd_trained trained;
+    if (!tnd_trained_open(&trained, 0)) {
+        return;
+    }
+    tandem_runtime *runtime = tnd_test_runtime(2, NULL);
+    for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
+        struct tnd_trained converted = {.tokenizer = trained.tokenizer};
+        char got[TND_TEXT_BYTES] = "";
+        check_ok(tandem_source_convert(trained.source, types[t], &converted.source, NULL));
+        check_ok(tnd_llama_model_new(converted.source, &converted.model, NULL));
+        check_ok(tnd_greedy_text(&converted, runtime, "", 100, 0, got, NULL));
+        check_contains(got, "Once upon a time, there was a ");
+        tnd_llama_model_free(converted.model);
+        tandem_source_close(converted.source);
+    }
+    tandem_runtime_close(runtime);
+    tnd_trained_close(&trained);
+}
+
+static CU_TestInfo golden_tests[] = {
+    {"both_file_versions_give_the_golden_texts", both_file_versions_give_the_golden_texts},
+    {"every_profile_gives_the_golden_texts_with_one_to_eight_threads",
+     every_profile_gives_the_golden_texts_with_one_to_eight_threads},
+    {"weights_of_every_type_write_words", weights_of_every_type_write_words},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_llama_golden[] = {
+    {"golden", NULL, NULL, NULL, NULL, golden_tests},
+    CU_SUITE_INFO_NULL,
+};

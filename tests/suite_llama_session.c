@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ * Sessions: the forward pass against the double-precision reference, batches against single tokens,
+ * the limits of the context, and memory that does not grow. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ggml-like/tnd_tensor.h"
+#include "tests/suite_llama.h"
+
+#define N_TOKENS 24
+
+/* A model, a runtime and a session. */
+struct setup {
+    tandem_source *source;
+    struct tnd_llama_model *model;
+    tandem_runtime *runtime;
+    struct tnd_llama_session *session;
+};
+
+static struct setup setup_new(enum tandem_type type, int64_t context)
+{
+    struct setup s = {.source = tnd_small_llama(type, context)};
+    s.runtime = tnd_test_runtime(2, NULL);
+    check_ok(tnd_llama_model_new(s.source, &s.model, NULL));
+    check_ok(tnd_llama_session_new(s.model, s.runtime, 0, &s.session, NULL));
+    return s;
+}
+
+static void setup_free(struct setup *s)
+{
+    tnd_llama_session_free(s->session);
+    tandem_runtime_close(s->runtime);
+    tnd_llama_model_free(s->model);
+    tandem_source_close(s->source);
+}
+
+static void fill_tokens(int32_t *tokens, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        tokens[i] = (int32_t)(i * 53 + 7) % 300;
+    }
+}
+
+/* Logits of the last of n tokens by the reference executor. */
+static void reference_logits(const struct tnd_llama_model *model, const int32_t *tokens, int64_t n,
+                             float *out)
+{
+    struct tnd_llama_kv_cache cache;
+    struct tnd_llama_forward forward;
+    tandem_context *context = NULL;
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    check_ok(tnd_llama_kv_cache_init(&cache, &model->hparams, n, NULL));
+    check_ok(tnd_llama_forward(model, &cache, 0, n, true, context, &forward, NULL));
+    int32_t *positions = tandem_tensor_data(forward.positions);
+    memcpy(tandem_tensor_data(forward.tokens), tokens, (size_t)n * sizeof(tokens[0]));
+    for (int64_t i = 0; i < n; i++) {
+        positions[i] = (int32_t)i;
+    }
+    void *buffer = aligned_alloc(TND_ALIGNMENT, forward.graph->planned_bytes + TND_ALIGNMENT);
+    tnd_graph_bind(forward.graph, buffer);
+    check_ok(tnd_eval_ref_graph(forward.graph, NULL));
+    memcpy(out, tandem_tensor_data(forward.logits),
+           (size_t)model->hparams.vocabulary * sizeof(float));
+    free(buffer);
+    tnd_llama_kv_cache_fini(&cache);
+    tandem_context_free(context);
+}
+
+static void logits_equal_the_double_precision_reference(void)
+{
+    struct setup s = setup_new(TANDEM_TYPE_F32, 32);
+    int32_t tokens[N_TOKENS];
+    float want[300];
+    fill_tokens(tokens, N_TOKENS);
+    reference_logits(s.model, tokens, N_TOKENS, want);
+    check_ok(tnd_llama_session_feed(s.session, tokens, N_TOKENS, 0, NULL));
+    check_nmse(tnd_llama_session_logits(s.session), want, 300, 1e-10, "one batch");
+    setup_free(&s);
+}
+
+static void batches_of_every_size_give_the_same_logits(void)
+{
+    struct setup s = setup_new(TANDEM_TYPE_F32, 32);
+    int32_t tokens[N_TOKENS];
+    float want[300];
+    fill_tokens(tokens, N_TOKENS);
+    check_ok(tnd_llama_session_feed(s.session, tokens, N_TOKENS, 0, NULL));
+    memcpy(want, tnd_llama_session_logits(s.session), sizeof(want));
+    for (int64_t batch = 1; batch <= N_TOKENS; batch++) {
+        tnd_llama_session_rewind(s.session, 0);
+        check_ok(tnd_llama_session_feed(s.session, tokens, N_TOKENS, batch, NULL));
+        check_int(tnd_llama_session_position(s.session), N_TOKENS);
+        check_nmse(tnd_llama_session_logits(s.session), want, 300, 1e-10, "batches");
+    }
+    setup_free(&s);
+}
+
+static void what_was_rewound_does_not_matter(void)
+{
+    struct setup s = setup_new(TANDEM_TYPE_Q8_0, 32);
+    int32_t tokens[N_TOKENS];
+    float want[300];
+    fill_tokens(tokens, N_TOKENS);
+    check_ok(tnd_llama_session_feed(s.session, tokens, 8, 0, NULL));
+    memcpy(want, tnd_llama_session_logits(s.session), sizeof(want));
+    check_ok(tnd_llama_session_feed(s.session, tokens, N_TOKENS, 0, NULL));
+    tnd_llama_session_rewind(s.session, 5);
+    check_ok(tnd_llama_session_feed(s.session, tokens + 5, 3, 3, NULL));
+    check_nmse(tnd_llama_session_logits(s.session), want, 300, 1e-3, "after a rewind");
+    setup_free(&s);
+}
+
+static void a_full_context_and_a_foreign_token_are_refused(void)
+{
+    struct setup s = setup_new(TANDEM_TYPE_Q4_0, 16);
+    int32_t tokens[N_TOKENS];
+    struct tandem_error error = {0};
+    fill_tokens(tokens, N_TOKENS);
+    CU_ASSERT_PTR_NULL(tnd_llama_session_logits(s.session));
+    check_status(tnd_llama_session_feed(s.session, tokens, 17, 0, &error), TANDEM_E_LIMIT,
+                 "17 more tokens do not fit: 0 of 16", &error);
+    check_ok(tnd_llama_session_feed(s.session, tokens, 16, 0, NULL));
+    check_status(tnd_llama_session_feed(s.session, tokens, 1, 0, &error), TANDEM_E_LIMIT, NULL,
+                 &error);
+    tnd_llama_session_rewind(s.session, 0);
+    tokens[3] = 300;
+    check_status(tnd_llama_session_feed(s.session, tokens, 5, 0, &error), TANDEM_E_ARGUMENT,
+                 "token 300", &error);
+    tokens[3] = -1;
+    check_status(tnd_llama_session_feed(s.session, tokens, 5, 0, &error), TANDEM_E_ARGUMENT,
+                 "token -1", &error);
+    check_int(tnd_llama_session_position(s.session), 0);
+    setup_free(&s);
+}
+
+static void memory_does_not_grow_from_token_to_token(void)
+{
+    struct setup s = setup_new(TANDEM_TYPE_Q4_0, 600);
+    const int32_t token = 5;
+    check_ok(tnd_llama_session_feed(s.session, &token, 1, 0, NULL));
+    const size_t bytes = tnd_llama_session_graph_bytes(s.session);
+    for (int i = 1; i < 600; i++) {
+        check_ok(tnd_llama_session_feed(s.session, &token, 1, 0, NULL));
+    }
+    check_int(tnd_llama_session_graph_bytes(s.session), bytes);
+    setup_free(&s);
+}
+
+static void two_sessions_share_a_model_without_mixing(void)
+{
+    struct setup s = setup_new(TANDEM_TYPE_F32, 32);
+    struct tnd_llama_session *other = NULL;
+    int32_t tokens[N_TOKENS];
+    float want[300];
+    fill_tokens(tokens, N_TOKENS);
+    check_ok(tnd_llama_session_new(s.model, s.runtime, 32, &other, NULL));
+    check_ok(tnd_llama_session_feed(s.session, tokens, 10, 0, NULL));
+    memcpy(want, tnd_llama_session_logits(s.session), sizeof(want));
+    tnd_llama_session_rewind(s.session, 0);
+    for (int i = 0; i < 10; i++) {
+        check_ok(tnd_llama_session_feed(s.session, &tokens[i], 1, 0, NULL));
+        check_ok(tnd_llama_session_feed(other, &tokens[9 - i], 1, 0, NULL));
+    }
+    check_nmse(tnd_llama_session_logits(s.session), want, 300, 1e-10, "first session");
+    tnd_llama_session_free(other);
+    setup_free(&s);
+}
+
+static int append(void *user, const char *bytes, unsigned long n)
+{
+    char *text = user;
+    const size_t used = strlen(text);
+    if (used + n < 16384) {
+        memcpy(text + used, bytes, n);
+        text[used + n] = '\0';
+    }
+    return 0;
+}
+
+static void plans_are_printed_with_the_problem_of_each_product(void)
+{
+    struct setup s = setup_new(TANDEM_TYPE_Q4_0, 32);
+    int32_t tokens[N_TOKENS];
+    static char text[16384];
+    text[0] = '\0';
+    fill_tokens(tokens, N_TOKENS);
+    tnd_llama_session_print_plans(s.session, append, text);
+    check_ok(tnd_llama_session_feed(s.session, tokens, 7, 0, NULL));
+    check_contains(text, "plan for 7 tokens from position 0");
+    check_contains(text, "mul_mat:q4_0:n512:k256:m7");
+    tandem_graph *graph = NULL;
+    tandem_plan *plan = NULL;
+    check_ok(tnd_llama_session_plan(s.session, 3, &graph, &plan, NULL));
+    check_int(tandem_plan_node_count(plan), tandem_graph_node_count(graph));
+    check_int(tnd_llama_session_position(s.session), 7);
+    tandem_plan_free(plan);
+    setup_free(&s);
+}
+
+static void a_model_without_shared_classifier_has_its_own_output(void)
+{
+    struct tandem_error error = {0};
+    struct tnd_llama_model *model = NULL;
+    struct tandem_llama_shape shape = {.size = sizeof(shape),
+                                       .dim = 64,
+                                       .hidden = 64,
+                                       .layers = 1,
+                                       .heads = 4,
+                                       .kv_heads = 2,
+                                       .vocabulary = 40,
+                                       .context = 8};
+    tandem_source *source = NULL;
+    check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, NULL));
+    check_ok(tnd_llama_model_new(source, &model, &error));
+    check_int(model->hparams.kv_dim, 32);
+    CU_ASSERT_PTR_NOT_EQUAL(model->output, model->token_embedding);
+    tnd_llama_model_free(model);
+    tandem_source_close(source);
+    tnd_llama_model_free(NULL);
+    tnd_llama_session_free(NULL);
+}
+
+static CU_TestInfo session_tests[] = {
+    {"logits_equal_the_double_precision_reference", logits_equal_the_double_precision_reference},
+    {"batches_of_every_size_give_the_same_logits", batches_of_every_size_give_the_same_logits},
+    {"what_was_rewound_does_not_matter", what_was_rewound_does_not_matter},
+    {"a_full_context_and_a_foreign_token_are_refused",
+     a_full_context_and_a_foreign_token_are_refused},
+    {"memory_does_not_grow_from_token_to_token", memory_does_not_grow_from_token_to_token},
+    {"two_sessions_share_a_model_without_mixing", two_sessions_share_a_model_without_mixing},
+    {"plans_are_printed_with_the_problem_of_each_product",
+     plans_are_printed_with_the_problem_of_each_product},
+    {"a_model_without_shared_classifier_has_its_own_output",
+     a_model_without_shared_classifier_has_its_own_output},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_llama_session[] = {
+    {"session", NULL, NULL, NULL, NULL, session_tests},
+    CU_SUITE_INFO_NULL,
+};
