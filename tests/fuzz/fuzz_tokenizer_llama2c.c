@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Fuzzes llama2.c tokenizers: the file, and a text that is encoded with it. The last 16 bytes of the
- * input are the text. */
+ * Fuzzes llama2.c tokenizers: the file, and a text that is encoded with it. The last 16 bytes of
+ * the input are the text. */
 #include "formats/tnd_tokenizer.h"
 
 #define TEXT_BYTES 16
