@@ -8,6 +8,7 @@
 extern CU_SuiteInfo suites_tune_analyze[];
 extern CU_SuiteInfo suites_tune_damage[];
 extern CU_SuiteInfo suites_tune_estimate[];
+extern CU_SuiteInfo suites_tune_measure[];
 extern CU_SuiteInfo suites_tune_planner[];
 extern CU_SuiteInfo suites_tune_table[];
 
@@ -98,5 +99,5 @@ tandem_table *tune_new(void)
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_tune_table, suites_tune_damage, suites_tune_estimate,
-                          suites_tune_analyze, suites_tune_planner, NULL);
+                          suites_tune_analyze, suites_tune_measure, suites_tune_planner, NULL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reader of the JSON table, version 2. A first pass over the bytes bounds depth and number of
- * values before cJSON sees them; then every member is checked for kind and range. Unknown members
- * are ignored. */
+ * Reader of the JSON table, version 2: which members stand where (docs/table-format.md). How they
+ * are checked is in json_read.c. Unknown members are ignored. */
 #include "tune/table_cells.h"
 
 #include <inttypes.h>
@@ -24,217 +23,11 @@ enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *
 
 #else
 
-#include <cjson/cJSON.h>
-#include <locale.h>
 #include <math.h>
 
 #include "base/alloc.h"
-#include "tune/emit.h"
 #include "tune/fingerprint_fields.h"
-
-#define MAX_DEPTH              16
-#define MAX_VALUES             3000000 /* 64 bytes each in cJSON */
-
-struct reader {
-    const char *name;
-    struct tandem_error *error;
-    char path[96]; /* of the object that is being read, "curves[3].samples[0]." */
-};
-
-/* ---- before parsing ---- */
-
-static enum tandem_status refuse_at(const char *bytes, size_t n, size_t at, const char *name,
-                                    enum tandem_status status, const char *what,
-                                    struct tandem_error *error)
-{
-    int line;
-    int column;
-    tnd_table_place(bytes, at, &line, &column);
-    return tnd_error_set(error, status, name, (int64_t)at, (int64_t)n, "%.120s:%d:%d: %s", name,
-                         line, column, what);
-}
-
-static enum tandem_status scan(const char *bytes, size_t n, const char *name,
-                               struct tandem_error *error)
-{
-    int depth = 0;
-    size_t values = 1;
-    bool in_string = false;
-    bool closed = false;
-    for (size_t at = 0; at < n; at++) {
-        unsigned char c = (unsigned char)bytes[at];
-        bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
-        if (c < 0x20 && (in_string || !blank)) {
-            return refuse_at(bytes, n, at, name, TANDEM_E_FORMAT, "control character in JSON",
-                             error);
-        }
-        if (in_string) {
-            at += c == '\\';
-            in_string = c != '"';
-            continue;
-        }
-        if (closed && !blank) {
-            return refuse_at(bytes, n, at, name, TANDEM_E_FORMAT,
-                             "expected the end of the file behind the JSON object", error);
-        }
-        in_string = c == '"';
-        depth += (c == '{' || c == '[') - (c == '}' || c == ']');
-        values += c == ',' || c == '{' || c == '[';
-        closed = closed || (depth <= 0 && !blank);
-        if (depth > MAX_DEPTH || values > MAX_VALUES) {
-            return refuse_at(bytes, n, at, name, TANDEM_E_LIMIT,
-                             depth > MAX_DEPTH ? "JSON is nested more than 16 deep"
-                                               : "more than 3000000 JSON values",
-                             error);
-        }
-    }
-    if (!closed) {
-        return refuse_at(bytes, n, n, name, TANDEM_E_TRUNCATED,
-                         "the file ends before its JSON object does", error);
-    }
-    return TANDEM_OK;
-}
-
-/* cJSON reads numbers by the locale; a locale of this thread's own keeps others out of it. */
-static cJSON *parse(const char *bytes, size_t n, const char **out_end)
-{
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (plain == (locale_t)0) {
-        return NULL;
-    }
-    locale_t before = uselocale(plain);
-    cJSON *root = cJSON_ParseWithLengthOpts(bytes, n, out_end, 0);
-    uselocale(before);
-    freelocale(plain);
-    return root;
-}
-
-/* ---- members ---- */
-
-static const char *kind_of(const cJSON *item)
-{
-    return item == NULL           ? "nothing"
-           : cJSON_IsNull(item)   ? "null"
-           : cJSON_IsBool(item)   ? "a boolean"
-           : cJSON_IsNumber(item) ? "a number"
-           : cJSON_IsString(item) ? "a string"
-           : cJSON_IsArray(item)  ? "an array"
-                                  : "an object";
-}
-
-static enum tandem_status wrong(const struct reader *r, const char *key, const char *expected,
-                                const cJSON *item)
-{
-    char found[64];
-    snprintf(found, sizeof(found), "%s", kind_of(item));
-    if (cJSON_IsNumber(item)) {
-        snprintf(found, sizeof(found), "%.17g", item->valuedouble);
-    } else if (cJSON_IsString(item)) {
-        snprintf(found, sizeof(found), "'%.40s'", item->valuestring);
-    }
-    return tnd_error_set(r->error, TANDEM_E_FORMAT, r->name, 0, 0,
-                         "%.100s: %s%s: expected %s, found %s", r->name, r->path, key, expected,
-                         found);
-}
-
-static const cJSON *get(const cJSON *object, const char *key)
-{
-    return cJSON_GetObjectItemCaseSensitive(object, key);
-}
-
-static enum tandem_status get_string(const struct reader *r, const cJSON *object, const char *key,
-                                     bool required, char *out, size_t n)
-{
-    const cJSON *item = get(object, key);
-    if (item == NULL && !required) {
-        return TANDEM_OK;
-    }
-    if (!cJSON_IsString(item) || strlen(item->valuestring) >= n) {
-        char expected[48];
-        snprintf(expected, sizeof(expected), "a string of at most %zu bytes", n - 1);
-        return wrong(r, key, expected, item);
-    }
-    for (const char *c = item->valuestring; *c != '\0'; c += tnd_emit_utf8_length(c)) {
-        if (tnd_emit_utf8_length(c) == 0 || (unsigned char)*c < 0x20) {
-            return wrong(r, key, "UTF-8 without control characters", NULL);
-        }
-    }
-    if (required && item->valuestring[0] == '\0') {
-        return wrong(r, key, "a string that is not empty", item);
-    }
-    memcpy(out, item->valuestring, strlen(item->valuestring) + 1);
-    return TANDEM_OK;
-}
-
-static enum tandem_status get_int(const struct reader *r, const cJSON *object, const char *key,
-                                  bool required, int64_t low, int64_t high, int64_t *out)
-{
-    const cJSON *item = get(object, key);
-    if (item == NULL && !required) {
-        return TANDEM_OK;
-    }
-    double value = cJSON_IsNumber(item) ? item->valuedouble : NAN;
-    if (!(value >= (double)low && value <= (double)high) || value != floor(value)) {
-        char expected[80];
-        snprintf(expected, sizeof(expected), "a whole number from %" PRId64 " to %" PRId64, low,
-                 high);
-        return wrong(r, key, expected, item);
-    }
-    *out = (int64_t)value;
-    return TANDEM_OK;
-}
-
-static enum tandem_status get_time(const struct reader *r, const cJSON *object, const char *key,
-                                   bool required, double *out)
-{
-    const cJSON *item = get(object, key);
-    if (item == NULL && !required) {
-        return TANDEM_OK;
-    }
-    double value = cJSON_IsNumber(item) ? item->valuedouble : NAN;
-    if (!(value >= 0.0 && value <= TND_TABLE_MAX_US)) {
-        return wrong(r, key, "microseconds from 0 to 1e12", item);
-    }
-    *out = value;
-    return TANDEM_OK;
-}
-
-static enum tandem_status get_bool(const struct reader *r, const cJSON *object, const char *key,
-                                   bool *out)
-{
-    const cJSON *item = get(object, key);
-    if (item != NULL && !cJSON_IsBool(item)) {
-        return wrong(r, key, "true or false", item);
-    }
-    *out = cJSON_IsTrue(item);
-    return TANDEM_OK;
-}
-
-static enum tandem_status get_array(const struct reader *r, const cJSON *object, const char *key,
-                                    const cJSON **out)
-{
-    const cJSON *item = get(object, key);
-    if (!cJSON_IsArray(item)) {
-        return wrong(r, key, "an array", item);
-    }
-    *out = item;
-    return TANDEM_OK;
-}
-
-/* One of `n` names, its index. */
-static enum tandem_status get_name(const struct reader *r, const cJSON *object, const char *key,
-                                   const char *const *names, int n, const char *expected,
-                                   uint8_t *out)
-{
-    const cJSON *item = get(object, key);
-    for (int i = 0; i < n && cJSON_IsString(item); i++) {
-        if (strcmp(names[i], item->valuestring) == 0) {
-            *out = (uint8_t)i;
-            return TANDEM_OK;
-        }
-    }
-    return wrong(r, key, expected, item);
-}
+#include "tune/json_read.h"
 
 static const char *const stage_names[TANDEM_STAGES] = {"init", "compute", "finalize"};
 static const char *const task_names[] = {
@@ -243,13 +36,14 @@ static const char *const task_names[] = {
 #undef NAME
 };
 
-static enum tandem_status get_task(const struct reader *r, const cJSON *object, uint8_t *out)
+static enum tandem_status get_task(const struct tnd_json_reader *r, const cJSON *object,
+                                   uint8_t *out)
 {
     uint8_t task = TANDEM_TASK_NONE;
-    TND_TRY(
-        get_name(r, object, "task", task_names, TANDEM_TASK_COUNT, "the name of a task", &task));
+    TND_TRY(tnd_json_name(r, object, "task", task_names, TANDEM_TASK_COUNT, "the name of a task",
+                          &task));
     if (task == TANDEM_TASK_NONE) {
-        return wrong(r, "task", "a task that exists", get(object, "task"));
+        return tnd_json_wrong(r, "task", "a task that exists", tnd_json_get(object, "task"));
     }
     *out = task;
     return TANDEM_OK;
@@ -257,14 +51,14 @@ static enum tandem_status get_task(const struct reader *r, const cJSON *object, 
 
 /* ---- parts of the file ---- */
 
-static enum tandem_status read_shapes(struct reader *r, const cJSON *header,
+static enum tandem_status read_shapes(struct tnd_json_reader *r, const cJSON *header,
                                       struct tandem_table *out)
 {
     const cJSON *list = NULL;
-    TND_TRY(get_array(r, header, "shapes", &list));
+    TND_TRY(tnd_json_array(r, header, "shapes", &list));
     int n = cJSON_GetArraySize(list);
     if (n > 4096) {
-        return wrong(r, "shapes", "at most 4096 shapes", list);
+        return tnd_json_wrong(r, "shapes", "at most 4096 shapes", list);
     }
     out->shapes = tnd_alloc((size_t)n * sizeof(*out->shapes));
     if (out->shapes == NULL) {
@@ -282,29 +76,29 @@ static enum tandem_status read_shapes(struct reader *r, const cJSON *header,
             out->shapes[out->n_shapes][i] = valid ? (int64_t)value : 0;
         }
         if (!valid) {
-            return wrong(r, "shapes", "pairs [N, K] of whole numbers", shape);
+            return tnd_json_wrong(r, "shapes", "pairs [N, K] of whole numbers", shape);
         }
         out->n_shapes++;
     }
     return TANDEM_OK;
 }
 
-static enum tandem_status read_text_header(struct reader *r, const cJSON *root,
+static enum tandem_status read_text_header(struct tnd_json_reader *r, const cJSON *root,
                                            struct tandem_table *out)
 {
-    const cJSON *header = get(root, "text_header");
+    const cJSON *header = tnd_json_get(root, "text_header");
     if (header == NULL) {
         return TANDEM_OK;
     }
     if (!cJSON_IsObject(header)) {
-        return wrong(r, "text_header", "an object", header);
+        return tnd_json_wrong(r, "text_header", "an object", header);
     }
     snprintf(r->path, sizeof(r->path), "text_header.");
     int64_t kind = 0;
-    TND_TRY(get_string(r, header, "type", false, out->type_text, sizeof(out->type_text)));
-    TND_TRY(get_string(r, header, "gpu_name", false, out->gpu_name, sizeof(out->gpu_name)));
-    TND_TRY(get_int(r, header, "gpu_kind", false, 0, UINT8_MAX, &kind));
-    TND_TRY(get_int(r, header, "m_step", false, 0, TND_TABLE_MAX_EXTENT, &out->m_step));
+    TND_TRY(tnd_json_string(r, header, "type", false, out->type_text, sizeof(out->type_text)));
+    TND_TRY(tnd_json_string(r, header, "gpu_name", false, out->gpu_name, sizeof(out->gpu_name)));
+    TND_TRY(tnd_json_int(r, header, "gpu_kind", false, 0, UINT8_MAX, &kind));
+    TND_TRY(tnd_json_int(r, header, "m_step", false, 0, TND_TABLE_MAX_EXTENT, &out->m_step));
     out->gpu_kind = (uint8_t)kind;
     TND_TRY(read_shapes(r, header, out));
     r->path[0] = '\0';
@@ -326,40 +120,41 @@ static bool parse_hex(const char *text, uint64_t *out)
     return text[16] == '\0';
 }
 
-static enum tandem_status read_field(const struct reader *r, const cJSON *object,
+static enum tandem_status read_field(const struct tnd_json_reader *r, const cJSON *object,
                                      const struct tnd_fingerprint_field *field, char *at)
 {
     if (field->kind == TND_FIELD_TEXT) {
-        return get_string(r, object, field->name, false, at, field->bytes);
+        return tnd_json_string(r, object, field->name, false, at, field->bytes);
     }
     if (field->kind == TND_FIELD_HASH) {
         char hex[24] = "0000000000000000";
         uint64_t value;
-        TND_TRY(get_string(r, object, field->name, false, hex, sizeof(hex)));
+        TND_TRY(tnd_json_string(r, object, field->name, false, hex, sizeof(hex)));
         if (!parse_hex(hex, &value)) {
-            return wrong(r, field->name, "16 hexadecimal digits", get(object, field->name));
+            return tnd_json_wrong(r, field->name, "16 hexadecimal digits",
+                                  tnd_json_get(object, field->name));
         }
         memcpy(at, &value, sizeof(value));
         return TANDEM_OK;
     }
     int64_t value = 0;
     int64_t high = field->kind == TND_FIELD_COUNT ? INT32_MAX : (int64_t)1 << 53;
-    TND_TRY(get_int(r, object, field->name, false, 0, high, &value));
+    TND_TRY(tnd_json_int(r, object, field->name, false, 0, high, &value));
     int32_t count = (int32_t)(field->kind == TND_FIELD_COUNT ? value : 0);
     uint64_t bytes = (uint64_t)value;
     memcpy(at, field->kind == TND_FIELD_COUNT ? (void *)&count : (void *)&bytes, field->bytes);
     return TANDEM_OK;
 }
 
-static enum tandem_status read_fingerprint(struct reader *r, const cJSON *root,
+static enum tandem_status read_fingerprint(struct tnd_json_reader *r, const cJSON *root,
                                            struct tandem_table *out)
 {
-    const cJSON *object = get(root, "fingerprint");
+    const cJSON *object = tnd_json_get(root, "fingerprint");
     if (object == NULL) {
         return TANDEM_OK;
     }
     if (!cJSON_IsObject(object)) {
-        return wrong(r, "fingerprint", "an object", object);
+        return tnd_json_wrong(r, "fingerprint", "an object", object);
     }
     snprintf(r->path, sizeof(r->path), "fingerprint.");
     for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
@@ -371,33 +166,33 @@ static enum tandem_status read_fingerprint(struct reader *r, const cJSON *root,
     return TANDEM_OK;
 }
 
-static enum tandem_status read_stage(struct reader *r, const cJSON *stages, int which, int index,
-                                     struct tnd_table_stage *out)
+static enum tandem_status read_stage(struct tnd_json_reader *r, const cJSON *stages, int which,
+                                     int index, struct tnd_table_stage *out)
 {
-    const cJSON *object = get(stages, stage_names[which]);
+    const cJSON *object = tnd_json_get(stages, stage_names[which]);
     if (object == NULL) {
         return TANDEM_OK;
     }
     snprintf(r->path, sizeof(r->path), "profiles[%d].stages.%s.", index, stage_names[which]);
     if (!cJSON_IsObject(object)) {
-        return wrong(r, "", "an object", object);
+        return tnd_json_wrong(r, "", "an object", object);
     }
     int64_t kind = 0;
-    TND_TRY(get_string(r, object, "backend", true, out->backend, sizeof(out->backend)));
-    TND_TRY(get_int(r, object, "kind", false, 0, UINT8_MAX, &kind));
+    TND_TRY(tnd_json_string(r, object, "backend", true, out->backend, sizeof(out->backend)));
+    TND_TRY(tnd_json_int(r, object, "kind", false, 0, UINT8_MAX, &kind));
     TND_TRY(get_task(r, object, &out->task));
-    TND_TRY(get_bool(r, object, "parallel", &out->parallel));
-    TND_TRY(get_bool(r, object, "wait", &out->wait));
-    TND_TRY(get_bool(r, object, "own_threads", &out->own_threads));
+    TND_TRY(tnd_json_bool(r, object, "parallel", &out->parallel));
+    TND_TRY(tnd_json_bool(r, object, "wait", &out->wait));
+    TND_TRY(tnd_json_bool(r, object, "own_threads", &out->own_threads));
     out->kind = (uint8_t)kind;
     return TANDEM_OK;
 }
 
-static enum tandem_status read_profiles(struct reader *r, const cJSON *root,
+static enum tandem_status read_profiles(struct tnd_json_reader *r, const cJSON *root,
                                         struct tandem_table *out)
 {
     const cJSON *list = NULL;
-    TND_TRY(get_array(r, root, "profiles", &list));
+    TND_TRY(tnd_json_array(r, root, "profiles", &list));
     const cJSON *object;
     int index = 0;
     cJSON_ArrayForEach(object, list)
@@ -405,16 +200,17 @@ static enum tandem_status read_profiles(struct reader *r, const cJSON *root,
         struct tnd_table_profile profile;
         memset(&profile, 0, sizeof(profile));
         snprintf(r->path, sizeof(r->path), "profiles[%d].", index);
-        TND_TRY(get_string(r, object, "name", true, profile.name, sizeof(profile.name)));
+        TND_TRY(tnd_json_string(r, object, "name", true, profile.name, sizeof(profile.name)));
         if (tnd_table_profile(out, profile.name) != NULL) {
-            return wrong(r, "name", "a name that no profile before has", get(object, "name"));
+            return tnd_json_wrong(r, "name", "a name that no profile before has",
+                                  tnd_json_get(object, "name"));
         }
         if (out->n_profiles >= TND_TABLE_MAX_PROFILES) {
-            return wrong(r, "name", "at most 32 profiles", get(object, "name"));
+            return tnd_json_wrong(r, "name", "at most 32 profiles", tnd_json_get(object, "name"));
         }
-        const cJSON *stages = get(object, "stages");
+        const cJSON *stages = tnd_json_get(object, "stages");
         if (!cJSON_IsObject(stages)) {
-            return wrong(r, "stages", "an object", stages);
+            return tnd_json_wrong(r, "stages", "an object", stages);
         }
         for (int s = 0; s < TANDEM_STAGES; s++) {
             TND_TRY(read_stage(r, stages, s, index, &profile.stage[s]));
@@ -426,53 +222,55 @@ static enum tandem_status read_profiles(struct reader *r, const cJSON *root,
     return TANDEM_OK;
 }
 
-static enum tandem_status read_key(struct reader *r, const cJSON *object, struct tnd_curve_key *out)
+static enum tandem_status read_key(struct tnd_json_reader *r, const cJSON *object,
+                                   struct tnd_curve_key *out)
 {
     struct tnd_curve_key key = {0};
     char type[16] = "";
     int64_t threads = 1;
-    TND_TRY(get_string(r, object, "op", true, key.op, sizeof(key.op)));
-    TND_TRY(get_string(r, object, "type", true, type, sizeof(type)));
+    TND_TRY(tnd_json_string(r, object, "op", true, key.op, sizeof(key.op)));
+    TND_TRY(tnd_json_string(r, object, "type", true, type, sizeof(type)));
     if (!tandem_type_from_name(type, &key.type)) {
-        return wrong(r, "type", "a weight type such as q4_0", get(object, "type"));
+        return tnd_json_wrong(r, "type", "a weight type such as q4_0",
+                              tnd_json_get(object, "type"));
     }
-    TND_TRY(get_int(r, object, "n", true, 1, TND_TABLE_MAX_EXTENT, &key.n));
-    TND_TRY(get_int(r, object, "k", true, 1, TND_TABLE_MAX_EXTENT, &key.k));
-    TND_TRY(get_string(r, object, "backend", true, key.backend, sizeof(key.backend)));
-    TND_TRY(get_name(r, object, "stage", stage_names, TANDEM_STAGES, "init, compute or finalize",
-                     &key.stage));
+    TND_TRY(tnd_json_int(r, object, "n", true, 1, TND_TABLE_MAX_EXTENT, &key.n));
+    TND_TRY(tnd_json_int(r, object, "k", true, 1, TND_TABLE_MAX_EXTENT, &key.k));
+    TND_TRY(tnd_json_string(r, object, "backend", true, key.backend, sizeof(key.backend)));
+    TND_TRY(tnd_json_name(r, object, "stage", stage_names, TANDEM_STAGES,
+                          "init, compute or finalize", &key.stage));
     TND_TRY(get_task(r, object, &key.task));
-    TND_TRY(get_bool(r, object, "parallel", &key.parallel));
-    TND_TRY(get_bool(r, object, "own_threads", &key.own_threads));
-    TND_TRY(get_int(r, object, "threads", true, 1, TND_TABLE_MAX_THREADS, &threads));
+    TND_TRY(tnd_json_bool(r, object, "parallel", &key.parallel));
+    TND_TRY(tnd_json_bool(r, object, "own_threads", &key.own_threads));
+    TND_TRY(tnd_json_int(r, object, "threads", true, 1, TND_TABLE_MAX_THREADS, &threads));
     key.threads = (int32_t)threads;
     *out = key;
     return TANDEM_OK;
 }
 
-static enum tandem_status read_sample(const struct reader *r, const cJSON *object,
+static enum tandem_status read_sample(const struct tnd_json_reader *r, const cJSON *object,
                                       struct tnd_sample *out)
 {
     struct tnd_sample sample = {0};
     int64_t count = 0;
-    TND_TRY(get_int(r, object, "m", true, 1, TND_TABLE_MAX_EXTENT, &sample.m));
-    TND_TRY(get_time(r, object, "median_us", true, &sample.median_us));
-    TND_TRY(get_time(r, object, "spread_us", false, &sample.spread_us));
-    TND_TRY(get_int(r, object, "count", false, 0, UINT32_MAX, &count));
-    TND_TRY(get_int(r, object, "when", false, 0, (int64_t)1 << 53, &sample.when));
+    TND_TRY(tnd_json_int(r, object, "m", true, 1, TND_TABLE_MAX_EXTENT, &sample.m));
+    TND_TRY(tnd_json_time(r, object, "median_us", true, &sample.median_us));
+    TND_TRY(tnd_json_time(r, object, "spread_us", false, &sample.spread_us));
+    TND_TRY(tnd_json_int(r, object, "count", false, 0, UINT32_MAX, &count));
+    TND_TRY(tnd_json_int(r, object, "when", false, 0, (int64_t)1 << 53, &sample.when));
     sample.count = (uint32_t)count;
     *out = sample;
     return TANDEM_OK;
 }
 
-static enum tandem_status read_curve(struct reader *r, const cJSON *object, int index,
+static enum tandem_status read_curve(struct tnd_json_reader *r, const cJSON *object, int index,
                                      struct tandem_table *out)
 {
     struct tnd_curve_key key;
     const cJSON *samples = NULL;
     snprintf(r->path, sizeof(r->path), "curves[%d].", index);
     TND_TRY(read_key(r, object, &key));
-    TND_TRY(get_array(r, object, "samples", &samples));
+    TND_TRY(tnd_json_array(r, object, "samples", &samples));
     const cJSON *item;
     int i = 0;
     cJSON_ArrayForEach(item, samples)
@@ -489,10 +287,11 @@ static enum tandem_status read_curve(struct reader *r, const cJSON *object, int 
     return TANDEM_OK;
 }
 
-static enum tandem_status read_curves(struct reader *r, const cJSON *root, struct tandem_table *out)
+static enum tandem_status read_curves(struct tnd_json_reader *r, const cJSON *root,
+                                      struct tandem_table *out)
 {
     const cJSON *list = NULL;
-    TND_TRY(get_array(r, root, "curves", &list));
+    TND_TRY(tnd_json_array(r, root, "curves", &list));
     const cJSON *object;
     int index = 0;
     cJSON_ArrayForEach(object, list)
@@ -508,17 +307,18 @@ static enum tandem_status read_curves(struct reader *r, const cJSON *root, struc
     return TANDEM_OK;
 }
 
-static enum tandem_status check_sum(struct reader *r, const cJSON *root,
+static enum tandem_status check_sum(struct tnd_json_reader *r, const cJSON *root,
                                     const struct tandem_table *table)
 {
     char text[24] = "";
-    TND_TRY(get_string(r, root, "checksum", false, text, sizeof(text)));
-    if (get(root, "checksum") == NULL) {
+    TND_TRY(tnd_json_string(r, root, "checksum", false, text, sizeof(text)));
+    if (tnd_json_get(root, "checksum") == NULL) {
         return TANDEM_OK; /* written by hand or by another program */
     }
     uint64_t written;
     if (!parse_hex(text, &written)) {
-        return wrong(r, "checksum", "16 hexadecimal digits", get(root, "checksum"));
+        return tnd_json_wrong(r, "checksum", "16 hexadecimal digits",
+                              tnd_json_get(root, "checksum"));
     }
     uint64_t found = tnd_table_checksum(table);
     if (written != found) {
@@ -531,19 +331,20 @@ static enum tandem_status check_sum(struct reader *r, const cJSON *root,
     return TANDEM_OK;
 }
 
-static enum tandem_status read_root(struct reader *r, const cJSON *root, struct tandem_table *out)
+static enum tandem_status read_root(struct tnd_json_reader *r, const cJSON *root,
+                                    struct tandem_table *out)
 {
     int64_t version = 0;
     int64_t from = 2;
-    TND_TRY(get_int(r, root, "version", true, 0, INT32_MAX, &version));
+    TND_TRY(tnd_json_int(r, root, "version", true, 0, INT32_MAX, &version));
     if (version != 2) {
         return tnd_error_set(r->error, TANDEM_E_TABLE_VERSION, r->name, version, 2,
                              "%.100s: JSON table of version %" PRId64 ", this library knows 2",
                              r->name, version);
     }
-    TND_TRY(get_int(r, root, "from_version", false, 1, 2, &from));
+    TND_TRY(tnd_json_int(r, root, "from_version", false, 1, 2, &from));
     out->version = (int)from;
-    TND_TRY(get_string(r, root, "model", false, out->model, sizeof(out->model)));
+    TND_TRY(tnd_json_string(r, root, "model", false, out->model, sizeof(out->model)));
     TND_TRY(read_text_header(r, root, out));
     TND_TRY(read_fingerprint(r, root, out));
     TND_TRY(read_profiles(r, root, out));
@@ -554,16 +355,10 @@ static enum tandem_status read_root(struct reader *r, const cJSON *root, struct 
 enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *name,
                                        struct tandem_table *out, struct tandem_error *error)
 {
-    TND_TRY(scan(bytes, n, name, error));
-    const char *end = NULL;
-    cJSON *root = parse(bytes, n, &end);
-    if (root == NULL) {
-        size_t at = end != NULL && end >= bytes && end <= bytes + n ? (size_t)(end - bytes) : 0;
-        return refuse_at(bytes, n, at, name, TANDEM_E_FORMAT, "this is no valid JSON", error);
-    }
-    struct reader r = {name, error, ""};
-    enum tandem_status status =
-        cJSON_IsObject(root) ? read_root(&r, root, out) : wrong(&r, "", "a JSON object", root);
+    cJSON *root = NULL;
+    TND_TRY(tnd_json_parse(bytes, n, name, &root, error));
+    struct tnd_json_reader r = {name, error, ""};
+    enum tandem_status status = read_root(&r, root, out);
     cJSON_Delete(root);
     return status;
 }
