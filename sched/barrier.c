@@ -23,6 +23,24 @@ void tnd_barrier_fini(struct tnd_barrier *barrier)
     tnd_park_fini(&barrier->arrivals);
 }
 
+static bool is_complete(unsigned arrived, int count)
+{
+    return arrived % TND_BARRIER_LEFT + arrived / TND_BARRIER_LEFT == (unsigned)count;
+}
+
+/* Done by the last one to come or to leave: nobody else changes `arrived` now. */
+static void open_barrier(struct tnd_barrier *barrier, unsigned arrived, void (*alone)(void *user),
+                         void *user)
+{
+    unsigned left = arrived - arrived % TND_BARRIER_LEFT;
+    atomic_store_explicit(&barrier->arrived, left, memory_order_relaxed); /* published by the phase */
+    if (alone != NULL) {
+        alone(user);
+    }
+    atomic_fetch_add(&barrier->phase, 1);
+    tnd_park_wake(&barrier->releases);
+}
+
 void tnd_barrier_wait(struct tnd_barrier *barrier, int count, const struct tnd_spin *spin,
                       void (*alone)(void *user), void *user)
 {
@@ -30,17 +48,26 @@ void tnd_barrier_wait(struct tnd_barrier *barrier, int count, const struct tnd_s
     unsigned next = atomic_load_explicit(&barrier->phase, memory_order_relaxed) + 1;
     TND_POINT("before arriving");
     /* acq_rel: the last one sees what all others wrote before they came. */
-    unsigned before = atomic_fetch_add_explicit(&barrier->arrived, 1, memory_order_acq_rel);
-    if (before + 1 < (unsigned)count) {
+    unsigned after = 1 + atomic_fetch_add_explicit(&barrier->arrived, 1, memory_order_acq_rel);
+    if (is_complete(after, count)) {
+        open_barrier(barrier, after, alone, user);
+    } else {
         tnd_park_until(&barrier->releases, &barrier->phase, next, spin);
-        return;
     }
-    atomic_store_explicit(&barrier->arrived, 0, memory_order_relaxed); /* published by the phase */
-    if (alone != NULL) {
-        alone(user);
+}
+
+void tnd_barrier_leave(struct tnd_barrier *barrier, int count, void (*alone)(void *user), void *user)
+{
+    unsigned after = TND_BARRIER_LEFT + atomic_fetch_add_explicit(&barrier->arrived, TND_BARRIER_LEFT,
+                                                                  memory_order_acq_rel);
+    if (after % TND_BARRIER_LEFT > 0 && is_complete(after, count)) {
+        open_barrier(barrier, after, alone, user);
     }
-    atomic_store(&barrier->phase, next);
-    tnd_park_wake(&barrier->releases);
+}
+
+void tnd_barrier_reset(struct tnd_barrier *barrier)
+{
+    atomic_store_explicit(&barrier->arrived, 0, memory_order_relaxed);
 }
 
 unsigned tnd_barrier_ticket(struct tnd_barrier *barrier)

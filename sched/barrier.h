@@ -6,8 +6,10 @@
 
 #include "sched/park.h"
 
+enum { TND_BARRIER_LEFT = 1 << 16 }; /* one word for both counts: they are compared together */
+
 struct tnd_barrier {
-    _Alignas(TND_CACHE_LINE) atomic_uint arrived; /* in this phase; 0 again when it is over */
+    _Alignas(TND_CACHE_LINE) atomic_uint arrived; /* in this phase, plus TND_BARRIER_LEFT times left */
     _Alignas(TND_CACHE_LINE) atomic_uint phase;   /* counts releases, may wrap */
     _Alignas(TND_CACHE_LINE) struct tnd_park arrivals; /* where worker 0 sleeps in gather */
     struct tnd_park releases;                          /* where the others sleep */
@@ -20,6 +22,11 @@ void tnd_barrier_fini(struct tnd_barrier *barrier);
  *  leaves. */
 void tnd_barrier_wait(struct tnd_barrier *barrier, int count, const struct tnd_spin *spin,
                       void (*alone)(void *user), void *user);
+
+/** Goes away for good: later waits of the others do not count on this worker. After all have gone,
+ *  tnd_barrier_reset makes the barrier new. */
+void tnd_barrier_leave(struct tnd_barrier *barrier, int count, void (*alone)(void *user), void *user);
+void tnd_barrier_reset(struct tnd_barrier *barrier);
 
 /** Workers 1..count-1: `ticket` is the worker's own, set by tnd_barrier_ticket before the first release. */
 unsigned tnd_barrier_ticket(struct tnd_barrier *barrier);

@@ -81,7 +81,8 @@ static bool spin_until(const atomic_uint *word, unsigned value, const struct tnd
         if (atomic_load_explicit(word, memory_order_acquire) == value) {
             return true; /* pairs with the store in whoever wakes us */
         }
-        if (spin->cut_short != NULL && atomic_load_explicit(spin->cut_short, memory_order_relaxed)) {
+        if (spin->cut_short != NULL &&
+            atomic_load_explicit(spin->cut_short, memory_order_relaxed) != 0) {
             return false;
         }
         bool yield = spin->crowded ? i >= CROWDED_POLLS

@@ -20,7 +20,7 @@
 struct tnd_spin {
     int64_t polls;                /* 0: sleep at once */
     bool crowded;                 /* more threads than CPUs: yield early, sleep soon */
-    const atomic_bool *cut_short; /* while true nobody spins; may be NULL */
+    const atomic_int *cut_short;  /* while not 0 nobody spins; may be NULL */
 };
 
 /** Shared by all parks of a pool. */

@@ -40,6 +40,7 @@ struct tnd_pool {
     _Alignas(TND_CACHE_LINE) struct tnd_park done_park;
     struct tnd_park_counts park_counts;
     atomic_bool paused;
+    atomic_int rests; /* reasons for idle workers to sleep at once: the pause, and stages that wait */
 
     /* ---- turns: who may run, resize, bind. `turn_lock` guards these two; nothing is locked inside. ---- */
     pthread_mutex_t turn_lock;
@@ -67,9 +68,6 @@ struct tnd_pool {
 /* Whether this thread is inside a run of any pool. A nested run could wait for a turn that ends only after
  * itself, so it runs alone. */
 static _Thread_local bool inside_run;
-
-/* Set by tnd_pool_sleep_next for the thread that calls it. */
-static _Thread_local bool sleep_next;
 
 /* ---- turns ---- */
 
@@ -128,7 +126,7 @@ static void *work(void *user)
     struct worker *worker = user;
     struct tnd_pool *pool = worker->pool;
     /* A new thread waits for its first round as if it had just finished one. */
-    struct tnd_spin spin = {TND_SPIN_DEFAULT, true, &pool->paused};
+    struct tnd_spin spin = {TND_SPIN_DEFAULT, true, &pool->rests};
     inside_run = true;
     introduce(worker);
     for (unsigned round = 1;; round++) {
@@ -137,12 +135,8 @@ static void *work(void *user)
             return NULL;
         }
         spin = pool->spin;
-        spin.cut_short = &pool->paused;
-        sleep_next = false;
+        spin.cut_short = &pool->rests;
         pool->fn(pool->user, worker->index, pool->count);
-        if (sleep_next) {
-            spin.polls = 0;
-        }
         TND_POINT("between the work and saying so");
         if (atomic_fetch_sub_explicit(&pool->remaining, 1, memory_order_acq_rel) == 1) {
             atomic_fetch_add(&pool->done, 1);
@@ -342,11 +336,6 @@ struct tnd_park_counts *tnd_pool_park_counts(struct tnd_pool *pool)
     return &pool->park_counts;
 }
 
-void tnd_pool_sleep_next(void)
-{
-    sleep_next = true;
-}
-
 static void run_together(struct tnd_pool *pool, int count, tnd_pool_fn fn, void *user)
 {
     pool->fn = fn;
@@ -427,12 +416,27 @@ int tnd_pool_size(const struct tnd_pool *pool)
 
 void tnd_pool_pause(struct tnd_pool *pool)
 {
-    atomic_store_explicit(&pool->paused, true, memory_order_relaxed); /* spinning workers look at it */
+    if (!atomic_exchange(&pool->paused, true)) {
+        tnd_pool_rest_begin(pool);
+    }
 }
 
 void tnd_pool_resume(struct tnd_pool *pool)
 {
-    atomic_store_explicit(&pool->paused, false, memory_order_relaxed);
+    if (atomic_exchange(&pool->paused, false)) {
+        tnd_pool_rest_end(pool);
+    }
+}
+
+/* relaxed: spinning workers look at it now and then, nothing else hangs on it. */
+void tnd_pool_rest_begin(struct tnd_pool *pool)
+{
+    atomic_fetch_add_explicit(&pool->rests, 1, memory_order_relaxed);
+}
+
+void tnd_pool_rest_end(struct tnd_pool *pool)
+{
+    atomic_fetch_sub_explicit(&pool->rests, 1, memory_order_relaxed);
 }
 
 enum tandem_status tnd_pool_set_cpus(struct tnd_pool *pool, const int *cpu_ids, int n_cpu_ids)

@@ -45,8 +45,10 @@ enum tandem_status tnd_pool_run(struct tnd_pool *pool, int count, tnd_pool_fn fn
 
 /** How workers of a run with `count` workers wait for each other. */
 struct tnd_spin tnd_pool_spin(const struct tnd_pool *pool, int count);
-/** Called by a worker inside its run: after it, this worker sleeps at once instead of spinning. */
-void tnd_pool_sleep_next(void);
+/** Between the two, idle workers sleep at once instead of spinning; nests. For stages that want the CPUs
+ *  for themselves. */
+void tnd_pool_rest_begin(struct tnd_pool *pool);
+void tnd_pool_rest_end(struct tnd_pool *pool);
 /** Where parks of such runs are counted. */
 struct tnd_park_counts *tnd_pool_park_counts(struct tnd_pool *pool);
 

@@ -155,6 +155,7 @@ static void run_on_worker(struct tnd_run *run, const struct tnd_step *step, int 
     enum tandem_status status = tnd_backend_run(backend_of(run, step), &work, &worker->worker);
     if (status != TANDEM_OK) {
         fail_on_worker(worker, step, status);
+        tnd_barrier_leave(&run->stage, count, reset_chunks, run); /* others may wait for it in there */
     }
 }
 
@@ -208,7 +209,13 @@ static void run_alone(struct tnd_run *run, const struct tnd_group *group)
             continue;
         }
         reset_chunks(run);
+        if (steps[i].wait) {
+            tnd_pool_rest_begin(run->pool); /* workers of the run sleep by `wait_after` */
+        }
         run_on_worker(run, &steps[i], 0, 1);
+        if (steps[i].wait) {
+            tnd_pool_rest_end(run->pool);
+        }
         note_end(run, &steps[i]);
     }
 }
@@ -300,9 +307,6 @@ static void follow(struct tnd_run *run, int index, int count)
         }
         tnd_barrier_arrive(&run->groups, count);
     } while (g != run->last_parallel);
-    if (sleeps) {
-        tnd_pool_sleep_next();
-    }
 }
 
 static void take_part(void *user, int index, int count)
@@ -324,6 +328,7 @@ static void reset(struct tnd_run *run, int n_workers)
 {
     atomic_store_explicit(&run->stop, false, memory_order_relaxed);
     atomic_store_explicit(&run->failed_worker, -1, memory_order_relaxed);
+    tnd_barrier_reset(&run->stage); /* a failed worker of the last run has left it */
     run->ticket = tnd_barrier_ticket(&run->groups);
     run->group_now = -1;
     run->group_next = 0;

@@ -15,6 +15,7 @@ extern CU_SuiteInfo suites_sched_pool[];
 extern CU_SuiteInfo suites_sched_step[];
 extern CU_SuiteInfo suites_sched_exec[];
 extern CU_SuiteInfo suites_sched_topology[];
+extern CU_SuiteInfo suites_sched_devices[];
 
 enum { FAKE_MAX_EVENTS = 256, FAKE_MAX_TICKETS = 1024 };
 

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ * The executor with the backends of the library: the pretended device in virtual time beside the CPU. */
+#include <string.h>
+
+#include "backends/sim/sim.h"
+#include "base/alloc.h"
+#include "ggml-like/tnd_tensor.h"
+#include "tests/suite_sched.h"
+#include "tests/support.h"
+
+enum { K = 64, N = 24, M = 5 };
+
+struct machine {
+    struct tnd_registry *registry;
+    struct tnd_pool *pool;
+    struct tnd_exec *exec;
+    struct tnd_clock_virtual clock;
+    tandem_backend *sim;
+    int sim_slot;
+};
+
+static void machine_open(struct machine *machine, const char *settings)
+{
+    struct tnd_registry_options options = {
+        .backends = "cpu,sim", .settings = settings, .n_threads_max = 8};
+    struct tnd_pool_options pool_options = {.n_threads = 3, .n_cpus = 2, .spin_limit = -1};
+    CU_ASSERT_EQUAL_FATAL(tnd_registry_open(&options, &machine->registry, NULL), TANDEM_OK);
+    machine->sim_slot = tnd_registry_find(machine->registry, "sim", NULL);
+    CU_ASSERT_TRUE_FATAL(machine->sim_slot > 0);
+    machine->sim = tnd_registry_backend(machine->registry, machine->sim_slot);
+    tnd_clock_virtual_init(&machine->clock, 0);
+    tnd_sim_set_clock(machine->sim, &machine->clock.clock);
+    CU_ASSERT_EQUAL_FATAL(tnd_pool_new(&pool_options, &machine->pool, NULL), TANDEM_OK);
+    CU_ASSERT_EQUAL_FATAL(tnd_exec_new(machine->pool, machine->registry, &machine->clock.clock,
+                                       &machine->exec, NULL),
+                          TANDEM_OK);
+}
+
+static void machine_close(struct machine *machine)
+{
+    struct tnd_sim_statistics statistics;
+    tnd_sim_statistics(machine->sim, &statistics);
+    check_int(statistics.in_flight, 0);
+    tnd_exec_free(machine->exec);
+    tnd_pool_free(machine->pool);
+    tnd_registry_close(machine->registry);
+}
+
+/* ---- a product, something beside it that takes 70 us of virtual time, and their sum ---- */
+
+struct pair {
+    tandem_context *context;
+    tandem_tensor *y;
+    tandem_graph *graph;
+    float expected[N * M];
+};
+
+static enum tandem_status take_70_us(void *user, const tandem_tensor *node, int64_t begin, int64_t end)
+{
+    const float *from = node->src[0]->data;
+    float *to = node->data;
+    (void)begin;
+    (void)end;
+    for (int i = 0; i < N * M; i++) {
+        to[i] = 2 * from[i];
+    }
+    tnd_clock_virtual_advance(user, 70000);
+    return TANDEM_OK;
+}
+
+static tandem_tensor *leaf(tandem_context *context, int64_t ne0, int64_t ne1, uint64_t seed)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(seed);
+    tandem_tensor *tensor =
+        tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){ne0, ne1});
+    tnd_test_fill(&rng, tandem_tensor_data(tensor), ne0 * ne1);
+    return tensor;
+}
+
+/* Nodes: mul_mat, custom, add; the custom one reads the product or a leaf. */
+static struct pair pair_new(struct machine *machine, bool is_independent)
+{
+    struct pair pair;
+    CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &pair.context, NULL), TANDEM_OK);
+    tandem_tensor *a =
+        tandem_mul_mat(pair.context, leaf(pair.context, K, N, 1), leaf(pair.context, K, M, 2));
+    tandem_tensor *from = is_independent ? leaf(pair.context, N, M, 3) : a;
+    tandem_tensor *b = tandem_custom(pair.context, 2, (const int64_t[]){N, M}, &from, 1, 1,
+                                     take_70_us, &machine->clock);
+    pair.y = tandem_add(pair.context, a, b);
+    pair.graph = tandem_graph_new(pair.context);
+    tandem_graph_add(pair.graph, pair.y);
+    CU_ASSERT_EQUAL_FATAL(tandem_graph_finish(pair.graph, NULL), TANDEM_OK);
+    void *buffer = tnd_alloc(pair.graph->planned_bytes);
+    tnd_graph_bind(pair.graph, buffer);
+    check_ok(tnd_eval_ref_graph(pair.graph, NULL));
+    memcpy(pair.expected, pair.y->data, sizeof(pair.expected));
+    tnd_free(buffer);
+    return pair;
+}
+
+static uint64_t time_of_run(struct machine *machine, struct pair *pair, const tandem_plan *plan)
+{
+    struct tandem_error error = {0};
+    uint64_t begin = machine->clock.clock.now_ns(&machine->clock.clock);
+    check_status(tnd_exec_run(machine->exec, pair->graph, plan, NULL, &error), TANDEM_OK, NULL,
+                 &error);
+    check_nmse(pair->y->data, pair->expected, N * M, 1e-9, "device and CPU");
+    return machine->clock.clock.now_ns(&machine->clock.clock) - begin;
+}
+
+static void work_beside_a_device_takes_the_longer_of_both(void)
+{
+    struct machine machine;
+    machine_open(&machine, "sim:latency_us=100");
+    for (int is_independent = 0; is_independent < 2; is_independent++) {
+        struct pair pair = pair_new(&machine, is_independent);
+        tandem_plan *plan = NULL;
+        check_ok(tandem_plan_new(3, &plan, NULL));
+        uint64_t on_cpu = time_of_run(&machine, &pair, plan);
+        check_int(on_cpu, 70000);
+        fake_plan_node(plan, 0, machine.sim_slot, 1);
+        uint64_t overlapped = time_of_run(&machine, &pair, plan);
+        check_int(overlapped, is_independent ? 100000 : 170000);
+        tandem_plan_free(plan);
+        tandem_context_free(pair.context);
+    }
+    machine_close(&machine);
+}
+
+static void every_stage_of_a_product_may_be_on_another_backend(void)
+{
+    struct machine machine;
+    machine_open(&machine, NULL);
+    struct pair pair = pair_new(&machine, true);
+    for (int init = 0; init < 2; init++) {
+        for (int compute = 0; compute < 2; compute++) {
+            tandem_plan *plan = NULL;
+            struct tnd_steps *steps = NULL;
+            struct tandem_error error = {0};
+            check_ok(tandem_plan_new(3, &plan, NULL));
+            fake_plan_product(plan, 0, init ? machine.sim_slot : 1, compute ? machine.sim_slot : 1, 2);
+            enum tandem_status status =
+                tnd_steps_new(pair.graph, plan, machine.registry, &steps, &error);
+            if (status == TANDEM_OK) {
+                time_of_run(&machine, &pair, plan);
+            } else {
+                check_status(status, TANDEM_E_UNSUPPORTED_BACKEND, "node 0 (mul_mat) stage", &error);
+            }
+            tnd_steps_free(steps);
+            tandem_plan_free(plan);
+        }
+    }
+    tandem_context_free(pair.context);
+    machine_close(&machine);
+}
+
+static void faults_of_the_device_reach_the_caller_and_leave_nothing_in_flight(void)
+{
+    static const struct {
+        const char *settings;
+        enum tandem_status status;
+    } faults[] = {
+        {"sim:fail_at=1,fail=submit", TANDEM_E_DEVICE},
+        {"sim:fail_at=1,fail=memory", TANDEM_E_DEVICE_MEMORY},
+        {"sim:fail_at=1,fail=sync", TANDEM_E_DEVICE},
+        {"sim:fail_at=1,fail=timeout", TANDEM_E_DEVICE_TIMEOUT},
+        {"sim:fail_at=1,fail=lost", TANDEM_E_DEVICE_LOST},
+    };
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        struct machine machine;
+        struct tandem_error error = {0};
+        tandem_plan *plan = NULL;
+        machine_open(&machine, faults[i].settings);
+        struct pair pair = pair_new(&machine, true);
+        check_ok(tandem_plan_new(3, &plan, NULL));
+        fake_plan_node(plan, 0, machine.sim_slot, 1);
+        check_status(tnd_exec_run(machine.exec, pair.graph, plan, NULL, &error), faults[i].status,
+                     "node 0 (mul_mat) compute", &error);
+        fake_plan_node(plan, 0, TANDEM_BACKEND_CPU, 1);
+        time_of_run(&machine, &pair, plan); /* the executor is as good as new */
+        tandem_plan_free(plan);
+        tandem_context_free(pair.context);
+        machine_close(&machine);
+    }
+}
+
+static CU_TestInfo tests[] = {
+    {"work_beside_a_device_takes_the_longer_of_both",
+     work_beside_a_device_takes_the_longer_of_both},
+    {"every_stage_of_a_product_may_be_on_another_backend",
+     every_stage_of_a_product_may_be_on_another_backend},
+    {"faults_of_the_device_reach_the_caller_and_leave_nothing_in_flight",
+     faults_of_the_device_reach_the_caller_and_leave_nothing_in_flight},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_sched_devices[] = {
+    {"devices", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};
