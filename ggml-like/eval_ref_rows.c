@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Reference of operations along rows: norms, soft_max, causal mask, rotary embedding. */
 #include <math.h>
+#include <string.h>
 
 #include "ggml-like/eval_ref.h"
 
@@ -43,6 +44,10 @@ static void soft_max_row(const struct tandem_tensor *node, float *y, int64_t i1,
     double sum = 0.0;
     for (int64_t i0 = 0; i0 < node->ne[0]; i0++) {
         largest = fmax(largest, soft_max_score(node, i0, i1, i2, i3));
+    }
+    if (largest == -(double)INFINITY) { /* everything is masked: no share for anybody, not 0 / 0 */
+        memset(y, 0, (size_t)node->ne[0] * sizeof(y[0]));
+        return;
     }
     for (int64_t i0 = 0; i0 < node->ne[0]; i0++) {
         sum += exp(soft_max_score(node, i0, i1, i2, i3) - largest);

@@ -2,6 +2,7 @@
  * The sweep of mulmat-tune bench. */
 #include "tune/bench.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -87,7 +88,7 @@ static enum tandem_status report(struct sweep *sweep, enum tandem_type type,
     progress.problem.k = shape->k;
     progress.problem.m = m;
     progress.problem.threads = threads;
-    strncpy(progress.problem.profile, profile, sizeof(progress.problem.profile) - 1);
+    snprintf(progress.problem.profile, sizeof(progress.problem.profile), "%s", profile);
     progress.total = result->total;
     progress.done = sweep->done;
     progress.count = sweep->count;

@@ -88,7 +88,7 @@ TANDEM_API tandem_tensor *tandem_rms_norm(tandem_context *context, tandem_tensor
 /** (a - mean) / sqrt(variance + eps), Ba et al. 2016, without weight and bias */
 TANDEM_API tandem_tensor *tandem_norm(tandem_context *context, tandem_tensor *a, float eps);
 /** soft_max(a * scale + mask) over each row; row i of `mask` (F32 {ne[0], at least ne[1]}, or NULL)
- *  serves row i of every matrix of `a`. */
+ *  serves row i of every matrix of `a`. A row of only -infinity gives zeros. */
 TANDEM_API tandem_tensor *tandem_soft_max(tandem_context *context, tandem_tensor *a,
                                           tandem_tensor *mask, float scale);
 /** Sets values with column index > n_past + row index to -infinity. `n_past` is 0 or more. */

@@ -163,7 +163,7 @@ static enum tandem_status new_table(const struct request *request, const struct 
         return status;
     }
     tandem_table *table = *out_table;
-    snprintf(table->model, sizeof(table->model), "%s", shapes->model);
+    memcpy(table->model, shapes->model, sizeof(table->model));
     table->m_step = request->m.n == 0 && request->m_step > 0 ? request->m_step : 0;
     int openblas = tnd_registry_find(rooms->registry, "openblas", NULL);
     if (openblas >= 0) {
