@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT
+ * Measuring one product: by a backend whose work moves a virtual clock, by the pretended device,
+ * and once for real to see that the numbers belong to a right product. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/sim/sim.h"
+#include "base/alloc.h"
+#include "ggml-like/tnd_tensor.h"
+#include "sched/pool.h"
+#include "tests/suite_tune.h"
+#include "tune/measure.h"
+
+/* ---- a backend whose tasks take scripted times ---- */
+
+static struct tnd_clock_virtual virtual_clock;
+static uint64_t costs_us[16]; /* of mul_mat_f32, in turn */
+static int n_costs;
+static uint64_t n_products;
+static const void *seen[64]; /* weights of the products */
+static int n_seen;
+static enum tandem_status ticker_answer;
+
+static const struct tandem_backend_api ticker_api;
+
+static enum tandem_status ticker_open(const struct tandem_backend_options *options,
+                                      tandem_backend **out_backend, struct tandem_error *error)
+{
+    (void)options;
+    (void)error;
+    *out_backend = calloc(1, sizeof(**out_backend));
+    (*out_backend)->api = &ticker_api;
+    return TANDEM_OK;
+}
+
+static void ticker_close(tandem_backend *backend)
+{
+    free(backend);
+}
+
+static enum tandem_status ticker_supports(tandem_backend *backend, const tandem_tensor *node,
+                                          uint32_t task, struct tandem_error *error)
+{
+    (void)backend;
+    (void)node;
+    (void)error;
+    return task == TANDEM_TASK_DEQUANTIZE_W || task == TANDEM_TASK_MUL_MAT_F32
+               ? TANDEM_OK
+               : TANDEM_E_UNSUPPORTED_BACKEND;
+}
+
+static void note_weights(const void *data)
+{
+    for (int i = 0; i < n_seen; i++) {
+        if (seen[i] == data) {
+            return;
+        }
+    }
+    if (n_seen < 64) {
+        seen[n_seen++] = data;
+    }
+}
+
+static enum tandem_status ticker_run(tandem_backend *backend, const struct tandem_work *work,
+                                     struct tandem_worker *worker)
+{
+    (void)backend;
+    if (worker->index > 0) {
+        return TANDEM_OK;
+    }
+    if (work->task == TANDEM_TASK_DEQUANTIZE_W) {
+        tnd_clock_virtual_advance(&virtual_clock, 7000);
+        return TANDEM_OK;
+    }
+    note_weights(work->node->src[0]->data);
+    uint64_t us = costs_us[n_products++ % (uint64_t)n_costs];
+    tnd_clock_virtual_advance(&virtual_clock, us * 1000);
+    return ticker_answer;
+}
+
+static const struct tandem_backend_api ticker_api = {
+    .abi = TANDEM_ABI,
+    .size = sizeof(struct tandem_backend_api),
+    .name = "ticker",
+    .kind = TANDEM_KIND_OPENCL,
+    .open = ticker_open,
+    .close = ticker_close,
+    .supports = ticker_supports,
+    .run = ticker_run,
+};
+
+/* ---- what a test needs ---- */
+
+static struct tnd_registry *registry;
+static struct tnd_pool *pool;
+static struct tnd_exec *exec;
+static struct tnd_measure_options options;
+
+static void begin(const char *settings)
+{
+    struct tnd_registry_options registry_options = {"sim", settings, 4, {0}};
+    struct tnd_pool_options pool_options = {
+        .n_threads = 3, .n_cpus = 2, .spin_limit = -1}; /* parks early or late: nothing to test */
+    struct tandem_error error = {0};
+    tnd_clock_virtual_init(&virtual_clock, 5000);
+    check_status(tnd_registry_open(&registry_options, &registry, &error), TANDEM_OK, NULL, &error);
+    check_ok(tnd_registry_add(registry, &ticker_api, NULL, &error));
+    tnd_sim_set_clock(tnd_registry_backend(registry, tnd_registry_find(registry, "sim", NULL)),
+                      &virtual_clock.clock);
+    check_ok(tnd_pool_new(&pool_options, &pool, &error));
+    check_ok(tnd_exec_new(pool, registry, &virtual_clock.clock, &exec, &error));
+    options = (struct tnd_measure_options){.registry = registry,
+                                           .exec = exec,
+                                           .clock = &virtual_clock.clock,
+                                           .rotate_bytes = 1,
+                                           .limit_bytes = (size_t)64 << 20,
+                                           .seed = tnd_test_seed()};
+    costs_us[0] = 100;
+    n_costs = 1;
+    n_products = 0;
+    n_seen = 0;
+    ticker_answer = TANDEM_OK;
+}
+
+static void end(void)
+{
+    tnd_exec_free(exec);
+    tnd_pool_free(pool);
+    tnd_registry_close(registry);
+}
+
+static struct tandem_plan_node choose(const char *backend, enum tandem_task task)
+{
+    struct tandem_plan_node node;
+    memset(&node, 0, sizeof(node));
+    strcpy(node.profile, "test");
+    node.n_threads = 1;
+    node.stage[TANDEM_STAGE_COMPUTE].backend = (uint8_t)tnd_registry_find(registry, backend, NULL);
+    node.stage[TANDEM_STAGE_COMPUTE].task = (uint8_t)task;
+    return node;
+}
+
+static struct tnd_measure *open_measure(enum tandem_type type, int64_t n, int64_t k, int64_t m_max)
+{
+    struct tnd_measure *measure = NULL;
+    struct tandem_error error = {0};
+    check_status(tnd_measure_open(&options, type, n, k, m_max, &measure, &error), TANDEM_OK, NULL,
+                 &error);
+    return measure;
+}
+
+/* ---- tests ---- */
+
+static void a_device_takes_the_time_of_its_script(void)
+{
+    begin("sim:latency_us=250");
+    struct tnd_measure *measure = open_measure(TANDEM_TYPE_F32, 16, 32, 4);
+    struct tandem_plan_node choice = choose("sim", TANDEM_TASK_NODE);
+    struct tnd_measure_result result;
+    check_ok(tnd_measure_run(measure, 4, &choice, NULL, &result, NULL));
+    CU_ASSERT_EQUAL(result.stage[TANDEM_STAGE_COMPUTE].median_us, 250);
+    CU_ASSERT_EQUAL(result.stage[TANDEM_STAGE_COMPUTE].spread_us, 0);
+    check_int(result.stage[TANDEM_STAGE_INIT].count, 0);
+    check_int(result.stage[TANDEM_STAGE_FINALIZE].count, 0);
+    CU_ASSERT_EQUAL(result.total.median_us, 250);
+    tnd_measure_close(measure);
+    end();
+}
+
+static void stages_are_timed_one_by_one_and_together(void)
+{
+    begin(NULL);
+    struct tnd_measure *measure = open_measure(TANDEM_TYPE_Q8_0, 16, 32, 4);
+    struct tandem_plan_node choice = choose("ticker", TANDEM_TASK_MUL_MAT_F32);
+    choice.stage[TANDEM_STAGE_INIT] = choice.stage[TANDEM_STAGE_COMPUTE];
+    choice.stage[TANDEM_STAGE_INIT].task = TANDEM_TASK_DEQUANTIZE_W;
+    choice.stage[TANDEM_STAGE_INIT].parallel = true;
+    choice.n_threads = 2;
+    struct tnd_measure_result result;
+    check_ok(tnd_measure_run(measure, 2, &choice, NULL, &result, NULL));
+    CU_ASSERT_EQUAL(result.stage[TANDEM_STAGE_INIT].median_us, 7);
+    CU_ASSERT_EQUAL(result.stage[TANDEM_STAGE_COMPUTE].median_us, 100);
+    CU_ASSERT_EQUAL(result.total.median_us, 107);
+    check_int(result.total.count, result.stage[TANDEM_STAGE_INIT].count);
+    tnd_measure_close(measure);
+    end();
+}
+
+static void the_result_is_the_median_and_the_median_deviation(void)
+{
+    begin(NULL);
+    /* Eight products a run, the first of which is left out: seven different samples in each run. */
+    static const uint64_t costs[8] = {9999, 10, 20, 30, 40, 50, 60, 7000};
+    memcpy(costs_us, costs, sizeof(costs));
+    n_costs = 8;
+    struct tnd_measure *measure = open_measure(TANDEM_TYPE_F32, 16, 32, 4);
+    struct tandem_plan_node choice = choose("ticker", TANDEM_TASK_MUL_MAT_F32);
+    struct tnd_measure_effort effort = {.budget_s = 100, .max_repeats = 70};
+    struct tnd_measure_result result;
+    check_ok(tnd_measure_run(measure, 1, &choice, &effort, &result, NULL));
+    check_int(result.total.count, 70);
+    CU_ASSERT_EQUAL(result.total.median_us, 40);
+    CU_ASSERT_EQUAL(result.total.spread_us, 20);
+    tnd_measure_close(measure);
+    end();
+}
+
+static void measuring_stops_when_values_agree_or_the_budget_ends(void)
+{
+    begin(NULL);
+    struct tnd_measure *measure = open_measure(TANDEM_TYPE_F32, 16, 32, 4);
+    struct tandem_plan_node choice = choose("ticker", TANDEM_TASK_MUL_MAT_F32);
+    struct tnd_measure_effort effort = {.budget_s = 1000, .max_repeats = 500};
+    struct tnd_measure_result result;
+    check_ok(tnd_measure_run(measure, 1, &choice, &effort, &result, NULL));
+    check_int(result.total.count, 7);
+    /* Never agree: the budget of 10 ms ends it, 8 products of 1 ms a run after warming up. */
+    costs_us[0] = 500;
+    costs_us[1] = 1500;
+    n_costs = 2;
+    effort.budget_s = 0.010;
+    check_ok(tnd_measure_run(measure, 1, &choice, &effort, &result, NULL));
+    check_int(result.total.count, 7);
+    /* Far above the budget: one run and no more. */
+    costs_us[0] = costs_us[1] = 1000000;
+    effort.min_repeats = 50;
+    check_ok(tnd_measure_run(measure, 1, &choice, &effort, &result, NULL));
+    check_int(result.total.count, 7);
+    tnd_measure_close(measure);
+    end();
+}
+
+static void weights_rotate_through_the_bytes_that_were_asked_for(void)
+{
+    begin(NULL);
+    options.rotate_bytes = 9 * 16 * 32 * sizeof(float) + 1;
+    struct tnd_measure *measure = open_measure(TANDEM_TYPE_F32, 16, 32, 4);
+    struct tandem_plan_node choice = choose("ticker", TANDEM_TASK_MUL_MAT_F32);
+    struct tnd_measure_effort effort = {.budget_s = 100, .min_repeats = 60};
+    struct tnd_measure_result result;
+    check_ok(tnd_measure_run(measure, 1, &choice, &effort, &result, NULL));
+    check_int(n_seen, 10);
+    tnd_measure_close(measure);
+    /* The limit counts more: room for 3 copies beside the activations. */
+    n_seen = 0;
+    options.limit_bytes = 3 * 16 * 32 * sizeof(float) + 4 * 32 * sizeof(float) + 10;
+    measure = open_measure(TANDEM_TYPE_F32, 16, 32, 4);
+    check_ok(tnd_measure_run(measure, 1, &choice, &effort, &result, NULL));
+    check_int(n_seen, 3);
+    tnd_measure_close(measure);
+    end();
+}
+
+static void what_is_measured_is_a_right_product(void)
+{
+    static const enum tandem_type types[] = {TANDEM_TYPE_F32,  TANDEM_TYPE_F16,  TANDEM_TYPE_BF16,
+                                             TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q5_1, TANDEM_TYPE_Q2_K,
+                                             TANDEM_TYPE_Q6_K};
+    begin(NULL);
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        struct tnd_measure *measure = open_measure(types[i], 70, 256, 9);
+        struct tandem_plan_node choice = choose("cpu", TANDEM_TASK_NODE);
+        struct tnd_measure_result result;
+        float *want = malloc(70 * 9 * sizeof(float));
+        for (int64_t m = 9; m > 0; m -= 4) {
+            check_ok(tnd_measure_run(measure, m, &choice, NULL, &result, NULL));
+            check_ok(tnd_measure_reference(measure, m, want, NULL));
+            check_nmse(tnd_measure_output(measure), want, 70 * m, 5e-4, tandem_type_name(types[i]));
+        }
+        free(want);
+        tnd_measure_close(measure);
+    }
+    end();
+}
+
+static void mistakes_have_a_reason(void)
+{
+    begin(NULL);
+    struct tnd_measure *measure = NULL;
+    struct tandem_error error = {0};
+    check_status(tnd_measure_open(&options, TANDEM_TYPE_Q4_0, 8, 33, 1, &measure, &error),
+                 TANDEM_E_ARGUMENT, "no multiple of the 32", &error);
+    check_status(tnd_measure_open(&options, TANDEM_TYPE_F32, 0, 33, 1, &measure, &error),
+                 TANDEM_E_ARGUMENT, "n 0", &error);
+    check_status(tnd_measure_open(&options, TANDEM_TYPE_F32, 1 << 20, 1 << 20, 1, &measure, &error),
+                 TANDEM_E_LIMIT, "allowed are", &error);
+    check_status(
+        tnd_measure_open(&options, TANDEM_TYPE_F32, INT64_MAX / 2, 1 << 20, 1, &measure, &error),
+        TANDEM_E_OVERFLOW, "too large", &error);
+    CU_ASSERT_PTR_NULL(measure);
+    measure = open_measure(TANDEM_TYPE_F32, 8, 8, 4);
+    CU_ASSERT_PTR_NULL(tnd_measure_output(measure));
+    struct tandem_plan_node choice = choose("ticker", TANDEM_TASK_MUL_MAT_F32);
+    struct tnd_measure_result result;
+    check_status(tnd_measure_run(measure, 5, &choice, NULL, &result, &error), TANDEM_E_ARGUMENT,
+                 "1 to 4", &error);
+    ticker_answer = TANDEM_E_DEVICE_LOST;
+    check_status(tnd_measure_run(measure, 4, &choice, NULL, &result, &error), TANDEM_E_DEVICE_LOST,
+                 NULL, &error);
+    ticker_answer = TANDEM_OK;
+    check_ok(tnd_measure_run(measure, 4, &choice, NULL, &result, &error));
+    choice.stage[TANDEM_STAGE_COMPUTE].backend = 15;
+    CU_ASSERT_NOT_EQUAL(tnd_measure_run(measure, 4, &choice, NULL, &result, &error), TANDEM_OK);
+    tnd_measure_close(measure);
+    tnd_measure_close(NULL);
+    end();
+}
+
+static void every_failing_allocation_is_an_error_without_a_leak(void)
+{
+    begin(NULL);
+    struct tandem_plan_node choice = choose("ticker", TANDEM_TASK_MUL_MAT_F32);
+    struct tnd_measure *warm = open_measure(TANDEM_TYPE_F32, 16, 32, 4);
+    struct tnd_measure_result result;
+    check_ok(tnd_measure_run(warm, 3, &choice, NULL, &result, NULL)); /* the executor's buffers */
+    tnd_measure_close(warm);
+    long live = tnd_alloc_live();
+    bool succeeded = false;
+    for (long nth = 1; nth < 200 && !succeeded; nth++) {
+        struct tnd_measure *measure = NULL;
+        struct tandem_error error = {0};
+        tnd_alloc_fail_after(nth);
+        enum tandem_status status =
+            tnd_measure_open(&options, TANDEM_TYPE_F32, 16, 32, 4, &measure, &error);
+        if (status == TANDEM_OK) {
+            status = tnd_measure_run(measure, 3, &choice, NULL, &result, &error);
+        }
+        tnd_alloc_fail_after(-1);
+        succeeded = status == TANDEM_OK;
+        check_status(status, succeeded ? TANDEM_OK : TANDEM_E_MEMORY, NULL, &error);
+        tnd_measure_close(measure);
+        check_int(tnd_alloc_live(), live);
+    }
+    CU_ASSERT_TRUE(succeeded);
+    end();
+}
+
+static CU_TestInfo tests[] = {
+    {"a device takes the time of its script", a_device_takes_the_time_of_its_script},
+    {"stages are timed one by one and together", stages_are_timed_one_by_one_and_together},
+    {"the result is the median and the median deviation",
+     the_result_is_the_median_and_the_median_deviation},
+    {"measuring stops when values agree or the budget ends",
+     measuring_stops_when_values_agree_or_the_budget_ends},
+    {"weights rotate through the bytes that were asked for",
+     weights_rotate_through_the_bytes_that_were_asked_for},
+    {"what is measured is a right product", what_is_measured_is_a_right_product},
+    {"mistakes have a reason", mistakes_have_a_reason},
+    {"every failing allocation is an error without a leak",
+     every_failing_allocation_is_an_error_without_a_leak},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_tune_measure[];
+CU_SuiteInfo suites_tune_measure[] = {
+    {"measure", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};
