@@ -16,7 +16,7 @@
 #include "ggml-like/tnd_tensor.h"
 
 enum { LIST_MAX = 32, SAMPLES_MAX = 1000, COPIES_MAX = 64 };
-static const size_t ROTATE_BYTES = (size_t)192 << 20;
+#define ROTATE_BYTES ((size_t)(getenv("ROT") ? atoi(getenv("ROT")) : 192) << 20)
 
 struct options {
     enum tandem_type types[LIST_MAX];
@@ -126,7 +126,7 @@ static int by_value(const void *a, const void *b)
 struct cell {
     enum tandem_type type;
     int64_t n, k, m;
-    double median_us, spread; /* spread: (90th - 10th percentile) / median */
+    double median_us, best_us, spread; /* spread: (90th - 10th percentile) / median */
     int samples;
 };
 
@@ -203,6 +203,7 @@ static bool measure_cell(tnd_crew *crew, const struct tnd_cpu_kernels *kernels, 
     qsort(samples, (size_t)cell->samples, sizeof(double), by_value);
     double median = samples[cell->samples / 2];
     cell->median_us = 1e6 * median;
+    cell->best_us = 1e6 * samples[0];
     cell->spread = (samples[cell->samples * 9 / 10] - samples[cell->samples / 10]) / median;
     free(y->data);
     free(workspace);
@@ -227,8 +228,8 @@ static void print_head(const struct options *o, const struct peaks *p, const cha
                "read %.1f GB/s (memory) %.0f GB/s (256 KiB)\n\n",
                tnd_cpu_model(), o->threads, isa, p->fma_gflops, p->int8_gops, p->read_gbps,
                p->cache_gbps);
-        printf("| type | N x K | M | median us | spread | GFLOP/s | GB/s | share of |\n"
-               "|---|---|---|---|---|---|---|---|\n");
+        printf("| type | N x K | M | median us | best us | spread | GFLOP/s | GB/s | share of |\n"
+               "|---|---|---|---|---|---|---|---|---|\n");
     }
 }
 
@@ -254,9 +255,9 @@ static void print_cell(const struct options *o, const struct peaks *p, const str
                tandem_type_name(c->type), (long long)c->n, (long long)c->k, (long long)c->m,
                o->threads, isa, c->median_us, c->spread, gflops, gbps, peak, share);
     } else {
-        printf("| %s | %lldx%lld | %lld | %.1f | %.0f %% | %.1f | %.2f | %.0f %% %s |\n",
+        printf("| %s | %lldx%lld | %lld | %.1f | %.1f | %.0f %% | %.1f | %.2f | %.0f %% %s |\n",
                tandem_type_name(c->type), (long long)c->n, (long long)c->k, (long long)c->m,
-               c->median_us, 100 * c->spread, gflops, gbps, 100 * share, peak);
+               c->median_us, c->best_us, 100 * c->spread, gflops, gbps, 100 * share, peak);
     }
     fflush(stdout);
 }

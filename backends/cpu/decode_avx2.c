@@ -2,20 +2,12 @@
  * Decoders for 8 rows at once (AVX2). */
 #if defined(__AVX2__)
 #include <immintrin.h>
-#include <string.h>
 
 #include "backends/cpu/kernels.h"
 
 typedef __m256i vec;
 typedef __m256 vecf;
 #define LANES 8
-
-static inline int32_t read_32(const uint8_t *p)
-{
-    int32_t value;
-    memcpy(&value, p, sizeof(value));
-    return value;
-}
 
 static inline __m128i load_16(const uint8_t *p)
 {
@@ -44,19 +36,23 @@ static inline void v_transpose(const uint8_t *p, size_t stride, vec out[4])
     out[3] = _mm256_unpackhi_epi64(c, d);
 }
 
-/* 4 bytes of 4 rows. */
-static inline __m128i dwords_4(const uint8_t *p, size_t stride)
+/* out[0] of v_transpose. */
+static inline vec v_first(const uint8_t *p, size_t stride)
 {
-    __m128i v = _mm_cvtsi32_si128(read_32(p));
-    v = _mm_insert_epi32(v, read_32(p + stride), 1);
-    v = _mm_insert_epi32(v, read_32(p + 2 * stride), 2);
-    return _mm_insert_epi32(v, read_32(p + 3 * stride), 3);
+    vec a = _mm256_unpacklo_epi32(gather_rows(p, stride), gather_rows(p + stride, stride));
+    vec b = _mm256_unpacklo_epi32(gather_rows(p + 2 * stride, stride),
+                                  gather_rows(p + 3 * stride, stride));
+    return _mm256_unpacklo_epi64(a, b);
 }
 
-static inline vec v_dword(const uint8_t *p, size_t stride)
+/* out[3] of v_transpose, 12 bytes before. */
+static inline vec v_last(const uint8_t *p, size_t stride)
 {
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(dwords_4(p, stride)),
-                                   dwords_4(p + 4 * stride, stride), 1);
+    p -= 12;
+    vec c = _mm256_unpackhi_epi32(gather_rows(p, stride), gather_rows(p + stride, stride));
+    vec d = _mm256_unpackhi_epi32(gather_rows(p + 2 * stride, stride),
+                                  gather_rows(p + 3 * stride, stride));
+    return _mm256_unpackhi_epi64(c, d);
 }
 
 static inline vecf vf_half(vec v)

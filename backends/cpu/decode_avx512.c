@@ -2,20 +2,12 @@
  * Decoders for 16 rows at once (AVX-512). */
 #if defined(__AVX512F__)
 #include <immintrin.h>
-#include <string.h>
 
 #include "backends/cpu/kernels.h"
 
 typedef __m512i vec;
 typedef __m512 vecf;
 #define LANES 16
-
-static inline int32_t read_32(const uint8_t *p)
-{
-    int32_t value;
-    memcpy(&value, p, sizeof(value));
-    return value;
-}
 
 static inline __m128i load_16(const uint8_t *p)
 {
@@ -47,21 +39,23 @@ static inline void v_transpose(const uint8_t *p, size_t stride, vec out[4])
     out[3] = _mm512_unpackhi_epi64(c, d);
 }
 
-/* 4 bytes of 4 rows. */
-static inline __m128i dwords_4(const uint8_t *p, size_t stride)
+/* out[0] of v_transpose. */
+static inline vec v_first(const uint8_t *p, size_t stride)
 {
-    __m128i v = _mm_cvtsi32_si128(read_32(p));
-    v = _mm_insert_epi32(v, read_32(p + stride), 1);
-    v = _mm_insert_epi32(v, read_32(p + 2 * stride), 2);
-    return _mm_insert_epi32(v, read_32(p + 3 * stride), 3);
+    vec a = _mm512_unpacklo_epi32(gather_rows(p, stride), gather_rows(p + stride, stride));
+    vec b = _mm512_unpacklo_epi32(gather_rows(p + 2 * stride, stride),
+                                  gather_rows(p + 3 * stride, stride));
+    return _mm512_unpacklo_epi64(a, b);
 }
 
-static inline vec v_dword(const uint8_t *p, size_t stride)
+/* out[3] of v_transpose, 12 bytes before. */
+static inline vec v_last(const uint8_t *p, size_t stride)
 {
-    vec v = _mm512_castsi128_si512(dwords_4(p, stride));
-    v = _mm512_inserti32x4(v, dwords_4(p + 4 * stride, stride), 1);
-    v = _mm512_inserti32x4(v, dwords_4(p + 8 * stride, stride), 2);
-    return _mm512_inserti32x4(v, dwords_4(p + 12 * stride, stride), 3);
+    p -= 12;
+    vec c = _mm512_unpackhi_epi32(gather_rows(p, stride), gather_rows(p + stride, stride));
+    vec d = _mm512_unpackhi_epi32(gather_rows(p + 2 * stride, stride),
+                                  gather_rows(p + 3 * stride, stride));
+    return _mm512_unpackhi_epi64(c, d);
 }
 
 static inline vecf vf_half(vec v)

@@ -4,7 +4,8 @@
  * layout of a type is unpacked for all rows at once. Included by decode_<isa>.c, which brings:
  *   vec, LANES                  LANES 32-bit integers
  *   v_transpose(p, stride, out) out[i], lane l: 4 bytes at p + l * stride + 4 * i, i in 0..3
- *   v_dword(p, stride)          lane l: 4 bytes at p + l * stride
+ *   v_first(p, stride)          lane l: 4 bytes at p + l * stride; 16 bytes there are readable
+ *   v_last(p, stride)           the same; 12 bytes before p + l * stride are readable
  *   v_set v_and v_or v_xor v_sub v_mul v_sll v_srl v_sra   32-bit lanes, constant shifts
  *   v_store                     to 64-byte aligned memory
  *   vecf, vf_half (low 16 bits as f16), vf_int, vf_mul, vf_negate, vf_store, v_store_f (bits)
@@ -15,7 +16,7 @@
 #define BLOCK (8 * GROUP)
 
 /* 32 bytes of each row as 8 vectors. */
-static inline void load_32(const uint8_t *p, size_t stride, vec out[8])
+TND_INLINE void load_32(const uint8_t *p, size_t stride, vec out[8])
 {
     v_transpose(p, stride, out);
     v_transpose(p + 16, stride, out + 4);
@@ -23,7 +24,7 @@ static inline void load_32(const uint8_t *p, size_t stride, vec out[8])
 
 /* Bits 4 * j to 4 * j + 3 of each lane, which are in the low 4 bits of `bits` here, to bit 4 of the
  * four bytes. The factor puts bit i at 8 * i + 4; the products do not overlap. */
-static inline vec fifth_bits(vec bits)
+TND_INLINE vec fifth_bits(vec bits)
 {
     vec spread = v_mul(v_and(bits, v_set(15)), v_set(0x02040810));
     return v_and(spread, v_set(0x10101010));
@@ -32,11 +33,12 @@ static inline vec fifth_bits(vec bits)
 /* ---- blocks of 32 ---- */
 
 /* 16 bytes of nibbles at p: values 0..15 low, 16..31 high. */
-static inline void store_nibbles(const uint8_t *p, size_t stride, uint8_t *values)
+TND_INLINE void store_nibbles(const uint8_t *p, size_t stride, uint8_t *values)
 {
     const vec mask = v_set(0x0f0f0f0f);
     vec q[4];
     v_transpose(p, stride, q);
+    TND_UNROLL
     for (int j = 0; j < 4; j++) {
         v_store(values + (size_t)j * GROUP, v_and(q[j], mask));
         v_store(values + (size_t)(4 + j) * GROUP, v_and(v_srl(q[j], 4), mask));
@@ -44,14 +46,14 @@ static inline void store_nibbles(const uint8_t *p, size_t stride, uint8_t *value
 }
 
 /* The same with a fifth bit for each value at qh. */
-static inline void store_five_bits(const uint8_t *p, const uint8_t *qh, size_t stride,
-                                   uint8_t *values)
+TND_INLINE void store_five_bits(const uint8_t *p, const uint8_t *qh, size_t stride, uint8_t *values)
 {
     const vec mask = v_set(0x0f0f0f0f);
     vec q[4];
-    vec high = v_dword(qh, stride);
+    vec high = v_first(qh, stride);
     vec high_16 = v_srl(high, 16);
     v_transpose(p, stride, q);
+    TND_UNROLL
     for (int j = 0; j < 4; j++) {
         v_store(values + (size_t)j * GROUP, v_or(v_and(q[j], mask), fifth_bits(high)));
         v_store(values + (size_t)(4 + j) * GROUP,
@@ -66,7 +68,7 @@ static void decode_Q4_0(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
 {
     (void)mins;
     for (int64_t b = 0; b < n / 32; b++, rows += 18) {
-        vf_store(scales + b * LANES, vf_half(v_dword(rows, row_bytes)));
+        vf_store(scales + b * LANES, vf_half(v_first(rows, row_bytes)));
         store_nibbles(rows + 2, row_bytes, values + (size_t)b * BLOCK);
     }
 }
@@ -75,7 +77,7 @@ static void decode_Q4_1(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
                         float *scales, float *mins)
 {
     for (int64_t b = 0; b < n / 32; b++, rows += 20) {
-        vec head = v_dword(rows, row_bytes);
+        vec head = v_first(rows, row_bytes);
         vf_store(scales + b * LANES, vf_half(head));
         vf_store(mins + b * LANES, vf_half(v_srl(head, 16)));
         store_nibbles(rows + 4, row_bytes, values + (size_t)b * BLOCK);
@@ -87,7 +89,7 @@ static void decode_Q5_0(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
 {
     (void)mins;
     for (int64_t b = 0; b < n / 32; b++, rows += 22) {
-        vf_store(scales + b * LANES, vf_half(v_dword(rows, row_bytes)));
+        vf_store(scales + b * LANES, vf_half(v_first(rows, row_bytes)));
         store_five_bits(rows + 6, rows + 2, row_bytes, values + (size_t)b * BLOCK);
     }
 }
@@ -96,7 +98,7 @@ static void decode_Q5_1(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
                         float *scales, float *mins)
 {
     for (int64_t b = 0; b < n / 32; b++, rows += 24) {
-        vec head = v_dword(rows, row_bytes);
+        vec head = v_first(rows, row_bytes);
         vf_store(scales + b * LANES, vf_half(head));
         vf_store(mins + b * LANES, vf_half(v_srl(head, 16)));
         store_five_bits(rows + 8, rows + 4, row_bytes, values + (size_t)b * BLOCK);
@@ -110,8 +112,9 @@ static void decode_Q8_0(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
     const vec sign = v_set((int32_t)0x80808080u); /* q + 128 as an unsigned byte */
     for (int64_t b = 0; b < n / 32; b++, rows += 34) {
         vec q[8];
-        vf_store(scales + b * LANES, vf_half(v_dword(rows, row_bytes)));
+        vf_store(scales + b * LANES, vf_half(v_first(rows, row_bytes)));
         load_32(rows + 2, row_bytes, q);
+        TND_UNROLL
         for (int j = 0; j < 8; j++) {
             v_store(values + (size_t)b * BLOCK + (size_t)j * GROUP, v_xor(q[j], sign));
         }
@@ -121,7 +124,7 @@ static void decode_Q8_0(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
 /* ---- K-quants ---- */
 
 /* The 16 bytes {d, dmin, 12 of packed scales} of Q4_K and Q5_K; see tnd_k4_scale_min. */
-static inline void store_k4_scales(const uint8_t *p, size_t stride, float *scales, float *mins)
+TND_INLINE void store_k4_scales(const uint8_t *p, size_t stride, float *scales, float *mins)
 {
     const vec low_6 = v_set(63);
     const vec low_4 = v_set(15);
@@ -133,6 +136,7 @@ static inline void store_k4_scales(const uint8_t *p, size_t stride, float *scale
     vec a = head[1];
     vec b = head[2];
     vec c = head[3];
+    TND_UNROLL
     for (int g = 0; g < 4; g++) {
         vec scale_4 = v_or(v_and(c, low_4), v_and(v_srl(a, 2), high_2));
         vec min_4 = v_or(v_and(v_srl(c, 4), low_4), v_and(v_srl(b, 2), high_2));
@@ -157,6 +161,7 @@ static void decode_Q4_K(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
         for (int pair = 0; pair < 4; pair++) {
             vec q[8];
             load_32(rows + 16 + 32 * pair, row_bytes, q);
+            TND_UNROLL
             for (int j = 0; j < 8; j++) {
                 v_store(values + (size_t)j * GROUP, v_and(q[j], mask));
                 v_store(values + BLOCK + (size_t)j * GROUP, v_and(v_srl(q[j], 4), mask));
@@ -180,6 +185,7 @@ static void decode_Q5_K(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
         for (int pair = 0; pair < 4; pair++) {
             vec q[8];
             load_32(rows + 48 + 32 * pair, row_bytes, q);
+            TND_UNROLL
             for (int j = 0; j < 8; j++) {
                 vec low_value = v_or(v_and(q[j], mask), v_and(v_sll(high[j], 4), fifth));
                 vec high_value = v_or(v_and(v_srl(q[j], 4), mask), v_and(v_sll(high[j], 3), fifth));
@@ -199,10 +205,11 @@ static void decode_Q2_K(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
     const vec two = v_set(0x03030303);
     for (int64_t b = 0; b < n / 256; b++, rows += 84) {
         vec packed[4];
-        vec head = v_dword(rows + 80, row_bytes);
+        vec head = v_last(rows + 80, row_bytes);
         vecf d = vf_half(head);
         vecf dmin = vf_negate(vf_half(v_srl(head, 16)));
         v_transpose(rows, row_bytes, packed);
+        TND_UNROLL
         for (int g = 0; g < 16; g++) {
             vf_store(scales + g * LANES, vf_mul(d, vf_int(v_and(packed[g / 4], low_4))));
             vf_store(mins + g * LANES, vf_mul(dmin, vf_int(v_and(v_srl(packed[g / 4], 4), low_4))));
@@ -214,6 +221,7 @@ static void decode_Q2_K(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
             vec q[8];
             load_32(rows + 16 + 32 * half, row_bytes, q);
             for (int s = 0; s < 4; s++) {
+                TND_UNROLL
                 for (int j = 0; j < 8; j++) {
                     v_store(values + (size_t)j * GROUP, v_and(q[j], two));
                     q[j] = v_srl(q[j], 2);
@@ -225,11 +233,12 @@ static void decode_Q2_K(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
 }
 
 /* Scales of Q3_K from the three packed dwords; see tnd_q3_k_scale. */
-static inline void store_q3_k_scales(vecf d, vec a, vec b, vec c, float *scales)
+TND_INLINE void store_q3_k_scales(vecf d, vec a, vec b, vec c, float *scales)
 {
     const vec low_4 = v_set(15);
     const vec high_2 = v_set(48);
     const vec bias = v_set(32);
+    TND_UNROLL
     for (int j = 0; j < 4; j++) {
         vec g0 = v_or(v_and(a, low_4), v_and(v_sll(c, 4), high_2));
         vec g4 = v_or(v_and(b, low_4), v_and(v_sll(c, 2), high_2));
@@ -253,7 +262,7 @@ static void decode_Q3_K(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
     const vec third = v_set(0x04040404);
     for (int64_t b = 0; b < n / 256; b++, rows += 110) {
         vec packed[4]; /* the last 4 bytes of qs, then the scales */
-        vecf d = vf_half(v_srl(v_dword(rows + 106, row_bytes), 16));
+        vecf d = vf_half(v_srl(v_last(rows + 106, row_bytes), 16));
         v_transpose(rows + 92, row_bytes, packed);
         store_q3_k_scales(d, packed[1], packed[2], packed[3], scales);
         scales += 16 * LANES;
@@ -263,6 +272,7 @@ static void decode_Q3_K(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
             vec q[8];
             load_32(rows + 32 + 32 * half, row_bytes, q);
             for (int s = 0; s < 4; s++) {
+                TND_UNROLL
                 for (int j = 0; j < 8; j++) {
                     vec value = v_or(v_and(q[j], two), v_and(v_sll(high[j], 2), third));
                     v_store(values + (size_t)j * GROUP, value);
@@ -283,8 +293,9 @@ static void decode_Q6_K(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
     const vec upper = v_set(0x30303030);
     for (int64_t b = 0; b < n / 256; b++, rows += 210) {
         vec packed[4];
-        vecf d = vf_half(v_srl(v_dword(rows + 206, row_bytes), 16));
+        vecf d = vf_half(v_srl(v_last(rows + 206, row_bytes), 16));
         v_transpose(rows + 192, row_bytes, packed);
+        TND_UNROLL
         for (int g = 0; g < 16; g++) {
             vec scale = v_sra(v_sll(packed[g / 4], 24), 24);
             vf_store(scales + g * LANES, vf_mul(d, vf_int(scale)));
@@ -297,6 +308,7 @@ static void decode_Q6_K(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
             for (int s = 0; s < 2; s++) { /* 32 bytes: values of block s low, of s + 2 high */
                 vec q[8];
                 load_32(rows + 64 * half + 32 * s, row_bytes, q);
+                TND_UNROLL
                 for (int j = 0; j < 8; j++) {
                     vec low_value = v_or(v_and(q[j], mask), v_and(v_sll(high[j], 4), upper));
                     vec high_value = v_or(v_and(v_srl(q[j], 4), mask), v_and(high[j], upper));
@@ -318,6 +330,7 @@ static void decode_F32(const uint8_t *rows, size_t row_bytes, int64_t n, float *
     for (int64_t k = 0; k < n; k += 4, rows += 16) {
         vec q[4];
         v_transpose(rows, row_bytes, q);
+        TND_UNROLL
         for (int j = 0; j < 4; j++) {
             v_store_f(w + (k + j) * LANES, q[j]);
         }
@@ -329,6 +342,7 @@ static void decode_F16(const uint8_t *rows, size_t row_bytes, int64_t n, float *
     for (int64_t k = 0; k < n; k += 8, rows += 16) {
         vec q[4];
         v_transpose(rows, row_bytes, q);
+        TND_UNROLL
         for (int j = 0; j < 4; j++) {
             vf_store(w + (k + 2 * j) * LANES, vf_half(q[j]));
             vf_store(w + (k + 2 * j + 1) * LANES, vf_half(v_srl(q[j], 16)));
@@ -342,6 +356,7 @@ static void decode_BF16(const uint8_t *rows, size_t row_bytes, int64_t n, float 
     for (int64_t k = 0; k < n; k += 8, rows += 16) {
         vec q[4];
         v_transpose(rows, row_bytes, q);
+        TND_UNROLL
         for (int j = 0; j < 4; j++) {
             v_store_f(w + (k + 2 * j) * LANES, v_sll(q[j], 16));
             v_store_f(w + (k + 2 * j + 1) * LANES, v_and(q[j], upper));

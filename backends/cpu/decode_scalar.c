@@ -10,7 +10,7 @@ typedef uint32_t vec;
 typedef float vecf;
 #define LANES 1
 
-static inline vec v_dword(const uint8_t *p, size_t stride)
+static inline vec v_first(const uint8_t *p, size_t stride)
 {
     vec v;
     (void)stride;
@@ -54,6 +54,7 @@ static inline void vf_store(float *p, vecf v)
     *p = v;
 }
 
+#define v_last       v_first
 #define v_and(a, b)  ((a) & (b))
 #define v_or(a, b)   ((a) | (b))
 #define v_xor(a, b)  ((a) ^ (b))

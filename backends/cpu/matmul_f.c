@@ -12,7 +12,9 @@ enum {
     BLOCK_ROWS = 128,         /* rows packed together: they stay in L2 */
     X_STRIDE = TND_KC_F + 16, /* no two tokens in the same cache sets */
     TAIL_ROW_BYTES = TND_KC_F * 4,
-    TOKENS_MAX = 16
+    TOKENS_MAX = 16,
+    PIECE = 64,      /* values packed between two prefetches */
+    AHEAD = TND_KC_F /* values between packing and prefetching */
 };
 
 struct scratch {
@@ -32,7 +34,8 @@ struct product {
     size_t w_row_bytes;
     const struct tandem_tensor *x, *y;
     int64_t x2_begin, x2_end, x3_begin, x3_end;
-    int64_t k;
+    int64_t k, n;
+    int64_t block; /* rows packed together */
     int tile_tokens;
     bool copy_x; /* rows of x would compete for the same cache sets */
 };
@@ -40,6 +43,25 @@ struct product {
 size_t tnd_matmul_f_scratch(void)
 {
     return (sizeof(struct scratch) + 63) / 64 * 64;
+}
+
+/* Asks for the `n` values of `lanes` rows that lie AHEAD values behind column k, or in the rows of the
+ * next block where the row ends. Inlined: gcc drops calls of functions that only prefetch. */
+TND_INLINE void prefetch_rows(const struct product *p, int64_t row, int64_t k, int64_t n)
+{
+    k += AHEAD;
+    if (k >= p->k) {
+        k = k % AHEAD;
+        row += p->block;
+    }
+    int lanes = p->kernels->f.lanes;
+    size_t bytes = (size_t)n * p->traits->block_bytes;
+    const uint8_t *from = p->w + (size_t)row * p->w_row_bytes + (size_t)k * p->traits->block_bytes;
+    for (int r = 0; r < lanes && row + r < p->n; r++, from += p->w_row_bytes) {
+        for (size_t i = 0; i < bytes; i += 64) {
+            __builtin_prefetch(from + i, 0, 3);
+        }
+    }
 }
 
 /* Packs `n` values from column k0 on of one strip, padded with zeros to a multiple of 8. */
@@ -51,7 +73,11 @@ static void pack_strip(const struct product *p, struct scratch *s, int64_t row, 
                           (size_t)(k0 / p->traits->block_values) * p->traits->block_bytes;
     int64_t padded = (n + 7) / 8 * 8;
     if (p->decode != NULL && valid >= lanes && padded == n) {
-        p->decode(rows, p->w_row_bytes, n, out);
+        for (int64_t i = 0; i < n; i += PIECE) {
+            prefetch_rows(p, row, k0 + i, PIECE);
+            p->decode(rows + (size_t)i * p->traits->block_bytes, p->w_row_bytes,
+                      tnd_min(PIECE, n - i), out + i * lanes);
+        }
         return;
     }
     tnd_decode_f_fn *decode = p->decode != NULL ? p->decode : p->kernels->f.decode[TANDEM_TYPE_F32];
@@ -163,6 +189,7 @@ void tnd_matmul_f(const struct tnd_cpu_kernels *kernels, const struct tandem_wor
         .x = x,
         .y = y,
         .k = w->ne[0],
+        .n = w->ne[1],
         .tile_tokens = tnd_tile_tokens(x->ne[1], kernels->f.tokens),
         .copy_x = x->ne[1] > 4 && x->nb[1] % 1024 == 0,
     };
@@ -178,6 +205,10 @@ void tnd_matmul_f(const struct tnd_cpu_kernels *kernels, const struct tandem_wor
     while (block > panel_rows && matrices * (n_rows / block) < 4 * (int64_t)worker->count) {
         block -= panel_rows;
     }
+    if (x->ne[1] <= 4) {
+        block = panel_rows; /* nothing to gain from more, and the next block is prefetched */
+    }
+    p.block = block;
     int64_t n_blocks = (n_rows + block - 1) / block;
     int64_t repeat_2 = w->ne[2] > 0 ? x->ne[2] / w->ne[2] : 0;
     int64_t repeat_3 = w->ne[3] > 0 ? x->ne[3] / w->ne[3] : 0;

@@ -10,7 +10,8 @@
 enum {
     GROUPS = TND_KC_Q / 16,
     TAIL_ROW_BYTES = TND_KC_Q / 32 * 34 + 32, /* Q8_0 is the widest */
-    TOKENS_MAX = 16
+    TOKENS_MAX = 16,
+    PIECE = 128 /* values decoded between two prefetches, or one block */
 };
 
 struct scratch {
@@ -33,7 +34,8 @@ struct product {
     size_t x_blocks; /* from one token to the next */
     float *y;
     size_t y_stride;
-    int64_t m, k;
+    int64_t m, n, k;
+    int64_t group; /* values that share a scale */
     int tile_tokens;
 };
 
@@ -46,6 +48,25 @@ size_t tnd_x_row_blocks(int64_t k)
 size_t tnd_matmul_q_scratch(void)
 {
     return (sizeof(struct scratch) + 63) / 64 * 64;
+}
+
+/* Asks for the bytes that share `part` of `parts` of the next panel holds. Rows are more streams than the
+ * hardware follows, but the rows of a panel lie one behind the other: it is fetched in one line, a
+ * little with each piece that is decoded. Inlined: gcc takes calls of a function that only prefetches
+ * for calls without effect, and drops them. */
+TND_INLINE void prefetch_next(const struct product *p, int64_t row, int64_t part, int64_t parts)
+{
+    int64_t panel_rows = (int64_t)p->kernels->lanes * p->kernels->strips;
+    int64_t rows = tnd_min(panel_rows, p->n - row - panel_rows);
+    if (rows <= 0) {
+        return;
+    }
+    const uint8_t *next = p->w + (size_t)(row + panel_rows) * p->w_row_bytes;
+    size_t lines = ((size_t)rows * p->w_row_bytes) / 64;
+    size_t end = lines * (size_t)(part + 1) / (size_t)parts;
+    for (size_t line = lines * (size_t)part / (size_t)parts; line < end; line++) {
+        __builtin_prefetch(next + line * 64, 0, 3);
+    }
 }
 
 /* Decodes `n` values from column k0 on of `n_rows` rows into the panel. Missing rows become zeros. */
@@ -69,8 +90,16 @@ static void decode_panel(const struct product *p, struct scratch *s, int64_t row
             row_bytes = TAIL_ROW_BYTES;
         }
         size_t groups = (size_t)(strip * lanes) * GROUPS;
-        p->decode(rows, row_bytes, n, s->values + (size_t)(strip * lanes) * TND_KC_Q,
-                  s->scales + groups, s->mins + groups);
+        uint8_t *values = s->values + (size_t)(strip * lanes) * TND_KC_Q;
+        int64_t piece = p->traits->block_values > PIECE ? p->traits->block_values : PIECE;
+        int64_t pieces = (p->k + piece - 1) / piece;
+        for (int64_t i = 0; i < n; i += piece) {
+            prefetch_next(p, row, strip * pieces + (k0 + i) / piece, p->kernels->strips * pieces);
+            size_t skip = (size_t)(i / p->traits->block_values) * p->traits->block_bytes;
+            size_t skip_groups = (size_t)(i / p->group * lanes);
+            p->decode(rows + skip, row_bytes, tnd_min(piece, n - i), values + (size_t)(i * lanes),
+                      s->scales + groups + skip_groups, s->mins + groups + skip_groups);
+        }
     }
 }
 
@@ -136,9 +165,14 @@ void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work 
         .y = node->data,
         .y_stride = node->nb[1] / sizeof(float),
         .m = node->ne[1],
+        .n = w->ne[1],
         .k = w->ne[0],
         .tile_tokens = tnd_tile_tokens(node->ne[1], kernels->tokens),
     };
+    int form = 0;
+    int offset = 0;
+    (void)tnd_quant_form(w->type, &form, &offset);
+    p.group = (form & TND_GROUPS_OF_16) != 0 ? 16 : 32;
     int64_t panel_rows = (int64_t)kernels->lanes * kernels->strips;
     int64_t n_panels = (work->row_end - work->row_begin + panel_rows - 1) / panel_rows;
     int64_t chunk = tnd_chunk(n_panels, worker->count, 8);
