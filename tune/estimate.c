@@ -16,8 +16,9 @@
 #define DOUBT_SHAPE   0.15 /* scaled from another shape */
 #define NOISY_SPREAD  0.15
 
-#define MAX_SHAPE_RATIO 8.0
-#define MAX_COUNTS      32 /* thread counts of one stage that are looked at */
+#define MAX_SHAPE_RATIO  8.0
+#define MAX_SHAPES_TRIED 8
+#define MAX_COUNTS       32 /* thread counts of one stage that are looked at */
 
 /* ---- one curve over M ---- */
 
@@ -115,48 +116,34 @@ bool tnd_estimate_curve(const struct tnd_curve *curve, int64_t m, double *out_us
 
 static bool same_but_threads(const struct tnd_curve_key *a, const struct tnd_curve_key *b)
 {
-    struct tnd_curve_key key = *a;
-    key.threads = b->threads;
-    return tnd_curve_key_compare(&key, b) == 0;
+    return a->n == b->n && a->k == b->k && a->type == b->type && a->stage == b->stage &&
+           a->task == b->task && a->parallel == b->parallel && a->own_threads == b->own_threads &&
+           strcmp(a->backend, b->backend) == 0 && strcmp(a->op, b->op) == 0;
 }
 
 /* Time of one stage of one shape that has curves starting at index `at`. */
-static bool over_threads(const struct tandem_table *table, const struct tnd_curve_key *key, int at,
-                         int64_t m, int threads, struct tnd_estimate *out)
+static struct point over_threads(const struct tandem_table *table, const struct tnd_curve_key *key,
+                                 int at, int64_t m, int threads)
 {
     double counts[MAX_COUNTS];
     double times[MAX_COUNTS];
-    int n = 0;
-    struct point nearest = {0.0, 0.0};
-    for (int i = at; i < table->n_curves && n < MAX_COUNTS; i++) {
-        const struct tnd_curve *curve = &table->curves[i];
-        if (!same_but_threads(key, &curve->key)) {
-            break;
+    struct point last = {0.0, 0.0};
+    int end = at;
+    while (end < table->n_curves && end - at < MAX_COUNTS &&
+           same_but_threads(key, &table->curves[end].key)) {
+        if (table->curves[end].key.threads == threads) {
+            return on_curve(&table->curves[end], m);
         }
-        nearest = on_curve(curve, m);
-        if (curve->key.threads == threads) {
-            n = 1;
-            break;
-        }
-        counts[n] = curve->key.threads;
-        times[n] = nearest.us;
-        n++;
-        if (i + 1 == table->n_curves || !same_but_threads(key, &table->curves[i + 1].key)) {
-            double us = table->version == 1 && key->parallel && n == 1 && counts[0] == 1.0
-                            ? nearest.us / threads
-                            : tnd_thread_model(counts, times, n, threads);
-            nearest.error_us = nearest.error_us + us * DOUBT_THREADS;
-            nearest.us = us;
-            break;
-        }
+        end++;
     }
-    if (n == 0) {
-        return false;
+    for (int i = at; i < end; i++) {
+        last = on_curve(&table->curves[i], m);
+        counts[i - at] = table->curves[i].key.threads;
+        times[i - at] = last.us;
     }
-    out->us = nearest.us;
-    out->error_us = nearest.error_us;
-    out->measured_shape = true;
-    return true;
+    bool divide = table->version == 1 && key->parallel && end - at == 1 && counts[0] == 1.0;
+    double us = divide ? last.us / threads : tnd_thread_model(counts, times, end - at, threads);
+    return (struct point){us, last.error_us + us * DOUBT_THREADS};
 }
 
 /* Whether `index` starts curves of the stage of `key`, whatever their thread counts. */
@@ -168,8 +155,8 @@ static bool starts_stage(const struct tandem_table *table, const struct tnd_curv
 
 /* First curve of the stage, or -1. A stage that runs on one thread costs what the parallel one
  * costs on one thread, so either serves where the other was not measured; a parallel stage of more
- * threads cannot be told from a one-threaded curve, except in version 1, which knows nothing else.
- * */
+ * threads cannot be told from a one-threaded curve, except in version 1, which knows
+ * nothing else. */
 static int find_stage(const struct tandem_table *table, struct tnd_curve_key *key, int *threads)
 {
     int at = tnd_table_lower_bound(table, key);
@@ -197,19 +184,17 @@ static bool on_shape(const struct tandem_table *table, const struct tnd_curve_ke
                      int64_t m, int threads, struct tnd_estimate *out)
 {
     struct tnd_curve_key key = *wanted;
-    bool parallel = key.parallel;
     int at = find_stage(table, &key, &threads);
     if (at < 0) {
         return false;
     }
-    if (parallel && !key.parallel) { /* version 1: the table's stage is one-threaded, ours is not */
-        if (!over_threads(table, &key, at, m, 1, out)) {
-            return false;
-        }
-        out->us /= threads;
-        return true;
-    }
-    return over_threads(table, &key, at, m, threads, out);
+    /* Version 1 only: the table's stage runs on one thread, ours on all. */
+    bool divide = wanted->parallel && !key.parallel;
+    struct point found = over_threads(table, &key, at, m, divide ? 1 : threads);
+    out->us = divide ? found.us / threads : found.us;
+    out->error_us = found.error_us;
+    out->measured_shape = true;
+    return true;
 }
 
 /* ---- one stage over shapes ---- */
@@ -227,42 +212,65 @@ static double work_ratio(enum tandem_task task, double n_ratio, double k_ratio)
     }
 }
 
-/* Nearest measured shape: smallest distance of log N and log K, because cost follows ratios. The
- * shapes of a type are neighbours in the table, so each is found by one search from the last. */
-static bool nearest_shape(const struct tandem_table *table, const struct tnd_curve_key *wanted,
-                          int64_t m, int threads, struct tnd_estimate *out)
+/* How far apart two shapes are: the product of both ratios, each turned to be at least 1, because
+ * cost follows ratios. */
+static double shape_distance(double n_ratio, double k_ratio)
 {
-    double best = HUGE_VAL;
+    return fmax(n_ratio, 1.0 / n_ratio) * fmax(k_ratio, 1.0 / k_ratio);
+}
+
+/* The first curve of the nearest shape of the type that lies farther than `beyond`, or -1. The
+ * shapes of a type are neighbours in the table, so each is found by one search from the last. */
+static int next_nearest(const struct tandem_table *table, const struct tnd_curve_key *wanted,
+                        double beyond, double *out_distance)
+{
+    int best = -1;
     struct tnd_curve_key probe = {0};
-    memcpy(probe.op, wanted->op, sizeof(probe.op));
     probe.type = wanted->type;
     int at = tnd_table_lower_bound(table, &probe);
-    while (at < table->n_curves) {
+    while (at < table->n_curves && table->curves[at].key.type == wanted->type) {
         const struct tnd_curve_key *shape = &table->curves[at].key;
-        if (strcmp(shape->op, wanted->op) != 0 || shape->type != wanted->type) {
-            break;
-        }
         double n_ratio = (double)wanted->n / (double)shape->n;
         double k_ratio = (double)wanted->k / (double)shape->k;
         double size = n_ratio * k_ratio;
-        double distance = fabs(log(n_ratio)) + fabs(log(k_ratio));
-        struct tnd_curve_key key = *wanted;
-        key.n = shape->n;
-        key.k = shape->k;
-        struct tnd_estimate found;
-        if (distance < best && size <= MAX_SHAPE_RATIO && size >= 1.0 / MAX_SHAPE_RATIO &&
-            on_shape(table, &key, m, threads, &found)) {
-            best = distance;
-            double scale = work_ratio((enum tandem_task)key.task, n_ratio, k_ratio);
-            out->us = found.us * scale;
-            out->error_us = found.error_us * scale + out->us * DOUBT_SHAPE;
-            out->measured_shape = false;
+        double distance = shape_distance(n_ratio, k_ratio);
+        if (size <= MAX_SHAPE_RATIO && size >= 1.0 / MAX_SHAPE_RATIO && distance > beyond &&
+            (best < 0 || distance < *out_distance)) {
+            best = at;
+            *out_distance = distance;
         }
         probe.n = shape->n;
         probe.k = shape->k + 1; /* behind everything of this shape */
         at = tnd_table_lower_bound(table, &probe);
     }
-    return best < HUGE_VAL;
+    return best;
+}
+
+/* Scaled from the nearest measured shape that knows the stage. */
+static bool nearest_shape(const struct tandem_table *table, const struct tnd_curve_key *wanted,
+                          int64_t m, int threads, struct tnd_estimate *out)
+{
+    double distance = 0.0;
+    for (int tries = 0; tries < MAX_SHAPES_TRIED; tries++) {
+        int at = next_nearest(table, wanted, distance, &distance);
+        if (at < 0) {
+            return false;
+        }
+        struct tnd_curve_key key = *wanted;
+        key.n = table->curves[at].key.n;
+        key.k = table->curves[at].key.k;
+        struct tnd_estimate found;
+        if (on_shape(table, &key, m, threads, &found)) {
+            double scale =
+                work_ratio((enum tandem_task)wanted->task, (double)wanted->n / (double)key.n,
+                           (double)wanted->k / (double)key.k);
+            out->us = found.us * scale;
+            out->error_us = found.error_us * scale + out->us * DOUBT_SHAPE;
+            out->measured_shape = false;
+            return true;
+        }
+    }
+    return false;
 }
 
 bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table_stage *stage,

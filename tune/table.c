@@ -11,9 +11,19 @@
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 
-static int compare_int64(int64_t a, int64_t b)
+/* Numbers first: they decide most steps of a search. */
+int tnd_curve_key_compare_shape(const struct tnd_curve_key *a, const struct tnd_curve_key *b)
 {
-    return a < b ? -1 : a > b;
+    if (a->type != b->type) {
+        return a->type < b->type ? -1 : 1;
+    }
+    if (a->n != b->n) {
+        return a->n < b->n ? -1 : 1;
+    }
+    if (a->k != b->k) {
+        return a->k < b->k ? -1 : 1;
+    }
+    return strcmp(a->op, b->op);
 }
 
 /* Thread counts come last, so that all counts of one stage of one shape are neighbours. */
@@ -21,33 +31,24 @@ int tnd_curve_key_compare(const struct tnd_curve_key *a, const struct tnd_curve_
 {
     int order = tnd_curve_key_compare_shape(a, b);
     if (order == 0) {
-        order = compare_int64(a->stage, b->stage);
+        order = (int)a->stage - b->stage;
     }
     if (order == 0) {
-        order = compare_int64(a->task, b->task);
+        order = (int)a->task - b->task;
     }
     if (order == 0) {
         order = strcmp(a->backend, b->backend);
     }
     if (order == 0) {
-        order = compare_int64(a->parallel, b->parallel);
+        order = (int)a->parallel - b->parallel;
     }
     if (order == 0) {
-        order = compare_int64(a->own_threads, b->own_threads);
-    }
-    return order != 0 ? order : compare_int64(a->threads, b->threads);
-}
-
-int tnd_curve_key_compare_shape(const struct tnd_curve_key *a, const struct tnd_curve_key *b)
-{
-    int order = strcmp(a->op, b->op);
-    if (order == 0) {
-        order = compare_int64(a->type, b->type);
+        order = (int)a->own_threads - b->own_threads;
     }
     if (order == 0) {
-        order = compare_int64(a->n, b->n);
+        order = a->threads < b->threads ? -1 : a->threads > b->threads;
     }
-    return order != 0 ? order : compare_int64(a->k, b->k);
+    return order;
 }
 
 int tnd_table_lower_bound(const struct tandem_table *table, const struct tnd_curve_key *key)

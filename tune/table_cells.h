@@ -15,7 +15,7 @@
 #define TND_TABLE_MAX_US      1e12        /* eleven days */
 #define TND_TABLE_MAX_BYTES   (32u << 20) /* of a file */
 
-/** Order of keys by op, type, N, K alone. */
+/** Order of keys by type, N, K, op alone. */
 int tnd_curve_key_compare_shape(const struct tnd_curve_key *a, const struct tnd_curve_key *b);
 /** Index of the first curve that is not before `key`. */
 int tnd_table_lower_bound(const struct tandem_table *table, const struct tnd_curve_key *key);

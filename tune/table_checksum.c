@@ -103,10 +103,10 @@ uint64_t tnd_table_checksum(const struct tandem_table *table)
     for (int i = 0; i < table->n_profiles; i++) {
         hash = add_profile(hash, &table->profiles[i]);
     }
-    /* Counts in front keep a curve from passing for a part of the one before. */
+    /* A sum, so that the order of the curves means nothing. */
+    uint64_t curves = 0;
     for (int i = 0; i < table->n_curves; i++) {
-        hash = add_number(hash, (uint64_t)table->curves[i].n_samples);
-        hash = add_curve(hash, &table->curves[i]);
+        curves += add_curve(0, &table->curves[i]);
     }
-    return hash;
+    return add_number(hash, curves);
 }
