@@ -84,6 +84,10 @@ PARTS_LIBS := $(if $(HWLOC),$(shell $(PKG_CONFIG) --libs hwloc)) \
 PARTS_MISSING := $(if $(HWLOC),,hwloc(libhwloc-dev)) $(if $(CJSON),,cJSON(libcjson-dev))
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wstrict-prototypes $(if $(WERROR),-Werror)
+ifeq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
+# Texts for people are cut to their buffers on purpose, and GCC's guess changes with -O.
+WARN += -Wno-format-truncation -Wno-stringop-truncation
+endif
 # No contraction into fused multiply-add: every compiler gives the same bits; kernels ask for it.
 TND_CFLAGS := -std=c11 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -pthread
 TND_CPPFLAGS := -D_GNU_SOURCE -I. -Iinclude $(PARTS_CFLAGS)

@@ -32,7 +32,8 @@ job_gcc() {
 # The programs of the documents run.
 job_examples() {
     local example
-    for example in build/gcc/example-*; do
+    for example in docs/examples/*.c; do
+        example=build/gcc/example-$(basename "$example" .c)
         "$example" || { echo "$example failed"; return 1; }
     done
 }

@@ -10,6 +10,7 @@ folder=${1:-build}
 for file in libtandem.so libtandem.a; do
     [ -f "$folder/$file" ] || complain "$folder/$file does not exist"
 done
+[ "$problems" -eq 0 ] || finish check_symbols
 
 nm -D --defined-only "$folder/libtandem.so" | awk '$2 != "A" {print $3}' | sed 's/@.*//' |
     while read -r name; do
