@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * bench-handoff: what it costs to hand work from thread to thread. Each line is the median of repeats with
- * the smallest and the largest one. Takes a few seconds. Other arguments are those of other benches and are
- * passed over. */
+ * bench-handoff: what it costs to hand work from thread to thread. Each line is the median of
+ * repeats with the smallest and the largest one. Takes a few seconds. Other arguments are those
+ * of other benches and are passed over. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,8 +219,7 @@ static struct empty_graph empty_graph_new(void)
         tandem_context_new(NULL, &empty.context, NULL) != TANDEM_OK) {
         give_up("no backend");
     }
-    tandem_tensor *x =
-        tandem_tensor_new(empty.context, TANDEM_TYPE_F32, 1, (const int64_t[]){64});
+    tandem_tensor *x = tandem_tensor_new(empty.context, TANDEM_TYPE_F32, 1, (const int64_t[]){64});
     for (int i = 0; i < NODES; i++) {
         x = tandem_scale(empty.context, x, 2);
     }
@@ -346,7 +345,8 @@ int main(void)
         give_up("no topology");
     }
     int n_cpus = topology.n_cpus;
-    printf("bench-handoff: %s; median (smallest .. largest) of %d repeats\n", topology.text, REPEATS);
+    printf("bench-handoff: %s; median (smallest .. largest) of %d repeats\n", topology.text,
+           REPEATS);
     measure_meeting(2, n_cpus, hand_off, &meeting);
     report("one hand-off between spinning workers", "ns", meeting.samples, REPEATS);
     measure_meeting(2, n_cpus, wake_up, &meeting);

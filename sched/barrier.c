@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Counting barriers with a phase word. The word that is waited for and the counter that is fought over
- * stand in cache lines of their own. */
+ * Counting barriers with a phase word. The word that is waited for and the counter that is
+ * fought over stand in cache lines of their own. */
 #include "sched/barrier.h"
 
 bool tnd_barrier_init(struct tnd_barrier *barrier, struct tnd_park_counts *counts)
@@ -33,7 +33,8 @@ static void open_barrier(struct tnd_barrier *barrier, unsigned arrived, void (*a
                          void *user)
 {
     unsigned left = arrived - arrived % TND_BARRIER_LEFT;
-    atomic_store_explicit(&barrier->arrived, left, memory_order_relaxed); /* published by the phase */
+    atomic_store_explicit(&barrier->arrived, left,
+                          memory_order_relaxed); /* published by the phase */
     if (alone != NULL) {
         alone(user);
     }
@@ -56,10 +57,12 @@ void tnd_barrier_wait(struct tnd_barrier *barrier, int count, const struct tnd_s
     }
 }
 
-void tnd_barrier_leave(struct tnd_barrier *barrier, int count, void (*alone)(void *user), void *user)
+void tnd_barrier_leave(struct tnd_barrier *barrier, int count, void (*alone)(void *user),
+                       void *user)
 {
-    unsigned after = TND_BARRIER_LEFT + atomic_fetch_add_explicit(&barrier->arrived, TND_BARRIER_LEFT,
-                                                                  memory_order_acq_rel);
+    unsigned after =
+        TND_BARRIER_LEFT +
+        atomic_fetch_add_explicit(&barrier->arrived, TND_BARRIER_LEFT, memory_order_acq_rel);
     if (after % TND_BARRIER_LEFT > 0 && is_complete(after, count)) {
         open_barrier(barrier, after, alone, user);
     }
@@ -98,5 +101,6 @@ void tnd_barrier_release(struct tnd_barrier *barrier)
 void tnd_barrier_gather(struct tnd_barrier *barrier, int count, const struct tnd_spin *spin)
 {
     tnd_park_until(&barrier->arrivals, &barrier->arrived, (unsigned)count - 1, spin);
-    atomic_store_explicit(&barrier->arrived, 0, memory_order_relaxed); /* published by the release */
+    atomic_store_explicit(&barrier->arrived, 0,
+                          memory_order_relaxed); /* published by the release */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * CPU time granted by control groups. Formats: Linux Documentation/admin-guide/cgroup-v2.rst (cpu.max) and
- * scheduler/sched-bwc.rst (cpu.cfs_quota_us), cgroups(7) for /proc/self/cgroup. Anything that cannot be
- * read or understood grants no quota. */
+ * CPU time granted by control groups. Formats: Linux Documentation/admin-guide/cgroup-v2.rst
+ * (cpu.max) and scheduler/sched-bwc.rst (cpu.cfs_quota_us), cgroups(7) for /proc/self/cgroup.
+ * Anything that cannot be read or understood grants no quota. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +44,8 @@ static double quota_of_v2(const char *folder)
     double quota;
     double period;
     const char *end;
-    if (!read_line(folder, "cpu.max", line, sizeof(line)) ||
-        !parse_positive(line, &quota, &end) || !parse_positive(end, &period, &end)) {
+    if (!read_line(folder, "cpu.max", line, sizeof(line)) || !parse_positive(line, &quota, &end) ||
+        !parse_positive(end, &period, &end)) {
         return 0;
     }
     return quota / period;
@@ -74,8 +74,8 @@ static double smaller_quota(double a, double b)
     return a < b ? a : b;
 }
 
-/* Smallest quota of `mount`/`path` and all levels above it, down to `mount` itself. Levels that are not
- * there (a container sees its own group as the root) are passed over. */
+/* Smallest quota of `mount`/`path` and all levels above it, down to `mount` itself. Levels that
+ * are not there (a container sees its own group as the root) are passed over. */
 static double quota_of_levels(const char *mount, const char *path,
                               double (*quota_of)(const char *folder))
 {

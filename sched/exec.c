@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The executor: unfold, take a run from the cache, run it, put it back. Concurrent calls have a run each. */
+ * The executor: unfold, take a run from the cache, run it, put it back. Concurrent calls have a
+ * run each. */
 #include "sched/exec.h"
 
 #include <pthread.h>
@@ -83,7 +84,8 @@ static enum tandem_status run_graph(struct tnd_exec *exec, struct tnd_run *run,
     run->clock = exec->clock;
     run->graph = graph;
     run->options = options;
-    /* The pool may shrink before its turn comes: it then runs with fewer workers, never with more. */
+    /* The pool may shrink before its turn comes: it then runs with fewer workers, never with
+     * more. */
     int n_workers = smaller(run->steps->n_workers, tnd_pool_size(exec->pool));
     TND_TRY(tnd_run_reserve(run, n_workers, error));
     tnd_graph_bind(graph, run->intermediates.base);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Runs the steps of a plan on a pool and on devices. Makes no decision of its own. Executing is re-entrant:
- * several threads may run different graphs on one pool. Buffers (intermediate results, workspace, scratch)
- * are taken from a cache that grows before the run begins; nothing is allocated while steps run. */
+ * Runs the steps of a plan on a pool and on devices. Makes no decision of its own. Executing is
+ * re-entrant: several threads may run different graphs on one pool. Buffers (intermediate
+ * results, workspace, scratch) are taken from a cache that grows before the run begins; nothing
+ * is allocated while steps run. */
 #ifndef TND_EXEC_H
 #define TND_EXEC_H
 
@@ -11,8 +12,8 @@
 
 struct tnd_exec;
 
-/** Measured times of one step: worker 0's clock around its group's barriers; steps that share a folded
- *  group are timed one by one. */
+/** Measured times of one step: worker 0's clock around its group's barriers; steps that share a
+ *  folded group are timed one by one. */
 struct tnd_step_time {
     int32_t node;
     uint8_t stage;
@@ -27,9 +28,9 @@ struct tnd_exec_run_options {
     /** Told after groups, by worker 0: nodes finished, nodes in all. May be NULL. */
     void (*progress)(void *user, int n_done, int n_total);
     void *user;
-    struct tnd_step_time *times; /* at least n_times entries or NULL; steps beyond are not recorded */
+    struct tnd_step_time *times; /* at least n_times entries or NULL; later steps are not kept */
     int n_times;
-    int *out_n_times;            /* entries filled; may be NULL */
+    int *out_n_times; /* entries filled; may be NULL */
 };
 
 enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry *registry,
@@ -38,8 +39,9 @@ enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry
 /** No run may be in progress. */
 void tnd_exec_free(struct tnd_exec *exec);
 
-/** Runs a finished graph by a plan. On failure outputs are undefined, devices are drained, and the
- *  runtime stays usable. Errors: those of tnd_steps_new, of backends (first one wins), CANCELLED, MEMORY. */
+/** Runs a finished graph by a plan. On failure outputs are undefined, devices are drained, and
+ *  the runtime stays usable. Errors: those of tnd_steps_new, of backends (first one wins),
+ *  CANCELLED, MEMORY. */
 enum tandem_status tnd_exec_run(struct tnd_exec *exec, struct tandem_graph *graph,
                                 const struct tandem_plan *plan,
                                 const struct tnd_exec_run_options *options,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Spin, then sleep. Why no wake-up is lost: the sleeper first adds itself to `sleepers`, then looks at the
- * word; the waker first writes the word, then looks at `sleepers`. All four are seq_cst, so at least one of
- * the two sees the other. A waker that sees a sleeper takes the mutex, which the sleeper holds from adding
- * itself until it is asleep: the broadcast finds it. The timed re-check is for C libraries whose condition
- * variables may lose a signal (glibc before 2.41, bug 25847), not for us. */
+ * Spin, then sleep. Why no wake-up is lost: the sleeper first adds itself to `sleepers`, then
+ * looks at the word; the waker first writes the word, then looks at `sleepers`. All four are
+ * seq_cst, so at least one of the two sees the other. A waker that sees a sleeper takes the
+ * mutex, which the sleeper holds from adding itself until it is asleep: the broadcast finds it.
+ * The timed re-check is for C libraries whose condition variables may lose a signal (glibc
+ * before 2.41, bug 25847), not for us. */
 #include "sched/park.h"
 
 #include <sched.h>
@@ -85,8 +86,8 @@ static bool spin_until(const atomic_uint *word, unsigned value, const struct tnd
             atomic_load_explicit(spin->cut_short, memory_order_relaxed) != 0) {
             return false;
         }
-        bool yield = spin->crowded ? i >= CROWDED_POLLS
-                                   : i >= POLLS_BEFORE_YIELDS && i % YIELD_EVERY == 0;
+        bool yield =
+            spin->crowded ? i >= CROWDED_POLLS : i >= POLLS_BEFORE_YIELDS && i % YIELD_EVERY == 0;
         if (yield) {
             sched_yield();
         } else {

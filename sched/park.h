@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Waiting for a word in memory: bounded spin, then sleep. The only place of the library that puts a thread
- * to sleep for another one. tests/model/park.pml is a model of it. */
+ * Waiting for a word in memory: bounded spin, then sleep. The only place of the library that
+ * puts a thread to sleep for another one. tests/model/park.pml is a model of it. */
 #ifndef TND_PARK_H
 #define TND_PARK_H
 
@@ -18,9 +18,9 @@
 
 /** How long to spin before sleeping. */
 struct tnd_spin {
-    int64_t polls;                /* 0: sleep at once */
-    bool crowded;                 /* more threads than CPUs: yield early, sleep soon */
-    const atomic_int *cut_short;  /* while not 0 nobody spins; may be NULL */
+    int64_t polls;               /* 0: sleep at once */
+    bool crowded;                /* more threads than CPUs: yield early, sleep soon */
+    const atomic_int *cut_short; /* while not 0 nobody spins; may be NULL */
 };
 
 /** Shared by all parks of a pool. */
@@ -31,7 +31,8 @@ struct tnd_park_counts {
 
 /** The bed beside a word. Many may wait, any may wake. */
 struct tnd_park {
-    pthread_mutex_t mutex; /* taken only by who sleeps and who wakes sleepers; no lock is taken inside */
+    pthread_mutex_t
+        mutex; /* taken only by who sleeps and who wakes sleepers; no lock is taken inside */
     pthread_cond_t cond;
     atomic_int sleepers;
     struct tnd_park_counts *counts; /* may be NULL */
@@ -43,18 +44,18 @@ enum { TND_SPIN_DEFAULT = 20000 };
 bool tnd_park_init(struct tnd_park *park, struct tnd_park_counts *counts);
 void tnd_park_fini(struct tnd_park *park);
 
-/** Returns when *word == value, with acquire order. The word must keep that value until every waiter has
- *  seen it. */
+/** Returns when *word == value, with acquire order. The word must keep that value until every
+ *  waiter has seen it. */
 void tnd_park_until(struct tnd_park *park, atomic_uint *word, unsigned value,
                     const struct tnd_spin *spin);
 
-/** A condition variable that knows monotonic time, and one bounded sleep on it: callers loop over their
- *  predicate. */
+/** A condition variable that knows monotonic time, and one bounded sleep on it: callers loop
+ *  over their predicate. */
 bool tnd_condition_init(pthread_cond_t *cond);
 void tnd_condition_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
 
-/** Wakes whoever sleeps. The caller has changed the word with memory_order_seq_cst (the default) before;
- *  cheap when nobody sleeps. */
+/** Wakes whoever sleeps. The caller has changed the word with memory_order_seq_cst (the default)
+ *  before; cheap when nobody sleeps. */
 void tnd_park_wake(struct tnd_park *park);
 
 #endif

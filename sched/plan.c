@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Plans as data: make, copy, read, change. What a plan means to the machine is step.c's business. */
+ * Plans as data: make, copy, read, change. What a plan means to the machine is step.c's
+ * business. */
 #include "sched/plan.h"
 
 #include <string.h>
@@ -96,7 +97,8 @@ const struct tandem_plan_node *tandem_plan_node(const tandem_plan *plan, int i)
     return has_node(plan, i) ? &plan->nodes[i] : NULL;
 }
 
-enum tandem_status tandem_plan_set_node(tandem_plan *plan, int i, const struct tandem_plan_node *node)
+enum tandem_status tandem_plan_set_node(tandem_plan *plan, int i,
+                                        const struct tandem_plan_node *node)
 {
     if (!has_node(plan, i) || node == NULL) {
         return TANDEM_E_ARGUMENT;

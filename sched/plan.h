@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Inside of a plan and its unfolding into steps. Plans and steps are plain data; nothing here knows what a
- * thing costs. A step is one stage of one node on one backend over a range of rows.
+ * Inside of a plan and its unfolding into steps. Plans and steps are plain data; nothing here
+ * knows what a thing costs. A step is one stage of one node on one backend over a range of rows.
  *
- * Steps stand in groups: all steps of a group may run at the same time (a product split over CPU and
- * device, independent nodes); a barrier stands between two groups. Consecutive one-thread steps of the CPU
- * are folded into one group of which worker 0 runs them in order, without barriers in between. A device
- * step is submitted in its own group and synced before group `until` begins, so that it may overlap with
- * several groups. */
+ * Steps stand in groups: all steps of a group may run at the same time (a product split over CPU
+ * and device, independent nodes); a barrier stands between two groups. Consecutive one-thread
+ * steps of the CPU are folded into one group of which worker 0 runs them in order, without
+ * barriers in between. A device step is submitted in its own group and synced before group
+ * `until` begins, so that it may overlap with several groups. */
 #ifndef TND_PLAN_H
 #define TND_PLAN_H
 
@@ -21,37 +21,38 @@ struct tandem_plan {
 };
 
 struct tnd_step {
-    int32_t node;            /* index in the graph */
-    uint8_t stage;           /* enum tandem_stage */
-    uint8_t task;            /* enum tandem_task */
-    uint8_t backend;         /* slot */
-    bool wait;               /* idle workers sleep */
-    int32_t n_workers;       /* workers that run it; 1 when not parallel; 0 for an asynchronous device */
+    int32_t node;      /* index in the graph */
+    uint8_t stage;     /* enum tandem_stage */
+    uint8_t task;      /* enum tandem_task */
+    uint8_t backend;   /* slot */
+    bool wait;         /* idle workers sleep */
+    int32_t n_workers; /* workers that run it; 1 when not parallel; 0 for an asynchronous device */
     int32_t own_threads;
     int64_t row_begin, row_end;
     size_t workspace_offset; /* in the graph's workspace */
     size_t workspace_bytes;
     int32_t group;
-    int32_t until;           /* device steps: synced before this group begins; else group + 1 */
+    int32_t until; /* device steps: synced before this group begins; else group + 1 */
 };
 
 /** Steps first_step .. first_step + n_steps - 1. */
 struct tnd_group {
     int32_t first_step;
     int32_t n_steps;
-    int32_t n_workers;       /* more than 1: one parallel step of the CPU; else worker 0 runs all in turn */
-    bool wait_after;         /* workers that have nothing to do until the next parallel group sleep */
+    int32_t
+        n_workers;   /* more than 1: one parallel step of the CPU; else worker 0 runs all in turn */
+    bool wait_after; /* workers that have nothing to do until the next parallel group sleep */
 };
 
 struct tnd_steps {
-    struct tnd_step *steps;  /* by group */
+    struct tnd_step *steps; /* by group */
     struct tnd_group *groups;
     int n_steps;
     int n_groups;
-    int n_workers;           /* most workers of any step, >= 1 */
-    size_t workspace_bytes;  /* shared by all nodes in turn */
-    size_t scratch_bytes;    /* of one worker */
-    int capacity;            /* steps and groups that the memory holds */
+    int n_workers;          /* most workers of any step, >= 1 */
+    size_t workspace_bytes; /* shared by all nodes in turn */
+    size_t scratch_bytes;   /* of one worker */
+    int capacity;           /* steps and groups that the memory holds */
 };
 
 /** Checks a plan against graph and backends and unfolds it. Errors: ARGUMENT (node count, threads),
@@ -62,8 +63,8 @@ enum tandem_status tnd_steps_new(const struct tandem_graph *graph, const struct 
                                  struct tandem_error *error);
 void tnd_steps_free(struct tnd_steps *steps);
 
-/** The same into the memory of *io_steps (NULL: none yet), which is replaced when it is too small. Its
- *  contents are undefined after a failure. No allocation when it fits. */
+/** The same into the memory of *io_steps (NULL: none yet), which is replaced when it is too
+ *  small. Its contents are undefined after a failure. No allocation when it fits. */
 enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struct tandem_plan *plan,
                                    const struct tnd_registry *registry, struct tnd_steps **io_steps,
                                    struct tandem_error *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Worker threads. Each worker waits for its own word, so that a run with few workers leaves the others
- * asleep. A run: take a turn, publish the function, raise the words of the workers that take part, do
- * one's own part, wait until the last worker has raised `done`. */
+ * Worker threads. Each worker waits for its own word, so that a run with few workers leaves the
+ * others asleep. A run: take a turn, publish the function, raise the words of the workers that
+ * take part, do one's own part, wait until the last worker has raised `done`. */
 #include "sched/pool.h"
 
 #include <errno.h>
@@ -23,9 +23,9 @@ struct worker {
     struct tnd_park park;
     struct tnd_pool *pool;
     int index;
-    bool must_end;     /* published by `round` */
+    bool must_end; /* published by `round` */
     pthread_t thread;
-    atomic_int tid;    /* kernel's number of the thread, 0 until it runs */
+    atomic_int tid; /* kernel's number of the thread, 0 until it runs */
 };
 
 struct tnd_pool {
@@ -35,14 +35,17 @@ struct tnd_pool {
     int count;
     struct tnd_spin spin;
 
-    _Alignas(TND_CACHE_LINE) atomic_int remaining; /* workers still inside fn, the caller not counted */
-    _Alignas(TND_CACHE_LINE) atomic_uint done;     /* raised by the last of them */
+    _Alignas(TND_CACHE_LINE)
+        atomic_int remaining;                  /* workers still inside fn, the caller not counted */
+    _Alignas(TND_CACHE_LINE) atomic_uint done; /* raised by the last of them */
     _Alignas(TND_CACHE_LINE) struct tnd_park done_park;
     struct tnd_park_counts park_counts;
     atomic_bool paused;
-    atomic_int rests; /* reasons for idle workers to sleep at once: the pause, and stages that wait */
+    atomic_int
+        rests; /* reasons for idle workers to sleep at once: the pause, and stages that wait */
 
-    /* ---- turns: who may run, resize, bind. `turn_lock` guards these two; nothing is locked inside. ---- */
+    /* ---- turns: who may run, resize, bind. `turn_lock` guards these two; nothing is locked
+     * inside. ---- */
     pthread_mutex_t turn_lock;
     pthread_cond_t turn_cond;
     uint64_t turn_next;
@@ -55,9 +58,9 @@ struct tnd_pool {
     int64_t spin_limit;
     int *cpu_ids;
     int n_cpu_ids;
-    atomic_int nice;         /* absolute; read by starting workers */
+    atomic_int nice; /* absolute; read by starting workers */
     int nice_base;
-    cpu_set_t cpus_base;     /* CPUs of the thread that made the pool */
+    cpu_set_t cpus_base; /* CPUs of the thread that made the pool */
     bool has_cpus_base;
     int (*start_thread)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     atomic_ullong runs;
@@ -65,8 +68,8 @@ struct tnd_pool {
     atomic_int threads_alive;
 };
 
-/* Whether this thread is inside a run of any pool. A nested run could wait for a turn that ends only after
- * itself, so it runs alone. */
+/* Whether this thread is inside a run of any pool. A nested run could wait for a turn that ends
+ * only after itself, so it runs alone. */
 static _Thread_local bool inside_run;
 
 /* ---- turns ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Worker threads. The caller of tnd_pool_run is worker 0; the others spin for a bounded time waiting for
- * work, then park. Several threads may call tnd_pool_run on one pool: runs with more than one worker take
- * turns in the order of asking, runs with one worker do not touch the pool. A process that forks must not
- * use the parent's pools in the child. */
+ * Worker threads. The caller of tnd_pool_run is worker 0; the others spin for a bounded time
+ * waiting for work, then park. Several threads may call tnd_pool_run on one pool: runs with more
+ * than one worker take turns in the order of asking, runs with one worker do not touch the pool.
+ * A process that forks must not use the parent's pools in the child. */
 #ifndef TND_POOL_H
 #define TND_POOL_H
 
@@ -16,15 +16,15 @@
 struct tnd_pool;
 
 struct tnd_pool_options {
-    int n_threads;          /* most workers of a run, the caller included; threads start when first needed */
-    int n_cpus;             /* CPUs that may be used: with more threads than these, waiting yields early */
-    int64_t spin_limit;     /* polls before parking; < 0: default */
-    const int *cpu_ids;     /* worker i is bound to cpu_ids[i % n_cpu_ids]; NULL: not bound */
+    int n_threads; /* most workers of a run, the caller included; threads start when first needed */
+    int n_cpus;    /* CPUs that may be used: with more threads than these, waiting yields early */
+    int64_t spin_limit; /* polls before parking; < 0: default */
+    const int *cpu_ids; /* worker i is bound to cpu_ids[i % n_cpu_ids]; NULL: not bound */
     int n_cpu_ids;
-    int nice;               /* niceness added to the workers (not to callers); 0: none */
+    int nice; /* niceness added to the workers (not to callers); 0: none */
     /** Starts a thread; NULL: pthread_create. Tests let it fail. */
-    int (*start_thread)(pthread_t *out_thread, const pthread_attr_t *attributes, void *(*fn)(void *),
-                        void *user);
+    int (*start_thread)(pthread_t *out_thread, const pthread_attr_t *attributes,
+                        void *(*fn)(void *), void *user);
 };
 
 enum { TND_POOL_MAX_THREADS = 1024 };
@@ -37,32 +37,33 @@ enum tandem_status tnd_pool_new(const struct tnd_pool_options *options, struct t
 /** Waits for a run in progress, ends the threads. NULL allowed. */
 void tnd_pool_free(struct tnd_pool *pool);
 
-/** Runs fn on `count` workers at once and returns when all have returned. count is cut to the pool's size:
- *  fn sees the real one. Errors: THREAD (a thread could not be started: runs on those that exist, never
- *  fewer than the caller itself, and returns OK; the shortfall is counted in the statistics). Called from
- *  inside a run of any pool, fn runs alone on the calling thread. */
+/** Runs fn on `count` workers at once and returns when all have returned. count is cut to the
+ *  pool's size: fn sees the real one. Errors: THREAD (a thread could not be started: runs on
+ *  those that exist, never fewer than the caller itself, and returns OK; the shortfall is
+ *  counted in the statistics). Called from inside a run of any pool, fn runs alone on the
+ *  calling thread. */
 enum tandem_status tnd_pool_run(struct tnd_pool *pool, int count, tnd_pool_fn fn, void *user);
 
 /** How workers of a run with `count` workers wait for each other. */
 struct tnd_spin tnd_pool_spin(const struct tnd_pool *pool, int count);
-/** Between the two, idle workers sleep at once instead of spinning; nests. For stages that want the CPUs
- *  for themselves. */
+/** Between the two, idle workers sleep at once instead of spinning; nests. For stages that want
+ *  the CPUs for themselves. */
 void tnd_pool_rest_begin(struct tnd_pool *pool);
 void tnd_pool_rest_end(struct tnd_pool *pool);
 /** Where parks of such runs are counted. */
 struct tnd_park_counts *tnd_pool_park_counts(struct tnd_pool *pool);
 
-/** Most workers of later runs; waits for a run in progress. Surplus threads end. Not from inside a run
- *  (BUSY). Errors: ARGUMENT, MEMORY. */
+/** Most workers of later runs; waits for a run in progress. Surplus threads end. Not from inside
+ *  a run (BUSY). Errors: ARGUMENT, MEMORY. */
 enum tandem_status tnd_pool_resize(struct tnd_pool *pool, int n_threads);
 int tnd_pool_size(const struct tnd_pool *pool);
 /** Parks all idle workers at once until resumed (for instance while the application is in the
  *  background). Runs in between still work, they wake what they need. */
 void tnd_pool_pause(struct tnd_pool *pool);
 void tnd_pool_resume(struct tnd_pool *pool);
-/** Binds workers anew (0 CPUs: as the pool was made) / changes their niceness. Waits for a run in progress;
- *  BUSY from inside one. Worker 0, the caller, is left alone. Errors: ARGUMENT, MEMORY, THREAD (the system
- *  refused for one worker at least; the others have it). */
+/** Binds workers anew (0 CPUs: as the pool was made) / changes their niceness. Waits for a run
+ *  in progress; BUSY from inside one. Worker 0, the caller, is left alone. Errors: ARGUMENT,
+ *  MEMORY, THREAD (the system refused for one worker at least; the others have it). */
 enum tandem_status tnd_pool_set_cpus(struct tnd_pool *pool, const int *cpu_ids, int n_cpu_ids);
 enum tandem_status tnd_pool_set_nice(struct tnd_pool *pool, int nice);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The loop over groups. Worker 0 is the caller: it alone asks for cancel, submits and syncs devices, and
- * runs groups without a parallel step. The pool is used from the first to the last parallel group; in
- * between, the other workers wait in the barrier. Start at tnd_run_execute. */
+ * The loop over groups. Worker 0 is the caller: it alone asks for cancel, submits and syncs
+ * devices, and runs groups without a parallel step. The pool is used from the first to the last
+ * parallel group; in between, the other workers wait in the barrier. Start at tnd_run_execute. */
 #include "sched/run.h"
 
 #include <stddef.h>
@@ -27,7 +27,8 @@ static bool is_stopped(const struct tnd_run *run)
 
 /* ---- what backends see of a worker ---- */
 
-/* Chunks are counted, not items: the counter cannot overflow, however often it is asked at the end. */
+/* Chunks are counted, not items: the counter cannot overflow, however often it is asked at the
+ * end. */
 static bool next_chunk(struct tandem_worker *worker, int64_t n_items, int64_t chunk,
                        int64_t *out_begin, int64_t *out_end)
 {
@@ -155,7 +156,8 @@ static void run_on_worker(struct tnd_run *run, const struct tnd_step *step, int 
     enum tandem_status status = tnd_backend_run(backend_of(run, step), &work, &worker->worker);
     if (status != TANDEM_OK) {
         fail_on_worker(worker, step, status);
-        tnd_barrier_leave(&run->stage, count, reset_chunks, run); /* others may wait for it in there */
+        tnd_barrier_leave(&run->stage, count, reset_chunks,
+                          run); /* others may wait for it in there */
     }
 }
 
@@ -244,9 +246,9 @@ static bool begin_group(struct tnd_run *run, int g)
 {
     const struct tnd_exec_run_options *options = run->options;
     if (options->cancel != NULL && run->status == TANDEM_OK && options->cancel(options->user)) {
-        run->status = tnd_error_set(&run->error, TANDEM_E_CANCELLED, "exec", g, run->steps->n_groups,
-                                    "cancelled by the caller before group %d of %d", g,
-                                    run->steps->n_groups);
+        run->status =
+            tnd_error_set(&run->error, TANDEM_E_CANCELLED, "exec", g, run->steps->n_groups,
+                          "cancelled by the caller before group %d of %d", g, run->steps->n_groups);
         atomic_store_explicit(&run->stop, true, memory_order_relaxed);
     }
     if (!is_stopped(run) && run->n_flights > 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One execution of unfolded steps: the memory it needs and the loop over its groups. exec.c keeps runs in a
- * cache and fills one in for each call. Only for exec.c. */
+ * One execution of unfolded steps: the memory it needs and the loop over its groups. exec.c
+ * keeps runs in a cache and fills one in for each call. Only for exec.c. */
 #ifndef TND_RUN_H
 #define TND_RUN_H
 
@@ -31,11 +31,12 @@ struct tnd_run_flight {
 };
 
 struct tnd_run {
-    _Alignas(TND_CACHE_LINE) _Atomic int64_t next_chunk; /* of the step that runs; reset between steps */
-    _Alignas(TND_CACHE_LINE) atomic_bool stop;           /* an error or cancel: hand out nothing more */
-    atomic_int failed_worker;                            /* first one; -1: none */
-    struct tnd_barrier groups; /* pass, gather, release: between groups */
-    struct tnd_barrier stage;  /* wait: inside a step, for backends */
+    _Alignas(TND_CACHE_LINE) _Atomic int64_t
+        next_chunk;                            /* of the step that runs; reset between steps */
+    _Alignas(TND_CACHE_LINE) atomic_bool stop; /* an error or cancel: hand out nothing more */
+    atomic_int failed_worker;                  /* first one; -1: none */
+    struct tnd_barrier groups;                 /* pass, gather, release: between groups */
+    struct tnd_barrier stage;                  /* wait: inside a step, for backends */
 
     /* ---- set before the run ---- */
     struct tnd_pool *pool;
@@ -44,12 +45,12 @@ struct tnd_run {
     struct tandem_graph *graph;
     const struct tnd_exec_run_options *options;
     struct tnd_steps *steps;
-    int last_parallel;   /* group after which workers may go; -1: no parallel group */
-    unsigned ticket;     /* phase of `groups` before the first release */
+    int last_parallel; /* group after which workers may go; -1: no parallel group */
+    unsigned ticket;   /* phase of `groups` before the first release */
 
     /* ---- changed by worker 0 alone ---- */
-    int group_now;       /* published by the release; -1: leave */
-    int group_next;      /* first group that is not done */
+    int group_now;  /* published by the release; -1: leave */
+    int group_next; /* first group that is not done */
     struct tnd_spin spin;
     struct tnd_run_flight flights[TND_MAX_IN_FLIGHT];
     int n_flights;

@@ -10,8 +10,8 @@
 
 enum { HUGE_PAGE = 2 * 1024 * 1024 };
 
-/* Dequantised weights are read as a whole by every product: large pages spare them most TLB misses. Asking
- * is advice, its failure means nothing. */
+/* Dequantised weights are read as a whole by every product: large pages spare them most TLB
+ * misses. Asking is advice, its failure means nothing. */
 static bool grow(struct tnd_run_memory *memory, size_t bytes)
 {
     if (bytes <= memory->bytes) {
@@ -85,7 +85,8 @@ enum tandem_status tnd_run_reserve(struct tnd_run *run, int n_workers, struct ta
         return out_of_memory(error, "the workers' scratch", scratch);
     }
     for (int i = 0; i < n_workers; i++) {
-        run->workers[i].worker.scratch = stride == 0 ? NULL : run->scratch.base + (size_t)i * stride;
+        run->workers[i].worker.scratch =
+            stride == 0 ? NULL : run->scratch.base + (size_t)i * stride;
         run->workers[i].worker.scratch_bytes = stride;
     }
     return TANDEM_OK;

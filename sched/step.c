@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Unfolds a plan into steps and groups. One walk over the nodes; devices in flight are kept in a short list
- * and compared with each later node by the memory that both touch. Runs for every token: no allocation
- * when the memory of last time is large enough. */
+ * Unfolds a plan into steps and groups. One walk over the nodes; devices in flight are kept in a
+ * short list and compared with each later node by the memory that both touch. Runs for every
+ * token: no allocation when the memory of last time is large enough. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,8 @@
 #include "base/tnd_status.h"
 #include "sched/plan.h"
 
-/* Bytes that a tensor's root occupies: either in the graph's shared buffer or somewhere in memory. */
+/* Bytes that a tensor's root occupies: either in the graph's shared buffer or somewhere in
+ * memory. */
 struct range {
     bool is_planned;
     uintptr_t begin, end;
@@ -208,7 +209,8 @@ static enum tandem_status check_node(struct unfolding *unfolding, int i, size_t 
     const struct tandem_tensor *node = unfolding->graph->nodes[i];
     struct tnd_steps *out = unfolding->out;
     size_t workspace = 0;
-    struct tandem_error why; /* not initialised as a whole: this runs for every node of every token */
+    struct tandem_error
+        why; /* not initialised as a whole: this runs for every node of every token */
     why.text[0] = '\0';
     if (choice->n_threads < 1) {
         return refuse(unfolding, i, TANDEM_STAGE_COMPUTE, TANDEM_E_ARGUMENT,
@@ -236,8 +238,7 @@ static enum tandem_status check_node(struct unfolding *unfolding, int i, size_t 
             return refuse_by_backend(unfolding, i, s, backend->api->name, status, &why);
         }
         workspace = larger(workspace, tnd_backend_workspace(backend, node, task));
-        out->scratch_bytes =
-            larger(out->scratch_bytes, tnd_backend_scratch(backend, node, task));
+        out->scratch_bytes = larger(out->scratch_bytes, tnd_backend_scratch(backend, node, task));
     }
     if (!tnd_align_up(workspace, TND_ALIGNMENT, out_workspace)) {
         return refuse(unfolding, i, TANDEM_STAGE_COMPUTE, TANDEM_E_OVERFLOW,
@@ -263,14 +264,17 @@ static enum tandem_status unfold_node(struct unfolding *unfolding, int i)
         bool is_async =
             tnd_backend_is_async(tnd_registry_backend(unfolding->registry, config->backend));
         bool is_full = is_async && unfolding->n_flights == TND_MAX_IN_FLIGHT;
-        settle(unfolding, is_full ? NULL : node); /* an earlier stage of the node may be in flight */
+        settle(unfolding,
+               is_full ? NULL : node); /* an earlier stage of the node may be in flight */
         struct tnd_step step = {
             .node = i,
             .stage = (uint8_t)s,
             .task = config->task,
             .backend = config->backend,
             .wait = config->wait,
-            .n_workers = is_async ? 0 : config->parallel ? choice->n_threads : 1,
+            .n_workers = is_async           ? 0
+                         : config->parallel ? choice->n_threads
+                                            : 1,
             .own_threads = config->own_threads ? choice->n_threads : 1,
             .row_begin = 0,
             .row_end = node->op == TANDEM_OP_MUL_MAT ? node->ne[0] : tnd_tensor_rows(node),
@@ -343,8 +347,8 @@ static enum tandem_status count_steps(const struct tandem_graph *graph,
 static struct tnd_steps *alloc_steps(int capacity)
 {
     size_t n = (size_t)capacity;
-    struct tnd_steps *steps = tnd_alloc(
-        sizeof(*steps) + n * (sizeof(struct tnd_step) + sizeof(struct tnd_group)));
+    struct tnd_steps *steps =
+        tnd_alloc(sizeof(*steps) + n * (sizeof(struct tnd_step) + sizeof(struct tnd_group)));
     if (steps != NULL) {
         memset(steps, 0, sizeof(*steps));
         steps->steps = (struct tnd_step *)(steps + 1);

@@ -47,8 +47,8 @@ static bool same_core(const struct tnd_cpu_row *a, const struct tnd_cpu_row *b)
 }
 
 /* Different values of a member among rows; `allowed_only` looks at those alone. */
-static int count_values(const struct tnd_cpu_rows *rows, int (*value)(const struct tnd_cpu_row *row),
-                        bool allowed_only)
+static int count_values(const struct tnd_cpu_rows *rows,
+                        int (*value)(const struct tnd_cpu_row *row), bool allowed_only)
 {
     int n_values = 0;
     for (int i = 0; i < rows->n; i++) {
@@ -77,8 +77,9 @@ static int rank_of(const struct tnd_cpu_row *row)
     return row->rank;
 }
 
-/* Of the whole machine, whatever this process may use of it: moving a process to other CPUs does not make
- * it another machine. Rows are sorted by core; numbers of the system do not count, only what is shared. */
+/* Of the whole machine, whatever this process may use of it: moving a process to other CPUs does
+ * not make it another machine. Rows are sorted by core; numbers of the system do not count, only
+ * what is shared. */
 static uint64_t hash_rows(const struct tnd_cpu_rows *rows)
 {
     uint64_t hash = 0;
@@ -180,8 +181,9 @@ static void describe(struct tnd_topology *topology)
     if (topology->quota_cpus > 0) {
         snprintf(quota, sizeof(quota), ", quota %.4g CPUs", topology->quota_cpus);
     }
-    snprintf(topology->text, sizeof(topology->text), "%d core%s%s, %d thread%s, %d NUMA node%s%s%s%s",
-             topology->n_cores, topology->n_cores == 1 ? "" : "s", kinds, topology->n_cpus,
+    snprintf(topology->text, sizeof(topology->text),
+             "%d core%s%s, %d thread%s, %d NUMA node%s%s%s%s", topology->n_cores,
+             topology->n_cores == 1 ? "" : "s", kinds, topology->n_cpus,
              topology->n_cpus == 1 ? "" : "s", topology->n_numa_nodes,
              topology->n_numa_nodes == 1 ? "" : "s", l2, l3, quota);
 }
@@ -205,7 +207,8 @@ void tnd_topology_fill(struct tnd_cpu_rows *rows, double quota_cpus, struct tnd_
     out->quota_cpus = quota_cpus;
     out->recommended_threads = out->n_cores;
     if (quota_cpus > 0 && quota_cpus < out->recommended_threads) {
-        out->recommended_threads = (int)quota_cpus; /* rounded down: the last one would be throttled */
+        out->recommended_threads =
+            (int)quota_cpus; /* rounded down: the last one would be throttled */
     }
     if (out->recommended_threads < 1) {
         out->recommended_threads = 1;
@@ -225,7 +228,8 @@ static void apply_own_mask(struct tnd_cpu_rows *rows)
     if (rows->n == 0) {
         for (int id = 0; id < CPU_SETSIZE && rows->n < TND_MAX_CPUS; id++) {
             if (CPU_ISSET((size_t)id, &mask)) {
-                rows->row[rows->n++] = (struct tnd_cpu_row){.id = id, .core = id, .is_allowed = true};
+                rows->row[rows->n++] =
+                    (struct tnd_cpu_row){.id = id, .core = id, .is_allowed = true};
             }
         }
         return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What this machine's processors look like to this process: cores, SMT, core kinds, caches, NUMA, allowed
- * CPUs and the cgroup's CPU quota. Read through hwloc where it is built in, else from the system. */
+ * What this machine's processors look like to this process: cores, SMT, core kinds, caches,
+ * NUMA, allowed CPUs and the cgroup's CPU quota. Read through hwloc where it is built in, else
+ * from the system. */
 #ifndef TND_TOPOLOGY_H
 #define TND_TOPOLOGY_H
 
@@ -13,31 +14,34 @@
 #define TND_MAX_CPUS 1024
 
 struct tnd_topology {
-    int n_cpus;            /* logical CPUs that this process may use */
-    int n_cores;           /* physical cores among them */
+    int n_cpus;  /* logical CPUs that this process may use */
+    int n_cores; /* physical cores among them */
     int n_packages;
     int n_numa_nodes;
-    int n_core_kinds;      /* 1 unless hybrid */
-    int threads_per_core;  /* largest SMT width */
-    double quota_cpus;     /* CPUs that the cgroup grants (may be fractional); 0: no quota */
-    int recommended_threads; /* one a core, not above the quota; >= 1 */
-    size_t l1d_bytes;      /* of one core; 0 unknown */
-    size_t l2_bytes;       /* of one core */
-    size_t l3_bytes;       /* of the largest L3 */
-    uint64_t hash;         /* of the machine's whole shape, for the fingerprint */
-    int cpu_ids[TND_MAX_CPUS];   /* OS numbers of the allowed CPUs, best order for placing threads: */
-    uint8_t kind[TND_MAX_CPUS];  /* first one CPU of every core, fastest kind first; core kind of each */
+    int n_core_kinds;          /* 1 unless hybrid */
+    int threads_per_core;      /* largest SMT width */
+    double quota_cpus;         /* CPUs that the cgroup grants (may be fractional); 0: no quota */
+    int recommended_threads;   /* one a core, not above the quota; >= 1 */
+    size_t l1d_bytes;          /* of one core; 0 unknown */
+    size_t l2_bytes;           /* of one core */
+    size_t l3_bytes;           /* of the largest L3 */
+    uint64_t hash;             /* of the machine's whole shape, for the fingerprint */
+    int cpu_ids[TND_MAX_CPUS]; /* OS numbers of the allowed CPUs, best order for placing threads: */
+    uint8_t
+        kind[TND_MAX_CPUS]; /* first one CPU of every core, fastest kind first; core kind of each */
     bool from_hwloc;
-    char text[128];        /* "2 cores, 2 threads, 1 NUMA node, L2 1 MiB, L3 32 MiB" */
+    char text[128]; /* "2 cores, 2 threads, 1 NUMA node, L2 1 MiB, L3 32 MiB" */
 };
 
-/** Reads this machine. Never fails for want of information: what is unknown is 0 or 1. Errors: MEMORY. */
+/** Reads this machine. Never fails for want of information: what is unknown is 0 or 1. Errors:
+ *  MEMORY. */
 enum tandem_status tnd_topology_read(struct tnd_topology *out_topology, struct tandem_error *error);
 /** Reads a recorded hwloc XML file instead (tests, replay). UNSUPPORTED_BUILD without hwloc. */
 enum tandem_status tnd_topology_read_xml(const char *path, struct tnd_topology *out_topology,
                                          struct tandem_error *error);
-/** CPUs granted by a cgroup file system mounted at `root` ("/sys/fs/cgroup") for the process whose
- *  cgroup file is `self` ("/proc/self/cgroup"), versions 1 and 2, smallest of all levels; 0: none. */
+/** CPUs granted by a cgroup file system mounted at `root` ("/sys/fs/cgroup") for the process
+ *  whose cgroup file is `self` ("/proc/self/cgroup"), versions 1 and 2, smallest of all levels;
+ *  0: none. */
 double tnd_topology_quota(const char *root, const char *self);
 
 #endif

@@ -60,7 +60,8 @@ static int node_of(hwloc_topology_t topology, hwloc_obj_t pu)
     return 0;
 }
 
-/* Kinds are sorted by growing efficiency value, which is performance in hwloc's sense; -1: unknown. */
+/* Kinds are sorted by growing efficiency value, which is performance in hwloc's sense; -1:
+ * unknown. */
 static int speed_of(hwloc_topology_t topology, hwloc_obj_t pu)
 {
 #if HWLOC_API_VERSION >= 0x00020400

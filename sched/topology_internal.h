@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What both readers of the topology fill in: one row a logical CPU. topology.c makes order and sums of it. */
+ * What both readers of the topology fill in: one row a logical CPU. topology.c makes order and
+ * sums of it. */
 #ifndef TND_TOPOLOGY_INTERNAL_H
 #define TND_TOPOLOGY_INTERNAL_H
 
@@ -7,14 +8,14 @@
 
 /** One logical CPU of the whole machine. */
 struct tnd_cpu_row {
-    int id;           /* the system's number */
-    int core;         /* numbers of core, package and node, equal for CPUs that share it; any values */
+    int id;   /* the system's number */
+    int core; /* numbers of core, package and node, equal for CPUs that share it; any values */
     int package;
     int numa_node;
-    int smt;          /* place in the core, 0 first; set by topology.c */
-    int speed;        /* of the core kind, 0 or more, larger is faster, in any unit */
-    int rank;         /* of the speed; set by topology.c */
-    bool is_allowed;  /* to this process */
+    int smt;         /* place in the core, 0 first; set by topology.c */
+    int speed;       /* of the core kind, 0 or more, larger is faster, in any unit */
+    int rank;        /* of the speed; set by topology.c */
+    bool is_allowed; /* to this process */
 };
 
 struct tnd_cpu_rows {
@@ -26,11 +27,12 @@ struct tnd_cpu_rows {
 /** Sums, order and text from the rows; `rows` is sorted on the way. quota_cpus 0: none. */
 void tnd_topology_fill(struct tnd_cpu_rows *rows, double quota_cpus, struct tnd_topology *out);
 
-/** Reads a sysfs ("/sys"); every CPU that is online is allowed. False when there is nothing to read. */
+/** Reads a sysfs ("/sys"); every CPU that is online is allowed. False when there is nothing to
+ *  read. */
 bool tnd_topology_rows_from_sysfs(const char *sysfs, struct tnd_cpu_rows *out);
 
-/** Reads with hwloc: an XML file, a synthetic description ("package:1 core:2 pu:2"), or (both NULL) this
- *  machine. False when hwloc is not built in or fails. */
+/** Reads with hwloc: an XML file, a synthetic description ("package:1 core:2 pu:2"), or (both
+ *  NULL) this machine. False when hwloc is not built in or fails. */
 bool tnd_topology_rows_from_hwloc(const char *xml_path, const char *synthetic,
                                   struct tnd_cpu_rows *out);
 

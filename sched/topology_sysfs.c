@@ -128,15 +128,15 @@ static void read_cpu(const char *sysfs, int id, struct tnd_cpu_row *row, struct 
     read_caches(cpu, out);
 }
 
-/* core_id counts within a die, and a package may have several: CPUs are of one core only when the list of
- * siblings says so. Each core is named after its first CPU. */
+/* core_id counts within a die, and a package may have several: CPUs are of one core only when
+ * the list of siblings says so. Each core is named after its first CPU. */
 static void name_cores(const char *sysfs, struct tnd_cpu_rows *out)
 {
     for (int i = 0; i < out->n; i++) {
         char path[MAX_PATH];
         char list[MAX_LIST];
-        snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%d/topology/thread_siblings_list", sysfs,
-                 out->row[i].id);
+        snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+                 sysfs, out->row[i].id);
         if (read_text(path, list, sizeof(list)) && list_has(list, out->row[i].id)) {
             out->row[i].core = (int)strtol(list, NULL, 10);
         }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What the sched suites share: their lists, and two backends of the test's own. `fakecpu` computes in
- * chunks, with workspace and scratch; `fakedev` is an asynchronous device that reads its operands and
- * writes its result as late as it may, at sync, so that a missing or late sync gives wrong numbers. */
+ * What the sched suites share: their lists, and two backends of the test's own. `fakecpu`
+ * computes in chunks, with workspace and scratch; `fakedev` is an asynchronous device that reads
+ * its operands and writes its result as late as it may, at sync, so that a missing or late sync
+ * gives wrong numbers. */
 #ifndef TND_TESTS_SUITE_SCHED_H
 #define TND_TESTS_SUITE_SCHED_H
 
@@ -57,7 +58,8 @@ struct fakes {
 };
 
 /** Opens all of it; `clock` NULL: the real one. Ends the test when that fails. */
-void fakes_open(struct fakes *fakes, int n_threads, int64_t spin_limit, struct tnd_clock_virtual *clock);
+void fakes_open(struct fakes *fakes, int n_threads, int64_t spin_limit,
+                struct tnd_clock_virtual *clock);
 void fakes_close(struct fakes *fakes);
 
 /** A plan in which every node runs whole on the slot, by this many threads. */

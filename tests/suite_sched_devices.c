@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The executor with the backends of the library: the pretended device in virtual time beside the CPU. */
+ * The executor with the backends of the library: the pretended device in virtual time beside the
+ * CPU. */
 #include <string.h>
 
 #include "backends/sim/sim.h"
@@ -31,9 +32,9 @@ static void machine_open(struct machine *machine, const char *settings)
     tnd_clock_virtual_init(&machine->clock, 0);
     tnd_sim_set_clock(machine->sim, &machine->clock.clock);
     CU_ASSERT_EQUAL_FATAL(tnd_pool_new(&pool_options, &machine->pool, NULL), TANDEM_OK);
-    CU_ASSERT_EQUAL_FATAL(tnd_exec_new(machine->pool, machine->registry, &machine->clock.clock,
-                                       &machine->exec, NULL),
-                          TANDEM_OK);
+    CU_ASSERT_EQUAL_FATAL(
+        tnd_exec_new(machine->pool, machine->registry, &machine->clock.clock, &machine->exec, NULL),
+        TANDEM_OK);
 }
 
 static void machine_close(struct machine *machine)
@@ -55,7 +56,8 @@ struct pair {
     float expected[N * M];
 };
 
-static enum tandem_status take_70_us(void *user, const tandem_tensor *node, int64_t begin, int64_t end)
+static enum tandem_status take_70_us(void *user, const tandem_tensor *node, int64_t begin,
+                                     int64_t end)
 {
     const float *from = node->src[0]->data;
     float *to = node->data;
@@ -139,13 +141,15 @@ static void every_stage_of_a_product_may_be_on_another_backend(void)
             struct tnd_steps *steps = NULL;
             struct tandem_error error = {0};
             check_ok(tandem_plan_new(3, &plan, NULL));
-            fake_plan_product(plan, 0, init ? machine.sim_slot : 1, compute ? machine.sim_slot : 1, 2);
+            fake_plan_product(plan, 0, init ? machine.sim_slot : 1, compute ? machine.sim_slot : 1,
+                              2);
             enum tandem_status status =
                 tnd_steps_new(pair.graph, plan, machine.registry, &steps, &error);
             if (status == TANDEM_OK) {
                 time_of_run(&machine, &pair, plan);
             } else {
-                check_status(status, TANDEM_E_UNSUPPORTED_BACKEND, "node 0 (mul_mat) stage", &error);
+                check_status(status, TANDEM_E_UNSUPPORTED_BACKEND, "node 0 (mul_mat) stage",
+                             &error);
             }
             tnd_steps_free(steps);
             tandem_plan_free(plan);

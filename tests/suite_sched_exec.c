@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The executor: right numbers whatever the plan, failures anywhere, cancel, overlap in virtual time. */
+ * The executor: right numbers whatever the plan, failures anywhere, cancel, overlap in virtual
+ * time. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,8 @@ static struct network network_new(uint64_t seed)
     return net;
 }
 
-static tandem_plan *network_plan(const struct fakes *fakes, const struct network *net, int n_threads)
+static tandem_plan *network_plan(const struct fakes *fakes, const struct network *net,
+                                 int n_threads)
 {
     tandem_plan *plan = fake_plan(net->graph, fakes->cpu_slot, n_threads);
     fake_plan_product(plan, 0, fakes->cpu_slot, fakes->cpu_slot, n_threads);
@@ -308,7 +310,8 @@ static void an_error_on_the_cpu_drains_the_device(void)
     struct network net = network_new(6);
     struct tandem_error error = {0};
     fakes_open(&fakes, 2, -1, NULL);
-    /* The device computes node 0; node 1 (which waits for it) fails on the CPU; node 3 is never reached. */
+    /* The device computes node 0; node 1 (which waits for it) fails on the CPU; node 3 is never
+     * reached. */
     tandem_plan *plan = fake_plan(net.graph, fakes.cpu_slot, 1);
     fake_plan_node(plan, 0, fakes.device_slot, 1);
     fakes.cpu->fail_task = TANDEM_TASK_NODE;
@@ -378,7 +381,8 @@ static void a_run_can_be_cancelled_before_any_group(void)
     fake_plan_node(plan, 3, fakes.cpu_slot, 1);
     for (int n = 0;; n++) {
         struct watcher watcher = {.polls_left = n};
-        struct tnd_exec_run_options options = {.cancel = cancel, .progress = watch, .user = &watcher};
+        struct tnd_exec_run_options options = {
+            .cancel = cancel, .progress = watch, .user = &watcher};
         struct tandem_error error = {0};
         enum tandem_status status = tnd_exec_run(fakes.exec, net.graph, plan, &options, &error);
         check_int(watcher.n_reports, n < 6 ? n : 6);
@@ -439,8 +443,8 @@ static void callers_share_one_executor(void)
     for (int i = 0; i < N_CALLERS; i++) {
         callers[i] = (struct caller){&fakes, network_new(10 + (uint64_t)i), NULL, n_runs, 0, 0};
         callers[i].plan = network_plan(&fakes, &callers[i].net, 1 + i % 3);
-        CU_ASSERT_EQUAL_FATAL(
-            pthread_create(&callers[i].thread, NULL, compute_often, &callers[i]), 0);
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&callers[i].thread, NULL, compute_often, &callers[i]),
+                              0);
     }
     for (long i = 0; i < n_runs / 10; i++) {
         tnd_pool_pause(fakes.pool);

@@ -22,8 +22,8 @@ static void note(struct fake_backend *fake, char what, const tandem_tensor *node
     }
 }
 
-static enum tandem_status supports(tandem_backend *backend, const tandem_tensor *node, uint32_t task,
-                                   struct tandem_error *error)
+static enum tandem_status supports(tandem_backend *backend, const tandem_tensor *node,
+                                   uint32_t task, struct tandem_error *error)
 {
     bool is_product = task == TANDEM_TASK_DEQUANTIZE_W || task == TANDEM_TASK_MUL_MAT_F32;
     if (task == TANDEM_TASK_NODE || (is_product && node->op == TANDEM_OP_MUL_MAT)) {
@@ -248,7 +248,8 @@ static enum tandem_status open_device(const struct tandem_backend_options *optio
 
 /* ---- all of it ---- */
 
-void fakes_open(struct fakes *fakes, int n_threads, int64_t spin_limit, struct tnd_clock_virtual *clock)
+void fakes_open(struct fakes *fakes, int n_threads, int64_t spin_limit,
+                struct tnd_clock_virtual *clock)
 {
     struct tnd_registry_options registry_options = {.backends = "cpu", .n_threads_max = 64};
     struct tnd_pool_options pool_options = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The pool and its barriers: nothing is lost, nothing runs twice, nobody hangs. A hang shows as the time
- * limit of tests/process.sh. */
+ * The pool and its barriers: nothing is lost, nothing runs twice, nobody hangs. A hang shows as
+ * the time limit of tests/process.sh. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -31,7 +31,8 @@ static long scaled(long least)
     return tnd_effort() >= 3 ? 100 * least : tnd_effort() == 2 ? 10 * least : least;
 }
 
-/* Not atomic on purpose: the pool itself must order what different workers write one after the other. */
+/* Not atomic on purpose: the pool itself must order what different workers write one after the
+ * other. */
 struct tally {
     long count[MAX_WORKERS];
     long sum;
@@ -349,11 +350,8 @@ static void allocations_that_fail_leave_nothing_behind(void)
     const int cpu_ids[] = {0};
     for (long n = 1;; n++) {
         long live = tnd_alloc_live();
-        struct tnd_pool_options options = {.n_threads = 3,
-                                           .n_cpus = 2,
-                                           .spin_limit = -1,
-                                           .cpu_ids = cpu_ids,
-                                           .n_cpu_ids = 1};
+        struct tnd_pool_options options = {
+            .n_threads = 3, .n_cpus = 2, .spin_limit = -1, .cpu_ids = cpu_ids, .n_cpu_ids = 1};
         struct tnd_pool *pool = NULL;
         struct tandem_error error = {0};
         struct tally tally = {.sum = 0};
@@ -487,8 +485,7 @@ static void barriers_keep_workers_in_step(void)
             struct lockstep lockstep = {.n_rounds = scaled(100)};
             lockstep.spin = tnd_pool_spin(pool, count);
             lockstep.spin.polls = sleepy ? 0 : lockstep.spin.polls;
-            CU_ASSERT_TRUE_FATAL(
-                tnd_barrier_init(&lockstep.barrier, tnd_pool_park_counts(pool)));
+            CU_ASSERT_TRUE_FATAL(tnd_barrier_init(&lockstep.barrier, tnd_pool_park_counts(pool)));
             check_ok(tnd_pool_run(pool, count, walk_in_step, &lockstep));
             check_int(atomic_load(&lockstep.n_wrong), 0);
             check_int(lockstep.alone, 2 * lockstep.n_rounds);

@@ -29,8 +29,7 @@ static void a_new_plan_runs_every_node_on_one_cpu_thread(void)
     check_int(tandem_plan_node_count(plan), 3);
     check_int(tandem_plan_threads(plan), 1);
     for (int i = 0; i < 3; i++) {
-        struct tandem_task_config config =
-            tandem_node_task_conf(plan, i, TANDEM_STAGE_COMPUTE);
+        struct tandem_task_config config = tandem_node_task_conf(plan, i, TANDEM_STAGE_COMPUTE);
         check_int(config.backend, TANDEM_BACKEND_CPU);
         check_int(config.task, TANDEM_TASK_NODE);
         check_int(tandem_node_task_conf(plan, i, TANDEM_STAGE_INIT).backend, TANDEM_BACKEND_NONE);
@@ -127,7 +126,8 @@ static struct tnd_steps *unfold(const tandem_graph *graph, const tandem_plan *pl
 {
     struct tnd_steps *steps = NULL;
     struct tandem_error error = {0};
-    check_status(tnd_steps_new(graph, plan, fakes.registry, &steps, &error), TANDEM_OK, NULL, &error);
+    check_status(tnd_steps_new(graph, plan, fakes.registry, &steps, &error), TANDEM_OK, NULL,
+                 &error);
     CU_ASSERT_PTR_NOT_NULL_FATAL(steps);
     return steps;
 }

@@ -62,7 +62,8 @@ static void no_quota_is_zero(void)
 
 static void version_1_quotas_are_read_from_the_cpu_controller(void)
 {
-    put("v1", "self", "5:memory:/x\n4:cpu,cpuacct:/docker/abc\n3:cpuset:/\n1:name=systemd:/y\n0::/y\n");
+    put("v1", "self",
+        "5:memory:/x\n4:cpu,cpuacct:/docker/abc\n3:cpuset:/\n1:name=systemd:/y\n0::/y\n");
     put("v1", "cpu,cpuacct/docker/abc/cpu.cfs_quota_us", "250000\n");
     put("v1", "cpu,cpuacct/docker/abc/cpu.cfs_period_us", "100000\n");
     CU_ASSERT_DOUBLE_EQUAL(quota_of("v1"), 2.5, 1e-12);
@@ -105,7 +106,8 @@ static struct tnd_cpu_rows rows;
 
 static void a_smt_machine_places_one_thread_a_core_first(void)
 {
-    if (!tnd_topology_rows_from_hwloc(NULL, "pack:1 l3:1(size=8388608) l2:2 l1d:1 core:1 pu:2", &rows)) {
+    if (!tnd_topology_rows_from_hwloc(NULL, "pack:1 l3:1(size=8388608) l2:2 l1d:1 core:1 pu:2",
+                                      &rows)) {
         return; /* built without hwloc */
     }
     tnd_topology_fill(&rows, 0, &topology);
@@ -252,7 +254,8 @@ static const char recorded[] =
     "<object type=\"Machine\" os_index=\"0\" cpuset=\"0x3\" complete_cpuset=\"0x3\" "
     "allowed_cpuset=\"0x2\" nodeset=\"0x1\" complete_nodeset=\"0x1\" allowed_nodeset=\"0x1\" "
     "gp_index=\"1\">\n"
-    "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x3\" complete_cpuset=\"0x3\" nodeset=\"0x1\" "
+    "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x3\" complete_cpuset=\"0x3\" "
+    "nodeset=\"0x1\" "
     "complete_nodeset=\"0x1\" gp_index=\"6\" local_memory=\"1024\"/>\n"
     "<object type=\"Core\" os_index=\"0\" cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" "
     "complete_nodeset=\"0x1\" gp_index=\"2\">\n"

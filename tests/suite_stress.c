@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The pool once more, compiled with random yields at the named points (TND_POINT) where a thread that is
- * taken off its CPU could do harm. The sources are included, so that the library itself carries no trace of
- * this; they define all symbols of their files, and the archive's copies stay out. */
+ * The pool once more, compiled with random yields at the named points (TND_POINT) where a thread
+ * that is taken off its CPU could do harm. The sources are included, so that the library itself
+ * carries no trace of this; they define all symbols of their files, and the archive's copies
+ * stay out. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -107,9 +108,9 @@ struct march {
     struct tnd_barrier barrier;
     unsigned ticket;
     long n_rounds;
-    long order;                /* written by worker 0 between gather and release */
-    long answer[MAX_WORKERS];  /* written by each worker in its round */
-    long n_wrong;              /* counted by worker 0 */
+    long order;               /* written by worker 0 between gather and release */
+    long answer[MAX_WORKERS]; /* written by each worker in its round */
+    long n_wrong;             /* counted by worker 0 */
 };
 
 static void march_on(void *user, int index, int count)

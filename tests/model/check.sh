@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: check.sh        (make model)
-# Lets spin look at every interleaving of tests/model/park.pml: the model as it is must be free of errors,
-# each planted lost wake-up must be found.
+# Lets spin look at every interleaving of tests/model/park.pml: the model as it is must be free of
+# errors, each planted lost wake-up must be found.
 set -u
 model=$(cd "$(dirname "$0")" && pwd)/park.pml
 work=$(mktemp -d)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Promela model of sched/park.c and of the gather/release barrier of sched/barrier.c. `make model` runs spin
- * over all interleavings: no deadlock (a lost wake-up is one, since timed re-checks are left out on purpose)
- * and no worker out of step. Atomics are seq_cst here; park.c uses seq_cst for exactly the four accesses
- * whose order the proof needs (word and sleepers, both sides).
+ * Promela model of sched/park.c and of the gather/release barrier of sched/barrier.c. `make model`
+ * runs spin over all interleavings: no deadlock (a lost wake-up is one, since timed re-checks are
+ * left out on purpose) and no worker out of step. Atomics are seq_cst here; park.c uses seq_cst for
+ * exactly the four accesses whose order the proof needs (word and sleepers, both sides).
  *
- * -DLOST=1 lets the sleeper look at the word before it announces itself, -DLOST=2 lets the waker look for
- * sleepers before it writes the word, -DLOST=3 broadcasts without the mutex: spin must find a deadlock in
- * each, which shows that the model can see lost wake-ups. */
+ * -DLOST=1 lets the sleeper look at the word before it announces itself, -DLOST=2 lets the waker
+ * look for sleepers before it writes the word, -DLOST=3 broadcasts without the mutex: spin must find
+ * a deadlock in each, which shows that the model can see lost wake-ups. */
 #ifndef LOST
 #define LOST 0
 #endif
