@@ -18,6 +18,7 @@
 #include "base/tnd_status.h"
 #include "runtime/print_plan.h"
 #include "runtime/tnd_runtime.h"
+#include "sched/trace.h"
 #include "tune/profiles.h"
 
 enum { MAX_THREADS = 1024, TABLE_PATH_MAX = 1024 };
@@ -30,6 +31,7 @@ struct tandem_runtime {
     struct tnd_pool *pool;
     struct tnd_exec *exec;
     struct tnd_planner *planner;
+    struct tnd_trace *trace; /* NULL: nobody asked for one */
 
     pthread_mutex_t lock; /* guards the members below; never held while planning or computing */
     tandem_table *table;
@@ -161,7 +163,8 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
     TND_TRY(tnd_planner_new(&planner_options, &runtime->planner, error));
     tnd_planner_force(runtime->planner, forced);
     load_table(runtime, options->table_path);
-    return TANDEM_OK;
+    const char *trace_path = tnd_environment(TND_ENVIRONMENT_TRACE);
+    return trace_path != NULL ? tnd_trace_new(trace_path, &runtime->trace, error) : TANDEM_OK;
 }
 
 enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *options,
@@ -196,6 +199,10 @@ void tandem_runtime_close(tandem_runtime *runtime)
 {
     if (runtime == NULL) {
         return;
+    }
+    struct tandem_error error;
+    if (tnd_trace_close(runtime->trace, &error) != TANDEM_OK) {
+        tnd_log_line(&runtime->log, TANDEM_LOG_ERROR, "runtime", "the trace is lost: %s", error.text);
     }
     tnd_planner_free(runtime->planner);
     tnd_exec_free(runtime->exec);
@@ -343,6 +350,31 @@ enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime, cons
     return tnd_print_plan(runtime->registry, graph, plan, write, user);
 }
 
+/* With a trace, room for the times of every stage is taken before the run and given back after it. */
+static enum tandem_status run_plan(tandem_runtime *runtime, tandem_graph *graph,
+                                   const tandem_plan *plan, struct tnd_exec_run_options *options,
+                                   struct tandem_error *error)
+{
+    struct tnd_step_time *times = NULL;
+    int n_times = 0;
+    if (runtime->trace != NULL) {
+        options->n_times = TANDEM_STAGES * graph->n_nodes;
+        times = tnd_calloc((size_t)options->n_times, sizeof(times[0]));
+        if (times == NULL) {
+            return tnd_error_set(error, TANDEM_E_MEMORY, "trace", options->n_times, 0,
+                                 "trace: out of memory for %d times", options->n_times);
+        }
+        options->times = times;
+        options->out_n_times = &n_times;
+    }
+    enum tandem_status status = tnd_exec_run(runtime->exec, graph, plan, options, error);
+    if (times != NULL) {
+        tnd_trace_add(runtime->trace, graph, runtime->registry, times, n_times);
+        tnd_free(times);
+    }
+    return status;
+}
+
 enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph *graph,
                                           const tandem_plan *plan,
                                           const struct tandem_compute_options *options,
@@ -361,7 +393,7 @@ enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph 
     run_options.cancel = merged.cancel;
     run_options.progress = merged.progress;
     run_options.user = merged.user;
-    enum tandem_status status = tnd_exec_run(runtime->exec, graph, plan, &run_options, error);
+    enum tandem_status status = run_plan(runtime, graph, plan, &run_options, error);
     tandem_plan_free(own_plan);
     return status;
 }

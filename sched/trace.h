@@ -11,8 +11,7 @@ struct tnd_trace;
 /** A trace that will be written to `path` (copied). Errors: MEMORY. */
 enum tandem_status tnd_trace_new(const char *path, struct tnd_trace **out_trace,
                                  struct tandem_error *error);
-/** Adds the steps of one run of `graph`, beginning with the run itself. Steps beyond a few million are
- *  dropped. Any thread. */
+/** Adds the steps of one run of `graph`. Steps beyond 256 MiB of text are dropped. Any thread. */
 void tnd_trace_add(struct tnd_trace *trace, const struct tandem_graph *graph,
                    const struct tnd_registry *registry, const struct tnd_step_time *times, int n);
 /** Writes the file and frees the trace. NULL is allowed. Errors: FILE, MEMORY. */

@@ -329,7 +329,29 @@ static void profiles_are_listed_with_stages_or_reasons(void)
     tandem_runtime_close(runtime);
 }
 
+static void a_trace_is_written_when_the_environment_asks_for_it(void)
+{
+    const char *path = tnd_test_temp("trace.json");
+    struct network net = network_new(TANDEM_TYPE_Q4_0, 5);
+    setenv("TANDEM_TRACE", path, 1);
+    tandem_runtime *runtime = open_plain(2);
+    unsetenv("TANDEM_TRACE");
+    tandem_tensor_set_name(tandem_graph_node(net.graph, 0), "up \"quoted\"");
+    check_ok(tandem_runtime_compute(runtime, net.graph, NULL, NULL, NULL));
+    tandem_runtime_close(runtime);
+    char *text = tnd_test_read_file(path, NULL);
+    CU_ASSERT_PTR_NOT_NULL(text);
+    if (text != NULL) {
+        check_contains(text, "{\"name\":\"mul_mat up _quoted_\",\"cat\":\"init\"");
+        check_contains(text, "\"name\":\"silu");
+    }
+    free(text);
+    tandem_context_free(net.context);
+}
+
 static CU_TestInfo tests[] = {
+    {"a_trace_is_written_when_the_environment_asks_for_it",
+     a_trace_is_written_when_the_environment_asks_for_it},
     {"options_are_checked", options_are_checked},
     {"an_older_and_a_newer_program_are_served", an_older_and_a_newer_program_are_served},
     {"a_bad_table_is_no_error_but_is_told", a_bad_table_is_no_error_but_is_told},
