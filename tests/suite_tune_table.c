@@ -68,6 +68,8 @@ static void profiles_of_text_tables_get_names_from_their_backends(void)
         {"5 0 1 5 0 1 0 0 0", "opencl+clblast", "1 1 0", TANDEM_TASK_DEQUANTIZE_W,
          TANDEM_TASK_MUL_MAT_F32},
         {"0 0 0 5 0 1 0 0 0", "clblast", "0 1 0", TANDEM_TASK_NONE, TANDEM_TASK_NODE},
+        {"1 1 0 4 1 0 0 0 0", "cpu+openblas-panels", "1 1 0", TANDEM_TASK_DEQUANTIZE_W,
+         TANDEM_TASK_MUL_MAT_F32},
         {"1 1 0 4 0 1 1 0 0", "cpu+openblas", "1 1 7", TANDEM_TASK_DEQUANTIZE_W,
          TANDEM_TASK_MUL_MAT_F32},
     };

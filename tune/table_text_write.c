@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "tune/emit.h"
+#include "tune/profiles.h"
 #include "tune/table_cells.h"
 
 /* ---- what the format calls things ---- */
@@ -19,6 +20,31 @@ const char *tnd_table_text_kind(int kind)
     static const char *const names[TND_TEXT_KINDS] = {"",           "cpu",      "cuda",
                                                       "accelerate", "openblas", "clblast"};
     return kind >= 0 && kind < TND_TEXT_KINDS ? names[kind] : "";
+}
+
+/* Whether the two profiles look the same in version 1, which knows no more of a stage. */
+static bool same_in_text(const struct tnd_table_profile *a, const struct tnd_table_profile *b)
+{
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        if (a->stage[s].kind != b->stage[s].kind || a->stage[s].parallel != b->stage[s].parallel ||
+            a->stage[s].wait != b->stage[s].wait || b->stage[s].own_threads) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The name that the library itself gives to a profile with these stages, if there is one. */
+static bool name_of_library(enum tandem_type type, struct tnd_table_profile *profile)
+{
+    for (int i = 0; i < tnd_profile_count(); i++) {
+        struct tnd_table_profile known;
+        if (tnd_profile_describe(i, type, &known) && same_in_text(profile, &known)) {
+            memcpy(profile->name, known.name, sizeof(profile->name));
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Profiles of version 1 have no names, and their stages no tasks: both follow from the backends, by
@@ -40,6 +66,9 @@ void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profil
     bool quantized = on_cpu && tandem_type_is_quantized(type);
     init->task = quantized ? TANDEM_TASK_QUANTIZE_X : TANDEM_TASK_DEQUANTIZE_W;
     compute->task = quantized ? TANDEM_TASK_MUL_MAT_Q : TANDEM_TASK_MUL_MAT_F32;
+    if (name_of_library(type, profile)) {
+        return;
+    }
     if (init->kind != compute->kind) {
         snprintf(profile->name, sizeof(profile->name), "%s+%s", first, second);
     } else if (init->kind == TANDEM_KIND_CLBLAST) {
