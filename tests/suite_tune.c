@@ -6,6 +6,7 @@
 #include <string.h>
 
 extern CU_SuiteInfo suites_tune_analyze[];
+extern CU_SuiteInfo suites_tune_args[];
 extern CU_SuiteInfo suites_tune_damage[];
 extern CU_SuiteInfo suites_tune_estimate[];
 extern CU_SuiteInfo suites_tune_measure[];
@@ -99,5 +100,6 @@ tandem_table *tune_new(void)
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_tune_table, suites_tune_damage, suites_tune_estimate,
-                          suites_tune_analyze, suites_tune_measure, suites_tune_planner, NULL);
+                          suites_tune_analyze, suites_tune_measure, suites_tune_planner,
+                          suites_tune_args, NULL);
 }
