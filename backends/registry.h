@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The backends of one runtime: which are open, under which slot. Slot 0 is "none", slot 1 the CPU. Backends
- * that this machine lacks are remembered with their reason. Also the wrappers through which every function
- * of a backend is called: the place of defaults for optional functions. */
+ * The backends of one runtime: which are open, under which slot. Slot 0 is "none", slot 1 the
+ * CPU. Backends that this machine lacks are remembered with their reason. Also the wrappers
+ * through which every function of a backend is called: the place of defaults for optional
+ * functions. */
 #ifndef TND_REGISTRY_H
 #define TND_REGISTRY_H
 
@@ -17,15 +18,18 @@ struct tnd_registry_options {
     struct tnd_log log;
 };
 
-/** Opens the CPU backend and every other one that is asked for and present. A missing optional backend is
- *  no error: it is logged once and its reason kept. Errors: MEMORY, NOT_FOUND (unknown name). */
+/** Opens the CPU backend and every other one that is asked for and present. A missing optional
+ *  backend is no error: it is logged once and its reason kept. Errors: MEMORY, NOT_FOUND (unknown
+ *  name). */
 enum tandem_status tnd_registry_open(const struct tnd_registry_options *options,
-                                     struct tnd_registry **out_registry, struct tandem_error *error);
+                                     struct tnd_registry **out_registry,
+                                     struct tandem_error *error);
 void tnd_registry_close(struct tnd_registry *registry);
 
 /** Adds a backend from outside the tree after checking its ABI and size. */
-enum tandem_status tnd_registry_add(struct tnd_registry *registry, const struct tandem_backend_api *api,
-                                    const char *settings, struct tandem_error *error);
+enum tandem_status tnd_registry_add(struct tnd_registry *registry,
+                                    const struct tandem_backend_api *api, const char *settings,
+                                    struct tandem_error *error);
 
 int tnd_registry_count(const struct tnd_registry *registry); /* slots in use, slot 0 included */
 /** Open backend in a slot; NULL for slot 0 and beyond the last. */
@@ -33,7 +37,8 @@ tandem_backend *tnd_registry_backend(const struct tnd_registry *registry, int sl
 /** "none" for slot 0, NULL beyond the last. */
 const char *tnd_registry_name(const struct tnd_registry *registry, int slot);
 /** Slot of a backend by name, or -1; `out_reason` (may be NULL) then says why it is not there. */
-int tnd_registry_find(const struct tnd_registry *registry, const char *name, const char **out_reason);
+int tnd_registry_find(const struct tnd_registry *registry, const char *name,
+                      const char **out_reason);
 
 /* ---- wrappers of the vtable; `backend` may not be NULL ---- */
 
@@ -43,8 +48,10 @@ const char *tnd_backend_describe(tandem_backend *backend);
 bool tnd_backend_is_async(const tandem_backend *backend);
 enum tandem_status tnd_backend_supports(tandem_backend *backend, const tandem_tensor *node,
                                         enum tandem_task task, struct tandem_error *error);
-size_t tnd_backend_workspace(tandem_backend *backend, const tandem_tensor *node, enum tandem_task task);
-size_t tnd_backend_scratch(tandem_backend *backend, const tandem_tensor *node, enum tandem_task task);
+size_t tnd_backend_workspace(tandem_backend *backend, const tandem_tensor *node,
+                             enum tandem_task task);
+size_t tnd_backend_scratch(tandem_backend *backend, const tandem_tensor *node,
+                           enum tandem_task task);
 enum tandem_status tnd_backend_run(tandem_backend *backend, const struct tandem_work *work,
                                    struct tandem_worker *worker);
 enum tandem_status tnd_backend_submit(tandem_backend *backend, const struct tandem_work *work,

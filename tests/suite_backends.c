@@ -2,8 +2,6 @@
  * Main of the backends suites: one array of tests a file tests/suite_backends_*.c. */
 #include "tests/suite_backends.h"
 
-#include <stddef.h>
-
 #include "tests/support.h"
 
 /* clang-format off */
@@ -18,20 +16,7 @@ static CU_SuiteInfo suites[] = {
 };
 /* clang-format on */
 
-/* Drops the suites whose file is not linked (their arrays are weak references). */
-static void drop_absent(void)
-{
-    size_t kept = 0;
-    for (size_t i = 0; suites[i].pName != NULL; i++) {
-        if (suites[i].pTests != NULL) {
-            suites[kept++] = suites[i];
-        }
-    }
-    suites[kept] = (CU_SuiteInfo)CU_SUITE_INFO_NULL;
-}
-
 int main(int argc, char **argv)
 {
-    drop_absent();
     return tnd_suites_run(argc, argv, suites, NULL);
 }

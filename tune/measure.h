@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Measures one plain matrix product on this machine: real executor, real threads, random operands that
- * rotate through more memory than the caches hold, warm-up, repeats until the spread is small or the
- * budget ends. */
+ * Measures one plain matrix product on this machine: real executor, real threads, random
+ * operands that rotate through more memory than the caches hold, warm-up, repeats until the
+ * spread is small or the budget ends. */
 #ifndef TND_MEASURE_H
 #define TND_MEASURE_H
 
@@ -14,8 +14,9 @@ struct tnd_measure_options {
     const struct tnd_registry *registry; /* borrowed */
     struct tnd_exec *exec;               /* borrowed */
     const struct tnd_clock *clock;       /* borrowed */
-    size_t rotate_bytes; /* weights are copied until they take this much; 0: twice the last-level cache */
-    size_t limit_bytes;  /* never take more than this for operands; 0: a quarter of the RAM */
+    size_t
+        rotate_bytes; /* weights are copied until they take this much; 0: twice the last-level cache */
+    size_t limit_bytes; /* never take more than this for operands; 0: a quarter of the RAM */
     uint64_t seed;
 };
 
@@ -32,15 +33,17 @@ struct tnd_measure_result {
 };
 
 struct tnd_measure_effort {
-    double budget_s;    /* stop repeating after this long; 0: 0.1 s */
-    int min_repeats;    /* 0: 3 */
-    int max_repeats;    /* 0: 200 */
-    double spread_frac; /* stop when the total's spread / sqrt(count) is below this share; 0: 0.01 */
+    double budget_s; /* stop repeating after this long; 0: 0.1 s */
+    int min_repeats; /* 0: 3 */
+    int max_repeats; /* 0: 200 */
+    double
+        spread_frac; /* stop when the total's spread / sqrt(count) is below this share; 0: 0.01 */
 };
 
-/** Makes operands for weights of `type`, n x k, and up to m_max tokens. Errors: MEMORY, LIMIT, ARGUMENT. */
-enum tandem_status tnd_measure_open(const struct tnd_measure_options *options, enum tandem_type type,
-                                    int64_t n, int64_t k, int64_t m_max,
+/** Makes operands for weights of `type`, n x k, and up to m_max tokens. Errors: MEMORY, LIMIT,
+ *  ARGUMENT. */
+enum tandem_status tnd_measure_open(const struct tnd_measure_options *options,
+                                    enum tandem_type type, int64_t n, int64_t k, int64_t m_max,
                                     struct tnd_measure **out_measure, struct tandem_error *error);
 /** NULL allowed. */
 void tnd_measure_close(struct tnd_measure *measure);
@@ -49,9 +52,11 @@ void tnd_measure_close(struct tnd_measure *measure);
 enum tandem_status tnd_measure_run(struct tnd_measure *measure, int64_t m,
                                    const struct tandem_plan_node *choice,
                                    const struct tnd_measure_effort *effort,
-                                   struct tnd_measure_result *out_result, struct tandem_error *error);
+                                   struct tnd_measure_result *out_result,
+                                   struct tandem_error *error);
 
-/** Result of the last run, m x n floats, for checking; and its operands. Lives until the next run. */
+/** Result of the last run, m x n floats, for checking; and its operands. Lives until the next
+ *  run. */
 const float *tnd_measure_output(const struct tnd_measure *measure);
 /** The same product through the double-precision reference into `out` (m x n floats). Slow. */
 enum tandem_status tnd_measure_reference(struct tnd_measure *measure, int64_t m, float *out,
