@@ -14,9 +14,8 @@ struct tnd_measure_options {
     const struct tnd_registry *registry; /* borrowed */
     struct tnd_exec *exec;               /* borrowed */
     const struct tnd_clock *clock;       /* borrowed */
-    size_t
-        rotate_bytes; /* weights are copied until they take this much; 0: twice the last-level cache */
-    size_t limit_bytes; /* never take more than this for operands; 0: a quarter of the RAM */
+    size_t rotate_bytes; /* copies of the weights take this much; 0: twice the last-level cache */
+    size_t limit_bytes;  /* never take more than this for operands; 0: a quarter of the RAM */
     uint64_t seed;
 };
 
