@@ -35,14 +35,12 @@ struct tnd_pool {
     int count;
     struct tnd_spin spin;
 
-    _Alignas(TND_CACHE_LINE)
-        atomic_int remaining;                  /* workers still inside fn, the caller not counted */
-    _Alignas(TND_CACHE_LINE) atomic_uint done; /* raised by the last of them */
+    _Alignas(TND_CACHE_LINE) atomic_int remaining; /* workers inside fn, the caller not counted */
+    _Alignas(TND_CACHE_LINE) atomic_uint done;     /* raised by the last of them */
     _Alignas(TND_CACHE_LINE) struct tnd_park done_park;
     struct tnd_park_counts park_counts;
     atomic_bool paused;
-    atomic_int
-        rests; /* reasons for idle workers to sleep at once: the pause, and stages that wait */
+    atomic_int rests; /* reasons for idle workers to sleep: the pause, and stages that wait */
 
     /* ---- turns: who may run, resize, bind. `turn_lock` guards these two; nothing is locked
      * inside. ---- */

@@ -12,7 +12,7 @@
 
 static long scaled(long least)
 {
-    return tnd_effort() >= 3 ? 100 * least : tnd_effort() == 2 ? 10 * least : least;
+    return tnd_effort() >= 3 ? 100 * least : tnd_effort() == 2 ? 4 * least : least;
 }
 
 /* ---- a network: y = x + W2 (2 W1 x), nodes mul_mat, scale, mul_mat, add ---- */

@@ -25,10 +25,10 @@ static struct tnd_pool *pool_new(int n_threads, int64_t spin_limit)
     return pool;
 }
 
-/* 1, 10 or 100 times the least work. */
+/* 1, 4 or 100 times the least work. */
 static long scaled(long least)
 {
-    return tnd_effort() >= 3 ? 100 * least : tnd_effort() == 2 ? 10 * least : least;
+    return tnd_effort() >= 3 ? 100 * least : tnd_effort() == 2 ? 4 * least : least;
 }
 
 /* Not atomic on purpose: the pool itself must order what different workers write one after the

@@ -41,7 +41,7 @@ struct tally {
 
 static long scaled(long least)
 {
-    return tnd_effort() >= 3 ? 100 * least : tnd_effort() == 2 ? 10 * least : least;
+    return tnd_effort() >= 3 ? 100 * least : tnd_effort() == 2 ? 4 * least : least;
 }
 
 static struct tnd_pool *stress_pool(int n_threads, int64_t spin_limit)
