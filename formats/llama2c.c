@@ -4,6 +4,8 @@
  * (commits 09db52c6 and 00401b62); docs/formats.md describes them. */
 #include "formats/llama2c.h"
 
+#include <stdio.h>
+
 #include "base/checked.h"
 #include "base/tnd_status.h"
 #include "formats/llama_tensors.h"
@@ -103,7 +105,10 @@ static enum tandem_status read_header(const unsigned char *bytes, size_t n, cons
                                              .kv_heads = read_i32(sizes + 16),
                                              .vocabulary = vocabulary,
                                              .context = read_i32(sizes + 24)};
-    return tnd_llama_dims_from(&shape, name, TANDEM_E_FORMAT, &out->dims, error);
+    char
+        read_as[256]; /* without a magic number any file may come here: say what it was taken for */
+    snprintf(read_as, sizeof(read_as), "%s, read as %s", name, out->layout->format);
+    return tnd_llama_dims_from(&shape, read_as, TANDEM_E_FORMAT, &out->dims, error);
 }
 
 /* Bytes of all tensors of a role together; false on overflow. */

@@ -124,8 +124,13 @@ static enum tandem_status generate(struct run *run, struct tandem_error *error)
     enum tandem_status status = tnd_llama_generate_begin(&generator, run->options.batch, error);
     run->n_fed = tnd_llama_session_position(run->session);
     run->prompt_seconds = tnd_cli_seconds() - begin;
+    if (status == TANDEM_OK && run->n_fed < run->n_prompt) {
+        fprintf(stderr,
+                "tandem-llama: note: the prompt has %lld tokens, %lld steps end inside it\n",
+                (long long)run->n_prompt, (long long)generator.steps);
+    }
     begin = tnd_cli_seconds();
-    while (status == TANDEM_OK && more) {
+    while (status == TANDEM_OK && more && !ferror(stdout)) { /* nobody reads: stop */
         status = tnd_llama_generate_next(&generator, text, sizeof(text), &n, &more, error);
         if (status == TANDEM_OK) {
             print_piece(text, n);

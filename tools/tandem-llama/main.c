@@ -19,6 +19,16 @@ static const struct command commands[] = {
 };
 #define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))
 
+/* A result that could not be written is none. */
+static int finish(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return code;
+    }
+    fprintf(stderr, "tandem-llama: standard output cannot be written\n");
+    return code == 0 ? 1 : code;
+}
+
 static int help(void)
 {
     printf("tandem-llama %s: runs llama-style models with Tandem\n\n", tandem_version());
@@ -36,7 +46,7 @@ static int help(void)
 int main(int argc, char **argv)
 {
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        return help();
+        return finish(help());
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("tandem-llama %s\n", tandem_version());
@@ -44,14 +54,15 @@ int main(int argc, char **argv)
     }
     const bool wants_help = strcmp(argv[1], "help") == 0;
     if (wants_help && argc < 3) {
-        return help();
+        return finish(help());
     }
     const char *name = wants_help ? argv[2] : argv[1];
     for (int i = 0; i < N_COMMANDS; i++) {
         if (strcmp(commands[i].name, name) == 0) {
             char *help_arguments[] = {"--help"};
-            return wants_help ? commands[i].run(1, help_arguments)
-                              : commands[i].run(argc - 2, argv + 2);
+            const int code = wants_help ? commands[i].run(1, help_arguments)
+                                        : commands[i].run(argc - 2, argv + 2);
+            return finish(code);
         }
     }
     return tnd_cli_usage("unknown command '%s'", name);
