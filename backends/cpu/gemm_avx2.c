@@ -260,6 +260,7 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
 void tnd_kernels_fill_avx2(struct tnd_cpu_kernels *out)
 {
     tnd_decoders_avx2(out);
+    tnd_dequantizers_avx2(out);
     out->isa_q = "avx2";
     out->isa_f = "avx2";
     out->q.strips = 1;

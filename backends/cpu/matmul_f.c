@@ -64,33 +64,47 @@ TND_INLINE void prefetch_rows(const struct product *p, int64_t row, int64_t k, i
     }
 }
 
+/* The same through a copy: for rows or values that are missing, and for quantised weights. */
+static void pack_copy(const struct product *p, struct scratch *s, const uint8_t *rows, int valid,
+                      int64_t n, float *out)
+{
+    int lanes = p->kernels->f.lanes;
+    int64_t padded = (n + 7) / 8 * 8;
+    tnd_decode_f_fn *decode = p->decode != NULL ? p->decode : p->kernels->f.decode[TANDEM_TYPE_F32];
+    for (int r = 0; r < lanes; r++) {
+        uint8_t *to = s->tail + (size_t)r * TAIL_ROW_BYTES;
+        const uint8_t *from = r < valid ? rows + (size_t)r * p->w_row_bytes : NULL;
+        if (from == NULL || p->decode != NULL) {
+            size_t bytes = from != NULL ? (size_t)n * p->traits->block_bytes : 0;
+            if (from != NULL) {
+                memcpy(to, from, bytes);
+            }
+            memset(to + bytes, 0, (size_t)padded * sizeof(float) - bytes);
+        } else {
+            p->kernels->dequantize[p->type](from, (float *)(void *)to, n);
+        }
+    }
+    decode(s->tail, TAIL_ROW_BYTES, padded, out);
+}
+
 /* Packs `n` values from column k0 on of one strip, padded with zeros to a multiple of 8. */
 static void pack_strip(const struct product *p, struct scratch *s, int64_t row, int valid,
                        int64_t k0, int64_t n, float *out)
 {
     int lanes = p->kernels->f.lanes;
-    const uint8_t *rows = p->w + (size_t)row * p->w_row_bytes +
-                          (size_t)(k0 / p->traits->block_values) * p->traits->block_bytes;
-    int64_t padded = (n + 7) / 8 * 8;
-    if (p->decode != NULL && valid >= lanes && padded == n) {
-        for (int64_t i = 0; i < n; i += PIECE) {
-            prefetch_rows(p, row, k0 + i, PIECE);
-            p->decode(rows + (size_t)i * p->traits->block_bytes, p->w_row_bytes,
-                      tnd_min(PIECE, n - i), out + i * lanes);
-        }
-        return;
+    size_t offset = (size_t)(k0 / p->traits->block_values) * p->traits->block_bytes;
+    const uint8_t *rows = valid > 0 ? p->w + (size_t)row * p->w_row_bytes + offset : NULL;
+    int64_t direct = p->decode != NULL && valid >= lanes ? n / 8 * 8 : 0;
+    for (int64_t i = 0; i < direct; i += PIECE) {
+        prefetch_rows(p, row, k0 + i, PIECE);
+        p->decode(rows + (size_t)i * p->traits->block_bytes, p->w_row_bytes,
+                  tnd_min(PIECE, direct - i), out + i * lanes);
     }
-    tnd_decode_f_fn *decode = p->decode != NULL ? p->decode : p->kernels->f.decode[TANDEM_TYPE_F32];
-    memset(s->tail, 0, sizeof(s->tail));
-    for (int r = 0; r < valid && r < lanes; r++) {
-        void *to = s->tail + (size_t)r * TAIL_ROW_BYTES;
-        if (p->decode != NULL) {
-            memcpy(to, rows + (size_t)r * p->w_row_bytes, (size_t)n * p->traits->block_bytes);
-        } else {
-            p->kernels->dequantize[p->type](rows + (size_t)r * p->w_row_bytes, to, n);
-        }
+    if (direct < n) {
+        const uint8_t *rest =
+            rows != NULL && direct > 0 ? rows + (size_t)direct * p->traits->block_bytes : rows;
+        pack_copy(p, s, rest, valid, n - direct, out + direct * lanes);
     }
-    decode(s->tail, TAIL_ROW_BYTES, padded, out);
 }
 
 /* One tile; through copies where the kernel cannot work in place. */

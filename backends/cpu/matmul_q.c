@@ -77,9 +77,10 @@ static void decode_panel(const struct product *p, struct scratch *s, int64_t row
     size_t offset = (size_t)(k0 / p->traits->block_values) * p->traits->block_bytes;
     size_t part_bytes = (size_t)(n / p->traits->block_values) * p->traits->block_bytes;
     for (int strip = 0; strip < p->kernels->strips; strip++) {
-        const uint8_t *rows = p->w + (size_t)(row + strip * lanes) * p->w_row_bytes + offset;
-        size_t row_bytes = p->w_row_bytes;
         int valid = n_rows - strip * lanes;
+        const uint8_t *rows = p->w + (size_t)(valid > 0 ? row + strip * lanes : 0) * p->w_row_bytes;
+        size_t row_bytes = p->w_row_bytes;
+        rows += offset;
         if (valid < lanes) {
             memset(s->tail, 0, sizeof(s->tail));
             for (int r = 0; r < valid; r++) {
