@@ -23,8 +23,10 @@ typedef struct tandem_tokenizer tandem_tokenizer;
 TANDEM_API enum tandem_status tandem_tokenizer_open(const char *path, int64_t vocabulary,
                                                     tandem_tokenizer **out_tokenizer,
                                                     struct tandem_error *error);
+/** NULL is allowed. */
 TANDEM_API void tandem_tokenizer_close(tandem_tokenizer *tokenizer);
 
+/** Number of tokens. Any thread. */
 TANDEM_API int64_t tandem_tokenizer_vocabulary(const tandem_tokenizer *tokenizer);
 /** Ids that begin and end a text, or -1. */
 TANDEM_API int32_t tandem_tokenizer_bos(const tandem_tokenizer *tokenizer);
@@ -36,8 +38,7 @@ TANDEM_API int32_t tandem_tokenizer_eos(const tandem_tokenizer *tokenizer);
 TANDEM_API enum tandem_status tandem_tokenizer_encode(const tandem_tokenizer *tokenizer,
                                                       const char *text, size_t n, bool add_bos,
                                                       int32_t *out_ids, size_t capacity,
-                                                      size_t *out_n,
-                                                      struct tandem_error *error);
+                                                      size_t *out_n, struct tandem_error *error);
 /** Bytes of one token that follows `previous` (-1: none; after the beginning token one leading
  *  blank is dropped). Writes at most `capacity` bytes, not terminated; returns how many there are.
  *  Any thread. */
