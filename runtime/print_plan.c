@@ -7,7 +7,8 @@
 
 #include "tune/problem.h"
 
-/* "init cpu/quantize_x*2, " : backend, task, and how many threads take part ("+own" for its own). */
+/* "init cpu/quantize_x*2, " : backend, task, and how many threads take part ("+own" for its
+ * own). */
 static void describe_stage(const struct tnd_registry *registry, const struct tandem_plan_node *node,
                            enum tandem_stage stage, char *out, size_t n)
 {
@@ -39,14 +40,15 @@ static void describe_node(const tandem_tensor *node, char *out, size_t n)
 }
 
 static int print_node(const struct tnd_registry *registry, const tandem_tensor *node,
-                      const struct tandem_plan_node *choice, int i, tandem_write_fn write, void *user)
+                      const struct tandem_plan_node *choice, int i, tandem_write_fn write,
+                      void *user)
 {
     char line[768];
     char what[TND_PROBLEM_MAX];
     describe_node(node, what, sizeof(what));
-    size_t used = (size_t)snprintf(line, sizeof(line), "%4d %-44s %-22s %-6s", i, what,
-                                   choice->profile,
-                                   tandem_plan_reason_name((enum tandem_plan_reason)choice->reason));
+    size_t used =
+        (size_t)snprintf(line, sizeof(line), "%4d %-44s %-22s %-6s", i, what, choice->profile,
+                         tandem_plan_reason_name((enum tandem_plan_reason)choice->reason));
     const char *separator = " ";
     double total_us = 0;
     for (int s = 0; s < TANDEM_STAGES; s++) {
@@ -70,8 +72,9 @@ static int print_node(const struct tnd_registry *registry, const tandem_tensor *
     return write(user, line, used + 1);
 }
 
-enum tandem_status tnd_print_plan(const struct tnd_registry *registry, const struct tandem_graph *graph,
-                                  const struct tandem_plan *plan, tandem_write_fn write, void *user)
+enum tandem_status tnd_print_plan(const struct tnd_registry *registry,
+                                  const struct tandem_graph *graph, const struct tandem_plan *plan,
+                                  tandem_write_fn write, void *user)
 {
     if (tandem_plan_node_count(plan) != graph->n_nodes) {
         return TANDEM_E_ARGUMENT;

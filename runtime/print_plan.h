@@ -9,7 +9,8 @@
 #include "tandem/profile.h"
 
 /** Errors: ARGUMENT (plan and graph differ in their number of nodes), FILE (the writer stopped). */
-enum tandem_status tnd_print_plan(const struct tnd_registry *registry, const struct tandem_graph *graph,
-                                  const struct tandem_plan *plan, tandem_write_fn write, void *user);
+enum tandem_status tnd_print_plan(const struct tnd_registry *registry,
+                                  const struct tandem_graph *graph, const struct tandem_plan *plan,
+                                  tandem_write_fn write, void *user);
 
 #endif

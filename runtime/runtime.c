@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The front door: ties backends, pool, executor, table and planner together. Holds no knowledge of its own;
- * each call is handed to the room that owns it. */
+ * The front door: ties backends, pool, executor, table and planner together. Holds no knowledge of
+ * its own; each call is handed to the room that owns it. */
 #include "tandem/runtime.h"
 
 #include <pthread.h>
@@ -65,7 +65,8 @@ static int threads_wanted(int asked, const struct tnd_topology *topology)
     return number >= 1 && number <= MAX_THREADS ? (int)number : topology->recommended_threads;
 }
 
-static enum tandem_status find_forced(const char *name, int *out_profile, struct tandem_error *error)
+static enum tandem_status find_forced(const char *name, int *out_profile,
+                                      struct tandem_error *error)
 {
     int profile = name != NULL ? tnd_profile_find(name) : -1;
     if (name != NULL && profile < 0) {
@@ -76,7 +77,8 @@ static enum tandem_status find_forced(const char *name, int *out_profile, struct
     return TANDEM_OK;
 }
 
-/* Loads the table that the options name. Whatever is wrong with it is remembered and logged once. */
+/* Loads the table that the options name. Whatever is wrong with it is remembered and logged
+ * once. */
 static void load_table(tandem_runtime *runtime, const char *path)
 {
     struct tandem_error *why = &runtime->table_error;
@@ -138,7 +140,8 @@ static enum tandem_status open_pool(tandem_runtime *runtime,
     if (quota > 0 && quota < pool_options.n_cpus) {
         pool_options.n_cpus = quota < 1 ? 1 : (int)quota;
     }
-    /* 0 is the caller's way of saying default, -1 the pool's; a caller's negative number means 0 polls. */
+        /* 0 is the caller's way of saying default, -1 the pool's; a caller's negative number means
+     *  0 polls. */
     pool_options.spin_limit = options->spin_limit == 0  ? -1
                               : options->spin_limit < 0 ? 0
                                                         : options->spin_limit;
@@ -202,7 +205,8 @@ void tandem_runtime_close(tandem_runtime *runtime)
     }
     struct tandem_error error;
     if (tnd_trace_close(runtime->trace, &error) != TANDEM_OK) {
-        tnd_log_line(&runtime->log, TANDEM_LOG_ERROR, "runtime", "the trace is lost: %s", error.text);
+        tnd_log_line(&runtime->log, TANDEM_LOG_ERROR, "runtime", "the trace is lost: %s",
+                     error.text);
     }
     tnd_planner_free(runtime->planner);
     tnd_exec_free(runtime->exec);
@@ -309,7 +313,8 @@ void tandem_runtime_resume(tandem_runtime *runtime)
     tnd_pool_resume(runtime->pool);
 }
 
-enum tandem_status tandem_runtime_set_cpus(tandem_runtime *runtime, const int *cpu_ids, int n_cpu_ids)
+enum tandem_status tandem_runtime_set_cpus(tandem_runtime *runtime, const int *cpu_ids,
+                                           int n_cpu_ids)
 {
     if (n_cpu_ids < 0 || (n_cpu_ids > 0 && cpu_ids == NULL)) {
         return TANDEM_E_ARGUMENT;
@@ -341,16 +346,19 @@ enum tandem_status tandem_runtime_plan(tandem_runtime *runtime, const tandem_gra
                                        tandem_plan **out_plan, struct tandem_error *error)
 {
     TND_TRY(check_finished(graph, error));
-    return tnd_planner_plan(runtime->planner, graph, tandem_runtime_threads(runtime), out_plan, error);
+    return tnd_planner_plan(runtime->planner, graph, tandem_runtime_threads(runtime), out_plan,
+                            error);
 }
 
-enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime, const tandem_graph *graph,
-                                             const tandem_plan *plan, tandem_write_fn write, void *user)
+enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime,
+                                             const tandem_graph *graph, const tandem_plan *plan,
+                                             tandem_write_fn write, void *user)
 {
     return tnd_print_plan(runtime->registry, graph, plan, write, user);
 }
 
-/* With a trace, room for the times of every stage is taken before the run and given back after it. */
+/* With a trace, room for the times of every stage is taken before the run and given back after
+ * it. */
 static enum tandem_status run_plan(tandem_runtime *runtime, tandem_graph *graph,
                                    const tandem_plan *plan, struct tnd_exec_run_options *options,
                                    struct tandem_error *error)
@@ -411,8 +419,8 @@ int tandem_runtime_profiles(const tandem_runtime *runtime, struct tandem_profile
         snprintf(info->name, sizeof(info->name), "%s", tnd_profile_at(i)->name);
         snprintf(info->what, sizeof(info->what), "%s", tnd_profile_at(i)->what);
         info->available = tnd_profile_describe(i, TANDEM_TYPE_Q4_0, &described) &&
-                          tnd_profile_resolve(&described, runtime->registry, info->stage, info->reason,
-                                              sizeof(info->reason));
+                          tnd_profile_resolve(&described, runtime->registry, info->stage,
+                                              info->reason, sizeof(info->reason));
     }
     return count;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Writing traces in the Trace Event Format ("Trace Event Format", Chromium project: complete events, "ph":
- * "X", times in microseconds). One lane ("tid") a backend. */
+ * Writing traces in the Trace Event Format ("Trace Event Format", Chromium project: complete
+ * events, "ph": "X", times in microseconds). One lane ("tid") a backend. */
 #include "sched/trace.h"
 
 #include <inttypes.h>

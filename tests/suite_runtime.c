@@ -55,10 +55,8 @@ static struct network network_new(enum tandem_type type, int64_t m)
 {
     struct network net;
     check_ok(tandem_context_new(NULL, &net.context, NULL));
-    tandem_tensor *w1 =
-        tandem_tensor_new(net.context, type, 2, (const int64_t[]){WIDTH, HIDDEN});
-    tandem_tensor *w2 =
-        tandem_tensor_new(net.context, type, 2, (const int64_t[]){HIDDEN, WIDTH});
+    tandem_tensor *w1 = tandem_tensor_new(net.context, type, 2, (const int64_t[]){WIDTH, HIDDEN});
+    tandem_tensor *w2 = tandem_tensor_new(net.context, type, 2, (const int64_t[]){HIDDEN, WIDTH});
     net.x = tandem_tensor_new(net.context, TANDEM_TYPE_F32, 2, (const int64_t[]){WIDTH, m});
     fill_weights(w1, 1);
     fill_weights(w2, 2);
@@ -105,7 +103,8 @@ static void options_are_checked(void)
                  &error);
     options.profile = NULL;
     options.backends = "cpu,abacus";
-    check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_E_NOT_FOUND, "abacus", &error);
+    check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_E_NOT_FOUND, "abacus",
+                 &error);
     options.backends = NULL;
     options.size = 0;
     check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_E_ABI, "_INIT", &error);
@@ -267,7 +266,8 @@ static void *compute_often(void *argument)
 {
     struct caller *caller = argument;
     for (int i = 0; i < caller->n_rounds; i++) {
-        if (tandem_runtime_compute(caller->runtime, caller->net.graph, NULL, NULL, NULL) != TANDEM_OK ||
+        if (tandem_runtime_compute(caller->runtime, caller->net.graph, NULL, NULL, NULL) !=
+                TANDEM_OK ||
             memcmp(tandem_tensor_data(caller->net.y), caller->reference,
                    result_bytes(&caller->net)) != 0) {
             caller->n_wrong++;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The planner: table, rule, force, memory of choices; the fixed rule; problem strings; model shapes. */
+ * The planner: table, rule, force, memory of choices; the fixed rule; problem strings; model
+ * shapes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +20,8 @@ static tandem_table *table;
 static char last_log[512];
 static int log_lines;
 
-static void remember_line(void *user, enum tandem_log_level level, const char *room, const char *text)
+static void remember_line(void *user, enum tandem_log_level level, const char *room,
+                          const char *text)
 {
     (void)user;
     (void)level;
@@ -81,7 +83,8 @@ static struct tandem_plan_node plan_one(const tandem_graph *graph, int n_threads
     return node;
 }
 
-/* Puts a made-up cost into all stages of a profile: each takes fixed + per_token * m microseconds. */
+/* Puts a made-up cost into all stages of a profile: each takes fixed + per_token * m
+ * microseconds. */
 static void add_cost(const char *profile, enum tandem_type type, int64_t n, int64_t k, int threads,
                      double fixed, double per_token)
 {
@@ -255,10 +258,9 @@ static void running_out_of_memory_leaks_nothing(void)
 
 static void problem_strings_are_read_as_they_are_written(void)
 {
-    static const char *const good[] = {"mul_mat:q4_0:n4096:k4096:m32",
-                                       "mul_mat:q6_k:n1:k256:m1:t12",
-                                       "mul_mat:f32:n3:k5:m7:t2:cpu+openblas",
-                                       "mul_mat:bf16:n3:k5:m7:cpu+openblas-panels"};
+    static const char *const good[] = {
+        "mul_mat:q4_0:n4096:k4096:m32", "mul_mat:q6_k:n1:k256:m1:t12",
+        "mul_mat:f32:n3:k5:m7:t2:cpu+openblas", "mul_mat:bf16:n3:k5:m7:cpu+openblas-panels"};
     static const char *const bad[] = {"",
                                       "mul_mat",
                                       "mul_mat:q9_9:n1:k1:m1",
@@ -278,7 +280,8 @@ static void problem_strings_are_read_as_they_are_written(void)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct tnd_problem problem;
         struct tandem_error error;
-        check_status(tnd_problem_parse(bad[i], &problem, &error), TANDEM_E_FORMAT, "expected", &error);
+        check_status(tnd_problem_parse(bad[i], &problem, &error), TANDEM_E_FORMAT, "expected",
+                     &error);
     }
 }
 

@@ -10,9 +10,9 @@
 #include "tune/planner.h"
 #include "tune/profiles.h"
 
-/* State of a sweep. Work is the predicted cost of a cell in multiply-adds: it shares out the budget. Every
- * cell costs some time however small it is (warm-up, the default budget of a cell), so the estimate of the
- * time left adds CELL_WORK to each. */
+/* State of a sweep. Work is the predicted cost of a cell in multiply-adds: it shares out the
+ * budget. Every cell costs some time however small it is (warm-up, the default budget of a cell),
+ * so the estimate of the time left adds CELL_WORK to each. */
 enum { CELL_WORK = 2000000000 };
 
 struct sweep {
@@ -36,7 +36,8 @@ static bool is_wanted(const struct tnd_bench_options *options, int profile, enum
 }
 
 /* Reading the weights costs about as much as ten tokens, dequantising them about thirty. */
-static double cell_work(const struct tnd_shape *shape, int64_t m, const struct tandem_plan_node *choice)
+static double cell_work(const struct tnd_shape *shape, int64_t m,
+                        const struct tandem_plan_node *choice)
 {
     double tokens = (double)m + 10;
     if (choice->stage[TANDEM_STAGE_INIT].task == TANDEM_TASK_DEQUANTIZE_W) {
@@ -68,7 +69,8 @@ static void add_stages(struct sweep *sweep, enum tandem_type type, const struct 
         key.threads = stage->parallel || stage->own_threads ? threads : 1;
         struct tnd_sample sample = {m, result->stage[s].median_us, result->stage[s].spread_us,
                                     result->stage[s].count, sweep->when};
-        (void)tnd_table_add(sweep->table, &key, &sample); /* refused: not finite; then it stays unknown */
+        (void)tnd_table_add(sweep->table, &key,
+                            &sample); /* refused: not finite; then it stays unknown */
     }
 }
 
@@ -128,8 +130,8 @@ static struct tnd_measure_effort effort_of(const struct sweep *sweep, double wor
 }
 
 static enum tandem_status measure_cell(struct sweep *sweep, struct tnd_measure *measure,
-                                       enum tandem_type type, const struct tnd_shape *shape, int64_t m,
-                                       int threads, int profile)
+                                       enum tandem_type type, const struct tnd_shape *shape,
+                                       int64_t m, int threads, int profile)
 {
     struct tandem_plan_node choice;
     struct tnd_table_profile described;
@@ -153,8 +155,8 @@ static enum tandem_status measure_shape(struct sweep *sweep, enum tandem_type ty
 {
     const struct tnd_bench_options *options = sweep->options;
     struct tnd_measure *measure;
-    TND_TRY(tnd_measure_open(&options->measure, type, shape->n, shape->k, options->m[options->n_m - 1],
-                             &measure, sweep->error));
+    TND_TRY(tnd_measure_open(&options->measure, type, shape->n, shape->k,
+                             options->m[options->n_m - 1], &measure, sweep->error));
     enum tandem_status status = TANDEM_OK;
     for (int i = 0; i < options->n_m && status == TANDEM_OK; i++) {
         for (int t = 0; t < options->n_thread_counts && status == TANDEM_OK; t++) {
@@ -194,8 +196,8 @@ static void count_work(struct sweep *sweep)
     }
 }
 
-enum tandem_status tnd_bench_run(const struct tnd_bench_options *options, struct tandem_table *table,
-                                 struct tandem_error *error)
+enum tandem_status tnd_bench_run(const struct tnd_bench_options *options,
+                                 struct tandem_table *table, struct tandem_error *error)
 {
     struct sweep sweep;
     memset(&sweep, 0, sizeof(sweep));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Model sizes and their matrices. Dimensions: LLaMA paper (Touvron et al. 2023, table 2) with the hidden
- * sizes of its released weights; 3B is OpenLLaMA 3B; 1.1B is TinyLlama and quick its little sister, which make demo runs. */
+ * Model sizes and their matrices. Dimensions: LLaMA paper (Touvron et al. 2023, table 2) with the
+ * hidden sizes of its released weights; 3B is OpenLLaMA 3B; 1.1B is TinyLlama and quick its little
+ * sister, which make demo runs. */
 #include "tune/models.h"
 
 #include <stdio.h>
@@ -16,9 +17,9 @@ struct model {
 };
 
 static const struct model models[] = {
-    {"quick", 1024, 256, 2816, 8192},    {"1.1B", 2048, 256, 5632, 32000},
-    {"3B", 3200, 3200, 8640, 32000},    {"7B", 4096, 4096, 11008, 32000},
-    {"13B", 5120, 5120, 13824, 32000},  {"30B", 6656, 6656, 17920, 32000},
+    {"quick", 1024, 256, 2816, 8192},  {"1.1B", 2048, 256, 5632, 32000},
+    {"3B", 3200, 3200, 8640, 32000},   {"7B", 4096, 4096, 11008, 32000},
+    {"13B", 5120, 5120, 13824, 32000}, {"30B", 6656, 6656, 17920, 32000},
     {"65B", 8192, 8192, 22016, 32000},
 };
 enum { N_MODELS = sizeof(models) / sizeof(models[0]) };
@@ -72,7 +73,8 @@ static bool parse_shape(const char **cursor, struct tnd_shape *out)
     return true;
 }
 
-enum tandem_status tnd_shapes_parse(const char *text, struct tnd_shapes *out, struct tandem_error *error)
+enum tandem_status tnd_shapes_parse(const char *text, struct tnd_shapes *out,
+                                    struct tandem_error *error)
 {
     for (int i = 0; i < N_MODELS; i++) {
         if (strcasecmp(text, models[i].name) == 0) {
@@ -82,8 +84,8 @@ enum tandem_status tnd_shapes_parse(const char *text, struct tnd_shapes *out, st
     }
     if (text[0] < '0' || text[0] > '9' || strchr(text, 'x') == NULL) {
         return tnd_error_set(error, TANDEM_E_NOT_FOUND, text, 0, 0,
-                             "model '%.64s' is not known; known are %s, or give shapes as NxK,NxK", text,
-                             tnd_model_names());
+                             "model '%.64s' is not known; known are %s, or give shapes as NxK,NxK",
+                             text, tnd_model_names());
     }
     struct tnd_shapes shapes;
     memset(&shapes, 0, sizeof(shapes));
@@ -92,9 +94,10 @@ enum tandem_status tnd_shapes_parse(const char *text, struct tnd_shapes *out, st
     for (;;) {
         struct tnd_shape shape;
         if (!parse_shape(&cursor, &shape)) {
-            return tnd_error_set(error, TANDEM_E_FORMAT, text, cursor - text, 0,
-                                 "shapes '%.64s': expected NxK (up to 16777216 each) at character %d",
-                                 text, (int)(cursor - text) + 1);
+            return tnd_error_set(
+                error, TANDEM_E_FORMAT, text, cursor - text, 0,
+                "shapes '%.64s': expected NxK (up to 16777216 each) at character %d", text,
+                (int)(cursor - text) + 1);
         }
         if (shapes.count == TND_MAX_SHAPES) {
             return tnd_error_set(error, TANDEM_E_LIMIT, text, shapes.count, TND_MAX_SHAPES,

@@ -20,8 +20,10 @@ struct tnd_shapes {
     struct tnd_shape shape[TND_MAX_SHAPES];
 };
 
-/** `text` is a model name (any case) or a list. Errors: NOT_FOUND with the names that exist, FORMAT, LIMIT. */
-enum tandem_status tnd_shapes_parse(const char *text, struct tnd_shapes *out, struct tandem_error *error);
+/** `text` is a model name (any case) or a list. Errors: NOT_FOUND with the names that exist,
+ *  FORMAT, LIMIT. */
+enum tandem_status tnd_shapes_parse(const char *text, struct tnd_shapes *out,
+                                    struct tandem_error *error);
 /** "3B, 7B, ..." for help texts. Static. */
 const char *tnd_model_names(void);
 

@@ -25,10 +25,11 @@ static double median_of(double *values, int n)
     return n % 2 != 0 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* The planner's choice for the problem, asked for through a graph of one node as any program would. */
+/* The planner's choice for the problem, asked for through a graph of one node as any program
+ * would. */
 static enum tandem_status ask_planner(const struct tnd_oracle_options *options,
-                                      const struct tnd_problem *problem, struct tandem_plan_node *out,
-                                      struct tandem_error *error)
+                                      const struct tnd_problem *problem,
+                                      struct tandem_plan_node *out, struct tandem_error *error)
 {
     tandem_context *context;
     TND_TRY(tandem_context_new(NULL, &context, error));
@@ -135,7 +136,8 @@ enum tandem_status tnd_oracle_run(const struct tnd_oracle_options *options, enum
     struct tandem_plan_node ways[TND_ORACLE_MAX_WAYS];
     int n_ways = list_ways(options, type, ways);
     struct tnd_measure *measure;
-    TND_TRY(tnd_measure_open(&options->measure, type, shape->n, shape->k, m[n_m - 1], &measure, error));
+    TND_TRY(
+        tnd_measure_open(&options->measure, type, shape->n, shape->k, m[n_m - 1], &measure, error));
     enum tandem_status status = TANDEM_OK;
     for (int i = 0; i < n_m && status == TANDEM_OK; i++) {
         struct tnd_oracle_cell *cell = &out_cells[i];
@@ -163,7 +165,8 @@ enum tandem_status tnd_oracle_run(const struct tnd_oracle_options *options, enum
     return status;
 }
 
-enum tandem_status tnd_oracle_regret(const struct tnd_oracle_cell *cells, int n, struct tnd_regret *out)
+enum tandem_status tnd_oracle_regret(const struct tnd_oracle_cell *cells, int n,
+                                     struct tnd_regret *out)
 {
     double *regrets = tnd_calloc((size_t)n, sizeof(regrets[0]));
     if (regrets == NULL) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Regret: runs a problem in every way there is, in alternating rounds, and compares the plan's choice with
- * the fastest. */
+ * Regret: runs a problem in every way there is, in alternating rounds, and compares the plan's
+ * choice with the fastest. */
 #ifndef TND_ORACLE_H
 #define TND_ORACLE_H
 
@@ -20,10 +20,10 @@ struct tnd_oracle_way {
 };
 
 struct tnd_oracle_cell {
-    struct tnd_problem problem;  /* threads and profile: the plan's choice */
-    double predicted_us;         /* 0: by the fixed rule */
-    double chosen_us, best_us;   /* measured */
-    double regret;               /* chosen / best - 1 */
+    struct tnd_problem problem; /* threads and profile: the plan's choice */
+    double predicted_us;        /* 0: by the fixed rule */
+    double chosen_us, best_us;  /* measured */
+    double regret;              /* chosen / best - 1 */
     char best_profile[32];
     int best_threads;
     int n_ways;
@@ -41,7 +41,8 @@ struct tnd_oracle_options {
     void *user;
 };
 
-/** Fills n_m cells for one type and shape, ascending m. Errors: MEMORY, CANCELLED, those of measuring. */
+/** Fills n_m cells for one type and shape, ascending m. Errors: MEMORY, CANCELLED, those of
+ *  measuring. */
 enum tandem_status tnd_oracle_run(const struct tnd_oracle_options *options, enum tandem_type type,
                                   const struct tnd_shape *shape, const int64_t *m, int n_m,
                                   struct tnd_oracle_cell *out_cells, int done, int count,
@@ -51,6 +52,7 @@ struct tnd_regret {
     double median, p95, worst; /* fractions */
 };
 /** Over n >= 1 cells. Errors: MEMORY. */
-enum tandem_status tnd_oracle_regret(const struct tnd_oracle_cell *cells, int n, struct tnd_regret *out);
+enum tandem_status tnd_oracle_regret(const struct tnd_oracle_cell *cells, int n,
+                                     struct tnd_regret *out);
 
 #endif

@@ -65,8 +65,8 @@ static void forget_choices(struct tnd_planner *planner)
     planner->used = 0;
 }
 
-/* Makes room for one more choice. When the table is as large as it may get, or memory is short, everything
- * is forgotten instead: choices are cheap to find again. */
+/* Makes room for one more choice. When the table is as large as it may get, or memory is short,
+ * everything is forgotten instead: choices are cheap to find again. */
 static void reserve_choice(struct tnd_planner *planner)
 {
     if (2 * (planner->used + 1) <= planner->capacity) {
@@ -154,8 +154,8 @@ static bool resolve_node(const struct tnd_registry *registry, int profile, enum 
     return true;
 }
 
-bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile, enum tandem_type type,
-                               int n_threads, struct tandem_plan_node *out)
+bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile,
+                               enum tandem_type type, int n_threads, struct tandem_plan_node *out)
 {
     struct tnd_table_profile described;
     if (!resolve_node(registry, profile, type, &described, out)) {
@@ -166,8 +166,8 @@ bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile,
 }
 
 /* Whether every backend of the candidate takes this very node. */
-static bool is_supported(const struct tnd_registry *registry, const struct tandem_plan_node *candidate,
-                         const tandem_tensor *node)
+static bool is_supported(const struct tnd_registry *registry,
+                         const struct tandem_plan_node *candidate, const tandem_tensor *node)
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tandem_task_config *config = &candidate->stage[s];
@@ -180,8 +180,8 @@ static bool is_supported(const struct tnd_registry *registry, const struct tande
     return true;
 }
 
-/* The profile as the table measured it: tables of version 1 bring their own stages, which differ from
- * ours in what ran in parallel. */
+/* The profile as the table measured it: tables of version 1 bring their own stages, which differ
+ * from ours in what ran in parallel. */
 static const struct tnd_table_profile *as_measured(const struct tandem_table *table,
                                                    const struct tnd_table_profile *described)
 {
@@ -215,8 +215,8 @@ static bool choose_by_table(const struct tnd_planner *planner, const tandem_tens
         for (int threads = 1;; threads = next_thread_count(threads, n_threads)) {
             struct tnd_estimate estimate;
             double stage_us[TANDEM_STAGES] = {0};
-            if (tnd_estimate_profile(planner->table, measured, problem->type, problem->n, problem->k,
-                                     problem->m, threads, &estimate, stage_us)) {
+            if (tnd_estimate_profile(planner->table, measured, problem->type, problem->n,
+                                     problem->k, problem->m, threads, &estimate, stage_us)) {
                 if (profile_us == 0 || estimate.us < profile_us) {
                     profile_us = estimate.us;
                 }
@@ -247,9 +247,9 @@ static bool choose_by_table(const struct tnd_planner *planner, const tandem_tens
     return found;
 }
 
-static bool choose_profile(const struct tnd_planner *planner, int profile, const tandem_tensor *node,
-                           enum tandem_type type, int n_threads, enum tandem_plan_reason reason,
-                           struct tandem_plan_node *out)
+static bool choose_profile(const struct tnd_planner *planner, int profile,
+                           const tandem_tensor *node, enum tandem_type type, int n_threads,
+                           enum tandem_plan_reason reason, struct tandem_plan_node *out)
 {
     struct tandem_plan_node candidate;
     if (!tnd_plan_node_for_profile(planner->registry, profile, type, n_threads, &candidate) ||
@@ -270,8 +270,8 @@ static bool should_report(struct tnd_planner *planner, enum tandem_type type)
     return planner->table != NULL && first;
 }
 
-static void choose_plain_product(struct tnd_planner *planner, const tandem_tensor *node, int n_threads,
-                                 struct tandem_plan_node *out, bool *out_report)
+static void choose_plain_product(struct tnd_planner *planner, const tandem_tensor *node,
+                                 int n_threads, struct tandem_plan_node *out, bool *out_report)
 {
     struct tnd_problem problem;
     tnd_problem_of_node(node, &problem);
@@ -288,9 +288,11 @@ static void choose_plain_product(struct tnd_planner *planner, const tandem_tenso
     }
     int by_rule = tnd_profile_find(tnd_rule_profile(problem.m));
     if (planner->forced >= 0 || by_rule < 0 ||
-        !choose_profile(planner, by_rule, node, problem.type, rule_threads, TANDEM_REASON_RULE, out)) {
+        !choose_profile(planner, by_rule, node, problem.type, rule_threads, TANDEM_REASON_RULE,
+                        out)) {
         int cpu = tnd_profile_find("cpu");
-        if (!choose_profile(planner, cpu, node, problem.type, rule_threads, TANDEM_REASON_RULE, out)) {
+        if (!choose_profile(planner, cpu, node, problem.type, rule_threads, TANDEM_REASON_RULE,
+                            out)) {
             memset(out, 0, sizeof(*out));
         }
     }
@@ -362,7 +364,8 @@ enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct ta
         tnd_problem_of_node(report, &problem);
         tnd_problem_print(&problem, text, sizeof(text));
         tnd_log_line(&planner->log, TANDEM_LOG_WARN, "tune",
-                     "%s: outside the timing table, the fixed rule serves; run mulmat-tune bench", text);
+                     "%s: outside the timing table, the fixed rule serves; run mulmat-tune bench",
+                     text);
     }
     plan->took_us = (double)(planner->clock->now_ns(planner->clock) - begin_ns) / 1000.0;
     *out_plan = plan;

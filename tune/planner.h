@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Chooses a profile and a thread count for every node of a graph: by the timing table where it covers the
- * node, else by the fixed rule. Choices are remembered by (type, N, K, M, threads), so that planning a graph
- * whose shapes were seen costs one look-up a node. */
+ * Chooses a profile and a thread count for every node of a graph: by the timing table where it
+ * covers the node, else by the fixed rule. Choices are remembered by (type, N, K, M, threads), so
+ * that planning a graph whose shapes were seen costs one look-up a node. */
 #ifndef TND_PLANNER_H
 #define TND_PLANNER_H
 
@@ -22,7 +22,8 @@ enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,
                                    struct tnd_planner **out_planner, struct tandem_error *error);
 void tnd_planner_free(struct tnd_planner *planner);
 
-/** Table to plan by (borrowed until replaced; NULL: none). Forgets what was remembered. Any thread. */
+/** Table to plan by (borrowed until replaced; NULL: none). Forgets what was remembered. Any thread.
+ *  */
 void tnd_planner_set_table(struct tnd_planner *planner, const struct tandem_table *table);
 /** Forces profile i (tnd_profile_at) wherever it applies; -1: choose. Any thread. */
 void tnd_planner_force(struct tnd_planner *planner, int profile);
@@ -32,9 +33,9 @@ enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct ta
                                     int n_threads, struct tandem_plan **out_plan,
                                     struct tandem_error *error);
 
-/** Choice for one plain matrix product by a given profile and thread count, for measuring. Returns false
- *  when the profile does not apply or its backends are not open. */
-bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile, enum tandem_type type,
-                               int n_threads, struct tandem_plan_node *out);
+/** Choice for one plain matrix product by a given profile and thread count, for measuring. Returns
+ *  false  when the profile does not apply or its backends are not open. */
+bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile,
+                               enum tandem_type type, int n_threads, struct tandem_plan_node *out);
 
 #endif

@@ -67,7 +67,8 @@ enum tandem_status tnd_problem_parse(const char *text, struct tnd_problem *out,
         goto bad;
     }
     int64_t *const extents[3] = {&problem.n, &problem.k, &problem.m};
-    const char *const names[3] = {"n and rows of W", "k and columns of W", "m and number of tokens"};
+    const char *const names[3] = {"n and rows of W", "k and columns of W",
+                                  "m and number of tokens"};
     for (int i = 0; i < 3; i++) {
         expected = names[i];
         if (!take_part(&cursor, part, sizeof(part)) || !parse_extent(part, "nkm"[i], extents[i])) {
@@ -83,8 +84,8 @@ enum tandem_status tnd_problem_parse(const char *text, struct tnd_problem *out,
         problem.threads = (int)threads;
     }
     expected = "a profile";
-    if (*cursor != '\0' && (!take_part(&cursor, problem.profile, sizeof(problem.profile)) ||
-                            *cursor != '\0')) {
+    if (*cursor != '\0' &&
+        (!take_part(&cursor, problem.profile, sizeof(problem.profile)) || *cursor != '\0')) {
         goto bad;
     }
     *out = problem;

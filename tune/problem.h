@@ -12,8 +12,8 @@ struct tnd_problem {
     char op[24];
     enum tandem_type type; /* of the weights */
     int64_t n, k, m;
-    int threads;           /* 0: not given */
-    char profile[32];      /* "": not given */
+    int threads;      /* 0: not given */
+    char profile[32]; /* "": not given */
 };
 
 /** Writes the problem string; cut when `n` is too small (TND_PROBLEM_MAX never is). */

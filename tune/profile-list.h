@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * X(identifier): one line a profile, in the order in which they are listed and tried; tnd_profile_<identifier>
- * is its description. On equal predictions the earlier one wins. */
+ * X(identifier): one line a profile, in the order in which they are listed and tried;
+ * tnd_profile_<identifier> is its description. On equal predictions the earlier one wins. */
 #define TND_PROFILE_LIST(X)                                                                        \
     X(cpu)                                                                                         \
     X(cpu_openblas)                                                                                \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Profile "cpu": everything in the CPU backend. Quantised weights meet activations that INIT quantises to
- * 8 bits; float weights are multiplied as they are. */
+ * Profile "cpu": everything in the CPU backend. Quantised weights meet activations that INIT
+ * quantises to 8 bits; float weights are multiplied as they are. */
 #include "tune/profiles.h"
 
 #include <string.h>

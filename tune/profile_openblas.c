@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The OpenBLAS profiles: INIT turns weights that are not F32 into F32 on all CPU threads, COMPUTE is sgemm.
- * They differ in who brings the threads of sgemm: nobody (one thread, the others sleep), OpenBLAS's own
- * pool, or our pool over column panels. */
+ * The OpenBLAS profiles: INIT turns weights that are not F32 into F32 on all CPU threads, COMPUTE
+ * is sgemm. They differ in who brings the threads of sgemm: nobody (one thread, the others sleep),
+ * OpenBLAS's own pool, or our pool over column panels. */
 #include "tune/profiles.h"
 
 #include <string.h>
@@ -46,7 +46,8 @@ static bool stages_panels(enum tandem_type type, struct tnd_table_stage out[TAND
 
 extern const struct tnd_profile tnd_profile_cpu_openblas;
 const struct tnd_profile tnd_profile_cpu_openblas = {
-    "cpu+openblas", "weights to F32 on the CPU, then sgemm of OpenBLAS on one thread", stages_single};
+    "cpu+openblas", "weights to F32 on the CPU, then sgemm of OpenBLAS on one thread",
+    stages_single};
 
 extern const struct tnd_profile tnd_profile_cpu_openblas_threads;
 const struct tnd_profile tnd_profile_cpu_openblas_threads = {
@@ -55,5 +56,5 @@ const struct tnd_profile tnd_profile_cpu_openblas_threads = {
 
 extern const struct tnd_profile tnd_profile_cpu_openblas_panels;
 const struct tnd_profile tnd_profile_cpu_openblas_panels = {
-    "cpu+openblas-panels", "weights to F32 on the CPU, then sgemm over column panels on our threads",
-    stages_panels};
+    "cpu+openblas-panels",
+    "weights to F32 on the CPU, then sgemm over column panels on our threads", stages_panels};

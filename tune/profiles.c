@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The list of profiles and their resolution against the backends of a runtime. What each profile does
- * stands in its own file, profile_*.c. */
+ * The list of profiles and their resolution against the backends of a runtime. What each profile
+ * does stands in its own file, profile_*.c. */
 #include "tune/profiles.h"
 
 #include <stdio.h>
@@ -51,7 +51,8 @@ bool tnd_profile_describe(int i, enum tandem_type type, struct tnd_table_profile
     return true;
 }
 
-bool tnd_profile_resolve(const struct tnd_table_profile *profile, const struct tnd_registry *registry,
+bool tnd_profile_resolve(const struct tnd_table_profile *profile,
+                         const struct tnd_registry *registry,
                          struct tandem_task_config out[TANDEM_STAGES], char *reason, size_t n)
 {
     struct tandem_task_config resolved[TANDEM_STAGES];

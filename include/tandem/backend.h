@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * room: backends
  *
- * The interface that a backend implements, in the tree or outside it. The library calls it only through
- * the wrappers of backends/backend.c. A backend never knows which profile it serves: it is asked for
- * one task of one node over a range of rows. */
+ * The interface that a backend implements, in the tree or outside it. The library calls it only
+ * through the wrappers of backends/backend.c. A backend never knows which profile it serves: it is
+ * asked for one task of one node over a range of rows. */
 #ifndef TANDEM_BACKEND_H
 #define TANDEM_BACKEND_H
 
@@ -41,31 +41,31 @@ enum tandem_backend_kind {
     TANDEM_KIND_SIM = 7
 };
 
-/** What the executor lends to a backend while it runs on a worker thread. All pointers are borrowed for
- *  the call. */
+/** What the executor lends to a backend while it runs on a worker thread. All pointers are borrowed
+ *  for  the call. */
 struct tandem_worker {
-    int index;             /**< 0 .. count-1 among the workers of this stage */
-    int count;             /**< workers that run this stage together */
-    int own_threads;       /**< threads that the backend may use by itself (>= 1) */
-    void *scratch;         /**< this worker's own memory, 64-byte aligned */
+    int index;       /**< 0 .. count-1 among the workers of this stage */
+    int count;       /**< workers that run this stage together */
+    int own_threads; /**< threads that the backend may use by itself (>= 1) */
+    void *scratch;   /**< this worker's own memory, 64-byte aligned */
     size_t scratch_bytes;
     struct tandem_error *error; /**< this worker's error slot; may be NULL */
-    /** Takes the next chunk of 0..n_items-1; false when nothing is left (or the graph was cancelled). All
-     *  workers of a stage pass the same n_items and chunk. */
+        /** Takes the next chunk of 0..n_items-1; false when nothing is left (or the graph was
+     *  cancelled). All  workers of a stage pass the same n_items and chunk. */
     bool (*next)(struct tandem_worker *worker, int64_t n_items, int64_t chunk, int64_t *out_begin,
                  int64_t *out_end);
     /** Waits until all workers of the stage are here. All of them must call it equally often. */
     void (*barrier)(struct tandem_worker *worker);
 };
 
-/** One piece of work: a task of a node over rows. For matrix products rows are rows of W (columns of
- *  the result, 0..N-1); for everything else the range is the whole node and is ignored. */
+/** One piece of work: a task of a node over rows. For matrix products rows are rows of W (columns
+ *  of  the result, 0..N-1); for everything else the range is the whole node and is ignored. */
 struct tandem_work {
     const tandem_tensor *node;
-    uint32_t task;        /**< enum tandem_task */
+    uint32_t task; /**< enum tandem_task */
     int64_t row_begin;
     int64_t row_end;
-    void *workspace;      /**< shared by all stages of the node on this path, 64-byte aligned */
+    void *workspace; /**< shared by all stages of the node on this path, 64-byte aligned */
     size_t workspace_bytes;
 };
 
@@ -76,19 +76,19 @@ typedef struct tandem_backend {
 
 struct tandem_backend_options {
     size_t size;
-    int n_threads_max;         /**< most workers that will ever call run at once */
-    const char *settings;      /**< "key=value,..." of this backend, or NULL; borrowed for the call */
+    int n_threads_max;    /**< most workers that will ever call run at once */
+    const char *settings; /**< "key=value,..." of this backend, or NULL; borrowed for the call */
     int (*log)(void *user, int level, const char *text); /**< NULL: silent */
     void *log_user;
 };
 
-/** A backend's functions. `abi` and `size` come first; members are only ever added at the end. Functions
- *  marked optional may be NULL. */
+/** A backend's functions. `abi` and `size` come first; members are only ever added at the end.
+ *  Functions  marked optional may be NULL. */
 struct tandem_backend_api {
-    uint32_t abi;              /**< TANDEM_ABI */
-    uint32_t size;             /**< sizeof(struct tandem_backend_api) when compiled */
-    const char *name;          /**< "cpu", "openblas", ... */
-    uint32_t kind;             /**< enum tandem_backend_kind */
+    uint32_t abi;     /**< TANDEM_ABI */
+    uint32_t size;    /**< sizeof(struct tandem_backend_api) when compiled */
+    const char *name; /**< "cpu", "openblas", ... */
+    uint32_t kind;    /**< enum tandem_backend_kind */
 
     /** Opens the backend, or says why this machine cannot (UNSUPPORTED_MACHINE and a reason). */
     enum tandem_status (*open)(const struct tandem_backend_options *options,
@@ -99,9 +99,10 @@ struct tandem_backend_api {
     const char *(*describe)(tandem_backend *backend);
 
     /** OK when `task` can be run for `node`; else UNSUPPORTED_BACKEND with the reason. Pure. */
-    enum tandem_status (*supports)(tandem_backend *backend, const tandem_tensor *node, uint32_t task,
-                                   struct tandem_error *error);
-    /** Bytes of workspace that the stages of the node share when this task is among them. Pure; optional (0). */
+    enum tandem_status (*supports)(tandem_backend *backend, const tandem_tensor *node,
+                                   uint32_t task, struct tandem_error *error);
+        /** Bytes of workspace that the stages of the node share when this task is among them. Pure;
+     *  optional (0). */
     size_t (*workspace)(tandem_backend *backend, const tandem_tensor *node, uint32_t task);
     /** Bytes of scratch that each worker needs. Pure; optional (0). */
     size_t (*scratch)(tandem_backend *backend, const tandem_tensor *node, uint32_t task);
@@ -114,8 +115,10 @@ struct tandem_backend_api {
     /** Starts the task on an asynchronous device and returns at once. Optional. Any thread. */
     enum tandem_status (*submit)(tandem_backend *backend, const struct tandem_work *work,
                                  uint64_t *out_ticket, struct tandem_error *error);
-    /** Waits for a ticket and makes its results visible in host memory. Each ticket is synced once. */
-    enum tandem_status (*sync)(tandem_backend *backend, uint64_t ticket, struct tandem_error *error);
+        /** Waits for a ticket and makes its results visible in host memory. Each ticket is synced
+     *  once. */
+    enum tandem_status (*sync)(tandem_backend *backend, uint64_t ticket,
+                               struct tandem_error *error);
 
     /** Prepares a constant weight once (packs, uploads). Optional. One at a time per backend. */
     enum tandem_status (*prepare)(tandem_backend *backend, const tandem_tensor *weight,

@@ -100,13 +100,16 @@ enum tandem_rope_pairs {
     TANDEM_ROPE_HALVES = 1    /**< values i and i + n_rot/2 form a pair (GPT-NeoX, HF llama) */
 };
 struct tandem_rope_options {
-    size_t size;                  /**< sizeof(struct tandem_rope_options) */
+    size_t size; /**< sizeof(struct tandem_rope_options) */
     enum tandem_rope_pairs pairs;
-    int64_t n_rot;                /**< the first n_rot values of a row are rotated; even; 0: all */
-    float freq_base;              /**< 0: 10000 */
-    float freq_scale;             /**< positions are multiplied by this (linear scaling); 0: 1 */
+    int64_t n_rot;    /**< the first n_rot values of a row are rotated; even; 0: all */
+    float freq_base;  /**< 0: 10000 */
+    float freq_scale; /**< positions are multiplied by this (linear scaling); 0: 1 */
 };
-#define TANDEM_ROPE_OPTIONS_INIT {sizeof(struct tandem_rope_options), TANDEM_ROPE_ADJACENT, 0, 0, 0}
+#define TANDEM_ROPE_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct tandem_rope_options), TANDEM_ROPE_ADJACENT, 0, 0, 0                          \
+    }
 
 /** Rotary position embedding, Su et al. 2021: pair i is turned by position * freq_scale *
  *  freq_base^(-2i / n_rot), computed on demand in single precision. `a`:

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * room: sched
  *
- * Profiles, task configs and plans. Every node runs in up to three stages, INIT, COMPUTE and FINALIZE,
- * with a barrier between two stages. A profile is a named way of running a node: one task config a
- * stage. A plan is the list of choices for one graph: plain data that can be printed, changed by hand,
- * copied, stored and run again. */
+ * Profiles, task configs and plans. Every node runs in up to three stages, INIT, COMPUTE and
+ * FINALIZE, with a barrier between two stages. A profile is a named way of running a node: one task
+ * config a stage. A plan is the list of choices for one graph: plain data that can be printed,
+ * changed by hand, copied, stored and run again. */
 #ifndef TANDEM_PROFILE_H
 #define TANDEM_PROFILE_H
 
@@ -22,15 +22,17 @@ enum tandem_stage { TANDEM_STAGE_INIT, TANDEM_STAGE_COMPUTE, TANDEM_STAGE_FINALI
 
 #define TANDEM_MAX_BACKENDS 16
 #define TANDEM_BACKEND_NONE 0 /**< slot 0: the stage does not exist */
-#define TANDEM_BACKEND_CPU 1  /**< slot 1: the CPU backend, always there */
+#define TANDEM_BACKEND_CPU  1 /**< slot 1: the CPU backend, always there */
 
 /** How one stage of one node runs. */
 struct tandem_task_config {
-    uint8_t backend;  /**< slot of the backend in the runtime (tandem_runtime_backend_name), 0: no stage */
-    uint8_t task;     /**< enum tandem_task */
-    bool parallel;    /**< all threads of the node, in chunks; else one thread */
-    bool wait;        /**< idle workers sleep at once; else they spin for a while first */
-    bool own_threads; /**< not parallel, but the backend's own threads may use the node's thread count */
+    uint8_t
+        backend; /**< slot in the runtime (tandem_runtime_backend_name), 0: no stage */
+    uint8_t task;  /**< enum tandem_task */
+    bool parallel; /**< all threads of the node, in chunks; else one thread */
+    bool wait;     /**< idle workers sleep at once; else they spin for a while first */
+    bool
+        own_threads; /**< not parallel, but the backend may use that many threads itself */
 };
 
 /** Why a node runs as it does. */
@@ -44,12 +46,12 @@ enum tandem_plan_reason {
 
 /** The choice for one node. Plain data. */
 struct tandem_plan_node {
-    char profile[32];                                /**< "cpu", "cpu+openblas", ... */
+    char profile[32]; /**< "cpu", "cpu+openblas", ... */
     struct tandem_task_config stage[TANDEM_STAGES];
-    int32_t n_threads;                               /**< threads of the node's parallel stages, >= 1 */
-    uint32_t reason;                                 /**< enum tandem_plan_reason */
-    float predicted_us[TANDEM_STAGES];               /**< 0 where nothing is known */
-    float runner_up_us;                              /**< predicted total of the second best, or 0 */
+    int32_t n_threads;                 /**< threads of the node's parallel stages, >= 1 */
+    uint32_t reason;                   /**< enum tandem_plan_reason */
+    float predicted_us[TANDEM_STAGES]; /**< 0 where nothing is known */
+    float runner_up_us;                /**< predicted total of the second best, or 0 */
 };
 
 typedef struct tandem_plan tandem_plan;

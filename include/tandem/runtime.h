@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * room: runtime
  *
- * The front door: opens backends and threads, loads this machine's timing table, plans graphs and computes
- * them. A runtime may be used by several threads at once; a graph is planned and computed by one thread at
- * a time. */
+ * The front door: opens backends and threads, loads this machine's timing table, plans graphs and
+ * computes them. A runtime may be used by several threads at once; a graph is planned and computed
+ * by one thread at a time. */
 #ifndef TANDEM_RUNTIME_H
 #define TANDEM_RUNTIME_H
 
@@ -20,27 +20,30 @@ extern "C" {
 typedef struct tandem_runtime tandem_runtime;
 
 struct tandem_runtime_options {
-    size_t size;             /**< sizeof(struct tandem_runtime_options) */
-    int n_threads;           /**< threads of a graph; 0: TANDEM_THREADS, else one a core that we may use */
-    const char *table_path;  /**< timing table; NULL: this machine's own; "": none (fixed rule) */
-    const char *profile;     /**< force this profile wherever it applies; NULL: choose */
-    const char *backends;    /**< comma-separated names; NULL: all that are present (never "sim") */
-    const char *settings;    /**< backends' settings "sim:key=value;openblas:key=value"; NULL: none */
-    tandem_log_fn log;       /**< NULL: silent */
+    size_t size;   /**< sizeof(struct tandem_runtime_options) */
+    int n_threads; /**< threads of a graph; 0: TANDEM_THREADS, else one a core that we may use */
+    const char *table_path; /**< timing table; NULL: this machine's own; "": none (fixed rule) */
+    const char *profile;    /**< force this profile wherever it applies; NULL: choose */
+    const char *backends;   /**< comma-separated names; NULL: all that are present (never "sim") */
+    const char *settings; /**< backends' settings "sim:key=value;openblas:key=value"; NULL: none */
+    tandem_log_fn log;    /**< NULL: silent */
     void *log_user;
     enum tandem_log_level log_level; /**< 0: WARN, or TANDEM_LOG */
-    int64_t spin_limit;      /**< polls of an idle worker before it sleeps; 0: default, < 0: sleep at once */
-    const int *cpu_ids;      /**< CPUs to bind workers to, copied; NULL: do not bind */
+    int64_t
+        spin_limit; /**< polls of an idle worker before it sleeps; 0: default, < 0: sleep at once */
+    const int *cpu_ids; /**< CPUs to bind workers to, copied; NULL: do not bind */
     int n_cpu_ids;
-    int nice;                /**< niceness added to the worker threads */
+    int nice; /**< niceness added to the worker threads */
 };
 #define TANDEM_RUNTIME_OPTIONS_INIT                                                                \
-    {sizeof(struct tandem_runtime_options), 0, NULL, NULL, NULL, NULL, NULL, NULL,                 \
-     (enum tandem_log_level)0, 0, NULL, 0, 0}
+    {                                                                                              \
+        sizeof(struct tandem_runtime_options), 0, NULL, NULL, NULL, NULL, NULL, NULL,              \
+            (enum tandem_log_level)0, 0, NULL, 0, 0                                                \
+    }
 
-/** Opens a runtime. `options` may be NULL. A table that is missing, foreign or damaged is no error: the
- *  fixed rule serves, one log line says why, tandem_runtime_table_status tells it. Errors: ARGUMENT, ABI,
- *  MEMORY, THREAD, NOT_FOUND (unknown profile or backend name). */
+/** Opens a runtime. `options` may be NULL. A table that is missing, foreign or damaged is no error:
+ *  the  fixed rule serves, one log line says why, tandem_runtime_table_status tells it. Errors:
+ *  ARGUMENT, ABI,  MEMORY, THREAD, NOT_FOUND (unknown profile or backend name). */
 TANDEM_API enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *options,
                                                   tandem_runtime **out_runtime,
                                                   struct tandem_error *error);
@@ -50,7 +53,8 @@ TANDEM_API void tandem_runtime_close(tandem_runtime *runtime);
 /** Number of backend slots (slot 0 is "none") and name of one; NULL beyond the last. */
 TANDEM_API int tandem_runtime_backend_count(const tandem_runtime *runtime);
 TANDEM_API const char *tandem_runtime_backend_name(const tandem_runtime *runtime, int slot);
-/** Adds a backend from outside the library, which must stay loaded. Errors: ABI, EXISTS, those of open. */
+/** Adds a backend from outside the library, which must stay loaded. Errors: ABI, EXISTS, those of
+ *  open. */
 TANDEM_API enum tandem_status tandem_runtime_add_backend(tandem_runtime *runtime,
                                                          const struct tandem_backend_api *api,
                                                          const char *settings,
@@ -64,7 +68,8 @@ TANDEM_API enum tandem_status tandem_runtime_set_table(tandem_runtime *runtime,
                                                        const tandem_table *table,
                                                        struct tandem_error *error);
 
-/** Threads of later plans, 1 .. as opened or more (the pool grows). Waits for computations in progress. */
+/** Threads of later plans, 1 .. as opened or more (the pool grows). Waits for computations in
+ *  progress. */
 TANDEM_API enum tandem_status tandem_runtime_set_threads(tandem_runtime *runtime, int n_threads);
 TANDEM_API int tandem_runtime_threads(const tandem_runtime *runtime);
 /** Parks idle workers at once until tandem_runtime_resume; computing still works. */
@@ -79,10 +84,11 @@ TANDEM_API enum tandem_status tandem_runtime_force_profile(tandem_runtime *runti
                                                            const char *profile,
                                                            struct tandem_error *error);
 
-/** Chooses a profile for every node of a finished graph. Shapes seen before cost well under 1 us a node.
- *  The caller owns the plan. Any thread, one at a time per graph. */
-TANDEM_API enum tandem_status tandem_runtime_plan(tandem_runtime *runtime, const tandem_graph *graph,
-                                                  tandem_plan **out_plan, struct tandem_error *error);
+/** Chooses a profile for every node of a finished graph. Shapes seen before cost well under 1 us a
+ *  node.  The caller owns the plan. Any thread, one at a time per graph. */
+TANDEM_API enum tandem_status tandem_runtime_plan(tandem_runtime *runtime,
+                                                  const tandem_graph *graph, tandem_plan **out_plan,
+                                                  struct tandem_error *error);
 /** Prints one line a node: problem, profile, task configs, threads, predicted time, reason. */
 TANDEM_API enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime,
                                                         const tandem_graph *graph,
@@ -98,9 +104,10 @@ struct tandem_compute_options {
     void *user;
 };
 
-/** Computes a graph: by `plan`, or by a fresh plan when NULL. `options` may be NULL. On failure outputs are
- *  undefined and the runtime stays usable. Any thread; one at a time per graph. Errors: STATE (graph not
- *  finished), CANCELLED, MEMORY, ARGUMENT (bad index in get_rows), those of backends. */
+/** Computes a graph: by `plan`, or by a fresh plan when NULL. `options` may be NULL. On failure
+ *  outputs are  undefined and the runtime stays usable. Any thread; one at a time per graph.
+ *  Errors: STATE (graph not  finished), CANCELLED, MEMORY, ARGUMENT (bad index in get_rows), those
+ *  of backends. */
 TANDEM_API enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph *graph,
                                                      const tandem_plan *plan,
                                                      const struct tandem_compute_options *options,
@@ -114,16 +121,17 @@ struct tandem_profile_info {
     bool available;                                 /**< its backends are open */
     char reason[128];                               /**< why not available */
 };
-/** Profiles that this library knows, available or not. Fills at most `n`; returns how many there are. */
+/** Profiles that this library knows, available or not. Fills at most `n`; returns how many there
+ *  are. */
 TANDEM_API int tandem_runtime_profiles(const tandem_runtime *runtime,
                                        struct tandem_profile_info *out_profiles, int n);
 
 /** Facts for reports. Strings live as long as the runtime. */
 struct tandem_runtime_info {
-    const char *cpu;         /**< model name */
-    const char *isa;         /**< instruction set in use, after TANDEM_CPU */
-    const char *topology;    /**< one line */
-    const char *table;       /**< path of the table in use, or "" */
+    const char *cpu;      /**< model name */
+    const char *isa;      /**< instruction set in use, after TANDEM_CPU */
+    const char *topology; /**< one line */
+    const char *table;    /**< path of the table in use, or "" */
     int n_threads;
     int n_cores;
 };

@@ -2,8 +2,8 @@
  * room: base
  *
  * How calls report failure. Every function that can fail returns an enum tandem_status; slow calls
- * also fill a caller-owned struct tandem_error with a sentence for people. The library never aborts,
- * exits or prints. */
+ * also fill a caller-owned struct tandem_error with a sentence for people. The library never
+ * aborts, exits or prints. */
 #ifndef TANDEM_STATUS_H
 #define TANDEM_STATUS_H
 
@@ -25,18 +25,19 @@ enum tandem_status {
 /** Success reads better without the E. */
 #define TANDEM_OK TANDEM_E_OK
 
-/** What went wrong. The caller owns it (usually on its stack) and passes it as last argument; NULL is
- *  allowed everywhere. Filled only when the call fails; untouched on success. Not shared between
- *  threads by the library. */
+/** What went wrong. The caller owns it (usually on its stack) and passes it as last argument; NULL
+ *  is  allowed everywhere. Filled only when the call fails; untouched on success. Not shared
+ *  between  threads by the library. */
 struct tandem_error {
     enum tandem_status status;
-    int64_t got;     /**< the value met, where a number says it (bytes, index, count) */
-    int64_t limit;   /**< the value expected or allowed */
-    char where[96];  /**< file, tensor, node or backend concerned; may be empty */
-    char text[256];  /**< "thing: what was found, what was expected"; always terminated */
+    int64_t got;    /**< the value met, where a number says it (bytes, index, count) */
+    int64_t limit;  /**< the value expected or allowed */
+    char where[96]; /**< file, tensor, node or backend concerned; may be empty */
+    char text[256]; /**< "thing: what was found, what was expected"; always terminated */
 };
 
-/** Name of a status without prefix ("OK", "SHAPE", ...); "UNKNOWN" for a foreign number. Static. Any thread. */
+/** Name of a status without prefix ("OK", "SHAPE", ...); "UNKNOWN" for a foreign number. Static.
+ *  Any thread. */
 TANDEM_API const char *tandem_status_name(enum tandem_status status);
 
 /** One sentence for a status. Static storage. Any thread. */

@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 #define TANDEM_MAX_DIMS 4
-#define TANDEM_MAX_SRC 4
+#define TANDEM_MAX_SRC  4
 #define TANDEM_MAX_NAME 64
 
 /** Tensor type; values as in ggml. */
@@ -81,7 +81,10 @@ struct tandem_context_options {
     size_t chunk_bytes; /**< the arena grows by this much at least; 0: 1 MiB */
     size_t limit_bytes; /**< the arena never grows beyond this; 0: no limit */
 };
-#define TANDEM_CONTEXT_OPTIONS_INIT {sizeof(struct tandem_context_options), 0, 0}
+#define TANDEM_CONTEXT_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        sizeof(struct tandem_context_options), 0, 0                                                \
+    }
 
 /** Creates an empty context. `options` may be NULL. The caller owns it. Errors: ARGUMENT, ABI,
  *  MEMORY. */

@@ -5,12 +5,13 @@
 #ifndef TANDEM_VERSION_H
 #define TANDEM_VERSION_H
 
-#define TANDEM_VERSION_MAJOR 0
-#define TANDEM_VERSION_MINOR 1
-#define TANDEM_VERSION_PATCH 0
+#define TANDEM_VERSION_MAJOR  0
+#define TANDEM_VERSION_MINOR  1
+#define TANDEM_VERSION_PATCH  0
 #define TANDEM_VERSION_STRING "0.1.0"
 
-/** Binary interface number. Programs and out-of-tree backends built for another number are refused. */
+/** Binary interface number. Programs and out-of-tree backends built for another number are refused.
+ *  */
 #define TANDEM_ABI 1
 
 #if defined(__GNUC__) || defined(__clang__)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune bench: measures this machine, writes what was asked for, and always updates the machine's own
- * table. */
+ * mulmat-tune bench: measures this machine, writes what was asked for, and always updates the
+ * machine's own table. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,9 +24,10 @@ struct request {
     bool yes;
 };
 
-/* Each costs about as much as all before it together, so the list is cheap below and wide above; multiples of
- * 8 and their halves because kernels change their tiling there. */
-static const int64_t default_m[] = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512};
+/* Each costs about as much as all before it together, so the list is cheap below and wide above;
+ * multiples of 8 and their halves because kernels change their tiling there. */
+static const int64_t default_m[] = {1,  2,  4,  8,   12,  16,  24,  32,
+                                    48, 64, 96, 128, 192, 256, 384, 512};
 
 static volatile sig_atomic_t interrupted;
 
@@ -54,8 +55,8 @@ static bool show_progress(void *user, const struct tnd_bench_progress *progress)
                         ? 100 * progress->total.spread_us / progress->total.median_us
                         : 0;
     if (display->is_terminal) {
-        fprintf(stderr, "\r\033[K[%3d %%] %s: %.1f us, spread %.1f %%, %d:%02d left", percent, problem,
-                progress->total.median_us, spread, left / 60, left % 60);
+        fprintf(stderr, "\r\033[K[%3d %%] %s: %.1f us, spread %.1f %%, %d:%02d left", percent,
+                problem, progress->total.median_us, spread, left / 60, left % 60);
         if (progress->done == progress->count) {
             fputc('\n', stderr);
         }
@@ -123,7 +124,8 @@ static void choose_threads(const struct request *request, int n_cores,
     for (int i = 0; i < request->threads.n && i < TND_MAX_BENCH_THREADS; i++) {
         options->thread_counts[options->n_thread_counts++] = (int)request->threads.values[i];
     }
-    for (int threads = 1; request->threads.n == 0 && options->n_thread_counts < TND_MAX_BENCH_THREADS;
+    for (int threads = 1;
+         request->threads.n == 0 && options->n_thread_counts < TND_MAX_BENCH_THREADS;
          threads = 2 * threads < n_cores ? 2 * threads : n_cores) {
         options->thread_counts[options->n_thread_counts++] = threads;
         if (threads >= n_cores) {
@@ -147,9 +149,11 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
         return tandem_table_print(table, TANDEM_TABLE_TEXT, tnd_cmd_write, stdout, error);
     }
     bool json = ends_with(request->file, ".json");
-    status = tandem_table_save(table, request->file, json ? TANDEM_TABLE_JSON : TANDEM_TABLE_TEXT, error);
+    status = tandem_table_save(table, request->file, json ? TANDEM_TABLE_JSON : TANDEM_TABLE_TEXT,
+                               error);
     if (status == TANDEM_OK) {
-        fprintf(stderr, "written: %s (%s)\n", request->file, json ? "JSON version 2" : "text version 1");
+        fprintf(stderr, "written: %s (%s)\n", request->file,
+                json ? "JSON version 2" : "text version 1");
     }
     return status;
 }
@@ -169,7 +173,8 @@ static enum tandem_status new_table(const struct request *request, const struct 
     if (openblas >= 0) {
         const char *description =
             tnd_backend_describe(tnd_registry_backend(rooms->registry, openblas));
-        snprintf(table->fingerprint.openblas, sizeof(table->fingerprint.openblas), "%s", description);
+        snprintf(table->fingerprint.openblas, sizeof(table->fingerprint.openblas), "%s",
+                 description);
         snprintf(table->gpu_name, sizeof(table->gpu_name), "OPENBLAS");
         table->gpu_kind = TANDEM_KIND_OPENBLAS;
     }
@@ -214,8 +219,10 @@ static int run(const struct request *request)
         return 2;
     }
     if (request->file != NULL && !ends_with(request->file, ".json") && options.n_types > 1) {
-        fprintf(stderr, "mulmat-tune bench: text version 1 holds one type; write %d types to a .json file\n",
-                options.n_types);
+        fprintf(
+            stderr,
+            "mulmat-tune bench: text version 1 holds one type; write %d types to a .json file\n",
+            options.n_types);
         return 2;
     }
     if (choose_m(request, &options) != 0) {
@@ -251,15 +258,18 @@ int tnd_cmd_bench(int argc, char **argv)
     const struct args_option options[] = {
         {"model", ARGS_STRING, &request.model, 0, 0, "M",
          "quick, 1.1B, 3B, 7B, 13B, 30B, 65B, or shapes NxK,NxK (default: 7B)"},
-        {"type", ARGS_STRING, &request.types, 0, 0, "T[,T]", "weight types, or all (default: q4_0)"},
-        {"m_step", ARGS_INT, &request.m_step, 1, 65536, "S", "measure M = S, 2 S, .. (default: 8 with -m_num)"},
+        {"type", ARGS_STRING, &request.types, 0, 0, "T[,T]",
+         "weight types, or all (default: q4_0)"},
+        {"m_step", ARGS_INT, &request.m_step, 1, 65536, "S",
+         "measure M = S, 2 S, .. (default: 8 with -m_num)"},
         {"m_num", ARGS_INT, &request.m_num, 1, TND_MAX_BENCH_M, "C",
          "how many M (default: 16 with -m_step)"},
         {"m", ARGS_INTS, &request.m, 1, 65536, "M[,M..]",
          "measure these M (default: 16 numbers from 1 to 512)"},
         {"threads", ARGS_INTS, &request.threads, 1, 1024, "N[,N..]",
          "thread counts (default: 1, 2, 4, .. up to one a core)"},
-        {"profile", ARGS_STRING, &request.profile, 0, 0, "NAME", "only this profile (default: all)"},
+        {"profile", ARGS_STRING, &request.profile, 0, 0, "NAME",
+         "only this profile (default: all)"},
         {"budget", ARGS_NUMBER, &request.budget_s, 1, 1e6, "SECONDS",
          "aim for this long in all (default: what each cell needs)"},
         {"file", ARGS_STRING, &request.file, 0, 0, "F",
@@ -267,10 +277,15 @@ int tnd_cmd_bench(int argc, char **argv)
         {"y", ARGS_FLAG, &request.yes, 0, 0, NULL, "overwrite the file without asking"},
     };
     const struct args_command command = {
-        "bench", "",
-        "Measures every profile of this machine and adds the times to the machine's own table, which\n"
+        "bench",
+        "",
+        "Measures every profile of this machine and adds the times to the machine's own table, "
+        "which\n"
         "programs that use Tandem find by themselves. Keep the machine idle meanwhile.",
-        options, sizeof(options) / sizeof(options[0]), 0, 0};
+        options,
+        sizeof(options) / sizeof(options[0]),
+        0,
+        0};
     int result = args_parse(&command, argc, argv, NULL, NULL);
     if (result != ARGS_OK) {
         return result == ARGS_HELP ? 0 : result;

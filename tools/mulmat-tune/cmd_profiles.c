@@ -32,8 +32,9 @@ static void add_json(struct tnd_text *text, const tandem_runtime *runtime,
     tnd_text_printf(text, ",\n  \"isa\": \"%s\",\n  \"threads\": %d,\n  \"profiles\": [", info.isa,
                     info.n_threads);
     for (int i = 0; i < n; i++) {
-        tnd_text_printf(text, "%s\n    {\"name\": \"%s\", \"available\": %s, \"reason\": ",
-                        i > 0 ? "," : "", profiles[i].name, profiles[i].available ? "true" : "false");
+        tnd_text_printf(
+            text, "%s\n    {\"name\": \"%s\", \"available\": %s, \"reason\": ", i > 0 ? "," : "",
+            profiles[i].name, profiles[i].available ? "true" : "false");
         tnd_emit_json_string(text, profiles[i].reason);
         tnd_text_add(text, ", \"what\": ");
         tnd_emit_json_string(text, profiles[i].what);
@@ -55,7 +56,8 @@ static void add_stage_text(struct tnd_text *text, const tandem_runtime *runtime,
     const char *threads = config->parallel      ? "all threads"
                           : config->own_threads ? "the backend's own threads"
                                                 : "one thread";
-    tnd_text_printf(text, "    %-8s %-9s %-13s on %s%s\n", tandem_stage_name((enum tandem_stage)stage),
+    tnd_text_printf(text, "    %-8s %-9s %-13s on %s%s\n",
+                    tandem_stage_name((enum tandem_stage)stage),
                     tandem_runtime_backend_name(runtime, config->backend),
                     tandem_task_name((enum tandem_task)config->task), threads,
                     config->wait ? "; the others sleep" : "");
@@ -66,7 +68,8 @@ static void add_text(struct tnd_text *text, const tandem_runtime *runtime,
 {
     struct tandem_runtime_info info;
     tandem_runtime_describe(runtime, &info);
-    tnd_text_printf(text, "%s, %s, %s; %d threads\n", info.cpu, info.isa, info.topology, info.n_threads);
+    tnd_text_printf(text, "%s, %s, %s; %d threads\n", info.cpu, info.isa, info.topology,
+                    info.n_threads);
     for (int i = 0; i < n; i++) {
         tnd_text_printf(text, "\n%s: %s\n", profiles[i].name, profiles[i].what);
         if (!profiles[i].available) {
@@ -87,8 +90,13 @@ int tnd_cmd_profiles(int argc, char **argv)
         {"json", ARGS_FLAG, &json, 0, 0, NULL, "one JSON object"},
     };
     const struct args_command command = {
-        "profiles", "", "Lists the ways of computing a matrix product, and which of them this machine has.",
-        options, sizeof(options) / sizeof(options[0]), 0, 0};
+        "profiles",
+        "",
+        "Lists the ways of computing a matrix product, and which of them this machine has.",
+        options,
+        sizeof(options) / sizeof(options[0]),
+        0,
+        0};
     int result = args_parse(&command, argc, argv, NULL, NULL);
     if (result != ARGS_OK) {
         return result == ARGS_HELP ? 0 : result;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune test: does every profile compute the right thing on this machine; with --oracle: how far are
- * the plan's choices from the best ones. */
+ * mulmat-tune test: does every profile compute the right thing on this machine; with --oracle: how
+ * far are the plan's choices from the best ones. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,8 @@ static int test_problem(const struct tnd_measure_options *measure_options, enum 
     struct tnd_measure *measure = NULL;
     float *want = tnd_alloc((size_t)m * N * sizeof(float));
     int wrong = -1;
-    if (want == NULL || tnd_measure_open(measure_options, type, N, K, m, &measure, error) != TANDEM_OK ||
+    if (want == NULL ||
+        tnd_measure_open(measure_options, type, N, K, m, &measure, error) != TANDEM_OK ||
         tnd_measure_reference(measure, m, want, error) != TANDEM_OK) {
         goto done;
     }
@@ -112,7 +113,8 @@ static int test_results(const struct request *request, const struct tnd_runtime_
     int problems = 0;
     for (int y = 0; y < n_types; y++) {
         for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
-            int found = test_problem(&options, types[y], tokens[i], request->profile, n_threads, &error);
+            int found =
+                test_problem(&options, types[y], tokens[i], request->profile, n_threads, &error);
             if (found < 0) {
                 return tnd_cmd_failed(&error);
             }
@@ -135,14 +137,17 @@ static bool show_cell(void *user, const struct tnd_oracle_cell *cell, int done, 
     (void)user;
     char problem[TND_PROBLEM_MAX];
     tnd_problem_print(&cell->problem, problem, sizeof(problem));
-    fprintf(stderr, "[%3d %%] %s: regret %.1f %%\n", 100 * done / count, problem, 100 * cell->regret);
+    fprintf(stderr, "[%3d %%] %s: regret %.1f %%\n", 100 * done / count, problem,
+            100 * cell->regret);
     return false;
 }
 
-static enum tandem_status run_cells(const struct request *request, const struct tnd_runtime_rooms *rooms,
+static enum tandem_status run_cells(const struct request *request,
+                                    const struct tnd_runtime_rooms *rooms,
                                     const struct tnd_shapes *shapes, const enum tandem_type *types,
                                     int n_types, const int64_t *m, int n_m, int n_threads,
-                                    struct tnd_oracle_cell *cells, int *out_n, struct tandem_error *error)
+                                    struct tnd_oracle_cell *cells, int *out_n,
+                                    struct tandem_error *error)
 {
     struct tnd_oracle_options options;
     memset(&options, 0, sizeof(options));
@@ -160,8 +165,8 @@ static enum tandem_status run_cells(const struct request *request, const struct 
                 count -= n_m;
                 continue;
             }
-            enum tandem_status status = tnd_oracle_run(&options, types[y], &shapes->shape[s], m, n_m,
-                                                       &cells[n], n, count, error);
+            enum tandem_status status = tnd_oracle_run(&options, types[y], &shapes->shape[s], m,
+                                                       n_m, &cells[n], n, count, error);
             if (status != TANDEM_OK) {
                 return status;
             }
@@ -184,7 +189,8 @@ static int judge(const struct request *request, const struct tnd_regret *regret)
     bool too_much = (request->max_median > 0 && 100 * regret->median > request->max_median) ||
                     (request->max_worst > 0 && 100 * regret->worst > request->max_worst);
     if (too_much) {
-        fprintf(stderr, "mulmat-tune test: regret is above the bound: median %.1f %%, worst %.1f %%\n",
+        fprintf(stderr,
+                "mulmat-tune test: regret is above the bound: median %.1f %%, worst %.1f %%\n",
                 100 * regret->median, 100 * regret->worst);
     }
     return too_much ? 1 : 0;
@@ -199,8 +205,8 @@ static int test_oracle(const struct request *request, tandem_runtime *runtime,
     int64_t m[MAX_M];
     int n_m = 0;
     tnd_runtime_rooms(runtime, &rooms);
-    if (tnd_shapes_parse(request->shapes != NULL ? request->shapes : default_shapes, &shapes, &error) !=
-        TANDEM_OK) {
+    if (tnd_shapes_parse(request->shapes != NULL ? request->shapes : default_shapes, &shapes,
+                         &error) != TANDEM_OK) {
         tnd_cmd_failed(&error);
         return 2;
     }
@@ -213,7 +219,8 @@ static int test_oracle(const struct request *request, tandem_runtime *runtime,
     }
     qsort(m, (size_t)n_m, sizeof(m[0]), compare_m);
     if (tandem_runtime_table_status(runtime, &error) != TANDEM_OK) {
-        fprintf(stderr, "mulmat-tune test: the fixed rule is judged, not a table: %s\n", error.text);
+        fprintf(stderr, "mulmat-tune test: the fixed rule is judged, not a table: %s\n",
+                error.text);
     }
     size_t capacity = (size_t)(n_types * shapes.count * n_m);
     struct tnd_oracle_cell *cells = tnd_calloc(capacity, sizeof(cells[0]));
@@ -283,7 +290,8 @@ int tnd_cmd_test(int argc, char **argv)
          "only this profile; with -oracle: judge it as if it were the choice"},
         {"table", ARGS_STRING, &request.table, 0, 0, "FILE",
          "with -oracle: judge this table, or none (default: this machine's own)"},
-        {"rounds", ARGS_INT, &request.rounds, 1, 64, "N", "with -oracle: alternating rounds (default: 7)"},
+        {"rounds", ARGS_INT, &request.rounds, 1, 64, "N",
+         "with -oracle: alternating rounds (default: 7)"},
         {"cell_time", ARGS_NUMBER, &request.cell_s, 0.01, 600, "SECONDS",
          "with -oracle: time for one problem in all ways (default: 2)"},
         {"max_median", ARGS_NUMBER, &request.max_median, 0, 1000, "PERCENT",
@@ -292,11 +300,15 @@ int tnd_cmd_test(int argc, char **argv)
          "with -oracle: fail when the worst regret is above (default: no bound)"},
         {"json", ARGS_FLAG, &request.json, 0, 0, NULL, "with -oracle: one JSON object"},
     };
-    const struct args_command command = {
-        "test", "",
-        "Checks that every profile computes the right thing on this machine. With -oracle, measures how\n"
-        "much slower the plan's choices are than the best ones.",
-        options, sizeof(options) / sizeof(options[0]), 0, 0};
+    const struct args_command command = {"test",
+                                         "",
+                                         "Checks that every profile computes the right thing on "
+                                         "this machine. With -oracle, measures how\n"
+                                         "much slower the plan's choices are than the best ones.",
+                                         options,
+                                         sizeof(options) / sizeof(options[0]),
+                                         0,
+                                         0};
     int result = args_parse(&command, argc, argv, NULL, NULL);
     if (result != ARGS_OK) {
         return result == ARGS_HELP ? 0 : result;

@@ -7,7 +7,8 @@
 
 #include "base/tnd_status.h"
 
-static void log_to_stderr(void *user, enum tandem_log_level level, const char *room, const char *text)
+static void log_to_stderr(void *user, enum tandem_log_level level, const char *room,
+                          const char *text)
 {
     (void)user;
     (void)level;
@@ -54,7 +55,8 @@ enum tandem_status tnd_cmd_parse_types(const char *text, enum tandem_type *out_t
         size_t length = strcspn(text, ",");
         snprintf(name, sizeof(name), "%.*s", (int)length, text);
         if (n == capacity) {
-            return tnd_error_set(error, TANDEM_E_LIMIT, text, n, capacity, "more than %d types", capacity);
+            return tnd_error_set(error, TANDEM_E_LIMIT, text, n, capacity, "more than %d types",
+                                 capacity);
         }
         if (length >= sizeof(name) || !tandem_type_from_name(name, &out_types[n]) ||
             out_types[n] == TANDEM_TYPE_I32) {

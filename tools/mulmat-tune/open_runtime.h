@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the commands that compute share: opening a runtime whose log goes to stderr, and lists of types. */
+ * What the commands that compute share: opening a runtime whose log goes to stderr, and lists of
+ * types. */
 #ifndef MULMAT_TUNE_OPEN_RUNTIME_H
 #define MULMAT_TUNE_OPEN_RUNTIME_H
 
@@ -10,7 +11,8 @@
 enum tandem_status tnd_cmd_open_runtime(const char *table_path, int n_threads, const char *profile,
                                         tandem_runtime **out_runtime, struct tandem_error *error);
 
-/** "q4_0,f16" or "all" (every type that weights may have). At most `capacity`; errors: NOT_FOUND, LIMIT. */
+/** "q4_0,f16" or "all" (every type that weights may have). At most `capacity`; errors: NOT_FOUND,
+ *  LIMIT. */
 enum tandem_status tnd_cmd_parse_types(const char *text, enum tandem_type *out_types, int capacity,
                                        int *out_n, struct tandem_error *error);
 

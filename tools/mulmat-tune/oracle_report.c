@@ -17,9 +17,10 @@ static void add_cell_json(struct tnd_text *text, const struct tnd_oracle_cell *c
 {
     char problem[TND_PROBLEM_MAX];
     tnd_problem_print(&cell->problem, problem, sizeof(problem));
-    tnd_text_printf(text, "    {\"problem\": \"%s\", \"type\": \"%s\", \"n\": %lld, \"k\": %lld, \"m\": %lld, ",
-                    problem, tandem_type_name(cell->problem.type), (long long)cell->problem.n,
-                    (long long)cell->problem.k, (long long)cell->problem.m);
+    tnd_text_printf(
+        text, "    {\"problem\": \"%s\", \"type\": \"%s\", \"n\": %lld, \"k\": %lld, \"m\": %lld, ",
+        problem, tandem_type_name(cell->problem.type), (long long)cell->problem.n,
+        (long long)cell->problem.k, (long long)cell->problem.m);
     tnd_text_printf(text, "\"profile\": \"%s\", \"threads\": %d, ", cell->problem.profile,
                     cell->problem.threads);
     add_decimal(text, "predicted_us", cell->predicted_us);
@@ -62,8 +63,8 @@ static void add_json(struct tnd_text *text, const struct tnd_oracle_cell *cells,
 static void add_text(struct tnd_text *text, const struct tnd_oracle_cell *cells, int n,
                      const struct tnd_regret *regret)
 {
-    tnd_text_printf(text, "%-34s %-26s %11s %11s %-26s %11s %7s\n", "problem", "chosen", "predicted us",
-                    "measured us", "best", "best us", "regret");
+    tnd_text_printf(text, "%-34s %-26s %11s %11s %-26s %11s %7s\n", "problem", "chosen",
+                    "predicted us", "measured us", "best", "best us", "regret");
     for (int i = 0; i < n; i++) {
         const struct tnd_oracle_cell *cell = &cells[i];
         struct tnd_problem bare = cell->problem;
@@ -76,14 +77,17 @@ static void add_text(struct tnd_text *text, const struct tnd_oracle_cell *cells,
         snprintf(chosen, sizeof(chosen), "%s t%d", cell->problem.profile, cell->problem.threads);
         snprintf(best, sizeof(best), "%s t%d", cell->best_profile, cell->best_threads);
         tnd_text_printf(text, "%-34s %-26s %12.1f %11.1f %-26s %11.1f %5.1f %%\n", problem, chosen,
-                        cell->predicted_us, cell->chosen_us, best, cell->best_us, 100 * cell->regret);
+                        cell->predicted_us, cell->chosen_us, best, cell->best_us,
+                        100 * cell->regret);
     }
-    tnd_text_printf(text, "%d problems: median regret %.2f %%, 95th percentile %.2f %%, worst %.2f %%\n", n,
-                    100 * regret->median, 100 * regret->p95, 100 * regret->worst);
+    tnd_text_printf(text,
+                    "%d problems: median regret %.2f %%, 95th percentile %.2f %%, worst %.2f %%\n",
+                    n, 100 * regret->median, 100 * regret->p95, 100 * regret->worst);
 }
 
 enum tandem_status oracle_report(const struct tnd_oracle_cell *cells, int n,
-                                 const struct tnd_regret *regret, bool json, struct tandem_error *error)
+                                 const struct tnd_regret *regret, bool json,
+                                 struct tandem_error *error)
 {
     struct tnd_text text = TND_TEXT_INIT;
     if (json) {

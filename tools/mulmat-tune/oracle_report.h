@@ -7,6 +7,7 @@
 
 /** Prints cells and regret to stdout, as text or as one JSON object. Errors: MEMORY, FILE. */
 enum tandem_status oracle_report(const struct tnd_oracle_cell *cells, int n,
-                                 const struct tnd_regret *regret, bool json, struct tandem_error *error);
+                                 const struct tnd_regret *regret, bool json,
+                                 struct tandem_error *error);
 
 #endif
