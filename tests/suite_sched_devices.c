@@ -189,6 +189,57 @@ static void faults_of_the_device_reach_the_caller_and_leave_nothing_in_flight(vo
     }
 }
 
+/* ---- a graph inside a graph ---- */
+
+struct inner {
+    struct machine *machine;
+    struct pair pair;
+    tandem_plan *plan;
+    enum tandem_status status;
+};
+
+static enum tandem_status compute_inner(void *user, const tandem_tensor *node, int64_t begin,
+                                        int64_t end)
+{
+    struct inner *inner = user;
+    (void)begin;
+    (void)end;
+    inner->status = tnd_exec_run(inner->machine->exec, inner->pair.graph, inner->plan, NULL, NULL);
+    memcpy(node->data, inner->pair.y->data, sizeof(inner->pair.expected));
+    return inner->status;
+}
+
+static void a_custom_operation_may_compute_another_graph(void)
+{
+    struct machine machine;
+    struct inner inner = {.machine = &machine};
+    tandem_context *context = NULL;
+    tandem_plan *plan = NULL;
+    machine_open(&machine, NULL);
+    inner.pair = pair_new(&machine, true);
+    check_ok(tandem_plan_new(3, &inner.plan, NULL));
+    fake_plan_node(inner.plan, 0, TANDEM_BACKEND_CPU, 3);
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    tandem_tensor *x = leaf(context, N, M, 4);
+    tandem_tensor *y =
+        tandem_custom(context, 2, (const int64_t[]){N, M}, &x, 1, 1, compute_inner, &inner);
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_graph_add(graph, y);
+    check_ok(tandem_graph_finish(graph, NULL));
+    check_ok(tandem_plan_new(1, &plan, NULL));
+    for (int n_threads = 1; n_threads <= 3; n_threads++) {
+        fake_plan_node(plan, 0, TANDEM_BACKEND_CPU, n_threads);
+        memset(y->data, 0, sizeof(inner.pair.expected));
+        check_ok(tnd_exec_run(machine.exec, graph, plan, NULL, NULL));
+        check_nmse(y->data, inner.pair.expected, N * M, 1e-9, "inner graph");
+    }
+    tandem_plan_free(plan);
+    tandem_plan_free(inner.plan);
+    tandem_context_free(context);
+    tandem_context_free(inner.pair.context);
+    machine_close(&machine);
+}
+
 static CU_TestInfo tests[] = {
     {"work_beside_a_device_takes_the_longer_of_both",
      work_beside_a_device_takes_the_longer_of_both},
@@ -196,6 +247,7 @@ static CU_TestInfo tests[] = {
      every_stage_of_a_product_may_be_on_another_backend},
     {"faults_of_the_device_reach_the_caller_and_leave_nothing_in_flight",
      faults_of_the_device_reach_the_caller_and_leave_nothing_in_flight},
+    {"a_custom_operation_may_compute_another_graph", a_custom_operation_may_compute_another_graph},
     CU_TEST_INFO_NULL,
 };
 

@@ -286,6 +286,32 @@ static void recorded_machines_are_read_from_xml(void)
                  &error);
 }
 
+static void core_kinds_of_recorded_machines_are_known(void)
+{
+    static const char kinds[] = "<cpukind cpuset=\"0x1\" forced_efficiency=\"0\"/>\n"
+                                "<cpukind cpuset=\"0x2\" forced_efficiency=\"1\"/>\n"
+                                "</topology>\n";
+    char xml[sizeof(recorded) + sizeof(kinds)];
+    struct tandem_error error = {0};
+    const char *path = tnd_test_temp("hybrid.xml");
+    snprintf(xml, sizeof(xml), "%.*s%s", (int)(strstr(recorded, "</topology>") - recorded),
+             recorded, kinds);
+    char *allowed = strstr(xml, "allowed_cpuset=\"0x2\"");
+    memcpy(allowed, "allowed_cpuset=\"0x3\"", strlen("allowed_cpuset=\"0x3\""));
+    CU_ASSERT_TRUE(tnd_test_write_file(path, xml, strlen(xml)));
+    enum tandem_status status = tnd_topology_read_xml(path, &topology, &error);
+    if (status == TANDEM_E_UNSUPPORTED_BUILD) {
+        return;
+    }
+    check_status(status, TANDEM_OK, NULL, &error);
+    check_int(topology.n_cpus, 2);
+    check_int(topology.n_core_kinds, 2);
+    check_int(topology.cpu_ids[0], 1); /* the fast one comes first */
+    check_int(topology.kind[0], 0);
+    check_int(topology.cpu_ids[1], 0);
+    check_int(topology.kind[1], 1);
+}
+
 static CU_TestInfo tests[] = {
     {"version_2_quotas_count_at_every_level", version_2_quotas_count_at_every_level},
     {"no_quota_is_zero", no_quota_is_zero},
@@ -299,6 +325,7 @@ static CU_TestInfo tests[] = {
     {"damaged_files_of_the_system_do_no_harm", damaged_files_of_the_system_do_no_harm},
     {"this_machine_is_read_by_both_ways_alike", this_machine_is_read_by_both_ways_alike},
     {"recorded_machines_are_read_from_xml", recorded_machines_are_read_from_xml},
+    {"core_kinds_of_recorded_machines_are_known", core_kinds_of_recorded_machines_are_known},
     CU_TEST_INFO_NULL,
 };
 
