@@ -26,13 +26,11 @@ enum tandem_stage { TANDEM_STAGE_INIT, TANDEM_STAGE_COMPUTE, TANDEM_STAGE_FINALI
 
 /** How one stage of one node runs. */
 struct tandem_task_config {
-    uint8_t
-        backend; /**< slot in the runtime (tandem_runtime_backend_name), 0: no stage */
-    uint8_t task;  /**< enum tandem_task */
-    bool parallel; /**< all threads of the node, in chunks; else one thread */
-    bool wait;     /**< idle workers sleep at once; else they spin for a while first */
-    bool
-        own_threads; /**< not parallel, but the backend may use that many threads itself */
+    uint8_t backend;  /**< slot of the backend in the runtime, 0: no stage */
+    uint8_t task;     /**< enum tandem_task */
+    bool parallel;    /**< all threads of the node, in chunks; else one thread */
+    bool wait;        /**< idle workers sleep at once; else they spin for a while first */
+    bool own_threads; /**< not parallel, but the backend may use that many threads itself */
 };
 
 /** Why a node runs as it does. */

@@ -29,8 +29,7 @@ struct tandem_runtime_options {
     tandem_log_fn log;    /**< NULL: silent */
     void *log_user;
     enum tandem_log_level log_level; /**< 0: WARN, or TANDEM_LOG */
-    int64_t
-        spin_limit; /**< polls of an idle worker before it sleeps; 0: default, < 0: sleep at once */
+    int64_t spin_limit; /**< polls of an idle worker before it sleeps; 0: default, < 0: none */
     const int *cpu_ids; /**< CPUs to bind workers to, copied; NULL: do not bind */
     int n_cpu_ids;
     int nice; /**< niceness added to the worker threads */
