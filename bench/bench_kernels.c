@@ -16,7 +16,7 @@
 #include "ggml-like/tnd_tensor.h"
 
 enum { LIST_MAX = 32, SAMPLES_MAX = 1000, COPIES_MAX = 64 };
-#define ROTATE_BYTES ((size_t)(getenv("ROT") ? atoi(getenv("ROT")) : 192) << 20)
+static const size_t ROTATE_BYTES = (size_t)192 << 20;
 
 struct options {
     enum tandem_type types[LIST_MAX];
@@ -49,7 +49,8 @@ struct peak_job {
     const char *memory;
     size_t bytes; /* of each thread */
     int repeats;
-    double operations[LIST_MAX * 2];
+    double operations[LIST_MAX];
+    int64_t sink[LIST_MAX];
 };
 
 static void peak_main(void *user, struct tandem_worker *worker)
@@ -59,10 +60,11 @@ static void peak_main(void *user, struct tandem_worker *worker)
         job->operations[worker->index] = job->peak(job->rounds);
         return;
     }
-    volatile int64_t sink = 0;
+    int64_t sink = 0;
     for (int i = 0; i < job->repeats; i++) {
         sink += job->read(job->memory + (size_t)worker->index * job->bytes, job->bytes);
     }
+    job->sink[worker->index] = sink; /* so that the reads are not dropped */
     job->operations[worker->index] = (double)job->bytes * job->repeats;
 }
 

@@ -81,14 +81,14 @@ static inline void gemm_q(const struct tnd_tile_q *tile, int form)
         const struct tnd_x_block *x = tile->x + (size_t)t * tile->x_blocks;
         for (int r = 0; r < STRIPS; r++) {
             float *y = &tile->y[(size_t)t * tile->y_stride + (size_t)r];
-            size_t groups = (size_t)r * (TND_KC_Q / 16);
-            *y = element(tile, tile->values + (size_t)r * TND_KC_Q, tile->scales + groups,
+            size_t groups = (size_t)r * tile->scales_strip;
+            *y = element(tile, tile->values + (size_t)r * tile->values_strip, tile->scales + groups,
                          tile->mins + groups, x, form, tile->accumulate ? *y : 0.0f);
         }
     }
 }
 
-#define GEMM_Q(NAME, form, offset, bits)                                                                 \
+#define GEMM_Q(NAME, form, offset, bits)                                                           \
     static void gemm_##NAME(const struct tnd_tile_q *tile)                                         \
     {                                                                                              \
         gemm_q(tile, form);                                                                        \

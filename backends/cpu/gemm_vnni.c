@@ -17,15 +17,15 @@ TND_INLINE __m512i broadcast_4(const void *p)
 }
 
 /* Sums of one group (n_steps times 4 values) for all rows and tokens of the tile. */
-TND_INLINE void dot_group(const uint8_t *w, const struct tnd_x_block *const *x, size_t x_blocks,
-                          int first, const int n_steps, const int n_tokens,
+TND_INLINE void dot_group(const uint8_t *w, size_t w_strip, const struct tnd_x_block *const *x,
+                          size_t x_blocks, int first, const int n_steps, const int n_tokens,
                           __m512i sum[STRIPS][TOKENS])
 {
     TND_UNROLL
     for (int j = 0; j < n_steps; j++) {
         const uint8_t *step = w + j * 4 * LANES;
         __m512i w0 = _mm512_load_si512((const void *)step);
-        __m512i w1 = _mm512_load_si512((const void *)(step + TND_KC_Q * LANES));
+        __m512i w1 = _mm512_load_si512((const void *)(step + w_strip));
         TND_UNROLL
         for (int t = 0; t < n_tokens; t++) {
             __m512i v = broadcast_4(x[t / 3][(size_t)(t % 3) * x_blocks].q + first + 4 * j);
@@ -38,7 +38,7 @@ TND_INLINE void dot_group(const uint8_t *w, const struct tnd_x_block *const *x, 
 TND_INLINE void gemm_tile(const struct tnd_tile_q *tile, const int form, const int n_tokens)
 {
     const int n_groups = (form & TND_GROUPS_OF_16) != 0 ? 2 : 1;
-    const size_t strip_scales = (size_t)TND_KC_Q / 16 * LANES;
+    const size_t strip_scales = tile->scales_strip;
     const size_t x_blocks = tile->x_blocks;
     /* three tokens a pointer: base, base + stride, base + 2 * stride are addressing modes */
     const struct tnd_x_block *x[2] = {tile->x, tile->x + 3 * x_blocks};
@@ -63,7 +63,7 @@ TND_INLINE void gemm_tile(const struct tnd_tile_q *tile, const int form, const i
                                                      : broadcast_4(&block->group.correction[g]);
                 sum[1][t] = sum[0][t];
             }
-            dot_group(w, x, x_blocks, g * 16, 8 / n_groups, n_tokens, sum);
+            dot_group(w, tile->values_strip, x, x_blocks, g * 16, 8 / n_groups, n_tokens, sum);
             w += 8 / n_groups * 4 * LANES;
             __m512 scale_0 = _mm512_load_ps(scales);
             __m512 scale_1 = _mm512_load_ps(scales + strip_scales);

@@ -17,6 +17,7 @@ enum {
     TND_GROUPS_OF_16 = 2, /* a scale (and min) for every 16 values, not 32 */
     TND_X_BLOCK = 32,     /* activations that share a scale */
     TND_KC_Q = 512,       /* values of K that a panel of quantised weights holds: it stays in L1 */
+    TND_KC_Q_FEW = 1024,  /* the same for few tokens: long stretches of each row matter more */
     TND_KC_F = 256,       /* the same for float weights; each such part is summed by itself */
     TND_LANES_MAX = 16,
     TND_PANEL_ROWS_MAX = 64
@@ -34,12 +35,12 @@ struct tnd_x_block {
 };
 
 /* A product of one panel and a few tokens over part of K: y = w * x, or y += w * x.
- * values: per block of 32 and group of 4 values: the 4 bytes of each lane; strips follow each other
- * at TND_KC_Q values a row; scales and mins: per block and group the floats of the lanes. */
+ * values: per block of 32 and group of 4 values: the 4 bytes of each lane; scales and mins: per block and group the floats of the lanes. */
 struct tnd_tile_q {
     const uint8_t *values;
     const float *scales;
     const float *mins;
+    size_t values_strip, scales_strip; /* bytes, floats from one strip to the next */
     int n_blocks;
     int n_tokens;
     const struct tnd_x_block *x;

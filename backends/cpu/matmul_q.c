@@ -8,14 +8,15 @@
 #include "ggml-like/tnd_type.h"
 
 enum {
-    GROUPS = TND_KC_Q / 16,
-    TAIL_ROW_BYTES = TND_KC_Q / 32 * 34 + 32, /* Q8_0 is the widest */
+    GROUPS = TND_KC_Q_FEW / 16,
+    TAIL_ROW_BYTES = TND_KC_Q_FEW / 32 * 34 + 32, /* Q8_0 is the widest */
+    FEW_TOKENS = 4,
     TOKENS_MAX = 16,
     PIECE = 128 /* values decoded between two prefetches, or one block */
 };
 
 struct scratch {
-    uint8_t values[TND_PANEL_ROWS_MAX * TND_KC_Q];
+    uint8_t values[TND_PANEL_ROWS_MAX * TND_KC_Q_FEW];
     float scales[TND_PANEL_ROWS_MAX * GROUPS];
     float mins[TND_PANEL_ROWS_MAX * GROUPS];
     float y[TOKENS_MAX * TND_PANEL_ROWS_MAX];
@@ -36,6 +37,8 @@ struct product {
     size_t y_stride;
     int64_t m, n, k;
     int64_t group; /* values that share a scale */
+    int64_t kc;    /* values of K decoded at once */
+    size_t values_strip, scales_strip;
     int tile_tokens;
 };
 
@@ -90,8 +93,8 @@ static void decode_panel(const struct product *p, struct scratch *s, int64_t row
             rows = s->tail;
             row_bytes = TAIL_ROW_BYTES;
         }
-        size_t groups = (size_t)(strip * lanes) * GROUPS;
-        uint8_t *values = s->values + (size_t)(strip * lanes) * TND_KC_Q;
+        size_t groups = (size_t)strip * p->scales_strip;
+        uint8_t *values = s->values + (size_t)strip * p->values_strip;
         int64_t piece = p->traits->block_values > PIECE ? p->traits->block_values : PIECE;
         int64_t pieces = (p->k + piece - 1) / piece;
         for (int64_t i = 0; i < n; i += piece) {
@@ -133,6 +136,8 @@ static void multiply_panel(const struct product *p, struct scratch *s, int64_t r
             .values = s->values,
             .scales = s->scales,
             .mins = s->mins,
+            .values_strip = p->values_strip,
+            .scales_strip = p->scales_strip,
             .n_blocks = (int)(n / TND_X_BLOCK),
             .n_tokens = (int)tnd_min(p->m - t, p->tile_tokens),
             .x = p->x + (size_t)t * p->x_blocks + k0 / TND_X_BLOCK,
@@ -174,6 +179,9 @@ void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work 
     int offset = 0;
     (void)tnd_quant_form(w->type, &form, &offset);
     p.group = (form & TND_GROUPS_OF_16) != 0 ? 16 : 32;
+    p.kc = p.m <= FEW_TOKENS ? TND_KC_Q_FEW : TND_KC_Q;
+    p.values_strip = (size_t)(p.kc * kernels->lanes);
+    p.scales_strip = (size_t)(p.kc / 16 * kernels->lanes);
     int64_t panel_rows = (int64_t)kernels->lanes * kernels->strips;
     int64_t n_panels = (work->row_end - work->row_begin + panel_rows - 1) / panel_rows;
     int64_t chunk = tnd_chunk(n_panels, worker->count, 8);
@@ -184,8 +192,8 @@ void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work 
             int64_t row = work->row_begin + panel * panel_rows;
             int n_rows = (int)tnd_min(panel_rows, work->row_end - row);
             /* once at least: K may be 0 */
-            for (int64_t k0 = 0; k0 == 0 || k0 < p.k; k0 += TND_KC_Q) {
-                int64_t n = tnd_min(TND_KC_Q, p.k - k0);
+            for (int64_t k0 = 0; k0 == 0 || k0 < p.k; k0 += p.kc) {
+                int64_t n = tnd_min(p.kc, p.k - k0);
                 decode_panel(&p, worker->scratch, row, n_rows, k0, n);
                 multiply_panel(&p, worker->scratch, row, n_rows, k0, n);
             }
