@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/tnd_status.h"
+#include "formats/gguf.h"
 #include "formats/llama2c.h"
 
 /* ---- filling ---- */
@@ -49,6 +50,11 @@ enum tandem_status tnd_source_add(tandem_source *source, const char *name, enum 
                                   int n_dims, const int64_t *ne, const void *data, size_t bytes,
                                   struct tandem_error *error)
 {
+    if (source->n_tensors == TND_SOURCE_MAX_TENSORS) {
+        return tnd_error_set(error, TANDEM_E_LIMIT, name, TND_SOURCE_MAX_TENSORS,
+                             TND_SOURCE_MAX_TENSORS, "source: more than %d tensors",
+                             TND_SOURCE_MAX_TENSORS);
+    }
     void *list = source->tensors;
     if (!grow(&list, source->n_tensors, &source->tensor_capacity, sizeof(source->tensors[0]))) {
         return no_memory(error, source->n_tensors * 2 * sizeof(source->tensors[0]));
@@ -67,21 +73,30 @@ enum tandem_status tnd_source_add(tandem_source *source, const char *name, enum 
     return TANDEM_OK;
 }
 
-/* Adds a value with copies of its key and text. */
-static enum tandem_status add_value(tandem_source *source, const char *key,
-                                    struct tnd_source_value value, struct tandem_error *error)
+/* Adds a value with copies of its key and text; a list changes its owner. */
+enum tandem_status tnd_source_add_value(tandem_source *source, const char *key,
+                                        struct tnd_source_value value, struct tandem_error *error)
 {
+    if (source->n_values == TND_SOURCE_MAX_VALUES) {
+        return tnd_error_set(error, TANDEM_E_LIMIT, key, TND_SOURCE_MAX_VALUES,
+                             TND_SOURCE_MAX_VALUES, "source: more than %d values",
+                             TND_SOURCE_MAX_VALUES);
+    }
     void *list = source->values;
     if (!grow(&list, source->n_values, &source->value_capacity, sizeof(source->values[0]))) {
         return no_memory(error, source->n_values * 2 * sizeof(source->values[0]));
     }
     source->values = list;
     char *owned_key = tnd_strdup(key);
-    char *owned_text = value.kind == TND_VALUE_TEXT ? tnd_strdup(value.text) : NULL;
+    char *owned_text = value.kind == TND_VALUE_TEXT ? tnd_alloc(value.text_bytes + 1) : NULL;
     if (owned_key == NULL || (value.kind == TND_VALUE_TEXT && owned_text == NULL)) {
         tnd_free(owned_key);
         tnd_free(owned_text);
-        return no_memory(error, strlen(key) + 1);
+        return no_memory(error, strlen(key) + 1 + value.text_bytes);
+    }
+    if (owned_text != NULL) {
+        memcpy(owned_text, value.text, value.text_bytes);
+        owned_text[value.text_bytes] = '\0';
     }
     value.key = owned_key;
     value.text = owned_text;
@@ -92,58 +107,65 @@ static enum tandem_status add_value(tandem_source *source, const char *key,
 enum tandem_status tnd_source_set_integer(tandem_source *source, const char *key, int64_t value,
                                           struct tandem_error *error)
 {
-    struct tnd_source_value item = {.kind = TND_VALUE_INTEGER, .integer = value};
-    return add_value(source, key, item, error);
+    struct tnd_source_value item = {
+        .kind = TND_VALUE_INTEGER, .integer = value, .gguf_type = -1};
+    return tnd_source_add_value(source, key, item, error);
 }
 
 enum tandem_status tnd_source_set_number(tandem_source *source, const char *key, double value,
                                          struct tandem_error *error)
 {
-    struct tnd_source_value item = {.kind = TND_VALUE_NUMBER, .number = value};
-    return add_value(source, key, item, error);
+    struct tnd_source_value item = {.kind = TND_VALUE_NUMBER, .number = value, .gguf_type = -1};
+    return tnd_source_add_value(source, key, item, error);
 }
 
 enum tandem_status tnd_source_set_text(tandem_source *source, const char *key, const char *value,
                                        struct tandem_error *error)
 {
-    struct tnd_source_value item = {.kind = TND_VALUE_TEXT, .text = (char *)value};
-    return add_value(source, key, item, error);
+    return tnd_source_set_text_bytes(source, key, value, strlen(value), error);
+}
+
+enum tandem_status tnd_source_set_text_bytes(tandem_source *source, const char *key,
+                                             const char *value, size_t n,
+                                             struct tandem_error *error)
+{
+    struct tnd_source_value item = {
+        .kind = TND_VALUE_TEXT, .text = (char *)value, .text_bytes = n, .gguf_type = -1};
+    return tnd_source_add_value(source, key, item, error);
+}
+
+void tnd_source_last_type(tandem_source *source, int gguf_type)
+{
+    source->values[source->n_values - 1].gguf_type = gguf_type;
 }
 
 enum tandem_status tnd_source_copy_values(tandem_source *source, const tandem_source *from,
                                           struct tandem_error *error)
 {
     for (size_t i = 0; i < from->n_values; i++) {
-        TND_TRY(add_value(source, from->values[i].key, from->values[i], error));
+        const struct tnd_source_value *value = &from->values[i];
+        if (value->kind == TND_VALUE_ARRAY) {
+            const struct tnd_source_array *array = value->array;
+            TND_TRY(tnd_source_set_array(source, value->key, array->item_type, array->count,
+                                         array->bytes, array->n_bytes, true, error));
+        } else {
+            TND_TRY(tnd_source_add_value(source, value->key, *value, error));
+        }
     }
     return TANDEM_OK;
 }
 
 /* ---- opening and closing ---- */
 
-/* Formats that are known by their first bytes but not read yet, so that the message can name
- * them. */
-static const struct {
-    const char *magic;
-    const char *name;
-} formats_not_read[] = {
-    {"GGUF", "a GGUF file"},
-    {"PK\x03\x04", "a ZIP archive (a PyTorch checkpoint?)"},
-    {"ggjt", "a GGJT file"},
+/* Formats in the order in which they are tried; the last one has no sure mark. */
+static const struct format {
+    bool (*is_it)(const uint8_t *bytes, size_t n);
+    enum tandem_status (*read)(const void *bytes, size_t n, const char *path,
+                               tandem_source **out_source, struct tandem_error *error);
+} formats[] = {
+    {tnd_gguf_is, tnd_gguf_read},
+    {NULL, tnd_llama2c_read},
 };
-
-static enum tandem_status refuse_known(const char *path, const void *bytes, size_t n,
-                                       struct tandem_error *error)
-{
-    for (size_t i = 0; i < sizeof(formats_not_read) / sizeof(formats_not_read[0]); i++) {
-        if (n >= 4 && memcmp(bytes, formats_not_read[i].magic, 4) == 0) {
-            return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, path, 0, 0,
-                                 "%s: this is %s, this version reads llama2.c checkpoints", path,
-                                 formats_not_read[i].name);
-        }
-    }
-    return TANDEM_OK;
-}
 
 enum tandem_status tandem_source_open(const char *path, tandem_source **out_source,
                                       struct tandem_error *error)
@@ -155,10 +177,11 @@ enum tandem_status tandem_source_open(const char *path, tandem_source **out_sour
     struct tnd_file file;
     TND_TRY(tnd_file_map(path, &file, error));
     tandem_source *source = NULL;
-    enum tandem_status status = refuse_known(path, file.data, file.bytes, error);
-    if (status == TANDEM_OK) {
-        status = tnd_llama2c_read(file.data, file.bytes, path, &source, error);
+    const struct format *format = formats;
+    while (format->is_it != NULL && !format->is_it(file.data, file.bytes)) {
+        format++;
     }
+    const enum tandem_status status = format->read(file.data, file.bytes, path, &source, error);
     if (status != TANDEM_OK) {
         tnd_file_close(&file);
         return status;
@@ -179,7 +202,9 @@ void tandem_source_close(tandem_source *source)
     for (size_t i = 0; i < source->n_values; i++) {
         tnd_free(source->values[i].key);
         tnd_free(source->values[i].text);
+        tnd_source_array_free(source->values[i].array);
     }
+    tnd_source_memory_free(source);
     tnd_free(source->tensors);
     tnd_free(source->values);
     tnd_free(source->memory);
@@ -220,10 +245,10 @@ bool tandem_source_find(const tandem_source *source, const char *name,
     return false;
 }
 
-static const struct tnd_source_value *find_value(const tandem_source *source, const char *key,
+const struct tnd_source_value *tnd_source_value_of(const tandem_source *source, const char *key,
                                                  enum tnd_value_kind kind)
 {
-    for (size_t i = 0; source != NULL && i < source->n_values; i++) {
+    for (size_t i = 0; source != NULL && key != NULL && i < source->n_values; i++) {
         if (source->values[i].kind == kind && strcmp(source->values[i].key, key) == 0) {
             return &source->values[i];
         }
@@ -233,7 +258,7 @@ static const struct tnd_source_value *find_value(const tandem_source *source, co
 
 bool tandem_source_integer(const tandem_source *source, const char *key, int64_t *out)
 {
-    const struct tnd_source_value *value = find_value(source, key, TND_VALUE_INTEGER);
+    const struct tnd_source_value *value = tnd_source_value_of(source, key, TND_VALUE_INTEGER);
     if (value == NULL) {
         return false;
     }
@@ -243,7 +268,7 @@ bool tandem_source_integer(const tandem_source *source, const char *key, int64_t
 
 bool tandem_source_number(const tandem_source *source, const char *key, double *out)
 {
-    const struct tnd_source_value *value = find_value(source, key, TND_VALUE_NUMBER);
+    const struct tnd_source_value *value = tnd_source_value_of(source, key, TND_VALUE_NUMBER);
     if (value == NULL) {
         return false;
     }
@@ -253,7 +278,7 @@ bool tandem_source_number(const tandem_source *source, const char *key, double *
 
 bool tandem_source_text(const tandem_source *source, const char *key, const char **out)
 {
-    const struct tnd_source_value *value = find_value(source, key, TND_VALUE_TEXT);
+    const struct tnd_source_value *value = tnd_source_value_of(source, key, TND_VALUE_TEXT);
     if (value == NULL) {
         return false;
     }

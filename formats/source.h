@@ -7,7 +7,29 @@
 #include "base/file.h"
 #include "tandem/formats.h"
 
-enum tnd_value_kind { TND_VALUE_INTEGER, TND_VALUE_NUMBER, TND_VALUE_TEXT };
+/* Most tensors and values of one source: far above every real model, and a bound on what a hostile
+ * file can make us allocate for its lists. */
+#define TND_SOURCE_MAX_TENSORS 131072
+#define TND_SOURCE_MAX_VALUES  65536
+/* What a loader may allocate above the size of its file. */
+#define TND_SOURCE_SPARE_BYTES ((size_t)16 << 20)
+
+enum tnd_value_kind {
+    TND_VALUE_INTEGER = TANDEM_VALUE_INTEGER,
+    TND_VALUE_NUMBER = TANDEM_VALUE_NUMBER,
+    TND_VALUE_TEXT = TANDEM_VALUE_TEXT,
+    TND_VALUE_ARRAY = TANDEM_VALUE_ARRAY
+};
+
+/** A list in GGUF's encoding: item after item, texts each behind a 64-bit length. */
+struct tnd_source_array {
+    uint32_t item_type; /* enum tnd_gguf_type */
+    int64_t count;
+    const uint8_t *bytes;
+    size_t n_bytes;
+    size_t *offsets; /* owned; of each text's length; NULL for other items */
+    void *owned;     /* memory of `bytes`, or NULL when they are borrowed */
+};
 
 struct tnd_source_value {
     char *key; /* owned */
@@ -15,6 +37,9 @@ struct tnd_source_value {
     int64_t integer;
     double number;
     char *text; /* owned; NULL unless kind is TEXT */
+    size_t text_bytes;
+    struct tnd_source_array *array; /* owned; NULL unless kind is ARRAY */
+    int gguf_type;                  /* as the file stated it; -1: it did not */
 };
 
 struct tandem_source {
@@ -27,6 +52,13 @@ struct tandem_source {
     size_t value_capacity;
     void *memory;         /* owned tensor data, or NULL */
     struct tnd_file file; /* that tensors borrow from; closed with the source */
+    void **blocks;        /* more owned tensor data */
+    size_t n_blocks;
+    size_t block_capacity;
+    size_t block_bytes;          /* all blocks together */
+    struct tnd_file *more_files; /* further parts of a model */
+    size_t n_more_files;
+    size_t more_file_capacity;
 };
 
 /** An empty source. `format` is static text for tandem_source_format. Errors: MEMORY. */
@@ -46,6 +78,46 @@ enum tandem_status tnd_source_set_number(tandem_source *source, const char *key,
                                          struct tandem_error *error);
 enum tandem_status tnd_source_set_text(tandem_source *source, const char *key, const char *value,
                                        struct tandem_error *error);
+/** A text of `n` bytes, which may hold zero bytes. Errors: MEMORY, LIMIT. */
+enum tandem_status tnd_source_set_text_bytes(tandem_source *source, const char *key,
+                                             const char *value, size_t n,
+                                             struct tandem_error *error);
+/** Adds a value with copies of its key and text; a list changes its owner. Errors: MEMORY,
+ *  LIMIT. */
+enum tandem_status tnd_source_add_value(tandem_source *source, const char *key,
+                                        struct tnd_source_value value, struct tandem_error *error);
+/** The value of a key and kind, or NULL. */
+const struct tnd_source_value *tnd_source_value_of(const tandem_source *source, const char *key,
+                                                   enum tnd_value_kind kind);
+/** The value added last had this type of GGUF in its file. */
+void tnd_source_last_type(tandem_source *source, int gguf_type);
+
+/* ---- source_array.c ---- */
+
+/** Adds a list of `count` items of a type in GGUF's encoding, checked by the loader. `bytes` are
+ *  borrowed until the source is closed, or copied. Errors: MEMORY, LIMIT. */
+enum tandem_status tnd_source_set_array(tandem_source *source, const char *key, uint32_t item_type,
+                                        int64_t count, const uint8_t *bytes, size_t n_bytes,
+                                        bool copies, struct tandem_error *error);
+void tnd_source_array_free(struct tnd_source_array *array);
+
+/* ---- source_memory.c ---- */
+
+/** Memory that dies with the source. At most the bytes of its file (`file_bytes`) and
+ *  TND_SOURCE_SPARE_BYTES altogether. Errors: MEMORY, LIMIT. */
+enum tandem_status tnd_source_alloc(tandem_source *source, const char *name, size_t bytes,
+                                    size_t file_bytes, void **out_memory,
+                                    struct tandem_error *error);
+/** Maps another file that is closed with the source. `out_file` is borrowed until the next call.
+ *  Errors: FILE, MEMORY. */
+enum tandem_status tnd_source_map(tandem_source *source, const char *path,
+                                  struct tnd_file *out_file, struct tandem_error *error);
+/** Frees blocks and closes files. */
+void tnd_source_memory_free(tandem_source *source);
+/** Whether all names of tensors and all keys differ. Errors: FORMAT, MEMORY. */
+enum tandem_status tnd_source_check_names(const tandem_source *source, const char *path,
+                                          struct tandem_error *error);
+
 /** Adds copies of all values of another source. Errors: MEMORY. */
 enum tandem_status tnd_source_copy_values(tandem_source *source, const tandem_source *from,
                                           struct tandem_error *error);

@@ -262,7 +262,7 @@ static void other_formats_and_missing_files_are_named(void)
     const char *path = tnd_test_temp("model.gguf");
     CU_ASSERT_TRUE(tnd_test_write_file(path, gguf, sizeof(gguf)));
     check_status(tandem_source_open(path, &source, &error), TANDEM_E_UNSUPPORTED_BUILD,
-                 "this is a GGUF file", &error);
+                 "GGUF of version 0", &error);
     check_status(tandem_source_open(tnd_test_temp("none.bin"), &source, &error), TANDEM_E_FILE,
                  "none.bin", &error);
     check_status(tandem_source_open(NULL, &source, &error), TANDEM_E_ARGUMENT, NULL, &error);

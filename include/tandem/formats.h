@@ -16,11 +16,11 @@ extern "C" {
 typedef struct tandem_source tandem_source;
 
 struct tandem_source_tensor {
-    const char *name;       /**< lives as long as the source */
+    const char *name; /**< lives as long as the source */
     enum tandem_type type;
     int n_dims;
     int64_t ne[TANDEM_MAX_DIMS];
-    const void *data;       /**< borrowed from the source: mapped file or its memory */
+    const void *data; /**< borrowed from the source: mapped file or its memory */
     size_t bytes;
 };
 
@@ -63,6 +63,73 @@ TANDEM_API bool tandem_source_find(const tandem_source *source, const char *name
 TANDEM_API bool tandem_source_integer(const tandem_source *source, const char *key, int64_t *out);
 TANDEM_API bool tandem_source_number(const tandem_source *source, const char *key, double *out);
 TANDEM_API bool tandem_source_text(const tandem_source *source, const char *key, const char **out);
+
+/* ---- lists, and all values in the order of the file ---- */
+
+enum tandem_value_kind {
+    TANDEM_VALUE_INTEGER, /**< booleans too */
+    TANDEM_VALUE_NUMBER,
+    TANDEM_VALUE_TEXT,
+    TANDEM_VALUE_ARRAY
+};
+
+/** A list of values of one kind, such as the tokens of a vocabulary. Its contents are borrowed from
+ *  the source. */
+struct tandem_array {
+    enum tandem_value_kind kind; /**< of the items; ARRAY: lists, which are not looked into */
+    int64_t count;
+    const void *items; /**< for the functions below */
+};
+/** A list by key; false when there is none. Any thread. */
+TANDEM_API bool tandem_source_array(const tandem_source *source, const char *key,
+                                    struct tandem_array *out);
+/** Item `i`; false outside and for another kind. A number may be asked of integers too. A text is
+ *  not terminated and may hold any byte; `out_bytes` is its length. O(1). Any thread. */
+TANDEM_API bool tandem_array_integer(const struct tandem_array *array, int64_t i, int64_t *out);
+TANDEM_API bool tandem_array_number(const struct tandem_array *array, int64_t i, double *out);
+TANDEM_API bool tandem_array_text(const struct tandem_array *array, int64_t i, const char **out,
+                                  size_t *out_bytes);
+
+/** One value of a source; members beside `key` and `kind` as the kind says. */
+struct tandem_source_value {
+    const char *key;
+    enum tandem_value_kind kind;
+    int64_t integer;
+    double number;
+    const char *text;
+    struct tandem_array array;
+};
+TANDEM_API int tandem_source_value_count(const tandem_source *source);
+/** i-th value; false outside. */
+TANDEM_API bool tandem_source_value_at(const tandem_source *source, int i,
+                                       struct tandem_source_value *out);
+
+/* ---- writing ---- */
+
+/** Options of tandem_source_save_gguf. */
+struct tandem_save_options {
+    size_t size;   /**< sizeof(struct tandem_save_options); 0 is an error */
+    bool converts; /**< whether matrices become `type` where their rows fit its blocks */
+    enum tandem_type type;
+    int threads; /**< that convert; 0: one for each CPU that this process may use */
+    /** Called on the caller's thread after each piece; returning false ends with CANCELLED. NULL:
+     *  none. */
+    bool (*progress)(void *user, const char *tensor, int64_t done_bytes, int64_t all_bytes);
+    void *user;
+};
+#define TANDEM_SAVE_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct tandem_save_options), false, TANDEM_TYPE_F32, 0, NULL, NULL                  \
+    }
+
+/** Writes a GGUF file (version 3): tensors, values and lists. The file appears at once when it is
+ *  complete; nothing is left of a failed try. The rows of attn_q and attn_k of a source whose rope
+ *  pairs are halves (models of Hugging Face) are reordered as that convention wants it for the
+ *  architecture llama. `options` may be NULL. Errors: ARGUMENT, FILE, MEMORY, OVERFLOW, TYPE,
+ *  CANCELLED. */
+TANDEM_API enum tandem_status tandem_source_save_gguf(const tandem_source *source, const char *path,
+                                                      const struct tandem_save_options *options,
+                                                      struct tandem_error *error);
 
 #ifdef __cplusplus
 }

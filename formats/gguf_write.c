@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT
+ * Writer of GGUF files, version 3. The head (values, descriptions of tensors) is made in memory,
+ * the data streams behind it, converted by several threads. Format: see gguf.h. */
+#include <sched.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/file_stream.h"
+#include "base/options.h"
+#include "base/text.h"
+#include "formats/gguf.h"
+#include "formats/gguf_rows.h"
+
+#define ALIGNMENT            TND_GGUF_DEFAULT_ALIGNMENT
+#define PIECE_BYTES          ((size_t)8 << 20) /* written at once */
+#define QUANTIZATION_VERSION 2                 /* of the block layouts in tandem/type-list.h */
+
+struct writer {
+    const tandem_source *source;
+    struct tandem_save_options options;
+    struct tnd_gguf_rows *rows; /* one a tensor */
+    bool reorders;              /* rotated rows from halves to adjacent pairs */
+    bool states_type;           /* whether general.file_type is written anew */
+    bool adds_quantization;     /* general.quantization_version is missing */
+    int64_t all_bytes;
+    int64_t done_bytes;
+};
+
+/* ---- the head ---- */
+
+static void add_number(struct tnd_text *head, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++) {
+        tnd_text_add_char(head, (char)(value >> (8 * i) & 0xff));
+    }
+}
+
+static void add_text(struct tnd_text *head, const char *text, size_t n)
+{
+    add_number(head, n, 8);
+    tnd_text_add_bytes(head, text, n);
+}
+
+static void add_key(struct tnd_text *head, const char *key, uint32_t type)
+{
+    add_text(head, key, strlen(key));
+    add_number(head, type, 4);
+}
+
+/* The type of a value that came from no GGUF file. */
+static uint32_t type_for(const struct tnd_source_value *value)
+{
+    if (value->gguf_type >= 0) {
+        return (uint32_t)value->gguf_type;
+    }
+    if (value->kind == TND_VALUE_INTEGER) {
+        return value->integer >= 0 && value->integer <= UINT32_MAX ? TND_GGUF_U32 : TND_GGUF_I64;
+    }
+    return value->kind == TND_VALUE_NUMBER ? TND_GGUF_F32 : TND_GGUF_TEXT;
+}
+
+static void add_value(struct tnd_text *head, const struct tnd_source_value *value)
+{
+    const uint32_t type = type_for(value);
+    add_key(head, value->key, type);
+    if (value->kind == TND_VALUE_TEXT) {
+        add_text(head, value->text, value->text_bytes);
+    } else if (value->kind == TND_VALUE_ARRAY) {
+        add_number(head, value->array->item_type, 4);
+        add_number(head, (uint64_t)value->array->count, 8);
+        tnd_text_add_bytes(head, (const char *)value->array->bytes, value->array->n_bytes);
+    } else if (type == TND_GGUF_F32) {
+        const float single = (float)value->number;
+        uint32_t bits;
+        memcpy(&bits, &single, sizeof(bits));
+        add_number(head, bits, 4);
+    } else if (type == TND_GGUF_F64) {
+        uint64_t bits;
+        memcpy(&bits, &value->number, sizeof(bits));
+        add_number(head, bits, 8);
+    } else {
+        add_number(head, (uint64_t)value->integer, (int)tnd_gguf_type_bytes(type));
+    }
+}
+
+/* Values that describe the file itself and not the model: they are not copied. */
+static bool is_left_out(const struct writer *writer, const char *key)
+{
+    return strcmp(key, "general.alignment") == 0 || strncmp(key, "split.", 6) == 0 ||
+           (writer->reorders && strcmp(key, "tandem.rope.pairs") == 0) ||
+           (writer->states_type && strcmp(key, "general.file_type") == 0);
+}
+
+/* Numbers of general.file_type for "mostly this type"; -1: none is fixed. */
+static int file_type_of(enum tandem_type type)
+{
+    static const struct {
+        enum tandem_type type;
+        int number;
+    } rows[] = {
+        {TANDEM_TYPE_F32, 0},   {TANDEM_TYPE_F16, 1},   {TANDEM_TYPE_Q4_0, 2},
+        {TANDEM_TYPE_Q4_1, 3},  {TANDEM_TYPE_Q8_0, 7},  {TANDEM_TYPE_Q5_0, 8},
+        {TANDEM_TYPE_Q5_1, 9},  {TANDEM_TYPE_Q2_K, 10}, {TANDEM_TYPE_Q3_K, 11},
+        {TANDEM_TYPE_Q4_K, 14}, {TANDEM_TYPE_Q5_K, 16}, {TANDEM_TYPE_Q6_K, 18},
+        {TANDEM_TYPE_BF16, 32},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].type == type) {
+            return rows[i].number;
+        }
+    }
+    return -1;
+}
+
+static void add_values(struct tnd_text *head, const struct writer *writer)
+{
+    for (size_t i = 0; i < writer->source->n_values; i++) {
+        if (!is_left_out(writer, writer->source->values[i].key)) {
+            add_value(head, &writer->source->values[i]);
+        }
+    }
+    if (writer->states_type) {
+        add_key(head, "general.file_type", TND_GGUF_U32);
+        add_number(head, (uint64_t)file_type_of(writer->options.type), 4);
+    }
+    if (writer->adds_quantization) {
+        add_key(head, "general.quantization_version", TND_GGUF_U32);
+        add_number(head, QUANTIZATION_VERSION, 4);
+    }
+}
+
+static uint64_t count_values(const struct writer *writer)
+{
+    uint64_t n = (writer->states_type ? 1 : 0) + (writer->adds_quantization ? 1 : 0);
+    for (size_t i = 0; i < writer->source->n_values; i++) {
+        n += is_left_out(writer, writer->source->values[i].key) ? 0 : 1;
+    }
+    return n;
+}
+
+static size_t data_bytes(const struct tnd_gguf_rows *rows)
+{
+    return rows->to_bytes * (size_t)rows->n_rows;
+}
+
+static size_t padding(size_t bytes)
+{
+    return (ALIGNMENT - bytes % ALIGNMENT) % ALIGNMENT;
+}
+
+static enum tandem_status make_head(const struct writer *writer, struct tnd_text *head,
+                                    struct tandem_error *error)
+{
+    uint64_t offset = 0;
+    tnd_text_add(head, "GGUF");
+    add_number(head, TND_GGUF_VERSION, 4);
+    add_number(head, writer->source->n_tensors, 8);
+    add_number(head, count_values(writer), 8);
+    add_values(head, writer);
+    for (size_t i = 0; i < writer->source->n_tensors; i++) {
+        const struct tandem_source_tensor *tensor = &writer->source->tensors[i];
+        add_text(head, tensor->name, strlen(tensor->name));
+        add_number(head, (uint64_t)tensor->n_dims, 4);
+        for (int d = 0; d < tensor->n_dims; d++) {
+            add_number(head, (uint64_t)tensor->ne[d], 8);
+        }
+        add_number(head, writer->rows[i].type, 4);
+        add_number(head, offset, 8);
+        offset += data_bytes(&writer->rows[i]);
+        offset += padding((size_t)offset);
+    }
+    tnd_text_add_repeat(head, '\0', padding(head->n));
+    if (head->failed) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "GGUF", (int64_t)head->n, 0,
+                             "GGUF: no memory for a head of more than %zu bytes", head->n);
+    }
+    return TANDEM_OK;
+}
+
+/* ---- what to write ---- */
+
+static bool text_is(const tandem_source *source, const char *key, const char *wanted)
+{
+    const char *text;
+    return tandem_source_text(source, key, &text) && strcmp(text, wanted) == 0;
+}
+
+static bool has_part(const char *name, const char *part)
+{
+    return strstr(name, part) != NULL;
+}
+
+/* Heads of a tensor whose rows must be reordered; 0: it stays. */
+static int64_t heads_of(const struct writer *writer, const char *name)
+{
+    int64_t heads = 0;
+    int64_t kv_heads = 0;
+    if (!writer->reorders) {
+        return 0;
+    }
+    (void)tandem_source_integer(writer->source, "llama.attention.head_count", &heads);
+    kv_heads = heads;
+    (void)tandem_source_integer(writer->source, "llama.attention.head_count_kv", &kv_heads);
+    return has_part(name, ".attn_q.") ? heads : has_part(name, ".attn_k.") ? kv_heads : 0;
+}
+
+static enum tandem_status plan_tensors(struct writer *writer, struct tandem_error *error)
+{
+    bool is_quantized = false;
+    for (size_t i = 0; i < writer->source->n_tensors; i++) {
+        const struct tandem_source_tensor *tensor = &writer->source->tensors[i];
+        const size_t n = strlen(tensor->name);
+        if (n >= TND_GGUF_MAX_NAME) { /* other readers want room for a zero byte */
+            return tnd_error_set(error, TANDEM_E_ARGUMENT, tensor->name, (int64_t)n,
+                                 TND_GGUF_MAX_NAME - 1,
+                                 "%.100s: the name has %zu bytes, GGUF allows %d", tensor->name, n,
+                                 TND_GGUF_MAX_NAME - 1);
+        }
+        TND_TRY(tnd_gguf_rows_plan(tensor, writer->options.converts, writer->options.type,
+                                   heads_of(writer, tensor->name), &writer->rows[i], error));
+        int64_t bytes = (int64_t)data_bytes(&writer->rows[i]);
+        if (bytes < 0 || !tnd_add_i64(writer->all_bytes, bytes, &writer->all_bytes)) {
+            return tnd_error_set(error, TANDEM_E_OVERFLOW, tensor->name, 0, 0,
+                                 "%.100s: the bytes of all tensors do not fit into 63 bits",
+                                 tensor->name);
+        }
+        is_quantized = is_quantized || tandem_type_is_quantized(writer->rows[i].type);
+    }
+    writer->states_type = writer->options.converts && file_type_of(writer->options.type) >= 0;
+    writer->adds_quantization =
+        is_quantized && tnd_source_value_of(writer->source, "general.quantization_version",
+                                            TND_VALUE_INTEGER) == NULL;
+    return TANDEM_OK;
+}
+
+/* ---- the data ---- */
+
+static enum tandem_status report(struct writer *writer, const char *name, size_t bytes,
+                                 struct tandem_error *error)
+{
+    writer->done_bytes += (int64_t)bytes;
+    if (writer->options.progress == NULL ||
+        writer->options.progress(writer->options.user, name, writer->done_bytes,
+                                 writer->all_bytes)) {
+        return TANDEM_OK;
+    }
+    return tnd_error_set(error, TANDEM_E_CANCELLED, name, writer->done_bytes, writer->all_bytes,
+                         "GGUF: writing was cancelled at %.80s", name);
+}
+
+static enum tandem_status write_rows(struct writer *writer, const struct tnd_gguf_rows *rows,
+                                     unsigned char *piece, struct tnd_file_stream *stream,
+                                     struct tandem_error *error)
+{
+    const char zeros[ALIGNMENT] = {0};
+    int64_t rows_in_piece = (int64_t)(PIECE_BYTES / rows->to_bytes);
+    rows_in_piece = rows_in_piece < 1 ? 1 : rows_in_piece;
+    for (int64_t first = 0; first < rows->n_rows; first += rows_in_piece) {
+        const int64_t left = rows->n_rows - first;
+        const int64_t count = left < rows_in_piece ? left : rows_in_piece;
+        const size_t bytes = rows->to_bytes * (size_t)count;
+        TND_TRY(tnd_gguf_rows_make(rows, first, count, writer->options.threads, piece, error));
+        TND_TRY(tnd_file_stream_write(stream, piece, bytes, error));
+        TND_TRY(report(writer, rows->tensor->name, bytes, error));
+    }
+    return tnd_file_stream_write(stream, zeros, padding(data_bytes(rows)), error);
+}
+
+static enum tandem_status write_data(struct writer *writer, struct tnd_file_stream *stream,
+                                     struct tandem_error *error)
+{
+    size_t piece_bytes = PIECE_BYTES; /* a row may be longer */
+    for (size_t i = 0; i < writer->source->n_tensors; i++) {
+        const size_t row = writer->rows[i].to_bytes;
+        piece_bytes = row > piece_bytes ? row : piece_bytes;
+    }
+    unsigned char *piece = tnd_alloc(piece_bytes);
+    if (piece == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "GGUF", (int64_t)piece_bytes, 0,
+                             "GGUF: no memory for %zu bytes of rows", piece_bytes);
+    }
+    enum tandem_status status = TANDEM_OK;
+    for (size_t i = 0; i < writer->source->n_tensors && status == TANDEM_OK; i++) {
+        status = write_rows(writer, &writer->rows[i], piece, stream, error);
+    }
+    tnd_free(piece);
+    return status;
+}
+
+static enum tandem_status write_file(struct writer *writer, const char *path,
+                                     struct tandem_error *error)
+{
+    struct tnd_text head = TND_TEXT_INIT;
+    struct tnd_file_stream stream;
+    TND_TRY(plan_tensors(writer, error));
+    enum tandem_status status = make_head(writer, &head, error);
+    if (status == TANDEM_OK) {
+        status = tnd_file_stream_open(path, &stream, error);
+        if (status == TANDEM_OK) {
+            status = tnd_file_stream_write(&stream, head.bytes, head.n, error);
+            if (status == TANDEM_OK) {
+                status = write_data(writer, &stream, error);
+            }
+            if (status == TANDEM_OK) {
+                status = tnd_file_stream_commit(&stream, error);
+            } else {
+                tnd_file_stream_abandon(&stream);
+            }
+        }
+    }
+    tnd_text_fini(&head);
+    return status;
+}
+
+static int usable_cpus(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+enum tandem_status tandem_source_save_gguf(const tandem_source *source, const char *path,
+                                           const struct tandem_save_options *options,
+                                           struct tandem_error *error)
+{
+    struct writer writer = {.source = source, .options = TANDEM_SAVE_OPTIONS_INIT};
+    if (source == NULL || path == NULL) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "GGUF", 0, 0,
+                             "tandem_source_save_gguf: source and path must not be NULL");
+    }
+    if (options != NULL) {
+        TND_TRY(tnd_options_read(options, "tandem_save_options", &writer.options,
+                                 sizeof(writer.options), error));
+    }
+    if (writer.options.converts && (!tandem_type_is_valid(writer.options.type) ||
+                                    writer.options.type == TANDEM_TYPE_I32)) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "GGUF", writer.options.type, 0,
+                             "tandem_source_save_gguf: expected a type of weights, got %s",
+                             tandem_type_name(writer.options.type));
+    }
+    if (writer.options.threads <= 0) {
+        writer.options.threads = usable_cpus();
+    }
+    writer.reorders = text_is(source, "tandem.rope.pairs", "halves") &&
+                      text_is(source, "general.architecture", "llama");
+    writer.rows = tnd_calloc(source->n_tensors, sizeof(writer.rows[0]));
+    if (writer.rows == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "GGUF", (int64_t)source->n_tensors, 0,
+                             "GGUF: no memory for a plan of %zu tensors", source->n_tensors);
+    }
+    const enum tandem_status status = write_file(&writer, path, error);
+    tnd_free(writer.rows);
+    return status;
+}

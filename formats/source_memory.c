@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * Memory and files of a source, bounded by what its file may ask for, and the check that names
+ * differ. */
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "formats/cursor.h"
+#include "formats/source.h"
+
+/* Makes room for one more item. False without memory. */
+static bool grow(void **list, size_t n, size_t *capacity, size_t item_bytes)
+{
+    if (n < *capacity) {
+        return true;
+    }
+    const size_t wanted = *capacity == 0 ? 8 : *capacity * 2;
+    void *larger = tnd_realloc(*list, n * item_bytes, wanted * item_bytes);
+    if (larger == NULL) {
+        return false;
+    }
+    *list = larger;
+    *capacity = wanted;
+    return true;
+}
+
+enum tandem_status tnd_source_alloc(tandem_source *source, const char *name, size_t bytes,
+                                    size_t file_bytes, void **out_memory,
+                                    struct tandem_error *error)
+{
+    size_t sum;
+    size_t limit;
+    if (!tnd_add_size(file_bytes, TND_SOURCE_SPARE_BYTES, &limit)) {
+        limit = SIZE_MAX;
+    }
+    if (!tnd_add_size(source->block_bytes, bytes, &sum) || sum > limit) {
+        return tnd_error_set(error, TANDEM_E_LIMIT, name, (int64_t)bytes, (int64_t)limit,
+                             "%.80s: needs %zu bytes of memory after %zu of others, its file "
+                             "allows %zu altogether",
+                             name, bytes, source->block_bytes, limit);
+    }
+    void *list = source->blocks;
+    void *memory = tnd_alloc(bytes);
+    if (memory == NULL ||
+        !grow(&list, source->n_blocks, &source->block_capacity, sizeof(source->blocks[0]))) {
+        tnd_free(memory);
+        return tnd_error_set(error, TANDEM_E_MEMORY, name, (int64_t)bytes, 0,
+                             "%.80s: no memory for %zu bytes", name, bytes);
+    }
+    source->blocks = list;
+    source->blocks[source->n_blocks++] = memory;
+    source->block_bytes = sum;
+    *out_memory = memory;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_source_map(tandem_source *source, const char *path,
+                                  struct tnd_file *out_file, struct tandem_error *error)
+{
+    void *list = source->more_files;
+    if (!grow(&list, source->n_more_files, &source->more_file_capacity,
+              sizeof(source->more_files[0]))) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, path, 0, 0, "%s: no memory to map it",
+                             tnd_short_name(path));
+    }
+    source->more_files = list;
+    TND_TRY(tnd_file_map(path, &source->more_files[source->n_more_files], error));
+    *out_file = source->more_files[source->n_more_files++];
+    return TANDEM_OK;
+}
+
+void tnd_source_memory_free(tandem_source *source)
+{
+    for (size_t i = 0; i < source->n_blocks; i++) {
+        tnd_free(source->blocks[i]);
+    }
+    for (size_t i = 0; i < source->n_more_files; i++) {
+        tnd_file_close(&source->more_files[i]);
+    }
+    tnd_free(source->blocks);
+    tnd_free(source->more_files);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Sorts the names; equal ones are neighbours then. */
+static enum tandem_status check_list(const char **names, size_t n, const char *what,
+                                     const char *path, struct tandem_error *error)
+{
+    qsort(names, n, sizeof(names[0]), compare_names);
+    for (size_t i = 1; i < n; i++) {
+        if (strcmp(names[i - 1], names[i]) == 0) {
+            return tnd_error_set(error, TANDEM_E_FORMAT, path, 2, 1,
+                                 "%s: the %s '%.80s' stands in it twice", tnd_short_name(path),
+                                 what, names[i]);
+        }
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_source_check_names(const tandem_source *source, const char *path,
+                                          struct tandem_error *error)
+{
+    const size_t most =
+        source->n_tensors > source->n_values ? source->n_tensors : source->n_values;
+    const char **names = tnd_calloc(most, sizeof(names[0]));
+    if (names == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, path, (int64_t)most, 0,
+                             "%s: no memory to compare %zu names", tnd_short_name(path), most);
+    }
+    for (size_t i = 0; i < source->n_tensors; i++) {
+        names[i] = source->tensors[i].name;
+    }
+    enum tandem_status status = check_list(names, source->n_tensors, "tensor", path, error);
+    for (size_t i = 0; i < source->n_values; i++) {
+        names[i] = source->values[i].key;
+    }
+    if (status == TANDEM_OK) {
+        status = check_list(names, source->n_values, "key", path, error);
+    }
+    tnd_free(names);
+    return status;
+}
