@@ -236,6 +236,18 @@ static void unmeasured_shapes_scale_by_work_from_the_nearest(void)
     CU_ASSERT_DOUBLE_EQUAL(out.us, 2.0 * 16 * 1.25, 1e-6);
 }
 
+static void shapes_between_measured_ones_keep_the_fixed_cost_of_a_stage(void)
+{
+    /* 30 us for the hand-off, and 10 us for each 1024 x 1024 weights, whatever M is */
+    struct tnd_curve_key small = tune_key(512, 1024, TANDEM_TASK_MUL_MAT_Q, true, 1);
+    struct tnd_curve_key large = tune_key(4096, 1024, TANDEM_TASK_MUL_MAT_Q, true, 1);
+    add_line(&small, 35.0, 0.0);
+    add_line(&large, 70.0, 0.0);
+    CU_ASSERT_DOUBLE_EQUAL(stage(1024, 1024, 16, 1), 40.0, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(stage(2048, 1024, 16, 1), 50.0, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(stage(1024, 512, 16, 1), 35.0, 1e-6); /* the same work as a measured one */
+}
+
 static void spread_makes_an_estimate_noisy(void)
 {
     struct tnd_curve_key key = tune_key(64, 32, TANDEM_TASK_MUL_MAT_Q, true, 1);
@@ -294,6 +306,8 @@ static CU_TestInfo tests[] = {
      version_1_divides_parallel_stages_and_only_those},
     {"a_stage_on_one_thread_serves_for_its_parallel_twin",
      a_stage_on_one_thread_serves_for_its_parallel_twin},
+    {"shapes_between_measured_ones_keep_the_fixed_cost_of_a_stage",
+     shapes_between_measured_ones_keep_the_fixed_cost_of_a_stage},
     {"unmeasured_shapes_scale_by_work_from_the_nearest",
      unmeasured_shapes_scale_by_work_from_the_nearest},
     {"spread_makes_an_estimate_noisy", spread_makes_an_estimate_noisy},

@@ -13,7 +13,7 @@
 #define DOUBT_MODEL   0.02 /* straight line between two points */
 #define DOUBT_BEYOND  0.10 /* for each doubling of M beyond the measured range */
 #define DOUBT_THREADS 0.10 /* thread count that was not measured */
-#define DOUBT_SHAPE   0.15 /* scaled from another shape */
+#define DOUBT_SHAPE   0.15 /* another shape */
 #define NOISY_SPREAD  0.15
 
 #define MAX_SHAPE_RATIO  8.0
@@ -219,10 +219,18 @@ static double shape_distance(double n_ratio, double k_ratio)
     return fmax(n_ratio, 1.0 / n_ratio) * fmax(k_ratio, 1.0 / k_ratio);
 }
 
-/* The first curve of the nearest shape of the type that lies farther than `beyond`, or -1. The
- * shapes of a type are neighbours in the table, so each is found by one search from the last. */
+/* A shape that knows the wanted stage. */
+struct neighbour {
+    bool found;
+    double work; /* of the task on it; the wanted shape has 1 */
+    struct tnd_estimate estimate;
+};
+
+/* The first curve of the nearest shape of the type on one side of the wanted one (its task has at
+ * most, or at least, as much work) that lies farther than `beyond`, or -1. The shapes of a type are
+ * neighbours in the table, so each is found by one search from the last. */
 static int next_nearest(const struct tandem_table *table, const struct tnd_curve_key *wanted,
-                        double beyond, double *out_distance)
+                        bool larger, double beyond, double *out_distance)
 {
     int best = -1;
     struct tnd_curve_key probe = {0};
@@ -233,9 +241,10 @@ static int next_nearest(const struct tandem_table *table, const struct tnd_curve
         double n_ratio = (double)wanted->n / (double)shape->n;
         double k_ratio = (double)wanted->k / (double)shape->k;
         double size = n_ratio * k_ratio;
+        double ratio = work_ratio((enum tandem_task)wanted->task, n_ratio, k_ratio);
         double distance = shape_distance(n_ratio, k_ratio);
         if (size <= MAX_SHAPE_RATIO && size >= 1.0 / MAX_SHAPE_RATIO && distance > beyond &&
-            (best < 0 || distance < *out_distance)) {
+            (larger ? ratio <= 1.0 : ratio >= 1.0) && (best < 0 || distance < *out_distance)) {
             best = at;
             *out_distance = distance;
         }
@@ -246,31 +255,53 @@ static int next_nearest(const struct tandem_table *table, const struct tnd_curve
     return best;
 }
 
-/* Scaled from the nearest measured shape that knows the stage. */
-static bool nearest_shape(const struct tandem_table *table, const struct tnd_curve_key *wanted,
-                          int64_t m, int threads, struct tnd_estimate *out)
+static struct neighbour find_neighbour(const struct tandem_table *table,
+                                       const struct tnd_curve_key *wanted, bool larger, int64_t m,
+                                       int threads)
 {
+    struct neighbour neighbour = {.found = false};
     double distance = 0.0;
-    for (int tries = 0; tries < MAX_SHAPES_TRIED; tries++) {
-        int at = next_nearest(table, wanted, distance, &distance);
+    for (int tries = 0; tries < MAX_SHAPES_TRIED && !neighbour.found; tries++) {
+        int at = next_nearest(table, wanted, larger, distance, &distance);
         if (at < 0) {
-            return false;
+            break;
         }
         struct tnd_curve_key key = *wanted;
         key.n = table->curves[at].key.n;
         key.k = table->curves[at].key.k;
-        struct tnd_estimate found;
-        if (on_shape(table, &key, m, threads, &found)) {
-            double scale =
-                work_ratio((enum tandem_task)wanted->task, (double)wanted->n / (double)key.n,
-                           (double)wanted->k / (double)key.k);
-            out->us = found.us * scale;
-            out->error_us = found.error_us * scale + out->us * DOUBT_SHAPE;
-            out->measured_shape = false;
-            return true;
-        }
+        neighbour.found = on_shape(table, &key, m, threads, &neighbour.estimate);
+        neighbour.work =
+            1.0 / work_ratio((enum tandem_task)wanted->task, (double)wanted->n / (double)key.n,
+                             (double)wanted->k / (double)key.k);
     }
-    return false;
+    return neighbour;
+}
+
+/* Between the nearest smaller and the nearest larger measured shape along the line through both:
+ * a stage costs something however small it is (a hand-off, a call), which scaling one of them would
+ * stretch or shrink. With a neighbour on one side only, its time is scaled. */
+static bool between_shapes(const struct tandem_table *table, const struct tnd_curve_key *wanted,
+                           int64_t m, int threads, struct tnd_estimate *out)
+{
+    struct neighbour smaller = find_neighbour(table, wanted, false, m, threads);
+    struct neighbour larger = find_neighbour(table, wanted, true, m, threads);
+    if (!smaller.found && !larger.found) {
+        return false;
+    }
+    if (smaller.found && larger.found && smaller.work < larger.work) {
+        double part = (1.0 - smaller.work) / (larger.work - smaller.work);
+        const struct tnd_estimate *a = &smaller.estimate;
+        const struct tnd_estimate *b = &larger.estimate;
+        out->us = a->us + part * (b->us - a->us);
+        out->error_us = a->error_us + part * (b->error_us - a->error_us);
+    } else {
+        const struct neighbour *only = smaller.found ? &smaller : &larger;
+        out->us = only->estimate.us / only->work;
+        out->error_us = only->estimate.error_us / only->work;
+    }
+    out->error_us += out->us * DOUBT_SHAPE;
+    out->measured_shape = false;
+    return true;
 }
 
 bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table_stage *stage,
@@ -295,7 +326,7 @@ bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table
     }
     struct tnd_estimate estimate = {0};
     if (!on_shape(table, &key, m, threads, &estimate) &&
-        !nearest_shape(table, &key, m, threads, &estimate)) {
+        !between_shapes(table, &key, m, threads, &estimate)) {
         return false;
     }
     estimate.noisy = estimate.error_us > NOISY_SPREAD * estimate.us;

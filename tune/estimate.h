@@ -17,11 +17,12 @@ struct tnd_estimate {
  *  whichever fits the measured points. False without samples. */
 bool tnd_estimate_curve(const struct tnd_curve *curve, int64_t m, double *out_us);
 
-/** One stage for (type, n, k, m, threads). Thread counts between measured ones follow
- *  t(threads) = a + b / threads + c * threads through the measured ones; tables of version 1 divide
- *  parallel stages by the thread count. An (n, k) that was not measured is scaled from the nearest
- *  measured shape of the type within a factor of 8 in n * k, by the work of the task. False when
- *  nothing applies. */
+/** One stage for (type, n, k, m, threads). Thread counts between measured ones follow  t(threads) =
+ *  a + b / threads + c * threads through the measured ones; tables of version 1 divide  parallel
+ *  stages by the thread count. An (n, k) that was not measured lies on the  line, over the work of
+ *  the task, through the nearest smaller and the nearest larger measured shape  of the type within
+ *  a factor of 8 in n * k; with one of them alone it is scaled by the work. False  when nothing
+ *  applies. */
 bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table_stage *stage,
                         enum tandem_stage which, enum tandem_type type, int64_t n, int64_t k,
                         int64_t m, int threads, struct tnd_estimate *out);
