@@ -2,7 +2,7 @@
 # Targets for people who work on Tandem: checks, variants, fuzzing, measuring, tidying.
 
 .PHONY: deps demo bench check check-fast soak fuzz fuzz-all asan tsan clang cover
-.PHONY: tidy lint compdb stats
+.PHONY: model tidy lint compdb stats
 
 deps: ## install what is missing (as root), or say which packages to install
 	@sh tools/dev/deps.sh check
@@ -39,7 +39,10 @@ asan: ## the suites with Clang's address and undefined-behaviour sanitizers
 
 tsan: ## the suites that start threads with the thread sanitizer
 	@$(MAKE) --no-print-directory BUILD=build/tsan CC=clang WERROR=1 SAN=thread \
-	    CFLAGS='-O1 -g' SUITES='sched runtime' check-suites
+	    CFLAGS='-O1 -g' SUITES='sched stress runtime backends' check-suites
+
+model: ## every interleaving of parking and waking, by the model checker spin
+	@bash tests/model/check.sh
 
 clang: ## build and test with Clang
 	@$(MAKE) --no-print-directory BUILD=build/clang CC=clang all check-suites

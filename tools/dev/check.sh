@@ -40,7 +40,7 @@ job_examples() {
 # Data races: the suites that start threads.
 job_tsan() {
     mk BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g' \
-        SUITES="${TSAN_SUITES:-sched runtime}" check-suites
+        SUITES="${TSAN_SUITES:-sched stress runtime backends}" check-suites
 }
 job_clang() { mk BUILD=build/clang CC=clang CFLAGS='-O3 -g' all benches suites; }
 job_gcc_O0() { mk BUILD=build/gcc-O0 CC=gcc CFLAGS='-O0 -g' all; }
