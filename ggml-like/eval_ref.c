@@ -201,6 +201,8 @@ enum tandem_status tnd_eval_ref_node(struct tandem_tensor *node, struct tandem_e
     case TANDEM_OP_CONT:
     case TANDEM_OP_CONCAT:
         return tnd_ref_layout(node, error);
+    case TANDEM_OP_ATTENTION:
+        return tnd_ref_attention(node, error);
     case TANDEM_OP_CUSTOM:
         return run_custom(node, error);
     default:

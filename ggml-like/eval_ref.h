@@ -19,5 +19,6 @@ enum tandem_status tnd_ref_mul_mat(struct tandem_tensor *node, struct tandem_err
 enum tandem_status tnd_ref_elementwise(struct tandem_tensor *node, struct tandem_error *error);
 enum tandem_status tnd_ref_rows(struct tandem_tensor *node, struct tandem_error *error);
 enum tandem_status tnd_ref_layout(struct tandem_tensor *node, struct tandem_error *error);
+enum tandem_status tnd_ref_attention(struct tandem_tensor *node, struct tandem_error *error);
 
 #endif

@@ -69,6 +69,7 @@ static void rope_row(const struct tandem_tensor *node, float *y, int64_t i1, int
 {
     const struct tandem_tensor *a = node->src[0]; /* {head size, heads, M, ...} */
     const int64_t n_rot = node->params.rope.n_rot;
+    const struct tandem_tensor *factors = node->n_src > 2 ? node->src[2] : NULL;
     const double position = tnd_ref_value(node->src[1], i2, 0, 0, 0);
     for (int64_t pair = 0; pair < n_rot / 2; pair++) {
         const bool is_adjacent = node->params.rope.pairs == TANDEM_ROPE_ADJACENT;
@@ -76,7 +77,8 @@ static void rope_row(const struct tandem_tensor *node, float *y, int64_t i1, int
         const int64_t second = is_adjacent ? first + 1 : first + n_rot / 2;
         const double frequency =
             pow((double)node->params.rope.freq_base, -2.0 * (double)pair / (double)n_rot);
-        const double angle = position * (double)node->params.rope.freq_scale * frequency;
+        const double factor = factors != NULL ? tnd_ref_value(factors, pair, 0, 0, 0) : 1.0;
+        const double angle = position * (double)node->params.rope.freq_scale * frequency / factor;
         const double x0 = tnd_ref_value(a, first, i1, i2, i3);
         const double x1 = tnd_ref_value(a, second, i1, i2, i3);
         y[first] = (float)(x0 * cos(angle) - x1 * sin(angle));

@@ -118,14 +118,35 @@ static bool rope_options_check(tandem_context *context, const tandem_tensor *a,
     return true;
 }
 
-tandem_tensor *tandem_rope(tandem_context *context, tandem_tensor *a, tandem_tensor *positions,
-                           const struct tandem_rope_options *options)
+/* One factor for each pair, or none. */
+static bool rope_factors_check(tandem_context *context, const tandem_tensor *factors,
+                               const struct tandem_rope_options *options)
+{
+    if (factors == NULL) {
+        return true;
+    }
+    if (!tnd_build_ready_f32(context, TANDEM_OP_ROPE, "factors", factors)) {
+        return false;
+    }
+    if (factors->ne[0] != options->n_rot / 2 || tnd_tensor_rows(factors) != 1) {
+        char shape[TND_SHAPE_TEXT_BYTES];
+        tnd_build_fail(context, TANDEM_E_SHAPE, "rope", factors->ne[0], options->n_rot / 2,
+                       "rope: factors %s is no row of n_rot / 2 = %lld values",
+                       tnd_shape_text(factors->ne, shape), (long long)options->n_rot / 2);
+        return false;
+    }
+    return true;
+}
+
+static tandem_tensor *rope(tandem_context *context, tandem_tensor *a, tandem_tensor *positions,
+                           tandem_tensor *factors, const struct tandem_rope_options *options)
 {
     struct tandem_rope_options settings;
     if (!tnd_build_ready_f32(context, TANDEM_OP_ROPE, "a", a) ||
         !tnd_build_ready(context, TANDEM_OP_ROPE, "positions", positions) ||
         !rope_options_read(context, options, a, &settings) ||
-        !rope_options_check(context, a, &settings)) {
+        !rope_options_check(context, a, &settings) ||
+        !rope_factors_check(context, factors, &settings)) {
         return NULL;
     }
     if (positions->type != TANDEM_TYPE_I32) {
@@ -149,6 +170,23 @@ tandem_tensor *tandem_rope(tandem_context *context, tandem_tensor *a, tandem_ten
         node->params.rope.n_rot = settings.n_rot;
         node->params.rope.freq_base = settings.freq_base;
         node->params.rope.freq_scale = settings.freq_scale;
+        node->src[2] = factors;
+        node->n_src = factors != NULL ? 3 : 2;
     }
     return node;
+}
+
+tandem_tensor *tandem_rope(tandem_context *context, tandem_tensor *a, tandem_tensor *positions,
+                           const struct tandem_rope_options *options)
+{
+    return rope(context, a, positions, NULL, options);
+}
+
+tandem_tensor *tandem_rope_factors(tandem_context *context, tandem_tensor *a,
+                                   tandem_tensor *positions, tandem_tensor *factors,
+                                   const struct tandem_rope_options *options)
+{
+    return tnd_build_ready(context, TANDEM_OP_ROPE, "factors", factors)
+               ? rope(context, a, positions, factors, options)
+               : NULL;
 }

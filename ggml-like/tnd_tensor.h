@@ -21,6 +21,10 @@ union tnd_op_params {
         float freq_scale;
     } rope; /* ROPE: defaults already filled in */
     struct {
+        float scale;
+        int64_t window; /* of an I32 mask; INT64_MAX: no bound */
+    } attention;        /* ATTENTION */
+    struct {
         tandem_custom_fn fn;
         void *user;
         int64_t n_items;

@@ -2,6 +2,7 @@
  * The cases of the conformance suite. A new operation adds a builder and a row. */
 #include "tests/suite_backends_cases.h"
 
+#include <math.h>
 #include <string.h>
 
 static const int64_t shapes[TND_TEST_SHAPES][TANDEM_MAX_DIMS] = {
@@ -174,6 +175,59 @@ static tandem_tensor *build_rope_halves(struct tnd_test_kit *kit)
     return build_rope_of(kit, TANDEM_ROPE_HALVES, kit->ne[0] / 4 * 2);
 }
 
+static tandem_tensor *build_rope_factors(struct tnd_test_kit *kit)
+{
+    if (kit->ne[0] % 2 != 0) {
+        return NULL;
+    }
+    tandem_tensor *factors = positive(leaf(kit, TANDEM_TYPE_F32, kit->ne[0] / 2, 1, 1, 1));
+    return tandem_rope_factors(kit->context, operand(kit), integers(kit, kit->ne[2], 500), factors,
+                               NULL);
+}
+
+/* ---- attention: 3 query heads share a KV head; T tokens, values of another length than keys ---- */
+
+struct qkv {
+    tandem_tensor *q, *k, *v;
+    int64_t t, m;
+};
+
+static struct qkv operands_of_attention(struct tnd_test_kit *kit)
+{
+    const int64_t head = row_length(kit);
+    const int64_t kv_heads = kit->ne[2];
+    struct qkv o = {.t = kit->ne[0] + 3, .m = kit->ne[1]};
+    o.q = leaf(kit, TANDEM_TYPE_F32, head, 3 * kv_heads, o.m, 1);
+    o.q = tandem_permute(kit->context, o.q, 0, 2, 1, 3);
+    o.k = leaf(kit, kit->type, head, kv_heads, o.t, 1);
+    o.k = tandem_permute(kit->context, o.k, 0, 2, 1, 3);
+    o.v = leaf(kit, kit->type, 2 * head, o.t, kv_heads, 1);
+    return o;
+}
+
+static tandem_tensor *build_attention(struct tnd_test_kit *kit)
+{
+    struct qkv o = operands_of_attention(kit);
+    return tandem_attention(kit->context, o.q, o.k, o.v, NULL, 0.3F);
+}
+
+static tandem_tensor *build_attention_masked(struct tnd_test_kit *kit)
+{
+    struct qkv o = operands_of_attention(kit);
+    tandem_tensor *mask = leaf(kit, TANDEM_TYPE_F32, o.t, o.m + 1, 1, 1);
+    for (int64_t i = 0; i < o.t * o.m; i += 3) {
+        ((float *)mask->data)[i] = -INFINITY;
+    }
+    return tandem_attention(kit->context, o.q, o.k, o.v, mask, 0.3F);
+}
+
+static tandem_tensor *build_attention_ordered(struct tnd_test_kit *kit)
+{
+    struct qkv o = operands_of_attention(kit);
+    return tandem_attention_ordered(kit->context, o.q, o.k, o.v, integers(kit, o.t + o.m, 40), 25,
+                                    0.3F);
+}
+
 /* ---- moving values ---- */
 
 static tandem_tensor *build_cpy(struct tnd_test_kit *kit)
@@ -269,6 +323,15 @@ static const struct tnd_test_case cases[] = {
     {"diag_mask_inf", build_diag_mask_inf, F32, EXACT},
     {"rope adjacent", build_rope_adjacent, F32, 1e-8},
     {"rope halves", build_rope_halves, F32, 1e-8},
+    {"rope factors", build_rope_factors, F32, 1e-8},
+    {"attention f32", build_attention, F32, CLOSE},
+    {"attention f16", build_attention, TANDEM_TYPE_F16, CLOSE},
+    {"attention bf16", build_attention, TANDEM_TYPE_BF16, CLOSE},
+    {"attention q8_0", build_attention, TANDEM_TYPE_Q8_0, CLOSE},
+    {"attention q4_k", build_attention, TANDEM_TYPE_Q4_K, CLOSE},
+    {"attention masked", build_attention_masked, F32, CLOSE},
+    {"attention ordered", build_attention_ordered, F32, CLOSE},
+    {"attention ordered q8_0", build_attention_ordered, TANDEM_TYPE_Q8_0, CLOSE},
     {"cpy to f32", build_cpy, F32, EXACT},
     {"cpy to f16", build_cpy, TANDEM_TYPE_F16, EXACT},
     {"cpy to bf16", build_cpy, TANDEM_TYPE_BF16, EXACT},

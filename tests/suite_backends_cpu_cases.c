@@ -132,6 +132,27 @@ CASE(rope_pairs) { return rope(c, leaf(c, r, 64, 5, 9, 2), 7, TANDEM_ROPE_ADJACE
 CASE(rope_halves) { return rope(c, leaf(c, r, 64, 5, 9, 2), 7, TANDEM_ROPE_HALVES, 0); }
 CASE(rope_part) { return rope(c, strided(c, r, 71, 3, 4, 2), 30, TANDEM_ROPE_ADJACENT, 22); }
 CASE(rope_part_halves) { return rope(c, strided(c, r, 71, 3, 4, 2), 30, TANDEM_ROPE_HALVES, 22); }
+CASE(rope_factors)
+{
+    tandem_tensor *factors = positive(c, r, 32, 1);
+    return tandem_rope_factors(c, leaf(c, r, 64, 5, 9, 1), positions(c, 9, 7), factors, NULL);
+}
+static tandem_tensor *attention(tandem_context *c, struct tnd_test_rng *r, enum tandem_type type,
+                                int64_t m, int64_t t, int64_t window)
+{
+    tandem_tensor *k = tnd_test_leaf(c, type, (int64_t[]){64, 2, t, 1}, r);
+    tandem_tensor *v = tnd_test_leaf(c, type, (int64_t[]){64, 2, t, 1}, r);
+    tandem_tensor *q = tandem_permute(c, leaf(c, r, 64, 6, m, 1), 0, 2, 1, 3);
+    tandem_tensor *orders = positions(c, t + m, 1); /* keys 0 .. t - 1, the last m of them asked */
+    for (int64_t i = 0; i < m; i++) {
+        ((int32_t *)orders->data)[t + i] = (int32_t)(t - m + i);
+    }
+    return tandem_attention_ordered(c, q, tandem_permute(c, k, 0, 2, 1, 3),
+                                    tandem_permute(c, v, 0, 2, 1, 3), orders, window, 0.125f);
+}
+CASE(attention_causal) { return attention(c, r, TANDEM_TYPE_F32, 37, 150, 0); }
+CASE(attention_window) { return attention(c, r, TANDEM_TYPE_F16, 21, 300, 70); }
+CASE(attention_one) { return attention(c, r, TANDEM_TYPE_Q8_0, 1, 201, 0); }
 CASE(rope_one_token) { return rope(c, leaf(c, r, 128, 32, 1, 1), 511, TANDEM_ROPE_ADJACENT, 0); }
 
 /* ---- rows by index ---- */
@@ -253,7 +274,8 @@ const struct tnd_cpu_case tnd_cpu_cases[] = {
     NEAR(soft_max) NEAR(soft_max_long) NEAR(soft_max_one) NEAR(soft_max_mask)
     EXACT(diag_mask) EXACT(diag_mask_strided)
     TURNED(rope_pairs) TURNED(rope_halves) TURNED(rope_part) TURNED(rope_part_halves)
-    TURNED(rope_one_token)
+    TURNED(rope_one_token) TURNED(rope_factors)
+    NEAR(attention_causal) NEAR(attention_window) NEAR(attention_one)
     EXACT(rows_strided) FLOAT_TYPES(EXACT_ROWS) BLOCK_TYPES(EXACT_ROWS)
     FLOAT_TYPES(EXACT_TO) BLOCK_TYPES(EXACT_TO)
     EXACT(f16_to_f32) EXACT(f16_to_f16) EXACT(f16_to_bf16) EXACT(bf16_to_f32) EXACT(bf16_to_f16)

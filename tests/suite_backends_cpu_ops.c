@@ -47,7 +47,9 @@ static enum tandem_status run_node(const struct tnd_vec *vec, const tandem_tenso
 {
     enum tandem_status status = TANDEM_OK;
     int64_t taken = 0;
-    size_t bytes = node->op == TANDEM_OP_ROPE ? tnd_cpu_rope_scratch(node) : 0;
+    size_t bytes = node->op == TANDEM_OP_ROPE        ? tnd_cpu_rope_scratch(node)
+                   : node->op == TANDEM_OP_ATTENTION ? tnd_cpu_attention_scratch(node)
+                                                     : 0;
     for (int i = 0; i < count && status == TANDEM_OK; i++) {
         struct turn turn = {.base = {.index = i,
                                      .count = count,
@@ -374,6 +376,7 @@ CU_TestInfo tnd_tests_cpu_ops[] = {
     {"functions_agree_on_all_lengths_and_hard_values",
      tnd_cpu_functions_agree_on_all_lengths_and_hard_values},
     {"row_kernels_agree_on_all_lengths", tnd_cpu_row_kernels_agree_on_all_lengths},
+    {"dots_do_not_depend_on_the_rows_beside", tnd_cpu_dots_do_not_depend_on_the_rows_beside},
     {"values_do_not_depend_on_their_place_in_a_row",
      tnd_cpu_values_do_not_depend_on_their_place_in_a_row},
     {"sixteen_bit_floats_convert_like_the_plain_ones",

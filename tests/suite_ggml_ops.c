@@ -129,7 +129,55 @@ static void elementwise_and_row_builders_refuse_what_does_not_fit(void)
     REFUSED(tandem_rope(o.c, o.a, o.ids, &options), TANDEM_E_ARGUMENT, "freq_base is -2");
     options.size = 0;
     REFUSED(tandem_rope(o.c, o.a, o.ids, &options), TANDEM_E_ABI, "rope options: size is 0");
+    options = (struct tandem_rope_options)TANDEM_ROPE_OPTIONS_INIT;
+    REFUSED(tandem_rope_factors(o.c, ggml_ramp(o.c, 1.0f, 8, 4, 3, 0), o.ids, o.b, &options),
+            TANDEM_E_SHAPE, "rope: factors {3, 4} is no row of n_rot / 2 = 4 values");
+    REFUSED(tandem_rope_factors(o.c, o.a, o.ids, NULL, NULL), TANDEM_E_ARGUMENT, "factors is NULL");
     tandem_context_free(o.c);
+}
+
+static void attention_refuses_what_does_not_fit(void)
+{
+    struct operands o = {.c = ggml_context()};
+    REFUSED(tandem_attention(o.c, o.a, o.b, o.b, NULL, 1.0f), TANDEM_E_SHAPE,
+            "attention: q {8, 4}, k {3, 4} and v {3, 4} do not fit");
+    REFUSED(tandem_attention(o.c, o.a, o.a, ggml_ramp(o.c, 1.0f, 8, 5, 0, 0), NULL, 1.0f),
+            TANDEM_E_SHAPE, "v {8, 5} do not fit");
+    REFUSED(tandem_attention(o.c, ggml_ramp(o.c, 1.0f, 8, 1, 3, 0),
+                             ggml_ramp(o.c, 1.0f, 8, 1, 2, 0), ggml_ramp(o.c, 1.0f, 8, 1, 2, 0),
+                             NULL, 1.0f),
+            TANDEM_E_SHAPE, "do not fit");
+    REFUSED(tandem_attention(o.c, o.a, o.ids, o.a, NULL, 1.0f), TANDEM_E_TYPE, "k is i32");
+    REFUSED(tandem_attention(o.c, o.a, o.a, o.turned, NULL, 1.0f), TANDEM_E_SHAPE,
+            "v {4, 8} has no dense rows");
+    REFUSED(tandem_attention(o.c, o.a, o.a, o.a, o.b, 1.0f), TANDEM_E_SHAPE,
+            "mask {3, 4} does not fit 4 keys and 4 queries");
+    REFUSED(tandem_attention(o.c, o.a, o.a, o.a, o.ids, 1.0f), TANDEM_E_TYPE, "mask is i32");
+    REFUSED(tandem_attention(o.c, o.a, o.a, o.a, NULL, NAN), TANDEM_E_ARGUMENT, "scale is");
+    REFUSED(tandem_attention_ordered(o.c, o.a, o.a, o.a, o.ids, 0, 1.0f), TANDEM_E_SHAPE,
+            "orders {3} does not fit 4 keys and 4 queries");
+    REFUSED(tandem_attention_ordered(o.c, o.a, o.a, o.a, o.a, 0, 1.0f), TANDEM_E_TYPE,
+            "orders is f32, expected i32");
+    REFUSED(tandem_attention_ordered(o.c, o.a, o.a, o.a, ggml_ints(o.c, 8, (int32_t[8]){0}), -1,
+                                     1.0f),
+            TANDEM_E_ARGUMENT, "window is -1");
+    tandem_context_free(o.c);
+}
+
+static void attention_weighs_what_a_query_sees(void)
+{
+    tandem_context *c = ggml_context();
+    tandem_tensor *q = ggml_ramp(c, 0.0f, 2, 3, 0, 0); /* all zeros: what is seen weighs the same */
+    tandem_tensor *k = ggml_ramp(c, 1.0f, 2, 4, 0, 0);
+    tandem_tensor *v = ggml_ramp(c, 1.0f, 1, 4, 0, 0); /* 0 1 2 3 */
+    tandem_tensor *orders = ggml_ints(c, 7, (int32_t[]){0, 1, 2, 50, 1, 3, 49});
+    check_values(c, tandem_attention(c, q, k, v, NULL, 1.0f), VALUES(1.5f, 1.5f, 1.5f));
+    check_values(c, tandem_attention_ordered(c, q, k, v, orders, 0, 1.0f),
+                 VALUES(0.5f, 1.0f, 1.0f));
+    /* the last query is further from all than the window: it sees nothing */
+    check_values(c, tandem_attention_ordered(c, q, k, v, orders, 3, 1.0f),
+                 VALUES(0.5f, 1.5f, 0.0f));
+    tandem_context_free(c);
 }
 
 static enum tandem_status idle(void *user, const tandem_tensor *node, int64_t begin, int64_t end)
@@ -423,6 +471,8 @@ static CU_TestInfo op_tests[] = {
     {"elements_follow_their_formulas", elements_follow_their_formulas},
     {"rows_follow_their_formulas", rows_follow_their_formulas},
     {"rope_turns_adjacent_or_halved_pairs", rope_turns_adjacent_or_halved_pairs},
+    {"attention_refuses_what_does_not_fit", attention_refuses_what_does_not_fit},
+    {"attention_weighs_what_a_query_sees", attention_weighs_what_a_query_sees},
     {"copies_keep_the_order_of_values", copies_keep_the_order_of_values},
     {"custom_nodes_call_back_with_their_operands", custom_nodes_call_back_with_their_operands},
     {"empty_tensors_pass_through_every_operation", empty_tensors_pass_through_every_operation},

@@ -20,6 +20,8 @@ static bool is_worth_sharing(const tandem_tensor *node)
     switch (node->op) {
     case TANDEM_OP_MUL_MAT:
         return values * (double)node->src[0]->ne[0] >= WORTH_MULTIPLY_ADDS;
+    case TANDEM_OP_ATTENTION: /* two products with T keys */
+        return values * 2.0 * (double)node->src[1]->ne[1] >= WORTH_MULTIPLY_ADDS;
     case TANDEM_OP_SILU:
     case TANDEM_OP_GELU:
     case TANDEM_OP_SOFT_MAX:

@@ -39,6 +39,7 @@ static const struct {
     [TANDEM_OP_CPY] = {tnd_cpu_copy, NULL},
     [TANDEM_OP_CONT] = {tnd_cpu_copy, NULL},
     [TANDEM_OP_CONCAT] = {tnd_cpu_copy, NULL},
+    [TANDEM_OP_ATTENTION] = {tnd_cpu_attention, tnd_cpu_attention_scratch},
     [TANDEM_OP_CUSTOM] = {tnd_cpu_custom, NULL},
 };
 

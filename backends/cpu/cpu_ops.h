@@ -25,10 +25,12 @@ tnd_cpu_op_fn tnd_cpu_rope;
 tnd_cpu_op_fn tnd_cpu_soft_max;
 tnd_cpu_op_fn tnd_cpu_diag_mask_inf;
 tnd_cpu_op_fn tnd_cpu_copy; /* CPY, CONT, CONCAT */
+tnd_cpu_op_fn tnd_cpu_attention;
 tnd_cpu_op_fn tnd_cpu_custom;
 
 /** Bytes of each worker's own memory. */
 size_t tnd_cpu_rope_scratch(const struct tandem_tensor *node);
+size_t tnd_cpu_attention_scratch(const struct tandem_tensor *node);
 
 /** Computes any node that is no matrix product with kernels of the caller's choice. */
 enum tandem_status tnd_cpu_node_run(const struct tnd_vec *vec, const struct tandem_tensor *node,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Rotary position embedding (Su et al. 2021), in single precision: the angle of pair i at position
- * p is p * freq_scale * freq_base^(-2i / n_rot). */
+ * p is p * freq_scale * freq_base^(-2i / n_rot), divided by factors[i] if there are factors. */
 #include <math.h>
 #include <string.h>
 
@@ -22,8 +22,12 @@ size_t tnd_cpu_rope_scratch(const struct tandem_tensor *node)
 static void set_frequencies(const struct tandem_tensor *node, float *frequencies)
 {
     float n_rot = (float)node->params.rope.n_rot;
+    const float *factors = node->n_src > 2 ? node->src[2]->data : NULL;
     for (int64_t i = 0; i < node->params.rope.n_rot / 2; i++) {
         frequencies[i] = 1.0f / powf(node->params.rope.freq_base, (float)(2 * i) / n_rot);
+        if (factors != NULL) {
+            frequencies[i] /= factors[i];
+        }
     }
 }
 

@@ -112,6 +112,28 @@ static void vec_rope_halves(const float *a, const float *cosines, const float *s
     }
 }
 
+static void vec_dots(const float *x, const float *rows, int64_t stride, float *y, int64_t n_rows,
+                     int64_t n)
+{
+    for (int64_t j = 0; j < n_rows; j++) {
+        float sum = 0.0f;
+        for (int64_t i = 0; i < n; i++) {
+            sum += x[i] * rows[j * stride + i];
+        }
+        y[j] = sum;
+    }
+}
+
+static void vec_add_rows(const float *p, const float *rows, int64_t stride, float *y,
+                         int64_t n_rows, int64_t n)
+{
+    for (int64_t j = 0; j < n_rows; j++) {
+        for (int64_t i = 0; i < n; i++) {
+            y[i] += p[j] * rows[j * stride + i];
+        }
+    }
+}
+
 void tnd_vec_fill_scalar(struct tnd_vec *out)
 {
     *out = (struct tnd_vec){
@@ -132,6 +154,8 @@ void tnd_vec_fill_scalar(struct tnd_vec *out)
         .scores = vec_scores,
         .exp_sum = vec_exp_sum,
         .rope_adjacent = vec_rope_adjacent,
+        .dots = vec_dots,
+        .add_rows = vec_add_rows,
         .rope_halves = vec_rope_halves,
         .f16_to_f32 = tnd_f16_row_to_f32,
         .f32_to_f16 = tnd_f32_row_to_f16,

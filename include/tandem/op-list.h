@@ -23,10 +23,11 @@
     X(RELU, "relu", 1, 0)                                                                          \
     X(RMS_NORM, "rms_norm", 1, 0)                                                                  \
     X(NORM, "norm", 1, 0)                                                                          \
-    X(ROPE, "rope", 2, 0)                                                                          \
+    X(ROPE, "rope", 3, 0)                                                                          \
     X(SOFT_MAX, "soft_max", 2, 0)                                                                  \
     X(DIAG_MASK_INF, "diag_mask_inf", 1, 0)                                                        \
     X(CPY, "cpy", 2, 0)                                                                            \
     X(CONT, "cont", 1, 0)                                                                          \
     X(CONCAT, "concat", 2, 0)                                                                      \
+    X(ATTENTION, "attention", 4, 0)                                                                \
     X(CUSTOM, "custom", 4, 0)

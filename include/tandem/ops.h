@@ -117,6 +117,31 @@ struct tandem_rope_options {
 TANDEM_API tandem_tensor *tandem_rope(tandem_context *context, tandem_tensor *a,
                                       tandem_tensor *positions,
                                       const struct tandem_rope_options *options);
+/** tandem_rope with the angle of pair i divided by factors[i]: F32 {n_rot / 2}, none of them 0. For
+ *  scalings that differ from pair to pair, such as llama 3's. */
+TANDEM_API tandem_tensor *tandem_rope_factors(tandem_context *context, tandem_tensor *a,
+                                              tandem_tensor *positions, tandem_tensor *factors,
+                                              const struct tandem_rope_options *options);
+
+/* ---- attention ---- */
+
+/** soft_max(Q K^T * scale + mask) V for each head, with running maxima and sums (Milakov and
+ *  Gimelshein 2018; Dao et al. 2022): no matrix of scores is stored. `q`: F32 {head, M, heads};
+ *  `k`: {head, T, kv_heads} and `v`: {value, T, kv_heads} of any type but I32; heads is a multiple
+ *  of kv_heads, query head i reads KV head i / (heads / kv_heads). Rows are dense, the other
+ *  strides free. `mask`: F32 {T, at least M} that all heads share, or NULL. Result
+ *  {value, heads, M}; a query that sees nothing gives zeros. */
+TANDEM_API tandem_tensor *tandem_attention(tandem_context *context, tandem_tensor *q,
+                                           tandem_tensor *k, tandem_tensor *v, tandem_tensor *mask,
+                                           float scale);
+/** tandem_attention with a mask of M + T numbers: `orders`, I32 {T + M}, has the places of the T
+ *  keys in their texts, then those of the M queries; query i sees key j if
+ *  0 <= order(i) - order(j) < window (window 0: no bound). Texts whose orders are further apart
+ *  than the window do not see each other. */
+TANDEM_API tandem_tensor *tandem_attention_ordered(tandem_context *context, tandem_tensor *q,
+                                                   tandem_tensor *k, tandem_tensor *v,
+                                                   tandem_tensor *orders, int64_t window,
+                                                   float scale);
 
 /* ---- moving values ---- */
 
