@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * bench-kernels: the matrix kernels of the CPU backend beside the peaks of this machine, measured in the
- * same run. Integer products count the quantising of the activations too; F32, F16 and BF16 run as
- * one node. Weights rotate over more memory than the caches hold. */
+ * bench-kernels: the matrix kernels of the CPU backend beside the peaks of this machine, measured
+ * in the same run. Integer products count the quantising of the activations too; F32, F16 and BF16
+ * run as one node. Weights rotate over more memory than the caches hold. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

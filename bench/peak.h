@@ -13,7 +13,8 @@
 #define TND_PEAK_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/** Each runs `rounds` rounds on this thread and returns the operations done (a multiply and an add are two). */
+/** Each runs `rounds` rounds on this thread and returns the operations done (a multiply and an add
+ *  are two). */
 typedef double tnd_peak_fn(int64_t rounds);
 /** Reads all of the memory; returns something that depends on it. */
 typedef int64_t tnd_read_fn(const void *memory, size_t bytes);

@@ -110,7 +110,7 @@ static double affine_levels(const float *x, int group, int top, struct tnd_fit *
     return error;
 }
 
-/* d and dmin of least squared error for the integers in `fit`; false when there is no unique one. */
+/* d and dmin of least squared error for the integers in `fit`; false when not unique. */
 static int refit_affine(const float *x, int group, struct tnd_fit *fit)
 {
     double aa = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Weights of every type to the panels of kernels.h, written once for all vector widths. A lane is a
- * row: a transposing load brings the same 4 bytes of all rows into one vector, and from there on the bit
- * layout of a type is unpacked for all rows at once. Included by decode_<isa>.c, which brings:
+ * Weights of every type to the panels of kernels.h, written once for all vector widths. A lane
+ * is a row: a transposing load brings the same 4 bytes of all rows into one vector, and from there
+ * on the bit layout of a type is unpacked for all rows at once. decode_<isa>.c includes it and
+ * brings:
  *   vec, LANES                  LANES 32-bit integers
  *   v_transpose(p, stride, out) out[i], lane l: 4 bytes at p + l * stride + 4 * i, i in 0..3
  *   v_first(p, stride)          lane l: 4 bytes at p + l * stride; 16 bytes there are readable

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Rows of weights to floats (AVX2), with the bits of the plain codecs in ggml-like: the same products and
- * sums in the same order, nothing fused. Layouts: ggml-like/quant.h. */
+ * Rows of weights to floats (AVX2), with the bits of the plain codecs in ggml-like: the same
+ * products and sums in the same order, nothing fused. Layouts: ggml-like/quant.h. */
 #if defined(__AVX2__)
 #include <immintrin.h>
 #include <string.h>

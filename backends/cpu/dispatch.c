@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Choice of the matrix kernels: the plain ones first, then each instruction set overwrites what it has
- * (the list of kernel-list.h, from the plainest to the fastest). Knows no kernel by itself. */
+ * Choice of the matrix kernels: the plain ones first, then each instruction set overwrites what it
+ * has (the list of kernel-list.h, from the plainest to the fastest). Knows no kernel by itself. */
 #include <pthread.h>
 
 #include "backends/cpu/kernels.h"
@@ -33,7 +33,7 @@ const struct tnd_cpu_kernels *tnd_cpu_kernels(void)
 bool tnd_quant_form(enum tandem_type type, int *out_form, int *out_offset)
 {
     switch (type) {
-#define FORM(NAME, form, offset, bits)                                                                   \
+#define FORM(NAME, form, offset, bits)                                                             \
     case TANDEM_TYPE_##NAME:                                                                       \
         *out_form = (form);                                                                        \
         *out_offset = (offset);                                                                    \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Integer and float kernels for AVX2. Bytes are multiplied to 16-bit sums of two products, which must not
- * overflow: with few bits a weight several such sums are added before they are widened; with 8 bits
- * the sign of the weight moves over to the activation. */
+ * Integer and float kernels for AVX2. Bytes are multiplied to 16-bit sums of two products, which
+ * must not overflow: with few bits a weight several such sums are added before they are widened;
+ * with 8 bits the sign of the weight moves over to the activation. */
 #if defined(__AVX2__)
 #include <immintrin.h>
 #include <string.h>
@@ -207,8 +207,8 @@ static int32_t top_of(__m256i v)
     return _mm_cvtsi128_si32(_mm_max_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }
 
-/* The largest magnitude is found on the bits, where not-a-number is above infinity and infinity above
- * all numbers. */
+/* The largest magnitude is found on the bits, where not-a-number is above infinity and infinity
+ * above all numbers. */
 static float top_magnitude(const float *x)
 {
     const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);

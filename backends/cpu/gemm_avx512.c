@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Float kernels for AVX-512: a tile is 32 rows (two strips) and up to 12 tokens. And the activations'
- * way to bytes. */
+ * Float kernels for AVX-512: a tile is 32 rows (two strips) and up to 12 tokens. And the
+ * activations' way to bytes. */
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #include <string.h>
@@ -95,8 +95,8 @@ static void gemm_f(const struct tnd_tile_f *tile)
     }
 }
 
-/* As quantize_x of gemm_scalar.c. The largest magnitude is found on the bits, where not-a-number is
- * above infinity and infinity above all numbers. */
+/* As quantize_x of gemm_scalar.c. The largest magnitude is found on the bits, where not-a-number
+ * is above infinity and infinity above all numbers. */
 static void quantize_x(const float *x, int64_t n, int form, int offset, struct tnd_x_block *out)
 {
     const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);

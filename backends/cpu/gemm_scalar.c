@@ -7,8 +7,8 @@
 
 enum { STRIPS = 4, TOKENS = 4 };
 
-/* Activations to bytes: scale = largest magnitude / 127, halves to even. Not-a-number and infinity make
- * the scale so, and with it the result; the bytes stay defined. */
+/* Activations to bytes: scale = largest magnitude / 127, halves to even. Not-a-number and infinity
+ * make the scale so, and with it the result; the bytes stay defined. */
 static void quantize_x(const float *x, int64_t n, int form, int offset, struct tnd_x_block *out)
 {
     for (int64_t b = 0; b < n / TND_X_BLOCK; b++, x += TND_X_BLOCK, out++) {

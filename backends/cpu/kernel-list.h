@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The lists that drive dispatch, tests and benches of the matrix products.
  *
- * TND_QUANT_KERNELS: X(TYPE, form, offset, bits): how the values of a quantised type are decoded for the
- * integer kernels: value = scale * (q - offset), or scale * q + min where the form is affine. q is
- * an unsigned byte below 2^bits. Scales belong to 32 values, or to 16 where the form says so.
+ * TND_QUANT_KERNELS: X(TYPE, form, offset, bits): how the values of a quantised type are decoded
+ * for the integer kernels: value = scale * (q - offset), or scale * q + min where the form is
+ * affine. q is an unsigned byte below 2^bits. Scales belong to 32 values, or to 16 where the form
+ * says so.
  *
  * TND_CPU_ISAS: X(isa, features that it needs): from the plainest to the fastest; each one
  * overwrites what it has of the one before. */

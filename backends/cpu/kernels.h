@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Interface between the drivers of the matrix products (matmul*.c) and the kernels of each instruction
- * set. Vector lanes are rows of W: a strip is as many rows as a vector has 32-bit lanes, a panel a few
- * strips. So every element of the result is summed over K in one order, whatever M is. */
+ * Interface between the drivers of the matrix products (matmul*.c) and the kernels of each
+ * instruction set. Vector lanes are rows of W: a strip is as many rows as a vector has 32-bit
+ * lanes, a panel a few strips. So every element of the result is summed over K in one order,
+ * whatever M is. */
 #ifndef TND_KERNELS_H
 #define TND_KERNELS_H
 
@@ -34,8 +35,9 @@ struct tnd_x_block {
     float unused; /* keeps the block a multiple of 16 bytes */
 };
 
-/* A product of one panel and a few tokens over part of K: y = w * x, or y += w * x.
- * values: per block of 32 and group of 4 values: the 4 bytes of each lane; scales and mins: per block and group the floats of the lanes. */
+/* A product of one panel and a few tokens over part of K: y = w * x, or y += w * x. values: per
+ * block of 32 and group of 4 values: the 4 bytes of each lane; scales and mins: per block and
+ * group the floats of the lanes. */
 struct tnd_tile_q {
     const uint8_t *values;
     const float *scales;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products of the CPU backend: which task can run for which node, what memory it needs, and the
- * way to the drivers matmul_q.c and matmul_f.c. Knows no instruction set. */
+ * Matrix products of the CPU backend: which task can run for which node, what memory it needs, and
+ * the way to the drivers matmul_q.c and matmul_f.c. Knows no instruction set. */
 #include "backends/cpu/matmul.h"
 
 #include "backends/cpu/matmul_parts.h"
@@ -73,7 +73,7 @@ size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task)
     }
 }
 
-/* QUANTIZE_X: whole tokens, whatever the row range is: every share of the rows needs all of them. */
+/* QUANTIZE_X: all tokens, whatever the row range is: every share of the rows needs them. */
 static void quantize_x(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
                        struct tandem_worker *worker)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products of the CPU backend: what cpu.c calls for a mul_mat node. All tasks honour the row range
- * of the work (rows of W); each element of the result is made by one worker in one fixed order of
- * K, so its bits do not depend on thread count, chunks or row ranges. */
+ * Matrix products of the CPU backend: what cpu.c calls for a mul_mat node. All tasks honour the
+ * row range of the work (rows of W); each element of the result is made by one worker in one fixed
+ * order of K, so its bits do not depend on thread count, chunks or row ranges. */
 #ifndef TND_CPU_MATMUL_H
 #define TND_CPU_MATMUL_H
 
@@ -17,7 +17,7 @@ size_t tnd_cpu_mul_mat_workspace(const struct tandem_tensor *node, uint32_t task
 /** Bytes of scratch that each worker needs. */
 size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task);
 
-/** Runs QUANTIZE_X, MUL_MAT_Q, DEQUANTIZE_W, MUL_MAT_F32 or NODE; called by all workers of a stage. */
+/** Runs QUANTIZE_X, MUL_MAT_Q, DEQUANTIZE_W, MUL_MAT_F32 or NODE; called by all workers. */
 enum tandem_status tnd_cpu_mul_mat_run(const struct tandem_work *work,
                                        struct tandem_worker *worker);
 

@@ -45,8 +45,8 @@ size_t tnd_matmul_f_scratch(void)
     return (sizeof(struct scratch) + 63) / 64 * 64;
 }
 
-/* Asks for the `n` values of `lanes` rows that lie AHEAD values behind column k, or in the rows of the
- * next block where the row ends. Inlined: gcc drops calls of functions that only prefetch. */
+/* Asks for the `n` values of `lanes` rows that lie AHEAD values behind column k, or in the rows of
+ * the next block where the row ends. Inlined: gcc drops calls of functions that only prefetch. */
 TND_INLINE void prefetch_rows(const struct product *p, int64_t row, int64_t k, int64_t n)
 {
     k += AHEAD;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What matmul.c, matmul_q.c and matmul_f.c share, and what the tests and the bench call to choose an
- * instruction set by themselves. */
+ * What matmul.c, matmul_q.c and matmul_f.c share, and what the tests and the bench call to choose
+ * an instruction set by themselves. */
 #ifndef TND_MATMUL_PARTS_H
 #define TND_MATMUL_PARTS_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Driver of quantised weights times quantised activations: a panel of rows is decoded part by part of K
- * into scratch that stays in the L1 cache, and all tokens pass over it. Knows no instruction set. */
+ * Driver of quantised weights times quantised activations: a panel of rows is decoded part by part
+ * of K into scratch that stays in the L1 cache, and all tokens pass over it. Knows no instruction
+ * set. */
 #include <string.h>
 
 #include "backends/cpu/matmul_parts.h"
@@ -53,10 +54,10 @@ size_t tnd_matmul_q_scratch(void)
     return (sizeof(struct scratch) + 63) / 64 * 64;
 }
 
-/* Asks for the bytes that share `part` of `parts` of the next panel holds. Rows are more streams than the
- * hardware follows, but the rows of a panel lie one behind the other: it is fetched in one line, a
- * little with each piece that is decoded. Inlined: gcc takes calls of a function that only prefetches
- * for calls without effect, and drops them. */
+/* Asks for the bytes that share `part` of `parts` of the next panel holds. Rows are more streams
+ * than the hardware follows, but the rows of a panel lie one behind the other: it is fetched in
+ * one line, a little with each piece that is decoded. Inlined: gcc takes calls of a function that
+ * only prefetches for calls without effect, and drops them. */
 TND_INLINE void prefetch_next(const struct product *p, int64_t row, int64_t part, int64_t parts)
 {
     int64_t panel_rows = (int64_t)p->kernels->lanes * p->kernels->strips;
@@ -72,7 +73,7 @@ TND_INLINE void prefetch_next(const struct product *p, int64_t row, int64_t part
     }
 }
 
-/* Decodes `n` values from column k0 on of `n_rows` rows into the panel. Missing rows become zeros. */
+/* Decodes `n` values from column k0 on of `n_rows` rows into the panel; missing rows are zeros. */
 static void decode_panel(const struct product *p, struct scratch *s, int64_t row, int n_rows,
                          int64_t k0, int64_t n)
 {
