@@ -239,7 +239,7 @@ static struct tandem_tensor *leaf_new(tandem_context *context, enum tandem_type 
 tandem_tensor *tandem_tensor_new(tandem_context *context, enum tandem_type type, int n_dims,
                                  const int64_t *ne)
 {
-    size_t bytes;
+    size_t bytes = 0;
     struct tandem_tensor *tensor = leaf_new(context, type, n_dims, ne, &bytes);
     if (tensor == NULL) {
         return NULL;
@@ -251,7 +251,7 @@ tandem_tensor *tandem_tensor_new(tandem_context *context, enum tandem_type type,
 tandem_tensor *tandem_tensor_borrow(tandem_context *context, enum tandem_type type, int n_dims,
                                     const int64_t *ne, void *data, size_t bytes)
 {
-    size_t needed;
+    size_t needed = 0;
     struct tandem_tensor *tensor = leaf_new(context, type, n_dims, ne, &needed);
     if (tensor == NULL) {
         return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Traits of tensor types, one row a type, for the rooms that compute. The codecs are plain C and are the
- * truth that every SIMD version is compared with. */
+ * Traits of tensor types, one row a type, for the rooms that compute. The codecs are plain C and
+ * are the truth that every SIMD version is compared with. */
 #ifndef TND_TYPE_H
 #define TND_TYPE_H
 

@@ -245,7 +245,7 @@ static void shapes_between_measured_ones_keep_the_fixed_cost_of_a_stage(void)
     add_line(&large, 70.0, 0.0);
     CU_ASSERT_DOUBLE_EQUAL(stage(1024, 1024, 16, 1), 40.0, 1e-6);
     CU_ASSERT_DOUBLE_EQUAL(stage(2048, 1024, 16, 1), 50.0, 1e-6);
-    CU_ASSERT_DOUBLE_EQUAL(stage(1024, 512, 16, 1), 35.0, 1e-6); /* the same work as a measured one */
+    CU_ASSERT_DOUBLE_EQUAL(stage(1024, 512, 16, 1), 35.0, 1e-6); /* as much work as the small */
 }
 
 static void spread_makes_an_estimate_noisy(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Settings of the sanitizers, compiled into suites and fuzz targets (they are asked for by name), so
- * that every way of starting a test has the same ones. Other builds ignore them. */
+ * Settings of the sanitizers, compiled into suites and fuzz targets (they are asked for by name),
+ * so that every way of starting a test has the same ones. Other builds ignore them. */
 #include <unistd.h>
 
 #define ASKED_FOR __attribute__((visibility("default"), used))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * cJSON behind checks. It takes control characters, any nesting and the locale's decimal point; files
- * may not depend on any of them. */
+ * cJSON behind checks. It takes control characters, any nesting and the locale's decimal point;
+ * files may not depend on any of them. */
 #include "tune/json_read.h"
 
 #ifdef TND_HAVE_CJSON

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Checked reading of JSON through cJSON, for table_json.c: bounds before the parser sees the bytes,
- * members of the expected kind and range or a message with their path. Only in builds with cJSON. */
+ * members of the expected kind and range or a message with their path. Only in builds with cJSON.
+ * */
 #ifndef TND_JSON_READ_H
 #define TND_JSON_READ_H
 
