@@ -3,12 +3,14 @@
  * loader by a file's first bytes. Formats themselves are read elsewhere (llama2c.c). */
 #include "formats/source.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "formats/gguf.h"
 #include "formats/llama2c.h"
+#include "formats/safetensors.h"
 
 /* ---- filling ---- */
 
@@ -164,6 +166,8 @@ static const struct format {
                                tandem_source **out_source, struct tandem_error *error);
 } formats[] = {
     {tnd_gguf_is, tnd_gguf_read},
+    {tnd_safetensors_is, tnd_safetensors_read},
+    {tnd_safetensors_is_index, tnd_safetensors_read_index},
     {NULL, tnd_llama2c_read},
 };
 
@@ -175,6 +179,10 @@ enum tandem_status tandem_source_open(const char *path, tandem_source **out_sour
                              "tandem_source_open: path and out_source must not be NULL");
     }
     struct tnd_file file;
+    char in_folder[PATH_MAX];
+    if (tnd_safetensors_in_folder(path, in_folder)) {
+        path = in_folder;
+    }
     TND_TRY(tnd_file_map(path, &file, error));
     tandem_source *source = NULL;
     const struct format *format = formats;

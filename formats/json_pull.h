@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * Reading JSON from left to right without building a tree: memory does not grow with what a hostile
+ * file contains. For headers of model files. RFC 8259; numbers as integers or doubles. */
+#ifndef TND_JSON_PULL_H
+#define TND_JSON_PULL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/tnd_status.h"
+
+#define TND_JSON_MAX_DEPTH 32
+
+struct tnd_json {
+    const char *begin;
+    const char *at;
+    const char *end;
+    const char *name; /* of the file, for messages */
+};
+
+/** The next byte that is no blank, not taken; 0 at the end. */
+char tnd_json_peek(struct tnd_json *json);
+/** Takes one byte that must stand there: '{', ':', ... Errors: FORMAT. */
+enum tandem_status tnd_json_take(struct tnd_json *json, char c, struct tandem_error *error);
+/** Before each item of a list or object that was begun with take: whether there is one more, and
+ *  takes the comma between, or the end `close`. `i` counts items from 0. Errors: FORMAT. */
+enum tandem_status tnd_json_more(struct tnd_json *json, char close, int64_t i, bool *out_more,
+                                 struct tandem_error *error);
+/** Takes a string, decoded to UTF-8 and terminated, of less than `capacity` bytes; a zero character
+ *  is refused. Errors: FORMAT, LIMIT. */
+enum tandem_status tnd_json_string(struct tnd_json *json, char *out, size_t capacity,
+                                   struct tandem_error *error);
+/** Takes a string and the colon behind it. Errors: FORMAT, LIMIT. */
+enum tandem_status tnd_json_key(struct tnd_json *json, char *out, size_t capacity,
+                                struct tandem_error *error);
+/** Takes a number. `out_is_integer`: it is a whole one below 2^63, which `out_integer` gets. */
+enum tandem_status tnd_json_number(struct tnd_json *json, double *out_number, int64_t *out_integer,
+                                   bool *out_is_integer, struct tandem_error *error);
+/** Takes a whole number that is not negative. Errors: FORMAT. */
+enum tandem_status tnd_json_count(struct tnd_json *json, int64_t *out, struct tandem_error *error);
+/** Takes true or false. Errors: FORMAT. */
+enum tandem_status tnd_json_bool(struct tnd_json *json, bool *out, struct tandem_error *error);
+/** Passes over a value of any kind. Errors: FORMAT. */
+enum tandem_status tnd_json_skip(struct tnd_json *json, struct tandem_error *error);
+/** Nothing but blanks is left. Errors: FORMAT. */
+enum tandem_status tnd_json_end(struct tnd_json *json, struct tandem_error *error);
+
+#endif

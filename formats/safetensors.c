@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT
+ * Reader of safetensors files, single and sharded. The header is read from left to right; tensors
+ * are borrowed from the mapping where their place in it is aligned. */
+#include "formats/safetensors.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "formats/cursor.h"
+#include "formats/foreign.h"
+#include "formats/json_pull.h"
+
+#define MAX_FILES     4096
+#define MAX_FILE_NAME 256
+#define CONFIG_BYTES  ((size_t)1 << 20)
+
+/* Where one tensor's data lies. */
+struct range {
+    int64_t begin;
+    int64_t end;
+};
+
+struct reader {
+    struct tnd_json json;
+    tandem_source *source;
+    const uint8_t *data;
+    size_t data_bytes;
+    size_t file_bytes;
+    bool is_model; /* names are mapped */
+    struct range *ranges;
+    size_t n_ranges;
+    size_t range_capacity;
+};
+
+bool tnd_safetensors_is(const uint8_t *bytes, size_t n)
+{
+    return n >= 10 && bytes[8] == '{' &&
+           (bytes[9] == '"' || bytes[9] == '}' || bytes[9] == ' ' || bytes[9] == '\n');
+}
+
+bool tnd_safetensors_is_index(const uint8_t *bytes, size_t n)
+{
+    return n >= 2 && bytes[0] == '{' &&
+           (bytes[1] == '"' || bytes[1] == ' ' || bytes[1] == '\n' || bytes[1] == '\r');
+}
+
+static enum tandem_status broken(const struct reader *reader, const char *name, const char *what,
+                                 int64_t got, int64_t wanted, struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_FORMAT, name, got, wanted,
+                         "%s: header, byte %lld: tensor %.60s: %s is %lld, expected %lld",
+                         tnd_short_name(reader->json.name),
+                         (long long)(reader->json.at - reader->json.begin), name, what,
+                         (long long)got, (long long)wanted);
+}
+
+/* ---- one tensor ---- */
+
+/* Takes a list of at most `most` counts. */
+static enum tandem_status take_counts(struct tnd_json *json, int64_t *out, int most, int *out_n,
+                                      struct tandem_error *error)
+{
+    bool more = false;
+    int n = 0;
+    TND_TRY(tnd_json_take(json, '[', error));
+    for (;;) {
+        TND_TRY(tnd_json_more(json, ']', n, &more, error));
+        if (!more) {
+            *out_n = n;
+            return TANDEM_OK;
+        }
+        if (n == most) {
+            return tnd_error_set(error, TANDEM_E_FORMAT, json->name, n + 1, most,
+                                 "%s: header, byte %lld: a list of more than %d numbers",
+                                 tnd_short_name(json->name), (long long)(json->at - json->begin),
+                                 most);
+        }
+        TND_TRY(tnd_json_count(json, &out[n++], error));
+    }
+}
+
+struct entry {
+    char type[16];
+    int64_t shape[TANDEM_MAX_DIMS];
+    int n_dims; /* -1: not stated */
+    int64_t place[2];
+    int n_place;
+};
+
+static enum tandem_status take_entry(struct tnd_json *json, struct entry *entry,
+                                     struct tandem_error *error)
+{
+    char key[32];
+    bool more = false;
+    TND_TRY(tnd_json_take(json, '{', error));
+    for (int64_t i = 0;; i++) {
+        TND_TRY(tnd_json_more(json, '}', i, &more, error));
+        if (!more) {
+            return TANDEM_OK;
+        }
+        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+        if (strcmp(key, "dtype") == 0) {
+            TND_TRY(tnd_json_string(json, entry->type, sizeof(entry->type), error));
+        } else if (strcmp(key, "shape") == 0) {
+            TND_TRY(take_counts(json, entry->shape, TANDEM_MAX_DIMS, &entry->n_dims, error));
+        } else if (strcmp(key, "data_offsets") == 0) {
+            TND_TRY(take_counts(json, entry->place, 2, &entry->n_place, error));
+        } else {
+            TND_TRY(tnd_json_skip(json, error));
+        }
+    }
+}
+
+static enum tandem_status note_range(struct reader *reader, const struct entry *entry,
+                                     const char *name, struct tandem_error *error)
+{
+    if (entry->place[0] > entry->place[1] || (uint64_t)entry->place[1] > reader->data_bytes) {
+        return tnd_error_set(error, TANDEM_E_TRUNCATED, name, entry->place[1],
+                             (int64_t)reader->data_bytes,
+                             "%s: tensor %.60s: data from %lld to %lld, the file has %zu bytes",
+                             tnd_short_name(reader->json.name), name, (long long)entry->place[0],
+                             (long long)entry->place[1], reader->data_bytes);
+    }
+    if (reader->n_ranges == reader->range_capacity) {
+        const size_t wanted = reader->range_capacity == 0 ? 256 : reader->range_capacity * 2;
+        struct range *larger =
+            wanted > 2 * TND_SOURCE_MAX_TENSORS
+                ? NULL
+                : tnd_realloc(reader->ranges, reader->n_ranges * sizeof(reader->ranges[0]),
+                              wanted * sizeof(reader->ranges[0]));
+        if (larger == NULL) {
+            return tnd_error_set(error, TANDEM_E_MEMORY, name, (int64_t)wanted, 0,
+                                 "%s: no memory for the places of %zu tensors",
+                                 tnd_short_name(reader->json.name), wanted);
+        }
+        reader->ranges = larger;
+        reader->range_capacity = wanted;
+    }
+    reader->ranges[reader->n_ranges++] = (struct range){entry->place[0], entry->place[1]};
+    return TANDEM_OK;
+}
+
+static enum tandem_status add_entry(struct reader *reader, const char *name,
+                                    const struct entry *entry, struct tandem_error *error)
+{
+    struct tnd_foreign_tensor t = {.path = reader->json.name, .n_dims = entry->n_dims};
+    char mapped[TND_SAFETENSORS_MAX_NAME];
+    if (entry->n_dims < 0 || entry->n_place != 2 || entry->type[0] == '\0') {
+        return broken(reader, name, "the number of its members dtype, shape, data_offsets",
+                      (entry->n_dims >= 0) + (entry->n_place == 2) + (entry->type[0] != '\0'), 3,
+                      error);
+    }
+    TND_TRY(note_range(reader, entry, name, error));
+    t.name = name;
+    if (reader->is_model) {
+        if (!tnd_safetensors_map_name(name, mapped, sizeof(mapped))) {
+            return TANDEM_OK;
+        }
+        t.name = mapped;
+    }
+    if (!tnd_foreign_from_name(entry->type, &t.type)) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, name, 0, 0,
+                             "%s: tensor %.60s has type %s, which this version does not read",
+                             tnd_short_name(reader->json.name), name, entry->type);
+    }
+    int64_t values = 1;
+    bool fits = true;
+    for (int i = 0; i < entry->n_dims; i++) {
+        t.shape[i] = entry->shape[i];
+        fits = fits && !__builtin_mul_overflow(values, t.shape[i], &values);
+    }
+    const int64_t bytes = entry->place[1] - entry->place[0];
+    int64_t wanted = 0;
+    fits = fits && tnd_foreign_dense(&t) &&
+           !__builtin_mul_overflow(values, (int64_t)tnd_foreign_bytes(t.type), &wanted);
+    if (!fits || wanted != bytes) {
+        return broken(reader, name, "the number of its bytes", bytes, fits ? wanted : INT64_MAX,
+                      error);
+    }
+    t.widens = reader->is_model && entry->n_dims == 1;
+    t.storage = reader->data + entry->place[0];
+    t.storage_bytes = (size_t)bytes;
+    t.file_bytes = reader->file_bytes;
+    return tnd_foreign_add(reader->source, &t, error);
+}
+
+/* ---- one file ---- */
+
+/* "__metadata__": texts by key. */
+static enum tandem_status take_metadata(struct reader *reader, struct tandem_error *error)
+{
+    struct tnd_json *json = &reader->json;
+    char key[TND_SAFETENSORS_MAX_NAME];
+    char text[4096];
+    bool more = false;
+    TND_TRY(tnd_json_take(json, '{', error));
+    for (int64_t i = 0;; i++) {
+        TND_TRY(tnd_json_more(json, '}', i, &more, error));
+        if (!more) {
+            return TANDEM_OK;
+        }
+        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+        const char *begin = json->at;
+        if (tnd_json_string(json, text, sizeof(text), error) == TANDEM_E_LIMIT) {
+            json->at = begin; /* a long one, of no use to us */
+            TND_TRY(tnd_json_skip(json, error));
+            continue;
+        }
+        json->at = begin;
+        TND_TRY(tnd_json_string(json, text, sizeof(text), error));
+        if (!reader->is_model) {
+            TND_TRY(tnd_source_set_text(reader->source, key, text, error));
+        }
+    }
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const struct range *left = a;
+    const struct range *right = b;
+    const int order = (left->begin > right->begin) - (left->begin < right->begin);
+    return order != 0 ? order : (left->end > right->end) - (left->end < right->end);
+}
+
+/* The data must be covered without holes and overlaps. */
+static enum tandem_status check_ranges(struct reader *reader, struct tandem_error *error)
+{
+    int64_t end = 0;
+    if (reader->n_ranges > 0) {
+        qsort(reader->ranges, reader->n_ranges, sizeof(reader->ranges[0]), compare_ranges);
+    }
+    for (size_t i = 0; i <= reader->n_ranges; i++) {
+        const int64_t begin =
+            i < reader->n_ranges ? reader->ranges[i].begin : (int64_t)reader->data_bytes;
+        if (begin != end) {
+            return tnd_error_set(error, TANDEM_E_FORMAT, reader->json.name, begin, end,
+                                 "%s: %s data: a tensor ends at byte %lld, the next begins at "
+                                 "%lld",
+                                 tnd_short_name(reader->json.name),
+                                 begin > end ? "a hole in the" : "overlapping", (long long)end,
+                                 (long long)begin);
+        }
+        end = i < reader->n_ranges ? reader->ranges[i].end : end;
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_header(struct reader *reader, struct tandem_error *error)
+{
+    struct tnd_json *json = &reader->json;
+    char name[TND_SAFETENSORS_MAX_NAME];
+    bool more = false;
+    TND_TRY(tnd_json_take(json, '{', error));
+    for (int64_t i = 0;; i++) {
+        TND_TRY(tnd_json_more(json, '}', i, &more, error));
+        if (!more) {
+            break;
+        }
+        TND_TRY(tnd_json_key(json, name, sizeof(name), error));
+        if (strcmp(name, "__metadata__") == 0) {
+            TND_TRY(take_metadata(reader, error));
+            continue;
+        }
+        struct entry entry = {.n_dims = -1};
+        TND_TRY(take_entry(json, &entry, error));
+        TND_TRY(add_entry(reader, name, &entry, error));
+    }
+    TND_TRY(tnd_json_end(json, error));
+    return check_ranges(reader, error);
+}
+
+static enum tandem_status read_file(const void *bytes, size_t n, const char *path, bool is_model,
+                                    tandem_source *source, struct tandem_error *error)
+{
+    struct tnd_cursor cursor = {bytes, n, 0, path};
+    const uint8_t *header = NULL;
+    uint64_t header_bytes = 0;
+    TND_TRY(tnd_cursor_u64(&cursor, "the length of the header", &header_bytes, error));
+    if (header_bytes > TND_SAFETENSORS_MAX_HEADER) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, path, (int64_t)header_bytes,
+                             (int64_t)TND_SAFETENSORS_MAX_HEADER,
+                             "%s: a header of %llu bytes, expected at most %llu",
+                             tnd_short_name(path), (unsigned long long)header_bytes,
+                             (unsigned long long)TND_SAFETENSORS_MAX_HEADER);
+    }
+    TND_TRY(tnd_cursor_take(&cursor, header_bytes, "the header", &header, error));
+    const char *text = (const char *)header;
+    struct reader reader = {.json = {text, text, text + header_bytes, path},
+                            .source = source,
+                            .data = cursor.data + cursor.at,
+                            .data_bytes = tnd_cursor_left(&cursor),
+                            .file_bytes = n,
+                            .is_model = is_model};
+    const enum tandem_status status = read_header(&reader, error);
+    tnd_free(reader.ranges);
+    return status;
+}
+
+/* ---- the files of a model ---- */
+
+/* Path of a file beside `path`; false when it is too long. */
+static bool beside(const char *path, const char *name, char out[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    const int folder = slash == NULL ? 0 : (int)(slash - path) + 1;
+    return snprintf(out, PATH_MAX, "%.*s%s", folder, path, name) < PATH_MAX;
+}
+
+bool tnd_safetensors_in_folder(const char *path, char *out_path)
+{
+    static const char *const names[] = {"model.safetensors.index.json", "model.safetensors"};
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (snprintf(out_path, PATH_MAX, "%s/%s", path, names[i]) < PATH_MAX &&
+            tnd_file_exists(out_path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Values of config.json beside `path`, if there is one. */
+static enum tandem_status read_config(const char *path, tandem_source *source, bool *out_is_model,
+                                      struct tandem_error *error)
+{
+    char config[PATH_MAX];
+    struct tnd_file file;
+    *out_is_model = false;
+    if (!beside(path, "config.json", config) || !tnd_file_exists(config)) {
+        return TANDEM_OK;
+    }
+    TND_TRY(tnd_file_read(config, CONFIG_BYTES, &file, error));
+    const enum tandem_status status =
+        tnd_safetensors_read_config(file.data, file.bytes, config, source, out_is_model, error);
+    tnd_file_close(&file);
+    return status;
+}
+
+enum tandem_status tnd_safetensors_read(const void *bytes, size_t n, const char *path,
+                                        tandem_source **out_source, struct tandem_error *error)
+{
+    tandem_source *source;
+    bool is_model = false;
+    TND_TRY(tnd_source_new("safetensors", &source, error));
+    enum tandem_status status = read_config(path, source, &is_model, error);
+    if (status == TANDEM_OK) {
+        status = read_file(bytes, n, path, is_model, source, error);
+    }
+    if (status == TANDEM_OK) {
+        status = tnd_source_check_names(source, path, error);
+    }
+    if (status != TANDEM_OK) {
+        tandem_source_close(source);
+        return status;
+    }
+    *out_source = source;
+    return TANDEM_OK;
+}
+
+/* Files that an index names, each once. */
+struct file_list {
+    char (*names)[MAX_FILE_NAME];
+    int n;
+    int64_t n_tensors;
+};
+
+static enum tandem_status note_file(struct file_list *files, const struct tnd_json *json,
+                                    const char *name, struct tandem_error *error)
+{
+    for (int i = files->n - 1; i >= 0; i--) { /* mostly the last one */
+        if (strcmp(files->names[i], name) == 0) {
+            return TANDEM_OK;
+        }
+    }
+    if (files->n == MAX_FILES || name[0] == '\0' || strchr(name, '/') != NULL) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, json->name, files->n, MAX_FILES,
+                             "%s: file %d is '%.60s', expected at most %d names without folder",
+                             tnd_short_name(json->name), files->n + 1, name, MAX_FILES);
+    }
+    strcpy(files->names[files->n++], name);
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_map(struct tnd_json *json, struct file_list *files,
+                                   struct tandem_error *error)
+{
+    char file[MAX_FILE_NAME];
+    bool more = false;
+    TND_TRY(tnd_json_take(json, '{', error));
+    for (;; files->n_tensors++) {
+        TND_TRY(tnd_json_more(json, '}', files->n_tensors, &more, error));
+        if (!more) {
+            return TANDEM_OK;
+        }
+        TND_TRY(tnd_json_key(json, NULL, 0, error));
+        TND_TRY(tnd_json_string(json, file, sizeof(file), error));
+        TND_TRY(note_file(files, json, file, error));
+    }
+}
+
+static enum tandem_status read_index(struct tnd_json *json, struct file_list *files,
+                                     struct tandem_error *error)
+{
+    char key[TND_SAFETENSORS_MAX_NAME];
+    bool more = false;
+    TND_TRY(tnd_json_take(json, '{', error));
+    for (int64_t i = 0;; i++) {
+        TND_TRY(tnd_json_more(json, '}', i, &more, error));
+        if (!more) {
+            break;
+        }
+        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+        if (strcmp(key, "weight_map") == 0) {
+            TND_TRY(read_map(json, files, error));
+        } else {
+            TND_TRY(tnd_json_skip(json, error));
+        }
+    }
+    TND_TRY(tnd_json_end(json, error));
+    if (files->n == 0) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, json->name, 0, 1,
+                             "%s: names no files, expected a \"weight_map\"",
+                             tnd_short_name(json->name));
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_files(const char *path, const struct file_list *files,
+                                     tandem_source *source, struct tandem_error *error)
+{
+    bool is_model = false;
+    char part[PATH_MAX];
+    TND_TRY(read_config(path, source, &is_model, error));
+    for (int i = 0; i < files->n; i++) {
+        struct tnd_file file = {.bytes = 0};
+        if (!beside(path, files->names[i], part)) {
+            return tnd_error_set(error, TANDEM_E_FILE, path, 0, PATH_MAX, "%s: a path too long",
+                                 tnd_short_name(path));
+        }
+        TND_TRY(tnd_source_map(source, part, &file, error));
+        TND_TRY(read_file(file.data, file.bytes, part, is_model, source, error));
+    }
+    if (!is_model && files->n_tensors != (int64_t)source->n_tensors) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, path, (int64_t)source->n_tensors,
+                             files->n_tensors, "%s: its %d files have %zu tensors, expected %lld",
+                             tnd_short_name(path), files->n, source->n_tensors,
+                             (long long)files->n_tensors);
+    }
+    return tnd_source_check_names(source, path, error);
+}
+
+enum tandem_status tnd_safetensors_read_index(const void *bytes, size_t n, const char *path,
+                                              tandem_source **out_source,
+                                              struct tandem_error *error)
+{
+    const char *text = bytes;
+    struct tnd_json json = {text, text, text + n, path};
+    struct file_list files = {.names = tnd_calloc(MAX_FILES, MAX_FILE_NAME)};
+    tandem_source *source = NULL;
+    if (files.names == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, path, MAX_FILES, 0,
+                             "%s: no memory for its list of files", tnd_short_name(path));
+    }
+    enum tandem_status status = read_index(&json, &files, error);
+    if (status == TANDEM_OK) {
+        status = tnd_source_new("safetensors, sharded", &source, error);
+    }
+    if (status == TANDEM_OK) {
+        status = read_files(path, &files, source, error);
+    }
+    tnd_free(files.names);
+    if (status != TANDEM_OK) {
+        tandem_source_close(source);
+        return status;
+    }
+    *out_source = source;
+    return TANDEM_OK;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * safetensors: a 64-bit length, a JSON header, data. Facts: README.md of huggingface/safetensors
+ * ("Format"); names of models: config.json of Hugging Face's transformers. */
+#ifndef TND_SAFETENSORS_H
+#define TND_SAFETENSORS_H
+
+#include "formats/source.h"
+
+#define TND_SAFETENSORS_MAX_HEADER ((uint64_t)100000000) /* by the format */
+#define TND_SAFETENSORS_MAX_NAME   512
+
+/** Whether bytes begin like a safetensors file, or like the index of a sharded one. */
+bool tnd_safetensors_is(const uint8_t *bytes, size_t n);
+bool tnd_safetensors_is_index(const uint8_t *bytes, size_t n);
+
+/** If `path` is a folder with a model in it: the file to open. */
+bool tnd_safetensors_in_folder(const char *path, char *out_path);
+
+/** Reads one file in memory, which the source borrows; config.json is looked for beside `path`.
+ *  Errors: FORMAT, TRUNCATED, UNSUPPORTED_BUILD, LIMIT, MEMORY, FILE. */
+enum tandem_status tnd_safetensors_read(const void *bytes, size_t n, const char *path,
+                                        tandem_source **out_source, struct tandem_error *error);
+/** Reads model.safetensors.index.json and the files that it names. Errors: as above. */
+enum tandem_status tnd_safetensors_read_index(const void *bytes, size_t n, const char *path,
+                                              tandem_source **out_source,
+                                              struct tandem_error *error);
+
+/** safetensors_config.c: values of config.json of a model of Hugging Face, in the GGUF convention.
+ *  `out_is_model` says whether it is an architecture whose names are mapped. Errors: FORMAT,
+ *  LIMIT, MEMORY. */
+enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, const char *path,
+                                               tandem_source *source, bool *out_is_model,
+                                               struct tandem_error *error);
+/** Name in the GGUF convention of a tensor of Hugging Face's llama, mistral or qwen2; the name
+ *  itself when it is none of theirs. False for one that is not needed. */
+bool tnd_safetensors_map_name(const char *name, char *out, size_t capacity);
+
+#endif
