@@ -1,50 +1,255 @@
 /* SPDX-License-Identifier: MIT
  * Inside of a tokenizer: what a loader fills and encoding and decoding read. Internal twin of
- * tandem/tokenizer.h. Read-only once it is open, so that any thread may use it. */
+ * tandem/tokenizer.h. Read-only once it is open, so that any thread may use it. Start with
+ * tokenizer.c: a text is cut at added tokens, goes through steps, and each piece that is left
+ * through a model. */
 #ifndef TND_TOKENIZER_H
 #define TND_TOKENIZER_H
 
+#include "base/arena.h"
 #include "base/file.h"
+#include "formats/tokenizer_steps.h"
 #include "tandem/tokenizer.h"
 
+/* Numbers of sentencepiece_model.proto, which GGUF's tokenizer.ggml.token_type has taken over. */
+enum tnd_token_type {
+    TND_TOKEN_NORMAL = 1,
+    TND_TOKEN_UNKNOWN = 2,
+    TND_TOKEN_CONTROL = 3,
+    TND_TOKEN_USER = 4, /* found in every text, whatever stands around it */
+    TND_TOKEN_UNUSED = 5,
+    TND_TOKEN_BYTE = 6
+};
+
 struct tnd_token {
-    const char *text; /* borrowed from `file`, not terminated */
+    const char
+        *text; /* borrowed from `file` or `memory`, not terminated; bytes as they are meant */
     uint32_t length;
-    float score; /* of merging two tokens into this one: higher goes first */
+    float score; /* of merging two tokens into this one: higher goes first; or log probability */
+    enum tnd_token_type type;
+};
+
+/* How a piece of text becomes tokens. */
+enum tnd_tokenizer_model {
+    TND_MODEL_SCORES, /* merges neighbours that make a token, by its score */
+    TND_MODEL_RANKS,  /* merges neighbours in the order of a list */
+    TND_MODEL_UNIGRAM /* the most probable sequence of tokens */
+};
+
+/* One pair of a merge list. */
+struct tnd_merge {
+    uint64_t pair; /* left id above right id; all ones: free */
+    uint32_t rank;
+    int32_t merged;
+};
+
+/* Tokens sorted by their texts, for finding those that begin at a place. */
+struct tnd_prefix_item {
+    const char *text;
+    uint32_t length;
+    int32_t id;
+};
+struct tnd_prefix_index {
+    struct tnd_prefix_item *items; /* owned */
+    size_t n;
+    uint32_t first[257]; /* item from which texts begin with this byte */
+};
+
+/* An added token, where a tokenizer has more to say on it than its type. */
+struct tnd_added {
+    bool is_outside_model; /* not reached by merging */
+    bool is_normalized;    /* looked for after the steps that normalize */
+    bool takes_left;       /* with the white space before it */
+    bool takes_right;
 };
 
 struct tandem_tokenizer {
+    enum tnd_tokenizer_model model;
     struct tnd_token *tokens;
     int64_t n_tokens;
     int32_t bos; /* -1: none */
     int32_t eos;
-    int32_t first_byte;  /* id of <0x00>; -1 when unknown bytes cannot be written */
-    int32_t prefix;      /* token put before a text that is not empty, or -1 */
+    int32_t unknown;        /* for what has no token; -1: left out */
+    int32_t byte_ids[256];  /* -1: none */
+    bool adds_bos;          /* what the file says about new texts */
+    bool is_byte_level;     /* the smallest symbols are bytes, not characters */
+    bool has_byte_fallback; /* unknown characters become bytes */
+    bool fuses_unknown;     /* neighbouring unknown characters give one token */
+    bool whole_words;       /* a piece that is a token needs no merging (llama 3) */
+    bool escapes_blanks;    /* U+2581 in tokens stands for a blank */
+    bool strips_blank;      /* the first blank of a decoded text is not the text's own */
+    bool matches_inside;    /* user-defined tokens are found by the model, not before the steps */
+
     uint32_t max_length; /* bytes of the longest token */
     uint32_t *slots;     /* hash table of ids + 1, open addressing; 0: free */
     size_t n_slots;      /* a power of two, more than n_tokens */
+    struct tnd_merge *merges;
+    size_t n_merge_slots; /* a power of two */
+
+    float unknown_score; /* UNIGRAM: of a character without token */
+    float highest_score;
+    struct tnd_prefix_index pieces;     /* UNIGRAM: all tokens that may be used */
+    struct tnd_prefix_index users;      /* user-defined tokens */
+    struct tnd_prefix_index specials;   /* user-defined and control tokens */
+    struct tnd_prefix_index normalized; /* added tokens for the normalized text */
+    struct tnd_added *added;            /* NULL or one a token */
+
+    struct tnd_step *steps; /* in `memory`; their patterns are freed with the tokenizer */
+    size_t n_steps;
+    size_t n_normalizing; /* of them, the first, before normalized tokens are looked for */
+
+    struct tnd_arena memory; /* texts and steps */
     struct tnd_file file;
 };
 
-/** Builds the hash table over `tokens`; of equal texts the lowest id is found. Errors: MEMORY. */
-enum tandem_status tnd_tokenizer_index(tandem_tokenizer *tokenizer, struct tandem_error *error);
+/* Ids that grow. `failed` sticks. */
+struct tnd_ids {
+    int32_t *items;
+    size_t n;
+    size_t capacity;
+    bool failed;
+    bool last_is_unknown;
+};
+void tnd_ids_add(struct tnd_ids *ids, int32_t id);
 
-/** Id of a token by its text, or -1. Any thread. */
-int32_t tnd_tokenizer_find(const tandem_tokenizer *tokenizer, const char *text, size_t n);
-
+/** A tokenizer without tokens: nothing is known, nothing is added. Errors: MEMORY. */
+enum tandem_status tnd_tokenizer_new(const char *name, tandem_tokenizer **out_tokenizer,
+                                     struct tandem_error *error);
 /** Frees everything but `file`. */
 void tnd_tokenizer_free(tandem_tokenizer *tokenizer);
+/** "no memory for ..." */
+enum tandem_status tnd_tokenizer_no_memory(const char *name, size_t bytes,
+                                           struct tandem_error *error);
 
-/** Merges neighbours in `ids` (n of them, shorter afterwards): of all pairs whose concatenation is
- *  a token the one with the highest score, the leftmost among equals, again and again. O(n log n).
- *  Errors: MEMORY. */
-enum tandem_status tnd_tokenizer_merge(const tandem_tokenizer *tokenizer, int32_t *ids, size_t *n,
-                                       struct tandem_error *error);
+/* ---- tokenizer_index.c ---- */
+
+/** Builds the hash table over `tokens`; of equal texts the lowest id is found. Control, unknown and
+ *  byte tokens are left out for the models that merge by the text. Errors: MEMORY. */
+enum tandem_status tnd_tokenizer_index(tandem_tokenizer *tokenizer, struct tandem_error *error);
+/** Id of a token by its text, or -1. Any thread. */
+int32_t tnd_tokenizer_find(const tandem_tokenizer *tokenizer, const char *text, size_t n);
+/** Builds the prefix indices from the types of the tokens. Errors: MEMORY, FORMAT (a token of more
+ *  than TND_MAX_TOKEN_BYTES). */
+enum tandem_status tnd_tokenizer_index_prefixes(tandem_tokenizer *tokenizer, const char *name,
+                                                struct tandem_error *error);
+/* Longer tokens would make looking for them slow, and no tokenizer has any. */
+#define TND_MAX_TOKEN_BYTES 4096
+
+/** Looks for tokens that begin at one place: `walk = tnd_prefix_begin(index)`, then steps. */
+struct tnd_prefix_walk {
+    const struct tnd_prefix_index *index;
+    size_t low;
+    size_t high;
+    uint32_t depth;
+};
+struct tnd_prefix_walk tnd_prefix_begin(const struct tnd_prefix_index *index);
+/** False when no token goes on with this byte. */
+bool tnd_prefix_step(struct tnd_prefix_walk *walk, char byte);
+/** Id of the token that has been walked as a whole, or -1. */
+int32_t tnd_prefix_id(const struct tnd_prefix_walk *walk);
+/** Longest token of the index that begins at `text`, or -1. */
+int32_t tnd_prefix_longest(const struct tnd_prefix_index *index, const char *text, size_t n);
+
+/* ---- tokenizer_merge.c ---- */
+
+struct tnd_symbol {
+    size_t start;    /* in the text */
+    uint32_t length; /* 0: merged into the symbol before it */
+    int32_t id;      /* -1: no token */
+    uint32_t previous;
+    uint32_t next;
+    bool is_fixed; /* never merged */
+};
+struct tnd_merge_pair;
+/** Memory for merging that is kept from piece to piece. Zeroed at the start. */
+struct tnd_merger {
+    struct tnd_symbol *symbols;
+    size_t n;
+    size_t capacity;
+    struct tnd_merge_pair *heap; /* the best pair first */
+    size_t n_heap;
+    size_t heap_capacity;
+    bool failed; /* no memory */
+};
+void tnd_merger_add(struct tnd_merger *merger, struct tnd_symbol symbol);
+/** Merges the symbols that were added: of all neighbours that make a token the best pair, the
+ *  leftmost among equals, again and again. O(n log n). False without memory. */
+bool tnd_merger_run(struct tnd_merger *merger, const tandem_tokenizer *tokenizer, const char *text);
+void tnd_merger_fini(struct tnd_merger *merger);
+
+/* ---- models: append the ids of a piece; what fails sticks in `ids` and `merger` ---- */
+
+void tnd_scores_encode(const tandem_tokenizer *tokenizer, const char *text, size_t n,
+                       struct tnd_merger *merger, struct tnd_ids *ids);
+void tnd_ranks_encode(const tandem_tokenizer *tokenizer, const char *text, size_t n,
+                      struct tnd_merger *merger, struct tnd_ids *ids);
+void tnd_unigram_encode(const tandem_tokenizer *tokenizer, const char *text, size_t n,
+                        struct tnd_ids *ids);
+/** Looks for the lowest and the highest score. */
+void tnd_unigram_prepare(tandem_tokenizer *tokenizer);
+/** Appends what stands for a character without token: its bytes, or <unk>. */
+void tnd_ids_add_unknown(const tandem_tokenizer *tokenizer, const char *text, size_t n,
+                         struct tnd_ids *ids);
+
+/* ---- tokenizer_bpe.c ---- */
+
+/** Makes room for `n` merges. Errors: MEMORY. */
+enum tandem_status tnd_merges_reserve(tandem_tokenizer *tokenizer, size_t n, const char *name,
+                                      struct tandem_error *error);
+/** Adds the merge of two tokens; a second one of the same pair is passed over. */
+void tnd_merges_add(tandem_tokenizer *tokenizer, int32_t left, int32_t right, uint32_t rank,
+                    int32_t merged);
+/** The merge of two tokens, or NULL. */
+const struct tnd_merge *tnd_merges_find(const tandem_tokenizer *tokenizer, int32_t left,
+                                        int32_t right);
+/** Adds the merge of rank `rank` by its two texts, as they stand in the file. False when they or
+ *  what they make are no tokens. `scratch` has room for twice the longest token. */
+bool tnd_merges_add_texts(tandem_tokenizer *tokenizer, const char *left, size_t n_left,
+                          const char *right, size_t n_right, uint32_t rank);
+/** Writes the bytes that a text in the alphabet of byte-level tokenizers stands for to `out` (room
+ *  for `n`), and returns their number; a text outside of it stands for itself. */
+size_t tnd_byte_level_decode(const char *text, size_t n, char *out);
+/** Fills byte_ids from the tokens of one byte. */
+void tnd_byte_level_find_bytes(tandem_tokenizer *tokenizer);
+
+/* ---- loaders ---- */
 
 /** Reads llama2.c's tokenizer.bin from memory, which the tokenizer borrows. `vocabulary`: tokens
  *  expected; 0: as many as there are. Errors: FORMAT, TRUNCATED, MEMORY. */
 enum tandem_status tnd_tokenizer_llama2c_read(const void *bytes, size_t n, const char *name,
                                               int64_t vocabulary, tandem_tokenizer **out_tokenizer,
                                               struct tandem_error *error);
+/** Reads sentencepiece's tokenizer.model from memory; nothing is borrowed. Errors: FORMAT,
+ *  TRUNCATED, UNSUPPORTED_BUILD (model types other than unigram and BPE), MEMORY. */
+enum tandem_status tnd_tokenizer_sentencepiece_read(const void *bytes, size_t n, const char *name,
+                                                    tandem_tokenizer **out_tokenizer,
+                                                    struct tandem_error *error);
+/** Reads the tokenizer.json of Hugging Face's tokenizers from memory; nothing is borrowed. Errors:
+ *  FORMAT, UNSUPPORTED_BUILD, LIMIT, MEMORY. */
+enum tandem_status tnd_tokenizer_json_read(const void *bytes, size_t n, const char *name,
+                                           tandem_tokenizer **out_tokenizer,
+                                           struct tandem_error *error);
+
+/* ---- tokenizer_build.c: what loaders share ---- */
+
+/** Makes room for `n` tokens and sets their number. Errors: MEMORY. */
+enum tandem_status tnd_tokenizer_reserve(tandem_tokenizer *tokenizer, int64_t n, const char *name,
+                                         struct tandem_error *error);
+/** Fills byte_ids from the tokens of type BYTE. */
+void tnd_tokenizer_find_byte_tokens(tandem_tokenizer *tokenizer);
+/** Appends a step, whose pattern changes its owner. Errors: MEMORY. */
+enum tandem_status tnd_tokenizer_add_step(tandem_tokenizer *tokenizer, struct tnd_step step,
+                                          struct tandem_error *error);
+/** Appends a step that splits at a pattern's matches. Errors: MEMORY, FORMAT, UNSUPPORTED_BUILD. */
+enum tandem_status tnd_tokenizer_add_split(tandem_tokenizer *tokenizer, const char *pattern,
+                                           struct tandem_error *error);
+/** Appends the splits that GGUF's tokenizer.ggml.pre names (tokenizer_pretokens.c). Errors: MEMORY,
+ *  UNSUPPORTED_BUILD (no such name). */
+enum tandem_status tnd_tokenizer_add_pretokenizer(tandem_tokenizer *tokenizer, const char *pre,
+                                                  struct tandem_error *error);
+/** The byte that a token like <0x0A> stands for, or -1. */
+int tnd_token_byte(const struct tnd_token *token);
+/** A copy in the tokenizer's memory, NULL without memory. */
+char *tnd_tokenizer_keep(tandem_tokenizer *tokenizer, const char *bytes, size_t n);
 
 #endif

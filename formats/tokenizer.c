@@ -1,17 +1,74 @@
 /* SPDX-License-Identifier: MIT
- * Text to token ids and back, for tokenizers in the manner of sentencepiece: characters that are
- * tokens, bytes for those that are not, then merging (tokenizer_merge.c). File formats are read
- * elsewhere. */
+ * Text to token ids: the text is cut at added tokens, what stands between them goes through the
+ * steps, and each piece through the model. File formats are read elsewhere. */
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/hash.h"
 #include "base/tnd_status.h"
+#include "formats/gguf.h"
 #include "formats/tnd_tokenizer.h"
 
 #define MAX_TEXT_BYTES (INT32_MAX / 2)
 
 /* ---- opening and closing ---- */
+
+static bool is_json(const uint8_t *bytes, size_t n)
+{
+    size_t at = 0;
+    while (at < n &&
+           (bytes[at] == ' ' || bytes[at] == '\t' || bytes[at] == '\r' || bytes[at] == '\n')) {
+        at++;
+    }
+    /* (a llama2.c file whose longest token has 123 bytes begins with '{' and zero bytes) */
+    return at + 1 < n && bytes[at] == '{' && bytes[at + 1] != 0;
+}
+
+/* The first field of a sentencepiece model is a piece, whose first field is its text. */
+static bool is_sentencepiece(const uint8_t *bytes, size_t n)
+{
+    return n > 2 && bytes[0] == 0x0a && bytes[1] != 0 && bytes[2] == 0x0a;
+}
+
+static enum tandem_status open_gguf(const char *path, tandem_tokenizer **out_tokenizer,
+                                    struct tandem_error *error)
+{
+    tandem_source *source = NULL;
+    TND_TRY(tandem_source_open(path, &source, error));
+    const enum tandem_status status = tandem_tokenizer_from_source(source, out_tokenizer, error);
+    tandem_source_close(source);
+    return status;
+}
+
+/* A tokenizer may have fewer tokens than its model has rows, not more. */
+static enum tandem_status check_vocabulary(const tandem_tokenizer *tokenizer, int64_t vocabulary,
+                                           const char *path, struct tandem_error *error)
+{
+    if (vocabulary > 0 && tokenizer->n_tokens > vocabulary) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, path, tokenizer->n_tokens, vocabulary,
+                             "%.90s: %lld tokens, the model has %lld: the tokenizer of another "
+                             "model?",
+                             path, (long long)tokenizer->n_tokens, (long long)vocabulary);
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status open_file(const char *path, int64_t vocabulary, struct tnd_file *file,
+                                    tandem_tokenizer **out_tokenizer, struct tandem_error *error)
+{
+    TND_TRY(tnd_file_map(path, file, error));
+    if (tnd_gguf_is(file->data, file->bytes)) {
+        return open_gguf(path, out_tokenizer, error);
+    }
+    if (is_json(file->data, file->bytes)) {
+        return tnd_tokenizer_json_read(file->data, file->bytes, path, out_tokenizer, error);
+    }
+    if (is_sentencepiece(file->data, file->bytes)) {
+        return tnd_tokenizer_sentencepiece_read(file->data, file->bytes, path, out_tokenizer,
+                                                error);
+    }
+    return tnd_tokenizer_llama2c_read(file->data, file->bytes, path, vocabulary, out_tokenizer,
+                                      error);
+}
 
 enum tandem_status tandem_tokenizer_open(const char *path, int64_t vocabulary,
                                          tandem_tokenizer **out_tokenizer,
@@ -24,27 +81,20 @@ enum tandem_status tandem_tokenizer_open(const char *path, int64_t vocabulary,
             "a vocabulary of 0 or more, got %lld",
             (long long)vocabulary);
     }
-    struct tnd_file file;
+    struct tnd_file file = {0};
     tandem_tokenizer *tokenizer = NULL;
-    TND_TRY(tnd_file_map(path, &file, error));
-    const enum tandem_status status =
-        tnd_tokenizer_llama2c_read(file.data, file.bytes, path, vocabulary, &tokenizer, error);
+    enum tandem_status status = open_file(path, vocabulary, &file, &tokenizer, error);
+    if (status == TANDEM_OK) {
+        status = check_vocabulary(tokenizer, vocabulary, path, error);
+    }
     if (status != TANDEM_OK) {
+        tnd_tokenizer_free(tokenizer);
         tnd_file_close(&file);
         return status;
     }
     tokenizer->file = file;
     *out_tokenizer = tokenizer;
     return TANDEM_OK;
-}
-
-void tnd_tokenizer_free(tandem_tokenizer *tokenizer)
-{
-    if (tokenizer != NULL) {
-        tnd_free(tokenizer->tokens);
-        tnd_free(tokenizer->slots);
-        tnd_free(tokenizer);
-    }
 }
 
 void tandem_tokenizer_close(tandem_tokenizer *tokenizer)
@@ -70,83 +120,223 @@ int32_t tandem_tokenizer_eos(const tandem_tokenizer *tokenizer)
     return tokenizer == NULL ? -1 : tokenizer->eos;
 }
 
-/* ---- tokens by their text ---- */
-
-/* Slot of the token with this text, or the free slot where it would stand. */
-static size_t find_slot(const tandem_tokenizer *tokenizer, const char *text, size_t n)
+bool tandem_tokenizer_adds_bos(const tandem_tokenizer *tokenizer)
 {
-    size_t at = (size_t)tnd_hash_bytes(text, n, 0) & (tokenizer->n_slots - 1);
-    while (tokenizer->slots[at] != 0) {
-        const struct tnd_token *token = &tokenizer->tokens[tokenizer->slots[at] - 1];
-        if (token->length == n && memcmp(token->text, text, n) == 0) {
-            break;
-        }
-        at = (at + 1) & (tokenizer->n_slots - 1);
-    }
-    return at;
+    return tokenizer != NULL && tokenizer->adds_bos;
 }
 
-enum tandem_status tnd_tokenizer_index(tandem_tokenizer *tokenizer, struct tandem_error *error)
+int32_t tandem_tokenizer_find(const tandem_tokenizer *tokenizer, const char *text)
 {
-    size_t n_slots = 16;
-    while (n_slots < (size_t)tokenizer->n_tokens * 2) {
-        n_slots *= 2;
+    if (tokenizer == NULL || text == NULL) {
+        return -1;
     }
-    tokenizer->slots = tnd_calloc(n_slots, sizeof(tokenizer->slots[0]));
-    if (tokenizer->slots == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "tokenizer", (int64_t)n_slots, 0,
-                             "tokenizer: no memory for %lld tokens",
-                             (long long)tokenizer->n_tokens);
-    }
-    tokenizer->n_slots = n_slots;
+    const size_t n = strlen(text);
     for (int64_t id = 0; id < tokenizer->n_tokens; id++) {
         const struct tnd_token *token = &tokenizer->tokens[id];
-        const size_t at = find_slot(tokenizer, token->text, token->length);
-        if (tokenizer->slots[at] == 0) {
-            tokenizer->slots[at] = (uint32_t)id + 1;
+        if (token->length == n && n > 0 && memcmp(token->text, text, n) == 0) {
+            return (int32_t)id;
+        }
+    }
+    return -1;
+}
+
+/* ---- encoding ---- */
+
+struct encoder {
+    const tandem_tokenizer *tokenizer;
+    struct tnd_pieces pieces;
+    struct tnd_pieces inner; /* of the text between normalized tokens */
+    struct tnd_merger merger;
+    struct tnd_ids ids;
+    bool is_first; /* nothing has been encoded before */
+};
+
+/* Finds the next token of an index in text[at, n); -1 when there is none. */
+static int32_t next_added(const struct tnd_prefix_index *index, const char *text, size_t n,
+                          size_t *at)
+{
+    for (size_t i = *at; index->n > 0 && i < n; i++) {
+        const unsigned byte = (unsigned char)text[i];
+        if (index->first[byte] < index->first[byte + 1]) {
+            const int32_t id = tnd_prefix_longest(index, text + i, n - i);
+            if (id >= 0) {
+                *at = i;
+                return id;
+            }
+        }
+    }
+    *at = n;
+    return -1;
+}
+
+static void encode_pieces(struct encoder *encoder, const struct tnd_pieces *pieces)
+{
+    const tandem_tokenizer *tokenizer = encoder->tokenizer;
+    for (size_t i = 0; i < pieces->n; i++) {
+        const char *text = pieces->text.bytes + pieces->items[i].start;
+        const size_t n = pieces->items[i].end - pieces->items[i].start;
+        switch (tokenizer->model) {
+        case TND_MODEL_SCORES:
+            tnd_scores_encode(tokenizer, text, n, &encoder->merger, &encoder->ids);
+            break;
+        case TND_MODEL_RANKS:
+            tnd_ranks_encode(tokenizer, text, n, &encoder->merger, &encoder->ids);
+            break;
+        case TND_MODEL_UNIGRAM:
+            tnd_unigram_encode(tokenizer, text, n, &encoder->ids);
+            break;
+        }
+    }
+    encoder->is_first = false;
+}
+
+/* Drops white space that an added token takes with it. */
+static size_t without_end(const char *text, size_t n)
+{
+    size_t kept = 0;
+    for (size_t at = 0; at < n;) {
+        const size_t space = tnd_utf8_space(text + at, n - at);
+        at += space > 0 ? space : 1;
+        kept = space > 0 ? kept : at;
+    }
+    return kept;
+}
+
+typedef enum tandem_status (*encode_fn)(struct encoder *encoder, const char *text, size_t n,
+                                        struct tandem_error *error);
+
+/* Gives the text between the tokens of `index` to `encode`, and adds these tokens. */
+static enum tandem_status encode_between(struct encoder *encoder,
+                                         const struct tnd_prefix_index *index, const char *text,
+                                         size_t n, encode_fn encode, struct tandem_error *error)
+{
+    const tandem_tokenizer *tokenizer = encoder->tokenizer;
+    for (size_t at = 0; at < n;) {
+        size_t found = at;
+        const int32_t id = next_added(index, text, n, &found);
+        const struct tnd_added *added =
+            id >= 0 && tokenizer->added != NULL ? &tokenizer->added[id] : NULL;
+        const size_t end =
+            added != NULL && added->takes_left ? at + without_end(text + at, found - at) : found;
+        if (end > at) {
+            TND_TRY(encode(encoder, text + at, end - at, error));
+        }
+        at = found;
+        if (id >= 0) {
+            tnd_ids_add(&encoder->ids, id);
+            encoder->is_first = false;
+            at += tokenizer->tokens[id].length;
+            for (size_t space = 1; added != NULL && added->takes_right && space > 0; at += space) {
+                space = tnd_utf8_space(text + at, n - at);
+            }
         }
     }
     return TANDEM_OK;
 }
 
-int32_t tnd_tokenizer_find(const tandem_tokenizer *tokenizer, const char *text, size_t n)
+/* What stands between normalized tokens. */
+static enum tandem_status encode_inner(struct encoder *encoder, const char *text, size_t n,
+                                       struct tandem_error *error)
 {
-    return (int32_t)tokenizer->slots[find_slot(tokenizer, text, n)] - 1;
-}
-
-/* ---- encoding ---- */
-
-static bool is_continuation(char byte)
-{
-    return ((unsigned char)byte & 0xc0) == 0x80;
-}
-
-/* Bytes of the UTF-8 character at `text`: up to 4; stray bytes count as characters of their own
- * kind, so that any bytes can be encoded. */
-static size_t character_length(const char *text, size_t n)
-{
-    size_t length = 1;
-    while (length < n && length < 4 && is_continuation(text[length])) {
-        length++;
+    const tandem_tokenizer *tokenizer = encoder->tokenizer;
+    encoder->inner.is_first = encoder->is_first;
+    tnd_pieces_set(&encoder->inner, text, n);
+    const size_t n_steps = tokenizer->n_steps - tokenizer->n_normalizing;
+    if (n_steps > 0) {
+        TND_TRY(tnd_steps_run(tokenizer->steps + tokenizer->n_normalizing, n_steps, &encoder->inner,
+                              error));
     }
-    return length;
+    encode_pieces(encoder, &encoder->inner);
+    return TANDEM_OK;
 }
 
-/* Appends a character: its token, else its bytes, else <unk>. */
-static size_t append_character(const tandem_tokenizer *tokenizer, const char *text, size_t length,
-                               int32_t *ids, size_t n)
+/* What stands between added tokens. */
+static enum tandem_status encode_text(struct encoder *encoder, const char *text, size_t n,
+                                      struct tandem_error *error)
 {
-    const int32_t id = tnd_tokenizer_find(tokenizer, text, length);
-    if (id >= 0) {
-        ids[n++] = id;
-    } else if (tokenizer->first_byte >= 0) {
-        for (size_t i = 0; i < length; i++) {
-            ids[n++] = tokenizer->first_byte + (unsigned char)text[i];
-        }
-    } else {
-        ids[n++] = 0;
+    const tandem_tokenizer *tokenizer = encoder->tokenizer;
+    struct tnd_pieces *pieces = &encoder->pieces;
+    pieces->is_first = encoder->is_first;
+    tnd_pieces_set(pieces, text, n);
+    if (tokenizer->normalized.n == 0) {
+        TND_TRY(tnd_steps_run(tokenizer->steps, tokenizer->n_steps, pieces, error));
+        encode_pieces(encoder, pieces);
+        return TANDEM_OK;
     }
-    return n;
+    TND_TRY(tnd_steps_run(tokenizer->steps, tokenizer->n_normalizing, pieces, error));
+    for (size_t i = 0; i < pieces->n; i++) {
+        const struct tnd_piece piece = pieces->items[i];
+        TND_TRY(encode_between(encoder, &tokenizer->normalized, pieces->text.bytes + piece.start,
+                               piece.end - piece.start, encode_inner, error));
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status encode_all(struct encoder *encoder, const char *text, size_t n,
+                                     const struct tandem_encode_options *options,
+                                     struct tandem_error *error)
+{
+    const tandem_tokenizer *tokenizer = encoder->tokenizer;
+    static const struct tnd_prefix_index none = {0};
+    const struct tnd_prefix_index *index = options->special_tokens     ? &tokenizer->specials
+                                           : tokenizer->matches_inside ? &none
+                                                                       : &tokenizer->users;
+    encoder->is_first = true;
+    if (options->add_bos && tokenizer->bos >= 0) {
+        tnd_ids_add(&encoder->ids, tokenizer->bos);
+    }
+    TND_TRY(encode_between(encoder, index, text, n, encode_text, error));
+    if (options->add_eos && tokenizer->eos >= 0) {
+        tnd_ids_add(&encoder->ids, tokenizer->eos);
+    }
+    if (encoder->ids.failed || encoder->merger.failed || encoder->pieces.failed ||
+        encoder->inner.failed) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "tokenizer", (int64_t)n, 0,
+                             "tokenizer: no memory to encode %zu bytes", n);
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status hand_out(const struct tnd_ids *ids, int32_t *out_ids, size_t capacity,
+                                   size_t *out_n, struct tandem_error *error)
+{
+    const size_t n_copied = ids->n < capacity ? ids->n : capacity;
+    if (n_copied > 0) {
+        memcpy(out_ids, ids->items, n_copied * sizeof(ids->items[0]));
+    }
+    *out_n = ids->n;
+    if (ids->n > capacity) {
+        return tnd_error_set(error, TANDEM_E_LIMIT, "tokenizer", (int64_t)ids->n, (int64_t)capacity,
+                             "tokenizer: the text has %zu tokens, there is room for %zu", ids->n,
+                             capacity);
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_tokenizer_encode_with(const tandem_tokenizer *tokenizer, const char *text,
+                                                size_t n,
+                                                const struct tandem_encode_options *options,
+                                                int32_t *out_ids, size_t capacity, size_t *out_n,
+                                                struct tandem_error *error)
+{
+    if (tokenizer == NULL || (text == NULL && n > 0) || (out_ids == NULL && capacity > 0) ||
+        out_n == NULL || n > MAX_TEXT_BYTES || options == NULL ||
+        options->size != sizeof(*options)) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "tokenizer", (int64_t)n, MAX_TEXT_BYTES,
+                             "tandem_tokenizer_encode: expected a tokenizer, at most %d bytes of "
+                             "text, got %zu, options with their size and a place for the ids",
+                             MAX_TEXT_BYTES, n);
+    }
+    struct encoder encoder = {.tokenizer = tokenizer};
+    enum tandem_status status = encode_all(&encoder, text, n, options, error);
+    if (status == TANDEM_OK) {
+        status = hand_out(&encoder.ids, out_ids, capacity, out_n, error);
+    }
+    tnd_pieces_fini(&encoder.pieces);
+    tnd_pieces_fini(&encoder.inner);
+    tnd_merger_fini(&encoder.merger);
+    tnd_free(encoder.ids.items);
+    return status;
 }
 
 enum tandem_status tandem_tokenizer_encode(const tandem_tokenizer *tokenizer, const char *text,
@@ -154,92 +344,8 @@ enum tandem_status tandem_tokenizer_encode(const tandem_tokenizer *tokenizer, co
                                            size_t capacity, size_t *out_n,
                                            struct tandem_error *error)
 {
-    if (tokenizer == NULL || (text == NULL && n > 0) || (out_ids == NULL && capacity > 0) ||
-        out_n == NULL || n > MAX_TEXT_BYTES) {
-        return tnd_error_set(error, TANDEM_E_ARGUMENT, "tokenizer", (int64_t)n, MAX_TEXT_BYTES,
-                             "tandem_tokenizer_encode: expected a tokenizer, at most %d bytes of "
-                             "text, got %zu, and a place for the ids",
-                             MAX_TEXT_BYTES, n);
-    }
-    int32_t *ids = tnd_calloc(n + 2, sizeof(ids[0])); /* one a byte, the beginning and the prefix */
-    if (ids == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "tokenizer", (int64_t)n, 0,
-                             "tokenizer: no memory to encode %zu bytes", n);
-    }
-    size_t n_ids = 0;
-    if (add_bos && tokenizer->bos >= 0) {
-        ids[n_ids++] = tokenizer->bos;
-    }
-    if (n > 0 && tokenizer->prefix >= 0) {
-        ids[n_ids++] = tokenizer->prefix;
-    }
-    for (size_t at = 0; at < n;) {
-        const size_t length = character_length(text + at, n - at);
-        n_ids = append_character(tokenizer, text + at, length, ids, n_ids);
-        at += length;
-    }
-    enum tandem_status status = tnd_tokenizer_merge(tokenizer, ids, &n_ids, error);
-    if (status == TANDEM_OK) {
-        const size_t n_copied = n_ids < capacity ? n_ids : capacity;
-        if (n_copied > 0) {
-            memcpy(out_ids, ids, n_copied * sizeof(ids[0]));
-        }
-        *out_n = n_ids;
-        if (n_ids > capacity) {
-            status = tnd_error_set(
-                error, TANDEM_E_LIMIT, "tokenizer", (int64_t)n_ids, (int64_t)capacity,
-                "tokenizer: the text has %zu tokens, there is room for %zu", n_ids, capacity);
-        }
-    }
-    tnd_free(ids);
-    return status;
-}
-
-/* ---- decoding ---- */
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'A' && c <= 'F') {
-        return c - 'A' + 10;
-    }
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* The byte that a token like <0x0A> stands for, or -1. */
-static int byte_of(const struct tnd_token *token)
-{
-    if (token->length != 6 || memcmp(token->text, "<0x", 3) != 0 || token->text[5] != '>') {
-        return -1;
-    }
-    const int high = hex_digit(token->text[3]);
-    const int low = hex_digit(token->text[4]);
-    return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
-
-size_t tandem_tokenizer_decode(const tandem_tokenizer *tokenizer, int32_t previous, int32_t id,
-                               char *out, size_t capacity)
-{
-    if (tokenizer == NULL || id < 0 || id >= tokenizer->n_tokens) {
-        return 0;
-    }
-    const struct tnd_token *token = &tokenizer->tokens[id];
-    const char *text = token->text;
-    size_t n = token->length;
-    char byte;
-    if (n > 0 && text[0] == ' ' && previous >= 0 && previous == tokenizer->bos) {
-        text++;
-        n--;
-    }
-    if (byte_of(token) >= 0) {
-        byte = (char)byte_of(token);
-        text = &byte;
-        n = 1;
-    }
-    if (out != NULL && capacity > 0 && n > 0) {
-        memcpy(out, text, n < capacity ? n : capacity);
-    }
-    return n;
+    struct tandem_encode_options options = TANDEM_ENCODE_OPTIONS_INIT;
+    options.add_bos = add_bos;
+    return tandem_tokenizer_encode_with(tokenizer, text, n, &options, out_ids, capacity, out_n,
+                                        error);
 }

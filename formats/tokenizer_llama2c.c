@@ -51,6 +51,7 @@ static enum tandem_status read_token(struct reader *reader, int64_t id, struct t
     out->text = (const char *)reader->bytes + reader->at + ENTRY_BYTES;
     out->length = (uint32_t)length;
     memcpy(&out->score, &score_bits, sizeof(out->score));
+    out->type = tnd_token_byte(out) >= 0 ? TND_TOKEN_BYTE : TND_TOKEN_NORMAL;
     reader->at += ENTRY_BYTES + (size_t)length;
     return TANDEM_OK;
 }
@@ -68,9 +69,6 @@ static enum tandem_status read_tokens(struct reader *reader, int64_t vocabulary,
         }
         TND_TRY(read_token(reader, tokenizer->n_tokens, &token, error));
         tokenizer->tokens[tokenizer->n_tokens++] = token;
-        if (token.length > tokenizer->max_length) {
-            tokenizer->max_length = token.length;
-        }
     }
     if (reader->at < reader->n) {
         return tnd_error_set(
@@ -98,11 +96,23 @@ static enum tandem_status fill(struct reader *reader, int64_t vocabulary,
                              "%s: %lld tokens, expected at least <unk>, <s> and </s>", reader->name,
                              (long long)tokenizer->n_tokens);
     }
+    tokenizer->model = TND_MODEL_SCORES;
     tokenizer->bos = BOS_ID;
     tokenizer->eos = EOS_ID;
-    tokenizer->first_byte = tokenizer->n_tokens >= FIRST_BYTE_ID + BYTE_TOKENS ? FIRST_BYTE_ID : -1;
+    tokenizer->adds_bos = true;
+    tokenizer->unknown = 0;
+    tokenizer->strips_blank = true;
+    if (tokenizer->n_tokens >= FIRST_BYTE_ID + BYTE_TOKENS) {
+        tokenizer->has_byte_fallback = true;
+        for (int byte = 0; byte < BYTE_TOKENS; byte++) {
+            tokenizer->byte_ids[byte] = FIRST_BYTE_ID + byte;
+        }
+    }
     TND_TRY(tnd_tokenizer_index(tokenizer, error));
-    tokenizer->prefix = tnd_tokenizer_find(tokenizer, " ", 1);
+    if (tnd_tokenizer_find(tokenizer, " ", 1) >= 0) {
+        TND_TRY(tnd_tokenizer_add_step(
+            tokenizer, (struct tnd_step){.kind = TND_STEP_PREPEND, .to = " ", .n_to = 1}, error));
+    }
     return TANDEM_OK;
 }
 
@@ -117,11 +127,8 @@ enum tandem_status tnd_tokenizer_llama2c_read(const void *bytes, size_t n, const
                              "%s: %zu bytes are no llama2.c tokenizer, expected at least %d", name,
                              n, HEADER_BYTES + ENTRY_BYTES);
     }
-    tandem_tokenizer *tokenizer = tnd_calloc(1, sizeof(*tokenizer));
-    if (tokenizer == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, name, sizeof(*tokenizer), 0,
-                             "%s: no memory for a tokenizer", name);
-    }
+    tandem_tokenizer *tokenizer = NULL;
+    TND_TRY(tnd_tokenizer_new(name, &tokenizer, error));
     const enum tandem_status status = fill(&reader, vocabulary, tokenizer, error);
     if (status != TANDEM_OK) {
         tnd_tokenizer_free(tokenizer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Byte-pair merging. The symbols of a text stand in a doubly linked list; a heap holds every pair
- * of neighbours that makes a token. Pairs that a merge has broken stay in the heap and are
- * recognised when they come up, so that n symbols take O(n log n). */
+ * Pair merging. The symbols of a text stand in a doubly linked list; a heap holds every pair of
+ * neighbours that makes a token. Pairs that a merge has broken stay in the heap and are recognised
+ * when they come up, so that n symbols take O(n log n). */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,35 +11,42 @@
 #define NONE         UINT32_MAX
 #define LOWEST_SCORE (-1e10f) /* llama2.c merges only above this */
 
-struct symbol {
-    int32_t id; /* -1: merged into the symbol before it */
-    uint32_t previous;
-    uint32_t next;
+struct tnd_merge_pair {
+    double score;
+    uint32_t left;   /* index of the left symbol: the order among equals */
+    uint32_t length; /* of both; symbols only grow, so another length means that they have merged */
+    int32_t merged;
 };
 
-struct pair {
-    float score;
-    uint32_t left; /* index of the left symbol: the order among equals */
-    int32_t left_id;
-    int32_t right_id;
-    int32_t merged_id;
-};
-
-struct merger {
-    const tandem_tokenizer *tokenizer;
-    struct symbol *symbols;
-    struct pair *heap; /* the best pair first */
-    size_t n_heap;
-    char *text; /* room for one token */
-};
-
-static bool goes_before(const struct pair *a, const struct pair *b)
+static bool goes_before(const struct tnd_merge_pair *a, const struct tnd_merge_pair *b)
 {
     return a->score > b->score || (a->score == b->score && a->left < b->left);
 }
 
-static void heap_push(struct merger *merger, struct pair pair)
+/* Makes room for one more item. */
+static bool grow(void **list, size_t n, size_t *capacity, size_t item_bytes)
 {
+    if (n < *capacity) {
+        return true;
+    }
+    const size_t wanted = *capacity == 0 ? 64 : *capacity * 2;
+    void *larger = tnd_realloc(*list, n * item_bytes, wanted * item_bytes);
+    if (larger == NULL) {
+        return false;
+    }
+    *list = larger;
+    *capacity = wanted;
+    return true;
+}
+
+static void heap_push(struct tnd_merger *merger, struct tnd_merge_pair pair)
+{
+    void *list = merger->heap;
+    if (!grow(&list, merger->n_heap, &merger->heap_capacity, sizeof(pair))) {
+        merger->failed = true;
+        return;
+    }
+    merger->heap = list;
     size_t at = merger->n_heap++;
     while (at > 0 && goes_before(&pair, &merger->heap[(at - 1) / 2])) {
         merger->heap[at] = merger->heap[(at - 1) / 2];
@@ -48,10 +55,10 @@ static void heap_push(struct merger *merger, struct pair pair)
     merger->heap[at] = pair;
 }
 
-static struct pair heap_pop(struct merger *merger)
+static struct tnd_merge_pair heap_pop(struct tnd_merger *merger)
 {
-    const struct pair best = merger->heap[0];
-    const struct pair last = merger->heap[--merger->n_heap];
+    const struct tnd_merge_pair best = merger->heap[0];
+    const struct tnd_merge_pair last = merger->heap[--merger->n_heap];
     size_t at = 0;
     for (size_t child = 1; child < merger->n_heap; child = 2 * at + 1) {
         if (child + 1 < merger->n_heap &&
@@ -68,91 +75,100 @@ static struct pair heap_pop(struct merger *merger)
     return best;
 }
 
+/* What two neighbours make: false when it is no token. */
+static bool join(const tandem_tokenizer *tokenizer, const char *text, const struct tnd_symbol *a,
+                 const struct tnd_symbol *b, struct tnd_merge_pair *out)
+{
+    if (tokenizer->model == TND_MODEL_RANKS) {
+        const struct tnd_merge *merge =
+            a->id < 0 || b->id < 0 ? NULL : tnd_merges_find(tokenizer, a->id, b->id);
+        if (merge == NULL) {
+            return false;
+        }
+        out->score = -(double)merge->rank;
+        out->merged = merge->merged;
+        return true;
+    }
+    const size_t length = (size_t)a->length + b->length;
+    const int32_t id = length > tokenizer->max_length
+                           ? -1
+                           : tnd_tokenizer_find(tokenizer, text + a->start, length);
+    if (id < 0 || !(tokenizer->tokens[id].score > LOWEST_SCORE)) {
+        return false;
+    }
+    out->score = (double)tokenizer->tokens[id].score;
+    out->merged = id;
+    return true;
+}
+
 /* Puts the pair that begins at `left` into the heap when it makes a token. */
-static void consider(struct merger *merger, uint32_t left)
+static void consider(struct tnd_merger *merger, const tandem_tokenizer *tokenizer, const char *text,
+                     uint32_t left)
 {
     const uint32_t right = left == NONE ? NONE : merger->symbols[left].next;
     if (right == NONE) {
         return;
     }
-    const tandem_tokenizer *tokenizer = merger->tokenizer;
-    const struct tnd_token *a = &tokenizer->tokens[merger->symbols[left].id];
-    const struct tnd_token *b = &tokenizer->tokens[merger->symbols[right].id];
-    const size_t length = (size_t)a->length + b->length;
-    if (length > tokenizer->max_length) {
+    const struct tnd_symbol *a = &merger->symbols[left];
+    const struct tnd_symbol *b = &merger->symbols[right];
+    struct tnd_merge_pair pair = {.left = left, .length = a->length + b->length};
+    if (!a->is_fixed && !b->is_fixed && join(tokenizer, text, a, b, &pair)) {
+        heap_push(merger, pair);
+    }
+}
+
+void tnd_merger_add(struct tnd_merger *merger, struct tnd_symbol symbol)
+{
+    void *list = merger->symbols;
+    if (!grow(&list, merger->n, &merger->capacity, sizeof(symbol))) {
+        merger->failed = true;
         return;
     }
-    memcpy(merger->text, a->text, a->length);
-    memcpy(merger->text + a->length, b->text, b->length);
-    const int32_t id = tnd_tokenizer_find(tokenizer, merger->text, length);
-    if (id >= 0 && tokenizer->tokens[id].score > LOWEST_SCORE) {
-        heap_push(merger, (struct pair){.score = tokenizer->tokens[id].score,
-                                        .left = left,
-                                        .left_id = merger->symbols[left].id,
-                                        .right_id = merger->symbols[right].id,
-                                        .merged_id = id});
-    }
+    merger->symbols = list;
+    merger->symbols[merger->n++] = symbol;
 }
 
-static void merge_all(struct merger *merger)
+static void merge_best(struct tnd_merger *merger, const tandem_tokenizer *tokenizer,
+                       const char *text)
 {
-    struct symbol *symbols = merger->symbols;
-    while (merger->n_heap > 0) {
-        const struct pair pair = heap_pop(merger);
-        struct symbol *left = &symbols[pair.left];
-        if (left->id != pair.left_id || left->next == NONE ||
-            symbols[left->next].id != pair.right_id) {
-            continue; /* broken by an earlier merge */
-        }
-        struct symbol *right = &symbols[left->next];
-        left->id = pair.merged_id;
-        left->next = right->next;
-        right->id = -1;
-        if (left->next != NONE) {
-            symbols[left->next].previous = pair.left;
-        }
-        consider(merger, left->previous);
-        consider(merger, pair.left);
+    struct tnd_symbol *symbols = merger->symbols;
+    const struct tnd_merge_pair pair = heap_pop(merger);
+    struct tnd_symbol *left = &symbols[pair.left];
+    if (left->length == 0 || left->next == NONE ||
+        left->length + symbols[left->next].length != pair.length) {
+        return; /* broken by an earlier merge */
     }
+    struct tnd_symbol *right = &symbols[left->next];
+    left->id = pair.merged;
+    left->length = pair.length;
+    left->next = right->next;
+    right->length = 0;
+    if (left->next != NONE) {
+        symbols[left->next].previous = pair.left;
+    }
+    consider(merger, tokenizer, text, left->previous);
+    consider(merger, tokenizer, text, pair.left);
 }
 
-enum tandem_status tnd_tokenizer_merge(const tandem_tokenizer *tokenizer, int32_t *ids, size_t *n,
-                                       struct tandem_error *error)
+bool tnd_merger_run(struct tnd_merger *merger, const tandem_tokenizer *tokenizer, const char *text)
 {
-    const size_t count = *n;
-    if (count < 2) {
-        return TANDEM_OK;
+    merger->n_heap = 0;
+    for (size_t i = 0; i < merger->n; i++) {
+        merger->symbols[i].previous = i == 0 ? NONE : (uint32_t)i - 1;
+        merger->symbols[i].next = i + 1 == merger->n ? NONE : (uint32_t)i + 1;
     }
-    /* n - 1 pairs at first, and each of at most n - 1 merges adds two */
-    struct merger merger = {.tokenizer = tokenizer,
-                            .symbols = tnd_calloc(count, sizeof(struct symbol)),
-                            .heap = tnd_calloc(count, 3 * sizeof(struct pair)),
-                            .n_heap = 0,
-                            .text = tnd_alloc(tokenizer->max_length)};
-    enum tandem_status status = TANDEM_OK;
-    if (merger.symbols == NULL || merger.heap == NULL || merger.text == NULL) {
-        status = tnd_error_set(error, TANDEM_E_MEMORY, "tokenizer", (int64_t)count, 0,
-                               "tokenizer: no memory to encode %zu symbols", count);
-        goto end;
+    for (size_t i = 0; i + 1 < merger->n; i++) {
+        consider(merger, tokenizer, text, (uint32_t)i);
     }
-    for (size_t i = 0; i < count; i++) {
-        merger.symbols[i] = (struct symbol){.id = ids[i],
-                                            .previous = i == 0 ? NONE : (uint32_t)i - 1,
-                                            .next = i + 1 == count ? NONE : (uint32_t)i + 1};
+    while (merger->n_heap > 0 && !merger->failed) {
+        merge_best(merger, tokenizer, text);
     }
-    for (size_t i = 0; i + 1 < count; i++) {
-        consider(&merger, (uint32_t)i);
-    }
-    merge_all(&merger);
-    *n = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (merger.symbols[i].id >= 0) {
-            ids[(*n)++] = merger.symbols[i].id;
-        }
-    }
-end:
-    tnd_free(merger.symbols);
-    tnd_free(merger.heap);
-    tnd_free(merger.text);
-    return status;
+    return !merger->failed;
+}
+
+void tnd_merger_fini(struct tnd_merger *merger)
+{
+    tnd_free(merger->symbols);
+    tnd_free(merger->heap);
+    *merger = (struct tnd_merger){0};
 }

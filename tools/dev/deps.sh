@@ -38,9 +38,13 @@ int main(void) { return puts("") < 0; }'
     if has pkg-config; then
         pkg-config --exists hwloc || want libhwloc-dev
         pkg-config --exists libcjson || want libcjson-dev
+        pkg-config --exists libpcre2-8 || want libpcre2-dev
+        pkg-config --exists libutf8proc || want libutf8proc-dev
     else
         want libhwloc-dev
         want libcjson-dev
+        want libpcre2-dev
+        want libutf8proc-dev
     fi
     # Found at run time, so no -dev package; any variant of it will do.
     PATH="$PATH:/sbin:/usr/sbin" ldconfig -p 2>/dev/null | grep -q 'libopenblas\.so\.0' ||

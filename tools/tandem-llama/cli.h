@@ -61,5 +61,6 @@ double tnd_cli_median(double *values, int n);
 int tnd_cmd_run(int argc, char **argv);
 int tnd_cmd_bench(int argc, char **argv);
 int tnd_cmd_demo(int argc, char **argv);
+int tnd_cmd_tokenize(int argc, char **argv);
 
 #endif

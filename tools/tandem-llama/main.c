@@ -15,6 +15,7 @@ struct command {
 static const struct command commands[] = {
     {"run", tnd_cmd_run, "continue a text with a model"},
     {"bench", tnd_cmd_bench, "measure prompt and generation speed"},
+    {"tokenize", tnd_cmd_tokenize, "turn text into token ids, or back"},
     {"demo", tnd_cmd_demo, "compare the fixed rule, the CPU alone and the tuned plan"},
 };
 #define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ * Byte pair encoding with a merge list (Sennrich et al. 2016), over bytes as GPT-2 has it or over
+ * characters. Files of the first kind write each byte as a printable character: printable Latin-1
+ * for itself, the other 68 bytes from U+0100 on in their order (bytes_to_unicode of GPT-2's
+ * encoder.py). Here tokens are the bytes that are meant. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_status.h"
+#include "formats/tnd_tokenizer.h"
+
+#define FREE_PAIR UINT64_MAX
+
+/* ---- the alphabet of bytes ---- */
+
+static bool stands_for_itself(unsigned byte)
+{
+    return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+}
+
+/* The byte that a character of the alphabet means, or -1. */
+static int byte_of_character(unsigned point)
+{
+    if (point < 0x100) {
+        return stands_for_itself(point) ? (int)point : -1;
+    }
+    unsigned number = point - 0x100;
+    for (unsigned byte = 0; byte < 256; byte++) {
+        if (!stands_for_itself(byte) && number-- == 0) {
+            return (int)byte;
+        }
+    }
+    return -1;
+}
+
+size_t tnd_byte_level_decode(const char *text, size_t n, char *out)
+{
+    size_t n_out = 0;
+    for (size_t at = 0; at < n;) {
+        const unsigned char *bytes = (const unsigned char *)text + at;
+        const size_t length = tnd_utf8_length(text + at, n - at);
+        const unsigned point = length == 1   ? bytes[0]
+                               : length == 2 ? (bytes[0] & 0x1fu) << 6 | (bytes[1] & 0x3fu)
+                                             : 0;
+        const int byte = length == 0 ? -1 : byte_of_character(point);
+        if (byte < 0) {
+            memcpy(out, text, n); /* an added token, which is written as it is */
+            return n;
+        }
+        out[n_out++] = (char)byte;
+        at += length;
+    }
+    return n_out;
+}
+
+void tnd_byte_level_find_bytes(tandem_tokenizer *tokenizer)
+{
+    for (int i = 0; i < 256; i++) {
+        const char byte = (char)i;
+        tokenizer->byte_ids[i] = tnd_tokenizer_find(tokenizer, &byte, 1);
+    }
+}
+
+/* ---- the merge list ---- */
+
+enum tandem_status tnd_merges_reserve(tandem_tokenizer *tokenizer, size_t n, const char *name,
+                                      struct tandem_error *error)
+{
+    size_t n_slots = 16;
+    while (n_slots < n * 2) {
+        n_slots *= 2;
+    }
+    tokenizer->merges = tnd_alloc(n_slots * sizeof(tokenizer->merges[0]));
+    if (tokenizer->merges == NULL) {
+        return tnd_tokenizer_no_memory(name, n_slots * sizeof(tokenizer->merges[0]), error);
+    }
+    tokenizer->n_merge_slots = n_slots;
+    memset(tokenizer->merges, 0xff, n_slots * sizeof(tokenizer->merges[0]));
+    return TANDEM_OK;
+}
+
+static struct tnd_merge *merge_slot(const tandem_tokenizer *tokenizer, uint64_t pair)
+{
+    uint64_t hash = pair * 0x9e3779b97f4a7c15u; /* Fibonacci hashing */
+    size_t at = (size_t)(hash ^ hash >> 32) & (tokenizer->n_merge_slots - 1);
+    while (tokenizer->merges[at].pair != FREE_PAIR && tokenizer->merges[at].pair != pair) {
+        at = (at + 1) & (tokenizer->n_merge_slots - 1);
+    }
+    return &tokenizer->merges[at];
+}
+
+static uint64_t pair_of(int32_t left, int32_t right)
+{
+    return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+}
+
+void tnd_merges_add(tandem_tokenizer *tokenizer, int32_t left, int32_t right, uint32_t rank,
+                    int32_t merged)
+{
+    struct tnd_merge *slot = merge_slot(tokenizer, pair_of(left, right));
+    if (slot->pair == FREE_PAIR) {
+        *slot = (struct tnd_merge){.pair = pair_of(left, right), .rank = rank, .merged = merged};
+    }
+}
+
+const struct tnd_merge *tnd_merges_find(const tandem_tokenizer *tokenizer, int32_t left,
+                                        int32_t right)
+{
+    const struct tnd_merge *slot = merge_slot(tokenizer, pair_of(left, right));
+    return slot->pair == FREE_PAIR ? NULL : slot;
+}
+
+bool tnd_merges_add_texts(tandem_tokenizer *tokenizer, const char *left, size_t n_left,
+                          const char *right, size_t n_right, uint32_t rank)
+{
+    char both[2 * TND_MAX_TOKEN_BYTES];
+    if (n_left > TND_MAX_TOKEN_BYTES || n_right > TND_MAX_TOKEN_BYTES) {
+        return false;
+    }
+    if (tokenizer->is_byte_level) {
+        n_left = tnd_byte_level_decode(left, n_left, both);
+        n_right = tnd_byte_level_decode(right, n_right, both + n_left);
+    } else {
+        memcpy(both, left, n_left);
+        memcpy(both + n_left, right, n_right);
+    }
+    const int32_t a = tnd_tokenizer_find(tokenizer, both, n_left);
+    const int32_t b = tnd_tokenizer_find(tokenizer, both + n_left, n_right);
+    const int32_t merged = tnd_tokenizer_find(tokenizer, both, n_left + n_right);
+    if (a < 0 || b < 0 || merged < 0) {
+        return false;
+    }
+    tnd_merges_add(tokenizer, a, b, rank, merged);
+    return true;
+}
+
+/* ---- encoding ---- */
+
+void tnd_ranks_encode(const tandem_tokenizer *tokenizer, const char *text, size_t n,
+                      struct tnd_merger *merger, struct tnd_ids *ids)
+{
+    const int32_t whole = tokenizer->whole_words ? tnd_tokenizer_find(tokenizer, text, n) : -1;
+    if (whole >= 0) {
+        tnd_ids_add(ids, whole);
+        return;
+    }
+    merger->n = 0;
+    for (size_t at = 0; at < n;) {
+        const size_t length =
+            tokenizer->is_byte_level ? 1 : tnd_utf8_loose_length(text + at, n - at);
+        const int32_t id = tokenizer->is_byte_level
+                               ? tokenizer->byte_ids[(unsigned char)text[at]]
+                               : tnd_tokenizer_find(tokenizer, text + at, length);
+        tnd_merger_add(merger,
+                       (struct tnd_symbol){.start = at, .length = (uint32_t)length, .id = id});
+        at += length;
+    }
+    if (!tnd_merger_run(merger, tokenizer, text)) {
+        return;
+    }
+    for (size_t i = 0; i < merger->n; i++) {
+        const struct tnd_symbol *symbol = &merger->symbols[i];
+        if (symbol->length > 0 && symbol->id >= 0) {
+            tnd_ids_add(ids, symbol->id);
+        } else if (symbol->length > 0) {
+            tnd_ids_add_unknown(tokenizer, text + symbol->start, symbol->length, ids);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ * Token ids to text: the bytes of one token, and a stream that hands out whole characters only. */
+#include <string.h>
+
+#include "formats/tnd_tokenizer.h"
+
+/* Appends to a buffer that may be too small; counts all. */
+struct sink {
+    char *out;
+    size_t capacity;
+    size_t n;
+};
+
+static void put(struct sink *sink, const char *bytes, size_t n)
+{
+    if (sink->n < sink->capacity) {
+        const size_t room = sink->capacity - sink->n;
+        memcpy(sink->out + sink->n, bytes, n < room ? n : room);
+    }
+    sink->n += n;
+}
+
+/* The text of a token, with blanks where it has U+2581. */
+static void put_text(const struct tnd_token *token, bool escapes_blanks, bool drops_blank,
+                     struct sink *sink)
+{
+    const char *text = token->text;
+    const size_t n = token->length;
+    for (size_t at = 0; at < n;) {
+        const bool is_mark = escapes_blanks && n - at >= TND_BLANK_MARK_N &&
+                             memcmp(text + at, TND_BLANK_MARK, TND_BLANK_MARK_N) == 0;
+        if (!(at == 0 && drops_blank && (is_mark || text[0] == ' '))) {
+            put(sink, is_mark ? " " : text + at, 1);
+        }
+        at += is_mark ? TND_BLANK_MARK_N : 1;
+    }
+}
+
+static size_t decode(const tandem_tokenizer *tokenizer, int32_t id, bool drops_blank,
+                     bool shows_special, char *out, size_t capacity)
+{
+    struct sink sink = {.out = out, .capacity = out == NULL ? 0 : capacity};
+    const struct tnd_token *token = &tokenizer->tokens[id];
+    switch (token->type) {
+    case TND_TOKEN_BYTE: {
+        const int value = tnd_token_byte(token);
+        const char byte = (char)value;
+        if (value >= 0) {
+            put(&sink, &byte, 1);
+        }
+        break;
+    }
+    case TND_TOKEN_CONTROL:
+    case TND_TOKEN_UNKNOWN:
+        if (shows_special) {
+            put(&sink, token->text, token->length);
+        }
+        break;
+    default:
+        put_text(token, tokenizer->escapes_blanks, drops_blank, &sink);
+    }
+    return sink.n;
+}
+
+size_t tandem_tokenizer_decode(const tandem_tokenizer *tokenizer, int32_t previous, int32_t id,
+                               char *out, size_t capacity)
+{
+    if (tokenizer == NULL || id < 0 || id >= tokenizer->n_tokens) {
+        return 0;
+    }
+    const bool is_begin = previous >= 0 && previous == tokenizer->bos;
+    return decode(tokenizer, id, is_begin && tokenizer->strips_blank, false, out, capacity);
+}
+
+/* ---- streams ---- */
+
+struct tandem_token_stream tandem_token_stream_begin(const tandem_tokenizer *tokenizer,
+                                                     bool at_begin)
+{
+    return (struct tandem_token_stream){.tokenizer = tokenizer, .at_begin = at_begin};
+}
+
+/* Bytes at the end of `text` that begin a character which more bytes may complete. */
+static size_t unfinished(const char *text, size_t n)
+{
+    for (size_t length = 1; length <= 3 && length <= n; length++) {
+        const unsigned char byte = (unsigned char)text[n - length];
+        if (byte >= 0xc0) {
+            static const char continuations[] = "\x80\x80\x80";
+            static const char others[] = "\xbf\xbf\xbf"; /* (for those with a narrower range) */
+            char whole[6];
+            memcpy(whole, text + n - length, length);
+            for (size_t more = 1; length + more <= 4; more++) {
+                memcpy(whole + length, continuations, more);
+                bool fits = tnd_utf8_length(whole, length + more) == length + more;
+                memcpy(whole + length, others, more);
+                fits = fits || tnd_utf8_length(whole, length + more) == length + more;
+                if (fits) {
+                    return length;
+                }
+            }
+            return 0;
+        }
+        if (byte < 0x80) {
+            return 0;
+        }
+    }
+    return 0;
+}
+
+size_t tandem_token_stream_next(struct tandem_token_stream *stream, int32_t id, char *out,
+                                size_t capacity)
+{
+    const tandem_tokenizer *tokenizer = stream == NULL ? NULL : stream->tokenizer;
+    if (tokenizer == NULL || id < 0 || id >= tokenizer->n_tokens) {
+        return 0;
+    }
+    const bool drops_blank = stream->at_begin && tokenizer->strips_blank;
+    const size_t n_pending = stream->n_pending;
+    const size_t n = decode(tokenizer, id, drops_blank, stream->shows_special, NULL, 0);
+    if (n_pending + n > capacity) {
+        return n_pending + n; /* nothing has happened yet: the caller may try again */
+    }
+    memcpy(out, stream->pending, n_pending);
+    (void)decode(tokenizer, id, drops_blank, stream->shows_special, out + n_pending, n);
+    const size_t all = n_pending + n;
+    const size_t kept = unfinished(out, all);
+    memcpy(stream->pending, out + all - kept, kept);
+    stream->n_pending = (unsigned char)kept;
+    const enum tnd_token_type type = tokenizer->tokens[id].type;
+    stream->at_begin = id == tokenizer->bos || (stream->at_begin && type == TND_TOKEN_CONTROL);
+    return all - kept;
+}
+
+size_t tandem_token_stream_end(struct tandem_token_stream *stream, char *out, size_t capacity)
+{
+    const size_t n = stream == NULL ? 0 : stream->n_pending;
+    if (n > 0 && n <= capacity) {
+        memcpy(out, stream->pending, n);
+        stream->n_pending = 0;
+    }
+    return n;
+}

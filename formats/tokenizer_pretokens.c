@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ * How GGUF's tokenizer.ggml.pre splits a text before merging: each name stands for patterns that
+ * are applied one after another, each within the pieces that the one before has left. The patterns
+ * are those of the models' own tokenizer.json or tiktoken definitions, by the names that llama.cpp
+ * gives them (src/llama-vocab.cpp of ggml-org/llama.cpp). */
+#include <string.h>
+
+#include "base/tnd_status.h"
+#include "formats/tnd_tokenizer.h"
+
+#define MAX_PATTERNS 5
+
+/* GPT-2 (encoder.py of openai/gpt-2): runs of letters, digits, others, with a blank before them */
+#define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)"
+/* tiktoken's cl100k_base, and how many digits stand together */
+#define CL100K(digits)                                                                             \
+    "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"      \
+    "|" digits "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+/* words by their letters' case: o200k_base and Mistral's tekken */
+#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define CASED(ending)                                                                              \
+    "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" ending "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER  \
+    "*" ending "|"
+#define CASED_REST "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+/* ideographs, kana and the scripts between them, hangul */
+#define ASIAN      "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]"
+#define BLOOM      " ?[^(\\s|.,!?\\x{2026}\\x{3002}\\x{ff0c}\\x{3001}\\x{964}\\x{6d4}\\x{60c})]+"
+
+static const struct pretokenizer {
+    const char *names; /* separated by blanks */
+    const char *patterns[MAX_PATTERNS];
+    bool whole_words; /* a piece that is a token is taken as it is */
+} pretokenizers[] = {
+    {"default", {"[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}, false},
+    {"gpt-2 phi-2 jina-es jina-de jina-v1-en jina-v2-es jina-v2-de jina-v2-code gigachat "
+     "roberta-bpe mpt olmo jais trillion granite-docling",
+     {GPT2},
+     false},
+    {"llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2",
+     {CL100K("\\p{N}{1,3}")},
+     true},
+    {"dbrx smaug-bpe chatglm-bpe glm4", {CL100K("\\p{N}{1,3}")}, false},
+    {"qwen2 stablelm2 deepseek-r1-qwen megrez hunyuan", {CL100K("\\p{N}")}, false},
+    {"falcon", {"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, "[0-9][0-9][0-9]"}, false},
+    {"starcoder refact command-r smollm codeshell exaone minerva-7b", {"\\p{N}", GPT2}, false},
+    {"deepseek-coder", {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", ASIAN "+", "\\p{N}"}, false},
+    {"bloom poro-chat gpt3-finnish", {BLOOM}, false},
+    {"viking", {BLOOM, "\\p{N}"}, false},
+    {"tekken", {CASED("") "\\p{N}" CASED_REST}, true},
+    {"gpt-4o llama4 kanana2",
+     {CASED("(?i:'s|'t|'re|'ve|'m|'ll|'d)?") "\\p{N}{1,3}" CASED_REST},
+     false},
+};
+#define N_PRETOKENIZERS (sizeof(pretokenizers) / sizeof(pretokenizers[0]))
+
+static bool has_name(const char *names, const char *name)
+{
+    const size_t n = strlen(name);
+    while (*names != '\0') {
+        const size_t length = strcspn(names, " ");
+        if (length == n && memcmp(names, name, n) == 0) {
+            return true;
+        }
+        names += length;
+        names += strspn(names, " ");
+    }
+    return false;
+}
+
+enum tandem_status tnd_tokenizer_add_pretokenizer(tandem_tokenizer *tokenizer, const char *pre,
+                                                  struct tandem_error *error)
+{
+    for (size_t i = 0; i < N_PRETOKENIZERS; i++) {
+        const struct pretokenizer *row = &pretokenizers[i];
+        if (!has_name(row->names, pre)) {
+            continue;
+        }
+        tokenizer->whole_words = row->whole_words;
+        for (int k = 0; k < MAX_PATTERNS && row->patterns[k] != NULL; k++) {
+            TND_TRY(tnd_tokenizer_add_split(tokenizer, row->patterns[k], error));
+        }
+        return TANDEM_OK;
+    }
+    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, "tokenizer.ggml.pre", 0, 0,
+                         "tokenizer: the pre-tokenizer \"%.60s\" is not known; known are default, "
+                         "gpt-2, llama-bpe, qwen2, falcon, starcoder and others",
+                         pre);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT
+ * tokenizer.model of sentencepiece: a message in the encoding of Protocol Buffers
+ * (https://protobuf.dev/programming-guides/encoding), fields by sentencepiece_model.proto of
+ * google/sentencepiece. Fields that do not matter here are passed over. */
+#include <string.h>
+
+#include "base/tnd_status.h"
+#include "formats/cursor.h"
+#include "formats/tnd_tokenizer.h"
+
+/* Numbers of fields. */
+enum { MODEL_PIECE = 1, MODEL_TRAINER = 2, MODEL_NORMALIZER = 3 };
+enum { PIECE_TEXT = 1, PIECE_SCORE = 2, PIECE_TYPE = 3 };
+enum {
+    TRAINER_MODEL_TYPE = 3,
+    TRAINER_SUFFIX = 24,
+    TRAINER_BYTE_FALLBACK = 35,
+    TRAINER_BOS = 41,
+    TRAINER_EOS = 42
+};
+enum {
+    NORMALIZER_CHARSMAP = 2,
+    NORMALIZER_PREFIX = 3,
+    NORMALIZER_REMOVES = 4,
+    NORMALIZER_ESCAPES = 5
+};
+enum { TYPE_UNIGRAM = 1, TYPE_BPE = 2 };
+
+enum { WIRE_VARINT = 0, WIRE_8_BYTES = 1, WIRE_BYTES = 2, WIRE_4_BYTES = 5 };
+#define MAX_VARINT_BYTES 10
+
+/* One field of a message. */
+struct field {
+    uint32_t number;
+    uint32_t wire;
+    uint64_t value;       /* of a varint or a fixed number */
+    const uint8_t *bytes; /* of WIRE_BYTES */
+    size_t n;
+};
+
+/* What the messages say. */
+struct model {
+    struct tnd_cursor file;
+    int64_t n_pieces;
+    uint64_t model_type;
+    uint64_t bos;
+    uint64_t eos;
+    bool byte_fallback;
+    const uint8_t *charsmap;
+    size_t n_charsmap;
+    struct tnd_charsmap normalizer;
+};
+
+static enum tandem_status varint(struct tnd_cursor *cursor, uint64_t *out,
+                                 struct tandem_error *error)
+{
+    uint64_t value = 0;
+    for (unsigned i = 0; i < MAX_VARINT_BYTES; i++) {
+        const uint8_t *byte = NULL;
+        TND_TRY(tnd_cursor_take(cursor, 1, "a number", &byte, error));
+        value |= (uint64_t)(*byte & 0x7f) << (7 * i);
+        if (*byte < 0x80) {
+            *out = value;
+            return TANDEM_OK;
+        }
+    }
+    return tnd_error_set(error, TANDEM_E_FORMAT, cursor->name, (int64_t)cursor->at,
+                         MAX_VARINT_BYTES,
+                         "%s: the number before byte %zu takes more than %d bytes",
+                         tnd_short_name(cursor->name), cursor->at, MAX_VARINT_BYTES);
+}
+
+static enum tandem_status next_field(struct tnd_cursor *cursor, struct field *out,
+                                     struct tandem_error *error)
+{
+    const size_t start = cursor->at;
+    const uint8_t *bytes = NULL;
+    uint64_t key = 0;
+    TND_TRY(varint(cursor, &key, error));
+    *out = (struct field){.number = (uint32_t)(key >> 3), .wire = (uint32_t)(key & 7)};
+    switch (out->wire) {
+    case WIRE_VARINT:
+        return varint(cursor, &out->value, error);
+    case WIRE_4_BYTES:
+        TND_TRY(tnd_cursor_take(cursor, 4, "a number of 4 bytes", &bytes, error));
+        out->value = tnd_le32(bytes);
+        return TANDEM_OK;
+    case WIRE_8_BYTES:
+        TND_TRY(tnd_cursor_take(cursor, 8, "a number of 8 bytes", &bytes, error));
+        out->value = tnd_le64(bytes);
+        return TANDEM_OK;
+    case WIRE_BYTES: {
+        uint64_t n = 0;
+        TND_TRY(varint(cursor, &n, error));
+        TND_TRY(tnd_cursor_take(cursor, n, "a field", &out->bytes, error));
+        out->n = (size_t)n;
+        return TANDEM_OK;
+    }
+    default:
+        return tnd_error_set(error, TANDEM_E_FORMAT, cursor->name, out->wire, WIRE_4_BYTES,
+                             "%s: the field at byte %zu has the wire type %u, expected 0, 1, 2 or "
+                             "5: no sentencepiece model",
+                             tnd_short_name(cursor->name), start, out->wire);
+    }
+}
+
+/* A cursor over a field of the file, which keeps the places of the file for messages. */
+static struct tnd_cursor inside(const struct model *model, const struct field *field)
+{
+    const size_t end = (size_t)(field->bytes - model->file.data) + field->n;
+    return (struct tnd_cursor){
+        .data = model->file.data, .n = end, .at = end - field->n, .name = model->file.name};
+}
+
+static enum tandem_status read_piece(const struct model *model, const struct field *message,
+                                     tandem_tokenizer *tokenizer, int64_t id,
+                                     struct tandem_error *error)
+{
+    struct tnd_cursor cursor = inside(model, message);
+    struct tnd_token token = {.text = "", .type = TND_TOKEN_NORMAL};
+    while (cursor.at < cursor.n) {
+        struct field field;
+        TND_TRY(next_field(&cursor, &field, error));
+        if (field.number == PIECE_TEXT && field.wire == WIRE_BYTES) {
+            if (field.n > TND_MAX_TOKEN_BYTES) {
+                return tnd_error_set(
+                    error, TANDEM_E_FORMAT, cursor.name, (int64_t)field.n, TND_MAX_TOKEN_BYTES,
+                    "%s: piece %lld is %zu bytes long, expected at most %d",
+                    tnd_short_name(cursor.name), (long long)id, field.n, TND_MAX_TOKEN_BYTES);
+            }
+            token.text = tnd_tokenizer_keep(tokenizer, (const char *)field.bytes, field.n);
+            token.length = (uint32_t)field.n;
+        } else if (field.number == PIECE_SCORE && field.wire == WIRE_4_BYTES) {
+            const uint32_t bits = (uint32_t)field.value;
+            memcpy(&token.score, &bits, sizeof(bits));
+        } else if (field.number == PIECE_TYPE && field.wire == WIRE_VARINT) {
+            if (field.value < TND_TOKEN_NORMAL || field.value > TND_TOKEN_BYTE) {
+                return tnd_error_set(
+                    error, TANDEM_E_FORMAT, cursor.name, (int64_t)field.value, TND_TOKEN_BYTE,
+                    "%s: piece %lld has the type %llu, expected 1 to 6",
+                    tnd_short_name(cursor.name), (long long)id, (unsigned long long)field.value);
+            }
+            token.type = (enum tnd_token_type)field.value;
+        }
+        if (token.text == NULL) {
+            return tnd_tokenizer_no_memory(cursor.name, field.n, error);
+        }
+    }
+    tokenizer->tokens[id] = token;
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_trainer(struct model *model, const struct field *message,
+                                       struct tandem_error *error)
+{
+    struct tnd_cursor cursor = inside(model, message);
+    while (cursor.at < cursor.n) {
+        struct field field;
+        TND_TRY(next_field(&cursor, &field, error));
+        if (field.wire != WIRE_VARINT) {
+            continue;
+        }
+        switch (field.number) {
+        case TRAINER_MODEL_TYPE:
+            model->model_type = field.value;
+            break;
+        case TRAINER_SUFFIX:
+            model->normalizer.is_suffix = field.value != 0;
+            break;
+        case TRAINER_BYTE_FALLBACK:
+            model->byte_fallback = field.value != 0;
+            break;
+        case TRAINER_BOS:
+            model->bos = field.value;
+            break;
+        case TRAINER_EOS:
+            model->eos = field.value;
+            break;
+        default:
+            break;
+        }
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_normalizer(struct model *model, const struct field *message,
+                                          struct tandem_error *error)
+{
+    struct tnd_cursor cursor = inside(model, message);
+    while (cursor.at < cursor.n) {
+        struct field field;
+        TND_TRY(next_field(&cursor, &field, error));
+        if (field.number == NORMALIZER_CHARSMAP && field.wire == WIRE_BYTES) {
+            model->charsmap = field.bytes;
+            model->n_charsmap = field.n;
+        } else if (field.wire == WIRE_VARINT) {
+            bool *const flag =
+                field.number == NORMALIZER_PREFIX    ? &model->normalizer.adds_prefix
+                : field.number == NORMALIZER_REMOVES ? &model->normalizer.removes_blanks
+                : field.number == NORMALIZER_ESCAPES ? &model->normalizer.escapes_blanks
+                                                     : NULL;
+            if (flag != NULL) {
+                *flag = field.value != 0;
+            }
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* Reads all but the pieces, which are counted. */
+static enum tandem_status read_specs(struct model *model, struct tandem_error *error)
+{
+    while (model->file.at < model->file.n) {
+        struct field field;
+        TND_TRY(next_field(&model->file, &field, error));
+        if (field.wire != WIRE_BYTES) {
+            continue;
+        }
+        if (field.number == MODEL_PIECE) {
+            model->n_pieces++;
+        } else if (field.number == MODEL_TRAINER) {
+            TND_TRY(read_trainer(model, &field, error));
+        } else if (field.number == MODEL_NORMALIZER) {
+            TND_TRY(read_normalizer(model, &field, error));
+        }
+    }
+    if (model->n_pieces == 0 || model->n_pieces > INT32_MAX / 4) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, model->file.name, model->n_pieces, 1,
+                             "%s: %lld pieces, expected at least one: no sentencepiece model",
+                             tnd_short_name(model->file.name), (long long)model->n_pieces);
+    }
+    if (model->model_type != TYPE_UNIGRAM && model->model_type != TYPE_BPE) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, model->file.name,
+                             (int64_t)model->model_type, TYPE_BPE,
+                             "%s: model type %llu is not supported, expected 1 (unigram) or 2 "
+                             "(BPE)",
+                             tnd_short_name(model->file.name),
+                             (unsigned long long)model->model_type);
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_pieces(struct model *model, tandem_tokenizer *tokenizer,
+                                      struct tandem_error *error)
+{
+    TND_TRY(tnd_tokenizer_reserve(tokenizer, model->n_pieces, model->file.name, error));
+    int64_t id = 0;
+    for (model->file.at = 0; model->file.at < model->file.n;) {
+        struct field field;
+        TND_TRY(next_field(&model->file, &field, error));
+        if (field.number == MODEL_PIECE && field.wire == WIRE_BYTES) {
+            TND_TRY(read_piece(model, &field, tokenizer, id, error));
+            id++;
+        }
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status add_normalizer(const struct model *model, tandem_tokenizer *tokenizer,
+                                         struct tandem_error *error)
+{
+    struct tnd_charsmap *charsmap = tnd_arena_alloc(&tokenizer->memory, sizeof(*charsmap), 16);
+    char *rules = tnd_tokenizer_keep(tokenizer, (const char *)model->charsmap, model->n_charsmap);
+    if (charsmap == NULL || rules == NULL) {
+        return tnd_tokenizer_no_memory(model->file.name, model->n_charsmap, error);
+    }
+    *charsmap = model->normalizer;
+    charsmap->users = &tokenizer->users;
+    TND_TRY(tnd_charsmap_read((const uint8_t *)rules, model->n_charsmap, model->file.name, charsmap,
+                              error));
+    return tnd_tokenizer_add_step(
+        tokenizer, (struct tnd_step){.kind = TND_STEP_CHARSMAP, .charsmap = charsmap}, error);
+}
+
+static int32_t id_of(uint64_t id, const tandem_tokenizer *tokenizer)
+{
+    return id < (uint64_t)tokenizer->n_tokens && tokenizer->tokens[id].type == TND_TOKEN_CONTROL
+               ? (int32_t)id
+               : -1;
+}
+
+static enum tandem_status fill(struct model *model, tandem_tokenizer *tokenizer,
+                               struct tandem_error *error)
+{
+    TND_TRY(read_specs(model, error));
+    TND_TRY(read_pieces(model, tokenizer, error));
+    tokenizer->model = model->model_type == TYPE_BPE ? TND_MODEL_SCORES : TND_MODEL_UNIGRAM;
+    tokenizer->has_byte_fallback = model->byte_fallback;
+    tokenizer->fuses_unknown = true;
+    tokenizer->matches_inside = true;
+    tokenizer->escapes_blanks = model->normalizer.escapes_blanks;
+    tokenizer->strips_blank = model->normalizer.adds_prefix && !model->normalizer.is_suffix;
+    tokenizer->bos = id_of(model->bos, tokenizer);
+    tokenizer->eos = id_of(model->eos, tokenizer);
+    tokenizer->adds_bos = tokenizer->bos >= 0; /* the file does not say; models of llama want it */
+    for (int64_t id = tokenizer->n_tokens - 1; id >= 0; id--) {
+        if (tokenizer->tokens[id].type == TND_TOKEN_UNKNOWN) {
+            tokenizer->unknown = (int32_t)id;
+        }
+    }
+    tnd_tokenizer_find_byte_tokens(tokenizer);
+    tnd_unigram_prepare(tokenizer);
+    TND_TRY(tnd_tokenizer_index(tokenizer, error));
+    TND_TRY(tnd_tokenizer_index_prefixes(tokenizer, model->file.name, error));
+    return add_normalizer(model, tokenizer, error);
+}
+
+enum tandem_status tnd_tokenizer_sentencepiece_read(const void *bytes, size_t n, const char *name,
+                                                    tandem_tokenizer **out_tokenizer,
+                                                    struct tandem_error *error)
+{
+    /* (what the fields are when they are left out) */
+    struct model model = {
+        .file = {.data = bytes, .n = n, .name = name},
+        .model_type = TYPE_UNIGRAM,
+        .bos = 1,
+        .eos = 2,
+        .normalizer = {.adds_prefix = true, .removes_blanks = true, .escapes_blanks = true}};
+    tandem_tokenizer *tokenizer = NULL;
+    TND_TRY(tnd_tokenizer_new(name, &tokenizer, error));
+    const enum tandem_status status = fill(&model, tokenizer, error);
+    if (status != TANDEM_OK) {
+        tnd_tokenizer_free(tokenizer);
+        return status;
+    }
+    *out_tokenizer = tokenizer;
+    return TANDEM_OK;
+}

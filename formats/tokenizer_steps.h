@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ * What happens to a text before it meets the model of a tokenizer: steps that rewrite it or split
+ * it into pieces. A normalizer and a pre-tokenizer are lists of such steps. */
+#ifndef TND_TOKENIZER_STEPS_H
+#define TND_TOKENIZER_STEPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "base/tnd_status.h"
+#include "formats/unicode.h"
+
+struct tnd_pattern;
+struct tnd_charsmap;
+
+/* U+2581, which sentencepiece writes for a blank. */
+#define TND_BLANK_MARK   "\xe2\x96\x81"
+#define TND_BLANK_MARK_N 3
+
+enum tnd_step_kind {
+    TND_STEP_PREPEND, /* `to` before a piece that is not empty */
+    TND_STEP_REPLACE, /* `from` or matches of `pattern` by `to` */
+    TND_STEP_SPLIT,   /* at `from` or matches of `pattern` */
+    TND_STEP_FORM,    /* Unicode normalization */
+    TND_STEP_LOWER,   /* lower case */
+    TND_STEP_STRIP,   /* white space at the ends */
+    TND_STEP_CHARSMAP /* sentencepiece's normalizer */
+};
+
+/* What becomes of the separator; names of Hugging Face's tokenizers. */
+enum tnd_split {
+    TND_SPLIT_ISOLATED,
+    TND_SPLIT_REMOVED,
+    TND_SPLIT_PREVIOUS,
+    TND_SPLIT_NEXT,
+    TND_SPLIT_CONTIGUOUS
+};
+
+struct tnd_step {
+    enum tnd_step_kind kind;
+    const char *from; /* in the tokenizer's memory */
+    size_t n_from;
+    const char *to;
+    size_t n_to;
+    struct tnd_pattern *pattern; /* NULL: `from` */
+    enum tnd_split split;
+    bool inverts;      /* SPLIT: what does not match is the separator */
+    bool only_first;   /* PREPEND: to the first piece of a text */
+    bool unless_there; /* PREPEND: unless the piece begins with it, or with a blank */
+    bool left, right;  /* STRIP */
+    enum tnd_unicode_form form;
+    const struct tnd_charsmap *charsmap;
+};
+
+struct tnd_piece {
+    size_t start;
+    size_t end;
+};
+
+/** A text and its pieces. Zeroed at the start. */
+struct tnd_pieces {
+    struct tnd_text text;
+    struct tnd_text other; /* the text after the step that runs */
+    struct tnd_piece *items;
+    size_t n;
+    size_t capacity;
+    struct tnd_piece *other_items;
+    size_t other_capacity;
+    size_t limit;  /* bytes that the text may grow to */
+    bool is_first; /* nothing of the text stands before it */
+    bool failed;   /* no memory */
+};
+
+void tnd_pieces_fini(struct tnd_pieces *pieces);
+/** Begins anew with one piece. */
+void tnd_pieces_set(struct tnd_pieces *pieces, const char *text, size_t n);
+/** Errors: MEMORY, LIMIT (a pattern that takes too long, a text that grows without bounds). */
+enum tandem_status tnd_steps_run(const struct tnd_step *steps, size_t n, struct tnd_pieces *pieces,
+                                 struct tandem_error *error);
+
+/* ---- tokenizer_pattern.c: regular expressions by PCRE2 ---- */
+
+/** `pattern` ends with a zero byte. Errors: FORMAT, MEMORY, UNSUPPORTED_BUILD (no PCRE2). */
+enum tandem_status tnd_pattern_new(const char *pattern, struct tnd_pattern **out_pattern,
+                                   struct tandem_error *error);
+void tnd_pattern_free(struct tnd_pattern *pattern);
+
+/** Looks for matches in one text of valid UTF-8. */
+struct tnd_pattern_search {
+    const struct tnd_pattern *pattern;
+    const char *text;
+    size_t n;
+    size_t at;
+    void *match; /* private */
+};
+enum tandem_status tnd_pattern_search_begin(struct tnd_pattern_search *search,
+                                            const struct tnd_pattern *pattern,
+                                            struct tandem_error *error);
+/** The next match that is not empty. Errors: LIMIT. */
+enum tandem_status tnd_pattern_search_next(struct tnd_pattern_search *search, bool *out_found,
+                                           struct tnd_piece *out_match, struct tandem_error *error);
+void tnd_pattern_search_end(struct tnd_pattern_search *search);
+
+/* ---- tokenizer_charsmap.c: sentencepiece's normalizer ---- */
+
+struct tnd_prefix_index;
+/** What NormalizerSpec says. */
+struct tnd_charsmap {
+    const uint8_t *trie; /* double array of little-endian 32-bit units */
+    size_t n_units;
+    const char *texts; /* each ends with a zero byte; the last one too */
+    size_t n_texts;
+    bool adds_prefix;
+    bool removes_blanks; /* at the ends, and all but one in between */
+    bool escapes_blanks;
+    bool is_suffix;                       /* the blank that is added goes to the end */
+    const struct tnd_prefix_index *users; /* tokens that are left as they are */
+};
+/** Takes precompiled_charsmap apart, which is borrowed. 0 bytes: no rules. Errors: FORMAT. */
+enum tandem_status tnd_charsmap_read(const uint8_t *bytes, size_t n, const char *name,
+                                     struct tnd_charsmap *out, struct tandem_error *error);
+void tnd_charsmap_apply(const struct tnd_charsmap *charsmap, const char *text, size_t n,
+                        struct tnd_text *out);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT
+ * UTF-8 that is not trusted (well-formed as table 3-7 of the Unicode standard has it), and Unicode
+ * normalization by utf8proc, which is optional. */
+#include "formats/unicode.h"
+
+#include <stdlib.h>
+
+#ifdef TND_HAVE_UTF8PROC
+#include <utf8proc.h>
+#endif
+
+static bool is_continuation(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+size_t tnd_utf8_length(const char *text, size_t n)
+{
+    const unsigned char first = n > 0 ? (unsigned char)text[0] : 0xff;
+    if (first < 0x80) {
+        return 1;
+    }
+    const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4 || n < length) {
+        return 0;
+    }
+    /* The second byte rules out overlong forms, surrogates and what is above U+10FFFF. */
+    const unsigned char second = (unsigned char)text[1];
+    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) {
+        return 0;
+    }
+    for (size_t i = 1; i < length; i++) {
+        if (!is_continuation(text[i])) {
+            return 0;
+        }
+    }
+    return length;
+}
+
+size_t tnd_utf8_loose_length(const char *text, size_t n)
+{
+    const size_t length = tnd_utf8_length(text, n);
+    return length > 0 ? length : 1;
+}
+
+size_t tnd_utf8_valid_run(const char *text, size_t n)
+{
+    size_t at = 0;
+    for (size_t length; at < n && (length = tnd_utf8_length(text + at, n - at)) > 0;) {
+        at += length;
+    }
+    return at;
+}
+
+static uint32_t code_point(const char *text, size_t length)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    if (length == 1) {
+        return bytes[0];
+    }
+    uint32_t point = bytes[0] & (0xffu >> (length + 1));
+    for (size_t i = 1; i < length; i++) {
+        point = point << 6 | (bytes[i] & 0x3f);
+    }
+    return point;
+}
+
+size_t tnd_utf8_space(const char *text, size_t n)
+{
+    const size_t length = tnd_utf8_length(text, n);
+    if (length == 0) {
+        return 0;
+    }
+    /* property White_Space of PropList.txt */
+    const uint32_t point = code_point(text, length);
+    const bool is_space = (point >= 0x09 && point <= 0x0d) || point == 0x20 || point == 0x85 ||
+                          point == 0xa0 || point == 0x1680 ||
+                          (point >= 0x2000 && point <= 0x200a) || point == 0x2028 ||
+                          point == 0x2029 || point == 0x202f || point == 0x205f || point == 0x3000;
+    return is_space ? length : 0;
+}
+
+#ifdef TND_HAVE_UTF8PROC
+
+enum tandem_status tnd_unicode_check(struct tandem_error *error)
+{
+    (void)error;
+    return TANDEM_OK;
+}
+
+static enum tandem_status normalize_run(enum tnd_unicode_form form, const char *text, size_t n,
+                                        struct tnd_text *out, struct tandem_error *error)
+{
+    static const int options[] = {
+        [TND_FORM_NFC] = UTF8PROC_STABLE | UTF8PROC_COMPOSE,
+        [TND_FORM_NFD] = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE,
+        [TND_FORM_NFKC] = UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT,
+        [TND_FORM_NFKD] = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT,
+    };
+    utf8proc_uint8_t *made = NULL;
+    const utf8proc_ssize_t length =
+        utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)n, &made,
+                     (utf8proc_option_t)options[form]);
+    if (length < 0) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "unicode", length, 0,
+                             "tokenizer: %zu bytes cannot be normalized: %s", n,
+                             utf8proc_errmsg(length));
+    }
+    tnd_text_add_bytes(out, (const char *)made, (size_t)length);
+    free(made); /* utf8proc uses malloc */
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_unicode_normalize(enum tnd_unicode_form form, const char *text, size_t n,
+                                         struct tnd_text *out, struct tandem_error *error)
+{
+    for (size_t at = 0; at < n;) {
+        const size_t run = tnd_utf8_valid_run(text + at, n - at);
+        if (run > 0) {
+            TND_TRY(normalize_run(form, text + at, run, out, error));
+        } else {
+            tnd_text_add_char(out, text[at]);
+        }
+        at += run > 0 ? run : 1;
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_unicode_lower(const char *text, size_t n, struct tnd_text *out,
+                                     struct tandem_error *error)
+{
+    (void)error;
+    for (size_t at = 0; at < n;) {
+        const size_t length = tnd_utf8_length(text + at, n - at);
+        if (length == 0) {
+            tnd_text_add_char(out, text[at++]);
+            continue;
+        }
+        utf8proc_uint8_t lower[4];
+        const utf8proc_int32_t point = (utf8proc_int32_t)code_point(text + at, length);
+        const utf8proc_ssize_t made = utf8proc_encode_char(utf8proc_tolower(point), lower);
+        tnd_text_add_bytes(out, (const char *)lower, (size_t)made);
+        at += length;
+    }
+    return TANDEM_OK;
+}
+
+#else
+
+enum tandem_status tnd_unicode_check(struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, "utf8proc", 0, 0,
+                         "tokenizer: this build has no utf8proc (libutf8proc-dev), which the "
+                         "tokenizer's normalizer needs");
+}
+
+enum tandem_status tnd_unicode_normalize(enum tnd_unicode_form form, const char *text, size_t n,
+                                         struct tnd_text *out, struct tandem_error *error)
+{
+    (void)form;
+    (void)text;
+    (void)n;
+    (void)out;
+    return tnd_unicode_check(error);
+}
+
+enum tandem_status tnd_unicode_lower(const char *text, size_t n, struct tnd_text *out,
+                                     struct tandem_error *error)
+{
+    return tnd_unicode_normalize(TND_FORM_NFC, text, n, out, error);
+}
+
+#endif

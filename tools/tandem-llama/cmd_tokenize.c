@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * tandem-llama tokenize: text on stdin to ids on stdout, or back. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tandem/tokenizer.h"
+#include "tools/tandem-llama/cli.h"
+
+struct tokenize_options {
+    const char *tokenizer;
+    bool bos;
+    bool special;
+    bool detokenize;
+    bool help;
+};
+
+/* All of stdin; NULL without memory. */
+static char *read_all(size_t *out_n)
+{
+    size_t capacity = (size_t)1 << 16;
+    size_t n = 0;
+    char *text = malloc(capacity);
+    while (text != NULL) {
+        n += fread(text + n, 1, capacity - n, stdin);
+        if (n < capacity) {
+            break;
+        }
+        char *larger = realloc(text, capacity * 2);
+        if (larger == NULL) {
+            free(text);
+            return NULL;
+        }
+        text = larger;
+        capacity *= 2;
+    }
+    *out_n = n;
+    return text;
+}
+
+static int no_memory(size_t n)
+{
+    struct tandem_error error = {.status = TANDEM_E_MEMORY};
+    snprintf(error.text, sizeof(error.text), "no memory for a text of %zu bytes", n);
+    return tnd_cli_fail(&error);
+}
+
+static int tokenize(const tandem_tokenizer *tokenizer, const struct tokenize_options *options,
+                    const char *text, size_t n)
+{
+    struct tandem_encode_options how = TANDEM_ENCODE_OPTIONS_INIT;
+    struct tandem_error error = {0};
+    size_t n_ids = 0;
+    how.add_bos = options->bos;
+    how.special_tokens = options->special;
+    enum tandem_status status =
+        tandem_tokenizer_encode_with(tokenizer, text, n, &how, NULL, 0, &n_ids, &error);
+    int32_t *ids = calloc(n_ids + 1, sizeof(ids[0]));
+    if (ids == NULL) {
+        return no_memory(n);
+    }
+    if (status == TANDEM_E_LIMIT && n_ids > 0) { /* now the number is known */
+        status = tandem_tokenizer_encode_with(tokenizer, text, n, &how, ids, n_ids, &n_ids, &error);
+    }
+    if (status == TANDEM_OK) {
+        for (size_t i = 0; i < n_ids; i++) {
+            printf("%s%d", i > 0 ? " " : "", (int)ids[i]);
+        }
+        printf("\n");
+    }
+    free(ids);
+    return status == TANDEM_OK ? 0 : tnd_cli_fail(&error);
+}
+
+/* Writes what the stream has for one id (-1: what still waits). */
+static void write_token(struct tandem_token_stream *stream, int32_t id)
+{
+    char out[8192];
+    const size_t n = id < 0 ? tandem_token_stream_end(stream, out, sizeof(out))
+                            : tandem_token_stream_next(stream, id, out, sizeof(out));
+    fwrite(out, 1, n < sizeof(out) ? n : 0, stdout);
+}
+
+static int detokenize(const tandem_tokenizer *tokenizer, bool special, const char *text, size_t n)
+{
+    struct tandem_token_stream stream = tandem_token_stream_begin(tokenizer, true);
+    const char *at = text;
+    stream.shows_special = special;
+    (void)n; /* the text ends with a zero byte */
+    for (;;) {
+        while (isspace((unsigned char)*at)) {
+            at++;
+        }
+        if (*at == '\0') {
+            break;
+        }
+        char *end = NULL;
+        errno = 0;
+        const long long id = strtoll(at, &end, 10);
+        if (end == at || errno != 0 || id < 0 || id >= tandem_tokenizer_vocabulary(tokenizer)) {
+            return tnd_cli_usage("'%.20s' is no id of this tokenizer, which has 0 to %lld", at,
+                                 (long long)tandem_tokenizer_vocabulary(tokenizer) - 1);
+        }
+        write_token(&stream, (int32_t)id);
+        at = end;
+    }
+    write_token(&stream, -1);
+    return 0;
+}
+
+int tnd_cmd_tokenize(int argc, char **argv)
+{
+    struct tokenize_options o = {0};
+    const struct cli_option rows[] = {
+        {"t", CLI_TEXT, &o.tokenizer, "FILE",
+         "tokenizer.model, tokenizer.json, tokenizer.bin, GGUF"},
+        {"bos", CLI_FLAG, &o.bos, NULL, "put the beginning token in front"},
+        {"special", CLI_FLAG, &o.special, NULL, "recognise and show special tokens such as <s>"},
+        {"detokenize", CLI_FLAG, &o.detokenize, NULL, "read ids and write their text"},
+        {"help", CLI_FLAG, &o.help, NULL, "this text"},
+    };
+    const struct cli_options options = {rows, (int)(sizeof(rows) / sizeof(rows[0]))};
+    int n_arguments = 0;
+    if (!tnd_cli_parse(argc, argv, &options, NULL, 0, &n_arguments)) {
+        return 2;
+    }
+    if (o.help) {
+        printf("usage: tandem-llama tokenize -t FILE [--bos] [--detokenize] < TEXT\n"
+               "Text on stdin becomes ids, separated by blanks; or ids become text.\n\n");
+        tnd_cli_print_options(&options);
+        return 0;
+    }
+    if (o.tokenizer == NULL) {
+        return tnd_cli_usage("tokenize needs a tokenizer: -t FILE");
+    }
+    struct tandem_error error = {0};
+    tandem_tokenizer *tokenizer = NULL;
+    if (tandem_tokenizer_open(o.tokenizer, 0, &tokenizer, &error) != TANDEM_OK) {
+        return tnd_cli_fail(&error);
+    }
+    size_t n = 0;
+    char *text = read_all(&n);
+    int code;
+    if (text == NULL) {
+        code = no_memory(n);
+    } else {
+        text[n] = '\0'; /* (there is room: reading stops before the end) */
+        code = o.detokenize ? detokenize(tokenizer, o.special, text, n)
+                            : tokenize(tokenizer, &o, text, n);
+    }
+    free(text);
+    tandem_tokenizer_close(tokenizer);
+    return code;
+}
