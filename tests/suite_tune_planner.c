@@ -145,6 +145,43 @@ static void the_table_decides_by_tokens(void)
     CU_ASSERT_DOUBLE_EQUAL(many.predicted_us[TANDEM_STAGE_COMPUTE], 90, 0.01);
 }
 
+/* cpu: a straight line. OpenBLAS: cheap up to M = 2, four times as dear from M = 4 on; where between
+ * the two it jumps was not measured. */
+static void the_plan_does_not_bet_on_where_a_step_lies(void)
+{
+    if (!has_openblas()) {
+        return;
+    }
+    static const int64_t m[] = {1, 2, 4, 8};
+    static const double cpu_us[] = {13, 13.2, 13.6, 14.4};
+    static const double openblas_us[] = {4, 5, 20, 22};
+    struct tnd_table_profile cpu, openblas;
+    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find("cpu"), TANDEM_TYPE_F32, &cpu));
+    CU_ASSERT_TRUE(
+        tnd_profile_describe(tnd_profile_find("cpu+openblas"), TANDEM_TYPE_F32, &openblas));
+    for (int i = 0; i < 4; i++) {
+        struct tnd_curve_key key = {.op = "mul_mat", .type = TANDEM_TYPE_F32, .n = 512, .k = 512};
+        key.stage = TANDEM_STAGE_COMPUTE;
+        key.threads = 1;
+        strcpy(key.backend, "cpu");
+        key.task = cpu.stage[TANDEM_STAGE_COMPUTE].task;
+        key.parallel = true;
+        struct tnd_sample sample = {m[i], cpu_us[i], 0.01, 9, 1};
+        check_ok(tnd_table_add(table, &key, &sample));
+        strcpy(key.backend, "openblas");
+        key.task = openblas.stage[TANDEM_STAGE_COMPUTE].task;
+        key.parallel = false;
+        sample.median_us = openblas_us[i];
+        check_ok(tnd_table_add(table, &key, &sample));
+    }
+    tnd_planner_set_table(planner, table);
+    check_string(plan_one(product(TANDEM_TYPE_F32, 512, 512, 2), 1).profile, "cpu+openblas");
+    struct tandem_plan_node between = plan_one(product(TANDEM_TYPE_F32, 512, 512, 3), 1);
+    check_string(between.profile, "cpu");
+    CU_ASSERT_DOUBLE_EQUAL(between.runner_up_us, 12.5, 0.01);
+    check_string(plan_one(product(TANDEM_TYPE_F32, 512, 512, 5), 1).profile, "cpu");
+}
+
 static void the_table_decides_the_thread_count_too(void)
 {
     add_cost("cpu", TANDEM_TYPE_Q8_0, 256, 256, 1, 1, 1);
@@ -304,6 +341,7 @@ static void model_names_and_shape_lists_are_understood(void)
 static CU_TestInfo tests[] = {
     {"without_a_table_the_fixed_rule_serves", without_a_table_the_fixed_rule_serves},
     {"the_table_decides_by_tokens", the_table_decides_by_tokens},
+    {"the_plan_does_not_bet_on_where_a_step_lies", the_plan_does_not_bet_on_where_a_step_lies},
     {"the_table_decides_the_thread_count_too", the_table_decides_the_thread_count_too},
     {"outside_the_table_the_rule_serves_and_says_so_once",
      outside_the_table_the_rule_serves_and_says_so_once},

@@ -11,6 +11,7 @@
 
 /* What distance from the measured points costs in trust, as fractions of the time. */
 #define DOUBT_MODEL   0.02 /* straight line between two points */
+#define DOUBT_BEND    0.50 /* of what the lines before and behind say otherwise */
 #define DOUBT_BEYOND  0.10 /* for each doubling of M beyond the measured range */
 #define DOUBT_THREADS 0.10 /* thread count that was not measured */
 #define DOUBT_SHAPE   0.15 /* another shape */
@@ -61,6 +62,29 @@ struct point {
     double error_us;
 };
 
+/* The line through two samples at m. */
+static double along(const struct tnd_sample *a, const struct tnd_sample *b, int64_t m)
+{
+    double part = (double)(m - a->m) / (double)(b->m - a->m);
+    return a->median_us + part * (b->median_us - a->median_us);
+}
+
+/* How wrong the line between samples low and low + 1 may be at m, told by the lines of the segments
+ * before and behind: where a library changes its kernel at some M, the curve has a step that lies
+ * anywhere between two samples. */
+static double bend(const struct tnd_curve *curve, int low, int64_t m, double us)
+{
+    const struct tnd_sample *p = curve->samples;
+    double doubt = 0.0;
+    if (low > 0) {
+        doubt = fabs(along(&p[low - 1], &p[low], m) - us);
+    }
+    if (low + 2 < curve->n_samples) {
+        doubt = fmax(doubt, fabs(along(&p[low + 1], &p[low + 2], m) - us));
+    }
+    return DOUBT_BEND * doubt;
+}
+
 /* Expects at least one sample. */
 static struct point on_curve(const struct tnd_curve *curve, int64_t m)
 {
@@ -93,14 +117,13 @@ static struct point on_curve(const struct tnd_curve *curve, int64_t m)
             high = middle;
         }
     }
-    const struct tnd_sample *a = &curve->samples[low];
     const struct tnd_sample *b = &curve->samples[high];
     if (m == b->m) {
         return (struct point){b->median_us, b->spread_us};
     }
-    double part = (double)(m - a->m) / (double)(b->m - a->m);
-    double us = a->median_us + part * (b->median_us - a->median_us);
-    return (struct point){us, fmax(a->spread_us, b->spread_us) + us * DOUBT_MODEL};
+    double us = along(&curve->samples[low], b, m);
+    double spread = fmax(curve->samples[low].spread_us, b->spread_us);
+    return (struct point){us, spread + us * DOUBT_MODEL + bend(curve, low, m, us)};
 }
 
 bool tnd_estimate_curve(const struct tnd_curve *curve, int64_t m, double *out_us)

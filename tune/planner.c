@@ -196,53 +196,70 @@ static int next_thread_count(int threads, int limit)
     return 2 * threads < limit ? 2 * threads : limit;
 }
 
+/* One profile at its best thread count. */
+struct candidate {
+    struct tandem_plan_node node;
+    double us;          /* predicted */
+    double at_worst_us; /* prediction and its error bar together: what is compared */
+};
+
+/* A prediction from points that lie around a step of the curve is worth less than one that was
+ * measured; comparing what each choice costs at worst keeps the plan from betting on the former. */
+static bool predict(const struct tnd_planner *planner, const struct tnd_problem *problem,
+                    const struct tnd_table_profile *profile, int n_threads,
+                    struct candidate *candidate)
+{
+    const struct tnd_table_profile *measured = as_measured(planner->table, profile);
+    bool found = false;
+    for (int threads = 1;; threads = next_thread_count(threads, n_threads)) {
+        struct tnd_estimate estimate;
+        double stage_us[TANDEM_STAGES] = {0};
+        if (tnd_estimate_profile(planner->table, measured, problem->type, problem->n, problem->k,
+                                 problem->m, threads, &estimate, stage_us) &&
+            (!found || estimate.us + estimate.error_us < candidate->at_worst_us)) {
+            found = true;
+            candidate->us = estimate.us;
+            candidate->at_worst_us = estimate.us + estimate.error_us;
+            candidate->node.n_threads = threads;
+            for (int s = 0; s < TANDEM_STAGES; s++) {
+                candidate->node.predicted_us[s] = (float)stage_us[s];
+            }
+        }
+        if (threads >= n_threads) {
+            return found;
+        }
+    }
+}
+
 static bool choose_by_table(const struct tnd_planner *planner, const tandem_tensor *node,
                             const struct tnd_problem *problem, int n_threads,
                             struct tandem_plan_node *out)
 {
-    double best_us = 0;
-    double second_us = 0;
+    struct candidate best;
+    double runner_up_us = 0;
     bool found = false;
     for (int i = 0; i < tnd_profile_count(); i++) {
-        struct tnd_table_profile described;
-        struct tandem_plan_node candidate;
-        if (!resolve_node(planner->registry, i, problem->type, &described, &candidate) ||
-            !is_supported(planner->registry, &candidate, node)) {
+        struct tnd_table_profile profile;
+        struct candidate candidate;
+        if (!resolve_node(planner->registry, i, problem->type, &profile, &candidate.node) ||
+            !is_supported(planner->registry, &candidate.node, node) ||
+            !predict(planner, problem, &profile, n_threads, &candidate)) {
             continue;
         }
-        const struct tnd_table_profile *measured = as_measured(planner->table, &described);
-        double profile_us = 0;
-        for (int threads = 1;; threads = next_thread_count(threads, n_threads)) {
-            struct tnd_estimate estimate;
-            double stage_us[TANDEM_STAGES] = {0};
-            if (tnd_estimate_profile(planner->table, measured, problem->type, problem->n,
-                                     problem->k, problem->m, threads, &estimate, stage_us)) {
-                if (profile_us == 0 || estimate.us < profile_us) {
-                    profile_us = estimate.us;
-                }
-                if (!found || estimate.us < best_us) {
-                    found = true;
-                    best_us = estimate.us;
-                    *out = candidate;
-                    out->n_threads = threads;
-                    out->reason = TANDEM_REASON_TABLE;
-                    for (int s = 0; s < TANDEM_STAGES; s++) {
-                        out->predicted_us[s] = (float)stage_us[s];
-                    }
-                }
-            }
-            if (threads >= n_threads) {
-                break;
-            }
+        double loser_us = candidate.us;
+        if (!found || candidate.at_worst_us < best.at_worst_us) {
+            loser_us = found ? best.us : 0;
+            best = candidate;
+            found = true;
         }
-        /* The runner-up is another profile, not another thread count of the winner. */
-        if (profile_us > 0 && strcmp(out->profile, candidate.profile) != 0 &&
-            (second_us == 0 || profile_us < second_us)) {
-            second_us = profile_us;
+        if (loser_us > 0 && (runner_up_us == 0 || loser_us < runner_up_us)) {
+            runner_up_us = loser_us;
         }
     }
     if (found) {
-        out->runner_up_us = (float)second_us;
+        *out = best.node;
+        out->reason = TANDEM_REASON_TABLE;
+        out->runner_up_us = (float)runner_up_us;
     }
     return found;
 }

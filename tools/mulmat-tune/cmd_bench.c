@@ -24,10 +24,9 @@ struct request {
     bool yes;
 };
 
-/* Each costs about as much as all before it together, so the list is cheap below and wide above;
- * multiples of 8 and their halves because kernels change their tiling there. */
-static const int64_t default_m[] = {1,  2,  4,  8,   12,  16,  24,  32,
-                                    48, 64, 96, 128, 192, 256, 384, 512};
+/* Dense where libraries change their kernels with M, then in steps of a half. */
+static const int64_t default_m[] = {1,  2,  3,  4,   6,   8,   12,  16, 24,
+                                    32, 48, 64, 96,  128, 192, 256, 384, 512};
 
 static volatile sig_atomic_t interrupted;
 
@@ -265,7 +264,7 @@ int tnd_cmd_bench(int argc, char **argv)
         {"m_num", ARGS_INT, &request.m_num, 1, TND_MAX_BENCH_M, "C",
          "how many M (default: 16 with -m_step)"},
         {"m", ARGS_INTS, &request.m, 1, 65536, "M[,M..]",
-         "measure these M (default: 16 numbers from 1 to 512)"},
+         "measure these M (default: 18 numbers from 1 to 512)"},
         {"threads", ARGS_INTS, &request.threads, 1, 1024, "N[,N..]",
          "thread counts (default: 1, 2, 4, .. up to one a core)"},
         {"profile", ARGS_STRING, &request.profile, 0, 0, "NAME",
