@@ -144,8 +144,8 @@ static enum tandem_status take_part(struct tnd_json *json, char out[4], size_t *
     return broken(json, "a known escape", error);
 }
 
-enum tandem_status tnd_json_string(struct tnd_json *json, char *out, size_t capacity,
-                                   struct tandem_error *error)
+enum tandem_status tnd_json_pull_string(struct tnd_json *json, char *out, size_t capacity,
+                                        struct tandem_error *error)
 {
     size_t n = 0;
     TND_TRY(tnd_json_take(json, '"', error));
@@ -174,7 +174,7 @@ enum tandem_status tnd_json_string(struct tnd_json *json, char *out, size_t capa
 enum tandem_status tnd_json_key(struct tnd_json *json, char *out, size_t capacity,
                                 struct tandem_error *error)
 {
-    TND_TRY(tnd_json_string(json, out, capacity, error));
+    TND_TRY(tnd_json_pull_string(json, out, capacity, error));
     return tnd_json_take(json, ':', error);
 }
 
@@ -225,7 +225,7 @@ static bool take_word(struct tnd_json *json, const char *word)
     return true;
 }
 
-enum tandem_status tnd_json_bool(struct tnd_json *json, bool *out, struct tandem_error *error)
+enum tandem_status tnd_json_pull_bool(struct tnd_json *json, bool *out, struct tandem_error *error)
 {
     (void)tnd_json_peek(json);
     const bool is_true = take_word(json, "true");
@@ -243,7 +243,7 @@ static enum tandem_status skip_deep(struct tnd_json *json, int depth, struct tan
     bool more = false;
     const char c = tnd_json_peek(json);
     if (c == '"') {
-        return tnd_json_string(json, NULL, 0, error);
+        return tnd_json_pull_string(json, NULL, 0, error);
     }
     if (c != '{' && c != '[') {
         return take_word(json, "true") || take_word(json, "false") || take_word(json, "null")

@@ -29,7 +29,7 @@ enum tandem_status tnd_json_more(struct tnd_json *json, char close, int64_t i, b
                                  struct tandem_error *error);
 /** Takes a string, decoded to UTF-8 and terminated, of less than `capacity` bytes; a zero character
  *  is refused. Errors: FORMAT, LIMIT. */
-enum tandem_status tnd_json_string(struct tnd_json *json, char *out, size_t capacity,
+enum tandem_status tnd_json_pull_string(struct tnd_json *json, char *out, size_t capacity,
                                    struct tandem_error *error);
 /** Takes a string and the colon behind it. Errors: FORMAT, LIMIT. */
 enum tandem_status tnd_json_key(struct tnd_json *json, char *out, size_t capacity,
@@ -40,7 +40,7 @@ enum tandem_status tnd_json_number(struct tnd_json *json, double *out_number, in
 /** Takes a whole number that is not negative. Errors: FORMAT. */
 enum tandem_status tnd_json_count(struct tnd_json *json, int64_t *out, struct tandem_error *error);
 /** Takes true or false. Errors: FORMAT. */
-enum tandem_status tnd_json_bool(struct tnd_json *json, bool *out, struct tandem_error *error);
+enum tandem_status tnd_json_pull_bool(struct tnd_json *json, bool *out, struct tandem_error *error);
 /** Passes over a value of any kind. Errors: FORMAT. */
 enum tandem_status tnd_json_skip(struct tnd_json *json, struct tandem_error *error);
 /** Nothing but blanks is left. Errors: FORMAT. */

@@ -104,7 +104,7 @@ static enum tandem_status take_entry(struct tnd_json *json, struct entry *entry,
         }
         TND_TRY(tnd_json_key(json, key, sizeof(key), error));
         if (strcmp(key, "dtype") == 0) {
-            TND_TRY(tnd_json_string(json, entry->type, sizeof(entry->type), error));
+            TND_TRY(tnd_json_pull_string(json, entry->type, sizeof(entry->type), error));
         } else if (strcmp(key, "shape") == 0) {
             TND_TRY(take_counts(json, entry->shape, TANDEM_MAX_DIMS, &entry->n_dims, error));
         } else if (strcmp(key, "data_offsets") == 0) {
@@ -205,13 +205,13 @@ static enum tandem_status take_metadata(struct reader *reader, struct tandem_err
         }
         TND_TRY(tnd_json_key(json, key, sizeof(key), error));
         const char *begin = json->at;
-        if (tnd_json_string(json, text, sizeof(text), error) == TANDEM_E_LIMIT) {
+        if (tnd_json_pull_string(json, text, sizeof(text), error) == TANDEM_E_LIMIT) {
             json->at = begin; /* a long one, of no use to us */
             TND_TRY(tnd_json_skip(json, error));
             continue;
         }
         json->at = begin;
-        TND_TRY(tnd_json_string(json, text, sizeof(text), error));
+        TND_TRY(tnd_json_pull_string(json, text, sizeof(text), error));
         if (!reader->is_model) {
             TND_TRY(tnd_source_set_text(reader->source, key, text, error));
         }
@@ -400,7 +400,7 @@ static enum tandem_status read_map(struct tnd_json *json, struct file_list *file
             return TANDEM_OK;
         }
         TND_TRY(tnd_json_key(json, NULL, 0, error));
-        TND_TRY(tnd_json_string(json, file, sizeof(file), error));
+        TND_TRY(tnd_json_pull_string(json, file, sizeof(file), error));
         TND_TRY(note_file(files, json, file, error));
     }
 }

@@ -102,15 +102,16 @@ static enum tandem_status take_object(struct tnd_json *json, struct config *conf
         TND_TRY(tnd_json_key(json, key, sizeof(key), error));
         const char c = tnd_json_peek(json);
         if (c == '"' && depth == 0 && strcmp(key, "model_type") == 0) {
-            TND_TRY(tnd_json_string(json, config->model_type, sizeof(config->model_type), error));
+            TND_TRY(
+                tnd_json_pull_string(json, config->model_type, sizeof(config->model_type), error));
         } else if (c == '"' && depth == 1 &&
                    (strcmp(key, "type") == 0 || strcmp(key, "rope_type") == 0)) {
-            TND_TRY(tnd_json_string(json, config->scaling, sizeof(config->scaling), error));
+            TND_TRY(tnd_json_pull_string(json, config->scaling, sizeof(config->scaling), error));
         } else if (c == '{' && depth == 0 &&
                    (strcmp(key, "rope_scaling") == 0 || strcmp(key, "rope_parameters") == 0)) {
             TND_TRY(take_object(json, config, 1, error));
         } else if (depth == 0 && strcmp(key, "use_sliding_window") == 0) {
-            TND_TRY(tnd_json_bool(json, &config->uses_window, error));
+            TND_TRY(tnd_json_pull_bool(json, &config->uses_window, error));
         } else {
             TND_TRY(take_member(json, key, config, error));
         }
