@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The forward pass of a llama (Touvron et al. 2023, arXiv:2302.13971), one function a formula of
- * the paper. Shapes stand behind each tensor, fastest dimension first; M tokens, T positions filled
- * so far. */
+ * The forward pass of the llama family (Touvron et al. 2023, arXiv:2302.13971; Jiang et al. 2023,
+ * arXiv:2310.06825; Yang et al. 2024, arXiv:2407.10671), one function a formula of the papers.
+ * Shapes stand behind each tensor, fastest dimension first; M tokens, T cells of the KV cache. */
 #include <math.h>
+#include <string.h>
 
 #include "llama/llama_error.h"
 #include "llama/model.h"
@@ -11,11 +12,14 @@
 struct pass {
     const struct tnd_llama_model *model;
     const struct tnd_llama_kv_cache *cache;
+    const struct tnd_llama_batch *batch;
     tandem_context *context;
     tandem_graph *graph;
+    tandem_tensor *tokens;    /* I32 {M} */
     tandem_tensor *positions; /* I32 {M} */
-    int64_t n_past;
-    int64_t m;
+    tandem_tensor *outputs;   /* I32 {outputs} */
+    tandem_tensor *mask;      /* orders I32 {T + M}; F32 {T, M} when not fused; NULL: all is seen */
+    int64_t m, t;
 };
 
 /* x / rms(x) * g (Zhang and Sennrich 2019) */
@@ -25,37 +29,54 @@ static tandem_tensor *rms_norm(const struct pass *p, tandem_tensor *x, tandem_te
     return tandem_mul(p->context, normed, g);
 }
 
-/* Cuts rows of y into heads and turns each by its position (Su et al. 2021). */
-static tandem_tensor *rope(const struct pass *p, tandem_tensor *y, int64_t heads)
+/* W x + b; b may be NULL. */
+static tandem_tensor *linear(const struct pass *p, tandem_tensor *w, tandem_tensor *b,
+                             tandem_tensor *x)
 {
-    const struct tnd_llama_hparams *h = &p->model->hparams;
-    const int64_t ne[] = {h->head_size, heads, p->m};
-    tandem_tensor *split = tandem_reshape(p->context, y, 3, ne); /* {head_size, heads, M} */
-    return tandem_rope(p->context, split, p->positions, &h->rope);
+    tandem_tensor *y = tandem_mul_mat(p->context, w, x);
+    return b == NULL ? y : tandem_add(p->context, y, b);
 }
 
-/* softmax(Q K^T / sqrt(head_size)) V over all tokens so far, causal; a KV head serves several query
- * heads (Vaswani et al. 2017; Ainslie et al. 2023) */
+/* Cuts rows of y into heads. */
+static tandem_tensor *split(const struct pass *p, tandem_tensor *y, int64_t heads)
+{
+    const int64_t ne[] = {p->model->hparams.head_size, heads, p->m};
+    return tandem_reshape(p->context, y, 3, ne); /* {head_size, heads, M} */
+}
+
+/* Turns pairs of values by their position (Su et al. 2021). */
+static tandem_tensor *rope(const struct tnd_llama_model *model, tandem_context *c,
+                           tandem_tensor *heads, tandem_tensor *positions)
+{
+    const struct tandem_rope_options *options = &model->hparams.rope;
+    return model->rope_factors == NULL
+               ? tandem_rope(c, heads, positions, options)
+               : tandem_rope_factors(c, heads, positions, model->rope_factors, options);
+}
+
+/* softmax(Q K^T / sqrt(head_size)) V over the cells that each token sees; a KV head serves several
+ * query heads (Vaswani et al. 2017; Ainslie et al. 2023) */
 static tandem_tensor *attention(const struct pass *p, tandem_tensor *q, int64_t layer)
 {
     tandem_context *c = p->context;
     const struct tnd_llama_hparams *h = &p->model->hparams;
-    const int64_t t = p->n_past + p->m;
+    const int64_t ne[] = {h->q_dim, p->m};
     const float scale = 1.0f / sqrtf((float)h->head_size);
     tandem_tensor *Q = tandem_permute(c, q, 0, 2, 1, 3);              /* {head_size, M, heads} */
-    tandem_tensor *K = tnd_llama_read_keys(p->cache, c, layer, t);    /* {head_size, T, kv_heads} */
-    tandem_tensor *Vt = tnd_llama_read_values(p->cache, c, layer, t); /* {T, head_size, kv_heads} */
-    tandem_tensor *S = tandem_mul_mat(c, K, Q);                       /* {T, M, heads} */
-    if (p->m > 1) { /* the last token sees everything: nothing to mask for one alone */
-        S = tandem_diag_mask_inf(c, S, p->n_past);
+    tandem_tensor *K = tnd_llama_read_keys(p->cache, c, layer, p->t); /* {head_size, T, kv_heads} */
+    tandem_tensor *V = tnd_llama_read_values(p->cache, c, layer, p->t);
+    tandem_tensor *O;
+    if (!p->cache->is_transposed) { /* V: as K */
+        const int64_t window = h->window > 0 ? h->window : TND_LLAMA_POSITIONS;
+        O = p->mask == NULL ? tandem_attention(c, Q, K, V, NULL, scale)
+                            : tandem_attention_ordered(c, Q, K, V, p->mask, window, scale);
+    } else {                                                      /* V: {T, head_size, kv_heads} */
+        tandem_tensor *S = tandem_mul_mat(c, K, Q);               /* {T, M, heads} */
+        tandem_tensor *P = tandem_soft_max(c, S, p->mask, scale); /* {T, M, heads} */
+        O = tandem_mul_mat(c, V, P);                              /* {head_size, M, heads} */
+        O = p->m > 1 ? tandem_cont(c, tandem_permute(c, O, 0, 2, 1, 3)) : O;
     }
-    tandem_tensor *P = tandem_soft_max(c, S, NULL, scale); /* {T, M, heads} */
-    tandem_tensor *O = tandem_mul_mat(c, Vt, P);           /* {head_size, M, heads} */
-    if (p->m > 1) {
-        O = tandem_cont(c, tandem_permute(c, O, 0, 2, 1, 3)); /* {head_size, heads, M} */
-    }
-    const int64_t ne[] = {h->dim, p->m};
-    return tandem_reshape(c, O, 2, ne); /* {dim, M} */
+    return tandem_reshape(c, O, 2, ne); /* {head_size, heads, M} to {q_dim, M} */
 }
 
 /* x + Wo attention(norm(x)); keys and values of the new tokens go to the cache first */
@@ -64,13 +85,14 @@ static tandem_tensor *attention_block(const struct pass *p, tandem_tensor *x, in
     tandem_context *c = p->context;
     const struct tnd_llama_hparams *h = &p->model->hparams;
     const struct tnd_llama_layer *w = &p->model->layers[layer];
-    tandem_tensor *y = rms_norm(p, x, w->attn_norm);                      /* {dim, M} */
-    tandem_tensor *q = rope(p, tandem_mul_mat(c, w->wq, y), h->heads);    /* {hs, heads, M} */
-    tandem_tensor *k = rope(p, tandem_mul_mat(c, w->wk, y), h->kv_heads); /* {hs, kv_heads, M} */
-    tandem_tensor *v = tandem_mul_mat(c, w->wv, y);                       /* {kv_dim, M} */
-    tandem_graph_add(p->graph, tnd_llama_write_keys(p->cache, c, layer, k, p->n_past, p->m));
-    tandem_graph_add(p->graph, tnd_llama_write_values(p->cache, c, layer, v, p->n_past, p->m));
-    tandem_tensor *o = attention(p, q, layer);            /* {dim, M} */
+    tandem_tensor *y = rms_norm(p, x, w->attn_norm); /* {dim, M} */
+    tandem_tensor *q = split(p, linear(p, w->wq, w->bq, y), h->heads);
+    tandem_tensor *k = split(p, linear(p, w->wk, w->bk, y), h->kv_heads);
+    tandem_tensor *v = split(p, linear(p, w->wv, w->bv, y), h->kv_heads);
+    q = rope(p->model, c, q, p->positions); /* {head_size, heads, M} */
+    k = rope(p->model, c, k, p->positions); /* {head_size, kv_heads, M} */
+    tnd_llama_kv_write(p->cache, p->graph, c, layer, k, v);
+    tandem_tensor *o = attention(p, q, layer);            /* {q_dim, M} */
     return tandem_add(c, x, tandem_mul_mat(c, w->wo, o)); /* {dim, M} */
 }
 
@@ -86,41 +108,171 @@ static tandem_tensor *feed_forward_block(const struct pass *p, tandem_tensor *x,
     return tandem_add(c, x, down);
 }
 
-/* Logits of the last of M tokens: nobody reads those of the others. */
+/* Logits of the tokens that somebody asks for: nobody reads those of the others. */
 static tandem_tensor *classifier(const struct pass *p, tandem_tensor *x)
 {
-    const int64_t ne[] = {p->model->hparams.dim, 1};
-    const size_t offset = (size_t)(p->model->hparams.dim * (p->m - 1)) * sizeof(float);
-    tandem_tensor *last = tandem_view(p->context, x, 2, ne, NULL, offset); /* {dim, 1} */
-    tandem_tensor *y = rms_norm(p, last, p->model->output_norm);           /* {dim, 1} */
-    return tandem_mul_mat(p->context, p->model->output, y);                /* {vocabulary, 1} */
+    tandem_tensor *wanted = NULL; /* {dim, outputs} */
+    if (p->batch->n_outputs == 1) {
+        const int64_t ne[] = {p->model->hparams.dim, 1};
+        const size_t row = (size_t)p->model->hparams.dim * sizeof(float);
+        wanted = tandem_view(p->context, x, 2, ne, NULL, (size_t)p->batch->outputs[0] * row);
+    } else {
+        wanted = tandem_get_rows(p->context, x, p->outputs);
+    }
+    tandem_tensor *y = rms_norm(p, wanted, p->model->output_norm); /* {dim, outputs} */
+    return tandem_mul_mat(p->context, p->model->output, y);        /* {vocabulary, outputs} */
+}
+
+/* ---- inputs ---- */
+
+static tandem_tensor *integers(tandem_context *context, const int32_t *values, int64_t n)
+{
+    tandem_tensor *tensor = tandem_tensor_new(context, TANDEM_TYPE_I32, 1, &n);
+    if (tensor != NULL) {
+        memcpy(tandem_tensor_data(tensor), values, (size_t)n * sizeof(values[0]));
+    }
+    return tensor;
+}
+
+static bool is_seen(const struct pass *p, int64_t cell, int64_t i)
+{
+    const int64_t window = p->model->hparams.window;
+    const int64_t order = (int64_t)p->batch->sequences[i] * TND_LLAMA_SPAN + p->batch->positions[i];
+    const int64_t distance = order - p->cache->orders[cell];
+    return distance >= 0 && distance < (window > 0 ? window : TND_LLAMA_POSITIONS);
+}
+
+static bool is_all_seen(const struct pass *p)
+{
+    for (int64_t i = 0; i < p->m; i++) {
+        for (int64_t cell = 0; cell < p->t; cell++) {
+            if (!is_seen(p, cell, i)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Numbers in place of a mask: M + T of them. */
+static tandem_tensor *make_orders(const struct pass *p)
+{
+    const int64_t n = p->t + p->m;
+    tandem_tensor *orders = tandem_tensor_new(p->context, TANDEM_TYPE_I32, 1, &n);
+    if (orders != NULL) {
+        int32_t *values = tandem_tensor_data(orders);
+        memcpy(values, p->cache->orders, (size_t)p->t * sizeof(values[0]));
+        for (int64_t i = 0; i < p->m; i++) {
+            values[p->t + i] = p->batch->sequences[i] * TND_LLAMA_SPAN + p->batch->positions[i];
+        }
+    }
+    return orders;
+}
+
+static tandem_tensor *make_mask(const struct pass *p)
+{
+    const int64_t ne[] = {p->t, p->m};
+    tandem_tensor *mask = tandem_tensor_new(p->context, TANDEM_TYPE_F32, 2, ne);
+    float *values = tandem_tensor_data(mask);
+    for (int64_t i = 0; mask != NULL && i < p->m; i++) {
+        for (int64_t cell = 0; cell < p->t; cell++) {
+            values[i * p->t + cell] = is_seen(p, cell, i) ? 0.0f : -INFINITY;
+        }
+    }
+    return mask;
+}
+
+static enum tandem_status make_inputs(struct pass *p, struct tandem_error *error)
+{
+    const struct tnd_llama_batch *batch = p->batch;
+    p->tokens = integers(p->context, batch->tokens, p->m);
+    p->positions = integers(p->context, batch->positions, p->m);
+    if (batch->n_outputs > 1) {
+        p->outputs = integers(p->context, batch->outputs, batch->n_outputs);
+    }
+    if (!is_all_seen(p)) {
+        p->mask = p->cache->is_transposed ? make_mask(p) : make_orders(p);
+    }
+    return tandem_context_status(p->context, error);
 }
 
 enum tandem_status tnd_llama_forward(const struct tnd_llama_model *model,
-                                     const struct tnd_llama_kv_cache *cache, int64_t n_past,
-                                     int64_t m, bool with_logits, tandem_context *context,
+                                     const struct tnd_llama_kv_cache *cache,
+                                     const struct tnd_llama_batch *batch, tandem_context *context,
                                      struct tnd_llama_forward *out_forward,
                                      struct tandem_error *error)
 {
-    struct pass p = {.model = model, .cache = cache, .context = context, .n_past = n_past, .m = m};
-    struct tnd_llama_forward forward = {.graph = tandem_graph_new(context)};
-    forward.tokens = tandem_tensor_new(context, TANDEM_TYPE_I32, 1, &m);
-    forward.positions = tandem_tensor_new(context, TANDEM_TYPE_I32, 1, &m);
-    LLAMA_TRY(tandem_context_status(context, error));
-    p.graph = forward.graph;
-    p.positions = forward.positions;
-
-    tandem_tensor *x =
-        tandem_get_rows(context, model->token_embedding, forward.tokens); /* {dim, M} */
+    struct pass p = {.model = model,
+                     .cache = cache,
+                     .batch = batch,
+                     .context = context,
+                     .graph = tandem_graph_new(context),
+                     .m = batch->m,
+                     .t = cache->n_used};
+    struct tnd_llama_forward forward = {.graph = p.graph};
+    LLAMA_TRY(make_inputs(&p, error));
+    tandem_tensor *x = tandem_get_rows(context, model->token_embedding, p.tokens); /* {dim, M} */
     for (int64_t layer = 0; layer < model->hparams.layers; layer++) {
         x = attention_block(&p, x, layer);
         x = feed_forward_block(&p, x, layer);
     }
-    if (with_logits) {
+    if (batch->n_outputs > 0) {
         forward.logits = tandem_tensor_set_name(classifier(&p, x), "logits");
         tandem_graph_add(p.graph, forward.logits);
     }
     LLAMA_TRY(tandem_graph_finish(p.graph, error));
     *out_forward = forward;
+    return TANDEM_OK;
+}
+
+/* ---- context shift ---- */
+
+/* Turns n cells side by side by `delta` positions: angles add up, so keys need not be known
+ * unturned. Rows pass through floats, whatever the type of the cache. */
+static void shift_run(const struct tnd_llama_model *model, const struct tnd_llama_kv_cache *cache,
+                      int64_t layer, int64_t cell, int64_t n, const int32_t *deltas,
+                      tandem_context *c, tandem_graph *graph)
+{
+    const int64_t kv_dim = model->hparams.kv_dim;
+    const int64_t all_ne[] = {kv_dim, cache->n_cells};
+    const int64_t ne[] = {cache->head_size, cache->kv_heads, n};
+    const size_t row = tandem_type_row_bytes(cache->type, kv_dim);
+    tandem_tensor *ids = tandem_tensor_new(c, TANDEM_TYPE_I32, 1, &n);
+    tandem_tensor *turns = integers(c, deltas + cell, n);
+    int32_t *id = tandem_tensor_data(ids);
+    for (int64_t i = 0; ids != NULL && i < n; i++) {
+        id[i] = (int32_t)(cell + i);
+    }
+    tandem_tensor *all = tandem_view(c, cache->keys[layer], 2, all_ne, NULL, 0);
+    tandem_tensor *rows = tandem_get_rows(c, all, ids); /* {kv_dim, n} */
+    tandem_tensor *k =
+        rope(model, c, tandem_reshape(c, rows, 3, ne), turns); /* {hs, kv_heads, n} */
+    tandem_tensor *place = tandem_view(c, cache->keys[layer], 3, ne, NULL, (size_t)cell * row);
+    tandem_graph_add(graph, tandem_cpy(c, k, place));
+}
+
+enum tandem_status tnd_llama_shift(const struct tnd_llama_model *model,
+                                   const struct tnd_llama_kv_cache *cache, const int32_t *deltas,
+                                   tandem_context *context, tandem_graph **out_graph,
+                                   struct tandem_error *error)
+{
+    tandem_graph *graph = NULL;
+    for (int64_t cell = 0; cell < cache->n_used;) {
+        int64_t n = 1;
+        while (cell + n < cache->n_used && (deltas[cell + n] != 0) == (deltas[cell] != 0)) {
+            n++;
+        }
+        if (deltas[cell] != 0) {
+            graph = graph != NULL ? graph : tandem_graph_new(context);
+            for (int64_t layer = 0; layer < cache->layers; layer++) {
+                shift_run(model, cache, layer, cell, n, deltas, context, graph);
+            }
+        }
+        cell += n;
+    }
+    if (graph != NULL) {
+        LLAMA_TRY(tandem_graph_finish(graph, error));
+    }
+    *out_graph = graph;
     return TANDEM_OK;
 }

@@ -7,34 +7,70 @@
 
 #include "llama/llama_error.h"
 
+/* ---- memory ---- */
+
+static enum tandem_status check_options(const struct tnd_llama_hparams *h,
+                                        const struct tnd_llama_kv_options *options,
+                                        struct tandem_error *error)
+{
+    const bool is_known = options->type == TANDEM_TYPE_F32 || options->type == TANDEM_TYPE_F16 ||
+                          options->type == TANDEM_TYPE_Q8_0;
+    if (!is_known || h->head_size % tandem_type_block_values(options->type) != 0) {
+        return tnd_llama_fail(
+            error, TANDEM_E_ARGUMENT, "KV cache", options->type, h->head_size,
+            "KV cache: heads of %lld values cannot be stored as %s; expected f32, "
+            "f16, or q8_0 where heads are whole blocks of 32",
+            (long long)h->head_size, tandem_type_name(options->type));
+    }
+    if (options->is_transposed && tandem_type_is_quantized(options->type)) {
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "KV cache", options->type, 0,
+                              "KV cache: attention that is not fused needs f32 or f16, not %s",
+                              tandem_type_name(options->type));
+    }
+    return TANDEM_OK;
+}
+
 static enum tandem_status make_tensors(struct tnd_llama_kv_cache *cache, struct tandem_error *error)
 {
-    const int64_t keys_ne[] = {cache->head_size, cache->kv_heads, cache->context};
-    const int64_t values_ne[] = {cache->context, cache->head_size, cache->kv_heads};
+    const int64_t ne[] = {cache->head_size, cache->kv_heads, cache->n_cells};
+    const int64_t transposed_ne[] = {cache->n_cells, cache->head_size, cache->kv_heads};
     LLAMA_TRY(tandem_context_new(NULL, &cache->owner, error));
     cache->keys = calloc((size_t)cache->layers, sizeof(cache->keys[0]));
     cache->values = calloc((size_t)cache->layers, sizeof(cache->values[0]));
-    if (cache->keys == NULL || cache->values == NULL) {
-        return tnd_llama_fail(error, TANDEM_E_MEMORY, "KV cache", cache->layers, 0,
-                              "KV cache: no memory for %lld layers", (long long)cache->layers);
+    cache->orders = calloc((size_t)cache->n_cells, sizeof(cache->orders[0]));
+    cache->taken = calloc((size_t)cache->n_cells, sizeof(cache->taken[0]));
+    if (cache->keys == NULL || cache->values == NULL || cache->orders == NULL ||
+        cache->taken == NULL) {
+        return tnd_llama_fail(error, TANDEM_E_MEMORY, "KV cache", cache->n_cells, 0,
+                              "KV cache: no memory for %lld layers and %lld tokens",
+                              (long long)cache->layers, (long long)cache->n_cells);
     }
     for (int64_t l = 0; l < cache->layers; l++) {
-        cache->keys[l] = tandem_tensor_new(cache->owner, TANDEM_TYPE_F32, 3, keys_ne);
-        cache->values[l] = tandem_tensor_new(cache->owner, TANDEM_TYPE_F32, 3, values_ne);
+        cache->keys[l] = tandem_tensor_new(cache->owner, cache->type, 3, ne);
+        cache->values[l] = tandem_tensor_new(cache->owner, cache->type, 3,
+                                             cache->is_transposed ? transposed_ne : ne);
         tandem_tensor_set_name(cache->keys[l], "keys");
         tandem_tensor_set_name(cache->values[l], "values");
+    }
+    for (int64_t i = 0; i < cache->n_cells; i++) {
+        cache->orders[i] = TND_LLAMA_FREE_CELL;
     }
     return tandem_context_status(cache->owner, error);
 }
 
 enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
-                                           const struct tnd_llama_hparams *hparams, int64_t context,
+                                           const struct tnd_llama_hparams *hparams,
+                                           const struct tnd_llama_kv_options *options,
                                            struct tandem_error *error)
 {
+    LLAMA_TRY(check_options(hparams, options, error));
     *cache = (struct tnd_llama_kv_cache){.head_size = hparams->head_size,
                                          .kv_heads = hparams->kv_heads,
                                          .layers = hparams->layers,
-                                         .context = context};
+                                         .window = hparams->window,
+                                         .n_cells = options->n_cells,
+                                         .type = options->type,
+                                         .is_transposed = options->is_transposed};
     const enum tandem_status status = make_tensors(cache, error);
     if (status != TANDEM_OK) {
         tnd_llama_kv_cache_fini(cache);
@@ -47,42 +83,179 @@ void tnd_llama_kv_cache_fini(struct tnd_llama_kv_cache *cache)
     tandem_context_free(cache->owner);
     free(cache->keys);
     free(cache->values);
+    free(cache->orders);
+    free(cache->taken);
     memset(cache, 0, sizeof(*cache));
 }
 
-tandem_tensor *tnd_llama_write_keys(const struct tnd_llama_kv_cache *cache, tandem_context *context,
-                                    int64_t layer, tandem_tensor *k, int64_t n_past, int64_t m)
+/* ---- cells ---- */
+
+static int32_t order_of(int32_t sequence, int64_t position)
 {
-    const int64_t ne[] = {cache->head_size, cache->kv_heads, m};
-    const size_t offset = (size_t)(n_past * cache->head_size * cache->kv_heads) * sizeof(float);
-    tandem_tensor *place = tandem_view(context, cache->keys[layer], 3, ne, NULL, offset);
-    return tandem_cpy(context, k, place);
+    return sequence * TND_LLAMA_SPAN + (int32_t)position;
 }
 
-tandem_tensor *tnd_llama_write_values(const struct tnd_llama_kv_cache *cache,
-                                      tandem_context *context, int64_t layer, tandem_tensor *v,
-                                      int64_t n_past, int64_t m)
+/* Behind the last cell in use. */
+static void find_used(struct tnd_llama_kv_cache *cache)
 {
-    const int64_t ne[] = {m, cache->head_size * cache->kv_heads};
-    const size_t nb[] = {(size_t)cache->context * sizeof(float)};
-    tandem_tensor *place = tandem_view(context, cache->values[layer], 2, ne, nb,
-                                       (size_t)n_past * sizeof(float)); /* {m, kv_dim} */
-    return tandem_cpy(context, tandem_transpose(context, v), place);
+    cache->n_used = cache->n_cells;
+    while (cache->n_used > 0 && cache->orders[cache->n_used - 1] == TND_LLAMA_FREE_CELL) {
+        cache->n_used--;
+    }
+    if (cache->n_used == 0) {
+        cache->next = 0;
+    }
+}
+
+void tnd_llama_kv_cache_forget(struct tnd_llama_kv_cache *cache, int32_t sequence, int64_t begin,
+                               int64_t end)
+{
+    const int64_t last = end < TND_LLAMA_POSITIONS ? end : TND_LLAMA_POSITIONS;
+    for (int64_t i = 0; i < cache->n_used; i++) {
+        if (cache->orders[i] >= order_of(sequence, begin) &&
+            cache->orders[i] < order_of(sequence, last)) {
+            cache->orders[i] = TND_LLAMA_FREE_CELL;
+            cache->next = i < cache->next ? i : cache->next;
+        }
+    }
+    find_used(cache);
+}
+
+bool tnd_llama_kv_cache_has(const struct tnd_llama_kv_cache *cache, int32_t sequence, int64_t begin,
+                            int64_t end)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < cache->n_used; i++) {
+        n += cache->orders[i] >= order_of(sequence, begin) &&
+             cache->orders[i] < order_of(sequence, end);
+    }
+    return n == end - begin;
+}
+
+void tnd_llama_kv_cache_untake(struct tnd_llama_kv_cache *cache)
+{
+    for (int64_t i = cache->n_taken; i-- > 0;) {
+        cache->orders[cache->taken[i]] = TND_LLAMA_FREE_CELL;
+        cache->next = cache->taken[i];
+    }
+    cache->n_taken = 0;
+    find_used(cache);
+}
+
+/* Frees what lies behind the window of the first token of each sequence in the batch. */
+static void slide(struct tnd_llama_kv_cache *cache, const int32_t *sequences,
+                  const int32_t *positions, int64_t m)
+{
+    for (int64_t i = 0; cache->window > 0 && i < m; i++) {
+        const int64_t unseen = positions[i] - cache->window + 1;
+        if ((i == 0 || sequences[i] != sequences[i - 1]) && unseen > 0) {
+            tnd_llama_kv_cache_forget(cache, sequences[i], 0, unseen);
+        }
+    }
+}
+
+enum tandem_status tnd_llama_kv_cache_take(struct tnd_llama_kv_cache *cache,
+                                           const int32_t *sequences, const int32_t *positions,
+                                           int64_t m, struct tandem_error *error)
+{
+    slide(cache, sequences, positions, m);
+    cache->n_taken = 0;
+    for (int64_t i = 0; i < cache->n_cells && cache->n_taken < m; i++) {
+        const int64_t cell = (cache->next + i) % cache->n_cells;
+        if (cache->orders[cell] == TND_LLAMA_FREE_CELL) {
+            cache->taken[cache->n_taken++] = (int32_t)cell;
+        }
+    }
+    if (cache->n_taken < m) {
+        const int64_t n_free = cache->n_taken;
+        cache->n_taken = 0;
+        return tnd_llama_fail(error, TANDEM_E_LIMIT, "KV cache", m, n_free,
+                              "llama: %lld more tokens do not fit: %lld of %lld cells are free",
+                              (long long)m, (long long)n_free, (long long)cache->n_cells);
+    }
+    for (int64_t i = 0; i < m; i++) {
+        const int64_t cell = cache->taken[i];
+        cache->orders[cell] = order_of(sequences[i], positions[i]);
+        cache->n_used = cell >= cache->n_used ? cell + 1 : cache->n_used;
+        cache->next = (cell + 1) % cache->n_cells;
+    }
+    return TANDEM_OK;
+}
+
+/* ---- nodes ---- */
+
+static size_t row_bytes(const struct tnd_llama_kv_cache *cache)
+{
+    return tandem_type_row_bytes(cache->type, cache->head_size) * (size_t)cache->kv_heads;
+}
+
+/* A part {head_size, kv_heads, n} of new keys or values. */
+static tandem_tensor *part(tandem_context *context, tandem_tensor *a, int64_t first, int64_t n)
+{
+    const int64_t *whole = tandem_tensor_ne(a);
+    if (first == 0 && n == whole[2]) {
+        return a;
+    }
+    const int64_t ne[] = {whole[0], whole[1], n};
+    return tandem_view(context, a, 3, ne, NULL, (size_t)first * tandem_tensor_nb(a)[2]);
+}
+
+/* Tokens first .. first + n - 1 of the batch, whose cells lie side by side. */
+static void write_run(const struct tnd_llama_kv_cache *cache, tandem_graph *graph,
+                      tandem_context *context, int64_t layer, tandem_tensor *k, tandem_tensor *v,
+                      int64_t first, int64_t n)
+{
+    const int64_t ne[] = {cache->head_size, cache->kv_heads, n};
+    const int64_t cell = cache->taken[first];
+    const size_t offset = (size_t)cell * row_bytes(cache);
+    tandem_tensor *place = tandem_view(context, cache->keys[layer], 3, ne, NULL, offset);
+    k = part(context, k, first, n);
+    v = part(context, v, first, n);
+    tandem_graph_add(graph, tandem_cpy(context, k, place));
+    if (cache->is_transposed) {
+        const size_t *nb = tandem_tensor_nb(cache->values[layer]);
+        const int64_t turned[] = {n, cache->head_size, cache->kv_heads};
+        place = tandem_view(context, cache->values[layer], 3, turned, nb + 1, (size_t)cell * nb[0]);
+        v = tandem_permute(context, v, 1, 2, 0, 3); /* {n, head_size, kv_heads} */
+    } else {
+        place = tandem_view(context, cache->values[layer], 3, ne, NULL, offset);
+    }
+    tandem_graph_add(graph, tandem_cpy(context, v, place));
+}
+
+void tnd_llama_kv_write(const struct tnd_llama_kv_cache *cache, tandem_graph *graph,
+                        tandem_context *context, int64_t layer, tandem_tensor *k, tandem_tensor *v)
+{
+    for (int64_t first = 0; k != NULL && v != NULL && first < cache->n_taken;) {
+        int64_t n = 1;
+        while (first + n < cache->n_taken && cache->taken[first + n] == cache->taken[first] + n) {
+            n++;
+        }
+        write_run(cache, graph, context, layer, k, v, first, n);
+        first += n;
+    }
+}
+
+static tandem_tensor *read_rows(tandem_context *context, tandem_tensor *rows, int64_t t)
+{
+    const int64_t *whole = tandem_tensor_ne(rows);
+    const int64_t ne[] = {whole[0], whole[1], t};
+    return tandem_permute(context, tandem_view(context, rows, 3, ne, NULL, 0), 0, 2, 1, 3);
 }
 
 tandem_tensor *tnd_llama_read_keys(const struct tnd_llama_kv_cache *cache, tandem_context *context,
                                    int64_t layer, int64_t t)
 {
-    const int64_t ne[] = {cache->head_size, cache->kv_heads, t};
-    tandem_tensor *keys = tandem_view(context, cache->keys[layer], 3, ne, NULL, 0);
-    return tandem_permute(context, keys, 0, 2, 1, 3);
+    return read_rows(context, cache->keys[layer], t);
 }
 
 tandem_tensor *tnd_llama_read_values(const struct tnd_llama_kv_cache *cache,
                                      tandem_context *context, int64_t layer, int64_t t)
 {
+    if (!cache->is_transposed) {
+        return read_rows(context, cache->values[layer], t);
+    }
     const int64_t ne[] = {t, cache->head_size, cache->kv_heads};
-    const size_t nb[] = {(size_t)cache->context * sizeof(float),
-                         (size_t)(cache->context * cache->head_size) * sizeof(float)};
-    return tandem_view(context, cache->values[layer], 3, ne, nb, 0);
+    return tandem_view(context, cache->values[layer], 3, ne,
+                       tandem_tensor_nb(cache->values[layer]) + 1, 0);
 }

@@ -1,37 +1,73 @@
 /* SPDX-License-Identifier: MIT
- * Keys and values of all tokens seen so far, F32, one pair of tensors a layer. Values lie
- * transposed: a row of the product P * V runs over the tokens. */
+ * Keys and values of the tokens seen so far, one pair of tensors a layer. A token lives in a cell,
+ * which knows the token's sequence and position; which cell does not matter. Cells that no later
+ * token can see (a sliding window) are taken again, so the cache rotates by itself. */
 #ifndef TND_LLAMA_KV_CACHE_H
 #define TND_LLAMA_KV_CACHE_H
 
 #include "llama/hparams.h"
+#include "tandem/graph.h"
+
+/** A cell's order is sequence * SPAN + position; positions stay below SPAN / 2, so that sequences
+ *  are further apart than any window (tandem_attention_ordered). */
+#define TND_LLAMA_SPAN          (1 << 24)
+#define TND_LLAMA_POSITIONS     (TND_LLAMA_SPAN / 2)
+#define TND_LLAMA_MAX_SEQUENCES 127
+#define TND_LLAMA_FREE_CELL     INT32_MAX /* behind every order: nobody sees it */
 
 struct tnd_llama_kv_cache {
     int64_t head_size;
     int64_t kv_heads;
     int64_t layers;
-    int64_t context; /* tokens that there is room for */
+    int64_t window; /* of the model; 0: none */
+    int64_t n_cells;
+    int64_t n_used; /* cells from here on are free */
+    int64_t next;   /* where the search for free cells goes on */
+    enum tandem_type type;
+    bool is_transposed; /* values, for attention by two products */
     tandem_context *owner;
-    tandem_tensor **keys;   /* of each layer {head_size, kv_heads, context} */
-    tandem_tensor **values; /* of each layer {context, head_size, kv_heads} */
+    tandem_tensor **keys;   /* of each layer {head_size, kv_heads, n_cells} */
+    tandem_tensor **values; /* the same, or {n_cells, head_size, kv_heads} */
+    int32_t *orders;        /* {n_cells} */
+    int32_t *taken;         /* {n_cells}: cells of the batch in hand, in its order */
+    int64_t n_taken;
 };
 
-/** Errors: MEMORY, OVERFLOW. */
+struct tnd_llama_kv_options {
+    int64_t n_cells;
+    enum tandem_type type; /* F32, F16 or Q8_0 */
+    bool is_transposed;    /* not with Q8_0 */
+};
+
+/** Errors: ARGUMENT (a type that does not fit), MEMORY, OVERFLOW. */
 enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
-                                           const struct tnd_llama_hparams *hparams, int64_t context,
+                                           const struct tnd_llama_hparams *hparams,
+                                           const struct tnd_llama_kv_options *options,
                                            struct tandem_error *error);
 /** A zeroed cache is allowed. */
 void tnd_llama_kv_cache_fini(struct tnd_llama_kv_cache *cache);
 
-/** Nodes that write m tokens from position n_past on. `k`: {head_size, kv_heads, m}; `v`: {kv_dim,
- *  m}. They must be added to the graph before what reads. */
-tandem_tensor *tnd_llama_write_keys(const struct tnd_llama_kv_cache *cache, tandem_context *context,
-                                    int64_t layer, tandem_tensor *k, int64_t n_past, int64_t m);
-tandem_tensor *tnd_llama_write_values(const struct tnd_llama_kv_cache *cache,
-                                      tandem_context *context, int64_t layer, tandem_tensor *v,
-                                      int64_t n_past, int64_t m);
+/** Takes cells for m tokens, after freeing those that none of them can see. Errors: LIMIT; nothing
+ *  is taken then. */
+enum tandem_status tnd_llama_kv_cache_take(struct tnd_llama_kv_cache *cache,
+                                           const int32_t *sequences, const int32_t *positions,
+                                           int64_t m, struct tandem_error *error);
+/** Frees the cells of the batch in hand: it was not computed. */
+void tnd_llama_kv_cache_untake(struct tnd_llama_kv_cache *cache);
+/** Frees the cells of a sequence from `begin` to `end` - 1. */
+void tnd_llama_kv_cache_forget(struct tnd_llama_kv_cache *cache, int32_t sequence, int64_t begin,
+                               int64_t end);
+/** Whether the cells of all positions from `begin` to `end` - 1 are there. */
+bool tnd_llama_kv_cache_has(const struct tnd_llama_kv_cache *cache, int32_t sequence, int64_t begin,
+                            int64_t end);
 
-/** Views of the first t tokens: keys {head_size, t, kv_heads}, values {t, head_size, kv_heads}. */
+/** Nodes that write the tokens of the batch in hand, added to the graph; they must stand before
+ *  what reads. `k`, `v`: {head_size, kv_heads, m}. */
+void tnd_llama_kv_write(const struct tnd_llama_kv_cache *cache, tandem_graph *graph,
+                        tandem_context *context, int64_t layer, tandem_tensor *k, tandem_tensor *v);
+
+/** Views of the first t cells: keys {head_size, t, kv_heads}; values likewise, or transposed
+ *  {t, head_size, kv_heads}. */
 tandem_tensor *tnd_llama_read_keys(const struct tnd_llama_kv_cache *cache, tandem_context *context,
                                    int64_t layer, int64_t t);
 tandem_tensor *tnd_llama_read_values(const struct tnd_llama_kv_cache *cache,

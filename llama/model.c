@@ -2,6 +2,7 @@
  * A llama's weights: found by their GGUF names, checked, and borrowed as tensors. */
 #include "llama/model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -43,6 +44,21 @@ static enum tandem_status find_in_layer(const struct tnd_llama_model *model,
     return find(model, source, full_name, k, n, out_tensor, error);
 }
 
+/* A bias {n} of q, k or v, F32; absent unless the architecture promises it. */
+static enum tandem_status find_bias(const struct tnd_llama_model *model,
+                                    const tandem_source *source, int64_t layer, const char *name,
+                                    int64_t n, tandem_tensor **out_tensor,
+                                    struct tandem_error *error)
+{
+    char full_name[TANDEM_MAX_NAME];
+    struct tandem_source_tensor found;
+    snprintf(full_name, sizeof(full_name), "blk.%lld.%s.bias", (long long)layer, name);
+    if (!model->hparams.has_biases && !tandem_source_find(source, full_name, &found)) {
+        return TANDEM_OK;
+    }
+    return find(model, source, full_name, n, 1, out_tensor, error);
+}
+
 static enum tandem_status load_layer(const struct tnd_llama_model *model,
                                      const tandem_source *source, int64_t l,
                                      struct tandem_error *error)
@@ -54,15 +70,45 @@ static enum tandem_status load_layer(const struct tnd_llama_model *model,
         int64_t k, n;
         tandem_tensor **place;
     } weights[] = {
-        {"attn_norm", h->dim, 1, &layer->attn_norm}, {"attn_q", h->dim, h->dim, &layer->wq},
-        {"attn_k", h->dim, h->kv_dim, &layer->wk},   {"attn_v", h->dim, h->kv_dim, &layer->wv},
-        {"attn_output", h->dim, h->dim, &layer->wo}, {"ffn_norm", h->dim, 1, &layer->ffn_norm},
-        {"ffn_gate", h->dim, h->hidden, &layer->w1}, {"ffn_down", h->hidden, h->dim, &layer->w2},
+        {"attn_norm", h->dim, 1, &layer->attn_norm},   {"attn_q", h->dim, h->q_dim, &layer->wq},
+        {"attn_k", h->dim, h->kv_dim, &layer->wk},     {"attn_v", h->dim, h->kv_dim, &layer->wv},
+        {"attn_output", h->q_dim, h->dim, &layer->wo}, {"ffn_norm", h->dim, 1, &layer->ffn_norm},
+        {"ffn_gate", h->dim, h->hidden, &layer->w1},   {"ffn_down", h->hidden, h->dim, &layer->w2},
         {"ffn_up", h->dim, h->hidden, &layer->w3},
     };
     for (size_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
         LLAMA_TRY(find_in_layer(model, source, l, weights[i].name, weights[i].k, weights[i].n,
                                 weights[i].place, error));
+    }
+    LLAMA_TRY(find_bias(model, source, l, "attn_q", h->q_dim, &layer->bq, error));
+    LLAMA_TRY(find_bias(model, source, l, "attn_k", h->kv_dim, &layer->bk, error));
+    return find_bias(model, source, l, "attn_v", h->kv_dim, &layer->bv, error);
+}
+
+/* Divisors of rope's angles: those of the file (converters write llama 3's so), or computed. */
+static enum tandem_status load_rope_factors(struct tnd_llama_model *model,
+                                            const tandem_source *source, struct tandem_error *error)
+{
+    const struct tnd_llama_hparams *h = &model->hparams;
+    const int64_t n = h->rope.n_rot / 2;
+    struct tandem_source_tensor found;
+    if (tandem_source_find(source, "rope_freqs.weight", &found) && found.type == TANDEM_TYPE_F32) {
+        LLAMA_TRY(find(model, source, "rope_freqs.weight", n, 1, &model->rope_factors, error));
+        for (int64_t i = 0; i < n; i++) {
+            const float factor = ((const float *)found.data)[i];
+            if (!(factor > 0.0f) || isinf(factor)) {
+                return tnd_llama_fail(error, TANDEM_E_FORMAT, "rope_freqs.weight", i, n,
+                                      "llama: value %lld of rope_freqs.weight is %g, expected a "
+                                      "finite number above 0",
+                                      (long long)i, (double)factor);
+            }
+        }
+        return TANDEM_OK;
+    }
+    if (h->scaling == TND_ROPE_LLAMA3) {
+        model->rope_factors = tandem_tensor_new(model->context, TANDEM_TYPE_F32, 1, &n);
+        LLAMA_TRY(tandem_context_status(model->context, error));
+        tnd_llama_rope_factors(h, tandem_tensor_data(model->rope_factors));
     }
     return TANDEM_OK;
 }
@@ -76,6 +122,7 @@ static enum tandem_status load(struct tnd_llama_model *model, const tandem_sourc
     LLAMA_TRY(tandem_context_new(NULL, &model->context, error));
     LLAMA_TRY(find(model, source, "token_embd.weight", h->dim, h->vocabulary,
                    &model->token_embedding, error));
+    LLAMA_TRY(load_rope_factors(model, source, error));
     LLAMA_TRY(find(model, source, "output_norm.weight", h->dim, 1, &model->output_norm, error));
     model->output = model->token_embedding; /* shared unless the model brings its own */
     if (tandem_source_find(source, "output.weight", &ignored)) {

@@ -10,10 +10,13 @@
 /** Weights of one layer. W is N x K: ne = {K, N}. */
 struct tnd_llama_layer {
     tandem_tensor *attn_norm; /* {dim} */
-    tandem_tensor *wq;        /* {dim, dim} */
+    tandem_tensor *wq;        /* {dim, q_dim} */
     tandem_tensor *wk;        /* {dim, kv_dim} */
     tandem_tensor *wv;        /* {dim, kv_dim} */
-    tandem_tensor *wo;        /* {dim, dim} */
+    tandem_tensor *wo;        /* {q_dim, dim} */
+    tandem_tensor *bq;        /* {q_dim}; NULL: none */
+    tandem_tensor *bk;        /* {kv_dim} */
+    tandem_tensor *bv;        /* {kv_dim} */
     tandem_tensor *ffn_norm;  /* {dim} */
     tandem_tensor *w1;        /* {dim, hidden}, the gate */
     tandem_tensor *w2;        /* {hidden, dim}, down */
@@ -26,6 +29,7 @@ struct tnd_llama_model {
     tandem_tensor *token_embedding; /* {dim, vocabulary} */
     tandem_tensor *output_norm;     /* {dim} */
     tandem_tensor *output;          /* {dim, vocabulary}; may be the token embedding itself */
+    tandem_tensor *rope_factors;    /* {n_rot / 2}, divisors of rope's angles; NULL: none */
     struct tnd_llama_layer *layers;
 };
 
@@ -37,21 +41,36 @@ enum tandem_status tnd_llama_model_new(const tandem_source *source,
 /** NULL is allowed. */
 void tnd_llama_model_free(struct tnd_llama_model *model);
 
-/** Inputs and result of one forward pass. */
-struct tnd_llama_forward {
-    tandem_graph *graph;
-    tandem_tensor *tokens;    /* I32 {M}, filled by the caller */
-    tandem_tensor *positions; /* I32 {M} */
-    tandem_tensor *logits;    /* {vocabulary, 1} of the last token; NULL when not wanted */
+/** Tokens that run together. Cells for them have been taken (tnd_llama_kv_cache_take). */
+struct tnd_llama_batch {
+    int64_t m;
+    const int32_t *tokens;    /* {m} */
+    const int32_t *positions; /* {m}, of each token in its sequence */
+    const int32_t *sequences; /* {m} */
+    const int32_t *outputs;   /* {n_outputs}: indices of the tokens whose logits are wanted */
+    int64_t n_outputs;
 };
 
-/** Builds the graph that runs M tokens at positions n_past .. n_past + M - 1 through the model and
- *  writes their keys and values into the cache. Without logits only what the cache needs is
- *  computed. Errors: those of the builders and of tandem_graph_finish. */
+/** One forward pass, its inputs filled in. */
+struct tnd_llama_forward {
+    tandem_graph *graph;
+    tandem_tensor *logits; /* {vocabulary, n_outputs}; NULL when none are wanted */
+};
+
+/** Builds the graph that runs a batch through the model and writes its keys and values into the
+ *  cache. Without outputs only what the cache needs is computed. Errors: those of the builders and
+ *  of tandem_graph_finish. */
 enum tandem_status tnd_llama_forward(const struct tnd_llama_model *model,
-                                     const struct tnd_llama_kv_cache *cache, int64_t n_past,
-                                     int64_t m, bool with_logits, tandem_context *context,
+                                     const struct tnd_llama_kv_cache *cache,
+                                     const struct tnd_llama_batch *batch, tandem_context *context,
                                      struct tnd_llama_forward *out_forward,
                                      struct tandem_error *error);
+
+/** Builds the graph that turns the keys of cells by deltas[cell] positions where that is not 0.
+ *  `out_graph` is NULL when there are none. Errors: as tnd_llama_forward. */
+enum tandem_status tnd_llama_shift(const struct tnd_llama_model *model,
+                                   const struct tnd_llama_kv_cache *cache, const int32_t *deltas,
+                                   tandem_context *context, tandem_graph **out_graph,
+                                   struct tandem_error *error);
 
 #endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT
+ * Every architecture against plain loops over doubles: rope and its scalings, biases, windows,
+ * caches of every type, several sequences, context shift; fused attention and not. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "llama/session_internal.h"
+#include "tests/suite_llama_naive.h"
+
+static const struct {
+    const char *name;
+    struct naive_spec spec;
+} models[] = {
+    {"llama", {0}},
+    {"llama with halves", {.has_halves = true}},
+    {"llama with heads of 48", {.head_size = 48, .freq_base = 500000}},
+    {"linear scaling", {.scaling = "linear", .factor = 4}},
+    {"NTK scaling", {.scaling = "ntk", .factor = 8}},
+    {"llama 3", {.scaling = "llama3", .factor = 8, .original = 32, .freq_base = 5000}},
+    {"llama 3 of a GGUF file",
+     {.scaling = "llama3", .factor = 8, .original = 32, .freq_base = 5000, .has_rope_freqs = true}},
+    {"mistral", {.architecture = "mistral", .window = 9}},
+    {"qwen2", {.architecture = "qwen2", .has_biases = true, .freq_base = 1000000}},
+};
+enum { N_MODELS = sizeof(models) / sizeof(models[0]) };
+
+/* A model, a runtime and a session. */
+struct setup {
+    const struct naive_spec *spec;
+    tandem_source *source;
+    struct tnd_llama_model *model;
+    tandem_runtime *runtime;
+    struct tnd_llama_session *session;
+    int32_t tokens[NAIVE_TOKENS];
+};
+
+static struct setup setup_new(const struct naive_spec *spec,
+                              const struct tnd_llama_session_options *options)
+{
+    struct setup s = {.spec = spec, .source = naive_source(spec)};
+    struct tandem_error error = {0};
+    s.runtime = tnd_test_runtime(2, NULL);
+    naive_tokens(s.tokens, NAIVE_TOKENS);
+    check_status(tnd_llama_model_new(s.source, &s.model, &error), TANDEM_OK, NULL, &error);
+    check_status(tnd_llama_session_open(s.model, s.runtime, options, &s.session, &error), TANDEM_OK,
+                 NULL, &error);
+    return s;
+}
+
+static void setup_free(struct setup *s)
+{
+    tnd_llama_session_free(s->session);
+    tandem_runtime_close(s->runtime);
+    tnd_llama_model_free(s->model);
+    tandem_source_close(s->source);
+}
+
+static void check_logits(const struct setup *s, const float *got, const int32_t *tokens, int64_t n,
+                         double limit, const char *what)
+{
+    double want[NAIVE_VOCABULARY];
+    naive_logits(s->source, s->spec, tokens, n, want);
+    CU_ASSERT_PTR_NOT_NULL(got);
+    if (got != NULL) {
+        check_nmse_double(got, want, NAIVE_VOCABULARY, limit, what);
+    }
+}
+
+static void check_model(int i, bool is_unfused, int64_t batch)
+{
+    const struct tnd_llama_session_options options = {.is_unfused = is_unfused};
+    struct setup s = setup_new(&models[i].spec, &options);
+    char what[96];
+    snprintf(what, sizeof(what), "%s, %s, batches of %lld", models[i].name,
+             is_unfused ? "unfused" : "fused", (long long)batch);
+    check_ok(tnd_llama_session_feed(s.session, s.tokens, 30, batch, NULL));
+    check_logits(&s, tnd_llama_session_logits(s.session), s.tokens, 30, 1e-9, what);
+    check_ok(tnd_llama_session_feed(s.session, s.tokens + 30, 1, 1, NULL));
+    check_logits(&s, tnd_llama_session_logits(s.session), s.tokens, 31, 1e-9, what);
+    setup_free(&s);
+}
+
+static void every_architecture_equals_plain_loops(void)
+{
+    for (int i = 0; i < N_MODELS; i++) {
+        check_model(i, false, 0);
+        check_model(i, false, 7);
+        check_model(i, false, 1);
+        check_model(i, true, 0);
+        check_model(i, true, 4);
+    }
+}
+
+static void caches_of_half_and_8_bit_keep_the_logits_near(void)
+{
+    const struct {
+        enum tandem_type type;
+        double limit;
+    } caches[] = {{TANDEM_TYPE_F32, 1e-9}, {TANDEM_TYPE_F16, 1e-5}, {TANDEM_TYPE_Q8_0, 2e-3}};
+    for (int c = 0; c < 3; c++) {
+        for (int is_unfused = 0; is_unfused < (c < 2 ? 2 : 1); is_unfused++) {
+            const struct tnd_llama_session_options options = {.cache_type = caches[c].type,
+                                                              .is_unfused = is_unfused != 0};
+            struct setup s = setup_new(&models[0].spec, &options);
+            check_ok(tnd_llama_session_feed(s.session, s.tokens, NAIVE_TOKENS, 9, NULL));
+            check_logits(&s, tnd_llama_session_logits(s.session), s.tokens, NAIVE_TOKENS,
+                         caches[c].limit, tandem_type_name(caches[c].type));
+            setup_free(&s);
+        }
+    }
+}
+
+static void caches_that_cannot_be_are_refused(void)
+{
+    struct tnd_llama_session *session = NULL;
+    struct tandem_error error = {0};
+    const struct tnd_llama_session_options fine = {0};
+    struct setup s = setup_new(&models[2].spec, &fine); /* heads of 48 */
+    const struct tnd_llama_session_options blocks = {.cache_type = TANDEM_TYPE_Q8_0};
+    check_status(tnd_llama_session_open(s.model, s.runtime, &blocks, &session, &error),
+                 TANDEM_E_ARGUMENT, "heads of 48 values cannot be stored as q8_0", &error);
+    const struct tnd_llama_session_options other = {.cache_type = TANDEM_TYPE_Q4_0};
+    check_status(tnd_llama_session_open(s.model, s.runtime, &other, &session, &error),
+                 TANDEM_E_ARGUMENT, "q4_0", &error);
+    const struct tnd_llama_session_options many = {.n_sequences = 128};
+    check_status(tnd_llama_session_open(s.model, s.runtime, &many, &session, &error),
+                 TANDEM_E_ARGUMENT, "128 sequences", &error);
+    setup_free(&s);
+    s = setup_new(&models[0].spec, &fine);
+    const struct tnd_llama_session_options turned = {.cache_type = TANDEM_TYPE_Q8_0,
+                                                     .is_unfused = true};
+    check_status(tnd_llama_session_open(s.model, s.runtime, &turned, &session, &error),
+                 TANDEM_E_ARGUMENT, "not fused needs f32 or f16", &error);
+    CU_ASSERT_PTR_NULL(session);
+    setup_free(&s);
+}
+
+/* ---- windows ---- */
+
+static void a_window_rotates_through_a_small_cache(void)
+{
+    /* window 9, cells for 12 tokens, 40 tokens: each cell is used several times */
+    const struct tnd_llama_session_options options = {.n_cells = 12};
+    struct setup s = setup_new(&models[7].spec, &options);
+    for (int64_t n = 0; n < NAIVE_TOKENS; n += 2) {
+        check_ok(tnd_llama_session_feed(s.session, s.tokens + n, 2, 2, NULL));
+        check_logits(&s, tnd_llama_session_logits(s.session), s.tokens, n + 2, 1e-9, "rotating");
+    }
+    check_int(tnd_llama_session_position(s.session), NAIVE_TOKENS);
+    /* what the window has lost cannot be gone back to, what it still has can */
+    check_int(tnd_llama_session_rewind(s.session, NAIVE_TOKENS - 2), NAIVE_TOKENS - 2);
+    check_ok(tnd_llama_session_feed(s.session, s.tokens + NAIVE_TOKENS - 2, 2, 1, NULL));
+    check_logits(&s, tnd_llama_session_logits(s.session), s.tokens, NAIVE_TOKENS, 1e-9, "rewound");
+    check_int(tnd_llama_session_rewind(s.session, 20), 0);
+    check_int(tnd_llama_session_position(s.session), 0);
+    check_ok(tnd_llama_session_feed(s.session, s.tokens, 11, 0, NULL));
+    check_logits(&s, tnd_llama_session_logits(s.session), s.tokens, 11, 1e-9, "again");
+    setup_free(&s);
+}
+
+/* ---- sequences ---- */
+
+static void sequences_in_one_batch_do_not_see_each_other(void)
+{
+    for (int is_unfused = 0; is_unfused < 2; is_unfused++) {
+        const struct tnd_llama_session_options options = {.n_sequences = 3,
+                                                          .is_unfused = is_unfused != 0};
+        struct setup s = setup_new(&models[is_unfused ? 7 : 0].spec, &options);
+        const int32_t *texts[] = {s.tokens, s.tokens + 5, s.tokens + 11};
+        const int64_t lengths[] = {6, 1, 9};
+        int64_t position[3] = {0};
+        for (int round = 0; round < 3; round++) {
+            struct tnd_llama_piece pieces[3];
+            for (int i = 0; i < 3; i++) { /* in another order each time */
+                const int q = (i + round) % 3;
+                pieces[i] = (struct tnd_llama_piece){q, texts[q] + position[q], lengths[q]};
+                position[q] += lengths[q];
+            }
+            check_ok(tnd_llama_session_feed_pieces(s.session, pieces, 3, NULL));
+            for (int q = 0; q < 3; q++) {
+                check_int(tnd_llama_session_position_of(s.session, q), position[q]);
+                check_logits(&s, tnd_llama_session_logits_of(s.session, q), texts[q], position[q],
+                             1e-9, "sequences");
+            }
+        }
+        /* one of them begins anew, the others go on, in cells that lie apart now */
+        check_int(tnd_llama_session_rewind_of(s.session, 0, 0), 0);
+        const struct tnd_llama_piece more[] = {{0, s.tokens + 20, 19}, {2, texts[2] + 27, 2}};
+        check_ok(tnd_llama_session_feed_pieces(s.session, more, 2, NULL));
+        check_logits(&s, tnd_llama_session_logits_of(s.session, 0), s.tokens + 20, 19, 1e-9,
+                     "anew");
+        check_logits(&s, tnd_llama_session_logits_of(s.session, 2), texts[2], 29, 1e-9, "on");
+        setup_free(&s);
+    }
+}
+
+static void pieces_that_do_not_fit_are_refused(void)
+{
+    const struct tnd_llama_session_options options = {.n_sequences = 2, .n_cells = 20};
+    struct setup s = setup_new(&models[0].spec, &options);
+    struct tandem_error error = {0};
+    const struct tnd_llama_piece twice[] = {{1, s.tokens, 2}, {1, s.tokens, 2}};
+    check_status(tnd_llama_session_feed_pieces(s.session, twice, 2, &error), TANDEM_E_ARGUMENT,
+                 "piece 1 has 2 tokens for sequence 1", &error);
+    const struct tnd_llama_piece outside[] = {{2, s.tokens, 2}};
+    check_status(tnd_llama_session_feed_pieces(s.session, outside, 1, &error), TANDEM_E_ARGUMENT,
+                 "sequence 2", &error);
+    const struct tnd_llama_piece empty[] = {{0, s.tokens, 0}};
+    check_status(tnd_llama_session_feed_pieces(s.session, empty, 1, &error), TANDEM_E_ARGUMENT,
+                 "0 tokens", &error);
+    const struct tnd_llama_piece large[] = {{0, s.tokens, 11}, {1, s.tokens, 10}};
+    check_status(tnd_llama_session_feed_pieces(s.session, large, 2, &error), TANDEM_E_LIMIT,
+                 "21 more tokens do not fit: 20 of 20 cells are free", &error);
+    check_int(tnd_llama_session_position_of(s.session, 1), 0);
+    check_ok(tnd_llama_session_feed_pieces(s.session, large, 1, NULL));
+    setup_free(&s);
+}
+
+/* ---- shift ---- */
+
+/* The key of a token in a layer as floats; returns how many. */
+static int64_t key_of(const struct tnd_llama_session *session, int layer, int64_t position,
+                      float *out)
+{
+    const struct tnd_llama_kv_cache *cache = &session->cache;
+    const int64_t n = cache->head_size * cache->kv_heads;
+    const char *rows = tandem_tensor_data(cache->keys[layer]);
+    for (int64_t cell = 0; cell < cache->n_used; cell++) {
+        if (cache->orders[cell] == position) {
+            check_ok(tandem_dequantize(
+                cache->type, rows + (size_t)cell * tandem_type_row_bytes(cache->type, n), out, n));
+            return n;
+        }
+    }
+    return 0;
+}
+
+static void a_shift_turns_keys_to_their_new_positions(void)
+{
+    const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0};
+    const double limits[] = {1e-8, 1e-4, 1e-2};
+    for (int i = 0; i < N_MODELS; i++) {
+        for (int c = 0; c < (i == 0 ? 3 : 1); c++) {
+            /* the first layer's keys depend on token and position alone: after forgetting tokens 2
+             * to 6 the cache must hold what the text without them gives */
+            const struct tnd_llama_session_options options = {.cache_type = types[c]};
+            struct setup s = setup_new(&models[i].spec, &options);
+            struct setup t = setup_new(&models[i].spec, &options);
+            int32_t shorter[NAIVE_TOKENS];
+            float got[1024], want[1024];
+            memcpy(shorter, s.tokens, 2 * sizeof(shorter[0]));
+            memcpy(shorter + 2, s.tokens + 7, 5 * sizeof(shorter[0]));
+            check_ok(tnd_llama_session_feed(s.session, s.tokens, 12, 0, NULL));
+            check_ok(tnd_llama_session_shift(s.session, 0, 2, 5, NULL));
+            check_int(tnd_llama_session_position(s.session), 7);
+            check_ok(tnd_llama_session_feed(t.session, shorter, 7, 0, NULL));
+            for (int64_t position = 0; position < 7; position++) {
+                const int64_t n = key_of(s.session, 0, position, got);
+                CU_ASSERT(n > 0);
+                check_int(key_of(t.session, 0, position, want), n);
+                check_nmse(got, want, n, limits[c], models[i].name);
+            }
+            check_ok(tnd_llama_session_feed(s.session, s.tokens, 3, 0, NULL));
+            check_int(tnd_llama_session_position(s.session), 10);
+            setup_free(&s);
+            setup_free(&t);
+        }
+    }
+}
+
+static void a_shift_of_what_is_not_there_is_refused(void)
+{
+    const struct tnd_llama_session_options options = {0};
+    struct setup s = setup_new(&models[0].spec, &options);
+    struct tandem_error error = {0};
+    check_ok(tnd_llama_session_feed(s.session, s.tokens, 10, 0, NULL));
+    check_status(tnd_llama_session_shift(s.session, 0, 5, 6, &error), TANDEM_E_ARGUMENT,
+                 "6 tokens behind the first 5", &error);
+    check_status(tnd_llama_session_shift(s.session, 0, -1, 2, &error), TANDEM_E_ARGUMENT, NULL,
+                 &error);
+    check_status(tnd_llama_session_shift(s.session, 1, 0, 2, &error), TANDEM_E_ARGUMENT, NULL,
+                 &error);
+    check_ok(tnd_llama_session_shift(s.session, 0, 4, 6, NULL)); /* the end: nothing to turn */
+    check_int(tnd_llama_session_position(s.session), 4);
+    check_ok(tnd_llama_session_feed(s.session, s.tokens + 4, 1, 0, NULL));
+    check_logits(&s, tnd_llama_session_logits(s.session), s.tokens, 5, 1e-9, "after the shift");
+    setup_free(&s);
+}
+
+/* ---- metadata ---- */
+
+static void models_of_other_kinds_are_refused(void)
+{
+    struct tandem_error error = {0};
+    struct tnd_llama_model *model = NULL;
+    const struct {
+        struct naive_spec spec;
+        enum tandem_status status;
+        const char *part;
+    } bad[] = {
+        {{.architecture = "falcon"}, TANDEM_E_FORMAT, "architecture is falcon"},
+        {{.architecture = "qwen2"}, TANDEM_E_NOT_FOUND, "no tensor blk.0.attn_q.bias"},
+        {{.scaling = "yarn", .factor = 2}, TANDEM_E_UNSUPPORTED_BUILD, "'yarn' is not known"},
+        {{.scaling = "linear"}, TANDEM_E_FORMAT, "rope.scaling.factor is 0"},
+        {{.scaling = "llama3", .factor = 8}, TANDEM_E_FORMAT, "original_context_length is 0"},
+        {{.head_size = 33}, TANDEM_E_FORMAT, "do not fit together"},
+        {{.freq_base = -1.0}, TANDEM_E_FORMAT, "rope.freq_base is -1"},
+        {{.freq_base = NAN}, TANDEM_E_FORMAT, "rope.freq_base"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        tandem_source *source = naive_source(&bad[i].spec);
+        check_status(tnd_llama_model_new(source, &model, &error), bad[i].status, bad[i].part,
+                     &error);
+        tandem_source_close(source);
+    }
+    CU_ASSERT_PTR_NULL(model);
+}
+
+static CU_TestInfo models_tests[] = {
+    {"every_architecture_equals_plain_loops", every_architecture_equals_plain_loops},
+    {"caches_of_half_and_8_bit_keep_the_logits_near",
+     caches_of_half_and_8_bit_keep_the_logits_near},
+    {"caches_that_cannot_be_are_refused", caches_that_cannot_be_are_refused},
+    {"a_window_rotates_through_a_small_cache", a_window_rotates_through_a_small_cache},
+    {"sequences_in_one_batch_do_not_see_each_other", sequences_in_one_batch_do_not_see_each_other},
+    {"pieces_that_do_not_fit_are_refused", pieces_that_do_not_fit_are_refused},
+    {"a_shift_turns_keys_to_their_new_positions", a_shift_turns_keys_to_their_new_positions},
+    {"a_shift_of_what_is_not_there_is_refused", a_shift_of_what_is_not_there_is_refused},
+    {"models_of_other_kinds_are_refused", models_of_other_kinds_are_refused},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_llama_models[] = {
+    {"models", NULL, NULL, NULL, NULL, models_tests},
+    CU_SUITE_INFO_NULL,
+};

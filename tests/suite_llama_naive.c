@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT
+ * Small models and their naive forward pass, formula by formula of the papers. */
+#include "tests/suite_llama_naive.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/source.h"
+
+enum { DIM = 128, HIDDEN = 96, LAYERS = 2, HEADS = 4, KV_HEADS = 2, LONGEST_ROW = 512 };
+
+static int64_t head_size_of(const struct naive_spec *spec)
+{
+    return spec->head_size == 0 ? 32 : spec->head_size;
+}
+
+static double base_of(const struct naive_spec *spec)
+{
+    return spec->freq_base == 0 ? 10000.0 : spec->freq_base;
+}
+
+void naive_tokens(int32_t *tokens, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        tokens[i] = (int32_t)((i * 29 + i / 7 + 3) % NAIVE_VOCABULARY);
+    }
+}
+
+/* ---- the source ---- */
+
+static void add(tandem_source *source, struct tnd_test_rng *rng, const char *name, int64_t k,
+                int64_t n, double mean, double width)
+{
+    void *memory = NULL;
+    const int64_t ne[] = {k, n};
+    const size_t bytes = (size_t)(k * n) * sizeof(float);
+    check_ok(tnd_source_alloc(source, name, bytes, 0, &memory, NULL));
+    for (int64_t i = 0; i < k * n; i++) {
+        ((float *)memory)[i] =
+            (float)(mean + width * ((double)tnd_test_rng_int(rng, -1000, 1000) / 1000.0));
+    }
+    check_ok(
+        tnd_source_add(source, name, TANDEM_TYPE_F32, n == 1 ? 1 : 2, ne, memory, bytes, NULL));
+}
+
+/* Divisor of pair i's angle. Llama 3.1's rule in the words of its model card: waves longer than
+ * original / low are slowed by the factor, those shorter than original / high are not. */
+static double llama3_divisor(const struct naive_spec *spec, int64_t i)
+{
+    const double low = 1.0, high = 4.0;
+    const double wave = 2.0 * 3.14159265358979323846 *
+                        pow(base_of(spec), 2.0 * (double)i / (double)head_size_of(spec));
+    if (wave < spec->original / high) {
+        return 1.0;
+    }
+    if (wave > spec->original / low) {
+        return spec->factor;
+    }
+    const double smooth = (spec->original / wave - low) / (high - low);
+    return 1.0 / ((1.0 - smooth) / spec->factor + smooth);
+}
+
+static void add_layer(tandem_source *source, struct tnd_test_rng *rng,
+                      const struct naive_spec *spec, int layer)
+{
+    const int64_t q_dim = HEADS * head_size_of(spec);
+    const int64_t kv_dim = KV_HEADS * head_size_of(spec);
+    const struct {
+        const char *name;
+        int64_t k, n;
+    } matrices[] = {
+        {"attn_q", DIM, q_dim},      {"attn_k", DIM, kv_dim},   {"attn_v", DIM, kv_dim},
+        {"attn_output", q_dim, DIM}, {"ffn_gate", DIM, HIDDEN}, {"ffn_up", DIM, HIDDEN},
+        {"ffn_down", HIDDEN, DIM},
+    };
+    char name[64];
+    for (int i = 0; i < 7; i++) {
+        snprintf(name, sizeof(name), "blk.%d.%s.weight", layer, matrices[i].name);
+        add(source, rng, name, matrices[i].k, matrices[i].n, 0.0, 0.2);
+        snprintf(name, sizeof(name), "blk.%d.%s.bias", layer, matrices[i].name);
+        if (spec->has_biases && i < 3) {
+            add(source, rng, name, matrices[i].n, 1, 0.1, 0.5);
+        }
+    }
+    snprintf(name, sizeof(name), "blk.%d.attn_norm.weight", layer);
+    add(source, rng, name, DIM, 1, 1.0, 0.3);
+    snprintf(name, sizeof(name), "blk.%d.ffn_norm.weight", layer);
+    add(source, rng, name, DIM, 1, 1.0, 0.3);
+}
+
+static void set(tandem_source *source, const struct naive_spec *spec, const char *name,
+                int64_t value)
+{
+    char key[96];
+    snprintf(key, sizeof(key), "%s.%s", spec->architecture == NULL ? "llama" : spec->architecture,
+             name);
+    check_ok(tnd_source_set_integer(source, key, value, NULL));
+}
+
+static void set_number(tandem_source *source, const struct naive_spec *spec, const char *name,
+                       double value)
+{
+    char key[96];
+    snprintf(key, sizeof(key), "%s.%s", spec->architecture == NULL ? "llama" : spec->architecture,
+             name);
+    check_ok(tnd_source_set_number(source, key, value, NULL));
+}
+
+static void set_rope(tandem_source *source, const struct naive_spec *spec)
+{
+    char key[96];
+    set_number(source, spec, "rope.freq_base", base_of(spec));
+    if (spec->has_halves) {
+        check_ok(tnd_source_set_text(source, "tandem.rope.pairs", "halves", NULL));
+    }
+    if (spec->has_rope_freqs) {
+        void *memory = NULL;
+        const int64_t n = head_size_of(spec) / 2;
+        check_ok(tnd_source_alloc(source, "rope_freqs.weight", (size_t)n * 4, 0, &memory, NULL));
+        for (int64_t i = 0; i < n; i++) {
+            ((float *)memory)[i] = (float)llama3_divisor(spec, i);
+        }
+        check_ok(tnd_source_add(source, "rope_freqs.weight", TANDEM_TYPE_F32, 1, &n, memory,
+                                (size_t)n * 4, NULL));
+    } else if (spec->scaling != NULL) {
+        snprintf(key, sizeof(key), "%s.rope.scaling.type",
+                 spec->architecture == NULL ? "llama" : spec->architecture);
+        check_ok(tnd_source_set_text(source, key, spec->scaling, NULL));
+        set_number(source, spec, "rope.scaling.factor", spec->factor);
+        set(source, spec, "rope.scaling.original_context_length", (int64_t)spec->original);
+    }
+}
+
+tandem_source *naive_source(const struct naive_spec *spec)
+{
+    tandem_source *source = NULL;
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    const char *architecture = spec->architecture == NULL ? "llama" : spec->architecture;
+    check_ok(tnd_source_new("made for tests", &source, NULL));
+    check_ok(tnd_source_set_text(source, "general.architecture", architecture, NULL));
+    set(source, spec, "embedding_length", DIM);
+    set(source, spec, "feed_forward_length", HIDDEN);
+    set(source, spec, "block_count", LAYERS);
+    set(source, spec, "attention.head_count", HEADS);
+    set(source, spec, "attention.head_count_kv", KV_HEADS);
+    set(source, spec, "context_length", spec->context == 0 ? 64 : spec->context);
+    set(source, spec, "attention.key_length", head_size_of(spec));
+    if (spec->window > 0) {
+        set(source, spec, "attention.sliding_window", spec->window);
+    }
+    set_number(source, spec, "attention.layer_norm_rms_epsilon", 1e-5);
+    set_rope(source, spec);
+    add(source, &rng, "token_embd.weight", DIM, NAIVE_VOCABULARY, 0.0, 1.0);
+    add(source, &rng, "output_norm.weight", DIM, 1, 1.0, 0.3);
+    add(source, &rng, "output.weight", DIM, NAIVE_VOCABULARY, 0.0, 0.2);
+    for (int layer = 0; layer < LAYERS; layer++) {
+        add_layer(source, &rng, spec, layer);
+    }
+    return source;
+}
+
+/* ---- the forward pass ---- */
+
+static const float *weights(const tandem_source *source, int layer, const char *name)
+{
+    char full[64];
+    struct tandem_source_tensor found = {0};
+    snprintf(full, sizeof(full), "blk.%d.%s", layer, name);
+    (void)tandem_source_find(source, layer < 0 ? name : full, &found);
+    return found.data;
+}
+
+/* y = W x + b */
+static void multiply(const float *w, const float *b, const double *x, double *y, int64_t k,
+                     int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = b == NULL ? 0.0 : (double)b[i];
+        for (int64_t j = 0; j < k; j++) {
+            y[i] += (double)w[i * k + j] * x[j];
+        }
+    }
+}
+
+static void norm(const float *g, const double *x, double *y)
+{
+    double sum = 0.0;
+    for (int i = 0; i < DIM; i++) {
+        sum += x[i] * x[i];
+    }
+    for (int i = 0; i < DIM; i++) {
+        y[i] = (double)g[i] * x[i] / sqrt(sum / DIM + 1e-5);
+    }
+}
+
+static void turn(const struct naive_spec *spec, double *x, int64_t position)
+{
+    const int64_t n = head_size_of(spec);
+    const bool halves = spec->has_halves ||
+                        (spec->architecture != NULL && strcmp(spec->architecture, "qwen2") == 0);
+    const char *scaling = spec->scaling == NULL ? "" : spec->scaling;
+    double base = base_of(spec);
+    if (strcmp(scaling, "ntk") == 0) {
+        base *= pow(spec->factor, (double)n / (double)(n - 2));
+    }
+    for (int64_t i = 0; i < n / 2; i++) {
+        double angle = (double)position * pow(base, -2.0 * (double)i / (double)n);
+        angle /= strcmp(scaling, "linear") == 0   ? spec->factor
+                 : strcmp(scaling, "llama3") == 0 ? llama3_divisor(spec, i)
+                                                  : 1.0;
+        double *a = halves ? &x[i] : &x[2 * i];
+        double *b = halves ? &x[i + n / 2] : &x[2 * i + 1];
+        const double a0 = *a;
+        *a = a0 * cos(angle) - *b * sin(angle);
+        *b = a0 * sin(angle) + *b * cos(angle);
+    }
+}
+
+/* One query of one head against the tokens that it sees. `k`, `v`: rows of kv_dim. */
+static void attend(const struct naive_spec *spec, const double *q, const double *k, const double *v,
+                   int64_t kv_dim, int64_t position, double *out)
+{
+    const int64_t n = head_size_of(spec);
+    const int64_t first =
+        spec->window > 0 && position >= spec->window ? position - spec->window + 1 : 0;
+    double weight[256], sum = 0.0, largest = -1e300;
+    for (int64_t t = first; t <= position; t++) {
+        weight[t] = 0.0;
+        for (int64_t i = 0; i < n; i++) {
+            weight[t] += q[i] * k[t * kv_dim + i];
+        }
+        weight[t] /= sqrt((double)n);
+        largest = fmax(largest, weight[t]);
+    }
+    for (int64_t t = first; t <= position; t++) {
+        weight[t] = exp(weight[t] - largest);
+        sum += weight[t];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = 0.0;
+        for (int64_t t = first; t <= position; t++) {
+            out[i] += weight[t] / sum * v[t * kv_dim + i];
+        }
+    }
+}
+
+/* x of all tokens, {n, DIM}, through one layer. */
+static void run_layer(const tandem_source *s, const struct naive_spec *spec, int l, double *x,
+                      int64_t n)
+{
+    const int64_t hs = head_size_of(spec), q_dim = HEADS * hs, kv_dim = KV_HEADS * hs;
+    double *k = calloc((size_t)(n * kv_dim), sizeof(*k));
+    double *v = calloc((size_t)(n * kv_dim), sizeof(*v));
+    double y[DIM], q[LONGEST_ROW], o[LONGEST_ROW], z[DIM], gate[HIDDEN], up[HIDDEN];
+    for (int64_t t = 0; t < n; t++) {
+        double *row = x + t * DIM;
+        norm(weights(s, l, "attn_norm.weight"), row, y);
+        multiply(weights(s, l, "attn_q.weight"), weights(s, l, "attn_q.bias"), y, q, DIM, q_dim);
+        multiply(weights(s, l, "attn_k.weight"), weights(s, l, "attn_k.bias"), y, k + t * kv_dim,
+                 DIM, kv_dim);
+        multiply(weights(s, l, "attn_v.weight"), weights(s, l, "attn_v.bias"), y, v + t * kv_dim,
+                 DIM, kv_dim);
+        for (int h = 0; h < KV_HEADS; h++) {
+            turn(spec, k + t * kv_dim + h * hs, t);
+        }
+        for (int h = 0; h < HEADS; h++) {
+            const int64_t kv = h / (HEADS / KV_HEADS) * hs;
+            turn(spec, q + h * hs, t);
+            attend(spec, q + h * hs, k + kv, v + kv, kv_dim, t, o + h * hs);
+        }
+        multiply(weights(s, l, "attn_output.weight"), NULL, o, z, q_dim, DIM);
+        for (int i = 0; i < DIM; i++) {
+            row[i] += z[i];
+        }
+        norm(weights(s, l, "ffn_norm.weight"), row, y);
+        multiply(weights(s, l, "ffn_gate.weight"), NULL, y, gate, DIM, HIDDEN);
+        multiply(weights(s, l, "ffn_up.weight"), NULL, y, up, DIM, HIDDEN);
+        for (int i = 0; i < HIDDEN; i++) {
+            gate[i] = gate[i] / (1.0 + exp(-gate[i])) * up[i];
+        }
+        multiply(weights(s, l, "ffn_down.weight"), NULL, gate, z, HIDDEN, DIM);
+        for (int i = 0; i < DIM; i++) {
+            row[i] += z[i];
+        }
+    }
+    free(k);
+    free(v);
+}
+
+void naive_logits(const tandem_source *source, const struct naive_spec *spec, const int32_t *tokens,
+                  int64_t n, double *out)
+{
+    double *x = calloc((size_t)(n * DIM), sizeof(*x));
+    double y[DIM];
+    const float *embedding = weights(source, -1, "token_embd.weight");
+    for (int64_t i = 0; i < n * DIM; i++) {
+        x[i] = (double)embedding[tokens[i / DIM] * DIM + i % DIM];
+    }
+    for (int layer = 0; layer < LAYERS; layer++) {
+        run_layer(source, spec, layer, x, n);
+    }
+    norm(weights(source, -1, "output_norm.weight"), x + (n - 1) * DIM, y);
+    multiply(weights(source, -1, "output.weight"), NULL, y, out, DIM, NAIVE_VOCABULARY);
+    free(x);
+}

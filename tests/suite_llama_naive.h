@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * Small models made for tests, and their forward pass written once more as plain loops over
+ * doubles: no graph, no cache, no kernel of the library. */
+#ifndef TND_TESTS_SUITE_LLAMA_NAIVE_H
+#define TND_TESTS_SUITE_LLAMA_NAIVE_H
+
+#include "tests/suite_llama.h"
+
+enum { NAIVE_VOCABULARY = 50, NAIVE_TOKENS = 40 };
+
+/** What a model is. Zeros: llama without anything. */
+struct naive_spec {
+    const char *architecture; /* NULL: "llama" */
+    int64_t head_size;        /* 0: 32 */
+    int64_t context;          /* 0: 64 */
+    int64_t window;
+    bool has_biases;
+    bool has_halves;     /* rope pairs, said by the source */
+    const char *scaling; /* "linear", "ntk", "llama3" or NULL */
+    double factor;       /* of the scaling */
+    double original;     /* context, llama3 */
+    bool has_rope_freqs; /* llama3's divisors as a tensor, as GGUF files have them */
+    double freq_base;    /* 0: 10000 */
+};
+
+/** A source with seeded random weights. */
+tandem_source *naive_source(const struct naive_spec *spec);
+/** Logits after the last of n tokens, NAIVE_VOCABULARY of them. */
+void naive_logits(const tandem_source *source, const struct naive_spec *spec, const int32_t *tokens,
+                  int64_t n, double *out);
+void naive_tokens(int32_t *tokens, int64_t n);
+
+#endif
