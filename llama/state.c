@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT
+ * State files. Little-endian, no padding:
+ *   "TNDSTATE", uint32 version (1), uint32 0
+ *   int64: layers, KV heads, head size, type of the cache, window, vocabulary, sequences,
+ *          a hash of the model's embedding, cells
+ *   each sequence: int64 position, int64 1 if there are logits
+ *   each cell: int32 order (sequence * 2^24 + position)
+ *   each layer: keys of all cells, values of all cells (kv_heads rows of head_size values each)
+ *   logits of each sequence that has them: float each
+ *   uint64 FNV-1a of everything before it
+ * All sizes follow from numbers that the session knows, but for the count of cells, which has a
+ * bound; so a reader allocates nothing that the file's header asks for. */
+#include "llama/state.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "llama/llama_error.h"
+#include "llama/session_internal.h"
+
+static const char magic[8] = {'T', 'N', 'D', 'S', 'T', 'A', 'T', 'E'};
+enum { VERSION = 1, HEADER_NUMBERS = 9, HEADER_BYTES = 16 + 8 * HEADER_NUMBERS, CHECK_BYTES = 8 };
+
+static const char *const header_names[HEADER_NUMBERS] = {
+    "layers", "KV heads",   "head size", "type of the cache",
+    "window", "vocabulary", "sequences", "hash of the embedding",
+    "cells"};
+
+static uint64_t fnv(const void *bytes, size_t n)
+{
+    const unsigned char *at = bytes;
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++) {
+        hash = (hash ^ at[i]) * 0x100000001b3u;
+    }
+    return hash;
+}
+
+/* ---- sizes ---- */
+
+static size_t cell_bytes(const struct tnd_llama_session *session)
+{
+    const struct tnd_llama_kv_cache *cache = &session->cache;
+    return tandem_type_row_bytes(cache->type, cache->head_size) * (size_t)cache->kv_heads;
+}
+
+/* With n cells and logits for `n_logits` sequences. The cache itself is larger, so nothing
+ * overflows. */
+static size_t state_bytes(const struct tnd_llama_session *session, int64_t n, int n_logits)
+{
+    return HEADER_BYTES + 16 * (size_t)session->n_sequences + 4 * (size_t)n +
+           2 * (size_t)session->cache.layers * (size_t)n * cell_bytes(session) +
+           (size_t)n_logits * (size_t)session->model->hparams.vocabulary * sizeof(float) +
+           CHECK_BYTES;
+}
+
+static int64_t cells_in_use(const struct tnd_llama_session *session)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < session->cache.n_used; i++) {
+        n += session->cache.orders[i] != TND_LLAMA_FREE_CELL;
+    }
+    return n;
+}
+
+size_t tnd_llama_state_bytes(const struct tnd_llama_session *session)
+{
+    int n_logits = 0;
+    for (int i = 0; i < session->n_sequences; i++) {
+        n_logits += session->sequences[i].has_logits;
+    }
+    return state_bytes(session, cells_in_use(session), n_logits);
+}
+
+static void header_numbers(const struct tnd_llama_session *session, int64_t out[HEADER_NUMBERS])
+{
+    const struct tnd_llama_kv_cache *cache = &session->cache;
+    const tandem_tensor *embedding = session->model->token_embedding;
+    const size_t bytes = tandem_tensor_bytes(embedding);
+    const int64_t numbers[HEADER_NUMBERS] = {
+        cache->layers, cache->kv_heads, cache->head_size, cache->type, cache->window,
+        session->model->hparams.vocabulary, session->n_sequences,
+        /* enough to tell models apart */
+        (int64_t)fnv(tandem_tensor_data(embedding), bytes < 65536 ? bytes : 65536),
+        cells_in_use(session)};
+    memcpy(out, numbers, sizeof(numbers));
+}
+
+/* ---- rows of the cache ---- */
+
+/* Copies between the row of a cell in a state and its place in the cache. */
+static void copy_row(const struct tnd_llama_session *session, const tandem_tensor *rows,
+                     bool is_transposed, int64_t cell, char *row, bool to_cache)
+{
+    const struct tnd_llama_kv_cache *cache = &session->cache;
+    const size_t bytes = cell_bytes(session);
+    char *data = tandem_tensor_data(rows);
+    if (!is_transposed) {
+        char *place = data + (size_t)cell * bytes;
+        memcpy(to_cache ? place : row, to_cache ? row : place, bytes);
+        return;
+    }
+    const int64_t n = cache->head_size * cache->kv_heads;
+    const size_t size = bytes / (size_t)n; /* F32 or F16 */
+    for (int64_t i = 0; i < n; i++) {
+        char *place = data + ((size_t)i * (size_t)cache->n_cells + (size_t)cell) * size;
+        char *value = row + (size_t)i * size;
+        memcpy(to_cache ? place : value, to_cache ? value : place, size);
+    }
+}
+
+/* ---- writing ---- */
+
+static char *put(char *at, const void *bytes, size_t n)
+{
+    memcpy(at, bytes, n);
+    return at + n;
+}
+
+static char *put_rows(const struct tnd_llama_session *session, const tandem_tensor *rows,
+                      bool is_transposed, char *at)
+{
+    for (int64_t i = 0; i < session->cache.n_used; i++) {
+        if (session->cache.orders[i] != TND_LLAMA_FREE_CELL) {
+            copy_row(session, rows, is_transposed, i, at, false);
+            at += cell_bytes(session);
+        }
+    }
+    return at;
+}
+
+void tnd_llama_state_write(const struct tnd_llama_session *session, void *out)
+{
+    const struct tnd_llama_kv_cache *cache = &session->cache;
+    const uint32_t version[2] = {VERSION, 0};
+    int64_t numbers[HEADER_NUMBERS];
+    char *at = put(out, magic, sizeof(magic));
+    header_numbers(session, numbers);
+    at = put(at, version, sizeof(version));
+    at = put(at, numbers, sizeof(numbers));
+    for (int i = 0; i < session->n_sequences; i++) {
+        const int64_t pair[2] = {session->sequences[i].n_past, session->sequences[i].has_logits};
+        at = put(at, pair, sizeof(pair));
+    }
+    for (int64_t i = 0; i < cache->n_used; i++) {
+        if (cache->orders[i] != TND_LLAMA_FREE_CELL) {
+            at = put(at, &cache->orders[i], sizeof(cache->orders[i]));
+        }
+    }
+    for (int64_t l = 0; l < cache->layers; l++) {
+        at = put_rows(session, cache->keys[l], false, at);
+        at = put_rows(session, cache->values[l], cache->is_transposed, at);
+    }
+    for (int i = 0; i < session->n_sequences; i++) {
+        if (session->sequences[i].has_logits) {
+            at = put(at, session->sequences[i].logits,
+                     (size_t)session->model->hparams.vocabulary * sizeof(float));
+        }
+    }
+    const uint64_t check = fnv(out, (size_t)(at - (char *)out));
+    put(at, &check, sizeof(check));
+}
+
+/* ---- reading: all checks come before the first change ---- */
+
+struct reader {
+    const struct tnd_llama_session *session;
+    const char *name;
+    const char *bytes;
+    size_t n;
+    int64_t n_cells;
+};
+
+static enum tandem_status check_header(struct reader *r, struct tandem_error *error)
+{
+    uint32_t version[2];
+    int64_t want[HEADER_NUMBERS], got[HEADER_NUMBERS];
+    if (r->n < HEADER_BYTES + CHECK_BYTES) {
+        return tnd_llama_fail(error, TANDEM_E_TRUNCATED, r->name, (int64_t)r->n, HEADER_BYTES,
+                              "%s: has %zu bytes, a state has a header of %d", r->name, r->n,
+                              (int)HEADER_BYTES);
+    }
+    memcpy(version, r->bytes + 8, sizeof(version));
+    if (memcmp(r->bytes, magic, sizeof(magic)) != 0 || version[0] != VERSION || version[1] != 0) {
+        return tnd_llama_fail(error, TANDEM_E_FORMAT, r->name, version[0], VERSION,
+                              "%s: is no state file of version %d", r->name, (int)VERSION);
+    }
+    memcpy(got, r->bytes + 16, sizeof(got));
+    header_numbers(r->session, want);
+    for (int i = 0; i < HEADER_NUMBERS - 1; i++) {
+        if (got[i] != want[i]) {
+            return tnd_llama_fail(error, TANDEM_E_FORMAT, r->name, got[i], want[i],
+                                  "%s: is of another model or session: %s is %" PRId64
+                                  ", expected %" PRId64,
+                                  r->name, header_names[i], got[i], want[i]);
+        }
+    }
+    r->n_cells = got[HEADER_NUMBERS - 1];
+    if (r->n_cells < 0 || r->n_cells > r->session->cache.n_cells) {
+        return tnd_llama_fail(error, TANDEM_E_LIMIT, r->name, r->n_cells, r->session->cache.n_cells,
+                              "%s: holds %" PRId64 " tokens, the session has room for %" PRId64,
+                              r->name, r->n_cells, r->session->cache.n_cells);
+    }
+    return TANDEM_OK;
+}
+
+/* Position and flag of a sequence. */
+static void read_sequence(const struct reader *r, int i, int64_t out[2])
+{
+    memcpy(out, r->bytes + HEADER_BYTES + 16 * (size_t)i, 16);
+}
+
+static const char *orders_at(const struct reader *r)
+{
+    return r->bytes + HEADER_BYTES + 16 * (size_t)r->session->n_sequences;
+}
+
+static enum tandem_status check_size(const struct reader *r, struct tandem_error *error)
+{
+    int n_logits = 0;
+    for (int i = 0;
+         r->n >= HEADER_BYTES + 16 * (size_t)r->session->n_sequences && i < r->session->n_sequences;
+         i++) {
+        int64_t pair[2];
+        read_sequence(r, i, pair);
+        n_logits += pair[1] == 1;
+    }
+    const size_t want = state_bytes(r->session, r->n_cells, n_logits);
+    if (r->n != want) {
+        return tnd_llama_fail(error, r->n < want ? TANDEM_E_TRUNCATED : TANDEM_E_FORMAT, r->name,
+                              (int64_t)r->n, (int64_t)want, "%s: has %zu bytes, expected %zu",
+                              r->name, r->n, want);
+    }
+    uint64_t check;
+    memcpy(&check, r->bytes + r->n - CHECK_BYTES, sizeof(check));
+    if (check != fnv(r->bytes, r->n - CHECK_BYTES)) {
+        return tnd_llama_fail(error, TANDEM_E_FORMAT, r->name, (int64_t)r->n, 0,
+                              "%s: is damaged: the checksum differs", r->name);
+    }
+    return TANDEM_OK;
+}
+
+static int compare_orders(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a;
+    const int32_t y = *(const int32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Positions of one sequence among the sorted orders: none twice, none behind its end, and none
+ * missing that the next token sees. Returns how many there are, or -1. */
+static int64_t count_positions(const struct reader *r, const int32_t *sorted, int sequence,
+                               int64_t n_past)
+{
+    const int64_t window = r->session->cache.window;
+    const int64_t seen = window > 0 && n_past >= window ? n_past - window + 1 : 0;
+    const int64_t begin = (int64_t)sequence * TND_LLAMA_SPAN;
+    int64_t n = 0, n_seen = 0;
+    for (int64_t i = 0; i < r->n_cells; i++) {
+        if (sorted[i] < begin || sorted[i] >= begin + TND_LLAMA_SPAN) {
+            continue;
+        }
+        if (sorted[i] >= begin + n_past || (i > 0 && sorted[i] == sorted[i - 1])) {
+            return -1;
+        }
+        n++;
+        n_seen += sorted[i] >= begin + seen;
+    }
+    return n_seen == n_past - seen ? n : -1;
+}
+
+static enum tandem_status check_cells(const struct reader *r, struct tandem_error *error)
+{
+    int32_t *sorted = malloc((size_t)(r->n_cells + 1) * sizeof(sorted[0]));
+    int64_t n = 0;
+    bool is_good = sorted != NULL;
+    if (sorted == NULL) {
+        return tnd_llama_fail(error, TANDEM_E_MEMORY, r->name, r->n_cells, 0,
+                              "%s: no memory for %" PRId64 " cells", r->name, r->n_cells);
+    }
+    memcpy(sorted, orders_at(r), (size_t)r->n_cells * sizeof(sorted[0]));
+    qsort(sorted, (size_t)r->n_cells, sizeof(sorted[0]), compare_orders);
+    for (int i = 0; is_good && i < r->session->n_sequences; i++) {
+        int64_t pair[2];
+        read_sequence(r, i, pair);
+        is_good = pair[0] >= 0 && pair[0] <= r->session->n_positions && (pair[1] | 1) == 1;
+        const int64_t found = is_good ? count_positions(r, sorted, i, pair[0]) : -1;
+        is_good = found >= 0;
+        n += is_good ? found : 0;
+    }
+    free(sorted);
+    if (!is_good || n != r->n_cells) {
+        return tnd_llama_fail(error, TANDEM_E_FORMAT, r->name, n, r->n_cells,
+                              "%s: the positions of its tokens contradict each other", r->name);
+    }
+    return TANDEM_OK;
+}
+
+static const char *take_rows(struct tnd_llama_session *session, tandem_tensor *rows,
+                             bool is_transposed, int64_t n, const char *at)
+{
+    for (int64_t i = 0; i < n; i++) {
+        copy_row(session, rows, is_transposed, i, (char *)at, true);
+        at += cell_bytes(session);
+    }
+    return at;
+}
+
+static void take(struct tnd_llama_session *session, const struct reader *r)
+{
+    struct tnd_llama_kv_cache *cache = &session->cache;
+    const size_t logits = (size_t)session->model->hparams.vocabulary * sizeof(float);
+    const char *at = orders_at(r);
+    memcpy(cache->orders, at, (size_t)r->n_cells * sizeof(cache->orders[0]));
+    at += (size_t)r->n_cells * sizeof(cache->orders[0]);
+    for (int64_t i = r->n_cells; i < cache->n_cells; i++) {
+        cache->orders[i] = TND_LLAMA_FREE_CELL;
+    }
+    cache->n_used = r->n_cells;
+    cache->next = r->n_cells % cache->n_cells;
+    cache->n_taken = 0;
+    for (int64_t l = 0; l < cache->layers; l++) {
+        at = take_rows(session, cache->keys[l], false, r->n_cells, at);
+        at = take_rows(session, cache->values[l], cache->is_transposed, r->n_cells, at);
+    }
+    for (int i = 0; i < session->n_sequences; i++) {
+        int64_t pair[2];
+        read_sequence(r, i, pair);
+        session->sequences[i].n_past = pair[0];
+        session->sequences[i].has_logits = pair[1] == 1;
+        if (pair[1] == 1) {
+            memcpy(session->sequences[i].logits, at, logits);
+            at += logits;
+        }
+    }
+}
+
+enum tandem_status tnd_llama_state_read(struct tnd_llama_session *session, const void *bytes,
+                                        size_t n, const char *name, struct tandem_error *error)
+{
+    struct reader r = {.session = session, .name = name, .bytes = bytes, .n = n};
+    LLAMA_TRY(check_header(&r, error));
+    LLAMA_TRY(check_size(&r, error));
+    LLAMA_TRY(check_cells(&r, error));
+    take(session, &r);
+    return TANDEM_OK;
+}
+
+/* ---- files ---- */
+
+static enum tandem_status file_fails(const char *path, const char *what, struct tandem_error *error)
+{
+    return tnd_llama_fail(error, TANDEM_E_FILE, path, errno, 0, "%s: cannot be %s: %s", path, what,
+                          strerror(errno));
+}
+
+static bool write_all(const char *path, const void *bytes, size_t n)
+{
+    FILE *file = fopen(path, "wb");
+    if (file == NULL) {
+        return false;
+    }
+    bool is_good = fwrite(bytes, 1, n, file) == n && fflush(file) == 0 && fsync(fileno(file)) == 0;
+    is_good = fclose(file) == 0 && is_good;
+    return is_good;
+}
+
+enum tandem_status tnd_llama_state_save(const struct tnd_llama_session *session, const char *path,
+                                        struct tandem_error *error)
+{
+    const size_t n = tnd_llama_state_bytes(session);
+    char *part = malloc(strlen(path) + 6);
+    char *bytes = malloc(n);
+    enum tandem_status status = TANDEM_OK;
+    if (part == NULL || bytes == NULL) {
+        status = tnd_llama_fail(error, TANDEM_E_MEMORY, path, (int64_t)n, 0,
+                                "%s: no memory for a state of %zu bytes", path, n);
+    } else {
+        sprintf(part, "%s.part", path);
+        tnd_llama_state_write(session, bytes);
+        if (!write_all(part, bytes, n) || rename(part, path) != 0) {
+            status = file_fails(path, "written", error);
+            remove(part);
+        }
+    }
+    free(part);
+    free(bytes);
+    return status;
+}
+
+enum tandem_status tnd_llama_state_load(struct tnd_llama_session *session, const char *path,
+                                        struct tandem_error *error)
+{
+    const size_t most = state_bytes(session, session->cache.n_cells, session->n_sequences);
+    struct stat info;
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        return file_fails(path, "opened", error);
+    }
+    enum tandem_status status = TANDEM_OK;
+    char *bytes = NULL;
+    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode)) {
+        status = tnd_llama_fail(error, TANDEM_E_FILE, path, 0, 0, "%s: is no regular file", path);
+    } else if ((uint64_t)info.st_size > most) {
+        status = tnd_llama_fail(error, TANDEM_E_LIMIT, path, info.st_size, (int64_t)most,
+                                "%s: has %lld bytes, a state of this session has at most %zu", path,
+                                (long long)info.st_size, most);
+    } else {
+        const size_t n = (size_t)info.st_size;
+        bytes = malloc(n + 1);
+        status = bytes == NULL ? tnd_llama_fail(error, TANDEM_E_MEMORY, path, info.st_size, 0,
+                                                "%s: no memory for %zu bytes", path, n)
+                 : fread(bytes, 1, n, file) != n
+                     ? file_fails(path, "read", error)
+                     : tnd_llama_state_read(session, bytes, n, path, error);
+    }
+    free(bytes);
+    fclose(file);
+    return status;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ * State files: a conversation goes on where it was, and nothing but a state of the same model is
+ * read: every truncation, every changed byte, contradictions under a right checksum. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "llama/state.h"
+#include "tests/suite_llama_naive.h"
+
+struct setup {
+    tandem_source *source;
+    struct tnd_llama_model *model;
+    tandem_runtime *runtime;
+    struct tnd_llama_session *session;
+    int32_t tokens[NAIVE_TOKENS];
+};
+
+static struct setup setup_new(const struct naive_spec *spec,
+                              const struct tnd_llama_session_options *options)
+{
+    struct setup s = {.source = naive_source(spec)};
+    s.runtime = tnd_test_runtime(1, NULL);
+    naive_tokens(s.tokens, NAIVE_TOKENS);
+    check_ok(tnd_llama_model_new(s.source, &s.model, NULL));
+    check_ok(tnd_llama_session_open(s.model, s.runtime, options, &s.session, NULL));
+    return s;
+}
+
+static void setup_free(struct setup *s)
+{
+    tnd_llama_session_free(s->session);
+    tandem_runtime_close(s->runtime);
+    tnd_llama_model_free(s->model);
+    tandem_source_close(s->source);
+}
+
+/* The state as bytes, to be freed. */
+static unsigned char *state_of(const struct tnd_llama_session *session, size_t *out_n)
+{
+    *out_n = tnd_llama_state_bytes(session);
+    unsigned char *bytes = malloc(*out_n);
+    tnd_llama_state_write(session, bytes);
+    return bytes;
+}
+
+static void a_conversation_goes_on_in_another_session(void)
+{
+    const struct {
+        struct naive_spec spec;
+        struct tnd_llama_session_options options;
+    } cases[] = {
+        {{0}, {0}},
+        {{0}, {.is_unfused = true}},
+        {{0}, {.cache_type = TANDEM_TYPE_Q8_0, .n_sequences = 3}},
+        {{0}, {.cache_type = TANDEM_TYPE_F16, .is_unfused = true}},
+        {{.architecture = "mistral", .window = 9}, {.n_cells = 14}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct setup s = setup_new(&cases[i].spec, &cases[i].options);
+        struct tnd_llama_session *other = NULL;
+        char path[64];
+        float want[NAIVE_VOCABULARY];
+        snprintf(path, sizeof(path), "/tmp/tandem-state-%ld-%zu", (long)getpid(), i);
+        check_ok(tnd_llama_session_open(s.model, s.runtime, &cases[i].options, &other, NULL));
+        check_ok(tnd_llama_session_feed(s.session, s.tokens, 25, 5, NULL));
+        check_ok(tnd_llama_state_save(s.session, path, NULL));
+        check_ok(tnd_llama_session_feed(other, s.tokens + 3, 4, 0, NULL)); /* is forgotten */
+        struct tandem_error error = {0};
+        check_status(tnd_llama_state_load(other, path, &error), TANDEM_OK, NULL, &error);
+        check_int(tnd_llama_session_position(other), 25);
+        check_bits(tnd_llama_session_logits(other), tnd_llama_session_logits(s.session),
+                   sizeof(want), "logits of the state");
+        check_ok(tnd_llama_session_feed(s.session, s.tokens + 25, 3, 1, NULL));
+        memcpy(want, tnd_llama_session_logits(s.session), sizeof(want));
+        check_ok(tnd_llama_session_feed(other, s.tokens + 25, 3, 1, NULL));
+        check_nmse(tnd_llama_session_logits(other), want, NAIVE_VOCABULARY, 1e-10, "going on");
+        remove(path);
+        tnd_llama_session_free(other);
+        setup_free(&s);
+    }
+}
+
+static void a_state_of_another_session_is_refused(void)
+{
+    const struct naive_spec plain = {0}, window = {.architecture = "mistral", .window = 9};
+    const struct tnd_llama_session_options none = {0}, halves = {.cache_type = TANDEM_TYPE_F16},
+                                           small = {.n_cells = 10};
+    struct setup s = setup_new(&plain, &none);
+    struct setup others[] = {setup_new(&window, &none), setup_new(&plain, &halves),
+                             setup_new(&plain, &small)};
+    const char *const parts[] = {"window is 0, expected 9", "type of the cache is 0, expected 1",
+                                 "holds 12 tokens, the session has room for 10"};
+    size_t n;
+    struct tandem_error error = {0};
+    check_ok(tnd_llama_session_feed(s.session, s.tokens, 12, 0, NULL));
+    unsigned char *bytes = state_of(s.session, &n);
+    for (int i = 0; i < 3; i++) {
+        check_status(tnd_llama_state_read(others[i].session, bytes, n, "state", &error),
+                     i == 2 ? TANDEM_E_LIMIT : TANDEM_E_FORMAT, parts[i], &error);
+        setup_free(&others[i]);
+    }
+    check_status(tnd_llama_state_load(s.session, "/no/such/file", &error), TANDEM_E_FILE,
+                 "/no/such/file: cannot be opened", &error);
+    check_status(tnd_llama_state_save(s.session, "/no/such/file", &error), TANDEM_E_FILE,
+                 "cannot be written", &error);
+    check_status(tnd_llama_state_load(s.session, "/tmp", &error), TANDEM_E_FILE, NULL, &error);
+    free(bytes);
+    setup_free(&s);
+}
+
+static uint64_t fnv(const unsigned char *bytes, size_t n)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < n; i++) {
+        hash = (hash ^ bytes[i]) * 1099511628211u;
+    }
+    return hash;
+}
+
+static void every_truncation_and_changed_byte_is_refused(void)
+{
+    const struct naive_spec spec = {0};
+    const struct tnd_llama_session_options options = {.n_sequences = 2};
+    struct setup s = setup_new(&spec, &options);
+    size_t n;
+    check_ok(tnd_llama_session_feed(s.session, s.tokens, 2, 0, NULL));
+    unsigned char *bytes = state_of(s.session, &n);
+    int accepted = 0;
+    const size_t step = tnd_effort() >= 2 ? 1 : 7;
+    for (size_t length = 0; length < n; length += step) {
+        unsigned char *part = malloc(length + 1); /* ends where the state ends: ASan looks */
+        memcpy(part, bytes, length);
+        accepted += tnd_llama_state_read(s.session, part, length, "part", NULL) == TANDEM_OK;
+        free(part);
+    }
+    for (size_t i = 0; i < n; i += step) {
+        bytes[i] ^= 0x40;
+        accepted += tnd_llama_state_read(s.session, bytes, n, "changed", NULL) == TANDEM_OK;
+        bytes[i] ^= 0x40;
+    }
+    check_int(accepted, 0);
+    check_int(tnd_llama_session_position(s.session), 2);
+    check_ok(tnd_llama_state_read(s.session, bytes, n, "whole", NULL));
+    free(bytes);
+    setup_free(&s);
+}
+
+static void contradictions_under_a_right_checksum_are_refused(void)
+{
+    enum { HEADER = 16 + 9 * 8, ORDERS = HEADER + 16 };
+    const struct {
+        size_t at;
+        int64_t value;
+        size_t bytes;
+    } changes[] = {
+        {HEADER, 4, 8},                   /* a position more than there are tokens */
+        {HEADER, 2, 8},                   /* one less */
+        {HEADER, -1, 8},                  /* below 0 */
+        {HEADER, INT64_MAX, 8},           /* far behind the context */
+        {HEADER + 8, 2, 8},               /* no flag */
+        {HEADER - 8, INT64_MAX, 8},       /* cells */
+        {HEADER - 8, -1, 8},              /* cells */
+        {ORDERS, 1, 4},                   /* a position twice */
+        {ORDERS, -5, 4},                  /* of no sequence */
+        {ORDERS, TND_LLAMA_SPAN, 4},      /* of another one */
+        {ORDERS, TND_LLAMA_FREE_CELL, 4}, /* of none */
+    };
+    const struct naive_spec spec = {0};
+    const struct tnd_llama_session_options options = {0};
+    struct setup s = setup_new(&spec, &options);
+    size_t n;
+    check_ok(tnd_llama_session_feed(s.session, s.tokens, 3, 0, NULL));
+    unsigned char *bytes = state_of(s.session, &n);
+    unsigned char *changed = malloc(n);
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+        memcpy(changed, bytes, n);
+        memcpy(changed + changes[i].at, &changes[i].value, changes[i].bytes);
+        const uint64_t check = fnv(changed, n - 8);
+        memcpy(changed + n - 8, &check, 8);
+        CU_ASSERT(tnd_llama_state_read(s.session, changed, n, "made", NULL) != TANDEM_OK);
+    }
+    free(changed);
+    free(bytes);
+    setup_free(&s);
+}
+
+static CU_TestInfo state_tests[] = {
+    {"a_conversation_goes_on_in_another_session", a_conversation_goes_on_in_another_session},
+    {"a_state_of_another_session_is_refused", a_state_of_another_session_is_refused},
+    {"every_truncation_and_changed_byte_is_refused", every_truncation_and_changed_byte_is_refused},
+    {"contradictions_under_a_right_checksum_are_refused",
+     contradictions_under_a_right_checksum_are_refused},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_llama_state[] = {
+    {"state", NULL, NULL, NULL, NULL, state_tests},
+    CU_SUITE_INFO_NULL,
+};
