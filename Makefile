@@ -75,22 +75,26 @@ llama_ARCH := llama formats $(runtime_ARCH)
 # ---- flags ---------------------------------------------------------------------------------------
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 have = $(shell $(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1)
-# NO_HWLOC=1, NO_CJSON=1, NO_PCRE2=1 and NO_UTF8PROC=1 leave the optional part out although it is
-# there.
+# NO_HWLOC=1, NO_CJSON=1, NO_PCRE2=1, NO_UTF8PROC=1 and NO_ZLIB=1 leave the optional part out
+# although it is there.
 HWLOC := $(if $(NO_HWLOC),,$(call have,hwloc))
 CJSON := $(if $(NO_CJSON),,$(call have,libcjson))
 PCRE2 := $(if $(NO_PCRE2),,$(call have,libpcre2-8))
 UTF8PROC := $(if $(NO_UTF8PROC),,$(call have,libutf8proc))
+ZLIB := $(if $(NO_ZLIB),,$(call have,zlib))
 PARTS_CFLAGS := $(if $(HWLOC),-DTND_HAVE_HWLOC $(shell $(PKG_CONFIG) --cflags hwloc)) \
     $(if $(CJSON),-DTND_HAVE_CJSON $(shell $(PKG_CONFIG) --cflags libcjson)) \
     $(if $(PCRE2),-DTND_HAVE_PCRE2 $(shell $(PKG_CONFIG) --cflags libpcre2-8)) \
-    $(if $(UTF8PROC),-DTND_HAVE_UTF8PROC $(shell $(PKG_CONFIG) --cflags libutf8proc))
+    $(if $(UTF8PROC),-DTND_HAVE_UTF8PROC $(shell $(PKG_CONFIG) --cflags libutf8proc)) \
+    $(if $(ZLIB),-DTND_HAVE_ZLIB $(shell $(PKG_CONFIG) --cflags zlib))
 PARTS_LIBS := $(if $(HWLOC),$(shell $(PKG_CONFIG) --libs hwloc)) \
     $(if $(CJSON),$(shell $(PKG_CONFIG) --libs libcjson)) \
     $(if $(PCRE2),$(shell $(PKG_CONFIG) --libs libpcre2-8)) \
-    $(if $(UTF8PROC),$(shell $(PKG_CONFIG) --libs libutf8proc))
+    $(if $(UTF8PROC),$(shell $(PKG_CONFIG) --libs libutf8proc)) \
+    $(if $(ZLIB),$(shell $(PKG_CONFIG) --libs zlib))
 PARTS_MISSING := $(if $(HWLOC),,hwloc(libhwloc-dev)) $(if $(CJSON),,cJSON(libcjson-dev)) \
-    $(if $(PCRE2),,PCRE2(libpcre2-dev)) $(if $(UTF8PROC),,utf8proc(libutf8proc-dev))
+    $(if $(PCRE2),,PCRE2(libpcre2-dev)) $(if $(UTF8PROC),,utf8proc(libutf8proc-dev)) \
+    $(if $(ZLIB),,zlib(zlib1g-dev))
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wstrict-prototypes $(if $(WERROR),-Werror)
 ifeq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)

@@ -180,8 +180,7 @@ static enum tandem_status add_tensors(struct tnd_cursor *cursor, uint64_t count,
         }
         const size_t have = cursor->n > data ? cursor->n - data : 0;
         if (d.offset > have || d.bytes > have - (size_t)d.offset) {
-            return tnd_error_set(error, TANDEM_E_TRUNCATED, d.name, (int64_t)have,
-                                 (int64_t)d.bytes,
+            return tnd_error_set(error, TANDEM_E_TRUNCATED, d.name, (int64_t)have, (int64_t)d.bytes,
                                  "%s: tensor %s needs %zu bytes at offset %llu, the file has %zu "
                                  "bytes of data",
                                  tnd_short_name(cursor->name), d.name, d.bytes,

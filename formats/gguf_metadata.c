@@ -166,9 +166,9 @@ static enum tandem_status read_value(struct tnd_cursor *cursor, const char *key,
     }
     if (type == TND_GGUF_TEXT) {
         TND_TRY(take_text(cursor, key, &bytes, &n, error));
-        return source == NULL ? TANDEM_OK
-                              : tnd_source_set_text_bytes(source, key, (const char *)bytes,
-                                                          (size_t)n, error);
+        return source == NULL
+                   ? TANDEM_OK
+                   : tnd_source_set_text_bytes(source, key, (const char *)bytes, (size_t)n, error);
     }
     const size_t size = tnd_gguf_type_bytes(type);
     if (size == 0) {

@@ -80,9 +80,8 @@ static void *make_share(void *given)
     const struct tnd_gguf_rows *rows = share->rows;
     unsigned char *to = share->to;
     for (int64_t i = 0; i < share->count && share->status == TANDEM_OK; i++) {
-        const unsigned char *from =
-            (const unsigned char *)rows->tensor->data +
-            (size_t)row_before(rows, share->first + i) * rows->from_bytes;
+        const unsigned char *from = (const unsigned char *)rows->tensor->data +
+                                    (size_t)row_before(rows, share->first + i) * rows->from_bytes;
         if (share->values == NULL) {
             memcpy(to, from, rows->to_bytes);
         } else {

@@ -332,8 +332,8 @@ enum tandem_status tandem_source_save_gguf(const tandem_source *source, const ch
         TND_TRY(tnd_options_read(options, "tandem_save_options", &writer.options,
                                  sizeof(writer.options), error));
     }
-    if (writer.options.converts && (!tandem_type_is_valid(writer.options.type) ||
-                                    writer.options.type == TANDEM_TYPE_I32)) {
+    if (writer.options.converts &&
+        (!tandem_type_is_valid(writer.options.type) || writer.options.type == TANDEM_TYPE_I32)) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, "GGUF", writer.options.type, 0,
                              "tandem_source_save_gguf: expected a type of weights, got %s",
                              tandem_type_name(writer.options.type));

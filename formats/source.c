@@ -11,6 +11,7 @@
 #include "formats/gguf.h"
 #include "formats/llama2c.h"
 #include "formats/safetensors.h"
+#include "formats/torch_pickle.h"
 
 /* ---- filling ---- */
 
@@ -166,6 +167,8 @@ static const struct format {
                                tandem_source **out_source, struct tandem_error *error);
 } formats[] = {
     {tnd_gguf_is, tnd_gguf_read},
+    {tnd_torch_zip_is, tnd_torch_zip_read},
+    {tnd_torch_legacy_is, tnd_torch_legacy_read},
     {tnd_safetensors_is, tnd_safetensors_read},
     {tnd_safetensors_is_index, tnd_safetensors_read_index},
     {NULL, tnd_llama2c_read},

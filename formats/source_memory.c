@@ -104,8 +104,7 @@ static enum tandem_status check_list(const char **names, size_t n, const char *w
 enum tandem_status tnd_source_check_names(const tandem_source *source, const char *path,
                                           struct tandem_error *error)
 {
-    const size_t most =
-        source->n_tensors > source->n_values ? source->n_tensors : source->n_values;
+    const size_t most = source->n_tensors > source->n_values ? source->n_tensors : source->n_values;
     const char **names = tnd_calloc(most, sizeof(names[0]));
     if (names == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, path, (int64_t)most, 0,

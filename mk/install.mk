@@ -8,7 +8,7 @@ cmakedir ?= $(libdir)/cmake/Tandem
 MAJOR_MINOR := $(basename $(VERSION))
 # Libs, not Requires: who links libtandem.so needs no -dev package of these.
 PC_LIBS = $(strip $(if $(HWLOC),-lhwloc) $(if $(CJSON),-lcjson) \
-    $(if $(PCRE2),-lpcre2-8) $(if $(UTF8PROC),-lutf8proc))
+    $(if $(PCRE2),-lpcre2-8) $(if $(UTF8PROC),-lutf8proc) $(if $(ZLIB),-lz))
 
 # Fills the @places@ of a template; installed at once, so that no stale copy stays in build/.
 define fill

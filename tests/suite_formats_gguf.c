@@ -251,8 +251,10 @@ static void vocabularies_of_the_field_are_read(void)
         const char *name;
         const char *model;
         int64_t tokens;
-    } files[] = {{"llama-spm", "llama", 32000}, {"gpt-2", "gpt2", 50257},
-                 {"falcon", "gpt2", 65024},     {"phi-3", "llama", 32064},
+    } files[] = {{"llama-spm", "llama", 32000},
+                 {"gpt-2", "gpt2", 50257},
+                 {"falcon", "gpt2", 65024},
+                 {"phi-3", "llama", 32064},
                  {"starcoder", "gpt2", 49152}};
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         char name[128];

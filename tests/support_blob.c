@@ -35,7 +35,7 @@ void tnd_blob_add(struct tnd_blob *blob, const void *bytes, size_t n)
 void tnd_blob_number(struct tnd_blob *blob, uint64_t value, int bytes)
 {
     for (int i = 0; i < bytes; i++) {
-        const unsigned char byte = (unsigned char)(value >> (8 * i));
+        const unsigned char byte = (unsigned char)(i < 8 ? value >> (8 * i) : 0);
         tnd_blob_add(blob, &byte, 1);
     }
 }

@@ -39,11 +39,13 @@ int main(void) { return puts("") < 0; }'
         pkg-config --exists hwloc || want libhwloc-dev
         pkg-config --exists libcjson || want libcjson-dev
         pkg-config --exists libpcre2-8 || want libpcre2-dev
+        pkg-config --exists zlib || want zlib1g-dev
         pkg-config --exists libutf8proc || want libutf8proc-dev
     else
         want libhwloc-dev
         want libcjson-dev
         want libpcre2-dev
+        want zlib1g-dev
         want libutf8proc-dev
     fi
     # Found at run time, so no -dev package; any variant of it will do.
