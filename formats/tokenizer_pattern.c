@@ -11,8 +11,9 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* Steps that one match may take: enough to go back over the longest run, a bound for patterns that
- * explode. */
+/* Memory and steps that one match may take: enough to go back over the longest run, and a bound for
+ * patterns that explode. */
+#define HEAP_KIB           (128u << 10)
 #define LEAST_MATCH_STEPS  1000000u
 #define MATCH_STEPS_A_BYTE 4u
 
@@ -97,10 +98,15 @@ enum tandem_status tnd_pattern_search_next(struct tnd_pattern_search *search, bo
                              ? LEAST_MATCH_STEPS + search->n * MATCH_STEPS_A_BYTE
                              : UINT32_MAX;
     pcre2_set_match_limit(match->context, (uint32_t)steps);
+    pcre2_set_heap_limit(match->context, HEAP_KIB);
     /* The caller has checked the text once; checking at each match would be quadratic. */
-    const int found =
-        pcre2_match(search->pattern->code, (PCRE2_SPTR)search->text, search->n, search->at,
-                    PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, match->data, match->context);
+    const uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
+    int found = pcre2_match(search->pattern->code, (PCRE2_SPTR)search->text, search->n, search->at,
+                            options, match->data, match->context);
+    if (found == PCRE2_ERROR_JIT_STACKLIMIT) { /* compiled code has a small stack */
+        found = pcre2_match(search->pattern->code, (PCRE2_SPTR)search->text, search->n, search->at,
+                            options | PCRE2_NO_JIT, match->data, match->context);
+    }
     *out_found = found > 0;
     if (found == PCRE2_ERROR_NOMATCH) {
         return TANDEM_OK;

@@ -154,6 +154,30 @@ static void any_bytes_come_back_from_their_ids(void)
     tandem_tokenizer_close(tokenizers[1]);
 }
 
+/* Time that grows with the square of the length would take minutes here. */
+static void a_long_text_of_one_character_is_encoded(void)
+{
+    static const char *const names[] = {
+        "tokenizer/20B_tokenizer.json", "gguf-vocab/ggml-vocab-gpt-2.gguf",
+        "gguf-vocab/ggml-vocab-falcon.gguf", "gguf-vocab/ggml-vocab-llama-spm.gguf",
+        "tokenizer/sentencepiece/test_model.model"};
+    const size_t n = (size_t)1 << (tnd_effort() > 1 ? 20 : 17);
+    char *text = malloc(n);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        tandem_tokenizer *tokenizer = open_data(names[i]);
+        for (const char *c = "a \n"; tokenizer != NULL && *c != '\0'; c++) {
+            int32_t *ids = malloc((n + 2) * sizeof(ids[0]));
+            size_t n_ids = 0;
+            memset(text, *c, n);
+            check_ok(tandem_tokenizer_encode(tokenizer, text, n, false, ids, n + 2, &n_ids, NULL));
+            CU_ASSERT(n_ids <= n + 1);
+            free(ids);
+        }
+        tandem_tokenizer_close(tokenizer);
+    }
+    free(text);
+}
+
 /* An independent, quadratic BPE in Python gave this number and hash. */
 static void ids_of_a_tokenizer_json_are_those_of_another_implementation(void)
 {
@@ -311,6 +335,7 @@ static CU_TestInfo vocab_tests[] = {
     {"ids_of_byte_level_vocabularies_are_those_of_llama_cpp",
      ids_of_byte_level_vocabularies_are_those_of_llama_cpp},
     {"a_book_comes_back_from_its_ids", a_book_comes_back_from_its_ids},
+    {"a_long_text_of_one_character_is_encoded", a_long_text_of_one_character_is_encoded},
     {"any_bytes_come_back_from_their_ids", any_bytes_come_back_from_their_ids},
     {"ids_of_a_tokenizer_json_are_those_of_another_implementation",
      ids_of_a_tokenizer_json_are_those_of_another_implementation},

@@ -52,16 +52,24 @@ static int tokenize(const tandem_tokenizer *tokenizer, const struct tokenize_opt
     struct tandem_encode_options how = TANDEM_ENCODE_OPTIONS_INIT;
     struct tandem_error error = {0};
     size_t n_ids = 0;
+    size_t capacity = n + 16; /* enough unless a normalizer makes the text longer */
     how.add_bos = options->bos;
     how.special_tokens = options->special;
-    enum tandem_status status =
-        tandem_tokenizer_encode_with(tokenizer, text, n, &how, NULL, 0, &n_ids, &error);
-    int32_t *ids = calloc(n_ids + 1, sizeof(ids[0]));
+    int32_t *ids = malloc(capacity * sizeof(ids[0]));
     if (ids == NULL) {
         return no_memory(n);
     }
-    if (status == TANDEM_E_LIMIT && n_ids > 0) { /* now the number is known */
-        status = tandem_tokenizer_encode_with(tokenizer, text, n, &how, ids, n_ids, &n_ids, &error);
+    enum tandem_status status =
+        tandem_tokenizer_encode_with(tokenizer, text, n, &how, ids, capacity, &n_ids, &error);
+    if (status == TANDEM_E_LIMIT && n_ids > capacity) { /* now the number is known */
+        free(ids);
+        capacity = n_ids;
+        ids = malloc(capacity * sizeof(ids[0]));
+        if (ids == NULL) {
+            return no_memory(n);
+        }
+        status =
+            tandem_tokenizer_encode_with(tokenizer, text, n, &how, ids, capacity, &n_ids, &error);
     }
     if (status == TANDEM_OK) {
         for (size_t i = 0; i < n_ids; i++) {
