@@ -272,7 +272,7 @@ static bool ends_with(const struct entry *entry, const char *end)
     return entry->name_bytes >= n && memcmp(entry->name + entry->name_bytes - n, end, n) == 0;
 }
 
-/* The part of an entry's name behind the folder `root` and `folder`; NULL when it lies elsewhere. */
+/* The part of an entry's name behind the folder `root` and `folder`; NULL for one elsewhere. */
 static const char *name_below(const struct entry *entry, const struct entry *root, size_t root_n,
                               const char *folder, size_t *out_n)
 {

@@ -62,5 +62,8 @@ int tnd_cmd_run(int argc, char **argv);
 int tnd_cmd_bench(int argc, char **argv);
 int tnd_cmd_demo(int argc, char **argv);
 int tnd_cmd_tokenize(int argc, char **argv);
+int tnd_cmd_convert(int argc, char **argv);
+int tnd_cmd_inspect(int argc, char **argv);
+int tnd_cmd_synth(int argc, char **argv);
 
 #endif

@@ -16,6 +16,9 @@ static const struct command commands[] = {
     {"run", tnd_cmd_run, "continue a text with a model"},
     {"bench", tnd_cmd_bench, "measure prompt and generation speed"},
     {"tokenize", tnd_cmd_tokenize, "turn text into token ids, or back"},
+    {"convert", tnd_cmd_convert, "write a GGUF file from another model file"},
+    {"inspect", tnd_cmd_inspect, "print what is in a model file"},
+    {"synth", tnd_cmd_synth, "write a GGUF file with random weights"},
     {"demo", tnd_cmd_demo, "compare the fixed rule, the CPU alone and the tuned plan"},
 };
 #define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))

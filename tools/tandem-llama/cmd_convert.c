@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ * tandem-llama convert and synth: GGUF files from other files, and from random numbers. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/tandem-llama/cli.h"
+
+#define BAR_WIDTH 30
+
+struct progress {
+    double begin;
+    double shown; /* when the bar was drawn last */
+    bool is_drawn;
+};
+
+/* Draws a bar on a terminal, at most ten times a second. */
+static bool draw_progress(void *user, const char *tensor, int64_t done, int64_t all)
+{
+    struct progress *progress = user;
+    const double now = tnd_cli_seconds();
+    if (!isatty(STDERR_FILENO) || (now - progress->shown < 0.1 && done < all)) {
+        return true;
+    }
+    const int filled = all > 0 ? (int)((double)done / (double)all * BAR_WIDTH) : BAR_WIDTH;
+    const double left =
+        done > 0 ? (now - progress->begin) * (double)(all - done) / (double)done : 0.0;
+    fprintf(stderr, "\r[%.*s%.*s] %3d %%  %.0f s left  %-32.32s", filled,
+            "##############################", BAR_WIDTH - filled, "                              ",
+            (int)(all > 0 ? 100 * (done / 1024) / (all / 1024 + 1) : 100), left, tensor);
+    progress->shown = now;
+    progress->is_drawn = true;
+    return true;
+}
+
+static int save(const tandem_source *source, const char *path, const char *type, int64_t threads)
+{
+    struct tandem_save_options options = TANDEM_SAVE_OPTIONS_INIT;
+    struct tandem_error error = {.text = ""};
+    struct progress progress = {.begin = tnd_cli_seconds()};
+    tandem_source *again = NULL;
+    if (type != NULL && !tandem_type_from_name(type, &options.type)) {
+        return tnd_cli_usage("--type: '%s' is no type of weights", type);
+    }
+    options.converts = type != NULL;
+    options.threads = (int)threads;
+    options.progress = draw_progress;
+    options.user = &progress;
+    enum tandem_status status = tandem_source_save_gguf(source, path, &options, &error);
+    if (progress.is_drawn) {
+        fprintf(stderr, "\r%78s\r", "");
+    }
+    if (status == TANDEM_OK) { /* what was written can be read */
+        status = tandem_source_open(path, &again, &error);
+    }
+    if (status != TANDEM_OK) {
+        return tnd_cli_fail(&error);
+    }
+    printf("%s: %d tensors, %d values, written in %.1f s\n", path,
+           tandem_source_tensor_count(again), tandem_source_value_count(again),
+           tnd_cli_seconds() - progress.begin);
+    tandem_source_close(again);
+    return 0;
+}
+
+int tnd_cmd_convert(int argc, char **argv)
+{
+    const char *type = NULL;
+    int64_t threads = 0;
+    bool help = false;
+    const struct cli_option rows[] = {
+        {"type", CLI_TEXT, &type, "TYPE", "of the matrices (q4_0, q4_k, f16, ...); as they are"},
+        {"threads", CLI_INTEGER, &threads, "N", "threads; default: one a core"},
+        {"help", CLI_FLAG, &help, NULL, "this text"},
+    };
+    const struct cli_options options = {rows, (int)(sizeof(rows) / sizeof(rows[0]))};
+    const char *paths[2] = {NULL, NULL};
+    tandem_source *source = NULL;
+    struct tandem_error error = {.text = ""};
+    int n = 0;
+    if (!tnd_cli_parse(argc, argv, &options, paths, 2, &n)) {
+        return 2;
+    }
+    if (help) {
+        printf("usage: tandem-llama convert IN OUT.gguf [OPTIONS]\n\n"
+               "IN: GGUF, safetensors (or the folder of a model), PyTorch or llama2.c\n\n");
+        tnd_cli_print_options(&options);
+        return 0;
+    }
+    if (n != 2 || threads < 0 || threads > 4096) {
+        return tnd_cli_usage("convert needs a file to read, one to write, and 0 to 4096 threads");
+    }
+    if (tandem_source_open(paths[0], &source, &error) != TANDEM_OK) {
+        return tnd_cli_fail(&error);
+    }
+    const int code = save(source, paths[1], type, threads);
+    tandem_source_close(source);
+    return code;
+}
+
+int tnd_cmd_synth(int argc, char **argv)
+{
+    const char *shape = "quick";
+    const char *type = "q4_0";
+    int64_t context = 2048;
+    bool help = false;
+    const struct cli_option rows[] = {
+        {"shape", CLI_TEXT, &shape, "SHAPE",
+         "1.1b, quick, or dim,hidden,layers,heads,kv_heads,vocabulary; quick"},
+        {"type", CLI_TEXT, &type, "TYPE", "of the matrices; q4_0"},
+        {"context", CLI_INTEGER, &context, "N", "positions that the model claims to know; 2048"},
+        {"help", CLI_FLAG, &help, NULL, "this text"},
+    };
+    const struct cli_options options = {rows, (int)(sizeof(rows) / sizeof(rows[0]))};
+    const char *path = NULL;
+    tandem_source *source = NULL;
+    struct tandem_error error = {.text = ""};
+    int n = 0;
+    if (!tnd_cli_parse(argc, argv, &options, &path, 1, &n)) {
+        return 2;
+    }
+    if (help) {
+        printf("usage: tandem-llama synth OUT.gguf [OPTIONS]\n\n"
+               "Writes a model with random weights, for measuring. It has no tokenizer.\n\n");
+        tnd_cli_print_options(&options);
+        return 0;
+    }
+    if (n != 1) {
+        return tnd_cli_usage("synth needs a file to write");
+    }
+    if (tnd_cli_synthesize(shape, type, context, &source, &error) != TANDEM_OK) {
+        return tnd_cli_fail(&error);
+    }
+    const int code = save(source, path, NULL, 0);
+    tandem_source_close(source);
+    return code;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * tandem-llama inspect: what is in a model file, as a table. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/tandem-llama/cli.h"
+
+#define SHOWN_BYTES 60 /* of a text */
+#define SHOWN_ITEMS 4  /* of a list */
+
+/* Prints a text with what a terminal would act on, or break the table, replaced. */
+static void print_text(const char *text, size_t n)
+{
+    const size_t shown = n < SHOWN_BYTES ? n : SHOWN_BYTES;
+    putchar('"');
+    for (size_t i = 0; i < shown; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        putchar(c == '\n' ? ' ' : c < 0x20 || c == 0x7f ? '?' : c);
+    }
+    printf(n > shown ? "\"... (%zu bytes)" : "\"", n);
+}
+
+static void print_item(const struct tandem_array *array, int64_t i)
+{
+    const char *text = NULL;
+    size_t n = 0;
+    int64_t integer = 0;
+    double number = 0.0;
+    if (tandem_array_text(array, i, &text, &n)) {
+        print_text(text, n);
+    } else if (tandem_array_integer(array, i, &integer)) {
+        printf("%lld", (long long)integer);
+    } else if (tandem_array_number(array, i, &number)) {
+        printf("%g", number);
+    } else {
+        printf("[...]");
+    }
+}
+
+static void print_array(const struct tandem_array *array)
+{
+    static const char *const kinds[] = {"integers", "numbers", "texts", "lists"};
+    printf("%lld %s: ", (long long)array->count, kinds[array->kind]);
+    for (int64_t i = 0; i < array->count && i < SHOWN_ITEMS; i++) {
+        printf(i > 0 ? ", " : "");
+        print_item(array, i);
+    }
+    printf(array->count > SHOWN_ITEMS ? ", ..." : "");
+}
+
+static void print_values(const tandem_source *source)
+{
+    const int n = tandem_source_value_count(source);
+    printf("%d values\n", n);
+    for (int i = 0; i < n; i++) {
+        struct tandem_source_value value;
+        (void)tandem_source_value_at(source, i, &value);
+        printf("  %-44s ", value.key);
+        if (value.kind == TANDEM_VALUE_INTEGER) {
+            printf("%lld", (long long)value.integer);
+        } else if (value.kind == TANDEM_VALUE_NUMBER) {
+            printf("%g", value.number);
+        } else if (value.kind == TANDEM_VALUE_TEXT) {
+            print_text(value.text, strlen(value.text));
+        } else {
+            print_array(&value.array);
+        }
+        printf("\n");
+    }
+}
+
+/* Extents as ne: the fastest first. */
+static void shape_text(const struct tandem_source_tensor *tensor, char out[96])
+{
+    snprintf(out, 96, "1");
+    for (int i = 0, at = 0; i < tensor->n_dims; i++) {
+        at += snprintf(out + at, 96 - (size_t)at, "%s%lld", i > 0 ? " x " : "",
+                       (long long)tensor->ne[i]);
+    }
+}
+
+struct sums {
+    long long bytes, values;
+    long long by_type[TANDEM_TYPE_NUMBERS];
+};
+
+static void print_tensors(const tandem_source *source, struct sums *sums)
+{
+    const int n = tandem_source_tensor_count(source);
+    printf("\n%d tensors%s\n", n, n > 0 ? " (extents: the fastest first)" : "");
+    for (int i = 0; i < n; i++) {
+        struct tandem_source_tensor tensor;
+        char shape[96];
+        (void)tandem_source_tensor_at(source, i, &tensor);
+        shape_text(&tensor, shape);
+        printf("  %-44s %-5s %20s %14zu bytes\n", tensor.name, tandem_type_name(tensor.type), shape,
+               tensor.bytes);
+        sums->bytes += (long long)tensor.bytes;
+        sums->values += tensor.ne[0] * tensor.ne[1] * tensor.ne[2] * tensor.ne[3];
+        sums->by_type[tensor.type]++;
+    }
+}
+
+static void print_sums(const struct sums *sums)
+{
+    printf("\n%lld values in %lld bytes (%.2f bits each):", sums->values, sums->bytes,
+           sums->values > 0 ? 8.0 * (double)sums->bytes / (double)sums->values : 0.0);
+    for (int type = 0; type < TANDEM_TYPE_NUMBERS; type++) {
+        if (sums->by_type[type] > 0) {
+            printf(" %lld %s", sums->by_type[type], tandem_type_name((enum tandem_type)type));
+        }
+    }
+    printf("\n");
+}
+
+int tnd_cmd_inspect(int argc, char **argv)
+{
+    bool help = false;
+    const struct cli_option rows[] = {{"help", CLI_FLAG, &help, NULL, "this text"}};
+    const struct cli_options options = {rows, 1};
+    const char *path = NULL;
+    tandem_source *source = NULL;
+    struct tandem_error error = {.text = ""};
+    struct sums sums = {.bytes = 0};
+    int n = 0;
+    if (!tnd_cli_parse(argc, argv, &options, &path, 1, &n)) {
+        return 2;
+    }
+    if (help) {
+        printf("usage: tandem-llama inspect FILE\n\n"
+               "FILE: GGUF, safetensors (or the folder of a model), PyTorch or llama2.c\n\n");
+        tnd_cli_print_options(&options);
+        return 0;
+    }
+    if (n != 1) {
+        return tnd_cli_usage("inspect needs a file");
+    }
+    if (tandem_source_open(path, &source, &error) != TANDEM_OK) {
+        return tnd_cli_fail(&error);
+    }
+    printf("%s: %s\n\n", path, tandem_source_format(source));
+    print_values(source);
+    print_tensors(source, &sums);
+    print_sums(&sums);
+    tandem_source_close(source);
+    return 0;
+}
