@@ -98,8 +98,10 @@ static void load_table(tandem_runtime *runtime, const char *path)
     if (status == TANDEM_OK) {
         status = tandem_table_load(path, &table, why);
     }
-    if (status == TANDEM_OK) {
-        status = tandem_table_check(table, why);
+    if (status == TANDEM_OK && table->has_fingerprint) {
+        struct tnd_fingerprint machine;
+        tnd_fingerprint_read_all(runtime->registry, &machine);
+        status = tnd_fingerprint_compare(&table->fingerprint, &machine, why);
     }
     if (status != TANDEM_OK) {
         why->status = status;
@@ -140,7 +142,7 @@ static enum tandem_status open_pool(tandem_runtime *runtime,
     if (quota > 0 && quota < pool_options.n_cpus) {
         pool_options.n_cpus = quota < 1 ? 1 : (int)quota;
     }
-        /* 0 is the caller's way of saying default, -1 the pool's; a caller's negative number means
+    /* 0 is the caller's way of saying default, -1 the pool's; a caller's negative number means
      *  0 polls. */
     pool_options.spin_limit = options->spin_limit == 0  ? -1
                               : options->spin_limit < 0 ? 0
@@ -255,12 +257,7 @@ enum tandem_status tandem_runtime_set_table(tandem_runtime *runtime, const tande
 {
     tandem_table *copy = NULL;
     if (table != NULL) {
-        TND_TRY(tandem_table_new(&copy, error));
-        enum tandem_status status = tandem_table_merge(copy, table, error);
-        if (status != TANDEM_OK) {
-            tandem_table_free(copy);
-            return status;
-        }
+        TND_TRY(tandem_table_copy(table, &copy, error));
     }
     pthread_mutex_lock(&runtime->lock);
     tnd_planner_set_table(runtime->planner, copy);

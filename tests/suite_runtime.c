@@ -149,6 +149,39 @@ static void a_bad_table_is_no_error_but_is_told(void)
     tandem_runtime_close(runtime);
 }
 
+/* The published table of another machine, with its one way and two shapes cut down. */
+static const char foreign_text[] = "1 7B Q4_0 3 ACCELERATE 1 8 2 1\n"
+                                   "1 0 0 1 1 0 0 0 0\n"
+                                   "352 256\n"
+                                   "8 8 7477 0\n"
+                                   "16 22 14387 0\n";
+
+static void a_table_can_be_exchanged_while_the_runtime_is_open(void)
+{
+    struct network net = network_new(TANDEM_TYPE_Q4_0, 8);
+    tandem_runtime *runtime = open_plain(2);
+    tandem_table *table = NULL;
+    tandem_plan *plan = NULL;
+    check_ok(tandem_table_parse(foreign_text, sizeof(foreign_text) - 1, "text", &table, NULL));
+    check_ok(tandem_runtime_set_table(runtime, table, NULL));
+    tandem_table_free(table);
+    check_ok(tandem_runtime_table_status(runtime, NULL));
+    check_ok(tandem_runtime_plan(runtime, net.graph, &plan, NULL));
+    const struct tandem_plan_node *node = tandem_plan_node(plan, 0);
+    check_int(node->reason, TANDEM_REASON_TABLE);
+    check_int(node->n_threads, 2);
+    /* version 1 knows one thread: stages that it marks parallel are divided */
+    CU_ASSERT_DOUBLE_EQUAL(node->predicted_us[TANDEM_STAGE_COMPUTE], 7477.0 / 2, 0.01);
+    tandem_plan_free(plan);
+    check_ok(tandem_runtime_set_table(runtime, NULL, NULL));
+    check_int(tandem_runtime_table_status(runtime, NULL), TANDEM_E_NOT_FOUND);
+    check_ok(tandem_runtime_plan(runtime, net.graph, &plan, NULL));
+    check_int(tandem_plan_node(plan, 0)->reason, TANDEM_REASON_RULE);
+    tandem_plan_free(plan);
+    tandem_runtime_close(runtime);
+    tandem_context_free(net.context);
+}
+
 static void every_profile_and_thread_count_gives_the_right_result(void)
 {
     for (int64_t m = 1; m <= 33; m += 16) {
@@ -355,6 +388,8 @@ static CU_TestInfo tests[] = {
     {"options_are_checked", options_are_checked},
     {"an_older_and_a_newer_program_are_served", an_older_and_a_newer_program_are_served},
     {"a_bad_table_is_no_error_but_is_told", a_bad_table_is_no_error_but_is_told},
+    {"a_table_can_be_exchanged_while_the_runtime_is_open",
+     a_table_can_be_exchanged_while_the_runtime_is_open},
     {"every_profile_and_thread_count_gives_the_right_result",
      every_profile_and_thread_count_gives_the_right_result},
     {"a_plan_changed_by_hand_is_run_as_changed", a_plan_changed_by_hand_is_run_as_changed},

@@ -77,6 +77,16 @@ void tnd_fingerprint_read(struct tnd_fingerprint *out)
     *out = read;
 }
 
+void tnd_fingerprint_read_all(const struct tnd_registry *registry, struct tnd_fingerprint *out)
+{
+    tnd_fingerprint_read(out);
+    int openblas = tnd_registry_find(registry, "openblas", NULL);
+    if (openblas >= 0) {
+        const char *description = tnd_backend_describe(tnd_registry_backend(registry, openblas));
+        snprintf(out->openblas, sizeof(out->openblas), "%s", description);
+    }
+}
+
 /* ---- comparing ---- */
 
 uint64_t tnd_fingerprint_number(const struct tnd_fingerprint *fingerprint,

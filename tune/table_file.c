@@ -35,6 +35,27 @@ enum tandem_status tandem_table_new(tandem_table **out_table, struct tandem_erro
     return TANDEM_OK;
 }
 
+enum tandem_status tandem_table_copy(const tandem_table *table, tandem_table **out_table,
+                                     struct tandem_error *error)
+{
+    tandem_table *copy = new_table();
+    if (copy == NULL) {
+        return no_memory("table", error);
+    }
+    *copy = *table;
+    copy->curves = NULL;
+    copy->n_curves = copy->curve_capacity = 0;
+    copy->shapes = NULL;
+    copy->n_shapes = 0;
+    enum tandem_status status = tandem_table_merge(copy, table, error);
+    if (status != TANDEM_OK) {
+        tandem_table_free(copy);
+        return status;
+    }
+    *out_table = copy;
+    return TANDEM_OK;
+}
+
 static bool is_json(const char *bytes, size_t n)
 {
     size_t at = 0;

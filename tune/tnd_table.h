@@ -4,6 +4,7 @@
 #ifndef TND_TABLE_H
 #define TND_TABLE_H
 
+#include "backends/registry.h"
 #include "tandem/table.h"
 
 /* One measured point. */
@@ -97,8 +98,10 @@ const struct tnd_table_profile *tnd_table_profile(const struct tandem_table *tab
 /** Total order of keys: negative, 0, positive. */
 int tnd_curve_key_compare(const struct tnd_curve_key *a, const struct tnd_curve_key *b);
 
-/** This machine (without backends' fields, which the caller fills from their descriptions). */
+/** This machine, without what only an open backend knows (OpenBLAS's kernels). */
 void tnd_fingerprint_read(struct tnd_fingerprint *out);
+/** This machine with the backends of a registry. */
+void tnd_fingerprint_read_all(const struct tnd_registry *registry, struct tnd_fingerprint *out);
 /** OK or TABLE_FOREIGN with the first field that differs, its values in the error's text. */
 enum tandem_status tnd_fingerprint_compare(const struct tnd_fingerprint *table,
                                            const struct tnd_fingerprint *machine,

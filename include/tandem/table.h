@@ -47,6 +47,9 @@ TANDEM_API enum tandem_status tandem_table_print(const tandem_table *table,
  *  newer,  wins. Associative, commutative, idempotent. */
 TANDEM_API enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *other,
                                                  struct tandem_error *error);
+/** A table of the same contents, which the caller owns. Errors: MEMORY. */
+TANDEM_API enum tandem_status tandem_table_copy(const tandem_table *table, tandem_table **out_table,
+                                                struct tandem_error *error);
 /** NULL is allowed. */
 TANDEM_API void tandem_table_free(tandem_table *table);
 

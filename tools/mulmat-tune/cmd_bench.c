@@ -25,8 +25,8 @@ struct request {
 };
 
 /* Dense where libraries change their kernels with M, then in steps of a half. */
-static const int64_t default_m[] = {1,  2,  3,  4,   6,   8,   12,  16, 24,
-                                    32, 48, 64, 96,  128, 192, 256, 384, 512};
+static const int64_t default_m[] = {1,  2,  3,  4,  6,   8,   12,  16,  24,
+                                    32, 48, 64, 96, 128, 192, 256, 384, 512};
 
 static volatile sig_atomic_t interrupted;
 
@@ -135,24 +135,28 @@ static void choose_threads(const struct request *request, int n_cores,
 
 /* ---- measuring and keeping ---- */
 
+/* The file that was asked for comes first: it must not be lost to trouble with the other one. */
 static enum tandem_status keep(const tandem_table *table, const struct request *request,
                                struct tandem_error *error)
 {
-    char path[4096];
-    enum tandem_status status = tnd_cmd_update_own_table(table, path, sizeof(path), error);
-    if (status != TANDEM_OK) {
-        return status;
-    }
-    fprintf(stderr, "this machine's own table: %s\n", path);
+    enum tandem_status status;
     if (request->file == NULL) {
-        return tandem_table_print(table, TANDEM_TABLE_TEXT, tnd_cmd_write, stdout, error);
+        status = tandem_table_print(table, TANDEM_TABLE_TEXT, tnd_cmd_write, stdout, error);
+    } else {
+        bool json = ends_with(request->file, ".json");
+        status = tandem_table_save(table, request->file,
+                                   json ? TANDEM_TABLE_JSON : TANDEM_TABLE_TEXT, error);
+        if (status == TANDEM_OK) {
+            fprintf(stderr, "written: %s (%s)\n", request->file,
+                    json ? "JSON version 2" : "text version 1");
+        }
     }
-    bool json = ends_with(request->file, ".json");
-    status = tandem_table_save(table, request->file, json ? TANDEM_TABLE_JSON : TANDEM_TABLE_TEXT,
-                               error);
+    char path[4096];
     if (status == TANDEM_OK) {
-        fprintf(stderr, "written: %s (%s)\n", request->file,
-                json ? "JSON version 2" : "text version 1");
+        status = tnd_cmd_update_own_table(table, path, sizeof(path), error);
+    }
+    if (status == TANDEM_OK) {
+        fprintf(stderr, "this machine's own table: %s\n", path);
     }
     return status;
 }
@@ -168,12 +172,8 @@ static enum tandem_status new_table(const struct request *request, const struct 
     tandem_table *table = *out_table;
     memcpy(table->model, shapes->model, sizeof(table->model));
     table->m_step = request->m.n == 0 && request->m_step > 0 ? request->m_step : 0;
-    int openblas = tnd_registry_find(rooms->registry, "openblas", NULL);
-    if (openblas >= 0) {
-        const char *description =
-            tnd_backend_describe(tnd_registry_backend(rooms->registry, openblas));
-        snprintf(table->fingerprint.openblas, sizeof(table->fingerprint.openblas), "%s",
-                 description);
+    tnd_fingerprint_read_all(rooms->registry, &table->fingerprint);
+    if (table->fingerprint.openblas[0] != '\0') {
         snprintf(table->gpu_name, sizeof(table->gpu_name), "OPENBLAS");
         table->gpu_kind = TANDEM_KIND_OPENBLAS;
     }
