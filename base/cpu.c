@@ -133,30 +133,50 @@ static char model[128];
 static struct tnd_cpu_caches caches;
 static uint64_t ram_bytes;
 
-/* The first "model name" line of /proc/cpuinfo. */
+/* Takes a name over without the blanks around it; false when nothing is left. */
+static bool take_model(const char *name)
+{
+    name += strspn(name, " \t");
+    size_t n = strcspn(name, "\r\n");
+    while (n > 0 && name[n - 1] == ' ') {
+        n--;
+    }
+    if (n > 0) {
+        snprintf(model, sizeof(model), "%.*s", n < sizeof(model) ? (int)n : 127, name);
+    }
+    return n > 0;
+}
+
+/* The CPU's own words ("Processor Brand String", AMD64 manual volume 3, CPUID 8000_0002 to 4). */
+static void read_model_from_cpu(void)
+{
+#if defined(__x86_64__)
+    unsigned int brand[13] = {0};
+    unsigned int *at = brand;
+    for (unsigned int leaf = 0x80000002; leaf <= 0x80000004; leaf++, at += 4) {
+        if (__get_cpuid(leaf, &at[0], &at[1], &at[2], &at[3]) == 0) {
+            return;
+        }
+    }
+    (void)take_model((const char *)brand);
+#endif
+}
+
+/* The first "model name" line of /proc/cpuinfo; in a container without /proc what the CPU says. */
 static void read_model(void)
 {
     char line[512];
     snprintf(model, sizeof(model), "unknown CPU");
     FILE *file = fopen("/proc/cpuinfo", "re");
     if (file == NULL) {
+        read_model_from_cpu();
         return;
     }
     while (fgets(line, sizeof(line), file) != NULL) {
-        char *value = strchr(line, ':');
-        if (value == NULL || strncmp(line, "model name", 10) != 0) {
-            continue;
+        const char *value = strchr(line, ':');
+        if (value != NULL && strncmp(line, "model name", 10) == 0 && take_model(value + 1)) {
+            break;
         }
-        value += 1 + strspn(value + 1, " \t");
-        value[strcspn(value, "\r\n")] = '\0';
-        size_t n = strlen(value);
-        while (n > 0 && value[n - 1] == ' ') {
-            value[--n] = '\0';
-        }
-        if (n > 0) {
-            snprintf(model, sizeof(model), "%.*s", (int)sizeof(model) - 1, value);
-        }
-        break;
     }
     fclose(file);
 }

@@ -258,7 +258,9 @@ enum tandem_status tnd_topology_read(struct tnd_topology *out_topology, struct t
     if (rows == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "topology", 0, 0, "topology: out of memory");
     }
-    bool from_hwloc = tnd_topology_rows_from_hwloc(NULL, NULL, rows);
+    /* Without /sys (a bare chroot) hwloc finds nothing, and says so on stderr by itself. */
+    bool from_hwloc = access("/sys/devices/system/cpu", F_OK) == 0 &&
+                      tnd_topology_rows_from_hwloc(NULL, NULL, rows);
     if (!from_hwloc && !tnd_topology_rows_from_sysfs("/sys", rows)) {
         rows->n = 0;
     }
