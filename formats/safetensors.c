@@ -368,6 +368,7 @@ enum tandem_status tnd_safetensors_read(const void *bytes, size_t n, const char 
 struct file_list {
     char (*names)[MAX_FILE_NAME];
     int n;
+    int capacity;
     int64_t n_tensors;
 };
 
@@ -383,6 +384,17 @@ static enum tandem_status note_file(struct file_list *files, const struct tnd_js
         return tnd_error_set(error, TANDEM_E_FORMAT, json->name, files->n, MAX_FILES,
                              "%s: file %d is '%.60s', expected at most %d names without folder",
                              tnd_short_name(json->name), files->n + 1, name, MAX_FILES);
+    }
+    if (files->n == files->capacity) {
+        const int wanted = files->capacity == 0 ? 8 : files->capacity * 2;
+        void *larger = tnd_realloc(files->names, (size_t)files->n * MAX_FILE_NAME,
+                                   (size_t)wanted * MAX_FILE_NAME);
+        if (larger == NULL) {
+            return tnd_error_set(error, TANDEM_E_MEMORY, json->name, wanted, 0,
+                                 "%s: no memory for its list of files", tnd_short_name(json->name));
+        }
+        files->names = larger;
+        files->capacity = wanted;
     }
     strcpy(files->names[files->n++], name);
     return TANDEM_OK;
@@ -462,12 +474,8 @@ enum tandem_status tnd_safetensors_read_index(const void *bytes, size_t n, const
 {
     const char *text = bytes;
     struct tnd_json json = {text, text, text + n, path};
-    struct file_list files = {.names = tnd_calloc(MAX_FILES, MAX_FILE_NAME)};
+    struct file_list files = {.names = NULL};
     tandem_source *source = NULL;
-    if (files.names == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, path, MAX_FILES, 0,
-                             "%s: no memory for its list of files", tnd_short_name(path));
-    }
     enum tandem_status status = read_index(&json, &files, error);
     if (status == TANDEM_OK) {
         status = tnd_source_new("safetensors, sharded", &source, error);

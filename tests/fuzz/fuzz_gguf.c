@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * Any bytes as a GGUF file: an error with a message, or a source whose parts can all be read. */
+#include <stdlib.h>
+
+#include "formats/gguf.h"
+#include "tests/fuzz/read_source.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    tandem_source *source = NULL;
+    struct tandem_error error = {.text = ""};
+    const enum tandem_status status = tnd_gguf_read(data, size, "fuzz", &source, &error);
+    if (status != TANDEM_OK) {
+        return error.text[0] != '\0' && source == NULL ? 0 : (abort(), 0);
+    }
+    read_source(source);
+    tandem_source_close(source);
+    return 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * Any bytes as a safetensors file or index: an error with a message, or a source whose parts can
+ * all be read. */
+#include <stdlib.h>
+
+#include "formats/safetensors.h"
+#include "tests/fuzz/read_source.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    tandem_source *source = NULL;
+    struct tandem_error error = {.text = ""};
+    const enum tandem_status status =
+        size > 0 && data[0] == '{' ? tnd_safetensors_read_index(data, size, "fuzz", &source, &error)
+                                   : tnd_safetensors_read(data, size, "fuzz", &source, &error);
+    if (status != TANDEM_OK) {
+        return error.text[0] != '\0' && source == NULL ? 0 : (abort(), 0);
+    }
+    read_source(source);
+    tandem_source_close(source);
+    return 0;
+}
