@@ -30,6 +30,7 @@ static enum tandem_status next_token(struct tnd_llama_generator *generator, int3
     const int64_t position = generator->n_emitted + 1;
     if (position < generator->n_prompt) {
         *out_token = generator->prompt[position];
+        tnd_llama_sampler_accept(generator->sampler, *out_token, false);
         return TANDEM_OK;
     }
     if (tnd_llama_session_position(generator->session) < position) {
@@ -37,6 +38,7 @@ static enum tandem_status next_token(struct tnd_llama_generator *generator, int3
     }
     *out_token =
         tnd_llama_sampler_choose(generator->sampler, tnd_llama_session_logits(generator->session));
+    tnd_llama_sampler_accept(generator->sampler, *out_token, true);
     return TANDEM_OK;
 }
 

@@ -1,147 +1,340 @@
 /* SPDX-License-Identifier: MIT
- * Greedy choice, temperature and top-p. */
+ * The steps of a choice; selecting the likeliest is in sampler_select.c. */
 #include "llama/sampler.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "llama/llama_error.h"
+#include "llama/sampler_select.h"
+#include "llama/utf8.h"
 
-struct candidate {
-    float probability;
-    int32_t token;
+/* What the mask knows of the vocabulary. */
+struct token_bytes {
+    char *bytes;       /* of all tokens, one behind the other */
+    size_t *starts;    /* {vocabulary + 1} */
+    bool *begins_well; /* {vocabulary}: may stand between characters */
 };
 
 struct tnd_llama_sampler {
-    int64_t vocabulary;
-    float temperature;
-    float top_p;
-    uint64_t state;
-    struct candidate *candidates; /* room for the vocabulary */
+    struct tnd_llama_sampler_options options;
+    uint64_t state;                   /* of the random numbers */
+    float *logits;                    /* {vocabulary}: changed ones, where something changes them */
+    struct tnd_candidate *candidates; /* {vocabulary} */
+    struct tnd_select_room *room;
+    int32_t *recent; /* {repeat_last}: ring of tokens */
+    int64_t n_recent, next_recent;
+    struct token_bytes tokens; /* bytes NULL: no mask */
+    struct tnd_utf8 utf8;
 };
+
+/* ---- opening ---- */
+
+static enum tandem_status check_options(const struct tnd_llama_sampler_options *o,
+                                        struct tandem_error *error)
+{
+    if (o->vocabulary >= 1 && o->vocabulary <= INT32_MAX && o->temperature >= 0.0f &&
+        isfinite(o->temperature) && o->top_p >= 0.0f && o->top_p <= 1.0f && o->min_p >= 0.0f &&
+        o->min_p <= 1.0f && o->top_k >= 0 && o->repeat_penalty >= 0.0f &&
+        isfinite(o->repeat_penalty) && o->repeat_last >= 0 && o->repeat_last <= 1 << 20) {
+        return TANDEM_OK;
+    }
+    return tnd_llama_fail(
+        error, TANDEM_E_ARGUMENT, "sampler", o->vocabulary, INT32_MAX,
+        "sampler: vocabulary %lld, temperature %g, top-k %lld, top-p %g, min-p %g, penalty %g of "
+        "the last %lld; expected 1 or more, 0 or more, 0 or more, 0 to 1, 0 to 1, 0 or more, 0 or "
+        "more",
+        (long long)o->vocabulary, (double)o->temperature, (long long)o->top_k, (double)o->top_p,
+        (double)o->min_p, (double)o->repeat_penalty, (long long)o->repeat_last);
+}
+
+static enum tandem_status no_memory(const struct tnd_llama_sampler_options *o,
+                                    struct tandem_error *error)
+{
+    return tnd_llama_fail(error, TANDEM_E_MEMORY, "sampler", o->vocabulary, 0,
+                          "sampler: no memory for %lld candidates", (long long)o->vocabulary);
+}
+
+enum tandem_status tnd_llama_sampler_open(const struct tnd_llama_sampler_options *options,
+                                          struct tnd_llama_sampler **out_sampler,
+                                          struct tandem_error *error)
+{
+    LLAMA_TRY(check_options(options, error));
+    const size_t n = (size_t)options->vocabulary;
+    struct tnd_llama_sampler *sampler = calloc(1, sizeof(*sampler));
+    if (sampler == NULL) {
+        return no_memory(options, error);
+    }
+    sampler->options = *options;
+    sampler->options.top_k = options->top_k > 0 ? options->top_k : INT64_MAX;
+    sampler->options.top_p = options->top_p > 0.0f ? options->top_p : 1.0f;
+    sampler->options.repeat_last = options->repeat_last > 0 ? options->repeat_last : 64;
+    sampler->state = options->seed;
+    sampler->logits = calloc(n, sizeof(float));
+    sampler->candidates = calloc(n, sizeof(sampler->candidates[0]));
+    sampler->recent = calloc((size_t)sampler->options.repeat_last, sizeof(int32_t));
+    sampler->room = calloc(1, sizeof(*sampler->room));
+    if (sampler->room != NULL) {
+        sampler->room->spare = calloc(2 * n, sizeof(sampler->room->spare[0]));
+    }
+    if (sampler->logits == NULL || sampler->candidates == NULL || sampler->recent == NULL ||
+        sampler->room == NULL || sampler->room->spare == NULL) {
+        tnd_llama_sampler_free(sampler);
+        return no_memory(options, error);
+    }
+    *out_sampler = sampler;
+    return TANDEM_OK;
+}
 
 enum tandem_status tnd_llama_sampler_new(int64_t vocabulary, float temperature, float top_p,
                                          uint64_t seed, struct tnd_llama_sampler **out_sampler,
                                          struct tandem_error *error)
 {
-    if (vocabulary < 1 || vocabulary > INT32_MAX || !(temperature >= 0.0f) || !(top_p >= 0.0f) ||
-        !(top_p <= 1.0f)) {
-        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "sampler", vocabulary, INT32_MAX,
-                              "sampler: vocabulary %lld, temperature %g, top-p %g; expected 1 or "
-                              "more, 0 or more, 0 to 1",
-                              (long long)vocabulary, (double)temperature, (double)top_p);
-    }
-    struct tnd_llama_sampler *sampler = calloc(1, sizeof(*sampler));
-    struct candidate *candidates = calloc((size_t)vocabulary, sizeof(candidates[0]));
-    if (sampler == NULL || candidates == NULL) {
-        free(sampler);
-        free(candidates);
-        return tnd_llama_fail(error, TANDEM_E_MEMORY, "sampler", vocabulary, 0,
-                              "sampler: no memory for %lld candidates", (long long)vocabulary);
-    }
-    *sampler = (struct tnd_llama_sampler){.vocabulary = vocabulary,
-                                          .temperature = temperature,
-                                          .top_p = top_p > 0.0f ? top_p : 1.0f,
-                                          .state = seed,
-                                          .candidates = candidates};
-    *out_sampler = sampler;
-    return TANDEM_OK;
+    const struct tnd_llama_sampler_options options = {
+        .vocabulary = vocabulary, .temperature = temperature, .top_p = top_p, .seed = seed};
+    return tnd_llama_sampler_open(&options, out_sampler, error);
 }
 
 void tnd_llama_sampler_free(struct tnd_llama_sampler *sampler)
 {
     if (sampler != NULL) {
+        if (sampler->room != NULL) {
+            free(sampler->room->spare);
+        }
+        free(sampler->room);
+        free(sampler->logits);
         free(sampler->candidates);
+        free(sampler->recent);
+        free(sampler->tokens.bytes);
+        free(sampler->tokens.starts);
+        free(sampler->tokens.begins_well);
         free(sampler);
     }
 }
 
-/* Uniform in [0, 1): splitmix64 (Steele, Lea and Flood 2014), its upper 24 bits. */
-static float draw(struct tnd_llama_sampler *sampler)
+/* ---- the mask of valid UTF-8 ---- */
+
+/* Bytes of all tokens: counted when `bytes` is NULL, else written. */
+static void fill_tokens(const tandem_tokenizer *tokenizer, int64_t vocabulary,
+                        struct token_bytes *tokens)
+{
+    size_t at = 0;
+    for (int64_t i = 0; i < vocabulary; i++) {
+        char nowhere[1];
+        char *place = tokens->bytes == NULL ? nowhere : tokens->bytes + at;
+        const size_t room = tokens->bytes == NULL ? 0 : tokens->starts[i + 1] - at;
+        const size_t n = i < tandem_tokenizer_vocabulary(tokenizer)
+                             ? tandem_tokenizer_decode(tokenizer, -1, (int32_t)i, place, room)
+                             : 0;
+        tokens->starts[i] = at;
+        at += n;
+        tokens->starts[i + 1] = tokens->bytes == NULL ? at : tokens->starts[i + 1];
+    }
+}
+
+enum tandem_status tnd_llama_sampler_keep_utf8(struct tnd_llama_sampler *sampler,
+                                               const tandem_tokenizer *tokenizer,
+                                               struct tandem_error *error)
+{
+    const int64_t n = sampler->options.vocabulary;
+    struct token_bytes tokens = {.starts = calloc((size_t)n + 1, sizeof(size_t)),
+                                 .begins_well = calloc((size_t)n, sizeof(bool))};
+    if (tokens.starts != NULL) {
+        fill_tokens(tokenizer, n, &tokens);
+        tokens.bytes = calloc(tokens.starts[n] + 1, 1);
+    }
+    if (tokens.bytes == NULL || tokens.begins_well == NULL) {
+        free(tokens.bytes);
+        free(tokens.starts);
+        free(tokens.begins_well);
+        return no_memory(&sampler->options, error);
+    }
+    fill_tokens(tokenizer, n, &tokens);
+    for (int64_t i = 0; i < n; i++) {
+        struct tnd_utf8 state = {0};
+        tokens.begins_well[i] = tnd_utf8_accepts(&state, tokens.bytes + tokens.starts[i],
+                                                 tokens.starts[i + 1] - tokens.starts[i]);
+    }
+    free(sampler->tokens.bytes);
+    free(sampler->tokens.starts);
+    free(sampler->tokens.begins_well);
+    sampler->tokens = tokens;
+    sampler->utf8 = (struct tnd_utf8){0};
+    return TANDEM_OK;
+}
+
+static bool is_allowed(const struct tnd_llama_sampler *sampler, int64_t token)
+{
+    const struct token_bytes *t = &sampler->tokens;
+    if (sampler->utf8.left == 0) {
+        return t->begins_well[token];
+    }
+    struct tnd_utf8 state = sampler->utf8;
+    const size_t n = t->starts[token + 1] - t->starts[token];
+    return n > 0 && tnd_utf8_accepts(&state, t->bytes + t->starts[token], n);
+}
+
+static void apply_mask(const struct tnd_llama_sampler *sampler, float *logits)
+{
+    bool any = false;
+    for (int64_t i = 0; i < sampler->options.vocabulary && !any; i++) {
+        any = logits[i] > -INFINITY && is_allowed(sampler, i);
+    }
+    for (int64_t i = 0; any && i < sampler->options.vocabulary; i++) {
+        if (!is_allowed(sampler, i)) {
+            logits[i] = -INFINITY;
+        }
+    }
+}
+
+/* ---- the penalty ---- */
+
+void tnd_llama_sampler_accept(struct tnd_llama_sampler *sampler, int32_t token, bool is_output)
+{
+    if (token < 0 || token >= sampler->options.vocabulary) {
+        return;
+    }
+    sampler->recent[sampler->next_recent] = token;
+    sampler->next_recent = (sampler->next_recent + 1) % sampler->options.repeat_last;
+    if (sampler->n_recent < sampler->options.repeat_last) {
+        sampler->n_recent++;
+    }
+    if (is_output && sampler->tokens.bytes != NULL) {
+        const struct token_bytes *t = &sampler->tokens;
+        if (!tnd_utf8_accepts(&sampler->utf8, t->bytes + t->starts[token],
+                              t->starts[token + 1] - t->starts[token])) {
+            sampler->utf8 = (struct tnd_utf8){0}; /* the text is broken: what follows begins anew */
+        }
+    }
+}
+
+void tnd_llama_sampler_reset(struct tnd_llama_sampler *sampler)
+{
+    sampler->n_recent = 0;
+    sampler->next_recent = 0;
+    sampler->utf8 = (struct tnd_utf8){0};
+}
+
+/* Each token that came lately once, however often it came. */
+static void apply_penalty(const struct tnd_llama_sampler *sampler, const float *original,
+                          float *logits)
+{
+    const float penalty = sampler->options.repeat_penalty;
+    for (int64_t i = 0; i < sampler->n_recent; i++) {
+        const int32_t token = sampler->recent[i];
+        const float logit = original[token];
+        logits[token] = logit > 0.0f ? logit / penalty : logit * penalty;
+    }
+}
+
+/* The logits after penalty and mask: those given where nothing changes. */
+static const float *change_logits(struct tnd_llama_sampler *sampler, const float *logits)
+{
+    const float penalty = sampler->options.repeat_penalty;
+    const bool has_penalty = penalty != 0.0f && penalty != 1.0f && sampler->n_recent > 0;
+    if (!has_penalty && sampler->tokens.bytes == NULL) {
+        return logits;
+    }
+    memcpy(sampler->logits, logits, (size_t)sampler->options.vocabulary * sizeof(float));
+    if (has_penalty) {
+        apply_penalty(sampler, logits, sampler->logits);
+    }
+    if (sampler->tokens.bytes != NULL) {
+        apply_mask(sampler, sampler->logits);
+    }
+    return sampler->logits;
+}
+
+/* ---- the choice ---- */
+
+/* Uniform in [0, 1): splitmix64 (Steele, Lea and Flood 2014), its upper 53 bits. */
+static double draw(struct tnd_llama_sampler *sampler)
 {
     uint64_t z = sampler->state += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (float)((z ^ z >> 31) >> 40) * 0x1p-24f;
+    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
-static int32_t likeliest(const float *logits, int64_t n)
+/* The first of the largest numbers; the first token if there are none. */
+static int64_t likeliest(const float *logits, int64_t n)
 {
-    int64_t best = 0;
-    for (int64_t i = 1; i < n; i++) {
-        if (logits[i] > logits[best]) {
+    int64_t best = -1;
+    for (int64_t i = 0; i < n; i++) {
+        if (logits[i] > (best < 0 ? -INFINITY : logits[best])) {
             best = i;
         }
     }
-    return (int32_t)best;
+    return best < 0 ? 0 : best;
 }
 
-/* soft_max(logits / temperature) into the candidates, in the order of tokens */
-static void fill_candidates(struct tnd_llama_sampler *sampler, const float *logits)
+/* Weights exp((logit - largest) / temperature) of all tokens that have a chance, in their order. */
+static int64_t fill_candidates(struct tnd_llama_sampler *sampler, const float *logits, int64_t best)
 {
-    const float top = logits[likeliest(logits, sampler->vocabulary)];
-    float sum = 0.0f;
-    for (int64_t i = 0; i < sampler->vocabulary; i++) {
-        const float e = expf((logits[i] - top) / sampler->temperature);
-        sampler->candidates[i] = (struct candidate){.probability = e, .token = (int32_t)i};
-        sum += e;
-    }
-    for (int64_t i = 0; i < sampler->vocabulary; i++) {
-        sampler->candidates[i].probability /= sum;
-    }
-}
-
-/* Likeliest first, among equals the lower token. */
-static int compare(const void *a, const void *b)
-{
-    const struct candidate *x = a;
-    const struct candidate *y = b;
-    if (x->probability != y->probability) {
-        return x->probability > y->probability ? -1 : 1;
-    }
-    return x->token < y->token ? -1 : 1;
-}
-
-/* Keeps the likeliest candidates whose sum reaches top_p; returns how many, and their sum. */
-static int64_t keep_top(struct tnd_llama_sampler *sampler, float *out_sum)
-{
-    /* All that are below the floor sum to less than 1 - top_p, so the others reach top_p without
-     * them: sorting the others is enough. */
-    const float floor = (1.0f - sampler->top_p) / (float)sampler->vocabulary;
+    const float largest = logits[best];
+    const float temperature = sampler->options.temperature;
     int64_t n = 0;
-    for (int64_t i = 0; i < sampler->vocabulary; i++) {
-        if (sampler->candidates[i].probability >= floor) {
-            sampler->candidates[n++] = sampler->candidates[i];
+    if (isnan(largest) || largest == -INFINITY) {
+        return 0;
+    }
+    for (int64_t i = 0; i < sampler->options.vocabulary; i++) {
+        const float weight = isinf(largest) ? (logits[i] == largest ? 1.0f : 0.0f)
+                             : i == best    ? 1.0f
+                                            : expf((logits[i] - largest) / temperature);
+        if (weight > 0.0f) { /* not for NaN */
+            sampler->candidates[n++] = (struct tnd_candidate){weight, (int32_t)i};
         }
     }
-    qsort(sampler->candidates, (size_t)n, sizeof(sampler->candidates[0]), compare);
+    return n;
+}
+
+/* Candidates that are left after top-k, top-p and min-p, at the front. */
+static int64_t keep(struct tnd_llama_sampler *sampler, const float *logits)
+{
+    const struct tnd_llama_sampler_options *o = &sampler->options;
+    struct tnd_candidate *c = sampler->candidates;
+    int64_t n = fill_candidates(sampler, logits, likeliest(logits, o->vocabulary));
+    n = tnd_select(c, n, o->top_k, 1.0, sampler->room);
+    n = tnd_select(c, n, INT64_MAX, (double)o->top_p, sampler->room);
     int64_t kept = 0;
-    float sum = 0.0f;
-    while (kept < n && sum < sampler->top_p) {
-        sum += sampler->candidates[kept++].probability;
+    for (int64_t i = 0; i < n; i++) { /* the likeliest has weight 1 */
+        if (c[i].weight >= o->min_p) {
+            c[kept++] = c[i];
+        }
     }
-    *out_sum = sum;
     return kept;
 }
 
-int32_t tnd_llama_sampler_choose(struct tnd_llama_sampler *sampler, const float *logits)
+int32_t tnd_llama_sampler_choose(struct tnd_llama_sampler *sampler, const float *given)
 {
-    if (sampler->temperature == 0.0f) {
-        return likeliest(logits, sampler->vocabulary);
+    const float *logits = change_logits(sampler, given);
+    if (sampler->options.temperature == 0.0f) {
+        return (int32_t)likeliest(logits, sampler->options.vocabulary);
     }
-    int64_t n = sampler->vocabulary;
-    float sum = 1.0f;
-    fill_candidates(sampler, logits);
-    if (sampler->top_p < 1.0f) {
-        n = keep_top(sampler, &sum);
-    }
-    float left = draw(sampler) * sum;
+    const int64_t n = keep(sampler, logits);
+    double sum = 0.0;
     for (int64_t i = 0; i < n; i++) {
-        left -= sampler->candidates[i].probability;
-        if (left < 0.0f) {
+        sum += (double)sampler->candidates[i].weight;
+    }
+    double left = draw(sampler) * sum;
+    for (int64_t i = 0; i < n; i++) {
+        left -= (double)sampler->candidates[i].weight;
+        if (left < 0.0) {
             return sampler->candidates[i].token;
         }
     }
-    /* rounding, or logits that are no numbers */
-    return n > 0 ? sampler->candidates[n - 1].token : likeliest(logits, sampler->vocabulary);
+    /* rounding, or no logit is a number */
+    return n > 0 ? sampler->candidates[n - 1].token
+                 : (int32_t)likeliest(logits, sampler->options.vocabulary);
+}
+
+int64_t tnd_llama_sampler_keep(struct tnd_llama_sampler *sampler, const float *given,
+                               int32_t *out_tokens)
+{
+    const int64_t n = keep(sampler, change_logits(sampler, given));
+    for (int64_t i = 0; i < n; i++) {
+        out_tokens[i] = sampler->candidates[i].token;
+    }
+    return n;
 }

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Choosing tokens. */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "llama/sampler.h"
-#include "tests/support.h"
+#include "llama/sampler_select.h"
+#include "llama/utf8.h"
+#include "tests/suite_llama.h"
 
 static struct tnd_llama_sampler *sampler_new(int64_t vocabulary, float temperature, float top_p,
                                              uint64_t seed)
@@ -98,6 +103,314 @@ static void logits_that_are_no_numbers_still_give_a_token(void)
     tnd_llama_sampler_free(sampler);
 }
 
+/* ---- top-k, top-p and min-p against a plain sort ---- */
+
+struct probability {
+    double p;
+    int32_t token;
+};
+
+static int likelier(const void *a, const void *b)
+{
+    const struct probability *x = a;
+    const struct probability *y = b;
+    return x->p != y->p ? (x->p > y->p ? -1 : 1) : (x->token < y->token ? -1 : 1);
+}
+
+/* Exact probabilities after all steps, {n}; those of tokens that are not kept are 0. Weights are
+ * floats as the sampler has them, so that ties are the same. */
+static void exact(const struct tnd_llama_sampler_options *o, const float *logits, double *out)
+{
+    struct probability *all = calloc((size_t)o->vocabulary, sizeof(*all));
+    const int64_t n = o->vocabulary;
+    float largest = -INFINITY;
+    double sum = 0.0, part = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        largest = logits[i] > largest ? logits[i] : largest;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        all[i] =
+            (struct probability){(double)expf((logits[i] - largest) / o->temperature), (int32_t)i};
+        out[i] = 0.0;
+    }
+    qsort(all, (size_t)n, sizeof(*all), likelier);
+    const int64_t k = o->top_k > 0 && o->top_k < n ? o->top_k : n;
+    for (int64_t i = 0; i < k; i++) {
+        sum += all[i].p;
+    }
+    int64_t kept = 0;
+    while (kept < k && (o->top_p == 0.0f || part < (double)o->top_p * sum)) {
+        part += all[kept++].p;
+    }
+    sum = 0.0;
+    for (int64_t i = 0; i < kept; i++) {
+        sum += all[i].p >= (double)o->min_p ? all[i].p : 0.0;
+    }
+    for (int64_t i = 0; i < kept; i++) {
+        out[all[i].token] = all[i].p >= (double)o->min_p ? all[i].p / sum : 0.0;
+    }
+    free(all);
+}
+
+static float random_logit(struct tnd_test_rng *rng, int64_t i, bool has_ties)
+{
+    const double x = (double)tnd_test_rng_int(rng, -100000, 100000) / 12500.0;
+    return has_ties && i % 3 == 0 ? (float)(int)x : (float)x;
+}
+
+static void what_is_kept_is_what_a_full_sort_keeps(void)
+{
+    enum { N = 3000 };
+    static float logits[N];
+    static double want[N];
+    static int32_t tokens[N];
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    const struct {
+        int64_t k;
+        float p, min;
+    } cases[] = {{1, 0, 0},     {40, 0, 0},          {2999, 0, 0},  {3000, 0, 0},     {5000, 0, 0},
+                 {0, 0.9f, 0},  {0, 0.5f, 0},        {0, 1e-6f, 0}, {0, 0.9999f, 0},  {40, 0.9f, 0},
+                 {0, 0, 0.05f}, {100, 0.95f, 0.01f}, {0, 0, 1.0f},  {0, 0.999999f, 0}};
+    for (int round = 0; round < 6 * tnd_effort(); round++) {
+        const int64_t n = round % 3 == 0 ? 7 : N;
+        for (int64_t i = 0; i < n; i++) {
+            logits[i] = round % 5 == 4 ? 1.5f : random_logit(&rng, i, round % 2 == 1);
+        }
+        for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+            const struct tnd_llama_sampler_options o = {.vocabulary = n,
+                                                        .temperature = round % 4 == 3 ? 0.1f : 1.0f,
+                                                        .top_k = cases[c].k,
+                                                        .top_p = cases[c].p,
+                                                        .min_p = cases[c].min};
+            struct tnd_llama_sampler *sampler = NULL;
+            int64_t n_want = 0, n_wrong = 0;
+            check_ok(tnd_llama_sampler_open(&o, &sampler, NULL));
+            exact(&o, logits, want);
+            const int64_t kept = tnd_llama_sampler_keep(sampler, logits, tokens);
+            for (int64_t i = 0; i < n; i++) {
+                n_want += want[i] > 0.0;
+            }
+            for (int64_t i = 0; i < kept; i++) {
+                n_wrong += !(want[tokens[i]] > 0.0);
+            }
+            /* a share may be reached one token earlier or later where sums round differently */
+            const int64_t slack = cases[c].p > 0.0f ? 1 : 0;
+            CU_ASSERT(llabs(kept - n_want) <= slack);
+            CU_ASSERT(n_wrong <= slack);
+            tnd_llama_sampler_free(sampler);
+        }
+    }
+}
+
+static void keys_stand_in_the_order_of_the_weights(void)
+{
+    uint32_t previous = 0;
+    float weight = 0.0f;
+    int n_bad = 0;
+    check_int(tnd_select_key(0.0f), 0);
+    check_int(tnd_select_key(1.0f), 0x3c00);
+    check_int(tnd_select_key(0.5f), 0x3800);
+    check_int(tnd_select_key(0x1p-14f), 0x0400);
+    check_int(tnd_select_key(0x1p-24f), 1);
+    for (uint32_t i = 0; i < 0x3f800000u; i += 977) { /* floats from 0 to 1 */
+        memcpy(&weight, &i, sizeof(weight));
+        const uint32_t key = tnd_select_key(weight);
+        n_bad += key < previous || key >= TND_SELECT_KEYS;
+        previous = key;
+    }
+    check_int(n_bad, 0);
+}
+
+static void equal_probabilities_prefer_lower_tokens(void)
+{
+    enum { N = 500 };
+    float logits[N];
+    int32_t tokens[N];
+    const struct tnd_llama_sampler_options o = {.vocabulary = N, .temperature = 1.0f, .top_k = 7};
+    struct tnd_llama_sampler *sampler = NULL;
+    for (int i = 0; i < N; i++) {
+        logits[i] = i % 2 == 0 ? 1.0f : -2.0f;
+    }
+    check_ok(tnd_llama_sampler_open(&o, &sampler, NULL));
+    check_int(tnd_llama_sampler_keep(sampler, logits, tokens), 7);
+    for (int i = 0; i < 7; i++) {
+        check_int(tokens[i], 2 * i);
+    }
+    tnd_llama_sampler_free(sampler);
+}
+
+static void what_is_no_number_is_never_chosen_while_another_can_be(void)
+{
+    const float with_nan[4] = {NAN, -3.0f, NAN, -INFINITY};
+    const float with_inf[4] = {NAN, INFINITY, 5.0f, INFINITY};
+    const float nothing[4] = {NAN, -INFINITY, NAN, -INFINITY};
+    for (int t = 0; t < 2; t++) {
+        struct tnd_llama_sampler *sampler = sampler_new(4, (float)t, 0.9f, 3);
+        for (int i = 0; i < 50; i++) {
+            check_int(tnd_llama_sampler_choose(sampler, with_nan), 1);
+            check_int(tnd_llama_sampler_choose(sampler, with_inf) % 2, 1);
+            check_int(tnd_llama_sampler_choose(sampler, nothing), 0);
+        }
+        tnd_llama_sampler_free(sampler);
+    }
+}
+
+/* ---- draws against the exact distribution ---- */
+
+/* Pearson's chi-square of n draws; tokens that are expected fewer than 10 times count together.
+ * Six standard deviations above the mean of the distribution are allowed: 1 in 10^8 by chance. */
+static void check_draws(const struct tnd_llama_sampler_options *o, const float *logits, int64_t n)
+{
+    const int64_t vocabulary = o->vocabulary;
+    double *want = calloc((size_t)vocabulary, sizeof(*want));
+    int64_t *got = calloc((size_t)vocabulary, sizeof(*got));
+    struct tnd_llama_sampler *sampler = NULL;
+    double chi = 0.0, rare_want = 0.0, rare_got = 0.0;
+    int64_t bins = 0, impossible = 0;
+    check_ok(tnd_llama_sampler_open(o, &sampler, NULL));
+    exact(o, logits, want);
+    for (int64_t i = 0; i < n; i++) {
+        got[tnd_llama_sampler_choose(sampler, logits)]++;
+    }
+    for (int64_t i = 0; i < vocabulary; i++) {
+        const double expected = want[i] * (double)n;
+        impossible += want[i] == 0.0 ? got[i] : 0;
+        if (expected < 10.0) {
+            rare_want += expected;
+            rare_got += (double)got[i];
+        } else {
+            chi += ((double)got[i] - expected) * ((double)got[i] - expected) / expected;
+            bins++;
+        }
+    }
+    if (rare_want >= 10.0) {
+        chi += (rare_got - rare_want) * (rare_got - rare_want) / rare_want;
+        bins++;
+    }
+    const double degrees = (double)(bins > 1 ? bins - 1 : 1);
+    CU_ASSERT(chi < degrees + 6.0 * sqrt(2.0 * degrees));
+    if (chi >= degrees + 6.0 * sqrt(2.0 * degrees)) {
+        printf("  chi-square %.1f with %.0f degrees of freedom\n", chi, degrees);
+    }
+    check_int(impossible, 0);
+    tnd_llama_sampler_free(sampler);
+    free(want);
+    free(got);
+}
+
+static void draws_pass_a_chi_square_test(void)
+{
+    enum { N = 300 };
+    float logits[N];
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    for (int i = 0; i < N; i++) {
+        logits[i] = random_logit(&rng, i, true) * 0.4f;
+    }
+    const struct tnd_llama_sampler_options cases[] = {
+        {.vocabulary = N, .temperature = 1.0f, .seed = 1},
+        {.vocabulary = N, .temperature = 0.7f, .top_k = 40, .seed = 2},
+        {.vocabulary = N, .temperature = 1.3f, .top_p = 0.8f, .seed = 3},
+        {.vocabulary = N,
+         .temperature = 1.0f,
+         .top_k = 100,
+         .top_p = 0.9f,
+         .min_p = 0.05f,
+         .seed = 4},
+        {.vocabulary = 2, .temperature = 1.0f, .seed = 5},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        /* a million of the one that has all steps */
+        const bool is_long = tnd_effort() >= 3 || (tnd_effort() == 2 && i == 3);
+        check_draws(&cases[i], logits, is_long ? 1000000 : 100000);
+    }
+}
+
+/* ---- penalty and mask ---- */
+
+static void a_penalty_makes_what_came_less_likely_once(void)
+{
+    const float logits[4] = {2.0f, 1.9f, -1.0f, -1.1f};
+    const struct tnd_llama_sampler_options o = {
+        .vocabulary = 4, .repeat_penalty = 1.5f, .repeat_last = 2};
+    struct tnd_llama_sampler *sampler = NULL;
+    check_ok(tnd_llama_sampler_open(&o, &sampler, NULL));
+    check_int(tnd_llama_sampler_choose(sampler, logits), 0);
+    tnd_llama_sampler_accept(sampler, 0, true);
+    tnd_llama_sampler_accept(sampler, 0, true); /* twice: 2 / 1.5, not 2 / 1.5^2 */
+    check_int(tnd_llama_sampler_choose(sampler, logits), 1);
+    tnd_llama_sampler_accept(sampler, 1, true); /* 0 and 1 are remembered: 1.33 and 1.27 */
+    check_int(tnd_llama_sampler_choose(sampler, logits), 0);
+    tnd_llama_sampler_accept(sampler, 3, true);
+    tnd_llama_sampler_accept(sampler, 2, true); /* 0 and 1 are forgotten */
+    check_int(tnd_llama_sampler_choose(sampler, logits), 0);
+    const float negative[4] = {-9.0f, -9.0f, -1.0f, -1.1f}; /* 2 and 3: -1.5 and -1.65 */
+    check_int(tnd_llama_sampler_choose(sampler, negative), 2);
+    tnd_llama_sampler_reset(sampler);
+    tnd_llama_sampler_accept(sampler, 2, false);
+    check_int(tnd_llama_sampler_choose(sampler, negative), 3);
+    tnd_llama_sampler_accept(sampler, 99, true); /* no token: ignored */
+    tnd_llama_sampler_free(sampler);
+}
+
+static void utf8_is_told_from_other_bytes(void)
+{
+    const struct {
+        const char *bytes;
+        bool is_good;
+        int left;
+    } cases[] = {
+        {"", true, 0},          {"abc", true, 0},
+        {"\xc3\xa9", true, 0},  {"\xc3", true, 1},
+        {"\xe2\x82", true, 1},  {"\xe2\x82\xac", true, 0},
+        {"\xf0\x9f", true, 2},  {"\xf0\x9f\x98\x80", true, 0},
+        {"\xc3z", false, 0},    {"\x80", false, 0},
+        {"\xc0\x80", false, 0}, {"\xc1\xbf", false, 0},
+        {"\xe0\x80", false, 0}, {"\xe0\xa0", true, 1},
+        {"\xed\xa0", false, 0}, {"\xed\x9f", true, 1},
+        {"\xf0\x80", false, 0}, {"\xf4\x8f", true, 2},
+        {"\xf4\x90", false, 0}, {"\xf5", false, 0},
+        {"\xff", false, 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tnd_utf8 state = {0};
+        check_int(tnd_utf8_accepts(&state, cases[i].bytes, strlen(cases[i].bytes)),
+                  cases[i].is_good);
+        check_int(state.left, cases[i].left);
+    }
+}
+
+/* tok512.bin has all bytes as tokens 3 to 258. */
+static void the_mask_keeps_the_output_valid(void)
+{
+    struct tnd_trained trained;
+    struct tnd_llama_sampler *sampler = NULL;
+    float logits[512];
+    struct tnd_utf8 state = {0};
+    int n_partial = 0;
+    if (!tnd_trained_open(&trained, 0)) {
+        return;
+    }
+    const struct tnd_llama_sampler_options o = {.vocabulary = 512, .temperature = 1.0f, .seed = 7};
+    check_ok(tnd_llama_sampler_open(&o, &sampler, NULL));
+    check_ok(tnd_llama_sampler_keep_utf8(sampler, trained.tokenizer, NULL));
+    for (int i = 0; i < 512; i++) {
+        logits[i] = i >= 3 + 0x80 && i < 259 ? 3.0f : 0.0f; /* bytes above 0x7f are likely */
+    }
+    int n_bad = 0;
+    for (int i = 0; i < 3000; i++) {
+        char bytes[64];
+        const int32_t token = tnd_llama_sampler_choose(sampler, logits);
+        const size_t n = tandem_tokenizer_decode(trained.tokenizer, -1, token, bytes, 64);
+        n_bad += (n == 0 && state.left > 0) || !tnd_utf8_accepts(&state, bytes, n);
+        n_partial += state.left > 0;
+        tnd_llama_sampler_accept(sampler, token, true);
+    }
+    check_int(n_bad, 0);
+    CU_ASSERT(n_partial > 500);
+    tnd_llama_sampler_free(sampler);
+    tnd_trained_close(&trained);
+}
+
 static void wrong_parameters_are_refused(void)
 {
     struct tandem_error error = {0};
@@ -110,6 +423,17 @@ static void wrong_parameters_are_refused(void)
                  "top-p 1.5", &error);
     check_status(tnd_llama_sampler_new(0, 1.0f, 0.9f, 1, &sampler, &error), TANDEM_E_ARGUMENT, NULL,
                  &error);
+    const struct tnd_llama_sampler_options bad[] = {
+        {.vocabulary = 4, .top_k = -1},
+        {.vocabulary = 4, .min_p = 1.5f},
+        {.vocabulary = 4, .repeat_penalty = INFINITY},
+        {.vocabulary = 4, .repeat_last = -1},
+        {.vocabulary = 4, .temperature = INFINITY},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        check_status(tnd_llama_sampler_open(&bad[i], &sampler, &error), TANDEM_E_ARGUMENT, NULL,
+                     &error);
+    }
     CU_ASSERT_PTR_NULL(sampler);
     tnd_llama_sampler_free(NULL);
 }
@@ -123,6 +447,15 @@ static CU_TestInfo sampler_tests[] = {
     {"the_same_seed_draws_the_same_tokens", the_same_seed_draws_the_same_tokens},
     {"logits_that_are_no_numbers_still_give_a_token",
      logits_that_are_no_numbers_still_give_a_token},
+    {"what_is_kept_is_what_a_full_sort_keeps", what_is_kept_is_what_a_full_sort_keeps},
+    {"keys_stand_in_the_order_of_the_weights", keys_stand_in_the_order_of_the_weights},
+    {"equal_probabilities_prefer_lower_tokens", equal_probabilities_prefer_lower_tokens},
+    {"what_is_no_number_is_never_chosen_while_another_can_be",
+     what_is_no_number_is_never_chosen_while_another_can_be},
+    {"draws_pass_a_chi_square_test", draws_pass_a_chi_square_test},
+    {"a_penalty_makes_what_came_less_likely_once", a_penalty_makes_what_came_less_likely_once},
+    {"utf8_is_told_from_other_bytes", utf8_is_told_from_other_bytes},
+    {"the_mask_keeps_the_output_valid", the_mask_keeps_the_output_valid},
     {"wrong_parameters_are_refused", wrong_parameters_are_refused},
     CU_TEST_INFO_NULL,
 };

@@ -22,7 +22,7 @@ static struct tnd_llama_session *session_of_all(void)
                                        .kv_heads = 1,
                                        .vocabulary = 4,
                                        .context = 16};
-    tandem_source *source;
+    static tandem_source *source; /* borrowed from as long as the process lives */
     if (session == NULL &&
         (tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, NULL) != TANDEM_OK ||
          tnd_llama_model_new(source, &model, NULL) != TANDEM_OK ||

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ * Selecting the likeliest tokens: counting by half-precision keys (llama/sampler_select.c) against
+ * a full sort and a partial one. Prints the median of some rounds. usage: bench-sampler [ROUNDS] */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "llama/sampler_select.h"
+
+enum { MAX_ROUNDS = 101 };
+
+struct input {
+    struct tnd_candidate *weights; /* {n}, tokens ascending */
+    struct tnd_candidate *work;    /* {n} */
+    struct tnd_select_room *room;
+    int64_t n;
+};
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static int likelier(const void *a, const void *b)
+{
+    const struct tnd_candidate *x = a;
+    const struct tnd_candidate *y = b;
+    return x->weight != y->weight ? (x->weight > y->weight ? -1 : 1)
+                                  : (x->token < y->token ? -1 : 1);
+}
+
+static int64_t cut(const struct tnd_candidate *sorted, int64_t n, double mass)
+{
+    double sum = 0.0;
+    int64_t kept = 0;
+    while (kept < n && sum < mass) {
+        sum += (double)sorted[kept++].weight;
+    }
+    return kept;
+}
+
+static double sum_of(const struct input *in)
+{
+    double sum = 0.0;
+    for (int64_t i = 0; i < in->n; i++) {
+        sum += (double)in->work[i].weight;
+    }
+    return sum;
+}
+
+/* ---- the ways; each leaves what is kept at the front and returns how many ---- */
+
+static int64_t counting(struct input *in, int64_t k, double p)
+{
+    return tnd_select(in->work, in->n, k, p, in->room);
+}
+
+static int64_t full_sort(struct input *in, int64_t k, double p)
+{
+    const double mass = p * sum_of(in);
+    qsort(in->work, (size_t)in->n, sizeof(in->work[0]), likelier);
+    return p < 1.0 ? cut(in->work, in->n, mass) : k;
+}
+
+/* Top-k: a heap of the k likeliest, the least of them on top. Top-p: what is below
+ * (1 - p) / n of all cannot be needed and is not sorted (llama2.c's way). */
+static void sink(struct tnd_candidate *heap, int64_t n, int64_t i)
+{
+    for (;;) {
+        int64_t least = i;
+        for (int64_t child = 2 * i + 1; child <= 2 * i + 2 && child < n; child++) {
+            least = likelier(&heap[child], &heap[least]) > 0 ? child : least;
+        }
+        if (least == i) {
+            return;
+        }
+        const struct tnd_candidate other = heap[i];
+        heap[i] = heap[least];
+        heap[least] = other;
+        i = least;
+    }
+}
+
+static int64_t partial_sort(struct input *in, int64_t k, double p)
+{
+    struct tnd_candidate *c = in->work;
+    if (p < 1.0) {
+        const double sum = sum_of(in);
+        const float floor = (float)((1.0 - p) / (double)in->n * sum);
+        int64_t n = 0;
+        for (int64_t i = 0; i < in->n; i++) {
+            if (c[i].weight >= floor) {
+                c[n++] = c[i];
+            }
+        }
+        qsort(c, (size_t)n, sizeof(c[0]), likelier);
+        return cut(c, n, p * sum);
+    }
+    for (int64_t i = k / 2; i-- > 0;) {
+        sink(c, k, i);
+    }
+    for (int64_t i = k; i < in->n; i++) {
+        if (likelier(&c[i], &c[0]) < 0) {
+            c[0] = c[i];
+            sink(c, k, 0);
+        }
+    }
+    return k;
+}
+
+/* ---- measuring ---- */
+
+static int compare_times(const void *a, const void *b)
+{
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median_us(struct input *in, int64_t (*way)(struct input *, int64_t, double),
+                        int64_t k, double p, int rounds, int64_t *out_kept)
+{
+    double times[MAX_ROUNDS];
+    for (int i = 0; i < rounds; i++) {
+        memcpy(in->work, in->weights, (size_t)in->n * sizeof(in->work[0]));
+        const double begin = now_us();
+        *out_kept = way(in, k, p);
+        times[i] = now_us() - begin;
+    }
+    qsort(times, (size_t)rounds, sizeof(times[0]), compare_times);
+    return times[rounds / 2];
+}
+
+/* Weights as models give them: normal logits with a deviation of `width`. */
+static void fill(struct input *in, double width)
+{
+    uint64_t state = 1;
+    for (int64_t i = 0; i < in->n; i++) {
+        double sum = 0.0;
+        for (int j = 0; j < 12; j++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            sum += (double)(state >> 40) * 0x1p-24;
+        }
+        in->weights[i] = (struct tnd_candidate){(float)exp(width * (sum - 12.0)), (int32_t)i};
+        in->weights[i].weight = i == in->n / 2 ? 1.0f : in->weights[i].weight;
+    }
+}
+
+static void measure(struct input *in, int64_t k, double p, double width, int rounds)
+{
+    int64_t kept[3];
+    char what[32];
+    fill(in, width);
+    const double a = median_us(in, counting, k, p, rounds, &kept[0]);
+    const double b = median_us(in, full_sort, k, p, rounds, &kept[1]);
+    const double c = median_us(in, partial_sort, k, p, rounds, &kept[2]);
+    snprintf(what, sizeof(what), p < 1.0 ? "top-p %.2f" : "top-k %.0f", p < 1.0 ? p : (double)k);
+    printf("| %6lld | %-10s | %5.1f | %6lld | %8.0f | %9.0f | %7.0f | %5.1f | %5.1f |%s\n",
+           (long long)in->n, what, width, (long long)kept[0], a, b, c, b / a, c / a,
+           llabs(kept[0] - kept[1]) > 1 || llabs(kept[0] - kept[2]) > 1 ? " DIFFERENT" : "");
+}
+
+int main(int argc, char **argv)
+{
+    static const int64_t sizes[] = {32000, 128256, 256000};
+    const int wanted = argc > 1 ? atoi(argv[1]) : 15;
+    const int rounds = wanted < 1 ? 1 : wanted > MAX_ROUNDS ? MAX_ROUNDS : wanted;
+    printf(
+        "| logits | step       | width |   kept | count us |   sort us | part us | sort/ | part/ "
+        "|\n|-------:|------------|------:|-------:|---------:|----------:|--------:|------:|"
+        "------:|\n");
+    for (int i = 0; i < 3; i++) {
+        const size_t n = (size_t)sizes[i];
+        struct input in = {.n = sizes[i]};
+        in.weights = calloc(n, sizeof(in.weights[0]));
+        in.work = calloc(n, sizeof(in.work[0]));
+        in.room = calloc(1, sizeof(*in.room));
+        if (in.weights == NULL || in.work == NULL || in.room == NULL ||
+            (in.room->spare = calloc(2 * n, sizeof(in.room->spare[0]))) == NULL) {
+            fprintf(stderr, "bench-sampler: no memory\n");
+            return 1;
+        }
+        for (int w = 0; w < 2; w++) {
+            const double width = w == 0 ? 1.0 : 3.0; /* hardly trained, trained */
+            measure(&in, 40, 1.0, width, rounds);
+            measure(&in, 1000, 1.0, width, rounds);
+            measure(&in, INT64_MAX, 0.9, width, rounds);
+            measure(&in, INT64_MAX, 0.99, width, rounds);
+        }
+        free(in.room->spare);
+        free(in.room);
+        free(in.work);
+        free(in.weights);
+    }
+    return 0;
+}
