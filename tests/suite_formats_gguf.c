@@ -614,6 +614,31 @@ static void every_failing_allocation_gives_memory_errors_and_no_leak(void)
     tnd_blob_free(&blob);
 }
 
+static void every_failing_allocation_while_writing_leaves_no_file(void)
+{
+    const struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 1, 8, 4, 128, 64};
+    tandem_source *source = NULL;
+    struct tandem_save_options options = TANDEM_SAVE_OPTIONS_INIT;
+    options.converts = true;
+    options.type = TANDEM_TYPE_Q8_0;
+    options.threads = 2;
+    check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 3, &source, NULL));
+    const char *path = tnd_test_temp("never.gguf");
+    bool failed = true;
+    for (long n = 1; failed && n < 1000; n++) {
+        const long live = tnd_alloc_live();
+        tnd_alloc_fail_after(n);
+        const enum tandem_status status = tandem_source_save_gguf(source, path, &options, NULL);
+        tnd_alloc_fail_after(-1);
+        failed = status != TANDEM_OK;
+        CU_ASSERT_TRUE(!failed || status == TANDEM_E_MEMORY);
+        CU_ASSERT_EQUAL(tnd_file_exists(path), !failed);
+        check_int(tnd_alloc_live(), live);
+    }
+    CU_ASSERT_FALSE(failed);
+    tandem_source_close(source);
+}
+
 /* clang-format off */
 static CU_TestInfo tests_gguf[] = {
     {"files of both versions give all values, lists and tensors",
@@ -635,6 +660,8 @@ static CU_TestInfo tests_gguf[] = {
     {"bad values are refused", bad_values_are_refused},
     {"every failing allocation gives memory errors and no leak",
      every_failing_allocation_gives_memory_errors_and_no_leak},
+    {"every failing allocation while writing leaves no file",
+     every_failing_allocation_while_writing_leaves_no_file},
     CU_TEST_INFO_NULL,
 };
 
