@@ -61,6 +61,8 @@ struct tnd_added {
     bool is_normalized;    /* looked for after the steps that normalize */
     bool takes_left;       /* with the white space before it */
     bool takes_right;
+    const char *text; /* what is looked for, in `memory`: the content after these steps; or NULL */
+    uint32_t length;
 };
 
 struct tandem_tokenizer {
@@ -147,8 +149,9 @@ struct tnd_prefix_walk tnd_prefix_begin(const struct tnd_prefix_index *index);
 bool tnd_prefix_step(struct tnd_prefix_walk *walk, char byte);
 /** Id of the token that has been walked as a whole, or -1. */
 int32_t tnd_prefix_id(const struct tnd_prefix_walk *walk);
-/** Longest token of the index that begins at `text`, or -1. */
-int32_t tnd_prefix_longest(const struct tnd_prefix_index *index, const char *text, size_t n);
+/** Longest token of the index that begins at `text`, and its length there; or -1. */
+int32_t tnd_prefix_longest(const struct tnd_prefix_index *index, const char *text, size_t n,
+                           size_t *out_length);
 
 /* ---- tokenizer_merge.c ---- */
 

@@ -151,14 +151,14 @@ struct encoder {
     bool is_first; /* nothing has been encoded before */
 };
 
-/* Finds the next token of an index in text[at, n); -1 when there is none. */
+/* Finds the next token of an index in text[at, n), and its length; -1 when there is none. */
 static int32_t next_added(const struct tnd_prefix_index *index, const char *text, size_t n,
-                          size_t *at)
+                          size_t *at, size_t *length)
 {
     for (size_t i = *at; index->n > 0 && i < n; i++) {
         const unsigned byte = (unsigned char)text[i];
         if (index->first[byte] < index->first[byte + 1]) {
-            const int32_t id = tnd_prefix_longest(index, text + i, n - i);
+            const int32_t id = tnd_prefix_longest(index, text + i, n - i, length);
             if (id >= 0) {
                 *at = i;
                 return id;
@@ -213,7 +213,8 @@ static enum tandem_status encode_between(struct encoder *encoder,
     const tandem_tokenizer *tokenizer = encoder->tokenizer;
     for (size_t at = 0; at < n;) {
         size_t found = at;
-        const int32_t id = next_added(index, text, n, &found);
+        size_t length = 0;
+        const int32_t id = next_added(index, text, n, &found, &length);
         const struct tnd_added *added =
             id >= 0 && tokenizer->added != NULL ? &tokenizer->added[id] : NULL;
         const size_t end =
@@ -225,7 +226,7 @@ static enum tandem_status encode_between(struct encoder *encoder,
         if (id >= 0) {
             tnd_ids_add(&encoder->ids, id);
             encoder->is_first = false;
-            at += tokenizer->tokens[id].length;
+            at += length;
             for (size_t space = 1; added != NULL && added->takes_right && space > 0; at += space) {
                 space = tnd_utf8_space(text + at, n - at);
             }

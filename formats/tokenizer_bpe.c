@@ -151,8 +151,11 @@ void tnd_ranks_encode(const tandem_tokenizer *tokenizer, const char *text, size_
         const int32_t id = tokenizer->is_byte_level
                                ? tokenizer->byte_ids[(unsigned char)text[at]]
                                : tnd_tokenizer_find(tokenizer, text + at, length);
-        tnd_merger_add(merger,
-                       (struct tnd_symbol){.start = at, .length = (uint32_t)length, .id = id});
+        /* What gives no token at all is not there: its neighbours may merge (as in tokenizers). */
+        if (id >= 0 || tokenizer->unknown >= 0 || tokenizer->has_byte_fallback) {
+            tnd_merger_add(merger,
+                           (struct tnd_symbol){.start = at, .length = (uint32_t)length, .id = id});
+        }
         at += length;
     }
     if (!tnd_merger_run(merger, tokenizer, text)) {

@@ -29,7 +29,8 @@ static void put_text(const struct tnd_token *token, bool escapes_blanks, bool dr
     for (size_t at = 0; at < n;) {
         const bool is_mark = escapes_blanks && n - at >= TND_BLANK_MARK_N &&
                              memcmp(text + at, TND_BLANK_MARK, TND_BLANK_MARK_N) == 0;
-        if (!(at == 0 && drops_blank && (is_mark || text[0] == ' '))) {
+        const bool is_blank = is_mark || (!escapes_blanks && text[at] == ' ');
+        if (!(at == 0 && drops_blank && is_blank)) {
             put(sink, is_mark ? " " : text + at, 1);
         }
         at += is_mark ? TND_BLANK_MARK_N : 1;

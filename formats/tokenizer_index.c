@@ -134,8 +134,12 @@ static enum tandem_status fill_index(tandem_tokenizer *tokenizer, struct tnd_pre
                                  "%s: token %lld is %u bytes long, expected at most %d", name,
                                  (long long)id, token->length, TND_MAX_TOKEN_BYTES);
         }
+        const struct tnd_added *added = tokenizer->added == NULL ? NULL : &tokenizer->added[id];
+        const bool is_other = added != NULL && added->text != NULL;
         index->items[index->n++] =
-            (struct tnd_prefix_item){token->text, token->length, (int32_t)id};
+            (struct tnd_prefix_item){.text = is_other ? added->text : token->text,
+                                     .length = is_other ? added->length : token->length,
+                                     .id = (int32_t)id};
     }
     qsort(index->items, n, sizeof(index->items[0]), compare_items);
     size_t at = 0;
@@ -202,13 +206,17 @@ int32_t tnd_prefix_id(const struct tnd_prefix_walk *walk)
     return walk->index->items[walk->low].id;
 }
 
-int32_t tnd_prefix_longest(const struct tnd_prefix_index *index, const char *text, size_t n)
+int32_t tnd_prefix_longest(const struct tnd_prefix_index *index, const char *text, size_t n,
+                           size_t *out_length)
 {
     struct tnd_prefix_walk walk = tnd_prefix_begin(index);
     int32_t longest = -1;
     for (size_t i = 0; i < n && tnd_prefix_step(&walk, text[i]); i++) {
         const int32_t id = tnd_prefix_id(&walk);
-        longest = id >= 0 ? id : longest;
+        if (id >= 0) {
+            longest = id;
+            *out_length = i + 1;
+        }
     }
     return longest;
 }

@@ -167,6 +167,33 @@ static enum tandem_status set_added(const struct tnd_hf_reader *reader, const cJ
                      is_special ? TND_TOKEN_CONTROL : TND_TOKEN_USER, error);
 }
 
+/* A normalized token is looked for in normalized text, so its text goes through the same steps. */
+static enum tandem_status normalize_added(const struct tnd_hf_reader *reader,
+                                          struct tandem_error *error)
+{
+    tandem_tokenizer *tokenizer = reader->tokenizer;
+    struct tnd_pieces pieces = {.is_first = true};
+    enum tandem_status status = TANDEM_OK;
+    for (int64_t id = 0; id < tokenizer->n_tokens && status == TANDEM_OK; id++) {
+        const struct tnd_token *token = &tokenizer->tokens[id];
+        struct tnd_added *added = &tokenizer->added[id];
+        if (!added->is_normalized || tokenizer->n_normalizing == 0) {
+            continue;
+        }
+        tnd_pieces_set(&pieces, token->text, token->length);
+        status = tnd_steps_run(tokenizer->steps, tokenizer->n_normalizing, &pieces, error);
+        if (status == TANDEM_OK && pieces.text.n > 0 && pieces.text.n <= TND_MAX_TOKEN_BYTES) {
+            added->text = tnd_tokenizer_keep(tokenizer, pieces.text.bytes, pieces.text.n);
+            added->length = (uint32_t)pieces.text.n;
+        }
+        if (pieces.failed || (added->length > 0 && added->text == NULL)) {
+            status = tnd_tokenizer_no_memory(reader->name, pieces.text.n, error);
+        }
+    }
+    tnd_pieces_fini(&pieces);
+    return status;
+}
+
 static enum tandem_status read_tokens(const struct tnd_hf_reader *reader, const cJSON *vocab,
                                       const cJSON *added, struct tandem_error *error)
 {
@@ -188,6 +215,7 @@ static enum tandem_status read_tokens(const struct tnd_hf_reader *reader, const 
     {
         TND_TRY(set_added(reader, item, error));
     }
+    TND_TRY(normalize_added(reader, error));
     TND_TRY(tnd_tokenizer_index(tokenizer, error));
     if (tokenizer->is_byte_level) {
         tnd_byte_level_find_bytes(tokenizer);

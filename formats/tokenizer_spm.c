@@ -45,12 +45,11 @@ void tnd_scores_encode(const tandem_tokenizer *tokenizer, const char *text, size
 {
     merger->n = 0;
     for (size_t at = 0; at < n;) {
+        size_t length = tnd_utf8_loose_length(text + at, n - at);
         int32_t id = tokenizer->matches_inside
-                         ? tnd_prefix_longest(&tokenizer->users, text + at, n - at)
+                         ? tnd_prefix_longest(&tokenizer->users, text + at, n - at, &length)
                          : -1;
         const bool is_fixed = id >= 0;
-        const size_t length =
-            is_fixed ? tokenizer->tokens[id].length : tnd_utf8_loose_length(text + at, n - at);
         if (!is_fixed) {
             id = tnd_tokenizer_find(tokenizer, text + at, length);
         }
@@ -83,7 +82,7 @@ struct best_path {
 void tnd_unigram_prepare(tandem_tokenizer *tokenizer)
 {
     float lowest = FLT_MAX;
-    float highest = -FLT_MAX;
+    float highest = FLT_MIN; /* as in sentencepiece: log probabilities are below, so it is 0 */
     for (int64_t id = 0; id < tokenizer->n_tokens; id++) {
         if (tokenizer->tokens[id].type == TND_TOKEN_NORMAL) {
             const float score = tokenizer->tokens[id].score;

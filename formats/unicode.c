@@ -140,7 +140,11 @@ enum tandem_status tnd_unicode_lower(const char *text, size_t n, struct tnd_text
         utf8proc_uint8_t lower[4];
         const utf8proc_int32_t point = (utf8proc_int32_t)code_point(text + at, length);
         const utf8proc_ssize_t made = utf8proc_encode_char(utf8proc_tolower(point), lower);
-        tnd_text_add_bytes(out, (const char *)lower, (size_t)made);
+        if (point == 0x130) { /* the only one that becomes two (SpecialCasing.txt): i, dot above */
+            tnd_text_add(out, "i\xcc\x87");
+        } else {
+            tnd_text_add_bytes(out, (const char *)lower, (size_t)made);
+        }
         at += length;
     }
     return TANDEM_OK;

@@ -151,6 +151,7 @@ static void merges_go_in_the_order_of_their_list(void)
         check_ids(tokenizer, "a 11", false, "0 3 4 4"); /* digits alone */
         check_ids(tokenizer, "\xc3\xa9", false, "5 6");
         check_ids(tokenizer, "", false, "");
+        check_ids(tokenizer, "axb", false, "7"); /* x gives nothing, so its neighbours meet */
     }
     tandem_tokenizer_close(tokenizer);
 }
@@ -164,6 +165,22 @@ static void special_tokens_are_found_when_asked_for_and_others_always(void)
         check_ids(tokenizer, "a  b", false, "0 13 1");
         check_int(tandem_tokenizer_find(tokenizer, "<|end|>"), 12);
         check_int(tandem_tokenizer_find(tokenizer, "none"), -1);
+    }
+    tandem_tokenizer_close(tokenizer);
+}
+
+static void normalized_tokens_are_found_in_normalized_text(void)
+{
+    static const char text[] =
+        "{\"added_tokens\":[{\"id\":3,\"content\":\"zz\",\"special\":false,\"normalized\":true},"
+        "{\"id\":4,\"content\":\"<e>\",\"special\":true,\"lstrip\":true,\"rstrip\":true}],"
+        "\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"z\"},"
+        "\"content\":\"a\"},\"model\":{\"type\":\"BPE\",\"unk_token\":null,"
+        "\"vocab\":{\"a\":0,\"b\":1,\" \":2},\"merges\":[]}}";
+    tandem_tokenizer *tokenizer = open_json(text);
+    if (tokenizer != NULL) {
+        check_ids(tokenizer, "azb b", false, "3 1 2 1");
+        check_ids(tokenizer, "a <e>  b", true, "0 4 1"); /* takes the blanks around it */
     }
     tandem_tokenizer_close(tokenizer);
 }
@@ -319,6 +336,8 @@ static void make_model(unsigned char type, struct made_model *model)
     put_piece(model, TND_BLANK_MARK "a", -2.5f, 1);
     put_piece(model, "abc", -3.5f, 1);
     put_piece(model, "XY", 0, 4);
+    put_piece(model, TND_BLANK_MARK "X", -1.4f, 1);
+    put_piece(model, "Y", -1.4f, 1);
     put_field(model, 2, trainer, sizeof(trainer));
     put_charsmap(&spec);
     put_field(model, 3, spec.bytes, spec.n);
@@ -342,6 +361,7 @@ static void unigram_takes_the_most_probable_tokens(void)
     check_ids(tokenizer, "ab", false, "3 7");       /* -4, against -4.5 */
     check_ids(tokenizer, " A  a ", false, "3 5 8"); /* A is b, blanks are one, none at the ends */
     check_ids(tokenizer, "aXYzzb", false, "8 10 0 5"); /* neighbours without token are one */
+    check_ids(tokenizer, "XY", false, "3 10"); /* a user-defined token costs next to nothing */
     check_ids(tokenizer, "  ", false, "");
     check_ids(tokenizer, "<s>a", true, "1 8");
     check_int(tandem_tokenizer_bos(tokenizer), BOS);
@@ -444,6 +464,8 @@ static CU_TestInfo file_tests[] = {
     {"merges_go_in_the_order_of_their_list", merges_go_in_the_order_of_their_list},
     {"special_tokens_are_found_when_asked_for_and_others_always",
      special_tokens_are_found_when_asked_for_and_others_always},
+    {"normalized_tokens_are_found_in_normalized_text",
+     normalized_tokens_are_found_in_normalized_text},
     {"streams_hand_out_whole_characters", streams_hand_out_whole_characters},
     {"what_a_json_cannot_have_is_refused", what_a_json_cannot_have_is_refused},
     {"a_json_without_byte_level_falls_back_to_bytes",
