@@ -75,13 +75,14 @@ llama_ARCH := llama formats $(runtime_ARCH)
 # ---- flags ---------------------------------------------------------------------------------------
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 have = $(shell $(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1)
-# NO_HWLOC=1, NO_CJSON=1, NO_PCRE2=1, NO_UTF8PROC=1 and NO_ZLIB=1 leave the optional part out
-# although it is there.
+# NO_HWLOC=1, NO_CJSON=1, NO_PCRE2=1, NO_UTF8PROC=1, NO_ZLIB=1 and NO_LIBEDIT=1 leave the
+# optional part out although it is there. (libedit serves tandem-llama alone.)
 HWLOC := $(if $(NO_HWLOC),,$(call have,hwloc))
 CJSON := $(if $(NO_CJSON),,$(call have,libcjson))
 PCRE2 := $(if $(NO_PCRE2),,$(call have,libpcre2-8))
 UTF8PROC := $(if $(NO_UTF8PROC),,$(call have,libutf8proc))
 ZLIB := $(if $(NO_ZLIB),,$(call have,zlib))
+LIBEDIT := $(if $(NO_LIBEDIT),,$(call have,libedit))
 PARTS_CFLAGS := $(if $(HWLOC),-DTND_HAVE_HWLOC $(shell $(PKG_CONFIG) --cflags hwloc)) \
     $(if $(CJSON),-DTND_HAVE_CJSON $(shell $(PKG_CONFIG) --cflags libcjson)) \
     $(if $(PCRE2),-DTND_HAVE_PCRE2 $(shell $(PKG_CONFIG) --cflags libpcre2-8)) \
@@ -94,7 +95,7 @@ PARTS_LIBS := $(if $(HWLOC),$(shell $(PKG_CONFIG) --libs hwloc)) \
     $(if $(ZLIB),$(shell $(PKG_CONFIG) --libs zlib))
 PARTS_MISSING := $(if $(HWLOC),,hwloc(libhwloc-dev)) $(if $(CJSON),,cJSON(libcjson-dev)) \
     $(if $(PCRE2),,PCRE2(libpcre2-dev)) $(if $(UTF8PROC),,utf8proc(libutf8proc-dev)) \
-    $(if $(ZLIB),,zlib(zlib1g-dev))
+    $(if $(ZLIB),,zlib(zlib1g-dev)) $(if $(LIBEDIT),,libedit(libedit-dev))
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wstrict-prototypes $(if $(WERROR),-Werror)
 ifeq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
@@ -126,6 +127,10 @@ $(OBJ)/%_avx512.o: ISA := $(AVX512)
 $(OBJ)/%_vnni.o: ISA := $(AVX512) -mavx512vnni
 $(OBJ)/%_bf16.o: ISA := $(AVX512) -mavx512bf16
 endif
+
+$(OBJ)/tools/tandem-llama/line.o: TND_CPPFLAGS += $(if $(LIBEDIT),-DTND_HAVE_LIBEDIT \
+    $(shell $(PKG_CONFIG) --cflags libedit))
+tandem-llama_LIBS := $(if $(LIBEDIT),$(shell $(PKG_CONFIG) --libs libedit))
 
 # ---- building ------------------------------------------------------------------------------------
 obj = $(patsubst %.c,$(OBJ)/%.o,$(1))
@@ -192,7 +197,7 @@ $(SHARED): $(LIB_OBJ) $(LISTS)
 define tool_rule
 $$(BIN)/$(1): $$(call obj,$$(wildcard tools/$(1)/*.c) $$(TOOL_COMMON_SRC)) $$(LLAMA) $$(STATIC)
 	$$(call say,LD,$$@)
-	$$(Q)$$(LINK) -o $$@ $$^ $$(LIBS)
+	$$(Q)$$(LINK) -o $$@ $$^ $$($(1)_LIBS) $$(LIBS)
 endef
 $(foreach tool,$(TOOLS),$(eval $(call tool_rule,$(tool))))
 

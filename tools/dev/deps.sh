@@ -41,12 +41,14 @@ int main(void) { return puts("") < 0; }'
         pkg-config --exists libpcre2-8 || want libpcre2-dev
         pkg-config --exists zlib || want zlib1g-dev
         pkg-config --exists libutf8proc || want libutf8proc-dev
+        pkg-config --exists libedit || want libedit-dev
     else
         want libhwloc-dev
         want libcjson-dev
         want libpcre2-dev
         want zlib1g-dev
         want libutf8proc-dev
+        want libedit-dev
     fi
     # Found at run time, so no -dev package; any variant of it will do.
     PATH="$PATH:/sbin:/usr/sbin" ldconfig -p 2>/dev/null | grep -q 'libopenblas\.so\.0' ||

@@ -14,6 +14,7 @@ struct command {
 
 static const struct command commands[] = {
     {"run", tnd_cmd_run, "continue a text with a model"},
+    {"chat", tnd_cmd_chat, "talk with a model"},
     {"bench", tnd_cmd_bench, "measure prompt and generation speed"},
     {"tokenize", tnd_cmd_tokenize, "turn text into token ids, or back"},
     {"convert", tnd_cmd_convert, "write a GGUF file from another model file"},

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ * Conversations: what is fed by each template, answers that end, stop and are cancelled, contexts
+ * that are shifted; half characters are never emitted. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "llama/chat.h"
+#include "tests/suite_llama.h"
+
+/* What an answer was, and how many questions for cancelling are still answered with no. */
+struct listener {
+    char text[TND_TEXT_BYTES];
+    size_t n;
+    int patience; /* < 0: never cancels */
+};
+
+static bool hear(void *user, const char *text, size_t n)
+{
+    struct listener *listener = user;
+    if (listener->n + n < sizeof(listener->text)) {
+        memcpy(listener->text + listener->n, text, n);
+        listener->n += n;
+        listener->text[listener->n] = '\0';
+    }
+    return true;
+}
+
+static bool is_impatient(void *user)
+{
+    struct listener *listener = user;
+    return listener->patience == 0 || (listener->patience > 0 && --listener->patience == 0);
+}
+
+struct setup {
+    struct tnd_trained trained;
+    tandem_runtime *runtime;
+    struct tnd_llama_session *session;
+    struct tnd_llama_sampler *sampler;
+    struct listener listener;
+    struct tnd_chat chat;
+};
+
+static bool setup_new(struct setup *s, const char *template, int64_t context)
+{
+    memset(s, 0, sizeof(*s));
+    if (!tnd_trained_open(&s->trained, 0)) {
+        return false;
+    }
+    s->runtime = tnd_test_runtime(1, NULL);
+    check_ok(tnd_llama_session_new(s->trained.model, s->runtime, context, &s->session, NULL));
+    check_ok(tnd_llama_sampler_new(512, 0.0f, 0.0f, 1, &s->sampler, NULL));
+    s->listener.patience = -1;
+    s->chat = (struct tnd_chat){.session = s->session,
+                                .sampler = s->sampler,
+                                .tokenizer = s->trained.tokenizer,
+                                .template = tnd_chat_template_find(template),
+                                .cancel = is_impatient,
+                                .emit = hear,
+                                .user = &s->listener};
+    CU_ASSERT_PTR_NOT_NULL(s->chat.template);
+    return true;
+}
+
+static void setup_free(struct setup *s)
+{
+    tnd_chat_fini(&s->chat);
+    tnd_llama_sampler_free(s->sampler);
+    tnd_llama_session_free(s->session);
+    tandem_runtime_close(s->runtime);
+    tnd_trained_close(&s->trained);
+}
+
+static void say(struct setup *s, const char *text)
+{
+    struct tandem_error error = {0};
+    s->listener.n = 0;
+    s->listener.text[0] = '\0';
+    check_status(tnd_chat_say(&s->chat, text, strlen(text), &error), TANDEM_OK, NULL, &error);
+}
+
+/* Text of the tokens of the next turn; beginning and end tokens as <s> and </s>. */
+static void rendered(struct setup *s, const char *said, char *out, size_t capacity)
+{
+    const int32_t *ids;
+    size_t n, at = 0;
+    check_ok(tnd_chat_render(&s->chat, said, strlen(said), &ids, &n, NULL));
+    for (size_t i = 0; i < n && at + 64 < capacity; i++) {
+        if (ids[i] == 1 || ids[i] == 2) {
+            at += (size_t)sprintf(out + at, ids[i] == 1 ? "<s>" : "</s>");
+        } else {
+            at += tandem_tokenizer_decode(s->trained.tokenizer, i > 0 ? ids[i - 1] : -1, ids[i],
+                                          out + at, 64);
+        }
+    }
+    out[at] = '\0';
+}
+
+static void templates_write_turns_as_their_models_know_them(void)
+{
+    const struct {
+        const char *name, *system, *first, *second;
+    } cases[] = {
+        {"llama-2", NULL, "<s>[INST] Hi [/INST]", "</s><s>[INST] Hi [/INST]"},
+        {"llama-2", "Be kind", "<s>[INST] <<SYS>>\nBe kind\n<</SYS>>\n\nHi [/INST]",
+         "</s><s>[INST] Hi [/INST]"},
+        {"mistral-instruct", NULL, "<s>[INST] Hi [/INST]", "</s> [INST] Hi [/INST]"},
+        {"mistral-instruct", "Be kind", "<s>[INST] Be kind\n\nHi [/INST]",
+         "</s> [INST] Hi [/INST]"},
+        {"plain", NULL, "<s>Hi", NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct setup s;
+        char text[512];
+        if (!setup_new(&s, cases[i].name, 0)) {
+            return;
+        }
+        s.chat.system = cases[i].system;
+        rendered(&s, "Hi", text, sizeof(text));
+        check_string(text, cases[i].first);
+        s.chat.n_turns = 1;
+        s.chat.is_answer_open = true;
+        rendered(&s, "Hi", text, sizeof(text));
+        if (cases[i].second != NULL) {
+            check_string(text, cases[i].second);
+        }
+        setup_free(&s);
+    }
+}
+
+static void templates_are_found_by_name_only(void)
+{
+    CU_ASSERT_PTR_NULL(tnd_chat_template_find("{{ messages }}"));
+    CU_ASSERT_PTR_NULL(tnd_chat_template_find(""));
+    int n = 0;
+    for (; tnd_chat_template_at(n) != NULL; n++) {
+        CU_ASSERT_PTR_EQUAL(tnd_chat_template_find(tnd_chat_template_at(n)->name),
+                            tnd_chat_template_at(n));
+    }
+    check_int(n, 5);
+    CU_ASSERT_PTR_NULL(tnd_chat_template_at(-1));
+    struct tnd_trained trained;
+    if (tnd_trained_open(&trained, 0)) {
+        check_string(tnd_chat_template_guess(trained.source, trained.tokenizer)->name, "plain");
+    }
+    tnd_trained_close(&trained);
+}
+
+static void an_answer_is_what_generating_gives(void)
+{
+    struct setup s;
+    char want[TND_TEXT_BYTES];
+    if (!setup_new(&s, "plain", 0)) {
+        return;
+    }
+    s.chat.max_answer = 50;
+    say(&s, "Once upon a time");
+    check_ok(tnd_greedy_text(&s.trained, s.runtime, "Once upon a time", 60, 0, want, NULL));
+    CU_ASSERT(s.listener.n > 50);
+    CU_ASSERT(strncmp(want, "Once upon a time", 16) == 0);
+    CU_ASSERT(strncmp(want + 16, s.listener.text, 50) == 0);
+    check_int(s.chat.n_answer, 50);
+    check_int(tnd_llama_session_position(s.session), s.chat.n_prompt + 50);
+    setup_free(&s);
+}
+
+static void a_cancelled_answer_keeps_the_conversation(void)
+{
+    struct setup s;
+    if (!setup_new(&s, "plain", 0)) {
+        return;
+    }
+    s.chat.max_answer = 100;
+    s.listener.patience = 40;
+    say(&s, "Lily went to the park");
+    CU_ASSERT(s.chat.was_cancelled);
+    CU_ASSERT(s.chat.n_answer < 100);
+    check_int(s.chat.n_turns, 1);
+    const int64_t position = tnd_llama_session_position(s.session);
+    CU_ASSERT(position >= s.chat.n_prompt);
+    s.listener.patience = -1;
+    say(&s, "She was happy");
+    CU_ASSERT(!s.chat.was_cancelled);
+    check_int(s.chat.n_turns, 2);
+    CU_ASSERT(tnd_llama_session_position(s.session) > position + 3);
+    /* while a turn is fed: the turn is forgotten, what was before is not */
+    const int64_t before = tnd_llama_session_position(s.session);
+    s.listener.patience = 1;
+    say(&s, "And then");
+    CU_ASSERT(s.chat.was_cancelled);
+    check_int(tnd_llama_session_position(s.session), before);
+    check_int(s.chat.n_turns, 2);
+    setup_free(&s);
+}
+
+static void a_full_context_forgets_its_oldest_half(void)
+{
+    struct setup s;
+    struct tandem_error error = {0};
+    char longer[600];
+    if (!setup_new(&s, "plain", 64)) {
+        return;
+    }
+    s.chat.system = "A story";
+    s.chat.max_answer = 30;
+    for (int i = 0; i < 8; i++) {
+        say(&s, "and then they saw a big dog");
+        CU_ASSERT(s.listener.n > 10);
+        CU_ASSERT(tnd_llama_session_position(s.session) <= 64);
+        CU_ASSERT(tnd_llama_session_position(s.session) >= s.chat.n_keep);
+    }
+    CU_ASSERT(s.chat.n_shifted > 64);
+    memset(longer, 'x', sizeof(longer));
+    check_status(tnd_chat_say(&s.chat, longer, sizeof(longer), &error), TANDEM_E_LIMIT,
+                 "do not fit into a context of 64", &error);
+    say(&s, "The end"); /* the conversation goes on */
+    tnd_chat_reset(&s.chat);
+    check_int(tnd_llama_session_position(s.session), 0);
+    say(&s, "Once upon a time");
+    CU_ASSERT(s.listener.n > 10);
+    setup_free(&s);
+}
+
+static CU_TestInfo chat_tests[] = {
+    {"templates_write_turns_as_their_models_know_them",
+     templates_write_turns_as_their_models_know_them},
+    {"templates_are_found_by_name_only", templates_are_found_by_name_only},
+    {"an_answer_is_what_generating_gives", an_answer_is_what_generating_gives},
+    {"a_cancelled_answer_keeps_the_conversation", a_cancelled_answer_keeps_the_conversation},
+    {"a_full_context_forgets_its_oldest_half", a_full_context_forgets_its_oldest_half},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_llama_chat[] = {
+    {"chat", NULL, NULL, NULL, NULL, chat_tests},
+    CU_SUITE_INFO_NULL,
+};

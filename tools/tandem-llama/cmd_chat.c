@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT
+ * tandem-llama chat: a conversation in a terminal, or from lines of standard input. Ctrl-C stops the
+ * answer and keeps the session. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "llama/chat.h"
+#include "llama/state.h"
+#include "tools/tandem-llama/kit.h"
+#include "tools/tandem-llama/line.h"
+#include "tools/tandem-llama/offer_tune.h"
+
+struct talk {
+    struct tnd_kit kit;
+    const char *template;
+    const char *system;
+    const char *history;
+    int64_t max_answer;
+    bool help;
+    struct tnd_chat chat;
+    struct tnd_line *line;
+    double begin; /* of the answer in hand */
+    double first; /* seconds until its first piece; 0: none yet */
+};
+
+/* ---- Ctrl-C ---- */
+
+static volatile sig_atomic_t was_interrupted;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    was_interrupted = 1;
+}
+
+static bool is_interrupted(void *user)
+{
+    (void)user;
+    return was_interrupted != 0;
+}
+
+/* Without SA_RESTART: a line that is being read ends. */
+static void catch_interrupts(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, NULL);
+}
+
+/* ---- answers ---- */
+
+static bool print_piece(void *user, const char *text, size_t n)
+{
+    struct talk *talk = user;
+    if (talk->first == 0.0) {
+        talk->first = tnd_cli_seconds() - talk->begin;
+    }
+    tnd_kit_print_piece(text, n);
+    return !ferror(stdout);
+}
+
+static enum tandem_status answer(struct talk *talk, const char *text, size_t n,
+                                 struct tandem_error *error)
+{
+    was_interrupted = 0;
+    talk->begin = tnd_cli_seconds();
+    talk->first = 0.0;
+    const enum tandem_status status = tnd_chat_say(&talk->chat, text, n, error);
+    const double seconds = tnd_cli_seconds() - talk->begin;
+    printf("%s\n", talk->chat.was_cancelled ? " ..." : "");
+    fflush(stdout);
+    if (status == TANDEM_OK && talk->kit.options.print_stats) {
+        tnd_kit_print_speed("prompt", talk->chat.n_prompt, talk->first);
+        tnd_kit_print_speed("answer", talk->chat.n_answer, seconds - talk->first);
+    }
+    return status;
+}
+
+/* ---- commands ---- */
+
+static void print_commands(void)
+{
+    printf("/reset       forgets the conversation\n"
+           "/save FILE   writes the conversation's state\n"
+           "/load FILE   goes on with a state that was written\n"
+           "/stats       prints machine, table and memory\n"
+           "/quit        ends; so does Ctrl-D\n"
+           "Ctrl-C       stops an answer and keeps the conversation\n");
+}
+
+/* Turns are not in a state file: after loading, the next turn is not the first. */
+static enum tandem_status load_state(struct talk *talk, const char *path,
+                                     struct tandem_error *error)
+{
+    const enum tandem_status status = tnd_llama_state_load(talk->kit.session, path, error);
+    if (status == TANDEM_OK) {
+        const bool is_empty = tnd_llama_session_position(talk->kit.session) == 0;
+        talk->chat.n_turns = is_empty ? 0 : 1;
+        talk->chat.is_answer_open = !is_empty;
+        talk->chat.n_keep = is_empty ? 0 : 1;
+        tnd_llama_sampler_reset(talk->kit.sampler);
+    }
+    return status;
+}
+
+/* True when the conversation goes on. */
+static bool run_command(struct talk *talk, const char *text)
+{
+    struct tandem_error error = {0};
+    enum tandem_status status = TANDEM_OK;
+    if (strcmp(text, "/quit") == 0 || strcmp(text, "/exit") == 0) {
+        return false;
+    }
+    if (strcmp(text, "/reset") == 0) {
+        tnd_chat_reset(&talk->chat);
+    } else if (strncmp(text, "/save ", 6) == 0) {
+        status = tnd_llama_state_save(talk->kit.session, text + 6, &error);
+    } else if (strncmp(text, "/load ", 6) == 0) {
+        status = load_state(talk, text + 6, &error);
+    } else if (strcmp(text, "/stats") == 0) {
+        tnd_kit_print_stats(&talk->kit);
+    } else {
+        print_commands();
+    }
+    if (status != TANDEM_OK) {
+        (void)tnd_cli_fail(&error);
+    }
+    return true;
+}
+
+/* ---- the conversation ---- */
+
+static int converse(struct talk *talk)
+{
+    const char *text;
+    size_t n;
+    for (;;) {
+        was_interrupted = 0;
+        const enum tnd_line_result result = tnd_line_read(talk->line, &text, &n);
+        if (result == TND_LINE_INTERRUPTED) {
+            fprintf(stderr, "(Ctrl-D or /quit ends)\n");
+            continue;
+        }
+        if (result == TND_LINE_END || ferror(stdout)) {
+            return 0;
+        }
+        char *said = malloc(n + 1);
+        if (said == NULL) {
+            return 1;
+        }
+        memcpy(said, text, n);
+        said[n] = '\0';
+        struct tandem_error error = {0};
+        bool more = true;
+        if (said[0] == '/') {
+            more = run_command(talk, said);
+        } else if (n > 0 && answer(talk, said, n, &error) != TANDEM_OK) {
+            (void)tnd_cli_fail(&error); /* what was said is forgotten; the rest is kept */
+        }
+        free(said);
+        if (!more) {
+            return 0;
+        }
+    }
+}
+
+/* In a terminal without a table: asks, measures, and goes on with the new table. */
+static enum tandem_status offer_tune(struct talk *talk, struct tandem_error *error)
+{
+    const char *text;
+    size_t n;
+    const struct tnd_kit_options *o = &talk->kit.options;
+    if (o->table != NULL || tnd_kit_say_table(talk->kit.runtime) ||
+        !tnd_line_is_terminal(talk->line)) {
+        return TANDEM_OK;
+    }
+    fprintf(stderr, "Measure it now, in about a minute? y or n\n");
+    if (tnd_line_read(talk->line, &text, &n) != TND_LINE_READ || n == 0 ||
+        (text[0] != 'y' && text[0] != 'Y') || !tnd_tune_run(talk->kit.model)) {
+        return TANDEM_OK;
+    }
+    tandem_runtime *tuned;
+    const enum tandem_status status =
+        tnd_cli_open_runtime(o->threads, o->profile, o->table, &tuned, error);
+    if (status == TANDEM_OK) {
+        tnd_llama_session_set_runtime(talk->kit.session, tuned);
+        tandem_runtime_close(talk->kit.runtime);
+        talk->kit.runtime = tuned;
+        (void)tnd_kit_say_table(tuned);
+    }
+    return status;
+}
+
+static enum tandem_status choose_template(struct talk *talk, struct tandem_error *error)
+{
+    const char *theirs;
+    if (talk->template != NULL) {
+        talk->chat.template = tnd_chat_template_find(talk->template);
+        if (talk->chat.template == NULL) {
+            size_t at = (size_t)snprintf(error->text, sizeof(error->text),
+                                         "unknown template '%.40s'; known:", talk->template);
+            for (int i = 0; tnd_chat_template_at(i) != NULL; i++) {
+                at += (size_t)snprintf(error->text + at, sizeof(error->text) - at, " %s",
+                                       tnd_chat_template_at(i)->name);
+            }
+            error->status = TANDEM_E_ARGUMENT;
+            return TANDEM_E_ARGUMENT;
+        }
+        return TANDEM_OK;
+    }
+    talk->chat.template = tnd_chat_template_guess(talk->kit.source, talk->kit.tokenizer);
+    fprintf(stderr, "template: %s%s\n", talk->chat.template->name,
+            tandem_source_text(talk->kit.source, "tokenizer.chat_template", &theirs)
+                ? " (guessed; the file's own is never evaluated)"
+                : "");
+    return TANDEM_OK;
+}
+
+static int talk_with(struct talk *talk, const char *checkpoint)
+{
+    struct tandem_error error = {0};
+    int code = 1;
+    enum tandem_status status = tnd_kit_open(&talk->kit, checkpoint, &error);
+    if (status == TANDEM_OK) {
+        talk->line = tnd_line_open(talk->history);
+        status = talk->line != NULL ? choose_template(talk, &error) : TANDEM_E_MEMORY;
+    }
+    if (status == TANDEM_OK) {
+        catch_interrupts();
+        status = offer_tune(talk, &error);
+    }
+    if (status == TANDEM_OK) {
+        talk->chat.session = talk->kit.session;
+        talk->chat.sampler = talk->kit.sampler;
+        talk->chat.tokenizer = talk->kit.tokenizer;
+        talk->chat.system = talk->system;
+        talk->chat.max_answer = talk->max_answer;
+        talk->chat.cancel = is_interrupted;
+        talk->chat.emit = print_piece;
+        talk->chat.user = talk;
+        code = converse(talk);
+    }
+    tnd_chat_fini(&talk->chat);
+    tnd_line_close(talk->line);
+    tnd_kit_close(&talk->kit);
+    return status == TANDEM_OK ? code : tnd_cli_fail(&error);
+}
+
+int tnd_cmd_chat(int argc, char **argv)
+{
+    struct talk talk = {.kit = {.options = TND_KIT_DEFAULTS}};
+    const struct cli_option rows[] = {
+        {"template", CLI_TEXT, &talk.template, "NAME",
+         "llama-2, llama-3, mistral-instruct, chatml, plain; default: guessed"},
+        {"system", CLI_TEXT, &talk.system, "TEXT", "what the model is told first"},
+        {"n", CLI_INTEGER, &talk.max_answer, "N", "tokens of an answer; half of the context"},
+        {"history", CLI_TEXT, &talk.history, "FILE", "lines typed are kept there; default: not"},
+        TND_KIT_ROWS(&talk.kit.options),
+        {"help", CLI_FLAG, &talk.help, NULL, "this text"},
+    };
+    const struct cli_options options = {rows, (int)(sizeof(rows) / sizeof(rows[0]))};
+    const char *checkpoint = NULL;
+    int n = 0;
+    if (!tnd_cli_parse(argc, argv, &options, &checkpoint, 1, &n)) {
+        return 2;
+    }
+    if (talk.help) {
+        printf("usage: tandem-llama chat MODEL [-t TOKENIZER] [OPTIONS]\n\n");
+        tnd_cli_print_options(&options);
+        return 0;
+    }
+    if (n != 1) {
+        return tnd_cli_usage("chat needs a model file");
+    }
+    return talk_with(&talk, checkpoint);
+}

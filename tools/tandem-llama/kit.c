@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT
+ * Opening what run and chat need. */
+#include "tools/tandem-llama/kit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum tandem_status open_tokenizer(struct tnd_kit *kit, struct tandem_error *error)
+{
+    if (kit->options.tokenizer != NULL) {
+        return tandem_tokenizer_open(kit->options.tokenizer, kit->model->hparams.vocabulary,
+                                     &kit->tokenizer, error);
+    }
+    const enum tandem_status status =
+        tandem_tokenizer_from_source(kit->source, &kit->tokenizer, error);
+    if (status == TANDEM_E_FORMAT || status == TANDEM_E_NOT_FOUND) {
+        const size_t n = strlen(error->text);
+        snprintf(error->text + n, sizeof(error->text) - n, "; -t FILE names a tokenizer");
+    }
+    return status;
+}
+
+static enum tandem_status open_session(struct tnd_kit *kit, struct tandem_error *error)
+{
+    struct tnd_llama_session_options options = {.context = kit->options.context,
+                                                .is_unfused = kit->options.is_unfused};
+    if (kit->options.cache_type != NULL &&
+        !tandem_type_from_name(kit->options.cache_type, &options.cache_type)) {
+        error->status = TANDEM_E_ARGUMENT;
+        snprintf(error->text, sizeof(error->text), "unknown type: '%s'", kit->options.cache_type);
+        return TANDEM_E_ARGUMENT;
+    }
+    return tnd_llama_session_open(kit->model, kit->runtime, &options, &kit->session, error);
+}
+
+static enum tandem_status open_sampler(struct tnd_kit *kit, struct tandem_error *error)
+{
+    const struct tnd_kit_options *o = &kit->options;
+    const struct tnd_llama_sampler_options options = {.vocabulary = kit->model->hparams.vocabulary,
+                                                      .temperature = (float)o->temperature,
+                                                      .top_k = o->top_k,
+                                                      .top_p = (float)o->top_p,
+                                                      .min_p = (float)o->min_p,
+                                                      .repeat_penalty = (float)o->repeat_penalty,
+                                                      .seed = (uint64_t)o->seed};
+    enum tandem_status status = tnd_llama_sampler_open(&options, &kit->sampler, error);
+    if (status == TANDEM_OK && o->keeps_utf8) {
+        status = tnd_llama_sampler_keep_utf8(kit->sampler, kit->tokenizer, error);
+    }
+    return status;
+}
+
+enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,
+                                struct tandem_error *error)
+{
+    const struct tnd_kit_options *o = &kit->options;
+    enum tandem_status status = tnd_cli_open_source(checkpoint, o->type, &kit->source, error);
+    if (status == TANDEM_OK) {
+        status = tnd_llama_model_new(kit->source, &kit->model, error);
+    }
+    if (status == TANDEM_OK) {
+        status = open_tokenizer(kit, error);
+    }
+    if (status == TANDEM_OK) {
+        status = tnd_cli_open_runtime(o->threads, o->profile, o->table, &kit->runtime, error);
+    }
+    if (status == TANDEM_OK) {
+        status = open_session(kit, error);
+    }
+    if (status == TANDEM_OK) {
+        status = open_sampler(kit, error);
+    }
+    if (status == TANDEM_OK && o->print_plan) {
+        tnd_llama_session_print_plans(kit->session, tnd_cli_write, stderr);
+    }
+    return status;
+}
+
+void tnd_kit_close(struct tnd_kit *kit)
+{
+    tnd_llama_sampler_free(kit->sampler);
+    tnd_llama_session_free(kit->session);
+    tandem_runtime_close(kit->runtime);
+    tandem_tokenizer_close(kit->tokenizer);
+    tnd_llama_model_free(kit->model);
+    tandem_source_close(kit->source);
+}
+
+bool tnd_kit_say_table(const tandem_runtime *runtime)
+{
+    struct tandem_runtime_info info;
+    struct tandem_error error = {0};
+    if (tandem_runtime_table_status(runtime, &error) == TANDEM_OK) {
+        tandem_runtime_describe(runtime, &info);
+        fprintf(stderr, "timing table: %s\n", info.table);
+        return true;
+    }
+    return false;
+}
+
+void tnd_kit_print_stats(const struct tnd_kit *kit)
+{
+    struct tandem_runtime_info info;
+    const struct tnd_llama_hparams *h = &kit->model->hparams;
+    tandem_runtime_describe(kit->runtime, &info);
+    fprintf(stderr, "model: %s, %s, %lld layers, dim %lld\n", tandem_source_format(kit->source),
+            h->architecture, (long long)h->layers, (long long)h->dim);
+    fprintf(stderr, "machine: %s, %s, %s\nthreads: %d\ntable: %s\n", info.cpu, info.isa,
+            info.topology, info.n_threads, info.table[0] != '\0' ? info.table : "none");
+    fprintf(stderr, "memory of graphs: %zu bytes, of keys and values: %zu bytes\n",
+            tnd_llama_session_graph_bytes(kit->session),
+            tnd_llama_session_cache_bytes(kit->session));
+}
+
+void tnd_kit_print_speed(const char *what, int64_t n, double seconds)
+{
+    if (n > 0 && seconds > 0.0) {
+        fprintf(stderr, "%s: %lld tokens in %.3f s, %.1f tokens/s\n", what, (long long)n, seconds,
+                (double)n / seconds);
+    }
+}
+
+void tnd_kit_print_piece(const char *text, size_t n)
+{
+    const unsigned char first = n > 0 ? (unsigned char)text[0] : 0;
+    const bool is_space = first == ' ' || (first >= '\t' && first <= '\r');
+    if (n == 1 && (first < 0x20 || first == 0x7f) && !is_space) {
+        return;
+    }
+    fwrite(text, 1, n, stdout);
+    fflush(stdout);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ * What run and chat open: a model with its tokenizer, a runtime, a session and a sampler, and the
+ * options for them. */
+#ifndef TANDEM_LLAMA_KIT_H
+#define TANDEM_LLAMA_KIT_H
+
+#include "llama/sampler.h"
+#include "llama/session.h"
+#include "tools/tandem-llama/cli.h"
+
+struct tnd_kit_options {
+    const char *tokenizer; /* NULL: that of the model file */
+    const char *type;      /* NULL: as in the file */
+    const char *cache_type;
+    const char *profile;
+    const char *table;
+    int64_t threads;
+    int64_t context; /* 0: the model's */
+    double temperature;
+    double top_p;
+    double min_p;
+    double repeat_penalty;
+    int64_t top_k;
+    int64_t seed;
+    bool keeps_utf8;
+    bool is_unfused;
+    bool print_plan;
+    bool print_stats;
+};
+
+/** Rows of these options for a struct cli_options. */
+#define TND_KIT_ROWS(o)                                                                            \
+    {"t", CLI_TEXT, &(o)->tokenizer, "FILE", "tokenizer; default: the model file's own"},          \
+        {"temp", CLI_NUMBER, &(o)->temperature, "T",                                               \
+         "temperature; 0: always the likeliest token; 1.0"},                                       \
+        {"top-p", CLI_NUMBER, &(o)->top_p, "P",                                                    \
+         "draw from the likeliest tokens that sum to P; 0.9"},                                     \
+        {"top-k", CLI_INTEGER, &(o)->top_k, "K", "draw from the K likeliest tokens; 0: all"},      \
+        {"min-p", CLI_NUMBER, &(o)->min_p, "P",                                                    \
+         "draw from tokens with P of the likeliest's probability; 0"},                             \
+        {"repeat-penalty", CLI_NUMBER, &(o)->repeat_penalty, "F",                                  \
+         "weakens the last 64 tokens; 1: not"},                                                    \
+        {"seed", CLI_INTEGER, &(o)->seed, "S", "of the random numbers; 1"},                        \
+        {"utf8", CLI_FLAG, &(o)->keeps_utf8, NULL, "only tokens that keep the text valid UTF-8"},  \
+        {"threads", CLI_INTEGER, &(o)->threads, "N", "threads; default: one a core"},              \
+        {"profile", CLI_TEXT, &(o)->profile, "NAME", "force a profile wherever it applies"},       \
+        {"table", CLI_TEXT, &(o)->table, "FILE",                                                   \
+         "timing table; none: fixed rule; default: this machine's"},                               \
+        {"type", CLI_TEXT, &(o)->type, "TYPE", "convert the weights first (q4_0, f16, ...)"},      \
+        {"cache", CLI_TEXT, &(o)->cache_type, "TYPE", "of keys and values: f32, f16, q8_0; f32"},  \
+        {"context", CLI_INTEGER, &(o)->context, "N", "tokens of a text; default: the model's"},    \
+        {"unfused", CLI_FLAG, &(o)->is_unfused, NULL, "attention by two products; to compare"},    \
+        {"plan", CLI_FLAG, &(o)->print_plan, NULL, "print the plans to stderr"},                   \
+    {                                                                                              \
+        "stats", CLI_FLAG, &(o)->print_stats, NULL, "print machine, table and memory to stderr"    \
+    }
+
+#define TND_KIT_DEFAULTS                                                                           \
+    {                                                                                              \
+        .temperature = 1.0, .top_p = 0.9, .seed = 1                                                \
+    }
+
+struct tnd_kit {
+    struct tnd_kit_options options;
+    tandem_source *source;
+    struct tnd_llama_model *model;
+    tandem_tokenizer *tokenizer;
+    tandem_runtime *runtime;
+    struct tnd_llama_session *session;
+    struct tnd_llama_sampler *sampler;
+};
+
+/** Opens everything by kit->options. After an error tnd_kit_close is still to be called. */
+enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,
+                                struct tandem_error *error);
+/** A kit with zeros but for the options is allowed. */
+void tnd_kit_close(struct tnd_kit *kit);
+
+/** Says to stderr which timing table is in use. False when there is none: the runtime has logged why
+ *  then, and how to make one. */
+bool tnd_kit_say_table(const tandem_runtime *runtime);
+/** Machine, table and memory to stderr. */
+void tnd_kit_print_stats(const struct tnd_kit *kit);
+/** "prompt: 12 tokens in 0.1 s, 120 tokens/s" to stderr. */
+void tnd_kit_print_speed(const char *what, int64_t n, double seconds);
+/** Prints a piece of text at once. A control character alone, on which a terminal would act, is left
+ *  out, as llama2.c does; the bytes of other scripts pass. */
+void tnd_kit_print_piece(const char *text, size_t n);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ * Measuring for a model: mulmat-tune as a process of its own. */
+#include "tools/tandem-llama/offer_tune.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { PATH_BYTES = 4096, MAX_ARGUMENTS = 16 };
+
+void tnd_tune_arguments(const struct tnd_llama_model *model, char *out, size_t capacity)
+{
+    const struct tnd_llama_hparams *h = &model->hparams;
+    snprintf(out, capacity,
+             "bench -model %lldx%lld,%lldx%lld,%lldx%lld,%lldx%lld,%lldx%lld -type %s -budget 60",
+             (long long)h->q_dim, (long long)h->dim, (long long)h->kv_dim, (long long)h->dim,
+             (long long)h->hidden, (long long)h->dim, (long long)h->dim, (long long)h->hidden,
+             (long long)h->vocabulary, (long long)h->dim,
+             tandem_type_name(tandem_tensor_type(model->layers[0].wq)));
+}
+
+/* mulmat-tune in the folder of this program; its bare name when that is not known. */
+static void find_program(char *out, size_t capacity)
+{
+    char path[PATH_BYTES];
+    const ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    snprintf(out, capacity, "mulmat-tune");
+    if (n > 0) {
+        path[n] = '\0';
+        char *slash = strrchr(path, '/');
+        const size_t folder = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+        if (folder > 0 && folder + sizeof("mulmat-tune") <= sizeof(path)) {
+            strcpy(path + folder, "mulmat-tune");
+            if (access(path, X_OK) == 0 && strlen(path) < capacity) {
+                strcpy(out, path);
+            }
+        }
+    }
+}
+
+static bool run(char *const *arguments)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t process;
+    int result = -1;
+    posix_spawn_file_actions_init(&actions);
+    /* the table goes to its place by itself; what is printed is for other programs */
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    const int failure = posix_spawnp(&process, arguments[0], &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (failure != 0) {
+        fprintf(stderr, "tandem-llama: mulmat-tune cannot be started: %s\n", strerror(failure));
+        return false;
+    }
+    while (waitpid(process, &result, 0) < 0) {
+        /* interrupted: wait on */
+    }
+    return WIFEXITED(result) && WEXITSTATUS(result) == 0;
+}
+
+bool tnd_tune_run(const struct tnd_llama_model *model)
+{
+    char program[PATH_BYTES];
+    char text[512];
+    char *arguments[MAX_ARGUMENTS] = {program};
+    char *rest = NULL;
+    int n = 1;
+    find_program(program, sizeof(program));
+    tnd_tune_arguments(model, text, sizeof(text));
+    fprintf(stderr, "%s %s\n", program, text);
+    for (char *word = strtok_r(text, " ", &rest); word != NULL && n < MAX_ARGUMENTS - 1;
+         word = strtok_r(NULL, " ", &rest)) {
+        arguments[n++] = word;
+    }
+    return run(arguments);
+}
