@@ -361,8 +361,11 @@ int main(int argc, char **argv)
     }
     struct tnd_cpu_kernels kernels;
     tnd_cpu_kernels_for(tnd_cpu_mask(tnd_cpu_features(), o.isa), &kernels);
-    size_t scratch = tnd_matmul_f_scratch();
-    scratch = tnd_matmul_q_scratch() > scratch ? tnd_matmul_q_scratch() : scratch;
+    size_t scratch = tnd_matmul_q_scratch();
+    for (int i = 0; i < o.n_shapes * o.n_m; i++) {
+        size_t needs = tnd_matmul_f_scratch(o.m[i % o.n_m], o.shapes[i / o.n_m][1]);
+        scratch = needs > scratch ? needs : scratch;
+    }
     tnd_crew *crew = tnd_crew_new(o.threads, scratch);
     if (crew == NULL) {
         return 1;

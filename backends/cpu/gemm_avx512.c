@@ -7,7 +7,18 @@
 
 #include "backends/cpu/kernels.h"
 
-enum { LANES = 16, STRIPS = 2, TOKENS = 12 };
+enum { LANES = 16, STRIPS = 2, TOKENS = 12, AHEAD_STEPS = 16 };
+
+/* One stretch of what comes next, so that fetching is spread over the tile. */
+TND_INLINE void prefetch_ahead(const struct tnd_tile_f *tile, int stretch)
+{
+    if (tile->ahead != NULL && stretch < tile->n_tokens) {
+        const char *from = tile->ahead + (size_t)stretch * tile->ahead_stride;
+        for (size_t i = 0; i < tile->ahead_bytes; i += 64) {
+            __builtin_prefetch(from + i, 0, 2);
+        }
+    }
+}
 
 TND_INLINE void gemm_tile(const struct tnd_tile_f *tile, const int n_tokens)
 {
@@ -25,20 +36,25 @@ TND_INLINE void gemm_tile(const struct tnd_tile_f *tile, const int n_tokens)
         sum[0][t] = _mm512_setzero_ps();
         sum[1][t] = _mm512_setzero_ps();
     }
-    for (int k = 0; k < tile->n_values; k++) {
-        __m512 v0 = _mm512_load_ps(w0);
-        __m512 v1 = _mm512_load_ps(w1);
-        w0 += LANES;
-        w1 += LANES;
-        TND_UNROLL
-        for (int t = 0; t < n_tokens; t++) {
-            __m512 value = _mm512_set1_ps(x[t / 3][(size_t)(t % 3) * x_stride]);
-            sum[0][t] = _mm512_fmadd_ps(v0, value, sum[0][t]);
-            sum[1][t] = _mm512_fmadd_ps(v1, value, sum[1][t]);
-        }
-        TND_UNROLL
-        for (int i = 0; i < 4; i++) {
-            x[i]++;
+    for (int begin = 0; begin < tile->n_values; begin += AHEAD_STEPS) {
+        const int end =
+            begin + AHEAD_STEPS < tile->n_values ? begin + AHEAD_STEPS : tile->n_values;
+        prefetch_ahead(tile, begin / AHEAD_STEPS);
+        for (int k = begin; k < end; k++) {
+            __m512 v0 = _mm512_load_ps(w0);
+            __m512 v1 = _mm512_load_ps(w1);
+            w0 += LANES;
+            w1 += LANES;
+            TND_UNROLL
+            for (int t = 0; t < n_tokens; t++) {
+                __m512 value = _mm512_set1_ps(x[t / 3][(size_t)(t % 3) * x_stride]);
+                sum[0][t] = _mm512_fmadd_ps(v0, value, sum[0][t]);
+                sum[1][t] = _mm512_fmadd_ps(v1, value, sum[1][t]);
+            }
+            TND_UNROLL
+            for (int i = 0; i < 4; i++) {
+                x[i]++;
+            }
         }
     }
     TND_UNROLL

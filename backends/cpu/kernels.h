@@ -63,6 +63,8 @@ struct tnd_tile_f {
     float *y;
     size_t y_stride;
     bool accumulate;
+    const char *ahead; /* memory to fetch meanwhile, or NULL: `n_tokens` stretches */
+    size_t ahead_stride, ahead_bytes;
 };
 
 /* Decodes one strip: rows at `rows`, row_bytes apart; n values, a multiple of the block. */

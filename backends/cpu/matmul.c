@@ -61,13 +61,12 @@ size_t tnd_cpu_mul_mat_workspace(const struct tandem_tensor *node, uint32_t task
 
 size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task)
 {
-    (void)node;
     switch (task) {
     case TANDEM_TASK_MUL_MAT_Q:
         return tnd_matmul_q_scratch();
     case TANDEM_TASK_MUL_MAT_F32:
     case TANDEM_TASK_NODE:
-        return tnd_matmul_f_scratch();
+        return tnd_matmul_f_scratch(node->ne[1], node->src[0]->ne[0]);
     default:
         return 0;
     }

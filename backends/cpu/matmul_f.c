@@ -40,9 +40,11 @@ struct product {
     bool copy_x; /* rows of x would compete for the same cache sets */
 };
 
-size_t tnd_matmul_f_scratch(void)
+size_t tnd_matmul_f_scratch(int64_t m, int64_t k)
 {
-    return (sizeof(struct scratch) + 63) / 64 * 64;
+    size_t wide = tnd_matmul_wide_scratch(m, k);
+    size_t bytes = wide > sizeof(struct scratch) ? wide : sizeof(struct scratch);
+    return (bytes + 63) / 64 * 64;
 }
 
 /* Asks for the `n` values of `lanes` rows that lie AHEAD values behind column k, or in the rows of
@@ -197,6 +199,10 @@ void tnd_matmul_f(const struct tnd_cpu_kernels *kernels, const struct tandem_wor
     const struct tandem_tensor *w = y->src[0];
     const struct tandem_tensor *x = y->src[1];
     bool from_workspace = work->task == TANDEM_TASK_MUL_MAT_F32 && w->type != TANDEM_TYPE_F32;
+    if (tnd_matmul_wide_fits(x->ne[1], w->ne[0])) {
+        tnd_matmul_wide(kernels, work, worker);
+        return;
+    }
     struct product p = {
         .kernels = kernels,
         .type = from_workspace ? TANDEM_TYPE_F32 : w->type,

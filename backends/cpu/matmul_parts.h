@@ -17,13 +17,19 @@ size_t tnd_x_row_blocks(int64_t k);
 
 /** Bytes of scratch of each family; each is a multiple of 64. */
 size_t tnd_matmul_q_scratch(void);
-size_t tnd_matmul_f_scratch(void);
+size_t tnd_matmul_f_scratch(int64_t m, int64_t k);
 
 /** Tasks MUL_MAT_Q, and MUL_MAT_F32 or NODE; the caller has checked node and scratch. */
 void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work *work,
                   struct tandem_worker *worker);
 void tnd_matmul_f(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
                   struct tandem_worker *worker);
+
+/** The way of tnd_matmul_f where there are many tokens, and whether and with what it is taken. */
+bool tnd_matmul_wide_fits(int64_t m, int64_t k);
+size_t tnd_matmul_wide_scratch(int64_t m, int64_t k);
+void tnd_matmul_wide(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
+                     struct tandem_worker *worker);
 
 /** Tokens of one tile when `m` tokens are shared out evenly over tiles of at most `most`. */
 static inline int tnd_tile_tokens(int64_t m, int most)
