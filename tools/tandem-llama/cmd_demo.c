@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/tandem-llama/cli.h"
+#include "tools/tandem-llama/plan_summary.h"
 #include "tools/tandem-llama/speed.h"
 
 enum way { WAY_RULE, WAY_CPU, WAY_TUNED, WAYS };
@@ -154,35 +155,6 @@ static void print_gain(const struct demo *demo, enum way over)
     printf("\n");
 }
 
-/* How many matrix products of a plan take each profile: " cpu 155, cpu+openblas 44". */
-static void print_profiles(const tandem_graph *graph, const tandem_plan *plan)
-{
-    struct {
-        const char *name;
-        int n;
-    } counts[16] = {{NULL, 0}};
-    int n_counts = 0;
-    for (int i = 0; i < tandem_graph_node_count(graph); i++) {
-        if (tandem_tensor_op(tandem_graph_node(graph, i)) != TANDEM_OP_MUL_MAT) {
-            continue;
-        }
-        const char *profile = tandem_plan_node(plan, i)->profile;
-        int at = 0;
-        while (at < n_counts && strcmp(counts[at].name, profile) != 0) {
-            at++;
-        }
-        if (at == n_counts && n_counts < 16) {
-            counts[n_counts++].name = profile;
-        }
-        if (at < n_counts) {
-            counts[at].n++;
-        }
-    }
-    for (int i = 0; i < n_counts; i++) {
-        printf("%s%s %d", i > 0 ? ", " : " ", counts[i].name, counts[i].n);
-    }
-}
-
 /* What the tuned plan does for each cell. */
 static enum tandem_status print_plans(struct demo *demo, struct tandem_error *error)
 {
@@ -199,9 +171,9 @@ static enum tandem_status print_plans(struct demo *demo, struct tandem_error *er
             return status;
         }
         cell_name(cell, name, sizeof(name));
-        printf("  %-10s", name);
-        print_profiles(graph, plan);
-        printf("; planned in %.1f us\n", tandem_plan_took_us(plan));
+        char profiles[160];
+        tnd_plan_summary(graph, plan, profiles, sizeof(profiles));
+        printf("  %-10s %s; planned in %.1f us\n", name, profiles, tandem_plan_took_us(plan));
         tandem_plan_free(plan);
     }
     return TANDEM_OK;

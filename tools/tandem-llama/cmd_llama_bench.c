@@ -1,22 +1,38 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama bench: prompt and generation speed of one model under one runtime. */
+ * tandem-llama bench: tokens per second of prompts ("pp512") and of generation ("tg128"), each test
+ * measured some times after one round that is not counted; mean and deviation, and how the matrix
+ * products are planned. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/tandem-llama/cli.h"
+#include "tools/tandem-llama/plan_summary.h"
 #include "tools/tandem-llama/speed.h"
+
+enum { MAX_TESTS = 32 };
 
 struct bench_options {
     const char *synth;
     const char *type;
-    int64_t prompt;
-    int64_t gen;
+    const char *prompts;
+    const char *gens;
     int64_t repeat;
     int64_t threads;
     const char *profile;
     const char *table;
+    const char *cache_type;
     const char *output;
+    bool is_unfused;
     bool help;
+};
+
+/* One line of the result. */
+struct test {
+    bool is_prompt;
+    int64_t n;
+    struct tnd_speed speed;
+    char plan[128];
 };
 
 struct bench {
@@ -25,30 +41,76 @@ struct bench {
     struct tnd_llama_model *model;
     tandem_runtime *runtime;
     struct tnd_llama_session *session;
-    struct tnd_speed prompt;
-    struct tnd_speed generation;
+    struct test tests[MAX_TESTS];
+    int n_tests;
+    int64_t context; /* tokens of the longest test */
+    double gib;      /* of all weights */
+    double millions; /* of weights */
 };
+
+/* ---- tests ---- */
+
+/* Adds a test for each number of "128,512"; 0 adds none. */
+static bool add_tests(struct bench *bench, const char *list, bool is_prompt)
+{
+    for (const char *at = list; *at != '\0';) {
+        char *end;
+        const long long n = strtoll(at, &end, 10);
+        if (end == at || (*end != ',' && *end != '\0') || n < 0 || n > 1000000 ||
+            bench->n_tests == MAX_TESTS) {
+            (void)tnd_cli_usage("--%s: '%s' is no list of token counts from 0 to 1000000",
+                                is_prompt ? "prompt" : "gen", list);
+            return false;
+        }
+        if (n > 0) {
+            struct test *test = &bench->tests[bench->n_tests++];
+            test->is_prompt = is_prompt;
+            test->n = n;
+            bench->context = n > bench->context ? n : bench->context;
+        }
+        at = *end == ',' ? end + 1 : end;
+    }
+    return true;
+}
+
+static enum tandem_status open_session(struct bench *bench, struct tandem_error *error)
+{
+    struct tnd_llama_session_options options = {.context = bench->context,
+                                                .is_unfused = bench->options.is_unfused};
+    if (bench->options.cache_type != NULL &&
+        !tandem_type_from_name(bench->options.cache_type, &options.cache_type)) {
+        error->status = TANDEM_E_ARGUMENT;
+        snprintf(error->text, sizeof(error->text), "unknown type: '%s'", bench->options.cache_type);
+        return TANDEM_E_ARGUMENT;
+    }
+    return tnd_llama_session_open(bench->model, bench->runtime, &options, &bench->session, error);
+}
+
+static void add_up_weights(struct bench *bench)
+{
+    struct tandem_source_tensor tensor;
+    for (int i = 0; tandem_source_tensor_at(bench->source, i, &tensor); i++) {
+        bench->gib += (double)tensor.bytes / 1073741824.0;
+        bench->millions += (double)tensor.ne[0] * (double)tensor.ne[1] / 1e6;
+    }
+}
 
 static enum tandem_status open_all(struct bench *bench, const char *checkpoint,
                                    struct tandem_error *error)
 {
     const struct bench_options *o = &bench->options;
-    const int64_t context = o->prompt + o->gen;
     enum tandem_status status =
         checkpoint != NULL ? tnd_cli_open_source(checkpoint, o->type, &bench->source, error)
                            : tnd_cli_synthesize(o->synth, o->type != NULL ? o->type : "q4_0",
-                                                context, &bench->source, error);
+                                                bench->context, &bench->source, error);
     if (status == TANDEM_OK) {
+        add_up_weights(bench);
         status = tnd_llama_model_new(bench->source, &bench->model, error);
     }
     if (status == TANDEM_OK) {
         status = tnd_cli_open_runtime(o->threads, o->profile, o->table, &bench->runtime, error);
     }
-    if (status == TANDEM_OK) {
-        status =
-            tnd_llama_session_new(bench->model, bench->runtime, context, &bench->session, error);
-    }
-    return status;
+    return status == TANDEM_OK ? open_session(bench, error) : status;
 }
 
 static void close_all(struct bench *bench)
@@ -59,86 +121,183 @@ static void close_all(struct bench *bench)
     tandem_source_close(bench->source);
 }
 
-static enum tandem_status measure(struct bench *bench, struct tandem_error *error)
+static enum tandem_status measure_once(struct bench *bench, const struct test *test, int64_t n,
+                                       struct tnd_speed *speed, struct tandem_error *error)
 {
-    const struct bench_options *o = &bench->options;
     const int64_t vocabulary = bench->model->hparams.vocabulary;
-    enum tandem_status status = TANDEM_OK;
-    for (int64_t i = -1; status == TANDEM_OK && i < o->repeat; i++) {
-        /* the first round warms up */
-        status = tnd_speed_prompt(bench->session, vocabulary, o->prompt,
-                                  i < 0 ? NULL : &bench->prompt, error);
-        if (status == TANDEM_OK && o->gen > 0) {
-            status = tnd_speed_generation(bench->session, vocabulary, o->prompt, i < 0 ? 1 : o->gen,
-                                          i < 0 ? NULL : &bench->generation, error);
-        }
+    return test->is_prompt ? tnd_speed_prompt(bench->session, vocabulary, n, speed, error)
+                           : tnd_speed_generation(bench->session, vocabulary, 0, n, speed, error);
+}
+
+static enum tandem_status measure(struct bench *bench, struct test *test,
+                                  struct tandem_error *error)
+{
+    tnd_llama_session_rewind(bench->session, 0);
+    enum tandem_status status = tnd_plan_summary_of(bench->session, test->is_prompt ? test->n : 1,
+                                                    test->plan, sizeof(test->plan), error);
+    if (status == TANDEM_OK) { /* the first round warms up */
+        status = measure_once(bench, test, test->is_prompt ? test->n : 1, NULL, error);
+    }
+    for (int64_t i = 0; status == TANDEM_OK && i < bench->options.repeat; i++) {
+        status = measure_once(bench, test, test->n, &test->speed, error);
     }
     return status;
 }
 
-static void print_row(const char *format, const char *what, int64_t tokens,
-                      const struct tnd_speed *speed, bool is_last)
+/* ---- results ---- */
+
+static void print_md(const struct bench *bench, const struct tandem_runtime_info *info)
 {
-    const struct tnd_speed_summary s = tnd_speed_summary(speed);
-    if (strcmp(format, "json") == 0) {
-        printf("    {\"what\": \"%s\", \"tokens\": %lld, \"median_tokens_per_s\": %.3f, "
-               "\"low\": %.3f, \"high\": %.3f, \"samples\": %d}%s\n",
-               what, (long long)tokens, s.median, s.low, s.high, speed->n, is_last ? "" : ",");
-    } else if (strcmp(format, "csv") == 0) {
-        printf("%s,%lld,%.3f,%.3f,%.3f,%d\n", what, (long long)tokens, s.median, s.low, s.high,
-               speed->n);
-    } else {
-        printf("| %-10s | %6lld | %10.2f | %8.2f to %8.2f | %3d |\n", what, (long long)tokens,
-               s.median, s.low, s.high, speed->n);
+    const struct tnd_llama_hparams *h = &bench->model->hparams;
+    const struct bench_options *o = &bench->options;
+    char model[64];
+    snprintf(model, sizeof(model), "%s %lldx%lld %s", h->architecture, (long long)h->layers,
+             (long long)h->dim, tandem_type_name(tandem_tensor_type(bench->model->layers[0].wq)));
+    printf("%s, %s, %s; %s%s%s\n\n", info->cpu, info->isa, tandem_source_format(bench->source),
+           o->profile != NULL ? "profile " : "",
+           o->profile != NULL       ? o->profile
+           : info->table[0] != '\0' ? "planned by the table "
+                                    : "fixed rule, no table",
+           o->profile == NULL ? info->table : "");
+    printf(
+        "| model                 |     size |   params | threads | test    |  tokens/s          | "
+        "matrix products of the plan |\n"
+        "|-----------------------|---------:|---------:|--------:|---------|-------------------:|"
+        "-----------------------------|\n");
+    for (int i = 0; i < bench->n_tests; i++) {
+        const struct test *test = &bench->tests[i];
+        const struct tnd_speed_summary s = tnd_speed_summary(&test->speed);
+        char name[32];
+        snprintf(name, sizeof(name), "%s%lld", test->is_prompt ? "pp" : "tg", (long long)test->n);
+        printf("| %-21s | %4.2f GiB | %6.1f M | %7d | %-7s | %9.2f ± %6.2f | %-27s |\n", model,
+               bench->gib, bench->millions, info->n_threads, name, s.mean, s.deviation, test->plan);
     }
 }
 
-static void print_result(const struct bench *bench)
+static void print_csv(const struct bench *bench, const struct tandem_runtime_info *info)
 {
-    const struct bench_options *o = &bench->options;
+    printf("test,tokens,mean_tokens_per_s,deviation,median,low,high,samples,threads,plan\n");
+    for (int i = 0; i < bench->n_tests; i++) {
+        const struct test *test = &bench->tests[i];
+        const struct tnd_speed_summary s = tnd_speed_summary(&test->speed);
+        printf("%s,%lld,%.3f,%.3f,%.3f,%.3f,%.3f,%d,%d,\"%s\"\n",
+               test->is_prompt ? "prompt" : "generation", (long long)test->n, s.mean, s.deviation,
+               s.median, s.low, s.high, test->speed.n, info->n_threads, test->plan);
+    }
+}
+
+/* A string of JSON; what stands in it is ours or a file's name. */
+static void print_json_text(const char *text)
+{
+    putchar('"');
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\') {
+            printf("\\%c", *text);
+        } else if ((unsigned char)*text < 0x20) {
+            printf("\\u%04x", (unsigned)(unsigned char)*text);
+        } else {
+            putchar(*text);
+        }
+    }
+    putchar('"');
+}
+
+static void print_json(const struct bench *bench, const struct tandem_runtime_info *info)
+{
     const struct tnd_llama_hparams *h = &bench->model->hparams;
+    printf("{\n  \"architecture\": \"%s\", \"layers\": %lld, \"dim\": %lld, \"type\": \"%s\",\n"
+           "  \"gib\": %.4f, \"millions\": %.3f, \"threads\": %d, \"isa\": \"%s\",\n  \"cpu\": ",
+           h->architecture, (long long)h->layers, (long long)h->dim,
+           tandem_type_name(tandem_tensor_type(bench->model->layers[0].wq)), bench->gib,
+           bench->millions, info->n_threads, info->isa);
+    print_json_text(info->cpu);
+    printf(",\n  \"profile\": ");
+    print_json_text(bench->options.profile != NULL ? bench->options.profile : "chosen");
+    printf(",\n  \"table\": ");
+    print_json_text(info->table);
+    printf(",\n  \"results\": [\n");
+    for (int i = 0; i < bench->n_tests; i++) {
+        const struct test *test = &bench->tests[i];
+        const struct tnd_speed_summary s = tnd_speed_summary(&test->speed);
+        printf("    {\"what\": \"%s\", \"tokens\": %lld, \"mean_tokens_per_s\": %.3f, "
+               "\"deviation\": %.3f, \"median_tokens_per_s\": %.3f, \"low\": %.3f, \"high\": %.3f, "
+               "\"samples\": %d, \"plan\": \"%s\"}%s\n",
+               test->is_prompt ? "prompt" : "generation", (long long)test->n, s.mean, s.deviation,
+               s.median, s.low, s.high, test->speed.n, test->plan,
+               i + 1 < bench->n_tests ? "," : "");
+    }
+    printf("  ]\n}\n");
+}
+
+static int run(struct bench *bench, const char *checkpoint)
+{
+    struct tandem_error error = {0};
     struct tandem_runtime_info info;
-    tandem_runtime_describe(bench->runtime, &info);
-    if (strcmp(o->output, "json") == 0) {
-        printf("{\n  \"layers\": %lld, \"dim\": %lld, \"threads\": %d, \"isa\": \"%s\",\n"
-               "  \"profile\": \"%s\", \"table\": %s,\n  \"results\": [\n",
-               (long long)h->layers, (long long)h->dim, info.n_threads, info.isa,
-               o->profile != NULL ? o->profile : "chosen",
-               info.table[0] != '\0' ? "true" : "false");
-    } else if (strcmp(o->output, "csv") == 0) {
-        printf("what,tokens,median_tokens_per_s,low,high,samples\n");
-    } else {
-        printf("%lld layers, dim %lld, %s; %s, %d threads, profile %s, %s\n\n",
-               (long long)h->layers, (long long)h->dim, tandem_source_format(bench->source),
-               info.isa, info.n_threads, o->profile != NULL ? o->profile : "chosen",
-               info.table[0] != '\0' ? "tuned" : "fixed rule");
-        printf("| what       | tokens |   tokens/s |         from to       |   n |\n"
-               "|------------|-------:|-----------:|----------------------:|----:|\n");
+    enum tandem_status status = open_all(bench, checkpoint, &error);
+    for (int i = 0; status == TANDEM_OK && i < bench->n_tests; i++) {
+        status = measure(bench, &bench->tests[i], &error);
     }
-    print_row(o->output, "prompt", o->prompt, &bench->prompt, o->gen == 0);
-    if (o->gen > 0) {
-        print_row(o->output, "generation", o->gen, &bench->generation, true);
+    if (status == TANDEM_OK) {
+        tandem_runtime_describe(bench->runtime, &info);
+        if (strcmp(bench->options.output, "json") == 0) {
+            print_json(bench, &info);
+        } else if (strcmp(bench->options.output, "csv") == 0) {
+            print_csv(bench, &info);
+        } else {
+            print_md(bench, &info);
+        }
     }
-    if (strcmp(o->output, "json") == 0) {
-        printf("  ]\n}\n");
+    close_all(bench);
+    return status == TANDEM_OK ? 0 : tnd_cli_fail(&error);
+}
+
+/* False after a message. */
+static bool check_options(struct bench *bench, const char *checkpoint)
+{
+    struct bench_options *o = &bench->options;
+    if (checkpoint != NULL && o->synth != NULL) {
+        (void)tnd_cli_usage("bench takes a model file or --synth, not both");
+        return false;
     }
+    if (o->repeat < 1 || o->repeat > TND_SPEED_MAX) {
+        (void)tnd_cli_usage("bench: expected 1 to %d repeats", TND_SPEED_MAX);
+        return false;
+    }
+    if (strcmp(o->output, "md") != 0 && strcmp(o->output, "json") != 0 &&
+        strcmp(o->output, "csv") != 0) {
+        (void)tnd_cli_usage("--output is md, json or csv, not '%s'", o->output);
+        return false;
+    }
+    o->synth = o->synth == NULL ? "1.1b" : o->synth;
+    if (!add_tests(bench, o->prompts, true) || !add_tests(bench, o->gens, false)) {
+        return false;
+    }
+    if (bench->n_tests == 0) {
+        (void)tnd_cli_usage("bench: nothing to measure");
+        return false;
+    }
+    return true;
 }
 
 int tnd_cmd_bench(int argc, char **argv)
 {
-    struct bench bench = {.options = {.prompt = 128, .gen = 32, .repeat = 3, .output = "md"}};
+    static struct bench bench; /* its samples are too many for the stack of some */
+    bench = (struct bench){
+        .options = {.prompts = "128,512", .gens = "32,128", .repeat = 3, .output = "md"}};
     struct bench_options *o = &bench.options;
     const struct cli_option rows[] = {
         {"synth", CLI_TEXT, &o->synth, "SHAPE",
          "random weights: 1.1b, quick or dim,hidden,layers,heads,kv_heads,vocabulary; 1.1b"},
-        {"type", CLI_TEXT, &o->type, "TYPE", "of the weights; q4_0, a checkpoint: its own"},
-        {"prompt", CLI_INTEGER, &o->prompt, "N", "tokens of the prompt, one batch; 128"},
-        {"gen", CLI_INTEGER, &o->gen, "N", "tokens generated; 32"},
+        {"type", CLI_TEXT, &o->type, "TYPE", "of the weights; q4_0, a model file: its own"},
+        {"prompt", CLI_TEXT, &o->prompts, "N,N", "tokens of prompts, each one batch; 128,512"},
+        {"gen", CLI_TEXT, &o->gens, "N,N", "tokens generated from an empty text; 32,128"},
         {"repeat", CLI_INTEGER, &o->repeat, "N", "measurements of each; 3"},
         {"threads", CLI_INTEGER, &o->threads, "N", "threads; default: one a core"},
         {"profile", CLI_TEXT, &o->profile, "NAME", "force a profile wherever it applies"},
         {"table", CLI_TEXT, &o->table, "FILE",
          "timing table; none: fixed rule; default: this machine's"},
+        {"cache", CLI_TEXT, &o->cache_type, "TYPE", "of keys and values: f32, f16, q8_0; f32"},
+        {"unfused", CLI_FLAG, &o->is_unfused, NULL, "attention by two products; to compare"},
         {"output", CLI_TEXT, &o->output, "md|json|csv", "default: md"},
         {"help", CLI_FLAG, &o->help, NULL, "this text"},
     };
@@ -149,33 +308,9 @@ int tnd_cmd_bench(int argc, char **argv)
         return 2;
     }
     if (o->help) {
-        printf("usage: tandem-llama bench [CHECKPOINT] [OPTIONS]\n\n");
+        printf("usage: tandem-llama bench [MODEL] [OPTIONS]\n\n");
         tnd_cli_print_options(&options);
         return 0;
     }
-    if (checkpoint != NULL && o->synth != NULL) {
-        return tnd_cli_usage("bench takes a checkpoint or --synth, not both");
-    }
-    if (o->prompt < 1 || o->gen < 0 || o->prompt > 1000000 || o->gen > 1000000 || o->repeat < 1 ||
-        o->repeat > TND_SPEED_MAX) {
-        return tnd_cli_usage("bench: expected 1 or more prompt tokens and 1 to %d repeats",
-                             TND_SPEED_MAX);
-    }
-    if (strcmp(o->output, "md") != 0 && strcmp(o->output, "json") != 0 &&
-        strcmp(o->output, "csv") != 0) {
-        return tnd_cli_usage("--output is md, json or csv, not '%s'", o->output);
-    }
-    if (o->synth == NULL) {
-        o->synth = "1.1b";
-    }
-    struct tandem_error error = {0};
-    enum tandem_status status = open_all(&bench, checkpoint, &error);
-    if (status == TANDEM_OK) {
-        status = measure(&bench, &error);
-    }
-    if (status == TANDEM_OK) {
-        print_result(&bench);
-    }
-    close_all(&bench);
-    return status == TANDEM_OK ? 0 : tnd_cli_fail(&error);
+    return check_options(&bench, checkpoint) ? run(&bench, checkpoint) : 2;
 }

@@ -2,6 +2,7 @@
  * Measuring a session. Which tokens are fed does not matter for the time. */
 #include "tools/tandem-llama/speed.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -70,6 +71,14 @@ struct tnd_speed_summary tnd_speed_summary(const struct tnd_speed *speed)
     if (sorted.n > 0) {
         summary.low = sorted.samples[0];
         summary.high = sorted.samples[sorted.n - 1];
+        for (int i = 0; i < sorted.n; i++) {
+            summary.mean += sorted.samples[i] / sorted.n;
+        }
+        for (int i = 0; sorted.n > 1 && i < sorted.n; i++) {
+            const double off = sorted.samples[i] - summary.mean;
+            summary.deviation += off * off / (sorted.n - 1);
+        }
+        summary.deviation = sqrt(summary.deviation);
     }
     return summary;
 }

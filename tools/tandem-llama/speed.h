@@ -14,6 +14,8 @@ struct tnd_speed {
 };
 
 struct tnd_speed_summary {
+    double mean;
+    double deviation; /* standard deviation of the samples; 0 for one */
     double median;
     double low;
     double high;
@@ -27,7 +29,7 @@ enum tandem_status tnd_speed_prompt(struct tnd_llama_session *session, int64_t v
 enum tandem_status tnd_speed_generation(struct tnd_llama_session *session, int64_t vocabulary,
                                         int64_t n_past, int64_t n, struct tnd_speed *speed,
                                         struct tandem_error *error);
-/** Median and extremes; all 0 without samples. */
+/** Mean, deviation, median and extremes; all 0 without samples. */
 struct tnd_speed_summary tnd_speed_summary(const struct tnd_speed *speed);
 
 #endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * Counting the profiles of a plan. */
+#include "tools/tandem-llama/plan_summary.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_PROFILES = 16 };
+
+struct count {
+    const char *name;
+    int n;
+};
+
+static void count_one(struct count *counts, int *n_counts, const char *profile)
+{
+    int at = 0;
+    while (at < *n_counts && strcmp(counts[at].name, profile) != 0) {
+        at++;
+    }
+    if (at == *n_counts && *n_counts < MAX_PROFILES) {
+        counts[(*n_counts)++].name = profile;
+    }
+    if (at < *n_counts) {
+        counts[at].n++;
+    }
+}
+
+void tnd_plan_summary(const tandem_graph *graph, const tandem_plan *plan, char *out,
+                      size_t capacity)
+{
+    struct count counts[MAX_PROFILES] = {{NULL, 0}};
+    int n_counts = 0;
+    size_t at = 0;
+    for (int i = 0; i < tandem_graph_node_count(graph); i++) {
+        if (tandem_tensor_op(tandem_graph_node(graph, i)) == TANDEM_OP_MUL_MAT) {
+            count_one(counts, &n_counts, tandem_plan_node(plan, i)->profile);
+        }
+    }
+    out[0] = '\0';
+    for (int i = 0; i < n_counts && at < capacity; i++) {
+        at += (size_t)snprintf(out + at, capacity - at, "%s%s %d", i > 0 ? ", " : "",
+                               counts[i].name, counts[i].n);
+    }
+}
+
+enum tandem_status tnd_plan_summary_of(struct tnd_llama_session *session, int64_t m, char *out,
+                                       size_t capacity, struct tandem_error *error)
+{
+    tandem_graph *graph;
+    tandem_plan *plan;
+    const enum tandem_status status = tnd_llama_session_plan(session, m, &graph, &plan, error);
+    if (status == TANDEM_OK) {
+        tnd_plan_summary(graph, plan, out, capacity);
+        tandem_plan_free(plan);
+    }
+    return status;
+}
