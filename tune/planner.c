@@ -2,6 +2,7 @@
  * The planner: candidates, prediction, choice, memory of choices. */
 #include "tune/planner.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -235,9 +236,8 @@ static bool choose_by_table(const struct tnd_planner *planner, const tandem_tens
                             const struct tnd_problem *problem, int n_threads,
                             struct tandem_plan_node *out)
 {
-    struct candidate best;
-    double runner_up_us = 0;
-    bool found = false;
+    struct candidate best = {.us = INFINITY, .at_worst_us = INFINITY};
+    double runner_up_us = INFINITY; /* infinite: none */
     for (int i = 0; i < tnd_profile_count(); i++) {
         struct tnd_table_profile profile;
         struct candidate candidate;
@@ -247,19 +247,17 @@ static bool choose_by_table(const struct tnd_planner *planner, const tandem_tens
             continue;
         }
         double loser_us = candidate.us;
-        if (!found || candidate.at_worst_us < best.at_worst_us) {
-            loser_us = found ? best.us : 0;
+        if (candidate.at_worst_us < best.at_worst_us) {
+            loser_us = best.us;
             best = candidate;
-            found = true;
         }
-        if (loser_us > 0 && (runner_up_us == 0 || loser_us < runner_up_us)) {
-            runner_up_us = loser_us;
-        }
+        runner_up_us = fmin(runner_up_us, loser_us);
     }
+    bool found = best.us < INFINITY;
     if (found) {
         *out = best.node;
         out->reason = TANDEM_REASON_TABLE;
-        out->runner_up_us = (float)runner_up_us;
+        out->runner_up_us = runner_up_us < INFINITY ? (float)runner_up_us : 0;
     }
     return found;
 }
