@@ -357,26 +357,24 @@ bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table
     return true;
 }
 
-bool tnd_estimate_profile(const struct tandem_table *table, const struct tnd_table_profile *profile,
-                          enum tandem_type type, int64_t n, int64_t k, int64_t m, int threads,
-                          struct tnd_estimate *out, double *out_stage_us)
+bool tnd_estimate_stages(const struct tandem_table *table, const struct tnd_table_profile *profile,
+                         enum tandem_type type, int64_t n, int64_t k, int64_t m, int threads,
+                         struct tnd_estimate *out_stages, struct tnd_estimate *out)
 {
     struct tnd_estimate sum = {.measured_shape = true};
-    double stage_us[TANDEM_STAGES] = {0.0};
+    struct tnd_estimate stages[TANDEM_STAGES] = {{0}};
     int n_stages = 0;
     for (int s = 0; s < TANDEM_STAGES; s++) {
         if (profile->stage[s].backend[0] == '\0') {
             continue;
         }
-        struct tnd_estimate one;
         if (!tnd_estimate_stage(table, &profile->stage[s], (enum tandem_stage)s, type, n, k, m,
-                                threads, &one)) {
+                                threads, &stages[s])) {
             return false;
         }
-        stage_us[s] = one.us;
-        sum.us += one.us;
-        sum.error_us += one.error_us;
-        sum.measured_shape = sum.measured_shape && one.measured_shape;
+        sum.us += stages[s].us;
+        sum.error_us += stages[s].error_us;
+        sum.measured_shape = sum.measured_shape && stages[s].measured_shape;
         n_stages++;
     }
     if (n_stages == 0) {
@@ -384,8 +382,20 @@ bool tnd_estimate_profile(const struct tandem_table *table, const struct tnd_tab
     }
     sum.noisy = sum.error_us > NOISY_SPREAD * sum.us;
     *out = sum;
-    if (out_stage_us != NULL) {
-        memcpy(out_stage_us, stage_us, sizeof(stage_us));
+    memcpy(out_stages, stages, sizeof(stages));
+    return true;
+}
+
+bool tnd_estimate_profile(const struct tandem_table *table, const struct tnd_table_profile *profile,
+                          enum tandem_type type, int64_t n, int64_t k, int64_t m, int threads,
+                          struct tnd_estimate *out, double *out_stage_us)
+{
+    struct tnd_estimate stages[TANDEM_STAGES];
+    if (!tnd_estimate_stages(table, profile, type, n, k, m, threads, stages, out)) {
+        return false;
+    }
+    for (int s = 0; s < TANDEM_STAGES && out_stage_us != NULL; s++) {
+        out_stage_us[s] = stages[s].us;
     }
     return true;
 }

@@ -27,6 +27,12 @@ bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table
                         enum tandem_stage which, enum tandem_type type, int64_t n, int64_t k,
                         int64_t m, int threads, struct tnd_estimate *out);
 
+/** All stages of a profile, each and together. `out_stages` (TANDEM_STAGES entries) are all zero
+ *  where a stage does not exist. False when one that exists has no estimate. */
+bool tnd_estimate_stages(const struct tandem_table *table, const struct tnd_table_profile *profile,
+                         enum tandem_type type, int64_t n, int64_t k, int64_t m, int threads,
+                         struct tnd_estimate *out_stages, struct tnd_estimate *out);
+
 /** All stages of a profile together; out_stage_us (TANDEM_STAGES entries) may be NULL. False when a
  *  stage that exists has no estimate. */
 bool tnd_estimate_profile(const struct tandem_table *table, const struct tnd_table_profile *profile,

@@ -2,7 +2,6 @@
  * The planner: candidates, prediction, choice, memory of choices. */
 #include "tune/planner.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "sched/plan.h"
-#include "tune/estimate.h"
+#include "tune/candidates.h"
 #include "tune/problem.h"
 #include "tune/profiles.h"
 #include "tune/rule.h"
@@ -140,126 +139,41 @@ void tnd_planner_force(struct tnd_planner *planner, int profile)
 
 /* ---- candidates ---- */
 
-static bool resolve_node(const struct tnd_registry *registry, int profile, enum tandem_type type,
-                         struct tnd_table_profile *out_described, struct tandem_plan_node *out)
-{
-    struct tandem_plan_node node;
-    memset(&node, 0, sizeof(node));
-    if (!tnd_profile_describe(profile, type, out_described) ||
-        !tnd_profile_resolve(out_described, registry, node.stage, NULL, 0)) {
-        return false;
-    }
-    memcpy(node.profile, out_described->name, sizeof(node.profile));
-    node.n_threads = 1;
-    *out = node;
-    return true;
-}
-
 bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile,
                                enum tandem_type type, int n_threads, struct tandem_plan_node *out)
 {
     struct tnd_table_profile described;
-    if (!resolve_node(registry, profile, type, &described, out)) {
+    struct tandem_plan_node node;
+    memset(&node, 0, sizeof(node));
+    if (!tnd_profile_describe(profile, type, &described) ||
+        !tnd_profile_resolve(&described, registry, node.stage, NULL, 0)) {
         return false;
     }
-    out->n_threads = n_threads;
+    memcpy(node.profile, described.name, sizeof(node.profile));
+    node.n_threads = n_threads;
+    *out = node;
     return true;
-}
-
-/* Whether every backend of the candidate takes this very node. */
-static bool is_supported(const struct tnd_registry *registry,
-                         const struct tandem_plan_node *candidate, const tandem_tensor *node)
-{
-    for (int s = 0; s < TANDEM_STAGES; s++) {
-        const struct tandem_task_config *config = &candidate->stage[s];
-        tandem_backend *backend = tnd_registry_backend(registry, config->backend);
-        if (backend != NULL && tnd_backend_supports(backend, node, (enum tandem_task)config->task,
-                                                    NULL) != TANDEM_OK) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The profile as the table measured it: tables of version 1 bring their own stages, which differ
- * from ours in what ran in parallel. */
-static const struct tnd_table_profile *as_measured(const struct tandem_table *table,
-                                                   const struct tnd_table_profile *described)
-{
-    const struct tnd_table_profile *own =
-        table->version == 1 ? tnd_table_profile(table, described->name) : NULL;
-    return own != NULL ? own : described;
-}
-
-/* Thread counts worth predicting: powers of two below the limit, and the limit. */
-static int next_thread_count(int threads, int limit)
-{
-    return 2 * threads < limit ? 2 * threads : limit;
-}
-
-/* One profile at its best thread count. */
-struct candidate {
-    struct tandem_plan_node node;
-    double us;          /* predicted */
-    double at_worst_us; /* prediction and its error bar together: what is compared */
-};
-
-/* A prediction from points that lie around a step of the curve is worth less than one that was
- * measured; comparing what each choice costs at worst keeps the plan from betting on the former. */
-static bool predict(const struct tnd_planner *planner, const struct tnd_problem *problem,
-                    const struct tnd_table_profile *profile, int n_threads,
-                    struct candidate *candidate)
-{
-    const struct tnd_table_profile *measured = as_measured(planner->table, profile);
-    bool found = false;
-    for (int threads = 1;; threads = next_thread_count(threads, n_threads)) {
-        struct tnd_estimate estimate;
-        double stage_us[TANDEM_STAGES] = {0};
-        if (tnd_estimate_profile(planner->table, measured, problem->type, problem->n, problem->k,
-                                 problem->m, threads, &estimate, stage_us) &&
-            (!found || estimate.us + estimate.error_us < candidate->at_worst_us)) {
-            found = true;
-            candidate->us = estimate.us;
-            candidate->at_worst_us = estimate.us + estimate.error_us;
-            candidate->node.n_threads = threads;
-            for (int s = 0; s < TANDEM_STAGES; s++) {
-                candidate->node.predicted_us[s] = (float)stage_us[s];
-            }
-        }
-        if (threads >= n_threads) {
-            return found;
-        }
-    }
 }
 
 static bool choose_by_table(const struct tnd_planner *planner, const tandem_tensor *node,
                             const struct tnd_problem *problem, int n_threads,
                             struct tandem_plan_node *out)
 {
-    struct candidate best = {.us = INFINITY, .at_worst_us = INFINITY};
-    double runner_up_us = INFINITY; /* infinite: none */
-    for (int i = 0; i < tnd_profile_count(); i++) {
-        struct tnd_table_profile profile;
-        struct candidate candidate;
-        if (!resolve_node(planner->registry, i, problem->type, &profile, &candidate.node) ||
-            !is_supported(planner->registry, &candidate.node, node) ||
-            !predict(planner, problem, &profile, n_threads, &candidate)) {
-            continue;
-        }
-        double loser_us = candidate.us;
-        if (candidate.at_worst_us < best.at_worst_us) {
-            loser_us = best.us;
-            best = candidate;
-        }
-        runner_up_us = fmin(runner_up_us, loser_us);
+    struct tnd_way ways[TND_TABLE_MAX_PROFILES];
+    struct tnd_choice choice;
+    int n_ways = tnd_ways_here(planner->registry, planner->table, node, problem->type, ways);
+    tnd_choose(planner->table, ways, n_ways, problem, n_threads, NULL, NULL, &choice);
+    if (choice.best.way < 0) {
+        return false;
     }
-    bool found = best.us < INFINITY;
-    if (found) {
-        *out = best.node;
-        out->reason = TANDEM_REASON_TABLE;
-        out->runner_up_us = runner_up_us < INFINITY ? (float)runner_up_us : 0;
+    *out = ways[choice.best.way].node;
+    out->n_threads = choice.best.threads;
+    out->reason = TANDEM_REASON_TABLE;
+    out->runner_up_us = choice.second.way >= 0 ? (float)choice.second.total.us : 0;
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        out->predicted_us[s] = (float)choice.best.stage[s].us;
     }
-    return found;
+    return true;
 }
 
 static bool choose_profile(const struct tnd_planner *planner, int profile,
@@ -268,7 +182,7 @@ static bool choose_profile(const struct tnd_planner *planner, int profile,
 {
     struct tandem_plan_node candidate;
     if (!tnd_plan_node_for_profile(planner->registry, profile, type, n_threads, &candidate) ||
-        !is_supported(planner->registry, &candidate, node)) {
+        !tnd_node_is_supported(planner->registry, &candidate, node)) {
         return false;
     }
     candidate.reason = reason;

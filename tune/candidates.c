@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ * One list of candidates and one comparison. */
+#include "tune/candidates.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tune/profiles.h"
+
+/* The profile as the table measured it: tables of version 1 bring their own stages, which differ
+ * from ours in what ran in parallel. */
+static const struct tnd_table_profile *as_measured(const struct tandem_table *table,
+                                                   const struct tnd_table_profile *described)
+{
+    const struct tnd_table_profile *own = table != NULL && table->version == 1
+                                              ? tnd_table_profile(table, described->name)
+                                              : NULL;
+    return own != NULL ? own : described;
+}
+
+bool tnd_node_is_supported(const struct tnd_registry *registry, const struct tandem_plan_node *way,
+                           const tandem_tensor *node)
+{
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tandem_task_config *config = &way->stage[s];
+        tandem_backend *backend = tnd_registry_backend(registry, config->backend);
+        if (backend != NULL && tnd_backend_supports(backend, node, (enum tandem_task)config->task,
+                                                    NULL) != TANDEM_OK) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int tnd_ways_here(const struct tnd_registry *registry, const struct tandem_table *table,
+                  const tandem_tensor *node, enum tandem_type type, struct tnd_way *out)
+{
+    int n = 0;
+    for (int i = 0; i < tnd_profile_count() && n < TND_TABLE_MAX_PROFILES; i++) {
+        struct tnd_way way;
+        memset(&way, 0, sizeof(way));
+        if (!tnd_profile_describe(i, type, &way.profile) ||
+            !tnd_profile_resolve(&way.profile, registry, way.node.stage, NULL, 0) ||
+            (node != NULL && !tnd_node_is_supported(registry, &way.node, node))) {
+            continue;
+        }
+        memcpy(way.node.profile, way.profile.name, sizeof(way.node.profile));
+        way.profile = *as_measured(table, &way.profile);
+        way.node.n_threads = 1;
+        out[n++] = way;
+    }
+    return n;
+}
+
+int tnd_ways_of_table(const struct tandem_table *table, enum tandem_type type, struct tnd_way *out)
+{
+    int n = 0;
+    for (int i = 0; i < table->n_profiles; i++) {
+        struct tnd_way way;
+        memset(&way, 0, sizeof(way));
+        way.profile = table->profiles[i];
+        /* A table of version 2 names the stages for one type; ours know each. */
+        int ours = table->version == 1 ? -1 : tnd_profile_find(way.profile.name);
+        if (ours >= 0 && !tnd_profile_describe(ours, type, &way.profile)) {
+            continue;
+        }
+        out[n++] = way;
+    }
+    return n;
+}
+
+int tnd_next_thread_count(int threads, int limit)
+{
+    return 2 * threads < limit ? 2 * threads : limit;
+}
+
+static bool predict(const struct tandem_table *table, const struct tnd_way *ways, int way,
+                    const struct tnd_problem *problem, int threads, struct tnd_candidate *out)
+{
+    out->way = way;
+    out->threads = threads;
+    if (!tnd_estimate_stages(table, &ways[way].profile, problem->type, problem->n, problem->k,
+                             problem->m, threads, out->stage, &out->total)) {
+        return false;
+    }
+    out->at_worst_us = out->total.us + out->total.error_us;
+    return true;
+}
+
+/* A prediction from points that lie around a step of the curve is worth less than one that was
+ * measured; comparing what each choice costs at worst keeps the plan from betting on the former. */
+static bool is_better(const struct tnd_candidate *a, const struct tnd_candidate *b)
+{
+    return b->way < 0 || a->at_worst_us < b->at_worst_us;
+}
+
+void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, int n_ways,
+                const struct tnd_problem *problem, int n_threads,
+                void (*visit)(void *user, const struct tnd_candidate *candidate), void *user,
+                struct tnd_choice *out)
+{
+    struct tnd_choice choice = {.best = {.way = -1, .at_worst_us = INFINITY},
+                                .second = {.way = -1, .at_worst_us = INFINITY}};
+    for (int w = 0; w < n_ways; w++) {
+        struct tnd_candidate own = {.way = -1};
+        for (int threads = 1;; threads = tnd_next_thread_count(threads, n_threads)) {
+            struct tnd_candidate one;
+            if (predict(table, ways, w, problem, threads, &one)) {
+                if (visit != NULL) {
+                    visit(user, &one);
+                }
+                if (is_better(&one, &own)) {
+                    own = one;
+                }
+            }
+            if (threads >= n_threads) {
+                break;
+            }
+        }
+        if (own.way >= 0 && is_better(&own, &choice.best)) {
+            choice.second = choice.best;
+            choice.best = own;
+        } else if (own.way >= 0 && is_better(&own, &choice.second)) {
+            choice.second = own;
+        }
+    }
+    *out = choice;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * The ways of computing a plain matrix product, each at each thread count, with what the table
+ * predicts. The planner chooses from them and the explanation prints them: there is one list and
+ * one comparison. No allocation. */
+#ifndef TND_CANDIDATES_H
+#define TND_CANDIDATES_H
+
+#include "tune/estimate.h"
+#include "tune/problem.h"
+
+/* A profile in the terms of the table. */
+struct tnd_way {
+    struct tnd_table_profile profile;
+    struct tandem_plan_node node; /* resolved to slots; only of ways on this machine */
+};
+
+struct tnd_candidate {
+    int way; /* index; -1: none */
+    int threads;
+    struct tnd_estimate total;
+    struct tnd_estimate stage[TANDEM_STAGES]; /* all zero where the stage does not exist */
+    double at_worst_us; /* prediction and its error bar together: what is compared */
+};
+
+/** What this machine can run: profiles whose backends are open and take the node (NULL: any product
+ *  of `type`). Fills at most TND_TABLE_MAX_PROFILES; returns how many. */
+int tnd_ways_here(const struct tnd_registry *registry, const struct tandem_table *table,
+                  const tandem_tensor *node, enum tandem_type type, struct tnd_way *out);
+/** What the machine of the table can run: the profiles that were measured on it. */
+int tnd_ways_of_table(const struct tandem_table *table, enum tandem_type type,
+                      struct tnd_way *out);
+
+/** Whether every backend of a choice takes this very node. */
+bool tnd_node_is_supported(const struct tnd_registry *registry, const struct tandem_plan_node *way,
+                           const tandem_tensor *node);
+
+struct tnd_choice {
+    struct tnd_candidate best;   /* way -1: the table covers none of them */
+    struct tnd_candidate second; /* of another way than the best */
+};
+
+/** The cheapest at worst over ways and thread counts 1, 2, 4, .. n_threads; of equals the first.
+ *  `visit` (may be NULL) sees every candidate that has a prediction. */
+void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, int n_ways,
+                const struct tnd_problem *problem, int n_threads,
+                void (*visit)(void *user, const struct tnd_candidate *candidate), void *user,
+                struct tnd_choice *out);
+
+/** The next thread count behind `threads` that is worth predicting, up to the limit. */
+int tnd_next_thread_count(int threads, int limit);
+
+#endif
