@@ -11,8 +11,11 @@
 #include "base/tnd_status.h"
 
 enum {
-    TILE = 64,   /* keys at a time: with heads of 128 values, keys and values stay in L2 */
-    QUERIES = 16 /* that share a tile at most */
+    TILE = 64,    /* keys at a time: with heads of 128 values, keys and values stay in L2 */
+    QUERIES = 64, /* that share a tile at most */
+    /* From so many queries of a KV head on, keys are turned: lanes are keys then and nothing is
+     * summed across lanes. It goes by the node, not by the block, so that bits do not change. */
+    TURNED_QUERIES = 16
 };
 
 /* Queries in hand: rows of one KV head in the order token, head of its group. */
@@ -22,10 +25,12 @@ struct block {
     int64_t kv_head, group; /* query heads of a KV head */
     int64_t first;          /* row: token * group + head of the group */
     int n;
+    bool is_turned;
     /* scratch */
     float *scores; /* {TILE} */
     float *mask;   /* {TILE} */
     float *keys;   /* {head, TILE}; unused for F32 */
+    float *turned; /* {TILE, head} */
     float *values; /* {value, TILE} */
     float *sums;   /* {value, QUERIES}: weighted values so far */
     float largest[QUERIES];
@@ -41,7 +46,7 @@ size_t tnd_cpu_attention_scratch(const struct tandem_tensor *node)
 {
     const size_t key = padded(node->src[1]->ne[0]);
     const size_t value = padded(node->src[2]->ne[0]);
-    return (2 * TILE + TILE * (key + value) + QUERIES * value) * sizeof(float);
+    return (2 * TILE + TILE * (2 * key + value) + QUERIES * value) * sizeof(float);
 }
 
 static void lay_out(struct block *block, float *scratch)
@@ -51,7 +56,8 @@ static void lay_out(struct block *block, float *scratch)
     block->scores = scratch;
     block->mask = block->scores + TILE;
     block->keys = block->mask + TILE;
-    block->values = block->keys + TILE * key;
+    block->turned = block->keys + TILE * key;
+    block->values = block->turned + TILE * key;
     block->sums = block->values + TILE * value;
 }
 
@@ -79,6 +85,22 @@ static const float *tile_of(const struct block *block, const struct tandem_tenso
     }
     *out_stride = stride;
     return place;
+}
+
+/* Exchanges keys and their values, 8 rows at a time. */
+static const float *turn(const struct block *block, const float *keys, int64_t stride, int n)
+{
+    const int64_t length = block->node->src[1]->ne[0];
+    for (int j0 = 0; j0 < n; j0 += 8) {
+        const int end = n - j0 < 8 ? n : j0 + 8;
+        for (int64_t i = 0; i < length; i++) {
+            float *to = block->turned + i * TILE;
+            for (int j = j0; j < end; j++) {
+                to[j] = keys[j * stride + i];
+            }
+        }
+    }
+    return block->turned;
 }
 
 /* What token m sees of keys t .. t + n - 1. False: nothing. Sets the row to add, NULL: all 0. */
@@ -137,7 +159,12 @@ static void meet(struct block *block, int r, int64_t t, int n, const float *keys
     if (!mask_of(block, row / block->group, t, n, &mask)) {
         return;
     }
-    vec->dots(x, keys, key_stride, block->scores, n, q->ne[0]);
+    if (block->is_turned) {
+        memset(block->scores, 0, (size_t)n * sizeof(float));
+        vec->add_rows(x, keys, key_stride, block->scores, q->ne[0], n);
+    } else {
+        vec->dots(x, keys, key_stride, block->scores, n, q->ne[0]);
+    }
     const float largest =
         vec->scores(block->scores, mask, block->node->params.attention.scale, block->scores, n);
     if (largest == -INFINITY) { /* nothing to see, unless what there is is no number */
@@ -154,6 +181,19 @@ static void meet(struct block *block, int r, int64_t t, int n, const float *keys
     vec->add_rows(block->scores, values, value_stride, sums, n, n_values);
 }
 
+/* Whether any query of the block sees something of a tile. */
+static bool is_seen(const struct block *block, int64_t t, int n)
+{
+    const float *ignored;
+    const int64_t last = (block->first + block->n - 1) / block->group;
+    for (int64_t m = block->first / block->group; m <= last; m++) {
+        if (mask_of(block, m, t, n, &ignored)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void run_block(struct block *block)
 {
     const struct tandem_tensor *k = block->node->src[1];
@@ -167,7 +207,14 @@ static void run_block(struct block *block)
     for (int64_t t = 0; t < k->ne[1]; t += TILE) {
         const int n = k->ne[1] - t < TILE ? (int)(k->ne[1] - t) : TILE;
         int64_t key_stride, value_stride;
+        if (!is_seen(block, t, n)) {
+            continue;
+        }
         const float *keys = tile_of(block, k, t, n, block->keys, &key_stride);
+        if (block->is_turned) {
+            keys = turn(block, keys, key_stride, n);
+            key_stride = TILE;
+        }
         const float *values = tile_of(block, v, t, n, block->values, &value_stride);
         for (int r = 0; r < block->n; r++) {
             meet(block, r, t, n, keys, key_stride, values, value_stride);
@@ -203,6 +250,7 @@ enum tandem_status tnd_cpu_attention(const struct tnd_vec *vec, const struct tan
     int64_t step = rows * kv_heads / worker->count; /* so that everybody gets a share */
     step = step < 1 ? 1 : step > QUERIES ? QUERIES : step;
     const int64_t blocks = (rows + step - 1) / step;
+    block.is_turned = rows >= TURNED_QUERIES;
     lay_out(&block, worker->scratch);
     while (worker->next(worker, blocks * kv_heads, 1, &begin, &end)) {
         for (int64_t i = begin; i < end; i++) {
