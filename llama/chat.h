@@ -34,8 +34,8 @@ struct tnd_chat {
 };
 
 /** Feeds what the user says and emits the answer. An answer that was cancelled stays in the
- *  conversation as far as it came. Errors: LIMIT (what is said does not fit into the context), those
- *  of the tokenizer and of tnd_llama_session_feed. */
+ *  conversation as far as it came. Errors: LIMIT (what is said does not fit into the context),
+ *  those of the tokenizer and of tnd_llama_session_feed. */
 enum tandem_status tnd_chat_say(struct tnd_chat *chat, const char *text, size_t n,
                                 struct tandem_error *error);
 /** Forgets the conversation. */

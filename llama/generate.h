@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Continuing a text token by token. Steps are counted as llama2.c counts them: one a position, the
- * beginning token at position 0, and the text ends where the model ends it or begins another one. */
+ * beginning token at position 0, and the text ends where the model ends it or begins another. */
 #ifndef TND_LLAMA_GENERATE_H
 #define TND_LLAMA_GENERATE_H
 
@@ -29,8 +29,9 @@ enum tandem_status tnd_llama_generate_begin(struct tnd_llama_generator *generato
                                             struct tandem_error *error);
 
 /** The next piece of text, whole characters, those of the prompt first: writes at most `capacity`
- *  bytes to `out` and their number to `out_n`. `out_more` is false when the text has ended with this
- *  piece, which may be empty. Errors: LIMIT (256 bytes suffice), those of tnd_llama_session_feed. */
+ *  bytes to `out` and their number to `out_n`. `out_more` is false when the text has ended with
+ *  this piece, which may be empty. Errors: LIMIT (256 bytes suffice), those of
+ *  tnd_llama_session_feed. */
 enum tandem_status tnd_llama_generate_next(struct tnd_llama_generator *generator, char *out,
                                            size_t capacity, size_t *out_n, bool *out_more,
                                            struct tandem_error *error);

@@ -13,7 +13,8 @@ size_t tnd_llama_state_bytes(const struct tnd_llama_session *session);
 void tnd_llama_state_write(const struct tnd_llama_session *session, void *out);
 /** Puts a session into a state that was written by one of the same model, cache type and number of
  *  sequences. After an error the session is as it was. `name` is for messages. Errors: FORMAT
- *  (also: another version, a wrong checksum), TRUNCATED, LIMIT (it has more tokens than this session has room for). */
+ *  (also: another version, a wrong checksum), TRUNCATED, LIMIT (it has more tokens than this
+ *  session has room for). */
 enum tandem_status tnd_llama_state_read(struct tnd_llama_session *session, const void *bytes,
                                         size_t n, const char *name, struct tandem_error *error);
 

@@ -185,7 +185,7 @@ static tandem_tensor *build_rope_factors(struct tnd_test_kit *kit)
                                NULL);
 }
 
-/* ---- attention: 3 query heads share a KV head; T tokens, values of another length than keys ---- */
+/* ---- attention: 3 query heads share a KV head; values are longer than keys ---- */
 
 struct qkv {
     tandem_tensor *q, *k, *v;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama chat: a conversation in a terminal, or from lines of standard input. Ctrl-C stops the
- * answer and keeps the session. */
+ * tandem-llama chat: a conversation in a terminal, or from lines of standard input. Ctrl-C stops
+ * the answer and keeps the session. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -169,7 +169,7 @@ static void print_md(const struct bench *bench, const struct tandem_runtime_info
         const struct tnd_speed_summary s = tnd_speed_summary(&test->speed);
         char name[32];
         snprintf(name, sizeof(name), "%s%lld", test->is_prompt ? "pp" : "tg", (long long)test->n);
-        printf("| %-21s | %4.2f GiB | %6.1f M | %7d | %-7s | %9.2f ± %6.2f | %-27s |\n", model,
+        printf("| %-21s | %4.2f GiB | %6.1f M | %7d | %-7s | %9.2f +- %6.2f | %-27s |\n", model,
                bench->gib, bench->millions, info->n_threads, name, s.mean, s.deviation, test->plan);
     }
 }

@@ -76,15 +76,15 @@ enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,
 /** A kit with zeros but for the options is allowed. */
 void tnd_kit_close(struct tnd_kit *kit);
 
-/** Says to stderr which timing table is in use. False when there is none: the runtime has logged why
- *  then, and how to make one. */
+/** Says to stderr which timing table is in use. False when there is none: the runtime has logged
+ *  why then, and how to make one. */
 bool tnd_kit_say_table(const tandem_runtime *runtime);
 /** Machine, table and memory to stderr. */
 void tnd_kit_print_stats(const struct tnd_kit *kit);
 /** "prompt: 12 tokens in 0.1 s, 120 tokens/s" to stderr. */
 void tnd_kit_print_speed(const char *what, int64_t n, double seconds);
-/** Prints a piece of text at once. A control character alone, on which a terminal would act, is left
- *  out, as llama2.c does; the bytes of other scripts pass. */
+/** Prints a piece of text at once. A control character alone, on which a terminal would act, is
+ *  left out, as llama2.c does; the bytes of other scripts pass. */
 void tnd_kit_print_piece(const char *text, size_t n);
 
 #endif
