@@ -30,7 +30,7 @@ struct options {
 };
 
 struct peaks {
-    double fma_gflops, int8_gops, read_gbps, cache_gbps; /* of all threads */
+    double fma_gflops, int8_gops, bf16_gflops, read_gbps, cache_gbps; /* of all threads */
 };
 
 static double now(void)
@@ -96,6 +96,8 @@ static struct peaks measure_peaks(tnd_crew *crew, int threads)
     peaks.fma_gflops = measure_peak(crew, &job, threads);
     job.peak = find.int8;
     peaks.int8_gops = measure_peak(crew, &job, threads);
+    job.peak = find.bf16;
+    peaks.bf16_gflops = job.peak != NULL ? measure_peak(crew, &job, threads) : 0;
     job = (struct peak_job){.read = find.read, .memory = memory, .bytes = bytes, .repeats = 1};
     peaks.read_gbps = measure_peak(crew, &job, threads);
     job.bytes = (size_t)256 << 10;
@@ -220,15 +222,15 @@ static void print_head(const struct options *o, const struct peaks *p, const cha
 {
     if (strcmp(o->output, "json") == 0) {
         printf("{\"cpu\":\"%s\",\"threads\":%d,\"peaks\":{\"fma_gflops\":%.1f,\"int8_gops\":%.1f,"
-               "\"read_gbps\":%.2f,\"cache_gbps\":%.1f},\"kernels\":[",
-               tnd_cpu_model(), o->threads, p->fma_gflops, p->int8_gops, p->read_gbps,
+               "\"bf16_gflops\":%.1f,\"read_gbps\":%.2f,\"cache_gbps\":%.1f},\"kernels\":[",
+               tnd_cpu_model(), o->threads, p->fma_gflops, p->int8_gops, p->bf16_gflops, p->read_gbps,
                p->cache_gbps);
     } else if (strcmp(o->output, "csv") == 0) {
         printf("type,n,k,m,threads,isa,layout,median_us,spread,gflops,gbps,peak,peak_share\n");
     } else {
         printf("%s, %d threads, %s\n\npeaks: fp32 FMA %.0f GFLOP/s, int8 dot %.0f GOP/s, "
-               "read %.1f GB/s (memory) %.0f GB/s (256 KiB)\n\n",
-               tnd_cpu_model(), o->threads, isa, p->fma_gflops, p->int8_gops, p->read_gbps,
+               "bf16 dot %.0f GFLOP/s, read %.1f GB/s (memory) %.0f GB/s (256 KiB)\n\n",
+               tnd_cpu_model(), o->threads, isa, p->fma_gflops, p->int8_gops, p->bf16_gflops, p->read_gbps,
                p->cache_gbps);
         printf("| type | N x K | M | median us | best us | spread | GFLOP/s | GB/s | share of |\n"
                "|---|---|---|---|---|---|---|---|---|\n");
@@ -241,9 +243,11 @@ static void print_cell(const struct options *o, const struct peaks *p, const str
     bool quantized = tandem_type_is_quantized(c->type);
     double gflops = 2e-3 * (double)c->n * (double)c->k * (double)c->m / c->median_us;
     double gbps = 1e-3 * (double)c->n * (double)tandem_type_row_bytes(c->type, c->k) / c->median_us;
-    double compute = gflops / (quantized ? p->int8_gops : p->fma_gflops);
+    bool in_pairs = c->type == TANDEM_TYPE_BF16 && p->bf16_gflops > 0;
+    double compute =
+        gflops / (quantized ? p->int8_gops : in_pairs ? p->bf16_gflops : p->fma_gflops);
     double read = gbps / p->read_gbps;
-    const char *peak = read > compute ? "read" : quantized ? "int8" : "fma";
+    const char *peak = read > compute ? "read" : quantized ? "int8" : in_pairs ? "bf16" : "fma";
     double share = read > compute ? read : compute;
     if (strcmp(o->output, "json") == 0) {
         printf("%s{\"type\":\"%s\",\"n\":%lld,\"k\":%lld,\"m\":%lld,\"threads\":%d,\"isa\":\"%s\","

@@ -30,7 +30,7 @@ static int64_t plain_read(const void *memory, size_t bytes)
 
 struct tnd_peaks tnd_peaks_find(void)
 {
-    struct tnd_peaks peaks = {plain_fma, plain_fma, plain_read};
+    struct tnd_peaks peaks = {plain_fma, plain_fma, NULL, plain_read};
 #if defined(__x86_64__)
     uint32_t features = tnd_cpu_features();
     if ((features & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2) {
@@ -40,6 +40,9 @@ struct tnd_peaks tnd_peaks_find(void)
         tnd_peaks_fill_avx512(&peaks);
         if ((features & (uint32_t)TND_CPU_AVX512_VNNI) != 0) {
             tnd_peaks_fill_vnni(&peaks);
+        }
+        if ((features & (uint32_t)TND_CPU_AVX512_BF16) != 0) {
+            tnd_peaks_fill_bf16(&peaks);
         }
     }
 #endif

@@ -22,6 +22,7 @@ typedef int64_t tnd_read_fn(const void *memory, size_t bytes);
 struct tnd_peaks {
     tnd_peak_fn *fma;  /* fp32 multiply-add */
     tnd_peak_fn *int8; /* int8 dot product */
+    tnd_peak_fn *bf16; /* bf16 dot product, or NULL */
     tnd_read_fn *read;
 };
 
@@ -31,5 +32,6 @@ struct tnd_peaks tnd_peaks_find(void);
 void tnd_peaks_fill_avx2(struct tnd_peaks *out);
 void tnd_peaks_fill_avx512(struct tnd_peaks *out);
 void tnd_peaks_fill_vnni(struct tnd_peaks *out);
+void tnd_peaks_fill_bf16(struct tnd_peaks *out);
 
 #endif

@@ -12,6 +12,7 @@
 
 enum {
     ROWS = 96,                /* of W, that a worker takes at once */
+    TILE_ROWS = 16,           /* at least what a kernel takes */
     W_STRIDE = TND_KC_F + 16, /* no two rows in the same cache sets */
     TOKENS = 384,             /* of a block: its part of K stays in L2 */
     TOKENS_UNIT = 32,         /* a multiple of every kernel's panel */
@@ -21,7 +22,7 @@ enum {
 };
 
 struct scratch {
-    float w[ROWS * W_STRIDE];
+    float w[TILE_ROWS * W_STRIDE];
     float y[ROWS * Y_STRIDE]; /* of each row all tokens */
     float turned[Y_STRIDE * TND_LANES_MAX];
     float tail[TND_LANES_MAX * TND_KC_F];
@@ -32,12 +33,14 @@ struct product {
     const struct tnd_cpu_kernels *kernels;
     enum tandem_type type;
     const struct tnd_type_traits *traits;
+    tnd_gemm_f_fn *gemm;
+    bool pairs;            /* of BF16: k counts them, and they move as floats do */
     tnd_decode_f_fn *turn; /* floats of `lanes` rows to lanes */
     size_t w_row_bytes;
     size_t x_row_bytes, y_row_bytes;
     int64_t k, n;
     int64_t block_tokens; /* a multiple of TOKENS_UNIT */
-    int64_t rows_end;
+    bool in_place; /* rows are floats already */
 };
 
 /* What one item works on. */
@@ -81,22 +84,28 @@ size_t tnd_matmul_wide_scratch(int64_t m, int64_t k)
 static void pack_x(const struct product *p, struct scratch *s, const char *x, int64_t tokens)
 {
     int64_t lanes = p->kernels->f.lanes;
+    size_t step_bytes = p->pairs ? 2 * sizeof(float) : sizeof(float);
     float *out = s->x;
     for (int64_t k0 = 0; k0 < p->k; k0 += TND_KC_F) {
         int64_t n = tnd_min(TND_KC_F, p->k - k0);
         for (int64_t t = 0; t < p->block_tokens; t += lanes, out += TND_KC_F * lanes) {
-            const char *from = x + (size_t)t * p->x_row_bytes + (size_t)k0 * sizeof(float);
+            const char *from = x + (size_t)t * p->x_row_bytes + (size_t)k0 * step_bytes;
             int64_t valid = tnd_min(lanes, tokens - t);
-            int64_t direct = valid == lanes ? n / 8 * 8 : 0;
+            int64_t direct = valid == lanes && !p->pairs ? n / 8 * 8 : 0;
             if (direct > 0) {
                 p->turn((const uint8_t *)from, p->x_row_bytes, direct, out);
             }
             if (direct < n) {
                 memset(s->tail, 0, sizeof(s->tail));
                 for (int64_t r = 0; r < valid; r++) {
-                    memcpy(s->tail + r * TND_KC_F,
-                           from + (size_t)r * p->x_row_bytes + (size_t)direct * sizeof(float),
-                           (size_t)(n - direct) * sizeof(float));
+                    const char *row =
+                        from + (size_t)r * p->x_row_bytes + (size_t)direct * step_bytes;
+                    if (p->pairs) {
+                        p->kernels->f.round_to_pairs((const float *)(const void *)row, n,
+                                                     s->tail + r * TND_KC_F);
+                    } else {
+                        memcpy(s->tail + r * TND_KC_F, row, (size_t)(n - direct) * sizeof(float));
+                    }
                 }
                 p->turn((const uint8_t *)s->tail, TND_KC_F * sizeof(float),
                         (n - direct + 7) / 8 * 8, out + direct * lanes);
@@ -105,62 +114,71 @@ static void pack_x(const struct product *p, struct scratch *s, const char *x, in
     }
 }
 
-/* Values k0 .. k0 + n - 1 of the item's rows as floats. */
-static void convert_rows(const struct product *p, struct scratch *s, const struct item *item,
-                         int64_t k0, int64_t n)
+/* `n` values of each row of a tile as floats. */
+static void convert_rows(const struct product *p, struct scratch *s, const uint8_t *from,
+                         int n_rows, int64_t n)
 {
-    size_t offset = (size_t)(k0 / p->traits->block_values) * p->traits->block_bytes;
-    const uint8_t *from = item->w + (size_t)item->row * p->w_row_bytes + offset;
-    for (int64_t r = 0; r < item->n_rows; r++, from += p->w_row_bytes) {
+    for (int r = 0; r < n_rows; r++, from += p->w_row_bytes) {
         p->kernels->dequantize[p->type](from, s->w + r * W_STRIDE, n);
     }
 }
 
-/* What the worker converts next: the next part of the same rows, or the first one of the rows
- * behind them, which this worker or another takes soon. */
+/* What the worker converts next: the same part of the next rows, or the next part of the item's
+ * first rows. No more than that: rows that are a power of two apart share few cache sets. */
 static void look_ahead(const struct product *p, const struct item *item, int64_t r, int64_t k0,
                        struct tnd_tile_f *tile)
 {
-    int64_t row = item->row + r;
-    int64_t k = k0 + TND_KC_F;
-    if (k >= p->k) {
-        row += item->n_rows;
-        k = 0;
+    r += tile->n_tokens;
+    if (r >= item->n_rows) {
+        r = 0;
+        k0 += TND_KC_F;
     }
-    if (row + tile->n_tokens <= p->n) {
-        int64_t blocks = tnd_min(TND_KC_F, p->k - k) / p->traits->block_values;
-        tile->ahead = (const char *)item->w + (size_t)row * p->w_row_bytes +
-                      (size_t)(k / p->traits->block_values) * p->traits->block_bytes;
+    if (k0 >= p->k) {
+        r = item->n_rows;
+        k0 = 0;
+    }
+    if (item->row + r + tile->n_tokens <= p->n) {
+        int64_t blocks = tnd_min(TND_KC_F, p->k - k0) / p->traits->block_values;
+        tile->ahead = (const char *)item->w + (size_t)(item->row + r) * p->w_row_bytes +
+                      (size_t)(k0 / p->traits->block_values) * p->traits->block_bytes;
         tile->ahead_stride = p->w_row_bytes;
         tile->ahead_bytes = (size_t)blocks * p->traits->block_bytes;
     }
 }
 
-/* All tokens of the block over the converted rows. */
+/* All tokens of the block over part of K of the item's rows. */
 static void multiply_part(const struct product *p, struct scratch *s, const struct item *item,
                           int64_t k0, int64_t n)
 {
     const struct tnd_kernels_f *f = &p->kernels->f;
     int64_t panel = (int64_t)f->lanes * f->strips;
     int tile_rows = tnd_tile_tokens(item->n_rows, f->tokens);
-    const float *x = s->x + k0 * p->block_tokens;
-    for (int64_t t = 0; t < item->tokens; t += panel) {
-        for (int64_t r = 0; r < item->n_rows; r += tile_rows) {
-            struct tnd_tile_f tile = {
-                .w = x + t * TND_KC_F,
-                .w_strip = (size_t)(TND_KC_F * f->lanes),
-                .n_values = (int)n,
-                .n_tokens = (int)tnd_min(tile_rows, item->n_rows - r),
-                .x = s->w + r * W_STRIDE,
-                .x_stride = W_STRIDE,
-                .y = s->y + r * Y_STRIDE + t,
-                .y_stride = Y_STRIDE,
-                .accumulate = k0 > 0,
-            };
-            if (t == 0) {
-                look_ahead(p, item, r, k0, &tile);
-            }
-            f->gemm(&tile);
+    for (int64_t r = 0; r < item->n_rows; r += tile_rows) {
+        struct tnd_tile_f tile = {
+            .w = s->x + k0 * p->block_tokens,
+            .w_strip = (size_t)(TND_KC_F * f->lanes),
+            .n_values = (int)n,
+            .n_tokens = (int)tnd_min(tile_rows, item->n_rows - r),
+            .x = s->w,
+            .x_stride = W_STRIDE,
+            .y = s->y + r * Y_STRIDE,
+            .y_stride = Y_STRIDE,
+            .accumulate = k0 > 0,
+        };
+        const uint8_t *from = item->w + (size_t)(item->row + r) * p->w_row_bytes +
+                              (size_t)(k0 / p->traits->block_values) * p->traits->block_bytes;
+        if (p->in_place) {
+            tile.x = (const float *)(const void *)from;
+            tile.x_stride = p->w_row_bytes / sizeof(float);
+        } else {
+            convert_rows(p, s, from, tile.n_tokens, n);
+        }
+        look_ahead(p, item, r, k0, &tile);
+        for (int64_t t = 0; t < item->tokens; t += panel) {
+            p->gemm(&tile);
+            tile.ahead = NULL;
+            tile.w += panel * TND_KC_F;
+            tile.y += panel;
         }
     }
 }
@@ -199,18 +217,23 @@ void tnd_matmul_wide(const struct tnd_cpu_kernels *kernels, const struct tandem_
     const struct tandem_tensor *x = y->src[1];
     struct scratch *s = worker->scratch;
     bool from_workspace = work->task == TANDEM_TASK_MUL_MAT_F32 && w->type != TANDEM_TYPE_F32;
+    bool pairs = tnd_matmul_in_pairs(kernels, work);
     struct product p = {
         .kernels = kernels,
-        .type = from_workspace ? TANDEM_TYPE_F32 : w->type,
+        .type = from_workspace || pairs ? TANDEM_TYPE_F32 : w->type,
+        .gemm = pairs ? kernels->f.gemm_pairs : kernels->f.gemm,
+        .pairs = pairs,
         .turn = kernels->f.decode[TANDEM_TYPE_F32],
         .w_row_bytes = from_workspace ? (size_t)w->ne[0] * sizeof(float) : w->nb[1],
         .x_row_bytes = x->nb[1],
         .y_row_bytes = y->nb[1],
-        .k = w->ne[0],
+        .k = pairs ? w->ne[0] / 2 : w->ne[0],
         .n = w->ne[1],
         .block_tokens = block_tokens(x->ne[1], w->ne[0]),
     };
     p.traits = tnd_type_traits(p.type);
+    p.in_place = p.type == TANDEM_TYPE_F32 && p.w_row_bytes % sizeof(float) == 0 &&
+                 (uintptr_t)w->data % sizeof(float) == 0;
     int64_t m = x->ne[1];
     int64_t n_rows = work->row_end - work->row_begin;
     int64_t token_blocks = (m + p.block_tokens - 1) / p.block_tokens;
@@ -247,7 +270,6 @@ void tnd_matmul_wide(const struct tnd_cpu_kernels *kernels, const struct tandem_
             }
             for (int64_t k0 = 0; k0 < p.k; k0 += TND_KC_F) {
                 int64_t n = tnd_min(TND_KC_F, p.k - k0);
-                convert_rows(&p, s, &item, k0, n);
                 multiply_part(&p, s, &item, k0, n);
             }
             store_y(&p, s, &item);
