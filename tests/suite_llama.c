@@ -77,14 +77,25 @@ enum tandem_status tnd_greedy_text(const struct tnd_trained *trained, tandem_run
                                    const char *prompt, int64_t steps, int64_t batch, char *out,
                                    struct tandem_error *error)
 {
+    const struct tnd_llama_session_options options = {0};
+    return tnd_greedy_text_with(trained, runtime, &options, prompt, steps, batch, out, error);
+}
+
+enum tandem_status tnd_greedy_text_with(const struct tnd_trained *trained, tandem_runtime *runtime,
+                                        const struct tnd_llama_session_options *given,
+                                        const char *prompt, int64_t steps, int64_t batch, char *out,
+                                        struct tandem_error *error)
+{
     int32_t ids[256];
     size_t n = 0;
     struct tnd_llama_session *session = NULL;
     struct tnd_llama_sampler *sampler = NULL;
+    struct tnd_llama_session_options options = *given;
+    options.context = steps;
     enum tandem_status status = tandem_tokenizer_encode(trained->tokenizer, prompt, strlen(prompt),
                                                         true, ids, 256, &n, error);
     if (status == TANDEM_OK) {
-        status = tnd_llama_session_new(trained->model, runtime, steps, &session, error);
+        status = tnd_llama_session_open(trained->model, runtime, &options, &session, error);
     }
     if (status == TANDEM_OK) {
         status = tnd_llama_sampler_new(trained->model->hparams.vocabulary, 0.0f, 1.0f, 1, &sampler,

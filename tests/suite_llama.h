@@ -27,6 +27,12 @@ enum tandem_status tnd_greedy_text(const struct tnd_trained *trained, tandem_run
                                    const char *prompt, int64_t steps, int64_t batch, char *out,
                                    struct tandem_error *error);
 
+/** The same with a session of other options; `options->context` is set to the steps. */
+enum tandem_status tnd_greedy_text_with(const struct tnd_trained *trained, tandem_runtime *runtime,
+                                        const struct tnd_llama_session_options *options,
+                                        const char *prompt, int64_t steps, int64_t batch, char *out,
+                                        struct tandem_error *error);
+
 /** A small synthetic llama of the shape that has everything: grouped heads, several layers. */
 tandem_source *tnd_small_llama(enum tandem_type type, int64_t context);
 

@@ -95,6 +95,34 @@ static void every_profile_gives_the_golden_texts_with_one_to_eight_threads(void)
     tnd_trained_close(&trained);
 }
 
+static void both_ways_of_attention_and_caches_give_the_golden_texts(void)
+{
+    const struct tnd_llama_session_options ways[] = {
+        {.is_unfused = true},
+        {.cache_type = TANDEM_TYPE_F16},
+        {.cache_type = TANDEM_TYPE_F16, .is_unfused = true},
+        {.n_sequences = 3},
+    };
+    struct tnd_trained trained;
+    if (!tnd_trained_open(&trained, 0)) {
+        return;
+    }
+    tandem_runtime *runtime = tnd_test_runtime(2, NULL);
+    const char *path = tnd_test_data(goldens[0].file);
+    char *want = path == NULL ? NULL : tnd_test_read_file(path, NULL);
+    for (size_t i = 0; want != NULL && i < sizeof(ways) / sizeof(ways[0]); i++) {
+        char got[TND_TEXT_BYTES] = "";
+        check_ok(tnd_greedy_text_with(&trained, runtime, &ways[i], goldens[0].prompt,
+                                      goldens[0].steps, 0, got, NULL));
+        if (!check_string(got, want)) {
+            printf("  way %zu\n", i);
+        }
+    }
+    free(want);
+    tandem_runtime_close(runtime);
+    tnd_trained_close(&trained);
+}
+
 static void weights_of_every_type_write_words(void)
 {
     /* exact text is asked of F32 alone; what others write must still be made of the vocabulary */
@@ -123,6 +151,8 @@ static CU_TestInfo golden_tests[] = {
     {"both_file_versions_give_the_golden_texts", both_file_versions_give_the_golden_texts},
     {"every_profile_gives_the_golden_texts_with_one_to_eight_threads",
      every_profile_gives_the_golden_texts_with_one_to_eight_threads},
+    {"both_ways_of_attention_and_caches_give_the_golden_texts",
+     both_ways_of_attention_and_caches_give_the_golden_texts},
     {"weights_of_every_type_write_words", weights_of_every_type_write_words},
     CU_TEST_INFO_NULL,
 };

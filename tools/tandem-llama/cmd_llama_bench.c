@@ -160,9 +160,9 @@ static void print_md(const struct bench *bench, const struct tandem_runtime_info
                                     : "fixed rule, no table",
            o->profile == NULL ? info->table : "");
     printf(
-        "| model                 |     size |   params | threads | test    |  tokens/s          | "
+        "| model                 |     size |   params | threads | test    |  tokens/s           | "
         "matrix products of the plan |\n"
-        "|-----------------------|---------:|---------:|--------:|---------|-------------------:|"
+        "|-----------------------|---------:|---------:|--------:|---------|--------------------:|"
         "-----------------------------|\n");
     for (int i = 0; i < bench->n_tests; i++) {
         const struct test *test = &bench->tests[i];
