@@ -74,8 +74,8 @@ int tnd_next_thread_count(int threads, int limit)
     return 2 * threads < limit ? 2 * threads : limit;
 }
 
-static bool predict(const struct tandem_table *table, const struct tnd_way *ways, int way,
-                    const struct tnd_problem *problem, int threads, struct tnd_candidate *out)
+bool tnd_predict(const struct tandem_table *table, const struct tnd_way *ways, int way,
+                 const struct tnd_problem *problem, int threads, struct tnd_candidate *out)
 {
     out->way = way;
     out->threads = threads;
@@ -105,7 +105,7 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, in
         struct tnd_candidate own = {.way = -1};
         for (int threads = 1;; threads = tnd_next_thread_count(threads, n_threads)) {
             struct tnd_candidate one;
-            if (predict(table, ways, w, problem, threads, &one)) {
+            if (tnd_predict(table, ways, w, problem, threads, &one)) {
                 if (visit != NULL) {
                     visit(user, &one);
                 }

@@ -34,6 +34,10 @@ int tnd_ways_of_table(const struct tandem_table *table, enum tandem_type type,
 bool tnd_node_is_supported(const struct tnd_registry *registry, const struct tandem_plan_node *way,
                            const tandem_tensor *node);
 
+/** One way on exactly this many threads; false where the table has no prediction. */
+bool tnd_predict(const struct tandem_table *table, const struct tnd_way *ways, int way,
+                 const struct tnd_problem *problem, int threads, struct tnd_candidate *out);
+
 struct tnd_choice {
     struct tnd_candidate best;   /* way -1: the table covers none of them */
     struct tnd_candidate second; /* of another way than the best */

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT
+ * Explanations out of the planner's own candidates. */
+#include "tune/explain.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_status.h"
+
+#define MAX_FLIP_FACTOR 64.0
+
+const char *tnd_explain_profile(const struct tnd_explanation *explanation,
+                                const struct tnd_candidate *candidate)
+{
+    return candidate->way >= 0 ? explanation->ways[candidate->way].profile.name : "";
+}
+
+/* ---- the table as a whole ---- */
+
+bool tnd_table_scale(struct tandem_table *table, const char *backend, double factor)
+{
+    bool found = false;
+    for (int i = 0; i < table->n_curves; i++) {
+        struct tnd_curve *curve = &table->curves[i];
+        if (strcmp(curve->key.backend, backend) == 0) {
+            found = true;
+            for (int s = 0; s < curve->n_samples; s++) {
+                curve->samples[s].median_us *= factor;
+                curve->samples[s].spread_us *= factor;
+            }
+        }
+    }
+    return found;
+}
+
+int64_t tnd_table_largest_m(const struct tandem_table *table, enum tandem_type type)
+{
+    int64_t largest = 0;
+    for (int i = 0; table != NULL && i < table->n_curves; i++) {
+        const struct tnd_curve *curve = &table->curves[i];
+        if (curve->key.type == type && curve->n_samples > 0 &&
+            curve->samples[curve->n_samples - 1].m > largest) {
+            largest = curve->samples[curve->n_samples - 1].m;
+        }
+    }
+    return largest;
+}
+
+/* ---- candidates ---- */
+
+struct collector {
+    struct tnd_explanation *explanation;
+    int capacity;
+};
+
+static void collect(void *user, const struct tnd_candidate *candidate)
+{
+    struct collector *collector = user;
+    struct tnd_explanation *e = collector->explanation;
+    if (e->n_candidates < collector->capacity) {
+        e->candidates[e->n_candidates++] = *candidate;
+    }
+}
+
+static int compare_candidates(const void *left, const void *right)
+{
+    const struct tnd_candidate *a = left;
+    const struct tnd_candidate *b = right;
+    if (a->at_worst_us != b->at_worst_us) {
+        return a->at_worst_us < b->at_worst_us ? -1 : 1;
+    }
+    return a->way != b->way ? a->way - b->way : a->threads - b->threads;
+}
+
+static int count_thread_counts(int n_threads)
+{
+    int n = 1;
+    for (int threads = 1; threads < n_threads; n++) {
+        threads = tnd_next_thread_count(threads, n_threads);
+    }
+    return n;
+}
+
+static enum tandem_status find_candidates(const struct tnd_explain_options *options,
+                                          struct tnd_explanation *e, struct tandem_error *error)
+{
+    int capacity = e->n_ways * count_thread_counts(e->n_threads);
+    e->candidates = tnd_calloc((size_t)capacity + 1, sizeof(e->candidates[0]));
+    if (e->candidates == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "explain", capacity, 0,
+                             "explain: out of memory for %d candidates", capacity);
+    }
+    struct collector collector = {e, capacity};
+    tnd_choose(options->table, e->ways, e->n_ways, &e->problem, e->n_threads, collect, &collector,
+               &e->choice);
+    qsort(e->candidates, (size_t)e->n_candidates, sizeof(e->candidates[0]), compare_candidates);
+    if (e->choice.second.way >= 0 && e->choice.best.at_worst_us > 0) {
+        e->margin = e->choice.second.at_worst_us / e->choice.best.at_worst_us - 1;
+    }
+    return TANDEM_OK;
+}
+
+/* ---- turns over M ---- */
+
+static struct tnd_choice choose_at(const struct tandem_table *table,
+                                   const struct tnd_explanation *e, int64_t m, int n_threads)
+{
+    struct tnd_problem problem = e->problem;
+    struct tnd_choice choice;
+    problem.m = m;
+    tnd_choose(table, e->ways, e->n_ways, &problem, n_threads, NULL, NULL, &choice);
+    return choice;
+}
+
+static int winner_at(const struct tandem_table *table, const struct tnd_explanation *e, int64_t m)
+{
+    return choose_at(table, e, m, e->n_threads).best.way;
+}
+
+/* Every M up to 64, then steps of 3 %: a profile that wins within such a step alone is not seen. */
+static int64_t step_at(int64_t m)
+{
+    return m < 64 ? 1 : m / 32;
+}
+
+/* Where the winner changes between `inside`, where it is `way`, and `outside`, where it is not: the
+ * last M, seen from inside, at which it is. */
+static int64_t bisect(const struct tandem_table *table, const struct tnd_explanation *e, int way,
+                      int64_t inside, int64_t outside)
+{
+    while (llabs(outside - inside) > 1) {
+        int64_t middle = inside + (outside - inside) / 2;
+        if (winner_at(table, e, middle) == way) {
+            inside = middle;
+        } else {
+            outside = middle;
+        }
+    }
+    return inside;
+}
+
+/* Best of one way at m. */
+static struct tnd_candidate best_of(const struct tandem_table *table,
+                                    const struct tnd_explanation *e, int way, int64_t m)
+{
+    struct tnd_problem problem = e->problem;
+    struct tnd_choice choice;
+    problem.m = m;
+    tnd_choose(table, &e->ways[way], 1, &problem, e->n_threads, NULL, NULL, &choice);
+    return choice.best;
+}
+
+/* Whether the error bars of both ways overlap at m. */
+static bool overlap_at(const struct tandem_table *table, const struct tnd_explanation *e, int a,
+                       int b, int64_t m)
+{
+    struct tnd_candidate one = best_of(table, e, a, m);
+    struct tnd_candidate two = best_of(table, e, b, m);
+    return one.way >= 0 && two.way >= 0 &&
+           fabs(one.total.us - two.total.us) <= one.total.error_us + two.total.error_us;
+}
+
+/* The turn at m, from `from` to `to`, with its interval. */
+static void fill_turn(const struct tandem_table *table, const struct tnd_explanation *e, int from,
+                      int to, int64_t m, struct tnd_turn *out)
+{
+    out->found = true;
+    out->m = out->low = out->high = m;
+    memcpy(out->from, e->ways[from].profile.name, sizeof(out->from));
+    memcpy(out->to, e->ways[to].profile.name, sizeof(out->to));
+    for (int64_t at = m - 1; at >= 1 && overlap_at(table, e, from, to, at);
+         at -= step_at(at)) {
+        out->low = at;
+    }
+    int64_t at = m;
+    while (at <= e->m_limit && overlap_at(table, e, from, to, at)) {
+        out->high = at;
+        at += step_at(at);
+    }
+    out->high_open = at > e->m_limit;
+}
+
+static void find_turns(const struct tandem_table *table, struct tnd_explanation *e)
+{
+    int way = e->choice.best.way;
+    int64_t m = e->problem.m;
+    for (int64_t at = m; at > 1;) {
+        int64_t next = at - step_at(at) > 1 ? at - step_at(at) : 1;
+        int other = winner_at(table, e, next);
+        if (other != way) {
+            at = bisect(table, e, way, at, next);
+            other = winner_at(table, e, at - 1);
+            if (other >= 0) {
+                fill_turn(table, e, other, way, at, &e->below);
+            }
+            break;
+        }
+        at = next;
+    }
+    for (int64_t at = m; at < e->m_limit;) {
+        int64_t next = at + step_at(at);
+        int other = winner_at(table, e, next);
+        if (other != way) {
+            at = bisect(table, e, way, at, next) + 1;
+            other = winner_at(table, e, at);
+            if (other >= 0) {
+                fill_turn(table, e, way, other, at, &e->above);
+            }
+            break;
+        }
+        at = next;
+    }
+}
+
+/* ---- flips ---- */
+
+/* `backend`: the array of a table's stage, or NULL. */
+static void add_flip(struct tnd_explanation *e, const char *backend, double factor, int threads,
+                     int way)
+{
+    if (e->n_flips < TND_EXPLAIN_MAX_FLIPS) {
+        struct tnd_flip *flip = &e->flips[e->n_flips++];
+        if (backend != NULL) {
+            memcpy(flip->backend, backend, sizeof(flip->backend));
+        }
+        flip->factor = factor;
+        flip->threads = threads;
+        memcpy(flip->profile, e->ways[way].profile.name, sizeof(flip->profile));
+    }
+}
+
+/* What a candidate spends on a backend, at worst. */
+static double share_of(const struct tnd_explanation *e, const struct tnd_candidate *candidate,
+                       const char *backend)
+{
+    double us = 0;
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        if (strcmp(e->ways[candidate->way].profile.stage[s].backend, backend) == 0) {
+            us += candidate->stage[s].us + candidate->stage[s].error_us;
+        }
+    }
+    return us;
+}
+
+/* The factor on a backend's times at which best and second, on their thread counts, cost the
+ * same. */
+static void add_backend_flip(struct tnd_explanation *e, const char *backend)
+{
+    const struct tnd_candidate *best = &e->choice.best;
+    const struct tnd_candidate *second = &e->choice.second;
+    for (int i = 0; i < e->n_flips; i++) {
+        if (strcmp(e->flips[i].backend, backend) == 0) {
+            return;
+        }
+    }
+    double difference = share_of(e, best, backend) - share_of(e, second, backend);
+    if (fabs(difference) > 1e-9 * best->at_worst_us) {
+        double factor = 1 + (second->at_worst_us - best->at_worst_us) / difference;
+        if (factor >= 1 / MAX_FLIP_FACTOR && factor <= MAX_FLIP_FACTOR) {
+            add_flip(e, backend, factor, 0, second->way);
+        }
+    }
+}
+
+/* The nearest limits of threads below and above at which another profile wins. */
+static void add_thread_flips(const struct tandem_table *table, struct tnd_explanation *e)
+{
+    int way = e->choice.best.way;
+    for (int threads = e->n_threads / 2; threads >= 1; threads /= 2) {
+        int other = choose_at(table, e, e->problem.m, threads).best.way;
+        if (other >= 0 && other != way) {
+            add_flip(e, NULL, 0, threads, other);
+            break;
+        }
+    }
+    for (int threads = 2 * e->n_threads; threads <= 8 * e->n_threads; threads *= 2) {
+        int other = choose_at(table, e, e->problem.m, threads).best.way;
+        if (other >= 0 && other != way) {
+            add_flip(e, NULL, 0, threads, other);
+            break;
+        }
+    }
+}
+
+static void find_flips(const struct tandem_table *table, struct tnd_explanation *e)
+{
+    const struct tnd_candidate *const both[2] = {&e->choice.best, &e->choice.second};
+    for (int i = 0; i < 2 && e->choice.second.way >= 0; i++) {
+        for (int s = 0; s < TANDEM_STAGES; s++) {
+            const char *backend = e->ways[both[i]->way].profile.stage[s].backend;
+            if (backend[0] != '\0') {
+                add_backend_flip(e, backend);
+            }
+        }
+    }
+    add_thread_flips(table, e);
+}
+
+/* ---- thin data ---- */
+
+/* Ways without any prediction; `out_only` is the last of them. */
+static int count_unmeasured(const struct tnd_explanation *e, int *out_only)
+{
+    int n = 0;
+    for (int w = 0; w < e->n_ways; w++) {
+        bool found = false;
+        for (int i = 0; i < e->n_candidates && !found; i++) {
+            found = e->candidates[i].way == w;
+        }
+        if (!found) {
+            n++;
+            *out_only = w;
+        }
+    }
+    return n;
+}
+
+static void find_thin(const struct tandem_table *table, struct tnd_explanation *e)
+{
+    const struct tnd_candidate *best = &e->choice.best;
+    const struct tnd_candidate *second = &e->choice.second;
+    int only;
+    if (table == NULL) {
+        e->thin = TND_THIN_NO_TABLE;
+        return;
+    }
+    if (best->way < 0) {
+        e->thin = TND_THIN_NO_CELL;
+        return;
+    }
+    bool pair = second->way >= 0;
+    e->thin |= !best->total.measured_shape || (pair && !second->total.measured_shape)
+                   ? TND_THIN_SHAPE
+                   : 0u;
+    e->thin |= best->total.noisy ? TND_THIN_NOISY : 0u;
+    e->thin |= pair && second->total.us - second->total.error_us <
+                           best->total.us + best->total.error_us
+                   ? TND_THIN_LEAD
+                   : 0u;
+    e->thin |= count_unmeasured(e, &only) > 0 ? TND_THIN_WAYS : 0u;
+    e->thin |= e->problem.m > tnd_table_largest_m(table, e->problem.type) ? TND_THIN_BEYOND : 0u;
+}
+
+static void add_numbers(struct tnd_explanation *e, const char *option, const int64_t *numbers,
+                        int n)
+{
+    size_t used = strlen(e->command);
+    for (int i = 0; i < n && used < sizeof(e->command); i++) {
+        int added = snprintf(e->command + used, sizeof(e->command) - used, "%s%" PRId64,
+                             i == 0 ? option : ",", numbers[i]);
+        used += added > 0 ? (size_t)added : 0;
+    }
+}
+
+static int add_sorted(int64_t *numbers, int n, int64_t number)
+{
+    int at = 0;
+    while (at < n && numbers[at] < number) {
+        at++;
+    }
+    if (at < n && numbers[at] == number) {
+        return n;
+    }
+    memmove(&numbers[at + 1], &numbers[at], (size_t)(n - at) * sizeof(numbers[0]));
+    numbers[at] = number;
+    return n + 1;
+}
+
+/* What to measure: all of a shape that is not known, else this M and the nearest turn. */
+static void write_command(struct tnd_explanation *e)
+{
+    int64_t m[4];
+    int64_t threads[40];
+    int n_m = 0;
+    int n_threads = 0;
+    int only = 0;
+    if (e->thin == 0) {
+        return;
+    }
+    snprintf(e->command, sizeof(e->command),
+             "mulmat-tune bench -model %" PRId64 "x%" PRId64 " -type %s", e->problem.n,
+             e->problem.k, tandem_type_name(e->problem.type));
+    if ((e->thin & (TND_THIN_NO_TABLE | TND_THIN_NO_CELL | TND_THIN_SHAPE | TND_THIN_WAYS)) == 0) {
+        const struct tnd_turn *turn = e->above.found ? &e->above : &e->below;
+        n_m = add_sorted(m, n_m, e->problem.m);
+        if (turn->found && (e->thin & TND_THIN_LEAD) != 0) {
+            n_m = add_sorted(m, n_m, turn->low);
+            n_m = add_sorted(m, n_m, turn->m);
+            n_m = add_sorted(m, n_m, turn->high);
+        }
+        add_numbers(e, " -m ", m, n_m);
+    }
+    for (int t = 1;; t = tnd_next_thread_count(t, e->n_threads)) {
+        threads[n_threads++] = t;
+        if (t >= e->n_threads) {
+            break;
+        }
+    }
+    add_numbers(e, " -threads ", threads, n_threads);
+    if (e->thin == TND_THIN_WAYS && count_unmeasured(e, &only) == 1) {
+        size_t used = strlen(e->command);
+        snprintf(e->command + used, sizeof(e->command) - used, " -profile %s",
+                 e->ways[only].profile.name);
+    }
+}
+
+/* ---- all of it ---- */
+
+enum tandem_status tnd_explain(const struct tnd_explain_options *options,
+                               struct tnd_explanation *out, struct tandem_error *error)
+{
+    struct tnd_explanation e;
+    memset(&e, 0, sizeof(e));
+    e.problem = options->problem;
+    e.problem.threads = 0;
+    e.problem.profile[0] = '\0';
+    e.n_threads = options->n_threads > 1 ? options->n_threads : 1;
+    if (options->registry != NULL) {
+        e.n_ways = tnd_ways_here(options->registry, options->table, options->node, e.problem.type,
+                                 e.ways);
+    } else if (options->table != NULL) {
+        e.n_ways = tnd_ways_of_table(options->table, e.problem.type, e.ways);
+    }
+    TND_TRY(find_candidates(options, &e, error));
+    int64_t largest = tnd_table_largest_m(options->table, e.problem.type);
+    e.m_limit = 4 * (largest > e.problem.m ? largest : e.problem.m);
+    if (e.choice.best.way >= 0) {
+        find_turns(options->table, &e);
+        find_flips(options->table, &e);
+    }
+    find_thin(options->table, &e);
+    write_command(&e);
+    *out = e;
+    return TANDEM_OK;
+}
+
+void tnd_explanation_fini(struct tnd_explanation *explanation)
+{
+    tnd_free(explanation->candidates);
+    explanation->candidates = NULL;
+    explanation->n_candidates = 0;
+}

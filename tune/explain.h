@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * Why a plain matrix product runs as it does: every candidate of the planner with its prediction
+ * and error bar, the winner's margin, where the next profile takes over, and what would change the
+ * choice. Only reads the table; measures nothing. */
+#ifndef TND_EXPLAIN_H
+#define TND_EXPLAIN_H
+
+#include "base/text.h"
+#include "tune/candidates.h"
+#include "tune/models.h"
+
+enum { TND_EXPLAIN_MAX_FLIPS = 10, TND_EXPLAIN_COMMAND = 320 };
+
+struct tnd_explain_options {
+    const struct tandem_table *table;    /* borrowed; NULL: none, the fixed rule serves */
+    const struct tnd_registry *registry; /* ways of this machine; NULL: those of the table's */
+    const tandem_tensor *node;           /* NULL: any product like the problem */
+    struct tnd_problem problem;          /* threads and profile are not looked at */
+    int n_threads;                       /* the most */
+};
+
+/* A change of the winner over M, between `from` (at m - 1) and `to` (at m). Inside of [low, high]
+ * the error bars of both overlap. */
+struct tnd_turn {
+    bool found;
+    int64_t m, low, high;
+    bool high_open; /* they still overlap at the largest M looked at */
+    char from[32], to[32];
+};
+
+/* A change that would make another profile win. */
+struct tnd_flip {
+    char backend[16]; /* "": a thread count, else this backend at `factor` times its times */
+    double factor;
+    int threads;
+    char profile[32];
+};
+
+/* Why a prediction is not to be trusted; bits. */
+enum tnd_thin {
+    TND_THIN_NO_TABLE = 1,
+    TND_THIN_NO_CELL = 2, /* the table predicts none of the ways */
+    TND_THIN_SHAPE = 4,   /* told from other shapes */
+    TND_THIN_NOISY = 8,   /* wide error bar of one of the two best */
+    TND_THIN_LEAD = 16,   /* the lead is within the error bars */
+    TND_THIN_WAYS = 32,   /* ways that were never measured */
+    TND_THIN_BEYOND = 64  /* M is beyond what was measured */
+};
+
+struct tnd_explanation {
+    struct tnd_problem problem;
+    int n_threads;
+    int n_ways;
+    struct tnd_way ways[TND_TABLE_MAX_PROFILES];
+    int n_candidates;
+    struct tnd_candidate *candidates; /* cheapest at worst first; of each way at each thread count */
+    struct tnd_choice choice;         /* what tnd_choose says, as in the planner */
+    double margin;                    /* second / best - 1, both at worst; 0 without a second */
+    int64_t m_limit;                  /* the largest M looked at for turns */
+    struct tnd_turn below, above;     /* before and behind the problem's M */
+    int n_flips;
+    struct tnd_flip flips[TND_EXPLAIN_MAX_FLIPS];
+    unsigned thin;                     /* enum tnd_thin */
+    char command[TND_EXPLAIN_COMMAND]; /* what to measure; "" when nothing is thin */
+};
+
+/** Explains one problem. `out` is ended with tnd_explanation_fini. Errors: MEMORY. */
+enum tandem_status tnd_explain(const struct tnd_explain_options *options,
+                               struct tnd_explanation *out, struct tandem_error *error);
+void tnd_explanation_fini(struct tnd_explanation *explanation);
+
+/** Name of the way of a candidate, "" for none. */
+const char *tnd_explain_profile(const struct tnd_explanation *explanation,
+                                const struct tnd_candidate *candidate);
+
+/** Appends an explanation for people, or as a JSON object. */
+void tnd_explain_text(const struct tnd_explanation *explanation, struct tnd_text *out);
+void tnd_explain_json(const struct tnd_explanation *explanation, const char *indent,
+                      struct tnd_text *out);
+
+/* What a user of llama.cpp would set, out of the table: sums over the shapes of a model. */
+struct tnd_llama_advice {
+    bool found;
+    int64_t prompt_m; /* 512, or the largest measured below */
+    int prompt_threads, generation_threads;
+    double prompt_us, generation_us; /* of all shapes once */
+    bool has_other;                  /* ways that use more than the CPU's own kernels are known */
+    bool pays;
+    int64_t pays_from; /* the first M at which the best of them is faster */
+    int64_t m_limit;   /* the largest M looked at */
+};
+void tnd_explain_llama(const struct tandem_table *table, const struct tnd_registry *registry,
+                       enum tandem_type type, const struct tnd_shape *shapes, int n_shapes,
+                       int n_threads, struct tnd_llama_advice *out);
+void tnd_explain_llama_text(const struct tnd_llama_advice *advice, struct tnd_text *out);
+void tnd_explain_llama_json(const struct tnd_llama_advice *advice, struct tnd_text *out);
+
+/** A machine whose backend takes `factor` times as long. False when the table has no times of
+ *  it. */
+bool tnd_table_scale(struct tandem_table *table, const char *backend, double factor);
+/** Largest M that was measured for a type; 0: none. */
+int64_t tnd_table_largest_m(const struct tandem_table *table, enum tandem_type type);
+
+#endif

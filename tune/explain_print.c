@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ * Explanations as text and JSON. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tune/emit.h"
+#include "tune/explain.h"
+
+/* ---- text ---- */
+
+static void add_with_error(struct tnd_text *out, const struct tnd_estimate *estimate)
+{
+    tnd_emit_number(out, 0, 1, estimate->us);
+    tnd_text_add(out, " +- ");
+    tnd_emit_number(out, 0, 1, estimate->error_us);
+}
+
+static void add_candidate(struct tnd_text *out, const struct tnd_explanation *e,
+                          const struct tnd_candidate *candidate)
+{
+    const struct tnd_way *way = &e->ways[candidate->way];
+    bool wins = candidate->way == e->choice.best.way &&
+                candidate->threads == e->choice.best.threads;
+    tnd_text_printf(out, "  %s %-22s %3d thread%s", wins ? "*" : " ", way->profile.name,
+                    candidate->threads, candidate->threads == 1 ? "  " : "s ");
+    tnd_emit_number(out, 12, 1, candidate->total.us);
+    tnd_text_add(out, " +- ");
+    tnd_emit_number(out, -9, 1, candidate->total.error_us);
+    const char *separator = " ";
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &way->profile.stage[s];
+        if (stage->backend[0] != '\0') {
+            tnd_text_printf(out, "%s%s %s ", separator, tandem_stage_name((enum tandem_stage)s),
+                            stage->backend);
+            add_with_error(out, &candidate->stage[s]);
+            separator = "; ";
+        }
+    }
+    tnd_text_printf(out, "%s%s\n", candidate->total.noisy ? "  (noisy)" : "",
+                    candidate->total.measured_shape ? "" : "  (from other shapes)");
+}
+
+static void add_turn(struct tnd_text *out, const struct tnd_turn *turn, const char *what)
+{
+    tnd_text_printf(out, "  %s M = %" PRId64 " on: %s instead of %s", what, turn->m, turn->to,
+                    turn->from);
+    if (turn->high_open) {
+        tnd_text_printf(out, "; the error bars overlap from M = %" PRId64 " on\n", turn->low);
+    } else if (turn->low < turn->high) {
+        tnd_text_printf(out, "; the error bars overlap from M = %" PRId64 " to %" PRId64 "\n",
+                        turn->low, turn->high);
+    } else {
+        tnd_text_add(out, "; the error bars do not reach that far\n");
+    }
+}
+
+static void add_flip(struct tnd_text *out, const struct tnd_flip *flip)
+{
+    if (flip->backend[0] == '\0') {
+        tnd_text_printf(out, "  with at most %d thread%s: %s\n", flip->threads,
+                        flip->threads == 1 ? "" : "s", flip->profile);
+        return;
+    }
+    bool faster = flip->factor < 1;
+    tnd_text_printf(out, "  if %s were ", flip->backend);
+    tnd_emit_number(out, 0, 2, faster ? 1 / flip->factor : flip->factor);
+    tnd_text_printf(out, " times as %s: %s\n", faster ? "fast" : "slow", flip->profile);
+}
+
+static void add_thin(struct tnd_text *out, const struct tnd_explanation *e)
+{
+    static const struct {
+        unsigned bit;
+        const char *text;
+    } reasons[] = {
+        {TND_THIN_NO_TABLE, "there is no timing table; the fixed rule serves (M >= 32 to BLAS)"},
+        {TND_THIN_NO_CELL, "the table does not cover this; the fixed rule serves (M >= 32 to "
+                           "BLAS)"},
+        {TND_THIN_SHAPE, "this shape was not measured; times are told from others"},
+        {TND_THIN_NOISY, "the prediction of the winner is noisy"},
+        {TND_THIN_LEAD, "the lead is within the error bars"},
+        {TND_THIN_WAYS, "not every way was measured"},
+        {TND_THIN_BEYOND, "M is beyond what was measured"},
+    };
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        if ((e->thin & reasons[i].bit) != 0) {
+            tnd_text_printf(out, "  thin: %s\n", reasons[i].text);
+        }
+    }
+    if (e->command[0] != '\0') {
+        tnd_text_printf(out, "  to know better, on that machine: %s\n", e->command);
+    }
+}
+
+void tnd_explain_text(const struct tnd_explanation *e, struct tnd_text *out)
+{
+    char name[TND_PROBLEM_MAX];
+    tnd_problem_print(&e->problem, name, sizeof(name));
+    tnd_text_printf(out, "%s, at most %d thread%s (microseconds)\n", name, e->n_threads,
+                    e->n_threads == 1 ? "" : "s");
+    for (int i = 0; i < e->n_candidates; i++) {
+        add_candidate(out, e, &e->candidates[i]);
+    }
+    if (e->choice.best.way >= 0) {
+        tnd_text_printf(out, "  wins: %s on %d thread%s", tnd_explain_profile(e, &e->choice.best),
+                        e->choice.best.threads, e->choice.best.threads == 1 ? "" : "s");
+        if (e->choice.second.way >= 0) {
+            tnd_text_add(out, ", ");
+            tnd_emit_number(out, 0, 1, 100 * e->margin);
+            tnd_text_printf(out, " %% ahead of %s, comparing time and error bar together\n",
+                            tnd_explain_profile(e, &e->choice.second));
+        } else {
+            tnd_text_add(out, ", the only way with times\n");
+        }
+    }
+    if (e->below.found) {
+        add_turn(out, &e->below, "from");
+    }
+    if (e->above.found) {
+        add_turn(out, &e->above, "from");
+    } else if (e->choice.second.way >= 0) {
+        tnd_text_printf(out, "  no other profile wins behind it, up to M = %" PRId64 "\n",
+                        e->m_limit);
+    }
+    for (int i = 0; i < e->n_flips; i++) {
+        add_flip(out, &e->flips[i]);
+    }
+    add_thin(out, e);
+}
+
+/* ---- JSON ---- */
+
+static void add_json_number(struct tnd_text *out, const char *key, double value)
+{
+    tnd_text_printf(out, "\"%s\": ", key);
+    tnd_text_add_double(out, value);
+}
+
+static void json_candidate(struct tnd_text *out, const struct tnd_explanation *e,
+                           const struct tnd_candidate *candidate)
+{
+    const struct tnd_way *way = &e->ways[candidate->way];
+    tnd_text_add(out, "{\"profile\": ");
+    tnd_emit_json_string(out, way->profile.name);
+    tnd_text_printf(out, ", \"threads\": %d, ", candidate->threads);
+    add_json_number(out, "us", candidate->total.us);
+    tnd_text_add(out, ", ");
+    add_json_number(out, "error_us", candidate->total.error_us);
+    tnd_text_printf(out, ", \"measured_shape\": %s, \"noisy\": %s, \"stages\": [",
+                    candidate->total.measured_shape ? "true" : "false",
+                    candidate->total.noisy ? "true" : "false");
+    const char *separator = "";
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &way->profile.stage[s];
+        if (stage->backend[0] != '\0') {
+            tnd_text_printf(out, "%s{\"stage\": \"%s\", \"backend\": ", separator,
+                            tandem_stage_name((enum tandem_stage)s));
+            tnd_emit_json_string(out, stage->backend);
+            tnd_text_add(out, ", ");
+            add_json_number(out, "us", candidate->stage[s].us);
+            tnd_text_add(out, ", ");
+            add_json_number(out, "error_us", candidate->stage[s].error_us);
+            tnd_text_add_char(out, '}');
+            separator = ", ";
+        }
+    }
+    tnd_text_add(out, "]}");
+}
+
+static void json_turn(struct tnd_text *out, const char *key, const struct tnd_turn *turn)
+{
+    tnd_text_printf(out, "\"%s\": ", key);
+    if (!turn->found) {
+        tnd_text_add(out, "null");
+        return;
+    }
+    tnd_text_printf(out, "{\"m\": %" PRId64 ", \"low\": %" PRId64 ", \"high\": ", turn->m,
+                    turn->low);
+    if (turn->high_open) {
+        tnd_text_add(out, "null");
+    } else {
+        tnd_text_printf(out, "%" PRId64, turn->high);
+    }
+    tnd_text_add(out, ", \"from\": ");
+    tnd_emit_json_string(out, turn->from);
+    tnd_text_add(out, ", \"to\": ");
+    tnd_emit_json_string(out, turn->to);
+    tnd_text_add_char(out, '}');
+}
+
+static void json_winner(struct tnd_text *out, const char *key, const struct tnd_explanation *e,
+                        const struct tnd_candidate *candidate)
+{
+    tnd_text_printf(out, "\"%s\": ", key);
+    if (candidate->way < 0) {
+        tnd_text_add(out, "null");
+        return;
+    }
+    tnd_text_add(out, "{\"profile\": ");
+    tnd_emit_json_string(out, tnd_explain_profile(e, candidate));
+    tnd_text_printf(out, ", \"threads\": %d, ", candidate->threads);
+    add_json_number(out, "us", candidate->total.us);
+    tnd_text_add(out, ", ");
+    add_json_number(out, "error_us", candidate->total.error_us);
+    tnd_text_add_char(out, '}');
+}
+
+static void json_flips(struct tnd_text *out, const struct tnd_explanation *e)
+{
+    tnd_text_add(out, "\"flips\": [");
+    for (int i = 0; i < e->n_flips; i++) {
+        const struct tnd_flip *flip = &e->flips[i];
+        tnd_text_add(out, i > 0 ? ", {" : "{");
+        if (flip->backend[0] != '\0') {
+            tnd_text_add(out, "\"backend\": ");
+            tnd_emit_json_string(out, flip->backend);
+            tnd_text_add(out, ", ");
+            add_json_number(out, "factor", flip->factor);
+        } else {
+            tnd_text_printf(out, "\"threads\": %d", flip->threads);
+        }
+        tnd_text_add(out, ", \"profile\": ");
+        tnd_emit_json_string(out, flip->profile);
+        tnd_text_add_char(out, '}');
+    }
+    tnd_text_add_char(out, ']');
+}
+
+static void json_thin(struct tnd_text *out, unsigned thin)
+{
+    static const char *const names[] = {"no_table", "no_cell", "shape", "noisy",
+                                        "lead",     "ways",    "beyond"};
+    const char *separator = "";
+    tnd_text_add(out, "\"thin\": [");
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if ((thin & (1u << i)) != 0) {
+            tnd_text_printf(out, "%s\"%s\"", separator, names[i]);
+            separator = ", ";
+        }
+    }
+    tnd_text_add_char(out, ']');
+}
+
+void tnd_explain_json(const struct tnd_explanation *e, const char *indent, struct tnd_text *out)
+{
+    char name[TND_PROBLEM_MAX];
+    tnd_problem_print(&e->problem, name, sizeof(name));
+    tnd_text_printf(out, "%s{\"problem\": \"%s\", \"max_threads\": %d,\n%s ", indent, name,
+                    e->n_threads, indent);
+    json_winner(out, "winner", e, &e->choice.best);
+    tnd_text_add(out, ", ");
+    json_winner(out, "second", e, &e->choice.second);
+    tnd_text_add(out, ", ");
+    add_json_number(out, "margin", e->margin);
+    tnd_text_printf(out, ",\n%s ", indent);
+    json_turn(out, "below", &e->below);
+    tnd_text_add(out, ", ");
+    json_turn(out, "above", &e->above);
+    tnd_text_printf(out, ", \"m_limit\": %" PRId64 ",\n%s ", e->m_limit, indent);
+    json_flips(out, e);
+    tnd_text_add(out, ", ");
+    json_thin(out, e->thin);
+    tnd_text_add(out, ", \"command\": ");
+    tnd_emit_json_string(out, e->command);
+    tnd_text_printf(out, ",\n%s \"candidates\": [", indent);
+    for (int i = 0; i < e->n_candidates; i++) {
+        tnd_text_printf(out, "%s\n%s  ", i > 0 ? "," : "", indent);
+        json_candidate(out, e, &e->candidates[i]);
+    }
+    tnd_text_printf(out, "\n%s ]}", indent);
+}
