@@ -94,6 +94,32 @@ TANDEM_API enum tandem_status tandem_runtime_print_plan(const tandem_runtime *ru
                                                         const tandem_plan *plan,
                                                         tandem_write_fn write, void *user);
 
+/** Prints for people why each node runs as it does: for every different matrix product the ways
+ *  with predicted times and error bars, the winner and its margin, the M at which another one takes
+ *  over, what else would change the choice, and, where the table knows too little, the command that
+ *  measures it. Nodes that have one way are counted only. `plan` NULL: a fresh one. Measures
+ *  nothing. Not while the table is replaced. Errors: ARGUMENT (plan of another graph, graph not
+ *  finished), MEMORY, FILE (`write` stopped). */
+TANDEM_API enum tandem_status tandem_runtime_explain(tandem_runtime *runtime,
+                                                     const tandem_graph *graph,
+                                                     const tandem_plan *plan,
+                                                     tandem_write_fn write, void *user);
+
+/** Writes a plan to a text file, whole or not at all; form: docs/tuning.md. Errors: STATE (graph
+ *  not finished), ARGUMENT (plan of another graph, or one that could not run), FILE, MEMORY. */
+TANDEM_API enum tandem_status tandem_runtime_save_plan(tandem_runtime *runtime,
+                                                       const tandem_graph *graph,
+                                                       const tandem_plan *plan, const char *path,
+                                                       struct tandem_error *error);
+/** Reads a plan for a graph with the same operations, types and weight shapes; the number of tokens
+ *  may differ. Computing by it gives the bits that the saved one gave. The caller owns the plan.
+ *  Errors: STATE, FILE, FORMAT, TRUNCATED, TABLE_VERSION, UNSUPPORTED_BACKEND (a backend that is
+ *  not open here), ARGUMENT (plan of another graph), LIMIT, MEMORY. */
+TANDEM_API enum tandem_status tandem_runtime_load_plan(tandem_runtime *runtime,
+                                                       const tandem_graph *graph, const char *path,
+                                                       tandem_plan **out_plan,
+                                                       struct tandem_error *error);
+
 struct tandem_compute_options {
     size_t size;
     /** Asked between nodes; true ends the computation with CANCELLED. May be NULL. */

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * A graph's choices explained: each different product once, with the nodes that it stands for. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_status.h"
+#include "ggml-like/tnd_tensor.h"
+#include "runtime/tnd_runtime.h"
+#include "sched/plan.h"
+#include "tune/emit.h"
+#include "tune/explain.h"
+
+enum { MAX_NODES_NAMED = 8 };
+
+static bool has_choice(const tandem_tensor *node)
+{
+    return node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node);
+}
+
+/* Whether both are one problem with one choice. */
+static bool is_alike(const tandem_graph *graph, const tandem_plan *plan, int a, int b)
+{
+    const tandem_tensor *one = graph->nodes[a];
+    const tandem_tensor *two = graph->nodes[b];
+    return has_choice(two) && one->src[0]->type == two->src[0]->type &&
+           one->src[0]->ne[0] == two->src[0]->ne[0] && one->src[0]->ne[1] == two->src[0]->ne[1] &&
+           one->ne[1] == two->ne[1] &&
+           memcmp(&plan->nodes[a], &plan->nodes[b], sizeof(plan->nodes[a])) == 0;
+}
+
+/* "nodes 3, 12, 21, ... (22 of them)"; marks them as done. */
+static void add_nodes(const tandem_graph *graph, const tandem_plan *plan, int first, bool *done,
+                      struct tnd_text *out)
+{
+    int n = 0;
+    tnd_text_add(out, "node");
+    for (int i = first; i < graph->n_nodes; i++) {
+        if (!done[i] && is_alike(graph, plan, first, i)) {
+            if (n < MAX_NODES_NAMED) {
+                tnd_text_printf(out, "%s %d", n == 0 ? "" : ",", i);
+            }
+            done[i] = true;
+            n++;
+        }
+    }
+    if (n > MAX_NODES_NAMED) {
+        tnd_text_printf(out, ", ... (%d of them)", n);
+    }
+    const struct tandem_plan_node *choice = &plan->nodes[first];
+    tnd_text_printf(out, ": %s on %d thread%s, reason: %s\n", choice->profile,
+                    (int)choice->n_threads, choice->n_threads == 1 ? "" : "s",
+                    tandem_plan_reason_name((enum tandem_plan_reason)choice->reason));
+}
+
+static enum tandem_status explain_nodes(const struct tnd_runtime_rooms *rooms, int n_threads,
+                                        const tandem_graph *graph, const tandem_plan *plan,
+                                        bool *done, struct tnd_text *out,
+                                        struct tandem_error *error)
+{
+    int n_only = 0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        if (!has_choice(graph->nodes[i])) {
+            n_only++;
+            continue;
+        }
+        if (done[i]) {
+            continue;
+        }
+        struct tnd_explain_options options = {.table = rooms->table,
+                                              .registry = rooms->registry,
+                                              .node = graph->nodes[i],
+                                              .n_threads = n_threads};
+        struct tnd_explanation explanation;
+        tnd_problem_of_node(graph->nodes[i], &options.problem);
+        TND_TRY(tnd_explain(&options, &explanation, error));
+        add_nodes(graph, plan, i, done, out);
+        tnd_explain_text(&explanation, out);
+        tnd_explanation_fini(&explanation);
+        tnd_text_add_char(out, '\n');
+    }
+    tnd_text_printf(out, "%d of %d nodes have one way alone (the CPU's own kernels)\n", n_only,
+                    graph->n_nodes);
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_runtime_explain(tandem_runtime *runtime, const tandem_graph *graph,
+                                          const tandem_plan *plan, tandem_write_fn write,
+                                          void *user)
+{
+    tandem_plan *own = NULL;
+    if (write == NULL || graph == NULL || !graph->finished ||
+        (plan != NULL && plan->n_nodes != graph->n_nodes)) {
+        return TANDEM_E_ARGUMENT;
+    }
+    if (plan == NULL) {
+        TND_TRY(tandem_runtime_plan(runtime, graph, &own, NULL));
+        plan = own;
+    }
+    struct tnd_runtime_rooms rooms;
+    struct tnd_text text = TND_TEXT_INIT;
+    tnd_runtime_rooms(runtime, &rooms);
+    bool *done = tnd_calloc((size_t)graph->n_nodes + 1, sizeof(done[0]));
+    enum tandem_status status =
+        done == NULL ? TANDEM_E_MEMORY
+                     : explain_nodes(&rooms, tandem_runtime_threads(runtime), graph, plan, done,
+                                     &text, NULL);
+    if (status == TANDEM_OK) {
+        status = tnd_emit_end(&text, write, user, "explanation", NULL);
+    }
+    tnd_text_fini(&text);
+    tnd_free(done);
+    tandem_plan_free(own);
+    return status;
+}
