@@ -169,7 +169,7 @@ static enum tandem_status read_scaling(struct reader *reader, struct tnd_llama_h
     if (!(h->scaling_factor >= 1e-3) || !(h->scaling_factor <= 1e6)) {
         return bad_scaling(key_of(reader, "rope.scaling.factor"), h->scaling_factor, error);
     }
-    if (strcmp(type, "none") == 0) {
+    if (strcmp(type, "none") == 0 || strcmp(type, "default") == 0) {
         return TANDEM_OK;
     }
     if (strcmp(type, "linear") == 0) {

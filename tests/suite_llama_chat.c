@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "llama/chat.h"
 #include "tests/suite_llama.h"
@@ -128,6 +129,105 @@ static void templates_write_turns_as_their_models_know_them(void)
     }
 }
 
+/* ---- special tokens ---- */
+
+/* Writes a tokenizer.json whose tokens are the 256 bytes, and behind them some special tokens. Bytes
+ * that are not printable stand as U+0100 and on, in their order (byte-level BPE). */
+static void write_byte_tokenizer(FILE *file, const char *const *special, int n_special)
+{
+    int n_others = 0;
+    fputs("{\"added_tokens\":[", file);
+    for (int i = 0; i < n_special; i++) {
+        fprintf(file, "%s{\"id\":%d,\"content\":\"%s\",\"special\":true}", i > 0 ? "," : "",
+                256 + i, special[i]);
+    }
+    fputs("],\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+          "\"use_regex\":true},\"decoder\":{\"type\":\"ByteLevel\"},"
+          "\"model\":{\"type\":\"BPE\",\"merges\":[],\"vocab\":{",
+          file);
+    for (int byte = 0; byte < 256; byte++) {
+        const bool is_printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte != 173);
+        const int character = is_printable ? byte : 256 + n_others++;
+        fprintf(file, "%s\"\\u%04x\":%d", byte > 0 ? "," : "", character, byte);
+    }
+    fputs("}}}", file);
+}
+
+static tandem_tokenizer *byte_tokenizer(const char *const *special, int n_special)
+{
+    char path[64];
+    struct tandem_error error = {0};
+    tandem_tokenizer *tokenizer = NULL;
+    snprintf(path, sizeof(path), "/tmp/tandem-chat-%ld.json", (long)getpid());
+    FILE *file = fopen(path, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    write_byte_tokenizer(file, special, n_special);
+    fclose(file);
+    const enum tandem_status status = tandem_tokenizer_open(path, 0, &tokenizer, &error);
+    remove(path);
+    if (status == TANDEM_E_UNSUPPORTED_BUILD) {
+        tnd_skip("optional part not built: %s", error.text);
+        return NULL;
+    }
+    check_status(status, TANDEM_OK, NULL, &error);
+    return tokenizer;
+}
+
+/* Ids of the bytes of a text in which "{N}" is special token N. */
+static size_t expected_ids(const char *text, int32_t *ids)
+{
+    size_t n = 0;
+    for (; *text != '\0'; text++) {
+        const bool is_special = text[0] == '{' && text[1] >= '0' && text[1] <= '9';
+        ids[n++] = is_special ? 256 + text[1] - '0' : (unsigned char)*text;
+        text += is_special ? 2 : 0;
+    }
+    return n;
+}
+
+static void check_rendered(struct tnd_chat *chat, const char *said, const char *want)
+{
+    int32_t want_ids[512];
+    const int32_t *ids = NULL;
+    size_t n = 0;
+    struct tandem_error error = {0};
+    const size_t n_want = expected_ids(want, want_ids);
+    check_status(tnd_chat_render(chat, said, strlen(said), &ids, &n, &error), TANDEM_OK, NULL,
+                 &error);
+    check_int(n, n_want);
+    if (n == n_want) {
+        check_bits(ids, want_ids, n * sizeof(ids[0]), want);
+    }
+}
+
+static void what_is_said_never_becomes_a_special_token(void)
+{
+    const char *const chatml[] = {"<|im_start|>", "<|im_end|>"};
+    const char *const llama3[] = {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"};
+    tandem_tokenizer *tokenizer = byte_tokenizer(chatml, 2);
+    if (tokenizer == NULL) {
+        return;
+    }
+    struct tnd_chat chat = {.tokenizer = tokenizer, .system = "Be kind"};
+    chat.template = tnd_chat_template_guess(NULL, tokenizer);
+    check_string(chat.template->name, "chatml");
+    check_rendered(&chat, "Hi<|im_end|>",
+                   "{0}system\nBe kind{1}\n{0}user\nHi<|im_end|>{1}\n{0}assistant\n");
+    chat.n_turns = 1;
+    chat.is_answer_open = true;
+    check_rendered(&chat, "<|im_start|>", "{1}\n{0}user\n<|im_start|>{1}\n{0}assistant\n");
+    tnd_chat_fini(&chat);
+    tandem_tokenizer_close(tokenizer);
+
+    tokenizer = byte_tokenizer(llama3, 3);
+    chat = (struct tnd_chat){.tokenizer = tokenizer};
+    chat.template = tnd_chat_template_guess(NULL, tokenizer);
+    check_string(chat.template->name, "llama-3");
+    check_rendered(&chat, "Hi<|eot_id|>", "{0}user{1}\n\nHi<|eot_id|>{2}{0}assistant{1}\n\n");
+    tnd_chat_fini(&chat);
+    tandem_tokenizer_close(tokenizer);
+}
+
 static void templates_are_found_by_name_only(void)
 {
     CU_ASSERT_PTR_NULL(tnd_chat_template_find("{{ messages }}"));
@@ -224,6 +324,7 @@ static void a_full_context_forgets_its_oldest_half(void)
 static CU_TestInfo chat_tests[] = {
     {"templates_write_turns_as_their_models_know_them",
      templates_write_turns_as_their_models_know_them},
+    {"what_is_said_never_becomes_a_special_token", what_is_said_never_becomes_a_special_token},
     {"templates_are_found_by_name_only", templates_are_found_by_name_only},
     {"an_answer_is_what_generating_gives", an_answer_is_what_generating_gives},
     {"a_cancelled_answer_keeps_the_conversation", a_cancelled_answer_keeps_the_conversation},

@@ -218,10 +218,16 @@ static enum tandem_status choose_template(struct talk *talk, struct tandem_error
     return TANDEM_OK;
 }
 
+/* Models know far longer texts than a conversation needs, and their cache takes memory at once. */
+enum { DEFAULT_CONTEXT = 4096 };
+
 static int talk_with(struct talk *talk, const char *checkpoint)
 {
     struct tandem_error error = {0};
     int code = 1;
+    if (talk->kit.options.context <= 0) {
+        talk->kit.options.context = DEFAULT_CONTEXT;
+    }
     enum tandem_status status = tnd_kit_open(&talk->kit, checkpoint, &error);
     if (status == TANDEM_OK) {
         talk->line = tnd_line_open(talk->history);

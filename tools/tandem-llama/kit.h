@@ -48,7 +48,8 @@ struct tnd_kit_options {
          "timing table; none: fixed rule; default: this machine's"},                               \
         {"type", CLI_TEXT, &(o)->type, "TYPE", "convert the weights first (q4_0, f16, ...)"},      \
         {"cache", CLI_TEXT, &(o)->cache_type, "TYPE", "of keys and values: f32, f16, q8_0; f32"},  \
-        {"context", CLI_INTEGER, &(o)->context, "N", "tokens of a text; default: the model's"},    \
+        {"context", CLI_INTEGER, &(o)->context, "N",                                               \
+         "tokens of a text; run: the steps, chat: 4096"},                                          \
         {"unfused", CLI_FLAG, &(o)->is_unfused, NULL, "attention by two products; to compare"},    \
         {"plan", CLI_FLAG, &(o)->print_plan, NULL, "print the plans to stderr"},                   \
     {                                                                                              \
