@@ -131,7 +131,7 @@ static void templates_write_turns_as_their_models_know_them(void)
 
 /* ---- special tokens ---- */
 
-/* Writes a tokenizer.json whose tokens are the 256 bytes, and behind them some special tokens. Bytes
+/* Writes a tokenizer.json whose tokens are the 256 bytes, and behind them some special ones. Bytes
  * that are not printable stand as U+0100 and on, in their order (byte-level BPE). */
 static void write_byte_tokenizer(FILE *file, const char *const *special, int n_special)
 {
