@@ -131,6 +131,7 @@ static tnd_gemm_q_fn *const gemm_of_form[] = {gemm_symmetric, gemm_affine, gemm_
 void tnd_kernels_fill_vnni(struct tnd_cpu_kernels *out)
 {
     tnd_decoders_q_avx512(&out->q);
+    tnd_gemv_vnni(&out->q);
     out->isa_q = "avx512+vnni";
     out->q.strips = STRIPS;
     out->q.tokens = TOKENS;

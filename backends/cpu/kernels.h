@@ -20,6 +20,9 @@ enum {
     TND_KC_Q = 512,       /* values of K that a panel of quantised weights holds: it stays in L1 */
     TND_KC_Q_FEW = 1024,  /* the same for few tokens: long stretches of each row matter more */
     TND_KC_F = 256,       /* the same for float weights; each such part is summed by itself */
+    TND_GEMV_ROWS = 16,     /* rows of a product with one token */
+    TND_GEMV_BLOCKS = 128,  /* and its blocks that are summed before the next rows */
+    TND_GEMV_K_MAX = 32768, /* longer rows go the way of many tokens */
     TND_LANES_MAX = 16,
     TND_PANEL_ROWS_MAX = 64
 };
@@ -52,6 +55,19 @@ struct tnd_tile_q {
     bool accumulate;
 };
 
+/* A product of a few rows and one token over all K. The activations of tnd_x_block, apart, aligned
+ * to 64 and padded with zeros to a multiple of 16 blocks. */
+struct tnd_gemv_q {
+    const uint8_t *rows;
+    size_t row_bytes;
+    int n_rows; /* at most TND_GEMV_ROWS */
+    int n_blocks;
+    const int8_t *x;
+    const float *x_scale;
+    const int32_t *x_correction;
+    float *y;
+};
+
 /* The same for floats. w: per value of K the floats of the lanes. */
 struct tnd_tile_f {
     const float *w;
@@ -73,6 +89,7 @@ typedef void tnd_decode_q_fn(const uint8_t *rows, size_t row_bytes, int64_t n, u
 /* n is a multiple of 8. */
 typedef void tnd_decode_f_fn(const uint8_t *rows, size_t row_bytes, int64_t n, float *w);
 typedef void tnd_gemm_q_fn(const struct tnd_tile_q *tile);
+typedef void tnd_gemv_q_fn(const struct tnd_gemv_q *job);
 typedef void tnd_gemm_f_fn(const struct tnd_tile_f *tile);
 /* n activations of one token (a multiple of 32). `form` and `offset` are those of the weights. */
 typedef void tnd_quantize_x_fn(const float *x, int64_t n, int form, int offset,
@@ -84,6 +101,7 @@ struct tnd_kernels_q {
     int lanes, strips, tokens; /* of a panel; `tokens` is the most that one tile takes */
     tnd_decode_q_fn *decode[TANDEM_TYPE_NUMBERS];
     tnd_gemm_q_fn *gemm[TANDEM_TYPE_NUMBERS];
+    tnd_gemv_q_fn *gemv[TANDEM_TYPE_NUMBERS]; /* or NULL: for one token, with the bits of gemm */
     tnd_quantize_x_fn *quantize_x;
 };
 
@@ -122,6 +140,7 @@ void tnd_kernels_fill_bf16(struct tnd_cpu_kernels *out);
 /* Parts of them in other files: decoders, lanes, and row conversions. */
 void tnd_decoders_scalar(struct tnd_cpu_kernels *out);
 void tnd_decoders_avx2(struct tnd_cpu_kernels *out);
+void tnd_gemv_vnni(struct tnd_kernels_q *out);
 void tnd_decoders_q_avx512(struct tnd_kernels_q *out);
 void tnd_decoders_f_avx512(struct tnd_kernels_f *out);
 void tnd_dequantizers_avx2(struct tnd_cpu_kernels *out);

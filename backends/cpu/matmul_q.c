@@ -24,6 +24,13 @@ struct scratch {
     uint8_t tail[TND_LANES_MAX * TAIL_ROW_BYTES];
 };
 
+/* The one token of tnd_gemv_q. */
+struct gemv_scratch {
+    int8_t x[TND_GEMV_K_MAX];
+    float x_scale[TND_GEMV_K_MAX / TND_X_BLOCK];
+    int32_t x_correction[TND_GEMV_K_MAX / TND_X_BLOCK];
+};
+
 /* What stays the same during one call. */
 struct product {
     const struct tnd_kernels_q *kernels;
@@ -51,7 +58,9 @@ size_t tnd_x_row_blocks(int64_t k)
 
 size_t tnd_matmul_q_scratch(void)
 {
-    return (sizeof(struct scratch) + 63) / 64 * 64;
+    size_t bytes = sizeof(struct gemv_scratch) > sizeof(struct scratch) ? sizeof(struct gemv_scratch)
+                                                                        : sizeof(struct scratch);
+    return (bytes + 63) / 64 * 64;
 }
 
 /* Asks for the bytes that share `part` of `parts` of the next panel holds. Rows are more streams
@@ -155,6 +164,43 @@ static void multiply_panel(const struct product *p, struct scratch *s, int64_t r
     }
 }
 
+/* One token: rows as they lie in memory. */
+static void multiply_token(const struct product *p, tnd_gemv_q_fn *gemv,
+                           const struct tandem_work *work, struct tandem_worker *worker)
+{
+    struct gemv_scratch *s = worker->scratch;
+    int64_t n_blocks = p->k / TND_X_BLOCK;
+    for (int64_t b = 0; b < n_blocks; b++) {
+        memcpy(s->x + b * TND_X_BLOCK, p->x[b].q, TND_X_BLOCK);
+        s->x_scale[b] = p->x[b].scale;
+        s->x_correction[b] = p->x[b].group.correction[0];
+    }
+    for (int64_t b = n_blocks; b % 16 != 0; b++) {
+        memset(s->x + b * TND_X_BLOCK, 0, TND_X_BLOCK);
+        s->x_scale[b] = 0;
+        s->x_correction[b] = 0;
+    }
+    int64_t n_rows = work->row_end - work->row_begin;
+    int64_t groups = (n_rows + TND_GEMV_ROWS - 1) / TND_GEMV_ROWS;
+    int64_t begin;
+    int64_t end;
+    while (worker->next(worker, groups, tnd_chunk(groups, worker->count, 16), &begin, &end)) {
+        for (int64_t group = begin; group < end; group++) {
+            int64_t row = work->row_begin + group * TND_GEMV_ROWS;
+            gemv(&(struct tnd_gemv_q){
+                .rows = p->w + (size_t)row * p->w_row_bytes,
+                .row_bytes = p->w_row_bytes,
+                .n_rows = (int)tnd_min(TND_GEMV_ROWS, work->row_end - row),
+                .n_blocks = (int)n_blocks,
+                .x = s->x,
+                .x_scale = s->x_scale,
+                .x_correction = s->x_correction,
+                .y = p->y + row,
+            });
+        }
+    }
+}
+
 void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work *work,
                   struct tandem_worker *worker)
 {
@@ -176,6 +222,10 @@ void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work 
         .k = w->ne[0],
         .tile_tokens = tnd_tile_tokens(node->ne[1], kernels->tokens),
     };
+    if (p.m == 1 && kernels->gemv[w->type] != NULL && p.k <= TND_GEMV_K_MAX) {
+        multiply_token(&p, kernels->gemv[w->type], work, worker);
+        return;
+    }
     int form = 0;
     int offset = 0;
     (void)tnd_quant_form(w->type, &form, &offset);
