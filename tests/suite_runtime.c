@@ -406,7 +406,9 @@ static CU_SuiteInfo suites[] = {
     CU_SUITE_INFO_NULL,
 };
 
+extern CU_SuiteInfo suites_runtime_plans[];
+
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(argc, argv, suites, NULL);
+    return tnd_suites_run(argc, argv, suites, suites_runtime_plans, NULL);
 }

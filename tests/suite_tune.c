@@ -9,6 +9,7 @@ extern CU_SuiteInfo suites_tune_analyze[];
 extern CU_SuiteInfo suites_tune_args[];
 extern CU_SuiteInfo suites_tune_damage[];
 extern CU_SuiteInfo suites_tune_estimate[];
+extern CU_SuiteInfo suites_tune_explain[];
 extern CU_SuiteInfo suites_tune_measure[];
 extern CU_SuiteInfo suites_tune_planner[];
 extern CU_SuiteInfo suites_tune_table[];
@@ -101,5 +102,5 @@ int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_tune_table, suites_tune_damage, suites_tune_estimate,
                           suites_tune_analyze, suites_tune_measure, suites_tune_planner,
-                          suites_tune_args, NULL);
+                          suites_tune_args, suites_tune_explain, NULL);
 }

@@ -89,7 +89,7 @@ static void add_thin(struct tnd_text *out, const struct tnd_explanation *e)
         }
     }
     if (e->command[0] != '\0') {
-        tnd_text_printf(out, "  to know better, on that machine: %s\n", e->command);
+        tnd_text_printf(out, "  to know better: %s\n", e->command);
     }
 }
 

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT
+ * Plans that are explained, saved, loaded and run again. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "tandem/tandem.h"
+#include "tests/support.h"
+
+static tandem_runtime *runtime;
+static tandem_context *context;
+static tandem_tensor *x, *y;
+static tandem_graph *graph;
+
+static tandem_graph *network(enum tandem_type type, int64_t m)
+{
+    tandem_tensor *w = tandem_tensor_new(context, type, 2, (const int64_t[]){256, 256});
+    struct tnd_test_rng rng = tnd_test_rng_new(7);
+    float row[256];
+    for (int64_t n = 0; n < 256; n++) {
+        tnd_test_fill(&rng, row, 256);
+        check_ok(tandem_quantize(type, row,
+                                 (char *)tandem_tensor_data(w) +
+                                     (size_t)n * tandem_tensor_nb(w)[1],
+                                 256));
+    }
+    x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){256, m});
+    tnd_test_fill(&rng, tandem_tensor_data(x), 256 * m);
+    y = tandem_mul_mat(context, w, tandem_silu(context, tandem_mul_mat(context, w, x)));
+    tandem_graph *made = tandem_graph_new(context);
+    tandem_graph_add(made, y);
+    check_ok(tandem_graph_finish(made, NULL));
+    return made;
+}
+
+static void set_up(void)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    options.n_threads = 3;
+    options.table_path = "";
+    check_ok(tandem_runtime_open(&options, &runtime, NULL));
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    graph = network(TANDEM_TYPE_Q4_0, 40);
+}
+
+static void tear_down(void)
+{
+    tandem_runtime_close(runtime);
+    tandem_context_free(context);
+}
+
+static int collect(void *user, const char *bytes, unsigned long n)
+{
+    char *out = user;
+    size_t used = strlen(out);
+    snprintf(out + used, 8192 - used, "%.*s", (int)n, bytes);
+    return 0;
+}
+
+static int refuse(void *user, const char *bytes, unsigned long n)
+{
+    (void)user;
+    (void)bytes;
+    (void)n;
+    return 1;
+}
+
+static void a_saved_plan_gives_the_same_bits(void)
+{
+    struct tandem_profile_info profiles[32];
+    int n = tandem_runtime_profiles(runtime, profiles, 32);
+    size_t bytes = tandem_tensor_bytes(y);
+    void *first = malloc(bytes);
+    for (int i = 0; i < n; i++) {
+        if (!profiles[i].available) {
+            continue;
+        }
+        const char *path = tnd_test_temp("saved.plan");
+        tandem_plan *plan = NULL;
+        tandem_plan *again = NULL;
+        check_ok(tandem_runtime_force_profile(runtime, profiles[i].name, NULL));
+        check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+        check_ok(tandem_runtime_force_profile(runtime, NULL, NULL));
+        check_ok(tandem_runtime_compute(runtime, graph, plan, NULL, NULL));
+        memcpy(first, tandem_tensor_data(y), bytes);
+        check_ok(tandem_runtime_save_plan(runtime, graph, plan, path, NULL));
+        check_ok(tandem_runtime_load_plan(runtime, graph, path, &again, NULL));
+        for (int j = 0; j < tandem_plan_node_count(plan); j++) {
+            check_bits(tandem_plan_node(again, j), tandem_plan_node(plan, j),
+                       sizeof(struct tandem_plan_node), profiles[i].name);
+        }
+        memset(tandem_tensor_data(y), 0, bytes);
+        check_ok(tandem_runtime_compute(runtime, graph, again, NULL, NULL));
+        check_bits(tandem_tensor_data(y), first, bytes, profiles[i].name);
+        tandem_plan_free(plan);
+        tandem_plan_free(again);
+    }
+    free(first);
+}
+
+static void a_plan_serves_graphs_that_differ_in_tokens_alone(void)
+{
+    const char *path = tnd_test_temp("tokens.plan");
+    struct tandem_error error = {0};
+    tandem_plan *plan = NULL;
+    tandem_plan *again = NULL;
+    check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+    check_ok(tandem_runtime_save_plan(runtime, graph, plan, path, NULL));
+    tandem_graph *longer = network(TANDEM_TYPE_Q4_0, 5);
+    check_ok(tandem_runtime_load_plan(runtime, longer, path, &again, NULL));
+    check_ok(tandem_runtime_compute(runtime, longer, again, NULL, NULL));
+    tandem_plan_free(again);
+    again = NULL;
+    tandem_graph *other = network(TANDEM_TYPE_Q8_0, 40);
+    check_status(tandem_runtime_load_plan(runtime, other, path, &again, &error), TANDEM_E_ARGUMENT,
+                 "another graph", &error);
+    check_status(tandem_runtime_load_plan(runtime, graph, "/nowhere/a.plan", &again, &error),
+                 TANDEM_E_FILE, "/nowhere/a.plan", &error);
+    check_status(tandem_runtime_save_plan(runtime, graph, plan, "/nowhere/a.plan", &error),
+                 TANDEM_E_FILE, "/nowhere/a.plan", &error);
+    check_status(tandem_runtime_save_plan(runtime, graph, NULL, path, &error), TANDEM_E_ARGUMENT,
+                 "0 nodes", &error);
+    tandem_graph *open = tandem_graph_new(context);
+    check_status(tandem_runtime_load_plan(runtime, open, path, &again, &error), TANDEM_E_STATE,
+                 "not finished", &error);
+    CU_ASSERT_PTR_NULL(again);
+    tandem_plan_free(plan);
+}
+
+/* Both products have one shape: they are told once. */
+static void a_graph_is_explained_node_by_node(void)
+{
+    char text[8192] = "";
+    check_ok(tandem_runtime_explain(runtime, graph, NULL, collect, text));
+    check_contains(text, "node 0, 2: ");
+    check_contains(text, "reason: rule");
+    check_contains(text, "mul_mat:q4_0:n256:k256:m40, at most 3 threads");
+    check_contains(text, "there is no timing table");
+    check_contains(text, "mulmat-tune bench -model 256x256 -type q4_0 -threads 1,2,3");
+    check_contains(text, "1 of 3 nodes have one way alone");
+    tandem_plan *plan = NULL;
+    check_ok(tandem_runtime_force_profile(runtime, "cpu", NULL));
+    check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+    text[0] = '\0';
+    check_ok(tandem_runtime_explain(runtime, graph, plan, collect, text));
+    check_contains(text, "reason: forced");
+    check_int(tandem_runtime_explain(runtime, graph, plan, refuse, NULL), TANDEM_E_FILE);
+    check_int(tandem_runtime_explain(runtime, NULL, plan, collect, text), TANDEM_E_ARGUMENT);
+    tandem_graph *other = network(TANDEM_TYPE_F32, 1);
+    tandem_plan *small = NULL;
+    check_ok(tandem_plan_new(1, &small, NULL));
+    check_int(tandem_runtime_explain(runtime, other, small, collect, text), TANDEM_E_ARGUMENT);
+    tandem_plan_free(small);
+    tandem_plan_free(plan);
+}
+
+static void running_out_of_memory_leaks_nothing(void)
+{
+    char text[8192] = "";
+    tandem_plan *plan = NULL;
+    const char *path = tnd_test_temp("memory.plan");
+    check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+    check_ok(tandem_runtime_save_plan(runtime, graph, plan, path, NULL));
+    long live = tnd_alloc_live();
+    int done = 0;
+    for (long nth = 1; nth < 200 && done < 3; nth++) {
+        tandem_plan *again = NULL;
+        done = 0;
+        tnd_alloc_fail_after(nth);
+        done += tandem_runtime_explain(runtime, graph, NULL, collect, text) == TANDEM_OK;
+        tnd_alloc_fail_after(nth);
+        done += tandem_runtime_load_plan(runtime, graph, path, &again, NULL) == TANDEM_OK;
+        tnd_alloc_fail_after(nth);
+        done += tandem_runtime_save_plan(runtime, graph, plan, path, NULL) == TANDEM_OK;
+        tnd_alloc_fail_after(-1);
+        tandem_plan_free(again);
+        check_int(tnd_alloc_live(), live);
+        text[0] = '\0';
+    }
+    check_int(done, 3);
+    tandem_plan_free(plan);
+}
+
+static CU_TestInfo tests[] = {
+    {"a_saved_plan_gives_the_same_bits", a_saved_plan_gives_the_same_bits},
+    {"a_plan_serves_graphs_that_differ_in_tokens_alone",
+     a_plan_serves_graphs_that_differ_in_tokens_alone},
+    {"a_graph_is_explained_node_by_node", a_graph_is_explained_node_by_node},
+    {"running_out_of_memory_leaks_nothing", running_out_of_memory_leaks_nothing},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_runtime_plans[];
+CU_SuiteInfo suites_runtime_plans[] = {
+    {"plans in files", NULL, NULL, set_up, tear_down, tests},
+    CU_SUITE_INFO_NULL,
+};

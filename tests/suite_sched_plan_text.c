@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT
+ * Plans as text: what is printed reads as itself, and nothing that is not a plan does. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "sched/plan_text.h"
+#include "tests/suite_sched.h"
+#include "tests/support.h"
+
+static struct fakes fakes;
+static const uint64_t HASH = UINT64_C(0x0123456789abcdef);
+
+static void set_up(void)
+{
+    fakes_open(&fakes, 2, -1, NULL);
+}
+
+static void tear_down(void)
+{
+    fakes_close(&fakes);
+}
+
+/* Three nodes with everything that a plan may hold. */
+static tandem_plan *a_plan(void)
+{
+    tandem_plan *plan = NULL;
+    struct tandem_plan_node node = *(const struct tandem_plan_node[]){{.profile = "cpu+fake"}};
+    check_ok(tandem_plan_new(3, &plan, NULL));
+    node.n_threads = 4;
+    node.reason = TANDEM_REASON_TABLE;
+    node.runner_up_us = 2210.7f;
+    node.stage[0] = (struct tandem_task_config){.backend = TANDEM_BACKEND_CPU,
+                                                .task = TANDEM_TASK_DEQUANTIZE_W,
+                                                .parallel = true};
+    node.stage[1] = (struct tandem_task_config){.backend = (uint8_t)fakes.device_slot,
+                                                .task = TANDEM_TASK_MUL_MAT_F32,
+                                                .own_threads = true,
+                                                .wait = true};
+    node.predicted_us[0] = 0.1f;
+    node.predicted_us[1] = 1e9f;
+    check_ok(tandem_plan_set_node(plan, 1, &node));
+    memset(node.profile, 0, sizeof(node.profile));
+    node.reason = TANDEM_REASON_HAND;
+    memset(&node.stage[1], 0, sizeof(node.stage[1]));
+    node.predicted_us[1] = 0;
+    check_ok(tandem_plan_set_node(plan, 2, &node));
+    return plan;
+}
+
+static struct tnd_text printed(const tandem_plan *plan)
+{
+    struct tnd_text text = TND_TEXT_INIT;
+    check_ok(tnd_plan_print(plan, HASH, fakes.registry, &text, NULL));
+    return text;
+}
+
+static enum tandem_status parse(const char *bytes, size_t n, tandem_plan **out,
+                                struct tandem_error *error)
+{
+    uint64_t hash = 0;
+    return tnd_plan_parse(bytes, n, "a.plan", fakes.registry, out, &hash, error);
+}
+
+static void a_plan_prints_as_documented(void)
+{
+    tandem_plan *plan = a_plan();
+    struct tnd_text text = printed(plan);
+    check_string(tnd_text_string(&text), "tandem-plan 1\n"
+                                         "graph 0123456789abcdef nodes 3\n"
+                                         "node 0 cpu threads 1 only second 0\n"
+                                         "  compute cpu node one spin 0\n"
+                                         "node 1 cpu+fake threads 4 table second "
+                                         "2210.699951171875\n"
+                                         "  init cpu dequantize_w parallel spin "
+                                         "0.10000000149011612\n"
+                                         "  compute fakedev mul_mat_f32 own sleep 1000000000\n"
+                                         "node 2 - threads 4 hand second 2210.699951171875\n"
+                                         "  init cpu dequantize_w parallel spin "
+                                         "0.10000000149011612\n"
+                                         "end\n");
+    tnd_text_fini(&text);
+    tandem_plan_free(plan);
+}
+
+static void a_plan_reads_back_bit_for_bit(void)
+{
+    tandem_plan *plan = a_plan();
+    tandem_plan *again = NULL;
+    uint64_t hash = 0;
+    struct tnd_text text = printed(plan);
+    check_ok(tnd_plan_parse(text.bytes, text.n, "a.plan", fakes.registry, &again, &hash, NULL));
+    CU_ASSERT_EQUAL(hash, HASH);
+    check_int(again->n_nodes, plan->n_nodes);
+    check_bits(again->nodes, plan->nodes, 3 * sizeof(plan->nodes[0]), "nodes");
+    tandem_plan_free(again);
+    tandem_plan_free(plan);
+    tnd_text_fini(&text);
+}
+
+static void a_plan_that_is_cut_anywhere_is_refused(void)
+{
+    tandem_plan *plan = a_plan();
+    struct tnd_text text = printed(plan);
+    for (size_t n = 0; n + 1 < text.n; n++) { /* the last line's end may be missing */
+        struct tandem_error error = {0};
+        tandem_plan *again = NULL;
+        char *bytes = tnd_guarded_alloc(n, 1);
+        memcpy(bytes, text.bytes, n);
+        CU_ASSERT_NOT_EQUAL(parse(bytes, n, &again, &error), TANDEM_OK);
+        CU_ASSERT_PTR_NULL(again);
+        check_contains(error.text, "a.plan");
+        tnd_guarded_free(bytes);
+    }
+    tnd_text_fini(&text);
+    tandem_plan_free(plan);
+}
+
+static void damage_is_told_with_its_place(void)
+{
+    static const struct {
+        const char *text;
+        enum tandem_status status;
+        const char *part;
+    } cases[] = {
+        {"tandem-plan 2\n", TANDEM_E_TABLE_VERSION, "version 2"},
+        {"tandem-table 1\n", TANDEM_E_FORMAT, "a.plan:1:1: expected 'tandem-plan'"},
+        {"tandem-plan 1\ngraph 12 nodes 0\nend\n", TANDEM_E_FORMAT, "hexadecimal"},
+        {"tandem-plan 1\ngraph 0123456789abcdef nodes 9999999\nend\n", TANDEM_E_TRUNCATED,
+         "9999999 nodes do not fit"},
+        {"tandem-plan 1\ngraph 0123456789abcdef nodes -1\nend\n", TANDEM_E_FORMAT, "number of"},
+        {"tandem-plan 1\ngraph 0123456789abcdef nodes 0\nend\nend\n", TANDEM_E_FORMAT,
+         "a.plan:4:1: expected the end of the file"},
+        {"tandem-plan 1\ngraph 0123456789abcdef nodes 1\nnode 1 cpu threads 1 only second 0\nend\n",
+         TANDEM_E_FORMAT, "a.plan:3:6: expected 'node'"},
+        {"tandem-plan 1\ngraph 0123456789abcdef nodes 1\nnode 0 cpu threads 0 only second 0\nend\n",
+         TANDEM_E_FORMAT, "from 1 to 65536"},
+        {"tandem-plan 1\ngraph 0123456789abcdef nodes 1\nnode 0 c\x1bu threads 1 only second 0\n"
+         "end\n",
+         TANDEM_E_FORMAT, "the name of a profile"},
+        {"tandem-plan 1\ngraph 0123456789abcdef nodes 1\nnode 0 cpu threads 1 luck second 0\nend\n",
+         TANDEM_E_FORMAT, "only, table, rule"},
+        {"tandem-plan 1\ngraph 0123456789abcdef nodes 1\nnode 0 cpu threads 1 only second nan\n"
+         "end\n",
+         TANDEM_E_FORMAT, "microseconds"},
+        {"tandem-plan 1\ngraph 0123456789abcdef nodes 1\nnode 0 cpu threads 1 only second 0\n"
+         "  compute abacus node one spin 0\nend\n",
+         TANDEM_E_UNSUPPORTED_BACKEND, "'abacus' is not open here"},
+        {"tandem-plan 1\ngraph 0123456789abcdef nodes 1\nnode 0 cpu threads 1 only second 0\n"
+         "  compute cpu dance one spin 0\nend\n",
+         TANDEM_E_FORMAT, "a.plan:4:15: expected the name of a task"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tandem_error error = {0};
+        tandem_plan *plan = NULL;
+        check_status(parse(cases[i].text, strlen(cases[i].text), &plan, &error), cases[i].status,
+                     cases[i].part, &error);
+        CU_ASSERT_PTR_NULL(plan);
+    }
+}
+
+static void plans_that_could_not_run_are_not_printed(void)
+{
+    tandem_plan *plan = a_plan();
+    struct tnd_text text = TND_TEXT_INIT;
+    struct tandem_error error = {0};
+    plan->nodes[1].stage[1].backend = 15;
+    check_status(tnd_plan_print(plan, HASH, fakes.registry, &text, &error), TANDEM_E_ARGUMENT,
+                 "node 1 has", &error);
+    check_int(text.n, 0);
+    plan->nodes[1].stage[1].backend = 1;
+    plan->nodes[2].reason = 77;
+    check_status(tnd_plan_print(plan, HASH, fakes.registry, &text, &error), TANDEM_E_ARGUMENT,
+                 "node 2 has", &error);
+    tnd_text_fini(&text);
+    tandem_plan_free(plan);
+}
+
+static void names_set_by_hand_stay_one_word(void)
+{
+    tandem_plan *plan = NULL;
+    tandem_plan *again = NULL;
+    check_ok(tandem_plan_new(1, &plan, NULL));
+    strcpy(plan->nodes[0].profile, "my own\nway");
+    struct tnd_text text = printed(plan);
+    check_ok(parse(text.bytes, text.n, &again, NULL));
+    check_string(tandem_plan_node(again, 0)->profile, "my_own_way");
+    tandem_plan_free(again);
+    tandem_plan_free(plan);
+    tnd_text_fini(&text);
+}
+
+static void running_out_of_memory_leaks_nothing(void)
+{
+    tandem_plan *plan = a_plan();
+    struct tnd_text text = printed(plan);
+    long live = tnd_alloc_live();
+    for (long nth = 1; nth < 32; nth++) {
+        struct tandem_error error = {0};
+        struct tnd_text again = TND_TEXT_INIT;
+        tnd_alloc_fail_after(nth);
+        enum tandem_status status = tnd_plan_print(plan, HASH, fakes.registry, &again, &error);
+        tnd_alloc_fail_after(-1);
+        tnd_text_fini(&again);
+        check_int(tnd_alloc_live(), live);
+        if (status == TANDEM_OK) {
+            break;
+        }
+        check_int(status, TANDEM_E_MEMORY);
+    }
+    struct tandem_error error = {0};
+    tandem_plan *read = NULL;
+    tnd_alloc_fail_after(1);
+    check_status(parse(text.bytes, text.n, &read, &error), TANDEM_E_MEMORY, "plan", &error);
+    tnd_alloc_fail_after(-1);
+    check_int(tnd_alloc_live(), live);
+    tnd_text_fini(&text);
+    tandem_plan_free(plan);
+}
+
+static CU_TestInfo tests[] = {
+    {"a_plan_prints_as_documented", a_plan_prints_as_documented},
+    {"a_plan_reads_back_bit_for_bit", a_plan_reads_back_bit_for_bit},
+    {"a_plan_that_is_cut_anywhere_is_refused", a_plan_that_is_cut_anywhere_is_refused},
+    {"damage_is_told_with_its_place", damage_is_told_with_its_place},
+    {"plans_that_could_not_run_are_not_printed", plans_that_could_not_run_are_not_printed},
+    {"names_set_by_hand_stay_one_word", names_set_by_hand_stay_one_word},
+    {"running_out_of_memory_leaks_nothing", running_out_of_memory_leaks_nothing},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_sched_plan_text[] = {
+    {"plan text", NULL, NULL, set_up, tear_down, tests},
+    CU_SUITE_INFO_NULL,
+};
