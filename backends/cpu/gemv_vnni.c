@@ -11,28 +11,71 @@
 
 enum { ROWS = 16, SPAN = 16 /* blocks whose sums fill a vector */, AHEAD = 2048 /* bytes */ };
 
-/* Scaled sums and scales of a part of K, by row and block. */
+/* Scaled sums, scales and mins of a part of K, by row and block. */
 struct parts {
     _Alignas(64) float sum[ROWS][TND_GEMV_BLOCKS + 16];
     _Alignas(64) float scale[ROWS][TND_GEMV_BLOCKS + 16];
+    _Alignas(64) float min[ROWS][TND_GEMV_BLOCKS + 16];
 };
 
-/* 64 weights, two blocks, as unsigned bytes. */
-TND_INLINE __m512i unpack_q4_0(const uint8_t *p)
+/* Bytes of 32 values; a constant once inlined. Q4_K: an eighth of its 144 bytes. */
+TND_INLINE size_t block_bytes(const enum tandem_type type)
 {
-    __m512i v = _mm512_broadcast_i64x2(_mm_loadu_si128((const __m128i *)(const void *)(p + 2)));
-    v = _mm512_mask_broadcast_i64x2(v, 0xf0,
-                                    _mm_loadu_si128((const __m128i *)(const void *)(p + 20)));
+    switch (type) {
+    case TANDEM_TYPE_Q4_1:
+        return 20;
+    case TANDEM_TYPE_Q5_0:
+        return 22;
+    case TANDEM_TYPE_Q5_1:
+        return 24;
+    case TANDEM_TYPE_Q8_0:
+        return 34;
+    default:
+        return 18; /* Q4_0, Q4_K */
+    }
+}
+
+TND_INLINE bool is_affine(const enum tandem_type type)
+{
+    return type == TANDEM_TYPE_Q4_1 || type == TANDEM_TYPE_Q5_1 || type == TANDEM_TYPE_Q4_K;
+}
+
+/* Two blocks of nibbles, 16 bytes each: values 0..15 are low, 16..31 high. */
+TND_INLINE __m512i unpack_nibbles(const uint8_t *p, const uint8_t *q)
+{
+    __m512i v = _mm512_broadcast_i64x2(_mm_loadu_si128((const __m128i *)(const void *)p));
+    v = _mm512_mask_broadcast_i64x2(v, 0xf0, _mm_loadu_si128((const __m128i *)(const void *)q));
     v = _mm512_srlv_epi64(v, _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4));
     return _mm512_and_si512(v, _mm512_set1_epi8(15));
 }
 
-TND_INLINE __m512i unpack_q8_0(const uint8_t *p)
+/* 64 weights, blocks 2 * pair and 2 * pair + 1 of the span at p, as unsigned bytes. */
+TND_INLINE __m512i unpack_pair(const uint8_t *p, const int pair, const enum tandem_type type)
 {
-    __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)(p + 2));
-    __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(p + 36));
-    __m512i v = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-    return _mm512_xor_si512(v, _mm512_set1_epi8(-128)); /* q + 128 */
+    const size_t bytes = block_bytes(type);
+    const uint8_t *first = p + (size_t)(2 * pair) * bytes;
+    const uint8_t *second = first + bytes;
+    if (type == TANDEM_TYPE_Q4_K) { /* 32 bytes: one block low, the next one high */
+        const uint8_t *q = p + (size_t)(pair / 4) * 144 + 16 + (size_t)(pair % 4) * 32;
+        __m512i v = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)q));
+        v = _mm512_srlv_epi64(v, _mm512_setr_epi64(0, 0, 0, 0, 4, 4, 4, 4));
+        return _mm512_and_si512(v, _mm512_set1_epi8(15));
+    }
+    if (type == TANDEM_TYPE_Q8_0) {
+        __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)(first + 2));
+        __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(second + 2));
+        __m512i v = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+        return _mm512_xor_si512(v, _mm512_set1_epi8(-128)); /* q + 128 */
+    }
+    __m512i v = unpack_nibbles(first + bytes - 16, second + bytes - 16);
+    if (type == TANDEM_TYPE_Q5_0 || type == TANDEM_TYPE_Q5_1) {
+        uint32_t fifth[2];
+        memcpy(&fifth[0], first + bytes - 20, 4);
+        memcpy(&fifth[1], second + bytes - 20, 4);
+        __mmask64 bits = (uint64_t)fifth[1] << 32 | fifth[0];
+        v = _mm512_mask_add_epi8(v, bits, v, _mm512_set1_epi8(16));
+    }
+    return v;
 }
 
 /* s[j]: 8 partial sums of block 2j, then 8 of block 2j + 1. The sums of 16 blocks. */
@@ -67,46 +110,94 @@ TND_INLINE __m128i halves_8(const uint8_t *p, const size_t stride)
                           (short)h[5], (short)h[6], (short)h[7]);
 }
 
-/* SPAN blocks of one row. */
-TND_INLINE void multiply_span(const uint8_t *p, const struct tnd_gemv_q *job, int block,
-                              const bool q4, float *sum, float *scale)
+TND_INLINE __m512 halves_16(const uint8_t *p, const size_t stride)
 {
-    const size_t bytes = q4 ? 18 : 34;
+    return _mm512_cvtph_ps(_mm256_inserti128_si256(_mm256_castsi128_si256(halves_8(p, stride)),
+                                                   halves_8(p + 8 * stride, stride), 1));
+}
+
+TND_INLINE __m512 bytes_to_floats(uint64_t low, uint64_t high)
+{
+    __m128i bytes = _mm_set_epi64x((long long)high, (long long)low);
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+}
+
+/* Scales and mins of two blocks of 256 of Q4_K; see tnd_k4_scale_min. */
+TND_INLINE void k4_scales(const uint8_t *p, __m512 *scale, __m512 *min)
+{
+    uint64_t scales[2];
+    uint64_t mins[2];
+    uint32_t heads[2];
+    TND_UNROLL
+    for (int i = 0; i < 2; i++) {
+        uint32_t packed[4];
+        memcpy(packed, p + 144 * i, sizeof(packed));
+        heads[i] = packed[0];
+        uint32_t high_scales = (packed[3] & 0x0f0f0f0fu) | (packed[1] >> 2 & 0x30303030u);
+        uint32_t high_mins = (packed[3] >> 4 & 0x0f0f0f0fu) | (packed[2] >> 2 & 0x30303030u);
+        scales[i] = (uint64_t)high_scales << 32 | (packed[1] & 0x3f3f3f3fu);
+        mins[i] = (uint64_t)high_mins << 32 | (packed[2] & 0x3f3f3f3fu);
+    }
+    __m128i halves = _mm_set_epi32(0, 0, (int32_t)heads[1], (int32_t)heads[0]);
+    __m512 d = _mm512_castps128_ps512(_mm_cvtph_ps(halves));
+    __m512i d_of = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2);
+    __m512i dmin_of = _mm512_setr_epi32(1, 1, 1, 1, 1, 1, 1, 1, 3, 3, 3, 3, 3, 3, 3, 3);
+    __m512 dmin = _mm512_sub_ps(_mm512_setzero_ps(), _mm512_permutexvar_ps(dmin_of, d));
+    *scale = _mm512_mul_ps(_mm512_permutexvar_ps(d_of, d), bytes_to_floats(scales[0], scales[1]));
+    *min = _mm512_mul_ps(dmin, bytes_to_floats(mins[0], mins[1]));
+}
+
+/* SPAN blocks of row r, of which the first is number `block`. */
+TND_INLINE void multiply_span(const uint8_t *p, const struct tnd_gemv_q *job, int block,
+                              const enum tandem_type type, struct parts *parts, int r)
+{
+    const size_t bytes = block_bytes(type);
     const int8_t *x = job->x + (size_t)block * 32;
+    const int at = block % TND_GEMV_BLOCKS;
     __m512i s[8];
     TND_UNROLL
     for (int j = 0; j < 8; j++) {
-        const uint8_t *pair = p + (size_t)(2 * j) * bytes;
-        __m512i w = q4 ? unpack_q4_0(pair) : unpack_q8_0(pair);
-        s[j] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), w,
+        s[j] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), unpack_pair(p, j, type),
                                    _mm512_load_si512((const void *)(x + 64 * j)));
     }
-    __m512i total = _mm512_add_epi32(
-        sum_blocks(s), _mm512_load_si512((const void *)(job->x_correction + block)));
-    _mm512_store_ps(sum + block % TND_GEMV_BLOCKS,
-                    _mm512_mul_ps(_mm512_cvtepi32_ps(total),
-                                  _mm512_load_ps(job->x_scale + block)));
-    __m256i d = _mm256_inserti128_si256(_mm256_castsi128_si256(halves_8(p, bytes)),
-                                        halves_8(p + 8 * bytes, bytes), 1);
-    _mm512_store_ps(scale + block % TND_GEMV_BLOCKS, _mm512_cvtph_ps(d));
+    __m512i total = sum_blocks(s);
+    __m512 scale;
+    __m512 min = _mm512_setzero_ps();
+    if (type == TANDEM_TYPE_Q4_K) {
+        k4_scales(p, &scale, &min);
+    } else {
+        scale = halves_16(p, bytes);
+        if (is_affine(type)) {
+            min = halves_16(p + 2, bytes);
+        }
+    }
+    if (is_affine(type)) {
+        _mm512_store_ps(&parts->min[r][at], min);
+    } else {
+        const void *correction = job->x_correction + block;
+        total = _mm512_add_epi32(total, _mm512_load_si512(correction));
+    }
+    __m512 x_scale = _mm512_load_ps(job->x_scale + block);
+    _mm512_store_ps(&parts->sum[r][at], _mm512_mul_ps(_mm512_cvtepi32_ps(total), x_scale));
+    _mm512_store_ps(&parts->scale[r][at], scale);
 }
 
 TND_INLINE void multiply_row(const uint8_t *row, const struct tnd_gemv_q *job, int begin, int end,
-                             const bool q4, float *sum, float *scale)
+                             const enum tandem_type type, struct parts *parts, int r)
 {
-    const size_t bytes = q4 ? 18 : 34;
+    const size_t bytes = block_bytes(type);
     int b = begin;
     for (; b + SPAN <= end; b += SPAN) {
         const uint8_t *p = row + (size_t)b * bytes;
         for (size_t i = 0; i < SPAN * bytes; i += 64) {
             _mm_prefetch((const char *)p + AHEAD + i, _MM_HINT_T0);
         }
-        multiply_span(p, job, b, q4, sum, scale);
+        multiply_span(p, job, b, type, parts, r);
     }
     if (b < end) {
         uint8_t rest[SPAN * 34] = {0};
         memcpy(rest, row + (size_t)b * bytes, (size_t)(end - b) * bytes);
-        multiply_span(rest, job, b, q4, sum, scale);
+        multiply_span(rest, job, b, type, parts, r);
     }
 }
 
@@ -132,25 +223,35 @@ TND_INLINE void transpose_4(const float *p, const size_t stride, __m512 out[4])
     out[3] = _mm512_castpd_ps(_mm512_unpackhi_pd(c, d));
 }
 
-TND_INLINE __m512 add_parts(const struct parts *parts, int n, __m512 y)
+/* Blocks `begin` to begin + n - 1, which are the parts, one after the other. */
+TND_INLINE __m512 add_parts(const struct parts *parts, const struct tnd_gemv_q *job, int begin,
+                            int n, const bool affine, __m512 y)
 {
     const size_t stride = TND_GEMV_BLOCKS + 16;
     for (int b = 0; b < n; b += 4) {
         __m512 sum[4];
         __m512 scale[4];
+        __m512 min[4];
         transpose_4(&parts->sum[0][b], stride, sum);
         transpose_4(&parts->scale[0][b], stride, scale);
+        if (affine) {
+            transpose_4(&parts->min[0][b], stride, min);
+        }
         TND_UNROLL
         for (int i = 0; i < 4; i++) {
-            if (b + i < n) {
-                y = _mm512_fmadd_ps(sum[i], scale[i], y);
+            if (b + i >= n) {
+                break;
+            }
+            y = _mm512_fmadd_ps(sum[i], scale[i], y);
+            if (affine) {
+                y = _mm512_fmadd_ps(min[i], _mm512_set1_ps(job->x_sum[begin + b + i]), y);
             }
         }
     }
     return y;
 }
 
-TND_INLINE void gemv(const struct tnd_gemv_q *job, const bool q4)
+TND_INLINE void gemv(const struct tnd_gemv_q *job, const enum tandem_type type)
 {
     struct parts parts;
     memset(&parts, 0, job->n_rows < ROWS ? sizeof(parts) : 0);
@@ -159,28 +260,28 @@ TND_INLINE void gemv(const struct tnd_gemv_q *job, const bool q4)
         int left = job->n_blocks - begin;
         int n = left < TND_GEMV_BLOCKS ? left : TND_GEMV_BLOCKS;
         for (int r = 0; r < job->n_rows; r++) {
-            multiply_row(job->rows + (size_t)r * job->row_bytes, job, begin, begin + n, q4,
-                         parts.sum[r], parts.scale[r]);
+            multiply_row(job->rows + (size_t)r * job->row_bytes, job, begin, begin + n, type,
+                         &parts, r);
         }
-        y = add_parts(&parts, n, y);
+        y = add_parts(&parts, job, begin, n, is_affine(type), y);
     }
     _mm512_mask_storeu_ps(job->y, (__mmask16)((1u << job->n_rows) - 1), y);
 }
 
-static void gemv_Q4_0(const struct tnd_gemv_q *job)
-{
-    gemv(job, true);
-}
-
-static void gemv_Q8_0(const struct tnd_gemv_q *job)
-{
-    gemv(job, false);
-}
+#define GEMV_TYPES(X) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q4_K)
+#define GEMV(NAME)                                                                                 \
+    static void gemv_##NAME(const struct tnd_gemv_q *job)                                          \
+    {                                                                                              \
+        gemv(job, TANDEM_TYPE_##NAME);                                                             \
+    }
+GEMV_TYPES(GEMV)
+#undef GEMV
 
 void tnd_gemv_vnni(struct tnd_kernels_q *out)
 {
-    out->gemv[TANDEM_TYPE_Q4_0] = gemv_Q4_0;
-    out->gemv[TANDEM_TYPE_Q8_0] = gemv_Q8_0;
+#define FILL(NAME) out->gemv[TANDEM_TYPE_##NAME] = gemv_##NAME;
+    GEMV_TYPES(FILL)
+#undef FILL
 }
 #else
 typedef int tnd_no_vnni;

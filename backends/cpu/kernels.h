@@ -64,7 +64,8 @@ struct tnd_gemv_q {
     int n_blocks;
     const int8_t *x;
     const float *x_scale;
-    const int32_t *x_correction;
+    const int32_t *x_correction; /* not of affine types */
+    const float *x_sum;          /* of affine types */
     float *y;
 };
 

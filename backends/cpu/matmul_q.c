@@ -29,6 +29,7 @@ struct gemv_scratch {
     int8_t x[TND_GEMV_K_MAX];
     float x_scale[TND_GEMV_K_MAX / TND_X_BLOCK];
     int32_t x_correction[TND_GEMV_K_MAX / TND_X_BLOCK];
+    float x_sum[TND_GEMV_K_MAX / TND_X_BLOCK];
 };
 
 /* What stays the same during one call. */
@@ -173,12 +174,14 @@ static void multiply_token(const struct product *p, tnd_gemv_q_fn *gemv,
     for (int64_t b = 0; b < n_blocks; b++) {
         memcpy(s->x + b * TND_X_BLOCK, p->x[b].q, TND_X_BLOCK);
         s->x_scale[b] = p->x[b].scale;
-        s->x_correction[b] = p->x[b].group.correction[0];
+        memcpy(&s->x_correction[b], p->x[b].group.correction, sizeof(int32_t));
+        memcpy(&s->x_sum[b], p->x[b].group.sum, sizeof(float));
     }
     for (int64_t b = n_blocks; b % 16 != 0; b++) {
         memset(s->x + b * TND_X_BLOCK, 0, TND_X_BLOCK);
         s->x_scale[b] = 0;
         s->x_correction[b] = 0;
+        s->x_sum[b] = 0;
     }
     int64_t n_rows = work->row_end - work->row_begin;
     int64_t groups = (n_rows + TND_GEMV_ROWS - 1) / TND_GEMV_ROWS;
@@ -195,6 +198,7 @@ static void multiply_token(const struct product *p, tnd_gemv_q_fn *gemv,
                 .x = s->x,
                 .x_scale = s->x_scale,
                 .x_correction = s->x_correction,
+                .x_sum = s->x_sum,
                 .y = p->y + row,
             });
         }
