@@ -30,11 +30,28 @@ static enum tandem_status check_options(const struct tnd_llama_hparams *h,
     return TANDEM_OK;
 }
 
+/* Bytes for all tensors, so that the context takes them at once and no more; 0 (the context's own
+ * choice) for numbers that are too large, which the tensors will report. */
+static size_t all_bytes(const struct tnd_llama_kv_cache *cache)
+{
+    const size_t spare = 1 << 20; /* the tensors themselves, and alignment */
+    size_t bytes = tandem_type_row_bytes(cache->type, cache->head_size);
+    if (__builtin_mul_overflow(bytes, (size_t)cache->kv_heads, &bytes) ||
+        __builtin_mul_overflow(bytes, (size_t)cache->n_cells, &bytes) ||
+        __builtin_mul_overflow(bytes, 2 * (size_t)cache->layers, &bytes) ||
+        __builtin_add_overflow(bytes, spare, &bytes)) {
+        return 0;
+    }
+    return bytes;
+}
+
 static enum tandem_status make_tensors(struct tnd_llama_kv_cache *cache, struct tandem_error *error)
 {
     const int64_t ne[] = {cache->head_size, cache->kv_heads, cache->n_cells};
     const int64_t transposed_ne[] = {cache->n_cells, cache->head_size, cache->kv_heads};
-    LLAMA_TRY(tandem_context_new(NULL, &cache->owner, error));
+    struct tandem_context_options options = TANDEM_CONTEXT_OPTIONS_INIT;
+    options.chunk_bytes = all_bytes(cache);
+    LLAMA_TRY(tandem_context_new(&options, &cache->owner, error));
     cache->keys = calloc((size_t)cache->layers, sizeof(cache->keys[0]));
     cache->values = calloc((size_t)cache->layers, sizeof(cache->values[0]));
     cache->orders = calloc((size_t)cache->n_cells, sizeof(cache->orders[0]));
