@@ -234,7 +234,8 @@ static void what_is_explained_is_what_is_planned(void)
         int64_t m = tnd_test_rng_int(&rng, 1, 100);
         int n_threads = (int)tnd_test_rng_int(&rng, 1, 6);
         tandem_table *table = random_table(&rng, registry);
-        tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){256, m});
+        const int64_t ne[] = {256, m};
+        tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, ne);
         tandem_graph *graph = tandem_graph_new(context);
         tandem_plan *plan = NULL;
         tandem_graph_add(graph, tandem_mul_mat(context, w, x));
