@@ -243,11 +243,9 @@ static void print_cell(const struct options *o, const struct peaks *p, const str
     bool quantized = tandem_type_is_quantized(c->type);
     double gflops = 2e-3 * (double)c->n * (double)c->k * (double)c->m / c->median_us;
     double gbps = 1e-3 * (double)c->n * (double)tandem_type_row_bytes(c->type, c->k) / c->median_us;
-    bool in_pairs = c->type == TANDEM_TYPE_BF16 && p->bf16_gflops > 0;
-    double compute =
-        gflops / (quantized ? p->int8_gops : in_pairs ? p->bf16_gflops : p->fma_gflops);
+    double compute = gflops / (quantized ? p->int8_gops : p->fma_gflops);
     double read = gbps / p->read_gbps;
-    const char *peak = read > compute ? "read" : quantized ? "int8" : in_pairs ? "bf16" : "fma";
+    const char *peak = read > compute ? "read" : quantized ? "int8" : "fma";
     double share = read > compute ? read : compute;
     if (strcmp(o->output, "json") == 0) {
         printf("%s{\"type\":\"%s\",\"n\":%lld,\"k\":%lld,\"m\":%lld,\"threads\":%d,\"isa\":\"%s\","

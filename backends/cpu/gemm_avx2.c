@@ -263,7 +263,6 @@ void tnd_kernels_fill_avx2(struct tnd_cpu_kernels *out)
     tnd_dequantizers_avx2(out);
     out->isa_q = "avx2";
     out->isa_f = "avx2";
-    out->isa_bf16 = "avx2";
     out->q.strips = 1;
     out->q.tokens = TOKENS_Q;
     out->q.quantize_x = quantize_x;

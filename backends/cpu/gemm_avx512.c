@@ -158,7 +158,6 @@ void tnd_kernels_fill_avx512(struct tnd_cpu_kernels *out)
 {
     tnd_decoders_f_avx512(&out->f);
     out->isa_f = "avx512";
-    out->isa_bf16 = "avx512";
     out->f.strips = STRIPS;
     out->f.tokens = TOKENS;
     out->f.gemm = gemm_f;

@@ -118,7 +118,6 @@ void tnd_kernels_fill_scalar(struct tnd_cpu_kernels *out)
     tnd_decoders_scalar(out);
     out->isa_q = "scalar";
     out->isa_f = "scalar";
-    out->isa_bf16 = "scalar";
     out->q.strips = STRIPS;
     out->q.tokens = TOKENS;
     out->q.quantize_x = quantize_x;

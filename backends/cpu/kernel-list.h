@@ -28,8 +28,7 @@
     X(scalar, 0u)                                                                                  \
     X(avx2, TND_CPU_SET_AVX2)                                                                      \
     X(avx512, TND_CPU_SET_AVX512)                                                                  \
-    X(vnni, TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI)                                    \
-    X(bf16, TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_BF16)
+    X(vnni, TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI)
 #else
 #define TND_CPU_ISAS(X) X(scalar, 0u)
 #endif

@@ -110,13 +110,10 @@ struct tnd_kernels_f {
     int lanes, strips, tokens;
     tnd_decode_f_fn *decode[TANDEM_TYPE_NUMBERS]; /* F32, F16, BF16 */
     tnd_gemm_f_fn *gemm;
-    /* Or NULL: the same with pairs of BF16 in the place of floats, and the way to them. */
-    tnd_gemm_f_fn *gemm_pairs;
-    void (*round_to_pairs)(const float *x, int64_t n_pairs, float *out);
 };
 
 struct tnd_cpu_kernels {
-    const char *isa_q, *isa_f, *isa_bf16; /* for reports: where the families come from */
+    const char *isa_q, *isa_f; /* for reports: where the families come from */
     struct tnd_kernels_q q;
     struct tnd_kernels_f f;
     tnd_dequantize_fn *dequantize[TANDEM_TYPE_NUMBERS];
@@ -136,7 +133,6 @@ void tnd_kernels_fill_scalar(struct tnd_cpu_kernels *out);
 void tnd_kernels_fill_avx2(struct tnd_cpu_kernels *out);
 void tnd_kernels_fill_avx512(struct tnd_cpu_kernels *out);
 void tnd_kernels_fill_vnni(struct tnd_cpu_kernels *out);
-void tnd_kernels_fill_bf16(struct tnd_cpu_kernels *out);
 
 /* Parts of them in other files: decoders, lanes, and row conversions. */
 void tnd_decoders_scalar(struct tnd_cpu_kernels *out);

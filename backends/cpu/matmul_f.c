@@ -38,7 +38,6 @@ struct product {
     int64_t block; /* rows packed together */
     int tile_tokens;
     tnd_gemm_f_fn *gemm;
-    bool pairs;  /* of BF16: k counts them, and they move as floats do */
     bool copy_x; /* rows of x would compete for the same cache sets */
 };
 
@@ -47,13 +46,6 @@ size_t tnd_matmul_f_scratch(int64_t m, int64_t k)
     size_t wide = tnd_matmul_wide_scratch(m, k);
     size_t bytes = wide > sizeof(struct scratch) ? wide : sizeof(struct scratch);
     return (bytes + 63) / 64 * 64;
-}
-
-bool tnd_matmul_in_pairs(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work)
-{
-    const struct tandem_tensor *w = work->node->src[0];
-    return work->task == TANDEM_TASK_NODE && w->type == TANDEM_TYPE_BF16 && w->ne[0] % 2 == 0 &&
-           kernels->f.gemm_pairs != NULL;
 }
 
 /* Asks for the `n` values of `lanes` rows that lie AHEAD values behind column k, or in the rows of
@@ -151,17 +143,11 @@ static void multiply_matrix(const struct product *p, struct scratch *s, const ch
     int64_t m = p->x->ne[1];
     for (int64_t t = 0; t < m; t += p->tile_tokens) {
         int tokens = (int)tnd_min(m - t, p->tile_tokens);
-        const float *from =
-            (const float *)(const void *)(x + (size_t)t * x_row_bytes) + (p->pairs ? 2 * k0 : k0);
+        const float *from = (const float *)(const void *)(x + (size_t)t * x_row_bytes) + k0;
         size_t x_stride = x_row_bytes / sizeof(float);
         if (p->copy_x) {
             for (int i = 0; i < tokens; i++) {
-                const float *token = from + (size_t)i * x_stride;
-                if (p->pairs) {
-                    p->kernels->f.round_to_pairs(token, n, s->x + i * X_STRIDE);
-                } else {
-                    memcpy(s->x + i * X_STRIDE, token, (size_t)n * sizeof(float));
-                }
+                memcpy(s->x + i * X_STRIDE, from + (size_t)i * x_stride, (size_t)n * sizeof(float));
             }
             from = s->x;
             x_stride = X_STRIDE;
@@ -218,18 +204,16 @@ void tnd_matmul_f(const struct tnd_cpu_kernels *kernels, const struct tandem_wor
         tnd_matmul_wide(kernels, work, worker);
         return;
     }
-    bool pairs = tnd_matmul_in_pairs(kernels, work);
     struct product p = {
         .kernels = kernels,
-        .type = from_workspace || pairs ? TANDEM_TYPE_F32 : w->type,
-        .gemm = pairs ? kernels->f.gemm_pairs : kernels->f.gemm,
-        .pairs = pairs,
+        .type = from_workspace ? TANDEM_TYPE_F32 : w->type,
+        .gemm = kernels->f.gemm,
         .x = x,
         .y = y,
-        .k = pairs ? w->ne[0] / 2 : w->ne[0],
+        .k = w->ne[0],
         .n = w->ne[1],
         .tile_tokens = tnd_tile_tokens(x->ne[1], kernels->f.tokens),
-        .copy_x = pairs || (x->ne[1] > 4 && x->nb[1] % 1024 == 0),
+        .copy_x = x->ne[1] > 4 && x->nb[1] % 1024 == 0,
     };
     p.traits = tnd_type_traits(p.type);
     p.decode = kernels->f.decode[p.type];

@@ -25,8 +25,6 @@ void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work 
 void tnd_matmul_f(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
                   struct tandem_worker *worker);
 
-/** Whether the product is one of BF16 pairs. */
-bool tnd_matmul_in_pairs(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work);
 
 /** The way of tnd_matmul_f where there are many tokens, and whether and with what it is taken. */
 bool tnd_matmul_wide_fits(int64_t m, int64_t k);

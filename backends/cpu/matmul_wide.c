@@ -34,13 +34,12 @@ struct product {
     enum tandem_type type;
     const struct tnd_type_traits *traits;
     tnd_gemm_f_fn *gemm;
-    bool pairs;            /* of BF16: k counts them, and they move as floats do */
     tnd_decode_f_fn *turn; /* floats of `lanes` rows to lanes */
     size_t w_row_bytes;
     size_t x_row_bytes, y_row_bytes;
     int64_t k, n;
     int64_t block_tokens; /* a multiple of TOKENS_UNIT */
-    bool in_place; /* rows are floats already */
+    bool in_place;        /* rows are floats already */
 };
 
 /* What one item works on. */
@@ -84,14 +83,13 @@ size_t tnd_matmul_wide_scratch(int64_t m, int64_t k)
 static void pack_x(const struct product *p, struct scratch *s, const char *x, int64_t tokens)
 {
     int64_t lanes = p->kernels->f.lanes;
-    size_t step_bytes = p->pairs ? 2 * sizeof(float) : sizeof(float);
     float *out = s->x;
     for (int64_t k0 = 0; k0 < p->k; k0 += TND_KC_F) {
         int64_t n = tnd_min(TND_KC_F, p->k - k0);
         for (int64_t t = 0; t < p->block_tokens; t += lanes, out += TND_KC_F * lanes) {
-            const char *from = x + (size_t)t * p->x_row_bytes + (size_t)k0 * step_bytes;
+            const char *from = x + (size_t)t * p->x_row_bytes + (size_t)k0 * sizeof(float);
             int64_t valid = tnd_min(lanes, tokens - t);
-            int64_t direct = valid == lanes && !p->pairs ? n / 8 * 8 : 0;
+            int64_t direct = valid == lanes ? n / 8 * 8 : 0;
             if (direct > 0) {
                 p->turn((const uint8_t *)from, p->x_row_bytes, direct, out);
             }
@@ -99,13 +97,8 @@ static void pack_x(const struct product *p, struct scratch *s, const char *x, in
                 memset(s->tail, 0, sizeof(s->tail));
                 for (int64_t r = 0; r < valid; r++) {
                     const char *row =
-                        from + (size_t)r * p->x_row_bytes + (size_t)direct * step_bytes;
-                    if (p->pairs) {
-                        p->kernels->f.round_to_pairs((const float *)(const void *)row, n,
-                                                     s->tail + r * TND_KC_F);
-                    } else {
-                        memcpy(s->tail + r * TND_KC_F, row, (size_t)(n - direct) * sizeof(float));
-                    }
+                        from + (size_t)r * p->x_row_bytes + (size_t)direct * sizeof(float);
+                    memcpy(s->tail + r * TND_KC_F, row, (size_t)(n - direct) * sizeof(float));
                 }
                 p->turn((const uint8_t *)s->tail, TND_KC_F * sizeof(float),
                         (n - direct + 7) / 8 * 8, out + direct * lanes);
@@ -217,17 +210,15 @@ void tnd_matmul_wide(const struct tnd_cpu_kernels *kernels, const struct tandem_
     const struct tandem_tensor *x = y->src[1];
     struct scratch *s = worker->scratch;
     bool from_workspace = work->task == TANDEM_TASK_MUL_MAT_F32 && w->type != TANDEM_TYPE_F32;
-    bool pairs = tnd_matmul_in_pairs(kernels, work);
     struct product p = {
         .kernels = kernels,
-        .type = from_workspace || pairs ? TANDEM_TYPE_F32 : w->type,
-        .gemm = pairs ? kernels->f.gemm_pairs : kernels->f.gemm,
-        .pairs = pairs,
+        .type = from_workspace ? TANDEM_TYPE_F32 : w->type,
+        .gemm = kernels->f.gemm,
         .turn = kernels->f.decode[TANDEM_TYPE_F32],
         .w_row_bytes = from_workspace ? (size_t)w->ne[0] * sizeof(float) : w->nb[1],
         .x_row_bytes = x->nb[1],
         .y_row_bytes = y->nb[1],
-        .k = pairs ? w->ne[0] / 2 : w->ne[0],
+        .k = w->ne[0],
         .n = w->ne[1],
         .block_tokens = block_tokens(x->ne[1], w->ne[0]),
     };
