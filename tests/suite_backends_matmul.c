@@ -267,6 +267,23 @@ static void quantized_products_match_the_double_reference(void)
     }
 }
 
+/* Longer than any part of K that a kernel works on at a time, and not a multiple of one. */
+static void long_rows_match_the_double_reference(void)
+{
+    find_isas();
+    static const int64_t tokens[] = {1, 2, 17};
+    for (int i = 0; i < (int)(sizeof(tokens) / sizeof(tokens[0])); i++) {
+        for (int t = 0; t < N_QUANTIZED; t++) {
+            check_product(quantized_types[t], TANDEM_TASK_QUANTIZE_X, TANDEM_TASK_MUL_MAT_Q, 35,
+                          tokens[i], 9472, RANDOM);
+        }
+        for (int t = 0; t < N_FLOAT; t++) {
+            check_product(float_types[t], TANDEM_TASK_NONE, TANDEM_TASK_NODE, 35, tokens[i], 9473,
+                          RANDOM);
+        }
+    }
+}
+
 static void quantized_products_stand_hard_values(void)
 {
     find_isas();
@@ -368,7 +385,7 @@ static void bits_do_not_depend_on_the_batch(void)
         uint32_t init = quantized ? TANDEM_TASK_QUANTIZE_X : TANDEM_TASK_NONE;
         uint32_t task = quantized ? TANDEM_TASK_MUL_MAT_Q : TANDEM_TASK_NODE;
         struct product p;
-        product_open(&p, type, 70, 29, 768, RANDOM);
+        product_open(&p, type, 70, 29, t % 2 != 0 ? 768 : 4864, RANDOM);
         size_t bytes = (size_t)(p.m * p.n) * sizeof(float);
         float *batch = malloc(bytes);
         for (int i = 0; i < n_isas; i++) {
@@ -480,6 +497,7 @@ static void unsuitable_tasks_are_refused_with_a_reason(void)
 CU_TestInfo tnd_tests_matmul[] = {
     {"quantized_products_match_the_double_reference",
      quantized_products_match_the_double_reference},
+    {"long_rows_match_the_double_reference", long_rows_match_the_double_reference},
     {"quantized_products_stand_hard_values", quantized_products_stand_hard_values},
     {"float_products_match_the_double_reference", float_products_match_the_double_reference},
     {"dequantized_products_match_the_double_reference",
