@@ -11,6 +11,7 @@
 #include "tune/analyze_data.h"
 #include "tune/emit.h"
 #include "tune/estimate.h"
+#include "tune/profiles.h"
 #include "tune/table_cells.h"
 
 #define MAX_THREAD_COUNTS 64
@@ -19,8 +20,10 @@
 
 static void free_analysis(struct tnd_analysis *a)
 {
+    tnd_free(a->described);
     tnd_free(a->m);
     tnd_free(a->times);
+    tnd_free(a->errors);
     tnd_free(a->stages);
     tnd_free(a->crossovers);
 }
@@ -74,9 +77,10 @@ static enum tandem_status fill(struct tnd_analysis *a)
 {
     size_t cells = (size_t)a->n_profiles * (size_t)a->n_points;
     a->times = tnd_calloc(cells, sizeof(*a->times));
+    a->errors = tnd_calloc(cells, sizeof(*a->errors));
     a->stages = tnd_calloc(cells, sizeof(*a->stages));
     a->crossovers = tnd_calloc(cells, sizeof(*a->crossovers));
-    if (a->times == NULL || a->stages == NULL || a->crossovers == NULL) {
+    if (a->times == NULL || a->errors == NULL || a->stages == NULL || a->crossovers == NULL) {
         return TANDEM_E_MEMORY;
     }
     for (int p = 0; p < a->n_profiles; p++) {
@@ -86,6 +90,7 @@ static enum tandem_status fill(struct tnd_analysis *a)
             (void)tnd_estimate_profile(a->table, a->profiles[p], a->type, a->n, a->k, a->m[i],
                                        a->threads, &estimate, a->stages[at]);
             a->times[at] = estimate.us;
+            a->errors[at] = estimate.error_us;
         }
     }
     a->n_crossovers =
@@ -93,18 +98,39 @@ static enum tandem_status fill(struct tnd_analysis *a)
     return TANDEM_OK;
 }
 
+static bool is_measured(const struct tnd_analysis *a, const struct tnd_table_profile *profile)
+{
+    struct tnd_estimate estimate;
+    return tnd_estimate_profile(a->table, profile, a->type, a->n, a->k, 1, a->threads, &estimate,
+                                NULL) &&
+           estimate.measured_shape;
+}
+
+/* A table describes a profile by the stages of one weight type; for others, such as f32 that needs
+ * no INIT, this build knows the stages. */
+static enum tandem_status choose_profiles(struct tnd_analysis *a)
+{
+    a->described = tnd_calloc((size_t)a->table->n_profiles, sizeof(*a->described));
+    if (a->described == NULL) {
+        return TANDEM_E_MEMORY;
+    }
+    for (int p = 0; p < a->table->n_profiles; p++) {
+        const struct tnd_table_profile *profile = &a->table->profiles[p];
+        int known = tnd_profile_find(profile->name);
+        if (is_measured(a, profile)) {
+            a->profiles[a->n_profiles++] = profile;
+        } else if (known >= 0 && tnd_profile_describe(known, a->type, &a->described[p]) &&
+                   is_measured(a, &a->described[p])) {
+            a->profiles[a->n_profiles++] = &a->described[p];
+        }
+    }
+    return TANDEM_OK;
+}
+
 /* `a` comes with table, type, n, k and threads. */
 static enum tandem_status analyze(struct tnd_analysis *a, int first, int last)
 {
-    for (int p = 0; p < a->table->n_profiles; p++) {
-        const struct tnd_table_profile *profile = &a->table->profiles[p];
-        struct tnd_estimate estimate;
-        if (tnd_estimate_profile(a->table, profile, a->type, a->n, a->k, 1, a->threads, &estimate,
-                                 NULL) &&
-            estimate.measured_shape) {
-            a->profiles[a->n_profiles++] = profile;
-        }
-    }
+    TND_TRY(choose_profiles(a));
     for (int i = first; i < last; i++) {
         a->measured_threads = a->measured_threads || a->table->curves[i].key.threads == a->threads;
     }
@@ -139,6 +165,7 @@ struct report {
     const struct tandem_table *table;
     const struct tnd_analyze_options *options;
     const struct tnd_analyze_printer *printer;
+    struct tnd_analyses *keep; /* instead of printing; may be NULL */
     const int *threads;
     int n_threads;
     int n_types;
@@ -146,6 +173,23 @@ struct report {
     struct tnd_text text;
     struct tnd_text crossovers;
 };
+
+static enum tandem_status keep(struct tnd_analyses *analyses, struct tnd_analysis *a)
+{
+    if (analyses->n == analyses->capacity) {
+        int capacity = analyses->capacity > 0 ? 2 * analyses->capacity : 16;
+        struct tnd_analysis *list = tnd_realloc(analyses->list, (size_t)analyses->n * sizeof(*list),
+                                                (size_t)capacity * sizeof(*list));
+        if (list == NULL) {
+            return TANDEM_E_MEMORY;
+        }
+        analyses->list = list;
+        analyses->capacity = capacity;
+    }
+    analyses->list[analyses->n++] = *a;
+    *a = (struct tnd_analysis){0};
+    return TANDEM_OK;
+}
 
 /* Curves [first, last) are those of one shape. */
 static enum tandem_status report_shape(struct report *report, int first, int last)
@@ -158,7 +202,10 @@ static enum tandem_status report_shape(struct report *report, int first, int las
                                  .k = key->k,
                                  .threads = report->threads[t]};
         enum tandem_status status = analyze(&a, first, last);
-        if (status == TANDEM_OK && a.n_profiles > 0) {
+        if (status == TANDEM_OK && a.n_profiles > 0 && report->keep != NULL) {
+            report->n_printed++;
+            status = keep(report->keep, &a);
+        } else if (status == TANDEM_OK && a.n_profiles > 0) {
             report->printer->add(&report->text, &a, report->n_printed++, report->n_types);
             if (report->printer->crossovers != NULL) {
                 report->printer->crossovers(&report->crossovers, &a, report->n_types);
@@ -230,6 +277,32 @@ static enum tandem_type count_types(struct report *report)
     return first;
 }
 
+static void choose_threads(struct report *report, int measured[MAX_THREAD_COUNTS])
+{
+    report->threads = report->options->threads;
+    report->n_threads = report->options->n_threads;
+    if (report->threads == NULL) {
+        report->threads = measured;
+        report->n_threads = measured_threads(report->table, measured);
+    }
+}
+
+/* `status` with its message, when there is nothing to hand out. */
+static enum tandem_status outcome(const struct report *report, enum tandem_status status,
+                                  struct tandem_error *error)
+{
+    const char *name = report->options->name != NULL ? report->options->name : "table";
+    if (status != TANDEM_OK) {
+        return tnd_error_set(error, status, name, 0, 0, "%.120s: out of memory", name);
+    }
+    if (report->n_printed == 0) {
+        return tnd_error_set(error, TANDEM_E_TABLE, name, report->table->n_curves, 1,
+                             "%.120s: no profile has times for all its stages%s", name,
+                             report->table->n_curves == 0 ? "; the table is empty" : "");
+    }
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_analyze(const struct tandem_table *table,
                                const struct tnd_analyze_options *options, tandem_write_fn write,
                                void *user, struct tandem_error *error)
@@ -239,27 +312,44 @@ enum tandem_status tnd_analyze(const struct tandem_table *table,
     report.printer = options->format == TND_ANALYZE_JSON  ? &tnd_analyze_json
                      : options->format == TND_ANALYZE_CSV ? &tnd_analyze_csv
                                                           : &tnd_analyze_text;
-    report.threads = options->threads;
-    report.n_threads = options->n_threads;
-    if (options->threads == NULL) {
-        report.threads = measured;
-        report.n_threads = measured_threads(table, measured);
-    }
+    choose_threads(&report, measured);
     enum tandem_type first = count_types(&report);
     report.printer->begin(&report.text, table, options, report.n_types, first);
     enum tandem_status status = report_shapes(&report);
     report.printer->end(&report.text, &report.crossovers);
-    const char *name = options->name != NULL ? options->name : "table";
-    if (status != TANDEM_OK || report.crossovers.failed) {
-        status = tnd_error_set(error, TANDEM_E_MEMORY, name, 0, 0, "%.120s: out of memory", name);
-    } else if (report.n_printed == 0) {
-        status = tnd_error_set(error, TANDEM_E_TABLE, name, table->n_curves, 1,
-                               "%.120s: no profile has times for all its stages%s", name,
-                               table->n_curves == 0 ? "; the table is empty" : "");
-    } else {
+    status = status == TANDEM_OK && report.crossovers.failed ? TANDEM_E_MEMORY : status;
+    status = outcome(&report, status, error);
+    if (status == TANDEM_OK) {
+        const char *name = options->name != NULL ? options->name : "table";
         status = tnd_emit_end(&report.text, write, user, name, error);
     }
     tnd_text_fini(&report.text);
     tnd_text_fini(&report.crossovers);
     return status;
+}
+
+enum tandem_status tnd_analyses_make(const struct tandem_table *table,
+                                     const struct tnd_analyze_options *options,
+                                     struct tnd_analyses *out, struct tandem_error *error)
+{
+    int measured[MAX_THREAD_COUNTS];
+    struct tnd_analyses analyses = {0};
+    struct report report = {.table = table, .options = options, .keep = &analyses};
+    choose_threads(&report, measured);
+    enum tandem_status status = outcome(&report, report_shapes(&report), error);
+    if (status != TANDEM_OK) {
+        tnd_analyses_free(&analyses);
+        return status;
+    }
+    *out = analyses;
+    return TANDEM_OK;
+}
+
+void tnd_analyses_free(struct tnd_analyses *analyses)
+{
+    for (int i = 0; i < analyses->n; i++) {
+        free_analysis(&analyses->list[i]);
+    }
+    tnd_free(analyses->list);
+    *analyses = (struct tnd_analyses){0};
 }

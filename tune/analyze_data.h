@@ -16,9 +16,11 @@ struct tnd_analysis {
     bool measured_threads; /* this thread count was measured on this shape */
     int n_profiles;
     const struct tnd_table_profile *profiles[TND_TABLE_MAX_PROFILES];
+    struct tnd_table_profile *described; /* those that this type computes otherwise; owned */
     int n_points;
     int64_t *m;                      /* [n_points] */
     double *times;                   /* [n_profiles][n_points] */
+    double *errors;                  /* [n_profiles][n_points] expected deviation of the times */
     double (*stages)[TANDEM_STAGES]; /* [n_profiles][n_points] */
     int n_crossovers;
     struct tnd_crossover *crossovers;
@@ -33,6 +35,20 @@ struct tnd_analyze_printer {
     /** Adds the crossovers to a text of their own that `end` gets. May be NULL. */
     void (*crossovers)(struct tnd_text *out, const struct tnd_analysis *analysis, int n_types);
 };
+
+/* Everything that a table says, in the order of the reports: thread counts within shapes. */
+struct tnd_analyses {
+    int n, capacity;
+    struct tnd_analysis *list;
+};
+
+/** Only name, threads, n_threads and type of `options` count. Errors: TABLE (nothing to report on),
+ *  MEMORY. */
+enum tandem_status tnd_analyses_make(const struct tandem_table *table,
+                                     const struct tnd_analyze_options *options,
+                                     struct tnd_analyses *out, struct tandem_error *error);
+/** A zeroed one is allowed. */
+void tnd_analyses_free(struct tnd_analyses *analyses);
 
 extern const struct tnd_analyze_printer tnd_analyze_text;
 extern const struct tnd_analyze_printer tnd_analyze_json;

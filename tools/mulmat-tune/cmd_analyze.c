@@ -1,17 +1,64 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune analyze: reads a table and prints what it says. */
+ * mulmat-tune analyze: reads a table and prints what it says, or makes a page of several. */
 #include <stdio.h>
 
+#include "base/file.h"
+#include "base/text.h"
 #include "tandem/table.h"
 #include "tools/mulmat-tune/args.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tune/analyze.h"
+#include "tune/report_html.h"
+
+static int collect(void *text, const char *bytes, unsigned long n)
+{
+    tnd_text_add_bytes(text, bytes, n);
+    return ((struct tnd_text *)text)->failed ? 1 : 0;
+}
+
+/* The page is written as a whole or not at all. */
+static enum tandem_status write_page(const char *path, const struct tnd_report_source *sources,
+                                     int n, const struct tnd_analyze_options *options,
+                                     struct tandem_error *error)
+{
+    struct tnd_text page = TND_TEXT_INIT;
+    enum tandem_status status = tnd_report_html(sources, n, options, collect, &page, error);
+    if (status == TANDEM_OK) {
+        status = tnd_file_write_atomic(path, page.bytes, page.n, error);
+    }
+    tnd_text_fini(&page);
+    return status;
+}
+
+/* Loads the tables, prints or writes, frees them. */
+static enum tandem_status report(const char **paths, int n, const char *html,
+                                 struct tnd_analyze_options *options, struct tandem_error *error)
+{
+    tandem_table *tables[TND_REPORT_MAX_SOURCES] = {NULL};
+    struct tnd_report_source sources[TND_REPORT_MAX_SOURCES];
+    enum tandem_status status = TANDEM_OK;
+    for (int i = 0; i < n && status == TANDEM_OK; i++) {
+        status = tandem_table_load(paths[i], &tables[i], error);
+        sources[i] = (struct tnd_report_source){tables[i], paths[i]};
+    }
+    if (status == TANDEM_OK && html != NULL) {
+        status = write_page(html, sources, n, options, error);
+    } else if (status == TANDEM_OK) {
+        options->name = paths[0];
+        status = tnd_analyze(tables[0], options, tnd_cmd_write, stdout, error);
+    }
+    for (int i = 0; i < n; i++) {
+        tandem_table_free(tables[i]);
+    }
+    return status;
+}
 
 int tnd_cmd_analyze(int argc, char **argv)
 {
     bool json = false;
     bool csv = false;
     const char *type_name = NULL;
+    const char *html = NULL;
     struct args_ints threads = {0};
     const struct args_option options[] = {
         {"threads", ARGS_INTS, &threads, 1, 1024, "N[,N..]",
@@ -19,19 +66,21 @@ int tnd_cmd_analyze(int argc, char **argv)
         {"type", ARGS_STRING, &type_name, 0, 0, "T", "only this weight type, such as q4_0"},
         {"json", ARGS_FLAG, &json, 0, 0, NULL, "one JSON object"},
         {"csv", ARGS_FLAG, &csv, 0, 0, NULL, "comma-separated values, one line a profile and M"},
+        {"html", ARGS_STRING, &html, 0, 0, "OUT", "one page with charts; compares up to 8 FILEs"},
     };
     const struct args_command command = {
         "analyze",
-        "[FILE]",
+        "[FILE..]",
         "Prints, for each shape and thread count, the times of every profile, the winner at each M "
         "and\n"
         "where one profile overtakes another. FILE: a timing table (default: this machine's own).",
         options,
         sizeof(options) / sizeof(options[0]),
         0,
-        1};
-    const char *path = NULL;
-    int result = args_parse(&command, argc, argv, &path, NULL);
+        TND_REPORT_MAX_SOURCES};
+    const char *paths[TND_REPORT_MAX_SOURCES] = {NULL};
+    int n_paths = 0;
+    int result = args_parse(&command, argc, argv, paths, &n_paths);
     if (result != ARGS_OK) {
         return result == ARGS_HELP ? 0 : result;
     }
@@ -41,8 +90,12 @@ int tnd_cmd_analyze(int argc, char **argv)
                 type_name);
         return 2;
     }
-    if (json && csv) {
-        fprintf(stderr, "mulmat-tune analyze: choose one of -json and -csv\n");
+    if (json + csv + (html != NULL) > 1) {
+        fprintf(stderr, "mulmat-tune analyze: choose one of -json, -csv and -html\n");
+        return 2;
+    }
+    if (n_paths > 1 && html == NULL) {
+        fprintf(stderr, "mulmat-tune analyze: several tables need -html OUT\n");
         return 2;
     }
     int counts[ARGS_LIST_MAX];
@@ -55,18 +108,12 @@ int tnd_cmd_analyze(int argc, char **argv)
 
     struct tandem_error error = {0};
     char own[4096];
-    if (path == NULL) {
+    if (n_paths == 0) {
         if (tandem_table_default_path(own, sizeof(own), &error) != TANDEM_OK) {
             return tnd_cmd_failed(&error);
         }
-        path = own;
+        paths[n_paths++] = own;
     }
-    tandem_table *table = NULL;
-    if (tandem_table_load(path, &table, &error) != TANDEM_OK) {
-        return tnd_cmd_failed(&error);
-    }
-    analyze.name = path;
-    enum tandem_status status = tnd_analyze(table, &analyze, tnd_cmd_write, stdout, &error);
-    tandem_table_free(table);
+    enum tandem_status status = report(paths, n_paths, html, &analyze, &error);
     return status == TANDEM_OK ? 0 : tnd_cmd_failed(&error);
 }
