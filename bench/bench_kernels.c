@@ -223,15 +223,15 @@ static void print_head(const struct options *o, const struct peaks *p, const cha
     if (strcmp(o->output, "json") == 0) {
         printf("{\"cpu\":\"%s\",\"threads\":%d,\"peaks\":{\"fma_gflops\":%.1f,\"int8_gops\":%.1f,"
                "\"bf16_gflops\":%.1f,\"read_gbps\":%.2f,\"cache_gbps\":%.1f},\"kernels\":[",
-               tnd_cpu_model(), o->threads, p->fma_gflops, p->int8_gops, p->bf16_gflops, p->read_gbps,
-               p->cache_gbps);
+               tnd_cpu_model(), o->threads, p->fma_gflops, p->int8_gops, p->bf16_gflops,
+               p->read_gbps, p->cache_gbps);
     } else if (strcmp(o->output, "csv") == 0) {
         printf("type,n,k,m,threads,isa,layout,median_us,spread,gflops,gbps,peak,peak_share\n");
     } else {
         printf("%s, %d threads, %s\n\npeaks: fp32 FMA %.0f GFLOP/s, int8 dot %.0f GOP/s, "
                "bf16 dot %.0f GFLOP/s, read %.1f GB/s (memory) %.0f GB/s (256 KiB)\n\n",
-               tnd_cpu_model(), o->threads, isa, p->fma_gflops, p->int8_gops, p->bf16_gflops, p->read_gbps,
-               p->cache_gbps);
+               tnd_cpu_model(), o->threads, isa, p->fma_gflops, p->int8_gops, p->bf16_gflops,
+               p->read_gbps, p->cache_gbps);
         printf("| type | N x K | M | median us | best us | spread | GFLOP/s | GB/s | share of |\n"
                "|---|---|---|---|---|---|---|---|---|\n");
     }

@@ -12,6 +12,7 @@ extern CU_SuiteInfo suites_tune_estimate[];
 extern CU_SuiteInfo suites_tune_explain[];
 extern CU_SuiteInfo suites_tune_measure[];
 extern CU_SuiteInfo suites_tune_planner[];
+extern CU_SuiteInfo suites_tune_report[];
 extern CU_SuiteInfo suites_tune_table[];
 
 /* The published example, with its misprint. */
@@ -102,5 +103,5 @@ int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_tune_table, suites_tune_damage, suites_tune_estimate,
                           suites_tune_analyze, suites_tune_measure, suites_tune_planner,
-                          suites_tune_args, suites_tune_explain, NULL);
+                          suites_tune_args, suites_tune_explain, suites_tune_report, NULL);
 }

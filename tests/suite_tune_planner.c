@@ -145,8 +145,8 @@ static void the_table_decides_by_tokens(void)
     CU_ASSERT_DOUBLE_EQUAL(many.predicted_us[TANDEM_STAGE_COMPUTE], 90, 0.01);
 }
 
-/* cpu: a straight line. OpenBLAS: cheap up to M = 2, four times as dear from M = 4 on; where between
- * the two it jumps was not measured. */
+/* cpu: a straight line. OpenBLAS: cheap up to M = 2, four times as dear from M = 4 on; where
+ * between the two it jumps was not measured. */
 static void the_plan_does_not_bet_on_where_a_step_lies(void)
 {
     if (!has_openblas()) {

@@ -11,8 +11,8 @@
 #include "tune/profiles.h"
 
 /* Each cell is measured in two passes with the other cells between them, and the faster of its two
- * medians counts: what disturbs a machine (another program, the host of a virtual machine) lasts for
- * seconds, spoils neighbouring cells together, and only ever slows down. */
+ * medians counts: what disturbs a machine (another program, the host of a virtual machine) lasts
+ * for seconds, spoils neighbouring cells together, and only ever slows down. */
 enum { PASSES = 2 };
 
 /* State of a sweep. Work is the predicted cost of a cell in multiply-adds: it shares out the
@@ -224,7 +224,8 @@ static const struct tnd_sample *find_sample(const struct tnd_curve *curve, int64
     return NULL;
 }
 
-/* Adds the faster of two samples of each cell to `table`, with the measurements of both behind it. */
+/* Adds the faster of two samples of each cell to `table`, with the measurements of both behind it.
+ * */
 static enum tandem_status add_faster(struct tandem_table *table, const struct tandem_table *pass,
                                      const struct tandem_table *other)
 {

@@ -61,10 +61,10 @@ static void sources(struct tnd_report *report)
         machine(out, report->sources[s].table);
         tnd_text_add(out, "</p>\n");
     }
-    tnd_text_add(out,
-                 "<p class=\"soft\">Weights of N × K (N rows of K numbers) times M columns, one a "
-                 "token. Times are medians.</p>\n<nav aria-label=\"Contents\">"
-                 "<a href=\"#advice\">What to use</a> ");
+    tnd_text_add(
+        out, "<p class=\"soft\">Weights of N \u00d7 K (N rows of K numbers) times M columns, one a "
+             "token. Times are medians.</p>\n<nav aria-label=\"Contents\">"
+             "<a href=\"#advice\">What to use</a> ");
     tnd_text_add(out, report->n_sources > 1 ? "<a href=\"#compare\">Comparison</a> " : "");
     for (int s = 0; s < report->n_sources; s++) {
         tnd_text_printf(out, "<a href=\"#map%d\">Fastest profiles", s);

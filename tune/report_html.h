@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * One self-contained HTML page about one or several tables: what to use, and charts that show why.
- * docs/reading-reports.md explains it to its readers. */
+ * The page explains itself to its readers. */
 #ifndef TND_REPORT_HTML_H
 #define TND_REPORT_HTML_H
 

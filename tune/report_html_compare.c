@@ -77,7 +77,7 @@ static bool each_shape(const struct pair *pair, struct tnd_chart *chart, bool dr
         int n = ratios(base, other, x, y);
         if (drawing && n > 0) {
             char name[64];
-            snprintf(name, sizeof(name), "%" PRId64 " × %" PRId64, base->n, base->k);
+            snprintf(name, sizeof(name), "%" PRId64 " \u00d7 %" PRId64, base->n, base->k);
             tnd_chart_line(chart, style, x, y, n);
             tnd_chart_marks(chart, style, x, y, n);
             tnd_chart_legend(chart, style, name, "");

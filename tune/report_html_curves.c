@@ -130,7 +130,7 @@ static void numbers_row(struct tnd_text *out, const struct tnd_analysis *a, int 
         tnd_text_add(out, p == winner ? "<td class=\"best\">* " : "<td>");
         tnd_report_time(out, a->times[at]);
         if (a->errors[at] > 0.0 && a->times[at] > 0.0) {
-            tnd_text_add(out, " ± ");
+            tnd_text_add(out, " \u00b1 ");
             tnd_emit_number(out, 0, 1, 100.0 * a->errors[at] / a->times[at]);
             tnd_text_add(out, " %");
         }
@@ -155,6 +155,6 @@ void tnd_report_numbers(struct tnd_report *report, const struct tnd_analysis *a)
     for (int i = 0; i < a->n_points; i++) {
         numbers_row(out, a, i);
     }
-    tnd_text_add(out, "</tbody></table></div>\n<p class=\"soft\">* fastest. ± median absolute "
+    tnd_text_add(out, "</tbody></table></div>\n<p class=\"soft\">* fastest. \u00b1 median absolute "
                       "deviation, where it is known.</p></details>\n");
 }

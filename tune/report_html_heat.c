@@ -103,7 +103,7 @@ static void draw(struct tnd_report *report, struct map *map)
                      "Rows are shapes N x K, columns are M. The letter names the fastest profile.");
     double width = (double)(WIDTH - LEFT - 2) / map->n_columns;
     unsigned seen = 0;
-    tnd_text_printf(out, "<text class=\"end\" x=\"%d\" y=\"15\">N × K, M:</text>", LEFT - 6);
+    tnd_text_printf(out, "<text class=\"end\" x=\"%d\" y=\"15\">N \u00d7 K, M:</text>", LEFT - 6);
     for (int c = 0; c < map->n_columns; c++) {
         tnd_text_add(out, "<text class=\"mid\" y=\"15\" x=\"");
         tnd_emit_number(out, 0, 1, LEFT + width * (c + 0.5));
@@ -112,9 +112,10 @@ static void draw(struct tnd_report *report, struct map *map)
     for (int r = 0; r < map->n_rows; r++) {
         const struct tnd_analysis *a = map->rows[r];
         int y = TOP + r * ROW;
-        tnd_text_printf(
-            out, "\n<text class=\"end row\" x=\"%d\" y=\"%d\">%" PRId64 " × %" PRId64 "</text>\n",
-            LEFT - 6, y + 16, a->n, a->k);
+        tnd_text_printf(out,
+                        "\n<text class=\"end row\" x=\"%d\" y=\"%d\">%" PRId64 " \u00d7 %" PRId64
+                        "</text>\n",
+                        LEFT - 6, y + 16, a->n, a->k);
         for (int c = 0; c < map->n_columns; c++) {
             cell(report, a, map->m[c], LEFT + width * c, width, y, &seen);
         }

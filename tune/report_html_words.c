@@ -102,11 +102,11 @@ static void add_items(struct tnd_text *out, const struct tnd_analyses *analyses,
         if (said) {
             continue;
         }
-        tnd_text_printf(out, "<li>%" PRId64 " × %" PRId64, a->n, a->k);
+        tnd_text_printf(out, "<li>%" PRId64 " \u00d7 %" PRId64, a->n, a->k);
         for (int j = i + 1; j < analyses->n; j++) {
             const struct tnd_analysis *other = &analyses->list[j];
             if (is_for(other, type, threads) && one_for_all(a, other)) {
-                tnd_text_printf(out, ", %" PRId64 " × %" PRId64, other->n, other->k);
+                tnd_text_printf(out, ", %" PRId64 " \u00d7 %" PRId64, other->n, other->k);
             }
         }
         tnd_text_add(out, ": ");
@@ -132,8 +132,8 @@ static void advise(struct tnd_report *report, const struct tnd_analyses *analyse
     add_threads(out, analyses, type, false);
     add_threads(out, analyses, type, true);
     for (int threads = most; threads > 0; threads = threads == most && least < most ? least : 0) {
-        tnd_text_printf(out, "<p>Fastest with %d thread%s, by shape N × K:</p>\n<ul>\n", threads,
-                        threads == 1 ? "" : "s");
+        tnd_text_printf(out, "<p>Fastest with %d thread%s, by shape N \u00d7 K:</p>\n<ul>\n",
+                        threads, threads == 1 ? "" : "s");
         add_items(out, analyses, type, threads);
         tnd_text_add(out, "</ul>\n");
     }

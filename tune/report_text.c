@@ -61,12 +61,13 @@ void tnd_report_time(struct tnd_text *out, double us)
     bool is_us = us < 999.5;
     bool is_ms = !is_us && us < 999.5e3;
     tnd_report_number(out, is_us ? us : is_ms ? us * 1e-3 : us * 1e-6);
-    tnd_text_add(out, is_us ? " µs" : is_ms ? " ms" : " s");
+    tnd_text_add(out, is_us ? " \u00b5s" : is_ms ? " ms" : " s");
 }
 
 void tnd_report_shape(struct tnd_text *out, const struct tnd_analysis *a)
 {
-    tnd_text_printf(out, "%" PRId64 " × %" PRId64 ", %s", a->n, a->k, tandem_type_name(a->type));
+    tnd_text_printf(out, "%" PRId64 " \u00d7 %" PRId64 ", %s", a->n, a->k,
+                    tandem_type_name(a->type));
 }
 
 void tnd_report_thread_count(struct tnd_text *out, const struct tnd_analysis *a)

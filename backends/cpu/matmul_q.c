@@ -59,8 +59,9 @@ size_t tnd_x_row_blocks(int64_t k)
 
 size_t tnd_matmul_q_scratch(void)
 {
-    size_t bytes = sizeof(struct gemv_scratch) > sizeof(struct scratch) ? sizeof(struct gemv_scratch)
-                                                                        : sizeof(struct scratch);
+    size_t bytes = sizeof(struct gemv_scratch) > sizeof(struct scratch)
+                       ? sizeof(struct gemv_scratch)
+                       : sizeof(struct scratch);
     return (bytes + 63) / 64 * 64;
 }
 

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ * The HTML report: one page, whole, without the network, whatever stands in the table. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "tests/suite_tune.h"
+#include "tests/support.h"
+#include "tune/report_html.h"
+
+static int append(void *user, const char *bytes, unsigned long n)
+{
+    tnd_text_add_bytes(user, bytes, n);
+    return 0;
+}
+
+static int refuse(void *user, const char *bytes, unsigned long n)
+{
+    (void)user;
+    (void)bytes;
+    (void)n;
+    return 1;
+}
+
+static tandem_table *example(void)
+{
+    tandem_table *table = NULL;
+    check_ok(tandem_table_parse(tune_example, strlen(tune_example), "example", &table, NULL));
+    return table;
+}
+
+static enum tandem_status report(const tandem_table *table, const char *name, tandem_write_fn write,
+                                 void *user)
+{
+    const struct tnd_report_source source = {table, name};
+    const struct tnd_analyze_options options = {.type = TANDEM_TYPE_NUMBERS};
+    return tnd_report_html(&source, 1, &options, write, user, NULL);
+}
+
+static int count(const char *text, const char *part)
+{
+    int n = 0;
+    for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part)) {
+        n++;
+    }
+    return n;
+}
+
+static void the_page_is_whole_and_needs_no_network(void)
+{
+    static const char *const elements[] = {"svg", "table", "section", "figure", "ul", "style"};
+    tandem_table *table = example();
+    struct tnd_text page = TND_TEXT_INIT;
+    check_ok(report(table, "example.txt", append, &page));
+    const char *text = tnd_text_string(&page);
+    check_contains(text, "<!DOCTYPE html>");
+    check_contains(text, "</html>");
+    for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++) {
+        char open[16];
+        char plain[16];
+        char close[16];
+        snprintf(open, sizeof(open), "<%s ", elements[i]);
+        snprintf(plain, sizeof(plain), "<%s>", elements[i]);
+        snprintf(close, sizeof(close), "</%s>", elements[i]);
+        check_int(count(text, open) + count(text, plain), count(text, close));
+    }
+    CU_ASSERT_TRUE(count(text, "<svg") > 4);
+    check_int(count(text, "https://"), 0);
+    check_int(count(text, "src="), 0);
+    check_int(count(text, "<script"), 0);
+    check_contains(text, "cpu+accelerate");
+    check_contains(text, "23"); /* the first M at which the other way wins */
+    tnd_text_fini(&page);
+    tandem_table_free(table);
+}
+
+static void names_cannot_break_out_of_the_page(void)
+{
+    tandem_table *table = example();
+    strcpy(table->model, "<script>a('\"&");
+    struct tnd_text page = TND_TEXT_INIT;
+    check_ok(report(table, "<script>\"'&\xff.txt", append, &page));
+    check_int(count(tnd_text_string(&page), "<script"), 0);
+    CU_ASSERT_TRUE(count(tnd_text_string(&page), "&#60;script") +
+                       count(tnd_text_string(&page), "&lt;script") >=
+                   2);
+    tnd_text_fini(&page);
+    tandem_table_free(table);
+}
+
+static void a_reader_that_stops_is_told(void)
+{
+    tandem_table *table = example();
+    check_int(report(table, "example.txt", refuse, NULL), TANDEM_E_FILE);
+    tandem_table_free(table);
+}
+
+static void running_out_of_memory_leaks_nothing(void)
+{
+    tandem_table *table = example();
+    long live = tnd_alloc_live();
+    for (long n = 1; n < 2000; n++) {
+        int stopped = 0;
+        tnd_alloc_fail_after(n);
+        enum tandem_status status = report(table, "example.txt", refuse, &stopped);
+        tnd_alloc_fail_after(-1);
+        if (!check_int(tnd_alloc_live(), live) || status == TANDEM_E_FILE) {
+            break; /* got as far as writing */
+        }
+        check_int(status, TANDEM_E_MEMORY);
+    }
+    tandem_table_free(table);
+}
+
+static CU_TestInfo tests[] = {
+    {"the_page_is_whole_and_needs_no_network", the_page_is_whole_and_needs_no_network},
+    {"names_cannot_break_out_of_the_page", names_cannot_break_out_of_the_page},
+    {"a_reader_that_stops_is_told", a_reader_that_stops_is_told},
+    {"running_out_of_memory_leaks_nothing", running_out_of_memory_leaks_nothing},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_tune_report[];
+CU_SuiteInfo suites_tune_report[] = {
+    {"report", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};
