@@ -3,6 +3,7 @@
  * on tensor_internal.h. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,6 +13,13 @@
 #include "ggml-like/tensor_internal.h"
 
 /* ---- contexts ---- */
+
+static uint64_t new_serial(void)
+{
+    static _Atomic uint64_t last;
+    /* relaxed: only that no number comes twice counts. */
+    return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
 
 enum tandem_status tandem_context_new(const struct tandem_context_options *options,
                                       tandem_context **out_context, struct tandem_error *error)
@@ -28,6 +36,7 @@ enum tandem_status tandem_context_new(const struct tandem_context_options *optio
                              "context: no memory for %zu bytes", sizeof(*context));
     }
     tnd_arena_init(&context->arena, settings.chunk_bytes, settings.limit_bytes);
+    context->serial = new_serial();
     *out_context = context;
     return TANDEM_OK;
 }
@@ -46,8 +55,14 @@ void tandem_context_reset(tandem_context *context)
         tnd_arena_reset(&context->arena);
         context->last_pending = NULL;
         context->n_pending = 0;
+        context->serial = new_serial();
         memset(&context->error, 0, sizeof(context->error));
     }
+}
+
+uint64_t tnd_context_serial(const tandem_context *context)
+{
+    return context->serial;
 }
 
 enum tandem_status tandem_context_status(const tandem_context *context, struct tandem_error *error)
@@ -382,6 +397,17 @@ tandem_tensor *tandem_tensor_set_name(tandem_tensor *tensor, const char *name)
             memcpy(tensor->name, name, length);
         }
         tensor->name[length] = '\0';
+    }
+    return tensor;
+}
+
+tandem_tensor *tandem_tensor_set_role(tandem_tensor *tensor, enum tandem_role role)
+{
+    if (tensor != NULL && tensor->root == tensor && tensor->op == TANDEM_OP_NONE) {
+        tensor->flags &= ~(uint32_t)(TND_TENSOR_CONSTANT | TND_TENSOR_STATE);
+        tensor->flags |= role == TANDEM_ROLE_CONSTANT ? TND_TENSOR_CONSTANT
+                         : role == TANDEM_ROLE_STATE  ? TND_TENSOR_STATE
+                                                      : 0U;
     }
     return tensor;
 }

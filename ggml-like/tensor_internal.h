@@ -12,6 +12,7 @@ struct tandem_context {
     struct tandem_tensor *last_pending; /* head of the list by tandem_tensor.previous */
     int64_t n_pending;                  /* pending tensors ever built: the next sequence number */
     struct tandem_error error;          /* first error; status TANDEM_OK: none */
+    uint64_t serial;                    /* tnd_context_serial */
 };
 
 /** Room for a shape as text: four 64-bit numbers, braces and commas. */

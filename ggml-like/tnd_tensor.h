@@ -33,7 +33,9 @@ union tnd_op_params {
 
 enum tnd_tensor_flags {
     TND_TENSOR_OUTPUT = 1, /* added to a graph by the user: has memory of its own */
-    TND_TENSOR_PENDING = 2 /* a node, or a view of one: has no values before a graph computes it */
+    TND_TENSOR_PENDING = 2, /* a node, or a view of one: has no values before a graph computes it */
+    TND_TENSOR_CONSTANT = 4, /* of a root: TANDEM_ROLE_CONSTANT */
+    TND_TENSOR_STATE = 8     /* of a root: TANDEM_ROLE_STATE */
 };
 
 struct tandem_tensor {
@@ -73,6 +75,10 @@ struct tandem_graph {
 /** Gives every intermediate result and view its address inside `buffer` (planned_bytes, 64-byte
  *  aligned; may be NULL when planned_bytes is 0). The caller keeps `buffer` until the next bind. */
 void tnd_graph_bind(struct tandem_graph *graph, void *buffer);
+
+/** Number of a context, never used twice in a process: a new one after each reset. With it a tensor
+ *  is told apart from a later one at the same address. */
+uint64_t tnd_context_serial(const struct tandem_context *context);
 
 /** Rows of 64 bytes and more are aligned like this everywhere. */
 #define TND_ALIGNMENT 64

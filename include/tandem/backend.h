@@ -69,6 +69,12 @@ struct tandem_work {
     size_t workspace_bytes;
 };
 
+/** Where a backend finds the operands of its works and leaves their results. */
+enum tandem_backend_memory {
+    TANDEM_MEMORY_HOST = 0, /**< in host memory; what else it needs it moves by itself */
+    TANDEM_MEMORY_OWN = 1   /**< in mirrors of host memory, filled and read by `upload`, `download` */
+};
+
 /** Open backend; implementations embed it as their first member. */
 typedef struct tandem_backend {
     const struct tandem_backend_api *api;
@@ -112,19 +118,41 @@ struct tandem_backend_api {
     enum tandem_status (*run)(tandem_backend *backend, const struct tandem_work *work,
                               struct tandem_worker *worker);
 
-    /** Starts the task on an asynchronous device and returns at once. Optional. Any thread. */
+    /** Starts the task on an asynchronous device and returns at once. Optional. Any thread.
+     *  A backend with memory of its own works in the order of submission, reads and writes mirrors
+     *  only, and its tickets need not be synced one by one: see sync. */
     enum tandem_status (*submit)(tandem_backend *backend, const struct tandem_work *work,
                                  uint64_t *out_ticket, struct tandem_error *error);
-        /** Waits for a ticket and makes its results visible in host memory. Each ticket is synced
-     *  once. */
+    /** Waits for a ticket and makes its results visible in host memory. Each ticket is synced
+     *  once. With memory of its own: waits until the ticket and everything before it is over, tells
+     *  the first failure among them; results are in host memory after a download only. */
     enum tandem_status (*sync)(tandem_backend *backend, uint64_t ticket,
                                struct tandem_error *error);
 
-    /** Prepares a constant weight once (packs, uploads). Optional. One at a time per backend. */
+    /** Prepares a constant weight once (packs, uploads); it stays until `forget`. A weight that was
+     *  prepared before costs next to nothing. Optional. Any thread. Errors: DEVICE_MEMORY when
+     *  the budget of the device is used up (the work must then run elsewhere), DEVICE. */
     enum tandem_status (*prepare)(tandem_backend *backend, const tandem_tensor *weight,
                                   struct tandem_error *error);
     /** Forgets a prepared weight before its memory goes away. Optional. */
     void (*forget)(tandem_backend *backend, const tandem_tensor *weight);
+
+    /** enum tandem_backend_memory. OWN needs submit, sync, map, unmap, upload and download. */
+    uint32_t memory;
+    /** Makes a mirror of a range of host memory; its contents are undefined. Works, uploads and
+     *  downloads then name host addresses inside the range. Mapping the same range again changes
+     *  nothing; ranges never overlap otherwise. Any thread. Errors: MEMORY, DEVICE_MEMORY, DEVICE. */
+    enum tandem_status (*map)(tandem_backend *backend, void *begin, size_t bytes,
+                              struct tandem_error *error);
+    /** Gives a mirror up, after all works that were submitted before. */
+    void (*unmap)(tandem_backend *backend, void *begin);
+    /** Host to mirror, behind the works submitted before and ahead of later ones. The host memory
+     *  may be changed as soon as it returns. Any thread. */
+    enum tandem_status (*upload)(tandem_backend *backend, const void *begin, size_t bytes,
+                                 struct tandem_error *error);
+    /** Starts mirror to host, behind the works submitted before; done when its ticket is synced. */
+    enum tandem_status (*download)(tandem_backend *backend, void *begin, size_t bytes,
+                                   uint64_t *out_ticket, struct tandem_error *error);
 };
 
 #ifdef __cplusplus

@@ -125,6 +125,18 @@ TANDEM_API tandem_tensor *tandem_tensor_borrow(tandem_context *context, enum tan
 /** Gives a tensor a name for messages, plans and dumps; longer names are cut. Returns `tensor`. */
 TANDEM_API tandem_tensor *tandem_tensor_set_name(tandem_tensor *tensor, const char *name);
 
+/** Who may change the values of a tensor that no graph computes. A promise that lets devices keep
+ *  their copies from one computation to the next. */
+enum tandem_role {
+    TANDEM_ROLE_INPUT,    /**< anybody, between any two computations (default) */
+    TANDEM_ROLE_CONSTANT, /**< nobody: weights. The memory stays valid while the context lives */
+    TANDEM_ROLE_STATE     /**< graphs of one runtime alone, as a KV cache; the program looks at or
+                               changes the values only behind tandem_runtime_fetch */
+};
+/** Sets the role of a tensor that is neither a result nor a view. NULL is allowed. Returns
+ *  `tensor`. */
+TANDEM_API tandem_tensor *tandem_tensor_set_role(tandem_tensor *tensor, enum tandem_role role);
+
 /* ---- looking at tensors (any thread while nobody changes them) ---- */
 
 TANDEM_API enum tandem_type tandem_tensor_type(const tandem_tensor *tensor);
