@@ -240,6 +240,12 @@ suite_$(1): $$(BUILD)/suite_$(1)
 endef
 $(foreach suite,$(ALL_SUITES),$(eval $(call suite_rule,$(suite))))
 
+# Model files for tests/tools.sh.
+$(BUILD)/make-models: $(call obj,tests/make_models.c) $(SANITIZER_OBJ) $(BUILD)/libsupport.a \
+    $(call archives,$(formats_ARCH))
+	$(call say,LD,$@)
+	$(Q)$(LINK) -o $@ $^ -lcunit $(LIBS)
+
 .PHONY: suites check-suites
 suites: $(SUITE_BINS)
 check-suites: suites ## build and run all test suites of one variant (BUILD=, CC=, SAN=)

@@ -9,6 +9,7 @@
 #include "formats/safetensors.h"
 #include "tests/support.h"
 #include "tests/support_blob.h"
+#include "tests/support_models.h"
 
 static struct tnd_blob make_file(const char *header, size_t data_bytes)
 {
@@ -86,83 +87,6 @@ static const char config[] =
     "\"rms_norm_eps\":1e-05,\"rope_theta\":10000.0,\"rope_scaling\":null,\"bos_token_id\":1,"
     "\"eos_token_id\":2,\"torch_dtype\":\"float32\"}";
 
-/* The name that Hugging Face gives to a tensor of the GGUF convention. */
-static void their_name(const char *name, char out[96])
-{
-    static const char *const layers[][2] = {
-        {"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj"},
-        {"attn_k", "self_attn.k_proj"},      {"attn_v", "self_attn.v_proj"},
-        {"attn_output", "self_attn.o_proj"}, {"ffn_norm", "post_attention_layernorm"},
-        {"ffn_gate", "mlp.gate_proj"},       {"ffn_up", "mlp.up_proj"},
-        {"ffn_down", "mlp.down_proj"}};
-    int layer = 0;
-    char part[32];
-    snprintf(out, 96, "%s",
-             strcmp(name, "token_embd.weight") == 0 ? "model.embed_tokens.weight"
-                                                    : "model.norm.weight");
-    if (sscanf(name, "blk.%d.%31[^.].weight", &layer, part) == 2) {
-        for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
-            if (strcmp(part, layers[i][0]) == 0) {
-                snprintf(out, 96, "model.layers.%d.%s.weight", layer, layers[i][1]);
-            }
-        }
-    }
-}
-
-/* Adds a tensor's bytes; rows of q and k go from adjacent pairs to halves. */
-static void put_tensor(struct tnd_blob *data, const struct tandem_source_tensor *t)
-{
-    const int64_t heads = strstr(t->name, "attn_q.") ? 8 : strstr(t->name, "attn_k.") ? 4 : 0;
-    const size_t row = (size_t)t->ne[0] * 4;
-    if (heads == 0) {
-        tnd_blob_add(data, t->data, t->bytes);
-        return;
-    }
-    const int64_t d = t->ne[1] / heads;
-    for (int64_t r = 0; r < t->ne[1]; r++) {
-        const int64_t within = r % d;
-        const int64_t from = r - within + within % (d / 2) * 2 + within / (d / 2);
-        tnd_blob_add(data, (const char *)t->data + (size_t)from * row, row);
-    }
-}
-
-/* Part `part` of `parts` of the trained model as a file. */
-static void write_part(const tandem_source *model, const char *name, int part, int parts)
-{
-    struct tnd_blob header = {NULL, 0};
-    struct tnd_blob data = {NULL, 0};
-    struct tnd_blob file = {NULL, 0};
-    tnd_blob_string(&header, "{");
-    for (int i = part; i < tandem_source_tensor_count(model); i += parts) {
-        struct tandem_source_tensor t = {.name = ""};
-        char theirs[96];
-        char line[256];
-        const size_t begin = data.n;
-        CU_ASSERT_TRUE(tandem_source_tensor_at(model, i, &t));
-        their_name(t.name, theirs);
-        put_tensor(&data, &t);
-        char shape[64];
-        snprintf(shape, sizeof(shape), t.n_dims == 1 ? "%lld" : "%lld,%lld",
-                 (long long)t.ne[t.n_dims - 1], (long long)t.ne[0]);
-        snprintf(line, sizeof(line),
-                 "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
-                 header.n > 1 ? "," : "", theirs, shape, begin, data.n);
-        tnd_blob_string(&header, line);
-    }
-    tnd_blob_string(&header, "}");
-    tnd_blob_pad(&header, 8);
-    for (size_t i = header.n; i > 0 && header.bytes[i - 1] == 0; i--) {
-        header.bytes[i - 1] = ' ';
-    }
-    tnd_blob_number(&file, header.n, 8);
-    tnd_blob_add(&file, header.bytes, header.n);
-    tnd_blob_add(&file, data.bytes, data.n);
-    CU_ASSERT_TRUE(tnd_test_write_file(tnd_test_temp(name), file.bytes, file.n));
-    tnd_blob_free(&header);
-    tnd_blob_free(&data);
-    tnd_blob_free(&file);
-}
-
 /* The model, saved as GGUF from `path`, has the checkpoint's tensors. */
 static void check_same_model(const char *path, const tandem_source *model)
 {
@@ -205,15 +129,14 @@ static void a_model_of_hugging_face_becomes_the_same_gguf(void)
         return;
     }
     check_ok(tandem_source_open(checkpoint, &model, NULL));
-    CU_ASSERT_TRUE(tnd_test_write_file(tnd_test_temp("config.json"), config, strlen(config)));
-    write_part(model, "model.safetensors", 0, 1);
-    check_same_model(tnd_test_temp("model.safetensors"), model);
-    write_part(model, "part-1.safetensors", 0, 2);
-    write_part(model, "part-2.safetensors", 1, 2);
-    const char index[] = "{\"metadata\":{\"total_size\":1},\"weight_map\":{"
-                         "\"a\":\"part-1.safetensors\",\"b\":\"part-2.safetensors\"}}";
-    const char *path = tnd_test_temp("model.safetensors.index.json");
-    CU_ASSERT_TRUE(tnd_test_write_file(path, index, strlen(index)));
+    CU_ASSERT_TRUE(tnd_model_write_config(model, tnd_test_temp("config.json"), ""));
+    const char *path = tnd_test_temp("model.safetensors");
+    CU_ASSERT_TRUE(tnd_model_write_safetensors(model, path, 0, 1));
+    check_same_model(path, model);
+    CU_ASSERT_TRUE(tnd_model_write_safetensors(model, tnd_test_temp("part-1.safetensors"), 0, 2));
+    CU_ASSERT_TRUE(tnd_model_write_safetensors(model, tnd_test_temp("part-2.safetensors"), 1, 2));
+    path = tnd_test_temp("model.safetensors.index.json");
+    CU_ASSERT_TRUE(tnd_model_write_index(model, path, "part-%d.safetensors", 2));
     check_same_model(path, model);
     char folder[4096];
     snprintf(folder, sizeof(folder), "%s", path);

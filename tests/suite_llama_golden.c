@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The trained model writes the text that it should, whatever computes it: every profile of this
- * machine, one to eight threads, the prompt as one batch, in pieces and token by token. */
+ * The trained model writes the text that it should, whatever computes it and whatever file it comes
+ * from: every profile of this machine, one to eight threads, the prompt as one batch, in pieces and
+ * token by token; llama2.c, GGUF, safetensors, PyTorch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/suite_llama.h"
+#include "tests/support_models.h"
 
 static const struct {
     const char *prompt;
@@ -50,6 +52,59 @@ static void both_file_versions_give_the_golden_texts(void)
         }
         tnd_trained_close(&trained);
     }
+}
+
+/* The texts from a model file of any format, with the trained model's tokenizer. */
+static void check_file(const struct tnd_trained *trained, const char *path, const char *what)
+{
+    const int64_t batches[] = {0, 1};
+    struct tnd_trained again = {.tokenizer = trained->tokenizer};
+    struct tandem_error error = {0};
+    tandem_runtime *runtime = tnd_test_runtime(2, NULL);
+    if (check_status(tandem_source_open(path, &again.source, &error), TANDEM_OK, NULL, &error) &&
+        check_status(tnd_llama_model_new(again.source, &again.model, &error), TANDEM_OK, NULL,
+                     &error)) {
+        check_texts(&again, runtime, batches, 2, what);
+    }
+    tandem_runtime_close(runtime);
+    tnd_llama_model_free(again.model);
+    tandem_source_close(again.source);
+}
+
+/* Opens `from` and saves it as GGUF, matrices as F32. */
+static void save_gguf(const char *from, const char *to)
+{
+    struct tandem_save_options options = TANDEM_SAVE_OPTIONS_INIT;
+    tandem_source *source = NULL;
+    options.converts = true;
+    options.type = TANDEM_TYPE_F32;
+    check_ok(tandem_source_open(from, &source, NULL));
+    check_ok(tandem_source_save_gguf(source, to, &options, NULL));
+    tandem_source_close(source);
+}
+
+static void every_format_gives_the_golden_texts(void)
+{
+    struct tnd_trained trained;
+    if (!tnd_trained_open(&trained, 0)) {
+        tnd_trained_close(&trained);
+        return;
+    }
+    const tandem_source *model = trained.source;
+    CU_ASSERT_TRUE(tnd_model_write_config(model, tnd_test_temp("config.json"), ""));
+    CU_ASSERT_TRUE(tnd_model_write_safetensors(model, tnd_test_temp("model.safetensors"), 0, 1));
+    CU_ASSERT_TRUE(tnd_model_write_torch(model, tnd_test_temp("model.pth"), false));
+    CU_ASSERT_TRUE(tnd_model_write_torch(model, tnd_test_temp("model.pt"), true));
+    const char *const files[] = {"model.safetensors", "model.pth", "model.pt"};
+    save_gguf(tnd_test_data("llama/stories260K.bin"), tnd_test_temp("of-llama2c.gguf"));
+    check_file(&trained, tnd_test_temp("of-llama2c.gguf"), "GGUF of llama2.c");
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        check_file(&trained, tnd_test_temp(files[i]), files[i]);
+        save_gguf(tnd_test_temp(files[i]), tnd_test_temp("again.gguf"));
+        check_file(&trained, tnd_test_temp("again.gguf"), "GGUF of it");
+    }
+    remove(tnd_test_temp("config.json"));
+    tnd_trained_close(&trained);
 }
 
 static void check_profile(const struct tnd_trained *trained, const char *profile, int n_threads)
@@ -149,6 +204,7 @@ static void weights_of_every_type_write_words(void)
 
 static CU_TestInfo golden_tests[] = {
     {"both_file_versions_give_the_golden_texts", both_file_versions_give_the_golden_texts},
+    {"every_format_gives_the_golden_texts", every_format_gives_the_golden_texts},
     {"every_profile_gives_the_golden_texts_with_one_to_eight_threads",
      every_profile_gives_the_golden_texts_with_one_to_eight_threads},
     {"both_ways_of_attention_and_caches_give_the_golden_texts",
