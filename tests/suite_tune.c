@@ -8,6 +8,7 @@
 extern CU_SuiteInfo suites_tune_analyze[];
 extern CU_SuiteInfo suites_tune_args[];
 extern CU_SuiteInfo suites_tune_damage[];
+extern CU_SuiteInfo suites_tune_devices[];
 extern CU_SuiteInfo suites_tune_estimate[];
 extern CU_SuiteInfo suites_tune_explain[];
 extern CU_SuiteInfo suites_tune_measure[];
@@ -103,5 +104,6 @@ int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_tune_table, suites_tune_damage, suites_tune_estimate,
                           suites_tune_analyze, suites_tune_measure, suites_tune_planner,
-                          suites_tune_args, suites_tune_explain, suites_tune_report, NULL);
+                          suites_tune_args, suites_tune_explain, suites_tune_report,
+                          suites_tune_devices, NULL);
 }

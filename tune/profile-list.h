@@ -5,4 +5,12 @@
     X(cpu)                                                                                         \
     X(cpu_openblas)                                                                                \
     X(cpu_openblas_threads)                                                                        \
-    X(cpu_openblas_panels)
+    X(cpu_openblas_panels)                                                                         \
+    X(opencl)                                                                                      \
+    X(opencl_cpu_clblast)                                                                          \
+    X(opencl_clblast)                                                                              \
+    X(opencl_openblas)                                                                             \
+    X(opencl1)                                                                                     \
+    X(opencl1_cpu_clblast)                                                                         \
+    X(opencl1_clblast)                                                                             \
+    X(opencl1_openblas)
