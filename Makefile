@@ -262,6 +262,7 @@ $$(BUILD)/fuzz_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(SANITIZER_OBJ) \
 endef
 $(foreach target,$(FUZZ),$(eval $(call fuzz_rule,$(target))))
 
+include mk/shim.mk
 include mk/develop.mk
 include mk/install.mk
 
