@@ -174,15 +174,40 @@ static void print_md(const struct bench *bench, const struct tandem_runtime_info
     }
 }
 
+/* A field of CSV: in quotation marks, those inside twice (RFC 4180). */
+static void print_csv_text(const char *text)
+{
+    putchar('"');
+    for (; *text != '\0'; text++) {
+        if (*text == '"') {
+            putchar('"');
+        }
+        putchar(*text);
+    }
+    putchar('"');
+}
+
 static void print_csv(const struct bench *bench, const struct tandem_runtime_info *info)
 {
-    printf("test,tokens,mean_tokens_per_s,deviation,median,low,high,samples,threads,plan\n");
+    const struct tnd_llama_hparams *h = &bench->model->hparams;
+    const char *profile = bench->options.profile;
+    printf("test,tokens,mean_tokens_per_s,deviation,median,low,high,samples,threads,architecture,"
+           "layers,dim,type,gib,millions,isa,cpu,profile,table,plan\n");
     for (int i = 0; i < bench->n_tests; i++) {
         const struct test *test = &bench->tests[i];
         const struct tnd_speed_summary s = tnd_speed_summary(&test->speed);
-        printf("%s,%lld,%.3f,%.3f,%.3f,%.3f,%.3f,%d,%d,\"%s\"\n",
+        printf("%s,%lld,%.3f,%.3f,%.3f,%.3f,%.3f,%d,%d,%s,%lld,%lld,%s,%.4f,%.3f,%s,",
                test->is_prompt ? "prompt" : "generation", (long long)test->n, s.mean, s.deviation,
-               s.median, s.low, s.high, test->speed.n, info->n_threads, test->plan);
+               s.median, s.low, s.high, test->speed.n, info->n_threads, h->architecture,
+               (long long)h->layers, (long long)h->dim,
+               tandem_type_name(tandem_tensor_type(bench->model->layers[0].wq)), bench->gib,
+               bench->millions, info->isa);
+        print_csv_text(info->cpu);
+        printf(",%s,", profile != NULL ? profile : "chosen");
+        print_csv_text(info->table);
+        putchar(',');
+        print_csv_text(test->plan);
+        putchar('\n');
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "llama/generate.h"
 #include "tools/tandem-llama/kit.h"
+#include "tools/tandem-llama/offer_tune.h"
 
 /* A run; its kit has the objects. */
 struct run {
@@ -86,6 +87,16 @@ static void print_timing(const struct run *run)
     }
 }
 
+/* Without a table the runtime has said so; which command makes one for this model is ours to say. */
+static void say_table(const struct run *run)
+{
+    char arguments[512];
+    if (run->kit.options.table == NULL && !tnd_kit_say_table(run->kit.runtime)) {
+        tnd_tune_arguments(run->kit.model, arguments, sizeof(arguments));
+        fprintf(stderr, "to measure this machine for this model: mulmat-tune %s\n", arguments);
+    }
+}
+
 static int run_all(struct run *run, const char *checkpoint)
 {
     struct tandem_error error = {0};
@@ -98,9 +109,7 @@ static int run_all(struct run *run, const char *checkpoint)
         status = encode_prompt(run, &error);
     }
     if (status == TANDEM_OK) {
-        if (run->kit.options.table == NULL) {
-            (void)tnd_kit_say_table(run->kit.runtime);
-        }
+        say_table(run);
         status = generate(run, &error);
         printf("\n");
         fflush(stdout);

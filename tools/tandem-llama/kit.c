@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static enum tandem_status open_tokenizer(struct tnd_kit *kit, struct tandem_error *error)
 {
@@ -54,9 +55,11 @@ enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,
                                 struct tandem_error *error)
 {
     const struct tnd_kit_options *o = &kit->options;
+    const double begin = tnd_cli_seconds();
     enum tandem_status status = tnd_cli_open_source(checkpoint, o->type, &kit->source, error);
     if (status == TANDEM_OK) {
         status = tnd_llama_model_new(kit->source, &kit->model, error);
+        kit->load_seconds = tnd_cli_seconds() - begin;
     }
     if (status == TANDEM_OK) {
         status = open_tokenizer(kit, error);
@@ -98,18 +101,41 @@ bool tnd_kit_say_table(const tandem_runtime *runtime)
     return false;
 }
 
+/* The most that has been resident at once, in bytes; 0 when the system does not say. */
+static double resident_bytes(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss * 1024.0 : 0.0;
+}
+
+static void print_memory(const struct tnd_kit *kit)
+{
+    const double mib = 1048576.0;
+    const double cache = (double)tnd_llama_session_cache_bytes(kit->session);
+    const double graphs = (double)tnd_llama_session_graph_bytes(kit->session);
+    struct tandem_source_tensor tensor;
+    double weights = 0.0;
+    for (int i = 0; tandem_source_tensor_at(kit->source, i, &tensor); i++) {
+        weights += (double)tensor.bytes;
+    }
+    fprintf(stderr,
+            "memory: weights %.1f MiB, keys and values %.1f MiB, graphs %.1f MiB: planned %.1f "
+            "MiB, resident at most %.1f MiB\n",
+            weights / mib, cache / mib, graphs / mib, (weights + cache + graphs) / mib,
+            resident_bytes() / mib);
+}
+
 void tnd_kit_print_stats(const struct tnd_kit *kit)
 {
     struct tandem_runtime_info info;
     const struct tnd_llama_hparams *h = &kit->model->hparams;
     tandem_runtime_describe(kit->runtime, &info);
-    fprintf(stderr, "model: %s, %s, %lld layers, dim %lld\n", tandem_source_format(kit->source),
-            h->architecture, (long long)h->layers, (long long)h->dim);
+    fprintf(stderr, "model: %s, %s, %lld layers, dim %lld; loaded in %.3f s\n",
+            tandem_source_format(kit->source), h->architecture, (long long)h->layers,
+            (long long)h->dim, kit->load_seconds);
     fprintf(stderr, "machine: %s, %s, %s\nthreads: %d\ntable: %s\n", info.cpu, info.isa,
             info.topology, info.n_threads, info.table[0] != '\0' ? info.table : "none");
-    fprintf(stderr, "memory of graphs: %zu bytes, of keys and values: %zu bytes\n",
-            tnd_llama_session_graph_bytes(kit->session),
-            tnd_llama_session_cache_bytes(kit->session));
+    print_memory(kit);
 }
 
 void tnd_kit_print_speed(const char *what, int64_t n, double seconds)

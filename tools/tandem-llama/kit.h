@@ -69,6 +69,7 @@ struct tnd_kit {
     tandem_runtime *runtime;
     struct tnd_llama_session *session;
     struct tnd_llama_sampler *sampler;
+    double load_seconds; /* of model file and weights */
 };
 
 /** Opens everything by kit->options. After an error tnd_kit_close is still to be called. */
