@@ -67,7 +67,8 @@ static bool one_stage(enum tandem_type type, const char *backend,
     }                                                                                              \
     extern const struct tnd_profile tnd_profile_##device;                                          \
     const struct tnd_profile tnd_profile_##device = {                                              \
-        "opencl" suffix, "weights decoded and multiplied by one kernel on " where, device##_fused}; \
+        "opencl" suffix, "weights decoded and multiplied by one kernel on " where,                 \
+        device##_fused};                                                                           \
     extern const struct tnd_profile tnd_profile_##device##_cpu_clblast;                            \
     const struct tnd_profile tnd_profile_##device##_cpu_clblast = {                                \
         "cpu+clblast" suffix, "weights to F32 on the CPU, then the product on " where,             \

@@ -78,7 +78,7 @@ const struct tnd_curve *tnd_table_find(const struct tandem_table *table,
 
 /* Whether `a` replaces `b`. The rule is count, then age; the rest only makes the order total,
  * without which merging would not be commutative. */
-static bool sample_wins(const struct tnd_sample *a, const struct tnd_sample *b)
+bool tnd_sample_wins(const struct tnd_sample *a, const struct tnd_sample *b)
 {
     if (a->count != b->count) {
         return a->count > b->count;
@@ -92,7 +92,7 @@ static bool sample_wins(const struct tnd_sample *a, const struct tnd_sample *b)
     return a->spread_us < b->spread_us;
 }
 
-static bool is_time(double us)
+bool tnd_table_is_time(double us)
 {
     return isfinite(us) && us >= 0.0 && us <= TND_TABLE_MAX_US;
 }
@@ -101,19 +101,19 @@ static enum tandem_status check_cell(const struct tnd_curve_key *key,
                                      const struct tnd_sample *sample)
 {
     bool valid = key->n >= 1 && key->k >= 1 && key->threads >= 1 && key->stage < TANDEM_STAGES &&
-                 key->task < TANDEM_TASK_COUNT && sample->m >= 1 && is_time(sample->median_us) &&
-                 is_time(sample->spread_us);
+                 key->task < TANDEM_TASK_COUNT && sample->m >= 1 &&
+                 tnd_table_is_time(sample->median_us) && tnd_table_is_time(sample->spread_us);
     return valid ? TANDEM_OK : TANDEM_E_ARGUMENT;
 }
 
-static enum tandem_status put_sample(struct tnd_curve *curve, const struct tnd_sample *sample)
+enum tandem_status tnd_curve_put(struct tnd_curve *curve, const struct tnd_sample *sample)
 {
     int at = curve->n_samples;
     while (at > 0 && curve->samples[at - 1].m >= sample->m) {
         at--;
     }
     if (at < curve->n_samples && curve->samples[at].m == sample->m) {
-        if (sample_wins(sample, &curve->samples[at])) {
+        if (tnd_sample_wins(sample, &curve->samples[at])) {
             curve->samples[at] = *sample;
         }
         return TANDEM_OK;
@@ -174,7 +174,7 @@ enum tandem_status tnd_table_add(struct tandem_table *table, const struct tnd_cu
     if (at == table->n_curves || tnd_curve_key_compare(&table->curves[at].key, key) != 0) {
         TND_TRY(tnd_table_insert_curve(table, at, key));
     }
-    enum tandem_status status = put_sample(&table->curves[at], sample);
+    enum tandem_status status = tnd_curve_put(&table->curves[at], sample);
     if (table->curves[at].n_samples == 0) { /* a curve is never empty, not even after a failure */
         memmove(&table->curves[at], &table->curves[at + 1],
                 (size_t)(table->n_curves - at - 1) * sizeof(*table->curves));
@@ -192,7 +192,7 @@ enum tandem_status tnd_table_append(struct tandem_table *table, const struct tnd
         TND_TRY(tnd_table_insert_curve(table, table->n_curves, key));
         last++;
     }
-    return put_sample(&table->curves[last], sample);
+    return tnd_curve_put(&table->curves[last], sample);
 }
 
 static int compare_curves(const void *a, const void *b)
@@ -217,7 +217,7 @@ enum tandem_status tnd_table_sort(struct tandem_table *table)
             continue;
         }
         for (int s = 0; s < curve->n_samples && status == TANDEM_OK; s++) {
-            status = put_sample(before, &curve->samples[s]);
+            status = tnd_curve_put(before, &curve->samples[s]);
         }
         tnd_free(curve->samples);
     }
@@ -357,6 +357,7 @@ enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *o
     merged.curves = NULL;
     merged.n_shapes = 0; /* an order of shapes that both share does not exist: sorted */
     merged.shapes = NULL;
+    tnd_table_drop_moves(&merged);
     merge_header(&merged, other);
     enum tandem_status status = tnd_fingerprint_merge(&merged, other, error);
     if (status == TANDEM_OK) {
@@ -364,6 +365,8 @@ enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *o
     }
     if (status == TANDEM_OK) {
         status = merge_curves(&merged, table, other);
+        status = status == TANDEM_OK ? tnd_table_merge_moves(&merged, table) : status;
+        status = status == TANDEM_OK ? tnd_table_merge_moves(&merged, other) : status;
         if (status != TANDEM_OK) {
             tnd_error_set(error, status, "table", merged.n_curves, TND_TABLE_MAX_CURVES,
                           "merging tables: %s after %d curves", tandem_status_text(status),
@@ -393,6 +396,7 @@ void tnd_table_clear(struct tandem_table *table)
     table->curves = NULL;
     table->n_curves = 0;
     table->curve_capacity = 0;
+    tnd_table_clear_moves(table);
 }
 
 void tandem_table_free(tandem_table *table)

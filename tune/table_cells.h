@@ -15,6 +15,20 @@
 #define TND_TABLE_MAX_US      1e12        /* eleven days */
 #define TND_TABLE_MAX_BYTES   (32u << 20) /* of a file */
 
+/** Whether sample `a` replaces `b`: the merge rule. */
+bool tnd_sample_wins(const struct tnd_sample *a, const struct tnd_sample *b);
+/** Whether this may stand as a time in a table. */
+bool tnd_table_is_time(double us);
+/** Adds or replaces a sample by the merge rule. Errors: MEMORY, LIMIT. */
+enum tandem_status tnd_curve_put(struct tnd_curve *curve, const struct tnd_sample *sample);
+/** Adds the transfers and hand-offs of `other`. Errors: MEMORY, LIMIT. */
+enum tandem_status tnd_table_merge_moves(struct tandem_table *table,
+                                         const struct tandem_table *other);
+/** Makes a table that was copied member by member forget its transfers without freeing them. */
+void tnd_table_drop_moves(struct tandem_table *table);
+/** Frees them. */
+void tnd_table_clear_moves(struct tandem_table *table);
+
 /** Order of keys by type, N, K, op alone. */
 int tnd_curve_key_compare_shape(const struct tnd_curve_key *a, const struct tnd_curve_key *b);
 /** Index of the first curve that is not before `key`. */

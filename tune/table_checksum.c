@@ -74,6 +74,19 @@ static uint64_t add_profile(uint64_t hash, const struct tnd_table_profile *profi
     return hash;
 }
 
+static uint64_t add_samples(uint64_t hash, const struct tnd_curve *curve)
+{
+    for (int i = 0; i < curve->n_samples; i++) {
+        const struct tnd_sample *sample = &curve->samples[i];
+        hash = add_number(hash, (uint64_t)sample->m);
+        hash = add_double(hash, sample->median_us);
+        hash = add_double(hash, sample->spread_us);
+        hash = add_number(hash, sample->count);
+        hash = add_number(hash, (uint64_t)sample->when);
+    }
+    return hash;
+}
+
 static uint64_t add_curve(uint64_t hash, const struct tnd_curve *curve)
 {
     const struct tnd_curve_key *key = &curve->key;
@@ -86,13 +99,24 @@ static uint64_t add_curve(uint64_t hash, const struct tnd_curve *curve)
     hash = add_string(hash, tandem_task_name((enum tandem_task)key->task));
     hash = add_number(hash, (uint64_t)key->parallel | (uint64_t)key->own_threads << 2);
     hash = add_number(hash, (uint64_t)key->threads);
-    for (int i = 0; i < curve->n_samples; i++) {
-        const struct tnd_sample *sample = &curve->samples[i];
-        hash = add_number(hash, (uint64_t)sample->m);
-        hash = add_double(hash, sample->median_us);
-        hash = add_double(hash, sample->spread_us);
-        hash = add_number(hash, sample->count);
-        hash = add_number(hash, (uint64_t)sample->when);
+    return add_samples(hash, curve);
+}
+
+/* In the order in which they are sorted: by backend and direction, by threads. */
+static uint64_t add_moves(uint64_t hash, const struct tandem_table *table)
+{
+    for (int i = 0; i < table->n_transfers; i++) {
+        hash = add_string(hash, table->transfers[i].backend);
+        hash = add_number(hash, table->transfers[i].direction);
+        hash = add_samples(hash, &table->transfers[i].curve);
+    }
+    for (int i = 0; i < table->n_handoffs; i++) {
+        const struct tnd_handoff *handoff = &table->handoffs[i];
+        hash = add_number(hash, (uint64_t)handoff->threads);
+        hash = add_double(hash, handoff->spin_us);
+        hash = add_double(hash, handoff->wake_us);
+        hash = add_number(hash, handoff->count);
+        hash = add_number(hash, (uint64_t)handoff->when);
     }
     return hash;
 }
@@ -108,5 +132,5 @@ uint64_t tnd_table_checksum(const struct tandem_table *table)
     for (int i = 0; i < table->n_curves; i++) {
         curves += add_curve(0, &table->curves[i]);
     }
-    return add_number(hash, curves);
+    return add_moves(add_number(hash, curves), table); /* nothing added where there are none */
 }

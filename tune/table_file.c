@@ -47,6 +47,7 @@ enum tandem_status tandem_table_copy(const tandem_table *table, tandem_table **o
     copy->n_curves = copy->curve_capacity = 0;
     copy->shapes = NULL;
     copy->n_shapes = 0;
+    tnd_table_drop_moves(copy);
     enum tandem_status status = tandem_table_merge(copy, table, error);
     if (status != TANDEM_OK) {
         tandem_table_free(copy);

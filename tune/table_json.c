@@ -248,12 +248,13 @@ static enum tandem_status read_key(struct tnd_json_reader *r, const cJSON *objec
     return TANDEM_OK;
 }
 
+/* A time at `what`, "m" or "bytes". */
 static enum tandem_status read_sample(const struct tnd_json_reader *r, const cJSON *object,
-                                      struct tnd_sample *out)
+                                      const char *what, struct tnd_sample *out)
 {
     struct tnd_sample sample = {0};
     int64_t count = 0;
-    TND_TRY(tnd_json_int(r, object, "m", true, 1, TND_TABLE_MAX_EXTENT, &sample.m));
+    TND_TRY(tnd_json_int(r, object, what, true, 1, TND_TABLE_MAX_EXTENT, &sample.m));
     TND_TRY(tnd_json_time(r, object, "median_us", true, &sample.median_us));
     TND_TRY(tnd_json_time(r, object, "spread_us", false, &sample.spread_us));
     TND_TRY(tnd_json_int(r, object, "count", false, 0, UINT32_MAX, &count));
@@ -277,7 +278,7 @@ static enum tandem_status read_curve(struct tnd_json_reader *r, const cJSON *obj
     {
         struct tnd_sample sample;
         snprintf(r->path, sizeof(r->path), "curves[%d].samples[%d].", index, i++);
-        TND_TRY(read_sample(r, item, &sample));
+        TND_TRY(read_sample(r, item, "m", &sample));
         enum tandem_status status = tnd_table_append(out, &key, &sample);
         if (status != TANDEM_OK) {
             return tnd_error_set(r->error, status, r->name, out->n_curves, TND_TABLE_MAX_CURVES,
@@ -304,6 +305,80 @@ static enum tandem_status read_curves(struct tnd_json_reader *r, const cJSON *ro
         return tnd_error_set(r->error, status, r->name, 0, 0, "%.100s: curves: %s", r->name,
                              tandem_status_text(status));
     }
+    return TANDEM_OK;
+}
+
+/* Whatever refuses a value that was checked: memory or a limit. */
+static enum tandem_status refused(const struct tnd_json_reader *r, enum tandem_status status)
+{
+    return status == TANDEM_OK ? TANDEM_OK
+                               : tnd_error_set(r->error, status, r->name, 0, 0, "%.100s: %s %s",
+                                               r->name, r->path, tandem_status_text(status));
+}
+
+static enum tandem_status read_transfers(struct tnd_json_reader *r, const cJSON *root,
+                                         struct tandem_table *out)
+{
+    static const char *const directions[TND_DIRECTIONS] = {"upload", "download"};
+    const cJSON *list = NULL;
+    if (tnd_json_get(root, "transfers") == NULL) {
+        return TANDEM_OK; /* files of versions that knew none */
+    }
+    TND_TRY(tnd_json_array(r, root, "transfers", &list));
+    const cJSON *object;
+    int index = 0;
+    cJSON_ArrayForEach(object, list)
+    {
+        char backend[16] = "";
+        uint8_t direction = TND_UPLOAD;
+        const cJSON *samples = NULL;
+        snprintf(r->path, sizeof(r->path), "transfers[%d].", index);
+        TND_TRY(tnd_json_string(r, object, "backend", true, backend, sizeof(backend)));
+        TND_TRY(tnd_json_name(r, object, "direction", directions, TND_DIRECTIONS,
+                              "upload or download", &direction));
+        TND_TRY(tnd_json_array(r, object, "samples", &samples));
+        const cJSON *item;
+        int i = 0;
+        cJSON_ArrayForEach(item, samples)
+        {
+            struct tnd_sample sample;
+            snprintf(r->path, sizeof(r->path), "transfers[%d].samples[%d].", index, i++);
+            TND_TRY(read_sample(r, item, "bytes", &sample));
+            TND_TRY(refused(
+                r, tnd_table_add_transfer(out, backend, (enum tnd_direction)direction, &sample)));
+        }
+        index++;
+    }
+    r->path[0] = '\0';
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_handoffs(struct tnd_json_reader *r, const cJSON *root,
+                                        struct tandem_table *out)
+{
+    const cJSON *list = NULL;
+    if (tnd_json_get(root, "handoffs") == NULL) {
+        return TANDEM_OK;
+    }
+    TND_TRY(tnd_json_array(r, root, "handoffs", &list));
+    const cJSON *object;
+    int index = 0;
+    cJSON_ArrayForEach(object, list)
+    {
+        struct tnd_handoff handoff = {0};
+        int64_t threads = 0;
+        int64_t count = 0;
+        snprintf(r->path, sizeof(r->path), "handoffs[%d].", index++);
+        TND_TRY(tnd_json_int(r, object, "threads", true, 2, TND_TABLE_MAX_THREADS, &threads));
+        TND_TRY(tnd_json_time(r, object, "spin_us", true, &handoff.spin_us));
+        TND_TRY(tnd_json_time(r, object, "wake_us", true, &handoff.wake_us));
+        TND_TRY(tnd_json_int(r, object, "count", false, 0, UINT32_MAX, &count));
+        TND_TRY(tnd_json_int(r, object, "when", false, 0, (int64_t)1 << 53, &handoff.when));
+        handoff.threads = (int32_t)threads;
+        handoff.count = (uint32_t)count;
+        TND_TRY(refused(r, tnd_table_add_handoff(out, &handoff)));
+    }
+    r->path[0] = '\0';
     return TANDEM_OK;
 }
 
@@ -349,6 +424,8 @@ static enum tandem_status read_root(struct tnd_json_reader *r, const cJSON *root
     TND_TRY(read_fingerprint(r, root, out));
     TND_TRY(read_profiles(r, root, out));
     TND_TRY(read_curves(r, root, out));
+    TND_TRY(read_transfers(r, root, out));
+    TND_TRY(read_handoffs(r, root, out));
     return check_sum(r, root, out);
 }
 

@@ -75,6 +75,21 @@ static void print_profile(struct tnd_text *out, const struct tnd_table_profile *
     tnd_text_add(out, "}}");
 }
 
+/* Samples over `what`, "m" or "bytes", one a line. */
+static void print_samples(struct tnd_text *out, const char *what, const struct tnd_curve *curve)
+{
+    for (int i = 0; i < curve->n_samples; i++) {
+        const struct tnd_sample *sample = &curve->samples[i];
+        tnd_text_printf(out, "%s\n      {\"%s\": %" PRId64 ", \"median_us\": ", i > 0 ? "," : "",
+                        what, sample->m);
+        tnd_text_add_double(out, sample->median_us);
+        tnd_text_add(out, ", \"spread_us\": ");
+        tnd_text_add_double(out, sample->spread_us);
+        tnd_text_printf(out, ", \"count\": %" PRIu32 ", \"when\": %" PRId64 "}", sample->count,
+                        sample->when);
+    }
+}
+
 static void print_curve(struct tnd_text *out, const struct tnd_curve *curve)
 {
     static const char *const names[TANDEM_STAGES] = {"init", "compute", "finalize"};
@@ -90,17 +105,32 @@ static void print_curve(struct tnd_text *out, const struct tnd_curve *curve)
                     "\"threads\": %d, \"samples\": [",
                     names[key->stage], tandem_task_name((enum tandem_task)key->task),
                     boolean(key->parallel), boolean(key->own_threads), key->threads);
-    for (int i = 0; i < curve->n_samples; i++) {
-        const struct tnd_sample *sample = &curve->samples[i];
-        tnd_text_printf(out, "%s\n      {\"m\": %" PRId64 ", \"median_us\": ", i > 0 ? "," : "",
-                        sample->m);
-        tnd_text_add_double(out, sample->median_us);
-        tnd_text_add(out, ", \"spread_us\": ");
-        tnd_text_add_double(out, sample->spread_us);
-        tnd_text_printf(out, ", \"count\": %" PRIu32 ", \"when\": %" PRId64 "}", sample->count,
-                        sample->when);
-    }
+    print_samples(out, "m", curve);
     tnd_text_add(out, "]}");
+}
+
+static void print_moves(struct tnd_text *out, const struct tandem_table *table)
+{
+    for (int i = 0; i < table->n_transfers; i++) {
+        const struct tnd_transfer *transfer = &table->transfers[i];
+        tnd_text_add(out, i == 0 ? ",\n  \"transfers\": [\n    " : ",\n    ");
+        tnd_text_add(out, "{\"backend\": ");
+        tnd_emit_json_string(out, transfer->backend);
+        tnd_text_printf(out, ", \"direction\": \"%s\", \"samples\": [",
+                        tnd_direction_name((enum tnd_direction)transfer->direction));
+        print_samples(out, "bytes", &transfer->curve);
+        tnd_text_add(out, i + 1 == table->n_transfers ? "]}]" : "]}");
+    }
+    for (int i = 0; i < table->n_handoffs; i++) {
+        const struct tnd_handoff *handoff = &table->handoffs[i];
+        tnd_text_add(out, i == 0 ? ",\n  \"handoffs\": [\n    " : ",\n    ");
+        tnd_text_printf(out, "{\"threads\": %d, \"spin_us\": ", handoff->threads);
+        tnd_text_add_double(out, handoff->spin_us);
+        tnd_text_add(out, ", \"wake_us\": ");
+        tnd_text_add_double(out, handoff->wake_us);
+        tnd_text_printf(out, ", \"count\": %" PRIu32 ", \"when\": %" PRId64 "}%s", handoff->count,
+                        handoff->when, i + 1 == table->n_handoffs ? "]" : "");
+    }
 }
 
 enum tandem_status tnd_table_write_json(const struct tandem_table *table, tandem_write_fn write,
@@ -128,6 +158,8 @@ enum tandem_status tnd_table_write_json(const struct tandem_table *table, tandem
         tnd_text_add(&out, i > 0 ? ",\n    " : "\n    ");
         print_curve(&out, &table->curves[i]);
     }
-    tnd_text_printf(&out, "],\n  \"checksum\": \"%016" PRIx64 "\"\n}\n", tnd_table_checksum(table));
+    tnd_text_add_char(&out, ']');
+    print_moves(&out, table);
+    tnd_text_printf(&out, ",\n  \"checksum\": \"%016" PRIx64 "\"\n}\n", tnd_table_checksum(table));
     return tnd_emit_end(&out, write, user, "JSON table", error);
 }

@@ -36,6 +36,24 @@ struct tnd_curve {
     struct tnd_sample *samples; /* ascending m, no two alike */
 };
 
+/* Moving bytes between the host and a device with memory of its own. */
+enum tnd_direction { TND_UPLOAD, TND_DOWNLOAD, TND_DIRECTIONS };
+
+struct tnd_transfer {
+    char backend[16];
+    uint8_t direction;      /* enum tnd_direction */
+    struct tnd_curve curve; /* over bytes in place of M; the key is not used */
+};
+
+/* What handing work to the other workers of a crew costs. */
+struct tnd_handoff {
+    int32_t threads; /* of the crew, the one that hands over included; >= 2 */
+    double spin_us;  /* to workers that spin: until all have it and are back */
+    double wake_us;  /* the same with workers that sleep */
+    uint32_t count;
+    int64_t when;
+};
+
 /* A way of computing as the table knows it, with backend names instead of slots. */
 struct tnd_table_stage {
     char backend[16]; /* "" : stage does not exist */
@@ -64,7 +82,7 @@ struct tnd_fingerprint {
     char library[16]; /* version of Tandem */
 };
 
-enum { TND_TABLE_MAX_PROFILES = 32 };
+enum { TND_TABLE_MAX_PROFILES = 32, TND_TABLE_MAX_TRANSFERS = 32, TND_TABLE_MAX_HANDOFFS = 32 };
 
 struct tandem_table {
     int version;        /* 1 or 2: where it came from */
@@ -81,6 +99,10 @@ struct tandem_table {
     struct tnd_table_profile profiles[TND_TABLE_MAX_PROFILES];
     int n_curves, curve_capacity;
     struct tnd_curve *curves; /* sorted by key */
+    int n_transfers;
+    struct tnd_transfer transfers[TND_TABLE_MAX_TRANSFERS]; /* sorted by backend, direction */
+    int n_handoffs;
+    struct tnd_handoff handoffs[TND_TABLE_MAX_HANDOFFS]; /* sorted by threads, no two alike */
 };
 
 /** Curve with exactly this key, or NULL. O(log n). */
@@ -90,6 +112,19 @@ const struct tnd_curve *tnd_table_find(const struct tandem_table *table,
  *  < 1). */
 enum tandem_status tnd_table_add(struct tandem_table *table, const struct tnd_curve_key *key,
                                  const struct tnd_sample *sample);
+/** Adds or replaces one time of moving `sample->m` bytes. Errors as tnd_table_add, and LIMIT. */
+enum tandem_status tnd_table_add_transfer(struct tandem_table *table, const char *backend,
+                                          enum tnd_direction direction,
+                                          const struct tnd_sample *sample);
+/** Times over bytes, or NULL: the backend works in host memory, or nothing is known. */
+const struct tnd_curve *tnd_table_transfer(const struct tandem_table *table, const char *backend,
+                                           enum tnd_direction direction);
+/** Adds or replaces the costs of one crew by the merge rule. Errors: ARGUMENT, LIMIT. */
+enum tandem_status tnd_table_add_handoff(struct tandem_table *table,
+                                         const struct tnd_handoff *handoff);
+/** "upload", "download". Static. */
+const char *tnd_direction_name(enum tnd_direction direction);
+
 /** Adds a profile unless one of that name is there. Errors: LIMIT. */
 enum tandem_status tnd_table_add_profile(struct tandem_table *table,
                                          const struct tnd_table_profile *profile);
