@@ -42,16 +42,21 @@ MAKEFLAGS += --no-builtin-rules
 # ---- the rooms, lowest first ---------------------------------------------------------------------
 base_SRC := $(wildcard base/*.c)
 ggml-like_SRC := $(wildcard ggml-like/*.c)
-backends_SRC := $(wildcard backends/*.c backends/*/*.c)
+backends_SRC := $(wildcard backends/*.c backends/*/*.c) # mk/opencl.mk corrects it
 sched_SRC := $(wildcard sched/*.c)
 tune_SRC := $(wildcard tune/*.c)
 runtime_SRC := $(wildcard runtime/*.c)
 formats_SRC := $(wildcard formats/*.c)
 llama_SRC := $(wildcard llama/*.c)
 
+MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
+have = $(shell $(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1)
+ZLIB := $(if $(NO_ZLIB),,$(call have,zlib))
+include mk/opencl.mk
+
 ROOMS := base ggml-like backends sched tune runtime formats
 LIB_SRC := $(foreach room,$(ROOMS),$($(room)_SRC))
-TOOLS := $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c))
+TOOLS := $(filter-out kernel-pack,$(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
 TOOL_COMMON_SRC := $(wildcard tools/*.c)
 BENCH_MAIN_SRC := $(wildcard bench/bench_*.c)
 BENCH_COMMON_SRC := $(filter-out $(BENCH_MAIN_SRC),$(wildcard bench/*.c))
@@ -65,6 +70,7 @@ backends_ARCH := backends $(ggml_ARCH)
 cpu_ARCH := $(backends_ARCH)
 openblas_ARCH := $(backends_ARCH)
 sim_ARCH := $(backends_ARCH)
+opencl_ARCH := $(backends_ARCH)
 sched_ARCH := sched $(backends_ARCH)
 stress_ARCH := $(sched_ARCH)
 tune_ARCH := tune $(sched_ARCH)
@@ -73,21 +79,19 @@ formats_ARCH := formats $(ggml_ARCH)
 llama_ARCH := llama formats $(runtime_ARCH)
 
 # ---- flags ---------------------------------------------------------------------------------------
-MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
-have = $(shell $(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1)
-# NO_HWLOC=1, NO_CJSON=1, NO_PCRE2=1, NO_UTF8PROC=1, NO_ZLIB=1 and NO_LIBEDIT=1 leave the
-# optional part out although it is there. (libedit serves tandem-llama alone.)
+# NO_HWLOC=1, NO_CJSON=1, NO_PCRE2=1, NO_UTF8PROC=1, NO_ZLIB=1, NO_OPENCL=1 and NO_LIBEDIT=1 leave
+# the optional part out although it is there. (libedit serves tandem-llama alone.)
 HWLOC := $(if $(NO_HWLOC),,$(call have,hwloc))
 CJSON := $(if $(NO_CJSON),,$(call have,libcjson))
 PCRE2 := $(if $(NO_PCRE2),,$(call have,libpcre2-8))
 UTF8PROC := $(if $(NO_UTF8PROC),,$(call have,libutf8proc))
-ZLIB := $(if $(NO_ZLIB),,$(call have,zlib))
 LIBEDIT := $(if $(NO_LIBEDIT),,$(call have,libedit))
 PARTS_CFLAGS := $(if $(HWLOC),-DTND_HAVE_HWLOC $(shell $(PKG_CONFIG) --cflags hwloc)) \
     $(if $(CJSON),-DTND_HAVE_CJSON $(shell $(PKG_CONFIG) --cflags libcjson)) \
     $(if $(PCRE2),-DTND_HAVE_PCRE2 $(shell $(PKG_CONFIG) --cflags libpcre2-8)) \
     $(if $(UTF8PROC),-DTND_HAVE_UTF8PROC $(shell $(PKG_CONFIG) --cflags libutf8proc)) \
-    $(if $(ZLIB),-DTND_HAVE_ZLIB $(shell $(PKG_CONFIG) --cflags zlib))
+    $(if $(ZLIB),-DTND_HAVE_ZLIB $(shell $(PKG_CONFIG) --cflags zlib)) \
+    $(if $(OPENCL),-DTND_HAVE_OPENCL)
 PARTS_LIBS := $(if $(HWLOC),$(shell $(PKG_CONFIG) --libs hwloc)) \
     $(if $(CJSON),$(shell $(PKG_CONFIG) --libs libcjson)) \
     $(if $(PCRE2),$(shell $(PKG_CONFIG) --libs libpcre2-8)) \
@@ -95,7 +99,8 @@ PARTS_LIBS := $(if $(HWLOC),$(shell $(PKG_CONFIG) --libs hwloc)) \
     $(if $(ZLIB),$(shell $(PKG_CONFIG) --libs zlib))
 PARTS_MISSING := $(if $(HWLOC),,hwloc(libhwloc-dev)) $(if $(CJSON),,cJSON(libcjson-dev)) \
     $(if $(PCRE2),,PCRE2(libpcre2-dev)) $(if $(UTF8PROC),,utf8proc(libutf8proc-dev)) \
-    $(if $(ZLIB),,zlib(zlib1g-dev)) $(if $(LIBEDIT),,libedit(libedit-dev))
+    $(if $(ZLIB),,zlib(zlib1g-dev)) $(if $(OPENCL),,OpenCL(opencl-headers)) \
+    $(if $(LIBEDIT),,libedit(libedit-dev))
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wstrict-prototypes $(if $(WERROR),-Werror)
 ifeq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
@@ -157,7 +162,7 @@ $(BUILD)/flags.stamp: FORCE
 .PHONY: FORCE
 FORCE:
 
-$(OBJ)/%.o: %.c $(BUILD)/flags.stamp
+$(OBJ)/%.o: %.c $(BUILD)/flags.stamp | $(CL_HEADER)
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * One OpenCL device: what it is, its context and in-order queue, and what hangs on it (programs,
+ * memory, the states of the matrix product and of the other operations). */
+#ifndef TND_CL_DEVICE_H
+#define TND_CL_DEVICE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backends/opencl/cl_library.h"
+#include "tandem/device.h"
+
+struct tnd_cl_programs; /* cl_program.c */
+struct tnd_cl_memory;   /* cl_memory.c */
+struct tnd_cl_matmul;   /* cl_matmul.c */
+struct tnd_cl_ops;      /* cl_ops.c */
+
+/** What variants of kernels are chosen by. fp16, fp64 and subgroups are false also when a setting
+ *  of the backend has switched them off. */
+struct tnd_cl_caps {
+    bool fp16;       /* half arithmetic (cl_khr_fp16); half storage is always there */
+    bool fp64;       /* double arithmetic */
+    bool subgroups;  /* cl_khr_subgroups or cl_intel_subgroups */
+    bool unified;    /* shares the host's memory */
+    bool is_cpu;     /* CL_DEVICE_TYPE_CPU */
+    bool dot_int8;   /* cl_khr_integer_dot_product */
+    bool has_images; /* CL_DEVICE_IMAGE_SUPPORT */
+    uint64_t global_bytes;
+    uint64_t max_alloc_bytes;
+    uint64_t local_bytes;
+    size_t max_group;    /* work-items of a group */
+    size_t max_items[3]; /* of a group, for each dimension */
+    int compute_units;
+    int preferred_multiple; /* of work-items in a group: warp, wavefront; a guess before any kernel */
+    int base_align;         /* bytes */
+    int clock_mhz;
+    uint32_t vendor_id;
+};
+
+struct tnd_cl_device {
+    const struct tnd_cl_library *library;
+    const struct tnd_clblast_functions *clblast; /* NULL: not there or switched off */
+    char clblast_reason[192];                    /* why it is not there */
+    cl_platform_id platform;
+    cl_device_id id;
+    cl_context context;
+    cl_command_queue queue; /* in order; profiling when the setting profile=on */
+    struct tnd_cl_caps caps;
+    struct tandem_device_info info;
+    char name[128]; /* for messages: the device's name */
+    char text[256]; /* one line: name, driver, memory */
+    bool has_profiling;
+    struct tnd_cl_programs *programs;
+    struct tnd_cl_memory *memory;
+    struct tnd_cl_matmul *matmul; /* what tnd_cl_matmul_open has made; may be NULL */
+    struct tnd_cl_ops *ops;       /* what tnd_cl_ops_open has made; may be NULL */
+    /* Held by tnd_cl_matmul_submit and tnd_cl_ops_submit for their whole call, so works of several
+     * threads do not mix: these functions need no lock of their own. Ahead of all other locks. */
+    pthread_mutex_t submit_lock;
+};
+
+/** How a device is opened: the settings of the backend. */
+struct tnd_cl_options {
+    const char *device;      /* selector: index, part of the name, NULL: best fit GPU */
+    int skip;                /* this many fitting devices are passed over (opencl1: 1) */
+    const char *library;     /* path of libOpenCL; NULL: the usual names */
+    const char *clblast;     /* path; "off"; NULL: the usual names */
+    const char *cache;       /* folder of program binaries; "off"; NULL: the usual place */
+    uint64_t budget_bytes;   /* of resident weights; 0: 80 % of the device's memory */
+    bool without_fp16;
+    bool without_fp64;
+    bool without_subgroups;
+    bool without_unified;
+    bool with_profiling;
+};
+
+/** Facts about all devices of all platforms, at most `n`; the number there is, or 0 and a reason in
+ *  `error`. */
+int tnd_cl_list(const struct tnd_cl_library *library, struct tandem_device_info *out, int n,
+                struct tandem_error *error);
+
+/** Errors: UNSUPPORTED_MACHINE (no such device, or unfit: the reason), DEVICE, MEMORY. */
+enum tandem_status tnd_cl_device_open(const struct tnd_cl_options *options,
+                                      struct tnd_cl_device **out_device,
+                                      struct tandem_error *error);
+/** Finishes what was submitted and frees everything. NULL is allowed. */
+void tnd_cl_device_close(struct tnd_cl_device *device);
+
+/** tnd_cl_code_check for a call on this device:
+ *  `TND_TRY(tnd_cl_check(dev, "clFinish", dev->library->cl.Finish(dev->queue), error));` */
+enum tandem_status tnd_cl_check(const struct tnd_cl_device *device, const char *call, cl_int code,
+                                struct tandem_error *error);
+
+/** What was done on a device so far. */
+struct tnd_cl_statistics {
+    int64_t programs_compiled; /* from source */
+    int64_t programs_loaded;   /* from the cache on disk */
+    int64_t build_ns;          /* spent in both */
+    int64_t launches;
+    int64_t uploaded_bytes;
+    int64_t downloaded_bytes;
+    int64_t resident_bytes;
+    int64_t mirror_bytes;
+    int64_t resident_count;
+    int64_t mirror_count;
+};
+void tnd_cl_statistics_get(struct tnd_cl_device *device, struct tnd_cl_statistics *out);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * Stands in for the OpenCL backend where it was built without OpenCL's headers: says so. */
+#include <string.h>
+
+#include "base/tnd_status.h"
+#include "tandem/backend.h"
+#include "tandem/device.h"
+
+static enum tandem_status refuse(const char *where, struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, where, 0, 0,
+                         "opencl: this library was built without OpenCL's headers "
+                         "(opencl-headers)");
+}
+
+static enum tandem_status absent_open(const struct tandem_backend_options *options,
+                                      tandem_backend **out_backend, struct tandem_error *error)
+{
+    (void)options;
+    (void)out_backend;
+    return refuse("opencl", error);
+}
+
+static void absent_close(tandem_backend *backend)
+{
+    (void)backend;
+}
+
+static enum tandem_status absent_supports(tandem_backend *backend, const tandem_tensor *node,
+                                          uint32_t task, struct tandem_error *error)
+{
+    (void)backend;
+    (void)node;
+    (void)task;
+    return refuse("opencl", error);
+}
+
+#define ABSENT(symbol, text)                                                                       \
+    extern const struct tandem_backend_api symbol;                                                 \
+    const struct tandem_backend_api symbol = {                                                     \
+        .abi = TANDEM_ABI,                                                                         \
+        .size = sizeof(struct tandem_backend_api),                                                 \
+        .name = text,                                                                              \
+        .kind = TANDEM_KIND_OPENCL,                                                                \
+        .open = absent_open,                                                                       \
+        .close = absent_close,                                                                     \
+        .supports = absent_supports,                                                               \
+    }
+ABSENT(tnd_backend_opencl, "opencl");
+ABSENT(tnd_backend_opencl1, "opencl1");
+
+int tandem_devices(struct tandem_device_info *out, int n, struct tandem_error *error)
+{
+    (void)out;
+    (void)n;
+    refuse("devices", error);
+    return 0;
+}

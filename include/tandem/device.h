@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ * room: backends
+ *
+ * The OpenCL devices of this machine: what they are, and whether the library can use them. */
+#ifndef TANDEM_DEVICE_H
+#define TANDEM_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tandem/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What a device says of itself. Texts are cut to their arrays and always terminated. */
+enum tandem_device_type {
+    TANDEM_DEVICE_OTHER = 0,
+    TANDEM_DEVICE_CPU = 1,
+    TANDEM_DEVICE_GPU = 2,
+    TANDEM_DEVICE_ACCELERATOR = 3
+};
+
+/** Facts about one device. Its place in the list is its index for selectors. */
+struct tandem_device_info {
+    size_t size; /**< sizeof(struct tandem_device_info) of the caller, in its first element */
+    char platform[64];
+    char name[128];
+    char vendor[64];
+    char driver[64];
+    char version[64]; /**< "OpenCL 3.0 ..." of the device */
+    uint32_t type;    /**< enum tandem_device_type */
+    uint64_t memory_bytes;
+    uint64_t max_alloc_bytes; /**< the largest single buffer */
+    uint64_t local_bytes;     /**< memory that a work-group shares */
+    uint32_t compute_units;
+    uint32_t max_clock_mhz;
+    uint64_t max_work_group;  /**< work-items of a work-group */
+    bool has_unified_memory;  /**< shares the host's memory */
+    bool has_fp16;            /**< half arithmetic */
+    bool has_fp64;            /**< double arithmetic */
+    bool has_subgroups;
+    bool is_fit;              /**< the library can use it */
+    bool is_default;          /**< opened without being asked for: fit, and not a CPU */
+    char reason[128];         /**< why it is not fit, or not opened by default; else "" */
+};
+
+/** Lists the devices of all platforms into `out` (`n` elements; `out[0].size` must be set when n >
+ *  0; NULL with n = 0 counts). Returns how many there are, which may be more than `n`. 0 when there
+ *  is none or no OpenCL at all, with the reason in `error` (UNSUPPORTED_MACHINE,
+ *  UNSUPPORTED_BUILD). -1 for a wrong size (ABI) or negative n (ARGUMENT). Drivers are loaded and
+ *  asked: the first call may take long. Any thread. */
+TANDEM_API int tandem_devices(struct tandem_device_info *out, int n, struct tandem_error *error);
+
+/** "cpu", "gpu", "accelerator", "other". Static. */
+TANDEM_API const char *tandem_device_type_name(enum tandem_device_type type);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
