@@ -89,10 +89,10 @@ static bool is_left_out(const struct writer *writer, const char *key)
 {
     return strcmp(key, "general.alignment") == 0 || strncmp(key, "split.", 6) == 0 ||
            (writer->reorders && strcmp(key, "tandem.rope.pairs") == 0) ||
-           (writer->states_type && strcmp(key, "general.file_type") == 0);
+           (writer->options.converts && strcmp(key, "general.file_type") == 0);
 }
 
-/* Numbers of general.file_type for "mostly this type"; -1: none is fixed. */
+/* Numbers of general.file_type for "mostly this type"; -1: none is fixed, the value is left out. */
 static int file_type_of(enum tandem_type type)
 {
     static const struct {

@@ -27,6 +27,9 @@ TND_QUANT_DECLARE(Q3_K)
 TND_QUANT_DECLARE(Q4_K)
 TND_QUANT_DECLARE(Q5_K)
 TND_QUANT_DECLARE(Q6_K)
+
+/* quant_bcml1.c */
+TND_QUANT_DECLARE(BCML1)
 #undef TND_QUANT_DECLARE
 
 /* An index has no float codec. */
@@ -39,7 +42,7 @@ struct tnd_block_q4_0 { /* d * (q[i] - 8); low nibbles are values 0..15, high on
     uint16_t d;
     uint8_t qs[16];
 };
-struct tnd_block_q4_1 { /* d * q[i] + m */
+struct tnd_block_q4_1 { /* d * q[i] + m; BCML1 too */
     uint16_t d, m;
     uint8_t qs[16];
 };

@@ -294,6 +294,7 @@ static const struct tnd_test_case cases[] = {
     {"mul_mat q4_k", build_mul_mat, TANDEM_TYPE_Q4_K, 0},
     {"mul_mat q5_k", build_mul_mat, TANDEM_TYPE_Q5_K, 0},
     {"mul_mat q6_k", build_mul_mat, TANDEM_TYPE_Q6_K, 0},
+    {"mul_mat bcml1", build_mul_mat, TANDEM_TYPE_BCML1, 0},
     {"mul_mat f32 grouped", build_mul_mat_grouped, F32, 0},
     {"mul_mat f16 grouped", build_mul_mat_grouped, TANDEM_TYPE_F16, 0},
     {"mul_mat q8_0 grouped", build_mul_mat_grouped, TANDEM_TYPE_Q8_0, 0},

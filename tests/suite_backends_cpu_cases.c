@@ -179,7 +179,8 @@ static tandem_tensor *copy(tandem_context *c, struct tnd_test_rng *r, enum tande
 
 #define FLOAT_TYPES(X) X(F32) X(F16) X(BF16)
 #define BLOCK_TYPES(X)                                                                             \
-    X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K)
+    X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K)               \
+    X(BCML1)
 #define TYPE_CASES(NAME)                                                                           \
     CASE(rows_##NAME) { return rows(c, r, TANDEM_TYPE_##NAME); }                                   \
     CASE(to_##NAME) { return copy(c, r, TANDEM_TYPE_F32, TANDEM_TYPE_##NAME); }

@@ -399,8 +399,9 @@ static void converting_while_writing_equals_converting_in_memory(void)
     const struct tandem_llama_shape shape = {sizeof(shape), 256, 352, 2, 8, 4, 512, 64};
     tandem_source *source = NULL;
     check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 3, &source, NULL));
-    const enum tandem_type types[] = {TANDEM_TYPE_F16, TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q6_K};
-    for (int t = 0; t < 3; t++) {
+    const enum tandem_type types[] = {TANDEM_TYPE_F16, TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q6_K,
+                                      TANDEM_TYPE_BCML1};
+    for (int t = 0; t < 4; t++) {
         tandem_source *wanted = NULL;
         struct progress progress = {0};
         struct tandem_save_options options = TANDEM_SAVE_OPTIONS_INIT;

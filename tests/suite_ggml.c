@@ -3,6 +3,7 @@
 #include "tests/support.h"
 
 extern CU_SuiteInfo suites_ggml_types[];
+extern CU_SuiteInfo suites_ggml_bcml1[];
 extern CU_SuiteInfo suites_ggml_tensor[];
 extern CU_SuiteInfo suites_ggml_memplan[];
 extern CU_SuiteInfo suites_ggml_graph[];
@@ -11,6 +12,7 @@ extern CU_SuiteInfo suites_ggml_random[];
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(argc, argv, suites_ggml_types, suites_ggml_tensor, suites_ggml_memplan,
-                          suites_ggml_graph, suites_ggml_ops, suites_ggml_random, NULL);
+    return tnd_suites_run(argc, argv, suites_ggml_types, suites_ggml_bcml1, suites_ggml_tensor,
+                          suites_ggml_memplan, suites_ggml_graph, suites_ggml_ops,
+                          suites_ggml_random, NULL);
 }

@@ -198,6 +198,7 @@ static double error_bound(enum tandem_type type)
         return 9e-3;
     case TANDEM_TYPE_Q4_1:
         return 7e-3;
+    case TANDEM_TYPE_BCML1:
     case TANDEM_TYPE_Q4_K:
         return 5.5e-3;
     case TANDEM_TYPE_Q3_K:

@@ -162,7 +162,7 @@ static bool choose_by_table(const struct tnd_planner *planner, const tandem_tens
     struct tnd_way ways[TND_TABLE_MAX_PROFILES];
     struct tnd_choice choice;
     int n_ways = tnd_ways_here(planner->registry, planner->table, node, problem->type, ways);
-    tnd_choose(planner->table, ways, n_ways, problem, n_threads, NULL, NULL, &choice);
+    tnd_choose(planner->table, ways, n_ways, problem, n_threads, NULL, NULL, NULL, &choice);
     if (choice.best.way < 0) {
         return false;
     }
@@ -193,7 +193,7 @@ static bool choose_profile(const struct tnd_planner *planner, int profile,
 /* Says once a type that the table does not cover it. */
 static bool should_report(struct tnd_planner *planner, enum tandem_type type)
 {
-    uint32_t bit = UINT32_C(1) << (unsigned)type;
+    uint32_t bit = UINT32_C(1) << (unsigned)type % 32; /* BCML1 (240) alone wraps, to a free bit */
     bool first = (planner->types_reported & bit) == 0;
     planner->types_reported |= bit;
     return planner->table != NULL && first;

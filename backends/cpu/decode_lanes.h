@@ -122,6 +122,12 @@ static void decode_Q8_0(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
     }
 }
 
+static void decode_BCML1(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_t *values,
+                         float *scales, float *mins)
+{
+    decode_Q4_1(rows, row_bytes, n, values, scales, mins); /* the same bits */
+}
+
 /* ---- K-quants ---- */
 
 /* The 16 bytes {d, dmin, 12 of packed scales} of Q4_K and Q5_K; see tnd_k4_scale_min. */

@@ -132,6 +132,11 @@ static void dequantize_Q4_1(const void *src, float *dst, int64_t n)
     }
 }
 
+static void dequantize_BCML1(const void *src, float *dst, int64_t n)
+{
+    dequantize_Q4_1(src, dst, n); /* the same bits */
+}
+
 static void dequantize_Q5_0(const void *src, float *dst, int64_t n)
 {
     const struct tnd_block_q5_0 *block = src;

@@ -23,6 +23,7 @@ TND_INLINE size_t block_bytes(const enum tandem_type type)
 {
     switch (type) {
     case TANDEM_TYPE_Q4_1:
+    case TANDEM_TYPE_BCML1:
         return 20;
     case TANDEM_TYPE_Q5_0:
         return 22;
@@ -37,7 +38,8 @@ TND_INLINE size_t block_bytes(const enum tandem_type type)
 
 TND_INLINE bool is_affine(const enum tandem_type type)
 {
-    return type == TANDEM_TYPE_Q4_1 || type == TANDEM_TYPE_Q5_1 || type == TANDEM_TYPE_Q4_K;
+    return type == TANDEM_TYPE_Q4_1 || type == TANDEM_TYPE_BCML1 || type == TANDEM_TYPE_Q5_1 ||
+           type == TANDEM_TYPE_Q4_K;
 }
 
 /* Two blocks of nibbles, 16 bytes each: values 0..15 are low, 16..31 high. */
@@ -268,7 +270,7 @@ TND_INLINE void gemv(const struct tnd_gemv_q *job, const enum tandem_type type)
     _mm512_mask_storeu_ps(job->y, (__mmask16)((1u << job->n_rows) - 1), y);
 }
 
-#define GEMV_TYPES(X) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q4_K)
+#define GEMV_TYPES(X) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q4_K) X(BCML1)
 #define GEMV(NAME)                                                                                 \
     static void gemv_##NAME(const struct tnd_gemv_q *job)                                          \
     {                                                                                              \

@@ -21,7 +21,8 @@
     X(Q3_K, TND_GROUPS_OF_16, 4, 3)                                                                \
     X(Q4_K, TND_AFFINE, 0, 4)                                                                      \
     X(Q5_K, TND_AFFINE, 0, 5)                                                                      \
-    X(Q6_K, TND_GROUPS_OF_16, 32, 6)
+    X(Q6_K, TND_GROUPS_OF_16, 32, 6)                                                               \
+    X(BCML1, TND_AFFINE, 0, 4)
 
 #if defined(__x86_64__)
 #define TND_CPU_ISAS(X)                                                                            \

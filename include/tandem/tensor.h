@@ -27,12 +27,12 @@ extern "C" {
 #define TANDEM_MAX_SRC  4
 #define TANDEM_MAX_NAME 64
 
-/** Tensor type; values as in ggml. */
+/** Tensor type; values as in ggml, but for BCML1. */
 enum tandem_type {
 #define TANDEM_TYPE_ENUM(name, number, text, block_values, block_bytes) TANDEM_TYPE_##name = number,
     TANDEM_TYPE_LIST(TANDEM_TYPE_ENUM)
 #undef TANDEM_TYPE_ENUM
-        TANDEM_TYPE_NUMBERS = 32 /**< every type number is below this */
+        TANDEM_TYPE_NUMBERS = 256 /**< every type number is below this */
 };
 
 typedef struct tandem_context tandem_context;

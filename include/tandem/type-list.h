@@ -3,7 +3,9 @@
  *
  * X(NAME, number, "text", values per block, bytes per block): one row a tensor type. The numbers
  * and block layouts are those of ggml (ggml.h, ggml-common.h of the ggml project), so that files
- * made for one library are read by the other. */
+ * made for one library are read by the other. BCML1 is Tandem's own (docs/formats.md): its number
+ * lies far above those that ggml gives out one after another, and between those of its forks, so
+ * that other readers refuse it as unknown. */
 #define TANDEM_TYPE_LIST(X)                                                                        \
     X(F32, 0, "f32", 1, 4)                                                                         \
     X(F16, 1, "f16", 1, 2)                                                                         \
@@ -18,4 +20,5 @@
     X(Q5_K, 13, "q5_k", 256, 176)                                                                  \
     X(Q6_K, 14, "q6_k", 256, 210)                                                                  \
     X(I32, 26, "i32", 1, 4)                                                                        \
-    X(BF16, 30, "bf16", 1, 2)
+    X(BF16, 30, "bf16", 1, 2)                                                                      \
+    X(BCML1, 240, "bcml1", 32, 20)

@@ -42,6 +42,12 @@ static int save(const tandem_source *source, const char *path, const char *type,
     if (type != NULL && !tandem_type_from_name(type, &options.type)) {
         return tnd_cli_usage("--type: '%s' is no type of weights", type);
     }
+    if (type != NULL && options.type == TANDEM_TYPE_BCML1) {
+        fprintf(stderr,
+                "tandem-llama: warning: bcml1 is a type of Tandem alone; no other program "
+                "reads %s (q4_1 has its size and is read by all)\n",
+                path);
+    }
     options.converts = type != NULL;
     options.threads = (int)threads;
     options.progress = draw_progress;
@@ -69,7 +75,7 @@ int tnd_cmd_convert(int argc, char **argv)
     int64_t threads = 0;
     bool help = false;
     const struct cli_option rows[] = {
-        {"type", CLI_TEXT, &type, "TYPE", "of the matrices (q4_0, q4_k, f16, ...); as they are"},
+        {"type", CLI_TEXT, &type, "TYPE", "of the matrices (q4_0, bcml1, f16, ...); as they are"},
         {"threads", CLI_INTEGER, &threads, "N", "threads; default: one a core"},
         {"help", CLI_FLAG, &help, NULL, "this text"},
     };

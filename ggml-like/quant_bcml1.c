@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * The codec of BCML1: 32 values as levels 0..15 of a line, chosen by least squares. The bits lie as
+ * in Q4_1, so that whatever decodes that type decodes this one; only the compressor is another. It
+ * is quant_bcml1_lanes.h, here in plain C. */
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/half.h"
+#include "ggml-like/quant.h"
+#include "ggml-like/quant_bcml1.h"
+
+typedef struct {
+    float at[8];
+} vec;
+
+#define LANEWISE(name, expression)                                                                 \
+    static inline vec name(vec a, vec b)                                                           \
+    {                                                                                              \
+        vec v;                                                                                     \
+        for (int i = 0; i < 8; i++) {                                                              \
+            v.at[i] = (expression);                                                                \
+        }                                                                                          \
+        return v;                                                                                  \
+    }
+LANEWISE(v_add, a.at[i] + b.at[i])
+LANEWISE(v_sub, a.at[i] - b.at[i])
+LANEWISE(v_mul, a.at[i] * b.at[i])
+LANEWISE(v_min, a.at[i] < b.at[i] ? a.at[i] : b.at[i])
+LANEWISE(v_max, a.at[i] > b.at[i] ? a.at[i] : b.at[i])
+#undef LANEWISE
+
+static inline vec v_load(const float *p)
+{
+    vec v;
+    memcpy(v.at, p, sizeof(v.at));
+    return v;
+}
+
+static inline void v_store(float *p, vec v)
+{
+    memcpy(p, v.at, sizeof(v.at));
+}
+
+static inline vec v_set(float value)
+{
+    return (vec){{value, value, value, value, value, value, value, value}};
+}
+
+static inline vec v_truncate(vec v)
+{
+    for (int i = 0; i < 8; i++) {
+        v.at[i] = (float)(int)v.at[i];
+    }
+    return v;
+}
+
+static inline bool v_same(vec a, vec b)
+{
+    bool same = true;
+    for (int i = 0; i < 8; i++) {
+        same = same && a.at[i] == b.at[i];
+    }
+    return same;
+}
+
+static inline float v_sum(vec v)
+{
+    return ((v.at[0] + v.at[4]) + (v.at[2] + v.at[6])) +
+           ((v.at[1] + v.at[5]) + (v.at[3] + v.at[7]));
+}
+
+static inline double v_squared_error(const vec *x, const vec *y)
+{
+    double sum[4] = {0, 0, 0, 0};
+    for (int i = 0; i < 32; i++) {
+        double difference = (double)y[i / 8].at[i % 8] - (double)x[i / 8].at[i % 8];
+        sum[i % 4] += difference * difference;
+    }
+    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+}
+
+#include "ggml-like/quant_bcml1_lanes.h"
+
+void tnd_quantize_bcml1_scalar(const float *src, void *dst, int64_t n)
+{
+    quantize_blocks(src, dst, n);
+}
+
+void tnd_quantize_BCML1(const float *src, void *dst, int64_t n)
+{
+#if defined(__x86_64__)
+    if ((tnd_cpu_features() & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2) {
+        tnd_quantize_bcml1_avx2(src, dst, n);
+        return;
+    }
+#endif
+    tnd_quantize_bcml1_scalar(src, dst, n);
+}
+
+void tnd_dequantize_BCML1(const void *src, float *dst, int64_t n)
+{
+    tnd_dequantize_Q4_1(src, dst, n);
+}
