@@ -1,29 +1,180 @@
 /* SPDX-License-Identifier: MIT
- * Operations on a device. Nothing yet: everything is refused. */
+ * Operations on a device: which function runs which operation, what is refused and why. Counts are
+ * 32 bits wide in the kernels, so larger nodes are refused; strides and addresses have 64. */
 #include "backends/opencl/cl_ops.h"
+
+#include "backends/opencl/cl_ops_parts.h"
+
+enum { GROUP = 128, SMALL_GROUP = 64 };
+
+/* One row an operation; without `supports` shapes and types leave nothing to ask. */
+static const struct {
+    tnd_cl_op_submit_fn *submit;
+    tnd_cl_op_supports_fn *supports;
+} drivers[TANDEM_OP_COUNT] = {
+    [TANDEM_OP_GET_ROWS] = {tnd_cl_get_rows, tnd_cl_get_rows_supports},
+    [TANDEM_OP_MUL_MAT] = {tnd_cl_mul_mat_views, tnd_cl_mul_mat_views_supports},
+    [TANDEM_OP_ADD] = {tnd_cl_binary, NULL},
+    [TANDEM_OP_SUB] = {tnd_cl_binary, NULL},
+    [TANDEM_OP_MUL] = {tnd_cl_binary, NULL},
+    [TANDEM_OP_DIV] = {tnd_cl_binary, NULL},
+    [TANDEM_OP_SCALE] = {tnd_cl_unary, NULL},
+    [TANDEM_OP_SQR] = {tnd_cl_unary, NULL},
+    [TANDEM_OP_SQRT] = {tnd_cl_unary, NULL},
+    [TANDEM_OP_SILU] = {tnd_cl_unary, NULL},
+    [TANDEM_OP_GELU] = {tnd_cl_unary, NULL},
+    [TANDEM_OP_RELU] = {tnd_cl_unary, NULL},
+    [TANDEM_OP_DIAG_MASK_INF] = {tnd_cl_unary, NULL},
+    [TANDEM_OP_RMS_NORM] = {tnd_cl_norm, NULL},
+    [TANDEM_OP_NORM] = {tnd_cl_norm, NULL},
+    [TANDEM_OP_ROPE] = {tnd_cl_rope, NULL},
+    [TANDEM_OP_SOFT_MAX] = {tnd_cl_soft_max, NULL},
+    [TANDEM_OP_CPY] = {tnd_cl_copy, tnd_cl_copy_supports},
+    [TANDEM_OP_CONT] = {tnd_cl_copy, tnd_cl_copy_supports},
+    [TANDEM_OP_CONCAT] = {tnd_cl_copy, tnd_cl_copy_supports},
+    [TANDEM_OP_ATTENTION] = {tnd_cl_attention, tnd_cl_attention_supports},
+};
+
+/* ---- shared ---- */
+
+bool tnd_cl_ops_reads(enum tandem_type type)
+{
+    switch (type) {
+    case TANDEM_TYPE_F32:
+    case TANDEM_TYPE_F16:
+    case TANDEM_TYPE_BF16:
+    case TANDEM_TYPE_Q4_0:
+    case TANDEM_TYPE_Q4_1:
+    case TANDEM_TYPE_Q5_0:
+    case TANDEM_TYPE_Q5_1:
+    case TANDEM_TYPE_Q8_0:
+    case TANDEM_TYPE_Q2_K:
+    case TANDEM_TYPE_Q3_K:
+    case TANDEM_TYPE_Q4_K:
+    case TANDEM_TYPE_Q5_K:
+    case TANDEM_TYPE_Q6_K:
+        return true;
+    default:
+        return false;
+    }
+}
+
+enum tandem_status tnd_cl_ops_refuse(const tandem_tensor *node, const char *reason,
+                                     struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, node->name, 0, 0,
+                         "backend opencl: %s %s", tandem_op_name(node->op), reason);
+}
+
+enum tandem_status tnd_cl_ops_find(struct tnd_cl_device *device, const tandem_tensor *tensor,
+                                   struct tnd_cl_range other, struct tnd_cl_range *out_range,
+                                   struct tandem_error *error)
+{
+    if (tensor == NULL || tandem_tensor_elements(tensor) == 0) {
+        *out_range = other;
+        return TANDEM_OK;
+    }
+    return tnd_cl_find_tensor(device, tensor, out_range, error);
+}
+
+size_t tnd_cl_ops_group(const struct tnd_cl_device *device)
+{
+    return device->caps.max_group < GROUP ? SMALL_GROUP : GROUP;
+}
+
+enum tandem_status tnd_cl_ops_begin(struct tnd_cl_launch *launch, struct tnd_cl_device *device,
+                                    enum tnd_cl_source source, int type, int rows,
+                                    struct tandem_error *error)
+{
+    const size_t group = tnd_cl_ops_group(device);
+    const struct tnd_cl_variant variant = {
+        .type = type, .rows = rows, .group = group == GROUP ? 0 : (int32_t)group};
+    return tnd_cl_launch_begin(launch, device, source, &variant, error);
+}
+
+enum tandem_status tnd_cl_ops_run_groups(struct tnd_cl_launch *launch, uint64_t n,
+                                         struct tandem_error *error)
+{
+    const size_t local = tnd_cl_ops_group(launch->device);
+    const size_t global = (size_t)n * local;
+    return tnd_cl_launch_run(launch, 1, &global, &local, error);
+}
+
+enum tandem_status tnd_cl_ops_run_items(struct tnd_cl_launch *launch, uint64_t n,
+                                        struct tandem_error *error)
+{
+    const size_t group = tnd_cl_ops_group(launch->device);
+    return tnd_cl_ops_run_groups(launch, (n + group - 1) / group, error);
+}
+
+/* ---- what is supported ---- */
+
+/* Counts fit the kernels. Operands may have more values than 32 bits count, not such extents. */
+static bool is_small(const tandem_tensor *tensor)
+{
+    for (int i = 0; i < TANDEM_MAX_DIMS; i++) {
+        if (tensor->ne[i] > INT32_MAX) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Kernels read whole numbers only; planned memory is aligned anyway. */
+static bool is_aligned(const tandem_tensor *tensor)
+{
+    const size_t alignment =
+        tensor->type == TANDEM_TYPE_F32 || tensor->type == TANDEM_TYPE_I32 ? 4 : 2;
+    return (uintptr_t)tensor->root->data % alignment == 0;
+}
+
+enum tandem_status tnd_cl_ops_supports(struct tnd_cl_device *device, const tandem_tensor *node,
+                                       struct tandem_error *error)
+{
+    if ((unsigned int)node->op >= TANDEM_OP_COUNT || drivers[node->op].submit == NULL) {
+        return tnd_cl_ops_refuse(node, "has no kernel", error);
+    }
+    if (device->caps.max_group < SMALL_GROUP || device->caps.local_bytes < 24 * 1024) {
+        return tnd_cl_ops_refuse(node, "needs groups of 64 and 24 KiB of local memory", error);
+    }
+    bool fits = is_small(node) && tandem_tensor_elements(node) <= INT32_MAX;
+    bool aligned = is_aligned(node);
+    for (int i = 0; i < node->n_src; i++) {
+        fits = fits && is_small(node->src[i]);
+        aligned = aligned && is_aligned(node->src[i]);
+    }
+    if (!fits) {
+        return tnd_cl_ops_refuse(node, "has more values than kernels count (2^31 - 1)", error);
+    }
+    if (!aligned) {
+        return tnd_cl_ops_refuse(node, "has an operand at an odd address", error);
+    }
+    if (node->op != TANDEM_OP_CPY && !tandem_tensor_is_contiguous(node)) {
+        return tnd_cl_ops_refuse(node, "has a result with gaps", error);
+    }
+    return drivers[node->op].supports != NULL ? drivers[node->op].supports(device, node, error)
+                                              : TANDEM_OK;
+}
+
+enum tandem_status tnd_cl_ops_submit(struct tnd_cl_device *device, const struct tandem_work *work,
+                                     struct tandem_error *error)
+{
+    if (tandem_tensor_elements(work->node) == 0) {
+        return TANDEM_OK;
+    }
+    return drivers[work->node->op].submit(device, work, error);
+}
+
+/* ---- state ---- */
 
 enum tandem_status tnd_cl_ops_open(struct tnd_cl_device *device, struct tandem_error *error)
 {
-    (void)device;
     (void)error;
+    device->ops = NULL; /* programs are all there is, and they are kept elsewhere */
     return TANDEM_OK;
 }
 
 void tnd_cl_ops_close(struct tnd_cl_device *device)
 {
     (void)device;
-}
-
-enum tandem_status tnd_cl_ops_supports(struct tnd_cl_device *device, const tandem_tensor *node,
-                                       struct tandem_error *error)
-{
-    (void)node;
-    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, device->name, 0, 0,
-                         "backend opencl: has no operations yet");
-}
-
-enum tandem_status tnd_cl_ops_submit(struct tnd_cl_device *device, const struct tandem_work *work,
-                                     struct tandem_error *error)
-{
-    return tnd_cl_ops_supports(device, work->node, error);
 }

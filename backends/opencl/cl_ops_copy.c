@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT
+ * Moving values on a device: get_rows, cpy, cont, concat; kernels/ops_get_rows.cl and ops_copy.cl.
+ *
+ * A bad index of get_rows: the host looks at the indices when the work is submitted and reports
+ * ARGUMENT as the CPU does, without waiting for anything. So the indices must be a leaf whose
+ * values the host has; others are refused. The kernel never leaves the matrix whatever comes. */
+#include <string.h>
+
+#include "backends/opencl/cl_ops_parts.h"
+
+/* ---- rows by index ---- */
+
+enum tandem_status tnd_cl_get_rows_supports(const struct tnd_cl_device *device,
+                                            const tandem_tensor *node, struct tandem_error *error)
+{
+    const tandem_tensor *ids = node->src[1];
+    (void)device;
+    if (!tnd_cl_ops_reads(node->src[0]->type)) {
+        return tnd_cl_ops_refuse(node, "does not read rows of this type", error);
+    }
+    if (((ids->flags | ids->root->flags) & (TND_TENSOR_PENDING | TND_TENSOR_STATE)) != 0) {
+        return tnd_cl_ops_refuse(node, "needs indices that the host has: a leaf, no state", error);
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status check_ids(const tandem_tensor *node, struct tandem_error *error)
+{
+    const int64_t n_rows = node->src[0]->ne[1];
+    const int32_t *ids = node->src[1]->data; /* {M}, dense */
+    for (int64_t m = 0; m < node->ne[1]; m++) {
+        if (ids[m] < 0 || ids[m] >= n_rows) {
+            return tnd_error_set(error, TANDEM_E_ARGUMENT, node->name, ids[m], n_rows,
+                                 "get_rows: index %lld is %d, expected 0 to %lld", (long long)m,
+                                 (int)ids[m], (long long)n_rows - 1);
+        }
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_cl_get_rows(struct tnd_cl_device *device, const struct tandem_work *work,
+                                   struct tandem_error *error)
+{
+    const tandem_tensor *node = work->node;
+    const tandem_tensor *w = node->src[0]; /* {K, V} */
+    const int64_t row_parts = (w->ne[0] + 15) / 16;
+    const int64_t n = row_parts * node->ne[1];
+    struct tnd_cl_range y, w_range, ids;
+    struct tnd_cl_launch launch;
+    TND_TRY(check_ids(node, error));
+    TND_TRY(tnd_cl_find_tensor(device, node, &y, error));
+    TND_TRY(tnd_cl_find_tensor(device, w, &w_range, error));
+    TND_TRY(tnd_cl_find_tensor(device, node->src[1], &ids, error));
+    TND_TRY(
+        tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_GET_ROWS, 1 + (int)w->type, 0, error));
+    TND_TRY(tnd_cl_bind_get_rows(&launch, y, w_range, ids, (uint32_t)n, (uint32_t)w->ne[0],
+                                 (uint32_t)row_parts, (uint32_t)w->ne[1], w->nb[1], error));
+    return tnd_cl_ops_run_items(&launch, (uint64_t)n, error);
+}
+
+/* ---- copies ---- */
+
+/* As in the kernel. */
+enum kind { KIND_WORD, KIND_SHORT, KIND_F32, KIND_F16, KIND_BF16, KIND_NONE };
+
+static enum kind kind_of(enum tandem_type type)
+{
+    switch (type) {
+    case TANDEM_TYPE_F32:
+        return KIND_F32;
+    case TANDEM_TYPE_F16:
+        return KIND_F16;
+    case TANDEM_TYPE_BF16:
+        return KIND_BF16;
+    default:
+        return KIND_NONE;
+    }
+}
+
+/* What the values of one type become in another; KIND_NONE: not by these kernels. The same type
+ * keeps every bit. */
+static void kinds_of(enum tandem_type from, enum tandem_type to, enum kind *out_from,
+                     enum kind *out_to)
+{
+    *out_from = kind_of(from);
+    *out_to = kind_of(to);
+    if (from == to && !tandem_type_is_quantized(to)) {
+        *out_from = tandem_type_block_bytes(to) == 4 ? KIND_WORD : KIND_SHORT;
+        *out_to = *out_from;
+    }
+}
+
+enum tandem_status tnd_cl_copy_supports(const struct tnd_cl_device *device,
+                                        const tandem_tensor *node, struct tandem_error *error)
+{
+    enum kind from, to;
+    (void)device;
+    if (node->type == TANDEM_TYPE_Q8_0 && node->src[0]->type == TANDEM_TYPE_F32) {
+        return TANDEM_OK;
+    }
+    kinds_of(node->src[0]->type, node->type, &from, &to);
+    if (from == KIND_NONE || to == KIND_NONE) {
+        return tnd_cl_ops_refuse(node, "makes no blocks but q8_0, and reads none", error);
+    }
+    return TANDEM_OK;
+}
+
+/* A strided block of values of one side. */
+struct side {
+    struct tnd_cl_range range;
+    uint64_t ne[TANDEM_MAX_DIMS];
+    uint64_t nb[TANDEM_MAX_DIMS];
+};
+
+static struct side side_of(const tandem_tensor *tensor, const int64_t *ne,
+                           struct tnd_cl_range range)
+{
+    struct side side = {.range = range};
+    for (int i = 0; i < TANDEM_MAX_DIMS; i++) {
+        side.ne[i] = (uint64_t)ne[i];
+        side.nb[i] = tensor->nb[i];
+    }
+    return side;
+}
+
+/* Merges dimensions that lie in memory as one. One row that has all values gets an extent of 0, by
+ * which the kernel knows it. */
+static void merge_dimensions(struct side *side)
+{
+    int n = 0;
+    for (int i = 0; i < TANDEM_MAX_DIMS; i++) {
+        if (side->ne[i] == 1) {
+            continue;
+        }
+        if (n > 0 && side->nb[i] == side->ne[n - 1] * side->nb[n - 1]) {
+            side->ne[n - 1] *= side->ne[i];
+            continue;
+        }
+        side->nb[n] = side->nb[i];
+        side->ne[n++] = side->ne[i];
+    }
+    for (int i = n; i < TANDEM_MAX_DIMS; i++) {
+        side->ne[i] = 1;
+        side->nb[i] = 0;
+    }
+    if (n <= 1) {
+        side->ne[0] = 0;
+    }
+}
+
+/* All values of `from` to places of `to`. */
+static enum tandem_status copy_side(struct tnd_cl_device *device, const tandem_tensor *from_tensor,
+                                    struct side to, enum tandem_type to_type,
+                                    struct tandem_error *error)
+{
+    const int64_t n = tandem_tensor_elements(from_tensor);
+    enum kind from_kind, to_kind;
+    struct tnd_cl_range range;
+    struct tnd_cl_launch launch;
+    if (n == 0) { /* a half of a concat */
+        return TANDEM_OK;
+    }
+    kinds_of(from_tensor->type, to_type, &from_kind, &to_kind);
+    TND_TRY(tnd_cl_find_tensor(device, from_tensor, &range, error));
+    struct side from = side_of(from_tensor, from_tensor->ne, range);
+    merge_dimensions(&from);
+    merge_dimensions(&to);
+    TND_TRY(tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_COPY, 0, 0, error));
+    TND_TRY(tnd_cl_bind_copy_values(
+        &launch, to.range, from.range, (uint32_t)to_kind, (uint32_t)from_kind, (uint32_t)n,
+        (uint32_t)to.ne[0], (uint32_t)to.ne[1], (uint32_t)to.ne[2], to.nb[0], to.nb[1], to.nb[2],
+        to.nb[3], (uint32_t)from.ne[0], (uint32_t)from.ne[1], (uint32_t)from.ne[2], from.nb[0],
+        from.nb[1], from.nb[2], from.nb[3], error));
+    return tnd_cl_ops_run_items(&launch, (uint64_t)n, error);
+}
+
+static enum tandem_status copy_to_q8_0(struct tnd_cl_device *device, const tandem_tensor *node,
+                                       struct tnd_cl_range to, struct tandem_error *error)
+{
+    const tandem_tensor *a = node->src[0];
+    const int64_t row_blocks = node->ne[0] / tandem_type_block_values(node->type);
+    const int64_t n = row_blocks * tnd_tensor_rows(node);
+    struct tnd_cl_range from;
+    struct tnd_cl_launch launch;
+    TND_TRY(tnd_cl_find_tensor(device, a, &from, error));
+    TND_TRY(tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_COPY, 0, 0, error));
+    TND_TRY(tnd_cl_bind_copy_to_q8_0(&launch, to, from, (uint32_t)n, (uint32_t)row_blocks,
+                                     (uint32_t)node->ne[1], (uint32_t)node->ne[2], node->nb[1],
+                                     node->nb[2], node->nb[3], a->nb[1], a->nb[2], a->nb[3],
+                                     error));
+    return tnd_cl_ops_run_items(&launch, (uint64_t)n, error);
+}
+
+enum tandem_status tnd_cl_copy(struct tnd_cl_device *device, const struct tandem_work *work,
+                               struct tandem_error *error)
+{
+    const tandem_tensor *node = work->node; /* of a cpy: a view of what is written */
+    const tandem_tensor *a = node->src[0];
+    struct tnd_cl_range to;
+    TND_TRY(tnd_cl_find_tensor(device, node, &to, error));
+    if (tandem_type_is_quantized(node->type)) {
+        return copy_to_q8_0(device, node, to, error);
+    }
+    if (node->op != TANDEM_OP_CONCAT) {
+        return copy_side(device, a, side_of(node, node->ne, to), node->type, error);
+    }
+    const tandem_tensor *b = node->src[1];
+    const int dim = node->params.concat_dim;
+    TND_TRY(copy_side(device, a, side_of(node, a->ne, to), node->type, error));
+    to.offset += (uint64_t)a->ne[dim] * node->nb[dim];
+    return copy_side(device, b, side_of(node, b->ne, to), node->type, error);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * Shared by the files cl_ops*.c alone: refusals, ranges of operands, launches over flat counts. A
+ * submit function gets a node that was supported and has at least one value. */
+#ifndef TND_CL_OPS_PARTS_H
+#define TND_CL_OPS_PARTS_H
+
+#include "backends/opencl/cl_launch.h"
+#include "backends/opencl/cl_memory.h"
+#include "base/tnd_status.h"
+#include "ggml-like/tnd_tensor.h"
+#include "tandem/backend.h"
+
+typedef enum tandem_status tnd_cl_op_supports_fn(const struct tnd_cl_device *device,
+                                                 const tandem_tensor *node,
+                                                 struct tandem_error *error);
+typedef enum tandem_status tnd_cl_op_submit_fn(struct tnd_cl_device *device,
+                                               const struct tandem_work *work,
+                                               struct tandem_error *error);
+
+/* cl_ops_rows.c */
+tnd_cl_op_submit_fn tnd_cl_binary; /* ADD, SUB, MUL, DIV */
+tnd_cl_op_submit_fn tnd_cl_unary;  /* SCALE ... RELU, DIAG_MASK_INF */
+tnd_cl_op_submit_fn tnd_cl_norm;   /* RMS_NORM, NORM */
+tnd_cl_op_submit_fn tnd_cl_rope;
+tnd_cl_op_submit_fn tnd_cl_soft_max;
+
+/* cl_ops_copy.c */
+tnd_cl_op_supports_fn tnd_cl_get_rows_supports;
+tnd_cl_op_submit_fn tnd_cl_get_rows;
+tnd_cl_op_supports_fn tnd_cl_copy_supports; /* CPY, CONT, CONCAT */
+tnd_cl_op_submit_fn tnd_cl_copy;
+
+/* cl_ops_tiles.c */
+tnd_cl_op_supports_fn tnd_cl_attention_supports;
+tnd_cl_op_submit_fn tnd_cl_attention;
+tnd_cl_op_supports_fn tnd_cl_mul_mat_views_supports;
+tnd_cl_op_submit_fn tnd_cl_mul_mat_views;
+
+/** Whether kernels can decode rows of this type where they lie. */
+bool tnd_cl_ops_reads(enum tandem_type type);
+
+/** Refuses a node: "backend opencl: <operation> <reason>". */
+enum tandem_status tnd_cl_ops_refuse(const tandem_tensor *node, const char *reason,
+                                     struct tandem_error *error);
+
+/** Where an operand is; `other` when it has no values (it is not read then). */
+enum tandem_status tnd_cl_ops_find(struct tnd_cl_device *device, const tandem_tensor *tensor,
+                                   struct tnd_cl_range other, struct tnd_cl_range *out_range,
+                                   struct tandem_error *error);
+
+/** Work items of a group: GROUP of the kernels. */
+size_t tnd_cl_ops_group(const struct tnd_cl_device *device);
+
+/** Begins a launch of a kernel of `source` for weights of 1 + `type` (0: none). */
+enum tandem_status tnd_cl_ops_begin(struct tnd_cl_launch *launch, struct tnd_cl_device *device,
+                                    enum tnd_cl_source source, int type, int rows,
+                                    struct tandem_error *error);
+
+/** Runs a bound kernel over at least `n` work items, or over `n` groups. */
+enum tandem_status tnd_cl_ops_run_items(struct tnd_cl_launch *launch, uint64_t n,
+                                        struct tandem_error *error);
+enum tandem_status tnd_cl_ops_run_groups(struct tnd_cl_launch *launch, uint64_t n,
+                                         struct tandem_error *error);
+
+#endif
