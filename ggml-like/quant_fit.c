@@ -10,19 +10,34 @@
 #include "base/half.h"
 #include "ggml-like/quant_fit.h"
 
-/* Step widths tried, in tenths of a level more than the range holds. */
-enum { TRIAL_FIRST = -9, TRIAL_LAST = 9, TRIAL_STEP = 2 };
+/* Step widths tried, in tenths of a level more than the range holds. All are tried side by side, so
+ * that compilers make vectors of them: LANES is the next multiple of four, the rest repeats. */
+enum { TRIAL_FIRST = -9, TRIAL_STEP = 2, TRIALS = 10, LANES = 12 };
 
-/* Nearest integer in low..high; NaN becomes the one of them nearest to 0. */
+/* Nearest whole number in low..high; NaN becomes the one of them nearest to 0. Without branches and
+ * calls (floorf may be one); low is 0 or less. */
+static inline float nearest_whole(float value, float low, float high)
+{
+    float v = value != value ? 0.0f : value;
+    v = low > v ? low : v;
+    v = high < v ? high : v;
+    v += 0.5f;
+    const int whole = (int)v; /* towards 0; the range is small */
+    return (float)(whole - ((float)whole > v));
+}
+
 static int nearest(float value, int low, int high)
 {
-    if (value != value) {
-        return low > 0 ? low : 0;
+    return (int)nearest_whole(value, (float)low, (float)high);
+}
+
+/* Levels per unit of each trial: (levels + tenths / 10) / width. */
+static void trial_steps(float levels, float width, float steps[LANES])
+{
+    for (int t = 0; t < LANES; t++) {
+        const int tenths = TRIAL_FIRST + TRIAL_STEP * (t < TRIALS ? t : 0);
+        steps[t] = (levels + 0.1f * (float)tenths) / width;
     }
-    if (value <= (float)low) {
-        return low;
-    }
-    return value >= (float)high ? high : (int)floorf(value + 0.5f);
 }
 
 static float inverse(float value)
@@ -36,36 +51,43 @@ struct affine {
     float scale, min;
 };
 
-/* Best scale and minimum for the levels that a step width gives, and their squared error. */
-static float try_affine(const float *x, int n, int top, float low, float steps_per_unit,
-                        struct affine *out)
+/* Sums over a group; those with a level q are one a trial. */
+struct sums {
+    float x, xx;
+    float q[LANES], qq[LANES], qx[LANES];
+};
+
+/* Adds one value to the sums, whose levels are those of `offset` times the steps. */
+static inline void add_levels(struct sums *sums, float x, float offset, const float steps[LANES],
+                              float low, float high)
 {
-    float sum_q = 0;
-    float sum_qq = 0;
-    float sum_x = 0;
-    float sum_qx = 0;
-    float sum_xx = 0;
-    for (int i = 0; i < n; i++) {
-        float q = (float)nearest((x[i] - low) * steps_per_unit, 0, top);
-        sum_q += q;
-        sum_qq += q * q;
-        sum_x += x[i];
-        sum_qx += q * x[i];
-        sum_xx += x[i] * x[i];
+    for (int t = 0; t < LANES; t++) {
+        const float q = nearest_whole(offset * steps[t], low, high);
+        sums->q[t] += q;
+        sums->qq[t] += q * q;
+        sums->qx[t] += q * x;
     }
-    float determinant = (float)n * sum_qq - sum_q * sum_q;
-    float scale = determinant > 0 ? ((float)n * sum_qx - sum_x * sum_q) / determinant : 0;
-    float min = (scale * sum_q - sum_x) / (float)n;
+}
+
+/* Best scale and minimum for the levels of trial t, and their squared error. */
+static float solve_affine(const struct sums *sums, int t, int n, struct affine *out)
+{
+    const float q = sums->q[t];
+    const float qq = sums->qq[t];
+    const float qx = sums->qx[t];
+    float determinant = (float)n * qq - q * q;
+    float scale = determinant > 0 ? ((float)n * qx - sums->x * q) / determinant : 0;
+    float min = (scale * q - sums->x) / (float)n;
     if (!(min >= 0)) { /* the layout has no negative minimum: fit through the origin */
         min = 0;
-        scale = sum_qq > 0 ? sum_qx / sum_qq : 0;
+        scale = qq > 0 ? qx / qq : 0;
     }
     out->scale = scale > 0 ? scale : 0;
     out->min = min;
     /* the error, multiplied out */
     scale = out->scale;
-    return sum_xx + scale * scale * sum_qq + min * min * (float)n - 2 * scale * sum_qx +
-           2 * min * sum_x - 2 * scale * min * sum_q;
+    return sums->xx + scale * scale * qq + min * min * (float)n - 2 * scale * qx +
+           2 * min * sums->x - 2 * scale * min * q;
 }
 
 static struct affine fit_group_affine(const float *x, int n, int top)
@@ -81,11 +103,18 @@ static struct affine fit_group_affine(const float *x, int n, int top)
     if (!(width > 0) || isinf(width)) {
         return best;
     }
+    struct sums sums = {0};
+    float steps[LANES];
+    trial_steps((float)top, width, steps);
+    for (int i = 0; i < n; i++) {
+        add_levels(&sums, x[i], x[i] - low, steps, 0.0f, (float)top);
+        sums.x += x[i];
+        sums.xx += x[i] * x[i];
+    }
     float best_error = INFINITY;
-    for (int tenths = TRIAL_FIRST; tenths <= TRIAL_LAST; tenths += TRIAL_STEP) {
+    for (int t = 0; t < TRIALS; t++) {
         struct affine trial;
-        float steps = ((float)top + 0.1f * (float)tenths) / width;
-        float error = try_affine(x, n, top, low, steps, &trial);
+        float error = solve_affine(&sums, t, n, &trial);
         if (error < best_error) {
             best_error = error;
             best = trial;
@@ -100,12 +129,15 @@ static double affine_levels(const float *x, int group, int top, struct tnd_fit *
     float d = tnd_f16_to_f32(fit->d);
     float dmin = tnd_f16_to_f32(fit->dmin);
     double error = 0;
-    for (int i = 0; i < TND_FIT_VALUES; i++) {
-        float scale = d * (float)fit->scale[i / group];
-        float min = dmin * (float)fit->min[i / group];
-        fit->level[i] = nearest((x[i] + min) * inverse(scale), 0, top);
-        double difference = (double)(scale * (float)fit->level[i] - min) - (double)x[i];
-        error += difference * difference;
+    for (int g = 0; g < TND_FIT_VALUES / group; g++) {
+        float scale = d * (float)fit->scale[g];
+        float min = dmin * (float)fit->min[g];
+        float steps = inverse(scale);
+        for (int i = g * group; i < (g + 1) * group; i++) {
+            fit->level[i] = nearest((x[i] + min) * steps, 0, top);
+            double difference = (double)(scale * (float)fit->level[i] - min) - (double)x[i];
+            error += difference * difference;
+        }
     }
     return error;
 }
@@ -178,23 +210,23 @@ static float fit_group_symmetric(const float *x, int n, int level_low)
     if (!(fabsf(extreme) > 0) || isinf(extreme)) {
         return 0;
     }
+    struct sums sums = {0};
+    float steps[LANES];
+    /* the extreme value takes the low end, which reaches one level further */
+    trial_steps((float)level_low, extreme, steps);
+    for (int i = 0; i < n; i++) {
+        add_levels(&sums, x[i], x[i], steps, (float)level_low, (float)(-level_low - 1));
+    }
     float best_scale = 0;
     float best_gain = 0;
-    for (int tenths = TRIAL_FIRST; tenths <= TRIAL_LAST; tenths += TRIAL_STEP) {
-        /* the extreme value takes the low end, which reaches one level further */
-        float steps = ((float)level_low + 0.1f * (float)tenths) / extreme;
-        float sum_qq = 0;
-        float sum_qx = 0;
-        for (int i = 0; i < n; i++) {
-            float q = (float)nearest(x[i] * steps, level_low, -level_low - 1);
-            sum_qq += q * q;
-            sum_qx += q * x[i];
-        }
+    for (int t = 0; t < TRIALS; t++) {
         /* squared error = sum x^2 - gain, at the best scale */
-        float gain = sum_qq > 0 ? sum_qx * sum_qx / sum_qq : 0;
+        const float qq = sums.qq[t];
+        const float qx = sums.qx[t];
+        float gain = qq > 0 ? qx * qx / qq : 0;
         if (gain > best_gain) {
             best_gain = gain;
-            best_scale = sum_qx / sum_qq;
+            best_scale = qx / qq;
         }
     }
     return best_scale;
@@ -204,11 +236,14 @@ static double symmetric_levels(const float *x, int level_low, struct tnd_fit *fi
 {
     float d = tnd_f16_to_f32(fit->d);
     double error = 0;
-    for (int i = 0; i < TND_FIT_VALUES; i++) {
-        float scale = d * (float)fit->scale[i / 16];
-        fit->level[i] = nearest(x[i] * inverse(scale), level_low, -level_low - 1);
-        double difference = (double)(scale * (float)fit->level[i]) - (double)x[i];
-        error += difference * difference;
+    for (int g = 0; g < TND_FIT_GROUPS_MAX; g++) {
+        float scale = d * (float)fit->scale[g];
+        float steps = inverse(scale);
+        for (int i = g * 16; i < (g + 1) * 16; i++) {
+            fit->level[i] = nearest(x[i] * steps, level_low, -level_low - 1);
+            double difference = (double)(scale * (float)fit->level[i]) - (double)x[i];
+            error += difference * difference;
+        }
     }
     return error;
 }

@@ -130,9 +130,9 @@ void tnd_kit_print_stats(const struct tnd_kit *kit)
     struct tandem_runtime_info info;
     const struct tnd_llama_hparams *h = &kit->model->hparams;
     tandem_runtime_describe(kit->runtime, &info);
-    fprintf(stderr, "model: %s, %s, %lld layers, dim %lld; loaded in %.3f s\n",
+    fprintf(stderr, "model: %s, %s, %lld layers, dim %lld; loaded in %.1f ms\n",
             tandem_source_format(kit->source), h->architecture, (long long)h->layers,
-            (long long)h->dim, kit->load_seconds);
+            (long long)h->dim, 1e3 * kit->load_seconds);
     fprintf(stderr, "machine: %s, %s, %s\nthreads: %d\ntable: %s\n", info.cpu, info.isa,
             info.topology, info.n_threads, info.table[0] != '\0' ? info.table : "none");
     print_memory(kit);
