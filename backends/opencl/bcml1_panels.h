@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * BCML1 as devices read it: panels of 64 rows of W {k, n}. Column c of a panel holds the blocks of
+ * values 32 c .. 32 c + 31 of its rows, 1280 bytes, in 32-bit words (row 0 .. 63 fastest):
+ *
+ *      0   64 headers: multiplier (low half) and offset (high half) of row 0, of row 1, ...
+ *    256   word 0 of the 64 payloads: codes 0..3 (low nibbles of its bytes) and 16..19 (high ones)
+ *    512   word 1: codes 4..7 and 20..23
+ *    768   word 2: codes 8..11 and 24..27
+ *   1024   word 3: codes 12..15 and 28..31
+ *
+ * The columns of a panel lie one behind the other, then the next panel follows. The last panel is
+ * filled up with zeros. Devices make it by the kernel bcml1_pack; this is the plain form of it. */
+#ifndef TND_BCML1_PANELS_H
+#define TND_BCML1_PANELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TND_PANEL_ROWS = 64, TND_PANEL_COLUMN_BYTES = 1280 };
+
+/** Bytes of the panels of a matrix of n rows of k values; 0 when k is no multiple of 32, or too
+ *  large. */
+size_t tnd_bcml1_panel_bytes(int64_t n, int64_t k);
+
+/** Rows of blocks, one behind the other, to panels. */
+void tnd_bcml1_to_panels(const void *rows, int64_t n, int64_t k, void *panels);
+
+/** And back. */
+void tnd_bcml1_from_panels(const void *panels, int64_t n, int64_t k, void *rows);
+
+#endif
