@@ -196,7 +196,15 @@ enum tandem_status tnd_fingerprint_merge(struct tandem_table *table,
         table->has_fingerprint = true;
         return TANDEM_OK;
     }
-    TND_TRY(tnd_fingerprint_compare(&table->fingerprint, &other->fingerprint, error));
+    /* "Roughly" is no equivalence: a chain of tables would merge in one order and not in another. */
+    struct tnd_fingerprint exact = other->fingerprint;
+    for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
+        const struct tnd_fingerprint_field *field = &tnd_fingerprint_fields[i];
+        if (field->compared == TND_COMPARE_ROUGHLY) {
+            memset((char *)&exact + field->offset, 0, field->bytes);
+        }
+    }
+    TND_TRY(tnd_fingerprint_compare(&table->fingerprint, &exact, error));
     for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
         merge_field(&tnd_fingerprint_fields[i], &table->fingerprint, &other->fingerprint);
     }

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * Finding and reading the layers, and adding to a file that others may be adding to as well. */
+#include "tune/table_layers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/environment.h"
+#include "base/file.h"
+#include "base/tnd_status.h"
+#include "tune/table_filter.h"
+#include "tune/table_void.h"
+
+const char *tnd_layer_origin_name(enum tnd_layer_origin origin)
+{
+    static const char *const names[] = {"system", "user", "named"};
+    return names[origin];
+}
+
+/* ---- where ---- */
+
+static void add_layer(struct tnd_layers *layers, enum tnd_layer_origin origin, const char *path)
+{
+    if (layers->n < TND_LAYERS_MAX && strlen(path) < TND_LAYER_PATH_MAX) {
+        struct tnd_layer *layer = &layers->layers[layers->n++];
+        layer->origin = origin;
+        snprintf(layer->path, sizeof(layer->path), "%s", path);
+    }
+}
+
+/* The first folder of the list has precedence, so it comes last. Source: XDG Base Directory
+ * Specification 0.8. */
+static void add_system(struct tnd_layers *layers, const char *file)
+{
+    const char *listed = getenv("XDG_DATA_DIRS");
+    listed = listed != NULL && listed[0] != '\0' ? listed : "/usr/local/share:/usr/share";
+    const char *end = listed + strlen(listed);
+    while (end > listed) {
+        const char *begin = end;
+        while (begin > listed && begin[-1] != ':') {
+            begin--;
+        }
+        size_t length = (size_t)(end - begin);
+        while (length > 1 && begin[length - 1] == '/') {
+            length--;
+        }
+        char path[TND_LAYER_PATH_MAX];
+        int n = snprintf(path, sizeof(path), "%.*s/tandem/%s", (int)length, begin, file);
+        bool is_absolute = length > 0 && begin[0] == '/'; /* others are to be ignored */
+        if (is_absolute && n > 0 && (size_t)n < sizeof(path) && layers->n < TND_LAYERS_MAX - 2) {
+            add_layer(layers, TND_LAYER_SYSTEM, path);
+        }
+        end = begin > listed ? begin - 1 : listed;
+    }
+}
+
+enum tandem_status tnd_layers_find(const char *named, struct tnd_layers **out_layers,
+                                   struct tandem_error *error)
+{
+    struct tnd_layers *layers = tnd_calloc(1, sizeof(*layers));
+    if (layers == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "table", 0, 0, "table: out of memory");
+    }
+    const char *instead = tnd_environment(TND_ENVIRONMENT_TABLE);
+    char path[TND_LAYER_PATH_MAX];
+    if (instead == NULL || strcmp(instead, "none") != 0) {
+        struct tnd_fingerprint machine;
+        tnd_fingerprint_read(&machine);
+        snprintf(path, sizeof(path), "%016llx.json",
+                 (unsigned long long)tnd_fingerprint_hash(&machine));
+        add_system(layers, path);
+        if (tandem_table_default_path(path, sizeof(path), NULL) == TANDEM_OK) {
+            add_layer(layers, TND_LAYER_USER, path);
+        }
+    }
+    if (named != NULL) {
+        add_layer(layers, TND_LAYER_NAMED, named);
+    }
+    *out_layers = layers;
+    return TANDEM_OK;
+}
+
+/* ---- reading ---- */
+
+/* What of one layer serves on this machine; NULL and the reason in the layer when nothing does. */
+static tandem_table *read_layer(struct tnd_layer *layer, const struct tnd_fingerprint *machine)
+{
+    tandem_table *table = NULL;
+    struct tnd_void_report report;
+    layer->is_there = tnd_file_exists(layer->path);
+    if (tandem_table_load(layer->path, &table, &layer->error) != TANDEM_OK) {
+        return NULL;
+    }
+    layer->n_cells = tnd_table_count_cells(table);
+    tnd_table_void(table, machine, &report);
+    layer->n_void = report.n_cells;
+    tnd_void_error(&report, &layer->error);
+    if (layer->n_void > 0 && layer->n_void == layer->n_cells) {
+        tandem_table_free(table);
+        return NULL;
+    }
+    layer->serves = true;
+    return table;
+}
+
+enum tandem_status tnd_layers_load(struct tnd_layers *layers, const struct tnd_fingerprint *machine,
+                                   tandem_table **out_table, struct tandem_error *error)
+{
+    tandem_table *table = NULL;
+    enum tandem_status status = TANDEM_OK;
+    for (int i = 0; i < layers->n && status == TANDEM_OK; i++) {
+        tandem_table *upper = read_layer(&layers->layers[i], machine);
+        if (table == NULL) {
+            table = upper;
+        } else if (upper != NULL) {
+            status = tnd_table_overlay(table, upper, error);
+            tandem_table_free(upper);
+        }
+    }
+    if (status == TANDEM_OK && table == NULL) {
+        const struct tandem_error *why =
+            layers->n > 0 ? &layers->layers[layers->n - 1].error : NULL;
+        status = why != NULL ? why->status : TANDEM_E_NOT_FOUND;
+        tnd_error_set(error, status, why != NULL ? why->where : "", 0, 0, "%s",
+                      why != NULL ? why->text : "no timing table: none is wanted");
+    }
+    if (status != TANDEM_OK) {
+        tandem_table_free(table);
+        return status;
+    }
+    *out_table = table;
+    return TANDEM_OK;
+}
+
+/* ---- adding ---- */
+
+/* The table at `path` without what is void; NULL when there is none, or none that can be used. */
+static tandem_table *read_to_extend(const char *path, const tandem_table *addition,
+                                    struct tandem_error *note)
+{
+    tandem_table *table = NULL;
+    struct tnd_void_report report;
+    if (!tnd_file_exists(path) || tandem_table_load(path, &table, note) != TANDEM_OK) {
+        return NULL;
+    }
+    if (addition->has_fingerprint) {
+        tnd_table_void(table, &addition->fingerprint, &report);
+        tnd_void_error(&report, note);
+    }
+    return table;
+}
+
+enum tandem_status tnd_table_update_file(const char *path, const tandem_table *table,
+                                         struct tandem_error *out_note,
+                                         struct tandem_error *error)
+{
+    struct tandem_error note = {0};
+    int lock;
+    TND_TRY(tnd_file_make_folders(path, error));
+    TND_TRY(tnd_file_lock(path, &lock, error));
+    tandem_table *sum = read_to_extend(path, table, &note);
+    enum tandem_status status = sum == NULL ? tandem_table_copy(table, &sum, error)
+                                            : tandem_table_merge(sum, table, error);
+    if (status == TANDEM_OK) {
+        status = tandem_table_save(sum, path, TANDEM_TABLE_JSON, error);
+    }
+    tandem_table_free(sum);
+    tnd_file_unlock(lock);
+    if (out_note != NULL) {
+        *out_note = note;
+    }
+    return status;
+}
