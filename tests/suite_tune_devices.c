@@ -7,6 +7,7 @@
 
 #include "backends/registry.h"
 #include "tests/suite_tune.h"
+#include "tune/candidates.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
 
@@ -290,6 +291,181 @@ static void transfers_merge_by_count_and_age_in_any_order(void)
     tandem_table_free(other);
 }
 
+/* ---- what moving costs ---- */
+
+enum { N = 256, K = 512 };
+
+/* Puts a made-up cost into all stages of a profile: each takes fixed + per_token * m
+ * microseconds. */
+static void add_cost(tandem_table *table, const char *profile, double fixed, double per_token)
+{
+    struct tnd_table_profile described;
+    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find(profile), TANDEM_TYPE_Q4_0, &described));
+    check_ok(tnd_table_add_profile(table, &described));
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &described.stage[s];
+        for (int threads = 1; threads <= 2 && stage->backend[0] != '\0'; threads++) {
+            struct tnd_curve_key key = tune_key(N, K, (enum tandem_task)stage->task,
+                                                stage->parallel, stage->parallel ? threads : 1);
+            memcpy(key.backend, stage->backend, sizeof(key.backend));
+            key.stage = (uint8_t)s;
+            for (int64_t m = 1; m <= 64; m *= 4) {
+                struct tnd_sample sample = {m, fixed + per_token * (double)m, 0, 10, 1};
+                check_ok(tnd_table_add(table, &key, &sample));
+            }
+        }
+    }
+}
+
+/* latency + bytes / rate, both ways, and no noise. */
+static void add_link(tandem_table *table, const char *backend, double latency_us,
+                     double bytes_per_us)
+{
+    for (int64_t bytes = 4096; bytes <= (int64_t)64 << 20; bytes *= 4) {
+        struct tnd_sample sample = {bytes, latency_us + (double)bytes / bytes_per_us, 0, 9, 7};
+        check_ok(tnd_table_add_transfer(table, backend, TND_UPLOAD, &sample));
+        check_ok(tnd_table_add_transfer(table, backend, TND_DOWNLOAD, &sample));
+    }
+}
+
+static struct tnd_moves moves_of(const tandem_table *table, const char *profile, int64_t m)
+{
+    struct tnd_table_profile described;
+    struct tnd_moves moves;
+    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find(profile), TANDEM_TYPE_Q4_0, &described));
+    tnd_estimate_moves(table, &described, N, K, m, &moves);
+    return moves;
+}
+
+static void a_profile_moves_what_its_stages_do_not_find_where_they_run(void)
+{
+    tandem_table *table = tune_new();
+    add_link(table, "opencl", 10, 1000);
+    const double x = 10 + 4.0 * K * 64 / 1000;
+    const double y = 10 + 4.0 * N * 64 / 1000;
+    const double w = 10 + 4.0 * N * K / 1000;
+    const struct {
+        const char *profile;
+        const char *home;
+        double inside, x, y;
+    } want[] = {
+        {"cpu", "", 0, 0, 0},
+        {"cpu+openblas", "", 0, 0, 0},
+        {"opencl", "opencl", 0, x, y},
+        {"cpu+clblast", "opencl", w, x, y},
+        {"opencl+clblast", "opencl", 0, x, y},
+        {"opencl+openblas", "", w, 0, 0},
+        {"opencl@opencl1", "", 0, 0, 0}, /* no transfers are known: as in host memory */
+    };
+    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+        struct tnd_moves moves = moves_of(table, want[i].profile, 64);
+        check_string(moves.home, want[i].home);
+        CU_ASSERT_DOUBLE_EQUAL(moves.inside.us, want[i].inside, 0.01);
+        CU_ASSERT_DOUBLE_EQUAL(moves.x.us, want[i].x, 0.01);
+        CU_ASSERT_DOUBLE_EQUAL(moves.y.us, want[i].y, 0.01);
+    }
+    /* Few bytes cost the latency. */
+    CU_ASSERT_DOUBLE_EQUAL(tnd_estimate_transfer(table, "opencl", TND_UPLOAD, 4).us, 14.1, 0.01);
+    CU_ASSERT_EQUAL(tnd_estimate_transfer(table, "cpu", TND_UPLOAD, 4).us, 0);
+    CU_ASSERT_EQUAL(tnd_estimate_transfer(NULL, "opencl", TND_UPLOAD, 4).us, 0);
+    tandem_table_free(table);
+}
+
+static void waking_is_interpolated_over_threads(void)
+{
+    tandem_table *table = tune_new();
+    CU_ASSERT_EQUAL(tnd_estimate_wake(table, 4), 0);
+    add_handoff(table, 2, 1, 21);
+    add_handoff(table, 8, 2, 82);
+    CU_ASSERT_EQUAL(tnd_estimate_wake(table, 1), 0);
+    CU_ASSERT_EQUAL(tnd_estimate_wake(table, 2), 20);
+    CU_ASSERT_EQUAL(tnd_estimate_wake(table, 5), 50);
+    CU_ASSERT_EQUAL(tnd_estimate_wake(table, 8), 80);
+    CU_ASSERT_EQUAL(tnd_estimate_wake(table, 64), 80);
+    tandem_table_free(table);
+}
+
+/* One way among neighbours in host memory, and the same where its operands are already. */
+static void a_candidate_counts_the_moves_that_its_neighbours_leave_to_it(void)
+{
+    tandem_table *table = tune_new();
+    const struct tnd_problem problem = {"mul_mat", TANDEM_TYPE_Q4_0, N, K, 4, 0, ""};
+    struct tnd_way way;
+    struct tnd_candidate at_host, at_home;
+    struct tnd_choice choice;
+    memset(&way, 0, sizeof(way));
+    add_cost(table, "opencl", 100, 0);
+    add_link(table, "opencl", 10, 1000);
+    add_handoff(table, 2, 1, 21);
+    CU_ASSERT_TRUE(
+        tnd_profile_describe(tnd_profile_find("opencl"), TANDEM_TYPE_Q4_0, &way.profile));
+    const struct tnd_neighbours on_device = {true, "opencl", 2};
+    const struct tnd_neighbours on_host = {true, "", 2};
+    CU_ASSERT_TRUE(tnd_predict(table, &way, 0, &problem, 1, NULL, &at_host));
+    CU_ASSERT_TRUE(tnd_predict(table, &way, 0, &problem, 1, &on_device, &at_home));
+    CU_ASSERT_FALSE(tnd_predict(table, &way, 0, &problem, 1, &on_host, &at_home));
+    CU_ASSERT_DOUBLE_EQUAL(at_home.total.us, 100, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(at_host.total.us,
+                           100 + 10 + 4.0 * K * 4 / 1000 + 10 + 4096.0 / 1000, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(at_host.moving.us, at_host.total.us - 100, 1e-9);
+    /* Whoever runs next on two threads has one to wake. */
+    tnd_choose(table, &way, 1, &problem, 2, NULL, NULL, NULL, &choice);
+    CU_ASSERT_DOUBLE_EQUAL(choice.best.total.us, at_host.total.us + 20, 1e-6);
+    tandem_table_free(table);
+}
+
+/* Text tables have no column for transfers: they are in COMPUTE. */
+static void a_text_table_holds_backend_5_and_the_transfers_in_compute(void)
+{
+    tandem_table *table = tune_new();
+    add_cost(table, "cpu", 5, 1);
+    add_cost(table, "opencl+clblast", 50, 0);
+    add_cost(table, "opencl", 40, 0);
+    add_link(table, "opencl", 10, 1000);
+    table->gpu_kind = TANDEM_KIND_CLBLAST;
+    snprintf(table->gpu_name, sizeof(table->gpu_name), "CLBLAST");
+    struct tnd_text text = tune_print(table, TANDEM_TABLE_TEXT);
+    check_contains(tnd_text_string(&text), "1 custom Q4_0 5 CLBLAST 1 ");
+    check_contains(tnd_text_string(&text), "\n1 1 0 1 1 0 0 0 0\n5 0 1 5 0 1 0 0 0\n256 512\n");
+    /* 50 + 10 + 4 * 512 * 16 / 1000 + 10 + 4 * 256 * 16 / 1000 */
+    check_contains(tnd_text_string(&text), " 16       21       21 0       50      119 0\n");
+    tandem_table *again = tune_parse(text.bytes);
+    check_string(again->profiles[1].name, "opencl+clblast");
+    struct tnd_text printed = tune_print(again, TANDEM_TABLE_TEXT);
+    check_string(printed.bytes, text.bytes);
+    tnd_text_fini(&text);
+    tnd_text_fini(&printed);
+    tandem_table_free(again);
+    tandem_table_free(table);
+}
+
+static void analyze_shows_crossovers_between_cpu_and_device(void)
+{
+    tandem_table *table = tune_new();
+    const struct tnd_analyze_options json = {TND_ANALYZE_JSON, "t", NULL, 0, TANDEM_TYPE_NUMBERS};
+    add_cost(table, "cpu", 5, 4);
+    add_cost(table, "opencl", 80, 0.5);
+    add_link(table, "opencl", 10, 1000);
+    struct tnd_text text = tune_analyze(table, &json);
+    check_contains(tnd_text_string(&text), "\"from\": \"cpu\", \"to\": \"opencl\"");
+    check_contains(tnd_text_string(&text), "\"transfer_us\": 28.19");
+    tnd_text_fini(&text);
+    tandem_table_free(table);
+}
+
+static CU_TestInfo moving_tests[] = {
+    {"a profile moves what its stages do not find where they run",
+     a_profile_moves_what_its_stages_do_not_find_where_they_run},
+    {"waking is interpolated over threads", waking_is_interpolated_over_threads},
+    {"a candidate counts the moves that its neighbours leave to it",
+     a_candidate_counts_the_moves_that_its_neighbours_leave_to_it},
+    {"a text table holds backend 5 and the transfers in COMPUTE",
+     a_text_table_holds_backend_5_and_the_transfers_in_compute},
+    {"analyze shows crossovers between CPU and device",
+     analyze_shows_crossovers_between_cpu_and_device},
+    CU_TEST_INFO_NULL,
+};
+
 static CU_TestInfo table_tests[] = {
     {"transfers and hand-offs are kept in JSON", transfers_and_hand_offs_are_kept_in_json},
     {"what is no transfer is refused with its place",
@@ -310,5 +486,6 @@ extern CU_SuiteInfo suites_tune_devices[];
 CU_SuiteInfo suites_tune_devices[] = {
     {"device profiles", NULL, NULL, set_up, tear_down, profile_tests},
     {"transfers in tables", NULL, NULL, NULL, NULL, table_tests},
+    {"what moving costs", NULL, NULL, NULL, NULL, moving_tests},
     CU_SUITE_INFO_NULL,
 };

@@ -13,6 +13,17 @@ static double time_of(const struct tnd_analysis *a, int profile, int point)
     return a->times[profile * a->n_points + point];
 }
 
+/* What the total holds beside the stages. */
+static double transfer_of(const struct tnd_analysis *a, int profile, int point)
+{
+    const double *stage = a->stages[profile * a->n_points + point];
+    double rest = time_of(a, profile, point);
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        rest -= stage[s];
+    }
+    return rest > 1e-6 * time_of(a, profile, point) ? rest : 0; /* nothing is left but rounding */
+}
+
 static int winner_at(const struct tnd_analysis *a, int point)
 {
     return tnd_winner(a->times, a->n_profiles, a->n_points, point);
@@ -149,6 +160,8 @@ static void json_add_point(struct tnd_text *out, const struct tnd_analysis *a, i
             tnd_text_printf(out, ", \"%s\": ", keys[s]);
             tnd_text_add_double(out, stage[s]);
         }
+        tnd_text_add(out, ", \"transfer_us\": ");
+        tnd_text_add_double(out, transfer_of(a, p, point));
         tnd_text_add_char(out, '}');
     }
     tnd_text_add(out, "}}");
@@ -209,7 +222,8 @@ static void csv_begin(struct tnd_text *out, const struct tandem_table *table,
     (void)options;
     (void)n_types;
     (void)first;
-    tnd_text_add(out, "type,n,k,threads,m,profile,init_us,compute_us,finalize_us,total_us,wins\n");
+    tnd_text_add(out, "type,n,k,threads,m,profile,init_us,compute_us,finalize_us,total_us,wins,"
+                      "transfer_us\n");
 }
 
 /* Quoted where RFC 4180 asks for it; names may come from a file. */
@@ -243,7 +257,9 @@ static void csv_add(struct tnd_text *out, const struct tnd_analysis *a, int inde
             }
             tnd_text_add_char(out, ',');
             tnd_emit_number(out, 0, 3, time_of(a, p, i));
-            tnd_text_printf(out, ",%d\n", p == winner ? 1 : 0);
+            tnd_text_printf(out, ",%d,", p == winner ? 1 : 0);
+            tnd_emit_number(out, 0, 3, transfer_of(a, p, i));
+            tnd_text_add_char(out, '\n');
         }
     }
 }

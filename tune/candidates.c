@@ -12,9 +12,8 @@
 static const struct tnd_table_profile *as_measured(const struct tandem_table *table,
                                                    const struct tnd_table_profile *described)
 {
-    const struct tnd_table_profile *own = table != NULL && table->version == 1
-                                              ? tnd_table_profile(table, described->name)
-                                              : NULL;
+    const struct tnd_table_profile *own =
+        table != NULL && table->version == 1 ? tnd_table_profile(table, described->name) : NULL;
     return own != NULL ? own : described;
 }
 
@@ -75,14 +74,32 @@ int tnd_next_thread_count(int threads, int limit)
 }
 
 bool tnd_predict(const struct tandem_table *table, const struct tnd_way *ways, int way,
-                 const struct tnd_problem *problem, int threads, struct tnd_candidate *out)
+                 const struct tnd_problem *problem, int threads,
+                 const struct tnd_neighbours *neighbours, struct tnd_candidate *out)
 {
+    const struct tnd_table_profile *profile = &ways[way].profile;
+    struct tnd_moves *moves = &out->moves;
+    bool at_home = neighbours != NULL && neighbours->at_home;
     out->way = way;
     out->threads = threads;
-    if (!tnd_estimate_stages(table, &ways[way].profile, problem->type, problem->n, problem->k,
-                             problem->m, threads, out->stage, &out->total)) {
+    tnd_estimate_moves(table, profile, problem->n, problem->k, problem->m, moves);
+    if (at_home && strcmp(moves->home, neighbours->home) != 0) {
         return false;
     }
+    if (!tnd_estimate_stages(table, profile, problem->type, problem->n, problem->k, problem->m,
+                             threads, out->stage, &out->total)) {
+        return false;
+    }
+    out->moving = moves->inside;
+    if (!at_home) {
+        out->moving.us += moves->x.us + moves->y.us;
+        out->moving.error_us += moves->x.error_us + moves->y.error_us;
+        if (neighbours != NULL && moves->home[0] != '\0' && tnd_profile_leaves_sleepers(profile)) {
+            out->moving.us += tnd_estimate_wake(table, neighbours->crew);
+        }
+    }
+    out->total.us += out->moving.us;
+    out->total.error_us += out->moving.error_us;
     out->at_worst_us = out->total.us + out->total.error_us;
     return true;
 }
@@ -96,16 +113,19 @@ static bool is_better(const struct tnd_candidate *a, const struct tnd_candidate 
 
 void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, int n_ways,
                 const struct tnd_problem *problem, int n_threads,
+                const struct tnd_neighbours *neighbours,
                 void (*visit)(void *user, const struct tnd_candidate *candidate), void *user,
                 struct tnd_choice *out)
 {
+    const struct tnd_neighbours among_hosts = {.crew = n_threads};
+    neighbours = neighbours != NULL ? neighbours : &among_hosts;
     struct tnd_choice choice = {.best = {.way = -1, .at_worst_us = INFINITY},
                                 .second = {.way = -1, .at_worst_us = INFINITY}};
     for (int w = 0; w < n_ways; w++) {
         struct tnd_candidate own = {.way = -1};
         for (int threads = 1;; threads = tnd_next_thread_count(threads, n_threads)) {
             struct tnd_candidate one;
-            if (tnd_predict(table, ways, w, problem, threads, &one)) {
+            if (tnd_predict(table, ways, w, problem, threads, neighbours, &one)) {
                 if (visit != NULL) {
                     visit(user, &one);
                 }

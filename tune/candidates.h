@@ -5,7 +5,7 @@
 #ifndef TND_CANDIDATES_H
 #define TND_CANDIDATES_H
 
-#include "tune/estimate.h"
+#include "tune/moves.h"
 #include "tune/problem.h"
 
 /* A profile in the terms of the table. */
@@ -19,6 +19,8 @@ struct tnd_candidate {
     int threads;
     struct tnd_estimate total;
     struct tnd_estimate stage[TANDEM_STAGES]; /* all zero where the stage does not exist */
+    struct tnd_estimate moving; /* what `total` holds beside the stages: transfers, waking */
+    struct tnd_moves moves;     /* each transfer, counted or not */
     double at_worst_us; /* prediction and its error bar together: what is compared */
 };
 
@@ -34,9 +36,18 @@ int tnd_ways_of_table(const struct tandem_table *table, enum tandem_type type,
 bool tnd_node_is_supported(const struct tnd_registry *registry, const struct tandem_plan_node *way,
                            const tandem_tensor *node);
 
-/** One way on exactly this many threads; false where the table has no prediction. */
+/** Where a product's neighbours are. */
+struct tnd_neighbours {
+    bool at_home;     /* X is where the way reads it, Y may stay: only ways of this home count */
+    const char *home; /* device, or "" for host memory */
+    int crew;         /* threads of the neighbours: whom sleeping costs something */
+};
+
+/** One way on exactly this many threads; false where the table has no prediction, or when its home
+ *  is another one. `neighbours` NULL: in host memory, nobody to wake. */
 bool tnd_predict(const struct tandem_table *table, const struct tnd_way *ways, int way,
-                 const struct tnd_problem *problem, int threads, struct tnd_candidate *out);
+                 const struct tnd_problem *problem, int threads,
+                 const struct tnd_neighbours *neighbours, struct tnd_candidate *out);
 
 struct tnd_choice {
     struct tnd_candidate best;   /* way -1: the table covers none of them */
@@ -44,9 +55,11 @@ struct tnd_choice {
 };
 
 /** The cheapest at worst over ways and thread counts 1, 2, 4, .. n_threads; of equals the first.
- *  `visit` (may be NULL) sees every candidate that has a prediction. */
+ *  `neighbours` NULL: in host memory, running on n_threads. `visit` (may be NULL) sees every
+ *  candidate that has a prediction. */
 void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, int n_ways,
                 const struct tnd_problem *problem, int n_threads,
+                const struct tnd_neighbours *neighbours,
                 void (*visit)(void *user, const struct tnd_candidate *candidate), void *user,
                 struct tnd_choice *out);
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tune/moves.h"
 #include "tune/table_cells.h"
 #include "tune/thread_model.h"
 
@@ -132,6 +133,18 @@ bool tnd_estimate_curve(const struct tnd_curve *curve, int64_t m, double *out_us
         return false;
     }
     *out_us = on_curve(curve, m).us;
+    return true;
+}
+
+bool tnd_estimate_point(const struct tnd_curve *curve, int64_t m, double *out_us,
+                        double *out_error_us)
+{
+    if (curve == NULL || curve->n_samples < 1 || m < 1) {
+        return false;
+    }
+    struct point point = on_curve(curve, m);
+    *out_us = point.us;
+    *out_error_us = point.error_us;
     return true;
 }
 
@@ -394,6 +407,10 @@ bool tnd_estimate_profile(const struct tandem_table *table, const struct tnd_tab
     if (!tnd_estimate_stages(table, profile, type, n, k, m, threads, stages, out)) {
         return false;
     }
+    struct tnd_moves moves;
+    tnd_estimate_moves(table, profile, n, k, m, &moves);
+    out->us += moves.inside.us + moves.x.us + moves.y.us;
+    out->error_us += moves.inside.error_us + moves.x.error_us + moves.y.error_us;
     for (int s = 0; s < TANDEM_STAGES && out_stage_us != NULL; s++) {
         out_stage_us[s] = stages[s].us;
     }

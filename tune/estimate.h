@@ -16,6 +16,9 @@ struct tnd_estimate {
  *  through the last points, never negative; below the first held or scaled through the origin,
  *  whichever fits the measured points. False without samples. */
 bool tnd_estimate_curve(const struct tnd_curve *curve, int64_t m, double *out_us);
+/** The same with its expected deviation. */
+bool tnd_estimate_point(const struct tnd_curve *curve, int64_t m, double *out_us,
+                        double *out_error_us);
 
 /** One stage for (type, n, k, m, threads). Thread counts between measured ones follow  t(threads) =
  *  a + b / threads + c * threads through the measured ones; tables of version 1 divide  parallel
@@ -27,14 +30,16 @@ bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table
                         enum tandem_stage which, enum tandem_type type, int64_t n, int64_t k,
                         int64_t m, int threads, struct tnd_estimate *out);
 
-/** All stages of a profile, each and together. `out_stages` (TANDEM_STAGES entries) are all zero
- *  where a stage does not exist. False when one that exists has no estimate. */
+/** All stages of a profile, each and together, without what moving operands costs (moves.h).
+ *  `out_stages` (TANDEM_STAGES entries) are all zero where a stage does not exist. False when one
+ *  that exists has no estimate. */
 bool tnd_estimate_stages(const struct tandem_table *table, const struct tnd_table_profile *profile,
                          enum tandem_type type, int64_t n, int64_t k, int64_t m, int threads,
                          struct tnd_estimate *out_stages, struct tnd_estimate *out);
 
-/** All stages of a profile together; out_stage_us (TANDEM_STAGES entries) may be NULL. False when a
- *  stage that exists has no estimate. */
+/** All stages of a profile together, and the transfers between them and with neighbours in host
+ *  memory; out_stage_us (TANDEM_STAGES entries), which may be NULL, gets the stages alone. False
+ *  when a stage that exists has no estimate. */
 bool tnd_estimate_profile(const struct tandem_table *table, const struct tnd_table_profile *profile,
                           enum tandem_type type, int64_t n, int64_t k, int64_t m, int threads,
                           struct tnd_estimate *out, double *out_stage_us);

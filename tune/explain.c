@@ -95,8 +95,8 @@ static enum tandem_status find_candidates(const struct tnd_explain_options *opti
                              "explain: out of memory for %d candidates", capacity);
     }
     struct collector collector = {e, capacity};
-    tnd_choose(options->table, e->ways, e->n_ways, &e->problem, e->n_threads, collect, &collector,
-               &e->choice);
+    tnd_choose(options->table, e->ways, e->n_ways, &e->problem, e->n_threads, NULL, collect,
+               &collector, &e->choice);
     qsort(e->candidates, (size_t)e->n_candidates, sizeof(e->candidates[0]), compare_candidates);
     if (e->choice.second.way >= 0 && e->choice.best.at_worst_us > 0) {
         e->margin = e->choice.second.at_worst_us / e->choice.best.at_worst_us - 1;
@@ -112,7 +112,7 @@ static struct tnd_choice choose_at(const struct tandem_table *table,
     struct tnd_problem problem = e->problem;
     struct tnd_choice choice;
     problem.m = m;
-    tnd_choose(table, e->ways, e->n_ways, &problem, n_threads, NULL, NULL, &choice);
+    tnd_choose(table, e->ways, e->n_ways, &problem, n_threads, NULL, NULL, NULL, &choice);
     return choice;
 }
 
@@ -150,7 +150,7 @@ static struct tnd_candidate best_of(const struct tandem_table *table,
     struct tnd_problem problem = e->problem;
     struct tnd_choice choice;
     problem.m = m;
-    tnd_choose(table, &e->ways[way], 1, &problem, e->n_threads, NULL, NULL, &choice);
+    tnd_choose(table, &e->ways[way], 1, &problem, e->n_threads, NULL, NULL, NULL, &choice);
     return choice.best;
 }
 
@@ -172,8 +172,7 @@ static void fill_turn(const struct tandem_table *table, const struct tnd_explana
     out->m = out->low = out->high = m;
     memcpy(out->from, e->ways[from].profile.name, sizeof(out->from));
     memcpy(out->to, e->ways[to].profile.name, sizeof(out->to));
-    for (int64_t at = m - 1; at >= 1 && overlap_at(table, e, from, to, at);
-         at -= step_at(at)) {
+    for (int64_t at = m - 1; at >= 1 && overlap_at(table, e, from, to, at); at -= step_at(at)) {
         out->low = at;
     }
     int64_t at = m;
@@ -337,10 +336,10 @@ static void find_thin(const struct tandem_table *table, struct tnd_explanation *
                    ? TND_THIN_SHAPE
                    : 0u;
     e->thin |= best->total.noisy ? TND_THIN_NOISY : 0u;
-    e->thin |= pair && second->total.us - second->total.error_us <
-                           best->total.us + best->total.error_us
-                   ? TND_THIN_LEAD
-                   : 0u;
+    e->thin |=
+        pair && second->total.us - second->total.error_us < best->total.us + best->total.error_us
+            ? TND_THIN_LEAD
+            : 0u;
     e->thin |= count_unmeasured(e, &only) > 0 ? TND_THIN_WAYS : 0u;
     e->thin |= e->problem.m > tnd_table_largest_m(table, e->problem.type) ? TND_THIN_BEYOND : 0u;
 }
@@ -420,8 +419,8 @@ enum tandem_status tnd_explain(const struct tnd_explain_options *options,
     e.problem.profile[0] = '\0';
     e.n_threads = options->n_threads > 1 ? options->n_threads : 1;
     if (options->registry != NULL) {
-        e.n_ways = tnd_ways_here(options->registry, options->table, options->node, e.problem.type,
-                                 e.ways);
+        e.n_ways =
+            tnd_ways_here(options->registry, options->table, options->node, e.problem.type, e.ways);
     } else if (options->table != NULL) {
         e.n_ways = tnd_ways_of_table(options->table, e.problem.type, e.ways);
     }

@@ -47,7 +47,7 @@ static double sum_at(const struct ways *ways, enum which which, int64_t m, int t
         for (int w = 0; w < ways->n; w++) {
             struct tnd_candidate one;
             if ((which == ALL_WAYS || ways->is_plain[w] == (which == PLAIN_WAYS)) &&
-                tnd_predict(ways->table, ways->way, w, &problem, threads, &one) &&
+                tnd_predict(ways->table, ways->way, w, &problem, threads, NULL, &one) &&
                 one.at_worst_us < best.at_worst_us) {
                 best = one;
             }

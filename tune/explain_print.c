@@ -20,8 +20,8 @@ static void add_candidate(struct tnd_text *out, const struct tnd_explanation *e,
                           const struct tnd_candidate *candidate)
 {
     const struct tnd_way *way = &e->ways[candidate->way];
-    bool wins = candidate->way == e->choice.best.way &&
-                candidate->threads == e->choice.best.threads;
+    bool wins =
+        candidate->way == e->choice.best.way && candidate->threads == e->choice.best.threads;
     tnd_text_printf(out, "  %s %-22s %3d thread%s", wins ? "*" : " ", way->profile.name,
                     candidate->threads, candidate->threads == 1 ? "  " : "s ");
     tnd_emit_number(out, 12, 1, candidate->total.us);
@@ -36,6 +36,10 @@ static void add_candidate(struct tnd_text *out, const struct tnd_explanation *e,
             add_with_error(out, &candidate->stage[s]);
             separator = "; ";
         }
+    }
+    if (candidate->moving.us > 0) {
+        tnd_text_printf(out, "%stransfer ", separator);
+        add_with_error(out, &candidate->moving);
     }
     tnd_text_printf(out, "%s%s\n", candidate->total.noisy ? "  (noisy)" : "",
                     candidate->total.measured_shape ? "" : "  (from other shapes)");
@@ -165,7 +169,14 @@ static void json_candidate(struct tnd_text *out, const struct tnd_explanation *e
             separator = ", ";
         }
     }
-    tnd_text_add(out, "]}");
+    tnd_text_add(out, "]");
+    if (candidate->moving.us > 0) {
+        tnd_text_add(out, ", ");
+        add_json_number(out, "transfer_us", candidate->moving.us);
+        tnd_text_add(out, ", ");
+        add_json_number(out, "transfer_error_us", candidate->moving.error_us);
+    }
+    tnd_text_add_char(out, '}');
 }
 
 static void json_turn(struct tnd_text *out, const char *key, const struct tnd_turn *turn)

@@ -33,6 +33,18 @@ static void bar(struct tnd_report *report, const struct tnd_analysis *a, int p, 
         }
         at += width;
     }
+    double rest = LEFT + BAR_WIDTH - at;
+    if (total > 0.0 && rest > 0.5) {
+        tnd_text_printf(out, "<rect class=\"bar move\" y=\"%d\" height=\"14\" x=\"", y);
+        tnd_emit_number(out, 0, 1, at);
+        tnd_text_add(out, "\" width=\"");
+        tnd_emit_number(out, 0, 1, rest);
+        tnd_text_add(out, "\"><title>transfers ");
+        tnd_report_time(out, rest / BAR_WIDTH * total);
+        tnd_text_add(out, ", ");
+        tnd_emit_number(out, 0, 1, 100.0 * rest / BAR_WIDTH);
+        tnd_text_add(out, " %</title></rect>");
+    }
     tnd_text_printf(out, "<text class=\"row\" x=\"%d\" y=\"%d\">", LEFT + BAR_WIDTH + 6, y + 12);
     tnd_report_time(out, total);
     tnd_text_add(out, "</text>\n");
@@ -73,6 +85,12 @@ void tnd_report_shares(struct tnd_report *report, const struct tnd_analysis *a)
                         "class=\"bar i%d\" x=\"1\" y=\"1\" width=\"32\" height=\"10\"/></svg>%s"
                         "</span> ",
                         s, stage_names[s]);
+    }
+    if (a->table->n_transfers > 0) {
+        tnd_text_add(&legend,
+                     "<span class=\"key\"><svg viewBox=\"0 0 34 12\" aria-hidden=\"true\"><rect "
+                     "class=\"bar move\" x=\"1\" y=\"1\" width=\"32\" height=\"10\"/></svg>"
+                     "transfers</span> ");
     }
     report->out.failed = report->out.failed || title.failed || legend.failed;
     tnd_figure_end(report, tnd_text_string(&title), tnd_text_string(&legend),

@@ -49,7 +49,7 @@ static const char drawing[] =
     ".cell{stroke-width:1.5;fill-opacity:.5}.cell.noise{fill-opacity:.14}"
     "svg .letter{fill:var(--ink);font-size:11px;text-anchor:middle}svg .row{fill:var(--ink)}\n"
     ".bar{stroke:var(--ink);stroke-width:.6}.i0{fill:url(#hatch)}.i1{fill:var(--c0);"
-    "fill-opacity:.65}.i2{fill:url(#dots)}.hatch{stroke:var(--c1);stroke-width:3}"
+    "fill-opacity:.65}.i2{fill:url(#dots)}.move{fill:none}.hatch{stroke:var(--c1);stroke-width:3}"
     ".dot{fill:var(--c2)}.paper{fill:var(--page)}"
     ".defs{position:absolute;width:0;height:0}\n"
     "@media print{:root{--page:#fff;--ink:#000;--soft:#444;--rule:#ccc;--box:#fff}"

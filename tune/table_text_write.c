@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "tune/emit.h"
+#include "tune/moves.h"
 #include "tune/profiles.h"
 #include "tune/table_cells.h"
 
@@ -339,10 +340,15 @@ static void print_row(struct tnd_text *text, const struct selection *chosen, con
     static const char *const formats[TANDEM_STAGES] = {" %8.0f", " %8.0f", " %.0f"};
     tnd_text_printf(text, "%3" PRId64, m);
     for (int p = 0; p < chosen->n_profiles; p++) {
+        struct tnd_moves moves;
+        tnd_estimate_moves(chosen->table, chosen->profiles[p], shape[0], shape[1], m, &moves);
         for (int s = 0; s < TANDEM_STAGES; s++) {
             const struct tnd_curve *curve = curve_of(chosen, shape, chosen->profiles[p], s);
-            tnd_text_printf(text, formats[s],
-                            curve != NULL ? round(sample_at(curve, m)->median_us) : 0.0);
+            double us = curve != NULL ? sample_at(curve, m)->median_us : 0.0;
+            if (s == TANDEM_STAGE_COMPUTE) {
+                us += moves.inside.us + moves.x.us + moves.y.us;
+            }
+            tnd_text_printf(text, formats[s], round(us));
         }
     }
     tnd_text_add_char(text, '\n');

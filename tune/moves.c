@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ * Transfers and waking, out of the table's own curves for them. */
+#include "tune/moves.h"
+
+#include <string.h>
+
+struct tnd_estimate tnd_estimate_transfer(const struct tandem_table *table, const char *backend,
+                                          enum tnd_direction direction, int64_t bytes)
+{
+    struct tnd_estimate estimate = {.measured_shape = true};
+    if (table == NULL || bytes < 1) {
+        return estimate;
+    }
+    const struct tnd_curve *curve = tnd_table_transfer(table, backend, direction);
+    if (curve != NULL) {
+        /* What is less than the smallest one that was measured costs the latency as well. */
+        bytes = bytes > curve->samples[0].m ? bytes : curve->samples[0].m;
+        (void)tnd_estimate_point(curve, bytes, &estimate.us, &estimate.error_us);
+    }
+    return estimate;
+}
+
+static void add(struct tnd_estimate *sum, struct tnd_estimate one)
+{
+    sum->us += one.us;
+    sum->error_us += one.error_us;
+}
+
+/* Whether the backend has memory of its own, as far as the table knows. */
+static bool is_device(const struct tandem_table *table, const char *backend)
+{
+    return table != NULL && tnd_table_transfer(table, backend, TND_UPLOAD) != NULL;
+}
+
+void tnd_estimate_moves(const struct tandem_table *table, const struct tnd_table_profile *profile,
+                        int64_t n, int64_t k, int64_t m, struct tnd_moves *out)
+{
+    struct tnd_moves moves;
+    const char *weights = NULL; /* where INIT leaves them in F32; NULL: it makes none */
+    memset(&moves, 0, sizeof(moves));
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &profile->stage[s];
+        if (stage->backend[0] == '\0') {
+            continue;
+        }
+        bool device = is_device(table, stage->backend);
+        if (stage->task == TANDEM_TASK_DEQUANTIZE_W) {
+            weights = stage->backend;
+            continue;
+        }
+        if (stage->task == TANDEM_TASK_MUL_MAT_F32 && weights != NULL &&
+            strcmp(weights, stage->backend) != 0) {
+            add(&moves.inside, tnd_estimate_transfer(table, weights, TND_DOWNLOAD, 4 * n * k));
+            add(&moves.inside, tnd_estimate_transfer(table, stage->backend, TND_UPLOAD, 4 * n * k));
+        }
+        if (device) {
+            memcpy(moves.home, stage->backend, sizeof(moves.home));
+        }
+    }
+    if (moves.home[0] != '\0') {
+        moves.x = tnd_estimate_transfer(table, moves.home, TND_UPLOAD, 4 * k * m);
+        moves.y = tnd_estimate_transfer(table, moves.home, TND_DOWNLOAD, 4 * n * m);
+    }
+    *out = moves;
+}
+
+double tnd_estimate_wake(const struct tandem_table *table, int threads)
+{
+    if (table == NULL || threads < 2 || table->n_handoffs == 0) {
+        return 0;
+    }
+    int at = 0;
+    while (at + 1 < table->n_handoffs && table->handoffs[at].threads < threads) {
+        at++;
+    }
+    const struct tnd_handoff *above = &table->handoffs[at];
+    double us = above->wake_us - above->spin_us;
+    if (at > 0 && above->threads > threads) {
+        const struct tnd_handoff *below = above - 1;
+        double part = (double)(threads - below->threads) / (above->threads - below->threads);
+        double below_us = below->wake_us - below->spin_us;
+        us = below_us + part * (us - below_us);
+    }
+    return us > 0 ? us : 0;
+}
+
+bool tnd_profile_leaves_sleepers(const struct tnd_table_profile *profile)
+{
+    bool sleeps = false;
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &profile->stage[s];
+        if (stage->backend[0] != '\0' && stage->parallel) {
+            return false;
+        }
+        sleeps = sleeps || (stage->backend[0] != '\0' && stage->wait);
+    }
+    return sleeps;
+}
