@@ -222,7 +222,9 @@ $(BIN)/example-%: $(OBJ)/docs/examples/%.o $(LLAMA) $(STATIC)
 	$(Q)$(LINK) -o $@ $^ $(LIBS)
 
 # ---- tests ---------------------------------------------------------------------------------------
-# tests/suite_X.c and tests/suite_X_*.c together are the suite of room X; X has no underscore.
+# tests/suite_X.c and tests/suite_X_*.c together are the suite of room X; X has no underscore. X_MORE
+# are files of other suites that it needs.
+opencl_MORE := tests/suite_backends_cases.c tests/suite_backends_stage.c
 suite_of = $(firstword $(subst _, ,$(patsubst tests/suite_%.c,%,$(subst -like,,$(1)))))
 TEST_SRC := $(wildcard tests/suite_*.c)
 ALL_SUITES := $(sort $(foreach file,$(TEST_SRC),$(call suite_of,$(file))))
@@ -236,7 +238,8 @@ $(BUILD)/libsupport.a: $(call obj,$(SUPPORT_SRC))
 	$(archive)
 define suite_rule
 $(1)_TESTS := $$(foreach file,$$(TEST_SRC),$$(if $$(filter $(1),$$(call suite_of,$$(file))),$$(file)))
-$$(BUILD)/suite_$(1): $$(call obj,$$($(1)_TESTS)) $$(SANITIZER_OBJ) $$(BUILD)/libsupport.a \
+$$(BUILD)/suite_$(1): $$(call obj,$$($(1)_TESTS) $$($(1)_MORE)) $$(SANITIZER_OBJ) \
+    $$(BUILD)/libsupport.a \
     $$(call archives,$$(or $$($(1)_ARCH),$$(llama_ARCH)))
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -o $$@ $$^ -lcunit $$(LIBS)

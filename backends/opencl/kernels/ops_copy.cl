@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Moving values: cpy, cont and both halves of concat. Both sides have extents and strides of their
- * own and the same number of values, which meet in the order of ne. Quantised rows come from F32. */
+ * own and the same number of values, which meet in the order of ne. Quantised rows come from
+ * F32. */
 #include "ops.clh"
 
 #define KIND_WORD  0 /* 4 bytes that are kept as they are */
@@ -77,7 +78,8 @@ static float exact_quotient(float a, float b)
     return isfinite(better) ? better : q;
 }
 
-/* Rows of F32 to blocks of 32 as tnd_quantize_Q8_0 makes them: the same bits. Work item: a block. */
+/* Rows of F32 to blocks of 32 as tnd_quantize_Q8_0 makes them: the same bits. Work item: a
+ * block. */
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 kernel void copy_to_q8_0(global uchar *to, ulong to_at, global const uchar *from, ulong from_at,
                          uint n, uint row_blocks, uint ne1, uint ne2, ulong to_nb1, ulong to_nb2,

@@ -153,7 +153,8 @@ kernel void rope_rows(global uchar *y, ulong y_at, global const uchar *a, ulong 
         return;
     }
     const int position = ((global const int *)(positions + positions_at))[row / ne1 % ne2];
-    const float factor = has_factors != 0 ? ((global const float *)(factors + factors_at))[i] : 1.0f;
+    const float factor =
+        has_factors != 0 ? ((global const float *)(factors + factors_at))[i] : 1.0f;
     const float angle = angle_of(position, i, step_high, step_low, freq_scale, factor);
     const uint first = is_adjacent != 0 ? 2 * i : i;
     const uint second = is_adjacent != 0 ? first + 1 : first + n_pairs;

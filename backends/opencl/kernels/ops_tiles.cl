@@ -23,8 +23,8 @@
 #define MEMBERS  (GROUP / ROWS) /* work items that share a row in sums over keys */
 
 /* Values first .. first + width - 1 of rows row .. row + height - 1 into local memory; 0 where the
- * row (of `length` values) or the matrix (of `n_rows` rows) ends. `width` is a multiple of 16, given
- * by its logarithm. */
+ * row (of `length` values) or the matrix (of `n_rows` rows) ends. `width` is a power of 2 from 16
+ * on, given by its logarithm. */
 static void stage(local float *to, uint pitch, uint log_width, uint height,
                   global const uchar *rows, ulong nb1, uint row, uint n_rows, uint first,
                   uint length)

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: MIT
+ * Operations on an OpenCL device: the cases of the conformance suite through map, upload, submit
+ * and download, with guard bytes around results; results in place; hard values; what is refused. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/half.h"
+#include "ggml-like/tnd_type.h"
+#include "tests/suite_backends_cases.h"
+#include "tests/suite_opencl.h"
+
+extern const struct tandem_backend_api tnd_backend_opencl;
+
+enum { GUARD = 128, GUARD_BYTE = 0x5C };
+
+static tandem_backend *backend;
+static tandem_context *context;
+static struct tnd_test_rng rng;
+
+/* False after a skip. The first device there is, whatever it is. */
+static bool begin(const char *settings)
+{
+    const struct tandem_backend_options options = {
+        .size = sizeof(options), .n_threads_max = 1, .settings = settings};
+    struct tandem_error error = {0};
+    backend = NULL;
+    context = NULL;
+    rng = tnd_test_rng_new(tnd_test_seed());
+    const enum tandem_status status = tnd_backend_opencl.open(&options, &backend, &error);
+    if (status == TANDEM_E_UNSUPPORTED_MACHINE || status == TANDEM_E_UNSUPPORTED_BUILD) {
+        tnd_skip("opencl: %s", error.text);
+        return false;
+    }
+    return check_status(status, TANDEM_OK, NULL, &error) &&
+           check_ok(tandem_context_new(NULL, &context, NULL));
+}
+
+static void end(void)
+{
+    tandem_context_free(context);
+    if (backend != NULL) {
+        backend->api->close(backend);
+    }
+}
+
+#define SETTINGS "device=0"
+
+/* ---- one node ---- */
+
+/* Maps and uploads the memory that an operand lies in. */
+static void lend(const tandem_tensor *tensor)
+{
+    const tandem_tensor *root = tensor->root;
+    const size_t bytes = tandem_tensor_bytes(root);
+    if (bytes > 0) {
+        (void)check_ok(tnd_backend_map(backend, root->data, bytes, NULL));
+        (void)check_ok(tnd_backend_upload(backend, root->data, bytes, NULL));
+    }
+}
+
+/* Runs a supported node whose result lies in `memory`, which is mapped, uploaded and fetched. */
+static enum tandem_status run_in(const tandem_tensor *node, void *memory, size_t bytes,
+                                 struct tandem_error *error)
+{
+    const struct tandem_work work = {
+        .node = node, .task = TANDEM_TASK_NODE, .row_begin = 0, .row_end = tnd_test_rows(node)};
+    uint64_t ticket = 0;
+    for (int i = 0; i < node->n_src; i++) {
+        if (node->src[i]->data != memory) {
+            lend(node->src[i]);
+        }
+    }
+    (void)check_ok(tnd_backend_map(backend, memory, bytes, NULL));
+    (void)check_ok(tnd_backend_upload(backend, memory, bytes, NULL));
+    const enum tandem_status status = tnd_backend_submit(backend, &work, &ticket, error);
+    if (status == TANDEM_OK) {
+        (void)check_ok(tnd_backend_download(backend, memory, bytes, &ticket, NULL));
+        (void)check_ok(tnd_backend_sync(backend, ticket, NULL));
+    }
+    for (int i = 0; i < node->n_src; i++) {
+        if (node->src[i]->data != memory) {
+            tnd_backend_unmap(backend, node->src[i]->root->data);
+        }
+    }
+    tnd_backend_unmap(backend, memory);
+    return status;
+}
+
+/* Runs a node into memory with guards on both sides; the result goes to where it belongs. */
+static bool run_guarded(tandem_tensor *node, const char *what)
+{
+    const tandem_tensor *root = node->root;
+    const size_t bytes = tandem_tensor_bytes(root);
+    char *home = root->data;
+    char *at = node->data;
+    char *memory = aligned_alloc(64, (bytes + 2 * GUARD + 63) / 64 * 64);
+    const size_t all = bytes + 2 * GUARD;
+    struct tandem_error error = {0};
+    memset(memory, GUARD_BYTE, all);
+    memcpy(memory + GUARD, home, bytes);
+    node->data = memory + GUARD + (at - home);
+    const bool ran = check_status(run_in(node, memory, all, &error), TANDEM_OK, NULL, &error);
+    size_t i = 0;
+    while (i < GUARD && memory[i] == GUARD_BYTE && memory[GUARD + bytes + i] == GUARD_BYTE) {
+        i++;
+    }
+    if (i < GUARD) {
+        printf("\n    %s: a guard byte was written\n", what);
+        CU_FAIL("a guard byte was written");
+    }
+    memcpy(home, memory + GUARD, bytes);
+    node->data = at;
+    free(memory);
+    return ran;
+}
+
+static enum tandem_status supports(const tandem_tensor *node, struct tandem_error *error)
+{
+    return tnd_backend_supports(backend, node, TANDEM_TASK_NODE, error);
+}
+
+/* ---- against the reference ---- */
+
+/* Values of a result as floats, to be freed; rows of blocks one by one. */
+static float *floats_of(const tandem_tensor *node)
+{
+    const int64_t n = tandem_tensor_elements(node);
+    float *values = malloc((size_t)(n + 1) * sizeof(float));
+    if (n > 0) {
+        (void)check_ok(tandem_dequantize(node->type, node->data, values, n));
+    }
+    return values;
+}
+
+/* Where both have the same infinity they agree. */
+static void check_values(const tandem_tensor *node, float *want, double limit, const char *what)
+{
+    const int64_t n = tandem_tensor_elements(node);
+    float *got = floats_of(node);
+    for (int64_t i = 0; i < n; i++) {
+        if (isinf(want[i]) && got[i] == want[i]) {
+            got[i] = 0;
+            want[i] = 0;
+        }
+    }
+    if (n > 0) {
+        (void)check_nmse(got, want, n, limit, what);
+    }
+    free(got);
+}
+
+static double limit_of(const tandem_tensor *node, double limit)
+{
+    /* weights are multiplied as they are, in F32 */
+    return node->op == TANDEM_OP_MUL_MAT ? 1e-10 : limit;
+}
+
+static void check_node(tandem_tensor *node, double limit, const char *what)
+{
+    struct tandem_error error = {0};
+    if (node == NULL || !check_status(supports(node, &error), TANDEM_OK, NULL, &error)) {
+        printf("\n    %s\n", what);
+        return;
+    }
+    (void)check_status(tnd_eval_ref_node(node, &error), TANDEM_OK, NULL, &error);
+    float *want = floats_of(node);
+    tnd_test_spoil(node);
+    if (run_guarded(node, what)) {
+        check_values(node, want, limit_of(node, limit), what);
+    }
+    free(want);
+}
+
+/* What another device has to do. */
+static bool is_refused(const tandem_tensor *node)
+{
+    return node->op == TANDEM_OP_CUSTOM ||
+           (node->n_src > 0 && node->src[0]->type == TANDEM_TYPE_BCML1);
+}
+
+static void check_case(const struct tnd_test_case *one, int shape)
+{
+    char what[96];
+    rng = tnd_test_rng_new(tnd_test_seed() + (uint64_t)shape);
+    tandem_context_reset(context);
+    tandem_tensor *node = tnd_test_case_build(one, context, shape, &rng);
+    if (node == NULL || tnd_mul_mat_is_plain(node)) { /* plain products have a suite of their own */
+        return;
+    }
+    snprintf(what, sizeof(what), "%s {%d, %d, %d, %d}", one->name, (int)node->ne[0],
+             (int)node->ne[1], (int)node->ne[2], (int)node->ne[3]);
+    if (is_refused(node)) {
+        struct tandem_error error = {0};
+        (void)check_status(supports(node, &error), TANDEM_E_UNSUPPORTED_BACKEND, "opencl", &error);
+        return;
+    }
+    check_node(node, one->limit, what);
+}
+
+static void every_operation_matches_the_reference_on_odd_shapes(void)
+{
+    if (begin(SETTINGS)) {
+        for (int i = 0; i < tnd_test_case_count(); i++) {
+            for (int shape = 0; shape < TND_TEST_SHAPES; shape++) {
+                check_case(tnd_test_case_at(i), shape);
+            }
+        }
+    }
+    end();
+}
+
+/* Only what differs without the extensions is run. */
+static void operations_match_the_reference_without_extensions(void)
+{
+    if (begin(SETTINGS ",fp16=off,fp64=off,subgroups=off,unified=off")) {
+        for (int i = 0; i < tnd_test_case_count(); i++) {
+            const char *name = tnd_test_case_at(i)->name;
+            if (strncmp(name, "rope", 4) == 0 || strncmp(name, "cpy", 3) == 0 ||
+                strcmp(name, "norm") == 0) {
+                for (int shape = 0; shape < TND_TEST_SHAPES; shape++) {
+                    check_case(tnd_test_case_at(i), shape);
+                }
+            }
+        }
+    }
+    end();
+}
+
+/* ---- in place ---- */
+
+static void element_operations_may_overwrite_their_first_operand(void)
+{
+    if (!begin(SETTINGS)) {
+        end();
+        return;
+    }
+    for (int i = 0; i < tnd_test_case_count(); i++) {
+        tandem_context_reset(context);
+        rng = tnd_test_rng_new(tnd_test_seed());
+        tandem_tensor *node = tnd_test_case_build(tnd_test_case_at(i), context, 2, &rng);
+        tandem_tensor *a = node != NULL && node->n_src > 0 ? node->src[0] : NULL;
+        if (a == NULL || !tnd_op_may_run_in_place(node->op) || a->root != a) {
+            continue;
+        }
+        const size_t bytes = tandem_tensor_bytes(a);
+        char *want = malloc(bytes);
+        (void)run_guarded(node, "apart");
+        memcpy(want, node->data, bytes);
+        void *apart = node->data;
+        node->data = a->data;
+        (void)check_ok(run_in(node, a->data, bytes, NULL));
+        (void)check_bits(a->data, want, bytes, tnd_test_case_at(i)->name);
+        node->data = apart;
+        free(want);
+    }
+    end();
+}
+
+/* ---- hard values ---- */
+
+static tandem_tensor *leaf(enum tandem_type type, int64_t e0, int64_t e1, int64_t e2)
+{
+    return tnd_test_leaf(context, type, (int64_t[]){e0, e1, e2, 1}, &rng);
+}
+
+static tandem_tensor *row_of(const float *values, int64_t n)
+{
+    tandem_tensor *row = tandem_tensor_new(context, TANDEM_TYPE_F32, 1, &n);
+    memcpy(row->data, values, (size_t)n * sizeof(float));
+    return row;
+}
+
+/* Runs the copy of a row into a type and compares all bits with the codec in C. */
+static void check_conversion(const float *values, int64_t n, enum tandem_type type)
+{
+    tandem_tensor *to = tandem_tensor_new(context, type, 1, &n);
+    tandem_tensor *node = tnd_test_node(context, tandem_cpy(context, row_of(values, n), to));
+    const size_t bytes = tandem_tensor_bytes(node);
+    char *want = malloc(bytes);
+    tnd_type_traits(type)->quantize(values, want, n);
+    (void)run_guarded(node, tandem_type_name(type));
+    (void)check_bits(node->data, want, bytes, tandem_type_name(type));
+    free(want);
+}
+
+static void conversions_give_the_bits_of_the_plain_codecs(void)
+{
+    enum { N = 64 * 32 };
+    static const float hard[] = {0.0f,        -0.0f,      1.0f,        65504.0f,     65519.9f,
+                                 65520.0f,    -65520.0f,  1e30f,       -3.4e38f,     0x1p-24f,
+                                 0x1p-25f,    0x1.8p-25f, 0x1p-14f,    0x1.ffcp-15f, 1.0009765f,
+                                 1.00048828f, 1.0014648f, 1.00390625f, 1.01171875f,  3.0e-39f};
+    float values[N];
+    if (!begin(SETTINGS)) {
+        end();
+        return;
+    }
+    tnd_test_fill(&rng, values, N);
+    for (int i = 0; i < N; i++) {
+        values[i] *= ldexpf(1.0f, (int)tnd_test_rng_int(&rng, -30, 18) * (i / 32 % 2));
+    }
+    memcpy(values + 40, hard, sizeof(hard));
+    values[70] = INFINITY;
+    values[71] = -INFINITY;
+    check_conversion(values, N, TANDEM_TYPE_F16);
+    check_conversion(values, N, TANDEM_TYPE_BF16);
+    memset(values + 96, 0, 32 * sizeof(float));
+    for (int i = 0; i < 32; i++) {
+        values[128 + i] = (float)(i - 16) + 0.5f; /* halves, rounded away from zero */
+        values[160 + i] = i == 0 ? 127.0f : (float)(i - 16) + 0.5f;
+        values[192 + i] = 1e-41f * (float)i;
+    }
+    values[231] = NAN;
+    check_conversion(values, N, TANDEM_TYPE_Q8_0);
+    end();
+}
+
+/* A soft_max over a row of values and a row of mask; returns the result's values. */
+static const float *soft_max_of(const float *values, const float *mask, int64_t n)
+{
+    tandem_tensor *node =
+        tnd_test_node(context, tandem_soft_max(context, row_of(values, n), row_of(mask, n), 1.0f));
+    (void)run_guarded(node, "soft_max");
+    return node->data;
+}
+
+static void a_row_that_is_wholly_masked_becomes_zeros(void)
+{
+    enum { N = 300 };
+    float values[N], mask[N];
+    int wrong = 0;
+    if (!begin(SETTINGS)) {
+        end();
+        return;
+    }
+    for (int i = 0; i < N; i++) {
+        values[i] = (float)i;
+        mask[i] = -INFINITY;
+    }
+    const float *y = soft_max_of(values, mask, N);
+    for (int i = 0; i < N; i++) {
+        wrong += y[i] != 0.0f;
+    }
+    mask[3] = 0.0f;
+    y = soft_max_of(values, mask, N);
+    for (int i = 0; i < N; i++) {
+        wrong += y[i] != (i == 3 ? 1.0f : 0.0f);
+    }
+    mask[299] = NAN; /* what is no number spoils its row and is seen */
+    y = soft_max_of(values, mask, N);
+    for (int i = 0; i < N; i++) {
+        wrong += !isnan(y[i]);
+    }
+    check_int(wrong, 0);
+    end();
+}
+
+static void rotary_angles_are_right_far_into_a_text(void)
+{
+    static const char *const settings[] = {SETTINGS, SETTINGS ",fp64=off"};
+    for (int i = 0; i < 2; i++) {
+        if (begin(settings[i])) {
+            struct tandem_rope_options options = TANDEM_ROPE_OPTIONS_INIT;
+            options.pairs = TANDEM_ROPE_HALVES;
+            options.freq_base = 500000.0f;
+            tandem_tensor *positions =
+                tandem_tensor_new(context, TANDEM_TYPE_I32, 1, (int64_t[]){5});
+            memcpy(positions->data, (int32_t[]){0, 1, 4095, 16000, 32767}, 5 * sizeof(int32_t));
+            check_node(tnd_test_node(context, tandem_rope(context, leaf(TANDEM_TYPE_F32, 128, 3, 5),
+                                                          positions, &options)),
+                       i == 0 ? 1e-12 : 1e-5, "rope far into a text");
+        }
+        end();
+    }
+}
+
+/* ---- attention ---- */
+
+/* Views of a cache as the sessions make them: heads side by side in the rows of a token. */
+static tandem_tensor *cache_view(enum tandem_type type, int64_t head, int64_t tokens,
+                                 int64_t kv_heads)
+{
+    tandem_tensor *cache = leaf(type, head * kv_heads, tokens + 3, 1);
+    const size_t nb[2] = {cache->nb[1], tandem_type_row_bytes(type, head)};
+    return tandem_view(context, cache, 3, (int64_t[]){head, tokens, kv_heads}, nb, cache->nb[1]);
+}
+
+static tandem_tensor *cached_attention(enum tandem_type type, int64_t head, int64_t tokens,
+                                       int64_t kv_heads, int64_t group, int64_t m, int64_t window)
+{
+    tandem_tensor *q = leaf(TANDEM_TYPE_F32, head, kv_heads * group, m);
+    q = tandem_permute(context, q, 0, 2, 1, 3);
+    tandem_tensor *k = cache_view(type, head, tokens, kv_heads);
+    tandem_tensor *v = cache_view(type, head, tokens, kv_heads);
+    tandem_tensor *orders = tandem_tensor_new(context, TANDEM_TYPE_I32, 1, (int64_t[]){tokens + m});
+    for (int64_t i = 0; i < tokens + m; i++) { /* the last m tokens are the queries */
+        ((int32_t *)orders->data)[i] = (int32_t)(i < tokens ? i : i - m);
+    }
+    return tnd_test_node(context,
+                         tandem_attention_ordered(context, q, k, v, orders, window, 0.125f));
+}
+
+static void attention_reads_caches_of_any_length_and_window(void)
+{
+    static const struct {
+        enum tandem_type type;
+        int64_t head, tokens, kv_heads, group, m, window;
+    } cases[] = {
+        {TANDEM_TYPE_F16, 64, 515, 2, 4, 1, 0},   /* one token: keys are shared out */
+        {TANDEM_TYPE_F16, 64, 700, 1, 1, 1, 100}, /* parts of the keys that nobody sees */
+        {TANDEM_TYPE_Q8_0, 128, 300, 2, 4, 9, 0}, /* several blocks of queries */
+        {TANDEM_TYPE_Q8_0, 128, 257, 3, 1, 1, 0}, {TANDEM_TYPE_F16, 96, 130, 2, 2, 20, 33},
+        {TANDEM_TYPE_F16, 160, 65, 1, 3, 1, 0}, /* more values than work items */
+    };
+    if (begin(SETTINGS)) {
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+            char what[64];
+            tandem_context_reset(context);
+            snprintf(what, sizeof(what), "attention %s, %d keys, %d queries",
+                     tandem_type_name(cases[i].type), (int)cases[i].tokens, (int)cases[i].m);
+            check_node(cached_attention(cases[i].type, cases[i].head, cases[i].tokens,
+                                        cases[i].kv_heads, cases[i].group, cases[i].m,
+                                        cases[i].window),
+                       1e-10, what);
+        }
+    }
+    end();
+}
+
+static void a_query_that_sees_nothing_gets_zeros(void)
+{
+    for (int tokens = 40; tokens <= 400; tokens += 360) { /* in one part, in several */
+        if (begin(SETTINGS)) {
+            tandem_tensor *node = cached_attention(TANDEM_TYPE_F16, 64, tokens, 1, 2, 2, 0);
+            int32_t *orders = node->src[3]->data;
+            float *y = node->data;
+            orders[tokens] = -1; /* before all keys */
+            (void)run_guarded(node, "attention");
+            int wrong = 0;
+            for (int i = 0; i < 2 * 2 * 64; i++) {
+                wrong += i < 2 * 64 ? y[i] != 0.0f : y[i] == 0.0f || !isfinite(y[i]);
+            }
+            check_int(wrong, 0);
+        }
+        end();
+    }
+}
+
+/* ---- errors and refusals ---- */
+
+static void an_index_outside_the_matrix_fails_with_its_number(void)
+{
+    struct tandem_error error = {0};
+    if (begin(SETTINGS)) {
+        tandem_tensor *ids = tandem_tensor_new(context, TANDEM_TYPE_I32, 1, (int64_t[]){3});
+        tandem_tensor *node =
+            tnd_test_node(context, tandem_get_rows(context, leaf(TANDEM_TYPE_F32, 4, 5, 1), ids));
+        memcpy(ids->data, (int32_t[]){4, 0, 5}, 3 * sizeof(int32_t));
+        (void)check_status(run_in(node, node->data, tandem_tensor_bytes(node), &error),
+                           TANDEM_E_ARGUMENT, "index 2 is 5", &error);
+        ((int32_t *)ids->data)[2] = -1;
+        (void)check_status(run_in(node, node->data, tandem_tensor_bytes(node), &error),
+                           TANDEM_E_ARGUMENT, "is -1, expected 0 to 4", &error);
+        ((int32_t *)ids->data)[2] = 4;
+        check_node(node, 1e-14, "get_rows after a failure");
+    }
+    end();
+}
+
+static void check_refused(tandem_tensor *node, const char *part)
+{
+    struct tandem_error error = {0};
+    (void)check_status(supports(tnd_test_node(context, node), &error), TANDEM_E_UNSUPPORTED_BACKEND,
+                       part, &error);
+}
+
+static void what_no_kernel_can_do_is_refused_with_a_reason(void)
+{
+    if (begin(SETTINGS)) {
+        tandem_tensor *a = leaf(TANDEM_TYPE_F32, 64, 4, 1);
+        tandem_tensor *ids = tandem_tensor_new(context, TANDEM_TYPE_I32, 1, (int64_t[]){4});
+        tandem_tensor *state = tandem_tensor_new(context, TANDEM_TYPE_I32, 1, (int64_t[]){4});
+        tandem_tensor_set_role(state, TANDEM_ROLE_STATE);
+        check_refused(tandem_cpy(context, a, leaf(TANDEM_TYPE_Q4_0, 64, 4, 1)), "no blocks but");
+        check_refused(tandem_get_rows(context, leaf(TANDEM_TYPE_BCML1, 64, 4, 1), ids),
+                      "rows of this type");
+        check_refused(tandem_get_rows(context, a, state), "indices that the host has");
+        check_refused(tandem_get_rows(context, a, tandem_cont(context, ids)),
+                      "indices that the host has");
+        check_refused(tandem_attention(context, leaf(TANDEM_TYPE_F32, 64, 2, 1),
+                                       leaf(TANDEM_TYPE_F16, 64, 3, 1),
+                                       leaf(TANDEM_TYPE_F32, 64, 3, 1), NULL, 1.0f),
+                      "one type");
+        char *memory = malloc(4 * sizeof(float) + 1);
+        memset(memory, 0, 4 * sizeof(float) + 1);
+        tandem_tensor *odd = tandem_tensor_borrow(context, TANDEM_TYPE_F32, 1, (int64_t[]){4},
+                                                  memory + 1, 4 * sizeof(float));
+        check_refused(tandem_sqr(context, odd), "odd address");
+        free(memory);
+    }
+    end();
+}
+
+CU_TestInfo tnd_tests_opencl_ops[] = {
+    {"every operation matches the reference on odd shapes",
+     every_operation_matches_the_reference_on_odd_shapes},
+    {"operations match the reference without extensions",
+     operations_match_the_reference_without_extensions},
+    {"element operations may overwrite their first operand",
+     element_operations_may_overwrite_their_first_operand},
+    {"conversions give the bits of the plain codecs",
+     conversions_give_the_bits_of_the_plain_codecs},
+    {"a row that is wholly masked becomes zeros", a_row_that_is_wholly_masked_becomes_zeros},
+    {"rotary angles are right far into a text", rotary_angles_are_right_far_into_a_text},
+    {"attention reads caches of any length and window",
+     attention_reads_caches_of_any_length_and_window},
+    {"a query that sees nothing gets zeros", a_query_that_sees_nothing_gets_zeros},
+    {"an index outside the matrix fails with its number",
+     an_index_outside_the_matrix_fails_with_its_number},
+    {"what no kernel can do is refused with a reason",
+     what_no_kernel_can_do_is_refused_with_a_reason},
+    CU_TEST_INFO_NULL,
+};
