@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ * F32 products by CLBlast. Its kernels have parameters, and it knows good ones for the devices that
+ * its authors had; for others the rows below are alternatives, of which cl_tune.c finds the best.
+ * Names of parameters and the rules between them: CLBlast's src/tuning/kernels/xgemm.hpp and
+ * xgemm_direct.hpp. */
+#include "backends/opencl/cl_gemm.h"
+
+/* X(KWG, KWI, MWG, NWG, MDIM, NDIM, local memory, vector of M, vector of N): tile MWG x NWG x KWG,
+ * group MDIM x NDIM. */
+#define GEMM_ROWS(X)                                                                               \
+    X(32, 2, 128, 64, 16, 16, 1, 4, 4)                                                             \
+    X(16, 2, 128, 128, 16, 16, 1, 4, 4)                                                            \
+    X(32, 2, 64, 64, 16, 16, 1, 4, 4)                                                              \
+    X(32, 2, 64, 64, 8, 8, 1, 4, 4)                                                                \
+    X(32, 2, 32, 32, 8, 8, 1, 2, 2)                                                                \
+    X(32, 2, 64, 64, 8, 8, 0, 4, 4)                                                                \
+    X(32, 2, 64, 32, 4, 4, 0, 8, 4)                                                                \
+    X(32, 2, 64, 64, 4, 4, 0, 8, 8)
+
+struct gemm_row {
+    int32_t kwg, kwi, mwg, nwg, mdim, ndim, local, vwm, vwn;
+};
+static const struct gemm_row gemm_rows[] = {
+#define GEMM_ROW(...) {__VA_ARGS__},
+    GEMM_ROWS(GEMM_ROW)
+#undef GEMM_ROW
+};
+enum { N_GEMM_ROWS = sizeof(gemm_rows) / sizeof(gemm_rows[0]) };
+
+/* The rules of CLBlast's kernels; a row that breaks one does not compile there. */
+#define FOLLOWS_RULES(kwg, kwi, mwg, nwg, mdim, ndim, local, vwm, vwn)                             \
+    _Static_assert((kwg) % (kwi) == 0 && (mwg) % ((mdim) * (vwm)) == 0 &&                          \
+                       (nwg) % ((ndim) * (vwn)) == 0 && (kwg) % (ndim) == 0 &&                     \
+                       (kwg) % (mdim) == 0,                                                        \
+                   "a row of parameters that CLBlast cannot build");
+GEMM_ROWS(FOLLOWS_RULES)
+#undef FOLLOWS_RULES
+
+int tnd_cl_gemm_rows(void)
+{
+    return N_GEMM_ROWS;
+}
+
+bool tnd_cl_gemm_fits(const struct tnd_cl_caps *caps, int32_t row)
+{
+    if (row <= 0 || row > N_GEMM_ROWS) {
+        return row == 0;
+    }
+    const struct gemm_row *p = &gemm_rows[row - 1];
+    size_t local_bytes = (size_t)p->local * (size_t)(p->mwg + p->nwg) * (size_t)p->kwg *
+                         sizeof(float);
+    return (size_t)(p->mdim * p->ndim) <= caps->max_group &&
+           (size_t)p->mdim <= caps->max_items[0] && (size_t)p->ndim <= caps->max_items[1] &&
+           local_bytes <= caps->local_bytes;
+}
+
+enum tandem_status tnd_cl_gemm_choose(struct tnd_cl_device *device, int32_t row,
+                                      struct tandem_error *error)
+{
+    if (device->clblast == NULL || device->clblast->override_parameters == NULL || row < 1 ||
+        row > N_GEMM_ROWS) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, device->name, row, N_GEMM_ROWS,
+                             "%s: no CLBlast that takes parameters", device->name);
+    }
+    const struct gemm_row *p = &gemm_rows[row - 1];
+    const struct {
+        const char *name;
+        int32_t value;
+    } parameters[] = {
+        {"GEMMK", 0},       {"KREG", 1},        {"KWG", p->kwg},    {"KWI", p->kwi},
+        {"MDIMA", p->mdim}, {"MDIMC", p->mdim}, {"MWG", p->mwg},    {"NDIMB", p->ndim},
+        {"NDIMC", p->ndim}, {"NWG", p->nwg},    {"SA", p->local},   {"SB", p->local},
+        {"STRM", 0},        {"STRN", 0},        {"VWM", p->vwm},    {"VWN", p->vwn},
+    };
+    enum { N = sizeof(parameters) / sizeof(parameters[0]) };
+    const char *names[N];
+    size_t values[N];
+    for (int i = 0; i < N; i++) {
+        names[i] = parameters[i].name;
+        values[i] = (size_t)parameters[i].value;
+    }
+    return tnd_cl_check(device, "CLBlastOverrideParameters",
+                        device->clblast->override_parameters(device->id, "Xgemm",
+                                                             TND_CLBLAST_PRECISION_SINGLE, N, names,
+                                                             values),
+                        error);
+}
+
+enum tandem_status tnd_cl_gemm_submit(struct tnd_cl_device *device,
+                                      const struct tnd_cl_gemm *product,
+                                      struct tandem_error *error)
+{
+    const struct tnd_cl_gemm *p = product;
+    size_t w_at = (size_t)p->w.offset / sizeof(float) + p->begin * p->k;
+    size_t y_at = (size_t)p->y.offset / sizeof(float) + p->begin;
+    cl_command_queue queue = device->queue;
+    return tnd_cl_check(device, "CLBlastSgemm",
+                        device->clblast->sgemm(TND_CLBLAST_ROW_MAJOR, TND_CLBLAST_NO_TRANS,
+                                               TND_CLBLAST_TRANS, p->m, p->end - p->begin, p->k,
+                                               1.0F, p->x.buffer,
+                                               (size_t)p->x.offset / sizeof(float), p->k,
+                                               p->w.buffer, w_at, p->k, 0.0F, p->y.buffer, y_at,
+                                               p->n, &queue, NULL),
+                        error);
+}

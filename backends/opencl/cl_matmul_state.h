@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * What the matrix products keep for a device. For cl_matmul.c, its tuner and its tests. */
+#ifndef TND_CL_MATMUL_STATE_H
+#define TND_CL_MATMUL_STATE_H
+
+#include "backends/opencl/cl_launch.h"
+#include "backends/opencl/cl_tiles.h"
+#include "tandem/tensor.h"
+
+enum tnd_cl_family {
+    TND_CL_FAMILY_AUTO = 0, /* by M */
+    TND_CL_FAMILY_MATVEC,   /* one token a group, whatever M */
+    TND_CL_FAMILY_SKINNY,
+    TND_CL_FAMILY_TILED
+};
+
+struct tnd_cl_matmul {
+    struct tnd_cl_tiles tiles;
+    enum tnd_cl_family family; /* AUTO but in tests and while tuning */
+    int use_subgroups;         /* 0: no, 1: yes, 2: pretended ones of one work-item, for tests */
+    bool without_aligned;      /* for tests: no wide loads */
+    bool without_clblast;      /* our own F32 product although CLBlast is there */
+};
+
+/** Operands of Y {n, m} = X {k, m} * W {k, n}; rows begin..end-1 of W only. */
+struct tnd_cl_product {
+    struct tnd_cl_range w, x, y;
+    enum tandem_type type; /* of W */
+    uint32_t k, n, m;
+    uint32_t begin, end;
+};
+
+/** Binds the kernel that is chosen for a product, and its work-items. Errors: those of launches. */
+struct tnd_cl_shape {
+    int n_dims;
+    size_t global[2], local[2];
+};
+enum tandem_status tnd_cl_product_bind(struct tnd_cl_device *device,
+                                       const struct tnd_cl_product *product,
+                                       struct tnd_cl_launch *launch, struct tnd_cl_shape *out_shape,
+                                       struct tandem_error *error);
+
+#endif

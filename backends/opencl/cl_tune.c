@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT
+ * The tuner: a short list of candidates for each family of kernels, each measured a few times on
+ * the device; the fastest wins. What M is tiled follows from the winners. Then the file. */
+#include "backends/opencl/cl_tune.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/opencl/cl_gemm.h"
+#include "backends/opencl/cl_matmul_state.h"
+#include "backends/opencl/cl_memory.h"
+#include "backends/opencl/cl_program.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/rng.h"
+#include "tandem/tensor.h"
+
+/* ---- candidates ---- */
+
+struct lanes {
+    int32_t lanes, rows, columns;
+};
+static const struct lanes matvec_candidates[] = {
+    {1, 1, 1},  {1, 2, 1},  {1, 4, 1},  {16, 1, 1},  {16, 2, 1},  {32, 1, 1},  {32, 2, 1},
+    {32, 4, 1}, {64, 1, 1}, {64, 2, 1}, {64, 4, 1}, {128, 1, 1}, {128, 2, 1}, {256, 1, 1},
+};
+static const struct lanes skinny_candidates[] = {
+    {1, 1, 4},  {1, 1, 8},  {1, 2, 4},  {1, 2, 8},  {1, 4, 4},  {16, 1, 8}, {16, 2, 8}, {32, 1, 4},
+    {32, 1, 8}, {32, 2, 4}, {32, 2, 8}, {32, 4, 4}, {64, 1, 4}, {64, 1, 8}, {64, 2, 8}, {128, 1, 8},
+};
+struct tile {
+    int32_t m, n, k, item_m, item_n;
+};
+static const struct tile tile_candidates[] = {
+    {64, 64, 32, 4, 4},  {64, 64, 16, 4, 4},   {64, 64, 32, 8, 4},  {128, 64, 16, 8, 4},
+    {64, 128, 16, 8, 4}, {128, 128, 16, 8, 8}, {64, 128, 32, 8, 8}, {32, 64, 32, 4, 4},
+    {32, 128, 32, 4, 8}, {16, 128, 32, 4, 8},
+};
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+/* Lanes of a CPU are its vectors: there one work-item has a row for itself. On GPUs never. */
+static bool lanes_suit(const struct tnd_cl_device *device, int32_t lanes)
+{
+    return device->caps.is_cpu == (lanes == 1);
+}
+
+/* ---- one measurement ---- */
+
+enum { REPEATS_MOST = 12, MOST_M = 128 };
+static const uint64_t BUDGET_NS = 150000000; /* of a candidate, after its first two runs */
+
+struct tuner {
+    struct tnd_cl_device *device;
+    const struct tnd_cl_tune_options *options;
+    struct tnd_cl_product product; /* the largest; families take parts of it */
+    struct tnd_cl_range f32;       /* weights of CLBlast's product */
+    struct tnd_cl_tune_step step;
+    double best_us; /* of the family */
+};
+
+static void set_family(struct tuner *t, const char *family)
+{
+    t->step.family = family;
+    t->best_us = -1;
+}
+
+/* Failures that mean "this candidate cannot run here" and not "the device is gone". */
+static bool is_refusal(enum tandem_status status)
+{
+    return status == TANDEM_E_DEVICE || status == TANDEM_E_DEVICE_MEMORY;
+}
+
+/* Best of several runs; *out_us is negative when the device refuses the candidate. */
+static enum tandem_status measure(struct tuner *t, const struct tnd_cl_product *product,
+                                  double *out_us, struct tandem_error *error)
+{
+    const struct tnd_clock *clock = tnd_clock_real();
+    struct tnd_cl_launch launch;
+    struct tnd_cl_shape shape;
+    int64_t best = INT64_MAX;
+    uint64_t begin = 0;
+    *out_us = -1;
+    enum tandem_status status = tnd_cl_product_bind(t->device, product, &launch, &shape, error);
+    if (status != TANDEM_OK) {
+        return is_refusal(status) ? TANDEM_OK : status;
+    }
+    for (int i = 0; i < REPEATS_MOST && status == TANDEM_OK; i++) {
+        int64_t ns = 0;
+        status = tnd_cl_launch_time(&launch, shape.n_dims, shape.global, shape.local, &ns, error);
+        /* The first run compiles or loads, the second finds caches as they will be. */
+        begin = i == 1 ? clock->now_ns(clock) : begin;
+        best = i > 0 && status == TANDEM_OK && ns < best ? ns : best;
+        if (i > 1 && clock->now_ns(clock) - begin > BUDGET_NS) {
+            break;
+        }
+    }
+    tnd_cl_launch_drop(&launch);
+    if (status != TANDEM_OK) {
+        return is_refusal(status) ? TANDEM_OK : status;
+    }
+    *out_us = (double)best / 1000.0;
+    return TANDEM_OK;
+}
+
+/* Whether a candidate of `us` is the family's best; tells progress. */
+static enum tandem_status judge(struct tuner *t, const struct tnd_cl_product *product, double us,
+                                bool *out_is_best, struct tandem_error *error)
+{
+    double flop = 2.0 * product->k * product->m * (product->end - product->begin);
+    *out_is_best = us >= 0 && (t->best_us < 0 || us < t->best_us);
+    t->best_us = *out_is_best ? us : t->best_us;
+    t->step.us = us;
+    t->step.gflops = us > 0 ? flop / us / 1000.0 : 0;
+    t->step.is_best = *out_is_best;
+    t->step.index++;
+    if (t->options->progress != NULL && !t->options->progress(t->options->user, &t->step)) {
+        return tnd_error_set(error, TANDEM_E_CANCELLED, t->device->name, t->step.index,
+                             t->step.count, "tuning of %s was stopped", t->device->name);
+    }
+    return TANDEM_OK;
+}
+
+/* Measures the numbers that the device uses now, and keeps the best of a family in `best`. */
+static enum tandem_status try_tiles(struct tuner *t, const struct tnd_cl_product *product,
+                                    struct tnd_cl_tiles *best, struct tandem_error *error)
+{
+    double us = 0;
+    bool is_best = false;
+    TND_TRY(measure(t, product, &us, error));
+    TND_TRY(judge(t, product, us, &is_best, error));
+    if (is_best) {
+        *best = t->device->matmul->tiles;
+    }
+    return TANDEM_OK;
+}
+
+/* ---- families ---- */
+
+static enum tandem_status tune_matvec(struct tuner *t, struct tandem_error *error)
+{
+    struct tnd_cl_tiles *now = &t->device->matmul->tiles;
+    struct tnd_cl_tiles best = *now;
+    struct tnd_cl_product product = t->product;
+    product.m = 1;
+    set_family(t, "matvec");
+    for (int i = 0; i < COUNT(matvec_candidates); i++) {
+        const struct lanes *c = &matvec_candidates[i];
+        *now = best;
+        now->matvec_lanes = c->lanes;
+        now->matvec_rows = c->rows;
+        if (lanes_suit(t->device, c->lanes) && tnd_cl_tiles_fit(&t->device->caps, now)) {
+            snprintf(t->step.text, sizeof(t->step.text), "lanes %d rows %d", c->lanes, c->rows);
+            TND_TRY(try_tiles(t, &product, &best, error));
+        }
+    }
+    *now = best;
+    return TANDEM_OK;
+}
+
+static enum tandem_status tune_skinny(struct tuner *t, struct tandem_error *error)
+{
+    struct tnd_cl_tiles *now = &t->device->matmul->tiles;
+    struct tnd_cl_tiles best = *now;
+    struct tnd_cl_product product = t->product;
+    product.m = 8;
+    set_family(t, "skinny");
+    t->device->matmul->family = TND_CL_FAMILY_SKINNY;
+    for (int i = 0; i < COUNT(skinny_candidates); i++) {
+        const struct lanes *c = &skinny_candidates[i];
+        *now = best;
+        now->skinny_lanes = c->lanes;
+        now->skinny_rows = c->rows;
+        now->skinny_columns = c->columns;
+        if (lanes_suit(t->device, c->lanes) && tnd_cl_tiles_fit(&t->device->caps, now)) {
+            snprintf(t->step.text, sizeof(t->step.text), "lanes %d rows %d columns %d", c->lanes,
+                     c->rows, c->columns);
+            TND_TRY(try_tiles(t, &product, &best, error));
+        }
+    }
+    *now = best;
+    return TANDEM_OK;
+}
+
+static enum tandem_status tune_tiled(struct tuner *t, struct tandem_error *error)
+{
+    struct tnd_cl_tiles *now = &t->device->matmul->tiles;
+    struct tnd_cl_tiles best = *now;
+    set_family(t, "tiled");
+    t->device->matmul->family = TND_CL_FAMILY_TILED;
+    for (int i = 0; i < COUNT(tile_candidates); i++) {
+        const struct tile *c = &tile_candidates[i];
+        *now = best;
+        now->tile_m = c->m;
+        now->tile_n = c->n;
+        now->tile_k = c->k;
+        now->item_m = c->item_m;
+        now->item_n = c->item_n;
+        if (tnd_cl_tiles_fit(&t->device->caps, now)) {
+            snprintf(t->step.text, sizeof(t->step.text), "tile %d x %d x %d, %d x %d an item",
+                     c->m, c->n, c->k, c->item_m, c->item_n);
+            TND_TRY(try_tiles(t, &t->product, &best, error));
+        }
+    }
+    *now = best;
+    return TANDEM_OK;
+}
+
+/* The largest M that the skinny kernel is the faster one for. */
+static enum tandem_status tune_border(struct tuner *t, struct tandem_error *error)
+{
+    struct tnd_cl_matmul *matmul = t->device->matmul;
+    int32_t most = 1;
+    for (uint32_t m = 4; m <= MOST_M; m *= 2) {
+        struct tnd_cl_product product = t->product;
+        double skinny = 0;
+        double tiled = 0;
+        bool is_best = false;
+        product.m = m;
+        matmul->family = TND_CL_FAMILY_SKINNY;
+        TND_TRY(measure(t, &product, &skinny, error));
+        matmul->family = TND_CL_FAMILY_TILED;
+        TND_TRY(measure(t, &product, &tiled, error));
+        bool is_skinny = skinny >= 0 && (tiled < 0 || skinny <= tiled);
+        set_family(t, "border");
+        snprintf(t->step.text, sizeof(t->step.text), "M %u: skinny %.0f us, tiled %.0f us",
+                 (unsigned)m, skinny, tiled);
+        TND_TRY(judge(t, &product, is_skinny ? skinny : tiled, &is_best, error));
+        if (!is_skinny) {
+            break;
+        }
+        most = m == MOST_M ? 1 << 30 : (int32_t)m;
+    }
+    matmul->tiles.skinny_most = most;
+    return TANDEM_OK;
+}
+
+/* ---- CLBlast ---- */
+
+static enum tandem_status measure_gemm(struct tuner *t, const struct tnd_cl_gemm *gemm,
+                                       double *out_us, struct tandem_error *error)
+{
+    const struct tnd_cl_device *device = t->device;
+    const struct tnd_clock *clock = tnd_clock_real();
+    uint64_t best = UINT64_MAX;
+    uint64_t first = clock->now_ns(clock);
+    *out_us = -1;
+    for (int i = 0; i < REPEATS_MOST; i++) {
+        uint64_t begin = clock->now_ns(clock);
+        enum tandem_status status = tnd_cl_gemm_submit(t->device, gemm, error);
+        if (status != TANDEM_OK) {
+            return is_refusal(status) ? TANDEM_OK : status;
+        }
+        TND_TRY(tnd_cl_check(device, "clFinish", device->library->cl.Finish(device->queue), error));
+        uint64_t end = clock->now_ns(clock);
+        best = i > 0 && end - begin < best ? end - begin : best;
+        first = i == 1 ? end : first;
+        if (i > 1 && end - first > BUDGET_NS) {
+            break;
+        }
+    }
+    *out_us = (double)best / 1000.0;
+    return TANDEM_OK;
+}
+
+/* A row must be clearly faster than CLBlast's own choice, which cannot be had back here: after
+ * other rows were tried, the device uses the best of ours until the next open. */
+static enum tandem_status tune_gemm(struct tuner *t, struct tandem_error *error)
+{
+    const struct tnd_cl_product *p = &t->product;
+    struct tnd_cl_gemm gemm = {t->f32, p->x, p->y, p->n, p->m, p->k, 0, p->end};
+    int32_t *row = &t->device->matmul->tiles.gemm;
+    int32_t best_row = 0;
+    double own_us = 0;
+    double us = 0;
+    bool is_best = false;
+    if (t->device->clblast == NULL || t->device->clblast->override_parameters == NULL) {
+        return TANDEM_OK;
+    }
+    set_family(t, "gemm");
+    snprintf(t->step.text, sizeof(t->step.text), "CLBlast's own parameters");
+    TND_TRY(measure_gemm(t, &gemm, &own_us, error));
+    TND_TRY(judge(t, p, own_us, &is_best, error));
+    for (int32_t i = 1; i <= tnd_cl_gemm_rows(); i++) {
+        if (!tnd_cl_gemm_fits(&t->device->caps, i) ||
+            tnd_cl_gemm_choose(t->device, i, NULL) != TANDEM_OK) {
+            continue;
+        }
+        snprintf(t->step.text, sizeof(t->step.text), "row %d", (int)i);
+        TND_TRY(measure_gemm(t, &gemm, &us, error));
+        TND_TRY(judge(t, p, us, &is_best, error));
+        best_row = is_best && us < 0.97 * own_us ? i : best_row;
+    }
+    *row = best_row;
+    return best_row > 0 ? tnd_cl_gemm_choose(t->device, best_row, error) : TANDEM_OK;
+}
+
+/* ---- operands ---- */
+
+/* Fills a buffer with copies of a chunk, which is no matter to the kernels. */
+static enum tandem_status fill(struct tuner *t, struct tnd_cl_range range, size_t bytes,
+                               const void *chunk, size_t chunk_bytes, struct tandem_error *error)
+{
+    const struct tnd_cl_device *device = t->device;
+    for (size_t at = 0; at < bytes; at += chunk_bytes) {
+        size_t n = bytes - at < chunk_bytes ? bytes - at : chunk_bytes;
+        TND_TRY(tnd_cl_check(device, "clEnqueueWriteBuffer",
+                             device->library->cl.EnqueueWriteBuffer(
+                                 device->queue, range.buffer, CL_TRUE, (size_t)range.offset + at,
+                                 n, chunk, 0, NULL, NULL),
+                             error));
+    }
+    return TANDEM_OK;
+}
+
+enum { CHUNK_ROWS = 16 };
+
+static enum tandem_status fill_operands(struct tuner *t, float *values, void *blocks,
+                                        struct tandem_error *error)
+{
+    struct tnd_cl_product *p = &t->product;
+    int64_t n = (int64_t)CHUNK_ROWS * p->k;
+    size_t row_bytes = tandem_type_row_bytes(p->type, p->k);
+    size_t float_bytes = sizeof(float) * p->k;
+    bool has_gemm = t->device->clblast != NULL;
+    struct tnd_rng rng;
+    tnd_rng_init(&rng, 1);
+    for (int64_t i = 0; i < n; i++) {
+        values[i] = tnd_rng_float(&rng) - 0.5F;
+    }
+    TND_TRY(tandem_quantize(p->type, values, blocks, n));
+    TND_TRY(tnd_cl_scratch(t->device, 0, row_bytes * p->n, &p->w, error));
+    TND_TRY(tnd_cl_scratch(t->device, 1, float_bytes * p->m, &p->x, error));
+    TND_TRY(tnd_cl_scratch(t->device, 2, sizeof(float) * p->n * p->m, &p->y, error));
+    TND_TRY(tnd_cl_scratch(t->device, 3, has_gemm ? float_bytes * p->n : 16, &t->f32, error));
+    TND_TRY(fill(t, p->w, row_bytes * p->n, blocks, row_bytes * CHUNK_ROWS, error));
+    TND_TRY(fill(t, p->x, float_bytes * p->m, values, float_bytes * CHUNK_ROWS, error));
+    return has_gemm
+               ? fill(t, t->f32, float_bytes * p->n, values, float_bytes * CHUNK_ROWS, error)
+               : TANDEM_OK;
+}
+
+/* Weights that are larger than the caches of GPUs; little on CPUs, whose kernels take longer. */
+static enum tandem_status make_operands(struct tuner *t, struct tandem_error *error)
+{
+    const struct tnd_cl_tune_options *options = t->options;
+    const struct tnd_cl_caps *caps = &t->device->caps;
+    bool is_large = !caps->is_cpu && caps->global_bytes >= (uint64_t)4 << 30;
+    struct tnd_cl_product *p = &t->product;
+    p->type = options->type != TANDEM_TYPE_F32 ? options->type : TANDEM_TYPE_Q4_0;
+    p->k = options->is_brief ? 256 : caps->is_cpu ? 2048 : 4096;
+    p->n = options->is_brief ? 64 : is_large ? 24576 : caps->is_cpu ? 1024 : 4096;
+    p->m = options->is_brief ? 16 : MOST_M;
+    p->end = p->n;
+    size_t n = (size_t)CHUNK_ROWS * p->k;
+    float *values = tnd_alloc(n * sizeof(float));
+    void *blocks = tnd_alloc(CHUNK_ROWS * tandem_type_row_bytes(p->type, p->k));
+    enum tandem_status status =
+        values != NULL && blocks != NULL
+            ? fill_operands(t, values, blocks, error)
+            : tnd_error_set(error, TANDEM_E_MEMORY, t->device->name, (int64_t)n, 0,
+                            "tuning of %s: no memory", t->device->name);
+    tnd_free(values);
+    tnd_free(blocks);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static int count_steps(const struct tnd_cl_device *device)
+{
+    int count = COUNT(tile_candidates) + 1;
+    for (int i = 0; i < COUNT(matvec_candidates); i++) {
+        count += lanes_suit(device, matvec_candidates[i].lanes);
+    }
+    for (int i = 0; i < COUNT(skinny_candidates); i++) {
+        count += lanes_suit(device, skinny_candidates[i].lanes);
+    }
+    return device->clblast != NULL ? count + 1 + tnd_cl_gemm_rows() : count;
+}
+
+static enum tandem_status tune_all(struct tuner *t, struct tandem_error *error)
+{
+    TND_TRY(make_operands(t, error));
+    TND_TRY(tune_matvec(t, error));
+    TND_TRY(tune_skinny(t, error));
+    TND_TRY(tune_tiled(t, error));
+    TND_TRY(tune_border(t, error));
+    return tune_gemm(t, error);
+}
+
+static enum tandem_status save(const struct tnd_cl_device *device, struct tandem_error *error);
+
+enum tandem_status tnd_cl_tune(struct tnd_cl_device *device,
+                               const struct tnd_cl_tune_options *options,
+                               struct tnd_cl_tiles *out_tiles, struct tandem_error *error)
+{
+    struct tuner t = {.device = device, .options = options};
+    struct tnd_cl_tiles before = device->matmul->tiles;
+    enum tnd_cl_family family = device->matmul->family;
+    t.step.count = count_steps(device);
+    pthread_mutex_lock(&device->submit_lock);
+    device->matmul->family = TND_CL_FAMILY_AUTO;
+    enum tandem_status status = tune_all(&t, error);
+    device->matmul->family = family;
+    if (status != TANDEM_OK) {
+        device->matmul->tiles = before;
+    }
+    pthread_mutex_unlock(&device->submit_lock);
+    TND_TRY(status);
+    if (out_tiles != NULL) {
+        *out_tiles = device->matmul->tiles;
+    }
+    return options->without_saving ? TANDEM_OK : save(device, error);
+}
+
+/* ---- files ---- */
+
+static bool tune_path(const struct tnd_cl_device *device, struct tnd_text *out)
+{
+    const char *folder = tnd_cl_programs_folder(device);
+    if (folder == NULL) {
+        return false;
+    }
+    uint64_t key = tnd_hash_string(device->info.platform, 0);
+    key = tnd_hash_string(device->info.name, key);
+    key = tnd_hash_string(device->info.driver, key);
+    tnd_text_printf(out, "%s/%016llx.tune", folder, (unsigned long long)key);
+    return !out->failed;
+}
+
+static enum tandem_status save(const struct tnd_cl_device *device, struct tandem_error *error)
+{
+    struct tnd_text path = TND_TEXT_INIT;
+    struct tnd_text text = TND_TEXT_INIT;
+    enum tandem_status status = TANDEM_OK;
+    if (tune_path(device, &path)) {
+        tnd_cl_tiles_print(&device->matmul->tiles, device->name, &text);
+        const char *name = tnd_text_string(&path);
+        status = tnd_file_make_folders(name, error);
+        if (status == TANDEM_OK) {
+            status = text.failed ? tnd_error_set(error, TANDEM_E_MEMORY, name, 0, 0,
+                                                 "tuning of %s: no memory", device->name)
+                                 : tnd_file_write_atomic(name, text.bytes, text.n, error);
+        }
+    }
+    tnd_text_fini(&path);
+    tnd_text_fini(&text);
+    return status;
+}
+
+bool tnd_cl_tiles_load(struct tnd_cl_device *device, struct tnd_cl_tiles *out)
+{
+    enum { LIMIT_BYTES = 65536 };
+    struct tnd_text path = TND_TEXT_INIT;
+    struct tnd_file file = {0};
+    struct tnd_cl_tiles tiles;
+    bool is_good = false;
+    if (tune_path(device, &path) &&
+        tnd_file_read(tnd_text_string(&path), LIMIT_BYTES, &file, NULL) == TANDEM_OK) {
+        is_good = tnd_cl_tiles_read(file.data, file.bytes, tnd_text_string(&path), &tiles, NULL) ==
+                      TANDEM_OK &&
+                  tnd_cl_tiles_fit(&device->caps, &tiles);
+        tnd_file_close(&file);
+    }
+    tnd_text_fini(&path);
+    if (is_good) {
+        *out = tiles;
+    }
+    return is_good;
+}
