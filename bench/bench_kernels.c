@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * bench-kernels: the matrix kernels of the CPU backend beside the peaks of this machine, measured
- * in the same run. Integer products count the quantising of the activations too; F32, F16 and BF16
- * run as one node. Weights rotate over more memory than the caches hold. */
-#include <math.h>
+ * in the same run. The layouts of a cell are measured in turn. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +8,13 @@
 #include <unistd.h>
 
 #include "backends/cpu/matmul_parts.h"
+#include "backends/cpu/packed_weights.h"
 #include "base/cpu.h"
 #include "bench/crew.h"
+#include "bench/kernel_cell.h"
 #include "bench/peak.h"
-#include "ggml-like/tnd_tensor.h"
 
-enum { LIST_MAX = 32, SAMPLES_MAX = 1000, COPIES_MAX = 64 };
-static const size_t ROTATE_BYTES = (size_t)192 << 20;
+enum { LIST_MAX = 32 };
 
 struct options {
     enum tandem_type types[LIST_MAX];
@@ -107,115 +105,6 @@ static struct peaks measure_peaks(tnd_crew *crew, int threads)
     return peaks;
 }
 
-/* ---- one cell ---- */
-
-struct cell_job {
-    const struct tnd_cpu_kernels *kernels;
-    struct tandem_work work;
-};
-
-static void cell_main(void *user, struct tandem_worker *worker)
-{
-    struct cell_job *job = user;
-    (void)tnd_cpu_mul_mat_run_with(job->kernels, &job->work, worker);
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-struct cell {
-    enum tandem_type type;
-    int64_t n, k, m;
-    double median_us, best_us, spread; /* spread: (90th - 10th percentile) / median */
-    int samples;
-};
-
-/* Random rows, repeated: quantising all of a large matrix would take longer than the bench. */
-static void fill_weights(char *w, enum tandem_type type, int64_t n, int64_t k)
-{
-    enum { ROWS = 16 };
-    size_t row_bytes = tandem_type_row_bytes(type, k);
-    float *values = malloc((size_t)k * sizeof(float));
-    uint32_t state = 1;
-    for (int64_t r = 0; r < n; r++) {
-        if (r >= ROWS) {
-            memcpy(w + (size_t)r * row_bytes, w + (size_t)(r % ROWS) * row_bytes, row_bytes);
-            continue;
-        }
-        for (int64_t i = 0; i < k; i++) {
-            state = state * 1664525u + 1013904223u;
-            values[i] = (float)(state >> 8) / 8388608.0f - 1.0f;
-        }
-        tandem_quantize(type, values, w + (size_t)r * row_bytes, k);
-    }
-    free(values);
-}
-
-static bool measure_cell(tnd_crew *crew, const struct tnd_cpu_kernels *kernels, struct cell *cell,
-                         double budget_s)
-{
-    static double samples[SAMPLES_MAX];
-    size_t w_bytes = (size_t)cell->n * tandem_type_row_bytes(cell->type, cell->k);
-    size_t stride = (w_bytes + 4095) / 4096 * 4096;
-    int copies = cell->m <= 16 ? (int)(ROTATE_BYTES / stride) + 1 : 1;
-    copies = copies > COPIES_MAX ? COPIES_MAX : copies;
-    if (w_bytes == 0) {
-        return false;
-    }
-    char *w = aligned_alloc(4096, stride * (size_t)copies);
-    tandem_context *context = NULL;
-    if (w == NULL || tandem_context_new(NULL, &context, NULL) != TANDEM_OK) {
-        return false;
-    }
-    fill_weights(w, cell->type, cell->n, cell->k);
-    for (int i = 1; i < copies; i++) {
-        memcpy(w + (size_t)i * stride, w, w_bytes);
-    }
-    tandem_tensor *weights =
-        tandem_tensor_borrow(context, cell->type, 2, (int64_t[]){cell->k, cell->n}, w, w_bytes);
-    tandem_tensor *x =
-        tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (int64_t[]){cell->k, cell->m});
-    tandem_tensor *y = tandem_mul_mat(context, weights, x);
-    y->data = aligned_alloc(64, (tandem_tensor_bytes(y) + 63) / 64 * 64);
-    fill_weights(x->data, TANDEM_TYPE_F32, cell->m, cell->k);
-    bool quantized = tandem_type_is_quantized(cell->type);
-    size_t workspace_bytes = quantized ? tnd_cpu_mul_mat_workspace(y, TANDEM_TASK_MUL_MAT_Q) : 64;
-    void *workspace = aligned_alloc(64, (workspace_bytes + 63) / 64 * 64);
-    struct cell_job job = {kernels, {y, TANDEM_TASK_NODE, 0, cell->n, workspace, workspace_bytes}};
-    double start = now();
-    cell->samples = 0;
-    for (int i = -2; cell->samples < SAMPLES_MAX; i++) { /* two to warm up */
-        weights->data = w + (size_t)((i + 2) % copies) * stride;
-        double begin = now();
-        if (quantized) {
-            job.work.task = TANDEM_TASK_QUANTIZE_X;
-            tnd_crew_run(crew, cell_main, &job);
-            job.work.task = TANDEM_TASK_MUL_MAT_Q;
-        }
-        tnd_crew_run(crew, cell_main, &job);
-        if (i >= 0) {
-            samples[cell->samples++] = now() - begin;
-        }
-        if (cell->samples >= 5 && now() - start > budget_s) {
-            break;
-        }
-    }
-    qsort(samples, (size_t)cell->samples, sizeof(double), by_value);
-    double median = samples[cell->samples / 2];
-    cell->median_us = 1e6 * median;
-    cell->best_us = 1e6 * samples[0];
-    cell->spread = (samples[cell->samples * 9 / 10] - samples[cell->samples / 10]) / median;
-    free(y->data);
-    free(workspace);
-    free(w);
-    tandem_context_free(context);
-    return true;
-}
-
 /* ---- output ---- */
 
 static void print_head(const struct options *o, const struct peaks *p, const char *isa)
@@ -232,36 +121,45 @@ static void print_head(const struct options *o, const struct peaks *p, const cha
                "bf16 dot %.0f GFLOP/s, read %.1f GB/s (memory) %.0f GB/s (256 KiB)\n\n",
                tnd_cpu_model(), o->threads, isa, p->fma_gflops, p->int8_gops, p->bf16_gflops,
                p->read_gbps, p->cache_gbps);
-        printf("| type | N x K | M | median us | best us | spread | GFLOP/s | GB/s | share of |\n"
-               "|---|---|---|---|---|---|---|---|---|\n");
+        printf("| type | layout | N x K | M | median us | best us | spread | GFLOP/s | GB/s | "
+               "share of |\n"
+               "|---|---|---|---|---|---|---|---|---|---|\n");
     }
 }
 
-static void print_cell(const struct options *o, const struct peaks *p, const struct cell *c,
-                       const char *isa, bool first)
+/* A line for one layout of a cell. At M = 1 the bound is what reading the same weights took. */
+static void print_cell(const struct options *o, const struct peaks *p,
+                       const struct tnd_kernel_cell *c, int layout, const char *isa, bool first)
 {
+    static const char *const names[TND_LAYOUTS] = {"rows", "packed"};
+    const struct tnd_cell_time *t = &c->layout[layout];
+    const char *type = tandem_type_name(c->type);
     bool quantized = tandem_type_is_quantized(c->type);
-    double gflops = 2e-3 * (double)c->n * (double)c->k * (double)c->m / c->median_us;
-    double gbps = 1e-3 * (double)c->n * (double)tandem_type_row_bytes(c->type, c->k) / c->median_us;
+    double gflops = 2e-3 * (double)c->n * (double)c->k * (double)c->m / t->median_us;
+    double gbps = 1e-3 * (double)c->bytes[TND_LAYOUT_ROWS] / t->median_us;
     double compute = gflops / (quantized ? p->int8_gops : p->fma_gflops);
-    double read = gbps / p->read_gbps;
+    double read_peak = c->m == 1 ? c->read_gbps : p->read_gbps;
+    double read = gbps / read_peak;
     const char *peak = read > compute ? "read" : quantized ? "int8" : "fma";
     double share = read > compute ? read : compute;
+    long long n = c->n;
+    long long k = c->k;
+    long long m = c->m;
     if (strcmp(o->output, "json") == 0) {
         printf("%s{\"type\":\"%s\",\"n\":%lld,\"k\":%lld,\"m\":%lld,\"threads\":%d,\"isa\":\"%s\","
-               "\"layout\":\"rows\",\"median_us\":%.2f,\"spread\":%.3f,\"gflops\":%.1f,"
-               "\"gbps\":%.2f,\"peak\":\"%s\",\"peak_share\":%.3f}",
-               first ? "" : ",", tandem_type_name(c->type), (long long)c->n, (long long)c->k,
-               (long long)c->m, o->threads, isa, c->median_us, c->spread, gflops, gbps, peak,
-               share);
+               "\"layout\":\"%s\",\"median_us\":%.2f,\"spread\":%.3f,\"gflops\":%.1f,"
+               "\"gbps\":%.2f,\"peak\":\"%s\",\"peak_share\":%.3f,\"read_gbps\":%.2f,"
+               "\"weight_bytes\":%zu}",
+               first ? "" : ",", type, n, k, m, o->threads, isa, names[layout], t->median_us,
+               t->spread, gflops, gbps, peak, share, read_peak, c->bytes[layout]);
     } else if (strcmp(o->output, "csv") == 0) {
-        printf("%s,%lld,%lld,%lld,%d,%s,rows,%.2f,%.3f,%.1f,%.2f,%s,%.3f\n",
-               tandem_type_name(c->type), (long long)c->n, (long long)c->k, (long long)c->m,
-               o->threads, isa, c->median_us, c->spread, gflops, gbps, peak, share);
+        printf("%s,%lld,%lld,%lld,%d,%s,%s,%.2f,%.3f,%.1f,%.2f,%s,%.3f\n", type, n, k, m,
+               o->threads, isa, names[layout], t->median_us, t->spread, gflops, gbps, peak, share);
     } else {
-        printf("| %s | %lldx%lld | %lld | %.1f | %.1f | %.0f %% | %.1f | %.2f | %.0f %% %s |\n",
-               tandem_type_name(c->type), (long long)c->n, (long long)c->k, (long long)c->m,
-               c->median_us, c->best_us, 100 * c->spread, gflops, gbps, 100 * share, peak);
+        printf(
+            "| %s | %s | %lldx%lld | %lld | %.1f | %.1f | %.0f %% | %.1f | %.2f | %.0f %% %s |\n",
+            type, names[layout], n, k, m, t->median_us, t->best_us, 100 * t->spread, gflops, gbps,
+            100 * share, peak);
     }
     fflush(stdout);
 }
@@ -314,8 +212,12 @@ static bool parse_m(const char *text, struct options *o)
 }
 
 static const char usage[] =
+    "Matrix kernels of the CPU backend as shares of this machine's own peaks, in one run.\n"
     "bench-kernels [--type T,..] [--shape NxK,..] [--m M,..] [--threads N] [--isa scalar|avx2|..]\n"
-    "              [--seconds S (of a cell)] [--output md|json|csv]\n";
+    "              [--seconds S (of a cell)] [--output md|json|csv]\n"
+    "Defaults: all types, 4096x4096, M 1,2,4,8,32,128,512, one thread a CPU, 0.3 s a cell, md.\n"
+    "rows: weights as in the file; packed: Tandem's own copy. Times count the quantising of the\n"
+    "activations. GB/s are of the type's bytes. M = 1: share of reading the same weights.\n";
 
 static bool parse_arguments(int argc, char **argv, struct options *o)
 {
@@ -352,6 +254,10 @@ static bool parse_arguments(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        fputs(usage, stdout);
+        return 0;
+    }
     struct options o = {.output = "md", .budget_s = 0.3};
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     o.threads = cpus < 1 ? 1 : cpus > LIST_MAX ? LIST_MAX : (int)cpus;
@@ -362,8 +268,12 @@ int main(int argc, char **argv)
         return 2;
     }
     struct tnd_cpu_kernels kernels;
-    tnd_cpu_kernels_for(tnd_cpu_mask(tnd_cpu_features(), o.isa), &kernels);
+    uint32_t features = tnd_cpu_mask(tnd_cpu_features(), o.isa);
+    tnd_cpu_kernels_for(features, &kernels);
     size_t scratch = tnd_matmul_q_scratch();
+    if (tnd_matmul_packed_scratch() > scratch) {
+        scratch = tnd_matmul_packed_scratch();
+    }
     for (int i = 0; i < o.n_shapes * o.n_m; i++) {
         size_t needs = tnd_matmul_f_scratch(o.m[i % o.n_m], o.shapes[i / o.n_m][1]);
         scratch = needs > scratch ? needs : scratch;
@@ -378,12 +288,21 @@ int main(int argc, char **argv)
     for (int s = 0; s < o.n_shapes; s++) {
         for (int t = 0; t < o.n_types; t++) {
             for (int i = 0; i < o.n_m; i++) {
-                struct cell cell = {
+                struct tnd_kernel_cell cell = {
                     .type = o.types[t], .n = o.shapes[s][0], .k = o.shapes[s][1], .m = o.m[i]};
-                if (measure_cell(crew, &kernels, &cell, o.budget_s)) {
-                    bool quantized = tandem_type_is_quantized(cell.type);
-                    print_cell(&o, &peaks, &cell, quantized ? kernels.isa_q : kernels.isa_f, first);
-                    first = false;
+                if (!tnd_kernel_cell_measure(crew, o.threads, &kernels, features, o.budget_s,
+                                             &cell)) {
+                    fprintf(stderr, "bench-kernels: no memory for %s %lldx%lld\n",
+                            tandem_type_name(cell.type), (long long)cell.n, (long long)cell.k);
+                    continue;
+                }
+                bool quantized = tandem_type_is_quantized(cell.type);
+                for (int layout = 0; layout < TND_LAYOUTS; layout++) {
+                    if (cell.layout[layout].samples > 0) {
+                        print_cell(&o, &peaks, &cell, layout,
+                                   quantized ? kernels.isa_q : kernels.isa_f, first);
+                        first = false;
+                    }
                 }
             }
         }

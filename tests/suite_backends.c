@@ -11,6 +11,7 @@ static CU_SuiteInfo suites[] = {
     {"sim", NULL, NULL, NULL, NULL, tnd_tests_sim},
     {"conformance", NULL, NULL, NULL, NULL, tnd_tests_conformance},
     {"cpu matmul", NULL, NULL, NULL, NULL, tnd_tests_matmul},
+    {"cpu packed weights", NULL, NULL, NULL, NULL, tnd_tests_packed},
     {"cpu ops", NULL, NULL, NULL, NULL, tnd_tests_cpu_ops},
     CU_SUITE_INFO_NULL,
 };

@@ -10,6 +10,7 @@ extern CU_TestInfo tnd_tests_openblas[];    /* suite_backends_openblas.c */
 extern CU_TestInfo tnd_tests_sim[];         /* suite_backends_sim.c */
 extern CU_TestInfo tnd_tests_conformance[]; /* suite_backends_conformance.c */
 extern CU_TestInfo tnd_tests_matmul[];      /* suite_backends_matmul.c */
+extern CU_TestInfo tnd_tests_packed[];      /* suite_backends_packed.c */
 extern CU_TestInfo tnd_tests_cpu_ops[];     /* suite_backends_cpu_ops.c */
 
 #endif

@@ -6,12 +6,15 @@
 
 #include "backends/cpu/cpu_ops.h"
 #include "backends/cpu/matmul.h"
+#include "backends/cpu/packed_weights.h"
+#include "backends/settings.h"
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/tnd_status.h"
 
 struct cpu_backend {
     tandem_backend base;
+    struct tnd_packed_weights *packed; /* NULL: no copies are wanted */
     char description[192];
 };
 
@@ -49,17 +52,43 @@ enum tandem_status tnd_cpu_node_run(const struct tnd_vec *vec, const struct tand
     return drivers[node->op].run(vec, node, worker);
 }
 
+/* "packed=off" or "packed=MiB": the most that packed copies of weights may take together. Without a
+ * setting: half of the main memory. */
+static enum tandem_status read_settings(const char *text, size_t *out_limit,
+                                        struct tandem_error *error)
+{
+    struct tnd_setting setting;
+    *out_limit = (size_t)(tnd_cpu_ram_bytes() / 2);
+    while (tnd_settings_next(&text, &setting)) {
+        double mib = 0;
+        if (!tnd_setting_is(&setting, "packed")) {
+            return tnd_setting_refuse(&setting, "cpu", "packed=off or packed=MiB", error);
+        }
+        if (!tnd_setting_value_is(&setting, "off")) {
+            TND_TRY(tnd_setting_number(&setting, "cpu", &mib, error));
+        }
+        mib = mib < 1e9 ? mib : 1e9;
+        *out_limit = (size_t)(mib * 1048576.0);
+    }
+    return TANDEM_OK;
+}
+
 static enum tandem_status cpu_open(const struct tandem_backend_options *options,
                                    tandem_backend **out_backend, struct tandem_error *error)
 {
-    if (options != NULL && options->settings != NULL && options->settings[0] != '\0') {
-        return tnd_error_set(error, TANDEM_E_ARGUMENT, "cpu", 0, 0, "cpu: has no setting '%.100s'",
-                             options->settings);
-    }
+    size_t limit = 0;
+    TND_TRY(read_settings(options != NULL ? options->settings : NULL, &limit, error));
     struct cpu_backend *self = tnd_calloc(1, sizeof(*self));
     if (self == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "cpu", sizeof(*self), 0,
                              "cpu: no memory for the backend");
+    }
+    if (limit > 0) {
+        enum tandem_status status = tnd_packed_weights_new(limit, &self->packed, error);
+        if (status != TANDEM_OK) {
+            tnd_free(self);
+            return status;
+        }
     }
     self->base.api = &tnd_backend_cpu;
     snprintf(self->description, sizeof(self->description), "%s, %s",
@@ -76,6 +105,7 @@ static enum tandem_status cpu_open(const struct tandem_backend_options *options,
 
 static void cpu_close(tandem_backend *backend)
 {
+    tnd_packed_weights_free(((struct cpu_backend *)backend)->packed);
     tnd_free(backend);
 }
 
@@ -87,8 +117,12 @@ static const char *cpu_describe(tandem_backend *backend)
 static enum tandem_status cpu_supports(tandem_backend *backend, const tandem_tensor *node,
                                        uint32_t task, struct tandem_error *error)
 {
-    (void)backend;
+    const struct cpu_backend *self = (const struct cpu_backend *)backend;
     if (node->op == TANDEM_OP_MUL_MAT) {
+        if (task == TANDEM_TASK_MUL_MAT_PACKED && self->packed == NULL) {
+            return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, node->name, task, 0,
+                                 "cpu mul_mat: packed weights are switched off");
+        }
         return tnd_cpu_mul_mat_supports(node, task, error);
     }
     if (task != TANDEM_TASK_NODE || drivers[node->op].run == NULL) {
@@ -118,10 +152,29 @@ static enum tandem_status cpu_run(tandem_backend *backend, const struct tandem_w
                                   struct tandem_worker *worker)
 {
     if (work->node->op == TANDEM_OP_MUL_MAT) {
-        return tnd_cpu_mul_mat_run(work, worker);
+        return work->task == TANDEM_TASK_MUL_MAT_PACKED
+                   ? tnd_cpu_mul_mat_packed_run(((struct cpu_backend *)backend)->packed, work,
+                                                worker)
+                   : tnd_cpu_mul_mat_run(work, worker);
     }
     TND_TRY(cpu_supports(backend, work->node, work->task, worker->error));
     return tnd_cpu_node_run(tnd_vec(), work->node, worker);
+}
+
+static enum tandem_status cpu_prepare(tandem_backend *backend, const tandem_tensor *weight,
+                                      struct tandem_error *error)
+{
+    struct cpu_backend *self = (struct cpu_backend *)backend;
+    TND_TRY(tnd_cpu_can_pack(weight, error));
+    return self->packed != NULL ? tnd_packed_weights_add(self->packed, weight, error) : TANDEM_OK;
+}
+
+static void cpu_forget(tandem_backend *backend, const tandem_tensor *weight)
+{
+    struct cpu_backend *self = (struct cpu_backend *)backend;
+    if (self->packed != NULL) {
+        tnd_packed_weights_remove(self->packed, weight);
+    }
 }
 
 const struct tandem_backend_api tnd_backend_cpu = {
@@ -136,4 +189,6 @@ const struct tandem_backend_api tnd_backend_cpu = {
     .workspace = cpu_workspace,
     .scratch = cpu_scratch,
     .run = cpu_run,
+    .prepare = cpu_prepare,
+    .forget = cpu_forget,
 };

@@ -4,6 +4,8 @@
 #include "backends/cpu/matmul.h"
 
 #include "backends/cpu/matmul_parts.h"
+#include "backends/cpu/packed_weights.h"
+#include "base/cpu.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "ggml-like/tnd_type.h"
@@ -13,6 +15,20 @@ static enum tandem_status refuse(const struct tandem_tensor *node, struct tandem
 {
     return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, node->name, 0, 0, "cpu mul_mat: %s",
                          reason);
+}
+
+enum tandem_status tnd_cpu_can_pack(const struct tandem_tensor *weight, struct tandem_error *error)
+{
+    struct tnd_packed_kernels kernels;
+    if (!tnd_packed_kernels_for(tnd_cpu_features(), weight->type, &kernels)) {
+        return refuse(weight, error, "no packed form of this type for this instruction set");
+    }
+    if ((weight->root->flags & TND_TENSOR_CONSTANT) == 0) {
+        return refuse(weight, error,
+                      "only weights that never change (TANDEM_ROLE_CONSTANT) are "
+                      "packed");
+    }
+    return TANDEM_OK;
 }
 
 enum tandem_status tnd_cpu_mul_mat_supports(const struct tandem_tensor *node, uint32_t task,
@@ -34,6 +50,8 @@ enum tandem_status tnd_cpu_mul_mat_supports(const struct tandem_tensor *node, ui
         return tandem_type_is_quantized(type)
                    ? TANDEM_OK
                    : refuse(node, error, "float weights have no integer product");
+    case TANDEM_TASK_MUL_MAT_PACKED:
+        return tnd_cpu_can_pack(node->src[0], error);
     case TANDEM_TASK_DEQUANTIZE_W:
         return type != TANDEM_TYPE_F32 ? TANDEM_OK
                                        : refuse(node, error, "the weights are F32 already");
@@ -50,6 +68,7 @@ size_t tnd_cpu_mul_mat_workspace(const struct tandem_tensor *node, uint32_t task
     switch (task) {
     case TANDEM_TASK_QUANTIZE_X:
     case TANDEM_TASK_MUL_MAT_Q:
+    case TANDEM_TASK_MUL_MAT_PACKED:
         return (size_t)node->ne[1] * tnd_x_row_blocks(w->ne[0]) * sizeof(struct tnd_x_block);
     case TANDEM_TASK_DEQUANTIZE_W:
     case TANDEM_TASK_MUL_MAT_F32:
@@ -64,6 +83,9 @@ size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task)
     switch (task) {
     case TANDEM_TASK_MUL_MAT_Q:
         return tnd_matmul_q_scratch();
+    case TANDEM_TASK_MUL_MAT_PACKED: /* or rows, when there is no copy */
+        return (size_t)tnd_max((int64_t)tnd_matmul_packed_scratch(),
+                               (int64_t)tnd_matmul_q_scratch());
     case TANDEM_TASK_MUL_MAT_F32:
     case TANDEM_TASK_NODE:
         return tnd_matmul_f_scratch(node->ne[1], node->src[0]->ne[0]);
@@ -109,11 +131,9 @@ static void dequantize_w(const struct tnd_cpu_kernels *kernels, const struct tan
     }
 }
 
-enum tandem_status tnd_cpu_mul_mat_run_with(const struct tnd_cpu_kernels *kernels,
-                                            const struct tandem_work *work,
-                                            struct tandem_worker *worker)
+static enum tandem_status check_memory(const struct tandem_work *work,
+                                       const struct tandem_worker *worker)
 {
-    TND_TRY(tnd_cpu_mul_mat_supports(work->node, work->task, worker->error));
     size_t workspace = tnd_cpu_mul_mat_workspace(work->node, work->task);
     size_t scratch = tnd_cpu_mul_mat_scratch(work->node, work->task);
     if (work->workspace_bytes < workspace || worker->scratch_bytes < scratch) {
@@ -123,6 +143,15 @@ enum tandem_status tnd_cpu_mul_mat_run_with(const struct tnd_cpu_kernels *kernel
                              "and %zu",
                              work->workspace_bytes, worker->scratch_bytes, workspace, scratch);
     }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_cpu_mul_mat_run_with(const struct tnd_cpu_kernels *kernels,
+                                            const struct tandem_work *work,
+                                            struct tandem_worker *worker)
+{
+    TND_TRY(tnd_cpu_mul_mat_supports(work->node, work->task, worker->error));
+    TND_TRY(check_memory(work, worker));
     switch (work->task) {
     case TANDEM_TASK_QUANTIZE_X:
         quantize_x(kernels, work, worker);
@@ -143,4 +172,24 @@ enum tandem_status tnd_cpu_mul_mat_run_with(const struct tnd_cpu_kernels *kernel
 enum tandem_status tnd_cpu_mul_mat_run(const struct tandem_work *work, struct tandem_worker *worker)
 {
     return tnd_cpu_mul_mat_run_with(tnd_cpu_kernels(), work, worker);
+}
+
+enum tandem_status tnd_cpu_mul_mat_packed_run(struct tnd_packed_weights *weights,
+                                              const struct tandem_work *work,
+                                              struct tandem_worker *worker)
+{
+    const struct tandem_tensor *weight = work->node->src[0];
+    const struct tnd_cpu_kernels *kernels = tnd_cpu_kernels();
+    struct tnd_packed_kernels packed_kernels;
+    TND_TRY(tnd_cpu_mul_mat_supports(work->node, work->task, worker->error));
+    TND_TRY(check_memory(work, worker));
+    const struct tnd_packed_weight *packed =
+        weights != NULL ? tnd_packed_weights_find(weights, weight) : NULL;
+    if (packed != NULL &&
+        tnd_packed_kernels_for(tnd_cpu_features(), weight->type, &packed_kernels)) {
+        tnd_matmul_packed(&kernels->q, &packed_kernels, packed, work, worker);
+    } else {
+        tnd_matmul_q(&kernels->q, work, worker); /* the same bits */
+    }
+    return TANDEM_OK;
 }

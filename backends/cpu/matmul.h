@@ -21,4 +21,14 @@ size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task);
 enum tandem_status tnd_cpu_mul_mat_run(const struct tandem_work *work,
                                        struct tandem_worker *worker);
 
+/** OK when this machine has kernels for a packed copy of the weight. */
+enum tandem_status tnd_cpu_can_pack(const struct tandem_tensor *weight, struct tandem_error *error);
+
+/** Runs MUL_MAT_PACKED: with the packed copy, or when nobody has made one with the rows, whose
+ *  result has the same bits. `weights` may be NULL. */
+struct tnd_packed_weights;
+enum tandem_status tnd_cpu_mul_mat_packed_run(struct tnd_packed_weights *weights,
+                                              const struct tandem_work *work,
+                                              struct tandem_worker *worker);
+
 #endif

@@ -25,7 +25,6 @@ void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work 
 void tnd_matmul_f(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
                   struct tandem_worker *worker);
 
-
 /** The way of tnd_matmul_f where there are many tokens, and whether and with what it is taken. */
 bool tnd_matmul_wide_fits(int64_t m, int64_t k);
 size_t tnd_matmul_wide_scratch(int64_t m, int64_t k);
@@ -42,6 +41,11 @@ static inline int tnd_tile_tokens(int64_t m, int most)
 static inline int64_t tnd_min(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+static inline int64_t tnd_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 /** Chunk of `n` items that gives each worker several turns, for an even end. */

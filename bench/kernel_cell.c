@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT
+ * Measuring one cell of bench-kernels. Weights rotate over more memory than the caches hold;
+ * integer products count the quantising of the activations too. */
+#include "bench/kernel_cell.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backends/cpu/matmul_parts.h"
+#include "backends/cpu/packed_weights.h"
+#include "bench/peak.h"
+#include "ggml-like/tnd_tensor.h"
+
+enum { SAMPLES_MAX = 1000, COPIES_MAX = 64, KINDS = TND_LAYOUTS + 1, READ = TND_LAYOUTS };
+static const size_t ROTATE_BYTES = (size_t)192 << 20;
+
+struct cell_job {
+    const struct tnd_cpu_kernels *kernels;
+    struct tandem_work work;
+    struct tnd_packed_kernels packed_kernels; /* when there is a packed layout */
+    struct tnd_packed_weight *packed;
+    tnd_read_fn *read;
+    const char *memory;
+    size_t bytes;
+    int threads;
+    int64_t sink[TND_LANES_MAX * 4];
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void rows_main(void *user, struct tandem_worker *worker)
+{
+    struct cell_job *job = user;
+    (void)tnd_cpu_mul_mat_run_with(job->kernels, &job->work, worker);
+}
+
+static void packed_main(void *user, struct tandem_worker *worker)
+{
+    struct cell_job *job = user;
+    tnd_matmul_packed(&job->kernels->q, &job->packed_kernels, job->packed, &job->work, worker);
+}
+
+static void read_main(void *user, struct tandem_worker *worker)
+{
+    struct cell_job *job = user;
+    size_t share = job->bytes / (size_t)job->threads / 64 * 64;
+    int i = worker->index;
+    job->sink[i % (TND_LANES_MAX * 4)] = job->read(job->memory + (size_t)i * share, share);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Random rows, repeated: quantising all of a large matrix would take longer than the bench. */
+static void fill_weights(char *w, enum tandem_type type, int64_t n, int64_t k)
+{
+    enum { ROWS = 16 };
+    size_t row_bytes = tandem_type_row_bytes(type, k);
+    float *values = malloc((size_t)k * sizeof(float));
+    uint32_t state = 1;
+    for (int64_t r = 0; r < n; r++) {
+        if (r >= ROWS) {
+            memcpy(w + (size_t)r * row_bytes, w + (size_t)(r % ROWS) * row_bytes, row_bytes);
+            continue;
+        }
+        for (int64_t i = 0; i < k; i++) {
+            state = state * 1664525u + 1013904223u;
+            values[i] = (float)(state >> 8) / 8388608.0f - 1.0f;
+        }
+        tandem_quantize(type, values, w + (size_t)r * row_bytes, k);
+    }
+    free(values);
+}
+
+static void summarise(double *samples, int n, struct tnd_cell_time *out)
+{
+    qsort(samples, (size_t)n, sizeof(double), by_value);
+    double median = samples[n / 2];
+    out->samples = n;
+    out->median_us = 1e6 * median;
+    out->best_us = 1e6 * samples[0];
+    out->spread = (samples[n * 9 / 10] - samples[n / 10]) / median;
+}
+
+/* ---- the operands ---- */
+
+struct operands {
+    tandem_context *context;
+    tandem_tensor *weights, *y;
+    char *w;
+    size_t stride; /* bytes from one copy of the weights to the next */
+    int copies;
+    void *workspace;
+    size_t workspace_bytes;
+    struct tnd_packed_weights *store;
+    tandem_tensor *packed[COPIES_MAX]; /* tensors of the copies, as the store knows them */
+};
+
+static void free_operands(struct operands *o)
+{
+    tnd_packed_weights_free(o->store);
+    if (o->y != NULL) {
+        free(o->y->data);
+    }
+    free(o->workspace);
+    free(o->w);
+    tandem_context_free(o->context);
+}
+
+static bool make_operands(const struct tnd_kernel_cell *cell, bool has_packed, struct operands *o)
+{
+    size_t w_bytes = (size_t)cell->n * tandem_type_row_bytes(cell->type, cell->k);
+    bool quantized = tandem_type_is_quantized(cell->type);
+    memset(o, 0, sizeof(*o));
+    o->stride = (w_bytes + 4095) / 4096 * 4096;
+    o->copies = w_bytes == 0 ? 0 : cell->m <= 16 ? (int)(ROTATE_BYTES / o->stride) + 1 : 1;
+    o->copies = o->copies > COPIES_MAX ? COPIES_MAX : o->copies;
+    o->w = aligned_alloc(4096, o->stride * (size_t)o->copies);
+    if (o->w == NULL || tandem_context_new(NULL, &o->context, NULL) != TANDEM_OK ||
+        tnd_packed_weights_new(SIZE_MAX, &o->store, NULL) != TANDEM_OK) {
+        return false;
+    }
+    fill_weights(o->w, cell->type, cell->n, cell->k);
+    for (int i = 0; i < o->copies; i++) {
+        char *copy = o->w + (size_t)i * o->stride;
+        if (i > 0) {
+            memcpy(copy, o->w, w_bytes);
+        }
+        o->packed[i] = tandem_tensor_borrow(o->context, cell->type, 2,
+                                            (int64_t[]){cell->k, cell->n}, copy, w_bytes);
+        if (has_packed && tnd_packed_weights_add(o->store, o->packed[i], NULL) != TANDEM_OK) {
+            return false;
+        }
+    }
+    o->weights = tandem_tensor_borrow(o->context, cell->type, 2, (int64_t[]){cell->k, cell->n},
+                                      o->w, w_bytes);
+    tandem_tensor *x =
+        tandem_tensor_new(o->context, TANDEM_TYPE_F32, 2, (int64_t[]){cell->k, cell->m});
+    o->y = tandem_mul_mat(o->context, o->weights, x);
+    if (o->y == NULL) {
+        return false;
+    }
+    o->y->data = aligned_alloc(64, (tandem_tensor_bytes(o->y) + 63) / 64 * 64);
+    fill_weights(x->data, TANDEM_TYPE_F32, cell->m, cell->k);
+    o->workspace_bytes = quantized ? tnd_cpu_mul_mat_workspace(o->y, TANDEM_TASK_MUL_MAT_Q) : 64;
+    o->workspace = aligned_alloc(64, (o->workspace_bytes + 63) / 64 * 64);
+    return o->y->data != NULL && o->workspace != NULL;
+}
+
+/* ---- measuring ---- */
+
+/* Seconds of one run of a kind on one copy of the weights. */
+static double run_once(tnd_crew *crew, struct cell_job *job, struct operands *o, int kind, int copy,
+                       bool quantized)
+{
+    o->weights->data = o->w + (size_t)copy * o->stride;
+    if (kind == TND_LAYOUT_PACKED) {
+        job->packed = tnd_packed_weights_find(o->store, o->packed[copy]);
+    }
+    job->memory = o->weights->data;
+    double begin = now();
+    if (kind == READ) {
+        tnd_crew_run(crew, read_main, job);
+        return now() - begin;
+    }
+    if (quantized) {
+        job->work.task = TANDEM_TASK_QUANTIZE_X;
+        tnd_crew_run(crew, rows_main, job);
+        job->work.task = TANDEM_TASK_MUL_MAT_Q;
+    }
+    tnd_crew_run(crew, kind == TND_LAYOUT_PACKED ? packed_main : rows_main, job);
+    return now() - begin;
+}
+
+bool tnd_kernel_cell_measure(tnd_crew *crew, int threads, const struct tnd_cpu_kernels *kernels,
+                             uint32_t features, double budget_s, struct tnd_kernel_cell *cell)
+{
+    static double samples[KINDS][SAMPLES_MAX];
+    bool quantized = tandem_type_is_quantized(cell->type);
+    struct cell_job job = {.kernels = kernels, .read = tnd_peaks_find().read, .threads = threads};
+    struct operands o;
+    bool has_packed = tnd_packed_kernels_for(features, cell->type, &job.packed_kernels);
+    memset(cell->layout, 0, sizeof(cell->layout));
+    if (!make_operands(cell, has_packed, &o)) {
+        free_operands(&o);
+        return false;
+    }
+    cell->bytes[TND_LAYOUT_ROWS] = (size_t)cell->n * tandem_type_row_bytes(cell->type, cell->k);
+    cell->bytes[TND_LAYOUT_PACKED] = tnd_packed_weights_bytes(o.store) / (size_t)o.copies;
+    job.bytes = cell->bytes[TND_LAYOUT_ROWS];
+    job.work =
+        (struct tandem_work){o.y, TANDEM_TASK_NODE, 0, cell->n, o.workspace, o.workspace_bytes};
+    bool exists[KINDS] = {true, has_packed, cell->m == 1};
+    for (int i = 0; i < o.copies && exists[TND_LAYOUT_PACKED]; i++) {
+        run_once(crew, &job, &o, TND_LAYOUT_PACKED, i, quantized); /* packs */
+    }
+    double start = now();
+    int n = 0;
+    for (int i = -2; n < SAMPLES_MAX; i++) { /* two to warm up */
+        for (int kind = 0; kind < KINDS; kind++) {
+            /* Kinds are on different copies: what one has read is not in the other's cache. */
+            int copy = (i + 2 + kind * (o.copies / KINDS)) % o.copies;
+            double seconds = exists[kind] ? run_once(crew, &job, &o, kind, copy, quantized) : 0;
+            if (i >= 0) {
+                samples[kind][n] = seconds;
+            }
+        }
+        n += i >= 0;
+        if (n >= 5 && now() - start > budget_s) {
+            break;
+        }
+    }
+    for (int kind = 0; kind < TND_LAYOUTS; kind++) {
+        if (exists[kind]) {
+            summarise(samples[kind], n, &cell->layout[kind]);
+        }
+    }
+    struct tnd_cell_time read = {0, 0, 0, 0};
+    summarise(samples[READ], n, &read);
+    cell->read_gbps = exists[READ] ? 1e-3 * (double)job.bytes / read.median_us : 0;
+    free_operands(&o);
+    return true;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * One cell of bench-kernels: a product in every layout that there is, and plain reading of the same
+ * weights, one after the other in turn, so that a disturbance meets them alike. */
+#ifndef TND_KERNEL_CELL_H
+#define TND_KERNEL_CELL_H
+
+#include "backends/cpu/kernels.h"
+#include "bench/crew.h"
+
+enum tnd_layout { TND_LAYOUT_ROWS, TND_LAYOUT_PACKED, TND_LAYOUTS };
+
+struct tnd_cell_time {
+    double median_us, best_us;
+    double spread; /* (90th - 10th percentile) / median */
+    int samples;   /* 0: this layout does not exist */
+};
+
+struct tnd_kernel_cell {
+    enum tandem_type type;
+    int64_t n, k, m;
+    struct tnd_cell_time layout[TND_LAYOUTS];
+    size_t bytes[TND_LAYOUTS]; /* of the weights */
+    double read_gbps;          /* of the weights alone, by the same threads; M = 1 */
+};
+
+/** Measures for about `budget_s` seconds. False when there is no memory. */
+bool tnd_kernel_cell_measure(tnd_crew *crew, int threads, const struct tnd_cpu_kernels *kernels,
+                             uint32_t features, double budget_s, struct tnd_kernel_cell *cell);
+
+#endif

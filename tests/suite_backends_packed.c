@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ * Packed weights of the CPU backend: the product has the bits of the unpacked one, whatever the
+ * shape, the number of tokens, the workers and the row ranges; copies are counted, limited, told
+ * apart and given back. */
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cpu/packed_weights.h"
+#include "base/cpu.h"
+#include "tests/suite_backends.h"
+#include "tests/suite_backends_stage.h"
+
+extern const struct tandem_backend_api tnd_backend_cpu;
+
+static const enum tandem_type types[] = {
+    TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q4_1, TANDEM_TYPE_Q5_0,  TANDEM_TYPE_Q5_1,
+    TANDEM_TYPE_Q8_0, TANDEM_TYPE_Q2_K, TANDEM_TYPE_Q3_K,  TANDEM_TYPE_Q4_K,
+    TANDEM_TYPE_Q5_K, TANDEM_TYPE_Q6_K, TANDEM_TYPE_BCML1,
+};
+enum { N_TYPES = sizeof(types) / sizeof(types[0]) };
+
+static bool can_pack(void)
+{
+    struct tnd_packed_kernels kernels;
+    if (tnd_packed_kernels_for(tnd_cpu_features(), TANDEM_TYPE_Q4_0, &kernels)) {
+        return true;
+    }
+    tnd_skip("packed weights need AVX-512 with VNNI");
+    return false;
+}
+
+static tandem_backend *open_cpu(const char *settings)
+{
+    struct tandem_backend_options options = {sizeof(options), 8, settings, NULL, NULL};
+    tandem_backend *backend = NULL;
+    check_ok(tnd_backend_cpu.open(&options, &backend, NULL));
+    return backend;
+}
+
+static tandem_tensor *product(tandem_context *context, enum tandem_type type, int64_t n, int64_t k,
+                              int64_t m)
+{
+    tandem_tensor *node = tnd_test_product(context, type, n, k, m, tnd_test_seed());
+    tandem_tensor_set_role(node->src[0], TANDEM_ROLE_CONSTANT);
+    return node;
+}
+
+/* Rows begin..end-1 (both 0: all) of the product by QUANTIZE_X and `task`. */
+static void compute(tandem_backend *backend, tandem_tensor *node, enum tandem_task task,
+                    int n_workers, int64_t begin, int64_t end)
+{
+    size_t bytes = tnd_backend_cpu.workspace(backend, node, task);
+    struct tnd_test_stage stage = {.backend = backend,
+                                   .node = node,
+                                   .task = TANDEM_TASK_QUANTIZE_X,
+                                   .n_workers = n_workers,
+                                   .workspace = tnd_guarded_alloc(bytes, 64),
+                                   .workspace_bytes = bytes};
+    struct tandem_error error;
+    check_status(tnd_test_run_stage(&stage, &error), TANDEM_OK, NULL, &error);
+    stage.task = task;
+    stage.row_begin = begin;
+    stage.row_end = end;
+    check_status(tnd_test_run_stage(&stage, &error), TANDEM_OK, NULL, &error);
+    tnd_guarded_free(stage.workspace);
+}
+
+/* Compares packed and unpacked bits of one shape, first while strips are being packed, then when
+ * they are there. */
+static void check_shape(enum tandem_type type, int64_t n, int64_t k, int64_t m, int n_workers)
+{
+    tandem_context *context = NULL;
+    tandem_backend *backend = open_cpu(NULL);
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    tandem_tensor *node = product(context, type, n, k, m);
+    size_t bytes = (size_t)(n * m) * sizeof(float);
+    char what[96];
+    snprintf(what, sizeof(what), "%s n=%lld k=%lld m=%lld workers=%d", tandem_type_name(type),
+             (long long)n, (long long)k, (long long)m, n_workers);
+    compute(backend, node, TANDEM_TASK_MUL_MAT_Q, 1, 0, 0);
+    float *want = malloc(bytes);
+    memcpy(want, node->data, bytes);
+    check_ok(tnd_backend_cpu.prepare(backend, node->src[0], NULL));
+    for (int pass = 0; pass < 2; pass++) {
+        tnd_test_spoil(node);
+        compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, n_workers, 0, 0);
+        check_bits(node->data, want, bytes, what);
+    }
+    if (n > 20) { /* borders inside strips */
+        tnd_test_spoil(node);
+        compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, n_workers, 7, n - 2);
+        compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, 1, 0, 7);
+        compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, 1, n - 2, n);
+        check_bits(node->data, want, bytes, what);
+    }
+    free(want);
+    tandem_context_free(context);
+    tnd_backend_cpu.close(backend);
+}
+
+static void products_have_the_bits_of_unpacked_weights(void)
+{
+    static const int64_t tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33, 48, 49, 70};
+    if (!can_pack()) {
+        return;
+    }
+    for (int t = 0; t < N_TYPES; t++) {
+        int64_t block = tandem_type_block_values(types[t]);
+        for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
+            check_shape(types[t], 67, 5 * block, tokens[i], 1 + (int)i % 4);
+        }
+    }
+}
+
+static void shapes_may_be_odd(void)
+{
+    static const int64_t rows[] = {1, 15, 16, 17, 31, 32, 33, 203};
+    if (!can_pack()) {
+        return;
+    }
+    for (int t = 0; t < N_TYPES; t++) {
+        int64_t block = tandem_type_block_values(types[t]);
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+            check_shape(types[t], rows[i], block * (1 + (int64_t)i % 3), 1 + (int64_t)i % 2, 3);
+        }
+        check_shape(types[t], 40, block == 32 ? 4896 : 5120, 3, 2);
+        check_shape(types[t], 40, block == 32 ? 4896 : 5120, 51, 2);
+    }
+}
+
+/* Nobody has made a copy, or there may be none: rows serve, with the same bits. */
+static void without_a_copy_the_rows_serve(void)
+{
+    if (!can_pack()) {
+        return;
+    }
+    tandem_context *context = NULL;
+    tandem_backend *backend = open_cpu("packed=1");
+    struct tandem_error error;
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    tandem_tensor *node = product(context, TANDEM_TYPE_Q8_0, 1024, 1280, 2); /* above 1 MiB */
+    check_status(tnd_backend_cpu.prepare(backend, node->src[0], &error), TANDEM_E_DEVICE_MEMORY,
+                 "1392640 bytes", &error);
+    compute(backend, node, TANDEM_TASK_MUL_MAT_Q, 2, 0, 0);
+    size_t bytes = 1024 * 2 * sizeof(float);
+    float *want = malloc(bytes);
+    memcpy(want, node->data, bytes);
+    tnd_test_spoil(node);
+    compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, 2, 0, 0);
+    check_bits(node->data, want, bytes, "no copy");
+    free(want);
+    tandem_context_free(context);
+    tnd_backend_cpu.close(backend);
+}
+
+static void only_constant_weights_are_packed(void)
+{
+    if (!can_pack()) {
+        return;
+    }
+    tandem_context *context = NULL;
+    tandem_backend *backend = open_cpu(NULL);
+    tandem_backend *without = open_cpu("packed=off");
+    struct tandem_error error;
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    tandem_tensor *node = tnd_test_product(context, TANDEM_TYPE_Q4_0, 32, 64, 1, 1);
+    check_status(tnd_backend_cpu.supports(backend, node, TANDEM_TASK_MUL_MAT_PACKED, &error),
+                 TANDEM_E_UNSUPPORTED_BACKEND, "TANDEM_ROLE_CONSTANT", &error);
+    tandem_tensor_set_role(node->src[0], TANDEM_ROLE_CONSTANT);
+    check_ok(tnd_backend_cpu.supports(backend, node, TANDEM_TASK_MUL_MAT_PACKED, NULL));
+    check_status(tnd_backend_cpu.supports(without, node, TANDEM_TASK_MUL_MAT_PACKED, &error),
+                 TANDEM_E_UNSUPPORTED_BACKEND, "switched off", &error);
+    tandem_tensor *floats = tnd_test_product(context, TANDEM_TYPE_F16, 32, 64, 1, 1);
+    tandem_tensor_set_role(floats->src[0], TANDEM_ROLE_CONSTANT);
+    check_status(tnd_backend_cpu.supports(backend, floats, TANDEM_TASK_MUL_MAT_PACKED, &error),
+                 TANDEM_E_UNSUPPORTED_BACKEND, "no packed form", &error);
+    tandem_context_free(context);
+    tnd_backend_cpu.close(without);
+    tnd_backend_cpu.close(backend);
+}
+
+/* Another tensor at the same address is no copy of the first. */
+static void a_new_tensor_at_an_old_address_is_packed_anew(void)
+{
+    static _Alignas(64) unsigned char memory[32 * 18 * 4];
+    float values[32 * 4 * 32];
+    struct tnd_packed_weights *weights = NULL;
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    const struct tnd_packed_weight *first = NULL;
+    check_ok(tnd_packed_weights_new(SIZE_MAX, &weights, NULL));
+    for (int i = 0; i < 2; i++) {
+        tandem_context *context = NULL;
+        check_ok(tandem_context_new(NULL, &context, NULL));
+        tnd_test_fill(&rng, values, 32 * 4 * 32);
+        check_ok(tandem_quantize(TANDEM_TYPE_Q4_0, values, memory, 32 * 4 * 32));
+        tandem_tensor *weight = tandem_tensor_borrow(context, TANDEM_TYPE_Q4_0, 2,
+                                                     (int64_t[]){128, 32}, memory, sizeof(memory));
+        CU_ASSERT_PTR_NULL(tnd_packed_weights_find(weights, weight));
+        check_ok(tnd_packed_weights_add(weights, weight, NULL));
+        check_ok(tnd_packed_weights_add(weights, weight, NULL)); /* twice is once */
+        first = tnd_packed_weights_find(weights, weight);
+        CU_ASSERT_PTR_NOT_NULL(first);
+        check_int((int64_t)tnd_packed_weights_bytes(weights), 2 * 2 * 576);
+        if (i == 1) {
+            tnd_packed_weights_remove(weights, weight);
+            CU_ASSERT_PTR_NULL(tnd_packed_weights_find(weights, weight));
+            check_int((int64_t)tnd_packed_weights_bytes(weights), 0);
+        }
+        tandem_context_free(context);
+    }
+    tnd_packed_weights_free(weights);
+}
+
+CU_TestInfo tnd_tests_packed[] = {
+    {"products have the bits of unpacked weights", products_have_the_bits_of_unpacked_weights},
+    {"shapes may be odd", shapes_may_be_odd},
+    {"without a copy the rows serve", without_a_copy_the_rows_serve},
+    {"only constant weights are packed", only_constant_weights_are_packed},
+    {"a new tensor at an old address is packed anew",
+     a_new_tensor_at_an_old_address_is_packed_anew},
+    CU_TEST_INFO_NULL,
+};
