@@ -20,6 +20,7 @@
 #include "runtime/tnd_runtime.h"
 #include "sched/trace.h"
 #include "tune/profiles.h"
+#include "tune/table_layers.h"
 
 enum { MAX_THREADS = 1024, TABLE_PATH_MAX = 1024 };
 
@@ -77,44 +78,42 @@ static enum tandem_status find_forced(const char *name, int *out_profile,
     return TANDEM_OK;
 }
 
-/* Loads the table that the options name. Whatever is wrong with it is remembered and logged
- * once. */
+/* Loads the layers of tables, with the file that the options name on top. Whatever is wrong with
+ * them is remembered and logged once. */
 static void load_table(tandem_runtime *runtime, const char *path)
 {
     struct tandem_error *why = &runtime->table_error;
-    char own_path[TABLE_PATH_MAX];
-    bool own = path == NULL;
-    enum tandem_status status = TANDEM_OK;
-    const char *named = tnd_environment(TND_ENVIRONMENT_TABLE);
-    if (own ? named != NULL && strcmp(named, "none") == 0 : path[0] == '\0') {
+    if (path != NULL && path[0] == '\0') {
         tnd_error_set(why, TANDEM_E_NOT_FOUND, "", 0, 0, "no timing table: none is wanted");
         return;
     }
-    if (own) {
-        status = tandem_table_default_path(own_path, sizeof(own_path), why);
-        path = own_path;
-    }
+    struct tnd_layers *layers = NULL;
     tandem_table *table = NULL;
+    struct tnd_fingerprint machine;
+    tnd_fingerprint_read_all(runtime->registry, &machine);
+    enum tandem_status status = tnd_layers_find(path, &layers, why);
     if (status == TANDEM_OK) {
-        status = tandem_table_load(path, &table, why);
-    }
-    if (status == TANDEM_OK && table->has_fingerprint) {
-        struct tnd_fingerprint machine;
-        tnd_fingerprint_read_all(runtime->registry, &machine);
-        status = tnd_fingerprint_compare(&table->fingerprint, &machine, why);
+        status = tnd_layers_load(layers, &machine, &table, why);
     }
     if (status != TANDEM_OK) {
-        why->status = status;
-        tandem_table_free(table);
-        tnd_log_line(&runtime->log, TANDEM_LOG_WARN, "runtime",
-                     "no timing table, the fixed rule serves: %s%s", why->text,
-                     own ? " (mulmat-tune bench makes one)" : "");
+        if (layers == NULL || layers->n > 0) { /* else none is wanted */
+            tnd_log_line(&runtime->log, TANDEM_LOG_WARN, "runtime",
+                         "no timing table, the fixed rule serves: %s%s", why->text,
+                         path == NULL ? " (mulmat-tune bench makes one)" : "");
+        }
+        tnd_free(layers);
         return;
     }
-    snprintf(runtime->table_path, sizeof(runtime->table_path), "%s", path);
+    tnd_layers_log(layers, &runtime->log, "runtime");
+    for (int i = 0; i < layers->n; i++) {
+        if (layers->layers[i].serves) { /* the highest stays */
+            snprintf(runtime->table_path, sizeof(runtime->table_path), "%s",
+                     layers->layers[i].path);
+        }
+    }
+    tnd_free(layers);
     runtime->table = table;
     tnd_planner_set_table(runtime->planner, table);
-    tnd_log_line(&runtime->log, TANDEM_LOG_INFO, "runtime", "timing table %s", path);
 }
 
 static enum tandem_status open_registry(tandem_runtime *runtime,

@@ -134,6 +134,22 @@ enum tandem_status tnd_layers_load(struct tnd_layers *layers, const struct tnd_f
     return TANDEM_OK;
 }
 
+void tnd_layers_log(const struct tnd_layers *layers, const struct tnd_log *log, const char *room)
+{
+    for (int i = 0; i < layers->n; i++) {
+        const struct tnd_layer *layer = &layers->layers[i];
+        bool is_whole = layer->error.status == TANDEM_OK;
+        if (layer->serves) {
+            tnd_log_line(log, is_whole ? TANDEM_LOG_INFO : TANDEM_LOG_WARN, room,
+                         "timing table (%s) %s%s%s", tnd_layer_origin_name(layer->origin),
+                         layer->path, is_whole ? "" : ": ", layer->error.text);
+        } else if (layer->is_there) {
+            tnd_log_line(log, TANDEM_LOG_WARN, room, "timing table (%s) does not serve: %s",
+                         tnd_layer_origin_name(layer->origin), layer->error.text);
+        }
+    }
+}
+
 /* ---- adding ---- */
 
 /* The table at `path` without what is void; NULL when there is none, or none that can be used. */

@@ -38,6 +38,9 @@ const char *tnd_layer_origin_name(enum tnd_layer_origin origin);
 enum tandem_status tnd_layers_find(const char *named, struct tnd_layers **out_layers,
                                    struct tandem_error *error);
 
+/** One line to the log for each layer that is there: what serves, what does not and why. */
+void tnd_layers_log(const struct tnd_layers *layers, const struct tnd_log *log, const char *room);
+
 /** Reads all of them and lays them over each other; fills in what became of each. Errors:
  *  NOT_FOUND, or what is wrong with the highest layer, when none serves; MEMORY. */
 enum tandem_status tnd_layers_load(struct tnd_layers *layers, const struct tnd_fingerprint *machine,
@@ -45,8 +48,8 @@ enum tandem_status tnd_layers_load(struct tnd_layers *layers, const struct tnd_f
 
 /** Adds `table` to the file at `path` by the merge rule: locks it against other processes, reads it
  *  anew, merges, replaces it in one step. Cells there that are void on the machine of `table` are
- *  left out, with the reason in `out_note` (may be NULL; status OK: nothing was). A file that cannot
- *  be read or merged at all is replaced, with the reason likewise. Errors: FILE, MEMORY, LIMIT. */
+ *  left out, with the reason in `out_note` (may be NULL; status OK: nothing was). A file that
+ *  cannot be read is replaced, with the reason likewise. Errors: FILE, MEMORY, LIMIT. */
 enum tandem_status tnd_table_update_file(const char *path, const tandem_table *table,
                                          struct tandem_error *out_note,
                                          struct tandem_error *error);

@@ -4,9 +4,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/tnd_status.h"
+#include "tune/table_layers.h"
 
 static void log_to_stderr(void *user, enum tandem_log_level level, const char *room,
                           const char *text)
@@ -84,37 +84,16 @@ struct tnd_measure_options tnd_cmd_measure_options(const struct tnd_runtime_room
     return options;
 }
 
-/* The table at `path`, or an empty one where it cannot be added to: unreadable, or measured with
- * another CPU or OpenBLAS, whose times are worth nothing here. */
-static enum tandem_status load_to_extend(const char *path, const tandem_table *addition,
-                                         tandem_table **out_table, struct tandem_error *error)
-{
-    struct tandem_error why = {0};
-    enum tandem_status status = tandem_table_load(path, out_table, &why);
-    if (status == TANDEM_OK) {
-        status = tnd_fingerprint_compare(&(*out_table)->fingerprint, &addition->fingerprint, &why);
-        if (status == TANDEM_OK) {
-            return TANDEM_OK;
-        }
-        tandem_table_free(*out_table);
-    }
-    if (access(path, F_OK) == 0) {
-        fprintf(stderr, "mulmat-tune: the old table is replaced: %s\n", why.text);
-    }
-    return tandem_table_new(out_table, error);
-}
-
 enum tandem_status tnd_cmd_update_own_table(const tandem_table *table, char *out_path, size_t n,
                                             struct tandem_error *error)
 {
+    struct tandem_error note;
     TND_TRY(tandem_table_default_path(out_path, n, error));
-    tandem_table *own = NULL;
-    TND_TRY(load_to_extend(out_path, table, &own, error));
-    own->fingerprint = table->fingerprint;
-    enum tandem_status status = tandem_table_merge(own, table, error);
-    if (status == TANDEM_OK) {
-        status = tandem_table_save(own, out_path, TANDEM_TABLE_JSON, error);
+    TND_TRY(tnd_table_update_file(out_path, table, &note, error));
+    if (note.status == TANDEM_E_TABLE_FOREIGN) {
+        fprintf(stderr, "mulmat-tune: the machine has changed: %s\n", note.text);
+    } else if (note.status != TANDEM_OK) {
+        fprintf(stderr, "mulmat-tune: the old table is replaced: %s\n", note.text);
     }
-    tandem_table_free(own);
-    return status;
+    return TANDEM_OK;
 }

@@ -19,8 +19,8 @@ enum tandem_status tnd_cmd_parse_types(const char *text, enum tandem_type *out_t
 /** Options for measuring with the rooms of a runtime. */
 struct tnd_measure_options tnd_cmd_measure_options(const struct tnd_runtime_rooms *rooms);
 
-/** Opens or makes this machine's own table at its default path, adds `table` to it and saves it.
- *  `out_path` gets the path. A table there that cannot be used is replaced. */
+/** Adds `table` to this machine's own table at its default path (tnd_table_update_file); `out_path`
+ *  gets the path. stderr says what is void or replaced. */
 enum tandem_status tnd_cmd_update_own_table(const tandem_table *table, char *out_path, size_t n,
                                             struct tandem_error *error);
 
