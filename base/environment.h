@@ -11,6 +11,9 @@
     X(CPU, "TANDEM_CPU",                                                                           \
       "Highest instruction set that kernels may use: scalar, avx2, avxvnni, avx512, vnni, bf16, "  \
       "amx; neon, dotprod, i8mm.")                                                                 \
+    X(DEVICE, "TANDEM_DEVICE",                                                                     \
+      "OpenCL device to use: its number in the list, or a part of its name; two of them with a "   \
+      "comma between for the second device; `none`: use none.")                                    \
     X(TABLE, "TANDEM_TABLE", "File with this machine's timing table; `none`: use none.")           \
     X(THREADS, "TANDEM_THREADS", "Number of threads, where the program asks for the default.")     \
     X(TRACE, "TANDEM_TRACE", "File that receives a trace of every step, for trace viewers.")

@@ -13,6 +13,7 @@
 
 struct tnd_cl_programs; /* cl_program.c */
 struct tnd_cl_memory;   /* cl_memory.c */
+struct tnd_cl_transfer; /* cl_transfer.c */
 struct tnd_cl_matmul;   /* cl_matmul.c */
 struct tnd_cl_ops;      /* cl_ops.c */
 
@@ -36,6 +37,9 @@ struct tnd_cl_caps {
     int base_align;         /* bytes */
     int clock_mhz;
     uint32_t vendor_id;
+    bool khr_subgroups;   /* which kind of subgroups: either may be there */
+    bool intel_subgroups; /* with block reads; in OpenCL C 1.2 too */
+    int c_std;            /* that programs are built with: 12, 20 or 30 */
 };
 
 struct tnd_cl_device {
@@ -48,11 +52,14 @@ struct tnd_cl_device {
     cl_command_queue queue; /* in order; profiling when the setting profile=on */
     struct tnd_cl_caps caps;
     struct tandem_device_info info;
-    char name[128]; /* for messages: the device's name */
+    char name[128];             /* for messages: the device's name */
+    char platform_version[128]; /* of the driver's platform */
     char text[256]; /* one line: name, driver, memory */
     bool has_profiling;
+    _Atomic int64_t n_launches;
     struct tnd_cl_programs *programs;
     struct tnd_cl_memory *memory;
+    struct tnd_cl_transfer *transfer;
     struct tnd_cl_matmul *matmul; /* what tnd_cl_matmul_open has made; may be NULL */
     struct tnd_cl_ops *ops;       /* what tnd_cl_ops_open has made; may be NULL */
     /* Held by tnd_cl_matmul_submit and tnd_cl_ops_submit for their whole call, so works of several
@@ -62,8 +69,9 @@ struct tnd_cl_device {
 
 /** How a device is opened: the settings of the backend. */
 struct tnd_cl_options {
-    const char *device;      /* selector: index, part of the name, NULL: best fit GPU */
-    int skip;                /* this many fitting devices are passed over (opencl1: 1) */
+    const char *device;      /* selector: index, part of the name; NULL: best fit GPU */
+    int skip;                /* this many devices that fit the selector are passed over */
+    bool with_cpu;           /* CPUs count as fit without a selector, behind all others */
     const char *library;     /* path of libOpenCL; NULL: the usual names */
     const char *clblast;     /* path; "off"; NULL: the usual names */
     const char *cache;       /* folder of program binaries; "off"; NULL: the usual place */
@@ -75,10 +83,20 @@ struct tnd_cl_options {
     bool with_profiling;
 };
 
-/** Facts about all devices of all platforms, at most `n`; the number there is, or 0 and a reason in
- *  `error`. */
-int tnd_cl_list(const struct tnd_cl_library *library, struct tandem_device_info *out, int n,
-                struct tandem_error *error);
+/** A device before it is opened. */
+struct tnd_cl_found {
+    cl_platform_id platform;
+    cl_device_id id;
+    char platform_version[128];
+    struct tnd_cl_caps caps; /* nothing switched off */
+    struct tandem_device_info info;
+};
+
+/** All devices of all platforms; `out_found` is freed with tnd_free. Errors: UNSUPPORTED_MACHINE
+ *  (none, with the reason), MEMORY. A device that does not answer is listed as unfit. */
+enum tandem_status tnd_cl_find_devices(const struct tnd_cl_library *library,
+                                       struct tnd_cl_found **out_found, int *out_n,
+                                       struct tandem_error *error);
 
 /** Errors: UNSUPPORTED_MACHINE (no such device, or unfit: the reason), DEVICE, MEMORY. */
 enum tandem_status tnd_cl_device_open(const struct tnd_cl_options *options,

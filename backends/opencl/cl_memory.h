@@ -12,6 +12,9 @@ enum tandem_status tnd_cl_memory_open(struct tnd_cl_device *device, uint64_t bud
                                       struct tandem_error *error);
 void tnd_cl_memory_close(struct tnd_cl_device *device);
 
+/** Adds the counts of bytes, weights and mirrors. */
+void tnd_cl_memory_count(struct tnd_cl_device *device, struct tnd_cl_statistics *statistics);
+
 /** Where the device keeps `bytes` bytes of this host address: a mirror, else a resident weight.
  *  Errors: STATE when no mirror or weight has all of them. */
 enum tandem_status tnd_cl_find(struct tnd_cl_device *device, const void *address, size_t bytes,

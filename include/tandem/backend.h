@@ -86,6 +86,7 @@ struct tandem_backend_options {
     const char *settings; /**< "key=value,..." of this backend, or NULL; borrowed for the call */
     int (*log)(void *user, int level, const char *text); /**< NULL: silent */
     void *log_user;
+    bool is_asked_for; /**< the program has named the backend: it is not just tried */
 };
 
 /** A backend's functions. `abi` and `size` come first; members are only ever added at the end.

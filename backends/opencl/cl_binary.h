@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * Building one program: from the cache on disk, else from source and then into the cache. */
+#ifndef TND_CL_BINARY_H
+#define TND_CL_BINARY_H
+
+#include "backends/opencl/cl_device.h"
+#include "backends/opencl/cl_kernels.h"
+#include "base/text.h"
+
+struct tnd_cl_build {
+    enum tnd_cl_source source;
+    const char *text;    /* of the source, terminated */
+    const char *options; /* of the compiler */
+    const char *folder;  /* of the cache; NULL: none */
+};
+
+/** Errors: DEVICE with the compiler's first complaint, MEMORY. Troubles with the cache are none. */
+enum tandem_status tnd_cl_build_program(const struct tnd_cl_device *device,
+                                        const struct tnd_cl_build *build, cl_program *out_program,
+                                        bool *out_from_cache, struct tandem_error *error);
+
+/** Path of the binary's file. For tests too. */
+void tnd_cl_build_path(const struct tnd_cl_device *device, const struct tnd_cl_build *build,
+                       struct tnd_text *out_key, struct tnd_text *out_path);
+
+#endif

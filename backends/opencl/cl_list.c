@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT
+ * What OpenCL devices this machine has, all facts about them, and which are fit for us. Nothing
+ * here opens a device. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/opencl/cl_device.h"
+#include "base/alloc.h"
+
+enum { MAX_PLATFORMS = 16, MAX_DEVICES = 32, MAX_EXTENSIONS = 16384 };
+
+/* Numbers from CL/cl_ext.h and CL/cl.h of OpenCL 3.0, for facts that OpenCL 1.2 does not know. */
+enum {
+    WARP_SIZE_NV = 0x4003,
+    WAVEFRONT_WIDTH_AMD = 0x4043,
+};
+
+/* ---- asking one device ---- */
+
+/* The first failure sticks: a device that does not answer has no other facts. */
+struct asking {
+    const struct tnd_cl_functions *cl;
+    cl_device_id id;
+    cl_int code;
+};
+
+static void ask(struct asking *asking, cl_device_info what, void *out, size_t bytes)
+{
+    if (asking->code == CL_SUCCESS) {
+        asking->code = asking->cl->GetDeviceInfo(asking->id, what, bytes, out, NULL);
+    }
+}
+
+static uint64_t ask_ulong(struct asking *asking, cl_device_info what)
+{
+    cl_ulong value = 0;
+    ask(asking, what, &value, sizeof(value));
+    return value;
+}
+
+static uint32_t ask_uint(struct asking *asking, cl_device_info what)
+{
+    cl_uint value = 0;
+    ask(asking, what, &value, sizeof(value));
+    return value;
+}
+
+static bool ask_bool(struct asking *asking, cl_device_info what)
+{
+    cl_bool value = CL_FALSE;
+    ask(asking, what, &value, sizeof(value));
+    return value != CL_FALSE;
+}
+
+/* A fact that not every driver knows: 0 then. */
+static uint32_t ask_optional(const struct asking *asking, cl_device_info what)
+{
+    cl_uint value = 0;
+    cl_int code = asking->cl->GetDeviceInfo(asking->id, what, sizeof(value), &value, NULL);
+    return code == CL_SUCCESS ? value : 0;
+}
+
+/* Text without blanks at both ends, cut to `bytes`. Longer ones than MAX_EXTENSIONS fail. */
+static void ask_text(struct asking *asking, cl_device_info what, char *out, size_t bytes)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    if (asking->code == CL_SUCCESS) {
+        asking->code = asking->cl->GetDeviceInfo(asking->id, what, 0, NULL, &n);
+    }
+    if (asking->code != CL_SUCCESS || n == 0) {
+        return;
+    }
+    char *text = n <= MAX_EXTENSIONS ? tnd_calloc(1, n + 1) : NULL;
+    if (text == NULL) {
+        asking->code = CL_OUT_OF_HOST_MEMORY;
+        return;
+    }
+    ask(asking, what, text, n);
+    if (asking->code == CL_SUCCESS) {
+        const char *begin = text + strspn(text, " \t");
+        size_t length = strlen(begin);
+        while (length > 0 && (begin[length - 1] == ' ' || begin[length - 1] == '\n')) {
+            length--;
+        }
+        snprintf(out, bytes, "%.*s", (int)length, begin);
+    }
+    tnd_free(text);
+}
+
+static bool has_word(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)) != NULL; at += n) {
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "OpenCL 3.0 PoCL", "OpenCL C 1.2 PoCL" -> 30, 12; 0 when it is none. */
+static int version_number(const char *text)
+{
+    const char *at = text + strcspn(text, "0123456789");
+    char *end = NULL;
+    long major = strtol(at, &end, 10);
+    long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+    return major > 0 && major < 100 && minor >= 0 && minor < 10 ? (int)(major * 10 + minor) : 0;
+}
+
+/* ---- facts ---- */
+
+static void read_extensions(struct asking *asking, struct tnd_cl_found *found)
+{
+    struct tnd_cl_caps *caps = &found->caps;
+    char *words = tnd_calloc(1, MAX_EXTENSIONS);
+    if (words == NULL) {
+        asking->code = CL_OUT_OF_HOST_MEMORY;
+        return;
+    }
+    char c_version[64];
+    ask_text(asking, CL_DEVICE_EXTENSIONS, words, MAX_EXTENSIONS);
+    ask_text(asking, CL_DEVICE_OPENCL_C_VERSION, c_version, sizeof(c_version));
+    int c_std = version_number(c_version);
+    caps->fp16 = has_word(words, "cl_khr_fp16");
+    caps->fp64 = has_word(words, "cl_khr_fp64");
+    caps->intel_subgroups = has_word(words, "cl_intel_subgroups");
+    /* Khronos's subgroups are a part of OpenCL C 2.0; a device of version 3.0 may name 1.2 as its
+     * C version and take 3.0 too. */
+    int highest = version_number(found->info.version) >= 30 ? 30 : c_std;
+    caps->khr_subgroups = has_word(words, "cl_khr_subgroups") && highest >= 20;
+    caps->subgroups = caps->khr_subgroups || caps->intel_subgroups;
+    caps->dot_int8 = has_word(words, "cl_khr_integer_dot_product") && highest >= 30;
+    bool needs_more = caps->dot_int8 || (caps->khr_subgroups && !caps->intel_subgroups);
+    caps->c_std = needs_more ? (highest >= 30 ? 30 : 20) : 12;
+    tnd_free(words);
+}
+
+static int guess_multiple(const struct asking *asking, const struct tnd_cl_caps *caps)
+{
+    uint32_t n = ask_optional(asking, WARP_SIZE_NV);
+    if (n == 0) {
+        n = ask_optional(asking, WAVEFRONT_WIDTH_AMD);
+    }
+    return n > 0 && n <= 1024 ? (int)n : caps->is_cpu ? 8 : 32;
+}
+
+static uint32_t type_of(cl_device_type type)
+{
+    return (type & CL_DEVICE_TYPE_GPU) != 0           ? TANDEM_DEVICE_GPU
+           : (type & CL_DEVICE_TYPE_CPU) != 0         ? TANDEM_DEVICE_CPU
+           : (type & CL_DEVICE_TYPE_ACCELERATOR) != 0 ? TANDEM_DEVICE_ACCELERATOR
+                                                      : TANDEM_DEVICE_OTHER;
+}
+
+static void read_numbers(struct asking *asking, struct tnd_cl_found *found)
+{
+    struct tnd_cl_caps *caps = &found->caps;
+    cl_device_type type = 0;
+    ask(asking, CL_DEVICE_TYPE, &type, sizeof(type));
+    found->info.type = type_of(type);
+    caps->is_cpu = found->info.type == TANDEM_DEVICE_CPU;
+    caps->unified = ask_bool(asking, CL_DEVICE_HOST_UNIFIED_MEMORY);
+    caps->has_images = ask_bool(asking, CL_DEVICE_IMAGE_SUPPORT);
+    caps->global_bytes = ask_ulong(asking, CL_DEVICE_GLOBAL_MEM_SIZE);
+    caps->max_alloc_bytes = ask_ulong(asking, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    caps->local_bytes = ask_ulong(asking, CL_DEVICE_LOCAL_MEM_SIZE);
+    caps->compute_units = (int)ask_uint(asking, CL_DEVICE_MAX_COMPUTE_UNITS);
+    caps->clock_mhz = (int)ask_uint(asking, CL_DEVICE_MAX_CLOCK_FREQUENCY);
+    caps->base_align = (int)(ask_uint(asking, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8);
+    caps->vendor_id = ask_uint(asking, CL_DEVICE_VENDOR_ID);
+    ask(asking, CL_DEVICE_MAX_WORK_GROUP_SIZE, &caps->max_group, sizeof(caps->max_group));
+    size_t items[8] = {0};
+    uint32_t n_dims = ask_uint(asking, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS);
+    ask(asking, CL_DEVICE_MAX_WORK_ITEM_SIZES, items,
+        (n_dims < 8 ? n_dims : 8) * sizeof(items[0]));
+    memcpy(caps->max_items, items, sizeof(caps->max_items));
+    caps->preferred_multiple = guess_multiple(asking, caps);
+}
+
+static void fill_info(const struct tnd_cl_caps *caps, struct tandem_device_info *info)
+{
+    info->memory_bytes = caps->global_bytes;
+    info->max_alloc_bytes = caps->max_alloc_bytes;
+    info->local_bytes = caps->local_bytes;
+    info->compute_units = (uint32_t)caps->compute_units;
+    info->max_clock_mhz = (uint32_t)caps->clock_mhz;
+    info->max_work_group = caps->max_group;
+    info->has_unified_memory = caps->unified;
+    info->has_fp16 = caps->fp16;
+    info->has_fp64 = caps->fp64;
+    info->has_subgroups = caps->subgroups;
+}
+
+/* Why the device cannot be used, or NULL. */
+static const char *unfit_reason(struct asking *asking, const struct tnd_cl_found *found)
+{
+    bool is_there = ask_bool(asking, CL_DEVICE_AVAILABLE);
+    bool compiles = ask_bool(asking, CL_DEVICE_COMPILER_AVAILABLE);
+    bool is_little = ask_bool(asking, CL_DEVICE_ENDIAN_LITTLE);
+    uint32_t bits = ask_uint(asking, CL_DEVICE_ADDRESS_BITS);
+    if (asking->code != CL_SUCCESS) {
+        return "it does not answer";
+    }
+    return version_number(found->info.version) < 12 ? "its OpenCL is older than 1.2"
+           : !is_there                              ? "its driver says that it is not available"
+           : !compiles                              ? "its driver has no compiler"
+           : !is_little                             ? "its bytes are in big-endian order"
+           : bits < 32 || found->caps.global_bytes < 64u << 20 ? "it has too little memory"
+           : found->caps.max_group < 16 ? "its work-groups have less than 16 items"
+                                        : NULL;
+}
+
+static void read_device(const struct tnd_cl_functions *cl, struct tnd_cl_found *found)
+{
+    struct asking asking = {cl, found->id, CL_SUCCESS};
+    struct tandem_device_info *info = &found->info;
+    info->size = sizeof(*info);
+    ask_text(&asking, CL_DEVICE_NAME, info->name, sizeof(info->name));
+    ask_text(&asking, CL_DEVICE_VENDOR, info->vendor, sizeof(info->vendor));
+    ask_text(&asking, CL_DRIVER_VERSION, info->driver, sizeof(info->driver));
+    ask_text(&asking, CL_DEVICE_VERSION, info->version, sizeof(info->version));
+    read_numbers(&asking, found);
+    read_extensions(&asking, found);
+    fill_info(&found->caps, info);
+    const char *reason = unfit_reason(&asking, found);
+    info->is_fit = reason == NULL;
+    info->is_default = info->is_fit && info->type != TANDEM_DEVICE_CPU;
+    if (asking.code != CL_SUCCESS) {
+        snprintf(info->reason, sizeof(info->reason), "%s: %s", reason,
+                 tnd_cl_code_name(asking.code));
+    } else if (reason != NULL) {
+        snprintf(info->reason, sizeof(info->reason), "%s", reason);
+    } else if (!info->is_default) {
+        snprintf(info->reason, sizeof(info->reason), "a CPU is used only when it is asked for");
+    }
+}
+
+/* ---- all of them ---- */
+
+struct list {
+    struct tnd_cl_found *found;
+    int n;
+    struct tandem_error *error;
+};
+
+/* "" when the platform does not say it. */
+static void platform_text(const struct tnd_cl_functions *cl, cl_platform_id platform,
+                          cl_platform_info what, char *out, size_t bytes)
+{
+    char text[1024] = "";
+    if (cl->GetPlatformInfo(platform, what, sizeof(text), text, NULL) != CL_SUCCESS) {
+        text[0] = '\0';
+    }
+    text[sizeof(text) - 1] = '\0';
+    snprintf(out, bytes, "%s", text);
+}
+
+static enum tandem_status add_device(struct list *list, const struct tnd_cl_functions *cl,
+                                     cl_platform_id platform, cl_device_id id)
+{
+    size_t bytes = sizeof(*list->found);
+    struct tnd_cl_found *grown =
+        tnd_realloc(list->found, (size_t)list->n * bytes, (size_t)(list->n + 1) * bytes);
+    if (grown == NULL) {
+        return tnd_error_set(list->error, TANDEM_E_MEMORY, "opencl", (int64_t)bytes, 0,
+                             "opencl: no memory for the list of devices");
+    }
+    list->found = grown;
+    struct tnd_cl_found *found = &grown[list->n++];
+    memset(found, 0, sizeof(*found));
+    found->platform = platform;
+    found->id = id;
+    platform_text(cl, platform, CL_PLATFORM_NAME, found->info.platform,
+                  sizeof(found->info.platform));
+    platform_text(cl, platform, CL_PLATFORM_VERSION, found->platform_version,
+                  sizeof(found->platform_version));
+    read_device(cl, found);
+    return TANDEM_OK;
+}
+
+/* A platform that fails or has no devices adds none: the others count. */
+static enum tandem_status add_platform(struct list *list, const struct tnd_cl_functions *cl,
+                                       cl_platform_id platform, cl_int *out_code)
+{
+    cl_device_id ids[MAX_DEVICES];
+    cl_uint n = 0;
+    cl_int code = cl->GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids, &n);
+    if (code != CL_SUCCESS) {
+        *out_code = code;
+        return TANDEM_OK;
+    }
+    for (cl_uint i = 0; i < n && i < MAX_DEVICES; i++) {
+        TND_TRY(add_device(list, cl, platform, ids[i]));
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_cl_find_devices(const struct tnd_cl_library *library,
+                                       struct tnd_cl_found **out_found, int *out_n,
+                                       struct tandem_error *error)
+{
+    const struct tnd_cl_functions *cl = &library->cl;
+    cl_platform_id platforms[MAX_PLATFORMS];
+    cl_uint n_platforms = 0;
+    cl_int code = cl->GetPlatformIDs(MAX_PLATFORMS, platforms, &n_platforms);
+    if (code != CL_SUCCESS || n_platforms == 0) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_MACHINE, "opencl", code, 0,
+                             "opencl: %s finds no driver (clGetPlatformIDs: %s)", library->path,
+                             tnd_cl_code_name(code));
+    }
+    struct list list = {NULL, 0, error};
+    cl_int last = CL_DEVICE_NOT_FOUND;
+    for (cl_uint i = 0; i < n_platforms && i < MAX_PLATFORMS; i++) {
+        enum tandem_status status = add_platform(&list, cl, platforms[i], &last);
+        if (status != TANDEM_OK) {
+            tnd_free(list.found);
+            return status;
+        }
+    }
+    if (list.n == 0) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_MACHINE, "opencl", last, 0,
+                             "opencl: %u drivers, but no device (clGetDeviceIDs: %s)",
+                             (unsigned)n_platforms, tnd_cl_code_name(last));
+    }
+    *out_found = list.found;
+    *out_n = list.n;
+    return TANDEM_OK;
+}
+
+/* ---- public ---- */
+
+static enum tandem_status list_devices(struct tandem_device_info *out, int n, int *out_n,
+                                       struct tandem_error *error)
+{
+    const struct tnd_cl_library *library = NULL;
+    struct tnd_cl_found *found = NULL;
+    TND_TRY(tnd_cl_library_get(NULL, &library, error));
+    TND_TRY(tnd_cl_find_devices(library, &found, out_n, error));
+    for (int i = 0; i < *out_n && i < n; i++) {
+        out[i] = found[i].info;
+    }
+    tnd_free(found);
+    return TANDEM_OK;
+}
+
+int tandem_devices(struct tandem_device_info *out, int n, struct tandem_error *error)
+{
+    if (n < 0 || (n > 0 && out == NULL)) {
+        tnd_error_set(error, TANDEM_E_ARGUMENT, "devices", n, 0,
+                      "devices: room for %d elements, expected 0 or more and a list", n);
+        return -1;
+    }
+    if (n > 0 && out[0].size != sizeof(*out)) {
+        tnd_error_set(error, TANDEM_E_ABI, "devices", (int64_t)out[0].size, sizeof(*out),
+                      "devices: size is %zu, expected %zu", out[0].size, sizeof(*out));
+        return -1;
+    }
+    int n_devices = 0;
+    return list_devices(out, n, &n_devices, error) == TANDEM_OK ? n_devices : 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * Programs of one device: one for each source and variant, built when it is first asked for, from
+ * the binary on disk or from source. */
+#ifndef TND_CL_PROGRAM_H
+#define TND_CL_PROGRAM_H
+
+#include "backends/opencl/cl_launch.h"
+#include "base/text.h"
+
+/** `cache`: folder of binaries; NULL: $XDG_CACHE_HOME/tandem/opencl or ~/.cache/tandem/opencl;
+ *  "off": none. Errors: MEMORY, FORMAT (the library's own blob). */
+enum tandem_status tnd_cl_programs_open(struct tnd_cl_device *device, const char *cache,
+                                        struct tandem_error *error);
+void tnd_cl_programs_close(struct tnd_cl_device *device);
+
+/** Any thread; a build makes the others wait. */
+enum tandem_status tnd_cl_program_get(struct tnd_cl_device *device, enum tnd_cl_source source,
+                                      const struct tnd_cl_variant *variant,
+                                      struct tnd_cl_program **out_program,
+                                      struct tandem_error *error);
+
+/** A kernel object for one launch alone, and back. `give` takes NULL. */
+enum tandem_status tnd_cl_program_take(struct tnd_cl_device *device,
+                                       struct tnd_cl_program *program, enum tnd_cl_kernel kernel,
+                                       cl_kernel *out_handle, struct tandem_error *error);
+void tnd_cl_program_give(struct tnd_cl_device *device, struct tnd_cl_program *program,
+                         enum tnd_cl_kernel kernel, cl_kernel handle);
+enum tnd_cl_source tnd_cl_program_source(const struct tnd_cl_program *program);
+
+/** Options of the compiler for a variant on this device. */
+void tnd_cl_program_options(const struct tnd_cl_device *device,
+                            const struct tnd_cl_variant *variant, struct tnd_text *out);
+
+/** Adds programs_* and build_ns. */
+void tnd_cl_programs_count(struct tnd_cl_device *device, struct tnd_cl_statistics *statistics);
+
+/** Folder of the cache, for what else is kept for a device; NULL: off. Lives with the device. */
+const char *tnd_cl_programs_folder(const struct tnd_cl_device *device);
+
+#endif

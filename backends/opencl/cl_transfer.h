@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * Bytes to a device and back: uploads through a ring of pinned host memory, downloads as events
+ * with tickets. Knows buffers, not addresses. All functions may be called by any thread. */
+#ifndef TND_CL_TRANSFER_H
+#define TND_CL_TRANSFER_H
+
+#include "backends/opencl/cl_device.h"
+#include "backends/opencl/cl_kernels.h" /* struct tnd_cl_range */
+
+enum tandem_status tnd_cl_transfer_open(struct tnd_cl_device *device, struct tandem_error *error);
+void tnd_cl_transfer_close(struct tnd_cl_device *device);
+void tnd_cl_transfer_count(struct tnd_cl_device *device, struct tnd_cl_statistics *statistics);
+
+/** Host to device, behind everything in the queue; `from` may be changed when it returns. Waits
+ *  only for room in the ring. */
+enum tandem_status tnd_cl_write(struct tnd_cl_device *device, struct tnd_cl_range to,
+                                const void *from, size_t bytes, struct tandem_error *error);
+
+/** Starts device to host; done when the ticket is synced. */
+enum tandem_status tnd_cl_read(struct tnd_cl_device *device, struct tnd_cl_range from, void *to,
+                               size_t bytes, uint64_t *out_ticket, struct tandem_error *error);
+
+#endif
