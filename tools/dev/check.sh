@@ -26,7 +26,7 @@ job_asan() {
 }
 # Everything with GCC as users get it.
 job_gcc() {
-    mk BUILD=build/gcc CC=gcc all benches examples || return 1
+    mk BUILD=build/gcc CC=gcc all benches examples build/gcc/make-models || return 1
     mk BUILD=build/gcc CC=gcc check-suites
 }
 # The programs of the documents run.
@@ -37,6 +37,8 @@ job_examples() {
         "$example" || { echo "$example failed"; return 1; }
     done
 }
+# The programs as users run them: commands, options, messages, exit codes.
+job_tools() { bash tests/tools.sh build/gcc; }
 # Data races: the suites that start threads.
 job_tsan() {
     mk BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g' \
@@ -61,7 +63,7 @@ job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
 all_jobs="asan gcc tsan clang fuzz without gcc_O3 gcc_O0 includes style docs headers"
-all_jobs+=" symbols install examples"
+all_jobs+=" symbols install examples tools"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}
 
@@ -102,7 +104,7 @@ wait_for_one() {
 
 for job in $jobs; do
     # The jobs that look at the results of gcc wait for it.
-    if [[ $job =~ ^(symbols|install|examples)$ ]]; then
+    if [[ $job =~ ^(symbols|install|examples|tools)$ ]]; then
         while [[ " ${name_of[*]} " == *" gcc "* ]]; do
             wait_for_one
         done

@@ -312,7 +312,7 @@ int tnd_cmd_bench(int argc, char **argv)
     struct bench_options *o = &bench.options;
     const struct cli_option rows[] = {
         {"synth", CLI_TEXT, &o->synth, "SHAPE",
-         "random weights: 1.1b, quick or dim,hidden,layers,heads,kv_heads,vocabulary; 1.1b"},
+         "1.1b, quick or dim,hidden,layers,heads,kv_heads,vocabulary; 1.1b"},
         {"type", CLI_TEXT, &o->type, "TYPE", "of the weights; q4_0, a model file: its own"},
         {"prompt", CLI_TEXT, &o->prompts, "N,N", "tokens of prompts, each one batch; 128,512"},
         {"gen", CLI_TEXT, &o->gens, "N,N", "tokens generated from an empty text; 32,128"},

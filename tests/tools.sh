@@ -1,0 +1,513 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# usage: tools.sh BUILD [WORDS]       (needs BUILD/tandem-llama, BUILD/mulmat-tune, BUILD/make-models)
+# Runs tandem-llama as a user does: all commands, options, help texts, errors and exit codes. WORDS: only
+# the groups whose name contains it. Models are made here; those of the test data are used when they
+# are there. The last line is "N passed, N failed, N skipped".
+set -u
+cd "$(dirname "$0")/.."
+build=${1:-build/release}
+only=${2:-}
+root=$PWD
+tool=$root/$build/tandem-llama
+tune=$root/$build/mulmat-tune
+data=${TANDEM_TEST_DATA:-$root/../shared/data}
+unset TANDEM_LOG TANDEM_CPU TANDEM_TABLE TANDEM_THREADS TANDEM_TRACE
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export XDG_CACHE_HOME=$work/cache # the user's table decides nothing here
+mkdir -p "$work/hf" "$work/sharded" "$work/cache"
+"$build/make-models" "$work" || exit 1
+cd "$work" || exit 1
+tokenizer=(-t tokenizer.bin)
+"$tool" convert model.bin c0.gguf >/dev/null || exit 1
+passed=0 failed=0 skipped=0
+
+# ---- how a test is written ----
+
+ok() { passed=$((passed + 1)); }
+bad() { # TEXT...
+    failed=$((failed + 1))
+    echo "FAILED: $*"
+}
+skip() { # REASON...
+    skipped=$((skipped + 1))
+    echo "skipped: $*"
+}
+# check NAME CONDITION...: a command that must succeed.
+check() {
+    local name=$1
+    shift
+    if "$@"; then ok; else bad "$name: $*"; fi
+}
+# try CODE PART ARGUMENT...: tandem-llama ends with this code, and PART stands in what it prints;
+# stdin is the file `input`. What it printed stays in `out` and `err`.
+input=/dev/null
+try() {
+    local code=$1 part=$2 got
+    shift 2
+    timeout 120 "$tool" "$@" <"$input" >out 2>err
+    got=$?
+    if [ "$got" -ne "$code" ]; then
+        bad "tandem-llama $*: exit code $got, expected $code"
+        head -3 err
+    elif [ -n "$part" ] && ! cat out err | tr '\0' ' ' | grep -aqF -- "$part"; then
+        bad "tandem-llama $*: '$part' is not in its output"
+        head -3 out err
+    else
+        ok
+    fi
+}
+has() { grep -aqF -- "$1" "$2"; }
+lacks() { ! grep -aqF -- "$1" "$2"; }
+group() { [[ $1 == *"$only"* ]] && echo "== $1"; }
+
+commands="run chat bench tokenize convert inspect synth demo"
+
+if group help; then
+    try 0 "usage: tandem-llama COMMAND"
+    try 0 "usage: tandem-llama COMMAND" --help
+    try 0 "usage: tandem-llama COMMAND" -h
+    try 0 "usage: tandem-llama COMMAND" help
+    for command in $commands; do
+        check "the list of commands" has "  $command " out
+    done
+    try 0 "tandem-llama " --version
+    for command in $commands; do
+        try 0 "usage: tandem-llama $command" help "$command"
+        cp out help.txt
+        try 0 "usage: tandem-llama $command" "$command" --help
+        check "both helps" cmp -s out help.txt
+        check "help goes to stdout alone" [ ! -s err ]
+        check "help names --help" has "--help" out
+        check "lines of help fit a terminal" [ "$(awk 'length > 100' out | wc -l)" -eq 0 ]
+    done
+    try 2 "unknown command 'walk'" walk
+    try 2 "unknown command 'walk'" help walk
+    "$tool" help >/dev/full 2>err
+    check "a full device is noticed" [ $? -eq 1 ]
+    check "and said" has "standard output cannot be written" err
+fi
+
+if group usage; then
+    for command in $commands; do
+        try 2 "unknown option --nonsense" "$command" --nonsense
+        check "errors go to stderr alone" [ ! -s out ]
+    done
+    for command in run chat inspect; do
+        try 2 "needs a" "$command"
+        try 2 "'two' is one argument too many" "$command" one two
+    done
+    try 2 "needs a tokenizer" tokenize
+    try 2 "needs a file to write" synth
+    try 2 "convert needs a file to read" convert
+    try 2 "convert needs a file to read" convert model.bin
+    try 2 "-n needs a value: N" run model.bin -n
+    try 2 "-n: 'five' is no number" run model.bin -n five
+    try 2 "-temp: '0.5x' is no number" run model.bin --temp 0.5x
+    try 2 "-n: '99999999999999999999' is no number" run model.bin -n 99999999999999999999
+    try 2 "0 to 4096 threads" convert model.bin x.gguf --threads 4097
+    try 1 "0 to 4096 threads" run model.bin "${tokenizer[@]}" --threads -1
+    try 1 "cannot open" run no-such-file
+    try 1 "cannot open" inspect no-such-file
+    try 1 "cannot open" convert no-such-file x.gguf
+    try 1 "cannot open" tokenize -t no-such-file
+    check "nothing was written" [ ! -e x.gguf ]
+    : >empty
+    for command in run inspect chat; do
+        try 1 "empty" "$command" empty
+    done
+    mkdir -p folder
+    try 1 "folder" inspect folder
+fi
+
+if group synth; then
+    try 0 "21 tensors" synth s.gguf --shape 256,512,2,8,2,300 --type q4_0 --context 64
+    cp s.gguf first.gguf
+    try 0 "21 tensors" synth s.gguf --shape 256,512,2,8,2,300 --type q4_0 --context 64
+    check "the same model each time" cmp s.gguf first.gguf
+    for type in f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k; do
+        try 0 "tensors" synth "s-$type.gguf" --shape 256,256,1,4,4,300 --type "$type"
+        try 0 " $type" inspect "s-$type.gguf"
+        try 0 "tokens in" run "s-$type.gguf" "${tokenizer[@]}" -n 4 --temp 0 --table none
+    done
+    try 1 "unknown type: 'q9'" synth x.gguf --type q9
+    try 1 "expected 1.1b, quick or dim" synth x.gguf --shape 1,2,3
+    try 1 "expected 1.1b, quick or dim" synth x.gguf --shape 256,512,2,8,2,300,7
+    try 1 "(ARGUMENT)" synth x.gguf --shape 0,512,2,8,2,300
+    try 1 "(ARGUMENT)" synth x.gguf --shape 250,512,2,8,3,300
+    try 1 "(FILE)" synth no/such/folder/x.gguf --shape 256,512,2,8,2,300
+    check "nothing was written" [ ! -e x.gguf ]
+fi
+
+# format name -> file or folder
+formats=(model.bin model.pth model.pt hf sharded hf/model.safetensors
+    sharded/model.safetensors.index.json)
+
+if group inspect; then
+    names=("llama2.c version 0" "PyTorch, ZIP archive" "PyTorch, pickles" safetensors
+        "safetensors, sharded" safetensors "safetensors, sharded")
+    for i in "${!formats[@]}"; do
+        try 0 "${formats[i]}: ${names[i]}" inspect "${formats[i]}"
+        check "tensors" has "21 tensors" out
+        check "a matrix" grep -q 'blk.1.ffn_down.weight  *f32  *512 x 256  *524288 bytes' out
+        check "a value" grep -q 'llama.embedding_length  *256$' out
+        check "the sum" has "1268992 values in 5075968 bytes (32.00 bits each): 21 f32" out
+    done
+    try 0 "GGUF version 3" inspect c0.gguf
+    printf 'GGUF\3\0\0\0\1' >short.gguf
+    try 1 "(TRUNCATED)" inspect short.gguf
+    printf 'GGUF\1\0\0\0\0\0\0\0\0\0\0\0' >old.gguf
+    try 1 "expected 2 or 3" inspect old.gguf
+    printf '\x80\x02cos\nsystem\nX\x04\x00\x00\x00true\x85R.' >evil.pickle
+    head -c 15 model.pt | cat - evil.pickle >evil.pt # the magic number, then os.system
+    try 1 "os.system" inspect evil.pt
+    printf '\x04\0\0\0\0\0\0\0{"a"' >bad.safetensors
+    try 1 "bad.safetensors" inspect bad.safetensors
+    echo "this is no model, only a line of text that stands in a file" >text
+    try 1 "text" inspect text
+fi
+
+# text FILE OPTION...: what a model writes, greedily, into the file `text.out`.
+text() {
+    "$tool" run "$@" "${tokenizer[@]}" -p "hello abc" -n 40 --temp 0 --table none >text.out 2>text.err
+}
+
+if group convert; then
+    text model.bin && cp text.out f32.txt
+    check "the model writes" [ "$(wc -c <f32.txt)" -gt 20 ]
+    for i in "${!formats[@]}"; do
+        try 0 "21 tensors" convert "${formats[i]}" "c$i.gguf"
+        check "no progress bar without a terminal" [ ! -s err ]
+        text "${formats[i]}"
+        check "${formats[i]}: the same text" cmp text.out f32.txt
+        text "c$i.gguf"
+        check "GGUF of ${formats[i]}: the same text" cmp text.out f32.txt
+    done
+    try 0 "21 tensors" convert c0.gguf again.gguf
+    check "a GGUF file of a GGUF file is the same" cmp c0.gguf again.gguf
+    for type in f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k; do
+        for i in 0 1 2 3 4; do
+            try 0 "21 tensors" convert "${formats[i]}" "t$i.gguf" --type "$type"
+        done
+        try 0 " $type" inspect t0.gguf
+        check "matrices have the type" grep -q "blk.0.attn_q.weight  *$type " out
+        check "vectors stay" grep -q "output_norm.weight  *f32 " out
+        check "the file says it" has "general.file_type" out
+        text t0.gguf && cp text.out type.txt
+        check "it writes" [ "$(wc -c <type.txt)" -gt 20 ]
+        for i in 1 2 3 4; do
+            text "t$i.gguf"
+            check "$type of ${formats[i]}" cmp text.out type.txt
+        done
+        try 0 "21 tensors" convert model.bin one.gguf --type "$type" --threads 1
+        check "$type by one thread is the same" cmp t0.gguf one.gguf
+        text model.bin --type "$type"
+        check "$type in memory is the same" cmp text.out type.txt
+    done
+    try 0 "21 tensors" convert t0.gguf back.gguf --type f32 # q6_k to f32
+    try 0 "21 f32" inspect back.gguf
+    try 2 "'q9' is no type of weights" convert model.bin x.gguf --type q9
+    try 1 "expected a type of weights" convert model.bin x.gguf --type i32
+    try 1 "(FILE)" convert model.bin no/such/folder/x.gguf
+    try 1 "(FORMAT)" convert text x.gguf
+    check "nothing was written" [ ! -e x.gguf ]
+    check "nothing was left behind" [ -z "$(find . -name '*.tmp*' -o -name 'x.gguf*')" ]
+    cp c0.gguf kept.gguf
+    try 1 "" convert short.gguf kept.gguf
+    check "a failure keeps the old file" cmp c0.gguf kept.gguf
+fi
+
+if group run; then
+    text model.bin && cp text.out f32.txt
+    for options in "--threads 1" "--threads 3" "--batch 1" "--batch 4" "--unfused" "--profile cpu" \
+        "--context 100" "--plan" "--stats" "--cache f16 --unfused --cache f32" "--top-k 1" "--utf8 --top-p 0"; do
+        # shellcheck disable=SC2086 # options are words
+        text model.bin $options
+        [ "$options" = "--utf8 --top-p 0" ] || check "run $options" cmp text.out f32.txt
+    done
+    check "a valid text under the mask" iconv -f UTF-8 -t UTF-8 text.out -o /dev/null
+    for cache in f32 f16 q8_0; do
+        try 0 "tokens/s" run model.bin "${tokenizer[@]}" -p abc -n 20 --cache "$cache"
+    done
+    try 0 "mul_mat" run model.bin "${tokenizer[@]}" -n 5 --plan --table none
+    check "the plan goes to stderr" lacks mul_mat out
+    try 0 "loaded in" run model.bin "${tokenizer[@]}" -n 5 --stats --table none
+    check "it says the machine" has "machine: " err
+    check "and the table" has "table: none" err
+    try 0 "generation: 127 tokens" run model.bin "${tokenizer[@]}" -n 0 --temp 0 -p ""
+    run_twice() { "$tool" run model.bin "${tokenizer[@]}" -n 40 --temp 1.5 --seed "$1" 2>/dev/null; }
+    run_twice 7 >a && run_twice 7 >b && run_twice 8 >c
+    check "a seed gives its text" cmp a b
+    check "another seed another one" [ "$(cmp a c | wc -l)" -eq 1 ]
+    try 0 "steps end inside it" run model.bin "${tokenizer[@]}" -p "abc def ghi" -n 3 --temp 0
+    try 1 "names a tokenizer" run model.bin
+    printf '\4\0\0\0\0\0\0\0\1\0\0\0a' >one.tok
+    try 1 "(" run model.bin -t one.tok
+    try 1 "profile 'nonsense' does not exist" run model.bin "${tokenizer[@]}" --profile nonsense
+    try 1 "unknown type: 'q9'" run model.bin "${tokenizer[@]}" --type q9
+    try 1 "unknown type: 'q9'" run model.bin "${tokenizer[@]}" --cache q9
+    try 1 "q4_0" run model.bin "${tokenizer[@]}" --cache q4_0
+    try 0 "fixed rule serves: no-such-table: cannot open" run model.bin "${tokenizer[@]}" --table no-such-table
+    try 1 "temperature" run model.bin "${tokenizer[@]}" --temp -1
+    try 1 "(" run model.bin "${tokenizer[@]}" --top-p 2
+    "$tool" run model.bin "${tokenizer[@]}" -n 9 >/dev/full 2>err
+    check "a full device is noticed" [ $? -eq 1 ]
+fi
+
+if group memory; then
+    # What is resident stays within weights, cache and planned buffers, and 64 MiB.
+    try 0 "resident at most" run model.bin "${tokenizer[@]}" -p "$(printf '%0100d' 7)" -n 0 --stats --table none
+    line=$(grep -a '^memory: ' err)
+    check "the sum is right" awk -v line="$line" 'BEGIN {
+        split(line, w, " "); exit !(w[3] + w[8] + w[11] - w[14] < 0.2 && w[14] - w[3] - w[8] - w[11] < 0.2) }'
+    check "$line" awk -v line="$line" 'BEGIN { split(line, w, " "); exit !(w[19] <= w[14] + 64) }'
+fi
+
+# say LINE...: the lines as input of a chat.
+say() {
+    printf '%s\n' "$@" >lines
+    input=lines
+}
+chat=(chat model.bin "${tokenizer[@]}" -n 12 --temp 0 --table none)
+
+if group chat; then
+    say "hello" "more of it" "/quit" "never read"
+    try 0 "template: plain" "${chat[@]}"
+    cp out talk
+    check "two answers" [ -s talk ]
+    try 0 "" "${chat[@]}"
+    check "the same conversation again" cmp out talk
+    say "hello" "more of it"
+    try 0 "" "${chat[@]}" # the end of the input ends
+    check "with or without /quit" cmp out talk
+    try 0 "answer: " "${chat[@]}" --stats
+    say "hello"
+    try 0 "" "${chat[@]}"
+    cp out first
+    say "hello" "/reset" "hello"
+    try 0 "" "${chat[@]}"
+    cat first first | cmp -s - out
+    check "after /reset all is as before" [ $? -eq 0 ]
+    say "hello" "/save state" "/quit"
+    try 0 "" "${chat[@]}"
+    say "/load state" "more of it"
+    try 0 "" "${chat[@]}"
+    cat first out | cmp -s - talk
+    check "a saved conversation goes on" [ $? -eq 0 ]
+    say "/load no-such-file" "hello"
+    try 0 "cannot be opened" "${chat[@]}"
+    check "and goes on" cmp out first
+    say "/load model.bin" "hello"
+    try 0 "model.bin" "${chat[@]}"
+    check "and goes on again" cmp out first
+    say "/save /no/such/folder/x"
+    try 0 "(FILE)" "${chat[@]}"
+    say "/stats"
+    try 0 "resident at most" "${chat[@]}"
+    say "/help"
+    try 0 "/reset       forgets the conversation" "${chat[@]}"
+    for command in /save /load /stats /quit Ctrl-C; do
+        check "the help has $command" has "$command" out
+    done
+    say "/nonsense"
+    try 0 "/reset       forgets the conversation" "${chat[@]}"
+    say "" "" "hello"
+    try 0 "" "${chat[@]}"
+    check "empty lines say nothing" cmp out first
+    for template in llama-2 mistral-instruct plain; do
+        say "hello" "more of it"
+        try 0 "" "${chat[@]}" --template "$template" --system "be kind" -n 6
+    done
+    say "hello"
+    try 1 "unknown template 'alpaca'; known: " "${chat[@]}" --template alpaca
+    for template in llama-2 llama-3 mistral-instruct chatml plain; do
+        check "known templates" has " $template" err
+    done
+    say "$(head -c 600 /dev/zero | tr '\0' a)" "hello"
+    try 0 "tokens" "${chat[@]}" # a message longer than the context
+    check "and goes on" [ -s out ]
+    seq -f 'message %g' 40 >lines # more than the context holds: the oldest half is forgotten
+    try 0 "" "${chat[@]}"
+    check "40 answers" [ "$(wc -l <out)" -ge 40 ]
+    say "hello"
+    "$tool" "${chat[@]}" --history hist <lines >out 2>err
+    check "no history without a terminal" [ ! -e hist ]
+    "$tool" "${chat[@]}" <lines >/dev/full 2>err
+    check "a full device is noticed" [ $? -eq 1 ]
+    input=/dev/null
+fi
+
+if group interrupt; then
+    # Ctrl-C stops an answer and keeps the conversation. The answer could take minutes; the signal is
+    # sent when its first byte is there.
+    try 0 "tensors" synth slow.gguf --shape 1024,2816,6,8,8,300 --type f32 --context 4096
+    mkfifo to from
+    "$tool" chat slow.gguf "${tokenizer[@]}" -n 3000 --seed 3 --table none --profile cpu --threads 1 \
+        <to >from 2>err &
+    pid=$!
+    exec 3>to 4<from
+    echo "hello" >&3
+    IFS= read -r -N 1 -t 100 -u 4 _
+    kill -INT $pid
+    echo "/quit" >&3
+    exec 3>&-
+    cat <&4 >rest
+    exec 4<&-
+    wait $pid
+    check "the program goes on" [ $? -eq 0 ]
+    check "the answer was cut" grep -aq ' \.\.\.$' rest
+    check "long before its end" [ "$(wc -c <rest)" -lt 2000 ]
+fi
+
+if group bench; then
+    shape=(--synth 256,512,2,8,2,300)
+    small=("${shape[@]}" --prompt 8,16 --gen 4 --repeat 2 --table none)
+    try 0 "| matrix products of the plan |" bench "${small[@]}"
+    check "fixed rule" has "fixed rule, no table" out
+    check "three tests" [ "$(grep -cE '\| (pp8|pp16|tg4) ' out)" -eq 3 ]
+    check "columns" [ "$(grep '^|' out | awk -F'|' '{print NF}' | sort -u | wc -l)" -eq 1 ]
+    try 0 "test,tokens,mean_tokens_per_s" bench "${small[@]}" --output csv
+    check "four lines" [ "$(wc -l <out)" -eq 4 ]
+    check "columns" [ "$(awk -F, '{print NF}' out | sort -u | wc -l)" -eq 1 ]
+    try 0 '"mean_tokens_per_s": ' bench "${small[@]}" --output json
+    if command -v python3 >/dev/null; then
+        check "valid JSON" python3 -m json.tool out /dev/null
+    else
+        skip "no python3 to read JSON"
+    fi
+    check "the plan" has '"plan": "cpu' out
+    check "samples" has '"samples": 2' out
+    try 0 "pp8" bench "${shape[@]}" --prompt 8 --gen 0 --repeat 1 --table none
+    check "no generation" lacks "| tg" out
+    try 0 "tg3" bench "${shape[@]}" --prompt 0 --gen 3 --repeat 1 --type q8_0
+    check "no prompt" lacks "| pp" out
+    check "the type" has "2x256 q8_0" out
+    check "it says that there is no table" has "no timing table" err
+    try 0 "profile cpu" bench "${small[@]}" --profile cpu --threads 1 --cache f16
+    try 0 "2x256 f32" bench model.bin --prompt 8 --gen 2 --repeat 1 --table none
+    try 0 "2x256 f32" bench hf --prompt 8 --gen 2 --repeat 1 --table none --unfused
+    try 2 "not both" bench model.bin "${shape[@]}"
+    try 2 "expected 1 to 64 repeats" bench "${shape[@]}" --repeat 0
+    try 2 "md, json or csv, not 'xml'" bench "${shape[@]}" --output xml
+    try 2 "no list of token counts" bench "${shape[@]}" --prompt 8,x
+    try 2 "no list of token counts" bench "${shape[@]}" --gen -3
+    try 2 "nothing to measure" bench "${shape[@]}" --prompt 0 --gen 0
+    try 1 "unknown type: 'q9'" bench "${shape[@]}" --type q9
+    try 1 "unknown type: 'q9'" bench "${shape[@]}" --cache q9
+    try 1 "profile 'nonsense' does not exist" bench "${small[@]}" --profile nonsense
+fi
+
+if group table; then
+    try 0 "no timing table" run model.bin "${tokenizer[@]}" -n 3 --temp 0
+    check "how to make one" has "mulmat-tune bench -model 256x256,64x256,512x256,256x512,300x256 -type f32" err
+    "$tune" bench -model 256x256,512x256 -type f32 -m 1,8 -budget 1 >/dev/null 2>err
+    check "mulmat-tune measures" [ $? -eq 0 ]
+    try 0 "timing table: $work/cache" run model.bin "${tokenizer[@]}" -n 3 --temp 0
+    check "no note" lacks "no timing table" err
+    say "hello"
+    try 0 "timing table: $work/cache" chat model.bin "${tokenizer[@]}" -n 3
+    input=/dev/null
+    try 0 "planned by the table $work/cache" bench model.bin --prompt 8 --gen 2 --repeat 1
+    try 0 "table: none" run model.bin "${tokenizer[@]}" -n 3 --table none --stats
+    check "no table is said" lacks "timing table:" err
+    rm -r cache
+fi
+
+if group tokenize; then
+    printf 'hello abc, some Text\nof two lines \xc3\xa9\xe2\x82\xac\xff' >words
+    input=words
+    try 0 "" tokenize "${tokenizer[@]}"
+    cp out ids
+    check "one line of ids" [ "$(wc -l <ids)" -eq 1 ]
+    check "separated by blanks" grep -qxE '[0-9]+( [0-9]+)*' ids
+    try 0 "" tokenize "${tokenizer[@]}" --bos
+    check "the beginning token in front" [ "$(cat out)" = "1 $(cat ids)" ]
+    input=ids
+    try 0 "" tokenize "${tokenizer[@]}" --detokenize
+    check "the text comes back" cmp out words
+    echo "299 300" >wrong
+    input=wrong
+    try 2 "which has 0 to 299" tokenize "${tokenizer[@]}" --detokenize
+    echo "17 x" >wrong
+    try 2 "'x" tokenize "${tokenizer[@]}" --detokenize
+    echo "-1" >wrong
+    try 2 "'-1" tokenize "${tokenizer[@]}" --detokenize
+    input=/dev/null
+    try 0 "" tokenize "${tokenizer[@]}"
+    check "no text, no ids" [ -z "$(cat out)" ]
+    "$tool" tokenize "${tokenizer[@]}" --detokenize </dev/null >out
+    check "no ids, no text" [ ! -s out ]
+    try 1 "tokenizer" tokenize -t c0.gguf
+    try 2 "too many" tokenize "${tokenizer[@]}" words
+fi
+
+if group data; then
+    if [ -d "$data/llama" ]; then
+        stories=$data/llama/stories260K.bin
+        trained=(-t "$data/llama/tok512.bin" --temp 0 --table none)
+        mkdir -p trained/hf trained/sharded
+        "$root/$build/make-models" trained "$stories"
+        try 0 "47 tensors" convert "$stories" trained/model.gguf
+        try 0 "llama2.c version 1" inspect "$data/llama/stories260K.v1.bin"
+        for model in "$stories" "$data/llama/stories260K.v1.bin" trained/model.{gguf,pth,pt} \
+            trained/hf trained/sharded; do
+            try 0 "Once upon a time" run "$model" "${trained[@]}" -n 200
+            check "$model: the golden text" cmp out "$data/llama/golden-t0-n200.txt"
+            try 0 "Zoo" run "$model" "${trained[@]}" -n 60 -p Zoo
+            check "$model: the golden text of Zoo" cmp out "$data/llama/golden-zoo-t0-n60.txt"
+        done
+        for type in f16 bf16 q8_0 q5_1; do
+            try 0 "47 tensors" convert trained/hf trained/model.gguf --type "$type"
+            try 0 "Once upon a time, there was a" run trained/model.gguf "${trained[@]}" -n 40
+        done
+    else
+        skip "no test data: llama"
+    fi
+    if [ -d "$data/gguf-vocab" ]; then
+        for file in "$data"/gguf-vocab/*.gguf; do
+            try 0 "GGUF version" inspect "$file"
+            # The pairs: texts separated by lines "__ggml_vocab_test__", a line of ids for each.
+            awk -v RS='\n__ggml_vocab_test__\n' '{printf "%s", $0 > ("text" NR)}' "$file.inp"
+            n=0
+            while IFS= read -r want; do
+                n=$((n + 1))
+                "$tool" tokenize -t "$file" <"text$n" >out 2>err
+                [ "$(tr -s ' ' <<<"$want" | sed 's/^ //; s/ $//')" = "$(cat out)" ] ||
+                    { bad "$file: text $n"; continue; }
+                ok
+            done <"$file.out"
+            check "$(basename "$file"): has pairs" [ "$n" -gt 30 ]
+        done
+    else
+        skip "no test data: gguf-vocab"
+    fi
+    book=$data/tokenizer/sentencepiece/botchan.txt
+    if [ -f "$book" ]; then
+        for file in "$data/tokenizer/20B_tokenizer.json" \
+            "$data/gguf-vocab/ggml-vocab-llama-spm.gguf" "$data/gguf-vocab/ggml-vocab-gpt-2.gguf"; do
+            input=$book
+            try 0 "" tokenize -t "$file"
+            mv out ids
+            input=ids
+            try 0 "" tokenize -t "$file" --detokenize
+            check "$(basename "$file"): the book comes back" cmp out "$book"
+        done
+        if command -v spm_encode >/dev/null; then
+            head -300 "$book" >part
+            spm_encode --model="$data/tokenizer/sentencepiece/test_model.model" --output_format=id <part >want
+            while IFS= read -r line; do
+                printf '%s' "$line" | "$tool" tokenize -t "$data/tokenizer/sentencepiece/test_model.model"
+            done <part >out
+            check "300 lines of the book are those of spm_encode" cmp out want
+        else
+            skip "no spm_encode"
+        fi
+        input=/dev/null
+    else
+        skip "no test data: tokenizer"
+    fi
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
