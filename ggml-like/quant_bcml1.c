@@ -29,6 +29,7 @@ typedef struct {
 LANEWISE(v_add, a.at[i] + b.at[i])
 LANEWISE(v_sub, a.at[i] - b.at[i])
 LANEWISE(v_mul, a.at[i] * b.at[i])
+LANEWISE(v_div, a.at[i] / b.at[i])
 LANEWISE(v_min, a.at[i] < b.at[i] ? a.at[i] : b.at[i])
 LANEWISE(v_max, a.at[i] > b.at[i] ? a.at[i] : b.at[i])
 #undef LANEWISE
@@ -67,20 +68,43 @@ static inline bool v_same(vec a, vec b)
     return same;
 }
 
-static inline float v_sum(vec v)
+static inline vec v_half(vec v)
 {
-    return ((v.at[0] + v.at[4]) + (v.at[2] + v.at[6])) +
-           ((v.at[1] + v.at[5]) + (v.at[3] + v.at[7]));
+    for (int i = 0; i < 8; i++) {
+        v.at[i] = tnd_f16_to_f32(tnd_f32_to_f16(v.at[i]));
+    }
+    return v;
 }
 
-static inline double v_squared_error(const vec *x, const vec *y)
+static inline vec v_if_positive(vec c, vec a, vec b)
 {
-    double sum[4] = {0, 0, 0, 0};
-    for (int i = 0; i < 32; i++) {
-        double difference = (double)y[i / 8].at[i % 8] - (double)x[i / 8].at[i % 8];
-        sum[i % 4] += difference * difference;
+    for (int i = 0; i < 8; i++) {
+        a.at[i] = c.at[i] > 0 ? a.at[i] : b.at[i];
     }
-    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+    return a;
+}
+
+typedef struct {
+    double at[8];
+} vec_double;
+
+static inline vec_double v_no_error(void)
+{
+    return (vec_double){{0}};
+}
+
+static inline vec_double v_add_error(vec_double sum, vec y, float x)
+{
+    for (int i = 0; i < 8; i++) {
+        double difference = (double)y.at[i] - (double)x;
+        sum.at[i] += difference * difference;
+    }
+    return sum;
+}
+
+static inline void v_store_double(double *p, vec_double v)
+{
+    memcpy(p, v.at, sizeof(v.at));
 }
 
 #include "ggml-like/quant_bcml1_lanes.h"

@@ -20,33 +20,50 @@ typedef __m256 vec;
 #define v_add(a, b)   _mm256_add_ps(a, b)
 #define v_sub(a, b)   _mm256_sub_ps(a, b)
 #define v_mul(a, b)   _mm256_mul_ps(a, b)
+#define v_div(a, b)   _mm256_div_ps(a, b)
 #define v_min(a, b)   _mm256_min_ps(a, b)
 #define v_max(a, b)   _mm256_max_ps(a, b)
 #define v_truncate(v) _mm256_round_ps(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
 #define v_same(a, b)  (_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ)) == 255)
 
-static inline float v_sum(vec v)
+/* The same halves as tnd_f32_to_f16, but for what a NaN carries; no block is made of one. */
+static inline vec v_half(vec v)
 {
-    __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+    return _mm256_cvtph_ps(_mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
-static inline __m256d add_square(__m256d sum, __m128 x, __m128 y)
+static inline vec v_if_positive(vec c, vec a, vec b)
 {
-    __m256d difference = _mm256_sub_pd(_mm256_cvtps_pd(y), _mm256_cvtps_pd(x));
+    return _mm256_blendv_ps(b, a, _mm256_cmp_ps(c, _mm256_setzero_ps(), _CMP_GT_OQ));
+}
+
+typedef struct {
+    __m256d low, high;
+} vec_double;
+
+static inline vec_double v_no_error(void)
+{
+    return (vec_double){_mm256_setzero_pd(), _mm256_setzero_pd()};
+}
+
+static inline __m256d add_square(__m256d sum, __m128 y, __m256d x)
+{
+    __m256d difference = _mm256_sub_pd(_mm256_cvtps_pd(y), x);
     return _mm256_add_pd(sum, _mm256_mul_pd(difference, difference));
 }
 
-static inline double v_squared_error(const vec *x, const vec *y)
+static inline vec_double v_add_error(vec_double sum, vec y, float x)
 {
-    __m256d sum = _mm256_setzero_pd();
-    for (int i = 0; i < 4; i++) {
-        sum = add_square(sum, _mm256_castps256_ps128(x[i]), _mm256_castps256_ps128(y[i]));
-        sum = add_square(sum, _mm256_extractf128_ps(x[i], 1), _mm256_extractf128_ps(y[i], 1));
-    }
-    __m128d two = _mm_add_pd(_mm256_castpd256_pd128(sum), _mm256_extractf128_pd(sum, 1));
-    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+    const __m256d wide = _mm256_set1_pd((double)x);
+    sum.low = add_square(sum.low, _mm256_castps256_ps128(y), wide);
+    sum.high = add_square(sum.high, _mm256_extractf128_ps(y, 1), wide);
+    return sum;
+}
+
+static inline void v_store_double(double *p, vec_double v)
+{
+    _mm256_storeu_pd(p, v.low);
+    _mm256_storeu_pd(p + 4, v.high);
 }
 
 #include "ggml-like/quant_bcml1_lanes.h"

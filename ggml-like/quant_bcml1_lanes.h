@@ -1,205 +1,252 @@
 /* SPDX-License-Identifier: MIT
- * The least-squares fit of a block of BCML1, written once for all instruction sets. The files that
- * include it (quant_bcml1.c, quant_bcml1_avx2.c) bring 8 floats at a time:
- *   vec
+ * The least-squares fit of a block of BCML1, written once for all instruction sets: eight lines at
+ * a time, one a lane, each through all 32 values. The files that include it (quant_bcml1.c,
+ * quant_bcml1_avx2.c) bring
+ *   vec                              8 floats
  *   v_load(p) v_store(p, v)          any alignment
- *   v_set(f) v_add v_sub v_mul       nothing fused
+ *   v_set(f) v_add v_sub v_mul v_div nothing fused
  *   v_min(a, b) v_max(a, b)          a < b ? a : b and a > b ? a : b
  *   v_truncate(v)                    towards zero, of values in 0..15
+ *   v_half(v)                        the nearest half
+ *   v_if_positive(c, a, b)           c > 0 ? a : b
  *   v_same(a, b)                     whether all lanes are equal
- *   v_sum(v)                         ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)), by lane
- *   v_squared_error(x[4], y[4])      in double: 4 sums, value i to sum i % 4, added (0+2) + (1+3)
+ *   vec_double                       8 doubles
+ *   v_no_error()                     zeros
+ *   v_add_error(sum, y, x)           sum + ((double)y - (double)x)^2; x is one float
+ *   v_store_double(p, v)
  * Every sum has one order, so all of them give the same bits. Start at fit_block. */
 
-enum { BLOCK = 32, VECS = BLOCK / 8, TOP = 15, STARTS = 3, ROUNDS = 8 };
+enum { VALUES = 32, LANES = 8, TOP = 15, ROUNDS = 8 };
 
-/* value = scale * level + offset, with scale and offset as halves, and what it costs. */
+/* A line in each lane: value = scale * level + offset. */
+struct lines {
+    vec scale, offset;
+};
+
+/* The best block so far. Levels are the nearest ones to the line (scale, offset), which plain
+ * rounding takes before the halves are made of it. */
 struct fit {
-    uint16_t scale, offset;
-    vec level[VECS];
+    float half_scale, half_offset;
+    float scale, offset;
     double error;
 };
 
-/* Nearest levels 0..15; what is not a number becomes 0. */
-static inline void choose_levels(const vec *x, float scale, float offset, vec *level)
+static inline vec inverse_of(vec scale)
 {
-    const vec inverse = v_set(scale != 0.0f ? 1.0f / scale : 0.0f);
-    for (int i = 0; i < VECS; i++) {
-        vec scaled = v_mul(v_sub(x[i], v_set(offset)), inverse);
-        vec above = v_max(v_add(scaled, v_set(0.5f)), v_set(0.0f));
-        level[i] = v_truncate(v_min(above, v_set((float)TOP)));
-    }
+    const vec zero = v_set(0.0f);
+    vec inverse = v_div(v_set(1.0f), scale);
+    return v_if_positive(scale, inverse, v_if_positive(v_sub(zero, scale), inverse, zero));
 }
 
-static inline float sum_of(const vec *v)
+/* Nearest level 0..15; what is no number becomes 0. */
+static inline vec level_of(vec x, vec inverse, vec offset)
 {
-    return v_sum(v_add(v_add(v[0], v[1]), v_add(v[2], v[3])));
+    vec above = v_add(v_mul(v_sub(x, offset), inverse), v_set(0.5f));
+    return v_truncate(v_min(v_max(above, v_set(0.0f)), v_set((float)TOP)));
 }
 
-static inline float sum_of_products(const vec *a, const vec *b)
+/* Lines of least squares through the levels that the lines give, until they stay. Works on the
+ * distances from the lowest value, which lose nothing when a narrow block lies far from 0. */
+static inline void improve(const float *above, float sum_above, struct lines *lines)
 {
-    return v_sum(v_add(v_add(v_mul(a[0], b[0]), v_mul(a[1], b[1])),
-                       v_add(v_mul(a[2], b[2]), v_mul(a[3], b[3]))));
-}
-
-/* The line of least squares through (level, x); false when all levels are equal. */
-static inline bool fit_line(const vec *x, float sum_x, const vec *level, float *scale,
-                            float *offset)
-{
-    float sum_q = sum_of(level);
-    float sum_qq = sum_of_products(level, level);
-    float sum_qx = sum_of_products(level, x);
-    float determinant = (float)BLOCK * sum_qq - sum_q * sum_q; /* exact: whole, below 2^24 */
-    if (!(determinant > 0)) {
-        return false;
-    }
-    *scale = ((float)BLOCK * sum_qx - sum_x * sum_q) / determinant;
-    *offset = (sum_x - *scale * sum_q) / (float)BLOCK;
-    return true;
-}
-
-/* Keeps the halves and levels when what they decode to is nearer to x. */
-static inline void offer(const vec *x, uint16_t scale, uint16_t offset, const vec *level,
-                         struct fit *best)
-{
-    const vec d = v_set(tnd_f16_to_f32(scale));
-    const vec m = v_set(tnd_f16_to_f32(offset));
-    vec y[VECS];
-    for (int i = 0; i < VECS; i++) {
-        y[i] = v_add(v_mul(d, level[i]), m);
-    }
-    double error = v_squared_error(x, y);
-    if (error < best->error) { /* false when an overflow of the halves made it no number */
-        best->scale = scale;
-        best->offset = offset;
-        memcpy(best->level, level, sizeof(best->level));
-        best->error = error;
-    }
-}
-
-/* Rounds to halves, each of the two first once: what the first one loses, the second one, fitted
- * again, can take back. */
-static inline void offer_rounded(const vec *x, float scale, float offset, struct fit *best)
-{
-    vec level[VECS];
-    vec rest[VECS];
-    /* the offset first */
-    uint16_t half_offset = tnd_f32_to_f16(offset);
-    float m = tnd_f16_to_f32(half_offset);
-    choose_levels(x, scale, m, level);
-    for (int i = 0; i < VECS; i++) {
-        rest[i] = v_sub(x[i], v_set(m));
-    }
-    float sum_qq = sum_of_products(level, level);
-    float refitted = sum_qq > 0 ? sum_of_products(level, rest) / sum_qq : scale;
-    uint16_t half_scale = tnd_f32_to_f16(refitted);
-    choose_levels(x, tnd_f16_to_f32(half_scale), m, level);
-    offer(x, half_scale, half_offset, level, best);
-    /* the scale first */
-    half_scale = tnd_f32_to_f16(scale);
-    float d = tnd_f16_to_f32(half_scale);
-    choose_levels(x, d, offset, level);
-    for (int i = 0; i < VECS; i++) {
-        rest[i] = v_sub(x[i], v_mul(v_set(d), level[i]));
-    }
-    half_offset = tnd_f32_to_f16(sum_of(rest) / (float)BLOCK);
-    choose_levels(x, d, tnd_f16_to_f32(half_offset), level);
-    offer(x, half_scale, half_offset, level, best);
-}
-
-/* From one line on: levels for the line, the best line for the levels, until they stay. Works on
- * the distances from the lowest value, which lose nothing when a narrow block lies far from 0. */
-static inline void alternate(const vec *above, float sum_above, float *scale, float *offset)
-{
-    vec level[VECS];
-    vec before[VECS];
+    const vec n = v_set((float)VALUES);
+    const vec sum_x = v_set(sum_above);
     for (int round = 0; round < ROUNDS; round++) {
-        choose_levels(above, *scale, *offset, level);
-        bool stays = round > 0;
-        for (int i = 0; i < VECS && stays; i++) {
-            stays = v_same(level[i], before[i]);
+        const vec inverse = inverse_of(lines->scale);
+        vec sum_q = v_set(0.0f);
+        vec sum_qq = sum_q;
+        vec sum_qx = sum_q;
+        for (int i = 0; i < VALUES; i++) {
+            vec x = v_set(above[i]);
+            vec q = level_of(x, inverse, lines->offset);
+            sum_q = v_add(sum_q, q);
+            sum_qq = v_add(sum_qq, v_mul(q, q));
+            sum_qx = v_add(sum_qx, v_mul(q, x));
         }
-        if (stays || !fit_line(above, sum_above, level, scale, offset)) {
+        /* exact: whole numbers below 2^24; 0 when all levels are the same */
+        vec determinant = v_sub(v_mul(n, sum_qq), v_mul(sum_q, sum_q));
+        vec scale = v_div(v_sub(v_mul(n, sum_qx), v_mul(sum_x, sum_q)), determinant);
+        vec offset = v_div(v_sub(sum_x, v_mul(scale, sum_q)), n);
+        scale = v_if_positive(determinant, scale, lines->scale);
+        offset = v_if_positive(determinant, offset, lines->offset);
+        bool stay = v_same(scale, lines->scale) && v_same(offset, lines->offset);
+        lines->scale = scale;
+        lines->offset = offset;
+        if (stay) {
             return;
         }
-        memcpy(before, level, sizeof(before));
     }
 }
 
-static inline void find_range(const vec *x, float *low, float *high)
+/* Keeps the first line of the lowest error when it is better than what there is. */
+static inline void offer(const float *x, vec scale, vec offset, struct fit *best)
 {
-    float at[2][8];
-    v_store(at[0], v_min(v_min(x[0], x[1]), v_min(x[2], x[3])));
-    v_store(at[1], v_max(v_max(x[0], x[1]), v_max(x[2], x[3])));
-    *low = at[0][0];
-    *high = at[1][0];
-    for (int i = 1; i < 8; i++) {
-        *low = at[0][i] < *low ? at[0][i] : *low;
-        *high = at[1][i] > *high ? at[1][i] : *high;
+    const vec inverse = inverse_of(scale);
+    vec_double sum = v_no_error();
+    double error[LANES];
+    float scales[LANES];
+    float offsets[LANES];
+    for (int i = 0; i < VALUES; i++) {
+        vec q = level_of(v_set(x[i]), inverse, offset);
+        sum = v_add_error(sum, v_add(v_mul(scale, q), offset), x[i]);
     }
+    v_store_double(error, sum);
+    v_store(scales, scale);
+    v_store(offsets, offset);
+    for (int lane = 0; lane < LANES; lane++) {
+        if (error[lane] < best->error) { /* not when an overflow of the halves made it no number */
+            best->half_scale = best->scale = scales[lane];
+            best->half_offset = best->offset = offsets[lane];
+            best->error = error[lane];
+        }
+    }
+}
+
+/* Rounds the offset to a half; the scale, fitted again, can take back some of what that loses. */
+static inline void offer_offset_first(const float *x, const struct lines *lines, struct fit *best)
+{
+    const vec offset = v_half(lines->offset);
+    const vec inverse = inverse_of(lines->scale);
+    vec sum_qq = v_set(0.0f);
+    vec sum_qx = sum_qq;
+    for (int i = 0; i < VALUES; i++) {
+        vec q = level_of(v_set(x[i]), inverse, offset);
+        sum_qq = v_add(sum_qq, v_mul(q, q));
+        sum_qx = v_add(sum_qx, v_mul(q, v_sub(v_set(x[i]), offset)));
+    }
+    vec scale = v_if_positive(sum_qq, v_div(sum_qx, sum_qq), lines->scale);
+    offer(x, v_half(scale), offset, best);
+}
+
+/* The other way round. */
+static inline void offer_scale_first(const float *x, const struct lines *lines, struct fit *best)
+{
+    const vec scale = v_half(lines->scale);
+    const vec inverse = inverse_of(scale);
+    vec sum = v_set(0.0f);
+    for (int i = 0; i < VALUES; i++) {
+        vec q = level_of(v_set(x[i]), inverse, lines->offset);
+        sum = v_add(sum, v_sub(v_set(x[i]), v_mul(scale, q)));
+    }
+    offer(x, scale, v_half(v_div(sum, v_set((float)VALUES))), best);
+}
+
+/* What Q4_1 does: levels between the smallest and the largest value, then halves. */
+static inline void offer_plain(const float *x, float low, float step, struct fit *best)
+{
+    const vec inverse = inverse_of(v_set(step));
+    double error = 0;
+    *best = (struct fit){.half_scale = tnd_f16_to_f32(tnd_f32_to_f16(step)),
+                         .half_offset = tnd_f16_to_f32(tnd_f32_to_f16(low)),
+                         .scale = step,
+                         .offset = low};
+    for (int i = 0; i < VALUES; i += LANES) {
+        float y[LANES];
+        vec q = level_of(v_load(x + i), inverse, v_set(low));
+        v_store(y, v_add(v_mul(v_set(best->half_scale), q), v_set(best->half_offset)));
+        for (int j = 0; j < LANES; j++) {
+            double difference = (double)y[j] - (double)x[i + j];
+            error += difference * difference;
+        }
+    }
+    best->error = error <= DBL_MAX ? error : INFINITY;
+}
+
+static inline void find_range(const float *x, float *low, float *high)
+{
+    float lows[LANES];
+    float highs[LANES];
+    const vec a[] = {v_load(x), v_load(x + 8), v_load(x + 16), v_load(x + 24)};
+    v_store(lows, v_min(v_min(a[0], a[1]), v_min(a[2], a[3])));
+    v_store(highs, v_max(v_max(a[0], a[1]), v_max(a[2], a[3])));
+    *low = lows[0];
+    *high = highs[0];
+    for (int i = 1; i < LANES; i++) {
+        *low = lows[i] < *low ? lows[i] : *low;
+        *high = highs[i] > *high ? highs[i] : *high;
+    }
+}
+
+/* Distances from the lowest value, and their sum. */
+static inline float measure_above(const float *x, float low, float *above)
+{
+    float sums[LANES];
+    vec sum = v_set(0.0f);
+    for (int i = 0; i < VALUES; i += LANES) {
+        vec distance = v_sub(v_load(x + i), v_set(low));
+        v_store(above + i, distance);
+        sum = v_add(sum, distance);
+    }
+    v_store(sums, sum);
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) +
+           ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
 /* The block of least squared error found from several starts; false (nothing done) when a value is
- * no number or the range overflows. Never worse than plain rounding between the smallest and the
- * largest value, which is offered first. */
-static inline bool fit_block(const float *src, struct fit *best)
+ * no number or the range overflows. Never worse than plain rounding, which is offered first. */
+static inline bool fit_block(const float *x, struct fit *best)
 {
-    vec x[VECS];
-    vec above[VECS];
-    vec level[VECS];
+    /* steps that a start leaves out at either end of the range: the few values out there cost less
+     * than all the others gain */
+    static const float below[LANES] = {0, 0, 0.5f, 0.5f, 0.5f, 1, 1, 1};
+    static const float beyond[LANES] = {0.5f, 1, 0, 0.5f, 1, 0, 0.5f, 1};
+    static const float counts[LANES] = {1, 2, 3, 4, 5, 6, 7, 8};
+    float above[VALUES];
     float low;
     float high;
-    for (int i = 0; i < VECS; i++) {
-        x[i] = v_load(src + 8 * i);
-    }
     find_range(x, &low, &high);
-    for (int i = 0; i < VECS; i++) {
-        above[i] = v_sub(x[i], v_set(low));
-    }
     const float width = high - low;
-    const float sum_above = sum_of(above);
+    const float sum_above = measure_above(x, low, above);
     if (!(width <= FLT_MAX && sum_above <= FLT_MAX)) {
         return false;
     }
     const float step = width / (float)TOP;
-    choose_levels(x, step, low, level);
-    best->scale = tnd_f32_to_f16(step);
-    best->offset = tnd_f32_to_f16(low);
-    memcpy(best->level, level, sizeof(best->level));
-    best->error = INFINITY;
-    offer(x, best->scale, best->offset, level, best);
-    /* the range without 0, 1/2 or 1 step at either end: the few values out there cost less than
-     * all the others gain */
-    for (int start = 0; start < STARTS * STARTS; start++) {
-        float offset = 0.5f * (float)(start / STARTS) * step;
-        float scale = (width - 0.5f * (float)(start % STARTS) * step - offset) / (float)TOP;
-        alternate(above, sum_above, &scale, &offset);
-        offer_rounded(x, scale, offset + low, best);
+    offer_plain(x, low, step, best);
+    struct lines lines;
+    lines.offset = v_mul(v_load(below), v_set(step));
+    lines.scale = v_sub(v_sub(v_set(width), v_mul(v_load(beyond), v_set(step))), lines.offset);
+    lines.scale = v_div(lines.scale, v_set((float)TOP));
+    improve(above, sum_above, &lines);
+    lines.offset = v_add(lines.offset, v_set(low));
+    offer_offset_first(x, &lines, best);
+    offer_scale_first(x, &lines, best);
+    const float magnitude = fabsf(low);
+    if (width < magnitude * 0.0625f) {
+        /* a narrow block far from 0: the halves of the offset lie no nearer to each other than the
+         * levels; steps from halves further below reach the values between them */
+        vec down = v_mul(v_load(counts), v_set(magnitude * 0x1p-11f));
+        lines.offset = v_half(v_sub(v_set(low), down));
+        lines.scale = v_div(v_sub(v_set(high), lines.offset), v_set((float)TOP));
+        offer_offset_first(x, &lines, best);
     }
-    /* a narrow block far from 0, where the halves of the offset lie further apart than its values:
-     * steps from a half below it reach them */
-    float below = tnd_f16_to_f32(tnd_f32_to_f16(low - fabsf(low) * 0x1p-11f));
-    offer_rounded(x, (high - below) / (float)TOP, below, best);
     return true;
+}
+
+static inline void quantize_block(const float *x, unsigned char *to)
+{
+    struct tnd_block_q4_1 block;
+    struct fit fit;
+    float level[VALUES];
+    if (!fit_block(x, &fit)) {
+        tnd_quantize_Q4_1(x, to, VALUES);
+        return;
+    }
+    const vec inverse = inverse_of(v_set(fit.scale));
+    for (int i = 0; i < VALUES; i += LANES) {
+        v_store(level + i, level_of(v_load(x + i), inverse, v_set(fit.offset)));
+    }
+    block.d = tnd_f32_to_f16(fit.half_scale);
+    block.m = tnd_f32_to_f16(fit.half_offset);
+    for (int i = 0; i < VALUES / 2; i++) {
+        block.qs[i] = (uint8_t)((int)level[i] | (int)level[i + VALUES / 2] << 4);
+    }
+    memcpy(to, &block, sizeof(block));
 }
 
 static inline void quantize_blocks(const float *src, void *dst, int64_t n)
 {
-    for (int64_t b = 0; b < n / BLOCK; b++, src += BLOCK) {
-        unsigned char *to = (unsigned char *)dst + (size_t)b * sizeof(struct tnd_block_q4_1);
-        struct fit best;
-        if (!fit_block(src, &best)) {
-            tnd_quantize_Q4_1(src, to, BLOCK);
-            continue;
-        }
-        struct tnd_block_q4_1 block = {.d = best.scale, .m = best.offset};
-        float level[BLOCK];
-        for (int i = 0; i < VECS; i++) {
-            v_store(level + 8 * i, best.level[i]);
-        }
-        for (int i = 0; i < BLOCK / 2; i++) {
-            block.qs[i] = (uint8_t)((int)level[i] | (int)level[i + BLOCK / 2] << 4);
-        }
-        memcpy(to, &block, sizeof(block));
+    unsigned char *to = dst;
+    for (int64_t i = 0; i < n; i += VALUES, to += sizeof(struct tnd_block_q4_1)) {
+        quantize_block(src + i, to);
     }
 }
