@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 
+#include "backends/opencl/cl_bcml1.h"
 #include "backends/opencl/cl_gemm.h"
 #include "backends/opencl/cl_matmul_state.h"
 #include "backends/opencl/cl_memory.h"
@@ -60,6 +61,7 @@ static bool has_decoder(enum tandem_type type)
     case TANDEM_TYPE_Q4_K:
     case TANDEM_TYPE_Q5_K:
     case TANDEM_TYPE_Q6_K:
+    case TANDEM_TYPE_BCML1:
         return true;
     default:
         return false;
@@ -293,6 +295,13 @@ enum tandem_status tnd_cl_matmul_submit(struct tnd_cl_device *device,
         TND_TRY(tnd_cl_find_tensor(device, node->src[1], &p.x, error));
     }
     TND_TRY(check_alignment(node, &p, error));
+    if (p.type == TANDEM_TYPE_BCML1 && p.k > 0) {
+        bool is_done = false;
+        TND_TRY(tnd_cl_bcml1_submit(device, work, &p, &is_done, error));
+        if (is_done) {
+            return TANDEM_OK;
+        }
+    }
     switch (work->task) {
     case TANDEM_TASK_DEQUANTIZE_W:
         return dequantize(device, &p, error);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * Host side of bcml1.cl: makes the panels of a weight once, and chooses kernels. A group works on
+ * a panel of 64 rows; where there are few panels, more work-items share its columns. */
+#include "backends/opencl/cl_bcml1.h"
+
+#include "backends/opencl/bcml1_panels.h"
+#include "backends/opencl/cl_memory.h"
+#include "ggml-like/tnd_tensor.h"
+
+enum {
+    FORM_PANELS = 1,
+    IN_PANELS = 1, /* FLAGS of the kernels */
+    VALUES = 32,
+    COLUMNS_MOST = 16,     /* tokens of one pass over the weights */
+    ITEMS_PER_UNIT = 1024, /* work-items that keep a compute unit's memory busy */
+    BLOCKS_LEAST = 8       /* that a work-item has at least, before another one shares its row */
+};
+
+static struct tnd_cl_variant variant_of(int32_t group, int32_t columns)
+{
+    return (struct tnd_cl_variant){.type = 1 + (int32_t)TANDEM_TYPE_BCML1,
+                                   .flags = IN_PANELS,
+                                   .group = group,
+                                   .columns = columns};
+}
+
+/* ---- panels ---- */
+
+static enum tandem_status make_panels(struct tnd_cl_device *device, const tandem_tensor *weight,
+                                      struct tnd_cl_range from, struct tnd_cl_range to,
+                                      struct tandem_error *error)
+{
+    const uint32_t n = (uint32_t)weight->ne[1];
+    const uint32_t columns = (uint32_t)(weight->ne[0] / VALUES);
+    const size_t global[2] = {((size_t)n + TND_PANEL_ROWS - 1) / TND_PANEL_ROWS * TND_PANEL_ROWS,
+                              columns};
+    const size_t local[2] = {TND_PANEL_ROWS, 1};
+    const struct tnd_cl_variant variant = variant_of(0, 0);
+    struct tnd_cl_launch launch;
+    TND_TRY(tnd_cl_launch_begin(&launch, device, TND_CL_SOURCE_BCML1, &variant, error));
+    TND_TRY(tnd_cl_bind_bcml1_pack(&launch, from, to, n, columns, error));
+    return tnd_cl_launch_run(&launch, 2, global, local, error);
+}
+
+/* ---- products ---- */
+
+/* Panels that hold rows begin .. end - 1. */
+static size_t panels_of(const struct tnd_cl_product *p)
+{
+    return (p->end - 1) / TND_PANEL_ROWS - p->begin / TND_PANEL_ROWS + 1;
+}
+
+/* Work-items of a group: a power of two times 64. Depends on the shape and the device alone. */
+static int32_t group_of(const struct tnd_cl_caps *caps, const struct tnd_cl_product *p,
+                        size_t n_groups)
+{
+    const size_t wanted = (size_t)caps->compute_units * ITEMS_PER_UNIT;
+    const uint32_t columns = p->k / VALUES;
+    uint32_t shares = 1;
+    while (!caps->is_cpu && shares < 16 && n_groups * shares * TND_PANEL_ROWS < wanted &&
+           2 * shares * TND_PANEL_ROWS <= caps->max_group && 2 * shares * BLOCKS_LEAST <= columns) {
+        shares *= 2;
+    }
+    return (int32_t)(shares * TND_PANEL_ROWS);
+}
+
+static enum tandem_status multiply_few(struct tnd_cl_device *device, const struct tnd_cl_product *p,
+                                       int32_t columns, struct tandem_error *error)
+{
+    const size_t passes = ((size_t)p->m + (size_t)columns - 1) / (size_t)columns;
+    /* all panels of W count, so that a sum does not depend on where rows are split */
+    const size_t all_panels = ((size_t)p->n + TND_PANEL_ROWS - 1) / TND_PANEL_ROWS;
+    const struct tnd_cl_variant variant =
+        variant_of(group_of(&device->caps, p, all_panels * passes), columns);
+    const size_t local[2] = {(size_t)variant.group, 1};
+    const size_t global[2] = {panels_of(p) * local[0], passes};
+    struct tnd_cl_launch launch;
+    TND_TRY(tnd_cl_launch_begin(&launch, device, TND_CL_SOURCE_BCML1, &variant, error));
+    TND_TRY(tnd_cl_bind_bcml1_matvec(&launch, p->w, p->x, p->y, p->k, p->n, p->m, p->begin, p->end,
+                                     error));
+    return tnd_cl_launch_run(&launch, 2, global, local, error);
+}
+
+/* The tiled kernel of all types, which finds weights by weight16 of bcml1.clh. */
+static enum tandem_status multiply_many(struct tnd_cl_device *device,
+                                        const struct tnd_cl_product *p, struct tandem_error *error)
+{
+    const struct tnd_cl_tiles *tiles = &device->matmul->tiles;
+    struct tnd_cl_variant variant = variant_of(0, 0);
+    variant.tile_m = tiles->tile_m;
+    variant.tile_n = tiles->tile_n;
+    variant.tile_k = tiles->tile_k;
+    variant.item_m = tiles->item_m;
+    variant.item_n = tiles->item_n;
+    variant.aligned = !device->matmul->without_aligned && p->x.offset % 16 == 0;
+    const size_t tile_n = (size_t)tiles->tile_n;
+    const size_t tile_m = (size_t)tiles->tile_m;
+    const size_t local[2] = {(size_t)tnd_cl_tiles_group(tiles), 1};
+    const size_t global[2] = {(p->end - p->begin + tile_n - 1) / tile_n * local[0],
+                              (p->m + tile_m - 1) / tile_m};
+    struct tnd_cl_launch launch;
+    TND_TRY(tnd_cl_launch_begin(&launch, device, TND_CL_SOURCE_TILED, &variant, error));
+    TND_TRY(
+        tnd_cl_bind_tiled(&launch, p->w, p->x, p->y, p->k, p->n, p->m, p->begin, p->end, error));
+    return tnd_cl_launch_run(&launch, 2, global, local, error);
+}
+
+static enum tandem_status multiply(struct tnd_cl_device *device, const struct tnd_cl_product *p,
+                                   struct tandem_error *error)
+{
+    const enum tnd_cl_family family = device->matmul->family;
+    int32_t columns = 1;
+    if (family == TND_CL_FAMILY_TILED ||
+        (family == TND_CL_FAMILY_AUTO && p->m > (uint32_t)COLUMNS_MOST)) {
+        return multiply_many(device, p, error);
+    }
+    while (family != TND_CL_FAMILY_MATVEC && columns < COLUMNS_MOST && (uint32_t)columns < p->m) {
+        columns *= 2;
+    }
+    return multiply_few(device, p, columns, error);
+}
+
+static enum tandem_status dequantize(struct tnd_cl_device *device, const struct tnd_cl_product *p,
+                                     struct tandem_error *error)
+{
+    const struct tnd_cl_variant variant = variant_of(0, 0);
+    const size_t global[2] = {panels_of(p) * TND_PANEL_ROWS, p->k / VALUES};
+    const size_t local[2] = {TND_PANEL_ROWS, 1};
+    struct tnd_cl_launch launch;
+    TND_TRY(tnd_cl_launch_begin(&launch, device, TND_CL_SOURCE_BCML1, &variant, error));
+    TND_TRY(tnd_cl_bind_bcml1_dequantize(&launch, p->w, p->y, p->k, p->begin, p->end, error));
+    return tnd_cl_launch_run(&launch, 2, global, local, error);
+}
+
+enum tandem_status tnd_cl_bcml1_submit(struct tnd_cl_device *device, const struct tandem_work *work,
+                                       const struct tnd_cl_product *product, bool *out_done,
+                                       struct tandem_error *error)
+{
+    const tandem_tensor *w = work->node->src[0]; /* {K, N} */
+    const size_t bytes = tnd_bcml1_panel_bytes(w->ne[1], w->ne[0]);
+    struct tnd_cl_product p = *product;
+    *out_done = false;
+    if (bytes == 0 || device->caps.max_group < TND_PANEL_ROWS) {
+        return TANDEM_OK;
+    }
+    enum tandem_status status =
+        tnd_cl_find_form(device, w, FORM_PANELS, bytes, make_panels, &p.w, error);
+    if (status == TANDEM_E_STATE || status == TANDEM_E_DEVICE_MEMORY) {
+        return TANDEM_OK; /* not resident, or no room: in rows, then */
+    }
+    TND_TRY(status);
+    *out_done = true;
+    return work->task == TANDEM_TASK_DEQUANTIZE_W ? dequantize(device, &p, error)
+                                                  : multiply(device, &p, error);
+}
