@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT
+ * mulmat-tune table: the files that tables lie in. Each action is a function in the list below;
+ * those that write hold the lock of the file. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/tnd_status.h"
+#include "tools/mulmat-tune/args.h"
+#include "tools/mulmat-tune/commands.h"
+#include "tools/mulmat-tune/open_runtime.h"
+#include "tools/mulmat-tune/table_show.h"
+#include "tune/emit.h"
+#include "tune/table_filter.h"
+
+enum { MAX_FILES = 64 };
+
+/* This machine with its libraries and devices, which only open backends know. */
+static enum tandem_status read_machine(struct tnd_fingerprint *out, struct tandem_error *error)
+{
+    tandem_runtime *runtime = NULL;
+    struct tnd_runtime_rooms rooms;
+    TND_TRY(tnd_cmd_open_runtime("", 1, NULL, &runtime, error));
+    tnd_runtime_rooms(runtime, &rooms);
+    tnd_fingerprint_read_all(rooms.registry, out);
+    tandem_runtime_close(runtime);
+    return TANDEM_OK;
+}
+
+static int print(struct tnd_text *text)
+{
+    struct tandem_error error = {0};
+    enum tandem_status status = tnd_emit_end(text, tnd_cmd_write, stdout, "table", &error);
+    return status == TANDEM_OK ? 0 : tnd_cmd_failed(&error);
+}
+
+static enum tandem_table_format format_of(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".txt") == 0 ? TANDEM_TABLE_TEXT : TANDEM_TABLE_JSON;
+}
+
+/* ---- list ---- */
+
+/* What else lies in the folder of the user's table: tables of other machines, or of this one as it
+ * was. */
+static void add_others(struct tnd_text *out, const struct tnd_layer *user,
+                       const struct tnd_fingerprint *machine)
+{
+    char folder[TND_LAYER_PATH_MAX];
+    const char *own = strrchr(user->path, '/');
+    if (own == NULL) {
+        return;
+    }
+    snprintf(folder, sizeof(folder), "%.*s", (int)(own - user->path), user->path);
+    DIR *files = opendir(folder);
+    const struct dirent *file = NULL;
+    while (files != NULL && (file = readdir(files)) != NULL) {
+        size_t n = strlen(file->d_name);
+        char path[TND_LAYER_PATH_MAX + 256];
+        tandem_table *table = NULL;
+        snprintf(path, sizeof(path), "%s/%s", folder, file->d_name);
+        if (n < 5 || strcmp(file->d_name + n - 5, ".json") != 0 || strcmp(path, user->path) == 0 ||
+            tandem_table_load(path, &table, NULL) != TANDEM_OK) {
+            continue;
+        }
+        struct tandem_error why = {0};
+        tnd_fingerprint_compare(&table->fingerprint, machine, &why);
+        tnd_text_printf(out, "other   %s\n        %" PRId64 " cells; %s\n", path,
+                        tnd_table_count_cells(table), why.text);
+        tandem_table_free(table);
+    }
+    if (files != NULL) {
+        closedir(files);
+    }
+}
+
+static enum tandem_status list(struct tnd_text *out, struct tandem_error *error)
+{
+    struct tnd_fingerprint machine;
+    struct tnd_layers *layers = NULL;
+    tandem_table *table = NULL;
+    TND_TRY(read_machine(&machine, error));
+    TND_TRY(tnd_layers_find(NULL, &layers, error));
+    if (tnd_layers_load(layers, &machine, &table, NULL) == TANDEM_OK) {
+        tandem_table_free(table);
+    }
+    tnd_show_layers(out, layers);
+    if (layers->n == 0) {
+        tnd_text_add(out, "no table is wanted: TANDEM_TABLE=none\n");
+    } else {
+        add_others(out, &layers->layers[layers->n - 1], &machine);
+    }
+    tnd_free(layers);
+    return TANDEM_OK;
+}
+
+static int cmd_list(int argc, char **argv)
+{
+    const struct args_command command = {
+        "table list", "",
+        "Lists the tables that serve on this machine, the lowest layer first (system, user), and "
+        "what\nelse lies beside the user's table.",
+        NULL, 0, 0, 0};
+    int result = args_parse(&command, argc, argv, NULL, NULL);
+    if (result != ARGS_OK) {
+        return result == ARGS_HELP ? 0 : result;
+    }
+    struct tnd_text text = TND_TEXT_INIT;
+    struct tandem_error error = {0};
+    if (list(&text, &error) != TANDEM_OK) {
+        tnd_text_fini(&text);
+        return tnd_cmd_failed(&error);
+    }
+    return print(&text);
+}
+
+/* ---- show ---- */
+
+/* The file, or everything that serves here. */
+static enum tandem_status load_shown(const char *path, tandem_table **out_table,
+                                     struct tandem_error *error)
+{
+    struct tnd_fingerprint machine;
+    struct tnd_layers *layers = NULL;
+    if (path != NULL) {
+        return tandem_table_load(path, out_table, error);
+    }
+    TND_TRY(read_machine(&machine, error));
+    TND_TRY(tnd_layers_find(NULL, &layers, error));
+    enum tandem_status status = tnd_layers_load(layers, &machine, out_table, error);
+    tnd_free(layers);
+    return status;
+}
+
+static int cmd_show(int argc, char **argv)
+{
+    bool json = false;
+    const struct args_option options[] = {
+        {"json", ARGS_FLAG, &json, 0, 0, NULL, "the table as JSON, version 2"},
+    };
+    const struct args_command command = {
+        "table show", "[FILE]",
+        "Prints what a table knows: its machine, profiles, and for each type, backend and task the "
+        "shapes,\nM and thread counts. FILE: a table (default: all layers that serve here, one over "
+        "the other).",
+        options, 1, 0, 1};
+    const char *path = NULL;
+    int result = args_parse(&command, argc, argv, &path, NULL);
+    if (result != ARGS_OK) {
+        return result == ARGS_HELP ? 0 : result;
+    }
+    struct tandem_error error = {0};
+    tandem_table *table = NULL;
+    if (load_shown(path, &table, &error) != TANDEM_OK) {
+        return tnd_cmd_failed(&error);
+    }
+    struct tnd_text text = TND_TEXT_INIT;
+    if (json) {
+        enum tandem_status status =
+            tandem_table_print(table, TANDEM_TABLE_JSON, tnd_cmd_write, stdout, &error);
+        result = status == TANDEM_OK ? 0 : tnd_cmd_failed(&error);
+    } else {
+        tnd_show_table(&text, table);
+        result = print(&text);
+    }
+    tandem_table_free(table);
+    return result;
+}
+
+/* ---- merge ---- */
+
+/* Adds all files to what OUT already has; under its lock. */
+static enum tandem_status merge_into(const char *out, const char *const *files, int n,
+                                     int64_t *out_cells, struct tandem_error *error)
+{
+    tandem_table *sum = NULL;
+    enum tandem_status status = TANDEM_OK;
+    if (tnd_file_exists(out)) {
+        TND_TRY(tandem_table_load(out, &sum, error));
+    }
+    for (int i = 0; i < n && status == TANDEM_OK; i++) {
+        tandem_table *table = NULL;
+        status = tandem_table_load(files[i], &table, error);
+        if (status == TANDEM_OK && sum == NULL) {
+            sum = table;
+            continue;
+        }
+        if (status == TANDEM_OK) {
+            status = tandem_table_merge(sum, table, error);
+        }
+        tandem_table_free(table);
+    }
+    if (status == TANDEM_OK) {
+        *out_cells = tnd_table_count_cells(sum);
+        status = tandem_table_save(sum, out, format_of(out), error);
+    }
+    tandem_table_free(sum);
+    return status;
+}
+
+static int cmd_merge(int argc, char **argv)
+{
+    const struct args_command command = {
+        "table merge", "OUT FILE..",
+        "Adds the tables FILE to the table OUT, which is made where it does not exist. Of two "
+        "samples of\none cell the one with more measurements stays, then the newer one. Tables of "
+        "different machines\nare refused. OUT is replaced in one step; other processes that add to "
+        "it wait. A name that ends\nwith .txt gets text version 1, any other JSON version 2.",
+        NULL, 0, 2, MAX_FILES};
+    const char *paths[MAX_FILES] = {NULL};
+    int n = 0;
+    int result = args_parse(&command, argc, argv, paths, &n);
+    if (result != ARGS_OK) {
+        return result == ARGS_HELP ? 0 : result;
+    }
+    struct tandem_error error = {0};
+    int64_t n_cells = 0;
+    int lock;
+    enum tandem_status status = tnd_file_make_folders(paths[0], &error);
+    if (status == TANDEM_OK && (status = tnd_file_lock(paths[0], &lock, &error)) == TANDEM_OK) {
+        status = merge_into(paths[0], paths + 1, n - 1, &n_cells, &error);
+        tnd_file_unlock(lock);
+    }
+    if (status != TANDEM_OK) {
+        return tnd_cmd_failed(&error);
+    }
+    printf("%s: %" PRId64 " cells\n", paths[0], n_cells);
+    return 0;
+}
+
+/* ---- check ---- */
+
+/* Whether all of the table serves here. */
+static bool check_file(struct tnd_text *out, const char *path,
+                       const struct tnd_fingerprint *machine)
+{
+    tandem_table *table = NULL;
+    struct tandem_error error = {0};
+    struct tnd_void_report report;
+    if (tandem_table_load(path, &table, &error) != TANDEM_OK) {
+        tnd_text_printf(out, "%s: %s\n", path, error.text);
+        return false;
+    }
+    int64_t n_cells = tnd_table_count_cells(table);
+    tnd_table_void(table, machine, &report);
+    tnd_text_printf(out, "%s: %" PRId64 " of %" PRId64 " cells serve on this machine%s\n", path,
+                    n_cells - report.n_cells, n_cells,
+                    table->has_fingerprint ? "" : " (the file does not say where it comes from)");
+    tnd_show_void(out, &report);
+    tandem_table_free(table);
+    return report.n_cells == 0;
+}
+
+static int cmd_check(int argc, char **argv)
+{
+    const struct args_command command = {
+        "table check", "[FILE..]",
+        "Reads tables as a program would and tells what of them serves on this machine, and which "
+        "change\nof the machine voids the rest. FILE: tables (default: this machine's own). Exit "
+        "status 1 when\na table cannot be read or some of it is void.",
+        NULL, 0, 0, MAX_FILES};
+    const char *paths[MAX_FILES] = {NULL};
+    int n = 0;
+    int result = args_parse(&command, argc, argv, paths, &n);
+    if (result != ARGS_OK) {
+        return result == ARGS_HELP ? 0 : result;
+    }
+    char own[TND_LAYER_PATH_MAX];
+    struct tandem_error error = {0};
+    struct tnd_fingerprint machine;
+    if (n == 0) {
+        if (tandem_table_default_path(own, sizeof(own), &error) != TANDEM_OK) {
+            return tnd_cmd_failed(&error);
+        }
+        paths[n++] = own;
+    }
+    if (read_machine(&machine, &error) != TANDEM_OK) {
+        return tnd_cmd_failed(&error);
+    }
+    struct tnd_text text = TND_TEXT_INIT;
+    bool is_good = true;
+    for (int i = 0; i < n; i++) {
+        is_good = check_file(&text, paths[i], &machine) && is_good;
+    }
+    result = print(&text);
+    return result != 0 ? result : !is_good;
+}
+
+/* ---- prune ---- */
+
+/* What goes: cells for which every given condition holds. */
+struct pruning {
+    int type;            /* -1: any */
+    const char *backend; /* NULL: any */
+    int64_t before;      /* measured before this; 0: any time */
+    bool has_condition;  /* else only what is void goes */
+};
+
+static bool keep_sample(void *user, const struct tnd_curve_key *key,
+                        const struct tnd_sample *sample)
+{
+    const struct pruning *pruning = user;
+    bool goes = (pruning->type < 0 || (int)key->type == pruning->type) &&
+                (pruning->backend == NULL || strcmp(key->backend, pruning->backend) == 0) &&
+                (pruning->before == 0 || sample->when < pruning->before);
+    return !goes;
+}
+
+static bool keep_transfer(void *user, const struct tnd_transfer *transfer,
+                          const struct tnd_sample *sample)
+{
+    const struct pruning *pruning = user;
+    bool goes = pruning->type < 0 &&
+                (pruning->backend == NULL || strcmp(transfer->backend, pruning->backend) == 0) &&
+                (pruning->before == 0 || sample->when < pruning->before);
+    return !goes;
+}
+
+static bool keep_handoff(void *user, const struct tnd_handoff *handoff)
+{
+    const struct pruning *pruning = user;
+    bool goes = pruning->type < 0 && pruning->backend == NULL &&
+                (pruning->before == 0 || handoff->when < pruning->before);
+    return !goes;
+}
+
+static enum tandem_status prune_file(const char *path, struct pruning *pruning,
+                                     struct tnd_text *out, struct tandem_error *error)
+{
+    const struct tnd_table_filter filter = {keep_sample, keep_transfer, keep_handoff, pruning};
+    struct tnd_fingerprint machine;
+    struct tnd_void_report report = {0};
+    tandem_table *table = NULL;
+    if (!pruning->has_condition) {
+        TND_TRY(read_machine(&machine, error));
+    }
+    TND_TRY(tandem_table_load(path, &table, error));
+    int64_t before = tnd_table_count_cells(table);
+    if (pruning->has_condition) {
+        tnd_table_remove(table, &filter);
+    } else {
+        tnd_table_void(table, &machine, &report);
+    }
+    int64_t after = tnd_table_count_cells(table);
+    enum tandem_status status =
+        after == before ? TANDEM_OK : tandem_table_save(table, path, format_of(path), error);
+    if (status == TANDEM_OK) {
+        tnd_text_printf(out, "%s: %" PRId64 " of %" PRId64 " cells removed\n", path, before - after,
+                        before);
+        tnd_show_void(out, &report);
+    }
+    tandem_table_free(table);
+    return status;
+}
+
+static int cmd_prune(int argc, char **argv)
+{
+    const char *type_name = NULL;
+    int64_t days = 0;
+    struct pruning pruning = {-1, NULL, 0, false};
+    const struct args_option options[] = {
+        {"type", ARGS_STRING, &type_name, 0, 0, "T", "cells of this weight type"},
+        {"backend", ARGS_STRING, &pruning.backend, 0, 0, "NAME", "cells of this backend"},
+        {"older_than", ARGS_INT, &days, 1, 36500, "DAYS", "cells measured longer ago"},
+    };
+    const struct args_command command = {
+        "table prune", "[FILE]",
+        "Removes cells from a table: without options those that are void on this machine, else "
+        "those for\nwhich every option holds. FILE: a table (default: this machine's own).",
+        options, sizeof(options) / sizeof(options[0]), 0, 1};
+    const char *path = NULL;
+    char own[TND_LAYER_PATH_MAX];
+    struct tandem_error error = {0};
+    int result = args_parse(&command, argc, argv, &path, NULL);
+    if (result != ARGS_OK) {
+        return result == ARGS_HELP ? 0 : result;
+    }
+    enum tandem_type type;
+    if (type_name != NULL && !tandem_type_from_name(type_name, &type)) {
+        fprintf(stderr, "mulmat-tune table prune: '%s' is no weight type\n", type_name);
+        return 2;
+    }
+    pruning.type = type_name != NULL ? (int)type : -1;
+    pruning.before = days > 0 ? (int64_t)time(NULL) - days * 86400 : 0;
+    pruning.has_condition = type_name != NULL || pruning.backend != NULL || days > 0;
+    if (path == NULL) {
+        if (tandem_table_default_path(own, sizeof(own), &error) != TANDEM_OK) {
+            return tnd_cmd_failed(&error);
+        }
+        path = own;
+    }
+    struct tnd_text text = TND_TEXT_INIT;
+    int lock;
+    enum tandem_status status = tnd_file_lock(path, &lock, &error);
+    if (status == TANDEM_OK) {
+        status = prune_file(path, &pruning, &text, &error);
+        tnd_file_unlock(lock);
+    }
+    if (status != TANDEM_OK) {
+        tnd_text_fini(&text);
+        return tnd_cmd_failed(&error);
+    }
+    return print(&text);
+}
+
+/* ---- the command ---- */
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *what;
+} actions[] = {
+    {"list", cmd_list, "which tables serve on this machine, and where they lie"},
+    {"show", cmd_show, "what a table knows"},
+    {"merge", cmd_merge, "add tables to a table"},
+    {"check", cmd_check, "what of a table serves on this machine, and why not the rest"},
+    {"prune", cmd_prune, "remove cells that are void, old, or of one type or backend"},
+};
+enum { N_ACTIONS = sizeof(actions) / sizeof(actions[0]) };
+
+static void print_usage(FILE *out)
+{
+    fprintf(out, "usage: mulmat-tune table ACTION [options]\n\n");
+    for (int i = 0; i < N_ACTIONS; i++) {
+        fprintf(out, "  %-10s %s\n", actions[i].name, actions[i].what);
+    }
+    fprintf(out, "\n'mulmat-tune table ACTION --help' lists the options of an action.\n");
+}
+
+int tnd_cmd_table(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    for (int i = 0; i < N_ACTIONS; i++) {
+        if (strcmp(actions[i].name, name) == 0) {
+            return actions[i].run(argc - 1, argv + 1);
+        }
+    }
+    bool is_help = strcmp(name, "--help") == 0 || strcmp(name, "-help") == 0 ||
+                   strcmp(name, "-h") == 0 || strcmp(name, "help") == 0;
+    if (!is_help && name[0] != '\0') {
+        fprintf(stderr, "mulmat-tune table: unknown action '%s'\n", name);
+    }
+    print_usage(is_help ? stdout : stderr);
+    return is_help ? 0 : 2;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ * Tables in words. Reads, never changes. */
+#include "tools/mulmat-tune/table_show.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "tune/fingerprint_fields.h"
+#include "tune/table_filter.h"
+
+/* A cell is called noisy when its spread is above this share of its median (docs/tuning.md). */
+static const double noisy_share = 0.08;
+
+/* ---- the machine ---- */
+
+static void add_machine(struct tnd_text *out, const struct tandem_table *table)
+{
+    if (!table->has_fingerprint) {
+        tnd_text_add(out, "machine: unknown, the file does not say\n");
+        return;
+    }
+    tnd_text_add(out, "machine\n");
+    for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
+        const struct tnd_fingerprint_field *field = &tnd_fingerprint_fields[i];
+        const char *text = field->kind == TND_FIELD_TEXT
+                               ? tnd_fingerprint_string(&table->fingerprint, field)
+                               : "";
+        uint64_t number = field->kind == TND_FIELD_TEXT
+                              ? 0
+                              : tnd_fingerprint_number(&table->fingerprint, field);
+        if (field->kind == TND_FIELD_TEXT && text[0] != '\0') {
+            tnd_text_printf(out, "    %-14s %s\n", field->name, text);
+        } else if (field->kind == TND_FIELD_HASH && number != 0) {
+            tnd_text_printf(out, "    %-14s %016" PRIx64 "\n", field->name, number);
+        } else if (number != 0) {
+            tnd_text_printf(out, "    %-14s %" PRIu64 "\n", field->name, number);
+        }
+    }
+}
+
+/* ---- groups of curves: one type, backend and task ---- */
+
+struct group {
+    int64_t n_cells, n_noisy;
+    int64_t n_shapes;
+    int64_t shape[2]; /* the last one; shapes of a type are neighbours in the table */
+    int64_t first_m, last_m;
+    int32_t threads[64];
+    int n_threads;
+    int64_t newest;
+};
+
+static bool same_group(const struct tnd_curve_key *a, const struct tnd_curve_key *b)
+{
+    return a->type == b->type && a->task == b->task && strcmp(a->backend, b->backend) == 0 &&
+           strcmp(a->op, b->op) == 0;
+}
+
+static void add_threads(struct group *group, int32_t threads)
+{
+    int at = group->n_threads;
+    while (at > 0 && group->threads[at - 1] > threads) {
+        at--;
+    }
+    bool is_there = at > 0 && group->threads[at - 1] == threads;
+    if (!is_there && group->n_threads < 64) {
+        memmove(&group->threads[at + 1], &group->threads[at],
+                (size_t)(group->n_threads - at) * sizeof(group->threads[0]));
+        group->threads[at] = threads;
+        group->n_threads++;
+    }
+}
+
+static void add_curve(struct group *group, const struct tnd_curve *curve)
+{
+    if (group->n_shapes == 0 || group->shape[0] != curve->key.n ||
+        group->shape[1] != curve->key.k) {
+        group->n_shapes++;
+        group->shape[0] = curve->key.n;
+        group->shape[1] = curve->key.k;
+    }
+    for (int i = 0; i < curve->n_samples; i++) {
+        const struct tnd_sample *sample = &curve->samples[i];
+        bool is_first = group->n_cells++ == 0;
+        group->n_noisy += sample->spread_us > noisy_share * sample->median_us;
+        group->first_m = is_first || sample->m < group->first_m ? sample->m : group->first_m;
+        group->last_m = sample->m > group->last_m ? sample->m : group->last_m;
+        group->newest = sample->when > group->newest ? sample->when : group->newest;
+    }
+    add_threads(group, curve->key.threads);
+}
+
+static void add_date(struct tnd_text *out, int64_t when)
+{
+    char text[32] = "unknown";
+    time_t seconds = (time_t)when;
+    struct tm date;
+    if (when > 0 && gmtime_r(&seconds, &date) != NULL) {
+        strftime(text, sizeof(text), "%Y-%m-%d", &date);
+    }
+    tnd_text_add(out, text);
+}
+
+static void add_group(struct tnd_text *out, const struct tnd_curve_key *key,
+                      const struct group *group)
+{
+    char m[40];
+    char threads[80] = "";
+    size_t n = 0;
+    snprintf(m, sizeof(m), "%" PRId64 "..%" PRId64, group->first_m, group->last_m);
+    for (int i = 0; i < group->n_threads && n + 12 < sizeof(threads); i++) {
+        n += (size_t)snprintf(threads + n, sizeof(threads) - n, "%s%d", i > 0 ? "," : "",
+                              group->threads[i]);
+    }
+    tnd_text_printf(out, "    %-8s %-6s %-10s %-13s %6" PRId64 " %-9s %-12s %7" PRId64 " %6" PRId64
+                         "  ",
+                    key->op, tandem_type_name(key->type), key->backend,
+                    tandem_task_name((enum tandem_task)key->task), group->n_shapes, m, threads,
+                    group->n_cells, group->n_noisy);
+    add_date(out, group->newest);
+    tnd_text_add(out, "\n");
+}
+
+static void add_groups(struct tnd_text *out, const struct tandem_table *table)
+{
+    tnd_text_printf(out, "cells\n    %-8s %-6s %-10s %-13s %6s %-9s %-12s %7s %6s  newest\n", "op",
+                    "type", "backend", "task", "shapes", "M", "threads", "cells", "noisy");
+    for (int i = 0; i < table->n_curves; i++) {
+        const struct tnd_curve_key *key = &table->curves[i].key;
+        struct group group = {0};
+        bool is_first = true;
+        for (int j = 0; j < i && is_first; j++) {
+            is_first = !same_group(&table->curves[j].key, key);
+        }
+        for (int j = i; j < table->n_curves && is_first; j++) {
+            if (same_group(&table->curves[j].key, key)) {
+                add_curve(&group, &table->curves[j]);
+            }
+        }
+        if (is_first) {
+            add_group(out, key, &group);
+        }
+    }
+}
+
+static void add_moves(struct tnd_text *out, const struct tandem_table *table)
+{
+    for (int i = 0; i < table->n_transfers; i++) {
+        const struct tnd_transfer *transfer = &table->transfers[i];
+        const struct tnd_sample *last = &transfer->curve.samples[transfer->curve.n_samples - 1];
+        tnd_text_printf(out, "%s    %-10s %-8s %d cells, %.3g GB/s at %" PRId64 " bytes\n",
+                        i == 0 ? "transfers\n" : "", transfer->backend,
+                        tnd_direction_name((enum tnd_direction)transfer->direction),
+                        transfer->curve.n_samples,
+                        last->median_us > 0 ? (double)last->m / last->median_us / 1e3 : 0.0,
+                        last->m);
+    }
+    for (int i = 0; i < table->n_handoffs; i++) {
+        const struct tnd_handoff *handoff = &table->handoffs[i];
+        tnd_text_printf(out, "%s    %d threads: %.3g us to workers that spin, %.3g us asleep\n",
+                        i == 0 ? "hand-offs\n" : "", handoff->threads, handoff->spin_us,
+                        handoff->wake_us);
+    }
+}
+
+void tnd_show_table(struct tnd_text *out, const struct tandem_table *table)
+{
+    add_machine(out, table);
+    tnd_text_add(out, "profiles\n   ");
+    for (int i = 0; i < table->n_profiles; i++) {
+        tnd_text_printf(out, " %s", table->profiles[i].name);
+    }
+    tnd_text_add(out, "\n");
+    add_groups(out, table);
+    add_moves(out, table);
+    tnd_text_printf(out, "%" PRId64 " cells in all\n", tnd_table_count_cells(table));
+}
+
+/* ---- what serves ---- */
+
+void tnd_show_layers(struct tnd_text *out, const struct tnd_layers *layers)
+{
+    for (int i = 0; i < layers->n; i++) {
+        const struct tnd_layer *layer = &layers->layers[i];
+        tnd_text_printf(out, "%-7s %s\n", tnd_layer_origin_name(layer->origin), layer->path);
+        if (!layer->is_there) {
+            tnd_text_add(out, "        is not there\n");
+        } else if (layer->serves && layer->n_void == 0) {
+            tnd_text_printf(out, "        serves: %" PRId64 " cells\n", layer->n_cells);
+        } else if (layer->serves) {
+            tnd_text_printf(out, "        serves: %" PRId64 " of %" PRId64 " cells; %s\n",
+                            layer->n_cells - layer->n_void, layer->n_cells, layer->error.text);
+        } else {
+            tnd_text_printf(out, "        does not serve: %s\n", layer->error.text);
+        }
+    }
+}
+
+void tnd_show_void(struct tnd_text *out, const struct tnd_void_report *report)
+{
+    for (int i = 0; i < report->n; i++) {
+        const struct tnd_void_reason *reason = &report->reasons[i];
+        char parts[96];
+        tnd_void_parts_text(reason->parts, parts, sizeof(parts));
+        tnd_text_printf(out, "    %s: voids %s, %" PRId64 " cells\n", reason->text, parts,
+                        reason->n_cells);
+    }
+}

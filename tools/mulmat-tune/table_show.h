@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * Tables in words: what is in one, and what serves on this machine. */
+#ifndef MULMAT_TUNE_TABLE_SHOW_H
+#define MULMAT_TUNE_TABLE_SHOW_H
+
+#include "base/text.h"
+#include "tune/table_layers.h"
+#include "tune/table_void.h"
+
+/** Machine, profiles, and for each type, backend and task: shapes, M, threads, cells, age. */
+void tnd_show_table(struct tnd_text *out, const struct tandem_table *table);
+
+/** One line a layer. */
+void tnd_show_layers(struct tnd_text *out, const struct tnd_layers *layers);
+
+/** One line a field that differs. */
+void tnd_show_void(struct tnd_text *out, const struct tnd_void_report *report);
+
+#endif
