@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * F32 products by CLBlast, and the parameters of its kernels that we may put in place of its own. */
+ * F32 products by CLBlast, and parameters of its kernels that we may put in place of its own. */
 #ifndef TND_CL_GEMM_H
 #define TND_CL_GEMM_H
 
