@@ -146,8 +146,8 @@ static int cmd_show(int argc, char **argv)
     const struct args_command command = {
         "table show", "[FILE]",
         "Prints what a table knows: its machine, profiles, and for each type, backend and task the "
-        "shapes,\nM and thread counts. FILE: a table (default: all layers that serve here, one over "
-        "the other).",
+        "shapes,\nM and thread counts. FILE: a table (default: all layers that serve here, one "
+        "over the other).",
         options, 1, 0, 1};
     const char *path = NULL;
     int result = args_parse(&command, argc, argv, &path, NULL);
