@@ -175,3 +175,63 @@ void tnd_backend_forget(tandem_backend *backend, const tandem_tensor *weight)
         backend->api->forget(backend, weight);
     }
 }
+
+/* ---- memory of the backend's own ---- */
+
+bool tnd_backend_is_own(const tandem_backend *backend)
+{
+    return backend->api->memory == TANDEM_MEMORY_OWN;
+}
+
+static enum tandem_status refuse_host(const tandem_backend *backend, const char *function,
+                                      struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_STATE, backend->api->name, 0, 0,
+                         "backend %s: works in host memory, %s is for devices with their own",
+                         backend->api->name, function);
+}
+
+enum tandem_status tnd_backend_map(tandem_backend *backend, void *begin, size_t bytes,
+                                   struct tandem_error *error)
+{
+    if (!tnd_backend_is_own(backend)) {
+        return refuse_host(backend, "map", error);
+    }
+    FRESH_ERROR(told);
+    enum tandem_status status = backend->api->map(backend, begin, bytes, &told);
+    return status == TANDEM_OK ? TANDEM_OK : settle(backend, "map", status, &told, error);
+}
+
+void tnd_backend_unmap(tandem_backend *backend, void *begin)
+{
+    if (tnd_backend_is_own(backend)) {
+        backend->api->unmap(backend, begin);
+    }
+}
+
+enum tandem_status tnd_backend_upload(tandem_backend *backend, const void *begin, size_t bytes,
+                                      struct tandem_error *error)
+{
+    if (!tnd_backend_is_own(backend)) {
+        return refuse_host(backend, "upload", error);
+    }
+    FRESH_ERROR(told);
+    enum tandem_status status = backend->api->upload(backend, begin, bytes, &told);
+    return status == TANDEM_OK ? TANDEM_OK : settle(backend, "upload", status, &told, error);
+}
+
+enum tandem_status tnd_backend_download(tandem_backend *backend, void *begin, size_t bytes,
+                                        uint64_t *out_ticket, struct tandem_error *error)
+{
+    if (!tnd_backend_is_own(backend)) {
+        return refuse_host(backend, "download", error);
+    }
+    FRESH_ERROR(told);
+    uint64_t ticket = 0;
+    enum tandem_status status = backend->api->download(backend, begin, bytes, &ticket, &told);
+    if (status != TANDEM_OK) {
+        return settle(backend, "download", status, &told, error);
+    }
+    *out_ticket = ticket;
+    return TANDEM_OK;
+}

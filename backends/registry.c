@@ -4,6 +4,8 @@
  * are called by backend.c. */
 #include "backends/registry.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +31,7 @@ static const struct built_in {
 
 enum {
     N_BUILT_INS = sizeof(built_ins) / sizeof(built_ins[0]),
-    MAX_SLOTS = 16, /* TANDEM_MAX_BACKENDS of tandem/profile.h, a header of sched */
+    MAX_SLOTS = TND_MAX_SLOTS,
     MAX_SETTINGS = 512,
     MAX_NAME = 16 /* as in timing tables, the zero byte included */
 };
@@ -37,6 +39,7 @@ enum {
 struct slot {
     const char *name;
     tandem_backend *backend;
+    char quarantine[256]; /* why it is out of service; written before its bit is set */
 };
 
 struct tnd_registry {
@@ -44,6 +47,9 @@ struct tnd_registry {
     struct slot slots[MAX_SLOTS];
     char missing[N_BUILT_INS][256]; /* why a built-in backend is not open; "" when it is */
     int n_threads_max;
+    uint32_t own_slots;           /* bit a slot */
+    pthread_mutex_t lock;         /* one quarantine at a time */
+    _Atomic uint32_t quarantined; /* bit a slot */
     struct tnd_log log;
 };
 
@@ -127,17 +133,25 @@ static int log_line(void *user, int level, const char *text)
     return 0;
 }
 
+/* A device with memory of its own needs all that moves bytes. */
+static bool is_complete(const struct tandem_backend_api *api)
+{
+    return api->memory != TANDEM_MEMORY_OWN ||
+           (api->run == NULL && api->submit != NULL && api->sync != NULL && api->map != NULL &&
+            api->unmap != NULL && api->upload != NULL && api->download != NULL);
+}
+
 /* Opens a backend into the next slot. */
 static enum tandem_status open_slot(struct tnd_registry *registry,
                                     const struct tandem_backend_api *api, const char *settings,
-                                    struct tandem_error *error)
+                                    bool is_asked_for, struct tandem_error *error)
 {
     if (registry->n_slots >= MAX_SLOTS) {
         return tnd_error_set(error, TANDEM_E_LIMIT, api->name, registry->n_slots, MAX_SLOTS - 1,
                              "backend %s: all %d slots are taken", api->name, MAX_SLOTS - 1);
     }
-    struct tandem_backend_options options = {sizeof(options), registry->n_threads_max, settings,
-                                             log_line, &registry->log};
+    struct tandem_backend_options options = {
+        sizeof(options), registry->n_threads_max, settings, log_line, &registry->log, is_asked_for};
     tandem_backend *backend = NULL;
     struct tandem_error told = {0};
     enum tandem_status status = api->open(&options, &backend, &told);
@@ -156,18 +170,29 @@ static enum tandem_status open_slot(struct tnd_registry *registry,
         }
         return status;
     }
-    registry->slots[registry->n_slots++] = (struct slot){api->name, backend};
+    if (!is_complete(backend->api)) {
+        backend->api->close(backend);
+        return tnd_error_set(error, TANDEM_E_ABI, api->name, 0, 0,
+                             "backend %s: has memory of its own, but not all of submit, sync, map, "
+                             "unmap, upload and download (and no run)",
+                             api->name);
+    }
+    if (tnd_backend_is_own(backend)) {
+        registry->own_slots |= UINT32_C(1) << registry->n_slots;
+    }
+    registry->slots[registry->n_slots++] = (struct slot){api->name, backend, ""};
     return TANDEM_OK;
 }
 
 static enum tandem_status open_built_in(struct tnd_registry *registry, int which,
-                                        const char *all_settings, struct tandem_error *error)
+                                        const struct tnd_registry_options *all,
+                                        struct tandem_error *error)
 {
     const struct built_in *built_in = &built_ins[which];
     char settings[MAX_SETTINGS] = "";
     const char *begin = NULL;
     size_t n = 0;
-    if (tnd_settings_of(all_settings, built_in->name, &begin, &n)) {
+    if (tnd_settings_of(all->settings, built_in->name, &begin, &n)) {
         if (n >= sizeof(settings)) {
             return tnd_error_set(error, TANDEM_E_LIMIT, built_in->name, (int64_t)n,
                                  MAX_SETTINGS - 1, "settings of %s are longer than %d bytes",
@@ -177,8 +202,8 @@ static enum tandem_status open_built_in(struct tnd_registry *registry, int which
         settings[n] = '\0';
     }
     struct tandem_error told = {0};
-    enum tandem_status status =
-        open_slot(registry, built_in->api, begin != NULL ? settings : NULL, &told);
+    enum tandem_status status = open_slot(registry, built_in->api, begin != NULL ? settings : NULL,
+                                          all->backends != NULL, &told);
     if (status == TANDEM_OK) {
         return TANDEM_OK;
     }
@@ -186,7 +211,8 @@ static enum tandem_status open_built_in(struct tnd_registry *registry, int which
     /* What the machine lacks may be missing; wrong settings and a missing CPU may not. */
     bool is_absent = status == TANDEM_E_UNSUPPORTED_MACHINE ||
                      status == TANDEM_E_UNSUPPORTED_BUILD || status == TANDEM_E_DEVICE ||
-                     status == TANDEM_E_DEVICE_LOST;
+                     status == TANDEM_E_DEVICE_LOST || status == TANDEM_E_DEVICE_MEMORY ||
+                     status == TANDEM_E_DEVICE_TIMEOUT;
     if (built_in->api->kind == TANDEM_KIND_CPU || !is_absent) {
         if (error != NULL) {
             *error = told;
@@ -207,6 +233,7 @@ enum tandem_status tnd_registry_open(const struct tnd_registry_options *options,
         return tnd_error_set(error, TANDEM_E_MEMORY, "", (int64_t)sizeof(*registry), 0,
                              "backends: no memory for the list");
     }
+    pthread_mutex_init(&registry->lock, NULL);
     registry->n_slots = 1;
     registry->slots[0].name = "none";
     registry->n_threads_max = options->n_threads_max > 0 ? options->n_threads_max : 1;
@@ -217,7 +244,7 @@ enum tandem_status tnd_registry_open(const struct tnd_registry_options *options,
                      "backend %s: was not asked for", built_ins[i].name);
             continue;
         }
-        enum tandem_status status = open_built_in(registry, i, options->settings, error);
+        enum tandem_status status = open_built_in(registry, i, options, error);
         if (status != TANDEM_OK) {
             tnd_registry_close(registry);
             return status;
@@ -236,7 +263,24 @@ void tnd_registry_close(struct tnd_registry *registry)
         tandem_backend *backend = registry->slots[i].backend;
         backend->api->close(backend);
     }
+    pthread_mutex_destroy(&registry->lock);
     tnd_free(registry);
+}
+
+/* Slot of a name, in service or not; -1. */
+static int slot_of(const struct tnd_registry *registry, const char *name)
+{
+    for (int i = 0; i < registry->n_slots; i++) {
+        if (strcmp(registry->slots[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static bool is_out(const struct tnd_registry *registry, int slot)
+{
+    return (tnd_registry_quarantined(registry) >> slot & 1) != 0;
 }
 
 /* ---- backends from outside the tree ---- */
@@ -279,11 +323,11 @@ enum tandem_status tnd_registry_add(struct tnd_registry *registry,
                                     struct tandem_error *error)
 {
     TND_TRY(check_api(api, error));
-    if (tnd_registry_find(registry, api->name, NULL) >= 0) {
+    if (slot_of(registry, api->name) >= 0) {
         return tnd_error_set(error, TANDEM_E_EXISTS, api->name, 0, 0,
                              "backend %s: one of that name is open already", api->name);
     }
-    return open_slot(registry, api, settings, error);
+    return open_slot(registry, api, settings, true, error);
 }
 
 /* ---- looking ---- */
@@ -303,16 +347,23 @@ const char *tnd_registry_name(const struct tnd_registry *registry, int slot)
     return slot >= 0 && slot < registry->n_slots ? registry->slots[slot].name : NULL;
 }
 
+uint32_t tnd_registry_own_slots(const struct tnd_registry *registry)
+{
+    return registry->own_slots;
+}
+
 int tnd_registry_find(const struct tnd_registry *registry, const char *name,
                       const char **out_reason)
 {
-    for (int i = 0; i < registry->n_slots; i++) {
-        if (strcmp(registry->slots[i].name, name) == 0) {
-            return i;
-        }
-    }
+    int slot = slot_of(registry, name);
     const char *reason = "no backend of that name is known";
-    for (int i = 0; i < N_BUILT_INS; i++) {
+    if (slot >= 0) {
+        if (!is_out(registry, slot)) {
+            return slot;
+        }
+        reason = registry->slots[slot].quarantine;
+    }
+    for (int i = 0; i < N_BUILT_INS && slot < 0; i++) {
         if (strcmp(built_ins[i].name, name) == 0) {
             reason = registry->missing[i];
         }
@@ -321,4 +372,49 @@ int tnd_registry_find(const struct tnd_registry *registry, const char *name,
         *out_reason = reason;
     }
     return -1;
+}
+
+/* ---- quarantine ---- */
+
+bool tnd_registry_quarantine(struct tnd_registry *registry, int slot, const char *reason)
+{
+    if (slot <= 1 || slot >= registry->n_slots) {
+        return false;
+    }
+    struct slot *out = &registry->slots[slot];
+    pthread_mutex_lock(&registry->lock);
+    bool is_first = !is_out(registry, slot);
+    if (is_first) {
+        snprintf(out->quarantine, sizeof(out->quarantine), "is out of service: %s", reason);
+        atomic_fetch_or_explicit(&registry->quarantined, UINT32_C(1) << slot, memory_order_release);
+    }
+    pthread_mutex_unlock(&registry->lock);
+    if (is_first) {
+        tnd_log_line(&registry->log, TANDEM_LOG_WARN, "backends",
+                     "%s (%s) has failed and is not used any more: %s", out->name,
+                     tnd_backend_describe(out->backend), reason);
+    }
+    return is_first;
+}
+
+uint32_t tnd_registry_quarantined(const struct tnd_registry *registry)
+{
+    return atomic_load_explicit(&registry->quarantined, memory_order_acquire);
+}
+
+enum tandem_status tnd_registry_supports(const struct tnd_registry *registry, int slot,
+                                         const tandem_tensor *node, enum tandem_task task,
+                                         struct tandem_error *error)
+{
+    tandem_backend *backend = tnd_registry_backend(registry, slot);
+    if (backend == NULL) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, "", slot, registry->n_slots - 1,
+                             "there is no backend in slot %d", slot);
+    }
+    if (is_out(registry, slot)) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, registry->slots[slot].name, slot,
+                             0, "backend %s %s", registry->slots[slot].name,
+                             registry->slots[slot].quarantine);
+    }
+    return tnd_backend_supports(backend, node, task, error);
 }

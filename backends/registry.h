@@ -11,6 +11,9 @@
 
 struct tnd_registry;
 
+/** TANDEM_MAX_BACKENDS of tandem/profile.h, a header of sched; slot 0 included. */
+#define TND_MAX_SLOTS 16
+
 struct tnd_registry_options {
     const char *backends; /* comma-separated names to open; NULL: all of the build except "sim" */
     const char *settings; /* "sim:key=value;openblas:key=value" or NULL */
@@ -36,9 +39,25 @@ int tnd_registry_count(const struct tnd_registry *registry); /* slots in use, sl
 tandem_backend *tnd_registry_backend(const struct tnd_registry *registry, int slot);
 /** "none" for slot 0, NULL beyond the last. */
 const char *tnd_registry_name(const struct tnd_registry *registry, int slot);
-/** Slot of a backend by name, or -1; `out_reason` (may be NULL) then says why it is not there. */
+/** Slot of a backend by name, or -1; `out_reason` (may be NULL) then says why it is not there or
+ *  out of service. */
 int tnd_registry_find(const struct tnd_registry *registry, const char *name,
                       const char **out_reason);
+/** Bit a slot: backends with memory of their own. */
+uint32_t tnd_registry_own_slots(const struct tnd_registry *registry);
+
+/* ---- quarantine: a device that has failed is not used again while the registry lives ---- */
+
+/** Takes a backend out of service, with one line in the log. From now on it supports nothing and
+ *  is not found by name; work in flight ends as it may. False when nothing changes: the CPU is
+ *  never taken out, and the first reason stays. Any thread. */
+bool tnd_registry_quarantine(struct tnd_registry *registry, int slot, const char *reason);
+/** Bit a slot: backends out of service. Any thread. */
+uint32_t tnd_registry_quarantined(const struct tnd_registry *registry);
+/** tnd_backend_supports of the backend in a slot that is in service. */
+enum tandem_status tnd_registry_supports(const struct tnd_registry *registry, int slot,
+                                         const tandem_tensor *node, enum tandem_task task,
+                                         struct tandem_error *error);
 
 /* ---- wrappers of the vtable; `backend` may not be NULL ---- */
 
@@ -61,5 +80,14 @@ enum tandem_status tnd_backend_sync(tandem_backend *backend, uint64_t ticket,
 enum tandem_status tnd_backend_prepare(tandem_backend *backend, const tandem_tensor *weight,
                                        struct tandem_error *error);
 void tnd_backend_forget(tandem_backend *backend, const tandem_tensor *weight);
+/** Whether it has memory of its own; the four functions below are for such backends alone. */
+bool tnd_backend_is_own(const tandem_backend *backend);
+enum tandem_status tnd_backend_map(tandem_backend *backend, void *begin, size_t bytes,
+                                   struct tandem_error *error);
+void tnd_backend_unmap(tandem_backend *backend, void *begin);
+enum tandem_status tnd_backend_upload(tandem_backend *backend, const void *begin, size_t bytes,
+                                      struct tandem_error *error);
+enum tandem_status tnd_backend_download(tandem_backend *backend, void *begin, size_t bytes,
+                                        uint64_t *out_ticket, struct tandem_error *error);
 
 #endif

@@ -22,7 +22,11 @@
 #include "tune/profiles.h"
 #include "tune/table_layers.h"
 
-enum { MAX_THREADS = 1024, TABLE_PATH_MAX = 1024 };
+enum {
+    MAX_THREADS = 1024,
+    TABLE_PATH_MAX = 1024,
+    MOST_TRANSFERS = 5 /* of a node in a trace, more than are met */
+};
 
 struct tandem_runtime {
     struct tnd_log log;
@@ -362,7 +366,7 @@ static enum tandem_status run_plan(tandem_runtime *runtime, tandem_graph *graph,
     struct tnd_step_time *times = NULL;
     int n_times = 0;
     if (runtime->trace != NULL) {
-        options->n_times = TANDEM_STAGES * graph->n_nodes;
+        options->n_times = (TANDEM_STAGES + MOST_TRANSFERS) * graph->n_nodes;
         times = tnd_calloc((size_t)options->n_times, sizeof(times[0]));
         if (times == NULL) {
             return tnd_error_set(error, TANDEM_E_MEMORY, "trace", options->n_times, 0,

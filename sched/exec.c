@@ -14,6 +14,8 @@ struct tnd_exec {
     struct tnd_pool *pool;
     const struct tnd_registry *registry;
     const struct tnd_clock *clock;
+    struct tnd_mirrors *mirrors;
+    struct tnd_refused *refused;
     pthread_mutex_t lock; /* guards the members below; nothing is locked or called inside */
     struct tnd_run *idle; /* last one used first: its memory is the warmest */
     size_t bytes;         /* of all runs, idle or not, as of the end of their last run */
@@ -31,6 +33,13 @@ enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry
     exec->pool = pool;
     exec->registry = registry;
     exec->clock = clock;
+    exec->refused = tnd_refused_new();
+    enum tandem_status status =
+        exec->refused != NULL ? tnd_mirrors_new(registry, &exec->mirrors, error) : TANDEM_E_MEMORY;
+    if (status != TANDEM_OK) {
+        tnd_exec_free(exec);
+        return tnd_error_set(error, TANDEM_E_MEMORY, "exec", 0, 0, "exec: out of memory");
+    }
     *out_exec = exec;
     return TANDEM_OK;
 }
@@ -45,6 +54,8 @@ void tnd_exec_free(struct tnd_exec *exec)
         exec->idle = run->next_idle;
         tnd_run_free(run);
     }
+    tnd_mirrors_free(exec->mirrors);
+    tnd_refused_free(exec->refused);
     pthread_mutex_destroy(&exec->lock);
     tnd_free(exec);
 }
@@ -57,7 +68,13 @@ static struct tnd_run *take_run(struct tnd_exec *exec)
         exec->idle = run->next_idle;
     }
     pthread_mutex_unlock(&exec->lock);
-    return run != NULL ? run : tnd_run_new(exec->pool);
+    if (run == NULL) {
+        run = tnd_run_new(exec->pool);
+    }
+    if (run != NULL) {
+        run->registry = exec->registry;
+    }
+    return run;
 }
 
 static void put_run(struct tnd_exec *exec, struct tnd_run *run, size_t bytes_before)
@@ -74,22 +91,40 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
+/* The steps are there, with what they hold in mirrors. */
+static enum tandem_status run_steps(struct tnd_exec *exec, struct tnd_run *run,
+                                    struct tnd_exec_failure *out_failure,
+                                    struct tandem_error *error)
+{
+    /* The pool may shrink before its turn comes: it then runs with fewer workers, never with
+     * more. */
+    int n_workers = smaller(run->steps->n_workers, tnd_pool_size(exec->pool));
+    TND_TRY(tnd_run_reserve(run, n_workers, error));
+    tnd_graph_bind(run->graph, run->intermediates.base);
+    if (run->steps->residency != NULL) {
+        TND_TRY(tnd_run_attach(run, exec->mirrors, exec->refused, out_failure, error));
+    }
+    return tnd_run_execute(run, n_workers, out_failure, error);
+}
+
 static enum tandem_status run_graph(struct tnd_exec *exec, struct tnd_run *run,
                                     struct tandem_graph *graph, const struct tandem_plan *plan,
                                     const struct tnd_exec_run_options *options,
                                     struct tandem_error *error)
 {
-    TND_TRY(tnd_steps_renew(graph, plan, exec->registry, &run->steps, error));
-    run->registry = exec->registry;
+    struct tnd_exec_failure failure = {TND_FAILURE_NONE, 0, true, -1};
+    TND_TRY(tnd_steps_renew(graph, plan, exec->registry, exec->mirrors, &run->steps, error));
     run->clock = exec->clock;
     run->graph = graph;
     run->options = options;
-    /* The pool may shrink before its turn comes: it then runs with fewer workers, never with
-     * more. */
-    int n_workers = smaller(run->steps->n_workers, tnd_pool_size(exec->pool));
-    TND_TRY(tnd_run_reserve(run, n_workers, error));
-    tnd_graph_bind(graph, run->intermediates.base);
-    return tnd_run_execute(run, n_workers, error);
+    run->n_begun = 0;
+    enum tandem_status status = run_steps(exec, run, &failure, error);
+    tnd_run_detach(run, status == TANDEM_OK);
+    if (status != TANDEM_OK && options->out_failure != NULL) {
+        failure.can_repeat = tnd_run_can_repeat(run, &failure.not_repeated_node);
+        *options->out_failure = failure;
+    }
+    return status;
 }
 
 enum tandem_status tnd_exec_run(struct tnd_exec *exec, struct tandem_graph *graph,
@@ -109,9 +144,63 @@ enum tandem_status tnd_exec_run(struct tnd_exec *exec, struct tandem_graph *grap
     if (options->out_n_times != NULL) {
         *options->out_n_times = 0;
     }
+    if (options->out_failure != NULL) {
+        *options->out_failure = (struct tnd_exec_failure){TND_FAILURE_NONE, 0, true, -1};
+    }
     enum tandem_status status = run_graph(exec, run, graph, plan, options, error);
     put_run(exec, run, bytes_before);
     return status;
+}
+
+/* ---- what devices keep ---- */
+
+enum tandem_status tnd_exec_fetch(struct tnd_exec *exec, const struct tandem_tensor *root,
+                                  bool will_change, struct tandem_error *error)
+{
+    /* Runs bring what they wrote to the host before they end: it is the newest already. */
+    (void)error;
+    if (will_change && tnd_mirrors_state_slots(exec->mirrors) != 0) {
+        tnd_mirrors_spoil(exec->mirrors, root);
+    }
+    return TANDEM_OK;
+}
+
+void tnd_exec_forget(struct tnd_exec *exec, const struct tandem_tensor *root)
+{
+    tnd_mirrors_forget(exec->mirrors, root);
+    for (int slot = 1; slot < tnd_registry_count(exec->registry); slot++) {
+        tnd_backend_forget(tnd_registry_backend(exec->registry, slot), root);
+    }
+    if (!tnd_refused_is_empty(exec->refused)) {
+        tnd_refused_clear(exec->refused);
+    }
+}
+
+void tnd_exec_drop_device(struct tnd_exec *exec, int slot)
+{
+    tnd_mirrors_drop_slot(exec->mirrors, slot);
+}
+
+bool tnd_exec_has_refused(struct tnd_exec *exec)
+{
+    return !tnd_refused_is_empty(exec->refused);
+}
+
+bool tnd_exec_is_refused(struct tnd_exec *exec, int slot, const struct tandem_tensor *node)
+{
+    for (int i = 0; i < node->n_src && tnd_exec_has_refused(exec); i++) {
+        const struct tandem_tensor *root = node->src[i] != NULL ? node->src[i]->root : NULL;
+        if (root != NULL && (root->flags & TND_TENSOR_CONSTANT) != 0 &&
+            tnd_refused_has(exec->refused, slot, root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int tnd_exec_mirror_count(struct tnd_exec *exec)
+{
+    return tnd_mirrors_count(exec->mirrors);
 }
 
 size_t tnd_exec_bytes(const struct tnd_exec *exec)

@@ -13,13 +13,31 @@
 struct tnd_exec;
 
 /** Measured times of one step: worker 0's clock around its group's barriers; steps that share a
- *  folded group are timed one by one. */
+ *  folded group are timed one by one. Steps of a device with memory of its own end when it is
+ *  synced next. */
 struct tnd_step_time {
     int32_t node;
     uint8_t stage;
     uint8_t backend;
+    uint8_t kind; /* enum tnd_step_kind */
+    size_t bytes; /* of transfers */
     uint64_t begin_ns;
     uint64_t end_ns;
+};
+
+/** What stood in the way of a run, for those who plan again. */
+enum tnd_exec_failure_kind {
+    TND_FAILURE_NONE,  /* no device has to do with it */
+    TND_FAILURE_FAULT, /* a device failed */
+    TND_FAILURE_ROOM,  /* a device has no room for this run */
+    TND_FAILURE_WEIGHT /* a device has no room for weights: tnd_exec_is_refused */
+};
+
+struct tnd_exec_failure {
+    enum tnd_exec_failure_kind kind;
+    int slot;              /* of the device */
+    bool can_repeat;       /* running the graph again gives the right result */
+    int not_repeated_node; /* node that overwrote what was read before, when not */
 };
 
 struct tnd_exec_run_options {
@@ -31,6 +49,8 @@ struct tnd_exec_run_options {
     struct tnd_step_time *times; /* at least n_times entries or NULL; later steps are not kept */
     int n_times;
     int *out_n_times; /* entries filled; may be NULL */
+    bool sync_each;   /* every step of a device with memory of its own is synced at once */
+    struct tnd_exec_failure *out_failure; /* filled when the run fails; may be NULL */
 };
 
 enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry *registry,
@@ -46,6 +66,20 @@ enum tandem_status tnd_exec_run(struct tnd_exec *exec, struct tandem_graph *grap
                                 const struct tandem_plan *plan,
                                 const struct tnd_exec_run_options *options,
                                 struct tandem_error *error);
+/** The program will look at a state, or change it: brings it to the host, or makes what devices
+ *  have of it invalid. */
+enum tandem_status tnd_exec_fetch(struct tnd_exec *exec, const struct tandem_tensor *root,
+                                  bool will_change, struct tandem_error *error);
+/** Devices give up what they keep of a weight or state. */
+void tnd_exec_forget(struct tnd_exec *exec, const struct tandem_tensor *root);
+/** What a device keeps of states is given up: it has failed. */
+void tnd_exec_drop_device(struct tnd_exec *exec, int slot);
+/** Whether the device had no room for one of the weights of the node. Cheap when there was room for
+ *  all. */
+bool tnd_exec_is_refused(struct tnd_exec *exec, int slot, const struct tandem_tensor *node);
+bool tnd_exec_has_refused(struct tnd_exec *exec);
+/** Mirrors of leaves, for tests. */
+int tnd_exec_mirror_count(struct tnd_exec *exec);
 /** Bytes held in the buffer cache. */
 size_t tnd_exec_bytes(const struct tnd_exec *exec);
 

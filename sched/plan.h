@@ -5,13 +5,19 @@
  * Steps stand in groups: all steps of a group may run at the same time (a product split over CPU
  * and device, independent nodes); a barrier stands between two groups. Consecutive one-thread
  * steps of the CPU are folded into one group of which worker 0 runs them in order, without
- * barriers in between. A device step is submitted in its own group and synced before group
- * `until` begins, so that it may overlap with several groups. */
+ * barriers in between. A step of a device that works in host memory is synced before group `until`
+ * begins, so that it may overlap with several groups.
+ *
+ * Devices with memory of their own (residency.h) work in the order of submission: their steps are
+ * never synced one by one, and fold like steps of the CPU. What must be moved stands between as
+ * steps of its own; a download is over before the next group begins. */
 #ifndef TND_PLAN_H
 #define TND_PLAN_H
 
 #include "backends/registry.h"
 #include "ggml-like/tnd_tensor.h"
+#include "sched/mirrors.h"
+#include "sched/residency.h"
 #include "tandem/profile.h"
 
 struct tandem_plan {
@@ -20,9 +26,17 @@ struct tandem_plan {
     struct tandem_plan_node nodes[];
 };
 
+enum tnd_step_kind {
+    TND_STEP_WORK,
+    TND_STEP_UPLOAD,  /* host to a device's mirror */
+    TND_STEP_DOWNLOAD /* mirror to host */
+};
+
 struct tnd_step {
-    int32_t node;      /* index in the graph */
-    uint8_t stage;     /* enum tandem_stage */
+    int32_t node;      /* index in the graph; transfers: of the node that needs them */
+    uint8_t kind;      /* enum tnd_step_kind */
+    bool is_own;       /* on a device with memory of its own */
+    uint8_t stage;     /* enum tandem_stage; downloads at the end of the run: FINALIZE */
     uint8_t task;      /* enum tandem_task */
     uint8_t backend;   /* slot */
     bool wait;         /* idle workers sleep */
@@ -32,7 +46,8 @@ struct tnd_step {
     size_t workspace_offset; /* in the graph's workspace */
     size_t workspace_bytes;
     int32_t group;
-    int32_t until; /* device steps: synced before this group begins; else group + 1 */
+    int32_t until;           /* device steps: synced before this group begins; else group + 1 */
+    struct tnd_extent moved; /* of transfers */
 };
 
 /** Steps first_step .. first_step + n_steps - 1. */
@@ -53,6 +68,11 @@ struct tnd_steps {
     size_t workspace_bytes; /* shared by all nodes in turn */
     size_t scratch_bytes;   /* of one worker */
     int capacity;           /* steps and groups that the memory holds */
+    uint32_t own_slots;     /* bit a slot: backends of the plan with memory of their own */
+    /** Where things are; NULL when no device of the plan has memory of its own and none holds a
+     *  state. */
+    struct tnd_residency *residency;
+    struct tnd_residency *spare; /* its memory while it is not needed */
 };
 
 /** Checks a plan against graph and backends and unfolds it. Errors: ARGUMENT (node count, threads),
@@ -63,11 +83,13 @@ enum tandem_status tnd_steps_new(const struct tandem_graph *graph, const struct 
                                  struct tandem_error *error);
 void tnd_steps_free(struct tnd_steps *steps);
 
-/** The same into the memory of *io_steps (NULL: none yet), which is replaced when it is too
- *  small. Its contents are undefined after a failure. No allocation when it fits. */
+/** The same into the memory of *io_steps (NULL: none yet), which grows when it is too small. Its
+ *  contents are undefined after a failure. No allocation when it fits. `mirrors` knows what
+ *  devices hold already (NULL: nothing); states found there are held until
+ *  tnd_residency_release, which the caller owes on success. */
 enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                                   const struct tnd_registry *registry, struct tnd_steps **io_steps,
-                                   struct tandem_error *error);
+                                   const struct tnd_registry *registry, struct tnd_mirrors *mirrors,
+                                   struct tnd_steps **io_steps, struct tandem_error *error);
 
 /** Device steps that may be in flight at the same time. */
 #define TND_MAX_IN_FLIGHT 32

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The loop over groups. Worker 0 is the caller: it alone asks for cancel, submits and syncs
- * devices, and runs groups without a parallel step. The pool is used from the first to the last
+ * The loop over groups. Worker 0 is the caller: it alone asks for cancel, submits, moves and
+ * syncs, and runs groups without a parallel step. The pool is used from the first to the last
  * parallel group; in between, the other workers wait in the barrier. Start at tnd_run_execute. */
 #include "sched/run.h"
 
@@ -88,6 +88,7 @@ static void fail_on_worker(struct tnd_run_worker *worker, const struct tnd_step 
     struct tnd_run *run = worker->run;
     int none = -1;
     worker->status = status;
+    worker->failed_step = (int)(step - run->steps->steps);
     describe_failure(run, step, status, &worker->error);
     (void)atomic_compare_exchange_strong(&run->failed_worker, &none, worker->worker.index);
     atomic_store_explicit(&run->stop, true, memory_order_relaxed);
@@ -101,6 +102,7 @@ static void fail_on_device(struct tnd_run *run, const struct tnd_step *step,
     if (run->status == TANDEM_OK) {
         run->status = status;
         run->error = *error;
+        run->failed_step = (int)(step - run->steps->steps);
     }
     atomic_store_explicit(&run->stop, true, memory_order_relaxed);
 }
@@ -110,6 +112,7 @@ static void fail_on_device(struct tnd_run *run, const struct tnd_step *step,
 static void note_begin(struct tnd_run *run, const struct tnd_step *step)
 {
     int i = (int)(step - run->steps->steps);
+    run->n_begun = i + 1;
     if (i >= run->options->n_times || run->options->times == NULL) {
         return;
     }
@@ -117,6 +120,8 @@ static void note_begin(struct tnd_run *run, const struct tnd_step *step)
     time->node = step->node;
     time->stage = step->stage;
     time->backend = step->backend;
+    time->kind = step->kind;
+    time->bytes = step->moved.bytes;
     time->begin_ns = run->clock->now_ns(run->clock);
     time->end_ns = time->begin_ns;
     run->n_times = i + 1;
@@ -161,6 +166,16 @@ static void run_on_worker(struct tnd_run *run, const struct tnd_step *step, int 
     }
 }
 
+/* The device has a ticket more; only the last one is synced. */
+static void note_own(struct tnd_run *run, const struct tnd_step *step, uint64_t ticket)
+{
+    struct tnd_run_own *own = &run->own[step->backend];
+    own->last = (int)(step - run->steps->steps);
+    own->first = own->is_open ? own->first : own->last;
+    own->is_open = true;
+    own->ticket = ticket;
+}
+
 static void submit(struct tnd_run *run, const struct tnd_step *step)
 {
     struct tandem_work work;
@@ -173,8 +188,75 @@ static void submit(struct tnd_run *run, const struct tnd_step *step)
         fail_on_device(run, step, status, &error);
         return;
     }
+    if (step->is_own) {
+        note_own(run, step, ticket);
+        return;
+    }
     run->flights[run->n_flights++] =
         (struct tnd_run_flight){ticket, (int)(step - run->steps->steps)};
+}
+
+static void move(struct tnd_run *run, const struct tnd_step *step)
+{
+    struct tandem_error error;
+    uint64_t ticket = 0;
+    void *address = tnd_run_address(run, &step->moved);
+    memset(&error, 0, sizeof(error));
+    bool is_download = step->kind == TND_STEP_DOWNLOAD;
+    enum tandem_status status =
+        is_download ? tnd_backend_download(backend_of(run, step), address, step->moved.bytes,
+                                           &ticket, &error)
+                    : tnd_backend_upload(backend_of(run, step), address, step->moved.bytes, &error);
+    if (status != TANDEM_OK) {
+        fail_on_device(run, step, status, &error);
+    } else if (is_download) {
+        note_own(run, step, ticket);
+        run->own[step->backend].has_download = true;
+        run->has_download = true;
+    } else {
+        note_end(run, step);
+    }
+}
+
+/* Waits for all that the device was given. */
+static void sync_own(struct tnd_run *run, int slot)
+{
+    struct tnd_run_own *own = &run->own[slot];
+    const struct tnd_step *last = &run->steps->steps[own->last];
+    struct tandem_error error;
+    memset(&error, 0, sizeof(error));
+    bool rests = last->wait;
+    if (rests) {
+        tnd_pool_rest_begin(run->pool);
+    }
+    enum tandem_status status =
+        tnd_backend_sync(tnd_registry_backend(run->registry, slot), own->ticket, &error);
+    if (rests) {
+        tnd_pool_rest_end(run->pool);
+    }
+    for (int i = own->first; i <= own->last && i < run->n_times; i++) {
+        const struct tnd_step *step = &run->steps->steps[i];
+        if (step->is_own && step->backend == slot && step->kind != TND_STEP_UPLOAD) {
+            note_end(run, step);
+        }
+    }
+    own->is_open = false;
+    own->has_download = false;
+    if (status != TANDEM_OK) {
+        fail_on_device(run, last, status, &error);
+    }
+}
+
+/* Downloads are awaited, or everything. */
+static void sync_all_own(struct tnd_run *run, bool downloads_only)
+{
+    for (int slot = 1; slot < TND_MAX_SLOTS; slot++) {
+        const struct tnd_run_own *own = &run->own[slot];
+        if (own->is_open && (own->has_download || !downloads_only)) {
+            sync_own(run, slot);
+        }
+    }
+    run->has_download = false;
 }
 
 /* Syncs what must be over before `group` begins, in the order of submission. */
@@ -207,7 +289,14 @@ static void run_alone(struct tnd_run *run, const struct tnd_group *group)
     for (int i = 0; i < group->n_steps && !is_stopped(run); i++) {
         note_begin(run, &steps[i]);
         if (steps[i].n_workers == 0) {
-            submit(run, &steps[i]); /* its end is noted when it is synced */
+            if (steps[i].kind == TND_STEP_WORK) {
+                submit(run, &steps[i]); /* its end is noted when it is synced */
+            } else {
+                move(run, &steps[i]);
+            }
+            if (run->options->sync_each) {
+                sync_all_own(run, false);
+            }
             continue;
         }
         reset_chunks(run);
@@ -254,6 +343,9 @@ static bool begin_group(struct tnd_run *run, int g)
     if (!is_stopped(run) && run->n_flights > 0) {
         sync_devices(run, g);
     }
+    if (!is_stopped(run) && run->has_download) {
+        sync_all_own(run, true);
+    }
     return !is_stopped(run);
 }
 
@@ -263,8 +355,12 @@ static void report_progress(const struct tnd_run *run, int g)
     if (run->options->progress == NULL) {
         return;
     }
-    int n_done = g + 1 < steps->n_groups ? steps->steps[steps->groups[g + 1].first_step].node
-                                         : run->graph->n_nodes;
+    int n_done = run->graph->n_nodes;
+    if (g + 1 < steps->n_groups) {
+        const struct tnd_step *next = &steps->steps[steps->groups[g + 1].first_step];
+        bool is_end = next->kind == TND_STEP_DOWNLOAD && next->stage == TANDEM_STAGE_FINALIZE;
+        n_done = is_end ? n_done : next->node;
+    }
     run->options->progress(run->options->user, n_done, run->graph->n_nodes);
 }
 
@@ -335,8 +431,12 @@ static void reset(struct tnd_run *run, int n_workers)
     run->group_now = -1;
     run->group_next = 0;
     run->n_flights = 0;
+    memset(run->own, 0, sizeof(run->own));
+    run->has_download = false;
+    run->n_begun = 0;
     run->n_times = 0;
     run->status = TANDEM_OK;
+    run->failed_step = -1;
     for (int i = 0; i < n_workers; i++) {
         struct tnd_run_worker *worker = &run->workers[i];
         worker->run = run;
@@ -361,7 +461,18 @@ static void find_parallel(const struct tnd_steps *steps, int *out_first, int *ou
     }
 }
 
-enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers, struct tandem_error *error)
+/* Which backend it was, for those who plan again. */
+static void blame(const struct tnd_run *run, int step, enum tandem_status status,
+                  struct tnd_exec_failure *out)
+{
+    int slot = step >= 0 ? run->steps->steps[step].backend : 0;
+    bool is_device = status >= TANDEM_E_DEVICE && status <= TANDEM_E_DEVICE_TIMEOUT;
+    out->kind = is_device && slot > TANDEM_BACKEND_CPU ? TND_FAILURE_FAULT : TND_FAILURE_NONE;
+    out->slot = slot;
+}
+
+enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers,
+                                   struct tnd_exec_failure *out_failure, struct tandem_error *error)
 {
     int first_parallel;
     reset(run, n_workers);
@@ -374,15 +485,23 @@ enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers, struct ta
     }
     run_groups(run, run->steps->n_groups, 1);
     sync_devices(run, run->steps->n_groups); /* whatever happened, nothing stays in flight */
+    if (run->steps->residency != NULL) {
+        sync_all_own(run, false);
+    }
     if (run->options->out_n_times != NULL) {
         *run->options->out_n_times = run->n_times;
     }
     enum tandem_status status = run->status;
     const struct tandem_error *why = &run->error;
+    int failed_step = run->failed_step;
     int failed_worker = atomic_load(&run->failed_worker);
     if (failed_worker >= 0) {
         why = &run->workers[failed_worker].error;
         status = run->workers[failed_worker].status;
+        failed_step = run->workers[failed_worker].failed_step;
+    }
+    if (status != TANDEM_OK) {
+        blame(run, failed_step, status, out_failure);
     }
     if (status != TANDEM_OK && error != NULL) {
         *error = *why;

@@ -6,13 +6,15 @@
 
 #include "sched/barrier.h"
 #include "sched/exec.h"
+#include "sched/refused.h"
 
 /** Memory that only grows and whose contents do not outlive a run. */
 struct tnd_run_memory {
-    void *memory; /* as allocated */
-    char *base;   /* where it begins for the user: 64-byte aligned, 2 MiB when large */
-    size_t bytes; /* usable ones */
-    size_t held;  /* allocated ones */
+    void *memory;    /* as allocated */
+    char *base;      /* where it begins for the user: 64-byte aligned, 2 MiB when large */
+    size_t bytes;    /* usable ones */
+    size_t held;     /* allocated ones */
+    uint32_t mapped; /* bit a slot: devices that have a mirror of base .. base + bytes */
 };
 
 struct tnd_run;
@@ -23,11 +25,20 @@ struct tnd_run_worker {
     struct tnd_run *run;
     struct tandem_error error;
     enum tandem_status status; /* why this worker failed */
+    int failed_step;
 };
 
 struct tnd_run_flight {
     uint64_t ticket;
     int step;
+};
+
+/** What a device with memory of its own was given since it was synced last. */
+struct tnd_run_own {
+    uint64_t ticket;   /* of the last work or download */
+    int first, last;   /* steps */
+    bool is_open;      /* there is something to sync */
+    bool has_download; /* host memory is not there yet */
 };
 
 struct tnd_run {
@@ -54,9 +65,13 @@ struct tnd_run {
     struct tnd_spin spin;
     struct tnd_run_flight flights[TND_MAX_IN_FLIGHT];
     int n_flights;
+    struct tnd_run_own own[TND_MAX_SLOTS];
+    bool has_download; /* of any device */
+    int n_begun;       /* steps 0 .. n_begun - 1 may have changed something */
     int n_times;
     enum tandem_status status; /* of worker 0's own doing: cancel, devices */
     struct tandem_error error;
+    int failed_step; /* of `status`; -1: none */
 
     /* ---- kept from run to run ---- */
     struct tnd_run_memory intermediates;
@@ -70,10 +85,28 @@ struct tnd_run {
 /** Empty run, or NULL. */
 struct tnd_run *tnd_run_new(struct tnd_pool *pool);
 void tnd_run_free(struct tnd_run *run);
+/** Maps what the works of a run need on devices with memory of their own, prepares weights. Weights
+ *  that find no room are noted in `refused`. On failure `out_slot` is the device concerned. */
+enum tandem_status tnd_run_attach(struct tnd_run *run, struct tnd_mirrors *mirrors,
+                                  struct tnd_refused *refused, struct tnd_exec_failure *out_failure,
+                                  struct tandem_error *error);
+/** Ends what tnd_run_attach and the unfolding hold. Buffers of the run stay mapped. */
+void tnd_run_detach(struct tnd_run *run, bool is_success);
+/** Host address of what a transfer moves. */
+void *tnd_run_address(const struct tnd_run *run, const struct tnd_extent *extent);
+/** Gives up the mirrors of a buffer, before it moves. */
+void tnd_run_unmap(const struct tnd_registry *registry, struct tnd_run_memory *memory);
+
 /** Makes room for run->steps and run->graph on `n_workers` workers. Errors: MEMORY, OVERFLOW. */
 enum tandem_status tnd_run_reserve(struct tnd_run *run, int n_workers, struct tandem_error *error);
 size_t tnd_run_bytes(const struct tnd_run *run);
-/** Runs all groups on up to `n_workers` workers; devices are drained when it returns. */
-enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers, struct tandem_error *error);
+/** Runs all groups on up to `n_workers` workers; devices are drained when it returns. `out_failure`
+ *  says which backend failed. */
+enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers,
+                                   struct tnd_exec_failure *out_failure,
+                                   struct tandem_error *error);
+/** Whether the graph may be run again after the steps that were begun: nothing was overwritten in
+ *  a leaf that an earlier node, run again, would read. `out_node` is the node that did it. */
+bool tnd_run_can_repeat(const struct tnd_run *run, int *out_node);
 
 #endif

@@ -12,11 +12,12 @@ enum { HUGE_PAGE = 2 * 1024 * 1024 };
 
 /* Dequantised weights are read as a whole by every product: large pages spare them most TLB
  * misses. Asking is advice, its failure means nothing. */
-static bool grow(struct tnd_run_memory *memory, size_t bytes)
+static bool grow(const struct tnd_run *run, struct tnd_run_memory *memory, size_t bytes)
 {
     if (bytes <= memory->bytes) {
         return true;
     }
+    tnd_run_unmap(run->registry, memory);
     tnd_free(memory->memory); /* first, so that the peak is not the sum of both */
     memset(memory, 0, sizeof(*memory));
     bool is_large = bytes >= 2 * (size_t)HUGE_PAGE;
@@ -75,13 +76,13 @@ enum tandem_status tnd_run_reserve(struct tnd_run *run, int n_workers, struct ta
     if (!reserve_workers(run, n_workers)) {
         return out_of_memory(error, "the workers", (size_t)n_workers * sizeof(*run->workers));
     }
-    if (!grow(&run->intermediates, run->graph->planned_bytes)) {
+    if (!grow(run, &run->intermediates, run->graph->planned_bytes)) {
         return out_of_memory(error, "intermediate results", run->graph->planned_bytes);
     }
-    if (!grow(&run->workspace, run->steps->workspace_bytes)) {
+    if (!grow(run, &run->workspace, run->steps->workspace_bytes)) {
         return out_of_memory(error, "the workspace", run->steps->workspace_bytes);
     }
-    if (!grow(&run->scratch, scratch)) {
+    if (!grow(run, &run->scratch, scratch)) {
         return out_of_memory(error, "the workers' scratch", scratch);
     }
     for (int i = 0; i < n_workers; i++) {
@@ -124,6 +125,8 @@ void tnd_run_free(struct tnd_run *run)
     tnd_barrier_fini(&run->stage);
     tnd_barrier_fini(&run->groups);
     tnd_steps_free(run->steps);
+    tnd_run_unmap(run->registry, &run->intermediates);
+    tnd_run_unmap(run->registry, &run->workspace);
     tnd_free(run->intermediates.memory);
     tnd_free(run->workspace.memory);
     tnd_free(run->scratch.memory);

@@ -30,7 +30,9 @@ struct unfolding {
     const struct tnd_registry *registry;
     struct tandem_error *error;
     struct tnd_steps *out;
-    bool must_break; /* the next step opens a group, since devices are synced before it */
+    bool must_break;   /* the next step opens a group, since devices are synced before it */
+    bool has_download; /* in the last group: what follows opens a group */
+    bool device_waits; /* workers sleep while a device works whose result is downloaded next */
     struct flight flights[TND_MAX_IN_FLIGHT];
     int n_flights;
 };
@@ -135,6 +137,10 @@ static void open_group(struct tnd_steps *out, int n_workers)
 static void add_step(struct unfolding *unfolding, struct tnd_step *step)
 {
     struct tnd_steps *out = unfolding->out;
+    if (unfolding->has_download && step->kind != TND_STEP_DOWNLOAD) {
+        unfolding->must_break = true;
+        unfolding->has_download = false;
+    }
     bool folds = out->n_groups > 0 && !unfolding->must_break && step->n_workers <= 1 &&
                  out->groups[last_group(out)].n_workers == 1;
     if (!folds) {
@@ -147,7 +153,7 @@ static void add_step(struct unfolding *unfolding, struct tnd_step *step)
     if (step->n_workers > out->n_workers) {
         out->n_workers = step->n_workers;
     }
-    if (step->n_workers == 0) {
+    if (step->n_workers == 0 && !step->is_own) {
         struct flight *flight = &unfolding->flights[unfolding->n_flights++];
         flight->step = out->n_steps;
         flight->node = unfolding->graph->nodes[step->node];
@@ -155,6 +161,57 @@ static void add_step(struct unfolding *unfolding, struct tnd_step *step)
         flight->workspace_end = step->workspace_offset + step->workspace_bytes;
     }
     out->steps[out->n_steps++] = *step;
+}
+
+/* More room for steps; only transfers need more than was counted. */
+static enum tandem_status reserve_steps(struct tnd_steps *out, int capacity,
+                                        struct tandem_error *error)
+{
+    if (capacity <= out->capacity) {
+        return TANDEM_OK;
+    }
+    size_t before = (size_t)out->capacity;
+    size_t n = (size_t)capacity + (size_t)capacity / 2;
+    if (n > INT32_MAX - 1) {
+        return tnd_error_set(error, TANDEM_E_OVERFLOW, "plan", capacity, INT32_MAX - 1,
+                             "plan: too many steps");
+    }
+    struct tnd_step *steps = tnd_realloc(out->steps, before * sizeof(*steps), n * sizeof(*steps));
+    out->steps = steps != NULL ? steps : out->steps;
+    struct tnd_group *groups =
+        steps == NULL ? NULL
+                      : tnd_realloc(out->groups, before * sizeof(*groups), n * sizeof(*groups));
+    if (groups == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "plan", capacity, 0,
+                             "plan: out of memory for %d steps", capacity);
+    }
+    out->groups = groups;
+    out->capacity = (int)n;
+    return TANDEM_OK;
+}
+
+/* A transfer on behalf of a stage of node i. */
+static enum tandem_status add_move(struct unfolding *unfolding, const struct tnd_move *move, int i,
+                                   int stage)
+{
+    struct tnd_step step = {
+        .node = i,
+        .kind = move->is_download ? TND_STEP_DOWNLOAD : TND_STEP_UPLOAD,
+        .is_own = true,
+        .stage = (uint8_t)stage,
+        .backend = move->slot,
+        .own_threads = 1,
+        .moved = move->extent,
+    };
+    TND_TRY(reserve_steps(unfolding->out, unfolding->out->n_steps + 2, unfolding->error));
+    if (move->is_download) {
+        step.wait = unfolding->device_waits;
+    }
+    add_step(unfolding, &step);
+    if (move->is_download) {
+        unfolding->has_download = true;
+    }
+    return TANDEM_OK;
 }
 
 /* Workers sleep in the gap behind a parallel group when a stage in the gap asks for it. */
@@ -233,7 +290,8 @@ static enum tandem_status check_node(struct unfolding *unfolding, int i, size_t 
                                           : "the task does not exist");
         }
         enum tandem_task task = (enum tandem_task)config->task;
-        enum tandem_status status = tnd_backend_supports(backend, node, task, &why);
+        enum tandem_status status =
+            tnd_registry_supports(unfolding->registry, config->backend, node, task, &why);
         if (status != TANDEM_OK) {
             return refuse_by_backend(unfolding, i, s, backend->api->name, status, &why);
         }
@@ -247,41 +305,81 @@ static enum tandem_status check_node(struct unfolding *unfolding, int i, size_t 
     return TANDEM_OK;
 }
 
+/* Before a stage: what it needs is moved to where it runs. */
+static enum tandem_status move_operands(struct unfolding *unfolding, const struct tnd_step *step)
+{
+    struct tnd_move moves[TND_MAX_MOVES];
+    int n = tnd_residency_work(unfolding->out->residency, unfolding->graph->nodes[step->node],
+                               step->task, step->backend, step->workspace_offset,
+                               step->workspace_bytes, moves);
+    for (int i = 0; i < n; i++) {
+        TND_TRY(add_move(unfolding, &moves[i], step->node, step->stage));
+    }
+    unfolding->device_waits = step->is_own && (step->wait || unfolding->device_waits);
+    return reserve_steps(unfolding->out, unfolding->out->n_steps + 2, unfolding->error);
+}
+
+static enum tandem_status unfold_stage(struct unfolding *unfolding, int i, int s,
+                                       size_t workspace_offset, size_t workspace_bytes)
+{
+    const struct tandem_plan_node *choice = &unfolding->plan->nodes[i];
+    const struct tandem_task_config *config = &choice->stage[s];
+    const struct tandem_tensor *node = unfolding->graph->nodes[i];
+    bool is_own = (unfolding->out->own_slots >> config->backend & 1) != 0;
+    bool is_async =
+        is_own || tnd_backend_is_async(tnd_registry_backend(unfolding->registry, config->backend));
+    bool is_full = is_async && unfolding->n_flights == TND_MAX_IN_FLIGHT;
+    settle(unfolding, is_full ? NULL : node); /* an earlier stage of the node may be in flight */
+    struct tnd_step step = {
+        .node = i,
+        .kind = TND_STEP_WORK,
+        .is_own = is_own,
+        .stage = (uint8_t)s,
+        .task = config->task,
+        .backend = config->backend,
+        .wait = config->wait,
+        .n_workers = is_async           ? 0
+                     : config->parallel ? choice->n_threads
+                                        : 1,
+        .own_threads = config->own_threads ? choice->n_threads : 1,
+        .row_begin = 0,
+        .row_end = node->op == TANDEM_OP_MUL_MAT ? node->ne[0] : tnd_tensor_rows(node),
+        .workspace_offset = workspace_offset,
+        .workspace_bytes = workspace_bytes,
+    };
+    if (unfolding->out->residency != NULL) {
+        TND_TRY(move_operands(unfolding, &step));
+    }
+    add_step(unfolding, &step);
+    return TANDEM_OK;
+}
+
 static enum tandem_status unfold_node(struct unfolding *unfolding, int i)
 {
     const struct tandem_plan_node *choice = &unfolding->plan->nodes[i];
-    const struct tandem_tensor *node = unfolding->graph->nodes[i];
     size_t workspace_bytes = 0;
     size_t workspace_offset = 0;
     TND_TRY(check_node(unfolding, i, &workspace_bytes));
-    settle(unfolding, node);
+    settle(unfolding, unfolding->graph->nodes[i]);
     TND_TRY(place_workspace(unfolding, workspace_bytes, &workspace_offset));
+    if (unfolding->out->residency != NULL) {
+        tnd_residency_begin_node(unfolding->out->residency);
+    }
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        const struct tandem_task_config *config = &choice->stage[s];
-        if (config->backend == TANDEM_BACKEND_NONE) {
-            continue;
+        if (choice->stage[s].backend != TANDEM_BACKEND_NONE) {
+            TND_TRY(unfold_stage(unfolding, i, s, workspace_offset, workspace_bytes));
         }
-        bool is_async =
-            tnd_backend_is_async(tnd_registry_backend(unfolding->registry, config->backend));
-        bool is_full = is_async && unfolding->n_flights == TND_MAX_IN_FLIGHT;
-        settle(unfolding,
-               is_full ? NULL : node); /* an earlier stage of the node may be in flight */
-        struct tnd_step step = {
-            .node = i,
-            .stage = (uint8_t)s,
-            .task = config->task,
-            .backend = config->backend,
-            .wait = config->wait,
-            .n_workers = is_async           ? 0
-                         : config->parallel ? choice->n_threads
-                                            : 1,
-            .own_threads = config->own_threads ? choice->n_threads : 1,
-            .row_begin = 0,
-            .row_end = node->op == TANDEM_OP_MUL_MAT ? node->ne[0] : tnd_tensor_rows(node),
-            .workspace_offset = workspace_offset,
-            .workspace_bytes = workspace_bytes,
-        };
-        add_step(unfolding, &step);
+    }
+    return TANDEM_OK;
+}
+
+/* At the end: what the program will look at comes to the host. */
+static enum tandem_status fetch_outputs(struct unfolding *unfolding)
+{
+    struct tnd_move move;
+    int cursor = 0;
+    while (tnd_residency_next_output(unfolding->out->residency, &cursor, &move)) {
+        TND_TRY(add_move(unfolding, &move, move.writer, TANDEM_STAGE_FINALIZE));
     }
     return TANDEM_OK;
 }
@@ -297,6 +395,8 @@ static enum tandem_status unfold(const struct tandem_graph *graph, const struct 
     unfolding.error = error;
     unfolding.out = out;
     unfolding.must_break = false;
+    unfolding.has_download = false;
+    unfolding.device_waits = false;
     unfolding.n_flights = 0;
     out->n_steps = 0;
     out->n_groups = 0;
@@ -307,6 +407,9 @@ static enum tandem_status unfold(const struct tandem_graph *graph, const struct 
         TND_TRY(unfold_node(&unfolding, i));
     }
     settle(&unfolding, NULL);
+    if (out->residency != NULL) {
+        TND_TRY(fetch_outputs(&unfolding));
+    }
     find_waits(out);
     return TANDEM_OK;
 }
@@ -315,7 +418,7 @@ static enum tandem_status unfold(const struct tandem_graph *graph, const struct 
 
 static enum tandem_status count_steps(const struct tandem_graph *graph,
                                       const struct tandem_plan *plan, int *out_count,
-                                      struct tandem_error *error)
+                                      uint32_t *out_slots, struct tandem_error *error)
 {
     if (graph == NULL || plan == NULL) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, "plan", 0, 0, "plan or graph is NULL");
@@ -330,9 +433,12 @@ static enum tandem_status count_steps(const struct tandem_graph *graph,
                              graph->n_nodes);
     }
     int64_t count = 0;
+    uint32_t slots = 0;
     for (int i = 0; i < plan->n_nodes; i++) {
         for (int s = 0; s < TANDEM_STAGES; s++) {
-            count += plan->nodes[i].stage[s].backend != TANDEM_BACKEND_NONE;
+            unsigned slot = plan->nodes[i].stage[s].backend;
+            count += slot != TANDEM_BACKEND_NONE;
+            slots |= UINT32_C(1) << slot % 32; /* slots that do not exist are refused later */
         }
     }
     if (count > INT32_MAX - 1) {
@@ -340,40 +446,48 @@ static enum tandem_status count_steps(const struct tandem_graph *graph,
                              "plan: too many steps");
     }
     *out_count = (int)count;
+    *out_slots = slots;
     return TANDEM_OK;
 }
 
-/* Struct, steps and groups in one piece. */
-static struct tnd_steps *alloc_steps(int capacity)
+/* Takes the residency up when a device with memory of its own takes part, or holds a state. */
+static enum tandem_status renew_residency(const struct tandem_graph *graph,
+                                          struct tnd_mirrors *mirrors, struct tnd_steps *steps,
+                                          struct tandem_error *error)
 {
-    size_t n = (size_t)capacity;
-    struct tnd_steps *steps =
-        tnd_alloc(sizeof(*steps) + n * (sizeof(struct tnd_step) + sizeof(struct tnd_group)));
-    if (steps != NULL) {
-        memset(steps, 0, sizeof(*steps));
-        steps->steps = (struct tnd_step *)(steps + 1);
-        steps->groups = (struct tnd_group *)(steps->steps + n);
-        steps->capacity = capacity;
+    uint32_t slots = mirrors != NULL ? tnd_mirrors_state_slots(mirrors) : 0;
+    steps->residency = NULL;
+    if ((steps->own_slots | slots) == 0) {
+        return TANDEM_OK;
     }
-    return steps;
+    TND_TRY(tnd_residency_renew(graph, steps->own_slots, mirrors, &steps->spare, error));
+    steps->residency = steps->spare;
+    return TANDEM_OK;
 }
 
 enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                                   const struct tnd_registry *registry, struct tnd_steps **io_steps,
-                                   struct tandem_error *error)
+                                   const struct tnd_registry *registry, struct tnd_mirrors *mirrors,
+                                   struct tnd_steps **io_steps, struct tandem_error *error)
 {
     int count = 0;
-    TND_TRY(count_steps(graph, plan, &count, error));
-    if (*io_steps == NULL || (*io_steps)->capacity < count) {
-        struct tnd_steps *steps = alloc_steps(count);
-        if (steps == NULL) {
+    uint32_t slots = 0;
+    TND_TRY(count_steps(graph, plan, &count, &slots, error));
+    if (*io_steps == NULL) {
+        *io_steps = tnd_calloc(1, sizeof(**io_steps));
+        if (*io_steps == NULL) {
             return tnd_error_set(error, TANDEM_E_MEMORY, "plan", count, 0,
                                  "plan: out of memory for %d steps", count);
         }
-        tnd_free(*io_steps);
-        *io_steps = steps;
     }
-    return unfold(graph, plan, registry, *io_steps, error);
+    struct tnd_steps *steps = *io_steps;
+    steps->own_slots = slots & tnd_registry_own_slots(registry);
+    TND_TRY(reserve_steps(steps, count, error));
+    TND_TRY(renew_residency(graph, mirrors, steps, error));
+    enum tandem_status status = unfold(graph, plan, registry, steps, error);
+    if (status != TANDEM_OK && steps->residency != NULL) {
+        tnd_residency_release(steps->residency, false);
+    }
+    return status;
 }
 
 enum tandem_status tnd_steps_new(const struct tandem_graph *graph, const struct tandem_plan *plan,
@@ -381,9 +495,9 @@ enum tandem_status tnd_steps_new(const struct tandem_graph *graph, const struct 
                                  struct tandem_error *error)
 {
     struct tnd_steps *steps = NULL;
-    enum tandem_status status = tnd_steps_renew(graph, plan, registry, &steps, error);
+    enum tandem_status status = tnd_steps_renew(graph, plan, registry, NULL, &steps, error);
     if (status != TANDEM_OK) {
-        tnd_free(steps);
+        tnd_steps_free(steps);
         return status;
     }
     *out_steps = steps;
@@ -392,5 +506,10 @@ enum tandem_status tnd_steps_new(const struct tandem_graph *graph, const struct 
 
 void tnd_steps_free(struct tnd_steps *steps)
 {
-    tnd_free(steps);
+    if (steps != NULL) {
+        tnd_residency_free(steps->spare);
+        tnd_free(steps->steps);
+        tnd_free(steps->groups);
+        tnd_free(steps);
+    }
 }

@@ -54,16 +54,23 @@ static void add_step(struct tnd_trace *trace, const struct tandem_graph *graph,
     const char *backend = tnd_registry_name(registry, time->backend);
     double begin_us = (double)(int64_t)(time->begin_ns - trace->origin_ns) / 1000.0;
     double took_us = (double)(time->end_ns - time->begin_ns) / 1000.0;
+    static const char *const transfers[] = {"", "upload for ", "download for "};
     tnd_text_add(text, text->n > 0 ? ",\n{\"name\":\"" : "{\"name\":\"");
+    tnd_text_add(text, transfers[time->kind]);
     add_name(text, tandem_op_name(node->op));
     tnd_text_add(text, " ");
     add_name(text, node->name);
     tnd_text_printf(text, "\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":\"%s\",\"ts\":",
-                    tandem_stage_name((enum tandem_stage)time->stage),
+                    time->kind != TND_STEP_WORK ? "transfer"
+                                                : tandem_stage_name((enum tandem_stage)time->stage),
                     backend != NULL ? backend : "none");
     tnd_text_add_double(text, begin_us);
     tnd_text_add(text, ",\"dur\":");
     tnd_text_add_double(text, took_us);
+    if (time->kind != TND_STEP_WORK) {
+        tnd_text_printf(text, ",\"args\":{\"bytes\":%zu}}", time->bytes);
+        return;
+    }
     tnd_text_printf(text, ",\"args\":{\"ne\":[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "]}}",
                     node->ne[0], node->ne[1], node->ne[2], node->ne[3]);
 }

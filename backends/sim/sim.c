@@ -7,8 +7,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "backends/sim/sim_common.h"
 #include "backends/sim/sim_compute.h"
-#include "backends/sim/sim_script.h"
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
@@ -29,19 +29,13 @@ struct entry {
 };
 
 struct sim {
-    tandem_backend base;
-    struct tnd_sim_script script;
-    pthread_mutex_t
-        lock; /* guards everything below; held while results are computed, not while waiting */
-    const struct tnd_clock *clock;
-    uint64_t n_submits; /* attempts */
-    uint64_t busy_until_ns;
+    struct tnd_sim_common common; /* its lock guards everything below, too */
+    uint64_t n_submits;           /* attempts */
     struct entry queue[QUEUE_SLOTS];
     struct tnd_sim_row row;
     const tandem_tensor *dequantized; /* node whose F32 weights lie on the device */
     const void **resident;            /* data of the weights on the device */
     size_t n_resident, resident_capacity;
-    struct tnd_sim_statistics statistics;
 };
 
 /* ---- opening ---- */
@@ -51,16 +45,16 @@ static enum tandem_status sim_open(const struct tandem_backend_options *options,
 {
     struct tnd_sim_script script;
     TND_TRY(tnd_sim_script_read(options->settings, &script, error));
+    if (script.is_own) {
+        return tnd_sim_own_open(&tnd_backend_sim_own, &script, out_backend, error);
+    }
     struct sim *self = tnd_calloc(1, sizeof(*self));
     if (self == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "sim", (int64_t)sizeof(*self), 0,
                              "backend sim: no memory");
     }
-    self->base.api = &tnd_backend_sim;
-    self->script = script;
-    self->clock = tnd_clock_real();
-    pthread_mutex_init(&self->lock, NULL);
-    *out_backend = &self->base;
+    tnd_sim_common_init(&self->common, &tnd_backend_sim, &script);
+    *out_backend = &self->common.base;
     return TANDEM_OK;
 }
 
@@ -68,7 +62,7 @@ static enum tandem_status sim_open(const struct tandem_backend_options *options,
 static void sim_close(tandem_backend *backend)
 {
     struct sim *self = (struct sim *)backend;
-    pthread_mutex_destroy(&self->lock);
+    pthread_mutex_destroy(&self->common.lock);
     tnd_free(self->row.values);
     tnd_free(self->resident);
     tnd_free(self);
@@ -125,22 +119,12 @@ static size_t upload_weight(struct sim *self, const tandem_tensor *weight)
         self->resident[self->n_resident++] = weight->data;
     }
     size_t bytes = tandem_tensor_bytes(weight);
-    self->statistics.weight_uploads++;
-    self->statistics.upload_bytes += bytes;
+    self->common.statistics.weight_uploads++;
+    self->common.statistics.upload_bytes += bytes;
     return bytes;
 }
 
 /* ---- time ---- */
-
-/* Puts `ns` of work behind what the device has to do; returns when it ends. */
-static uint64_t occupy(struct sim *self, uint64_t ns)
-{
-    uint64_t now = self->clock->now_ns(self->clock);
-    uint64_t begin = self->busy_until_ns > now ? self->busy_until_ns : now;
-    self->busy_until_ns = begin + ns;
-    self->statistics.busy_ns += ns;
-    return self->busy_until_ns;
-}
 
 static size_t upload_bytes(struct sim *self, const struct tandem_work *work)
 {
@@ -154,7 +138,7 @@ static size_t upload_bytes(struct sim *self, const struct tandem_work *work)
         }
         bytes += tandem_tensor_bytes(src);
     }
-    self->statistics.upload_bytes += bytes;
+    self->common.statistics.upload_bytes += bytes;
     if (node->op != TANDEM_OP_MUL_MAT) {
         return bytes;
     }
@@ -163,12 +147,12 @@ static size_t upload_bytes(struct sim *self, const struct tandem_work *work)
         /* Made on the device before, or made on the host and moved for this product alone. */
         size_t rows = (size_t)(work->row_end - work->row_begin);
         size_t moved = self->dequantized == node ? 0 : rows * (size_t)w->ne[0] * sizeof(float);
-        self->statistics.upload_bytes += moved;
+        self->common.statistics.upload_bytes += moved;
         return bytes + moved;
     }
     if (w->op != TANDEM_OP_NONE) {
         size_t moved = tandem_tensor_bytes(w);
-        self->statistics.upload_bytes += moved;
+        self->common.statistics.upload_bytes += moved;
         return bytes + moved;
     }
     return bytes + upload_weight(self, w);
@@ -193,8 +177,9 @@ static uint64_t schedule(struct sim *self, const struct tandem_work *work)
         }
     }
     self->dequantized = work->task == TANDEM_TASK_DEQUANTIZE_W ? node : NULL;
-    self->statistics.download_bytes += (uint64_t)download;
-    return occupy(self, tnd_sim_script_ns(&self->script, flops, upload, download));
+    self->common.statistics.download_bytes += (uint64_t)download;
+    return tnd_sim_occupy(&self->common,
+                          tnd_sim_script_ns(&self->common.script, flops, upload, download));
 }
 
 /* ---- the queue ---- */
@@ -215,11 +200,11 @@ static void compute_until(struct sim *self, uint64_t ticket)
             return;
         }
         oldest->status = tnd_sim_compute(&oldest->work, &self->row, &oldest->error);
-        if (oldest->status == TANDEM_OK && self->script.spoils_results) {
+        if (oldest->status == TANDEM_OK && self->common.script.spoils_results) {
             tnd_sim_spoil(&oldest->work);
         }
         oldest->state = ENTRY_COMPUTED;
-        self->statistics.computed++;
+        self->common.statistics.computed++;
     }
 }
 
@@ -240,7 +225,7 @@ static enum tandem_status enqueue(struct sim *self, const struct tandem_work *wo
                                   struct entry **out, struct tandem_error *error)
 {
     uint64_t n = ++self->n_submits;
-    TND_TRY(tnd_sim_script_submit_fault(&self->script, n, error));
+    TND_TRY(tnd_sim_script_submit_fault(&self->common.script, n, error));
     struct entry *entry = find_entry(self, true, 0);
     if (entry == NULL) {
         return tnd_error_set(error, TANDEM_E_DEVICE_MEMORY, "sim", QUEUE_SLOTS, QUEUE_SLOTS,
@@ -252,8 +237,8 @@ static enum tandem_status enqueue(struct sim *self, const struct tandem_work *wo
     entry->work = *work;
     entry->status = TANDEM_OK;
     entry->done_ns = schedule(self, work);
-    self->statistics.submits++;
-    self->statistics.in_flight++;
+    self->common.statistics.submits++;
+    self->common.statistics.in_flight++;
     *out = entry;
     return TANDEM_OK;
 }
@@ -262,20 +247,20 @@ static enum tandem_status sim_submit(tandem_backend *backend, const struct tande
                                      uint64_t *out_ticket, struct tandem_error *error)
 {
     struct sim *self = (struct sim *)backend;
-    pthread_mutex_lock(&self->lock);
+    pthread_mutex_lock(&self->common.lock);
     struct entry *entry = NULL;
     enum tandem_status status = enqueue(self, work, &entry, error);
     uint64_t done_ns = 0;
     if (status == TANDEM_OK) {
         *out_ticket = entry->ticket;
         done_ns = entry->done_ns;
-        if (self->script.submit_waits) {
+        if (self->common.script.submit_waits) {
             compute_until(self, entry->ticket);
         }
     }
-    const struct tnd_clock *clock = self->clock;
-    pthread_mutex_unlock(&self->lock);
-    if (status == TANDEM_OK && self->script.submit_waits) {
+    const struct tnd_clock *clock = self->common.clock;
+    pthread_mutex_unlock(&self->common.lock);
+    if (status == TANDEM_OK && self->common.script.submit_waits) {
         clock->wait_until_ns(clock, done_ns);
     }
     return status;
@@ -285,15 +270,15 @@ static enum tandem_status sim_sync(tandem_backend *backend, uint64_t ticket,
                                    struct tandem_error *error)
 {
     struct sim *self = (struct sim *)backend;
-    pthread_mutex_lock(&self->lock);
+    pthread_mutex_lock(&self->common.lock);
     struct entry *entry = find_entry(self, false, ticket);
     if (entry == NULL) {
-        pthread_mutex_unlock(&self->lock);
+        pthread_mutex_unlock(&self->common.lock);
         return tnd_error_set(error, TANDEM_E_STATE, "sim", (int64_t)ticket, 0,
                              "backend sim: ticket %llu is not in flight",
                              (unsigned long long)ticket);
     }
-    enum tandem_status status = tnd_sim_script_sync_fault(&self->script, ticket, error);
+    enum tandem_status status = tnd_sim_script_sync_fault(&self->common.script, ticket, error);
     if (status == TANDEM_OK) {
         compute_until(self, ticket);
         status = entry->status;
@@ -303,10 +288,10 @@ static enum tandem_status sim_sync(tandem_backend *backend, uint64_t ticket,
     }
     uint64_t done_ns = entry->done_ns;
     entry->state = ENTRY_FREE;
-    self->statistics.syncs++;
-    self->statistics.in_flight--;
-    const struct tnd_clock *clock = self->clock;
-    pthread_mutex_unlock(&self->lock);
+    self->common.statistics.syncs++;
+    self->common.statistics.in_flight--;
+    const struct tnd_clock *clock = self->common.clock;
+    pthread_mutex_unlock(&self->common.lock);
     clock->wait_until_ns(clock, done_ns);
     return status;
 }
@@ -316,45 +301,26 @@ static enum tandem_status sim_prepare(tandem_backend *backend, const tandem_tens
 {
     (void)error;
     struct sim *self = (struct sim *)backend;
-    pthread_mutex_lock(&self->lock);
+    pthread_mutex_lock(&self->common.lock);
     size_t bytes = upload_weight(self, weight);
     if (bytes > 0) {
-        occupy(self, tnd_sim_script_ns(&self->script, 0, (double)bytes, 0));
+        tnd_sim_occupy(&self->common, tnd_sim_script_ns(&self->common.script, 0, (double)bytes, 0));
     }
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(&self->common.lock);
     return TANDEM_OK;
 }
 
 static void sim_forget(tandem_backend *backend, const tandem_tensor *weight)
 {
     struct sim *self = (struct sim *)backend;
-    pthread_mutex_lock(&self->lock);
+    pthread_mutex_lock(&self->common.lock);
     for (size_t i = 0; i < self->n_resident; i++) {
         if (self->resident[i] == weight->data) {
             self->resident[i] = self->resident[--self->n_resident];
             break;
         }
     }
-    pthread_mutex_unlock(&self->lock);
-}
-
-/* ---- for tests ---- */
-
-void tnd_sim_set_clock(tandem_backend *backend, const struct tnd_clock *clock)
-{
-    struct sim *self = (struct sim *)backend;
-    pthread_mutex_lock(&self->lock);
-    self->clock = clock;
-    self->busy_until_ns = 0;
-    pthread_mutex_unlock(&self->lock);
-}
-
-void tnd_sim_statistics(tandem_backend *backend, struct tnd_sim_statistics *out)
-{
-    struct sim *self = (struct sim *)backend;
-    pthread_mutex_lock(&self->lock);
-    *out = self->statistics;
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(&self->common.lock);
 }
 
 const struct tandem_backend_api tnd_backend_sim = {

@@ -4,7 +4,12 @@
  * Settings: latency_us=F gflops=F upload_gbps=F download_gbps=F (0: takes no time), sync=1
  * (submit waits for the end itself), wrong=1 (every result has a wrong value), fail_at=N with
  * fail=submit|memory|sync|timeout|lost (the N-th submit, counted from 1, or its sync fails;
- * after `lost` everything fails). */
+ * after `lost` everything fails).
+ *
+ * memory=own: works read and write mirrors alone, whose bytes are garbage until they are uploaded
+ * or written, and everything happens as late as it may: when something is synced. budget=BYTES of
+ * weights. fail= may also be map, upload, download, prepare (the N-th call of that kind) or any
+ * (the N-th call of all kinds, submit and sync included); `lost` then counts all calls. */
 #ifndef TND_SIM_H
 #define TND_SIM_H
 
@@ -20,7 +25,18 @@ struct tnd_sim_statistics {
     uint64_t download_bytes;
     uint64_t busy_ns; /* time that the device worked */
     int in_flight;    /* submitted, not synced */
+    /* with memory of its own */
+    uint64_t calls; /* that could fail */
+    uint64_t uploads, downloads;
+    uint64_t maps;
+    int mirrors;                /* mapped now */
+    int residents;              /* weights there now */
+    uint64_t unmapped_accesses; /* works and transfers outside of mirrors: refused */
 };
+
+/** More pretended devices with memory of their own, for tnd_registry_add: "simown", "simown2". */
+extern const struct tandem_backend_api tnd_sim_own_api;
+extern const struct tandem_backend_api tnd_sim_own2_api;
 
 /** Time runs by this clock from now on (borrowed); nothing may be in flight. */
 void tnd_sim_set_clock(tandem_backend *backend, const struct tnd_clock *clock);

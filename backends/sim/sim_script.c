@@ -14,15 +14,18 @@ static const struct {
     {"gflops", offsetof(struct tnd_sim_script, gflops)},
     {"upload_gbps", offsetof(struct tnd_sim_script, upload_gbps)},
     {"download_gbps", offsetof(struct tnd_sim_script, download_gbps)},
+    {"budget", offsetof(struct tnd_sim_script, budget)},
 };
 
 static const struct {
     const char *value;
     enum tnd_sim_fault fault;
 } faults[] = {
-    {"submit", TND_SIM_FAULT_SUBMIT}, {"memory", TND_SIM_FAULT_MEMORY},
-    {"sync", TND_SIM_FAULT_SYNC},     {"timeout", TND_SIM_FAULT_TIMEOUT},
-    {"lost", TND_SIM_FAULT_LOST},
+    {"submit", TND_SIM_FAULT_SUBMIT},   {"memory", TND_SIM_FAULT_MEMORY},
+    {"sync", TND_SIM_FAULT_SYNC},       {"timeout", TND_SIM_FAULT_TIMEOUT},
+    {"lost", TND_SIM_FAULT_LOST},       {"map", TND_SIM_FAULT_MAP},
+    {"upload", TND_SIM_FAULT_UPLOAD},   {"download", TND_SIM_FAULT_DOWNLOAD},
+    {"prepare", TND_SIM_FAULT_PREPARE}, {"any", TND_SIM_FAULT_ANY},
 };
 
 static enum tandem_status read_flag(const struct tnd_setting *setting, bool *out,
@@ -44,7 +47,9 @@ static enum tandem_status read_fault(const struct tnd_setting *setting, enum tnd
             return TANDEM_OK;
         }
     }
-    return tnd_setting_refuse(setting, "sim", "submit, memory, sync, timeout or lost", error);
+    return tnd_setting_refuse(
+        setting, "sim",
+        "submit, memory, sync, timeout, lost, map, upload, download, prepare or any", error);
 }
 
 static enum tandem_status read_setting(const struct tnd_setting *setting,
@@ -62,6 +67,13 @@ static enum tandem_status read_setting(const struct tnd_setting *setting,
     if (tnd_setting_is(setting, "wrong")) {
         return read_flag(setting, &script->spoils_results, error);
     }
+    if (tnd_setting_is(setting, "memory")) {
+        if (!tnd_setting_value_is(setting, "own") && !tnd_setting_value_is(setting, "host")) {
+            return tnd_setting_refuse(setting, "sim", "own or host", error);
+        }
+        script->is_own = tnd_setting_value_is(setting, "own");
+        return TANDEM_OK;
+    }
     if (tnd_setting_is(setting, "fail")) {
         return read_fault(setting, &script->fault, error);
     }
@@ -73,7 +85,7 @@ static enum tandem_status read_setting(const struct tnd_setting *setting,
     }
     return tnd_setting_refuse(setting, "sim",
                               "latency_us, gflops, upload_gbps, download_gbps, sync, wrong, fail, "
-                              "fail_at",
+                              "fail_at, memory, budget",
                               error);
 }
 
@@ -149,6 +161,44 @@ enum tandem_status tnd_sim_script_sync_fault(const struct tnd_sim_script *script
     if (script->fault == TND_SIM_FAULT_TIMEOUT) {
         return tnd_error_set(error, TANDEM_E_DEVICE_TIMEOUT, "sim", (int64_t)n, 0,
                              "backend sim: work %llu does not end (as scripted)",
+                             (unsigned long long)n);
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_sim_script_call_fault(const struct tnd_sim_script *script,
+                                             enum tnd_sim_call call, uint64_t n, uint64_t n_all,
+                                             struct tandem_error *error)
+{
+    static const struct {
+        const char *name;
+        enum tnd_sim_fault fault;
+    } calls[TND_SIM_CALLS] = {
+        {"submit", TND_SIM_FAULT_SUBMIT},     {"sync", TND_SIM_FAULT_NONE},
+        {"map", TND_SIM_FAULT_MAP},           {"upload", TND_SIM_FAULT_UPLOAD},
+        {"download", TND_SIM_FAULT_DOWNLOAD}, {"prepare", TND_SIM_FAULT_PREPARE},
+    };
+    if (script->fault_at == 0) {
+        return TANDEM_OK;
+    }
+    if (script->fault == TND_SIM_FAULT_LOST && n_all >= script->fault_at) {
+        return tnd_error_set(error, TANDEM_E_DEVICE_LOST, "sim", (int64_t)n_all, 0,
+                             "backend sim: the device is lost in %s (as scripted)",
+                             calls[call].name);
+    }
+    bool is_hit = script->fault == TND_SIM_FAULT_ANY ? n_all == script->fault_at
+                  : script->fault != TND_SIM_FAULT_NONE && script->fault == calls[call].fault
+                      ? n == script->fault_at
+                      : false;
+    if (is_hit) {
+        return tnd_error_set(error, TANDEM_E_DEVICE, "sim", (int64_t)n, 0,
+                             "backend sim: %s %llu fails (as scripted)", calls[call].name,
+                             (unsigned long long)n);
+    }
+    if (script->fault == TND_SIM_FAULT_MEMORY && call == TND_SIM_CALL_SUBMIT &&
+        n == script->fault_at) {
+        return tnd_error_set(error, TANDEM_E_DEVICE_MEMORY, "sim", (int64_t)n, 0,
+                             "backend sim: no device memory for submit %llu (as scripted)",
                              (unsigned long long)n);
     }
     return TANDEM_OK;

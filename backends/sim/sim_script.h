@@ -15,7 +15,24 @@ enum tnd_sim_fault {
     TND_SIM_FAULT_MEMORY,
     TND_SIM_FAULT_SYNC,
     TND_SIM_FAULT_TIMEOUT,
-    TND_SIM_FAULT_LOST
+    TND_SIM_FAULT_LOST,
+    /* with memory of its own */
+    TND_SIM_FAULT_MAP,
+    TND_SIM_FAULT_UPLOAD,
+    TND_SIM_FAULT_DOWNLOAD,
+    TND_SIM_FAULT_PREPARE,
+    TND_SIM_FAULT_ANY
+};
+
+/** Functions of a device with memory of its own. */
+enum tnd_sim_call {
+    TND_SIM_CALL_SUBMIT,
+    TND_SIM_CALL_SYNC,
+    TND_SIM_CALL_MAP,
+    TND_SIM_CALL_UPLOAD,
+    TND_SIM_CALL_DOWNLOAD,
+    TND_SIM_CALL_PREPARE,
+    TND_SIM_CALLS
 };
 
 struct tnd_sim_script {
@@ -25,8 +42,10 @@ struct tnd_sim_script {
     double download_gbps;
     bool submit_waits;
     bool spoils_results;
+    bool is_own;   /* memory of its own */
+    double budget; /* bytes of weights; 0: no limit */
     enum tnd_sim_fault fault;
-    uint64_t fault_at; /* submit that meets the fault, from 1; 0: none */
+    uint64_t fault_at; /* submit (or call of the kind) that meets the fault, from 1; 0: none */
 };
 
 /** Reads "key=value,...", NULL for none. Errors: ARGUMENT. */
@@ -42,6 +61,12 @@ enum tandem_status tnd_sim_script_submit_fault(const struct tnd_sim_script *scri
                                                struct tandem_error *error);
 /** Whether the sync of the `n`-th submit fails, and how. */
 enum tandem_status tnd_sim_script_sync_fault(const struct tnd_sim_script *script, uint64_t n,
+                                             struct tandem_error *error);
+
+/** Whether a call of a device with memory of its own fails: the `n`-th of its kind, the `n_all`-th
+ *  of any kind. Works that fail later are asked by tnd_sim_script_sync_fault. */
+enum tandem_status tnd_sim_script_call_fault(const struct tnd_sim_script *script,
+                                             enum tnd_sim_call call, uint64_t n, uint64_t n_all,
                                              struct tandem_error *error);
 
 #endif

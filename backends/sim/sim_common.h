@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * What both pretended devices share: the one that works in host memory and the one with memory of
+ * its own. */
+#ifndef TND_SIM_COMMON_H
+#define TND_SIM_COMMON_H
+
+#include <pthread.h>
+
+#include "backends/sim/sim.h"
+#include "backends/sim/sim_script.h"
+
+/** First member of both. */
+struct tnd_sim_common {
+    tandem_backend base;
+    struct tnd_sim_script script;
+    pthread_mutex_t
+        lock; /* guards everything below; held while results are computed, not while waiting */
+    const struct tnd_clock *clock;
+    uint64_t busy_until_ns;
+    struct tnd_sim_statistics statistics;
+};
+
+extern const struct tandem_backend_api tnd_backend_sim_own; /* "sim" with memory=own */
+
+void tnd_sim_common_init(struct tnd_sim_common *common, const struct tandem_backend_api *api,
+                         const struct tnd_sim_script *script);
+/** Puts `ns` of work behind what the device has to do; returns when it ends. Under the lock. */
+uint64_t tnd_sim_occupy(struct tnd_sim_common *common, uint64_t ns);
+/** Opens the device with memory of its own under the functions `api`. */
+enum tandem_status tnd_sim_own_open(const struct tandem_backend_api *api,
+                                    const struct tnd_sim_script *script,
+                                    tandem_backend **out_backend, struct tandem_error *error);
+
+#endif

@@ -1,0 +1,624 @@
+/* SPDX-License-Identifier: MIT
+ * The pretended device with memory of its own. Its works see mirrors only: tensors are copied
+ * when they are submitted, with addresses inside of mirrors. Works and transfers stand in one
+ * queue and happen when something behind them is synced, so that whoever looks at host memory too
+ * early, or forgets to move something, finds garbage. */
+#include <string.h>
+
+#include "backends/sim/sim_common.h"
+#include "backends/sim/sim_compute.h"
+#include "base/alloc.h"
+#include "base/tnd_status.h"
+#include "ggml-like/tnd_tensor.h"
+
+enum { GARBAGE = 0xff }; /* floats of such bytes are not numbers */
+
+struct mirror {
+    struct mirror *next;
+    const char *host;
+    size_t bytes;
+    char *memory;
+    uint64_t serial; /* of a resident weight's context; 0: a mapped range */
+};
+
+/* A copy of the tensors that a work touches. */
+struct tensors {
+    struct tandem_tensor node;
+    struct tandem_tensor src[TANDEM_MAX_SRC];
+};
+
+enum entry_kind { ENTRY_WORK, ENTRY_UPLOAD, ENTRY_DOWNLOAD };
+
+struct entry {
+    struct entry *next;
+    enum entry_kind kind;
+    uint64_t ticket;
+    uint64_t n_submit; /* of works, from 1 */
+    uint64_t done_ns;
+    struct tandem_work work;
+    struct tensors tensors;
+    char *from, *to; /* of transfers; uploads own `from` */
+    size_t bytes;
+};
+
+struct sim_own {
+    struct tnd_sim_common common; /* its lock guards everything below, too */
+    struct mirror *mirrors;
+    struct entry *first, *last; /* the queue */
+    uint64_t n_tickets;
+    uint64_t n_calls[TND_SIM_CALLS];
+    double resident_bytes;
+    struct tnd_sim_row row;
+    bool is_broken;            /* downloads end half-way */
+    uint64_t done_ns;          /* of what has happened */
+    enum tandem_status status; /* of what has happened and was not told yet */
+    struct tandem_error error;
+};
+
+static struct sim_own *own_of(tandem_backend *backend)
+{
+    return (struct sim_own *)backend;
+}
+
+/* Counts a call; fails it when the script says so. Under the lock. */
+static enum tandem_status enter(struct sim_own *self, enum tnd_sim_call call,
+                                struct tandem_error *error)
+{
+    uint64_t n_all = ++self->common.statistics.calls;
+    return tnd_sim_script_call_fault(&self->common.script, call, ++self->n_calls[call], n_all,
+                                     error);
+}
+
+/* ---- mirrors ---- */
+
+/* Looks at mapped ranges, and at resident weights of one context (0: none): weights that were not
+ * forgotten may lie at the addresses of newer ones. */
+static char *find(const struct sim_own *self, const void *address, size_t bytes, uint64_t serial)
+{
+    const char *host = address;
+    for (const struct mirror *mirror = self->mirrors; mirror != NULL; mirror = mirror->next) {
+        if (host >= mirror->host && host + bytes <= mirror->host + mirror->bytes &&
+            (mirror->serial == 0 || mirror->serial == serial)) {
+            return mirror->memory + (host - mirror->host);
+        }
+    }
+    return NULL;
+}
+
+static enum tandem_status refuse_unmapped(struct sim_own *self, const char *what, size_t bytes,
+                                          struct tandem_error *error)
+{
+    self->common.statistics.unmapped_accesses++;
+    return tnd_error_set(error, TANDEM_E_STATE, "sim", (int64_t)bytes, 0,
+                         "backend sim: %s of %zu bytes lies outside of all mirrors", what, bytes);
+}
+
+/* Mapped ranges stand in front of resident weights. */
+static enum tandem_status add_mirror(struct sim_own *self, const void *begin, size_t bytes,
+                                     uint64_t serial, struct tandem_error *error)
+{
+    struct mirror *mirror = tnd_alloc(sizeof(*mirror));
+    char *memory = tnd_alloc(bytes);
+    if (mirror == NULL || memory == NULL) {
+        tnd_free(mirror);
+        tnd_free(memory);
+        return tnd_error_set(error, TANDEM_E_DEVICE_MEMORY, "sim", (int64_t)bytes, 0,
+                             "backend sim: no memory for a mirror of %zu bytes", bytes);
+    }
+    memset(memory, GARBAGE, bytes);
+    *mirror = (struct mirror){NULL, begin, bytes, memory, serial};
+    struct mirror **place = &self->mirrors;
+    while (serial != 0 && *place != NULL) {
+        place = &(*place)->next;
+    }
+    mirror->next = *place;
+    *place = mirror;
+    self->common.statistics.mirrors += serial == 0;
+    self->common.statistics.residents += serial != 0;
+    return TANDEM_OK;
+}
+
+static void remove_mirror(struct sim_own *self, struct mirror **place)
+{
+    struct mirror *mirror = *place;
+    *place = mirror->next;
+    self->common.statistics.mirrors -= mirror->serial == 0;
+    self->common.statistics.residents -= mirror->serial != 0;
+    tnd_free(mirror->memory);
+    tnd_free(mirror);
+}
+
+/* ---- the queue ---- */
+
+/* What sync tells: the first failure. */
+static void note_failure(struct sim_own *self, enum tandem_status status,
+                         const struct tandem_error *error)
+{
+    if (status != TANDEM_OK && self->status == TANDEM_OK) {
+        self->status = status;
+        self->error = *error;
+    }
+}
+
+static void work(struct sim_own *self, struct entry *entry)
+{
+    struct tandem_error error = {0};
+    enum tandem_status status =
+        tnd_sim_script_sync_fault(&self->common.script, entry->n_submit, &error);
+    if (status == TANDEM_OK) {
+        status = tnd_sim_compute(&entry->work, &self->row, &error);
+    }
+    if (status == TANDEM_OK && self->common.script.spoils_results) {
+        tnd_sim_spoil(&entry->work);
+    }
+    self->common.statistics.computed += status == TANDEM_OK;
+    note_failure(self, status, &error);
+}
+
+/* Everything up to `ticket` happens. */
+static void happen(struct sim_own *self, uint64_t ticket)
+{
+    while (self->first != NULL && self->first->ticket <= ticket) {
+        struct entry *entry = self->first;
+        if (entry->kind == ENTRY_WORK) {
+            work(self, entry);
+        } else {
+            bool is_half = self->is_broken && entry->kind == ENTRY_DOWNLOAD;
+            memcpy(entry->to, entry->from, is_half ? entry->bytes / 2 : entry->bytes);
+        }
+        if (entry->kind == ENTRY_UPLOAD) {
+            tnd_free(entry->from);
+        } else {
+            self->common.statistics.in_flight--;
+        }
+        self->done_ns = entry->done_ns;
+        self->first = entry->next;
+        tnd_free(entry);
+    }
+    self->last = self->first == NULL ? NULL : self->last;
+}
+
+static struct entry *new_entry(enum entry_kind kind)
+{
+    struct entry *entry = tnd_alloc(sizeof(*entry));
+    if (entry != NULL) {
+        entry->next = NULL;
+        entry->kind = kind;
+    }
+    return entry;
+}
+
+static enum tandem_status out_of_memory(struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_DEVICE_MEMORY, "sim", 0, 0,
+                         "backend sim: no memory for the queue");
+}
+
+static uint64_t enqueue(struct sim_own *self, struct entry *entry, double flops, double upload,
+                        double download)
+{
+    entry->ticket = ++self->n_tickets;
+    entry->done_ns = tnd_sim_occupy(
+        &self->common, tnd_sim_script_ns(&self->common.script, flops, upload, download));
+    if (self->last == NULL) {
+        self->first = entry;
+    } else {
+        self->last->next = entry;
+    }
+    self->last = entry;
+    return entry->ticket;
+}
+
+/* ---- opening ---- */
+
+enum tandem_status tnd_sim_own_open(const struct tandem_backend_api *api,
+                                    const struct tnd_sim_script *script,
+                                    tandem_backend **out_backend, struct tandem_error *error)
+{
+    struct sim_own *self = tnd_calloc(1, sizeof(*self));
+    if (self == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "sim", (int64_t)sizeof(*self), 0,
+                             "backend sim: no memory");
+    }
+    tnd_sim_common_init(&self->common, api, script);
+    *out_backend = &self->common.base;
+    return TANDEM_OK;
+}
+
+static void own_close(tandem_backend *backend)
+{
+    struct sim_own *self = own_of(backend);
+    happen(self, UINT64_MAX);
+    while (self->mirrors != NULL) {
+        remove_mirror(self, &self->mirrors);
+    }
+    pthread_mutex_destroy(&self->common.lock);
+    tnd_free(self->row.values);
+    tnd_free(self);
+}
+
+static const char *own_describe(tandem_backend *backend)
+{
+    (void)backend;
+    return "pretended device with memory of its own";
+}
+
+static enum tandem_status own_supports(tandem_backend *backend, const tandem_tensor *node,
+                                       uint32_t task, struct tandem_error *error)
+{
+    (void)backend;
+    if (node->op == TANDEM_OP_CUSTOM) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, "sim", 0, 0,
+                             "backend sim: callbacks of the program look at host memory");
+    }
+    return tnd_sim_compute_supports(node, task, error);
+}
+
+static size_t own_workspace(tandem_backend *backend, const tandem_tensor *node, uint32_t task)
+{
+    (void)backend;
+    return tnd_sim_compute_workspace(node, task);
+}
+
+/* ---- works ---- */
+
+/* Whether the task looks at the i-th operand. */
+static bool needs_operand(const struct tandem_work *work, int i)
+{
+    const tandem_tensor *node = work->node;
+    if (work->task == TANDEM_TASK_DEQUANTIZE_W) {
+        return i == 0;
+    }
+    return work->task != TANDEM_TASK_MUL_MAT_F32 || i == 1 || node->src[0]->type == TANDEM_TYPE_F32;
+}
+
+static enum tandem_status translate_tensor(struct sim_own *self, const tandem_tensor *tensor,
+                                           tandem_tensor *out, struct tandem_error *error)
+{
+    size_t bytes = tandem_tensor_bytes(tensor);
+    *out = *tensor;
+    out->data = find(self, tensor->data, bytes, tnd_context_serial(tensor->root->context));
+    if (out->data == NULL && bytes > 0) {
+        return refuse_unmapped(self, "an operand", bytes, error);
+    }
+    return TANDEM_OK;
+}
+
+/* The work with all addresses inside of mirrors; what it does not touch has none. */
+static enum tandem_status translate(struct sim_own *self, const struct tandem_work *work,
+                                    struct entry *entry, struct tandem_error *error)
+{
+    struct tandem_tensor *node = &entry->tensors.node;
+    entry->work = *work;
+    entry->work.node = node;
+    *node = *work->node;
+    node->data = NULL;
+    if (work->task != TANDEM_TASK_DEQUANTIZE_W) {
+        TND_TRY(translate_tensor(self, work->node, node, error));
+    }
+    for (int i = 0; i < node->n_src; i++) {
+        struct tandem_tensor *src = &entry->tensors.src[i];
+        if (work->node->src[i] == NULL) {
+            continue;
+        }
+        *src = *work->node->src[i];
+        src->data = NULL;
+        if (needs_operand(work, i)) {
+            TND_TRY(translate_tensor(self, work->node->src[i], src, error));
+        }
+        node->src[i] = src;
+    }
+    if (work->workspace_bytes > 0) {
+        entry->work.workspace = find(self, work->workspace, work->workspace_bytes, 0);
+        if (entry->work.workspace == NULL) {
+            return refuse_unmapped(self, "a workspace", work->workspace_bytes, error);
+        }
+    }
+    return TANDEM_OK;
+}
+
+static double flops_of(const struct tandem_work *work)
+{
+    const tandem_tensor *node = work->node;
+    double flops = (double)tandem_tensor_elements(node);
+    return node->op == TANDEM_OP_MUL_MAT ? flops * 2 * (double)node->src[0]->ne[0] : flops;
+}
+
+static enum tandem_status submit_locked(struct sim_own *self, const struct tandem_work *work,
+                                        uint64_t *out_ticket, struct tandem_error *error)
+{
+    TND_TRY(enter(self, TND_SIM_CALL_SUBMIT, error));
+    struct entry *entry = new_entry(ENTRY_WORK);
+    if (entry == NULL) {
+        return out_of_memory(error);
+    }
+    enum tandem_status status = translate(self, work, entry, error);
+    if (status != TANDEM_OK) {
+        tnd_free(entry);
+        return status;
+    }
+    entry->n_submit = self->n_calls[TND_SIM_CALL_SUBMIT];
+    *out_ticket = enqueue(self, entry, flops_of(work), 0, 0);
+    self->common.statistics.submits++;
+    self->common.statistics.in_flight++;
+    return TANDEM_OK;
+}
+
+static enum tandem_status own_submit(tandem_backend *backend, const struct tandem_work *work,
+                                     uint64_t *out_ticket, struct tandem_error *error)
+{
+    struct sim_own *self = own_of(backend);
+    pthread_mutex_lock(&self->common.lock);
+    enum tandem_status status = submit_locked(self, work, out_ticket, error);
+    pthread_mutex_unlock(&self->common.lock);
+    return status;
+}
+
+static enum tandem_status own_sync(tandem_backend *backend, uint64_t ticket,
+                                   struct tandem_error *error)
+{
+    struct sim_own *self = own_of(backend);
+    pthread_mutex_lock(&self->common.lock);
+    enum tandem_status status = enter(self, TND_SIM_CALL_SYNC, error);
+    self->is_broken = status != TANDEM_OK;
+    happen(self, ticket);
+    self->is_broken = false;
+    if (status == TANDEM_OK && self->status != TANDEM_OK) {
+        status = self->status;
+        if (error != NULL) {
+            *error = self->error;
+        }
+    }
+    self->status = TANDEM_OK;
+    self->common.statistics.syncs++;
+    const struct tnd_clock *clock = self->common.clock;
+    uint64_t done_ns = self->done_ns;
+    pthread_mutex_unlock(&self->common.lock);
+    clock->wait_until_ns(clock, done_ns);
+    return status;
+}
+
+/* ---- memory ---- */
+
+static struct mirror **find_mapped(struct sim_own *self, const void *begin)
+{
+    struct mirror **place = &self->mirrors;
+    while (*place != NULL && ((*place)->serial != 0 || (*place)->host != begin)) {
+        place = &(*place)->next;
+    }
+    return place;
+}
+
+static bool overlaps_mapped(const struct sim_own *self, const char *begin, size_t bytes)
+{
+    for (const struct mirror *mirror = self->mirrors; mirror != NULL; mirror = mirror->next) {
+        if (mirror->serial == 0 && begin < mirror->host + mirror->bytes &&
+            mirror->host < begin + bytes) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum tandem_status map_locked(struct sim_own *self, void *begin, size_t bytes,
+                                     struct tandem_error *error)
+{
+    TND_TRY(enter(self, TND_SIM_CALL_MAP, error));
+    struct mirror **place = find_mapped(self, begin);
+    if (*place != NULL && (*place)->bytes == bytes) {
+        return TANDEM_OK;
+    }
+    if (overlaps_mapped(self, begin, bytes)) {
+        self->common.statistics.unmapped_accesses++;
+        return tnd_error_set(error, TANDEM_E_STATE, "sim", (int64_t)bytes, 0,
+                             "backend sim: a range overlaps with one that is mapped");
+    }
+    self->common.statistics.maps++;
+    return add_mirror(self, begin, bytes, 0, error);
+}
+
+static enum tandem_status own_map(tandem_backend *backend, void *begin, size_t bytes,
+                                  struct tandem_error *error)
+{
+    struct sim_own *self = own_of(backend);
+    pthread_mutex_lock(&self->common.lock);
+    enum tandem_status status = map_locked(self, begin, bytes, error);
+    pthread_mutex_unlock(&self->common.lock);
+    return status;
+}
+
+static void own_unmap(tandem_backend *backend, void *begin)
+{
+    struct sim_own *self = own_of(backend);
+    pthread_mutex_lock(&self->common.lock);
+    happen(self, UINT64_MAX);
+    struct mirror **place = find_mapped(self, begin);
+    if (*place != NULL) {
+        remove_mirror(self, place);
+    } else {
+        self->common.statistics.unmapped_accesses++;
+    }
+    pthread_mutex_unlock(&self->common.lock);
+}
+
+static enum tandem_status upload_locked(struct sim_own *self, const void *begin, size_t bytes,
+                                        struct tandem_error *error)
+{
+    TND_TRY(enter(self, TND_SIM_CALL_UPLOAD, error));
+    char *to = find(self, begin, bytes, 0);
+    if (to == NULL) {
+        return refuse_unmapped(self, "an upload", bytes, error);
+    }
+    struct entry *entry = new_entry(ENTRY_UPLOAD);
+    char *copy = tnd_alloc(bytes);
+    if (entry == NULL || copy == NULL) {
+        tnd_free(entry);
+        tnd_free(copy);
+        return out_of_memory(error);
+    }
+    memcpy(copy, begin, bytes);
+    entry->from = copy;
+    entry->to = to;
+    entry->bytes = bytes;
+    enqueue(self, entry, 0, (double)bytes, 0);
+    self->common.statistics.uploads++;
+    self->common.statistics.upload_bytes += bytes;
+    return TANDEM_OK;
+}
+
+static enum tandem_status own_upload(tandem_backend *backend, const void *begin, size_t bytes,
+                                     struct tandem_error *error)
+{
+    struct sim_own *self = own_of(backend);
+    pthread_mutex_lock(&self->common.lock);
+    enum tandem_status status = upload_locked(self, begin, bytes, error);
+    pthread_mutex_unlock(&self->common.lock);
+    return status;
+}
+
+static enum tandem_status download_locked(struct sim_own *self, void *begin, size_t bytes,
+                                          uint64_t *out_ticket, struct tandem_error *error)
+{
+    TND_TRY(enter(self, TND_SIM_CALL_DOWNLOAD, error));
+    char *from = find(self, begin, bytes, 0);
+    if (from == NULL) {
+        return refuse_unmapped(self, "a download", bytes, error);
+    }
+    struct entry *entry = new_entry(ENTRY_DOWNLOAD);
+    if (entry == NULL) {
+        return out_of_memory(error);
+    }
+    entry->from = from;
+    entry->to = begin;
+    entry->bytes = bytes;
+    *out_ticket = enqueue(self, entry, 0, 0, (double)bytes);
+    self->common.statistics.downloads++;
+    self->common.statistics.download_bytes += bytes;
+    self->common.statistics.in_flight++;
+    return TANDEM_OK;
+}
+
+static enum tandem_status own_download(tandem_backend *backend, void *begin, size_t bytes,
+                                       uint64_t *out_ticket, struct tandem_error *error)
+{
+    struct sim_own *self = own_of(backend);
+    pthread_mutex_lock(&self->common.lock);
+    enum tandem_status status = download_locked(self, begin, bytes, out_ticket, error);
+    pthread_mutex_unlock(&self->common.lock);
+    return status;
+}
+
+/* ---- weights ---- */
+
+static struct mirror **find_resident(struct sim_own *self, const tandem_tensor *weight)
+{
+    struct mirror **place = &self->mirrors;
+    while (*place != NULL &&
+           ((*place)->serial != tnd_context_serial(weight->context) ||
+            (*place)->host != weight->data || (*place)->bytes != tandem_tensor_bytes(weight))) {
+        place = &(*place)->next;
+    }
+    return place;
+}
+
+static enum tandem_status prepare_locked(struct sim_own *self, const tandem_tensor *weight,
+                                         struct tandem_error *error)
+{
+    size_t bytes = tandem_tensor_bytes(weight);
+    if (*find_resident(self, weight) != NULL) {
+        return TANDEM_OK;
+    }
+    TND_TRY(enter(self, TND_SIM_CALL_PREPARE, error));
+    double budget = self->common.script.budget;
+    if (budget > 0 && self->resident_bytes + (double)bytes > budget) {
+        return tnd_error_set(error, TANDEM_E_DEVICE_MEMORY, weight->name, (int64_t)bytes,
+                             (int64_t)(budget - self->resident_bytes),
+                             "backend sim: a weight of %zu bytes, the budget has %.0f left", bytes,
+                             budget - self->resident_bytes);
+    }
+    happen(self, UINT64_MAX); /* the list of mirrors is in use */
+    TND_TRY(add_mirror(self, weight->data, bytes, tnd_context_serial(weight->context), error));
+    memcpy((*find_resident(self, weight))->memory, weight->data, bytes);
+    tnd_sim_occupy(&self->common, tnd_sim_script_ns(&self->common.script, 0, (double)bytes, 0));
+    self->resident_bytes += (double)bytes;
+    self->common.statistics.weight_uploads++;
+    return TANDEM_OK;
+}
+
+static enum tandem_status own_prepare(tandem_backend *backend, const tandem_tensor *weight,
+                                      struct tandem_error *error)
+{
+    struct sim_own *self = own_of(backend);
+    pthread_mutex_lock(&self->common.lock);
+    enum tandem_status status = prepare_locked(self, weight, error);
+    pthread_mutex_unlock(&self->common.lock);
+    return status;
+}
+
+static void own_forget(tandem_backend *backend, const tandem_tensor *weight)
+{
+    struct sim_own *self = own_of(backend);
+    pthread_mutex_lock(&self->common.lock);
+    happen(self, UINT64_MAX);
+    struct mirror **place = find_resident(self, weight);
+    if (*place != NULL) {
+        self->resident_bytes -= (double)(*place)->bytes;
+        remove_mirror(self, place);
+    }
+    pthread_mutex_unlock(&self->common.lock);
+}
+
+/* ---- the functions, once for each name ---- */
+
+#define OWN_API(symbol, api_name, opens)                                                           \
+    const struct tandem_backend_api symbol = {                                                     \
+        .abi = TANDEM_ABI,                                                                         \
+        .size = sizeof(struct tandem_backend_api),                                                 \
+        .name = api_name,                                                                          \
+        .kind = TANDEM_KIND_SIM,                                                                   \
+        .open = opens,                                                                             \
+        .close = own_close,                                                                        \
+        .describe = own_describe,                                                                  \
+        .supports = own_supports,                                                                  \
+        .workspace = own_workspace,                                                                \
+        .submit = own_submit,                                                                      \
+        .sync = own_sync,                                                                          \
+        .prepare = own_prepare,                                                                    \
+        .forget = own_forget,                                                                      \
+        .memory = TANDEM_MEMORY_OWN,                                                               \
+        .map = own_map,                                                                            \
+        .unmap = own_unmap,                                                                        \
+        .upload = own_upload,                                                                      \
+        .download = own_download,                                                                  \
+    }
+
+static enum tandem_status open_named(const struct tandem_backend_api *api,
+                                     const struct tandem_backend_options *options,
+                                     tandem_backend **out_backend, struct tandem_error *error)
+{
+    struct tnd_sim_script script;
+    TND_TRY(tnd_sim_script_read(options->settings, &script, error));
+    return tnd_sim_own_open(api, &script, out_backend, error);
+}
+
+static enum tandem_status open_sim(const struct tandem_backend_options *options,
+                                   tandem_backend **out_backend, struct tandem_error *error)
+{
+    return open_named(&tnd_backend_sim_own, options, out_backend, error);
+}
+
+static enum tandem_status open_first(const struct tandem_backend_options *options,
+                                     tandem_backend **out_backend, struct tandem_error *error)
+{
+    return open_named(&tnd_sim_own_api, options, out_backend, error);
+}
+
+static enum tandem_status open_second(const struct tandem_backend_options *options,
+                                      tandem_backend **out_backend, struct tandem_error *error)
+{
+    return open_named(&tnd_sim_own2_api, options, out_backend, error);
+}
+
+OWN_API(tnd_backend_sim_own, "sim", open_sim);
+OWN_API(tnd_sim_own_api, "simown", open_first);
+OWN_API(tnd_sim_own2_api, "simown2", open_second);

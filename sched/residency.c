@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * What must be moved before a work runs. Start at tnd_residency_work; regions are made by
+ * residency_regions.c. */
+#include "sched/residency.h"
+
+enum { HOST = 0 };
+
+static struct tnd_span hull(struct tnd_span a, struct tnd_span b)
+{
+    if (a.begin >= a.end) {
+        return b;
+    }
+    if (b.begin >= b.end) {
+        return a;
+    }
+    return (struct tnd_span){a.begin < b.begin ? a.begin : b.begin, a.end > b.end ? a.end : b.end};
+}
+
+static struct tnd_span common(struct tnd_span a, struct tnd_span b)
+{
+    return (struct tnd_span){a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
+}
+
+static bool is_empty(struct tnd_span span)
+{
+    return span.begin >= span.end;
+}
+
+static bool is_inside(struct tnd_span inner, struct tnd_span outer)
+{
+    return is_empty(inner) || (inner.begin >= outer.begin && inner.end <= outer.end);
+}
+
+struct tnd_span *tnd_residency_stale(struct tnd_residency *residency,
+                                     const struct tnd_region *region, int side)
+{
+    return &residency->stale[(region - residency->regions) * residency->n_sides + side];
+}
+
+/* ---- one region ---- */
+
+struct moves {
+    struct tnd_move *list;
+    int n;
+};
+
+static void add_move(const struct tnd_residency *residency, struct moves *moves,
+                     const struct tnd_region *region, bool is_download, int side,
+                     struct tnd_span span)
+{
+    struct tnd_move *move = &moves->list[moves->n++];
+    move->is_download = is_download;
+    move->slot = residency->slot_of[side];
+    move->writer = region->writer;
+    move->extent.space = region->extent.space;
+    move->extent.begin = region->extent.begin + span.begin;
+    move->extent.bytes = span.end - span.begin;
+}
+
+/* Takes the stale bytes that are needed out of `stale`: as few as leave one span. */
+static struct tnd_span take_needed(struct tnd_span *stale, struct tnd_span needed)
+{
+    struct tnd_span taken = common(*stale, needed);
+    if (taken.begin == stale->begin) {
+        stale->begin = taken.end;
+    } else if (taken.end == stale->end) {
+        stale->end = taken.begin;
+    } else {
+        taken.begin = stale->begin;
+        stale->begin = taken.end;
+    }
+    return taken;
+}
+
+/* Bytes `needed` become valid on `side`; from device to device by way of the host. */
+static void bring(struct tnd_residency *residency, struct tnd_region *region, int side,
+                  struct tnd_span needed, struct moves *moves)
+{
+    struct tnd_span *stale = tnd_residency_stale(residency, region, side);
+    region->sides |= UINT32_C(1) << side;
+    if (region->kind == TND_REGION_CONSTANT || is_empty(common(*stale, needed))) {
+        return;
+    }
+    struct tnd_span moved = take_needed(stale, needed);
+    if (side == HOST) {
+        add_move(residency, moves, region, true, region->owner, moved);
+        return;
+    }
+    struct tnd_span *on_host = tnd_residency_stale(residency, region, HOST);
+    if (!is_empty(common(*on_host, moved))) {
+        struct tnd_span first = take_needed(on_host, moved);
+        add_move(residency, moves, region, true, region->owner, first);
+    }
+    add_move(residency, moves, region, false, side, moved);
+}
+
+/* `is_dense`: all bytes of the span will be written. */
+static void bring_for_writing(struct tnd_residency *residency, struct tnd_region *region, int side,
+                              struct tnd_span span, bool is_dense, struct moves *moves)
+{
+    struct tnd_span *stale = tnd_residency_stale(residency, region, side);
+    region->sides |= UINT32_C(1) << side;
+    if (!is_dense || !is_inside(*stale, span)) {
+        bring(residency, region, side, *stale, moves);
+    }
+}
+
+static void note_written(struct tnd_residency *residency, struct tnd_region *region, int side,
+                         struct tnd_span span, int writer)
+{
+    for (int i = 0; i < residency->n_sides; i++) {
+        struct tnd_span *stale = tnd_residency_stale(residency, region, i);
+        *stale = i == side ? (struct tnd_span){0, 0} : hull(*stale, span);
+    }
+    region->owner = (uint8_t)side;
+    region->writer = writer;
+}
+
+/* ---- tensors ---- */
+
+static struct tnd_region *region_of(const struct tnd_residency *residency,
+                                    const struct tandem_tensor *root)
+{
+    if (root->plan_offset >= 0) {
+        return &residency->regions[root->index];
+    }
+    return &residency->regions[tnd_residency_find(residency, root)->region];
+}
+
+static struct tnd_span span_of(const struct tnd_region *region, const struct tandem_tensor *tensor)
+{
+    size_t begin = tensor->root_offset;
+    if (region->extent.space == TND_SPACE_MEMORY) {
+        begin += (uintptr_t)tensor->root->data - region->extent.begin;
+    }
+    return (struct tnd_span){begin, begin + tandem_tensor_bytes(tensor)};
+}
+
+static void read_tensor(struct tnd_residency *residency, const struct tandem_tensor *tensor,
+                        int side, struct moves *moves)
+{
+    if (tensor != NULL) {
+        struct tnd_region *region = region_of(residency, tensor->root);
+        bring(residency, region, side, span_of(region, tensor), moves);
+    }
+}
+
+/* ---- works ---- */
+
+static bool reads_operand(const struct tandem_tensor *node, uint32_t task, int i)
+{
+    switch (task) {
+    case TANDEM_TASK_QUANTIZE_X:
+        return i == 1;
+    case TANDEM_TASK_DEQUANTIZE_W:
+    case TANDEM_TASK_MUL_MAT_Q:
+        return i == 0;
+    case TANDEM_TASK_MUL_MAT_F32:
+        return i == 1 || node->src[0]->type == TANDEM_TYPE_F32;
+    default:
+        return node->op != TANDEM_OP_CPY || i == 0; /* cpy writes its second operand only */
+    }
+}
+
+/* Bytes of dequantised weights, the only contents of a workspace that other backends read. */
+static size_t dequantized_bytes(const struct tandem_tensor *node, size_t workspace_bytes)
+{
+    size_t bytes = (size_t)tandem_tensor_elements(node->src[0]) * sizeof(float);
+    return bytes < workspace_bytes ? bytes : workspace_bytes;
+}
+
+static struct tnd_region *workspace_of(struct tnd_residency *residency)
+{
+    return &residency->regions[residency->n_regions];
+}
+
+static void write_result(struct tnd_residency *residency, const struct tandem_tensor *node,
+                         uint32_t task, int side, struct moves *moves)
+{
+    struct tnd_region *region = region_of(residency, node->root);
+    struct tnd_span span = span_of(region, node);
+    bool is_dense = tandem_tensor_is_contiguous(node) && task != TANDEM_TASK_FINALIZE;
+    bring_for_writing(residency, region, side, span, is_dense, moves);
+    note_written(residency, region, side, span, node->index);
+}
+
+int tnd_residency_work(struct tnd_residency *residency, const struct tandem_tensor *node,
+                       uint32_t task, int slot, size_t workspace_offset, size_t workspace_bytes,
+                       struct tnd_move list[TND_MAX_MOVES])
+{
+    struct moves moves = {list, 0};
+    int side = residency->side_of[slot];
+    struct tnd_region *workspace = workspace_of(residency);
+    for (int i = 0; i < node->n_src; i++) {
+        if (reads_operand(node, task, i)) {
+            read_tensor(residency, node->src[i], side, &moves);
+        }
+    }
+    if (task == TANDEM_TASK_DEQUANTIZE_W) {
+        struct tnd_span whole = {0, dequantized_bytes(node, workspace_bytes)};
+        workspace->extent =
+            (struct tnd_extent){TND_SPACE_WORKSPACE, workspace_offset, workspace_bytes};
+        note_written(residency, workspace, side, whole, node->index);
+    } else if (task == TANDEM_TASK_MUL_MAT_F32) {
+        struct tnd_span all = {0, workspace_bytes};
+        bring(residency, workspace, side, all, &moves);
+    }
+    if (task != TANDEM_TASK_DEQUANTIZE_W && task != TANDEM_TASK_QUANTIZE_X) {
+        write_result(residency, node, task, side, &moves);
+    }
+    return moves.n;
+}
+
+void tnd_residency_begin_node(struct tnd_residency *residency)
+{
+    struct tnd_region *workspace = workspace_of(residency);
+    for (int i = 0; i < residency->n_sides; i++) {
+        *tnd_residency_stale(residency, workspace, i) = (struct tnd_span){0, 0};
+    }
+    workspace->owner = HOST;
+}
+
+bool tnd_residency_next_output(struct tnd_residency *residency, int *cursor, struct tnd_move *out)
+{
+    struct moves moves = {out, 0};
+    while (*cursor < residency->n_regions && moves.n == 0) {
+        struct tnd_region *region = &residency->regions[(*cursor)++];
+        if (region->extent.space == TND_SPACE_MEMORY && region->root != NULL) {
+            struct tnd_span *stale = tnd_residency_stale(residency, region, HOST);
+            bring(residency, region, HOST, *stale, &moves);
+        }
+    }
+    return moves.n > 0;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ * Where the newest bytes are while a plan is unfolded: in host memory or in the mirrors of devices
+ * with memory of their own. Says what must be moved before a work runs. Pure arithmetic over
+ * addresses; moves nothing itself.
+ *
+ * Memory is looked at in regions: a planned result, an output, a leaf, the workspace of a node.
+ * Views and cpy lie in the region of their root; leaves and outputs whose bytes overlap are one
+ * region. For each side (0: the host; 1..: devices) one span of a region may be stale there. The
+ * side that wrote last, the owner, is never stale: a side that writes a part only is brought up to
+ * date before. So every byte is newest at the owner, and a new token costs its own rows only. */
+#ifndef TND_RESIDENCY_H
+#define TND_RESIDENCY_H
+
+#include "backends/registry.h"
+#include "ggml-like/tnd_tensor.h"
+#include "sched/mirrors.h"
+
+enum tnd_space {
+    TND_SPACE_MEMORY,        /* begin is an address */
+    TND_SPACE_INTERMEDIATES, /* begin is an offset into the buffer of the run */
+    TND_SPACE_WORKSPACE
+};
+
+struct tnd_extent {
+    uint8_t space; /* enum tnd_space */
+    size_t begin;
+    size_t bytes;
+};
+
+enum tnd_region_kind {
+    TND_REGION_RESULT,  /* made by this graph */
+    TND_REGION_INPUT,   /* given; anybody may change it between two runs */
+    TND_REGION_STATE,   /* stays valid on devices from run to run */
+    TND_REGION_CONSTANT /* prepared, never moved by steps */
+};
+
+struct tnd_region {
+    struct tnd_extent extent;
+    const struct tandem_tensor *root; /* the first one that lies in it */
+    uint8_t kind;                     /* enum tnd_region_kind */
+    uint8_t owner;                    /* side on which nothing is stale */
+    int32_t writer;                   /* node that wrote last; -1: none yet */
+    uint32_t sides;                   /* bit a side: works there touch it */
+    uint32_t held;                    /* bit a side: tnd_mirrors holds it for this run */
+};
+
+struct tnd_settled {
+    const struct tandem_tensor *root;
+    int32_t region;
+    bool is_written;
+};
+
+struct tnd_residency {
+    int n_sides;                        /* the host included */
+    uint8_t slot_of[TND_MAX_SLOTS + 1]; /* backend of a side; [0]: 0 */
+    uint8_t side_of[TND_MAX_SLOTS];     /* of a backend; 0: works in host memory */
+    struct tnd_region *regions;         /* of nodes by index, then settled ones, then the
+                                                workspace of the node that is looked at */
+    struct tnd_span *stale;             /* n_sides a region */
+    int n_nodes, n_regions;             /* n_regions: the workspace not counted */
+    struct tnd_settled *settled;        /* leaves and outputs, each root once */
+    int n_settled;
+    int32_t *hashed;             /* index into settled by root; -1: free */
+    size_t n_hashed;             /* power of two */
+    struct tnd_mirrors *mirrors; /* NULL: none */
+    void *memory;                /* of all arrays */
+    size_t memory_bytes;
+};
+
+/** Begins with everything on the host, apart from states that `mirrors` (or NULL) holds, for the
+ *  devices in `own_slots` and those with states. Memory of *io_residency (NULL: none yet) is used
+ *  again. Errors: MEMORY, OVERFLOW. */
+enum tandem_status tnd_residency_renew(const struct tandem_graph *graph, uint32_t own_slots,
+                                       struct tnd_mirrors *mirrors,
+                                       struct tnd_residency **io_residency,
+                                       struct tandem_error *error);
+/** Gives back what is held in mirrors. After a success states are valid as noted here; after a
+ *  failure nothing of them is. */
+void tnd_residency_release(struct tnd_residency *residency, bool is_success);
+void tnd_residency_free(struct tnd_residency *residency);
+
+struct tnd_move {
+    bool is_download;
+    uint8_t slot;
+    int32_t writer; /* node that wrote the bytes; -1 */
+    struct tnd_extent extent;
+};
+enum { TND_MAX_MOVES = 2 * (TANDEM_MAX_SRC + 2) };
+
+/** What must be moved, in this order, before the task of a node runs on the backend in `slot`;
+ *  then notes what it writes. Returns the number of moves. */
+int tnd_residency_work(struct tnd_residency *residency, const struct tandem_tensor *node,
+                       uint32_t task, int slot, size_t workspace_offset, size_t workspace_bytes,
+                       struct tnd_move moves[TND_MAX_MOVES]);
+/** Before the stages of the next node. */
+void tnd_residency_begin_node(struct tnd_residency *residency);
+/** The next download at the end of a run: outputs, and what was written into leaves. `cursor`
+ *  begins at 0. */
+bool tnd_residency_next_output(struct tnd_residency *residency, int *cursor, struct tnd_move *out);
+
+/** Entry of a root that is no planned result. */
+const struct tnd_settled *tnd_residency_find(const struct tnd_residency *residency,
+                                             const struct tandem_tensor *root);
+/** What of a region is not valid on a side. */
+struct tnd_span *tnd_residency_stale(struct tnd_residency *residency,
+                                     const struct tnd_region *region, int side);
+
+#endif

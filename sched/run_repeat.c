@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ * Whether a graph whose run has failed half-way may be run again. Looked at after failures only. */
+#include "sched/run.h"
+
+static bool is_own_output(const struct tnd_run *run, const struct tandem_tensor *root)
+{
+    return root->op != TANDEM_OP_NONE && root->graph == run->graph;
+}
+
+/* Bytes of a leaf that the node writes. */
+static bool leaf_bytes(const struct tnd_run *run, const struct tandem_tensor *tensor,
+                       uintptr_t *out_begin, uintptr_t *out_end)
+{
+    const struct tandem_tensor *root = tensor->root;
+    if (root->plan_offset >= 0 || is_own_output(run, root)) {
+        return false;
+    }
+    *out_begin = (uintptr_t)root->data + tensor->root_offset;
+    *out_end = *out_begin + tandem_tensor_bytes(tensor);
+    return true;
+}
+
+/* Whether a node up to `last` reads some of the bytes. */
+static bool is_read(const struct tnd_run *run, int last, uintptr_t begin, uintptr_t end)
+{
+    for (int i = 0; i <= last; i++) {
+        const struct tandem_tensor *node = run->graph->nodes[i];
+        int n_read = node->op == TANDEM_OP_CPY ? 1 : node->n_src;
+        for (int j = 0; j < n_read; j++) {
+            uintptr_t from = 0;
+            uintptr_t to = 0;
+            if (node->src[j] != NULL && leaf_bytes(run, node->src[j], &from, &to) && from < end &&
+                begin < to) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Whether host memory of a leaf may differ from before the run because of the step. */
+static bool overwrites(const struct tnd_step *step)
+{
+    if (step->kind == TND_STEP_DOWNLOAD) {
+        return step->moved.space == TND_SPACE_MEMORY;
+    }
+    return step->kind == TND_STEP_WORK && !step->is_own;
+}
+
+bool tnd_run_can_repeat(const struct tnd_run *run, int *out_node)
+{
+    const struct tnd_steps *steps = run->steps;
+    bool downloads_leaf = false;
+    for (int i = 0; i < run->n_begun; i++) {
+        downloads_leaf = downloads_leaf || (steps->steps[i].kind == TND_STEP_DOWNLOAD &&
+                                            overwrites(&steps->steps[i]));
+    }
+    for (int i = 0; i < steps->n_steps; i++) {
+        const struct tnd_step *step = &steps->steps[i];
+        bool may_have = step->is_own ? downloads_leaf : i < run->n_begun && overwrites(step);
+        const struct tandem_tensor *node = run->graph->nodes[step->node];
+        uintptr_t begin = 0;
+        uintptr_t end = 0;
+        if (step->kind == TND_STEP_WORK && may_have && leaf_bytes(run, node, &begin, &end) &&
+            is_read(run, step->node, begin, end)) {
+            *out_node = step->node;
+            return false;
+        }
+    }
+    return true;
+}
