@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "backends/registry.h"
+#include "base/alloc.h"
+#include "ggml-like/tnd_tensor.h"
 #include "tests/suite_tune.h"
 #include "tune/candidates.h"
 #include "tune/planner.h"
@@ -30,14 +32,15 @@ static void device_close(tandem_backend *backend)
     free(backend);
 }
 
+static enum tandem_op unsupported = TANDEM_OP_NONE;
+
 static enum tandem_status device_supports(tandem_backend *backend, const tandem_tensor *node,
                                           uint32_t task, struct tandem_error *error)
 {
     (void)backend;
-    (void)node;
     (void)task;
     (void)error;
-    return TANDEM_OK;
+    return node->op == unsupported ? TANDEM_E_UNSUPPORTED_BACKEND : TANDEM_OK;
 }
 
 static enum tandem_status device_submit(tandem_backend *backend, const struct tandem_work *work,
@@ -355,7 +358,7 @@ static void a_profile_moves_what_its_stages_do_not_find_where_they_run(void)
         {"cpu+clblast", "opencl", w, x, y},
         {"opencl+clblast", "opencl", 0, x, y},
         {"opencl+openblas", "", w, 0, 0},
-        {"opencl@opencl1", "", 0, 0, 0}, /* no transfers are known: as in host memory */
+
     };
     for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
         struct tnd_moves moves = moves_of(table, want[i].profile, 64);
@@ -405,8 +408,8 @@ static void a_candidate_counts_the_moves_that_its_neighbours_leave_to_it(void)
     CU_ASSERT_TRUE(tnd_predict(table, &way, 0, &problem, 1, &on_device, &at_home));
     CU_ASSERT_FALSE(tnd_predict(table, &way, 0, &problem, 1, &on_host, &at_home));
     CU_ASSERT_DOUBLE_EQUAL(at_home.total.us, 100, 1e-9);
-    CU_ASSERT_DOUBLE_EQUAL(at_host.total.us,
-                           100 + 10 + 4.0 * K * 4 / 1000 + 10 + 4096.0 / 1000, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(at_host.total.us, 100 + 10 + 4.0 * K * 4 / 1000 + 10 + 4096.0 / 1000,
+                           1e-6);
     CU_ASSERT_DOUBLE_EQUAL(at_host.moving.us, at_host.total.us - 100, 1e-9);
     /* Whoever runs next on two threads has one to wake. */
     tnd_choose(table, &way, 1, &problem, 2, NULL, NULL, NULL, &choice);
@@ -453,6 +456,203 @@ static void analyze_shows_crossovers_between_cpu_and_device(void)
     tandem_table_free(table);
 }
 
+/* ---- placement ---- */
+
+static struct tnd_planner *planner;
+static tandem_context *context;
+static tandem_table *costs;
+
+static void set_up_planner(void)
+{
+    set_up();
+    unsupported = TANDEM_OP_NONE;
+    const struct tnd_planner_options options = {registry, tnd_clock_real(), {NULL, NULL, 0}};
+    check_ok(tnd_planner_new(&options, &planner, NULL));
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    costs = tune_new();
+}
+
+static void tear_down_planner(void)
+{
+    tnd_planner_free(planner);
+    tandem_context_free(context);
+    tandem_table_free(costs);
+    tear_down();
+}
+
+/* One layer of N x N products with an activation between, `n_layers` times over; M tokens. Every
+ * third node is a product. */
+static tandem_graph *chain(int n_layers, int64_t m)
+{
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){K, m});
+    for (int i = 0; i < n_layers; i++) {
+        tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){K, N});
+        tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+        tandem_tensor *y = tandem_silu(context, tandem_mul_mat(context, w, x)); /* N x M */
+        x = tandem_concat(context, y, y, 0);                                    /* K x M */
+    }
+    tandem_graph_add(graph, x);
+    check_ok(tandem_graph_finish(graph, NULL));
+    return graph;
+}
+
+/* "dhh": backends of the nodes, device or host, in a static buffer. */
+static const char *homes(const tandem_graph *graph)
+{
+    static char text[256];
+    tandem_plan *plan = NULL;
+    int slot = tnd_registry_find(registry, "opencl", NULL);
+    memset(text, 0, sizeof(text));
+    if (check_ok(tnd_planner_plan(planner, graph, 2, &plan, NULL))) {
+        for (int i = 0; i < tandem_plan_node_count(plan) && i < 255; i++) {
+            const struct tandem_plan_node *node = tandem_plan_node(plan, i);
+            text[i] = node->stage[TANDEM_STAGE_COMPUTE].backend == slot ? 'd' : 'h';
+        }
+    }
+    tandem_plan_free(plan);
+    return text;
+}
+
+static void without_a_table_a_device_is_not_used(void)
+{
+    check_string(homes(chain(2, 64)), "hhhhhh");
+}
+
+static void a_chain_stays_on_a_device_that_pays_as_a_whole(void)
+{
+    add_cost(costs, "cpu", 50, 0); /* two stages: 100 us */
+    add_cost(costs, "opencl", 80, 0);
+    add_link(costs, "opencl", 60, 1e9);
+    tnd_planner_set_table(planner, costs);
+    check_string(homes(chain(1, 4)), "hhh"); /* 60 + 80 + 60 us */
+    /* 100 us for each layer against 120 us once and 80 us for each: */
+    check_string(homes(chain(5, 4)), "hhhhhhhhhhhhhhh");
+    check_string(homes(chain(7, 4)), "ddddddddddddddddddddd");
+}
+
+static void a_slow_device_is_left_alone(void)
+{
+    add_cost(costs, "cpu", 50, 0);
+    add_cost(costs, "opencl", 101, 0);
+    add_link(costs, "opencl", 0.001, 1e9);
+    tnd_planner_set_table(planner, costs);
+    check_string(homes(chain(8, 4)), "hhhhhhhhhhhhhhhhhhhhhhhh");
+}
+
+static void what_a_device_cannot_do_comes_back_to_the_host(void)
+{
+    unsupported = TANDEM_OP_CONCAT;
+    add_cost(costs, "cpu", 500, 0);
+    add_cost(costs, "opencl", 10, 0);
+    add_link(costs, "opencl", 10, 1e9);
+    tnd_planner_set_table(planner, costs);
+    check_string(homes(chain(3, 4)), "ddhddhddh");
+    unsupported = TANDEM_OP_SILU; /* concat's operands are not on the device then */
+    check_string(homes(chain(2, 4)), "dhhdhh");
+}
+
+static void transfers_count_by_their_bytes(void)
+{
+    add_cost(costs, "cpu", 20, 0);
+    add_cost(costs, "opencl", 20, 0);
+    add_link(costs, "opencl", 0.1, 100); /* 4 * 512 * 64 bytes: 1311 us */
+    tnd_planner_set_table(planner, costs);
+    check_string(homes(chain(2, 64)), "hhhhhh");
+}
+
+/* Weights that anybody may change travel each time. */
+static void weights_without_a_role_count_as_transfers(void)
+{
+    add_cost(costs, "cpu", 50, 0);
+    add_cost(costs, "opencl", 20, 0);
+    add_link(costs, "opencl", 1, 1000);
+    tnd_planner_set_table(planner, costs);
+    check_string(homes(chain(1, 4)), "ddd");
+    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){K, N});
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){K, 4});
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_graph_add(graph, tandem_mul_mat(context, w, x)); /* 73,728 bytes: 75 us */
+    check_ok(tandem_graph_finish(graph, NULL));
+    check_string(homes(graph), "h");
+}
+
+static void a_forced_device_takes_all_that_it_supports(void)
+{
+    tnd_planner_force(planner, tnd_profile_find("opencl"));
+    check_string(homes(chain(2, 4)), "dddddd");
+    unsupported = TANDEM_OP_SILU;
+    tnd_planner_force(planner, tnd_profile_find("opencl+clblast"));
+    check_string(homes(chain(2, 4)), "dhddhd");
+    unsupported = TANDEM_OP_NONE;
+    /* Operations follow the products of the other profiles. */
+    tnd_planner_force(planner, tnd_profile_find("cpu+clblast"));
+    check_string(homes(chain(2, 4)), "dddddd");
+    tnd_planner_force(planner, tnd_profile_find("cpu"));
+    check_string(homes(chain(2, 4)), "hhhhhh");
+    if (tnd_registry_find(registry, "openblas", NULL) >= 0) {
+        tnd_planner_force(planner, tnd_profile_find("opencl+openblas"));
+        check_string(homes(chain(2, 4)), "hhhhhh");
+    }
+    /* The second device is not open: its profile applies nowhere. */
+    tnd_planner_force(planner, tnd_profile_find("opencl@opencl1"));
+    check_string(homes(chain(2, 4)), "hhhhhh");
+}
+
+static void workers_sleep_on_a_device_only_where_waking_is_cheaper(void)
+{
+    tandem_plan *plan = NULL;
+    add_cost(costs, "cpu", 500, 0);
+    add_cost(costs, "opencl", 40, 0);
+    add_link(costs, "opencl", 1, 1e9);
+    add_handoff(costs, 2, 1, 31);
+    for (int i = 0; i < 2; i++) {
+        tnd_planner_set_table(planner, costs);
+        check_ok(tnd_planner_plan(planner, chain(1, 4), 2, &plan, NULL));
+        const struct tandem_plan_node *node = tandem_plan_node(plan, 0);
+        check_int(node->stage[TANDEM_STAGE_COMPUTE].wait, i == 0);
+        check_int(node->reason, TANDEM_REASON_TABLE);
+        CU_ASSERT_DOUBLE_EQUAL(node->predicted_us[TANDEM_STAGE_COMPUTE], 40, 0.01);
+        tandem_plan_free(plan);
+        costs->handoffs[0].wake_us = 51;
+    }
+}
+
+static void placing_without_memory_is_an_error_without_a_leak(void)
+{
+    tandem_graph *graph = chain(2, 4);
+    long live = tnd_alloc_live();
+    enum tandem_status status = TANDEM_E_MEMORY;
+    tnd_planner_force(planner, tnd_profile_find("opencl"));
+    for (long nth = 1; nth < 50 && status != TANDEM_OK; nth++) {
+        tandem_plan *plan = NULL;
+        tnd_alloc_fail_after(nth);
+        status = tnd_planner_plan(planner, graph, 2, &plan, NULL);
+        tnd_alloc_fail_after(-1);
+        CU_ASSERT_TRUE(status == TANDEM_OK || status == TANDEM_E_MEMORY);
+        tandem_plan_free(plan);
+        check_int(tnd_alloc_live(), live);
+    }
+    check_int(status, TANDEM_OK);
+}
+
+static CU_TestInfo placement_tests[] = {
+    {"without a table a device is not used", without_a_table_a_device_is_not_used},
+    {"a chain stays on a device that pays as a whole",
+     a_chain_stays_on_a_device_that_pays_as_a_whole},
+    {"a slow device is left alone", a_slow_device_is_left_alone},
+    {"what a device cannot do comes back to the host",
+     what_a_device_cannot_do_comes_back_to_the_host},
+    {"transfers count by their bytes", transfers_count_by_their_bytes},
+    {"weights without a role count as transfers", weights_without_a_role_count_as_transfers},
+    {"a forced device takes all that it supports", a_forced_device_takes_all_that_it_supports},
+    {"workers sleep on a device only where waking is cheaper",
+     workers_sleep_on_a_device_only_where_waking_is_cheaper},
+    {"placing without memory is an error without a leak",
+     placing_without_memory_is_an_error_without_a_leak},
+    CU_TEST_INFO_NULL,
+};
+
 static CU_TestInfo moving_tests[] = {
     {"a profile moves what its stages do not find where they run",
      a_profile_moves_what_its_stages_do_not_find_where_they_run},
@@ -487,5 +687,6 @@ CU_SuiteInfo suites_tune_devices[] = {
     {"device profiles", NULL, NULL, set_up, tear_down, profile_tests},
     {"transfers in tables", NULL, NULL, NULL, NULL, table_tests},
     {"what moving costs", NULL, NULL, NULL, NULL, moving_tests},
+    {"placement", NULL, NULL, set_up_planner, tear_down_planner, placement_tests},
     CU_SUITE_INFO_NULL,
 };

@@ -82,8 +82,9 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_way *ways, i
     bool at_home = neighbours != NULL && neighbours->at_home;
     out->way = way;
     out->threads = threads;
-    tnd_estimate_moves(table, profile, problem->n, problem->k, problem->m, moves);
-    if (at_home && strcmp(moves->home, neighbours->home) != 0) {
+    if (table == NULL ||
+        !tnd_estimate_moves(table, profile, problem->n, problem->k, problem->m, moves) ||
+        (at_home && strcmp(moves->home, neighbours->home) != 0)) {
         return false;
     }
     if (!tnd_estimate_stages(table, profile, problem->type, problem->n, problem->k, problem->m,

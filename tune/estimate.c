@@ -404,11 +404,13 @@ bool tnd_estimate_profile(const struct tandem_table *table, const struct tnd_tab
                           struct tnd_estimate *out, double *out_stage_us)
 {
     struct tnd_estimate stages[TANDEM_STAGES];
-    if (!tnd_estimate_stages(table, profile, type, n, k, m, threads, stages, out)) {
+    struct tnd_moves moves;
+    struct tnd_estimate sum;
+    if (!tnd_estimate_stages(table, profile, type, n, k, m, threads, stages, &sum) ||
+        !tnd_estimate_moves(table, profile, n, k, m, &moves)) {
         return false;
     }
-    struct tnd_moves moves;
-    tnd_estimate_moves(table, profile, n, k, m, &moves);
+    *out = sum;
     out->us += moves.inside.us + moves.x.us + moves.y.us;
     out->error_us += moves.inside.error_us + moves.x.error_us + moves.y.error_us;
     for (int s = 0; s < TANDEM_STAGES && out_stage_us != NULL; s++) {

@@ -26,13 +26,17 @@ static void add(struct tnd_estimate *sum, struct tnd_estimate one)
     sum->error_us += one.error_us;
 }
 
-/* Whether the backend has memory of its own, as far as the table knows. */
-static bool is_device(const struct tandem_table *table, const char *backend)
+/* Kinds of devices that work in memory of their own; text tables measured them together with it. */
+static bool lacks_transfers(const struct tandem_table *table, const struct tnd_table_stage *stage)
 {
-    return table != NULL && tnd_table_transfer(table, backend, TND_UPLOAD) != NULL;
+    bool moves = stage->kind == TANDEM_KIND_OPENCL || stage->kind == TANDEM_KIND_CLBLAST ||
+                 stage->kind == TANDEM_KIND_CUDA;
+    return moves && table->version != 1 &&
+           (tnd_table_transfer(table, stage->backend, TND_UPLOAD) == NULL ||
+            tnd_table_transfer(table, stage->backend, TND_DOWNLOAD) == NULL);
 }
 
-void tnd_estimate_moves(const struct tandem_table *table, const struct tnd_table_profile *profile,
+bool tnd_estimate_moves(const struct tandem_table *table, const struct tnd_table_profile *profile,
                         int64_t n, int64_t k, int64_t m, struct tnd_moves *out)
 {
     struct tnd_moves moves;
@@ -43,7 +47,10 @@ void tnd_estimate_moves(const struct tandem_table *table, const struct tnd_table
         if (stage->backend[0] == '\0') {
             continue;
         }
-        bool device = is_device(table, stage->backend);
+        if (lacks_transfers(table, stage)) {
+            return false;
+        }
+        bool is_device = tnd_table_transfer(table, stage->backend, TND_UPLOAD) != NULL;
         if (stage->task == TANDEM_TASK_DEQUANTIZE_W) {
             weights = stage->backend;
             continue;
@@ -53,7 +60,7 @@ void tnd_estimate_moves(const struct tandem_table *table, const struct tnd_table
             add(&moves.inside, tnd_estimate_transfer(table, weights, TND_DOWNLOAD, 4 * n * k));
             add(&moves.inside, tnd_estimate_transfer(table, stage->backend, TND_UPLOAD, 4 * n * k));
         }
-        if (device) {
+        if (is_device) {
             memcpy(moves.home, stage->backend, sizeof(moves.home));
         }
     }
@@ -62,6 +69,7 @@ void tnd_estimate_moves(const struct tandem_table *table, const struct tnd_table
         moves.y = tnd_estimate_transfer(table, moves.home, TND_DOWNLOAD, 4 * n * m);
     }
     *out = moves;
+    return true;
 }
 
 double tnd_estimate_wake(const struct tandem_table *table, int threads)

@@ -18,8 +18,9 @@ struct tnd_moves {
 struct tnd_estimate tnd_estimate_transfer(const struct tandem_table *table, const char *backend,
                                           enum tnd_direction direction, int64_t bytes);
 
-/** The moves of one product. `table` may be NULL: nothing costs anything. */
-void tnd_estimate_moves(const struct tandem_table *table, const struct tnd_table_profile *profile,
+/** The moves of one product. False when a device takes part of whose transfers the table says
+ *  nothing; in tables of version 1 they are in the times of the stages. */
+bool tnd_estimate_moves(const struct tandem_table *table, const struct tnd_table_profile *profile,
                         int64_t n, int64_t k, int64_t m, struct tnd_moves *out);
 
 /** What it costs more to hand work to `threads` workers that sleep than to spinning ones; between

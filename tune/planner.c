@@ -12,6 +12,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "sched/plan.h"
 #include "tune/candidates.h"
+#include "tune/place.h"
 #include "tune/problem.h"
 #include "tune/profiles.h"
 #include "tune/rule.h"
@@ -20,14 +21,18 @@ struct choice_key {
     int64_t n, k, m;
     int32_t type;
     int32_t threads;
+    int32_t home; /* tune/place.h, or ANY_HOME */
 };
 
 struct choice {
     struct choice_key key; /* threads == 0: empty slot */
-    struct tandem_plan_node node;
+    struct tnd_place_choice chosen;
 };
 
-enum { FIRST_CAPACITY = 256, LAST_CAPACITY = 65536 };
+enum { FIRST_CAPACITY = 256, LAST_CAPACITY = 65536, ANY_HOME = -1 };
+
+/* What a product costs that runs by the fixed rule: a way with times is preferred. */
+#define BY_RULE_US 1e9
 
 struct tnd_planner {
     const struct tnd_registry *registry;
@@ -137,6 +142,16 @@ void tnd_planner_force(struct tnd_planner *planner, int profile)
     pthread_mutex_unlock(&planner->lock);
 }
 
+/* One graph that is being planned. */
+struct plan_run {
+    struct tnd_planner *planner;
+    int n_threads;
+    int n_devices;
+    uint8_t slots[TND_PLACE_MAX_DEVICES];
+    bool is_new;                 /* something was chosen that was not remembered */
+    const tandem_tensor *report; /* a node that the table does not cover, to be told */
+};
+
 /* ---- candidates ---- */
 
 bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile,
@@ -155,24 +170,41 @@ bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile,
     return true;
 }
 
+/* Sleeping on a device's stage pays when it lasts longer than waking takes. */
+static void choose_waiting(const struct tnd_planner *planner, const struct tnd_candidate *chosen,
+                           int n_threads, struct tandem_plan_node *out)
+{
+    double wake_us = tnd_estimate_wake(planner->table, n_threads);
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const tandem_backend *backend =
+            tnd_registry_backend(planner->registry, out->stage[s].backend);
+        if (backend != NULL && backend->api->memory == TANDEM_MEMORY_OWN) {
+            out->stage[s].wait = out->stage[s].wait && chosen->stage[s].us >= wake_us;
+        }
+    }
+}
+
+/* `neighbours` NULL: any way, its operands in host memory. */
 static bool choose_by_table(const struct tnd_planner *planner, const tandem_tensor *node,
                             const struct tnd_problem *problem, int n_threads,
-                            struct tandem_plan_node *out)
+                            const struct tnd_neighbours *neighbours, struct tnd_place_choice *out)
 {
     struct tnd_way ways[TND_TABLE_MAX_PROFILES];
     struct tnd_choice choice;
     int n_ways = tnd_ways_here(planner->registry, planner->table, node, problem->type, ways);
-    tnd_choose(planner->table, ways, n_ways, problem, n_threads, NULL, NULL, NULL, &choice);
+    tnd_choose(planner->table, ways, n_ways, problem, n_threads, neighbours, NULL, NULL, &choice);
     if (choice.best.way < 0) {
         return false;
     }
-    *out = ways[choice.best.way].node;
-    out->n_threads = choice.best.threads;
-    out->reason = TANDEM_REASON_TABLE;
-    out->runner_up_us = choice.second.way >= 0 ? (float)choice.second.total.us : 0;
+    out->node = ways[choice.best.way].node;
+    out->node.n_threads = choice.best.threads;
+    out->node.reason = TANDEM_REASON_TABLE;
+    out->node.runner_up_us = choice.second.way >= 0 ? (float)choice.second.total.us : 0;
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        out->predicted_us[s] = (float)choice.best.stage[s].us;
+        out->node.predicted_us[s] = (float)choice.best.stage[s].us;
     }
+    choose_waiting(planner, &choice.best, n_threads, &out->node);
+    out->us = choice.best.at_worst_us;
     return true;
 }
 
@@ -199,79 +231,177 @@ static bool should_report(struct tnd_planner *planner, enum tandem_type type)
     return planner->table != NULL && first;
 }
 
-static void choose_plain_product(struct tnd_planner *planner, const tandem_tensor *node,
-                                 int n_threads, struct tandem_plan_node *out, bool *out_report)
+/* Where a choice reads X and leaves the result; 0: host memory. */
+static int home_of(const struct plan_run *run, const struct tandem_plan_node *node)
 {
-    struct tnd_problem problem;
-    tnd_problem_of_node(node, &problem);
-    int rule_threads = tnd_rule_threads(node, n_threads);
-    if (planner->forced >= 0 && choose_profile(planner, planner->forced, node, problem.type,
-                                               rule_threads, TANDEM_REASON_FORCED, out)) {
-        return;
-    }
-    if (planner->table != NULL && planner->forced < 0) {
-        if (choose_by_table(planner, node, &problem, n_threads, out)) {
-            return;
+    for (int home = 1; home <= run->n_devices; home++) {
+        if (node->stage[TANDEM_STAGE_COMPUTE].backend == run->slots[home - 1]) {
+            return home;
         }
-        *out_report = should_report(planner, problem.type);
     }
-    int by_rule = tnd_profile_find(tnd_rule_profile(problem.m));
-    if (planner->forced >= 0 || by_rule < 0 ||
-        !choose_profile(planner, by_rule, node, problem.type, rule_threads, TANDEM_REASON_RULE,
-                        out)) {
-        int cpu = tnd_profile_find("cpu");
-        if (!choose_profile(planner, cpu, node, problem.type, rule_threads, TANDEM_REASON_RULE,
-                            out)) {
-            memset(out, 0, sizeof(*out));
-        }
+    return 0;
+}
+
+/* By the fixed rule, which knows no devices. */
+static void choose_by_rule(const struct tnd_planner *planner, const tandem_tensor *node,
+                           const struct tnd_problem *problem, int threads,
+                           struct tandem_plan_node *out)
+{
+    int profile = planner->forced < 0 ? tnd_profile_find(tnd_rule_profile(problem->m)) : -1;
+    if (profile < 0 ||
+        !choose_profile(planner, profile, node, problem->type, threads, TANDEM_REASON_RULE, out)) {
+        (void)choose_profile(planner, tnd_profile_find("cpu"), node, problem->type, threads,
+                             TANDEM_REASON_RULE, out);
     }
 }
 
-static void choose_whole(const tandem_tensor *node, int n_threads, struct tandem_plan_node *out)
+/* The best way at one home, or among all (ANY_HOME); a profile of "" when there is none. */
+static void choose_product(struct plan_run *run, const tandem_tensor *node, int home,
+                           struct tnd_place_choice *out)
 {
+    struct tnd_planner *planner = run->planner;
+    struct tnd_problem problem;
+    struct tnd_neighbours neighbours = {true, "", run->n_threads};
+    tnd_problem_of_node(node, &problem);
+    int rule_threads = tnd_rule_threads(node, run->n_threads);
+    memset(out, 0, sizeof(*out));
+    if (home > 0) {
+        neighbours.home = tnd_registry_name(planner->registry, run->slots[home - 1]);
+    }
+    if (planner->forced >= 0 && choose_profile(planner, planner->forced, node, problem.type,
+                                               rule_threads, TANDEM_REASON_FORCED, &out->node)) {
+        if (home != ANY_HOME && home_of(run, &out->node) != home) {
+            memset(out, 0, sizeof(*out));
+        }
+        return;
+    }
+    if (planner->table != NULL && planner->forced < 0 &&
+        choose_by_table(planner, node, &problem, run->n_threads,
+                        home != ANY_HOME ? &neighbours : NULL, out)) {
+        return;
+    }
+    if (home <= 0) {
+        choose_by_rule(planner, node, &problem, rule_threads, &out->node);
+        out->us = BY_RULE_US;
+    }
+}
+
+static void choose_whole(void *user, const tandem_tensor *node, struct tandem_plan_node *out)
+{
+    const struct plan_run *run = user;
     memset(out, 0, sizeof(*out));
     memcpy(out->profile, "cpu", 4);
     out->stage[TANDEM_STAGE_COMPUTE].backend = TANDEM_BACKEND_CPU;
     out->stage[TANDEM_STAGE_COMPUTE].task = TANDEM_TASK_NODE;
-    out->n_threads = tnd_rule_threads(node, n_threads);
+    out->n_threads = tnd_rule_threads(node, run->n_threads);
     out->stage[TANDEM_STAGE_COMPUTE].parallel = out->n_threads > 1;
     out->reason = TANDEM_REASON_ONLY;
 }
 
-static void choose(struct tnd_planner *planner, const tandem_tensor *node, int n_threads,
-                   struct tandem_plan_node *out, const tandem_tensor **out_report)
+/* As choose_product, from memory where the shape was seen before. */
+static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_tensor *node,
+                                             int home)
 {
-    if (node->op != TANDEM_OP_MUL_MAT || !tnd_mul_mat_is_plain(node)) {
-        choose_whole(node, n_threads, out);
-        return;
-    }
+    struct tnd_planner *planner = run->planner;
     struct choice_key key;
     memset(&key, 0, sizeof(key)); /* padding takes part in hash and comparison */
     key.n = node->src[0]->ne[1];
     key.k = node->src[0]->ne[0];
     key.m = node->ne[1];
     key.type = (int32_t)node->src[0]->type;
-    key.threads = n_threads;
+    key.threads = run->n_threads;
+    key.home = home;
     struct choice *choice = find_choice(planner->choices, planner->capacity, &key);
     if (choice->key.threads == 0) {
-        struct tandem_plan_node chosen;
-        bool report = false;
-        memset(&chosen, 0, sizeof(chosen));
-        choose_plain_product(planner, node, n_threads, &chosen, &report);
-        if (chosen.profile[0] == '\0') {
-            choose_whole(node, n_threads, out);
-            return;
-        }
-        if (report) {
-            *out_report = node;
-        }
+        struct tnd_place_choice chosen;
+        choose_product(run, node, home, &chosen);
         reserve_choice(planner);
         choice = find_choice(planner->choices, planner->capacity, &key);
         choice->key = key;
-        choice->node = chosen;
+        choice->chosen = chosen;
         planner->used++;
+        run->is_new = true;
     }
-    *out = choice->node;
+    return &choice->chosen;
+}
+
+/* Says once a type that the table does not cover it. */
+static void note_rule(struct plan_run *run, const tandem_tensor *node,
+                      const struct tandem_plan_node *chosen)
+{
+    struct tnd_planner *planner = run->planner;
+    if (chosen->reason == TANDEM_REASON_RULE && run->is_new && planner->forced < 0 &&
+        should_report(planner, node->src[0]->type)) {
+        run->report = node;
+    }
+}
+
+static bool product_at(void *user, const tandem_tensor *node, int home,
+                       struct tnd_place_choice *out)
+{
+    struct plan_run *run = user;
+    *out = *recall(run, node, home);
+    bool found = out->node.profile[0] != '\0';
+    bool is_forced_elsewhere = false;
+    for (int other = 1; home == 0 && other <= run->n_devices; other++) {
+        const struct tnd_place_choice *there = recall(run, node, other);
+        bool forced = there->node.reason == TANDEM_REASON_FORCED;
+        is_forced_elsewhere = is_forced_elsewhere || (forced && there->node.profile[0] != '\0');
+    }
+    if (home == 0 && !found && !is_forced_elsewhere) {
+        choose_whole(user, node, &out->node);
+        return true;
+    }
+    return found;
+}
+
+static void choose(struct plan_run *run, const tandem_tensor *node, struct tandem_plan_node *out)
+{
+    if (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node)) {
+        run->is_new = false;
+        *out = recall(run, node, ANY_HOME)->node;
+        note_rule(run, node, out);
+        if (out->profile[0] != '\0') {
+            return;
+        }
+    }
+    choose_whole(run, node, out);
+}
+
+/* With devices: nodes are placed together. */
+static enum tandem_status place(struct plan_run *run, const struct tandem_graph *graph,
+                                struct tandem_plan *plan, struct tandem_error *error)
+{
+    const struct tnd_planner *planner = run->planner;
+    struct tnd_place_options options = {
+        .registry = planner->registry,
+        .table = planner->table,
+        .graph = graph,
+        .n_threads = run->n_threads,
+        .n_devices = run->n_devices,
+        .forced_products = planner->forced >= 0,
+        .product = product_at,
+        .whole = choose_whole,
+        .user = run,
+    };
+    struct tandem_plan_node forced;
+    memcpy(options.slots, run->slots, sizeof(options.slots));
+    /* A profile that is on one device from end to end takes the other operations along. */
+    if (planner->forced >= 0 && tnd_plan_node_for_profile(planner->registry, planner->forced,
+                                                          TANDEM_TYPE_Q4_0, 1, &forced)) {
+        const struct tandem_task_config *init = &forced.stage[TANDEM_STAGE_INIT];
+        const struct tandem_task_config *compute = &forced.stage[TANDEM_STAGE_COMPUTE];
+        bool whole = init->backend == TANDEM_BACKEND_NONE || init->backend == compute->backend;
+        options.forced_home = whole ? home_of(run, &forced) : 0;
+    }
+    TND_TRY(tnd_place(&options, plan->nodes, error));
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const tandem_tensor *node = graph->nodes[i];
+        if (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node)) {
+            note_rule(run, node, &plan->nodes[i]);
+        }
+    }
+    return TANDEM_OK;
 }
 
 enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct tandem_graph *graph,
@@ -281,12 +411,23 @@ enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct ta
     uint64_t begin_ns = planner->clock->now_ns(planner->clock);
     struct tandem_plan *plan;
     TND_TRY(tandem_plan_new(graph->n_nodes, &plan, error));
-    const tandem_tensor *report = NULL;
+    struct plan_run run = {.planner = planner, .n_threads = n_threads};
+    enum tandem_status status = TANDEM_OK;
     pthread_mutex_lock(&planner->lock);
-    for (int i = 0; i < graph->n_nodes; i++) {
-        choose(planner, graph->nodes[i], n_threads, &plan->nodes[i], &report);
+    run.n_devices = tnd_place_devices(planner->registry, run.slots);
+    if (run.n_devices > 0 && (planner->table != NULL || planner->forced >= 0)) {
+        status = place(&run, graph, plan, error);
+    } else {
+        for (int i = 0; i < graph->n_nodes; i++) {
+            choose(&run, graph->nodes[i], &plan->nodes[i]);
+        }
     }
     pthread_mutex_unlock(&planner->lock);
+    if (status != TANDEM_OK) {
+        tandem_plan_free(plan);
+        return status;
+    }
+    const tandem_tensor *report = run.report;
     if (report != NULL) {
         char text[TND_PROBLEM_MAX];
         struct tnd_problem problem;

@@ -341,11 +341,12 @@ static void print_row(struct tnd_text *text, const struct selection *chosen, con
     tnd_text_printf(text, "%3" PRId64, m);
     for (int p = 0; p < chosen->n_profiles; p++) {
         struct tnd_moves moves;
-        tnd_estimate_moves(chosen->table, chosen->profiles[p], shape[0], shape[1], m, &moves);
+        bool moves_known =
+            tnd_estimate_moves(chosen->table, chosen->profiles[p], shape[0], shape[1], m, &moves);
         for (int s = 0; s < TANDEM_STAGES; s++) {
             const struct tnd_curve *curve = curve_of(chosen, shape, chosen->profiles[p], s);
             double us = curve != NULL ? sample_at(curve, m)->median_us : 0.0;
-            if (s == TANDEM_STAGE_COMPUTE) {
+            if (s == TANDEM_STAGE_COMPUTE && moves_known) {
                 us += moves.inside.us + moves.x.us + moves.y.us;
             }
             tnd_text_printf(text, formats[s], round(us));
