@@ -38,6 +38,12 @@ enum tandem_status tnd_cl_matmul_open(struct tnd_cl_device *device, struct tande
 
 void tnd_cl_matmul_close(struct tnd_cl_device *device)
 {
+    /* CLBlast keeps programs, and with them the context. Those of other devices go too: they are
+     * built again when they are needed. */
+    if (device->matmul != NULL && device->matmul->has_used_clblast &&
+        device->clblast->clear_cache != NULL) {
+        device->clblast->clear_cache();
+    }
     tnd_free(device->matmul);
     device->matmul = NULL;
 }
@@ -227,6 +233,7 @@ static enum tandem_status multiply_f32(struct tnd_cl_device *device, const struc
         return multiply(device, p, error);
     }
     struct tnd_cl_gemm gemm = {p->w, p->x, p->y, p->n, p->m, p->k, p->begin, p->end};
+    device->matmul->has_used_clblast = true;
     return tnd_cl_gemm_submit(device, &gemm, error);
 }
 

@@ -20,6 +20,7 @@ struct tnd_cl_matmul {
     int use_subgroups;         /* 0: no, 1: yes, 2: pretended ones of one work-item, for tests */
     bool without_aligned;      /* for tests: no wide loads */
     bool without_clblast;      /* our own F32 product although CLBlast is there */
+    bool has_used_clblast;     /* its cache refers to the device's context */
 };
 
 /** Operands of Y {n, m} = X {k, m} * W {k, n}; rows begin..end-1 of W only. */
