@@ -13,14 +13,8 @@
 
 enum { GUARD = 64 };
 
-static struct tnd_cl_device *device; /* opened by the first test, closed when the process ends */
+static struct tnd_cl_device *device; /* opened by the first test, closed by the last */
 static struct tnd_cl_matmul before;  /* what tests change is put back */
-
-static void close_device(void)
-{
-    tnd_cl_device_close(device);
-    device = NULL;
-}
 
 /* False after a skip. The first device there is, whatever it is. */
 static bool begin(void)
@@ -36,7 +30,6 @@ static bool begin(void)
         if (!check_status(status, TANDEM_OK, NULL, &error)) {
             return false;
         }
-        atexit(close_device);
         before = *device->matmul;
     }
     *device->matmul = before;
@@ -206,7 +199,7 @@ static void check_product(enum tandem_type type, enum tandem_task task, int64_t 
 static const enum tandem_type all_types[] = {
     TANDEM_TYPE_F32,  TANDEM_TYPE_F16,  TANDEM_TYPE_BF16, TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q4_1,
     TANDEM_TYPE_Q5_0, TANDEM_TYPE_Q5_1, TANDEM_TYPE_Q8_0, TANDEM_TYPE_Q2_K, TANDEM_TYPE_Q3_K,
-    TANDEM_TYPE_Q4_K, TANDEM_TYPE_Q5_K, TANDEM_TYPE_Q6_K,
+    TANDEM_TYPE_Q4_K, TANDEM_TYPE_Q5_K, TANDEM_TYPE_Q6_K, TANDEM_TYPE_BCML1,
 };
 /* One of each way to read levels. */
 static const enum tandem_type some_types[] = {TANDEM_TYPE_F32,  TANDEM_TYPE_F16, TANDEM_TYPE_Q4_0,
@@ -484,6 +477,18 @@ static void what_cannot_run_is_refused_with_a_reason(void)
     product_close(&p);
 }
 
+static void the_device_keeps_nothing_of_what_was_given_back(void)
+{
+    struct tnd_cl_statistics statistics = {0};
+    if (begin()) {
+        tnd_cl_statistics_get(device, &statistics);
+        check_int(statistics.mirror_count, 0);
+        check_int(statistics.mirror_bytes, 0);
+    }
+    tnd_cl_device_close(device);
+    device = NULL;
+}
+
 CU_TestInfo tnd_tests_opencl_matmul[] = {
     {"what cannot run is refused with a reason", what_cannot_run_is_refused_with_a_reason},
     {"dequantized weights have the bits of the plain codec",
@@ -498,5 +503,7 @@ CU_TestInfo tnd_tests_opencl_matmul[] = {
     {"products without depth are zeros", products_without_depth_are_zeros},
     {"bits do not depend on row ranges or repetition",
      bits_do_not_depend_on_row_ranges_or_repetition},
+    {"the device keeps nothing of what was given back",
+     the_device_keeps_nothing_of_what_was_given_back},
     CU_TEST_INFO_NULL,
 };
