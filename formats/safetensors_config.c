@@ -2,6 +2,7 @@
  * Models of Hugging Face: config.json and the names of tensors, both into the GGUF convention.
  * Names after the modelling files of transformers (llama, mistral, qwen2) and docs/gguf.md of
  * ggml-org/ggml. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -118,6 +119,15 @@ static enum tandem_status take_object(struct tnd_json *json, struct config *conf
     }
 }
 
+static void forget_scaling(struct config *c)
+{
+    c->scaling[0] = '\0';
+    c->factor = 0.0;
+    c->low_freq_factor = 0.0;
+    c->high_freq_factor = 0.0;
+    c->original_max_position_embeddings = 0;
+}
+
 /* What config.json leaves to the default of its model. */
 static void fill_defaults(struct config *c)
 {
@@ -130,9 +140,60 @@ static void fill_defaults(struct config *c)
     c->rms_norm_eps = c->rms_norm_eps == 0.0 ? 1e-6 : c->rms_norm_eps;
     c->sliding_window = c->uses_window ? c->sliding_window : 0;
     if (c->scaling[0] == '\0' || strcmp(c->scaling, "default") == 0) {
-        c->factor = 0.0;
-        c->original_max_position_embeddings = 0;
+        forget_scaling(c);
     }
+}
+
+/* ---- scaling of rope ---- */
+
+/* Divisors of rope's angles after the model card of Llama 3.1: waves longer than original / low are
+ * slowed by the factor, those shorter than original / high are not, those between in part. */
+static void llama3_divisors(const struct config *c, float *out)
+{
+    for (int64_t i = 0; i < c->head_dim / 2; i++) {
+        const double wave = 2.0 * 3.14159265358979323846 *
+                            pow(c->rope_theta, 2.0 * (double)i / (double)c->head_dim);
+        double kept = ((double)c->original_max_position_embeddings / wave - c->low_freq_factor) /
+                      (c->high_freq_factor - c->low_freq_factor);
+        kept = kept < 0.0 ? 0.0 : kept > 1.0 ? 1.0 : kept;
+        out[i] = (float)(1.0 / ((1.0 - kept) / c->factor + kept));
+    }
+}
+
+/* As the tensor that files of the GGUF convention have for it. */
+static enum tandem_status add_divisors(tandem_source *source, const struct config *c,
+                                       struct tandem_error *error)
+{
+    const char *name = "rope_freqs.weight";
+    const int64_t n = c->head_dim / 2;
+    const size_t bytes = (size_t)n * sizeof(float);
+    void *memory = NULL;
+    TND_TRY(tnd_source_alloc(source, name, bytes, 0, &memory, error));
+    llama3_divisors(c, memory);
+    return tnd_source_add(source, name, TANDEM_TYPE_F32, 1, &n, memory, bytes, error);
+}
+
+/* Turns what the convention has no words for into what it has: NTK's into the base, llama 3's into
+ * divisors. The base of "dynamic" grows for texts beyond the context only, which nobody here feeds.
+ * Others, and numbers that cannot be, stay for the model to judge. */
+static enum tandem_status convert_scaling(tandem_source *source, struct config *c,
+                                          struct tandem_error *error)
+{
+    const bool fits = c->factor >= 1e-3 && c->factor <= 1e6 && c->rope_theta > 0.0 &&
+                      c->head_dim > 2 && c->head_dim <= 65536 && c->head_dim % 2 == 0;
+    if (strcmp(c->scaling, "dynamic") == 0) {
+        forget_scaling(c);
+    } else if (fits && strcmp(c->scaling, "ntk") == 0) {
+        const double n = (double)c->head_dim;
+        c->rope_theta *= pow(c->factor, n / (n - 2.0));
+        forget_scaling(c);
+    } else if (fits && strcmp(c->scaling, "llama3") == 0 && c->low_freq_factor > 0.0 &&
+               c->high_freq_factor > c->low_freq_factor && c->high_freq_factor <= 1e6 &&
+               c->original_max_position_embeddings > 0) {
+        TND_TRY(add_divisors(source, c, error));
+        forget_scaling(c);
+    }
+    return TANDEM_OK;
 }
 
 static enum tandem_status add_values(tandem_source *source, const struct config *config,
@@ -152,7 +213,7 @@ static enum tandem_status add_values(tandem_source *source, const struct config 
             TND_TRY(tnd_source_set_number(source, key, number, error));
         }
     }
-    if (config->scaling[0] != '\0' && strcmp(config->scaling, "default") != 0) {
+    if (config->scaling[0] != '\0') {
         snprintf(key, sizeof(key), "%s.rope.scaling.type", architecture);
         TND_TRY(tnd_source_set_text(source, key, config->scaling, error));
     }
@@ -180,6 +241,7 @@ enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, cons
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
         if (strcmp(config.model_type, models[i][0]) == 0) {
             fill_defaults(&config);
+            TND_TRY(convert_scaling(source, &config, error));
             *out_is_model = true;
             return add_values(source, &config, models[i][1], error);
         }

@@ -169,7 +169,8 @@ static enum tandem_status read_scaling(struct reader *reader, struct tnd_llama_h
     if (!(h->scaling_factor >= 1e-3) || !(h->scaling_factor <= 1e6)) {
         return bad_scaling(key_of(reader, "rope.scaling.factor"), h->scaling_factor, error);
     }
-    if (strcmp(type, "none") == 0 || strcmp(type, "default") == 0) {
+    /* the base of "dynamic" grows for texts beyond the context only, and no session goes there */
+    if (strcmp(type, "none") == 0 || strcmp(type, "default") == 0 || strcmp(type, "dynamic") == 0) {
         return TANDEM_OK;
     }
     if (strcmp(type, "linear") == 0) {
@@ -177,7 +178,7 @@ static enum tandem_status read_scaling(struct reader *reader, struct tnd_llama_h
         h->rope.freq_scale = (float)(1.0 / h->scaling_factor);
         return TANDEM_OK;
     }
-    if ((strcmp(type, "ntk") == 0 || strcmp(type, "dynamic") == 0) && h->rope.n_rot > 2) {
+    if (strcmp(type, "ntk") == 0 && h->rope.n_rot > 2) {
         const double n_rot = (double)h->rope.n_rot;
         h->scaling = TND_ROPE_NTK;
         h->rope.freq_base =
@@ -191,7 +192,7 @@ static enum tandem_status read_scaling(struct reader *reader, struct tnd_llama_h
     return tnd_llama_fail(error, TANDEM_E_UNSUPPORTED_BUILD, key_of(reader, "rope.scaling.type"), 0,
                           0,
                           "llama: scaling of rope by '%.40s' is not known; expected none, "
-                          "linear, ntk or llama3",
+                          "linear, dynamic, ntk or llama3",
                           type);
 }
 

@@ -7,6 +7,7 @@
 
 #include "llama/session_internal.h"
 #include "tests/suite_llama_naive.h"
+#include "tests/support_models.h"
 
 static const struct {
     const char *name;
@@ -17,13 +18,14 @@ static const struct {
     {"llama with heads of 48", {.head_size = 48, .freq_base = 500000}},
     {"linear scaling", {.scaling = "linear", .factor = 4}},
     {"NTK scaling", {.scaling = "ntk", .factor = 8}},
+    {"dynamic scaling within the context", {.scaling = "dynamic", .factor = 8}},
     {"llama 3", {.scaling = "llama3", .factor = 8, .original = 32, .freq_base = 5000}},
     {"llama 3 of a GGUF file",
      {.scaling = "llama3", .factor = 8, .original = 32, .freq_base = 5000, .has_rope_freqs = true}},
     {"mistral", {.architecture = "mistral", .window = 9}},
     {"qwen2", {.architecture = "qwen2", .has_biases = true, .freq_base = 1000000}},
 };
-enum { N_MODELS = sizeof(models) / sizeof(models[0]) };
+enum { N_MODELS = sizeof(models) / sizeof(models[0]), WINDOWED = N_MODELS - 2 };
 
 /* A model, a runtime and a session. */
 struct setup {
@@ -142,7 +144,7 @@ static void a_window_rotates_through_a_small_cache(void)
 {
     /* window 9, cells for 12 tokens, 40 tokens: each cell is used several times */
     const struct tnd_llama_session_options options = {.n_cells = 12};
-    struct setup s = setup_new(&models[7].spec, &options);
+    struct setup s = setup_new(&models[WINDOWED].spec, &options);
     for (int64_t n = 0; n < NAIVE_TOKENS; n += 2) {
         check_ok(tnd_llama_session_feed(s.session, s.tokens + n, 2, 2, NULL));
         check_logits(&s, tnd_llama_session_logits(s.session), s.tokens, n + 2, 1e-9, "rotating");
@@ -166,7 +168,7 @@ static void sequences_in_one_batch_do_not_see_each_other(void)
     for (int is_unfused = 0; is_unfused < 2; is_unfused++) {
         const struct tnd_llama_session_options options = {.n_sequences = 3,
                                                           .is_unfused = is_unfused != 0};
-        struct setup s = setup_new(&models[is_unfused ? 7 : 0].spec, &options);
+        struct setup s = setup_new(&models[is_unfused ? WINDOWED : 0].spec, &options);
         const int32_t *texts[] = {s.tokens, s.tokens + 5, s.tokens + 11};
         const int64_t lengths[] = {6, 1, 9};
         int64_t position[3] = {0};
@@ -288,6 +290,80 @@ static void a_shift_of_what_is_not_there_is_refused(void)
     setup_free(&s);
 }
 
+/* ---- files ---- */
+
+/* Logits of a model file equal those of plain loops over the source that it was made of. */
+static void check_file(const char *path, const tandem_source *made, const struct naive_spec *spec,
+                       float *out, const char *what)
+{
+    const struct tnd_llama_session_options options = {0};
+    struct setup s = {.spec = spec, .runtime = tnd_test_runtime(2, NULL)};
+    double want[NAIVE_VOCABULARY];
+    naive_tokens(s.tokens, NAIVE_TOKENS);
+    naive_logits(made, spec, s.tokens, 31, want);
+    check_ok(tandem_source_open(path, &s.source, NULL));
+    check_ok(tnd_llama_model_new(s.source, &s.model, NULL));
+    check_ok(tnd_llama_session_open(s.model, s.runtime, &options, &s.session, NULL));
+    check_ok(tnd_llama_session_feed(s.session, s.tokens, 31, 0, NULL));
+    memcpy(out, tnd_llama_session_logits(s.session), NAIVE_VOCABULARY * sizeof(float));
+    check_nmse_double(out, want, NAIVE_VOCABULARY, 1e-9, what);
+    setup_free(&s);
+}
+
+/* Models of Hugging Face say the scaling of rope in config.json; a GGUF file says it so that other
+ * programs know it too: llama 3's as divisors, NTK's in the base. */
+static void scalings_of_rope_go_from_config_json_into_gguf(void)
+{
+    static const struct {
+        const char *name;
+        struct naive_spec spec;
+        const char *config;
+        const char *key; /* of the scaling's type in the GGUF file; NULL: none */
+    } rows[] = {
+        {"linear",
+         {.scaling = "linear", .factor = 4},
+         "\"type\":\"linear\",\"factor\":4.0",
+         "linear"},
+        {"NTK", {.scaling = "ntk", .factor = 8}, "\"type\":\"ntk\",\"factor\":8.0", NULL},
+        {"dynamic", {0}, "\"type\":\"dynamic\",\"factor\":8.0", NULL},
+        {"llama 3",
+         {.scaling = "llama3", .factor = 8, .original = 32, .freq_base = 5000},
+         "\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1.0,"
+         "\"high_freq_factor\":4.0,\"original_max_position_embeddings\":32",
+         NULL},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char more[256];
+        float theirs[NAIVE_VOCABULARY], ours[NAIVE_VOCABULARY], again[NAIVE_VOCABULARY];
+        struct tandem_source_tensor t;
+        tandem_source *source = NULL;
+        const char *key = NULL;
+        const char *file = tnd_test_temp("model.safetensors");
+        const char *saved = tnd_test_temp("saved.gguf");
+        const struct naive_spec *spec = &rows[i].spec;
+        tandem_source *made = naive_source(spec);
+        snprintf(more, sizeof(more), "\"rope_scaling\":{%s}", rows[i].config);
+        CU_ASSERT_TRUE(tnd_model_write_safetensors(made, file, 0, 1));
+        CU_ASSERT_TRUE(tnd_model_write_config(made, tnd_test_temp("config.json"), more));
+        check_file(file, made, spec, theirs, rows[i].name);
+        check_ok(tandem_source_open(file, &source, NULL));
+        check_ok(tandem_source_save_gguf(source, saved, NULL, NULL));
+        tandem_source_close(source);
+        remove(tnd_test_temp("config.json"));
+        check_file(saved, made, spec, ours, rows[i].name);
+        check_nmse(ours, theirs, NAIVE_VOCABULARY, 1e-11, rows[i].name);
+        check_ok(tandem_source_open(saved, &source, NULL));
+        (void)tandem_source_text(source, "llama.rope.scaling.type", &key);
+        CU_ASSERT((key == NULL) == (rows[i].key == NULL));
+        CU_ASSERT_EQUAL(tandem_source_find(source, "rope_freqs.weight", &t), i == 3);
+        check_ok(tandem_source_save_gguf(source, tnd_test_temp("again.gguf"), NULL, NULL));
+        tandem_source_close(source);
+        check_file(tnd_test_temp("again.gguf"), made, spec, again, rows[i].name);
+        check_bits(again, ours, sizeof(again), rows[i].name);
+        tandem_source_close(made);
+    }
+}
+
 /* ---- metadata ---- */
 
 static void models_of_other_kinds_are_refused(void)
@@ -327,6 +403,8 @@ static CU_TestInfo models_tests[] = {
     {"pieces_that_do_not_fit_are_refused", pieces_that_do_not_fit_are_refused},
     {"a_shift_turns_keys_to_their_new_positions", a_shift_turns_keys_to_their_new_positions},
     {"a_shift_of_what_is_not_there_is_refused", a_shift_of_what_is_not_there_is_refused},
+    {"scalings_of_rope_go_from_config_json_into_gguf",
+     scalings_of_rope_go_from_config_json_into_gguf},
     {"models_of_other_kinds_are_refused", models_of_other_kinds_are_refused},
     CU_TEST_INFO_NULL,
 };

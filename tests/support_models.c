@@ -214,12 +214,15 @@ bool tnd_model_write_config(const tandem_source *model, const char *path, const 
     char line[96];
     tnd_blob_string(&blob, "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",");
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        snprintf(line, sizeof(line), "\"%s\":%lld,", members[i][0],
-                 (long long)value_of(model, members[i][1]));
-        tnd_blob_string(&blob, line);
+        const int64_t value = value_of(model, members[i][1]);
+        snprintf(line, sizeof(line), "\"%s\":%lld,", members[i][0], (long long)value);
+        tnd_blob_string(&blob, value > 0 ? line : "");
     }
-    tnd_blob_string(&blob, "\"rms_norm_eps\":1e-05,\"rope_theta\":10000.0,\"bos_token_id\":1,"
-                           "\"eos_token_id\":2,\"torch_dtype\":\"float32\"");
+    double base = 10000.0;
+    (void)tandem_source_number(model, "llama.rope.freq_base", &base);
+    snprintf(line, sizeof(line), "\"rms_norm_eps\":1e-05,\"rope_theta\":%.1f,", base);
+    tnd_blob_string(&blob, line);
+    tnd_blob_string(&blob, "\"bos_token_id\":1,\"eos_token_id\":2,\"torch_dtype\":\"float32\"");
     tnd_blob_string(&blob, more[0] != '\0' ? "," : "");
     tnd_blob_string(&blob, more);
     tnd_blob_string(&blob, "}");
