@@ -275,7 +275,11 @@ int main(int argc, char **argv)
         scratch = tnd_matmul_packed_scratch();
     }
     for (int i = 0; i < o.n_shapes * o.n_m; i++) {
-        size_t needs = tnd_matmul_f_scratch(o.m[i % o.n_m], o.shapes[i / o.n_m][1]);
+        int64_t m = o.m[i % o.n_m];
+        int64_t k = o.shapes[i / o.n_m][1];
+        size_t needs = tnd_matmul_f_scratch(m, k);
+        scratch = needs > scratch ? needs : scratch;
+        needs = tnd_matmul_packed_f_scratch(m, k);
         scratch = needs > scratch ? needs : scratch;
     }
     tnd_crew *crew = tnd_crew_new(o.threads, scratch);

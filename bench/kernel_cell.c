@@ -19,6 +19,7 @@ struct cell_job {
     const struct tnd_cpu_kernels *kernels;
     struct tandem_work work;
     struct tnd_packed_kernels packed_kernels; /* when there is a packed layout */
+    tnd_packed_f_fn *packed_f_kernel;
     struct tnd_packed_weight *packed;
     tnd_read_fn *read;
     const char *memory;
@@ -43,7 +44,11 @@ static void rows_main(void *user, struct tandem_worker *worker)
 static void packed_main(void *user, struct tandem_worker *worker)
 {
     struct cell_job *job = user;
-    tnd_matmul_packed(&job->kernels->q, &job->packed_kernels, job->packed, &job->work, worker);
+    if (job->packed_f_kernel != NULL) {
+        tnd_matmul_packed_f(job->packed_f_kernel, job->packed, &job->work, worker);
+    } else {
+        tnd_matmul_packed(&job->kernels->q, &job->packed_kernels, job->packed, &job->work, worker);
+    }
 }
 
 static void read_main(void *user, struct tandem_worker *worker)
@@ -190,6 +195,10 @@ bool tnd_kernel_cell_measure(tnd_crew *crew, int threads, const struct tnd_cpu_k
     struct cell_job job = {.kernels = kernels, .read = tnd_peaks_find().read, .threads = threads};
     struct operands o;
     bool has_packed = tnd_packed_kernels_for(features, cell->type, &job.packed_kernels);
+    if (!quantized) {
+        job.packed_f_kernel = tnd_packed_f_kernel(features, cell->type);
+        has_packed = job.packed_f_kernel != NULL;
+    }
     memset(cell->layout, 0, sizeof(cell->layout));
     if (!make_operands(cell, has_packed, &o)) {
         free_operands(&o);

@@ -20,13 +20,13 @@ static enum tandem_status refuse(const struct tandem_tensor *node, struct tandem
 enum tandem_status tnd_cpu_can_pack(const struct tandem_tensor *weight, struct tandem_error *error)
 {
     struct tnd_packed_kernels kernels;
-    if (!tnd_packed_kernels_for(tnd_cpu_features(), weight->type, &kernels)) {
+    if (!tnd_packed_kernels_for(tnd_cpu_features(), weight->type, &kernels) &&
+        tnd_packed_f_kernel(tnd_cpu_features(), weight->type) == NULL) {
         return refuse(weight, error, "no packed form of this type for this instruction set");
     }
     if ((weight->root->flags & TND_TENSOR_CONSTANT) == 0) {
         return refuse(weight, error,
-                      "only weights that never change (TANDEM_ROLE_CONSTANT) are "
-                      "packed");
+                      "only weights that never change (TANDEM_ROLE_CONSTANT) are packed");
     }
     return TANDEM_OK;
 }
@@ -69,6 +69,9 @@ size_t tnd_cpu_mul_mat_workspace(const struct tandem_tensor *node, uint32_t task
     case TANDEM_TASK_QUANTIZE_X:
     case TANDEM_TASK_MUL_MAT_Q:
     case TANDEM_TASK_MUL_MAT_PACKED:
+        if (!tandem_type_is_quantized(w->type)) {
+            return 0;
+        }
         return (size_t)node->ne[1] * tnd_x_row_blocks(w->ne[0]) * sizeof(struct tnd_x_block);
     case TANDEM_TASK_DEQUANTIZE_W:
     case TANDEM_TASK_MUL_MAT_F32:
@@ -78,14 +81,24 @@ size_t tnd_cpu_mul_mat_workspace(const struct tandem_tensor *node, uint32_t task
     }
 }
 
+/* Or that of the rows, when there is no copy. */
+static size_t packed_scratch(const struct tandem_tensor *node)
+{
+    int64_t m = node->ne[1];
+    int64_t k = node->src[0]->ne[0];
+    bool quantized = tandem_type_is_quantized(node->src[0]->type);
+    size_t packed = quantized ? tnd_matmul_packed_scratch() : tnd_matmul_packed_f_scratch(m, k);
+    size_t rows = quantized ? tnd_matmul_q_scratch() : tnd_matmul_f_scratch(m, k);
+    return packed > rows ? packed : rows;
+}
+
 size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task)
 {
     switch (task) {
     case TANDEM_TASK_MUL_MAT_Q:
         return tnd_matmul_q_scratch();
-    case TANDEM_TASK_MUL_MAT_PACKED: /* or rows, when there is no copy */
-        return (size_t)tnd_max((int64_t)tnd_matmul_packed_scratch(),
-                               (int64_t)tnd_matmul_q_scratch());
+    case TANDEM_TASK_MUL_MAT_PACKED:
+        return packed_scratch(node);
     case TANDEM_TASK_MUL_MAT_F32:
     case TANDEM_TASK_NODE:
         return tnd_matmul_f_scratch(node->ne[1], node->src[0]->ne[0]);
@@ -185,11 +198,19 @@ enum tandem_status tnd_cpu_mul_mat_packed_run(struct tnd_packed_weights *weights
     TND_TRY(check_memory(work, worker));
     const struct tnd_packed_weight *packed =
         weights != NULL ? tnd_packed_weights_find(weights, weight) : NULL;
-    if (packed != NULL &&
-        tnd_packed_kernels_for(tnd_cpu_features(), weight->type, &packed_kernels)) {
+    /* Without a copy the rows serve, with the same bits. */
+    if (!tandem_type_is_quantized(weight->type)) {
+        if (packed != NULL) {
+            tnd_matmul_packed_f(tnd_packed_f_kernel(tnd_cpu_features(), weight->type), packed, work,
+                                worker);
+        } else {
+            tnd_matmul_f(kernels, work, worker);
+        }
+    } else if (packed != NULL &&
+               tnd_packed_kernels_for(tnd_cpu_features(), weight->type, &packed_kernels)) {
         tnd_matmul_packed(&kernels->q, &packed_kernels, packed, work, worker);
     } else {
-        tnd_matmul_q(&kernels->q, work, worker); /* the same bits */
+        tnd_matmul_q(&kernels->q, work, worker);
     }
     return TANDEM_OK;
 }

@@ -119,8 +119,12 @@ static enum tandem_status make_weight(const struct tnd_packed_weights *weights,
                                       const struct tandem_tensor *weight,
                                       struct tnd_packed_weight **out, struct tandem_error *error)
 {
-    size_t strips = (size_t)((weight->ne[1] + TND_STRIP_ROWS - 1) / TND_STRIP_ROWS);
-    size_t strip_bytes = tnd_packed_strip_bytes(weight->type, weight->ne[0]);
+    bool quantized = tandem_type_is_quantized(weight->type);
+    int strip_rows = quantized ? TND_STRIP_ROWS : TND_PANEL_F_ROWS;
+    size_t strips = (size_t)((weight->ne[1] + strip_rows - 1) / strip_rows);
+    size_t strip_bytes =
+        quantized ? tnd_packed_strip_bytes(weight->type, weight->ne[0])
+                  : tandem_type_row_bytes(weight->type, weight->ne[0]) * TND_PANEL_F_ROWS;
     size_t bytes = 0;
     /* The stream is fetched ahead of its end: harmless, prefetches never fault. */
     if (!tnd_mul_size(strips, strip_bytes, &bytes) ||
@@ -146,6 +150,7 @@ static enum tandem_status make_weight(const struct tnd_packed_weights *weights,
     packed->type = weight->type;
     packed->n = weight->ne[1];
     packed->k = weight->ne[0];
+    packed->strip_rows = strip_rows;
     packed->strip_bytes = strip_bytes;
     packed->bytes = bytes;
     *out = packed;
@@ -205,10 +210,14 @@ static void pack(const struct tnd_kernels_q *kernels, const struct tnd_packed_we
                  int64_t i, uint8_t *out)
 {
     size_t row_bytes = tandem_type_row_bytes(packed->type, packed->k);
-    int64_t row = i * TND_STRIP_ROWS;
-    int64_t left = packed->n - row;
-    tnd_pack_strip(kernels, packed->type, (const uint8_t *)packed->data + (size_t)row * row_bytes,
-                   row_bytes, left < TND_STRIP_ROWS ? (int)left : TND_STRIP_ROWS, packed->k, out);
+    int64_t row = i * packed->strip_rows;
+    int n_rows = (int)(packed->n - row < packed->strip_rows ? packed->n - row : packed->strip_rows);
+    const uint8_t *rows = (const uint8_t *)packed->data + (size_t)row * row_bytes;
+    if (tandem_type_is_quantized(packed->type)) {
+        tnd_pack_strip(kernels, packed->type, rows, row_bytes, n_rows, packed->k, out);
+    } else {
+        tnd_pack_panel_f(packed->type, rows, row_bytes, n_rows, packed->k, out);
+    }
 }
 
 const uint8_t *tnd_packed_strip(const struct tnd_kernels_q *kernels,

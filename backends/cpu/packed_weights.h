@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "backends/cpu/packed.h"
+#include "backends/cpu/packed_float.h"
 #include "tandem/backend.h"
 
 enum tnd_strip_state { TND_STRIP_EMPTY, TND_STRIP_BUSY, TND_STRIP_READY };
@@ -17,8 +18,9 @@ struct tnd_packed_weight {
     const void *data;
     enum tandem_type type;
     int64_t n, k;
+    int strip_rows; /* 16, or 32 of floats */
     size_t strip_bytes;
-    uint8_t *strips;                /* ceil(n / 16) strips, 64-byte aligned */
+    uint8_t *strips;                /* ceil(n / strip_rows) strips, 64-byte aligned */
     atomic_uchar *states;           /* enum tnd_strip_state of each */
     size_t bytes;                   /* taken from the system */
     struct tnd_packed_weight *next; /* in its bucket */
@@ -46,7 +48,7 @@ struct tnd_packed_weight *tnd_packed_weights_find(struct tnd_packed_weights *wei
 /** Bytes of all copies. */
 size_t tnd_packed_weights_bytes(struct tnd_packed_weights *weights);
 
-/** Makes strip `i` ready: packs it, or waits for the worker that does. */
+/** Makes strip `i` ready: packs it, or waits for the worker that does. Floats need no kernels. */
 const uint8_t *tnd_packed_strip(const struct tnd_kernels_q *kernels,
                                 const struct tnd_packed_weight *packed, int64_t i);
 
@@ -56,5 +58,10 @@ void tnd_matmul_packed(const struct tnd_kernels_q *kernels,
                        const struct tnd_packed_weight *packed, const struct tandem_work *work,
                        struct tandem_worker *worker);
 size_t tnd_matmul_packed_scratch(void);
+
+/** The same for float weights. */
+void tnd_matmul_packed_f(tnd_packed_f_fn *kernel, const struct tnd_packed_weight *packed,
+                         const struct tandem_work *work, struct tandem_worker *worker);
+size_t tnd_matmul_packed_f_scratch(int64_t m, int64_t k);
 
 #endif
