@@ -58,12 +58,19 @@ struct tuner {
     struct tnd_cl_range f32;       /* weights of CLBlast's product */
     struct tnd_cl_tune_step step;
     double best_us; /* of the family */
+    int in_family;  /* candidates measured */
 };
 
 static void set_family(struct tuner *t, const char *family)
 {
     t->step.family = family;
     t->best_us = -1;
+    t->in_family = 0;
+}
+
+static bool is_enough(const struct tuner *t)
+{
+    return t->options->most_candidates > 0 && t->in_family >= t->options->most_candidates;
 }
 
 /* Failures that mean "this candidate cannot run here" and not "the device is gone". */
@@ -115,6 +122,7 @@ static enum tandem_status judge(struct tuner *t, const struct tnd_cl_product *pr
     t->step.gflops = us > 0 ? flop / us / 1000.0 : 0;
     t->step.is_best = *out_is_best;
     t->step.index++;
+    t->in_family++;
     if (t->options->progress != NULL && !t->options->progress(t->options->user, &t->step)) {
         return tnd_error_set(error, TANDEM_E_CANCELLED, t->device->name, t->step.index,
                              t->step.count, "tuning of %s was stopped", t->device->name);
@@ -145,7 +153,7 @@ static enum tandem_status tune_matvec(struct tuner *t, struct tandem_error *erro
     struct tnd_cl_product product = t->product;
     product.m = 1;
     set_family(t, "matvec");
-    for (int i = 0; i < COUNT(matvec_candidates); i++) {
+    for (int i = 0; i < COUNT(matvec_candidates) && !is_enough(t); i++) {
         const struct lanes *c = &matvec_candidates[i];
         *now = best;
         now->matvec_lanes = c->lanes;
@@ -167,7 +175,7 @@ static enum tandem_status tune_skinny(struct tuner *t, struct tandem_error *erro
     product.m = 8;
     set_family(t, "skinny");
     t->device->matmul->family = TND_CL_FAMILY_SKINNY;
-    for (int i = 0; i < COUNT(skinny_candidates); i++) {
+    for (int i = 0; i < COUNT(skinny_candidates) && !is_enough(t); i++) {
         const struct lanes *c = &skinny_candidates[i];
         *now = best;
         now->skinny_lanes = c->lanes;
@@ -189,7 +197,7 @@ static enum tandem_status tune_tiled(struct tuner *t, struct tandem_error *error
     struct tnd_cl_tiles best = *now;
     set_family(t, "tiled");
     t->device->matmul->family = TND_CL_FAMILY_TILED;
-    for (int i = 0; i < COUNT(tile_candidates); i++) {
+    for (int i = 0; i < COUNT(tile_candidates) && !is_enough(t); i++) {
         const struct tile *c = &tile_candidates[i];
         *now = best;
         now->tile_m = c->m;
@@ -282,7 +290,7 @@ static enum tandem_status tune_gemm(struct tuner *t, struct tandem_error *error)
     snprintf(t->step.text, sizeof(t->step.text), "CLBlast's own parameters");
     TND_TRY(measure_gemm(t, &gemm, &own_us, error));
     TND_TRY(judge(t, p, own_us, &is_best, error));
-    for (int32_t i = 1; i <= tnd_cl_gemm_rows(); i++) {
+    for (int32_t i = 1; i <= tnd_cl_gemm_rows() && !is_enough(t); i++) {
         if (!tnd_cl_gemm_fits(&t->device->caps, i) ||
             tnd_cl_gemm_choose(t->device, i, NULL) != TANDEM_OK) {
             continue;

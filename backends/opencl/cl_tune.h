@@ -23,7 +23,8 @@ struct tnd_cl_tune_options {
     bool (*progress)(void *user, const struct tnd_cl_tune_step *step);
     void *user;
     bool without_saving;
-    bool is_brief; /* small matrices: for tests */
+    bool is_brief;       /* small matrices: for tests */
+    int most_candidates; /* at most so many of each family; 0: all */
 };
 
 /** Measures candidates of each family, makes the device use the best ones from now on and saves
