@@ -51,6 +51,16 @@ static double cell_work(const struct tnd_shape *shape, int64_t m,
     return tokens * (double)shape->n * (double)shape->k;
 }
 
+static const struct tnd_sample *find_sample(const struct tnd_curve *curve, int64_t m)
+{
+    for (int i = 0; curve != NULL && i < curve->n_samples; i++) {
+        if (curve->samples[i].m == m) {
+            return &curve->samples[i];
+        }
+    }
+    return NULL;
+}
+
 static void add_stages(struct sweep *sweep, enum tandem_type type, const struct tnd_shape *shape,
                        int64_t m, int threads, const struct tnd_table_profile *profile,
                        const struct tnd_measure_result *result)
@@ -74,6 +84,13 @@ static void add_stages(struct sweep *sweep, enum tandem_type type, const struct 
         key.threads = stage->parallel || stage->own_threads ? threads : 1;
         struct tnd_sample sample = {m, result->stage[s].median_us, result->stage[s].spread_us,
                                     result->stage[s].count, sweep->when};
+        /* A stage that several profiles share: the faster of its medians counts. */
+        const struct tnd_sample *before = find_sample(tnd_table_find(sweep->table, &key), m);
+        if (before != NULL) {
+            uint32_t count = sample.count + before->count;
+            sample = before->median_us < sample.median_us ? *before : sample;
+            sample.count = count;
+        }
         (void)tnd_table_add(sweep->table, &key,
                             &sample); /* refused: not finite; then it stays unknown */
     }
@@ -147,9 +164,19 @@ static enum tandem_status measure_cell(struct sweep *sweep, struct tnd_measure *
     double work = cell_work(shape, m, &choice);
     struct tnd_measure_effort effort = effort_of(sweep, work);
     struct tnd_measure_result result;
-    TND_TRY(tnd_measure_run(measure, m, &choice, &effort, &result, sweep->error));
+    struct tandem_error why = {0};
+    enum tandem_status status = tnd_measure_run(measure, m, &choice, &effort, &result, &why);
     sweep->done++;
     sweep->work_done += work;
+    if (status == TANDEM_E_UNSUPPORTED_BACKEND || status == TANDEM_E_DEVICE_MEMORY) {
+        return TANDEM_OK; /* not this type, or not this size: other cells are worth having */
+    }
+    if (status != TANDEM_OK) {
+        if (sweep->error != NULL) {
+            *sweep->error = why;
+        }
+        return status;
+    }
     TND_TRY(tnd_table_add_profile(sweep->table, &described));
     add_stages(sweep, type, shape, m, threads, &described, &result);
     return report(sweep, type, shape, m, threads, described.name, &result);
@@ -212,16 +239,6 @@ static enum tandem_status run_pass(struct sweep *sweep)
         }
     }
     return TANDEM_OK;
-}
-
-static const struct tnd_sample *find_sample(const struct tnd_curve *curve, int64_t m)
-{
-    for (int i = 0; curve != NULL && i < curve->n_samples; i++) {
-        if (curve->samples[i].m == m) {
-            return &curve->samples[i];
-        }
-    }
-    return NULL;
 }
 
 /* Adds the faster of two samples of each cell to `table`, with the measurements of both behind it.

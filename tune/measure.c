@@ -17,14 +17,14 @@
 
 enum {
     MAX_NODES = 8,                 /* products in a graph */
-    MAX_TIMES = 8 * TANDEM_STAGES, /* steps of one product, split ones included */
+    MAX_TIMES = 8 * TANDEM_STAGES, /* steps of one product, transfers included */
     MAX_SAMPLES = 10000,
     SURE_REPEATS = 7, /* fewer samples may agree by chance: only the budget ends before */
     MAX_COPIES = 256
 };
 
-/* Samples in microseconds: one list a stage, and one for all stages together. */
-enum { TOTAL = TANDEM_STAGES, N_LISTS = TANDEM_STAGES + 1 };
+/* Samples in microseconds: one list a stage, one for transfers, and one for all together. */
+enum { MOVING = TANDEM_STAGES, TOTAL, N_LISTS };
 struct samples {
     double *us[N_LISTS];
     uint32_t count[N_LISTS];
@@ -34,8 +34,10 @@ struct samples {
 struct tnd_measure {
     struct tnd_measure_options options;
     struct tnd_operands operands;
-    tandem_context *context; /* of the graph */
-    tandem_graph *graph;     /* for m tokens; NULL: none yet */
+    tandem_context *context;        /* of the graph */
+    tandem_graph *graph;            /* for m tokens; NULL: none yet */
+    tandem_tensor *x;               /* its activations */
+    tandem_context *weight_context; /* lives as long: devices know weights by it */
     tandem_tensor *weights[MAX_NODES];
     int64_t m;
     int n_nodes;
@@ -97,6 +99,36 @@ static size_t limit_bytes(const struct tnd_measure_options *options)
     return ram == 0 ? (size_t)1 << 30 : ram > SIZE_MAX ? SIZE_MAX : (size_t)ram;
 }
 
+static enum tandem_status make_weights(struct tnd_measure *measure, struct tandem_error *error)
+{
+    const struct tnd_operands *o = &measure->operands;
+    for (int i = 0; i < MAX_NODES; i++) {
+        measure->weights[i] =
+            tandem_tensor_borrow(measure->weight_context, o->type, 2, (int64_t[]){o->k, o->n},
+                                 tnd_operands_weights(o, (uint64_t)i), o->weight_bytes);
+        tandem_tensor_set_role(measure->weights[i], TANDEM_ROLE_CONSTANT);
+    }
+    return tandem_context_status(measure->weight_context, error);
+}
+
+/* Devices give up what they have of the activations. */
+static void forget_x(struct tnd_measure *measure)
+{
+    if (measure->x != NULL) {
+        tnd_exec_forget(measure->options.exec, measure->x);
+        measure->x = NULL;
+    }
+}
+
+static void forget_weights(struct tnd_measure *measure)
+{
+    tandem_tensor *weight = measure->weights[0];
+    for (int i = 0; weight != NULL && i < measure->operands.n_copies; i++) {
+        weight->data = tnd_operands_weights(&measure->operands, (uint64_t)i);
+        tnd_exec_forget(measure->options.exec, weight);
+    }
+}
+
 enum tandem_status tnd_measure_open(const struct tnd_measure_options *options,
                                     enum tandem_type type, int64_t n, int64_t k, int64_t m_max,
                                     struct tnd_measure **out_measure, struct tandem_error *error)
@@ -110,8 +142,14 @@ enum tandem_status tnd_measure_open(const struct tnd_measure_options *options,
     struct tnd_operands_limits limits = {rotate_bytes(options), limit_bytes(options), MAX_COPIES};
     enum tandem_status status = tandem_context_new(NULL, &measure->context, error);
     if (status == TANDEM_OK) {
+        status = tandem_context_new(NULL, &measure->weight_context, error);
+    }
+    if (status == TANDEM_OK) {
         status =
             tnd_operands_init(type, n, k, m_max, options->seed, &limits, &measure->operands, error);
+    }
+    if (status == TANDEM_OK) {
+        status = make_weights(measure, error);
     }
     if (status != TANDEM_OK) {
         tnd_measure_close(measure);
@@ -126,7 +164,10 @@ void tnd_measure_close(struct tnd_measure *measure)
     if (measure == NULL) {
         return;
     }
+    forget_x(measure);
+    forget_weights(measure);
     tandem_context_free(measure->context);
+    tandem_context_free(measure->weight_context);
     tnd_operands_fini(&measure->operands);
     for (int i = 0; i < N_LISTS; i++) {
         tnd_free(measure->samples.us[i]);
@@ -171,19 +212,21 @@ static enum tandem_status build_graph(struct tnd_measure *measure, int64_t m, in
     const struct tnd_operands *o = &measure->operands;
     tandem_context *context = measure->context;
     measure->graph = NULL;
+    forget_x(measure);
     tandem_context_reset(context);
     tandem_graph *graph = tandem_graph_new(context);
     tandem_tensor *x = tandem_tensor_borrow(context, TANDEM_TYPE_F32, 2, (int64_t[]){o->k, m}, o->x,
                                             (size_t)o->k * (size_t)m * sizeof(float));
+    if (!measure->options.is_whole) {
+        tandem_tensor_set_role(x, TANDEM_ROLE_CONSTANT);
+    }
     for (int i = 0; i < n_nodes; i++) {
-        measure->weights[i] =
-            tandem_tensor_borrow(context, o->type, 2, (int64_t[]){o->k, o->n},
-                                 tnd_operands_weights(o, (uint64_t)i), o->weight_bytes);
         tandem_graph_add(graph, tandem_mul_mat(context, measure->weights[i], x));
     }
     TND_TRY(tandem_context_status(context, error));
     TND_TRY(tandem_graph_finish(graph, error));
     measure->graph = graph;
+    measure->x = x;
     measure->m = m;
     measure->n_nodes = n_nodes;
     return TANDEM_OK;
@@ -230,9 +273,11 @@ static void add_sample(struct samples *samples, int list, uint64_t begin_ns, uin
     }
 }
 
-/* From the begin of the first to the end of the last of a node's steps, of one stage and of all. */
+/* From the begin of the first to the end of the last of a node's steps, of one stage and of all;
+ * transfers together. */
 static void add_node(struct tnd_measure *measure, int node, int n_times)
 {
+    uint64_t moving_ns = 0;
     uint64_t begin[N_LISTS];
     uint64_t end[N_LISTS] = {0};
     memset(begin, 0xff, sizeof(begin));
@@ -241,12 +286,17 @@ static void add_node(struct tnd_measure *measure, int node, int n_times)
         if (time->node != node || time->stage >= TANDEM_STAGES) {
             continue;
         }
+        bool moves = time->kind != TND_STEP_WORK;
         const int lists[2] = {time->stage, TOTAL};
-        for (int j = 0; j < 2; j++) {
+        moving_ns += moves ? time->end_ns - time->begin_ns : 0;
+        for (int j = moves ? 1 : 0; j < 2; j++) {
             int list = lists[j];
             begin[list] = time->begin_ns < begin[list] ? time->begin_ns : begin[list];
             end[list] = time->end_ns > end[list] ? time->end_ns : end[list];
         }
+    }
+    if (moving_ns > 0) {
+        add_sample(&measure->samples, MOVING, 0, moving_ns);
     }
     for (int list = 0; list < N_LISTS; list++) {
         if (begin[list] != UINT64_MAX) {
@@ -263,6 +313,7 @@ static enum tandem_status run_once(struct tnd_measure *measure, const tandem_pla
         .times = measure->times,
         .n_times = MAX_NODES * MAX_TIMES,
         .out_n_times = &n_times,
+        .sync_each = !measure->options.is_whole,
     };
     rotate(measure);
     TND_TRY(tnd_exec_run(measure->options.exec, measure->graph, plan, &options, error));
@@ -355,6 +406,7 @@ enum tandem_status tnd_measure_run(struct tnd_measure *measure, int64_t m,
     for (int s = 0; s < TANDEM_STAGES; s++) {
         out_result->stage[s] = summarise(samples->us[s], samples->count[s], measure->sorted);
     }
+    out_result->moving = summarise(samples->us[MOVING], samples->count[MOVING], measure->sorted);
     out_result->total = summarise(samples->us[TOTAL], samples->count[TOTAL], measure->sorted);
     return TANDEM_OK;
 }

@@ -17,6 +17,10 @@ struct tnd_measure_options {
     size_t rotate_bytes; /* copies of the weights take this much; 0: twice the last-level cache */
     size_t limit_bytes;  /* never take more than this for operands; 0: a quarter of the RAM */
     uint64_t seed;
+    /** As in a program: activations come from the host each time and nothing is waited for between
+     *  steps. Else activations lie where they are wanted and each step of a device is timed alone:
+     *  stages hold what computing takes. */
+    bool is_whole;
 };
 
 /* Time of one stage, or of all of them. count 0: the stage does not exist. */
@@ -27,8 +31,9 @@ struct tnd_stage_time {
 };
 
 struct tnd_measure_result {
-    struct tnd_stage_time stage[TANDEM_STAGES];
-    struct tnd_stage_time total; /* from the first stage's begin to the last one's end */
+    struct tnd_stage_time stage[TANDEM_STAGES]; /* without what moves between host and device */
+    struct tnd_stage_time moving;               /* that: all transfers of the node together */
+    struct tnd_stage_time total; /* from the first step's begin to the last one's end */
 };
 
 struct tnd_measure_effort {

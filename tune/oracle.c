@@ -136,8 +136,10 @@ enum tandem_status tnd_oracle_run(const struct tnd_oracle_options *options, enum
     struct tandem_plan_node ways[TND_ORACLE_MAX_WAYS];
     int n_ways = list_ways(options, type, ways);
     struct tnd_measure *measure;
+    struct tnd_measure_options measure_options = options->measure;
+    measure_options.is_whole = true; /* what a choice costs with all that it moves */
     TND_TRY(
-        tnd_measure_open(&options->measure, type, shape->n, shape->k, m[n_m - 1], &measure, error));
+        tnd_measure_open(&measure_options, type, shape->n, shape->k, m[n_m - 1], &measure, error));
     enum tandem_status status = TANDEM_OK;
     for (int i = 0; i < n_m && status == TANDEM_OK; i++) {
         struct tnd_oracle_cell *cell = &out_cells[i];
