@@ -8,12 +8,12 @@
 #include "ggml-like/tnd_tensor.h"
 
 enum {
-    FORM_PANELS = 1,
     IN_PANELS = 1, /* FLAGS of the kernels */
     VALUES = 32,
     COLUMNS_MOST = 16,     /* tokens of one pass over the weights */
     ITEMS_PER_UNIT = 1024, /* work-items that keep a compute unit's memory busy */
-    BLOCKS_LEAST = 8       /* that a work-item has at least, before another one shares its row */
+    BLOCKS_LEAST = 8,      /* that a work-item has at least, before another one shares its row */
+    COLUMNS_OF_PANELS_MOST = 1 << 24
 };
 
 static struct tnd_cl_variant variant_of(int32_t group, int32_t columns)
@@ -132,19 +132,30 @@ static enum tandem_status dequantize(struct tnd_cl_device *device, const struct 
     return tnd_cl_launch_run(&launch, 2, global, local, error);
 }
 
+enum tandem_status tnd_cl_bcml1_find(struct tnd_cl_device *device, const tandem_tensor *weight,
+                                     struct tnd_cl_range *out_range, struct tandem_error *error)
+{
+    const int64_t k = weight->ne[0];
+    const int64_t n = weight->ne[1];
+    const size_t bytes = tnd_bcml1_panel_bytes(n, k);
+    if (bytes == 0 || device->caps.max_group < TND_PANEL_ROWS ||
+        k / VALUES >= COLUMNS_OF_PANELS_MOST) {
+        return tnd_error_set(error, TANDEM_E_STATE, weight->name, n, 0,
+                             "opencl device '%.60s': '%.60s' cannot lie in panels of 64 rows",
+                             device->name, weight->name);
+    }
+    /* With the bytes it tells matrices of other shapes at the same place apart. */
+    const int form = (int)(k / VALUES * TND_PANEL_ROWS + n % TND_PANEL_ROWS);
+    return tnd_cl_find_form(device, weight, form, bytes, make_panels, out_range, error);
+}
+
 enum tandem_status tnd_cl_bcml1_submit(struct tnd_cl_device *device, const struct tandem_work *work,
                                        const struct tnd_cl_product *product, bool *out_done,
                                        struct tandem_error *error)
 {
-    const tandem_tensor *w = work->node->src[0]; /* {K, N} */
-    const size_t bytes = tnd_bcml1_panel_bytes(w->ne[1], w->ne[0]);
     struct tnd_cl_product p = *product;
     *out_done = false;
-    if (bytes == 0 || device->caps.max_group < TND_PANEL_ROWS) {
-        return TANDEM_OK;
-    }
-    enum tandem_status status =
-        tnd_cl_find_form(device, w, FORM_PANELS, bytes, make_panels, &p.w, error);
+    enum tandem_status status = tnd_cl_bcml1_find(device, work->node->src[0], &p.w, error);
     if (status == TANDEM_E_STATE || status == TANDEM_E_DEVICE_MEMORY) {
         return TANDEM_OK; /* not resident, or no room: in rows, then */
     }

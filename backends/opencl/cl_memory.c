@@ -78,8 +78,8 @@ static struct region *find_region(const struct regions *regions, uintptr_t addre
         return NULL;
     }
     struct region *row = &regions->rows[i];
-    bool inside = row->begin <= address && bytes <= row->bytes &&
-                  address - row->begin <= row->bytes - bytes;
+    bool inside =
+        row->begin <= address && bytes <= row->bytes && address - row->begin <= row->bytes - bytes;
     return inside ? row : NULL;
 }
 
@@ -261,8 +261,7 @@ static enum tandem_status make_buffer(const struct tnd_cl_device *device, cl_mem
         return tnd_error_set(error, TANDEM_E_DEVICE_MEMORY, device->name, (int64_t)bytes,
                              (int64_t)device->caps.max_alloc_bytes,
                              "opencl device '%.60s': a buffer of %zu bytes, it takes up to %llu",
-                             device->name, bytes,
-                             (unsigned long long)device->caps.max_alloc_bytes);
+                             device->name, bytes, (unsigned long long)device->caps.max_alloc_bytes);
     }
     cl_int code = CL_SUCCESS;
     cl_mem buffer = device->library->cl.CreateBuffer(device->context, flags, bytes > 0 ? bytes : 1,
@@ -374,13 +373,13 @@ static bool share_weight(const struct tnd_cl_device *device, struct region *row)
     uintptr_t first = row->begin / PAGE_BYTES * PAGE_BYTES;
     size_t bytes = 0;
     cl_int code = CL_SUCCESS;
-    if (!device->caps.unified || !tnd_align_up(row->begin - first + row->bytes, PAGE_BYTES, &bytes) ||
+    if (!device->caps.unified ||
+        !tnd_align_up(row->begin - first + row->bytes, PAGE_BYTES, &bytes) ||
         bytes > device->caps.max_alloc_bytes) {
         return false;
     }
-    cl_mem buffer =
-        device->library->cl.CreateBuffer(device->context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR,
-                                         bytes, (void *)first, &code);
+    cl_mem buffer = device->library->cl.CreateBuffer(
+        device->context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, bytes, (void *)first, &code);
     if (code != CL_SUCCESS) {
         return false;
     }
@@ -486,7 +485,7 @@ void tnd_cl_forget(struct tnd_cl_device *device, const tandem_tensor *weight)
 /* ---- other forms of weights ---- */
 
 static bool find_known_form(struct tnd_cl_memory *memory, const tandem_tensor *weight, size_t span,
-                            int form, struct tnd_cl_range *out_range,
+                            int form, size_t bytes, struct tnd_cl_range *out_range,
                             struct tnd_cl_range *out_weight, int64_t *out_resident)
 {
     bool found = false;
@@ -498,7 +497,8 @@ static bool find_known_form(struct tnd_cl_memory *memory, const tandem_tensor *w
     if (row != NULL) {
         *out_weight = (struct tnd_cl_range){row->buffer, row->offset + (begin - row->begin)};
         for (int i = 0; i < row->n_forms && !found; i++) {
-            found = row->forms[i].form == form && row->forms[i].begin == begin;
+            found = row->forms[i].form == form && row->forms[i].begin == begin &&
+                    row->forms[i].bytes == bytes;
             *out_range = (struct tnd_cl_range){row->forms[i].buffer, 0};
         }
     }
@@ -536,7 +536,7 @@ enum tandem_status tnd_cl_find_form(struct tnd_cl_device *device, const tandem_t
     struct tnd_cl_range from = {NULL, 0};
     size_t span = span_of(weight);
     int64_t resident = 0;
-    if (find_known_form(memory, weight, span, form, &known, &from, &resident)) {
+    if (find_known_form(memory, weight, span, form, bytes, &known, &from, &resident)) {
         *out_range = known;
         return TANDEM_OK;
     }
