@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Measuring one product: by a backend whose work moves a virtual clock, by the pretended device,
  * and once for real to see that the numbers belong to a right product. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "sched/pool.h"
 #include "tests/suite_tune.h"
 #include "tune/measure.h"
+#include "tune/measure_moves.h"
 
 /* ---- a backend whose tasks take scripted times ---- */
 
@@ -335,7 +337,105 @@ static void every_failing_allocation_is_an_error_without_a_leak(void)
     end();
 }
 
+/* A device with memory of its own: 250 us a work, 1000 bytes a microsecond each way. */
+static void begin_with_device(void)
+{
+    begin(NULL);
+    check_ok(tnd_registry_add(registry, &tnd_sim_own_api,
+                              "latency_us=250,upload_gbps=1,download_gbps=1", NULL));
+    tnd_sim_set_clock(tnd_registry_backend(registry, tnd_registry_find(registry, "simown", NULL)),
+                      &virtual_clock.clock);
+}
+
+static void transfers_of_a_device_are_measured_apart(void)
+{
+    begin_with_device();
+    struct tnd_measure_result result;
+    struct tandem_plan_node choice = choose("simown", TANDEM_TASK_NODE);
+    struct tnd_measure *measure = open_measure(TANDEM_TYPE_F32, 64, 128, 4);
+    check_ok(tnd_measure_run(measure, 4, &choice, NULL, &result, NULL));
+    CU_ASSERT_EQUAL(result.stage[TANDEM_STAGE_COMPUTE].median_us, 250);
+    double result_us = 4 * 64 * 4 / 1000.0; /* the way of the result */
+    CU_ASSERT_TRUE(result.moving.median_us >= result_us);
+    CU_ASSERT_DOUBLE_EQUAL(result.total.median_us, 250 + result.moving.median_us, 1e-6);
+    tnd_measure_close(measure);
+    /* As in a program, X comes along. */
+    double moving_us = result.moving.median_us;
+    options.is_whole = true;
+    measure = open_measure(TANDEM_TYPE_F32, 64, 128, 4);
+    check_ok(tnd_measure_run(measure, 4, &choice, NULL, &result, NULL));
+    CU_ASSERT_TRUE(result.total.median_us >= 250 + moving_us + 4 * 128 * 4 / 1000.0);
+    struct tnd_sim_statistics statistics;
+    tnd_measure_close(measure);
+    tnd_sim_statistics(tnd_registry_backend(registry, tnd_registry_find(registry, "simown", NULL)),
+                       &statistics);
+    check_int(statistics.residents, 0); /* nothing stays on the device */
+    end();
+}
+
+static void transfers_give_latency_and_rate(void)
+{
+    begin_with_device();
+    tandem_table *table = tune_new();
+    int slot = tnd_registry_find(registry, "simown", NULL);
+    check_ok(tnd_measure_transfers(registry, slot, &virtual_clock.clock, 1 << 20, 77, table, NULL));
+    check_ok(tnd_measure_transfers(registry, 1, &virtual_clock.clock, 1 << 20, 77, table, NULL));
+    check_int(table->n_transfers, 2);
+    for (int d = 0; d < TND_DIRECTIONS; d++) {
+        const struct tnd_curve *curve = tnd_table_transfer(table, "simown", (enum tnd_direction)d);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(curve);
+        check_int(curve->n_samples, 5);
+        check_int(curve->samples[0].m, 4096);
+        check_int(curve->samples[4].when, 77);
+        double slope = curve->samples[4].median_us - curve->samples[3].median_us;
+        CU_ASSERT_DOUBLE_EQUAL(slope, ((1 << 20) - (1 << 18)) / 1000.0, 1);
+    }
+    tandem_table_free(table);
+    end();
+}
+
+static void a_failing_device_ends_the_measuring_of_transfers(void)
+{
+    tandem_table *table = tune_new();
+    bool passed = false;
+    for (int nth = 1; nth < 2000 && !passed; nth += 7) {
+        char settings[64];
+        struct tandem_error error = {0};
+        begin(NULL);
+        snprintf(settings, sizeof(settings), "fail=any,fail_at=%d", nth);
+        check_ok(tnd_registry_add(registry, &tnd_sim_own_api, settings, NULL));
+        enum tandem_status status =
+            tnd_measure_transfers(registry, tnd_registry_find(registry, "simown", NULL),
+                                  &virtual_clock.clock, 4096, 77, table, &error);
+        passed = status == TANDEM_OK;
+        end();
+    }
+    CU_ASSERT_TRUE(passed);
+    tandem_table_free(table);
+}
+
+static void handing_over_costs_more_to_sleepers(void)
+{
+    begin(NULL);
+    tandem_table *table = tune_new();
+    check_ok(tnd_measure_handoff(pool, tnd_clock_real(), 1, 5, table, NULL));
+    check_int(table->n_handoffs, 0);
+    check_ok(tnd_measure_handoff(pool, tnd_clock_real(), 3, 5, table, NULL));
+    check_int(table->n_handoffs, 1);
+    check_int(table->handoffs[0].threads, 3);
+    CU_ASSERT_TRUE(table->handoffs[0].spin_us > 0);
+    CU_ASSERT_TRUE(table->handoffs[0].wake_us > 0);
+    check_int(table->handoffs[0].when, 5);
+    tandem_table_free(table);
+    end();
+}
+
 static CU_TestInfo tests[] = {
+    {"transfers of a device are measured apart", transfers_of_a_device_are_measured_apart},
+    {"transfers give latency and rate", transfers_give_latency_and_rate},
+    {"a failing device ends the measuring of transfers",
+     a_failing_device_ends_the_measuring_of_transfers},
+    {"handing over costs more to sleepers", handing_over_costs_more_to_sleepers},
     {"a device takes the time of its script", a_device_takes_the_time_of_its_script},
     {"stages are timed one by one and together", stages_are_timed_one_by_one_and_together},
     {"the result is the median and the median deviation",

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/tnd_status.h"
+#include "tune/measure_moves.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
 
@@ -18,7 +19,7 @@ enum { PASSES = 2 };
 /* State of a sweep. Work is the predicted cost of a cell in multiply-adds: it shares out the
  * budget. Every cell costs some time however small it is (warm-up, the default budget of a cell),
  * so the estimate of the time left adds CELL_WORK to each. */
-enum { CELL_WORK = 2000000000 };
+enum { CELL_WORK = 2000000000, MOST_TRANSFERRED = 64 << 20 };
 
 struct sweep {
     const struct tnd_bench_options *options;
@@ -280,6 +281,38 @@ static enum tandem_status run_passes(struct sweep *sweep, struct tandem_table *t
     return status;
 }
 
+static bool uses_slot(const struct tnd_bench_options *options, int slot)
+{
+    struct tandem_plan_node choice;
+    for (int p = 0; p < tnd_profile_count(); p++) {
+        for (int s = 0; s < TANDEM_STAGES; s++) {
+            if (is_wanted(options, p, TANDEM_TYPE_Q4_0, 1, &choice) &&
+                choice.stage[s].backend == slot) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What lies between stages. */
+static enum tandem_status measure_moves(const struct sweep *sweep, struct tandem_table *table)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    const struct tnd_measure_options *measure = &options->measure;
+    for (int slot = 1; slot < tnd_registry_count(measure->registry); slot++) {
+        if (uses_slot(options, slot)) {
+            TND_TRY(tnd_measure_transfers(measure->registry, slot, measure->clock, MOST_TRANSFERRED,
+                                          sweep->when, table, sweep->error));
+        }
+    }
+    for (int t = 0; t < options->n_thread_counts && options->pool != NULL; t++) {
+        TND_TRY(tnd_measure_handoff(options->pool, measure->clock, options->thread_counts[t],
+                                    sweep->when, table, sweep->error));
+    }
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_bench_run(const struct tnd_bench_options *options,
                                  struct tandem_table *table, struct tandem_error *error)
 {
@@ -294,6 +327,9 @@ enum tandem_status tnd_bench_run(const struct tnd_bench_options *options,
     enum tandem_status status = tandem_table_new(&passes[0], error);
     if (status == TANDEM_OK) {
         status = tandem_table_new(&passes[1], error);
+    }
+    if (status == TANDEM_OK) {
+        status = measure_moves(&sweep, table);
     }
     if (status == TANDEM_OK) {
         status = run_passes(&sweep, table, passes);

@@ -28,13 +28,14 @@ struct tnd_bench_options {
     int n_thread_counts;
     int thread_counts[TND_MAX_BENCH_THREADS]; /* ascending */
     const char *profile;                      /* only this one; NULL: all that are available */
+    struct tnd_pool *pool; /* borrowed; NULL: hand-offs are not measured */
     double budget_s; /* aim for the whole run; 0: no aim, full effort a cell */
     /** Told after each cell; true stops with CANCELLED (what was measured stays in the table). */
     bool (*progress)(void *user, const struct tnd_bench_progress *progress);
     void *user;
 };
 
-/** Adds profiles and cells to `table`. Shapes whose rows do not fit a type's blocks are left out
+/** Adds profiles, cells, and transfers of the devices that take part to `table`. Shapes whose rows do not fit a type's blocks are left out
  *  for that  type. Errors: MEMORY, CANCELLED, those of measuring. */
 enum tandem_status tnd_bench_run(const struct tnd_bench_options *options,
                                  struct tandem_table *table, struct tandem_error *error);

@@ -63,18 +63,18 @@ static double median(double *values, uint32_t n)
     return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-static struct tnd_stage_time summarise(const double *us, uint32_t count, double *sorted)
+struct tnd_stage_time tnd_stage_time_of(const double *us, uint32_t count, double *scratch)
 {
     struct tnd_stage_time out = {0, 0, count};
     if (count == 0) {
         return out;
     }
-    memcpy(sorted, us, count * sizeof(us[0]));
-    out.median_us = median(sorted, count);
+    memcpy(scratch, us, count * sizeof(us[0]));
+    out.median_us = median(scratch, count);
     for (uint32_t i = 0; i < count; i++) {
-        sorted[i] = fabs(us[i] - out.median_us);
+        scratch[i] = fabs(us[i] - out.median_us);
     }
-    out.spread_us = median(sorted, count);
+    out.spread_us = median(scratch, count);
     return out;
 }
 
@@ -357,7 +357,7 @@ static bool is_enough(const struct tnd_measure *measure, const struct tnd_measur
     if (elapsed_s >= effort->budget_s) {
         return true;
     }
-    struct tnd_stage_time total = summarise(samples->us[TOTAL], count, measure->sorted);
+    struct tnd_stage_time total = tnd_stage_time_of(samples->us[TOTAL], count, measure->sorted);
     return count >= SURE_REPEATS &&
            total.spread_us / sqrt((double)count) <= effort->spread_frac * total.median_us;
 }
@@ -404,10 +404,13 @@ enum tandem_status tnd_measure_run(struct tnd_measure *measure, int64_t m,
     }
     struct samples *samples = &measure->samples;
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        out_result->stage[s] = summarise(samples->us[s], samples->count[s], measure->sorted);
+        out_result->stage[s] =
+            tnd_stage_time_of(samples->us[s], samples->count[s], measure->sorted);
     }
-    out_result->moving = summarise(samples->us[MOVING], samples->count[MOVING], measure->sorted);
-    out_result->total = summarise(samples->us[TOTAL], samples->count[TOTAL], measure->sorted);
+    out_result->moving =
+        tnd_stage_time_of(samples->us[MOVING], samples->count[MOVING], measure->sorted);
+    out_result->total =
+        tnd_stage_time_of(samples->us[TOTAL], samples->count[TOTAL], measure->sorted);
     return TANDEM_OK;
 }
 

@@ -36,6 +36,9 @@ struct tnd_measure_result {
     struct tnd_stage_time total; /* from the first step's begin to the last one's end */
 };
 
+/** Median and deviation of `count` values; `scratch` has room for as many. */
+struct tnd_stage_time tnd_stage_time_of(const double *us, uint32_t count, double *scratch);
+
 struct tnd_measure_effort {
     double budget_s; /* stop repeating after this long; 0: 0.1 s */
     int min_repeats; /* 0: 3 */

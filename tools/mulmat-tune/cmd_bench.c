@@ -243,6 +243,7 @@ static int run(const struct request *request)
     tnd_runtime_rooms(runtime, &rooms);
     choose_threads(request, tandem_runtime_threads(runtime), &options);
     options.measure = tnd_cmd_measure_options(&rooms);
+    options.pool = rooms.pool;
     options.shapes = &shapes;
     options.profile = request->profile;
     options.budget_s = request->budget_s;
