@@ -53,7 +53,7 @@ const struct tnd_shim *tnd_test_shim(void)
         return NULL;
     }
     if (!has_platform()) {
-        tnd_skip("no OpenCL platform");
+        tnd_skip("opencl: no platform");
         return NULL;
     }
     struct tnd_shim loaded;

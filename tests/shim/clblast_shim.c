@@ -120,7 +120,15 @@ ROUTINE(CLBlastHgemmWithTempBuffer, (GEMM_PARAMETERS(cl_half), cl_mem temporary)
         (GEMM_ARGUMENTS, temporary))
 FORWARD(CLBlastSGemmTempBufferSize, (SIZE_PARAMETERS), (SIZE_ARGUMENTS))
 FORWARD(CLBlastHGemmTempBufferSize, (SIZE_PARAMETERS), (SIZE_ARGUMENTS))
-FORWARD(CLBlastClearCache, (void), ())
+
+/* Gives up what it holds, like the releases of OpenCL, whatever it returns. */
+int CLBlastClearCache(void)
+{
+    struct tnd_shim_call call = enter("CLBlastClearCache");
+    int code = real.CLBlastClearCache();
+    return call.planned != CL_SUCCESS ? call.planned : code;
+}
+
 FORWARD(CLBlastFillCache, (cl_device_id device), (device))
 FORWARD(CLBlastOverrideParameters,
         (cl_device_id device, const char *kernel, int precision, size_t n, const char **names,

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/shim/shim_state.h"
 
@@ -289,6 +290,23 @@ RELEASE(clReleaseProgram, TND_SHIM_PROGRAM, cl_program, CL_INVALID_PROGRAM)
 RELEASE(clReleaseKernel, TND_SHIM_KERNEL, cl_kernel, CL_INVALID_KERNEL)
 RELEASE(clReleaseEvent, TND_SHIM_EVENT, cl_event, CL_INVALID_EVENT)
 
+/* References to a context beside the last one of the caller. Whoever has one keeps the context, and
+ * all that belongs to it, alive. Threads of a driver may still be at the end of a command that is
+ * over: they get a moment. */
+static int64_t others_references(cl_context context)
+{
+    const struct timespec millisecond = {0, 1000000};
+    cl_uint n = 1;
+    for (int i = 0; i < 500; i++) {
+        real.clGetContextInfo(context, CL_CONTEXT_REFERENCE_COUNT, sizeof(n), &n, NULL);
+        if (n <= 1) {
+            break;
+        }
+        nanosleep(&millisecond, NULL);
+    }
+    return (int64_t)n - 1;
+}
+
 cl_int clReleaseContext(cl_context context)
 {
     struct tnd_shim_call call = enter("clReleaseContext");
@@ -296,11 +314,8 @@ cl_int clReleaseContext(cl_context context)
     if (!tnd_shim_released(TND_SHIM_CONTEXT, context, &is_last)) {
         return CL_INVALID_CONTEXT;
     }
-    cl_uint n = 1;
     if (is_last) {
-        /* Whoever still has a reference keeps the context, and all that belongs to it, alive. */
-        real.clGetContextInfo(context, CL_CONTEXT_REFERENCE_COUNT, sizeof(n), &n, NULL);
-        tnd_shim_held_by_others((int64_t)n - 1);
+        tnd_shim_held_by_others(others_references(context));
     }
     cl_int code = real.clReleaseContext(context);
     return call.planned != CL_SUCCESS ? call.planned : code;
