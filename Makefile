@@ -226,7 +226,7 @@ $(BIN)/example-%: $(OBJ)/docs/examples/%.o $(LLAMA) $(STATIC)
 # are files of other suites that it needs.
 opencl_MORE := tests/suite_backends_cases.c tests/suite_backends_stage.c
 suite_of = $(firstword $(subst _, ,$(patsubst tests/suite_%.c,%,$(subst -like,,$(1)))))
-TEST_SRC := $(wildcard tests/suite_*.c)
+TEST_SRC := $(filter-out $(CL_TESTS),$(wildcard tests/suite_*.c))
 ALL_SUITES := $(sort $(foreach file,$(TEST_SRC),$(call suite_of,$(file))))
 # SUITES="sched tune" selects some.
 SUITES ?= $(ALL_SUITES)

@@ -6,7 +6,7 @@
 set -u
 shopt -s lastpipe # loops at the end of a pipe may count
 # Neither the user's table nor the user's settings may decide a test.
-unset TANDEM_LOG TANDEM_CPU TANDEM_TABLE TANDEM_THREADS TANDEM_TRACE
+unset TANDEM_LOG TANDEM_CPU TANDEM_DEVICE TANDEM_TABLE TANDEM_THREADS TANDEM_TRACE
 XDG_CACHE_HOME=$(mktemp -d)
 export XDG_CACHE_HOME
 trap 'rm -rf "$XDG_CACHE_HOME"' EXIT

@@ -33,7 +33,8 @@ static int rank_of(const struct tandem_device_info *info, bool with_cpu)
                                                      : 3;
 }
 
-static int choose_best(const struct tnd_cl_found *found, int n, const struct tnd_cl_options *options)
+static int choose_best(const struct tnd_cl_found *found, int n,
+                       const struct tnd_cl_options *options)
 {
     int skip = options->skip;
     for (int rank = 0; rank <= 3; rank++) {
@@ -121,9 +122,8 @@ static enum tandem_status open_context(struct tnd_cl_device *device, struct tand
     cl_int code = CL_SUCCESS;
     device->context = cl->CreateContext(properties, 1, &device->id, NULL, NULL, &code);
     TND_TRY(tnd_cl_check(device, "clCreateContext", code, error));
-    device->queue =
-        cl->CreateCommandQueue(device->context, device->id,
-                               device->has_profiling ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
+    device->queue = cl->CreateCommandQueue(
+        device->context, device->id, device->has_profiling ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
     return tnd_cl_check(device, "clCreateCommandQueue", code, error);
 }
 
@@ -163,8 +163,7 @@ static void describe(struct tnd_cl_device *device)
 }
 
 enum tandem_status tnd_cl_device_open(const struct tnd_cl_options *options,
-                                      struct tnd_cl_device **out_device,
-                                      struct tandem_error *error)
+                                      struct tnd_cl_device **out_device, struct tandem_error *error)
 {
     const struct tnd_cl_library *library = NULL;
     struct tnd_cl_found *found = NULL;

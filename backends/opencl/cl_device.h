@@ -33,7 +33,7 @@ struct tnd_cl_caps {
     size_t max_group;    /* work-items of a group */
     size_t max_items[3]; /* of a group, for each dimension */
     int compute_units;
-    int preferred_multiple; /* of work-items in a group: warp, wavefront; a guess before any kernel */
+    int preferred_multiple; /* of work-items in a group: warp, wavefront; a guess */
     int base_align;         /* bytes */
     int clock_mhz;
     uint32_t vendor_id;
@@ -54,7 +54,7 @@ struct tnd_cl_device {
     struct tandem_device_info info;
     char name[128];             /* for messages: the device's name */
     char platform_version[128]; /* of the driver's platform */
-    char text[256]; /* one line: name, driver, memory */
+    char text[256];             /* one line: name, driver, memory */
     bool has_profiling;
     _Atomic int64_t n_launches;
     struct tnd_cl_programs *programs;
@@ -69,13 +69,13 @@ struct tnd_cl_device {
 
 /** How a device is opened: the settings of the backend. */
 struct tnd_cl_options {
-    const char *device;      /* selector: index, part of the name; NULL: best fit GPU */
-    int skip;                /* this many devices that fit the selector are passed over */
-    bool with_cpu;           /* CPUs count as fit without a selector, behind all others */
-    const char *library;     /* path of libOpenCL; NULL: the usual names */
-    const char *clblast;     /* path; "off"; NULL: the usual names */
-    const char *cache;       /* folder of program binaries; "off"; NULL: the usual place */
-    uint64_t budget_bytes;   /* of resident weights; 0: 80 % of the device's memory */
+    const char *device;    /* selector: index, part of the name; NULL: best fit GPU */
+    int skip;              /* this many devices that fit the selector are passed over */
+    bool with_cpu;         /* CPUs count as fit without a selector, behind all others */
+    const char *library;   /* path of libOpenCL; NULL: the usual names */
+    const char *clblast;   /* path; "off"; NULL: the usual names */
+    const char *cache;     /* folder of program binaries; "off"; NULL: the usual place */
+    uint64_t budget_bytes; /* of resident weights; 0: 80 % of the device's memory */
     bool without_fp16;
     bool without_fp64;
     bool without_subgroups;

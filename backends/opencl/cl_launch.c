@@ -17,8 +17,8 @@ enum tandem_status tnd_cl_launch_begin(struct tnd_cl_launch *launch, struct tnd_
 {
     static const struct tnd_cl_variant plain = {0};
     struct tnd_cl_program *program = NULL;
-    TND_TRY(tnd_cl_program_get(device, source, variant != NULL ? variant : &plain, &program,
-                               error));
+    TND_TRY(
+        tnd_cl_program_get(device, source, variant != NULL ? variant : &plain, &program, error));
     *launch = (struct tnd_cl_launch){device, program, 0, NULL};
     return TANDEM_OK;
 }
@@ -139,6 +139,9 @@ enum tandem_status tnd_cl_launch_run(struct tnd_cl_launch *launch, int n_dims, c
     }
     tnd_cl_launch_drop(launch);
     TND_TRY(status);
+    if (is_empty) {
+        return TANDEM_OK;
+    }
     /* Some drivers keep works back until a flush; one each is a call too many. */
     int64_t n = atomic_fetch_add_explicit(&device->n_launches, 1, memory_order_relaxed) + 1;
     if (n % LAUNCHES_PER_FLUSH != 0) {
@@ -154,14 +157,14 @@ static enum tandem_status read_event(const struct tnd_cl_device *device, cl_even
     cl_ulong begin = 0;
     cl_ulong end = 0;
     TND_TRY(tnd_cl_check(device, "clWaitForEvents", cl->WaitForEvents(1, &event), error));
-    TND_TRY(tnd_cl_check(device, "clGetEventProfilingInfo",
-                         cl->GetEventProfilingInfo(event, CL_PROFILING_COMMAND_START,
-                                                   sizeof(begin), &begin, NULL),
-                         error));
-    TND_TRY(tnd_cl_check(device, "clGetEventProfilingInfo",
-                         cl->GetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end),
-                                                   &end, NULL),
-                         error));
+    TND_TRY(tnd_cl_check(
+        device, "clGetEventProfilingInfo",
+        cl->GetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(begin), &begin, NULL),
+        error));
+    TND_TRY(tnd_cl_check(
+        device, "clGetEventProfilingInfo",
+        cl->GetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL),
+        error));
     *out_ns = end > begin ? (int64_t)(end - begin) : 0;
     return TANDEM_OK;
 }

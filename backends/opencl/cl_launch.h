@@ -13,7 +13,7 @@
  * `#include "file.clh"` (or .cl) are replaced by that file, once in a source; .clh files make no
  * source of their own. A kernel's arguments become those of tnd_cl_bind_<kernel>:
  *     global T *p, ulong p_at   ->  struct tnd_cl_range p   (p_at: bytes from the buffer's begin)
- *     int, uint, long, ulong, float, uchar  ->  int32_t, uint32_t, int64_t, uint64_t, float, uint8_t
+ *     int, uint, long, ulong, float, uchar -> int32_t, uint32_t, int64_t, uint64_t, float, uint8_t
  *     local T *p                ->  size_t p_bytes
  * Nothing else is allowed there. Kernels are written in OpenCL C 1.2; HAVE_FP16, HAVE_FP64,
  * HAVE_SUBGROUPS (any kind), HAVE_INTEL_SUBGROUPS, HAVE_DOT_INT8 and IS_CPU are defined where the

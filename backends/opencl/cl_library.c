@@ -64,8 +64,8 @@ static enum tandem_status open_library(const char *what, const char *key, const 
     const char *const only[] = {key, NULL};
     void *library = NULL; /* stays open for the life of the process */
     struct tandem_error told = {0};
-    enum tandem_status status = tnd_dl_open(key[0] != '\0' ? only : usual, symbols, n_symbols,
-                                            table, &library, &told);
+    enum tandem_status status =
+        tnd_dl_open(key[0] != '\0' ? only : usual, symbols, n_symbols, table, &library, &told);
     if (status != TANDEM_OK) {
         return tnd_error_set(error, status, what, 0, 0, "%s: %.200s", what, told.text);
     }

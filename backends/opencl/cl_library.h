@@ -104,7 +104,7 @@ enum tandem_status tnd_clblast_get(const char *path,
 /** "CL_OUT_OF_RESOURCES" for a code of OpenCL or CLBlast. Static. */
 const char *tnd_cl_code_name(cl_int code);
 
-/** OK for CL_SUCCESS, else DEVICE, DEVICE_LOST or DEVICE_MEMORY and a message that names the device,
+/** OK for CL_SUCCESS, else DEVICE, DEVICE_LOST or DEVICE_MEMORY and a message with the device,
  *  the call and the code. */
 enum tandem_status tnd_cl_code_check(const char *device, const char *call, cl_int code,
                                      struct tandem_error *error);

@@ -174,8 +174,7 @@ static void read_numbers(struct asking *asking, struct tnd_cl_found *found)
     ask(asking, CL_DEVICE_MAX_WORK_GROUP_SIZE, &caps->max_group, sizeof(caps->max_group));
     size_t items[8] = {0};
     uint32_t n_dims = ask_uint(asking, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS);
-    ask(asking, CL_DEVICE_MAX_WORK_ITEM_SIZES, items,
-        (n_dims < 8 ? n_dims : 8) * sizeof(items[0]));
+    ask(asking, CL_DEVICE_MAX_WORK_ITEM_SIZES, items, (n_dims < 8 ? n_dims : 8) * sizeof(items[0]));
     memcpy(caps->max_items, items, sizeof(caps->max_items));
     caps->preferred_multiple = guess_multiple(asking, caps);
 }
@@ -202,7 +201,7 @@ static const char *unfit_reason(struct asking *asking, const struct tnd_cl_found
     bool is_little = ask_bool(asking, CL_DEVICE_ENDIAN_LITTLE);
     uint32_t bits = ask_uint(asking, CL_DEVICE_ADDRESS_BITS);
     if (asking->code != CL_SUCCESS) {
-        return "it does not answer";
+        return "it does not answer clGetDeviceInfo";
     }
     return version_number(found->info.version) < 12 ? "its OpenCL is older than 1.2"
            : !is_there                              ? "its driver says that it is not available"

@@ -197,8 +197,8 @@ static struct tnd_cl_program **bucket_of(struct tnd_cl_programs *programs,
 }
 
 /* Under the lock. */
-static enum tandem_status make_program(struct tnd_cl_device *device,
-                                       struct tnd_cl_program *program, struct tandem_error *error)
+static enum tandem_status make_program(struct tnd_cl_device *device, struct tnd_cl_program *program,
+                                       struct tandem_error *error)
 {
     struct tnd_cl_programs *programs = device->programs;
     const struct tnd_clock *clock = tnd_clock_real();
@@ -296,16 +296,16 @@ static cl_kernel take_spare(struct tnd_cl_program *program, enum tnd_cl_kernel k
     return NULL;
 }
 
-enum tandem_status tnd_cl_program_take(struct tnd_cl_device *device,
-                                       struct tnd_cl_program *program, enum tnd_cl_kernel kernel,
-                                       cl_kernel *out_handle, struct tandem_error *error)
+enum tandem_status tnd_cl_program_take(struct tnd_cl_device *device, struct tnd_cl_program *program,
+                                       enum tnd_cl_kernel kernel, cl_kernel *out_handle,
+                                       struct tandem_error *error)
 {
     cl_int code = CL_SUCCESS;
     pthread_mutex_lock(&device->programs->lock);
     cl_kernel handle = take_spare(program, kernel);
     if (handle == NULL) {
-        handle = device->library->cl.CreateKernel(program->handle, tnd_cl_kernels[kernel].name,
-                                                  &code);
+        handle =
+            device->library->cl.CreateKernel(program->handle, tnd_cl_kernels[kernel].name, &code);
     }
     pthread_mutex_unlock(&device->programs->lock);
     TND_TRY(tnd_cl_check(device, "clCreateKernel", code, error));
@@ -318,9 +318,8 @@ static bool keep_spare(struct tnd_cl_program *program, enum tnd_cl_kernel kernel
     if (program->n_spares == program->spares_capacity) {
         int capacity = program->spares_capacity * 2 + 4;
         size_t bytes = sizeof(*program->spares);
-        struct spare *grown =
-            tnd_realloc(program->spares, (size_t)program->spares_capacity * bytes,
-                        (size_t)capacity * bytes);
+        struct spare *grown = tnd_realloc(program->spares, (size_t)program->spares_capacity * bytes,
+                                          (size_t)capacity * bytes);
         if (grown == NULL) {
             return false;
         }

@@ -20,9 +20,9 @@ enum tandem_status tnd_cl_program_get(struct tnd_cl_device *device, enum tnd_cl_
                                       struct tandem_error *error);
 
 /** A kernel object for one launch alone, and back. `give` takes NULL. */
-enum tandem_status tnd_cl_program_take(struct tnd_cl_device *device,
-                                       struct tnd_cl_program *program, enum tnd_cl_kernel kernel,
-                                       cl_kernel *out_handle, struct tandem_error *error);
+enum tandem_status tnd_cl_program_take(struct tnd_cl_device *device, struct tnd_cl_program *program,
+                                       enum tnd_cl_kernel kernel, cl_kernel *out_handle,
+                                       struct tandem_error *error);
 void tnd_cl_program_give(struct tnd_cl_device *device, struct tnd_cl_program *program,
                          enum tnd_cl_kernel kernel, cl_kernel handle);
 enum tnd_cl_source tnd_cl_program_source(const struct tnd_cl_program *program);

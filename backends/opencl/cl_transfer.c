@@ -186,8 +186,8 @@ enum tandem_status tnd_cl_write(struct tnd_cl_device *device, struct tnd_cl_rang
         bytes -= n;
         /* The device reads this part while the next one is filled. */
         if (status == TANDEM_OK && bytes > 0) {
-            status = tnd_cl_check(device, "clFlush", device->library->cl.Flush(device->queue),
-                                  error);
+            status =
+                tnd_cl_check(device, "clFlush", device->library->cl.Flush(device->queue), error);
         }
     }
     pthread_mutex_unlock(&transfer->ring_lock);

@@ -108,8 +108,8 @@ static void nth_part(const char *text, int which, char *out, size_t bytes)
  * them from loading OpenCL and all its drivers, which takes long, only to find a CPU. */
 static bool has_device_node(void)
 {
-    static const char *const files[] = {"/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd",
-                                        "/dev/dri",       "/dev/dxg",     "/dev/mali0",
+    static const char *const files[] = {"/dev/nvidiactl", "/dev/nvidia0",    "/dev/kfd",
+                                        "/dev/dri",       "/dev/dxg",        "/dev/mali0",
                                         "/dev/kgsl-3d0",  "/dev/nvhost-gpu", "/dev/pvr_sync"};
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         if (tnd_file_exists(files[i])) {
@@ -148,8 +148,9 @@ static enum tandem_status choose(const char *name, int which, bool is_asked_for,
     options->skip = which;
     options->with_cpu = is_asked_for;
     if (!is_asked_for && options->library == NULL && !has_device_node()) {
-        return refuse(name, "this machine has no GPU; a CPU as OpenCL device is used only when it "
-                            "is asked for",
+        return refuse(name,
+                      "this machine has no GPU; a CPU as OpenCL device is used only when it "
+                      "is asked for",
                       error);
     }
     return TANDEM_OK;
@@ -212,7 +213,8 @@ static const char *opencl_describe(tandem_backend *backend)
 /* Plain products, and all stages of them, belong to cl_matmul.c. */
 static bool is_matmul(const tandem_tensor *node, uint32_t task)
 {
-    return task != TANDEM_TASK_NODE || (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node));
+    return task != TANDEM_TASK_NODE ||
+           (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node));
 }
 
 static enum tandem_status opencl_supports(tandem_backend *backend, const tandem_tensor *node,

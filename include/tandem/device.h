@@ -37,14 +37,14 @@ struct tandem_device_info {
     uint64_t local_bytes;     /**< memory that a work-group shares */
     uint32_t compute_units;
     uint32_t max_clock_mhz;
-    uint64_t max_work_group;  /**< work-items of a work-group */
-    bool has_unified_memory;  /**< shares the host's memory */
-    bool has_fp16;            /**< half arithmetic */
-    bool has_fp64;            /**< double arithmetic */
+    uint64_t max_work_group; /**< work-items of a work-group */
+    bool has_unified_memory; /**< shares the host's memory */
+    bool has_fp16;           /**< half arithmetic */
+    bool has_fp64;           /**< double arithmetic */
     bool has_subgroups;
-    bool is_fit;              /**< the library can use it */
-    bool is_default;          /**< opened without being asked for: fit, and not a CPU */
-    char reason[128];         /**< why it is not fit, or not opened by default; else "" */
+    bool is_fit;      /**< the library can use it */
+    bool is_default;  /**< opened without being asked for: fit, and not a CPU */
+    char reason[128]; /**< why it is not fit, or not opened by default; else "" */
 };
 
 /** Lists the devices of all platforms into `out` (`n` elements; `out[0].size` must be set when n >

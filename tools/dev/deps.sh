@@ -10,6 +10,7 @@ required='' optional=''
 has() { command -v "$1" >/dev/null 2>&1; }
 need() { required="$required $1"; }
 want() { optional="$optional $1"; }
+has_library() { PATH="$PATH:/sbin:/usr/sbin" ldconfig -p 2>/dev/null | grep -q "$1"; }
 # Whether the compiler $1 can build an (almost) empty program with the options that follow.
 builds() {
     compiler=$1
@@ -42,6 +43,7 @@ int main(void) { return puts("") < 0; }'
         pkg-config --exists zlib || want zlib1g-dev
         pkg-config --exists libutf8proc || want libutf8proc-dev
         pkg-config --exists libedit || want libedit-dev
+        pkg-config --exists OpenCL-Headers || pkg-config --exists OpenCL || want opencl-headers
     else
         want libhwloc-dev
         want libcjson-dev
@@ -49,10 +51,10 @@ int main(void) { return puts("") < 0; }'
         want zlib1g-dev
         want libutf8proc-dev
         want libedit-dev
+        want opencl-headers
     fi
     # Found at run time, so no -dev package; any variant of it will do.
-    PATH="$PATH:/sbin:/usr/sbin" ldconfig -p 2>/dev/null | grep -q 'libopenblas\.so\.0' ||
-        want libopenblas0-pthread
+    has_library 'libopenblas\.so\.0' || want libopenblas0-pthread
     [ "$goal" = check ] || return 0
 
     has g++ || need g++
@@ -63,6 +65,10 @@ int main(void) { return puts("") < 0; }'
 int main(void) { return CU_initialize_registry(); }'
     { has gcc && builds gcc -lcunit; } || need libcunit1-dev
     has cmake || want cmake
+    # An OpenCL device that every machine can have: a CPU. And the matrix products of CLBlast.
+    ls /etc/OpenCL/vendors/pocl*.icd >/dev/null 2>&1 || want pocl-opencl-icd
+    has_library 'libOpenCL\.so\.1' || want ocl-icd-libopencl1
+    has_library 'libclblast\.so\.1' || want libclblast1
 }
 
 find_missing

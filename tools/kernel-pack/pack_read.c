@@ -184,7 +184,7 @@ static bool is_qualifier(struct token token)
 /* Words of C and of the generated functions that cannot name an argument there. */
 static void check_arg_name(const struct pack_kernel *kernel, struct token token, const char *path)
 {
-    static const char *const taken[] = {"launch", "error", "int",  "char", "long", "short",
+    static const char *const taken[] = {"launch", "error", "int",  "char", "long",    "short",
                                         "signed", "float", "void", "auto", "register"};
     for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
         if (is(token, taken[i])) {
@@ -386,8 +386,7 @@ static const char *base_name(const char *path)
 }
 
 static void add_file(struct pack *pack, struct included *included, const char *path,
-                     const char *from, int from_line, int depth, int source,
-                     struct pack_text *out);
+                     const char *from, int from_line, int depth, int source, struct pack_text *out);
 
 static void add_include(struct pack *pack, struct included *included, const char *path, int line,
                         const char *name, int depth, struct pack_text *out)
@@ -416,8 +415,7 @@ static void add_include(struct pack *pack, struct included *included, const char
 }
 
 static void add_file(struct pack *pack, struct included *included, const char *path,
-                     const char *from, int from_line, int depth, int source,
-                     struct pack_text *out)
+                     const char *from, int from_line, int depth, int source, struct pack_text *out)
 {
     struct pack_text text = read_file(path, from, from_line);
     blank_comments(&text, path);

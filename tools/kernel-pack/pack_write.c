@@ -64,10 +64,9 @@ void pack_write_header(const struct pack *pack, struct pack_text *out)
     pack_printf(out, "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n"
                      "#include \"backends/opencl/cl_library.h\"\n\n");
     add_enums(pack, out);
-    pack_printf(out,
-                "struct tnd_cl_launch; /* cl_launch.h */\n\n"
-                "/** A place in device memory: bytes from the begin of a buffer. */\n"
-                "struct tnd_cl_range {\n    cl_mem buffer;\n    uint64_t offset;\n};\n\n");
+    pack_printf(out, "struct tnd_cl_launch; /* cl_launch.h */\n\n"
+                     "/** A place in device memory: bytes from the begin of a buffer. */\n"
+                     "struct tnd_cl_range {\n    cl_mem buffer;\n    uint64_t offset;\n};\n\n");
     pack_printf(out, "/** Where a source stands in the unpacked blob. */\n"
                      "struct tnd_cl_source_row {\n    const char *name;\n    size_t offset;\n"
                      "    size_t bytes;\n    uint64_t hash;\n};\n"
@@ -150,7 +149,8 @@ static bool deflate_text(const struct pack_text *text, struct pack_text *out)
 #ifdef TND_HAVE_ZLIB
     uLongf n = compressBound((uLong)text->n);
     unsigned char *bytes = malloc(n);
-    if (bytes == NULL || compress2(bytes, &n, (const Bytef *)text->bytes, (uLong)text->n, 9) != Z_OK) {
+    if (bytes == NULL ||
+        compress2(bytes, &n, (const Bytef *)text->bytes, (uLong)text->n, 9) != Z_OK) {
         pack_fail("kernel-pack", 0, "the sources cannot be compressed");
     }
     pack_add(out, (const char *)bytes, n);
@@ -168,7 +168,8 @@ static void add_blob(struct pack_text *out, const struct pack_text *text)
     bool is_deflated = deflate_text(text, &blob);
     pack_printf(out, "const unsigned char tnd_cl_blob[] = {");
     for (size_t i = 0; i < blob.n; i++) {
-        pack_printf(out, "%s%u,", i % 24 == 0 ? "\n    " : "", (unsigned)(unsigned char)blob.bytes[i]);
+        pack_printf(out, "%s%u,", i % 24 == 0 ? "\n    " : "",
+                    (unsigned)(unsigned char)blob.bytes[i]);
     }
     pack_printf(out,
                 "\n};\nconst size_t tnd_cl_blob_bytes = %zu;\n"
