@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The tests of the opencl suites, each array ended by CU_TEST_INFO_NULL, and what they share.
+ * The tests of the opencl suites, each array ended by CU_TEST_INFO_NULL, and what they share. */
 #ifndef TND_TESTS_SUITE_OPENCL_H
 #define TND_TESTS_SUITE_OPENCL_H
 
