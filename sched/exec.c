@@ -91,6 +91,20 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
+/* Lets backends of the host make room for their copies of weights; where they cannot, their products
+ * run without. */
+static void prepare_copies(const struct tnd_run *run)
+{
+    const struct tnd_steps *steps = run->steps;
+    for (int i = 0; i < steps->n_steps; i++) {
+        const struct tnd_step *step = &steps->steps[i];
+        if (step->task == TANDEM_TASK_MUL_MAT_PACKED && step->kind == TND_STEP_WORK) {
+            (void)tnd_backend_prepare(tnd_registry_backend(run->registry, step->backend),
+                                      run->graph->nodes[step->node]->src[0], NULL);
+        }
+    }
+}
+
 /* The steps are there, with what they hold in mirrors. */
 static enum tandem_status run_steps(struct tnd_exec *exec, struct tnd_run *run,
                                     struct tnd_exec_failure *out_failure,
@@ -101,6 +115,7 @@ static enum tandem_status run_steps(struct tnd_exec *exec, struct tnd_run *run,
     int n_workers = smaller(run->steps->n_workers, tnd_pool_size(exec->pool));
     TND_TRY(tnd_run_reserve(run, n_workers, error));
     tnd_graph_bind(run->graph, run->intermediates.base);
+    prepare_copies(run);
     if (run->steps->residency != NULL) {
         TND_TRY(tnd_run_attach(run, exec->mirrors, exec->refused, out_failure, error));
     }

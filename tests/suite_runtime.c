@@ -356,8 +356,9 @@ static void profiles_are_listed_with_stages_or_reasons(void)
     CU_ASSERT_TRUE(n >= 4);
     check_string(profiles[0].name, "cpu");
     CU_ASSERT_TRUE(profiles[0].available);
-    CU_ASSERT_FALSE(profiles[1].available);
-    check_contains(profiles[1].reason, "openblas");
+    check_string(profiles[2].name, "cpu+openblas");
+    CU_ASSERT_FALSE(profiles[2].available);
+    check_contains(profiles[2].reason, "openblas");
     check_int(tandem_runtime_profiles(runtime, NULL, 0), n);
     tandem_runtime_close(runtime);
 }
@@ -407,8 +408,10 @@ static CU_SuiteInfo suites[] = {
 };
 
 extern CU_SuiteInfo suites_runtime_plans[];
+extern CU_SuiteInfo suites_runtime_devices[];
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(argc, argv, suites, suites_runtime_plans, NULL);
+    return tnd_suites_run(argc, argv, suites, suites_runtime_plans, suites_runtime_devices,
+                          NULL);
 }

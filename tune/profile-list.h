@@ -3,6 +3,7 @@
  * tnd_profile_<identifier> is its description. On equal predictions the earlier one wins. */
 #define TND_PROFILE_LIST(X)                                                                        \
     X(cpu)                                                                                         \
+    X(cpu_packed)                                                                                  \
     X(cpu_openblas)                                                                                \
     X(cpu_openblas_threads)                                                                        \
     X(cpu_openblas_panels)                                                                         \

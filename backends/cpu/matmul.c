@@ -24,7 +24,7 @@ enum tandem_status tnd_cpu_can_pack(const struct tandem_tensor *weight, struct t
         tnd_packed_f_kernel(tnd_cpu_features(), weight->type) == NULL) {
         return refuse(weight, error, "no packed form of this type for this instruction set");
     }
-    if ((weight->root->flags & TND_TENSOR_CONSTANT) == 0) {
+    if (weight->root != weight || (weight->flags & TND_TENSOR_CONSTANT) == 0) {
         return refuse(weight, error,
                       "only weights that never change (TANDEM_ROLE_CONSTANT) are packed");
     }
