@@ -66,6 +66,8 @@ static enum tandem_status make_tensors(struct tnd_llama_kv_cache *cache, struct 
         cache->keys[l] = tandem_tensor_new(cache->owner, cache->type, 3, ne);
         cache->values[l] = tandem_tensor_new(cache->owner, cache->type, 3,
                                              cache->is_transposed ? transposed_ne : ne);
+        tandem_tensor_set_role(cache->keys[l], TANDEM_ROLE_STATE);
+        tandem_tensor_set_role(cache->values[l], TANDEM_ROLE_STATE);
         tandem_tensor_set_name(cache->keys[l], "keys");
         tandem_tensor_set_name(cache->values[l], "values");
     }
@@ -93,6 +95,25 @@ enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
         tnd_llama_kv_cache_fini(cache);
     }
     return status;
+}
+
+enum tandem_status tnd_llama_kv_cache_fetch(const struct tnd_llama_kv_cache *cache,
+                                            tandem_runtime *runtime, bool will_change,
+                                            struct tandem_error *error)
+{
+    for (int64_t l = 0; runtime != NULL && l < cache->layers; l++) {
+        LLAMA_TRY(tandem_runtime_fetch(runtime, cache->keys[l], will_change, error));
+        LLAMA_TRY(tandem_runtime_fetch(runtime, cache->values[l], will_change, error));
+    }
+    return TANDEM_OK;
+}
+
+void tnd_llama_kv_cache_leave(const struct tnd_llama_kv_cache *cache, tandem_runtime *runtime)
+{
+    for (int64_t l = 0; cache->keys != NULL && cache->values != NULL && l < cache->layers; l++) {
+        tandem_runtime_forget(runtime, cache->keys[l]);
+        tandem_runtime_forget(runtime, cache->values[l]);
+    }
 }
 
 void tnd_llama_kv_cache_fini(struct tnd_llama_kv_cache *cache)

@@ -7,6 +7,7 @@
 
 #include "llama/hparams.h"
 #include "tandem/graph.h"
+#include "tandem/runtime.h"
 
 /** A cell's order is sequence * SPAN + position; positions stay below SPAN / 2, so that sequences
  *  are further apart than any window (tandem_attention_ordered). */
@@ -44,6 +45,13 @@ enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
                                            const struct tnd_llama_hparams *hparams,
                                            const struct tnd_llama_kv_options *options,
                                            struct tandem_error *error);
+/** Before the program looks at cells, or changes them: see tandem_runtime_fetch. `runtime` may be
+ *  NULL. */
+enum tandem_status tnd_llama_kv_cache_fetch(const struct tnd_llama_kv_cache *cache,
+                                            tandem_runtime *runtime, bool will_change,
+                                            struct tandem_error *error);
+/** Before the cache goes away, or is used with another runtime. `runtime` may be NULL. */
+void tnd_llama_kv_cache_leave(const struct tnd_llama_kv_cache *cache, tandem_runtime *runtime);
 /** A zeroed cache is allowed. */
 void tnd_llama_kv_cache_fini(struct tnd_llama_kv_cache *cache);
 

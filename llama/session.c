@@ -135,6 +135,7 @@ void tnd_llama_session_free(struct tnd_llama_session *session)
     free(session->sequences);
     free(session->room.tokens);
     free(session->deltas);
+    tnd_llama_kv_cache_leave(&session->cache, session->runtime);
     tnd_llama_kv_cache_fini(&session->cache);
     tandem_context_free(session->context);
     free(session);
@@ -463,6 +464,9 @@ void tnd_llama_session_set_cancel(struct tnd_llama_session *session, bool (*canc
 
 void tnd_llama_session_set_runtime(struct tnd_llama_session *session, tandem_runtime *runtime)
 {
+    if (runtime != session->runtime) {
+        tnd_llama_kv_cache_leave(&session->cache, session->runtime);
+    }
     session->runtime = runtime;
 }
 

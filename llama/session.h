@@ -18,7 +18,7 @@ struct tnd_llama_session_options {
     bool is_unfused;             /* attention by two products and soft_max; for comparison */
 };
 
-/** A session. Borrows model and runtime. Errors: ARGUMENT, MEMORY. */
+/** A session. Borrows model and runtime, which outlive it. Errors: ARGUMENT, MEMORY. */
 enum tandem_status tnd_llama_session_open(const struct tnd_llama_model *model,
                                           tandem_runtime *runtime,
                                           const struct tnd_llama_session_options *options,

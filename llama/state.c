@@ -347,6 +347,7 @@ enum tandem_status tnd_llama_state_read(struct tnd_llama_session *session, const
     LLAMA_TRY(check_header(&r, error));
     LLAMA_TRY(check_size(&r, error));
     LLAMA_TRY(check_cells(&r, error));
+    LLAMA_TRY(tnd_llama_kv_cache_fetch(&session->cache, session->runtime, true, error));
     take(session, &r);
     return TANDEM_OK;
 }
@@ -381,6 +382,9 @@ enum tandem_status tnd_llama_state_save(const struct tnd_llama_session *session,
         status = tnd_llama_fail(error, TANDEM_E_MEMORY, path, (int64_t)n, 0,
                                 "%s: no memory for a state of %zu bytes", path, n);
     } else {
+        status = tnd_llama_kv_cache_fetch(&session->cache, session->runtime, false, error);
+    }
+    if (status == TANDEM_OK) {
         sprintf(part, "%s.part", path);
         tnd_llama_state_write(session, bytes);
         if (!write_all(part, bytes, n) || rename(part, path) != 0) {

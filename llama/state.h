@@ -9,7 +9,7 @@
 
 /** Bytes that tnd_llama_state_write needs now. */
 size_t tnd_llama_state_bytes(const struct tnd_llama_session *session);
-/** Writes tnd_llama_state_bytes bytes. */
+/** Writes tnd_llama_state_bytes bytes; behind tnd_llama_kv_cache_fetch. */
 void tnd_llama_state_write(const struct tnd_llama_session *session, void *out);
 /** Puts a session into a state that was written by one of the same model, cache type and number of
  *  sequences. After an error the session is as it was. `name` is for messages. Errors: FORMAT

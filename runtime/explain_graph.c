@@ -101,10 +101,10 @@ enum tandem_status tandem_runtime_explain(tandem_runtime *runtime, const tandem_
     struct tnd_text text = TND_TEXT_INIT;
     tnd_runtime_rooms(runtime, &rooms);
     bool *done = tnd_calloc((size_t)graph->n_nodes + 1, sizeof(done[0]));
-    enum tandem_status status =
-        done == NULL ? TANDEM_E_MEMORY
-                     : explain_nodes(&rooms, tandem_runtime_threads(runtime), graph, plan, done,
-                                     &text, NULL);
+    enum tandem_status status = done == NULL
+                                    ? TANDEM_E_MEMORY
+                                    : explain_nodes(&rooms, tandem_runtime_threads(runtime), graph,
+                                                    plan, done, &text, NULL);
     if (status == TANDEM_OK) {
         status = tnd_emit_end(&text, write, user, "explanation", NULL);
     }

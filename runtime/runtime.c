@@ -16,17 +16,14 @@
 #include "base/options.h"
 #include "base/tnd_log.h"
 #include "base/tnd_status.h"
+#include "runtime/fallback.h"
 #include "runtime/print_plan.h"
 #include "runtime/tnd_runtime.h"
 #include "sched/trace.h"
 #include "tune/profiles.h"
 #include "tune/table_layers.h"
 
-enum {
-    MAX_THREADS = 1024,
-    TABLE_PATH_MAX = 1024,
-    MOST_TRANSFERS = 5 /* of a node in a trace, more than are met */
-};
+enum { MAX_THREADS = 1024, TABLE_PATH_MAX = 1024 };
 
 struct tandem_runtime {
     struct tnd_log log;
@@ -333,7 +330,7 @@ enum tandem_status tandem_runtime_force_profile(tandem_runtime *runtime, const c
     return TANDEM_OK;
 }
 
-static enum tandem_status check_finished(const tandem_graph *graph, struct tandem_error *error)
+enum tandem_status tnd_runtime_check_graph(const tandem_graph *graph, struct tandem_error *error)
 {
     if (graph == NULL || !graph->finished) {
         return tnd_error_set(error, TANDEM_E_STATE, "graph", 0, 0,
@@ -345,9 +342,19 @@ static enum tandem_status check_finished(const tandem_graph *graph, struct tande
 enum tandem_status tandem_runtime_plan(tandem_runtime *runtime, const tandem_graph *graph,
                                        tandem_plan **out_plan, struct tandem_error *error)
 {
-    TND_TRY(check_finished(graph, error));
-    return tnd_planner_plan(runtime->planner, graph, tandem_runtime_threads(runtime), out_plan,
-                            error);
+    TND_TRY(tnd_runtime_check_graph(graph, error));
+    struct tnd_runtime_rooms rooms;
+    tandem_plan *plan = NULL;
+    tnd_runtime_rooms(runtime, &rooms);
+    int n_threads = tandem_runtime_threads(runtime);
+    TND_TRY(tnd_planner_plan(runtime->planner, graph, n_threads, &plan, error));
+    enum tandem_status status = tnd_fallback_adapt(&rooms, graph, n_threads, 0, plan, error);
+    if (status != TANDEM_OK) {
+        tandem_plan_free(plan);
+        return status;
+    }
+    *out_plan = plan;
+    return TANDEM_OK;
 }
 
 enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime,
@@ -355,55 +362,6 @@ enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime,
                                              tandem_write_fn write, void *user)
 {
     return tnd_print_plan(runtime->registry, graph, plan, write, user);
-}
-
-/* With a trace, room for the times of every stage is taken before the run and given back after
- * it. */
-static enum tandem_status run_plan(tandem_runtime *runtime, tandem_graph *graph,
-                                   const tandem_plan *plan, struct tnd_exec_run_options *options,
-                                   struct tandem_error *error)
-{
-    struct tnd_step_time *times = NULL;
-    int n_times = 0;
-    if (runtime->trace != NULL) {
-        options->n_times = (TANDEM_STAGES + MOST_TRANSFERS) * graph->n_nodes;
-        times = tnd_calloc((size_t)options->n_times, sizeof(times[0]));
-        if (times == NULL) {
-            return tnd_error_set(error, TANDEM_E_MEMORY, "trace", options->n_times, 0,
-                                 "trace: out of memory for %d times", options->n_times);
-        }
-        options->times = times;
-        options->out_n_times = &n_times;
-    }
-    enum tandem_status status = tnd_exec_run(runtime->exec, graph, plan, options, error);
-    if (times != NULL) {
-        tnd_trace_add(runtime->trace, graph, runtime->registry, times, n_times);
-        tnd_free(times);
-    }
-    return status;
-}
-
-enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph *graph,
-                                          const tandem_plan *plan,
-                                          const struct tandem_compute_options *options,
-                                          struct tandem_error *error)
-{
-    struct tandem_compute_options merged = {sizeof(merged), NULL, NULL, NULL};
-    TND_TRY(tnd_options_read(options, "tandem_compute_options", &merged, sizeof(merged), error));
-    TND_TRY(check_finished(graph, error));
-    tandem_plan *own_plan = NULL;
-    if (plan == NULL) {
-        TND_TRY(tandem_runtime_plan(runtime, graph, &own_plan, error));
-        plan = own_plan;
-    }
-    struct tnd_exec_run_options run_options;
-    memset(&run_options, 0, sizeof(run_options));
-    run_options.cancel = merged.cancel;
-    run_options.progress = merged.progress;
-    run_options.user = merged.user;
-    enum tandem_status status = run_plan(runtime, graph, plan, &run_options, error);
-    tandem_plan_free(own_plan);
-    return status;
 }
 
 /* ---- facts ---- */
@@ -446,4 +404,13 @@ void tnd_runtime_rooms(tandem_runtime *runtime, struct tnd_runtime_rooms *out)
     out->clock = runtime->clock;
     out->topology = &runtime->topology;
     out->table = runtime->table;
+    out->trace = runtime->trace;
+    out->log = &runtime->log;
+}
+
+void tnd_runtime_forget_choices(tandem_runtime *runtime)
+{
+    pthread_mutex_lock(&runtime->lock);
+    tnd_planner_set_table(runtime->planner, runtime->table); /* begins anew with the same table */
+    pthread_mutex_unlock(&runtime->lock);
 }

@@ -5,6 +5,7 @@
 
 #include "sched/exec.h"
 #include "sched/topology.h"
+#include "sched/trace.h"
 #include "tandem/runtime.h"
 #include "tune/planner.h"
 
@@ -16,8 +17,14 @@ struct tnd_runtime_rooms {
     const struct tnd_clock *clock;
     const struct tnd_topology *topology;
     const struct tandem_table *table; /* in use, or NULL */
+    struct tnd_trace *trace;          /* NULL: nobody asked for one */
+    const struct tnd_log *log;
 };
 
 void tnd_runtime_rooms(tandem_runtime *runtime, struct tnd_runtime_rooms *out);
+/** STATE for a graph that is not finished. */
+enum tandem_status tnd_runtime_check_graph(const tandem_graph *graph, struct tandem_error *error);
+/** The planner chooses anew: a backend has gone out of service. */
+void tnd_runtime_forget_choices(tandem_runtime *runtime);
 
 #endif

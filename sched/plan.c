@@ -136,6 +136,6 @@ const char *tandem_stage_name(enum tandem_stage stage)
 
 const char *tandem_plan_reason_name(enum tandem_plan_reason reason)
 {
-    static const char *const names[] = {"only", "table", "rule", "forced", "hand"};
+    static const char *const names[] = {"only", "table", "rule", "forced", "hand", "fallback"};
     return (unsigned)reason < sizeof(names) / sizeof(names[0]) ? names[reason] : "unknown";
 }

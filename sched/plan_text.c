@@ -95,7 +95,7 @@ enum tandem_status tnd_plan_print(const struct tandem_plan *plan, uint64_t graph
     for (; i < plan->n_nodes && valid; i++) {
         const struct tandem_plan_node *node = &plan->nodes[i];
         valid = node->n_threads >= 1 && node->n_threads <= MAX_THREADS &&
-                node->reason <= TANDEM_REASON_HAND;
+                node->reason <= TANDEM_REASON_FALLBACK;
         tnd_text_printf(&text, "node %d ", i);
         add_word(&text, node->profile);
         tnd_text_printf(&text, " threads %d %s second ", (int)node->n_threads,
@@ -318,7 +318,7 @@ static enum tandem_status read_node(struct reader *r, int i, struct tandem_plan_
     if (!take_word(r, "threads") || !take_count(r, 1, MAX_THREADS, &threads)) {
         return wrong(r, "'threads' and a number from 1 to 65536");
     }
-    int reason = take_name(r, reason_name, TANDEM_REASON_HAND + 1);
+    int reason = take_name(r, reason_name, TANDEM_REASON_FALLBACK + 1);
     if (reason < 0) {
         return wrong(r, "only, table, rule, forced or hand");
     }

@@ -131,12 +131,27 @@ struct tandem_compute_options {
 
 /** Computes a graph: by `plan`, or by a fresh plan when NULL. `options` may be NULL. On failure
  *  outputs are  undefined and the runtime stays usable. Any thread; one at a time per graph.
- *  Errors: STATE (graph not  finished), CANCELLED, MEMORY, ARGUMENT (bad index in get_rows), those
- *  of backends. */
+ *  A device that fails is not used again while the runtime lives: the log says so once, and the
+ *  graph is computed again on what remains, callbacks included. Nodes for whose weights a device
+ *  has no room run elsewhere. Errors: STATE (graph not finished), CANCELLED, MEMORY, ARGUMENT (bad
+ *  index in get_rows), those of backends; of a failed device only when the graph has overwritten a
+ *  leaf that it had read before, so that it cannot be repeated. */
 TANDEM_API enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph *graph,
                                                      const tandem_plan *plan,
                                                      const struct tandem_compute_options *options,
                                                      struct tandem_error *error);
+
+/** Before a program looks at the values of a tensor with TANDEM_ROLE_STATE: they are in host memory
+ *  when it returns. Before it changes them: the same with `will_change`, so that devices fetch them
+ *  again. Other tensors: does nothing. No computation may use the tensor meanwhile. Errors:
+ *  ARGUMENT (NULL), those of devices. */
+TANDEM_API enum tandem_status tandem_runtime_fetch(tandem_runtime *runtime,
+                                                   const tandem_tensor *tensor, bool will_change,
+                                                   struct tandem_error *error);
+/** Before the memory of a tensor with TANDEM_ROLE_CONSTANT or TANDEM_ROLE_STATE goes away, or when
+ *  devices shall have room for others: gives up what they keep of it. Without this call they keep
+ *  it until the runtime is closed. NULL is allowed. No computation may use the tensor meanwhile. */
+TANDEM_API void tandem_runtime_forget(tandem_runtime *runtime, const tandem_tensor *tensor);
 
 /** One profile of this machine as listed by mulmat-tune profiles. */
 struct tandem_profile_info {

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ * Computing: runs a plan, and when a device stands in the way, the graph once more without it. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/options.h"
+#include "base/tnd_log.h"
+#include "base/tnd_status.h"
+#include "runtime/fallback.h"
+#include "sched/plan.h"
+
+enum { MOST_TRANSFERS = 5 /* of a node in a trace, more than are met */ };
+
+/* With a trace, room for the times of every stage is taken before the run and given back after
+ * it. */
+static enum tandem_status run_plan(const struct tnd_runtime_rooms *rooms, tandem_graph *graph,
+                                   const tandem_plan *plan, struct tnd_exec_run_options *options,
+                                   struct tandem_error *error)
+{
+    struct tnd_step_time *times = NULL;
+    int n_times = 0;
+    if (rooms->trace != NULL) {
+        options->n_times = (TANDEM_STAGES + MOST_TRANSFERS) * graph->n_nodes;
+        times = tnd_calloc((size_t)options->n_times, sizeof(times[0]));
+        if (times == NULL) {
+            return tnd_error_set(error, TANDEM_E_MEMORY, "trace", options->n_times, 0,
+                                 "trace: out of memory for %d times", options->n_times);
+        }
+        options->times = times;
+        options->out_n_times = &n_times;
+    }
+    enum tandem_status status = tnd_exec_run(rooms->exec, graph, plan, options, error);
+    if (times != NULL) {
+        tnd_trace_add(rooms->trace, graph, rooms->registry, times, n_times);
+        tnd_free(times);
+    }
+    return status;
+}
+
+/* ---- a device in the way ---- */
+
+/* Draws the consequences of a failure; false when there is no other way. */
+static bool settle(tandem_runtime *runtime, const struct tnd_runtime_rooms *rooms,
+                   const struct tnd_exec_failure *failure, const struct tandem_error *why,
+                   uint32_t *io_excluded)
+{
+    const char *name = tnd_registry_name(rooms->registry, failure->slot);
+    switch (failure->kind) {
+    case TND_FAILURE_FAULT:
+        if (tnd_registry_quarantine(rooms->registry, failure->slot, why->text)) {
+            tnd_exec_drop_device(rooms->exec, failure->slot);
+            tnd_runtime_forget_choices(runtime);
+        }
+        return failure->slot > TANDEM_BACKEND_CPU;
+    case TND_FAILURE_WEIGHT:
+        tnd_log_line(rooms->log, TANDEM_LOG_WARN, "runtime",
+                     "%s has no room for some weights, their nodes run elsewhere: %s", name,
+                     why->text);
+        return true;
+    case TND_FAILURE_ROOM:
+        tnd_log_line(rooms->log, TANDEM_LOG_WARN, "runtime",
+                     "%s is left out of this computation: %s", name, why->text);
+        *io_excluded |= UINT32_C(1) << failure->slot;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static enum tandem_status not_repeatable(const tandem_graph *graph,
+                                         const struct tnd_exec_failure *failure,
+                                         const struct tandem_error *why, struct tandem_error *error)
+{
+    const tandem_tensor *node = graph->nodes[failure->not_repeated_node];
+    return tnd_error_set(error, why->status, why->where, why->got, why->limit,
+                         "%.150s; node %d (%s) has overwritten a leaf that was read before, so the "
+                         "graph cannot be repeated",
+                         why->text, failure->not_repeated_node, tandem_op_name(node->op));
+}
+
+/* *io_plan is replaced by one that may run; *io_own frees what was made here. */
+static enum tandem_status adapt(const struct tnd_runtime_rooms *rooms, const tandem_graph *graph,
+                                int n_threads, uint32_t excluded, const tandem_plan **io_plan,
+                                tandem_plan **io_own, struct tandem_error *error)
+{
+    if ((*io_plan)->n_nodes != graph->n_nodes ||
+        !tnd_fallback_is_needed(rooms, graph, *io_plan, excluded)) {
+        return TANDEM_OK;
+    }
+    if (*io_own == NULL) {
+        TND_TRY(tandem_plan_copy(*io_plan, io_own, error));
+        *io_plan = *io_own;
+    }
+    return tnd_fallback_adapt(rooms, graph, n_threads, excluded, *io_own, error);
+}
+
+/* Each time round a device is put out of service or left out, or weights are refused for good. */
+static enum tandem_status run_until_done(tandem_runtime *runtime, tandem_graph *graph,
+                                         const tandem_plan *plan, tandem_plan **io_own,
+                                         struct tnd_exec_run_options *options,
+                                         struct tandem_error *error)
+{
+    struct tnd_runtime_rooms rooms;
+    struct tnd_exec_failure failure;
+    uint32_t excluded = 0;
+    int n_threads = tandem_runtime_threads(runtime);
+    tnd_runtime_rooms(runtime, &rooms);
+    options->out_failure = &failure;
+    for (int attempt = 0;; attempt++) {
+        struct tandem_error why = {0};
+        uint32_t out = tnd_registry_quarantined(rooms.registry);
+        TND_TRY(adapt(&rooms, graph, n_threads, excluded, &plan, io_own, error));
+        enum tandem_status status = run_plan(&rooms, graph, plan, options, &why);
+        if (status == TANDEM_OK) {
+            return TANDEM_OK;
+        }
+        bool is_settled = settle(runtime, &rooms, &failure, &why, &excluded) ||
+                          (status == TANDEM_E_UNSUPPORTED_BACKEND &&
+                           tnd_registry_quarantined(rooms.registry) != out); /* by another run */
+        if (is_settled && !failure.can_repeat) {
+            return not_repeatable(graph, &failure, &why, error);
+        }
+        if (!is_settled || attempt > 2 * TND_MAX_SLOTS) {
+            if (error != NULL) {
+                *error = why;
+            }
+            return status;
+        }
+    }
+}
+
+enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph *graph,
+                                          const tandem_plan *plan,
+                                          const struct tandem_compute_options *options,
+                                          struct tandem_error *error)
+{
+    struct tandem_compute_options merged = {sizeof(merged), NULL, NULL, NULL};
+    TND_TRY(tnd_options_read(options, "tandem_compute_options", &merged, sizeof(merged), error));
+    TND_TRY(tnd_runtime_check_graph(graph, error));
+    tandem_plan *own_plan = NULL;
+    if (plan == NULL) {
+        TND_TRY(tandem_runtime_plan(runtime, graph, &own_plan, error));
+        plan = own_plan;
+    }
+    struct tnd_exec_run_options run_options;
+    memset(&run_options, 0, sizeof(run_options));
+    run_options.cancel = merged.cancel;
+    run_options.progress = merged.progress;
+    run_options.user = merged.user;
+    enum tandem_status status =
+        run_until_done(runtime, graph, plan, &own_plan, &run_options, error);
+    tandem_plan_free(own_plan);
+    return status;
+}
+
+/* ---- what devices keep ---- */
+
+enum tandem_status tandem_runtime_fetch(tandem_runtime *runtime, const tandem_tensor *tensor,
+                                        bool will_change, struct tandem_error *error)
+{
+    if (runtime == NULL || tensor == NULL) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "fetch", 0, 0, "fetch: the %s is NULL",
+                             runtime == NULL ? "runtime" : "tensor");
+    }
+    struct tnd_runtime_rooms rooms;
+    tnd_runtime_rooms(runtime, &rooms);
+    return tnd_exec_fetch(rooms.exec, tensor->root, will_change, error);
+}
+
+void tandem_runtime_forget(tandem_runtime *runtime, const tandem_tensor *tensor)
+{
+    if (runtime != NULL && tensor != NULL && tensor->root->data != NULL) {
+        struct tnd_runtime_rooms rooms;
+        tnd_runtime_rooms(runtime, &rooms);
+        tnd_exec_forget(rooms.exec, tensor->root);
+    }
+}
