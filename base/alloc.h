@@ -34,4 +34,13 @@ long tnd_alloc_live(void);
 /** Allocations since the process began, failed ones included. */
 long tnd_alloc_count(void);
 
+/** Bytes that were not freed yet, as the C library rounds them. */
+size_t tnd_alloc_live_bytes(void);
+/** Begins to look for the peak anew: the next two count from here. */
+void tnd_alloc_peak_begin(void);
+/** The most that tnd_alloc_live_bytes was. */
+size_t tnd_alloc_peak_bytes(void);
+/** The most that was asked for at once, also in vain. */
+size_t tnd_alloc_largest(void);
+
 #endif

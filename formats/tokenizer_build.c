@@ -55,6 +55,11 @@ void tnd_tokenizer_free(tandem_tokenizer *tokenizer)
 enum tandem_status tnd_tokenizer_reserve(tandem_tokenizer *tokenizer, int64_t n, const char *name,
                                          struct tandem_error *error)
 {
+    if (n > TND_MAX_TOKENS) {
+        return tnd_error_set(error, TANDEM_E_LIMIT, name, n, TND_MAX_TOKENS,
+                             "%s: %lld tokens, expected at most %lld", name, (long long)n,
+                             (long long)TND_MAX_TOKENS);
+    }
     tokenizer->tokens = tnd_calloc((size_t)n, sizeof(tokenizer->tokens[0]));
     if (tokenizer->tokens == NULL) {
         return tnd_tokenizer_no_memory(name, (size_t)n * sizeof(tokenizer->tokens[0]), error);

@@ -63,6 +63,11 @@ static enum tandem_status read_tokens(struct reader *reader, int64_t vocabulary,
     while (vocabulary > 0 ? tokenizer->n_tokens < vocabulary : reader->at < reader->n) {
         struct tnd_token token;
         if (tokenizer->n_tokens >= capacity) { /* more expected than the file can hold */
+            if (capacity == TND_MAX_TOKENS) {
+                return tnd_error_set(error, TANDEM_E_LIMIT, reader->name, vocabulary, capacity,
+                                     "%s: more than %lld tokens", reader->name,
+                                     (long long)capacity);
+            }
             return tnd_error_set(error, TANDEM_E_TRUNCATED, reader->name, capacity, vocabulary,
                                  "%s: the file has room for at most %lld tokens, expected %lld",
                                  reader->name, (long long)capacity, (long long)vocabulary);
@@ -83,7 +88,8 @@ static enum tandem_status read_tokens(struct reader *reader, int64_t vocabulary,
 static enum tandem_status fill(struct reader *reader, int64_t vocabulary,
                                tandem_tokenizer *tokenizer, struct tandem_error *error)
 {
-    const size_t capacity = (reader->n - HEADER_BYTES) / ENTRY_BYTES;
+    const size_t fit = (reader->n - HEADER_BYTES) / ENTRY_BYTES;
+    const size_t capacity = fit < (size_t)TND_MAX_TOKENS ? fit : (size_t)TND_MAX_TOKENS;
     reader->at = HEADER_BYTES; /* the length of the longest token is counted again while reading */
     tokenizer->tokens = tnd_calloc(capacity, sizeof(tokenizer->tokens[0]));
     if (tokenizer->tokens == NULL) {
@@ -91,7 +97,7 @@ static enum tandem_status fill(struct reader *reader, int64_t vocabulary,
                              "%s: no memory for %zu tokens", reader->name, capacity);
     }
     TND_TRY(read_tokens(reader, vocabulary, (int64_t)capacity, tokenizer, error));
-    if (tokenizer->n_tokens <= EOS_ID || tokenizer->n_tokens > INT32_MAX) {
+    if (tokenizer->n_tokens <= EOS_ID) {
         return tnd_error_set(error, TANDEM_E_FORMAT, reader->name, tokenizer->n_tokens, EOS_ID + 1,
                              "%s: %lld tokens, expected at least <unk>, <s> and </s>", reader->name,
                              (long long)tokenizer->n_tokens);

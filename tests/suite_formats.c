@@ -2,6 +2,7 @@
  * Main of the formats suites. */
 #include "tests/support.h"
 
+extern CU_SuiteInfo suites_formats_bounds[];
 extern CU_SuiteInfo suites_formats_gguf[];
 extern CU_SuiteInfo suites_formats_llama2c[];
 extern CU_SuiteInfo suites_formats_safetensors[];
@@ -14,9 +15,9 @@ extern CU_SuiteInfo suites_formats_vocab[];
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(argc, argv, suites_formats_gguf, suites_formats_llama2c,
-                          suites_formats_safetensors, suites_formats_synth,
+    return tnd_suites_run(argc, argv, suites_formats_gguf, suites_formats_bounds,
+                          suites_formats_llama2c, suites_formats_safetensors, suites_formats_synth,
                           suites_formats_tokenizer, suites_formats_tokenizer_files,
-                          suites_formats_tokenizer_json, suites_formats_torch,
-                          suites_formats_vocab, NULL);
+                          suites_formats_tokenizer_json, suites_formats_torch, suites_formats_vocab,
+                          NULL);
 }

@@ -275,6 +275,35 @@ static void an_index_names_files_in_its_own_folder_only(void)
     }
 }
 
+static void every_failing_allocation_gives_memory_errors_and_no_leak(void)
+{
+    struct tnd_blob blob = make_file(small, 48);
+    memset(blob.bytes + blob.n - 7, 0, 7);
+    const char *path = tnd_test_temp("model.safetensors"); /* with config.json beside it */
+    CU_ASSERT_TRUE(tnd_test_write_file(path, blob.bytes, blob.n));
+    for (int has_config = 0; has_config < 2; has_config++) {
+        bool failed = true;
+        if (has_config != 0) {
+            CU_ASSERT_TRUE(
+                tnd_test_write_file(tnd_test_temp("config.json"), config, strlen(config)));
+        }
+        for (long n = 1; failed && n < 1000; n++) {
+            tandem_source *source = NULL;
+            const long live = tnd_alloc_live();
+            tnd_alloc_fail_after(n);
+            const enum tandem_status status = tandem_source_open(path, &source, NULL);
+            tnd_alloc_fail_after(-1);
+            failed = status == TANDEM_E_MEMORY;
+            CU_ASSERT_TRUE(failed || status == TANDEM_OK);
+            tandem_source_close(source);
+            check_int(tnd_alloc_live(), live);
+        }
+        CU_ASSERT_FALSE(failed);
+    }
+    remove(tnd_test_temp("config.json"));
+    tnd_blob_free(&blob);
+}
+
 /* clang-format off */
 static CU_TestInfo tests_safetensors[] = {
     {"tensors of a file are read", tensors_of_a_file_are_read},
@@ -286,6 +315,8 @@ static CU_TestInfo tests_safetensors[] = {
     {"nested and endless headers are refused", nested_and_endless_headers_are_refused},
     {"an index names files in its own folder only",
      an_index_names_files_in_its_own_folder_only},
+    {"every failing allocation gives memory errors and no leak",
+     every_failing_allocation_gives_memory_errors_and_no_leak},
     CU_TEST_INFO_NULL,
 };
 

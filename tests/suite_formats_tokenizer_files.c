@@ -241,6 +241,24 @@ static void damaged_gguf_files_give_an_error_or_a_tokenizer_that_works(void)
     }
 }
 
+static void each_failing_allocation_of_a_gguf_file_leaks_nothing(void)
+{
+    static const char *const models[] = {"llama", "gpt2"};
+    for (int i = 0; i < 2; i++) {
+        size_t n = 0;
+        char *bytes = make_gguf(models[i], &n);
+        tandem_tokenizer *tokenizer = NULL;
+        struct tandem_error error = {0};
+        if (read_gguf(bytes, n, "made", &tokenizer, &error) == TANDEM_OK) {
+            tandem_tokenizer_close(tokenizer);
+            tnd_test_fail_each_allocation(read_gguf, bytes, n);
+        } else {
+            tnd_skip("optional part not built: %s", error.text);
+        }
+        free(bytes);
+    }
+}
+
 static void a_source_without_vocabulary_or_of_another_kind_is_refused(void)
 {
     tandem_source *source = NULL;
@@ -306,6 +324,8 @@ static CU_TestInfo file_tests[] = {
     {"each_failing_allocation_leaks_nothing", each_failing_allocation_leaks_nothing},
     {"tokenizers_of_gguf_files_have_the_tokens_of_the_file",
      tokenizers_of_gguf_files_have_the_tokens_of_the_file},
+    {"each_failing_allocation_of_a_gguf_file_leaks_nothing",
+     each_failing_allocation_of_a_gguf_file_leaks_nothing},
     {"damaged_gguf_files_give_an_error_or_a_tokenizer_that_works",
      damaged_gguf_files_give_an_error_or_a_tokenizer_that_works},
     {"a_source_without_vocabulary_or_of_another_kind_is_refused",

@@ -566,23 +566,36 @@ static void names_that_meet_are_refused(void)
     check_pickle(blob, TANDEM_E_FORMAT, "'a.b' stands in it twice");
 }
 
-static void every_failing_allocation_gives_memory_errors_and_no_leak(void)
+typedef enum tandem_status (*read_fn)(const void *bytes, size_t n, const char *name,
+                                      tandem_source **out_source, struct tandem_error *error);
+
+static void fail_each_allocation(read_fn read, const void *bytes, size_t n_bytes)
 {
-    struct tnd_blob blob = make_checkpoint(make_pickle(&plain, &turned), false, false);
     bool failed = true;
     for (long n = 1; failed && n < 1000; n++) {
         tandem_source *source = NULL;
         const long live = tnd_alloc_live();
         tnd_alloc_fail_after(n);
-        const enum tandem_status status =
-            tnd_torch_zip_read(blob.bytes, blob.n, "made", &source, NULL);
+        const enum tandem_status status = read(bytes, n_bytes, "made", &source, NULL);
         tnd_alloc_fail_after(-1);
         failed = status == TANDEM_E_MEMORY;
         CU_ASSERT_TRUE(failed || status == TANDEM_OK);
         tandem_source_close(source);
         check_int(tnd_alloc_live(), live);
     }
+    CU_ASSERT_FALSE(failed);
+}
+
+static void every_failing_allocation_gives_memory_errors_and_no_leak(void)
+{
+    struct tnd_blob blob = make_checkpoint(make_pickle(&plain, &turned), false, false);
+    size_t n = 0;
+    void *legacy = tnd_test_read_file("tests/fuzz/corpus/torch/legacy.pt", &n);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(legacy);
+    fail_each_allocation(tnd_torch_zip_read, blob.bytes, blob.n);
+    fail_each_allocation(tnd_torch_legacy_read, legacy, n);
     tnd_blob_free(&blob);
+    free(legacy);
 }
 
 /* clang-format off */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "tests/support.h"
 
 /* Bytes that are allocated for `n`: a power of two, so that growing is quick. */
@@ -72,7 +73,12 @@ static void try_copy(const unsigned char *bytes, size_t n, size_t change, unsign
     if (change < n) {
         copy[change] = value;
     }
+    const size_t live = tnd_alloc_live_bytes();
+    tnd_alloc_peak_begin();
     read(copy, n);
+    if (tnd_alloc_peak_bytes() - live > n + ((size_t)16 << 20)) {
+        CU_FAIL("more memory than the file and 16 MiB");
+    }
     free(copy);
 }
 
