@@ -458,6 +458,28 @@ static void a_cancelled_or_impossible_file_leaves_the_old_one(void)
     tandem_source_close(source);
 }
 
+/* BCML1 has no number for it, and the one of the file before would be wrong. */
+static void the_file_type_is_that_of_the_new_weights_or_left_out(void)
+{
+    const struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 1, 8, 4, 128, 64};
+    const enum tandem_type types[] = {TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q8_0, TANDEM_TYPE_BCML1};
+    const int64_t numbers[] = {2, 7, -1};
+    tandem_source *source = NULL;
+    check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 3, &source, NULL));
+    for (int t = 0; t < 3; t++) {
+        struct tandem_save_options options = TANDEM_SAVE_OPTIONS_INIT;
+        int64_t number = -1;
+        options.converts = true;
+        options.type = types[t];
+        tandem_source *again = save_and_open(source, &options);
+        (void)tandem_source_integer(again, "general.file_type", &number);
+        check_int(number, numbers[t]);
+        tandem_source_close(source);
+        source = again;
+    }
+    tandem_source_close(source);
+}
+
 /* ---- hostile files ---- */
 
 static void try_read(const void *bytes, size_t n)
@@ -652,6 +674,8 @@ static CU_TestInfo tests_gguf[] = {
      rotated_rows_in_halves_come_out_in_adjacent_pairs},
     {"converting while writing equals converting in memory",
      converting_while_writing_equals_converting_in_memory},
+    {"the file type is that of the new weights or left out",
+     the_file_type_is_that_of_the_new_weights_or_left_out},
     {"a cancelled or impossible file leaves the old one",
      a_cancelled_or_impossible_file_leaves_the_old_one},
     {"every damage gives an error or a source", every_damage_gives_an_error_or_a_source},

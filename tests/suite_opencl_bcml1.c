@@ -72,9 +72,10 @@ static void close_device(void)
 }
 
 /* False after a skip. */
-static bool open_device(uint64_t budget, struct tnd_cl_device **out)
+static bool open_device(uint64_t budget, bool without_unified, struct tnd_cl_device **out)
 {
-    const struct tnd_cl_options options = {.device = "0", .cache = "off", .budget_bytes = budget};
+    const struct tnd_cl_options options = {
+        .device = "0", .cache = "off", .budget_bytes = budget, .without_unified = without_unified};
     struct tandem_error error = {0};
     enum tandem_status status = tnd_cl_device_open(&options, out, &error);
     if (status == TANDEM_E_UNSUPPORTED_MACHINE) {
@@ -87,7 +88,7 @@ static bool open_device(uint64_t budget, struct tnd_cl_device **out)
 static bool begin(void)
 {
     if (device == NULL) {
-        if (!open_device(0, &device)) {
+        if (!open_device(0, false, &device)) {
             return false;
         }
         atexit(close_device);
@@ -336,7 +337,7 @@ static void weights_without_room_for_panels_are_read_in_rows(void)
     struct tnd_cl_device *small = NULL;
     struct tnd_cl_range range;
     struct tandem_error error = {.text = ""};
-    if (!open_device(70 * 5 * BLOCK_BYTES + 100, &small)) {
+    if (!open_device(70 * 5 * BLOCK_BYTES + 100, false, &small)) {
         return;
     }
     static const int64_t tokens[] = {1, 7, 33};
@@ -352,6 +353,41 @@ static void weights_without_room_for_panels_are_read_in_rows(void)
     tnd_cl_device_close(small);
 }
 
+static int64_t resident_bytes(struct tnd_cl_device *on)
+{
+    struct tnd_cl_statistics statistics;
+    tnd_cl_statistics_get(on, &statistics);
+    return statistics.resident_bytes;
+}
+
+/* Where the device copies weights, only the panels stay. */
+static void rows_are_given_back_when_panels_are_made(void)
+{
+    struct tnd_cl_device *copying = NULL;
+    struct tnd_cl_range range;
+    if (!open_device(0, true, &copying)) {
+        return;
+    }
+    struct product p;
+    product_open(&p, copying, 70, 3, 160);
+    const tandem_tensor *w = p.node->src[0];
+    check_int(resident_bytes(copying), 70 * 5 * BLOCK_BYTES);
+    for (int i = 0; i < 2; i++) { /* again costs nothing */
+        check_ok(tnd_cl_prepare(copying, w, NULL));
+        check_ok(tnd_cl_bcml1_prepare(copying, w, NULL));
+        check_int(resident_bytes(copying), tnd_bcml1_panel_bytes(70, 160));
+    }
+    check_status(tnd_cl_find_tensor(copying, w, &range, NULL), TANDEM_E_STATE, NULL, NULL);
+    run(&p, TANDEM_TASK_NODE, 0, p.n);
+    check_result(&p, "panels alone");
+    run(&p, TANDEM_TASK_DEQUANTIZE_W, 0, p.n);
+    fetch(&p);
+    check_bits(p.workspace, p.w_values, p.workspace_bytes, p.name);
+    product_close(&p);
+    check_int(resident_bytes(copying), 0);
+    tnd_cl_device_close(copying);
+}
+
 CU_TestInfo tnd_tests_opencl_bcml1[] = {
     {"panels lead back to their rows", panels_lead_back_to_their_rows},
     {"devices make the panels of the plain code", devices_make_the_panels_of_the_plain_code},
@@ -362,6 +398,7 @@ CU_TestInfo tnd_tests_opencl_bcml1[] = {
     {"dequantized panels have the bits of the plain codec",
      dequantized_panels_have_the_bits_of_the_plain_codec},
     {"row ranges make their rows only", row_ranges_make_their_rows_only},
+    {"rows are given back when panels are made", rows_are_given_back_when_panels_are_made},
     {"weights without room for panels are read in rows",
      weights_without_room_for_panels_are_read_in_rows},
     CU_TEST_INFO_NULL,

@@ -139,28 +139,51 @@ enum tandem_status tnd_cl_bcml1_find(struct tnd_cl_device *device, const tandem_
     const int64_t n = weight->ne[1];
     const size_t bytes = tnd_bcml1_panel_bytes(n, k);
     if (bytes == 0 || device->caps.max_group < TND_PANEL_ROWS ||
-        k / VALUES >= COLUMNS_OF_PANELS_MOST) {
+        k / VALUES >= COLUMNS_OF_PANELS_MOST || weight->ne[2] != 1 || weight->ne[3] != 1 ||
+        weight->nb[1] != tandem_type_row_bytes(weight->type, k)) {
         return tnd_error_set(error, TANDEM_E_STATE, weight->name, n, 0,
                              "opencl device '%.60s': '%.60s' cannot lie in panels of 64 rows",
                              device->name, weight->name);
     }
     /* With the bytes it tells matrices of other shapes at the same place apart. */
     const int form = (int)(k / VALUES * TND_PANEL_ROWS + n % TND_PANEL_ROWS);
-    return tnd_cl_find_form(device, weight, form, bytes, make_panels, out_range, error);
+    TND_TRY(tnd_cl_find_form(device, weight, form, bytes, make_panels, out_range, error));
+    tnd_cl_keep_form_only(device, weight);
+    return TANDEM_OK;
 }
 
-enum tandem_status tnd_cl_bcml1_submit(struct tnd_cl_device *device, const struct tandem_work *work,
-                                       const struct tnd_cl_product *product, bool *out_done,
+/* Not resident, or no room: rows are read, then. */
+static bool is_for_rows(enum tandem_status status)
+{
+    return status == TANDEM_E_STATE || status == TANDEM_E_DEVICE_MEMORY;
+}
+
+enum tandem_status tnd_cl_bcml1_prepare(struct tnd_cl_device *device, const tandem_tensor *weight,
+                                        struct tandem_error *error)
+{
+    struct tnd_cl_range panels;
+    if (weight->type != TANDEM_TYPE_BCML1) {
+        return TANDEM_OK;
+    }
+    pthread_mutex_lock(&device->submit_lock);
+    enum tandem_status status = tnd_cl_bcml1_find(device, weight, &panels, error);
+    pthread_mutex_unlock(&device->submit_lock);
+    return is_for_rows(status) ? TANDEM_OK : status;
+}
+
+enum tandem_status tnd_cl_bcml1_weight(struct tnd_cl_device *device, const tandem_tensor *weight,
+                                       struct tnd_cl_range *out_range, bool *out_in_panels,
                                        struct tandem_error *error)
 {
-    struct tnd_cl_product p = *product;
-    *out_done = false;
-    enum tandem_status status = tnd_cl_bcml1_find(device, work->node->src[0], &p.w, error);
-    if (status == TANDEM_E_STATE || status == TANDEM_E_DEVICE_MEMORY) {
-        return TANDEM_OK; /* not resident, or no room: in rows, then */
-    }
-    TND_TRY(status);
-    *out_done = true;
-    return work->task == TANDEM_TASK_DEQUANTIZE_W ? dequantize(device, &p, error)
-                                                  : multiply(device, &p, error);
+    enum tandem_status status = tnd_cl_bcml1_find(device, weight, out_range, error);
+    *out_in_panels = !is_for_rows(status);
+    return *out_in_panels ? status : tnd_cl_find_tensor(device, weight, out_range, error);
+}
+
+enum tandem_status tnd_cl_bcml1_run(struct tnd_cl_device *device, uint32_t task,
+                                    const struct tnd_cl_product *product,
+                                    struct tandem_error *error)
+{
+    return task == TANDEM_TASK_DEQUANTIZE_W ? dequantize(device, product, error)
+                                            : multiply(device, product, error);
 }

@@ -6,17 +6,26 @@
 #include "backends/opencl/cl_matmul_state.h"
 #include "tandem/backend.h"
 
-/** The panels of a resident weight {k, n}, made at the first call. Errors: STATE when it is not
- *  resident or cannot lie in panels, DEVICE_MEMORY, DEVICE. Under submit_lock. */
+/** The panels of a resident weight {k, n}, made at the first call; the rows are then given back,
+ *  since nothing else on the device reads BCML1. Errors: STATE when it is not resident or cannot
+ *  lie in panels, DEVICE_MEMORY, DEVICE. Under submit_lock. */
 enum tandem_status tnd_cl_bcml1_find(struct tnd_cl_device *device, const tandem_tensor *weight,
                                      struct tnd_cl_range *out_range, struct tandem_error *error);
 
-/** Runs the work of a MUL_MAT node with BCML1 weights, if these are resident and their panels fit
- *  into the device's memory. Otherwise *out_done is false and nothing has happened: the weights are
- *  read in rows, as Q4_1. `product` holds the operands as found for the task (DEQUANTIZE_W: y is
- *  the workspace). Under submit_lock. */
-enum tandem_status tnd_cl_bcml1_submit(struct tnd_cl_device *device, const struct tandem_work *work,
-                                       const struct tnd_cl_product *product, bool *out_done,
+/** Makes the panels of a weight that tnd_cl_prepare has made resident. OK when they have no room,
+ *  and for weights of other types. Errors: DEVICE. */
+enum tandem_status tnd_cl_bcml1_prepare(struct tnd_cl_device *device, const tandem_tensor *weight,
+                                        struct tandem_error *error);
+
+/** Where the device has a BCML1 weight: in panels, or in rows as Q4_1. Under submit_lock. */
+enum tandem_status tnd_cl_bcml1_weight(struct tnd_cl_device *device, const tandem_tensor *weight,
+                                       struct tnd_cl_range *out_range, bool *out_in_panels,
                                        struct tandem_error *error);
+
+/** Puts DEQUANTIZE_W (y is the workspace) or NODE with weights in panels into the queue. Under
+ *  submit_lock. */
+enum tandem_status tnd_cl_bcml1_run(struct tnd_cl_device *device, uint32_t task,
+                                    const struct tnd_cl_product *product,
+                                    struct tandem_error *error);
 
 #endif

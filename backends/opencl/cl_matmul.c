@@ -272,6 +272,7 @@ enum tandem_status tnd_cl_matmul_submit(struct tnd_cl_device *device,
     const tandem_tensor *w = node->src[0]; /* {K, N} */
     bool to_workspace = work->task == TANDEM_TASK_DEQUANTIZE_W;
     bool from_workspace = work->task == TANDEM_TASK_MUL_MAT_F32 && w->type != TANDEM_TYPE_F32;
+    bool in_panels = false;
     size_t bytes = tnd_cl_matmul_workspace(device, node, (enum tandem_task)work->task);
     struct tnd_cl_product p = {.type = from_workspace ? TANDEM_TYPE_F32 : w->type,
                                .k = (uint32_t)w->ne[0],
@@ -296,18 +297,16 @@ enum tandem_status tnd_cl_matmul_submit(struct tnd_cl_device *device,
     p.x = p.y;
     if (p.k > 0) {
         TND_TRY(from_workspace ? tnd_cl_find(device, work->workspace, bytes, &p.w, error)
-                               : tnd_cl_find_tensor(device, w, &p.w, error));
+                : p.type == TANDEM_TYPE_BCML1
+                    ? tnd_cl_bcml1_weight(device, w, &p.w, &in_panels, error)
+                    : tnd_cl_find_tensor(device, w, &p.w, error));
     }
     if (p.k > 0 && !to_workspace) {
         TND_TRY(tnd_cl_find_tensor(device, node->src[1], &p.x, error));
     }
     TND_TRY(check_alignment(node, &p, error));
-    if (p.type == TANDEM_TYPE_BCML1 && p.k > 0) {
-        bool is_done = false;
-        TND_TRY(tnd_cl_bcml1_submit(device, work, &p, &is_done, error));
-        if (is_done) {
-            return TANDEM_OK;
-        }
+    if (in_panels) {
+        return tnd_cl_bcml1_run(device, work->task, &p, error);
     }
     switch (work->task) {
     case TANDEM_TASK_DEQUANTIZE_W:

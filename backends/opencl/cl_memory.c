@@ -27,7 +27,7 @@ struct form {
 struct region {
     uintptr_t begin;
     size_t bytes;
-    cl_mem buffer;
+    cl_mem buffer;   /* NULL: a weight of which only a form is kept */
     size_t offset;   /* of `begin` in the buffer */
     bool is_host;    /* the buffer is the host's memory */
     uint64_t serial; /* of a weight's context */
@@ -118,7 +118,7 @@ static struct region take_out(struct regions *regions, int at)
     regions->n--;
     memmove(regions->rows + at, regions->rows + at + 1,
             (size_t)(regions->n - at) * sizeof(*regions->rows));
-    regions->bytes -= (int64_t)row.bytes;
+    regions->bytes -= row.buffer != NULL ? (int64_t)row.bytes : 0;
     for (int i = 0; i < row.n_forms; i++) {
         regions->bytes -= (int64_t)row.forms[i].bytes;
     }
@@ -135,7 +135,9 @@ static void free_region(const struct tnd_cl_device *device, struct region *row)
     for (int i = 0; i < row->n_forms; i++) {
         cl->ReleaseMemObject(row->forms[i].buffer);
     }
-    cl->ReleaseMemObject(row->buffer);
+    if (row->buffer != NULL) {
+        cl->ReleaseMemObject(row->buffer);
+    }
     tnd_free(row->forms);
 }
 
@@ -211,6 +213,7 @@ enum tandem_status tnd_cl_find(struct tnd_cl_device *device, const void *address
     const struct region *row = find_region(&memory->mirrors, begin, bytes);
     if (row == NULL) {
         row = find_region(&memory->weights, begin, bytes);
+        row = row != NULL && row->buffer == NULL ? NULL : row;
     }
     if (row != NULL) {
         *out_range = (struct tnd_cl_range){row->buffer, row->offset + (begin - row->begin)};
@@ -562,4 +565,22 @@ enum tandem_status tnd_cl_find_form(struct tnd_cl_device *device, const tandem_t
     }
     *out_range = to;
     return TANDEM_OK;
+}
+
+void tnd_cl_keep_form_only(struct tnd_cl_device *device, const tandem_tensor *weight)
+{
+    struct tnd_cl_memory *memory = device->memory;
+    size_t span = span_of(weight);
+    cl_mem buffer = NULL;
+    pthread_mutex_lock(&memory->lock);
+    struct region *row = find_region(&memory->weights, (uintptr_t)weight->data, span);
+    if (row != NULL && row->bytes == span && row->n_forms > 0 && !row->is_host) {
+        buffer = row->buffer;
+        memory->weights.bytes -= buffer != NULL ? (int64_t)row->bytes : 0;
+        row->buffer = NULL;
+    }
+    pthread_mutex_unlock(&memory->lock);
+    if (buffer != NULL) {
+        device->library->cl.ReleaseMemObject(buffer);
+    }
 }

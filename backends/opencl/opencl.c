@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/opencl/cl_bcml1.h"
 #include "backends/opencl/cl_device.h"
 #include "backends/opencl/cl_matmul.h"
 #include "backends/opencl/cl_memory.h"
@@ -264,7 +265,8 @@ static enum tandem_status opencl_sync(tandem_backend *backend, uint64_t ticket,
 static enum tandem_status opencl_prepare(tandem_backend *backend, const tandem_tensor *weight,
                                          struct tandem_error *error)
 {
-    return tnd_cl_prepare(tnd_opencl_device(backend), weight, error);
+    TND_TRY(tnd_cl_prepare(tnd_opencl_device(backend), weight, error));
+    return tnd_cl_bcml1_prepare(tnd_opencl_device(backend), weight, error);
 }
 
 static void opencl_forget(tandem_backend *backend, const tandem_tensor *weight)
