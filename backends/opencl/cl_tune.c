@@ -48,7 +48,7 @@ static bool lanes_suit(const struct tnd_cl_device *device, int32_t lanes)
 
 /* ---- one measurement ---- */
 
-enum { REPEATS_MOST = 12, MOST_M = 128 };
+enum { REPEATS_MOST = 12, MOST_M = 128, FEW_ROWS = 8192, GEMM_ROWS = 4096 };
 static const uint64_t BUDGET_NS = 150000000; /* of a candidate, after its first two runs */
 
 struct tuner {
@@ -195,6 +195,8 @@ static enum tandem_status tune_tiled(struct tuner *t, struct tandem_error *error
 {
     struct tnd_cl_tiles *now = &t->device->matmul->tiles;
     struct tnd_cl_tiles best = *now;
+    struct tnd_cl_product product = t->product;
+    product.end = product.end < FEW_ROWS ? product.end : FEW_ROWS;
     set_family(t, "tiled");
     t->device->matmul->family = TND_CL_FAMILY_TILED;
     for (int i = 0; i < COUNT(tile_candidates) && !is_enough(t); i++) {
@@ -208,7 +210,7 @@ static enum tandem_status tune_tiled(struct tuner *t, struct tandem_error *error
         if (tnd_cl_tiles_fit(&t->device->caps, now)) {
             snprintf(t->step.text, sizeof(t->step.text), "tile %d x %d x %d, %d x %d an item",
                      c->m, c->n, c->k, c->item_m, c->item_n);
-            TND_TRY(try_tiles(t, &t->product, &best, error));
+            TND_TRY(try_tiles(t, &product, &best, error));
         }
     }
     *now = best;
@@ -220,12 +222,13 @@ static enum tandem_status tune_border(struct tuner *t, struct tandem_error *erro
 {
     struct tnd_cl_matmul *matmul = t->device->matmul;
     int32_t most = 1;
-    for (uint32_t m = 4; m <= MOST_M; m *= 2) {
+    for (uint32_t m = 4; m <= t->product.m; m *= 2) {
         struct tnd_cl_product product = t->product;
         double skinny = 0;
         double tiled = 0;
         bool is_best = false;
         product.m = m;
+        product.end = product.end < FEW_ROWS ? product.end : FEW_ROWS;
         matmul->family = TND_CL_FAMILY_SKINNY;
         TND_TRY(measure(t, &product, &skinny, error));
         matmul->family = TND_CL_FAMILY_TILED;
@@ -238,13 +241,18 @@ static enum tandem_status tune_border(struct tuner *t, struct tandem_error *erro
         if (!is_skinny) {
             break;
         }
-        most = m == MOST_M ? 1 << 30 : (int32_t)m;
+        most = m >= MOST_M ? 1 << 30 : (int32_t)m;
     }
     matmul->tiles.skinny_most = most;
     return TANDEM_OK;
 }
 
 /* ---- CLBlast ---- */
+
+static uint32_t gemm_n(const struct tnd_cl_product *p)
+{
+    return p->n < GEMM_ROWS ? p->n : GEMM_ROWS;
+}
 
 static enum tandem_status measure_gemm(struct tuner *t, const struct tnd_cl_gemm *gemm,
                                        double *out_us, struct tandem_error *error)
@@ -276,7 +284,10 @@ static enum tandem_status measure_gemm(struct tuner *t, const struct tnd_cl_gemm
  * other rows were tried, the device uses the best of ours until the next open. */
 static enum tandem_status tune_gemm(struct tuner *t, struct tandem_error *error)
 {
-    const struct tnd_cl_product *p = &t->product;
+    struct tnd_cl_product product = t->product;
+    product.n = gemm_n(&product);
+    product.end = product.n;
+    const struct tnd_cl_product *p = &product;
     struct tnd_cl_gemm gemm = {t->f32, p->x, p->y, p->n, p->m, p->k, 0, p->end};
     int32_t *row = &t->device->matmul->tiles.gemm;
     int32_t best_row = 0;
@@ -341,11 +352,11 @@ static enum tandem_status fill_operands(struct tuner *t, float *values, void *bl
     TND_TRY(tnd_cl_scratch(t->device, 0, row_bytes * p->n, &p->w, error));
     TND_TRY(tnd_cl_scratch(t->device, 1, float_bytes * p->m, &p->x, error));
     TND_TRY(tnd_cl_scratch(t->device, 2, sizeof(float) * p->n * p->m, &p->y, error));
-    TND_TRY(tnd_cl_scratch(t->device, 3, has_gemm ? float_bytes * p->n : 16, &t->f32, error));
+    TND_TRY(tnd_cl_scratch(t->device, 3, has_gemm ? float_bytes * gemm_n(p) : 16, &t->f32, error));
     TND_TRY(fill(t, p->w, row_bytes * p->n, blocks, row_bytes * CHUNK_ROWS, error));
     TND_TRY(fill(t, p->x, float_bytes * p->m, values, float_bytes * CHUNK_ROWS, error));
     return has_gemm
-               ? fill(t, t->f32, float_bytes * p->n, values, float_bytes * CHUNK_ROWS, error)
+               ? fill(t, t->f32, float_bytes * gemm_n(p), values, float_bytes * CHUNK_ROWS, error)
                : TANDEM_OK;
 }
 
@@ -358,7 +369,7 @@ static enum tandem_status make_operands(struct tuner *t, struct tandem_error *er
     struct tnd_cl_product *p = &t->product;
     p->type = options->type != TANDEM_TYPE_F32 ? options->type : TANDEM_TYPE_Q4_0;
     p->k = options->is_brief ? 256 : caps->is_cpu ? 2048 : 4096;
-    p->n = options->is_brief ? 64 : is_large ? 24576 : caps->is_cpu ? 1024 : 4096;
+    p->n = options->is_brief ? 64 : is_large ? 65536 : caps->is_cpu ? 1024 : 4096;
     p->m = options->is_brief ? 16 : MOST_M;
     p->end = p->n;
     size_t n = (size_t)CHUNK_ROWS * p->k;
@@ -378,7 +389,7 @@ static enum tandem_status make_operands(struct tuner *t, struct tandem_error *er
 
 static int count_steps(const struct tnd_cl_device *device)
 {
-    int count = COUNT(tile_candidates) + 1;
+    int count = COUNT(tile_candidates) + 6; /* M 4 to 128 of the border */
     for (int i = 0; i < COUNT(matvec_candidates); i++) {
         count += lanes_suit(device, matvec_candidates[i].lanes);
     }
