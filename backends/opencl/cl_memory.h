@@ -35,8 +35,8 @@ enum tandem_status tnd_cl_find_form(struct tnd_cl_device *device, const tandem_t
                                     struct tnd_cl_range *out_range, struct tandem_error *error);
 
 /** Gives back the original of a weight of which a form was made: from then on tnd_cl_find_form
- *  alone finds it, tnd_cl_find does not. It stays where it costs nothing (the host's own memory) or other
- *  tensors lie in it. */
+ *  alone finds it, tnd_cl_find does not. It stays where it costs nothing (the host's own memory) or
+ *  where other tensors lie in it too. */
 void tnd_cl_keep_form_only(struct tnd_cl_device *device, const tandem_tensor *weight);
 
 /** Device memory for the length of one submit: valid until the next call with the same `slot` (0 to
