@@ -77,6 +77,23 @@ void tnd_fingerprint_read(struct tnd_fingerprint *out)
     *out = read;
 }
 
+/* Takes "NAME (PLATFORM), driver VERSION, ..." apart: what stands before and behind ", driver ". What
+ * is not of this form counts as the name as a whole. */
+static void read_device(const char *description, struct tnd_fingerprint *out)
+{
+    static const char between[] = ", driver ";
+    const char *driver = strstr(description, between);
+    size_t length = driver != NULL ? (size_t)(driver - description) : strlen(description);
+    snprintf(out->gpu, sizeof(out->gpu), "%.*s", (int)length, description);
+    if (driver != NULL) {
+        driver += strlen(between);
+        /* CLBlast takes part in the device's times. */
+        bool clblast = strstr(driver, "with CLBlast") != NULL;
+        snprintf(out->driver, sizeof(out->driver), "%.*s%s", (int)strcspn(driver, ","), driver,
+                 clblast ? " with CLBlast" : "");
+    }
+}
+
 void tnd_fingerprint_read_all(const struct tnd_registry *registry, struct tnd_fingerprint *out)
 {
     tnd_fingerprint_read(out);
@@ -84,6 +101,10 @@ void tnd_fingerprint_read_all(const struct tnd_registry *registry, struct tnd_fi
     if (openblas >= 0) {
         const char *description = tnd_backend_describe(tnd_registry_backend(registry, openblas));
         snprintf(out->openblas, sizeof(out->openblas), "%s", description);
+    }
+    int opencl = tnd_registry_find(registry, "opencl", NULL);
+    if (opencl >= 0) {
+        read_device(tnd_backend_describe(tnd_registry_backend(registry, opencl)), out);
     }
 }
 

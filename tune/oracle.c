@@ -38,6 +38,7 @@ static enum tandem_status ask_planner(const struct tnd_oracle_options *options,
     static char nothing; /* weights are never read while planning */
     tandem_tensor *w = tandem_tensor_borrow(context, problem->type, 2, w_ne, &nothing, SIZE_MAX);
     tandem_tensor *x = tandem_tensor_borrow(context, TANDEM_TYPE_F32, 2, x_ne, &nothing, SIZE_MAX);
+    tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
     tandem_graph *graph = tandem_graph_new(context);
     tandem_graph_add(graph, tandem_mul_mat(context, w, x));
     enum tandem_status status = tandem_graph_finish(graph, error);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/device_option.h"
 #include "tools/mulmat-tune/args.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/open_runtime.h"
@@ -19,6 +20,7 @@ struct request {
     struct args_ints m;
     struct args_ints threads;
     const char *profile;
+    const char *device;
     double budget_s;
     const char *file;
     bool yes;
@@ -173,7 +175,10 @@ static enum tandem_status new_table(const struct request *request, const struct 
     memcpy(table->model, shapes->model, sizeof(table->model));
     table->m_step = request->m.n == 0 && request->m_step > 0 ? request->m_step : 0;
     tnd_fingerprint_read_all(rooms->registry, &table->fingerprint);
-    if (table->fingerprint.openblas[0] != '\0') {
+    if (table->fingerprint.gpu[0] != '\0') {
+        snprintf(table->gpu_name, sizeof(table->gpu_name), "CLBLAST");
+        table->gpu_kind = TANDEM_KIND_CLBLAST;
+    } else if (table->fingerprint.openblas[0] != '\0') {
         snprintf(table->gpu_name, sizeof(table->gpu_name), "OPENBLAS");
         table->gpu_kind = TANDEM_KIND_OPENBLAS;
     }
@@ -236,7 +241,8 @@ static int run(const struct request *request)
         int threads = (int)request->threads.values[i];
         most_threads = threads > most_threads ? threads : most_threads;
     }
-    if (tnd_cmd_open_runtime("", most_threads, request->profile, &runtime, &error) != TANDEM_OK) {
+    if (tnd_cmd_open_runtime("", most_threads, request->profile, request->device, &runtime,
+                             &error) != TANDEM_OK) {
         return tnd_cmd_failed(&error);
     }
     struct tnd_runtime_rooms rooms;
@@ -270,6 +276,7 @@ int tnd_cmd_bench(int argc, char **argv)
          "thread counts (default: 1, 2, 4, .. up to one a core)"},
         {"profile", ARGS_STRING, &request.profile, 0, 0, "NAME",
          "only this profile (default: all)"},
+        {"device", ARGS_STRING, &request.device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},
         {"budget", ARGS_NUMBER, &request.budget_s, 1, 1e6, "SECONDS",
          "aim for this long in all (default: what each cell needs)"},
         {"file", ARGS_STRING, &request.file, 0, 0, "F",

@@ -7,6 +7,7 @@
 
 #include "base/tnd_status.h"
 #include "tandem/table.h"
+#include "tools/device_option.h"
 #include "tools/mulmat-tune/args.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/open_runtime.h"
@@ -21,6 +22,7 @@ struct request {
     const char *table;
     const char *what_if;
     const char *scale;
+    const char *device;
     bool json;
     const char *problem;
 };
@@ -81,7 +83,7 @@ static enum tandem_status open_table(const struct request *request, struct subje
         subject->n_threads = most_threads(subject->loaded);
         snprintf(subject->table_name, sizeof(subject->table_name), "%s", request->table);
     } else {
-        TND_TRY(tnd_cmd_open_runtime(NULL, 0, NULL, &subject->runtime, error));
+        TND_TRY(tnd_cmd_open_runtime(NULL, 0, NULL, request->device, &subject->runtime, error));
         tnd_runtime_rooms(subject->runtime, &rooms);
         tandem_runtime_describe(subject->runtime, &info);
         subject->registry = rooms.registry;
@@ -406,6 +408,7 @@ int tnd_cmd_explain(int argc, char **argv)
          "what if there were N threads?"},
         {"scale", ARGS_STRING, &request.scale, 0, 0, "B=F[,B=F]",
          "what if backend B took F times as long? openblas=0.5: twice as fast"},
+        {"device", ARGS_STRING, &request.device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},
         {"json", ARGS_FLAG, &request.json, 0, 0, NULL, "one JSON object"},
     };
     const struct args_command command = {

@@ -2,6 +2,7 @@
  * mulmat-tune profiles: the ways of computing a matrix product that this machine has. */
 #include <stdio.h>
 
+#include "tools/device_option.h"
 #include "tools/mulmat-tune/args.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/open_runtime.h"
@@ -86,7 +87,9 @@ static void add_text(struct tnd_text *text, const tandem_runtime *runtime,
 int tnd_cmd_profiles(int argc, char **argv)
 {
     bool json = false;
+    const char *device = NULL;
     const struct args_option options[] = {
+        {"device", ARGS_STRING, &device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},
         {"json", ARGS_FLAG, &json, 0, 0, NULL, "one JSON object"},
     };
     const struct args_command command = {
@@ -103,7 +106,7 @@ int tnd_cmd_profiles(int argc, char **argv)
     }
     tandem_runtime *runtime = NULL;
     struct tandem_error error = {0};
-    if (tnd_cmd_open_runtime("", 0, NULL, &runtime, &error) != TANDEM_OK) {
+    if (tnd_cmd_open_runtime("", 0, NULL, device, &runtime, &error) != TANDEM_OK) {
         return tnd_cmd_failed(&error);
     }
     struct tandem_profile_info profiles[MAX_PROFILES];

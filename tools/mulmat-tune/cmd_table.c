@@ -24,7 +24,7 @@ static enum tandem_status read_machine(struct tnd_fingerprint *out, struct tande
 {
     tandem_runtime *runtime = NULL;
     struct tnd_runtime_rooms rooms;
-    TND_TRY(tnd_cmd_open_runtime("", 1, NULL, &runtime, error));
+    TND_TRY(tnd_cmd_open_runtime("", 1, NULL, NULL, &runtime, error));
     tnd_runtime_rooms(runtime, &rooms);
     tnd_fingerprint_read_all(rooms.registry, out);
     tandem_runtime_close(runtime);

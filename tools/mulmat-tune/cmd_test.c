@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "tools/device_option.h"
 #include "tools/mulmat-tune/args.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/oracle_report.h"
@@ -25,6 +26,7 @@ struct request {
     int64_t threads;
     const char *table;
     const char *profile;
+    const char *device;
     int64_t rounds;
     double cell_s;
     double max_median, max_worst; /* percent; 0: no bound */
@@ -261,8 +263,8 @@ static int run(const struct request *request)
     if (table != NULL && strcmp(table, "none") == 0) {
         table = "";
     }
-    if (tnd_cmd_open_runtime(table, (int)request->threads, request->profile, &runtime, &error) !=
-        TANDEM_OK) {
+    if (tnd_cmd_open_runtime(table, (int)request->threads, request->profile, request->device,
+                             &runtime, &error) != TANDEM_OK) {
         return tnd_cmd_failed(&error);
     }
     int n_threads = tandem_runtime_threads(runtime);
@@ -288,6 +290,7 @@ int tnd_cmd_test(int argc, char **argv)
         {"threads", ARGS_INT, &request.threads, 1, 1024, "N", "most threads (default: one a core)"},
         {"profile", ARGS_STRING, &request.profile, 0, 0, "NAME",
          "only this profile; with -oracle: judge it as if it were the choice"},
+        {"device", ARGS_STRING, &request.device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},
         {"table", ARGS_STRING, &request.table, 0, 0, "FILE",
          "with -oracle: judge this table, or none (default: this machine's own)"},
         {"rounds", ARGS_INT, &request.rounds, 1, 64, "N",

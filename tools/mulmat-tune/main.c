@@ -20,6 +20,7 @@ static const struct {
     {"explain", tnd_cmd_explain, "tell why a way is chosen, and what would be if"},
     {"test", tnd_cmd_test, "check results, or with -oracle the quality of the choices"},
     {"table", tnd_cmd_table, "list, show, merge, check and prune timing tables"},
+    {"devices", tnd_cmd_devices, "list the OpenCL devices of this machine"},
     {"profiles", tnd_cmd_profiles, "list the ways of computing that this machine has"},
     {"help", cmd_help, "print this, or the options of a command"},
     {"version", cmd_version, "print the version"},

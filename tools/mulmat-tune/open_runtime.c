@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/tnd_status.h"
+#include "tools/device_option.h"
 #include "tune/table_layers.h"
 
 static void log_to_stderr(void *user, enum tandem_log_level level, const char *room,
@@ -17,14 +18,25 @@ static void log_to_stderr(void *user, enum tandem_log_level level, const char *r
 }
 
 enum tandem_status tnd_cmd_open_runtime(const char *table_path, int n_threads, const char *profile,
-                                        tandem_runtime **out_runtime, struct tandem_error *error)
+                                        const char *device, tandem_runtime **out_runtime,
+                                        struct tandem_error *error)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tnd_device_option memory;
+    tandem_runtime *runtime = NULL;
     options.table_path = table_path;
     options.n_threads = n_threads;
     options.profile = profile;
     options.log = log_to_stderr;
-    return tandem_runtime_open(&options, out_runtime, error);
+    TND_TRY(tnd_device_option_apply(device, profile, &memory, &options, error));
+    TND_TRY(tandem_runtime_open(&options, &runtime, error));
+    enum tandem_status status = tnd_device_option_check(device, profile, runtime, error);
+    if (status != TANDEM_OK) {
+        tandem_runtime_close(runtime);
+        return status;
+    }
+    *out_runtime = runtime;
+    return TANDEM_OK;
 }
 
 static int all_types(enum tandem_type *out_types, int capacity)

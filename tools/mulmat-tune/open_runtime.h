@@ -7,9 +7,11 @@
 #include "runtime/tnd_runtime.h"
 #include "tune/measure.h"
 
-/** Opens a runtime; `table_path` as in struct tandem_runtime_options; n_threads 0: default. */
+/** Opens a runtime; `table_path` as in struct tandem_runtime_options; n_threads 0: default;
+ *  `device` as in tools/device_option.h. */
 enum tandem_status tnd_cmd_open_runtime(const char *table_path, int n_threads, const char *profile,
-                                        tandem_runtime **out_runtime, struct tandem_error *error);
+                                        const char *device, tandem_runtime **out_runtime,
+                                        struct tandem_error *error);
 
 /** "q4_0,f16" or "all" (every type that weights may have). At most `capacity`; errors: NOT_FOUND,
  *  LIMIT. */

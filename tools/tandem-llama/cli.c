@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/device_option.h"
+
 /* ---- options ---- */
 
 static const struct cli_option *find_option(const struct cli_options *options, const char *name)
@@ -133,9 +135,12 @@ static enum tandem_status fail(struct tandem_error *error, enum tandem_status st
 /* ---- objects ---- */
 
 enum tandem_status tnd_cli_open_runtime(int64_t threads, const char *profile, const char *table,
-                                        tandem_runtime **out_runtime, struct tandem_error *error)
+                                        const char *device, tandem_runtime **out_runtime,
+                                        struct tandem_error *error)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tnd_device_option memory;
+    tandem_runtime *runtime = NULL;
     if (threads < 0 || threads > 4096) {
         return fail(error, TANDEM_E_ARGUMENT, "expected 0 to 4096 threads", "--threads");
     }
@@ -143,7 +148,19 @@ enum tandem_status tnd_cli_open_runtime(int64_t threads, const char *profile, co
     options.profile = profile;
     options.table_path = table != NULL && strcmp(table, "none") == 0 ? "" : table;
     options.log = tnd_cli_log;
-    return tandem_runtime_open(&options, out_runtime, error);
+    enum tandem_status status = tnd_device_option_apply(device, profile, &memory, &options, error);
+    if (status == TANDEM_OK) {
+        status = tandem_runtime_open(&options, &runtime, error);
+    }
+    if (status == TANDEM_OK) {
+        status = tnd_device_option_check(device, profile, runtime, error);
+    }
+    if (status != TANDEM_OK) {
+        tandem_runtime_close(runtime);
+        return status;
+    }
+    *out_runtime = runtime;
+    return TANDEM_OK;
 }
 
 enum tandem_status tnd_cli_open_source(const char *path, const char *type,

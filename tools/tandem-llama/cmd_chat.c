@@ -183,7 +183,7 @@ static enum tandem_status offer_tune(struct talk *talk, struct tandem_error *err
     }
     tandem_runtime *tuned;
     const enum tandem_status status =
-        tnd_cli_open_runtime(o->threads, o->profile, o->table, &tuned, error);
+        tnd_cli_open_runtime(o->threads, o->profile, o->table, o->device, &tuned, error);
     if (status == TANDEM_OK) {
         tnd_llama_session_set_runtime(talk->kit.session, tuned);
         tandem_runtime_close(talk->kit.runtime);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/device_option.h"
 #include "tools/tandem-llama/cli.h"
 #include "tools/tandem-llama/plan_summary.h"
 #include "tools/tandem-llama/speed.h"
@@ -21,6 +22,7 @@ struct bench_options {
     int64_t threads;
     const char *profile;
     const char *table;
+    const char *device;
     const char *cache_type;
     const char *output;
     bool is_unfused;
@@ -108,7 +110,8 @@ static enum tandem_status open_all(struct bench *bench, const char *checkpoint,
         status = tnd_llama_model_new(bench->source, &bench->model, error);
     }
     if (status == TANDEM_OK) {
-        status = tnd_cli_open_runtime(o->threads, o->profile, o->table, &bench->runtime, error);
+        status = tnd_cli_open_runtime(o->threads, o->profile, o->table, o->device, &bench->runtime,
+                                      error);
     }
     return status == TANDEM_OK ? open_session(bench, error) : status;
 }
@@ -319,6 +322,7 @@ int tnd_cmd_bench(int argc, char **argv)
         {"repeat", CLI_INTEGER, &o->repeat, "N", "measurements of each; 3"},
         {"threads", CLI_INTEGER, &o->threads, "N", "threads; default: one a core"},
         {"profile", CLI_TEXT, &o->profile, "NAME", "force a profile wherever it applies"},
+        {"device", CLI_TEXT, &o->device, "SEL", TND_DEVICE_OPTION_HELP},
         {"table", CLI_TEXT, &o->table, "FILE",
          "timing table; none: fixed rule; default: this machine's"},
         {"cache", CLI_TEXT, &o->cache_type, "TYPE", "of keys and values: f32, f16, q8_0; f32"},

@@ -6,6 +6,7 @@
 
 #include "llama/sampler.h"
 #include "llama/session.h"
+#include "tools/device_option.h"
 #include "tools/tandem-llama/cli.h"
 
 struct tnd_kit_options {
@@ -14,6 +15,7 @@ struct tnd_kit_options {
     const char *cache_type;
     const char *profile;
     const char *table;
+    const char *device;
     int64_t threads;
     int64_t context; /* 0: the model's */
     double temperature;
@@ -44,6 +46,7 @@ struct tnd_kit_options {
         {"utf8", CLI_FLAG, &(o)->keeps_utf8, NULL, "only tokens that keep the text valid UTF-8"},  \
         {"threads", CLI_INTEGER, &(o)->threads, "N", "threads; default: one a core"},              \
         {"profile", CLI_TEXT, &(o)->profile, "NAME", "force a profile wherever it applies"},       \
+        {"device", CLI_TEXT, &(o)->device, "SEL", TND_DEVICE_OPTION_HELP},                         \
         {"table", CLI_TEXT, &(o)->table, "FILE",                                                   \
          "timing table; none: fixed rule; default: this machine's"},                               \
         {"type", CLI_TEXT, &(o)->type, "TYPE", "convert the weights first (q4_0, f16, ...)"},      \

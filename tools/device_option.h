@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * The option --device, alike in all tools: from the command line to the options of a runtime. */
+#ifndef TND_DEVICE_OPTION_H
+#define TND_DEVICE_OPTION_H
+
+#include "tandem/runtime.h"
+
+#define TND_DEVICE_OPTION_HELP "OpenCL device: index or part of its name, two as A,B; none"
+
+/** Memory that the options point into. */
+struct tnd_device_option {
+    char settings[512];
+};
+
+/** Sets backends and settings. `device`: "1", "geforce", "0,1" for two devices, "none", or NULL:
+ *  GPUs that are there. A CPU is used as device when `device` names it, or when `profile` (may be
+ *  NULL) needs a device. Errors: ARGUMENT. */
+enum tandem_status tnd_device_option_apply(const char *device, const char *profile,
+                                           struct tnd_device_option *memory,
+                                           struct tandem_runtime_options *options,
+                                           struct tandem_error *error);
+
+/** NOT_FOUND, with the reason, when a device that was asked for is not open. */
+enum tandem_status tnd_device_option_check(const char *device, const char *profile,
+                                           const tandem_runtime *runtime,
+                                           struct tandem_error *error);
+
+#endif
