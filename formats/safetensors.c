@@ -367,9 +367,10 @@ enum tandem_status tnd_safetensors_read(const void *bytes, size_t n, const char 
 /* Files that an index names, each once. */
 struct file_list {
     char (*names)[MAX_FILE_NAME];
+    size_t *ends; /* behind the last tensor of each file; NULL until they are read */
     int n;
     int capacity;
-    int64_t n_tensors;
+    int64_t n_tensors; /* that the index names and a model needs */
 };
 
 static enum tandem_status note_file(struct file_list *files, const struct tnd_json *json,
@@ -400,24 +401,57 @@ static enum tandem_status note_file(struct file_list *files, const struct tnd_js
     return TANDEM_OK;
 }
 
+/* The tensor of that name came from the file that the index says. */
+static enum tandem_status check_place(const struct file_list *files, const struct tnd_json *json,
+                                      const tandem_source *source, const char *name,
+                                      const char *file, struct tandem_error *error)
+{
+    const int64_t at = tnd_source_find(source, name);
+    for (int i = 0; i < files->n && at >= 0; i++) {
+        if ((size_t)at < files->ends[i]) {
+            if (strcmp(files->names[i], file) == 0) {
+                return TANDEM_OK;
+            }
+            break;
+        }
+    }
+    return tnd_error_set(error, TANDEM_E_FORMAT, json->name, at, 0,
+                         "%s: tensor %.60s is not in %.60s, where it should be",
+                         tnd_short_name(json->name), name, file);
+}
+
+/* "weight_map": notes the files; when they have been read (`source` is not NULL), checks what is in
+ * them. */
 static enum tandem_status read_map(struct tnd_json *json, struct file_list *files,
+                                   const tandem_source *source, bool is_model,
                                    struct tandem_error *error)
 {
+    char name[TND_SAFETENSORS_MAX_NAME];
+    char mapped[TND_SAFETENSORS_MAX_NAME];
     char file[MAX_FILE_NAME];
     bool more = false;
     TND_TRY(tnd_json_take(json, '{', error));
-    for (;; files->n_tensors++) {
-        TND_TRY(tnd_json_more(json, '}', files->n_tensors, &more, error));
+    for (int64_t i = 0;; i++) {
+        TND_TRY(tnd_json_more(json, '}', i, &more, error));
         if (!more) {
             return TANDEM_OK;
         }
-        TND_TRY(tnd_json_key(json, NULL, 0, error));
+        TND_TRY(tnd_json_key(json, name, sizeof(name), error));
         TND_TRY(tnd_json_pull_string(json, file, sizeof(file), error));
-        TND_TRY(note_file(files, json, file, error));
+        if (source == NULL) {
+            TND_TRY(note_file(files, json, file, error));
+        } else if (!is_model) {
+            TND_TRY(check_place(files, json, source, name, file, error));
+            files->n_tensors++;
+        } else if (tnd_safetensors_map_name(name, mapped, sizeof(mapped))) {
+            TND_TRY(check_place(files, json, source, mapped, file, error));
+            files->n_tensors++;
+        }
     }
 }
 
 static enum tandem_status read_index(struct tnd_json *json, struct file_list *files,
+                                     const tandem_source *source, bool is_model,
                                      struct tandem_error *error)
 {
     char key[TND_SAFETENSORS_MAX_NAME];
@@ -430,7 +464,7 @@ static enum tandem_status read_index(struct tnd_json *json, struct file_list *fi
         }
         TND_TRY(tnd_json_key(json, key, sizeof(key), error));
         if (strcmp(key, "weight_map") == 0) {
-            TND_TRY(read_map(json, files, error));
+            TND_TRY(read_map(json, files, source, is_model, error));
         } else {
             TND_TRY(tnd_json_skip(json, error));
         }
@@ -444,12 +478,37 @@ static enum tandem_status read_index(struct tnd_json *json, struct file_list *fi
     return TANDEM_OK;
 }
 
-static enum tandem_status read_files(const char *path, const struct file_list *files,
+/* Each tensor stands where the index says, and no other is there. */
+static enum tandem_status check_index(const struct tnd_json *json, struct file_list *files,
+                                      tandem_source *source, bool is_model, size_t n_before,
+                                      struct tandem_error *error)
+{
+    struct tnd_json again = {json->begin, json->begin, json->end, json->name};
+    tnd_source_index(source);
+    TND_TRY(read_index(&again, files, source, is_model, error));
+    const int64_t n = (int64_t)(source->n_tensors - n_before);
+    if (files->n_tensors != n) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, json->name, n, files->n_tensors,
+                             "%s: its %d files have %lld tensors, it names %lld",
+                             tnd_short_name(json->name), files->n, (long long)n,
+                             (long long)files->n_tensors);
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_files(const struct tnd_json *json, struct file_list *files,
                                      tandem_source *source, struct tandem_error *error)
 {
+    const char *path = json->name;
     bool is_model = false;
     char part[PATH_MAX];
     TND_TRY(read_config(path, source, &is_model, error));
+    const size_t n_before = source->n_tensors;
+    files->ends = tnd_calloc((size_t)files->n, sizeof(files->ends[0]));
+    if (files->ends == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, path, files->n, 0,
+                             "%s: no memory for its list of files", tnd_short_name(path));
+    }
     for (int i = 0; i < files->n; i++) {
         struct tnd_file file = {.bytes = 0};
         if (!beside(path, files->names[i], part)) {
@@ -458,14 +517,10 @@ static enum tandem_status read_files(const char *path, const struct file_list *f
         }
         TND_TRY(tnd_source_map(source, part, &file, error));
         TND_TRY(read_file(file.data, file.bytes, part, is_model, source, error));
+        files->ends[i] = source->n_tensors;
     }
-    if (!is_model && files->n_tensors != (int64_t)source->n_tensors) {
-        return tnd_error_set(error, TANDEM_E_FORMAT, path, (int64_t)source->n_tensors,
-                             files->n_tensors, "%s: its %d files have %zu tensors, expected %lld",
-                             tnd_short_name(path), files->n, source->n_tensors,
-                             (long long)files->n_tensors);
-    }
-    return tnd_source_check_names(source, path, error);
+    TND_TRY(tnd_source_check_names(source, path, error));
+    return check_index(json, files, source, is_model, n_before, error);
 }
 
 enum tandem_status tnd_safetensors_read_index(const void *bytes, size_t n, const char *path,
@@ -476,14 +531,15 @@ enum tandem_status tnd_safetensors_read_index(const void *bytes, size_t n, const
     struct tnd_json json = {text, text, text + n, path};
     struct file_list files = {.names = NULL};
     tandem_source *source = NULL;
-    enum tandem_status status = read_index(&json, &files, error);
+    enum tandem_status status = read_index(&json, &files, NULL, false, error);
     if (status == TANDEM_OK) {
         status = tnd_source_new("safetensors, sharded", &source, error);
     }
     if (status == TANDEM_OK) {
-        status = read_files(path, &files, source, error);
+        status = read_files(&json, &files, source, error);
     }
     tnd_free(files.names);
+    tnd_free(files.ends);
     if (status != TANDEM_OK) {
         tandem_source_close(source);
         return status;

@@ -4,6 +4,7 @@
 #include "formats/source.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -110,8 +111,7 @@ enum tandem_status tnd_source_add_value(tandem_source *source, const char *key,
 enum tandem_status tnd_source_set_integer(tandem_source *source, const char *key, int64_t value,
                                           struct tandem_error *error)
 {
-    struct tnd_source_value item = {
-        .kind = TND_VALUE_INTEGER, .integer = value, .gguf_type = -1};
+    struct tnd_source_value item = {.kind = TND_VALUE_INTEGER, .integer = value, .gguf_type = -1};
     return tnd_source_add_value(source, key, item, error);
 }
 
@@ -198,6 +198,7 @@ enum tandem_status tandem_source_open(const char *path, tandem_source **out_sour
         return status;
     }
     source->file = file;
+    tnd_source_index(source);
     *out_source = source;
     return TANDEM_OK;
 }
@@ -216,6 +217,7 @@ void tandem_source_close(tandem_source *source)
         tnd_source_array_free(source->values[i].array);
     }
     tnd_source_memory_free(source);
+    tnd_free(source->by_name);
     tnd_free(source->tensors);
     tnd_free(source->values);
     tnd_free(source->memory);
@@ -244,20 +246,38 @@ bool tandem_source_tensor_at(const tandem_source *source, int i, struct tandem_s
     return true;
 }
 
+static int compare_name(const void *name, const void *entry)
+{
+    return strcmp(name, ((const struct tnd_source_name *)entry)->name);
+}
+
+int64_t tnd_source_find(const tandem_source *source, const char *name)
+{
+    if (source != NULL && source->by_name != NULL && source->n_by_name == source->n_tensors) {
+        const struct tnd_source_name *entry =
+            bsearch(name, source->by_name, source->n_by_name, sizeof(*entry), compare_name);
+        return entry != NULL ? (int64_t)entry->index : -1;
+    }
+    for (int i = 0; i < tandem_source_tensor_count(source); i++) {
+        if (strcmp(source->tensors[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
 bool tandem_source_find(const tandem_source *source, const char *name,
                         struct tandem_source_tensor *out)
 {
-    for (int i = 0; i < tandem_source_tensor_count(source); i++) {
-        if (strcmp(source->tensors[i].name, name) == 0) {
-            *out = source->tensors[i];
-            return true;
-        }
+    const int64_t i = tnd_source_find(source, name);
+    if (i >= 0) {
+        *out = source->tensors[i];
     }
-    return false;
+    return i >= 0;
 }
 
 const struct tnd_source_value *tnd_source_value_of(const tandem_source *source, const char *key,
-                                                 enum tnd_value_kind kind)
+                                                   enum tnd_value_kind kind)
 {
     for (size_t i = 0; source != NULL && key != NULL && i < source->n_values; i++) {
         if (source->values[i].kind == kind && strcmp(source->values[i].key, key) == 0) {

@@ -42,11 +42,18 @@ struct tnd_source_value {
     int gguf_type;                  /* as the file stated it; -1: it did not */
 };
 
+struct tnd_source_name {
+    const char *name; /* that of the tensor */
+    size_t index;
+};
+
 struct tandem_source {
     const char *format;                   /* static text */
     struct tandem_source_tensor *tensors; /* their names are owned */
     size_t n_tensors;
     size_t tensor_capacity;
+    struct tnd_source_name *by_name; /* in the order of the names, or NULL */
+    size_t n_by_name;                /* tensors when it was made */
     struct tnd_source_value *values;
     size_t n_values;
     size_t value_capacity;
@@ -117,6 +124,12 @@ void tnd_source_memory_free(tandem_source *source);
 /** Whether all names of tensors and all keys differ. Errors: FORMAT, MEMORY. */
 enum tandem_status tnd_source_check_names(const tandem_source *source, const char *path,
                                           struct tandem_error *error);
+
+/** Index of a tensor by name, or -1. */
+int64_t tnd_source_find(const tandem_source *source, const char *name);
+/** Makes finding tensors O(log n): to be called when all are there. Without memory finding stays
+ *  O(n), with the same results. */
+void tnd_source_index(tandem_source *source);
 
 /** Adds copies of all values of another source. Errors: MEMORY. */
 enum tandem_status tnd_source_copy_values(tandem_source *source, const tandem_source *from,

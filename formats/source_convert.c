@@ -140,6 +140,7 @@ enum tandem_status tandem_source_convert(const tandem_source *source, enum tande
         tandem_source_close(copy);
         return status;
     }
+    tnd_source_index(copy);
     *out_source = copy;
     return TANDEM_OK;
 }

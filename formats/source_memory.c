@@ -123,3 +123,24 @@ enum tandem_status tnd_source_check_names(const tandem_source *source, const cha
     tnd_free(names);
     return status;
 }
+
+static int compare_entries(const void *a, const void *b)
+{
+    return strcmp(((const struct tnd_source_name *)a)->name,
+                  ((const struct tnd_source_name *)b)->name);
+}
+
+void tnd_source_index(tandem_source *source)
+{
+    struct tnd_source_name *list = tnd_alloc(source->n_tensors * sizeof(list[0]));
+    if (list == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < source->n_tensors; i++) {
+        list[i] = (struct tnd_source_name){source->tensors[i].name, i};
+    }
+    qsort(list, source->n_tensors, sizeof(list[0]), compare_entries);
+    tnd_free(source->by_name);
+    source->by_name = list;
+    source->n_by_name = source->n_tensors;
+}

@@ -183,6 +183,7 @@ enum tandem_status tandem_source_synthesize(const struct tandem_llama_shape *sha
         tandem_source_close(source);
         return status;
     }
+    tnd_source_index(source);
     *out_source = source;
     return TANDEM_OK;
 }

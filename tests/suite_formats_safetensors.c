@@ -275,6 +275,43 @@ static void an_index_names_files_in_its_own_folder_only(void)
     }
 }
 
+static void an_index_and_its_files_name_the_same_tensors(void)
+{
+    static const char one[] = "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+                              "\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}";
+    static const char two[] = "{\"c\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}";
+    static const struct {
+        const char *map;
+        const char *part; /* of the message; NULL: it is right */
+    } rows[] = {
+        {"\"a\":\"1.st\",\"b\":\"1.st\",\"c\":\"2.st\"", NULL},
+        {"\"c\":\"2.st\",\"b\":\"1.st\",\"a\":\"1.st\"", NULL},
+        {"\"a\":\"1.st\",\"b\":\"2.st\",\"c\":\"2.st\"", "tensor b is not in 2.st"},
+        {"\"a\":\"1.st\",\"d\":\"1.st\",\"c\":\"2.st\"", "tensor d is not in 1.st"},
+        {"\"a\":\"1.st\",\"c\":\"2.st\"", "its 2 files have 3 tensors, it names 2"},
+        {"\"a\":\"1.st\",\"b\":\"1.st\"", NULL},
+        {"\"a\":\"1.st\",\"b\":\"3.st\"", "3.st"},
+    };
+    struct tnd_blob blob = make_file(one, 2);
+    CU_ASSERT_TRUE(tnd_test_write_file(tnd_test_temp("1.st"), blob.bytes, blob.n));
+    tnd_blob_free(&blob);
+    blob = make_file(two, 1);
+    CU_ASSERT_TRUE(tnd_test_write_file(tnd_test_temp("2.st"), blob.bytes, blob.n));
+    tnd_blob_free(&blob);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char index[256];
+        struct tandem_error error = {.text = ""};
+        tandem_source *source = NULL;
+        const char *path = tnd_test_temp("some.index.json");
+        snprintf(index, sizeof(index), "{\"weight_map\":{%s}}", rows[i].map);
+        CU_ASSERT_TRUE(tnd_test_write_file(path, index, strlen(index)));
+        const enum tandem_status status = tandem_source_open(path, &source, &error);
+        CU_ASSERT_EQUAL(status == TANDEM_OK, rows[i].part == NULL);
+        check_contains(error.text, rows[i].part == NULL ? "" : rows[i].part);
+        tandem_source_close(source);
+    }
+}
+
 static void every_failing_allocation_gives_memory_errors_and_no_leak(void)
 {
     struct tnd_blob blob = make_file(small, 48);
@@ -315,6 +352,8 @@ static CU_TestInfo tests_safetensors[] = {
     {"nested and endless headers are refused", nested_and_endless_headers_are_refused},
     {"an index names files in its own folder only",
      an_index_names_files_in_its_own_folder_only},
+    {"an index and its files name the same tensors",
+     an_index_and_its_files_name_the_same_tensors},
     {"every failing allocation gives memory errors and no leak",
      every_failing_allocation_gives_memory_errors_and_no_leak},
     CU_TEST_INFO_NULL,
