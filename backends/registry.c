@@ -219,7 +219,11 @@ static enum tandem_status open_built_in(struct tnd_registry *registry, int which
         }
         return status;
     }
-    tnd_log_line(&registry->log, TANDEM_LOG_INFO, "backends", "left out: %s", told.text);
+    /* A device that fails, or a backend that the program has named, is missed. */
+    bool is_missed = all->backends != NULL || (status != TANDEM_E_UNSUPPORTED_MACHINE &&
+                                               status != TANDEM_E_UNSUPPORTED_BUILD);
+    tnd_log_line(&registry->log, is_missed ? TANDEM_LOG_WARN : TANDEM_LOG_INFO, "backends",
+                 "left out: %s", told.text);
     return TANDEM_OK;
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The OpenCL library that fails on purpose (tests/shim); suite_opencl loads it from its own folder.
+# The OpenCL library that fails on purpose (tests/shim); suites load it from their own folder.
 
 SHIM := $(BUILD)/libOpenCL-shim.so
 
@@ -7,7 +7,7 @@ $(SHIM): $(call obj,$(wildcard tests/shim/*.c))
 	$(call say,LD,$@)
 	$(Q)$(LINK) -shared $(NO_UNDEFINED) -o $@ $^ -ldl -pthread
 
-# Where OpenCL's headers are missing, the suite skips what needs the library.
-ifneq ($(call have,OpenCL-Headers),)
-$(BUILD)/suite_opencl: | $(SHIM)
+# In builds without OpenCL the suites skip what needs the library.
+ifneq ($(OPENCL),)
+$(BUILD)/suite_opencl $(BUILD)/suite_faults: | $(SHIM)
 endif

@@ -153,7 +153,7 @@ static const char *settings(const char *more)
 {
     static char text[1400];
     snprintf(text, sizeof(text), "device=0,library=%s,clblast=%s,%s", tnd_test_shim_path(),
-             tnd_test_shim_path(), more);
+             tnd_test_shim_clblast(), more);
     return text;
 }
 

@@ -25,6 +25,12 @@ const char *tnd_test_shim_path(void)
     return shim_path;
 }
 
+const char *tnd_test_shim_clblast(void)
+{
+    /* Stays loaded: the shim uses it. */
+    return dlopen("libclblast.so.1", RTLD_NOW | RTLD_LOCAL) != NULL ? tnd_test_shim_path() : "off";
+}
+
 static bool load_function(void *library, const char *name, void *out_pointer)
 {
     void *address = dlsym(library, name);

@@ -9,8 +9,10 @@
 /** The shim's functions; NULL after a tnd_skip when it is not built (no OpenCL headers) or no
  *  OpenCL device is there. Loaded once. */
 const struct tnd_shim *tnd_test_shim(void);
-/** Path of the shim, for the settings library= and clblast= of the backend. */
+/** Path of the shim, for the backend's setting library=. */
 const char *tnd_test_shim_path(void);
+/** For the setting clblast=: the shim too, or "off" where there is no CLBlast. */
+const char *tnd_test_shim_clblast(void);
 
 /** What lives now, and strays since the last begin: none (one assertion). `what` is printed. */
 bool tnd_test_shim_clean(const char *what);

@@ -224,6 +224,9 @@ static void read_device(const struct tnd_cl_functions *cl, struct tnd_cl_found *
     read_numbers(&asking, found);
     read_extensions(&asking, found);
     fill_info(&found->caps, info);
+    if (info->name[0] == '\0') {
+        snprintf(info->name, sizeof(info->name), "nameless");
+    }
     const char *reason = unfit_reason(&asking, found);
     info->is_fit = reason == NULL;
     info->is_default = info->is_fit && info->type != TANDEM_DEVICE_CPU;
