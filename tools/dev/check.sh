@@ -49,11 +49,13 @@ job_gcc_O0() { mk BUILD=build/gcc-O0 CC=gcc CFLAGS='-O0 -g' all; }
 job_gcc_O3() { mk BUILD=build/gcc-O3 CC=gcc CFLAGS='-O3 -g' all; }
 # The optional parts left out; the suites must still pass.
 job_without() {
-    mk BUILD=build/without CC=gcc CFLAGS=-O1 NO_HWLOC=1 NO_CJSON=1 all || return 1
-    TANDEM_TEST_EFFORT=1 mk BUILD=build/without CC=gcc CFLAGS=-O1 NO_HWLOC=1 NO_CJSON=1 \
+    mk BUILD=build/without CC=gcc CFLAGS=-O1 NO_HWLOC=1 NO_CJSON=1 NO_OPENCL=1 all || return 1
+    TANDEM_TEST_EFFORT=1 mk BUILD=build/without CC=gcc CFLAGS=-O1 NO_HWLOC=1 NO_CJSON=1 NO_OPENCL=1 \
         SUITES="sched runtime" check-suites
 }
 job_fuzz() { mk fuzz-all SECONDS_EACH="$fuzz_seconds"; }
+# What kernel-pack refuses and makes.
+job_pack() { mk BUILD=build/pack build/pack/kernel-pack && bash tests/kernel_pack.sh build/pack; }
 job_includes() { bash tools/dev/check_includes.sh; }
 job_style() { bash tools/dev/check_style.sh; }
 job_docs() { bash tools/dev/check_docs.sh; }
@@ -62,7 +64,7 @@ job_symbols() { bash tools/dev/check_symbols.sh build/gcc; }
 job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
-all_jobs="asan gcc tsan clang fuzz without gcc_O3 gcc_O0 includes style docs headers"
+all_jobs="asan gcc tsan clang fuzz without gcc_O3 gcc_O0 pack includes style docs headers"
 all_jobs+=" symbols install examples tools"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}
