@@ -10,6 +10,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "sched/pool.h"
 #include "tests/suite_tune.h"
+#include "tune/bench.h"
 #include "tune/measure.h"
 #include "tune/measure_moves.h"
 
@@ -430,7 +431,67 @@ static void handing_over_costs_more_to_sleepers(void)
     end();
 }
 
+/* The pretended device under the name of the real one: a sweep of all its profiles. */
+static struct tandem_backend_api opencl_api;
+
+static bool stop_never(void *user, const struct tnd_bench_progress *progress)
+{
+    (void)user;
+    (void)progress;
+    return false;
+}
+
+static void a_sweep_measures_all_profiles_of_a_device(void)
+{
+    static const char *const names[] = {"cpu", "opencl", "cpu+clblast", "opencl+clblast"};
+    struct tnd_shapes shapes = {.model = "custom", .count = 1, .shape = {{64, 128}}};
+    struct tnd_bench_options bench = {
+        .shapes = &shapes,
+        .n_types = 1,
+        .types = {TANDEM_TYPE_Q4_0},
+        .n_m = 2,
+        .m = {1, 4},
+        .n_thread_counts = 1,
+        .thread_counts = {1},
+        .budget_s = 0.01,
+        .progress = stop_never,
+    };
+    begin(NULL);
+    opencl_api = tnd_sim_own_api;
+    opencl_api.name = "opencl";
+    opencl_api.kind = TANDEM_KIND_OPENCL;
+    check_ok(tnd_registry_add(registry, &opencl_api, "latency_us=300,upload_gbps=1,download_gbps=1",
+                              NULL));
+    int slot = tnd_registry_find(registry, "opencl", NULL);
+    tnd_sim_set_clock(tnd_registry_backend(registry, slot), &virtual_clock.clock);
+    bench.measure = options;
+    tandem_table *table = tune_new();
+    struct tandem_error error = {0};
+    check_status(tnd_bench_run(&bench, table, &error), TANDEM_OK, NULL, &error);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        CU_ASSERT_PTR_NOT_NULL(tnd_table_profile(table, names[i]));
+    }
+    check_int(table->n_transfers, 2);
+    /* The product takes 300 us on the device, less a round trip of as much: a quarter is kept. */
+    struct tnd_curve_key key = tune_key(64, 128, TANDEM_TASK_NODE, false, 1);
+    strcpy(key.backend, "opencl");
+    const struct tnd_curve *curve = tnd_table_find(table, &key);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(curve);
+    CU_ASSERT_DOUBLE_EQUAL(curve->samples[0].median_us, 75, 1);
+    table->gpu_kind = TANDEM_KIND_CLBLAST;
+    struct tnd_text text = tune_print(table, TANDEM_TABLE_TEXT);
+    check_contains(tnd_text_string(&text), " Q4_0 5 CLBLAST 1 ");
+    tandem_table *again = tune_parse(text.bytes);
+    CU_ASSERT_PTR_NOT_NULL(tnd_table_profile(again, "cpu+clblast"));
+    CU_ASSERT_PTR_NOT_NULL(tnd_table_profile(again, "opencl+clblast"));
+    tandem_table_free(again);
+    tnd_text_fini(&text);
+    tandem_table_free(table);
+    end();
+}
+
 static CU_TestInfo tests[] = {
+    {"a sweep measures all profiles of a device", a_sweep_measures_all_profiles_of_a_device},
     {"transfers of a device are measured apart", transfers_of_a_device_are_measured_apart},
     {"transfers give latency and rate", transfers_give_latency_and_rate},
     {"a failing device ends the measuring of transfers",

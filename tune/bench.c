@@ -29,6 +29,7 @@ struct sweep {
     uint64_t begin_ns;
     int done, count;
     double work_done, work_count;
+    double round_trip_us[TND_MAX_SLOTS]; /* of devices with memory of their own */
 };
 
 static bool is_wanted(const struct tnd_bench_options *options, int profile, enum tandem_type type,
@@ -62,8 +63,17 @@ static const struct tnd_sample *find_sample(const struct tnd_curve *curve, int64
     return NULL;
 }
 
+/* A device is waited for after each stage that is measured; where it matters, in a graph, only
+ * when something is fetched, and the time of the fetching holds it. */
+static double without_waiting(const struct sweep *sweep, int slot, double us)
+{
+    double rest = us - sweep->round_trip_us[slot];
+    return rest > us / 4 ? rest : us / 4;
+}
+
 static void add_stages(struct sweep *sweep, enum tandem_type type, const struct tnd_shape *shape,
                        int64_t m, int threads, const struct tnd_table_profile *profile,
+                       const struct tandem_plan_node *choice,
                        const struct tnd_measure_result *result)
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
@@ -83,8 +93,9 @@ static void add_stages(struct sweep *sweep, enum tandem_type type, const struct 
         key.parallel = stage->parallel;
         key.own_threads = stage->own_threads;
         key.threads = stage->parallel || stage->own_threads ? threads : 1;
-        struct tnd_sample sample = {m, result->stage[s].median_us, result->stage[s].spread_us,
-                                    result->stage[s].count, sweep->when};
+        double us = without_waiting(sweep, choice->stage[s].backend, result->stage[s].median_us);
+        struct tnd_sample sample = {m, us, result->stage[s].spread_us, result->stage[s].count,
+                                    sweep->when};
         /* A stage that several profiles share: the faster of its medians counts. */
         const struct tnd_sample *before = find_sample(tnd_table_find(sweep->table, &key), m);
         if (before != NULL) {
@@ -179,7 +190,7 @@ static enum tandem_status measure_cell(struct sweep *sweep, struct tnd_measure *
         return status;
     }
     TND_TRY(tnd_table_add_profile(sweep->table, &described));
-    add_stages(sweep, type, shape, m, threads, &described, &result);
+    add_stages(sweep, type, shape, m, threads, &described, &choice, &result);
     return report(sweep, type, shape, m, threads, described.name, &result);
 }
 
@@ -296,7 +307,7 @@ static bool uses_slot(const struct tnd_bench_options *options, int slot)
 }
 
 /* What lies between stages. */
-static enum tandem_status measure_moves(const struct sweep *sweep, struct tandem_table *table)
+static enum tandem_status measure_moves(struct sweep *sweep, struct tandem_table *table)
 {
     const struct tnd_bench_options *options = sweep->options;
     const struct tnd_measure_options *measure = &options->measure;
@@ -304,6 +315,8 @@ static enum tandem_status measure_moves(const struct sweep *sweep, struct tandem
         if (uses_slot(options, slot)) {
             TND_TRY(tnd_measure_transfers(measure->registry, slot, measure->clock, MOST_TRANSFERRED,
                                           sweep->when, table, sweep->error));
+            TND_TRY(tnd_measure_round_trip(measure->registry, slot, measure->clock,
+                                           &sweep->round_trip_us[slot], sweep->error));
         }
     }
     for (int t = 0; t < options->n_thread_counts && options->pool != NULL; t++) {

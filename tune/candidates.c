@@ -105,6 +105,18 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_way *ways, i
     return true;
 }
 
+/* Whether the number of threads makes a difference. */
+static bool uses_threads(const struct tnd_table_profile *profile)
+{
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &profile->stage[s];
+        if (stage->backend[0] != '\0' && (stage->parallel || stage->own_threads)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A prediction from points that lie around a step of the curve is worth less than one that was
  * measured; comparing what each choice costs at worst keeps the plan from betting on the former. */
 static bool is_better(const struct tnd_candidate *a, const struct tnd_candidate *b)
@@ -134,7 +146,7 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, in
                     own = one;
                 }
             }
-            if (threads >= n_threads) {
+            if (threads >= n_threads || !uses_threads(&ways[w].profile)) {
                 break;
             }
         }

@@ -77,8 +77,8 @@ void tnd_fingerprint_read(struct tnd_fingerprint *out)
     *out = read;
 }
 
-/* Takes "NAME (PLATFORM), driver VERSION, ..." apart: what stands before and behind ", driver ". What
- * is not of this form counts as the name as a whole. */
+/* Takes "NAME (PLATFORM), driver VERSION, ..." apart: what stands before and behind ", driver ".
+ * What is not of this form counts as the name as a whole. */
 static void read_device(const char *description, struct tnd_fingerprint *out)
 {
     static const char between[] = ", driver ";

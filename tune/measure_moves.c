@@ -27,6 +27,8 @@ static double us_since(const struct tnd_clock *clock, uint64_t begin_ns)
 /* ---- transfers ---- */
 
 struct link {
+    const struct tnd_registry *registry;
+    int slot;
     tandem_backend *backend;
     const struct tnd_clock *clock;
     char *buffer;
@@ -78,10 +80,46 @@ static enum tandem_status repeat(struct link *link, enum tnd_direction direction
     return TANDEM_OK;
 }
 
+enum tandem_status tnd_measure_round_trip(const struct tnd_registry *registry, int slot,
+                                          const struct tnd_clock *clock, double *out_us,
+                                          struct tandem_error *error)
+{
+    tandem_backend *backend = tnd_registry_backend(registry, slot);
+    *out_us = 0;
+    if (backend == NULL || !tnd_backend_is_own(backend)) {
+        return TANDEM_OK;
+    }
+    struct link *link = tnd_calloc(1, sizeof(*link));
+    char *memory = tnd_calloc(1, LEAST_BYTES);
+    struct tnd_stage_time time = {0, 0, 0};
+    enum tandem_status status = TANDEM_OK;
+    if (link == NULL || memory == NULL) {
+        status = tnd_error_set(error, TANDEM_E_MEMORY, "transfers", LEAST_BYTES, 0,
+                               "measuring transfers: no memory");
+    } else {
+        link->backend = backend;
+        link->clock = clock;
+        link->buffer = memory;
+        status = tnd_backend_map(backend, memory, LEAST_BYTES, error);
+    }
+    if (status == TANDEM_OK) {
+        status = tnd_backend_upload(backend, memory, LEAST_BYTES, error);
+        if (status == TANDEM_OK) {
+            status = repeat(link, TND_DOWNLOAD, PROBE_BYTES, 0, &time, error);
+        }
+        tnd_backend_unmap(backend, memory);
+    }
+    *out_us = time.median_us;
+    tnd_free(memory);
+    tnd_free(link);
+    return status;
+}
+
 /* One size, both ways, through a mirror of just that size. */
 static enum tandem_status measure_size(struct link *link, size_t bytes, int64_t when,
                                        struct tandem_table *table, struct tandem_error *error)
 {
+    const char *name = tnd_registry_name(link->registry, link->slot);
     struct tnd_stage_time probe = {0, 0, 0};
     TND_TRY(tnd_backend_map(link->backend, link->buffer, bytes, error));
     enum tandem_status status = tnd_backend_upload(link->backend, link->buffer, bytes, error);
@@ -94,8 +132,7 @@ static enum tandem_status measure_size(struct link *link, size_t bytes, int64_t 
         if (status == TANDEM_OK) {
             struct tnd_sample sample = {(int64_t)bytes, time.median_us, time.spread_us, time.count,
                                         when};
-            status = tnd_table_add_transfer(table, link->backend->api->name, (enum tnd_direction)d,
-                                            &sample);
+            status = tnd_table_add_transfer(table, name, (enum tnd_direction)d, &sample);
         }
     }
     tnd_backend_unmap(link->backend, link->buffer);
@@ -119,6 +156,8 @@ enum tandem_status tnd_measure_transfers(const struct tnd_registry *registry, in
             tnd_error_set(error, TANDEM_E_MEMORY, "transfers", most_bytes, 0,
                           "measuring transfers: no memory for %lld bytes", (long long)most_bytes);
     } else {
+        link->registry = registry;
+        link->slot = slot;
         link->backend = backend;
         link->clock = clock;
         link->buffer = memory + (TND_ALIGNMENT - (uintptr_t)memory % TND_ALIGNMENT) % TND_ALIGNMENT;

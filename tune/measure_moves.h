@@ -17,6 +17,12 @@ enum tandem_status tnd_measure_transfers(const struct tnd_registry *registry, in
                                          int64_t when, struct tandem_table *table,
                                          struct tandem_error *error);
 
+/** What waiting for a device costs that has next to nothing to do; 0 for a backend that works in
+ *  host memory. Errors as above. */
+enum tandem_status tnd_measure_round_trip(const struct tnd_registry *registry, int slot,
+                                          const struct tnd_clock *clock, double *out_us,
+                                          struct tandem_error *error);
+
 /** Adds what handing work to a crew of `threads` costs; nothing for one thread. Errors: MEMORY,
  *  THREAD. */
 enum tandem_status tnd_measure_handoff(struct tnd_pool *pool, const struct tnd_clock *clock,

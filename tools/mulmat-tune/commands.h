@@ -12,6 +12,7 @@ int tnd_cmd_explain(int argc, char **argv);
 int tnd_cmd_test(int argc, char **argv);
 int tnd_cmd_table(int argc, char **argv);
 int tnd_cmd_devices(int argc, char **argv);
+int tnd_cmd_tune_device(int argc, char **argv);
 int tnd_cmd_profiles(int argc, char **argv);
 
 /** Prints "mulmat-tune: <message>" to stderr; returns 1. */

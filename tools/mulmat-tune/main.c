@@ -21,6 +21,7 @@ static const struct {
     {"test", tnd_cmd_test, "check results, or with -oracle the quality of the choices"},
     {"table", tnd_cmd_table, "list, show, merge, check and prune timing tables"},
     {"devices", tnd_cmd_devices, "list the OpenCL devices of this machine"},
+    {"tune-device", tnd_cmd_tune_device, "find the tile numbers of an OpenCL device's kernels"},
     {"profiles", tnd_cmd_profiles, "list the ways of computing that this machine has"},
     {"help", cmd_help, "print this, or the options of a command"},
     {"version", cmd_version, "print the version"},
@@ -42,7 +43,7 @@ static void print_usage(FILE *out)
 {
     fprintf(out, "usage: mulmat-tune COMMAND [options]\n\n");
     for (int i = 0; i < N_COMMANDS; i++) {
-        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
+        fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].what);
     }
     fprintf(out, "\n'mulmat-tune help COMMAND' lists the options of a command.\n");
 }

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * mulmat-tune tune-device: finds the tile numbers of the matrix kernels of an OpenCL device by
+ * measuring, and keeps them for later opens. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/device_option.h"
+#include "tools/mulmat-tune/args.h"
+#include "tools/mulmat-tune/commands.h"
+#include "tools/mulmat-tune/open_runtime.h"
+
+struct request {
+    const char *device;
+    const char *type;
+    int64_t most;
+    bool dry;
+};
+
+#ifndef TND_HAVE_OPENCL
+
+static int tune(const struct request *request)
+{
+    (void)request;
+    fprintf(stderr, "mulmat-tune: this build has no OpenCL\n");
+    return 1;
+}
+
+#else
+
+#include "backends/opencl/cl_tune.h"
+#include "backends/opencl/opencl.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+static bool show(void *user, const struct tnd_cl_tune_step *step)
+{
+    (void)user;
+    fprintf(stderr, "[%3d %%] %-7s %-56s ", 100 * step->index / (step->count > 0 ? step->count : 1),
+            step->family, step->text);
+    if (step->us < 0) {
+        fprintf(stderr, "refused by the device\n");
+    } else {
+        fprintf(stderr, "%10.1f us %8.1f GFLOP/s%s\n", step->us, step->gflops,
+                step->is_best ? " *" : "");
+    }
+    return interrupted == 0;
+}
+
+static void print_tiles(const struct tnd_cl_tiles *tiles)
+{
+#define PRINT(member, least, most, what) printf("%-16s %d\n", #member, (int)tiles->member);
+    TND_CL_TILE_LIST(PRINT)
+#undef PRINT
+}
+
+static int tune(const struct request *request)
+{
+    struct tandem_error error = {0};
+    enum tandem_type types[1] = {TANDEM_TYPE_Q4_0};
+    int n_types = 0;
+    tandem_runtime *runtime = NULL;
+    struct tnd_runtime_rooms rooms;
+    if (tnd_cmd_parse_types(request->type, types, 1, &n_types, &error) != TANDEM_OK) {
+        tnd_cmd_failed(&error);
+        return 2;
+    }
+    /* The profile says that a device is wanted, a CPU too where there is no other. */
+    if (tnd_cmd_open_runtime("", 1, "opencl", request->device, &runtime, &error) != TANDEM_OK) {
+        return tnd_cmd_failed(&error);
+    }
+    tnd_runtime_rooms(runtime, &rooms);
+    tandem_backend *backend =
+        tnd_registry_backend(rooms.registry, tnd_registry_find(rooms.registry, "opencl", NULL));
+    fprintf(stderr, "%s\n", tnd_backend_describe(backend));
+    const struct tnd_cl_tune_options options = {.type = types[0],
+                                                .progress = show,
+                                                .without_saving = request->dry,
+                                                .most_candidates = (int)request->most};
+    struct tnd_cl_tiles tiles;
+    signal(SIGINT, on_interrupt);
+    enum tandem_status status = tnd_cl_tune(tnd_opencl_device(backend), &options, &tiles, &error);
+    if (status == TANDEM_OK) {
+        print_tiles(&tiles);
+        fprintf(stderr, request->dry
+                            ? "nothing was kept (-dry)\n"
+                            : "kept for this device and driver; mulmat-tune bench measures anew\n");
+    }
+    tandem_runtime_close(runtime);
+    return status == TANDEM_OK ? 0 : tnd_cmd_failed(&error);
+}
+
+#endif
+
+int tnd_cmd_tune_device(int argc, char **argv)
+{
+    struct request request = {.type = "q4_0"};
+    const struct args_option options[] = {
+        {"device", ARGS_STRING, &request.device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},
+        {"type", ARGS_STRING, &request.type, 0, 0, "T", "weights to measure with (default: q4_0)"},
+        {"most", ARGS_INT, &request.most, 1, 100000, "N",
+         "at most N candidates of each family of kernels (default: all)"},
+        {"dry", ARGS_FLAG, &request.dry, 0, 0, NULL, "keep nothing"},
+    };
+    const struct args_command command = {
+        "tune-device",
+        "",
+        "Measures tile numbers of the matrix kernels on an OpenCL device and keeps the best for "
+        "later\nopens, beside the cached programs. Takes minutes: each candidate is compiled. Run "
+        "bench after it.",
+        options,
+        sizeof(options) / sizeof(options[0]),
+        0,
+        0};
+    int result = args_parse(&command, argc, argv, NULL, NULL);
+    if (result != ARGS_OK) {
+        return result == ARGS_HELP ? 0 : result;
+    }
+    return tune(&request);
+}
