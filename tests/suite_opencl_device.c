@@ -18,37 +18,6 @@
 extern const struct tandem_backend_api tnd_backend_opencl;
 extern const struct tandem_backend_api tnd_backend_opencl1;
 
-/* The first device; NULL after a skip or a failure. */
-static struct tnd_cl_device *open_with(struct tnd_cl_options options)
-{
-    struct tnd_cl_device *device = NULL;
-    struct tandem_error error = {0};
-    if (options.device == NULL) {
-        options.device = "0";
-    }
-    if (options.cache == NULL) {
-        options.cache = "off";
-    }
-    enum tandem_status status = tnd_cl_device_open(&options, &device, &error);
-    if (status == TANDEM_E_UNSUPPORTED_MACHINE) {
-        tnd_skip("opencl: %s", error.text);
-        return NULL;
-    }
-    return check_status(status, TANDEM_OK, NULL, &error) ? device : NULL;
-}
-
-static struct tnd_cl_device *open_first(void)
-{
-    return open_with((struct tnd_cl_options){0});
-}
-
-static struct tnd_cl_statistics statistics_of(struct tnd_cl_device *device)
-{
-    struct tnd_cl_statistics statistics;
-    tnd_cl_statistics_get(device, &statistics);
-    return statistics;
-}
-
 /* ---- devices ---- */
 
 static void devices_are_listed_with_their_facts(void)
@@ -105,7 +74,7 @@ static enum tandem_status try_open(const struct tandem_backend_api *api, const c
 
 static void a_device_is_chosen_by_index_name_and_environment(void)
 {
-    struct tnd_cl_device *device = open_first();
+    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){0});
     if (device == NULL) {
         return;
     }
@@ -177,7 +146,7 @@ static void unknown_settings_and_missing_libraries_are_told(void)
     check_status(try_open(&tnd_backend_opencl, "library=/nowhere/libOpenCL.so", true, &error),
                  TANDEM_E_UNSUPPORTED_MACHINE, "/nowhere/libOpenCL.so", &error);
     struct tnd_cl_device *device =
-        open_with((struct tnd_cl_options){.clblast = "/nowhere/libclblast.so"});
+        tnd_test_cl_open((struct tnd_cl_options){.clblast = "/nowhere/libclblast.so"});
     if (device != NULL) {
         CU_ASSERT(device->clblast == NULL);
         check_contains(device->clblast_reason, "/nowhere/libclblast.so");
@@ -187,11 +156,12 @@ static void unknown_settings_and_missing_libraries_are_told(void)
 
 static void switches_take_capabilities_away(void)
 {
-    struct tnd_cl_device *device = open_with((struct tnd_cl_options){.without_fp16 = true,
-                                                                     .without_fp64 = true,
-                                                                     .without_subgroups = true,
-                                                                     .without_unified = true,
-                                                                     .clblast = "off"});
+    struct tnd_cl_device *device =
+        tnd_test_cl_open((struct tnd_cl_options){.without_fp16 = true,
+                                                 .without_fp64 = true,
+                                                 .without_subgroups = true,
+                                                 .without_unified = true,
+                                                 .clblast = "off"});
     if (device == NULL) {
         return;
     }
@@ -251,14 +221,14 @@ static bool run_smoke(struct tnd_cl_device *device, int flags)
 
 static void a_kernel_runs_with_typed_arguments(void)
 {
-    struct tnd_cl_device *device = open_first();
+    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){0});
     if (device == NULL) {
         return;
     }
     CU_ASSERT(run_smoke(device, 0));
     CU_ASSERT(run_smoke(device, 5));
     CU_ASSERT(run_smoke(device, 0));
-    const struct tnd_cl_statistics statistics = statistics_of(device);
+    const struct tnd_cl_statistics statistics = tnd_test_cl_statistics(device);
     check_int(statistics.programs_compiled, 2);
     check_int(statistics.programs_loaded, 0);
     check_int(statistics.launches, 3);
@@ -267,7 +237,7 @@ static void a_kernel_runs_with_typed_arguments(void)
 
 static void launches_that_cannot_run_are_refused(void)
 {
-    struct tnd_cl_device *device = open_first();
+    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){0});
     if (device == NULL) {
         return;
     }
@@ -297,7 +267,7 @@ static void launches_that_cannot_run_are_refused(void)
     CU_ASSERT(multiple > 0 && max_group >= 16);
     tnd_cl_launch_drop(&launch);
     tnd_cl_launch_drop(&launch);
-    check_int(statistics_of(device).launches, 0);
+    check_int(tnd_test_cl_statistics(device).launches, 0);
     tnd_cl_device_close(device);
 }
 
@@ -305,7 +275,7 @@ static void a_launch_can_be_timed(void)
 {
     for (int with_profiling = 0; with_profiling < 2; with_profiling++) {
         struct tnd_cl_device *device =
-            open_with((struct tnd_cl_options){.with_profiling = with_profiling});
+            tnd_test_cl_open((struct tnd_cl_options){.with_profiling = with_profiling});
         if (device == NULL) {
             return;
         }
@@ -344,12 +314,12 @@ static int list_files(const char *folder, char (*paths)[512], int n_max)
 /* Runs smoke with this cache and checks how many programs were compiled and loaded. */
 static bool run_with_cache(const char *folder, int n_compiled, int n_loaded)
 {
-    struct tnd_cl_device *device = open_with((struct tnd_cl_options){.cache = folder});
+    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){.cache = folder});
     if (device == NULL) {
         return false;
     }
     CU_ASSERT(run_smoke(device, 0));
-    const struct tnd_cl_statistics statistics = statistics_of(device);
+    const struct tnd_cl_statistics statistics = tnd_test_cl_statistics(device);
     check_int(statistics.programs_compiled, n_compiled);
     check_int(statistics.programs_loaded, n_loaded);
     CU_ASSERT(statistics.build_ns > 0);
@@ -464,276 +434,6 @@ static void cache_files_tell_damage_and_keys_apart(void)
     tnd_text_fini(&file);
 }
 
-/* ---- memory ---- */
-
-static void mirrors_carry_bytes_there_and_back(void)
-{
-    struct tnd_cl_device *device = open_first();
-    if (device == NULL) {
-        return;
-    }
-    /* More than the staging ring, in odd pieces. */
-    const size_t n = (size_t)(17 << 20) + 12345;
-    unsigned char *memory = malloc(n);
-    unsigned char *copy = malloc(n);
-    CU_ASSERT_FATAL(memory != NULL && copy != NULL);
-    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
-    for (size_t i = 0; i < n; i++) {
-        memory[i] = (unsigned char)(i % 251 ^ (tnd_test_rng_next(&rng) & 15));
-    }
-    memcpy(copy, memory, n);
-    check_ok(tnd_cl_map(device, memory, n, NULL));
-    check_ok(tnd_cl_map(device, memory, n, NULL));
-    check_int(statistics_of(device).mirror_bytes, n);
-    for (size_t at = 0; at < n;) {
-        size_t piece = (size_t)tnd_test_rng_int(&rng, 1, at < (1 << 20) ? 70000 : 9 << 20);
-        piece = piece < n - at ? piece : n - at;
-        check_ok(tnd_cl_upload(device, memory + at, piece, NULL));
-        memset(memory + at, 0, piece); /* reusable as soon as upload returns */
-        at += piece;
-    }
-    uint64_t tickets[3] = {0};
-    check_ok(tnd_cl_download(device, memory, 1, &tickets[0], NULL));
-    check_ok(tnd_cl_download(device, memory + 1, n - 2, &tickets[1], NULL));
-    check_ok(tnd_cl_download(device, memory + n - 1, 1, &tickets[2], NULL));
-    CU_ASSERT(tickets[0] < tickets[1] && tickets[1] < tickets[2]);
-    check_ok(tnd_cl_sync(device, tickets[2], NULL));
-    check_bits(memory, copy, n, "mirror");
-    check_ok(tnd_cl_sync(device, tickets[0], NULL));
-    check_ok(tnd_cl_sync(device, tnd_cl_ticket(device), NULL));
-    const struct tnd_cl_statistics statistics = statistics_of(device);
-    check_int(statistics.uploaded_bytes, n);
-    check_int(statistics.downloaded_bytes, n);
-    tnd_cl_unmap(device, memory);
-    check_int(statistics_of(device).mirror_bytes, 0);
-    tnd_cl_device_close(device);
-    free(memory);
-    free(copy);
-}
-
-static void more_downloads_may_be_on_their_way_than_there_are_places(void)
-{
-    struct tnd_cl_device *device = open_first();
-    if (device == NULL) {
-        return;
-    }
-    enum { N = 700 };
-    int32_t memory[N];
-    for (int i = 0; i < N; i++) {
-        memory[i] = i * 7;
-    }
-    uint64_t ticket = 0;
-    check_ok(tnd_cl_map(device, memory, sizeof(memory), NULL));
-    check_ok(tnd_cl_upload(device, memory, sizeof(memory), NULL));
-    memset(memory, 0, sizeof(memory));
-    for (int i = 0; i < N; i++) {
-        check_ok(tnd_cl_download(device, &memory[i], sizeof(memory[i]), &ticket, NULL));
-    }
-    check_ok(tnd_cl_sync(device, ticket, NULL));
-    int n_wrong = 0;
-    for (int i = 0; i < N; i++) {
-        n_wrong += memory[i] != i * 7;
-    }
-    check_int(n_wrong, 0);
-    tnd_cl_device_close(device); /* mirrors left over are freed */
-}
-
-static void addresses_outside_of_mirrors_are_not_found(void)
-{
-    struct tnd_cl_device *device = open_first();
-    if (device == NULL) {
-        return;
-    }
-    char memory[1024];
-    struct tnd_cl_range range = {0};
-    struct tandem_error error = {0};
-    check_ok(tnd_cl_map(device, memory + 100, 100, NULL));
-    check_ok(tnd_cl_map(device, memory + 300, 100, NULL));
-    check_ok(tnd_cl_map(device, memory + 200, 100, NULL));
-    check_ok(tnd_cl_find(device, memory + 150, 50, &range, NULL));
-    check_int(range.offset, 50);
-    check_ok(tnd_cl_find(device, memory + 399, 1, &range, NULL));
-    check_int(range.offset, 99);
-    CU_ASSERT(tnd_cl_find(device, memory + 99, 1, &range, NULL) == TANDEM_E_STATE);
-    CU_ASSERT(tnd_cl_find(device, memory + 150, 51, &range, NULL) == TANDEM_E_STATE);
-    CU_ASSERT(tnd_cl_find(device, memory + 400, 1, &range, NULL) == TANDEM_E_STATE);
-    CU_ASSERT(tnd_cl_find(device, memory + 150, SIZE_MAX, &range, NULL) == TANDEM_E_STATE);
-    CU_ASSERT(tnd_cl_upload(device, memory, 10, NULL) == TANDEM_E_STATE);
-    check_status(tnd_cl_map(device, memory + 150, 100, &error), TANDEM_E_STATE, "overlap", &error);
-    check_status(tnd_cl_map(device, memory, 1024, &error), TANDEM_E_STATE, "overlap", &error);
-    tnd_cl_unmap(device, memory + 200);
-    tnd_cl_unmap(device, memory + 250);
-    CU_ASSERT(tnd_cl_find(device, memory + 250, 1, &range, NULL) == TANDEM_E_STATE);
-    check_ok(tnd_cl_find(device, memory + 300, 1, &range, NULL));
-    tnd_cl_device_close(device);
-}
-
-static tandem_tensor *new_f32(tandem_context *context, int64_t n, int64_t m)
-{
-    const int64_t ne[] = {n, m};
-    tandem_tensor *tensor = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, ne);
-    CU_ASSERT_FATAL(tensor != NULL);
-    memset(tensor->data, 0, tandem_tensor_bytes(tensor));
-    return tensor;
-}
-
-/* The bytes that the device has of a weight. */
-static void check_resident(struct tnd_cl_device *device, const tandem_tensor *weight)
-{
-    struct tnd_cl_range range = {0};
-    const size_t bytes = tandem_tensor_bytes(weight);
-    unsigned char *back = calloc(1, bytes);
-    CU_ASSERT_FATAL(back != NULL);
-    check_ok(tnd_cl_find_tensor(device, weight, &range, NULL));
-    CU_ASSERT_FATAL(range.buffer != NULL);
-    cl_int code = device->library->cl.EnqueueReadBuffer(device->queue, range.buffer, CL_TRUE,
-                                                        range.offset, bytes, back, 0, NULL, NULL);
-    check_int(code, CL_SUCCESS);
-    check_ok(tnd_cl_sync(device, tnd_cl_ticket(device), NULL));
-    check_bits(back, weight->data, bytes, "weight");
-    free(back);
-}
-
-static void weights_stay_until_they_are_forgotten(void)
-{
-    for (int without_unified = 0; without_unified < 2; without_unified++) {
-        struct tnd_cl_device *device =
-            open_with((struct tnd_cl_options){.without_unified = without_unified});
-        if (device == NULL) {
-            return;
-        }
-        tandem_context *context = NULL;
-        CU_ASSERT_FATAL(tandem_context_new(NULL, &context, NULL) == TANDEM_OK);
-        tandem_tensor *weights[3];
-        struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
-        for (int i = 0; i < 3; i++) {
-            weights[i] = new_f32(context, 129, 33 + i);
-            CU_ASSERT_FATAL(weights[i] != NULL);
-            tnd_test_fill(&rng, weights[i]->data, 129 * (33 + i));
-            check_ok(tnd_cl_prepare(device, weights[i], NULL));
-            check_ok(tnd_cl_prepare(device, weights[i], NULL));
-        }
-        struct tnd_cl_statistics statistics = statistics_of(device);
-        check_int(statistics.resident_count, 3);
-        check_int(statistics.resident_bytes, 129 * 4 * (33 + 34 + 35));
-        check_int(statistics.uploaded_bytes, device->caps.unified ? 0 : statistics.resident_bytes);
-        for (int i = 0; i < 3; i++) {
-            check_resident(device, weights[i]);
-        }
-        struct tnd_cl_range range = {0};
-        tnd_cl_forget(device, weights[1]);
-        tnd_cl_forget(device, weights[1]);
-        check_int(statistics_of(device).resident_count, 2);
-        CU_ASSERT(tnd_cl_find_tensor(device, weights[1], &range, NULL) == TANDEM_E_STATE);
-        check_resident(device, weights[0]);
-        check_resident(device, weights[2]);
-        tnd_cl_device_close(device);
-        tandem_context_free(context);
-    }
-}
-
-static void a_weight_of_a_later_context_at_the_same_address_is_another_one(void)
-{
-    struct tnd_cl_device *device = open_with((struct tnd_cl_options){.without_unified = true});
-    if (device == NULL) {
-        return;
-    }
-    float memory[64];
-    for (int round = 0; round < 2; round++) {
-        tandem_context *context = NULL;
-        CU_ASSERT_FATAL(tandem_context_new(NULL, &context, NULL) == TANDEM_OK);
-        const int64_t ne[] = {64};
-        tandem_tensor *weight =
-            tandem_tensor_borrow(context, TANDEM_TYPE_F32, 1, ne, memory, sizeof(memory));
-        CU_ASSERT_FATAL(weight != NULL);
-        for (int i = 0; i < 64; i++) {
-            memory[i] = (float)(i + round * 1000);
-        }
-        check_ok(tnd_cl_prepare(device, weight, NULL));
-        check_resident(device, weight);
-        check_int(statistics_of(device).resident_count, 1);
-        tandem_context_free(context);
-    }
-    tnd_cl_device_close(device);
-}
-
-static void the_budget_bounds_what_is_resident(void)
-{
-    struct tnd_cl_device *device = open_with((struct tnd_cl_options){.budget_bytes = 10000});
-    if (device == NULL) {
-        return;
-    }
-    tandem_context *context = NULL;
-    struct tandem_error error = {0};
-    CU_ASSERT_FATAL(tandem_context_new(NULL, &context, NULL) == TANDEM_OK);
-    tandem_tensor *small = new_f32(context, 40, 40);
-    tandem_tensor *other = new_f32(context, 40, 40);
-    CU_ASSERT_FATAL(small != NULL && other != NULL);
-    check_ok(tnd_cl_prepare(device, small, NULL));
-    check_status(tnd_cl_prepare(device, other, &error), TANDEM_E_DEVICE_MEMORY, "budget", &error);
-    check_int(error.limit, 10000 - 6400);
-    check_int(statistics_of(device).resident_count, 1);
-    tnd_cl_forget(device, small);
-    check_ok(tnd_cl_prepare(device, other, NULL));
-    tnd_cl_device_close(device);
-    tandem_context_free(context);
-}
-
-static int n_made;
-static enum tandem_status make_copy(struct tnd_cl_device *device, const tandem_tensor *weight,
-                                    struct tnd_cl_range from, struct tnd_cl_range to,
-                                    struct tandem_error *error)
-{
-    n_made++;
-    return tnd_cl_check(device, "clEnqueueCopyBuffer",
-                        device->library->cl.EnqueueCopyBuffer(
-                            device->queue, from.buffer, to.buffer, from.offset, to.offset,
-                            tandem_tensor_bytes(weight), 0, NULL, NULL),
-                        error);
-}
-
-static enum tandem_status make_nothing(struct tnd_cl_device *device, const tandem_tensor *weight,
-                                       struct tnd_cl_range from, struct tnd_cl_range to,
-                                       struct tandem_error *error)
-{
-    (void)from;
-    (void)to;
-    return tnd_error_set(error, TANDEM_E_DEVICE, weight->name, 0, 0, "%s: nothing", device->name);
-}
-
-static void other_forms_of_a_weight_are_made_once(void)
-{
-    struct tnd_cl_device *device = open_with((struct tnd_cl_options){.budget_bytes = 20000});
-    if (device == NULL) {
-        return;
-    }
-    tandem_context *context = NULL;
-    struct tandem_error error = {0};
-    struct tnd_cl_range range = {0};
-    struct tnd_cl_range again = {0};
-    CU_ASSERT_FATAL(tandem_context_new(NULL, &context, NULL) == TANDEM_OK);
-    tandem_tensor *weight = new_f32(context, 40, 40);
-    CU_ASSERT_FATAL(weight != NULL);
-    n_made = 0;
-    CU_ASSERT(tnd_cl_find_form(device, weight, 1, 6400, make_copy, &range, NULL) == TANDEM_E_STATE);
-    check_ok(tnd_cl_prepare(device, weight, NULL));
-    check_ok(tnd_cl_find_form(device, weight, 1, 6400, make_copy, &range, NULL));
-    check_ok(tnd_cl_find_form(device, weight, 1, 6400, make_copy, &again, NULL));
-    CU_ASSERT(range.buffer == again.buffer);
-    check_int(n_made, 1);
-    check_int(statistics_of(device).resident_bytes, 12800);
-    check_status(tnd_cl_find_form(device, weight, 2, 7300, make_copy, &range, &error),
-                 TANDEM_E_DEVICE_MEMORY, "budget", &error);
-    check_status(tnd_cl_find_form(device, weight, 3, 100, make_nothing, &range, &error),
-                 TANDEM_E_DEVICE, "nothing", &error);
-    check_ok(tnd_cl_find_form(device, weight, 4, 6400, make_copy, &again, NULL));
-    CU_ASSERT(range.buffer != again.buffer);
-    tnd_cl_forget(device, weight);
-    check_int(statistics_of(device).resident_bytes, 0);
-    tnd_cl_device_close(device);
-    tandem_context_free(context);
-}
-
 CU_TestInfo tnd_tests_opencl_device[] = {
     {"devices are listed with their facts", devices_are_listed_with_their_facts},
     {"wrong arguments of the list are refused", wrong_arguments_of_the_list_are_refused},
@@ -753,14 +453,5 @@ CU_TestInfo tnd_tests_opencl_device[] = {
      a_binary_that_the_driver_refuses_is_built_anew},
     {"a cache that cannot be written does no harm", a_cache_that_cannot_be_written_does_no_harm},
     {"cache files tell damage and keys apart", cache_files_tell_damage_and_keys_apart},
-    {"mirrors carry bytes there and back", mirrors_carry_bytes_there_and_back},
-    {"more downloads may be on their way than there are places",
-     more_downloads_may_be_on_their_way_than_there_are_places},
-    {"addresses outside of mirrors are not found", addresses_outside_of_mirrors_are_not_found},
-    {"weights stay until they are forgotten", weights_stay_until_they_are_forgotten},
-    {"a weight of a later context at the same address is another one",
-     a_weight_of_a_later_context_at_the_same_address_is_another_one},
-    {"the budget bounds what is resident", the_budget_bounds_what_is_resident},
-    {"other forms of a weight are made once", other_forms_of_a_weight_are_made_once},
     CU_TEST_INFO_NULL,
 };

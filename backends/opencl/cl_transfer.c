@@ -171,9 +171,28 @@ static enum tandem_status write_some(struct tnd_cl_device *device, struct tnd_cl
     return TANDEM_OK;
 }
 
+/* Many bytes into memory that is the host's too: one copy by the driver is better than two. */
+static enum tandem_status write_directly(struct tnd_cl_device *device, struct tnd_cl_range to,
+                                         const void *from, size_t bytes, struct tandem_error *error)
+{
+    struct tnd_cl_transfer *transfer = device->transfer;
+    TND_TRY(
+        tnd_cl_check(device, "clEnqueueWriteBuffer",
+                     device->library->cl.EnqueueWriteBuffer(device->queue, to.buffer, CL_TRUE,
+                                                            to.offset, bytes, from, 0, NULL, NULL),
+                     error));
+    pthread_mutex_lock(&transfer->ring_lock);
+    transfer->uploaded_bytes += (int64_t)bytes;
+    pthread_mutex_unlock(&transfer->ring_lock);
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_cl_write(struct tnd_cl_device *device, struct tnd_cl_range to,
                                 const void *from, size_t bytes, struct tandem_error *error)
 {
+    if (device->caps.unified && bytes > (size_t)N_PARTS * PART_BYTES) {
+        return write_directly(device, to, from, bytes, error);
+    }
     struct tnd_cl_transfer *transfer = device->transfer;
     enum tandem_status status = TANDEM_OK;
     const char *at = from;

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tandem/backend.h"
+#include "tandem/log.h"
 
 extern const struct tandem_backend_api tnd_backend_opencl;
 extern const struct tandem_backend_api tnd_backend_opencl1;
@@ -23,6 +24,8 @@ extern const struct tandem_backend_api tnd_backend_opencl1;
 struct opencl {
     tandem_backend base;
     struct tnd_cl_device *device;
+    int (*log)(void *user, int level, const char *text); /* NULL: silent */
+    void *log_user;
 };
 
 struct tnd_cl_device *tnd_opencl_device(tandem_backend *backend)
@@ -109,9 +112,9 @@ static void nth_part(const char *text, int which, char *out, size_t bytes)
  * them from loading OpenCL and all its drivers, which takes long, only to find a CPU. */
 static bool has_device_node(void)
 {
-    static const char *const files[] = {"/dev/nvidiactl", "/dev/nvidia0",    "/dev/kfd",
-                                        "/dev/dri",       "/dev/dxg",        "/dev/mali0",
-                                        "/dev/kgsl-3d0",  "/dev/nvhost-gpu", "/dev/pvr_sync"};
+    static const char *const files[] = {"/dev/nvidiactl",      "/dev/nvidia0",    "/dev/kfd",
+                                        "/dev/dri/renderD128", "/dev/dxg",        "/dev/mali0",
+                                        "/dev/kgsl-3d0",       "/dev/nvhost-gpu", "/dev/pvr_sync"};
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         if (tnd_file_exists(files[i])) {
             return true;
@@ -182,6 +185,8 @@ static enum tandem_status open_as(const struct tandem_backend_api *api, int whic
         return status;
     }
     self->base.api = api;
+    self->log = options->log;
+    self->log_user = options->log_user;
     *out_backend = &self->base;
     return TANDEM_OK;
 }
@@ -198,8 +203,28 @@ static enum tandem_status opencl1_open(const struct tandem_backend_options *opti
     return open_as(&tnd_backend_opencl1, 1, options, out_backend, error);
 }
 
+/* What starting has cost: the second start should compile nothing. */
+static void log_statistics(const struct opencl *self)
+{
+    struct tnd_cl_statistics statistics;
+    char line[256];
+    tnd_cl_statistics_get(self->device, &statistics);
+    snprintf(line, sizeof(line),
+             "%s: %lld programs compiled, %lld loaded from the cache, in %.3f s; %lld launches, "
+             "%.1f MB up, %.1f MB down",
+             self->base.api->name, (long long)statistics.programs_compiled,
+             (long long)statistics.programs_loaded, (double)statistics.build_ns * 1e-9,
+             (long long)statistics.launches, (double)statistics.uploaded_bytes * 1e-6,
+             (double)statistics.downloaded_bytes * 1e-6);
+    self->log(self->log_user, TANDEM_LOG_INFO, line);
+}
+
 static void opencl_close(tandem_backend *backend)
 {
+    const struct opencl *self = (const struct opencl *)backend;
+    if (self->log != NULL) {
+        log_statistics(self);
+    }
     tnd_cl_device_close(tnd_opencl_device(backend));
     tnd_free(backend);
 }

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT
+ * Memory of an OpenCL device: mirrors, transfers, resident weights and their other forms. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/opencl/cl_memory.h"
+#include "ggml-like/tnd_tensor.h"
+#include "tests/suite_opencl.h"
+
+static void carry_bytes(bool without_unified)
+{
+    struct tnd_cl_device *device =
+        tnd_test_cl_open((struct tnd_cl_options){.without_unified = without_unified});
+    if (device == NULL) {
+        return;
+    }
+    /* More than the staging ring, in odd pieces. */
+    const size_t n = (size_t)(17 << 20) + 12345;
+    unsigned char *memory = malloc(n);
+    unsigned char *copy = malloc(n);
+    CU_ASSERT_FATAL(memory != NULL && copy != NULL);
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    for (size_t i = 0; i < n; i++) {
+        memory[i] = (unsigned char)(i % 251 ^ (tnd_test_rng_next(&rng) & 15));
+    }
+    memcpy(copy, memory, n);
+    check_ok(tnd_cl_map(device, memory, n, NULL));
+    check_ok(tnd_cl_map(device, memory, n, NULL));
+    check_int(tnd_test_cl_statistics(device).mirror_bytes, n);
+    for (size_t at = 0; at < n;) {
+        size_t piece = (size_t)tnd_test_rng_int(&rng, 1, at < (1 << 20) ? 70000 : 9 << 20);
+        piece = piece < n - at ? piece : n - at;
+        check_ok(tnd_cl_upload(device, memory + at, piece, NULL));
+        memset(memory + at, 0, piece); /* reusable as soon as upload returns */
+        at += piece;
+    }
+    uint64_t tickets[3] = {0};
+    check_ok(tnd_cl_download(device, memory, 1, &tickets[0], NULL));
+    check_ok(tnd_cl_download(device, memory + 1, n - 2, &tickets[1], NULL));
+    check_ok(tnd_cl_download(device, memory + n - 1, 1, &tickets[2], NULL));
+    CU_ASSERT(tickets[0] < tickets[1] && tickets[1] < tickets[2]);
+    check_ok(tnd_cl_sync(device, tickets[2], NULL));
+    check_bits(memory, copy, n, "mirror");
+    check_ok(tnd_cl_sync(device, tickets[0], NULL));
+    check_ok(tnd_cl_sync(device, tnd_cl_ticket(device), NULL));
+    const struct tnd_cl_statistics statistics = tnd_test_cl_statistics(device);
+    check_int(statistics.uploaded_bytes, n);
+    check_int(statistics.downloaded_bytes, n);
+    tnd_cl_unmap(device, memory);
+    check_int(tnd_test_cl_statistics(device).mirror_bytes, 0);
+    tnd_cl_device_close(device);
+    free(memory);
+    free(copy);
+}
+
+static void mirrors_carry_bytes_there_and_back(void)
+{
+    carry_bytes(false);
+    carry_bytes(true);
+}
+
+static void a_large_upload_arrives_as_a_whole(void)
+{
+    for (int without_unified = 0; without_unified < 2; without_unified++) {
+        struct tnd_cl_device *device =
+            tnd_test_cl_open((struct tnd_cl_options){.without_unified = without_unified});
+        if (device == NULL) {
+            return;
+        }
+        const size_t n = (size_t)(37 << 20) / sizeof(uint32_t) + 3;
+        uint32_t *memory = malloc(n * sizeof(*memory));
+        CU_ASSERT_FATAL(memory != NULL);
+        for (size_t i = 0; i < n; i++) {
+            memory[i] = (uint32_t)i * 2654435761U;
+        }
+        uint64_t ticket = 0;
+        check_ok(tnd_cl_map(device, memory, n * sizeof(*memory), NULL));
+        check_ok(tnd_cl_upload(device, memory, n * sizeof(*memory), NULL));
+        memset(memory, 0, n * sizeof(*memory));
+        check_ok(tnd_cl_download(device, memory, n * sizeof(*memory), &ticket, NULL));
+        check_ok(tnd_cl_sync(device, ticket, NULL));
+        size_t n_wrong = 0;
+        for (size_t i = 0; i < n; i++) {
+            n_wrong += memory[i] != (uint32_t)i * 2654435761U;
+        }
+        check_int(n_wrong, 0);
+        tnd_cl_device_close(device);
+        free(memory);
+    }
+}
+
+static void more_downloads_may_be_on_their_way_than_there_are_places(void)
+{
+    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){0});
+    if (device == NULL) {
+        return;
+    }
+    enum { N = 700 };
+    int32_t memory[N];
+    for (int i = 0; i < N; i++) {
+        memory[i] = i * 7;
+    }
+    uint64_t ticket = 0;
+    check_ok(tnd_cl_map(device, memory, sizeof(memory), NULL));
+    check_ok(tnd_cl_upload(device, memory, sizeof(memory), NULL));
+    memset(memory, 0, sizeof(memory));
+    for (int i = 0; i < N; i++) {
+        check_ok(tnd_cl_download(device, &memory[i], sizeof(memory[i]), &ticket, NULL));
+    }
+    check_ok(tnd_cl_sync(device, ticket, NULL));
+    int n_wrong = 0;
+    for (int i = 0; i < N; i++) {
+        n_wrong += memory[i] != i * 7;
+    }
+    check_int(n_wrong, 0);
+    tnd_cl_device_close(device); /* mirrors left over are freed */
+}
+
+static void addresses_outside_of_mirrors_are_not_found(void)
+{
+    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){0});
+    if (device == NULL) {
+        return;
+    }
+    char memory[1024];
+    struct tnd_cl_range range = {0};
+    struct tandem_error error = {0};
+    check_ok(tnd_cl_map(device, memory + 100, 100, NULL));
+    check_ok(tnd_cl_map(device, memory + 300, 100, NULL));
+    check_ok(tnd_cl_map(device, memory + 200, 100, NULL));
+    check_ok(tnd_cl_find(device, memory + 150, 50, &range, NULL));
+    check_int(range.offset, 50);
+    check_ok(tnd_cl_find(device, memory + 399, 1, &range, NULL));
+    check_int(range.offset, 99);
+    CU_ASSERT(tnd_cl_find(device, memory + 99, 1, &range, NULL) == TANDEM_E_STATE);
+    CU_ASSERT(tnd_cl_find(device, memory + 150, 51, &range, NULL) == TANDEM_E_STATE);
+    CU_ASSERT(tnd_cl_find(device, memory + 400, 1, &range, NULL) == TANDEM_E_STATE);
+    CU_ASSERT(tnd_cl_find(device, memory + 150, SIZE_MAX, &range, NULL) == TANDEM_E_STATE);
+    CU_ASSERT(tnd_cl_upload(device, memory, 10, NULL) == TANDEM_E_STATE);
+    check_status(tnd_cl_map(device, memory + 150, 100, &error), TANDEM_E_STATE, "overlap", &error);
+    check_status(tnd_cl_map(device, memory, 1024, &error), TANDEM_E_STATE, "overlap", &error);
+    tnd_cl_unmap(device, memory + 200);
+    tnd_cl_unmap(device, memory + 250);
+    CU_ASSERT(tnd_cl_find(device, memory + 250, 1, &range, NULL) == TANDEM_E_STATE);
+    check_ok(tnd_cl_find(device, memory + 300, 1, &range, NULL));
+    tnd_cl_device_close(device);
+}
+
+static tandem_tensor *new_f32(tandem_context *context, int64_t n, int64_t m)
+{
+    const int64_t ne[] = {n, m};
+    tandem_tensor *tensor = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, ne);
+    CU_ASSERT_FATAL(tensor != NULL);
+    memset(tensor->data, 0, tandem_tensor_bytes(tensor));
+    return tensor;
+}
+
+/* The bytes that the device has of a weight. */
+static void check_resident(struct tnd_cl_device *device, const tandem_tensor *weight)
+{
+    struct tnd_cl_range range = {0};
+    const size_t bytes = tandem_tensor_bytes(weight);
+    unsigned char *back = calloc(1, bytes);
+    CU_ASSERT_FATAL(back != NULL);
+    check_ok(tnd_cl_find_tensor(device, weight, &range, NULL));
+    CU_ASSERT_FATAL(range.buffer != NULL);
+    cl_int code = device->library->cl.EnqueueReadBuffer(device->queue, range.buffer, CL_TRUE,
+                                                        range.offset, bytes, back, 0, NULL, NULL);
+    check_int(code, CL_SUCCESS);
+    check_ok(tnd_cl_sync(device, tnd_cl_ticket(device), NULL));
+    check_bits(back, weight->data, bytes, "weight");
+    free(back);
+}
+
+static void weights_stay_until_they_are_forgotten(void)
+{
+    for (int without_unified = 0; without_unified < 2; without_unified++) {
+        struct tnd_cl_device *device =
+            tnd_test_cl_open((struct tnd_cl_options){.without_unified = without_unified});
+        if (device == NULL) {
+            return;
+        }
+        tandem_context *context = NULL;
+        CU_ASSERT_FATAL(tandem_context_new(NULL, &context, NULL) == TANDEM_OK);
+        tandem_tensor *weights[3];
+        struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+        for (int i = 0; i < 3; i++) {
+            weights[i] = new_f32(context, 129, 33 + i);
+            CU_ASSERT_FATAL(weights[i] != NULL);
+            tnd_test_fill(&rng, weights[i]->data, 129 * (33 + i));
+            check_ok(tnd_cl_prepare(device, weights[i], NULL));
+            check_ok(tnd_cl_prepare(device, weights[i], NULL));
+        }
+        struct tnd_cl_statistics statistics = tnd_test_cl_statistics(device);
+        check_int(statistics.resident_count, 3);
+        check_int(statistics.resident_bytes, 129 * 4 * (33 + 34 + 35));
+        check_int(statistics.uploaded_bytes, device->caps.unified ? 0 : statistics.resident_bytes);
+        for (int i = 0; i < 3; i++) {
+            check_resident(device, weights[i]);
+        }
+        struct tnd_cl_range range = {0};
+        tnd_cl_forget(device, weights[1]);
+        tnd_cl_forget(device, weights[1]);
+        check_int(tnd_test_cl_statistics(device).resident_count, 2);
+        CU_ASSERT(tnd_cl_find_tensor(device, weights[1], &range, NULL) == TANDEM_E_STATE);
+        check_resident(device, weights[0]);
+        check_resident(device, weights[2]);
+        tnd_cl_device_close(device);
+        tandem_context_free(context);
+    }
+}
+
+static void a_weight_of_a_later_context_at_the_same_address_is_another_one(void)
+{
+    struct tnd_cl_device *device =
+        tnd_test_cl_open((struct tnd_cl_options){.without_unified = true});
+    if (device == NULL) {
+        return;
+    }
+    float memory[64];
+    for (int round = 0; round < 2; round++) {
+        tandem_context *context = NULL;
+        CU_ASSERT_FATAL(tandem_context_new(NULL, &context, NULL) == TANDEM_OK);
+        const int64_t ne[] = {64};
+        tandem_tensor *weight =
+            tandem_tensor_borrow(context, TANDEM_TYPE_F32, 1, ne, memory, sizeof(memory));
+        CU_ASSERT_FATAL(weight != NULL);
+        for (int i = 0; i < 64; i++) {
+            memory[i] = (float)(i + round * 1000);
+        }
+        check_ok(tnd_cl_prepare(device, weight, NULL));
+        check_resident(device, weight);
+        check_int(tnd_test_cl_statistics(device).resident_count, 1);
+        tandem_context_free(context);
+    }
+    tnd_cl_device_close(device);
+}
+
+static void the_budget_bounds_what_is_resident(void)
+{
+    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){.budget_bytes = 10000});
+    if (device == NULL) {
+        return;
+    }
+    tandem_context *context = NULL;
+    struct tandem_error error = {0};
+    CU_ASSERT_FATAL(tandem_context_new(NULL, &context, NULL) == TANDEM_OK);
+    tandem_tensor *small = new_f32(context, 40, 40);
+    tandem_tensor *other = new_f32(context, 40, 40);
+    CU_ASSERT_FATAL(small != NULL && other != NULL);
+    check_ok(tnd_cl_prepare(device, small, NULL));
+    check_status(tnd_cl_prepare(device, other, &error), TANDEM_E_DEVICE_MEMORY, "budget", &error);
+    check_int(error.limit, 10000 - 6400);
+    check_int(tnd_test_cl_statistics(device).resident_count, 1);
+    tnd_cl_forget(device, small);
+    check_ok(tnd_cl_prepare(device, other, NULL));
+    tnd_cl_device_close(device);
+    tandem_context_free(context);
+}
+
+static int n_made;
+static enum tandem_status make_copy(struct tnd_cl_device *device, const tandem_tensor *weight,
+                                    struct tnd_cl_range from, struct tnd_cl_range to,
+                                    struct tandem_error *error)
+{
+    n_made++;
+    return tnd_cl_check(device, "clEnqueueCopyBuffer",
+                        device->library->cl.EnqueueCopyBuffer(
+                            device->queue, from.buffer, to.buffer, from.offset, to.offset,
+                            tandem_tensor_bytes(weight), 0, NULL, NULL),
+                        error);
+}
+
+static enum tandem_status make_nothing(struct tnd_cl_device *device, const tandem_tensor *weight,
+                                       struct tnd_cl_range from, struct tnd_cl_range to,
+                                       struct tandem_error *error)
+{
+    (void)from;
+    (void)to;
+    return tnd_error_set(error, TANDEM_E_DEVICE, weight->name, 0, 0, "%s: nothing", device->name);
+}
+
+static void other_forms_of_a_weight_are_made_once(void)
+{
+    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){.budget_bytes = 20000});
+    if (device == NULL) {
+        return;
+    }
+    tandem_context *context = NULL;
+    struct tandem_error error = {0};
+    struct tnd_cl_range range = {0};
+    struct tnd_cl_range again = {0};
+    CU_ASSERT_FATAL(tandem_context_new(NULL, &context, NULL) == TANDEM_OK);
+    tandem_tensor *weight = new_f32(context, 40, 40);
+    CU_ASSERT_FATAL(weight != NULL);
+    n_made = 0;
+    CU_ASSERT(tnd_cl_find_form(device, weight, 1, 6400, make_copy, &range, NULL) == TANDEM_E_STATE);
+    check_ok(tnd_cl_prepare(device, weight, NULL));
+    check_ok(tnd_cl_find_form(device, weight, 1, 6400, make_copy, &range, NULL));
+    check_ok(tnd_cl_find_form(device, weight, 1, 6400, make_copy, &again, NULL));
+    CU_ASSERT(range.buffer == again.buffer);
+    check_int(n_made, 1);
+    check_int(tnd_test_cl_statistics(device).resident_bytes, 12800);
+    check_status(tnd_cl_find_form(device, weight, 2, 7300, make_copy, &range, &error),
+                 TANDEM_E_DEVICE_MEMORY, "budget", &error);
+    check_status(tnd_cl_find_form(device, weight, 3, 100, make_nothing, &range, &error),
+                 TANDEM_E_DEVICE, "nothing", &error);
+    check_ok(tnd_cl_find_form(device, weight, 4, 6400, make_copy, &again, NULL));
+    CU_ASSERT(range.buffer != again.buffer);
+    tnd_cl_forget(device, weight);
+    check_int(tnd_test_cl_statistics(device).resident_bytes, 0);
+    tnd_cl_device_close(device);
+    tandem_context_free(context);
+}
+
+CU_TestInfo tnd_tests_opencl_memory[] = {
+    {"mirrors carry bytes there and back", mirrors_carry_bytes_there_and_back},
+    {"a large upload arrives as a whole", a_large_upload_arrives_as_a_whole},
+    {"more downloads may be on their way than there are places",
+     more_downloads_may_be_on_their_way_than_there_are_places},
+    {"addresses outside of mirrors are not found", addresses_outside_of_mirrors_are_not_found},
+    {"weights stay until they are forgotten", weights_stay_until_they_are_forgotten},
+    {"a weight of a later context at the same address is another one",
+     a_weight_of_a_later_context_at_the_same_address_is_another_one},
+    {"the budget bounds what is resident", the_budget_bounds_what_is_resident},
+    {"other forms of a weight are made once", other_forms_of_a_weight_are_made_once},
+    CU_TEST_INFO_NULL,
+};
