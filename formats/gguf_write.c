@@ -208,6 +208,7 @@ static int64_t heads_of(const struct writer *writer, const char *name)
 static enum tandem_status plan_tensors(struct writer *writer, struct tandem_error *error)
 {
     bool is_quantized = false;
+    bool has_type = false;
     for (size_t i = 0; i < writer->source->n_tensors; i++) {
         const struct tandem_source_tensor *tensor = &writer->source->tensors[i];
         const size_t n = strlen(tensor->name);
@@ -226,8 +227,10 @@ static enum tandem_status plan_tensors(struct writer *writer, struct tandem_erro
                                  tensor->name);
         }
         is_quantized = is_quantized || tandem_type_is_quantized(writer->rows[i].type);
+        has_type = has_type || writer->rows[i].type == writer->options.type;
     }
-    writer->states_type = writer->options.converts && file_type_of(writer->options.type) >= 0;
+    writer->states_type =
+        writer->options.converts && has_type && file_type_of(writer->options.type) >= 0;
     writer->adds_quantization =
         is_quantized && tnd_source_value_of(writer->source, "general.quantization_version",
                                             TND_VALUE_INTEGER) == NULL;

@@ -312,7 +312,8 @@ static bool beside(const char *path, const char *name, char out[PATH_MAX])
 
 bool tnd_safetensors_in_folder(const char *path, char *out_path)
 {
-    static const char *const names[] = {"model.safetensors.index.json", "model.safetensors"};
+    static const char *const names[] = {"model.safetensors.index.json", "model.safetensors",
+                                        "pytorch_model.bin"};
     struct stat info;
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
         return false;
@@ -326,9 +327,8 @@ bool tnd_safetensors_in_folder(const char *path, char *out_path)
     return false;
 }
 
-/* Values of config.json beside `path`, if there is one. */
-static enum tandem_status read_config(const char *path, tandem_source *source, bool *out_is_model,
-                                      struct tandem_error *error)
+enum tandem_status tnd_safetensors_config_beside(const char *path, tandem_source *source,
+                                                 bool *out_is_model, struct tandem_error *error)
 {
     char config[PATH_MAX];
     struct tnd_file file;
@@ -349,7 +349,7 @@ enum tandem_status tnd_safetensors_read(const void *bytes, size_t n, const char 
     tandem_source *source;
     bool is_model = false;
     TND_TRY(tnd_source_new("safetensors", &source, error));
-    enum tandem_status status = read_config(path, source, &is_model, error);
+    enum tandem_status status = tnd_safetensors_config_beside(path, source, &is_model, error);
     if (status == TANDEM_OK) {
         status = read_file(bytes, n, path, is_model, source, error);
     }
@@ -502,7 +502,7 @@ static enum tandem_status read_files(const struct tnd_json *json, struct file_li
     const char *path = json->name;
     bool is_model = false;
     char part[PATH_MAX];
-    TND_TRY(read_config(path, source, &is_model, error));
+    TND_TRY(tnd_safetensors_config_beside(path, source, &is_model, error));
     const size_t n_before = source->n_tensors;
     files->ends = tnd_calloc((size_t)files->n, sizeof(files->ends[0]));
     if (files->ends == NULL) {

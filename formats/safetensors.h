@@ -31,6 +31,9 @@ enum tandem_status tnd_safetensors_read_index(const void *bytes, size_t n, const
 enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, const char *path,
                                                tandem_source *source, bool *out_is_model,
                                                struct tandem_error *error);
+/** The same from config.json beside `path`, if there is one. Errors: also FILE. */
+enum tandem_status tnd_safetensors_config_beside(const char *path, tandem_source *source,
+                                                 bool *out_is_model, struct tandem_error *error);
 /** Name in the GGUF convention of a tensor of Hugging Face's llama, mistral or qwen2; the name
  *  itself when it is none of theirs. False for one that is not needed. */
 bool tnd_safetensors_map_name(const char *name, char *out, size_t capacity);

@@ -83,6 +83,15 @@ static void save_gguf(const char *from, const char *to)
     tandem_source_close(source);
 }
 
+static void check_files(const struct tnd_trained *trained, const char *const names[2])
+{
+    for (int i = 0; i < 2; i++) {
+        check_file(trained, tnd_test_temp(names[i]), names[i]);
+        save_gguf(tnd_test_temp(names[i]), tnd_test_temp("again.gguf"));
+        check_file(trained, tnd_test_temp("again.gguf"), "GGUF of it");
+    }
+}
+
 static void every_format_gives_the_golden_texts(void)
 {
     struct tnd_trained trained;
@@ -93,17 +102,16 @@ static void every_format_gives_the_golden_texts(void)
     const tandem_source *model = trained.source;
     CU_ASSERT_TRUE(tnd_model_write_config(model, tnd_test_temp("config.json"), ""));
     CU_ASSERT_TRUE(tnd_model_write_safetensors(model, tnd_test_temp("model.safetensors"), 0, 1));
-    CU_ASSERT_TRUE(tnd_model_write_torch(model, tnd_test_temp("model.pth"), false));
-    CU_ASSERT_TRUE(tnd_model_write_torch(model, tnd_test_temp("model.pt"), true));
-    const char *const files[] = {"model.safetensors", "model.pth", "model.pt"};
+    CU_ASSERT_TRUE(tnd_model_write_torch_hf(model, tnd_test_temp("pytorch_model.bin")));
+    const char *const theirs[] = {"model.safetensors", "pytorch_model.bin"};
+    const char *const ours[] = {"model.pth", "model.pt"};
     save_gguf(tnd_test_data("llama/stories260K.bin"), tnd_test_temp("of-llama2c.gguf"));
     check_file(&trained, tnd_test_temp("of-llama2c.gguf"), "GGUF of llama2.c");
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        check_file(&trained, tnd_test_temp(files[i]), files[i]);
-        save_gguf(tnd_test_temp(files[i]), tnd_test_temp("again.gguf"));
-        check_file(&trained, tnd_test_temp("again.gguf"), "GGUF of it");
-    }
-    remove(tnd_test_temp("config.json"));
+    check_files(&trained, theirs);
+    remove(tnd_test_temp("config.json")); /* else their names would be looked for */
+    CU_ASSERT_TRUE(tnd_model_write_torch(model, tnd_test_temp("model.pth"), false));
+    CU_ASSERT_TRUE(tnd_model_write_torch(model, tnd_test_temp("model.pt"), true));
+    check_files(&trained, ours);
     tnd_trained_close(&trained);
 }
 

@@ -333,7 +333,7 @@ static void put_zip_file(struct tnd_blob *blob, struct tnd_blob *directory, cons
 }
 
 static void put_archive(struct tnd_blob *blob, const tandem_source *model,
-                        const struct tnd_blob *pickle)
+                        const struct tnd_blob *pickle, bool is_theirs)
 {
     struct tnd_blob directory = {NULL, 0};
     const int n = tandem_source_tensor_count(model);
@@ -344,7 +344,14 @@ static void put_archive(struct tnd_blob *blob, const tandem_source *model,
         char name[32];
         (void)tandem_source_tensor_at(model, i, &t);
         snprintf(name, sizeof(name), "model/data/%d", i);
-        put_zip_file(blob, &directory, name, t.data, t.bytes);
+        struct tnd_blob data = {NULL, 0};
+        if (is_theirs) {
+            put_rows(model, &data, &t);
+        } else {
+            tnd_blob_add(&data, t.data, t.bytes);
+        }
+        put_zip_file(blob, &directory, name, data.bytes, data.n);
+        tnd_blob_free(&data);
     }
     const size_t at = blob->n;
     tnd_blob_add(blob, directory.bytes, directory.n);
@@ -390,8 +397,27 @@ bool tnd_model_write_torch(const tandem_source *model, const char *path, bool is
     if (is_legacy) {
         put_pickles(&blob, model, &pickle);
     } else {
-        put_archive(&blob, model, &pickle);
+        put_archive(&blob, model, &pickle, false);
     }
+    tnd_blob_free(&pickle);
+    return write_blob(&blob, path);
+}
+
+bool tnd_model_write_torch_hf(const tandem_source *model, const char *path)
+{
+    struct tnd_blob blob = {NULL, 0};
+    struct tnd_blob pickle = {NULL, 0};
+    tnd_blob_string(&pickle, "\x80\x02}(");
+    for (int i = 0; i < tandem_source_tensor_count(model); i++) {
+        struct tandem_source_tensor t = {.name = ""};
+        char theirs[96];
+        (void)tandem_source_tensor_at(model, i, &t);
+        their_name(t.name, theirs);
+        put_unicode(&pickle, theirs);
+        put_tensor(&pickle, &t, i, false);
+    }
+    tnd_blob_string(&pickle, "u.");
+    put_archive(&blob, model, &pickle, true);
     tnd_blob_free(&pickle);
     return write_blob(&blob, path);
 }

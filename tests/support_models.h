@@ -20,6 +20,8 @@ bool tnd_model_write_config(const tandem_source *model, const char *path, const 
 /** PyTorch: an archive, or pickles one behind the other as before version 1.6. Names and values are
  *  those of the source, in one dict. */
 bool tnd_model_write_torch(const tandem_source *model, const char *path, bool is_legacy);
+/** The archive pytorch_model.bin of Hugging Face: their names, rows of q and k in halves. */
+bool tnd_model_write_torch_hf(const tandem_source *model, const char *path);
 /** A llama2.c tokenizer of so many tokens: <unk>, begin, end, 256 bytes, then letters and pairs. */
 bool tnd_model_write_tokenizer(const char *path, int vocabulary);
 

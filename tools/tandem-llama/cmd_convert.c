@@ -33,6 +33,16 @@ static bool draw_progress(void *user, const char *tensor, int64_t done, int64_t 
     return true;
 }
 
+static int count_type(const tandem_source *source, enum tandem_type type)
+{
+    struct tandem_source_tensor tensor;
+    int n = 0;
+    for (int i = 0; tandem_source_tensor_at(source, i, &tensor); i++) {
+        n += tensor.type == type ? 1 : 0;
+    }
+    return n;
+}
+
 static int save(const tandem_source *source, const char *path, const char *type, int64_t threads)
 {
     struct tandem_save_options options = TANDEM_SAVE_OPTIONS_INIT;
@@ -65,6 +75,10 @@ static int save(const tandem_source *source, const char *path, const char *type,
     printf("%s: %d tensors, %d values, written in %.1f s\n", path,
            tandem_source_tensor_count(again), tandem_source_value_count(again),
            tnd_cli_seconds() - progress.begin);
+    if (type != NULL && count_type(again, options.type) == 0) {
+        fprintf(stderr, "tandem-llama: note: no matrix has rows of whole %s blocks: all stay\n",
+                type);
+    }
     tandem_source_close(again);
     return 0;
 }
