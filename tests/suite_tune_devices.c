@@ -618,6 +618,21 @@ static void workers_sleep_on_a_device_only_where_waking_is_cheaper(void)
     }
 }
 
+static void a_device_out_of_service_is_not_planned_for(void)
+{
+    add_cost(costs, "cpu", 500, 0);
+    add_cost(costs, "opencl", 10, 0);
+    add_link(costs, "opencl", 1, 1e9);
+    tnd_planner_set_table(planner, costs);
+    tandem_graph *graph = chain(2, 4);
+    check_string(homes(graph), "dddddd");
+    CU_ASSERT_TRUE(tnd_registry_quarantine(registry, tnd_registry_find(registry, "opencl", NULL),
+                                           "it failed"));
+    check_string(homes(graph), "hhhhhh");
+    tnd_planner_force(planner, tnd_profile_find("opencl"));
+    check_string(homes(graph), "hhhhhh");
+}
+
 static void placing_without_memory_is_an_error_without_a_leak(void)
 {
     tandem_graph *graph = chain(2, 4);
@@ -648,6 +663,7 @@ static CU_TestInfo placement_tests[] = {
     {"a forced device takes all that it supports", a_forced_device_takes_all_that_it_supports},
     {"workers sleep on a device only where waking is cheaper",
      workers_sleep_on_a_device_only_where_waking_is_cheaper},
+    {"a device out of service is not planned for", a_device_out_of_service_is_not_planned_for},
     {"placing without memory is an error without a leak",
      placing_without_memory_is_an_error_without_a_leak},
     CU_TEST_INFO_NULL,

@@ -35,8 +35,9 @@ struct tnd_bench_options {
     void *user;
 };
 
-/** Adds profiles, cells, and transfers of the devices that take part to `table`. Shapes whose rows
- *  do not fit a type's blocks are left out for that type. Errors: MEMORY, CANCELLED, those of measuring. */
+/** Adds profiles and cells to `table`, and transfers of the devices that take part. Shapes whose
+ *  rows do not fit a type's blocks are left out for that type. Errors: MEMORY, CANCELLED, those of
+ *  measuring. */
 enum tandem_status tnd_bench_run(const struct tnd_bench_options *options,
                                  struct tandem_table *table, struct tandem_error *error);
 

@@ -22,9 +22,9 @@ bool tnd_node_is_supported(const struct tnd_registry *registry, const struct tan
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tandem_task_config *config = &way->stage[s];
-        tandem_backend *backend = tnd_registry_backend(registry, config->backend);
-        if (backend != NULL && tnd_backend_supports(backend, node, (enum tandem_task)config->task,
-                                                    NULL) != TANDEM_OK) {
+        if (tnd_registry_backend(registry, config->backend) != NULL &&
+            tnd_registry_supports(registry, config->backend, node, (enum tandem_task)config->task,
+                                  NULL) != TANDEM_OK) {
             return false;
         }
     }

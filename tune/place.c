@@ -53,10 +53,10 @@ struct policy {
 
 int tnd_place_devices(const struct tnd_registry *registry, uint8_t out_slots[])
 {
+    uint32_t usable = tnd_registry_own_slots(registry) & ~tnd_registry_quarantined(registry);
     int n = 0;
     for (int slot = 1; slot < tnd_registry_count(registry) && n < TND_PLACE_MAX_DEVICES; slot++) {
-        const tandem_backend *backend = tnd_registry_backend(registry, slot);
-        if (backend != NULL && backend->api->memory == TANDEM_MEMORY_OWN) {
+        if ((usable >> slot & 1) != 0) {
             out_slots[n++] = (uint8_t)slot;
         }
     }
@@ -112,9 +112,8 @@ static void read_node(struct placing *p, int i)
         if (node->is_product) {
             runs = options->product(options->user, tensor, home, &node->choice[home]);
         } else {
-            runs = home > 0 && tnd_backend_supports(tnd_registry_backend(options->registry,
-                                                                         options->slots[home - 1]),
-                                                    tensor, TANDEM_TASK_NODE, NULL) == TANDEM_OK;
+            runs = home > 0 && tnd_registry_supports(options->registry, options->slots[home - 1],
+                                                     tensor, TANDEM_TASK_NODE, NULL) == TANDEM_OK;
         }
         node->supported |= (uint8_t)(runs ? 1u << home : 0);
     }

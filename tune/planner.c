@@ -21,7 +21,7 @@ struct choice_key {
     int64_t n, k, m;
     int32_t type;
     int32_t threads;
-    int32_t home; /* tune/place.h, or ANY_HOME */
+    int32_t home; /* slot of the device, 0: host memory, or ANY_HOME */
 };
 
 struct choice {
@@ -178,10 +178,30 @@ static void choose_waiting(const struct tnd_planner *planner, const struct tnd_c
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const tandem_backend *backend =
             tnd_registry_backend(planner->registry, out->stage[s].backend);
-        if (backend != NULL && backend->api->memory == TANDEM_MEMORY_OWN) {
+        if (backend != NULL && tnd_backend_is_own(backend)) {
             out->stage[s].wait = out->stage[s].wait && chosen->stage[s].us >= wake_us;
         }
     }
+}
+
+/* Whether the table has a time for the CPU's own way. Without it (void, or never measured) what else
+ * the table knows would win unopposed. */
+static bool knows_cpu(const struct tandem_table *table, const struct tnd_way *ways, int n_ways,
+                      const struct tnd_problem *problem, int n_threads)
+{
+    struct tnd_candidate candidate;
+    int way = 0;
+    while (way < n_ways && strcmp(ways[way].profile.name, "cpu") != 0) {
+        way++;
+    }
+    bool found = way == n_ways; /* the CPU does not take the product at all */
+    for (int t = 1; t <= n_threads && !found; t = tnd_next_thread_count(t, n_threads)) {
+        found = tnd_predict(table, ways, way, problem, t, NULL, &candidate);
+        if (t == n_threads) {
+            break;
+        }
+    }
+    return found;
 }
 
 /* `neighbours` NULL: any way, its operands in host memory. */
@@ -193,7 +213,7 @@ static bool choose_by_table(const struct tnd_planner *planner, const tandem_tens
     struct tnd_choice choice;
     int n_ways = tnd_ways_here(planner->registry, planner->table, node, problem->type, ways);
     tnd_choose(planner->table, ways, n_ways, problem, n_threads, neighbours, NULL, NULL, &choice);
-    if (choice.best.way < 0) {
+    if (choice.best.way < 0 || !knows_cpu(planner->table, ways, n_ways, problem, n_threads)) {
         return false;
     }
     out->node = ways[choice.best.way].node;
@@ -310,7 +330,7 @@ static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_
     key.m = node->ne[1];
     key.type = (int32_t)node->src[0]->type;
     key.threads = run->n_threads;
-    key.home = home;
+    key.home = home > 0 ? run->slots[home - 1] : home;
     struct choice *choice = find_choice(planner->choices, planner->capacity, &key);
     if (choice->key.threads == 0) {
         struct tnd_place_choice chosen;
