@@ -13,7 +13,7 @@
 #include "base/checked.h"
 #include "ggml-like/tnd_tensor.h"
 
-enum { PAGE_BYTES = 4096, N_SCRATCH = 4, SCRATCH_STEP = 1 << 20 };
+enum { PAGE_BYTES = 4096, PROBE_BYTES = 64, N_SCRATCH = 4, SCRATCH_STEP = 1 << 20 };
 
 /* Another layout of a weight. */
 struct form {
@@ -369,10 +369,34 @@ enum tandem_status tnd_cl_download(struct tnd_cl_device *device, void *begin, si
 
 /* ---- weights ---- */
 
+/* Whether the device sees the host's bytes in this buffer. Drivers may find out only when a command
+ * uses it that they cannot have the pages (of a file that is mapped for reading, say). */
+static bool is_seen(const struct tnd_cl_device *device, const struct region *row)
+{
+    const struct tnd_cl_functions *cl = &device->library->cl;
+    unsigned char seen[PROBE_BYTES];
+    size_t n = row->bytes < sizeof(seen) ? row->bytes : sizeof(seen);
+    cl_int code = CL_SUCCESS;
+    cl_mem probe = cl->CreateBuffer(device->context, CL_MEM_READ_WRITE, sizeof(seen), NULL, &code);
+    if (code != CL_SUCCESS) {
+        return false;
+    }
+    /* The copy is the device's work; reading the buffer itself might be the host's. */
+    code = cl->EnqueueCopyBuffer(device->queue, row->buffer, probe, row->offset + row->bytes - n, 0,
+                                 n, 0, NULL, NULL);
+    if (code == CL_SUCCESS) {
+        code = cl->EnqueueReadBuffer(device->queue, probe, CL_TRUE, 0, n, seen, 0, NULL, NULL);
+    }
+    cl->ReleaseMemObject(probe);
+    return code == CL_SUCCESS &&
+           memcmp(seen, (const unsigned char *)row->begin + row->bytes - n, n) == 0;
+}
+
 /* The host's own pages as a buffer that the device reads: no copy. The pages around the weight are
- * readable, and nothing writes to this buffer. False where the driver refuses. */
+ * readable, and nothing writes to this buffer. False where the driver cannot. */
 static bool share_weight(const struct tnd_cl_device *device, struct region *row)
 {
+    const struct tnd_cl_functions *cl = &device->library->cl;
     uintptr_t first = row->begin / PAGE_BYTES * PAGE_BYTES;
     size_t bytes = 0;
     cl_int code = CL_SUCCESS;
@@ -381,15 +405,20 @@ static bool share_weight(const struct tnd_cl_device *device, struct region *row)
         bytes > device->caps.max_alloc_bytes) {
         return false;
     }
-    cl_mem buffer = device->library->cl.CreateBuffer(
-        device->context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, bytes, (void *)first, &code);
+    cl_mem buffer = cl->CreateBuffer(device->context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, bytes,
+                                     (void *)first, &code);
     if (code != CL_SUCCESS) {
         return false;
     }
     row->buffer = buffer;
     row->offset = row->begin - first;
-    row->is_host = true;
-    return true;
+    row->is_host = is_seen(device, row);
+    if (!row->is_host) {
+        cl->ReleaseMemObject(buffer);
+        row->buffer = NULL;
+        row->offset = 0;
+    }
+    return row->is_host;
 }
 
 static enum tandem_status place_weight(struct tnd_cl_device *device, struct region *row,
