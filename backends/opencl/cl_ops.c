@@ -13,7 +13,7 @@ static const struct {
     tnd_cl_op_supports_fn *supports;
 } drivers[TANDEM_OP_COUNT] = {
     [TANDEM_OP_GET_ROWS] = {tnd_cl_get_rows, tnd_cl_get_rows_supports},
-    [TANDEM_OP_MUL_MAT] = {tnd_cl_mul_mat_views, tnd_cl_mul_mat_views_supports},
+    [TANDEM_OP_MUL_MAT] = {tnd_cl_mul_mat_views, NULL},
     [TANDEM_OP_ADD] = {tnd_cl_binary, NULL},
     [TANDEM_OP_SUB] = {tnd_cl_binary, NULL},
     [TANDEM_OP_MUL] = {tnd_cl_binary, NULL},
@@ -36,28 +36,6 @@ static const struct {
 };
 
 /* ---- shared ---- */
-
-bool tnd_cl_ops_reads(enum tandem_type type)
-{
-    switch (type) {
-    case TANDEM_TYPE_F32:
-    case TANDEM_TYPE_F16:
-    case TANDEM_TYPE_BF16:
-    case TANDEM_TYPE_Q4_0:
-    case TANDEM_TYPE_Q4_1:
-    case TANDEM_TYPE_Q5_0:
-    case TANDEM_TYPE_Q5_1:
-    case TANDEM_TYPE_Q8_0:
-    case TANDEM_TYPE_Q2_K:
-    case TANDEM_TYPE_Q3_K:
-    case TANDEM_TYPE_Q4_K:
-    case TANDEM_TYPE_Q5_K:
-    case TANDEM_TYPE_Q6_K:
-        return true;
-    default:
-        return false;
-    }
-}
 
 enum tandem_status tnd_cl_ops_refuse(const tandem_tensor *node, const char *reason,
                                      struct tandem_error *error)

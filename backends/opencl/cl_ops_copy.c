@@ -15,9 +15,6 @@ enum tandem_status tnd_cl_get_rows_supports(const struct tnd_cl_device *device,
 {
     const tandem_tensor *ids = node->src[1];
     (void)device;
-    if (!tnd_cl_ops_reads(node->src[0]->type)) {
-        return tnd_cl_ops_refuse(node, "does not read rows of this type", error);
-    }
     if (((ids->flags | ids->root->flags) & (TND_TENSOR_PENDING | TND_TENSOR_STATE)) != 0) {
         return tnd_cl_ops_refuse(node, "needs indices that the host has: a leaf, no state", error);
     }

@@ -33,11 +33,7 @@ tnd_cl_op_submit_fn tnd_cl_copy;
 /* cl_ops_tiles.c */
 tnd_cl_op_supports_fn tnd_cl_attention_supports;
 tnd_cl_op_submit_fn tnd_cl_attention;
-tnd_cl_op_supports_fn tnd_cl_mul_mat_views_supports;
 tnd_cl_op_submit_fn tnd_cl_mul_mat_views;
-
-/** Whether kernels can decode rows of this type where they lie. */
-bool tnd_cl_ops_reads(enum tandem_type type);
 
 /** Refuses a node: "backend opencl: <operation> <reason>". */
 enum tandem_status tnd_cl_ops_refuse(const tandem_tensor *node, const char *reason,

@@ -59,9 +59,6 @@ enum tandem_status tnd_cl_attention_supports(const struct tnd_cl_device *device,
     if (node->src[1]->type != node->src[2]->type) {
         return tnd_cl_ops_refuse(node, "needs keys and values of one type", error);
     }
-    if (!tnd_cl_ops_reads(node->src[1]->type)) {
-        return tnd_cl_ops_refuse(node, "does not read keys and values of this type", error);
-    }
     return TANDEM_OK;
 }
 
@@ -150,16 +147,6 @@ enum tandem_status tnd_cl_attention(struct tnd_cl_device *device, const struct t
 }
 
 /* ---- products of views ---- */
-
-enum tandem_status tnd_cl_mul_mat_views_supports(const struct tnd_cl_device *device,
-                                                 const tandem_tensor *node,
-                                                 struct tandem_error *error)
-{
-    (void)device;
-    return tnd_cl_ops_reads(node->src[0]->type)
-               ? TANDEM_OK
-               : tnd_cl_ops_refuse(node, "does not read weights of this type", error);
-}
 
 enum tandem_status tnd_cl_mul_mat_views(struct tnd_cl_device *device,
                                         const struct tandem_work *work, struct tandem_error *error)
