@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "backends/registry.h"
+#include "backends/sim/sim.h"
 #include "base/alloc.h"
 #include "ggml-like/tnd_tensor.h"
+#include "sched/exec.h"
 #include "tests/suite_tune.h"
 #include "tune/candidates.h"
 #include "tune/planner.h"
@@ -651,7 +653,79 @@ static void placing_without_memory_is_an_error_without_a_leak(void)
     check_int(status, TANDEM_OK);
 }
 
+/* ---- what is placed is computed ---- */
+
+/* As chain(), with values, and weights in Q8_0. */
+static tandem_graph *real_chain(int n_layers, int64_t m, tandem_tensor **out_result)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){K, m});
+    tnd_test_fill(&rng, tandem_tensor_data(x), K * m);
+    for (int i = 0; i < n_layers; i++) {
+        float row[K];
+        tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q8_0, 2, (const int64_t[]){K, N});
+        for (int64_t n = 0; n < N; n++) {
+            tnd_test_fill(&rng, row, K);
+            check_ok(tandem_quantize(TANDEM_TYPE_Q8_0, row,
+                                     (char *)tandem_tensor_data(w) + (size_t)n * w->nb[1], K));
+        }
+        tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+        tandem_tensor *y = tandem_silu(context, tandem_mul_mat(context, w, x));
+        x = tandem_rms_norm(context, tandem_concat(context, y, y, 0), 1e-5F);
+    }
+    tandem_graph_add(graph, x);
+    check_ok(tandem_graph_finish(graph, NULL));
+    *out_result = x;
+    return graph;
+}
+
+static void graphs_give_the_right_result_wherever_they_are_placed(void)
+{
+    static struct tandem_backend_api opencl_api;
+    static const char *const profiles[] = {"cpu", "opencl", "cpu+clblast", "opencl+clblast",
+                                           "opencl+openblas"};
+    enum { M = 5, LAYERS = 3 };
+    struct tnd_registry_options registry_options = {.backends = "openblas", .n_threads_max = 4};
+    const struct tnd_pool_options pool_options = {.n_threads = 2, .n_cpus = 2, .spin_limit = -1};
+    struct tnd_registry *mine = NULL;
+    struct tnd_planner *my_planner = NULL;
+    struct tnd_pool *pool = NULL;
+    struct tnd_exec *exec = NULL;
+    tandem_tensor *y = NULL;
+    opencl_api = tnd_sim_own_api;
+    opencl_api.name = "opencl";
+    opencl_api.kind = TANDEM_KIND_OPENCL;
+    check_ok(tnd_registry_open(&registry_options, &mine, NULL));
+    check_ok(tnd_registry_add(mine, &opencl_api, NULL, NULL));
+    const struct tnd_planner_options options = {mine, tnd_clock_real(), {NULL, NULL, 0}};
+    check_ok(tnd_planner_new(&options, &my_planner, NULL));
+    check_ok(tnd_pool_new(&pool_options, &pool, NULL));
+    check_ok(tnd_exec_new(pool, mine, tnd_clock_real(), &exec, NULL));
+    tandem_graph *graph = real_chain(LAYERS, M, &y);
+    float *want = malloc(K * M * sizeof(float));
+    for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]); i++) {
+        tandem_plan *plan = NULL;
+        tnd_planner_force(my_planner, tnd_profile_find(profiles[i]));
+        check_ok(tnd_planner_plan(my_planner, graph, 2, &plan, NULL));
+        memset(tandem_tensor_data(y), 0, K * M * sizeof(float));
+        check_ok(tnd_exec_run(exec, graph, plan, NULL, NULL));
+        if (i == 0) {
+            memcpy(want, tandem_tensor_data(y), K * M * sizeof(float));
+        }
+        check_nmse(tandem_tensor_data(y), want, K * M, 5e-4, profiles[i]);
+        tandem_plan_free(plan);
+    }
+    free(want);
+    tnd_exec_free(exec);
+    tnd_pool_free(pool);
+    tnd_planner_free(my_planner);
+    tnd_registry_close(mine);
+}
+
 static CU_TestInfo placement_tests[] = {
+    {"graphs give the right result wherever they are placed",
+     graphs_give_the_right_result_wherever_they_are_placed},
     {"without a table a device is not used", without_a_table_a_device_is_not_used},
     {"a chain stays on a device that pays as a whole",
      a_chain_stays_on_a_device_that_pays_as_a_whole},
