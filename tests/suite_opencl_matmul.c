@@ -8,6 +8,7 @@
 #include "backends/opencl/cl_matmul.h"
 #include "backends/opencl/cl_matmul_state.h"
 #include "backends/opencl/cl_memory.h"
+#include "base/half.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tests/suite_opencl.h"
 
@@ -93,10 +94,9 @@ static void product_open(struct product *p, enum tandem_type type, int64_t n, in
     p->w_values = malloc((size_t)(n * k + 1) * sizeof(float));
     fill_operands(p, row_bytes);
     check_ok(tandem_context_new(NULL, &p->context, NULL));
-    tandem_tensor *w =
-        tandem_tensor_borrow(p->context, type, 2, (int64_t[]){k, n}, p->w, w_bytes);
-    tandem_tensor *x = tandem_tensor_borrow(p->context, TANDEM_TYPE_F32, 2, (int64_t[]){k, m}, p->x,
-                                            x_bytes);
+    tandem_tensor *w = tandem_tensor_borrow(p->context, type, 2, (int64_t[]){k, n}, p->w, w_bytes);
+    tandem_tensor *x =
+        tandem_tensor_borrow(p->context, TANDEM_TYPE_F32, 2, (int64_t[]){k, m}, p->x, x_bytes);
     p->node = tandem_mul_mat(p->context, w, x);
     CU_ASSERT_PTR_NOT_NULL_FATAL(p->node);
     p->node->data = p->y;
@@ -197,12 +197,12 @@ static void check_product(enum tandem_type type, enum tandem_task task, int64_t 
 /* ---- the lists ---- */
 
 static const enum tandem_type all_types[] = {
-    TANDEM_TYPE_F32,  TANDEM_TYPE_F16,  TANDEM_TYPE_BF16, TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q4_1,
-    TANDEM_TYPE_Q5_0, TANDEM_TYPE_Q5_1, TANDEM_TYPE_Q8_0, TANDEM_TYPE_Q2_K, TANDEM_TYPE_Q3_K,
+    TANDEM_TYPE_F32,  TANDEM_TYPE_F16,  TANDEM_TYPE_BF16, TANDEM_TYPE_Q4_0,  TANDEM_TYPE_Q4_1,
+    TANDEM_TYPE_Q5_0, TANDEM_TYPE_Q5_1, TANDEM_TYPE_Q8_0, TANDEM_TYPE_Q2_K,  TANDEM_TYPE_Q3_K,
     TANDEM_TYPE_Q4_K, TANDEM_TYPE_Q5_K, TANDEM_TYPE_Q6_K, TANDEM_TYPE_BCML1,
 };
 /* One of each way to read levels. */
-static const enum tandem_type some_types[] = {TANDEM_TYPE_F32,  TANDEM_TYPE_F16, TANDEM_TYPE_Q4_0,
+static const enum tandem_type some_types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q4_0,
                                               TANDEM_TYPE_Q5_1, TANDEM_TYPE_Q3_K};
 static const int64_t all_tokens[] = {1, 2, 3, 7, 8, 16, 33, 128};
 static const int64_t some_tokens[] = {1, 3, 7, 33};
@@ -368,6 +368,78 @@ static void float_products_match_the_double_reference(void)
     check_product(TANDEM_TYPE_F32, TANDEM_TASK_MUL_MAT_F32, 64, 32, 128, 0, "own full tiles");
 }
 
+/* CLBlast's place in the half-precision product on devices that have no fp16: halves from the
+ * buffers, products on the host. */
+static int pretended_hgemm(int layout, int a_transpose, int b_transpose, size_t m, size_t n,
+                           size_t k, cl_half alpha, cl_mem a, size_t a_offset, size_t a_ld,
+                           cl_mem b, size_t b_offset, size_t b_ld, cl_half beta, cl_mem c,
+                           size_t c_offset, size_t c_ld, cl_command_queue *queue, cl_event *event)
+{
+    const struct tnd_cl_functions *cl = &device->library->cl;
+    uint16_t *values = malloc((m * k + n * k + m * n) * sizeof(uint16_t));
+    uint16_t *from_b = values + m * k;
+    uint16_t *to = from_b + n * k;
+    bool is_plain = layout == TND_CLBLAST_ROW_MAJOR && a_transpose == TND_CLBLAST_NO_TRANS &&
+                    b_transpose == TND_CLBLAST_TRANS && alpha == 0x3C00 && beta == 0 && a_ld == k &&
+                    b_ld == k && c_ld == n && event == NULL;
+    CU_ASSERT_TRUE(is_plain);
+    cl->EnqueueReadBuffer(*queue, a, CL_TRUE, a_offset * 2, m * k * 2, values, 0, NULL, NULL);
+    cl->EnqueueReadBuffer(*queue, b, CL_TRUE, b_offset * 2, n * k * 2, from_b, 0, NULL, NULL);
+    for (size_t i = 0; i < m * n; i++) {
+        float sum = 0;
+        for (size_t j = 0; j < k; j++) {
+            sum += tnd_f16_to_f32(values[i / n * k + j]) * tnd_f16_to_f32(from_b[i % n * k + j]);
+        }
+        to[i] = tnd_f32_to_f16(sum);
+    }
+    cl->EnqueueWriteBuffer(*queue, c, CL_TRUE, c_offset * 2, m * n * 2, to, 0, NULL, NULL);
+    free(values);
+    return CL_SUCCESS;
+}
+
+static void half_products_are_taken_where_they_were_measured_to_be_good(void)
+{
+    if (!begin()) {
+        return;
+    }
+    static const struct {
+        enum tandem_type type;
+        int32_t most;
+        double least, limit; /* of the error: halves leave one */
+    } cases[] = {{TANDEM_TYPE_Q4_0, 256, 1e-9, 1e-6},
+                 {TANDEM_TYPE_Q4_0, 128, 0, 1e-10},
+                 {TANDEM_TYPE_F16, 256, 0, 1e-10}};
+    const struct tnd_clblast_functions *clblast = device->clblast;
+    struct tnd_clblast_functions pretended = {.hgemm = pretended_hgemm};
+    bool fp16 = device->caps.fp16;
+    if (clblast != NULL) {
+        pretended.sgemm = clblast->sgemm;
+    }
+    for (int i = 0; i < COUNT(cases) && clblast != NULL; i++) {
+        struct product p;
+        device->clblast = &pretended;
+        device->caps.fp16 = true;
+        device->matmul->tiles.half_most = cases[i].most;
+        product_open(&p, cases[i].type, 37, 7, 160, 0);
+        double *want = reference(&p);
+        double errors = 0;
+        double squares = 0;
+        run(&p, TANDEM_TASK_DEQUANTIZE_W, 0, p.n);
+        run(&p, TANDEM_TASK_MUL_MAT_F32, 0, p.n);
+        fetch(&p);
+        for (int64_t j = 0; j < p.m * p.n; j++) {
+            double got = ((const float *)(const void *)p.y)[j];
+            errors += (got - want[j]) * (got - want[j]);
+            squares += want[j] * want[j];
+        }
+        CU_ASSERT(errors >= cases[i].least * squares && errors <= cases[i].limit * squares);
+        free(want);
+        product_close(&p);
+    }
+    device->clblast = clblast;
+    device->caps.fp16 = fp16;
+}
+
 /* Row ranges leave the other rows alone, in every family and in CLBlast. */
 static void row_ranges_make_their_rows_only(void)
 {
@@ -499,6 +571,8 @@ CU_TestInfo tnd_tests_opencl_matmul[] = {
     {"subgroups match the double reference", subgroups_match_the_double_reference},
     {"operands may lie at odd places", operands_may_lie_at_odd_places},
     {"float products match the double reference", float_products_match_the_double_reference},
+    {"half products are taken where they were measured to be good",
+     half_products_are_taken_where_they_were_measured_to_be_good},
     {"row ranges make their rows only", row_ranges_make_their_rows_only},
     {"products without depth are zeros", products_without_depth_are_zeros},
     {"bits do not depend on row ranges or repetition",

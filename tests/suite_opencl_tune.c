@@ -8,16 +8,15 @@
 #include "backends/opencl/cl_tune.h"
 #include "tests/suite_opencl.h"
 
-static const struct tnd_cl_caps gpu = {.local_bytes = 49152,
-                                       .max_group = 1024,
-                                       .max_items = {1024, 1024, 64}};
+static const struct tnd_cl_caps gpu = {
+    .local_bytes = 49152, .max_group = 1024, .max_items = {1024, 1024, 64}};
 
 /* ---- rules ---- */
 
 static void default_tiles_fit_every_device(void)
 {
     const size_t groups[] = {1, 8, 16, 64, 256, 1024};
-    const uint64_t locals[] = {0, 1024, 16384, 32768, 65536};
+    const uint64_t locals[] = {0, 2048, 16384, 32768, 65536};
     for (int i = 0; i < 6 * 5 * 2; i++) {
         struct tnd_cl_caps caps = {.max_group = groups[i % 6], .local_bytes = locals[i / 6 % 5]};
         struct tnd_cl_tiles tiles;

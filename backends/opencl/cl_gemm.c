@@ -5,6 +5,9 @@
  * xgemm_direct.hpp. */
 #include "backends/opencl/cl_gemm.h"
 
+#include "backends/opencl/cl_matmul_state.h"
+#include "backends/opencl/cl_memory.h"
+
 /* X(KWG, KWI, MWG, NWG, MDIM, NDIM, local memory, vector of M, vector of N): tile MWG x NWG x KWG,
  * group MDIM x NDIM. */
 #define GEMM_ROWS(X)                                                                               \
@@ -47,8 +50,8 @@ bool tnd_cl_gemm_fits(const struct tnd_cl_caps *caps, int32_t row)
         return row == 0;
     }
     const struct gemm_row *p = &gemm_rows[row - 1];
-    size_t local_bytes = (size_t)p->local * (size_t)(p->mwg + p->nwg) * (size_t)p->kwg *
-                         sizeof(float);
+    size_t local_bytes =
+        (size_t)p->local * (size_t)(p->mwg + p->nwg) * (size_t)p->kwg * sizeof(float);
     return (size_t)(p->mdim * p->ndim) <= caps->max_group &&
            (size_t)p->mdim <= caps->max_items[0] && (size_t)p->ndim <= caps->max_items[1] &&
            local_bytes <= caps->local_bytes;
@@ -67,10 +70,10 @@ enum tandem_status tnd_cl_gemm_choose(struct tnd_cl_device *device, int32_t row,
         const char *name;
         int32_t value;
     } parameters[] = {
-        {"GEMMK", 0},       {"KREG", 1},        {"KWG", p->kwg},    {"KWI", p->kwi},
-        {"MDIMA", p->mdim}, {"MDIMC", p->mdim}, {"MWG", p->mwg},    {"NDIMB", p->ndim},
-        {"NDIMC", p->ndim}, {"NWG", p->nwg},    {"SA", p->local},   {"SB", p->local},
-        {"STRM", 0},        {"STRN", 0},        {"VWM", p->vwm},    {"VWN", p->vwn},
+        {"GEMMK", 0},       {"KREG", 1},        {"KWG", p->kwg},  {"KWI", p->kwi},
+        {"MDIMA", p->mdim}, {"MDIMC", p->mdim}, {"MWG", p->mwg},  {"NDIMB", p->ndim},
+        {"NDIMC", p->ndim}, {"NWG", p->nwg},    {"SA", p->local}, {"SB", p->local},
+        {"STRM", 0},        {"STRN", 0},        {"VWM", p->vwm},  {"VWN", p->vwn},
     };
     enum { N = sizeof(parameters) / sizeof(parameters[0]) };
     const char *names[N];
@@ -80,26 +83,63 @@ enum tandem_status tnd_cl_gemm_choose(struct tnd_cl_device *device, int32_t row,
         values[i] = (size_t)parameters[i].value;
     }
     return tnd_cl_check(device, "CLBlastOverrideParameters",
-                        device->clblast->override_parameters(device->id, "Xgemm",
-                                                             TND_CLBLAST_PRECISION_SINGLE, N, names,
-                                                             values),
+                        device->clblast->override_parameters(
+                            device->id, "Xgemm", TND_CLBLAST_PRECISION_SINGLE, N, names, values),
                         error);
 }
 
 enum tandem_status tnd_cl_gemm_submit(struct tnd_cl_device *device,
-                                      const struct tnd_cl_gemm *product,
-                                      struct tandem_error *error)
+                                      const struct tnd_cl_gemm *product, struct tandem_error *error)
 {
     const struct tnd_cl_gemm *p = product;
     size_t w_at = (size_t)p->w.offset / sizeof(float) + p->begin * p->k;
     size_t y_at = (size_t)p->y.offset / sizeof(float) + p->begin;
     cl_command_queue queue = device->queue;
-    return tnd_cl_check(device, "CLBlastSgemm",
-                        device->clblast->sgemm(TND_CLBLAST_ROW_MAJOR, TND_CLBLAST_NO_TRANS,
-                                               TND_CLBLAST_TRANS, p->m, p->end - p->begin, p->k,
-                                               1.0F, p->x.buffer,
-                                               (size_t)p->x.offset / sizeof(float), p->k,
-                                               p->w.buffer, w_at, p->k, 0.0F, p->y.buffer, y_at,
-                                               p->n, &queue, NULL),
-                        error);
+    return tnd_cl_check(
+        device, "CLBlastSgemm",
+        device->clblast->sgemm(TND_CLBLAST_ROW_MAJOR, TND_CLBLAST_NO_TRANS, TND_CLBLAST_TRANS, p->m,
+                               p->end - p->begin, p->k, 1.0F, p->x.buffer,
+                               (size_t)p->x.offset / sizeof(float), p->k, p->w.buffer, w_at, p->k,
+                               0.0F, p->y.buffer, y_at, p->n, &queue, NULL),
+        error);
+}
+
+/* Rows of `k` floats of one type to the other. */
+static enum tandem_status convert(struct tnd_cl_device *device, struct tnd_cl_range from,
+                                  enum tandem_type type, struct tnd_cl_range to, size_t k,
+                                  size_t rows, struct tandem_error *error)
+{
+    struct tnd_cl_product product = {.w = from,
+                                     .x = from,
+                                     .y = to,
+                                     .type = type,
+                                     .k = (uint32_t)k,
+                                     .n = (uint32_t)rows,
+                                     .end = (uint32_t)rows};
+    return tnd_cl_dequantize(device, &product, type == TANDEM_TYPE_F32, error);
+}
+
+enum tandem_status tnd_cl_gemm_submit_half(struct tnd_cl_device *device,
+                                           const struct tnd_cl_gemm *product,
+                                           struct tandem_error *error)
+{
+    enum { ONE = 0x3C00 }; /* 1.0 in half precision */
+    const struct tnd_cl_gemm *p = product;
+    struct tnd_cl_range w; /* {k, n} */
+    struct tnd_cl_range x; /* {k, m} */
+    struct tnd_cl_range y; /* {n, m} */
+    cl_command_queue queue = device->queue;
+    TND_TRY(tnd_cl_scratch(device, 0, p->k * p->n * sizeof(cl_half), &w, error));
+    TND_TRY(tnd_cl_scratch(device, 1, p->k * p->m * sizeof(cl_half), &x, error));
+    TND_TRY(tnd_cl_scratch(device, 2, p->n * p->m * sizeof(cl_half), &y, error));
+    TND_TRY(convert(device, p->w, TANDEM_TYPE_F32, w, p->k, p->n, error));
+    TND_TRY(convert(device, p->x, TANDEM_TYPE_F32, x, p->k, p->m, error));
+    TND_TRY(tnd_cl_check(
+        device, "CLBlastHgemm",
+        device->clblast->hgemm(TND_CLBLAST_ROW_MAJOR, TND_CLBLAST_NO_TRANS, TND_CLBLAST_TRANS, p->m,
+                               p->n, p->k, ONE, x.buffer, (size_t)x.offset / sizeof(cl_half), p->k,
+                               w.buffer, (size_t)w.offset / sizeof(cl_half), p->k, 0, y.buffer,
+                               (size_t)y.offset / sizeof(cl_half), p->n, &queue, NULL),
+        error));
+    return convert(device, y, TANDEM_TYPE_F16, p->y, p->n, p->m, error);
 }

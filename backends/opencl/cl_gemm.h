@@ -18,6 +18,13 @@ enum tandem_status tnd_cl_gemm_submit(struct tnd_cl_device *device,
                                       const struct tnd_cl_gemm *product,
                                       struct tandem_error *error);
 
+/** The same in half precision, all rows (begin and end are not looked at): operands are converted
+ *  to scratch memory. The device has fp16 (caps) and CLBlast. Sums are halves too: their error is
+ *  about 4e-8 * k of the mean square, and no sum may be beyond 65504. */
+enum tandem_status tnd_cl_gemm_submit_half(struct tnd_cl_device *device,
+                                           const struct tnd_cl_gemm *product,
+                                           struct tandem_error *error);
+
 /** Rows of parameters that a tuner may try: 0 is CLBlast's own choice, 1 to this number ours. */
 int tnd_cl_gemm_rows(void);
 /** Whether the kernels of a row can run on a device. */

@@ -146,9 +146,9 @@ static enum tnd_cl_family family_of(const struct tnd_cl_matmul *self, uint32_t m
     if (self->family != TND_CL_FAMILY_AUTO) {
         return self->family;
     }
-    return m == 1                                      ? TND_CL_FAMILY_MATVEC
+    return m == 1                                   ? TND_CL_FAMILY_MATVEC
            : m <= (uint32_t)self->tiles.skinny_most ? TND_CL_FAMILY_SKINNY
-                                                       : TND_CL_FAMILY_TILED;
+                                                    : TND_CL_FAMILY_TILED;
 }
 
 static size_t groups(uint32_t items, int32_t per_group)
@@ -226,23 +226,35 @@ static enum tandem_status multiply(struct tnd_cl_device *device, const struct tn
     return tnd_cl_launch_run(&launch, shape.n_dims, shape.global, shape.local, error);
 }
 
+/* Half precision was measured to be better for weights that are no exact numbers anyway. */
+static bool takes_half(const struct tnd_cl_device *device, enum tandem_type type,
+                       const struct tnd_cl_product *p)
+{
+    return device->caps.fp16 && device->clblast->hgemm != NULL && tandem_type_is_quantized(type) &&
+           p->k <= (uint32_t)device->matmul->tiles.half_most && p->m > 1 && p->begin == 0 &&
+           p->end == p->n;
+}
+
+/* `type` of the weights before they became F32. */
 static enum tandem_status multiply_f32(struct tnd_cl_device *device, const struct tnd_cl_product *p,
-                                       struct tandem_error *error)
+                                       enum tandem_type type, struct tandem_error *error)
 {
     if (device->clblast == NULL || device->matmul->without_clblast || p->k == 0) {
         return multiply(device, p, error);
     }
     struct tnd_cl_gemm gemm = {p->w, p->x, p->y, p->n, p->m, p->k, p->begin, p->end};
-    device->matmul->has_used_clblast = true;
-    return tnd_cl_gemm_submit(device, &gemm, error);
+    return takes_half(device, type, p) ? tnd_cl_gemm_submit_half(device, &gemm, error)
+                                       : tnd_cl_gemm_submit(device, &gemm, error);
 }
 
-/* W to F32; p->y is the workspace. A group takes up to 64 parts of a row. */
-static enum tandem_status dequantize(struct tnd_cl_device *device, const struct tnd_cl_product *p,
+/* A group takes up to 64 parts of a row. */
+enum tandem_status tnd_cl_dequantize(struct tnd_cl_device *device,
+                                     const struct tnd_cl_product *product, bool to_half,
                                      struct tandem_error *error)
 {
-    struct tnd_cl_variant variant = {.type = 1 + (int32_t)p->type};
-    variant.aligned = is_aligned(device->matmul, p);
+    const struct tnd_cl_product *p = product;
+    struct tnd_cl_variant variant = {
+        .type = 1 + (int32_t)p->type, .aligned = is_aligned(device->matmul, p), .to_half = to_half};
     size_t lanes = device->caps.max_group < 64 ? 1 : 64;
     size_t global[2] = {groups((p->k + 15) / 16, (int32_t)lanes) * lanes, p->end - p->begin};
     size_t local[2] = {lanes, 1};
@@ -281,12 +293,11 @@ enum tandem_status tnd_cl_matmul_submit(struct tnd_cl_device *device,
                                .begin = (uint32_t)work->row_begin,
                                .end = (uint32_t)work->row_end};
     if (work->workspace_bytes < bytes || work->row_begin < 0 || work->row_end > w->ne[1]) {
-        return tnd_error_set(error, TANDEM_E_ARGUMENT, node->name, (int64_t)work->workspace_bytes,
-                             (int64_t)bytes,
-                             "opencl mul_mat: %zu bytes of workspace, needs %zu; rows %" PRId64
-                             " to %" PRId64 " of %" PRId64,
-                             work->workspace_bytes, bytes, work->row_begin, work->row_end,
-                             w->ne[1]);
+        return tnd_error_set(
+            error, TANDEM_E_ARGUMENT, node->name, (int64_t)work->workspace_bytes, (int64_t)bytes,
+            "opencl mul_mat: %zu bytes of workspace, needs %zu; rows %" PRId64 " to %" PRId64
+            " of %" PRId64,
+            work->workspace_bytes, bytes, work->row_begin, work->row_end, w->ne[1]);
     }
     if (work->row_begin >= work->row_end || (to_workspace ? p.k : p.m) == 0) {
         return TANDEM_OK;
@@ -310,9 +321,9 @@ enum tandem_status tnd_cl_matmul_submit(struct tnd_cl_device *device,
     }
     switch (work->task) {
     case TANDEM_TASK_DEQUANTIZE_W:
-        return dequantize(device, &p, error);
+        return tnd_cl_dequantize(device, &p, false, error);
     case TANDEM_TASK_MUL_MAT_F32:
-        return multiply_f32(device, &p, error);
+        return multiply_f32(device, &p, w->type, error);
     default:
         return multiply(device, &p, error);
     }

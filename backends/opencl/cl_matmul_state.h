@@ -41,4 +41,9 @@ enum tandem_status tnd_cl_product_bind(struct tnd_cl_device *device,
                                        struct tnd_cl_launch *launch, struct tnd_cl_shape *out_shape,
                                        struct tandem_error *error);
 
+/** Rows begin..end-1 of W to floats (or halves) at their places in product->y {k, n}. */
+enum tandem_status tnd_cl_dequantize(struct tnd_cl_device *device,
+                                     const struct tnd_cl_product *product, bool to_half,
+                                     struct tandem_error *error);
+
 #endif

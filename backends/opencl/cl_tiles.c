@@ -84,7 +84,8 @@ static bool tile_fits(const struct tnd_cl_caps *caps, const struct tnd_cl_tiles 
         return false;
     }
     size_t group = (size_t)tnd_cl_tiles_group(tiles);
-    size_t local = (size_t)(tiles->tile_m + tiles->tile_n) * (size_t)tiles->tile_k * sizeof(float);
+    size_t pitch = (size_t)(tiles->tile_m + 1 + tiles->tile_n + 1); /* see tiled.cl */
+    size_t local = pitch * (size_t)tiles->tile_k * sizeof(float);
     return group <= caps->max_group && group <= caps->max_items[0] && local <= caps->local_bytes;
 }
 

@@ -23,7 +23,7 @@ struct lanes {
     int32_t lanes, rows, columns;
 };
 static const struct lanes matvec_candidates[] = {
-    {1, 1, 1},  {1, 2, 1},  {1, 4, 1},  {16, 1, 1},  {16, 2, 1},  {32, 1, 1},  {32, 2, 1},
+    {1, 1, 1},  {1, 2, 1},  {1, 4, 1},  {16, 1, 1}, {16, 2, 1},  {32, 1, 1},  {32, 2, 1},
     {32, 4, 1}, {64, 1, 1}, {64, 2, 1}, {64, 4, 1}, {128, 1, 1}, {128, 2, 1}, {256, 1, 1},
 };
 static const struct lanes skinny_candidates[] = {
@@ -208,8 +208,8 @@ static enum tandem_status tune_tiled(struct tuner *t, struct tandem_error *error
         now->item_m = c->item_m;
         now->item_n = c->item_n;
         if (tnd_cl_tiles_fit(&t->device->caps, now)) {
-            snprintf(t->step.text, sizeof(t->step.text), "tile %d x %d x %d, %d x %d an item",
-                     c->m, c->n, c->k, c->item_m, c->item_n);
+            snprintf(t->step.text, sizeof(t->step.text), "tile %d x %d x %d, %d x %d an item", c->m,
+                     c->n, c->k, c->item_m, c->item_n);
             TND_TRY(try_tiles(t, &product, &best, error));
         }
     }
@@ -254,8 +254,13 @@ static uint32_t gemm_n(const struct tnd_cl_product *p)
     return p->n < GEMM_ROWS ? p->n : GEMM_ROWS;
 }
 
-static enum tandem_status measure_gemm(struct tuner *t, const struct tnd_cl_gemm *gemm,
-                                       double *out_us, struct tandem_error *error)
+typedef enum tandem_status submit_gemm(struct tnd_cl_device *device,
+                                       const struct tnd_cl_gemm *product,
+                                       struct tandem_error *error);
+
+static enum tandem_status measure_gemm(struct tuner *t, submit_gemm *submit,
+                                       const struct tnd_cl_gemm *gemm, double *out_us,
+                                       struct tandem_error *error)
 {
     const struct tnd_cl_device *device = t->device;
     const struct tnd_clock *clock = tnd_clock_real();
@@ -264,7 +269,7 @@ static enum tandem_status measure_gemm(struct tuner *t, const struct tnd_cl_gemm
     *out_us = -1;
     for (int i = 0; i < REPEATS_MOST; i++) {
         uint64_t begin = clock->now_ns(clock);
-        enum tandem_status status = tnd_cl_gemm_submit(t->device, gemm, error);
+        enum tandem_status status = submit(t->device, gemm, error);
         if (status != TANDEM_OK) {
             return is_refusal(status) ? TANDEM_OK : status;
         }
@@ -282,12 +287,9 @@ static enum tandem_status measure_gemm(struct tuner *t, const struct tnd_cl_gemm
 
 /* A row must be clearly faster than CLBlast's own choice, which cannot be had back here: after
  * other rows were tried, the device uses the best of ours until the next open. */
-static enum tandem_status tune_gemm(struct tuner *t, struct tandem_error *error)
+static enum tandem_status tune_gemm(struct tuner *t, const struct tnd_cl_product *p,
+                                    struct tandem_error *error)
 {
-    struct tnd_cl_product product = t->product;
-    product.n = gemm_n(&product);
-    product.end = product.n;
-    const struct tnd_cl_product *p = &product;
     struct tnd_cl_gemm gemm = {t->f32, p->x, p->y, p->n, p->m, p->k, 0, p->end};
     int32_t *row = &t->device->matmul->tiles.gemm;
     int32_t best_row = 0;
@@ -299,7 +301,7 @@ static enum tandem_status tune_gemm(struct tuner *t, struct tandem_error *error)
     }
     set_family(t, "gemm");
     snprintf(t->step.text, sizeof(t->step.text), "CLBlast's own parameters");
-    TND_TRY(measure_gemm(t, &gemm, &own_us, error));
+    TND_TRY(measure_gemm(t, tnd_cl_gemm_submit, &gemm, &own_us, error));
     TND_TRY(judge(t, p, own_us, &is_best, error));
     for (int32_t i = 1; i <= tnd_cl_gemm_rows() && !is_enough(t); i++) {
         if (!tnd_cl_gemm_fits(&t->device->caps, i) ||
@@ -307,12 +309,61 @@ static enum tandem_status tune_gemm(struct tuner *t, struct tandem_error *error)
             continue;
         }
         snprintf(t->step.text, sizeof(t->step.text), "row %d", (int)i);
-        TND_TRY(measure_gemm(t, &gemm, &us, error));
+        TND_TRY(measure_gemm(t, tnd_cl_gemm_submit, &gemm, &us, error));
         TND_TRY(judge(t, p, us, &is_best, error));
         best_row = is_best && us < 0.97 * own_us ? i : best_row;
     }
     *row = best_row;
     return best_row > 0 ? tnd_cl_gemm_choose(t->device, best_row, error) : TANDEM_OK;
+}
+
+/* Some results as they are in Y now. */
+static enum tandem_status read_results(struct tuner *t, struct tnd_cl_range y, float *out, size_t n,
+                                       struct tandem_error *error)
+{
+    const struct tnd_cl_device *device = t->device;
+    return tnd_cl_check(device, "clEnqueueReadBuffer",
+                        device->library->cl.EnqueueReadBuffer(device->queue, y.buffer, CL_TRUE,
+                                                              (size_t)y.offset, n * sizeof(float),
+                                                              out, 0, NULL, NULL),
+                        error);
+}
+
+/* Half precision must be clearly faster, and far below the error that quantised products may have
+ * (5e-4): its error grows with K. */
+static enum tandem_status tune_half(struct tuner *t, const struct tnd_cl_product *p,
+                                    struct tandem_error *error)
+{
+    enum { N = 1024 };
+    struct tnd_cl_gemm gemm = {t->f32, p->x, p->y, p->n, p->m, p->k, 0, p->end};
+    size_t n = p->n * p->m < N ? p->n * p->m : N;
+    float want[N];
+    float got[N];
+    double squares = 0;
+    double errors = 0;
+    double single_us = 0;
+    double half_us = 0;
+    bool is_best = false;
+    TND_TRY(measure_gemm(t, tnd_cl_gemm_submit, &gemm, &single_us, error));
+    TND_TRY(read_results(t, p->y, want, n, error));
+    TND_TRY(measure_gemm(t, tnd_cl_gemm_submit_half, &gemm, &half_us, error));
+    TND_TRY(read_results(t, p->y, got, n, error));
+    for (size_t i = 0; i < n; i++) {
+        squares += (double)want[i] * want[i];
+        errors += ((double)got[i] - want[i]) * ((double)got[i] - want[i]);
+    }
+    bool is_good = half_us >= 0 && half_us < 0.9 * single_us && errors <= 1e-4 * squares;
+    set_family(t, "half");
+    snprintf(t->step.text, sizeof(t->step.text), "half precision, error %.1e", errors / squares);
+    TND_TRY(judge(t, p, half_us, &is_best, error));
+    t->device->matmul->tiles.half_most = is_good ? (int32_t)p->k : 0;
+    return TANDEM_OK;
+}
+
+static bool has_half(const struct tuner *t)
+{
+    return t->options->with_half && t->device->caps.fp16 && t->device->clblast != NULL &&
+           t->device->clblast->hgemm != NULL;
 }
 
 /* ---- operands ---- */
@@ -326,8 +377,8 @@ static enum tandem_status fill(struct tuner *t, struct tnd_cl_range range, size_
         size_t n = bytes - at < chunk_bytes ? bytes - at : chunk_bytes;
         TND_TRY(tnd_cl_check(device, "clEnqueueWriteBuffer",
                              device->library->cl.EnqueueWriteBuffer(
-                                 device->queue, range.buffer, CL_TRUE, (size_t)range.offset + at,
-                                 n, chunk, 0, NULL, NULL),
+                                 device->queue, range.buffer, CL_TRUE, (size_t)range.offset + at, n,
+                                 chunk, 0, NULL, NULL),
                              error));
     }
     return TANDEM_OK;
@@ -396,7 +447,7 @@ static int count_steps(const struct tnd_cl_device *device)
     for (int i = 0; i < COUNT(skinny_candidates); i++) {
         count += lanes_suit(device, skinny_candidates[i].lanes);
     }
-    return device->clblast != NULL ? count + 1 + tnd_cl_gemm_rows() : count;
+    return device->clblast != NULL ? count + 2 + tnd_cl_gemm_rows() : count;
 }
 
 static enum tandem_status tune_all(struct tuner *t, struct tandem_error *error)
@@ -406,7 +457,11 @@ static enum tandem_status tune_all(struct tuner *t, struct tandem_error *error)
     TND_TRY(tune_skinny(t, error));
     TND_TRY(tune_tiled(t, error));
     TND_TRY(tune_border(t, error));
-    return tune_gemm(t, error);
+    struct tnd_cl_product gemm = t->product;
+    gemm.n = gemm_n(&gemm);
+    gemm.end = gemm.n;
+    TND_TRY(tune_gemm(t, &gemm, error));
+    return has_half(t) ? tune_half(t, &gemm, error) : TANDEM_OK;
 }
 
 static enum tandem_status save(const struct tnd_cl_device *device, struct tandem_error *error);

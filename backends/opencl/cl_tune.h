@@ -13,7 +13,7 @@ struct tnd_cl_tune_step {
     char text[96];      /* the candidate's numbers */
     double us;          /* of one product; negative: the device refused the candidate */
     double gflops;
-    bool is_best; /* so far, in its family */
+    bool is_best;     /* so far, in its family */
     int index, count; /* of all steps */
 };
 
@@ -23,7 +23,9 @@ struct tnd_cl_tune_options {
     bool (*progress)(void *user, const struct tnd_cl_tune_step *step);
     void *user;
     bool without_saving;
-    bool is_brief;       /* small matrices: for tests */
+    bool with_half; /* try half precision for quantised weights where the device has it: sums of
+                       more than 65504 become infinite, so only who knows the model asks for it */
+    bool is_brief;  /* small matrices: for tests */
     int most_candidates; /* at most so many of each family; 0: all */
 };
 

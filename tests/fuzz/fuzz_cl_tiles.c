@@ -21,9 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     (void)tnd_cl_tiles_fit(&caps, &tiles);
     tnd_cl_tiles_print(&tiles, "any", &text);
-    if (!text.failed &&
-        (tnd_cl_tiles_read(text.bytes, text.n, "fuzz", &again, NULL) != TANDEM_OK ||
-         memcmp(&tiles, &again, sizeof(tiles)) != 0)) {
+    if (!text.failed && (tnd_cl_tiles_read(text.bytes, text.n, "fuzz", &again, NULL) != TANDEM_OK ||
+                         memcmp(&tiles, &again, sizeof(tiles)) != 0)) {
         abort();
     }
     tnd_text_fini(&text);

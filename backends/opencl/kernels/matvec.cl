@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Products with few tokens: Y {n, m} = X {k, m} * W {k, n}, weights decoded in registers, each
- * part once for COLUMNS tokens. A group of LANES work-items makes ROWS rows for COLUMNS tokens; its
- * lanes take the units of the rows in turn and add up their sums at the end, in an order that
- * depends on LANES alone. LANES=1 suits CPUs: a work-item for itself, sums in vectors. */
+ * Products with few tokens: Y {n, m} = X {k, m} * W {k, n}, weights decoded in registers, once for
+ * COLUMNS tokens. A group of LANES work-items makes ROWS rows for COLUMNS tokens; four lanes share a
+ * unit, each has a quad of each of its parts, so that neighbours read neighbouring bytes of W and
+ * X. Their sums are added up at the end, in an order that depends on LANES alone. Scales are
+ * applied to sums of levels: sum (level * scale - min) * x = scale * sum level * x - min * sum x.
+ * LANES=1 suits CPUs: a work-item for itself, parts and sums in vectors. */
 #include "decode.clh"
 
 #if defined(USE_SUBGROUPS) && USE_SUBGROUPS == 2
@@ -20,11 +22,6 @@
 #if LANES == 1
 typedef float16 sum_type;
 
-sum_type add_products(sum_type sum, float16 a, float16 b)
-{
-    return mad(a, b, sum);
-}
-
 float total(sum_type sum)
 {
     float8 eight = sum.lo + sum.hi;
@@ -34,14 +31,14 @@ float total(sum_type sum)
 #else
 typedef float sum_type;
 
-/* Four chains, so that one addition need not wait for the other. */
-sum_type add_products(sum_type sum, float16 a, float16 b)
+float dot4(float4 a, float4 b)
 {
-    float4 four = a.s0123 * b.s0123;
-    four = mad(a.s4567, b.s4567, four);
-    four = mad(a.s89ab, b.s89ab, four);
-    four = mad(a.scdef, b.scdef, four);
-    return sum + ((four.x + four.y) + (four.z + four.w));
+    return mad(a.x, b.x, a.y * b.y) + mad(a.z, b.z, a.w * b.w);
+}
+
+float sum4(float4 a)
+{
+    return (a.x + a.y) + (a.z + a.w);
 }
 #endif
 
@@ -70,25 +67,65 @@ matvec(global const uchar *w, ulong w_at, global const uchar *x, ulong x_at, glo
             sums[r][c] = 0.0f;
         }
     }
-    for (uint u = lane; u < units_in_row(k); u += LANES) {
+#if LANES == 1
+    for (uint u = 0; u < units_in_row(k); u++) {
 #pragma unroll
         for (uint j = 0; j < UNIT_PARTS; j++) {
             uint part = unit_part(u, j);
-            float16 values[COLUMNS];
-#pragma unroll
-            for (uint c = 0; c < COLUMNS; c++) {
-                values[c] = x16(from + columns[c], part, k);
-            }
+            float16 weights[ROWS];
 #pragma unroll
             for (uint r = 0; r < ROWS; r++) {
-                float16 weights = weight16(w, rows[r], part, k);
+                weights[r] = weight16(w, rows[r], part, k);
+            }
 #pragma unroll
-                for (uint c = 0; c < COLUMNS; c++) {
-                    sums[r][c] = add_products(sums[r][c], weights, values[c]);
+            for (uint c = 0; c < COLUMNS; c++) {
+                float16 values = x16(from + columns[c], part, k);
+#pragma unroll
+                for (uint r = 0; r < ROWS; r++) {
+                    sums[r][c] = mad(weights[r], values, sums[r][c]);
                 }
             }
         }
     }
+#else
+    for (uint i = lane; i < units_in_row(k) * 4; i += LANES) {
+#pragma unroll
+        for (uint j = 0; j < UNIT_PARTS; j++) {
+            uint part = unit_part(i / 4, j);
+            uint at = part * 16 + i % 4 * 4;
+            float4 weights[ROWS];
+#ifdef QUAD_LINES
+            float2 lines[ROWS];
+#endif
+#pragma unroll
+            for (uint r = 0; r < ROWS; r++) {
+#ifdef QUAD_LINES
+                global const uchar *block = block_at(w, rows[r], part, k);
+                weights[r] = quad_levels(block, part % BLOCK_PARTS, i % 4);
+                lines[r] = quad_line(block, part % BLOCK_PARTS);
+#else
+                weights[r] = weight4(w, rows[r], at, k);
+#endif
+            }
+#pragma unroll
+            for (uint c = 0; c < COLUMNS; c++) {
+                float4 values = x4(from + columns[c], at, k);
+#ifdef QUAD_LINES
+                float sum = sum4(values);
+#endif
+#pragma unroll
+                for (uint r = 0; r < ROWS; r++) {
+#ifdef QUAD_LINES
+                    float product = mad(lines[r].x, dot4(weights[r], values), -lines[r].y * sum);
+#else
+                    float product = dot4(weights[r], values);
+#endif
+                    sums[r][c] += product;
+                }
+            }
+        }
+    }
+#endif
 #if LANES == 1
     for (uint r = 0; r < ROWS && row + r < row_end; r++) {
         for (uint c = 0; c < COLUMNS && column + c < m; c++) {

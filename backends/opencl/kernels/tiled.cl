@@ -8,14 +8,16 @@
 #define GROUP_N (TILE_N / ITEM_N)
 #define GROUP_M (TILE_M / ITEM_M)
 #define GROUP_ITEMS (GROUP_N * GROUP_M)
-#define TILE_PARTS (TILE_K / 16)
+#define TILE_QUADS (TILE_K / 4)
 
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 tiled(global const uchar *w, ulong w_at, global const uchar *x, ulong x_at, global uchar *y,
       ulong y_at, uint k, uint n, uint m, uint row_begin, uint row_end)
 {
-    local float w_tile[TILE_K][TILE_N];
-    local float x_tile[TILE_K][TILE_M];
+    /* Neighbours write neighbouring quads of k, a row apart: one more column keeps them in
+     * different banks. */
+    local float w_tile[TILE_K][TILE_N + 1];
+    local float x_tile[TILE_K][TILE_M + 1];
     uint item = (uint)get_local_id(0);
     uint item_n = item % GROUP_N; /* its rows: item_n, item_n + GROUP_N, ... */
     uint item_m = item / GROUP_N;
@@ -32,30 +34,30 @@ tiled(global const uchar *w, ulong w_at, global const uchar *x, ulong x_at, glob
         }
     }
     w += w_at;
-    for (uint part = 0; part * 16 < k; part += TILE_PARTS) {
-        for (uint i = item; i < TILE_N * TILE_PARTS; i += GROUP_ITEMS) {
-            uint r = i % TILE_N;
-            uint p = i / TILE_N;
-            float16 values = 0.0f;
-            if ((part + p) * 16 < k) {
-                values = weight16(w, min(row + r, row_end - 1), part + p, k);
+    for (uint first = 0; first < k; first += TILE_K) {
+        for (uint i = item; i < TILE_N * TILE_QUADS; i += GROUP_ITEMS) {
+            uint r = i / TILE_QUADS;
+            uint v = i % TILE_QUADS * 4;
+            float4 values = 0.0f;
+            if (first + v < k) {
+                values = weight4(w, min(row + r, row_end - 1), first + v, k);
             }
-#pragma unroll
-            for (uint v = 0; v < 16; v++) {
-                w_tile[p * 16 + v][r] = ((float *)&values)[v];
-            }
+            w_tile[v][r] = values.x;
+            w_tile[v + 1][r] = values.y;
+            w_tile[v + 2][r] = values.z;
+            w_tile[v + 3][r] = values.w;
         }
-        for (uint i = item; i < TILE_M * TILE_PARTS; i += GROUP_ITEMS) {
-            uint c = i % TILE_M;
-            uint p = i / TILE_M;
-            float16 values = 0.0f;
-            if ((part + p) * 16 < k) {
-                values = x16(from + (ulong)min(column + c, m - 1) * k, part + p, k);
+        for (uint i = item; i < TILE_M * TILE_QUADS; i += GROUP_ITEMS) {
+            uint c = i / TILE_QUADS;
+            uint v = i % TILE_QUADS * 4;
+            float4 values = 0.0f;
+            if (first + v < k) {
+                values = x4(from + (ulong)min(column + c, m - 1) * k, first + v, k);
             }
-#pragma unroll
-            for (uint v = 0; v < 16; v++) {
-                x_tile[p * 16 + v][c] = ((float *)&values)[v];
-            }
+            x_tile[v][c] = values.x;
+            x_tile[v + 1][c] = values.y;
+            x_tile[v + 2][c] = values.z;
+            x_tile[v + 3][c] = values.w;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint v = 0; v < TILE_K; v++) {
