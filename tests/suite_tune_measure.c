@@ -490,7 +490,52 @@ static void a_sweep_measures_all_profiles_of_a_device(void)
     end();
 }
 
+/* The first OpenCL device there is: what bench says about it serves the planner. */
+static void a_sweep_over_the_machines_own_device(void)
+{
+    struct tnd_registry_options registry_options = {
+        "openblas,opencl", "opencl:device=0,cache=off", 4, {0}};
+    struct tnd_pool_options pool_options = {.n_threads = 2, .n_cpus = 2, .spin_limit = -1};
+    struct tnd_shapes shapes = {.model = "custom", .count = 1, .shape = {{48, 64}}};
+    struct tnd_bench_options bench = {.shapes = &shapes,
+                                      .n_types = 1,
+                                      .types = {TANDEM_TYPE_Q4_0},
+                                      .n_m = 1,
+                                      .m = {1},
+                                      .n_thread_counts = 1,
+                                      .thread_counts = {1},
+                                      .profile = "opencl",
+                                      .budget_s = 0.01};
+    const char *reason = NULL;
+    check_ok(tnd_registry_open(&registry_options, &registry, NULL));
+    if (tnd_registry_find(registry, "opencl", &reason) < 0) {
+        tnd_skip("opencl: %s", reason);
+        tnd_registry_close(registry);
+        return;
+    }
+    check_ok(tnd_pool_new(&pool_options, &pool, NULL));
+    check_ok(tnd_exec_new(pool, registry, tnd_clock_real(), &exec, NULL));
+    bench.measure = (struct tnd_measure_options){.registry = registry,
+                                                 .exec = exec,
+                                                 .clock = tnd_clock_real(),
+                                                 .rotate_bytes = 1,
+                                                 .seed = tnd_test_seed()};
+    tandem_table *table = tune_new();
+    struct tandem_error error = {0};
+    check_status(tnd_bench_run(&bench, table, &error), TANDEM_OK, NULL, &error);
+    check_int(table->n_transfers, 2);
+    check_int(table->n_curves, 1);
+    check_string(table->n_curves == 1 ? table->curves[0].key.backend : "", "opencl");
+    tnd_fingerprint_read_all(registry, &table->fingerprint);
+    CU_ASSERT_TRUE(table->fingerprint.gpu[0] != '\0');
+    CU_ASSERT_TRUE(table->fingerprint.driver[0] != '\0');
+    CU_ASSERT_PTR_NULL(strchr(table->fingerprint.gpu, ','));
+    tandem_table_free(table);
+    end();
+}
+
 static CU_TestInfo tests[] = {
+    {"a sweep over the machine's own device", a_sweep_over_the_machines_own_device},
     {"a sweep measures all profiles of a device", a_sweep_measures_all_profiles_of_a_device},
     {"transfers of a device are measured apart", transfers_of_a_device_are_measured_apart},
     {"transfers give latency and rate", transfers_give_latency_and_rate},
