@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Keeping tables: what a change of the machine voids, layers, several writers of one file, and the
  * laws of merging over tables with everything in them. */
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -396,9 +398,14 @@ static char *copied(const char *text)
 
 static void places_begin(struct places *places)
 {
-    snprintf(places->data, sizeof(places->data), "%s", tnd_test_temp("share"));
-    snprintf(places->cache, sizeof(places->cache), "%s", tnd_test_temp("cache"));
-    snprintf(places->named, sizeof(places->named), "%s", tnd_test_temp("named.json"));
+    static int n_places; /* each test has folders of its own */
+    char name[32];
+    snprintf(name, sizeof(name), "share%d", ++n_places);
+    snprintf(places->data, sizeof(places->data), "%s", tnd_test_temp(name));
+    snprintf(name, sizeof(name), "cache%d", n_places);
+    snprintf(places->cache, sizeof(places->cache), "%s", tnd_test_temp(name));
+    snprintf(name, sizeof(name), "%d-named.json", n_places);
+    snprintf(places->named, sizeof(places->named), "%s", tnd_test_temp(name));
     for (int i = 0; i < 3; i++) {
         places->old[i] = copied(getenv(variables[i]));
     }
@@ -450,9 +457,9 @@ static void layers_lie_over_each_other_system_user_named(void)
     CU_ASSERT_PTR_NULL(load_layers(NULL, &layers, &error));
     CU_ASSERT_EQUAL(error.status, TANDEM_E_FILE);
     check_int(layers->n, 3);
-    check_contains(layers->layers[0].path, "/share/second/tandem/");
-    check_contains(layers->layers[1].path, "/share/first/tandem/");
-    check_contains(layers->layers[2].path, "/cache/tandem/");
+    check_contains(layers->layers[0].path, "/second/tandem/");
+    check_contains(layers->layers[1].path, "/first/tandem/");
+    check_contains(layers->layers[2].path, places.cache);
     static const char *const backends[] = {"cpu", "openblas", "opencl", "cuda"};
     /* Layer i knows backends i and up. */
     for (int i = 0; i < 4; i++) {
@@ -484,6 +491,46 @@ static void layers_lie_over_each_other_system_user_named(void)
     setenv("TANDEM_TABLE", "none", 1);
     CU_ASSERT_PTR_NULL(load_layers(NULL, &layers, &error));
     CU_ASSERT_EQUAL(error.status, TANDEM_E_NOT_FOUND);
+    tnd_free(layers);
+    places_end(&places);
+}
+
+/* Tables of this machine with other numbers of CPUs lie beside its own: times with one thread
+ * hold. */
+static void tables_from_before_a_change_serve_as_far_as_they_hold(void)
+{
+    struct places places;
+    struct tnd_layers *layers = NULL;
+    struct tandem_error error = {0};
+    places_begin(&places);
+    for (int i = 0; i < 6; i++) { /* more than are looked at; the newest count */
+        char path[700];
+        tandem_table *old = tune_new();
+        struct tnd_curve_key crew = key_of("cpu", 64, 4);
+        old->fingerprint.n_cpus += 1 + i;
+        add_time(old, "cpu", 1, 100 + i, 5);
+        tune_add(old, &crew, 1, 50);
+        snprintf(path, sizeof(path), "%s/tandem/%016x.json", places.cache, 6 - i);
+        check_ok(tandem_table_save(old, path, TANDEM_TABLE_JSON, NULL));
+        const struct timespec times[2] = {{1000 + i, 0}, {1000 + i, 0}};
+        check_int(utimensat(AT_FDCWD, path, times, 0), 0);
+        tandem_table_free(old);
+    }
+    tandem_table *table = load_layers(NULL, &layers, &error);
+    check_int(layers->n, 2 + 4 + 1);
+    check_int(layers->layers[5].origin, TND_LAYER_FORMER);
+    check_contains(layers->layers[5].path, "0001.json");
+    check_contains(layers->layers[2].path, "0004.json");
+    check_contains(layers->layers[5].error.text, "n_cpus");
+    check_int(layers->layers[5].n_void, 1);
+    CU_ASSERT_EQUAL(time_at(table, "cpu", 1), 105);
+    check_int(tnd_table_count_cells(table), 1);
+    tandem_table_free(table);
+    save_time(layers->layers[6].path, "cpu", 7);
+    tnd_free(layers);
+    table = load_layers(NULL, &layers, &error);
+    CU_ASSERT_EQUAL(time_at(table, "cpu", 1), 7); /* the machine's own is above them */
+    tandem_table_free(table);
     tnd_free(layers);
     places_end(&places);
 }
@@ -621,6 +668,8 @@ static CU_TestInfo keep_tests[] = {
     {"the upper layer wins whatever the counts", the_upper_layer_wins_whatever_the_counts},
     {"layers lie over each other: system, user, named",
      layers_lie_over_each_other_system_user_named},
+    {"tables from before a change serve as far as they hold",
+     tables_from_before_a_change_serve_as_far_as_they_hold},
     {"a damaged or foreign layer does not keep the others from serving",
      a_damaged_or_foreign_layer_does_not_keep_the_others_from_serving},
     {"processes that write one file lose nothing", processes_that_write_one_file_lose_nothing},

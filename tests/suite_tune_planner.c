@@ -343,6 +343,24 @@ static void model_names_and_shape_lists_are_understood(void)
     check_status(tnd_shapes_parse("1x99999999", &shapes, &error), TANDEM_E_FORMAT, "NxK", &error);
 }
 
+static void times_of_a_library_alone_leave_the_choice_to_the_rule(void)
+{
+    if (!has_openblas()) {
+        return;
+    }
+    const tandem_graph *graph = product(TANDEM_TYPE_F32, 512, 512, 4);
+    add_cost("cpu+openblas", TANDEM_TYPE_F32, 512, 512, 1, 5, 1);
+    tnd_planner_set_table(planner, table);
+    struct tandem_plan_node node = plan_one(graph, 1);
+    check_string(node.profile, "cpu"); /* perhaps faster: its times are void */
+    check_int(node.reason, TANDEM_REASON_RULE);
+    add_cost("cpu", TANDEM_TYPE_F32, 512, 512, 1, 50, 10);
+    tnd_planner_set_table(planner, table);
+    node = plan_one(graph, 1);
+    check_string(node.profile, "cpu+openblas");
+    check_int(node.reason, TANDEM_REASON_TABLE);
+}
+
 static CU_TestInfo tests[] = {
     {"without_a_table_the_fixed_rule_serves", without_a_table_the_fixed_rule_serves},
     {"the_table_decides_by_tokens", the_table_decides_by_tokens},
@@ -358,6 +376,8 @@ static CU_TestInfo tests[] = {
     {"running_out_of_memory_leaks_nothing", running_out_of_memory_leaks_nothing},
     {"problem_strings_are_read_as_they_are_written", problem_strings_are_read_as_they_are_written},
     {"model_names_and_shape_lists_are_understood", model_names_and_shape_lists_are_understood},
+    {"times of a library alone leave the choice to the rule",
+     times_of_a_library_alone_leave_the_choice_to_the_rule},
     CU_TEST_INFO_NULL,
 };
 

@@ -184,8 +184,8 @@ static void choose_waiting(const struct tnd_planner *planner, const struct tnd_c
     }
 }
 
-/* Whether the table has a time for the CPU's own way. Without it (void, or never measured) what else
- * the table knows would win unopposed. */
+/* Whether the table has a time for the CPU's own way. Without it (void, or never measured) what
+ * else the table knows would win unopposed. */
 static bool knows_cpu(const struct tandem_table *table, const struct tnd_way *ways, int n_ways,
                       const struct tnd_problem *problem, int n_threads)
 {

@@ -2,9 +2,12 @@
  * Finding and reading the layers, and adding to a file that others may be adding to as well. */
 #include "tune/table_layers.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/environment.h"
@@ -13,13 +16,20 @@
 #include "tune/table_filter.h"
 #include "tune/table_void.h"
 
+enum { MAX_SYSTEM = 4, MAX_FORMER = 4 };
+
 const char *tnd_layer_origin_name(enum tnd_layer_origin origin)
 {
-    static const char *const names[] = {"system", "user", "named"};
+    static const char *const names[] = {"system", "former", "user", "named"};
     return names[origin];
 }
 
 /* ---- where ---- */
+
+static bool is_later(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
 
 static void add_layer(struct tnd_layers *layers, enum tnd_layer_origin origin, const char *path)
 {
@@ -49,10 +59,73 @@ static void add_system(struct tnd_layers *layers, const char *file)
         char path[TND_LAYER_PATH_MAX];
         int n = snprintf(path, sizeof(path), "%.*s/tandem/%s", (int)length, begin, file);
         bool is_absolute = length > 0 && begin[0] == '/'; /* others are to be ignored */
-        if (is_absolute && n > 0 && (size_t)n < sizeof(path) && layers->n < TND_LAYERS_MAX - 2) {
+        if (is_absolute && n > 0 && (size_t)n < sizeof(path) && layers->n < MAX_SYSTEM) {
             add_layer(layers, TND_LAYER_SYSTEM, path);
         }
         end = begin > listed ? begin - 1 : listed;
+    }
+}
+
+/* Files beside the user's own table, the oldest first. */
+struct former {
+    int n;
+    struct {
+        char name[24];
+        struct timespec when;
+    } files[MAX_FORMER];
+};
+
+/* Keeps the newest. */
+static void keep_former(struct former *former, const char *name, const struct timespec *when)
+{
+    int at = former->n;
+    while (at > 0 && is_later(&former->files[at - 1].when, when)) {
+        at--;
+    }
+    if (former->n == MAX_FORMER && at == 0) {
+        return;
+    }
+    if (former->n == MAX_FORMER) {
+        at--; /* the oldest goes */
+        memmove(&former->files[0], &former->files[1], (size_t)at * sizeof(former->files[0]));
+    } else {
+        memmove(&former->files[at + 1], &former->files[at],
+                (size_t)(former->n - at) * sizeof(former->files[0]));
+        former->n++;
+    }
+    snprintf(former->files[at].name, sizeof(former->files[at].name), "%s", name);
+    former->files[at].when = *when;
+}
+
+/* Tables in the folder of `own`: their names are fingerprints. */
+static void add_former(struct tnd_layers *layers, const char *own)
+{
+    const char *base = strrchr(own, '/');
+    char path[TND_LAYER_PATH_MAX];
+    struct former former = {0};
+    if (base == NULL) {
+        return;
+    }
+    int folder = (int)(base - own);
+    snprintf(path, sizeof(path), "%.*s", folder, own);
+    DIR *files = opendir(path);
+    const struct dirent *file = NULL;
+    while (files != NULL && (file = readdir(files)) != NULL) {
+        struct stat facts;
+        const char *name = file->d_name;
+        bool is_table = strspn(name, "0123456789abcdef") == 16 &&
+                        strcmp(name + 16, ".json") == 0 && strcmp(name, base + 1) != 0;
+        snprintf(path, sizeof(path), "%.*s/%s", folder, own, name);
+        if (is_table && stat(path, &facts) == 0) {
+            keep_former(&former, name, &facts.st_mtim);
+        }
+    }
+    if (files != NULL) {
+        closedir(files);
+    }
+    for (int i = 0; i < former.n; i++) {
+        snprintf(path, sizeof(path), "%.*s/%s", folder, own, former.files[i].name);
+        add_layer(layers, TND_LAYER_FORMER, path);
     }
 }
 
@@ -72,6 +145,9 @@ enum tandem_status tnd_layers_find(const char *named, struct tnd_layers **out_la
                  (unsigned long long)tnd_fingerprint_hash(&machine));
         add_system(layers, path);
         if (tandem_table_default_path(path, sizeof(path), NULL) == TANDEM_OK) {
+            if (instead == NULL) {
+                add_former(layers, path);
+            }
             add_layer(layers, TND_LAYER_USER, path);
         }
     }
@@ -138,12 +214,13 @@ void tnd_layers_log(const struct tnd_layers *layers, const struct tnd_log *log, 
 {
     for (int i = 0; i < layers->n; i++) {
         const struct tnd_layer *layer = &layers->layers[i];
-        bool is_whole = layer->error.status == TANDEM_OK;
+        /* Of what was measured before a change only a part can be of use. */
+        bool is_whole = layer->error.status == TANDEM_OK || layer->origin == TND_LAYER_FORMER;
         if (layer->serves) {
             tnd_log_line(log, is_whole ? TANDEM_LOG_INFO : TANDEM_LOG_WARN, room,
                          "timing table (%s) %s%s%s", tnd_layer_origin_name(layer->origin),
                          layer->path, is_whole ? "" : ": ", layer->error.text);
-        } else if (layer->is_there) {
+        } else if (layer->is_there && layer->origin != TND_LAYER_FORMER) {
             tnd_log_line(log, TANDEM_LOG_WARN, room, "timing table (%s) does not serve: %s",
                          tnd_layer_origin_name(layer->origin), layer->error.text);
         }

@@ -3,6 +3,8 @@
  *
  *     system   D/tandem/<fingerprint>.json for each D of $XDG_DATA_DIRS (default /usr/local/share
  *              and /usr/share), the first of them on top; read only
+ *     former   other tables in the folder of this machine's own one, the newest on top: what was
+ *              measured before CPUs, caches or the build changed, as far as it still holds
  *     user     this machine's own table, tandem_table_default_path; $TANDEM_TABLE takes its place
  *     named    the file that the application names
  *
@@ -12,7 +14,7 @@
 
 #include "tune/tnd_table.h"
 
-enum tnd_layer_origin { TND_LAYER_SYSTEM, TND_LAYER_USER, TND_LAYER_NAMED };
+enum tnd_layer_origin { TND_LAYER_SYSTEM, TND_LAYER_FORMER, TND_LAYER_USER, TND_LAYER_NAMED };
 enum { TND_LAYERS_MAX = 10, TND_LAYER_PATH_MAX = 4096 };
 
 struct tnd_layer {
@@ -30,7 +32,7 @@ struct tnd_layers {
     struct tnd_layer layers[TND_LAYERS_MAX]; /* lowest first */
 };
 
-/** "system", "user", "named". Static. */
+/** "system", "former", "user", "named". Static. */
 const char *tnd_layer_origin_name(enum tnd_layer_origin origin);
 
 /** Where the layers lie. `named`: the application's file, NULL: none. The caller frees the result

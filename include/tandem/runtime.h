@@ -22,7 +22,8 @@ typedef struct tandem_runtime tandem_runtime;
 struct tandem_runtime_options {
     size_t size;   /**< sizeof(struct tandem_runtime_options) */
     int n_threads; /**< threads of a graph; 0: TANDEM_THREADS, else one a core that we may use */
-    const char *table_path; /**< timing table; NULL: this machine's own; "": none (fixed rule) */
+    const char *table_path; /**< timing table, over the system's and this machine's own; NULL: these
+                                 alone; "": none (fixed rule). docs/tuning.md */
     const char *profile;    /**< force this profile wherever it applies; NULL: choose */
     const char *backends;   /**< comma-separated names; NULL: all that are present (never "sim") */
     const char *settings; /**< backends' settings "sim:key=value;openblas:key=value"; NULL: none */

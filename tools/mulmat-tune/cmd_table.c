@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * mulmat-tune table: the files that tables lie in. Each action is a function in the list below;
  * those that write hold the lock of the file. */
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,39 +45,6 @@ static enum tandem_table_format format_of(const char *path)
 
 /* ---- list ---- */
 
-/* What else lies in the folder of the user's table: tables of other machines, or of this one as it
- * was. */
-static void add_others(struct tnd_text *out, const struct tnd_layer *user,
-                       const struct tnd_fingerprint *machine)
-{
-    char folder[TND_LAYER_PATH_MAX];
-    const char *own = strrchr(user->path, '/');
-    if (own == NULL) {
-        return;
-    }
-    snprintf(folder, sizeof(folder), "%.*s", (int)(own - user->path), user->path);
-    DIR *files = opendir(folder);
-    const struct dirent *file = NULL;
-    while (files != NULL && (file = readdir(files)) != NULL) {
-        size_t n = strlen(file->d_name);
-        char path[TND_LAYER_PATH_MAX + 256];
-        tandem_table *table = NULL;
-        snprintf(path, sizeof(path), "%s/%s", folder, file->d_name);
-        if (n < 5 || strcmp(file->d_name + n - 5, ".json") != 0 || strcmp(path, user->path) == 0 ||
-            tandem_table_load(path, &table, NULL) != TANDEM_OK) {
-            continue;
-        }
-        struct tandem_error why = {0};
-        tnd_fingerprint_compare(&table->fingerprint, machine, &why);
-        tnd_text_printf(out, "other   %s\n        %" PRId64 " cells; %s\n", path,
-                        tnd_table_count_cells(table), why.text);
-        tandem_table_free(table);
-    }
-    if (files != NULL) {
-        closedir(files);
-    }
-}
-
 static enum tandem_status list(struct tnd_text *out, struct tandem_error *error)
 {
     struct tnd_fingerprint machine;
@@ -92,8 +58,6 @@ static enum tandem_status list(struct tnd_text *out, struct tandem_error *error)
     tnd_show_layers(out, layers);
     if (layers->n == 0) {
         tnd_text_add(out, "no table is wanted: TANDEM_TABLE=none\n");
-    } else {
-        add_others(out, &layers->layers[layers->n - 1], &machine);
     }
     tnd_free(layers);
     return TANDEM_OK;
@@ -103,8 +67,8 @@ static int cmd_list(int argc, char **argv)
 {
     const struct args_command command = {
         "table list", "",
-        "Lists the tables that serve on this machine, the lowest layer first (system, user), and "
-        "what\nelse lies beside the user's table.",
+        "Lists the tables that serve on this machine, the lowest layer first: the system's, those "
+        "which\nwere measured before the machine changed, this machine's own.",
         NULL, 0, 0, 0};
     int result = args_parse(&command, argc, argv, NULL, NULL);
     if (result != ARGS_OK) {
