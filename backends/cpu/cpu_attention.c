@@ -116,8 +116,8 @@ static const float *turn(const struct block *block, const float *keys, int64_t s
     return block->turned;
 }
 
-/* What token m sees of keys t .. t + n - 1. False: nothing. Sets the row to add (made in `place` when
- * there is none), NULL: all 0. */
+/* What token m sees of keys t .. t + n - 1. False: nothing. Sets the row to add (made in `place`
+ * when there is none), NULL: all 0. */
 static bool mask_of(const struct block *block, int64_t m, int64_t t, int n, float *place,
                     const float **out_row)
 {
@@ -224,8 +224,8 @@ static void meet(struct block *block, int r, const struct tile *tile)
     }
 }
 
-/* Queries r .. r + 3 meet a tile of turned keys together, which gives the bits of one by one. False:
- * not all of them see the tile, they must go one by one. */
+/* Queries r .. r + 3 meet a tile of turned keys together, which gives the bits of one by one.
+ * False: not all of them see the tile, they must go one by one. */
 static bool meet_four(struct block *block, int r, const struct tile *tile)
 {
     const struct tnd_vec *vec = block->vec;
