@@ -274,7 +274,7 @@ static void measure_unfolding(struct empty_graph *empty)
     for (int repeat = 0; repeat < REPEATS; repeat++) {
         uint64_t begin = now_ns();
         for (int i = 0; i < 100; i++) {
-            tnd_steps_renew(empty->graph, empty->plan, empty->registry, &steps, NULL);
+            tnd_steps_renew(empty->graph, empty->plan, empty->registry, NULL, &steps, NULL);
         }
         samples[repeat] = (double)(now_ns() - begin) / (100.0 * NODES);
     }
