@@ -153,7 +153,6 @@ static bool reads_operand(const struct tandem_tensor *node, uint32_t task, int i
     case TANDEM_TASK_QUANTIZE_X:
         return i == 1;
     case TANDEM_TASK_DEQUANTIZE_W:
-    case TANDEM_TASK_MUL_MAT_Q:
         return i == 0;
     case TANDEM_TASK_MUL_MAT_F32:
         return i == 1 || node->src[0]->type == TANDEM_TYPE_F32;
