@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# usage: table_tool.sh BUILD       (needs BUILD/mulmat-tune)
+# Runs mulmat-tune table as a user does: all actions, errors, exit codes, two writers at once. The
+# last line is "N passed, N failed, N skipped".
+set -u
+cd "$(dirname "$0")/.."
+tune=$PWD/${1:-build/release}/mulmat-tune
+unset TANDEM_LOG TANDEM_CPU TANDEM_TABLE TANDEM_THREADS TANDEM_TRACE
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export XDG_CACHE_HOME=$work/cache XDG_DATA_DIRS=$work/share
+export TANDEM_DEVICE=none # devices take long to open and change nothing here
+cd "$work" || exit 1
+passed=0 failed=0
+
+# try CODE PART ARGUMENT...: the tool ends with this code, and PART stands in what it prints.
+try() {
+    local code=$1 part=$2 got
+    shift 2
+    timeout 120 "$tune" table "$@" >out 2>&1
+    got=$?
+    if [ "$got" -ne "$code" ] || ! grep -qF -- "$part" out; then
+        failed=$((failed + 1))
+        echo "FAILED: table $*: exit code $got, expected $code and '$part'"
+        head -5 out
+    else
+        passed=$((passed + 1))
+    fi
+}
+
+# A table of the machine in the words of $1: members of the fingerprint; curves of backends $2...
+table() {
+    local fingerprint=$1 before="" backend
+    shift
+    echo "{\"version\": 2, \"fingerprint\": {$fingerprint}, \"profiles\": [], \"curves\": ["
+    for backend in "$@"; do
+        echo "$before{\"op\": \"mul_mat\", \"type\": \"q4_0\", \"n\": 64, \"k\": 32, \"backend\":" \
+            "\"$backend\", \"stage\": \"compute\", \"task\": \"node\", \"parallel\": false," \
+            "\"own_threads\": false, \"threads\": 1, \"samples\": [{\"m\": 1, \"median_us\": 5," \
+            "\"spread_us\": 1, \"count\": 3, \"when\": 1000000000}, {\"m\": 8, \"median_us\": 9," \
+            "\"spread_us\": 0.1, \"count\": 3, \"when\": 4000000000}]}"
+        before=,
+    done
+    echo "]}"
+}
+table '' cpu openblas >any.json
+table '"cpu_model": "abacus"' cpu openblas opencl >foreign.json
+table '"openblas": "another"' cpu openblas >blas.json
+echo '{"version": 2,' >broken.json
+
+try 2 "usage: mulmat-tune table ACTION"
+try 0 "usage: mulmat-tune table ACTION" --help
+try 2 "unknown action 'mend'" mend
+for action in list show merge check prune; do
+    try 0 "usage: mulmat-tune table $action" "$action" --help
+done
+try 0 "is not there" list
+try 1 "" show # no table serves here yet
+try 0 "4 cells in all" show any.json
+try 0 "mul_mat  q4_0   openblas" show any.json
+try 0 '"version": 2' show -json any.json
+try 1 "broken.json" show broken.json
+try 0 "4 of 4 cells serve" check any.json
+try 1 "measured with cpu_model 'abacus'" check foreign.json
+try 1 "2 of 6 cells serve" check foreign.json # the device's
+try 1 "broken.json" check any.json broken.json
+try 2 "FILE.. is missing" merge out.json
+try 0 "out.json: 4 cells" merge out.json any.json
+try 0 "out.json: 4 cells" merge out.json any.json any.json
+try 1 "measured with cpu_model" merge foreign.json <(table '"cpu_model": "slide rule"' cpu)
+try 0 "2 of 4 cells removed" prune -backend openblas out.json
+try 0 "1 of 2 cells removed" prune -older_than 365 out.json
+try 0 "0 of 1 cells removed" prune -type f16 out.json
+try 0 "4 of 6 cells removed" prune foreign.json
+try 2 "no weight type" prune -type f17 out.json
+try 1 "none.json" prune none.json
+
+# What several processes add to one file is all there.
+for i in 1 2 3 4 5 6; do
+    table '' "backend$i" >"part$i.json"
+done
+pids=""
+for i in 1 2 3 4 5 6; do
+    "$tune" table merge all.json "part$i.json" >/dev/null 2>&1 &
+    pids="$pids $!"
+done
+# shellcheck disable=SC2086
+wait $pids
+try 0 "12 cells in all" show all.json
+
+# Layers: the machine's own file, and one that stands in for it.
+own=$("$tune" table list | sed -n 's/^user *//p')
+mkdir -p "$(dirname "$own")" "$work/share/tandem"
+cp any.json "$own"
+try 0 "serves: 4 cells" list
+try 0 "4 of 4 cells serve" check
+TANDEM_TABLE=$work/out.json try 0 "serves: 1 cells" list
+TANDEM_TABLE=none try 0 "no table is wanted" list
+cp all.json "$work/share/tandem/$(basename "$own")"
+try 0 "16 cells in all" show
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]
