@@ -37,6 +37,9 @@ enum tandem_status tnd_cl_tune(struct tnd_cl_device *device,
                                const struct tnd_cl_tune_options *options,
                                struct tnd_cl_tiles *out_tiles, struct tandem_error *error);
 
+/** Saves the numbers that the device uses; nothing when its cache is off. Errors: FILE, MEMORY. */
+enum tandem_status tnd_cl_tiles_save(const struct tnd_cl_device *device,
+                                     struct tandem_error *error);
 /** Reads what was saved for this device; false when there is nothing, or nothing that fits. */
 bool tnd_cl_tiles_load(struct tnd_cl_device *device, struct tnd_cl_tiles *out);
 

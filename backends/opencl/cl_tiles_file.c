@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ * Where the tile numbers of a device are kept: beside its cached programs, in a file named by a
+ * hash of platform, device and driver. What is found there is used only if it is whole and fits. */
+#include "backends/opencl/cl_matmul_state.h"
+#include "backends/opencl/cl_program.h"
+#include "backends/opencl/cl_tune.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+static bool tune_path(const struct tnd_cl_device *device, struct tnd_text *out)
+{
+    const char *folder = tnd_cl_programs_folder(device);
+    if (folder == NULL) {
+        return false;
+    }
+    uint64_t key = tnd_hash_string(device->info.platform, 0);
+    key = tnd_hash_string(device->info.name, key);
+    key = tnd_hash_string(device->info.driver, key);
+    tnd_text_printf(out, "%s/%016llx.tune", folder, (unsigned long long)key);
+    return !out->failed;
+}
+
+enum tandem_status tnd_cl_tiles_save(const struct tnd_cl_device *device, struct tandem_error *error)
+{
+    struct tnd_text path = TND_TEXT_INIT;
+    struct tnd_text text = TND_TEXT_INIT;
+    enum tandem_status status = TANDEM_OK;
+    if (tune_path(device, &path)) {
+        tnd_cl_tiles_print(&device->matmul->tiles, device->name, &text);
+        const char *name = tnd_text_string(&path);
+        status = tnd_file_make_folders(name, error);
+        if (status == TANDEM_OK) {
+            status = text.failed ? tnd_error_set(error, TANDEM_E_MEMORY, name, 0, 0,
+                                                 "tuning of %s: no memory", device->name)
+                                 : tnd_file_write_atomic(name, text.bytes, text.n, error);
+        }
+    }
+    tnd_text_fini(&path);
+    tnd_text_fini(&text);
+    return status;
+}
+
+bool tnd_cl_tiles_load(struct tnd_cl_device *device, struct tnd_cl_tiles *out)
+{
+    enum { LIMIT_BYTES = 65536 };
+    struct tnd_text path = TND_TEXT_INIT;
+    struct tnd_file file = {0};
+    struct tnd_cl_tiles tiles;
+    bool is_good = false;
+    if (tune_path(device, &path) &&
+        tnd_file_read(tnd_text_string(&path), LIMIT_BYTES, &file, NULL) == TANDEM_OK) {
+        is_good = tnd_cl_tiles_read(file.data, file.bytes, tnd_text_string(&path), &tiles, NULL) ==
+                      TANDEM_OK &&
+                  tnd_cl_tiles_fit(&device->caps, &tiles);
+        tnd_file_close(&file);
+    }
+    tnd_text_fini(&path);
+    if (is_good) {
+        *out = tiles;
+    }
+    return is_good;
+}
