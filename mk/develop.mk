@@ -69,8 +69,9 @@ fuzz-all: ## fuzz every parser for SECONDS_EACH (60) seconds
 tidy: ## clang-format the files that differ from the last commit (F=FILES: these), then lint them
 	@bash tools/dev/tidy.sh $(F)
 
-lint: ## clang-tidy over all sources (F=FILES: these)
-	@bash tools/dev/tidy.sh --lint-only $(or $(F),$(LIB_SRC) $(llama_SRC) $(wildcard tools/*/*.c))
+lint: $(CL_HEADER) ## clang-tidy over all sources (F=FILES: these)
+	@bash tools/dev/tidy.sh --lint-only $(or $(F),$(wildcard $(LIB_SRC)) $(llama_SRC) \
+	    $(wildcard tools/*/*.c))
 
 compdb: ## write compile_commands.json
 	@$(MAKE) --no-print-directory -Bnk V=1 all suites benches 2>/dev/null | \

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Memory of an OpenCL device: mirrors, transfers, resident weights and their other forms. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/opencl/cl_launch.h"
 #include "backends/opencl/cl_memory.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tests/suite_opencl.h"
@@ -313,6 +315,98 @@ static void other_forms_of_a_weight_are_made_once(void)
     tandem_context_free(context);
 }
 
+/* ---- threads ---- */
+
+enum { N_THREADS = 4, N_ROUNDS = 25, N_VALUES = 3000 };
+
+struct user {
+    struct tnd_cl_device *device;
+    int number;
+    bool good;
+};
+
+/* One round: y = x * number + round, with memory of its own and a weight that comes and goes. */
+static bool use_device(struct user *user, float *memory, const tandem_tensor *weight, int round)
+{
+    struct tnd_cl_device *device = user->device;
+    const size_t bytes = N_VALUES * sizeof(float);
+    const size_t local = 8;
+    const size_t global = N_VALUES / 8 * 8 + 8;
+    const struct tnd_cl_variant variant = {.flags = round % 3};
+    struct tnd_cl_range x = {0};
+    struct tnd_cl_range y = {0};
+    struct tnd_cl_launch launch;
+    uint64_t ticket = 0;
+    for (int i = 0; i < N_VALUES; i++) {
+        memory[i] = (float)(i % 97 + user->number);
+    }
+    bool good =
+        tnd_cl_map(device, memory, 2 * bytes, NULL) == TANDEM_OK &&
+        tnd_cl_prepare(device, weight, NULL) == TANDEM_OK &&
+        tnd_cl_upload(device, memory, bytes, NULL) == TANDEM_OK &&
+        tnd_cl_find(device, memory, bytes, &x, NULL) == TANDEM_OK &&
+        tnd_cl_find(device, memory + N_VALUES, bytes, &y, NULL) == TANDEM_OK &&
+        tnd_cl_launch_begin(&launch, device, TND_CL_SOURCE_SMOKE, &variant, NULL) == TANDEM_OK &&
+        tnd_cl_bind_smoke(&launch, x, y, local * sizeof(float), (float)user->number, round,
+                          N_VALUES, NULL) == TANDEM_OK &&
+        tnd_cl_launch_run(&launch, 1, &global, &local, NULL) == TANDEM_OK &&
+        tnd_cl_download(device, memory + N_VALUES, bytes, &ticket, NULL) == TANDEM_OK &&
+        tnd_cl_sync(device, ticket, NULL) == TANDEM_OK;
+    for (int i = 0; good && i < N_VALUES; i++) {
+        const float want = memory[i] * (float)user->number + (float)(round + round % 3);
+        good = memory[N_VALUES + i] == want;
+    }
+    tnd_cl_forget(device, weight);
+    if (round % 2 == 0) {
+        tnd_cl_unmap(device, memory);
+    }
+    return good;
+}
+
+static void *use_device_often(void *argument)
+{
+    struct user *user = argument;
+    tandem_context *context = NULL;
+    float *memory = malloc(2 * N_VALUES * sizeof(float));
+    const int64_t ne[] = {1000};
+    user->good = memory != NULL && tandem_context_new(NULL, &context, NULL) == TANDEM_OK;
+    tandem_tensor *weight = user->good ? tandem_tensor_new(context, TANDEM_TYPE_F32, 1, ne) : NULL;
+    user->good = user->good && weight != NULL;
+    for (int round = 0; user->good && round < N_ROUNDS; round++) {
+        user->good = use_device(user, memory, weight, round);
+    }
+    if (memory != NULL) {
+        tnd_cl_unmap(user->device, memory);
+    }
+    tandem_context_free(context);
+    free(memory);
+    return NULL;
+}
+
+static void several_threads_use_one_device(void)
+{
+    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){0});
+    if (device == NULL) {
+        return;
+    }
+    pthread_t threads[N_THREADS];
+    struct user users[N_THREADS];
+    for (int i = 0; i < N_THREADS; i++) {
+        users[i] = (struct user){device, i + 1, false};
+        CU_ASSERT_FATAL(pthread_create(&threads[i], NULL, use_device_often, &users[i]) == 0);
+    }
+    for (int i = 0; i < N_THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        CU_ASSERT(users[i].good);
+    }
+    const struct tnd_cl_statistics statistics = tnd_test_cl_statistics(device);
+    check_int(statistics.programs_compiled, 3);
+    check_int(statistics.launches, N_THREADS * N_ROUNDS);
+    check_int(statistics.mirror_bytes, 0);
+    check_int(statistics.resident_bytes, 0);
+    tnd_cl_device_close(device);
+}
+
 CU_TestInfo tnd_tests_opencl_memory[] = {
     {"mirrors carry bytes there and back", mirrors_carry_bytes_there_and_back},
     {"a large upload arrives as a whole", a_large_upload_arrives_as_a_whole},
@@ -324,5 +418,6 @@ CU_TestInfo tnd_tests_opencl_memory[] = {
      a_weight_of_a_later_context_at_the_same_address_is_another_one},
     {"the budget bounds what is resident", the_budget_bounds_what_is_resident},
     {"other forms of a weight are made once", other_forms_of_a_weight_are_made_once},
+    {"several threads use one device", several_threads_use_one_device},
     CU_TEST_INFO_NULL,
 };

@@ -177,7 +177,7 @@ enum tandem_status tnd_cl_device_open(const struct tnd_cl_options *options,
         status = tnd_error_set(error, TANDEM_E_MEMORY, "opencl", (int64_t)sizeof(*device), 0,
                                "backend opencl: no memory");
     }
-    if (status != TANDEM_OK) {
+    if (device == NULL) {
         tnd_free(found);
         return status;
     }

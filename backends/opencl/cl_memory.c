@@ -349,7 +349,7 @@ void tnd_cl_unmap(struct tnd_cl_device *device, void *begin)
 enum tandem_status tnd_cl_upload(struct tnd_cl_device *device, const void *begin, size_t bytes,
                                  struct tandem_error *error)
 {
-    struct tnd_cl_range range;
+    struct tnd_cl_range range = {NULL, 0};
     if (bytes == 0) {
         return TANDEM_OK;
     }

@@ -29,7 +29,7 @@ code=0
 for file in "${files[@]}"; do
     [[ $file == *.c ]] || continue
     clang-tidy --quiet "$file" -- -std=c11 -D_GNU_SOURCE -DTND_HAVE_HWLOC -DTND_HAVE_CJSON \
-        -I. -Iinclude $(pkg-config --cflags libcjson 2>/dev/null) \
+        -I. -Iinclude -Ibuild/release/gen $(pkg-config --cflags libcjson 2>/dev/null) \
         $([[ $file =~ _avx2.c ]] && echo -mavx2 -mfma -mf16c) 2>/dev/null || code=1
 done
 exit $code
