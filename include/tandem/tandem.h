@@ -6,6 +6,7 @@
 #define TANDEM_TANDEM_H
 
 #include "tandem/backend.h"
+#include "tandem/device.h"
 #include "tandem/formats.h"
 #include "tandem/graph.h"
 #include "tandem/log.h"
