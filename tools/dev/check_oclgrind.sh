@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs the tests of the OpenCL matrix products on oclgrind, a device that checks every access of every
+# Runs tests of the OpenCL matrix products on oclgrind, a device that checks every access of each
 # work-item: out-of-bounds reads and writes, data races. Slow: about a minute for each type.
 #     tools/dev/check_oclgrind.sh [SUITE_BINARY [TYPES [SUITE [TEST]]]]
 # TYPES: names as in "q4_0 f16"; default: one of each way to read levels. SUITE: matmul, ops, ...
