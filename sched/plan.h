@@ -42,12 +42,16 @@ struct tnd_step {
     bool wait;         /* idle workers sleep */
     int32_t n_workers; /* workers that run it; 1 when not parallel; 0 for an asynchronous device */
     int32_t own_threads;
-    int64_t row_begin, row_end;
-    size_t workspace_offset; /* in the graph's workspace */
-    size_t workspace_bytes;
+    union {
+        struct { /* works */
+            int64_t row_begin, row_end;
+            size_t workspace_offset; /* in the graph's workspace */
+            size_t workspace_bytes;
+        };
+        struct tnd_extent moved; /* transfers */
+    };
     int32_t group;
-    int32_t until;           /* device steps: synced before this group begins; else group + 1 */
-    struct tnd_extent moved; /* of transfers */
+    int32_t until; /* device steps: synced before this group begins; else group + 1 */
 };
 
 /** Steps first_step .. first_step + n_steps - 1. */

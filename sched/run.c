@@ -121,7 +121,7 @@ static void note_begin(struct tnd_run *run, const struct tnd_step *step)
     time->stage = step->stage;
     time->backend = step->backend;
     time->kind = step->kind;
-    time->bytes = step->moved.bytes;
+    time->bytes = step->kind == TND_STEP_WORK ? 0 : step->moved.bytes;
     time->begin_ns = run->clock->now_ns(run->clock);
     time->end_ns = time->begin_ns;
     run->n_times = i + 1;

@@ -30,9 +30,10 @@ struct unfolding {
     const struct tnd_registry *registry;
     struct tandem_error *error;
     struct tnd_steps *out;
-    bool must_break;   /* the next step opens a group, since devices are synced before it */
-    bool has_download; /* in the last group: what follows opens a group */
-    bool device_waits; /* workers sleep while a device works whose result is downloaded next */
+    uint32_t quarantined; /* bit a slot */
+    bool must_break;      /* the next step opens a group, since devices are synced before it */
+    bool has_download;    /* in the last group: what follows opens a group */
+    bool device_waits;    /* workers sleep while a device works whose result is downloaded next */
     struct flight flights[TND_MAX_IN_FLIGHT];
     int n_flights;
 };
@@ -291,7 +292,9 @@ static enum tandem_status check_node(struct unfolding *unfolding, int i, size_t 
         }
         enum tandem_task task = (enum tandem_task)config->task;
         enum tandem_status status =
-            tnd_registry_supports(unfolding->registry, config->backend, node, task, &why);
+            (unfolding->quarantined >> config->backend & 1) == 0
+                ? tnd_backend_supports(backend, node, task, &why)
+                : tnd_registry_supports(unfolding->registry, config->backend, node, task, &why);
         if (status != TANDEM_OK) {
             return refuse_by_backend(unfolding, i, s, backend->api->name, status, &why);
         }
@@ -394,6 +397,7 @@ static enum tandem_status unfold(const struct tandem_graph *graph, const struct 
     unfolding.registry = registry;
     unfolding.error = error;
     unfolding.out = out;
+    unfolding.quarantined = tnd_registry_quarantined(registry);
     unfolding.must_break = false;
     unfolding.has_download = false;
     unfolding.device_waits = false;
