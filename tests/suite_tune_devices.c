@@ -12,6 +12,7 @@
 #include "sched/exec.h"
 #include "tests/suite_tune.h"
 #include "tune/candidates.h"
+#include "tune/explain.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
 
@@ -743,7 +744,23 @@ static CU_TestInfo placement_tests[] = {
     CU_TEST_INFO_NULL,
 };
 
+static void what_if_transfers_were_slower(void)
+{
+    tandem_table *table = tune_new();
+    add_cost(table, "opencl", 100, 0);
+    add_link(table, "opencl", 10, 1000);
+    double before = tnd_estimate_transfer(table, "opencl", TND_DOWNLOAD, 1 << 20).us;
+    CU_ASSERT_TRUE(tnd_table_scale(table, "opencl.transfer", 2));
+    CU_ASSERT_FALSE(tnd_table_scale(table, "opencl1.transfer", 2));
+    CU_ASSERT_FALSE(tnd_table_scale(table, "opencl.other", 2));
+    CU_ASSERT_DOUBLE_EQUAL(tnd_estimate_transfer(table, "opencl", TND_DOWNLOAD, 1 << 20).us,
+                           2 * before, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(table->curves[0].samples[0].median_us, 100, 1e-9);
+    tandem_table_free(table);
+}
+
 static CU_TestInfo moving_tests[] = {
+    {"what if transfers were slower", what_if_transfers_were_slower},
     {"a profile moves what its stages do not find where they run",
      a_profile_moves_what_its_stages_do_not_find_where_they_run},
     {"waking is interpolated over threads", waking_is_interpolated_over_threads},

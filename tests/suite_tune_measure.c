@@ -399,17 +399,20 @@ static void a_failing_device_ends_the_measuring_of_transfers(void)
 {
     tandem_table *table = tune_new();
     bool passed = false;
-    for (int nth = 1; nth < 2000 && !passed; nth += 7) {
+    for (int nth = 1; nth < 5000 && !passed; nth += 13) {
+        struct tnd_registry_options registry_options = {"cpu", NULL, 1, {0}};
+        struct tnd_registry *mine = NULL;
         char settings[64];
         struct tandem_error error = {0};
-        begin(NULL);
-        snprintf(settings, sizeof(settings), "fail=any,fail_at=%d", nth);
-        check_ok(tnd_registry_add(registry, &tnd_sim_own_api, settings, NULL));
-        enum tandem_status status =
-            tnd_measure_transfers(registry, tnd_registry_find(registry, "simown", NULL),
-                                  &virtual_clock.clock, 4096, 77, table, &error);
-        passed = status == TANDEM_OK;
-        end();
+        snprintf(settings, sizeof(settings), "latency_us=999,fail=any,fail_at=%d", nth);
+        tnd_clock_virtual_init(&virtual_clock, 5000);
+        check_ok(tnd_registry_open(&registry_options, &mine, NULL));
+        check_ok(tnd_registry_add(mine, &tnd_sim_own_api, settings, NULL));
+        int slot = tnd_registry_find(mine, "simown", NULL);
+        tnd_sim_set_clock(tnd_registry_backend(mine, slot), &virtual_clock.clock);
+        passed = tnd_measure_transfers(mine, slot, &virtual_clock.clock, 4096, 77, table, &error) ==
+                 TANDEM_OK;
+        tnd_registry_close(mine);
     }
     CU_ASSERT_TRUE(passed);
     tandem_table_free(table);

@@ -21,17 +21,31 @@ const char *tnd_explain_profile(const struct tnd_explanation *explanation,
 
 /* ---- the table as a whole ---- */
 
+static void scale_curve(struct tnd_curve *curve, double factor)
+{
+    for (int s = 0; s < curve->n_samples; s++) {
+        curve->samples[s].median_us *= factor;
+        curve->samples[s].spread_us *= factor;
+    }
+}
+
 bool tnd_table_scale(struct tandem_table *table, const char *backend, double factor)
 {
+    const char *part = strchr(backend, '.');
+    size_t length = strcspn(backend, ".");
     bool found = false;
-    for (int i = 0; i < table->n_curves; i++) {
-        struct tnd_curve *curve = &table->curves[i];
-        if (strcmp(curve->key.backend, backend) == 0) {
+    for (int i = 0; i < table->n_curves && part == NULL; i++) {
+        if (strcmp(table->curves[i].key.backend, backend) == 0) {
+            scale_curve(&table->curves[i], factor);
             found = true;
-            for (int s = 0; s < curve->n_samples; s++) {
-                curve->samples[s].median_us *= factor;
-                curve->samples[s].spread_us *= factor;
-            }
+        }
+    }
+    for (int i = 0; i < table->n_transfers && part != NULL; i++) {
+        struct tnd_transfer *transfer = &table->transfers[i];
+        if (strcmp(part, ".transfer") == 0 && strlen(transfer->backend) == length &&
+            memcmp(transfer->backend, backend, length) == 0) {
+            scale_curve(&transfer->curve, factor);
+            found = true;
         }
     }
     return found;

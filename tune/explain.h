@@ -95,8 +95,8 @@ void tnd_explain_llama(const struct tandem_table *table, const struct tnd_regist
 void tnd_explain_llama_text(const struct tnd_llama_advice *advice, struct tnd_text *out);
 void tnd_explain_llama_json(const struct tnd_llama_advice *advice, struct tnd_text *out);
 
-/** A machine whose backend takes `factor` times as long. False when the table has no times of
- *  it. */
+/** A machine whose backend takes `factor` times as long; "NAME.transfer": the transfers of a
+ *  device do. False when the table has no times of it. */
 bool tnd_table_scale(struct tandem_table *table, const char *backend, double factor);
 /** Largest M that was measured for a type; 0: none. */
 int64_t tnd_table_largest_m(const struct tandem_table *table, enum tandem_type type);

@@ -2,6 +2,7 @@
  * Transfers by the backend's own functions, hand-offs by the barriers of the executor. Medians. */
 #include "tune/measure_moves.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -15,9 +16,10 @@ enum {
     PROBE_BYTES = 64, /* a download that ends after everything before it */
     LEAST_REPEATS = 5,
     REPEATS = 60,
-    ROUNDS = 64 /* hand-offs of one sample */
+    ROUNDS = 16 /* hand-offs of one sample */
 };
-#define SIZE_BUDGET_NS 40000000 /* for one size in one direction */
+#define SIZE_BUDGET_NS    40000000 /* for one size in one direction */
+#define HANDOFF_BUDGET_NS 40000000
 
 static double us_since(const struct tnd_clock *clock, uint64_t begin_ns)
 {
@@ -182,6 +184,7 @@ struct meeting {
     struct tnd_spin spin; /* of worker 0, and of the others while they spin */
     const struct tnd_clock *clock;
     bool asleep;
+    atomic_bool is_over;
     unsigned ticket;
     int count;
     uint32_t n_samples;
@@ -199,32 +202,51 @@ static void wait_for_sleepers(struct meeting *meeting, int count)
     }
 }
 
-/* Hands over and takes back, again and again. */
-static void meet(void *user, int index, int count)
+static void lead(struct meeting *meeting, int count)
 {
-    static const struct tnd_spin none = {0, false, NULL};
-    struct meeting *meeting = user;
-    unsigned ticket = meeting->ticket;
+    const struct tnd_clock *clock = meeting->clock;
     int rounds = meeting->asleep ? 1 : ROUNDS;
-    meeting->count = index == 0 ? count : meeting->count;
-    for (int i = 0; i < REPEATS; i++) {
-        if (index == 0 && meeting->asleep) {
+    uint64_t first_ns = clock->now_ns(clock);
+    meeting->count = count;
+    for (int i = 0;
+         i < REPEATS && (i < LEAST_REPEATS || clock->now_ns(clock) - first_ns < HANDOFF_BUDGET_NS);
+         i++) {
+        if (meeting->asleep) {
             wait_for_sleepers(meeting, count);
         }
-        uint64_t begin_ns = meeting->clock->now_ns(meeting->clock);
+        uint64_t begin_ns = clock->now_ns(clock);
         for (int r = 0; r < rounds; r++) {
-            if (index == 0) {
-                tnd_barrier_release(&meeting->barrier);
-                tnd_barrier_gather(&meeting->barrier, count, &meeting->spin);
-            } else {
-                tnd_barrier_pass(&meeting->barrier, &ticket,
-                                 meeting->asleep ? &none : &meeting->spin);
-                tnd_barrier_arrive(&meeting->barrier, count);
-            }
+            tnd_barrier_release(&meeting->barrier);
+            tnd_barrier_gather(&meeting->barrier, count, &meeting->spin);
         }
-        if (index == 0) {
-            meeting->samples[meeting->n_samples++] = us_since(meeting->clock, begin_ns) / rounds;
-        }
+        meeting->samples[meeting->n_samples++] = us_since(clock, begin_ns) / rounds;
+    }
+    /* Release: pairs with the acquire of follow, through the barrier too. */
+    atomic_store_explicit(&meeting->is_over, true, memory_order_release);
+    tnd_barrier_release(&meeting->barrier);
+    tnd_barrier_gather(&meeting->barrier, count, &meeting->spin);
+}
+
+static void follow(struct meeting *meeting, int count)
+{
+    static const struct tnd_spin none = {0, false, NULL};
+    unsigned ticket = meeting->ticket;
+    bool is_over = false;
+    while (!is_over) {
+        tnd_barrier_pass(&meeting->barrier, &ticket, meeting->asleep ? &none : &meeting->spin);
+        is_over = atomic_load_explicit(&meeting->is_over, memory_order_acquire);
+        tnd_barrier_arrive(&meeting->barrier, count);
+    }
+}
+
+/* Worker 0 hands over and takes back, again and again. */
+static void meet(void *user, int index, int count)
+{
+    struct meeting *meeting = user;
+    if (index == 0) {
+        lead(meeting, count);
+    } else {
+        follow(meeting, count);
     }
 }
 
@@ -239,6 +261,7 @@ static enum tandem_status hand_over(struct tnd_pool *pool, struct meeting *meeti
     meeting->spin = tnd_pool_spin(pool, threads);
     meeting->ticket = tnd_barrier_ticket(&meeting->barrier);
     meeting->asleep = asleep;
+    atomic_store_explicit(&meeting->is_over, false, memory_order_relaxed); /* nobody runs yet */
     meeting->n_samples = 0;
     enum tandem_status status = tnd_pool_run(pool, threads, meet, meeting);
     tnd_barrier_fini(&meeting->barrier);

@@ -45,9 +45,8 @@ struct subject {
 
 static int usage(const char *option, const char *value, const char *expected)
 {
-    fprintf(stderr,
-            "mulmat-tune explain: %s '%s': expected %s; see 'mulmat-tune explain --help'\n", option,
-            value, expected);
+    fprintf(stderr, "mulmat-tune explain: %s '%s': expected %s; see 'mulmat-tune explain --help'\n",
+            option, value, expected);
     return 2;
 }
 
@@ -56,8 +55,7 @@ static int usage(const char *option, const char *value, const char *expected)
 /* The type to explain when none is named: q4_0, or the first that the table has. */
 static enum tandem_type default_type(const tandem_table *table)
 {
-    if (table == NULL || table->n_curves == 0 ||
-        tnd_table_largest_m(table, TANDEM_TYPE_Q4_0) > 0) {
+    if (table == NULL || table->n_curves == 0 || tnd_table_largest_m(table, TANDEM_TYPE_Q4_0) > 0) {
         return TANDEM_TYPE_Q4_0;
     }
     return table->curves[0].key.type;
@@ -119,7 +117,7 @@ static int read_scale(const char *text, struct subject *subject, struct tandem_e
         return tnd_cmd_failed(error);
     }
     for (const char *at = text;; at++) {
-        char backend[16] = "";
+        char backend[32] = ""; /* with ".transfer" */
         size_t length = strcspn(at, "=,");
         char *end;
         if (length == 0 || length >= sizeof(backend) || at[length] != '=') {
@@ -267,8 +265,7 @@ static enum tandem_status add_one(const struct subject *subject, const struct tn
         if (e.choice.second.way >= 0) {
             tnd_text_add(out, "; ");
             tnd_emit_number(out, 0, 1, 100 * e.margin);
-            tnd_text_printf(out, " %% ahead of %s%s",
-                            tnd_explain_profile(&e, &e.choice.second),
+            tnd_text_printf(out, " %% ahead of %s%s", tnd_explain_profile(&e, &e.choice.second),
                             (e.thin & TND_THIN_LEAD) != 0 ? " (within the error bars)" : "");
         }
         if (e.above.found) {
@@ -407,7 +404,9 @@ int tnd_cmd_explain(int argc, char **argv)
         {"what_if", ARGS_STRING, &request.what_if, 0, 0, "threads=N",
          "what if there were N threads?"},
         {"scale", ARGS_STRING, &request.scale, 0, 0, "B=F[,B=F]",
-         "what if backend B took F times as long? openblas=0.5: twice as fast"},
+         "what if backend B took F times as long? openblas=0.5: twice as fast; opencl.transfer=2: "
+         "at "
+         "half the transfer speed"},
         {"device", ARGS_STRING, &request.device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},
         {"json", ARGS_FLAG, &request.json, 0, 0, NULL, "one JSON object"},
     };
