@@ -217,7 +217,8 @@ enum tandem_status tnd_fingerprint_merge(struct tandem_table *table,
         table->has_fingerprint = true;
         return TANDEM_OK;
     }
-    /* "Roughly" is no equivalence: a chain of tables would merge in one order and not in another. */
+    /* "Roughly" is no equivalence: a chain of tables would merge in one order and not in
+     * another. */
     struct tnd_fingerprint exact = other->fingerprint;
     for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
         const struct tnd_fingerprint_field *field = &tnd_fingerprint_fields[i];
