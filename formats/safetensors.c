@@ -313,7 +313,7 @@ static bool beside(const char *path, const char *name, char out[PATH_MAX])
 bool tnd_safetensors_in_folder(const char *path, char *out_path)
 {
     static const char *const names[] = {"model.safetensors.index.json", "model.safetensors",
-                                        "pytorch_model.bin"};
+                                        "pytorch_model.bin", "consolidated.00.pth"};
     struct stat info;
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
         return false;

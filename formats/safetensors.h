@@ -34,6 +34,16 @@ enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, cons
 /** The same from config.json beside `path`, if there is one. Errors: also FILE. */
 enum tandem_status tnd_safetensors_config_beside(const char *path, tandem_source *source,
                                                  bool *out_is_model, struct tandem_error *error);
+/** Llama 3's scaling of rope. */
+struct tnd_llama3_rope {
+    int64_t head_size;
+    double base, factor, low, high, original;
+};
+/** Adds rope_freqs.weight, the divisor of each pair's angle. Nothing for numbers that cannot be.
+ *  Errors: MEMORY, LIMIT. */
+enum tandem_status tnd_safetensors_add_divisors(tandem_source *source,
+                                                const struct tnd_llama3_rope *rope,
+                                                struct tandem_error *error);
 /** Name in the GGUF convention of a tensor of Hugging Face's llama, mistral or qwen2; the name
  *  itself when it is none of theirs. False for one that is not needed. */
 bool tnd_safetensors_map_name(const char *name, char *out, size_t capacity);

@@ -146,30 +146,39 @@ static void fill_defaults(struct config *c)
 
 /* ---- scaling of rope ---- */
 
-/* Divisors of rope's angles after the model card of Llama 3.1: waves longer than original / low are
- * slowed by the factor, those shorter than original / high are not, those between in part. */
-static void llama3_divisors(const struct config *c, float *out)
+/* After the model card of Llama 3.1: waves longer than original / low are slowed by the factor, those
+ * shorter than original / high are not, those between in part. */
+static void llama3_divisors(const struct tnd_llama3_rope *rope, float *out)
 {
-    for (int64_t i = 0; i < c->head_dim / 2; i++) {
+    for (int64_t i = 0; i < rope->head_size / 2; i++) {
         const double wave = 2.0 * 3.14159265358979323846 *
-                            pow(c->rope_theta, 2.0 * (double)i / (double)c->head_dim);
-        double kept = ((double)c->original_max_position_embeddings / wave - c->low_freq_factor) /
-                      (c->high_freq_factor - c->low_freq_factor);
+                            pow(rope->base, 2.0 * (double)i / (double)rope->head_size);
+        double kept = (rope->original / wave - rope->low) / (rope->high - rope->low);
         kept = kept < 0.0 ? 0.0 : kept > 1.0 ? 1.0 : kept;
-        out[i] = (float)(1.0 / ((1.0 - kept) / c->factor + kept));
+        out[i] = (float)(1.0 / ((1.0 - kept) / rope->factor + kept));
     }
 }
 
-/* As the tensor that files of the GGUF convention have for it. */
-static enum tandem_status add_divisors(tandem_source *source, const struct config *c,
-                                       struct tandem_error *error)
+static bool can_be(const struct tnd_llama3_rope *rope)
+{
+    return rope->factor >= 1e-3 && rope->factor <= 1e6 && rope->base > 0.0 &&
+           rope->head_size >= 2 && rope->head_size <= 65536 && rope->head_size % 2 == 0 &&
+           rope->low > 0.0 && rope->high > rope->low && rope->high <= 1e6 && rope->original >= 1.0;
+}
+
+enum tandem_status tnd_safetensors_add_divisors(tandem_source *source,
+                                                const struct tnd_llama3_rope *rope,
+                                                struct tandem_error *error)
 {
     const char *name = "rope_freqs.weight";
-    const int64_t n = c->head_dim / 2;
+    const int64_t n = rope->head_size / 2;
     const size_t bytes = (size_t)n * sizeof(float);
     void *memory = NULL;
+    if (!can_be(rope)) {
+        return TANDEM_OK;
+    }
     TND_TRY(tnd_source_alloc(source, name, bytes, 0, &memory, error));
-    llama3_divisors(c, memory);
+    llama3_divisors(rope, memory);
     return tnd_source_add(source, name, TANDEM_TYPE_F32, 1, &n, memory, bytes, error);
 }
 
@@ -179,18 +188,21 @@ static enum tandem_status add_divisors(tandem_source *source, const struct confi
 static enum tandem_status convert_scaling(tandem_source *source, struct config *c,
                                           struct tandem_error *error)
 {
-    const bool fits = c->factor >= 1e-3 && c->factor <= 1e6 && c->rope_theta > 0.0 &&
-                      c->head_dim > 2 && c->head_dim <= 65536 && c->head_dim % 2 == 0;
+    const double n = (double)c->head_dim;
+    const struct tnd_llama3_rope rope = {.head_size = c->head_dim,
+                                         .base = c->rope_theta,
+                                         .factor = c->factor,
+                                         .low = c->low_freq_factor,
+                                         .high = c->high_freq_factor,
+                                         .original = (double)c->original_max_position_embeddings};
     if (strcmp(c->scaling, "dynamic") == 0) {
         forget_scaling(c);
-    } else if (fits && strcmp(c->scaling, "ntk") == 0) {
-        const double n = (double)c->head_dim;
+    } else if (strcmp(c->scaling, "ntk") == 0 && c->factor >= 1e-3 && c->factor <= 1e6 &&
+               c->head_dim > 2 && c->head_dim <= 65536) {
         c->rope_theta *= pow(c->factor, n / (n - 2.0));
         forget_scaling(c);
-    } else if (fits && strcmp(c->scaling, "llama3") == 0 && c->low_freq_factor > 0.0 &&
-               c->high_freq_factor > c->low_freq_factor && c->high_freq_factor <= 1e6 &&
-               c->original_max_position_embeddings > 0) {
-        TND_TRY(add_divisors(source, c, error));
+    } else if (strcmp(c->scaling, "llama3") == 0 && can_be(&rope)) {
+        TND_TRY(tnd_safetensors_add_divisors(source, &rope, error));
         forget_scaling(c);
     }
     return TANDEM_OK;

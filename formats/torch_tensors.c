@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "formats/safetensors.h"
+#include "formats/torch_llama.h"
 #include "formats/torch_pickle.h"
 
 #define MAX_DEPTH  32
@@ -66,7 +67,8 @@ struct walk {
     char name[MAX_NAME];
     size_t name_bytes;
     int64_t visits;
-    bool is_model; /* of Hugging Face, whose names are mapped */
+    /* Name in the GGUF convention, false for what is not needed; NULL: names stay. */
+    bool (*map)(const char *name, char *out, size_t capacity);
 };
 
 static enum tandem_status refuse(const struct walk *walk, const char *what, int64_t got,
@@ -82,7 +84,7 @@ static enum tandem_status add_tensor(struct walk *walk, const struct tnd_pickle_
                                      struct tandem_error *error)
 {
     char mapped[MAX_NAME];
-    if (walk->is_model && !tnd_safetensors_map_name(walk->name, mapped, sizeof(mapped))) {
+    if (walk->map != NULL && !walk->map(walk->name, mapped, sizeof(mapped))) {
         return TANDEM_OK; /* a table that we compute */
     }
     const struct tnd_pickle_value *storage = value->tensor.storage;
@@ -98,7 +100,7 @@ static enum tandem_status add_tensor(struct walk *walk, const struct tnd_pickle_
         return refuse(walk, "the number of dimensions", value->tensor.shape->n, TANDEM_MAX_DIMS,
                       error);
     }
-    struct tnd_foreign_tensor tensor = {.name = walk->is_model ? mapped : walk->name,
+    struct tnd_foreign_tensor tensor = {.name = walk->map != NULL ? mapped : walk->name,
                                         .path = walk->path,
                                         .type = storage->storage.type,
                                         .n_dims = (int)value->tensor.shape->n,
@@ -106,7 +108,7 @@ static enum tandem_status add_tensor(struct walk *walk, const struct tnd_pickle_
                                         .storage_bytes = found->bytes,
                                         .is_big_endian = walk->storages->is_big_endian,
                                         .file_bytes = walk->storages->file_bytes};
-    tensor.widens = walk->is_model && tensor.n_dims == 1;
+    tensor.widens = walk->map != NULL && tensor.n_dims == 1;
     for (int i = 0; i < tensor.n_dims; i++) {
         tensor.shape[i] = value->tensor.shape->items[i]->integer;
         tensor.strides[i] = value->tensor.strides->items[i]->integer;
@@ -215,7 +217,13 @@ enum tandem_status tnd_torch_add(tandem_source *source, const struct tnd_pickle_
                              "%s: its object is neither tensor nor container",
                              tnd_short_name(path));
     }
-    TND_TRY(tnd_safetensors_config_beside(path, source, &walk.is_model, error));
-    TND_TRY(add_below(&walk, root, 0, error));
+    bool is_theirs = false;
+    TND_TRY(tnd_safetensors_config_beside(path, source, &is_theirs, error));
+    const struct tnd_pickle_value *llama = is_theirs ? NULL : tnd_torch_llama_weights(root);
+    walk.map = is_theirs ? tnd_safetensors_map_name : llama != NULL ? tnd_torch_llama_name : NULL;
+    TND_TRY(add_below(&walk, llama != NULL ? llama : root, 0, error));
+    if (llama != NULL) {
+        TND_TRY(tnd_torch_llama_values(root, path, source, error));
+    }
     return tnd_source_check_names(source, path, error);
 }

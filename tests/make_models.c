@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * usage: make-models FOLDER [CHECKPOINT]
  * Writes one small llama in all formats that tandem-llama reads, for tests/tools.sh: a synthetic one,
- * or the given llama2.c checkpoint. Folders hf, torch and sharded must exist in FOLDER. */
+ * or the given llama2.c checkpoint. Folders hf, torch, meta and sharded must exist in FOLDER. */
 #include <stdio.h>
 
 #include "tests/support_models.h"
@@ -17,6 +17,9 @@ static bool write_all(const tandem_source *model, const char *folder)
            tnd_model_write_config(model, IN("hf/config.json"), "") &&
            tnd_model_write_torch_hf(model, IN("torch/pytorch_model.bin")) &&
            tnd_model_write_config(model, IN("torch/config.json"), "") &&
+           tnd_model_write_torch_llama(model, IN("meta/consolidated.00.pth"), false) &&
+           tnd_model_write_params(model, IN("meta/params.json")) &&
+           tnd_model_write_torch_llama(model, IN("trained.pt"), true) &&
            tnd_model_write_safetensors(model, IN("sharded/part-1.safetensors"), 0, 2) &&
            tnd_model_write_safetensors(model, IN("sharded/part-2.safetensors"), 1, 2) &&
            tnd_model_write_index(model, IN("sharded/model.safetensors.index.json"),

@@ -108,7 +108,12 @@ static void every_format_gives_the_golden_texts(void)
     save_gguf(tnd_test_data("llama/stories260K.bin"), tnd_test_temp("of-llama2c.gguf"));
     check_file(&trained, tnd_test_temp("of-llama2c.gguf"), "GGUF of llama2.c");
     check_files(&trained, theirs);
+    const char *const authors[] = {"consolidated.00.pth", "ckpt.pt"};
     remove(tnd_test_temp("config.json")); /* else their names would be looked for */
+    CU_ASSERT_TRUE(tnd_model_write_torch_llama(model, tnd_test_temp("ckpt.pt"), true));
+    CU_ASSERT_TRUE(tnd_model_write_torch_llama(model, tnd_test_temp("consolidated.00.pth"), false));
+    CU_ASSERT_TRUE(tnd_model_write_params(model, tnd_test_temp("params.json")));
+    check_files(&trained, authors);
     CU_ASSERT_TRUE(tnd_model_write_torch(model, tnd_test_temp("model.pth"), false));
     CU_ASSERT_TRUE(tnd_model_write_torch(model, tnd_test_temp("model.pt"), true));
     check_files(&trained, ours);

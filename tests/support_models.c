@@ -403,21 +403,103 @@ bool tnd_model_write_torch(const tandem_source *model, const char *path, bool is
     return write_blob(&blob, path);
 }
 
-bool tnd_model_write_torch_hf(const tandem_source *model, const char *path)
+/* The name that llama's authors give to a tensor of the GGUF convention. */
+static void authors_name(const char *name, char out[96])
 {
-    struct tnd_blob blob = {NULL, 0};
-    struct tnd_blob pickle = {NULL, 0};
-    tnd_blob_string(&pickle, "\x80\x02}(");
+    static const char *const names[][2] = {
+        {"attn_norm", "attention_norm"}, {"attn_q", "attention.wq"},
+        {"attn_k", "attention.wk"},      {"attn_v", "attention.wv"},
+        {"attn_output", "attention.wo"}, {"ffn_norm", "ffn_norm"},
+        {"ffn_gate", "feed_forward.w1"}, {"ffn_up", "feed_forward.w3"},
+        {"ffn_down", "feed_forward.w2"}};
+    int layer = 0;
+    char part[32];
+    snprintf(out, 96, "%s",
+             strcmp(name, "token_embd.weight") == 0 ? "tok_embeddings.weight"
+             : strcmp(name, "output.weight") == 0   ? "output.weight"
+                                                    : "norm.weight");
+    if (sscanf(name, "blk.%d.%31[^.].weight", &layer, part) == 2) {
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+            if (strcmp(part, names[i][0]) == 0) {
+                snprintf(out, 96, "layers.%d.%s.weight", layer, names[i][1]);
+            }
+        }
+    }
+}
+
+static void put_tensors_as(struct tnd_blob *pickle, const tandem_source *model, const char *prefix,
+                           void (*name_of)(const char *name, char out[96]))
+{
+    tnd_blob_string(pickle, "}(");
     for (int i = 0; i < tandem_source_tensor_count(model); i++) {
         struct tandem_source_tensor t = {.name = ""};
-        char theirs[96];
+        char name[96], full[128];
         (void)tandem_source_tensor_at(model, i, &t);
-        their_name(t.name, theirs);
-        put_unicode(&pickle, theirs);
-        put_tensor(&pickle, &t, i, false);
+        name_of(t.name, name);
+        snprintf(full, sizeof(full), "%s%s", prefix, name);
+        put_unicode(pickle, full);
+        put_tensor(pickle, &t, i, false);
     }
-    tnd_blob_string(&pickle, "u.");
-    put_archive(&blob, model, &pickle, true);
-    tnd_blob_free(&pickle);
+    tnd_blob_string(pickle, "u");
+}
+
+static const char *const arguments[][2] = {
+    {"dim", "llama.embedding_length"},         {"n_layers", "llama.block_count"},
+    {"n_heads", "llama.attention.head_count"}, {"n_kv_heads", "llama.attention.head_count_kv"},
+    {"vocab_size", "llama.vocab_size"},        {"max_seq_len", "llama.context_length"}};
+enum { N_ARGUMENTS = sizeof(arguments) / sizeof(arguments[0]) };
+
+static bool write_archive(const tandem_source *model, const char *path, struct tnd_blob *pickle,
+                          bool is_theirs)
+{
+    struct tnd_blob blob = {NULL, 0};
+    tnd_blob_string(pickle, ".");
+    put_archive(&blob, model, pickle, is_theirs);
+    tnd_blob_free(pickle);
+    return write_blob(&blob, path);
+}
+
+bool tnd_model_write_torch_hf(const tandem_source *model, const char *path)
+{
+    struct tnd_blob pickle = {NULL, 0};
+    tnd_blob_string(&pickle, "\x80\x02");
+    put_tensors_as(&pickle, model, "", their_name);
+    return write_archive(model, path, &pickle, true);
+}
+
+bool tnd_model_write_torch_llama(const tandem_source *model, const char *path, bool is_nested)
+{
+    struct tnd_blob pickle = {NULL, 0};
+    tnd_blob_string(&pickle, "\x80\x02");
+    if (!is_nested) {
+        put_tensors_as(&pickle, model, "", authors_name);
+        return write_archive(model, path, &pickle, false);
+    }
+    tnd_blob_string(&pickle, "}(");
+    put_unicode(&pickle, "iter_num");
+    put_integer(&pickle, 100);
+    put_unicode(&pickle, "model");
+    put_tensors_as(&pickle, model, "_orig_mod.", authors_name);
+    put_unicode(&pickle, "model_args");
+    tnd_blob_string(&pickle, "}(");
+    for (int i = 0; i < N_ARGUMENTS; i++) {
+        put_unicode(&pickle, arguments[i][0]);
+        put_integer(&pickle, value_of(model, arguments[i][1]));
+    }
+    tnd_blob_string(&pickle, "uu");
+    return write_archive(model, path, &pickle, false);
+}
+
+bool tnd_model_write_params(const tandem_source *model, const char *path)
+{
+    struct tnd_blob blob = {NULL, 0};
+    char line[96];
+    tnd_blob_string(&blob, "{\"norm_eps\": 1e-05, \"multiple_of\": 256");
+    for (int i = 0; i < N_ARGUMENTS; i++) {
+        snprintf(line, sizeof(line), ", \"%s\": %lld", arguments[i][0],
+                 (long long)value_of(model, arguments[i][1]));
+        tnd_blob_string(&blob, line);
+    }
+    tnd_blob_string(&blob, "}");
     return write_blob(&blob, path);
 }
