@@ -335,6 +335,33 @@ static void conversions_give_the_bits_of_the_plain_codecs(void)
     end();
 }
 
+/* Keys of new tokens go into the rows of a cache: every byte beside them stays. */
+static void a_copy_into_a_view_leaves_what_lies_beside_it(void)
+{
+    static const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0};
+    for (int i = 0; i < 3 && begin(""); i++) {
+        tandem_tensor *cache = leaf(types[i], 256, 9, 1);
+        const size_t nb[2] = {tandem_type_row_bytes(types[i], 64), 2 * cache->nb[1]};
+        tandem_tensor *place =
+            tandem_view(context, cache, 3, (int64_t[]){64, 2, 4}, nb, cache->nb[1] + nb[0]);
+        tandem_tensor *from = leaf(TANDEM_TYPE_F32, 64, 4, 2);
+        from = tandem_permute(context, from, 0, 2, 1, 3);
+        tandem_tensor *node = tnd_test_node(context, tandem_cpy(context, from, place));
+        const size_t bytes = tandem_tensor_bytes(cache);
+        char *want = malloc(bytes);
+        char *before = malloc(bytes);
+        memcpy(before, cache->data, bytes);
+        (void)check_ok(tnd_eval_ref_node(node, NULL));
+        memcpy(want, cache->data, bytes);
+        memcpy(cache->data, before, bytes);
+        (void)run_guarded(node, "cpy into a view");
+        (void)check_bits(cache->data, want, bytes, tandem_type_name(types[i]));
+        free(before);
+        free(want);
+        end();
+    }
+}
+
 /* A soft_max over a row of values and a row of mask; returns the result's values. */
 static const float *soft_max_of(const float *values, const float *mask, int64_t n)
 {
@@ -544,6 +571,8 @@ CU_TestInfo tnd_tests_opencl_ops[] = {
      element_operations_may_overwrite_their_first_operand},
     {"conversions give the bits of the plain codecs",
      conversions_give_the_bits_of_the_plain_codecs},
+    {"a copy into a view leaves what lies beside it",
+     a_copy_into_a_view_leaves_what_lies_beside_it},
     {"a row that is wholly masked becomes zeros", a_row_that_is_wholly_masked_becomes_zeros},
     {"attention reads caches of any length and window",
      attention_reads_caches_of_any_length_and_window},
