@@ -163,11 +163,26 @@ static enum tandem_status print_plan(const struct tnd_llama_session *session,
                                                 "llama: the plan could not be printed");
 }
 
+static bool ask_cancel(void *user)
+{
+    const struct tnd_llama_session *session = user;
+    return session->cancel != NULL && session->cancel(session->cancel_user);
+}
+
+static void tell_time(void *user, const tandem_tensor *node, enum tandem_stage stage, double us)
+{
+    const struct tnd_llama_session *session = user;
+    session->timed(session->timed_user, node, stage, us);
+}
+
 static enum tandem_status compute(struct tnd_llama_session *session, tandem_graph *graph,
                                   struct tandem_error *error)
 {
-    const struct tandem_compute_options options = {
-        .size = sizeof(options), .cancel = session->cancel, .user = session->cancel_user};
+    const struct tandem_compute_options options = {.size = sizeof(options),
+                                                   .cancel = ask_cancel,
+                                                   .user = session,
+                                                   .timed =
+                                                       session->timed != NULL ? tell_time : NULL};
     return tandem_runtime_compute(session->runtime, graph, NULL, &options, error);
 }
 
@@ -460,6 +475,15 @@ void tnd_llama_session_set_cancel(struct tnd_llama_session *session, bool (*canc
 {
     session->cancel = cancel;
     session->cancel_user = user;
+}
+
+void tnd_llama_session_set_timed(struct tnd_llama_session *session,
+                                 void (*timed)(void *user, const tandem_tensor *node,
+                                               enum tandem_stage stage, double us),
+                                 void *user)
+{
+    session->timed = timed;
+    session->timed_user = user;
 }
 
 void tnd_llama_session_set_runtime(struct tnd_llama_session *session, tandem_runtime *runtime)

@@ -75,6 +75,12 @@ enum tandem_status tnd_llama_session_shift(struct tnd_llama_session *session, in
 void tnd_llama_session_set_cancel(struct tnd_llama_session *session, bool (*cancel)(void *user),
                                   void *user);
 
+/** Told what each stage of later feeds took, as tandem_compute_options.timed. NULL: nobody. */
+void tnd_llama_session_set_timed(struct tnd_llama_session *session,
+                                 void (*timed)(void *user, const tandem_tensor *node,
+                                               enum tandem_stage stage, double us),
+                                 void *user);
+
 /** Runs later feeds on another runtime. */
 void tnd_llama_session_set_runtime(struct tnd_llama_session *session, tandem_runtime *runtime);
 

@@ -31,6 +31,8 @@ struct tnd_llama_session {
     int32_t *deltas; /* {cells}, of a shift */
     bool (*cancel)(void *user);
     void *cancel_user;
+    void (*timed)(void *user, const tandem_tensor *node, enum tandem_stage stage, double us);
+    void *timed_user;
     tandem_write_fn print; /* NULL: plans are not printed */
     void *print_user;
 };

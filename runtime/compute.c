@@ -11,15 +11,21 @@
 
 enum { MOST_TRANSFERS = 5 /* of a node in a trace, more than are met */ };
 
-/* With a trace, room for the times of every stage is taken before the run and given back after
- * it. */
+/* What the caller gets to know of a run. */
+struct listener {
+    void (*timed)(void *user, const tandem_tensor *node, enum tandem_stage stage, double us);
+    void *user;
+};
+
+/* When somebody wants times, room for those of every stage is taken before the run and given back
+ * after it. */
 static enum tandem_status run_plan(const struct tnd_runtime_rooms *rooms, tandem_graph *graph,
                                    const tandem_plan *plan, struct tnd_exec_run_options *options,
-                                   struct tandem_error *error)
+                                   const struct listener *listener, struct tandem_error *error)
 {
     struct tnd_step_time *times = NULL;
     int n_times = 0;
-    if (rooms->trace != NULL) {
+    if (rooms->trace != NULL || listener->timed != NULL) {
         options->n_times = (TANDEM_STAGES + MOST_TRANSFERS) * graph->n_nodes;
         times = tnd_calloc((size_t)options->n_times, sizeof(times[0]));
         if (times == NULL) {
@@ -30,10 +36,17 @@ static enum tandem_status run_plan(const struct tnd_runtime_rooms *rooms, tandem
         options->out_n_times = &n_times;
     }
     enum tandem_status status = tnd_exec_run(rooms->exec, graph, plan, options, error);
-    if (times != NULL) {
+    if (rooms->trace != NULL) {
         tnd_trace_add(rooms->trace, graph, rooms->registry, times, n_times);
-        tnd_free(times);
     }
+    for (int i = 0; i < n_times && listener->timed != NULL && status == TANDEM_OK; i++) {
+        if (times[i].stage < TANDEM_STAGES) {
+            listener->timed(listener->user, graph->nodes[times[i].node],
+                            (enum tandem_stage)times[i].stage,
+                            (double)(times[i].end_ns - times[i].begin_ns) / 1e3);
+        }
+    }
+    tnd_free(times);
     return status;
 }
 
@@ -98,6 +111,7 @@ static enum tandem_status adapt(const struct tnd_runtime_rooms *rooms, const tan
 static enum tandem_status run_until_done(tandem_runtime *runtime, tandem_graph *graph,
                                          const tandem_plan *plan, tandem_plan **io_own,
                                          struct tnd_exec_run_options *options,
+                                         const struct listener *listener,
                                          struct tandem_error *error)
 {
     struct tnd_runtime_rooms rooms;
@@ -110,7 +124,7 @@ static enum tandem_status run_until_done(tandem_runtime *runtime, tandem_graph *
         struct tandem_error why = {0};
         uint32_t out = tnd_registry_quarantined(rooms.registry);
         TND_TRY(adapt(&rooms, graph, n_threads, excluded, &plan, io_own, error));
-        enum tandem_status status = run_plan(&rooms, graph, plan, options, &why);
+        enum tandem_status status = run_plan(&rooms, graph, plan, options, listener, &why);
         if (status == TANDEM_OK) {
             return TANDEM_OK;
         }
@@ -134,7 +148,7 @@ enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph 
                                           const struct tandem_compute_options *options,
                                           struct tandem_error *error)
 {
-    struct tandem_compute_options merged = {sizeof(merged), NULL, NULL, NULL};
+    struct tandem_compute_options merged = {sizeof(merged), NULL, NULL, NULL, NULL};
     TND_TRY(tnd_options_read(options, "tandem_compute_options", &merged, sizeof(merged), error));
     TND_TRY(tnd_runtime_check_graph(graph, error));
     tandem_plan *own_plan = NULL;
@@ -147,8 +161,9 @@ enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph 
     run_options.cancel = merged.cancel;
     run_options.progress = merged.progress;
     run_options.user = merged.user;
+    const struct listener listener = {merged.timed, merged.user};
     enum tandem_status status =
-        run_until_done(runtime, graph, plan, &own_plan, &run_options, error);
+        run_until_done(runtime, graph, plan, &own_plan, &run_options, &listener, error);
     tandem_plan_free(own_plan);
     return status;
 }

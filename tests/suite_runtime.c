@@ -262,11 +262,37 @@ static bool always(void *user)
     return true;
 }
 
+static void add_time(void *user, const tandem_tensor *node, enum tandem_stage stage, double us)
+{
+    double *sums = user;
+    sums[0] += us;
+    sums[1] += strcmp(tandem_tensor_op_name(node), "mul_mat") == 0 && stage == TANDEM_STAGE_COMPUTE;
+}
+
+static void a_computation_tells_the_times_of_its_stages(void)
+{
+    struct network net = network_new(TANDEM_TYPE_Q4_0, 3);
+    tandem_runtime *runtime = open_plain(2);
+    double sums[2] = {0, 0};
+    int products = 0;
+    struct tandem_compute_options options = {
+        .size = sizeof(options), .timed = add_time, .user = sums};
+    for (int i = 0; i < tandem_graph_node_count(net.graph); i++) {
+        const char *name = tandem_tensor_op_name(tandem_graph_node(net.graph, i));
+        products += strcmp(name, "mul_mat") == 0;
+    }
+    check_ok(tandem_runtime_compute(runtime, net.graph, NULL, &options, NULL));
+    CU_ASSERT_TRUE(sums[0] > 0);
+    check_int((int64_t)sums[1], products);
+    tandem_runtime_close(runtime);
+    tandem_context_free(net.context);
+}
+
 static void a_computation_can_be_cancelled_and_repeated(void)
 {
     struct network net = network_new(TANDEM_TYPE_F32, 3);
     tandem_runtime *runtime = open_plain(2);
-    struct tandem_compute_options options = {sizeof(options), always, NULL, NULL};
+    struct tandem_compute_options options = {.size = sizeof(options), .cancel = always};
     check_int(tandem_runtime_compute(runtime, net.graph, NULL, &options, NULL), TANDEM_E_CANCELLED);
     check_ok(tandem_runtime_compute(runtime, net.graph, NULL, NULL, NULL));
     tandem_runtime_close(runtime);
@@ -395,6 +421,7 @@ static CU_TestInfo tests[] = {
      every_profile_and_thread_count_gives_the_right_result},
     {"a_plan_changed_by_hand_is_run_as_changed", a_plan_changed_by_hand_is_run_as_changed},
     {"a_plan_prints_what_it_does", a_plan_prints_what_it_does},
+    {"a_computation_tells_the_times_of_its_stages", a_computation_tells_the_times_of_its_stages},
     {"a_computation_can_be_cancelled_and_repeated", a_computation_can_be_cancelled_and_repeated},
     {"an_unfinished_graph_is_refused", an_unfinished_graph_is_refused},
     {"several_threads_compute_on_one_runtime", several_threads_compute_on_one_runtime},

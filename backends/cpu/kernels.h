@@ -142,8 +142,18 @@ void tnd_decoders_q_avx512(struct tnd_kernels_q *out);
 void tnd_decoders_f_avx512(struct tnd_kernels_f *out);
 void tnd_dequantizers_avx2(struct tnd_cpu_kernels *out);
 
-/* A loop over registers: must be unrolled wholly. */
-#if defined(__clang__)
+/* A loop over registers: must be unrolled wholly. Not where each access is checked: compiling
+ * would take minutes a file. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TND_IS_CHECKED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TND_IS_CHECKED 1
+#endif
+#endif
+#if defined(TND_IS_CHECKED)
+#define TND_UNROLL
+#elif defined(__clang__)
 #define TND_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define TND_UNROLL _Pragma("GCC unroll 16")

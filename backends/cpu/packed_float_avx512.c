@@ -63,6 +63,13 @@ TND_INLINE void multiply(const struct tnd_tile_packed_f *tile, const enum tandem
     }
 }
 
+#if defined(TND_IS_CHECKED) /* one function for any number of tokens; see TND_UNROLL */
+#define PACKED(NAME)                                                                               \
+    static void packed_##NAME(const struct tnd_tile_packed_f *tile)                                \
+    {                                                                                              \
+        multiply(tile, TANDEM_TYPE_##NAME, tile->n_tokens);                                        \
+    }
+#else
 #define TOKENS_CASE(type, n)                                                                       \
     case n:                                                                                        \
         multiply(tile, type, n);                                                                   \
@@ -87,11 +94,11 @@ TND_INLINE void multiply(const struct tnd_tile_packed_f *tile, const enum tandem
             break;                                                                                 \
         }                                                                                          \
     }
+#endif
 PACKED(F32)
 PACKED(F16)
 PACKED(BF16)
 #undef PACKED
-#undef TOKENS_CASE
 
 tnd_packed_f_fn *tnd_packed_f_kernel_avx512(enum tandem_type type)
 {

@@ -280,6 +280,13 @@ TND_INLINE void unpack(const uint8_t *unit, int n_blocks, const struct shape sha
                     : ((form)&TND_AFFINE) != 0 ? 128                                               \
                                                : 64,                                               \
                     (bits)*64, is_super})
+#if defined(TND_IS_CHECKED) /* one function for any number of tokens; see TND_UNROLL */
+#define PACKED(NAME, form, bits, is_super)                                                         \
+    static void packed_##NAME(const struct tnd_tile_packed *tile)                                  \
+    {                                                                                              \
+        multiply(tile, SHAPE(form, bits, is_super), tile->n_tokens);                               \
+    }
+#else
 #define PACKED(NAME, form, bits, is_super)                                                         \
     static void packed_##NAME(const struct tnd_tile_packed *tile)                                  \
     {                                                                                              \
@@ -310,6 +317,7 @@ TND_INLINE void unpack(const uint8_t *unit, int n_blocks, const struct shape sha
             break;                                                                                 \
         }                                                                                          \
     }
+#endif
 #define UNPACK(NAME, form, bits, is_super)                                                         \
     static void unpack_##NAME(const uint8_t *units, int n_blocks, size_t ahead, uint8_t *values,   \
                               float *scales, float *mins)                                          \

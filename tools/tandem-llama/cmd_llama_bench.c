@@ -8,6 +8,7 @@
 
 #include "tools/device_option.h"
 #include "tools/tandem-llama/cli.h"
+#include "tools/tandem-llama/op_split.h"
 #include "tools/tandem-llama/plan_summary.h"
 #include "tools/tandem-llama/speed.h"
 
@@ -26,6 +27,7 @@ struct bench_options {
     const char *cache_type;
     const char *output;
     bool is_unfused;
+    bool has_ops;
     bool help;
 };
 
@@ -35,6 +37,7 @@ struct test {
     int64_t n;
     struct tnd_speed speed;
     char plan[128];
+    struct tnd_op_split split;
 };
 
 struct bench {
@@ -141,9 +144,13 @@ static enum tandem_status measure(struct bench *bench, struct test *test,
     if (status == TANDEM_OK) { /* the first round warms up */
         status = measure_once(bench, test, test->is_prompt ? test->n : 1, NULL, error);
     }
+    if (bench->options.has_ops) {
+        tnd_llama_session_set_timed(bench->session, tnd_op_split_add, &test->split);
+    }
     for (int64_t i = 0; status == TANDEM_OK && i < bench->options.repeat; i++) {
         status = measure_once(bench, test, test->n, &test->speed, error);
     }
+    tnd_llama_session_set_timed(bench->session, NULL, NULL);
     return status;
 }
 
@@ -174,6 +181,16 @@ static void print_md(const struct bench *bench, const struct tandem_runtime_info
         snprintf(name, sizeof(name), "%s%lld", test->is_prompt ? "pp" : "tg", (long long)test->n);
         printf("| %-21s | %4.2f GiB | %6.1f M | %7d | %-7s | %9.2f +- %6.2f | %-27s |\n", model,
                bench->gib, bench->millions, info->n_threads, name, s.mean, s.deviation, test->plan);
+    }
+}
+
+static void print_ops(const struct bench *bench)
+{
+    printf("\ntime by operation\n");
+    for (int i = 0; i < bench->n_tests; i++) {
+        const struct test *test = &bench->tests[i];
+        printf("  %s%lld: ", test->is_prompt ? "pp" : "tg", (long long)test->n);
+        tnd_op_split_print(&test->split);
     }
 }
 
@@ -273,6 +290,9 @@ static int run(struct bench *bench, const char *checkpoint)
             print_csv(bench, &info);
         } else {
             print_md(bench, &info);
+            if (bench->options.has_ops) {
+                print_ops(bench);
+            }
         }
     }
     close_all(bench);
@@ -327,6 +347,7 @@ int tnd_cmd_bench(int argc, char **argv)
          "timing table; none: fixed rule; default: this machine's"},
         {"cache", CLI_TEXT, &o->cache_type, "TYPE", "of keys and values: f32, f16, q8_0; f32"},
         {"unfused", CLI_FLAG, &o->is_unfused, NULL, "attention by two products; to compare"},
+        {"ops", CLI_FLAG, &o->has_ops, NULL, "say which operations the time went to (md)"},
         {"output", CLI_TEXT, &o->output, "md|json|csv", "default: md"},
         {"help", CLI_FLAG, &o->help, NULL, "this text"},
     };

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * Where the time of a graph goes, by operation. */
+#ifndef TND_OP_SPLIT_H
+#define TND_OP_SPLIT_H
+
+#include "tandem/runtime.h"
+
+struct tnd_op_time {
+    const char *name; /* "mul_mat", "attention", ...; static */
+    double us;
+};
+
+struct tnd_op_split {
+    struct tnd_op_time rows[32];
+    int n;
+    double total_us;
+};
+
+/** For tandem_compute_options.timed; `user` is a struct tnd_op_split that began as zeros. */
+void tnd_op_split_add(void *user, const tandem_tensor *node, enum tandem_stage stage, double us);
+/** One line: "mul_mat 83.1 %, attention 11.1 %, ...", the largest first. */
+void tnd_op_split_print(const struct tnd_op_split *split);
+
+#endif
