@@ -262,7 +262,7 @@ static void walk(const char *more, const char *function, bool is_lost, int32_t c
     }
     const struct tnd_shim *shim = tnd_test_shim();
     const struct tnd_test_walk steps = {tnd_effort() >= 2 ? 400 : 60, tnd_effort() >= 2 ? 3 : 17,
-                                        tnd_test_seed()};
+                                        tnd_test_seed(), 0};
     struct job job;
     char device[128];
     int64_t n_calls = 0;

@@ -94,11 +94,12 @@ bool tnd_test_shim_clean(const char *what)
 
 int64_t tnd_test_walk_next(const struct tnd_test_walk *walk, int64_t n)
 {
-    if (n < walk->dense || tnd_effort() >= 3 || walk->stride <= 1) {
+    int64_t stride = tnd_effort() < 3 ? walk->stride : walk->long_stride;
+    if (n < walk->dense || stride <= 1) {
         return n + 1;
     }
-    int64_t offset = (int64_t)(walk->seed % (uint64_t)walk->stride);
-    return n == walk->dense ? n + 1 + offset : n + walk->stride;
+    int64_t offset = (int64_t)(walk->seed % (uint64_t)stride);
+    return n == walk->dense ? n + 1 + offset : n + stride;
 }
 
 int32_t tnd_test_shim_code(int64_t n)

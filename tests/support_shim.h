@@ -18,11 +18,13 @@ const char *tnd_test_shim_clblast(void);
 bool tnd_test_shim_clean(const char *what);
 
 /** Which calls to let fail: 1, 2, ... until a run passes. All of the first `dense`, then every
- *  `stride`-th, at an offset that `seed` decides; with much effort (3) simply all. */
+ *  `stride`-th, at an offset that `seed` decides. With much effort (3) simply all, unless the run
+ *  is long: then every `long_stride`-th. */
 struct tnd_test_walk {
     int64_t dense;
     int64_t stride;
     uint64_t seed;
+    int64_t long_stride; /* 0: the run is short */
 };
 int64_t tnd_test_walk_next(const struct tnd_test_walk *walk, int64_t n);
 
