@@ -146,8 +146,8 @@ static void fill_defaults(struct config *c)
 
 /* ---- scaling of rope ---- */
 
-/* After the model card of Llama 3.1: waves longer than original / low are slowed by the factor, those
- * shorter than original / high are not, those between in part. */
+/* After the model card of Llama 3.1: waves longer than original / low are slowed by the factor,
+ * those shorter than original / high are not, those between in part. */
 static void llama3_divisors(const struct tnd_llama3_rope *rope, float *out)
 {
     for (int64_t i = 0; i < rope->head_size / 2; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Names and values of llamas as Meta and llama2.c save them. Facts: ModelArgs and the modules of
- * llama/model.py (meta-llama/llama, meta-llama/llama3), model.py and train.py of karpathy/llama2.c. */
+ * llama/model.py (meta-llama/llama, meta-llama/llama3); model.py and train.py of
+ * karpathy/llama2.c. */
 #include "formats/torch_llama.h"
 
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Files made so that as much as possible is allocated for each of their bytes: no allocation is above
- * the file's size and 16 MiB, nor are for a source all that live at once. */
+ * Files made so that as much as possible is allocated for each of their bytes: no allocation is
+ * above the file's size and 16 MiB, nor are for a source all that live at once. */
 #include <stdio.h>
 #include <string.h>
 

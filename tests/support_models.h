@@ -22,8 +22,8 @@ bool tnd_model_write_config(const tandem_source *model, const char *path, const 
 bool tnd_model_write_torch(const tandem_source *model, const char *path, bool is_legacy);
 /** The archive pytorch_model.bin of Hugging Face: their names, rows of q and k in halves. */
 bool tnd_model_write_torch_hf(const tandem_source *model, const char *path);
-/** consolidated.00.pth under the names of llama's authors; `is_nested`: as llama2.c's training saves
- *  it, with "model" and "model_args". */
+/** consolidated.00.pth under the names of llama's authors; `is_nested`: as llama2.c's training
+ *  saves it, with "model" and "model_args". */
 bool tnd_model_write_torch_llama(const tandem_source *model, const char *path, bool is_nested);
 /** params.json beside it. */
 bool tnd_model_write_params(const tandem_source *model, const char *path);

@@ -87,7 +87,7 @@ static void print_timing(const struct run *run)
     }
 }
 
-/* Without a table the runtime has said so; which command makes one for this model is ours to say. */
+/* Without a table the runtime has said so; which command makes one for this model we say. */
 static void say_table(const struct run *run)
 {
     char arguments[512];
