@@ -134,7 +134,7 @@ int32_t tnd_tokenizer_find(const tandem_tokenizer *tokenizer, const char *text, 
  *  than TND_MAX_TOKEN_BYTES). */
 enum tandem_status tnd_tokenizer_index_prefixes(tandem_tokenizer *tokenizer, const char *name,
                                                 struct tandem_error *error);
-/* Twice the largest vocabulary of the field, and a bound on what a hostile file makes us allocate. */
+/* Twice the largest vocabulary of the field; a bound on what a hostile file makes us allocate. */
 #define TND_MAX_TOKENS ((int64_t)1 << 19)
 /* Longer tokens would make looking for them slow, and no tokenizer has any. */
 #define TND_MAX_TOKEN_BYTES 4096

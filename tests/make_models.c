@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * usage: make-models FOLDER [CHECKPOINT]
  * Writes one small llama in all formats that tandem-llama reads, for tests/tools.sh: a synthetic
- * one, or the given llama2.c checkpoint. Folders hf, torch, meta and sharded must exist in FOLDER. */
+ * one, or the given llama2.c checkpoint. FOLDER must have folders hf, torch, meta and sharded. */
 #include <stdio.h>
 
 #include "tests/support_models.h"
