@@ -426,6 +426,51 @@ static void try_read(const void *bytes, size_t n)
     }
 }
 
+/* {"model": {"tok_embeddings.weight": view, ...}, "model_args": {"n_heads": 2, ...}} */
+static struct tnd_blob make_llama(void)
+{
+    struct tnd_blob blob = {NULL, 0};
+    tnd_blob_string(&blob, "\x80\x02}(");
+    put_unicode(&blob, "model");
+    tnd_blob_string(&blob, "}(");
+    put_unicode(&blob, "tok_embeddings.weight");
+    put_tensor(&blob, &plain);
+    put_unicode(&blob, "_orig_mod.layers.0.feed_forward.w1.weight");
+    put_tensor(&blob, &turned);
+    put_unicode(&blob, "freqs_cos");
+    put_tensor(&blob, &plain);
+    tnd_blob_string(&blob, "u");
+    put_unicode(&blob, "model_args");
+    tnd_blob_string(&blob, "}(");
+    put_unicode(&blob, "n_heads");
+    put_integer(&blob, 1);
+    put_unicode(&blob, "use_scaled_rope");
+    put_integer(&blob, 1);
+    put_unicode(&blob, "dim");
+    put_integer(&blob, 3);
+    tnd_blob_string(&blob, "uu.");
+    return blob;
+}
+
+static void models_of_llamas_authors_get_the_names_of_the_convention(void)
+{
+    struct tnd_blob blob = make_checkpoint(make_llama(), false, false);
+    tandem_source *source = NULL;
+    struct tandem_source_tensor t;
+    int64_t value = 0;
+    check_ok(tnd_torch_zip_read(blob.bytes, blob.n, "made", &source, NULL));
+    check_int(tandem_source_tensor_count(source), 2);
+    CU_ASSERT_TRUE(tandem_source_find(source, "token_embd.weight", &t));
+    CU_ASSERT_TRUE(tandem_source_find(source, "blk.0.ffn_gate.weight", &t));
+    CU_ASSERT_TRUE(tandem_source_integer(source, "llama.attention.head_count_kv", &value));
+    check_int(value, 1);
+    CU_ASSERT_TRUE(tandem_source_integer(source, "llama.feed_forward_length", &value));
+    check_int(value, 2);
+    tandem_source_close(source);
+    tnd_blob_damage(blob.bytes, blob.n, try_read);
+    tnd_blob_free(&blob);
+}
+
 static void every_damage_gives_an_error_or_a_source(void)
 {
     for (int is_64 = 0; is_64 < 2; is_64++) {
@@ -611,6 +656,8 @@ static CU_TestInfo tests_torch[] = {
      deflated_entries_are_read_or_refused_by_method},
     {"older pickles are read", older_pickles_are_read},
     {"every damage gives an error or a source", every_damage_gives_an_error_or_a_source},
+    {"models of llama's authors get the names of the convention",
+     models_of_llamas_authors_get_the_names_of_the_convention},
     {"every foreign global is refused by name", every_foreign_global_is_refused_by_name},
     {"impossible pickles are refused", impossible_pickles_are_refused},
     {"impossible tensors are refused", impossible_tensors_are_refused},
