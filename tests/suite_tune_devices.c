@@ -465,11 +465,26 @@ static struct tnd_planner *planner;
 static tandem_context *context;
 static tandem_table *costs;
 
+static char last_log[512];
+static int log_lines;
+
+static void remember_line(void *user, enum tandem_log_level level, const char *room,
+                          const char *text)
+{
+    (void)user;
+    (void)level;
+    (void)room;
+    snprintf(last_log, sizeof(last_log), "%s", text);
+    log_lines++;
+}
+
 static void set_up_planner(void)
 {
     set_up();
+    log_lines = 0;
     unsupported = TANDEM_OP_NONE;
-    const struct tnd_planner_options options = {registry, tnd_clock_real(), {NULL, NULL, 0}};
+    const struct tnd_planner_options options = {
+        registry, tnd_clock_real(), {remember_line, NULL, TANDEM_LOG_INFO}};
     check_ok(tnd_planner_new(&options, &planner, NULL));
     check_ok(tandem_context_new(NULL, &context, NULL));
     costs = tune_new();
@@ -520,6 +535,13 @@ static const char *homes(const tandem_graph *graph)
 static void without_a_table_a_device_is_not_used(void)
 {
     check_string(homes(chain(2, 64)), "hhhhhh");
+    check_string(homes(chain(2, 64)), "hhhhhh");
+    check_int(log_lines, 1); /* once */
+    check_contains(last_log, "opencl is open but was never measured");
+    add_cost(costs, "cpu", 50, 0);
+    tnd_planner_set_table(planner, costs);
+    check_string(homes(chain(2, 4)), "hhhhhh");
+    check_int(log_lines, 2); /* the new table does not know it either */
 }
 
 static void a_chain_stays_on_a_device_that_pays_as_a_whole(void)

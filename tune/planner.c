@@ -42,6 +42,7 @@ struct tnd_planner {
     const struct tandem_table *table;
     int forced;
     uint32_t types_reported; /* bit a type: its absence from the table was logged */
+    bool idle_reported;      /* a device that nobody has measured was logged */
     struct choice *choices;  /* open addressing, power of two */
     size_t capacity;
     size_t used;
@@ -130,6 +131,7 @@ void tnd_planner_set_table(struct tnd_planner *planner, const struct tandem_tabl
     pthread_mutex_lock(&planner->lock);
     planner->table = table;
     planner->types_reported = 0;
+    planner->idle_reported = false;
     forget_choices(planner);
     pthread_mutex_unlock(&planner->lock);
 }
@@ -424,6 +426,21 @@ static enum tandem_status place(struct plan_run *run, const struct tandem_graph 
     return TANDEM_OK;
 }
 
+/* Says once that a device is open of which nothing was measured; NULL: not now. */
+static const char *unmeasured_device(struct plan_run *run)
+{
+    struct tnd_planner *planner = run->planner;
+    for (int d = 0; d < run->n_devices && planner->forced < 0 && !planner->idle_reported; d++) {
+        const char *name = tnd_registry_name(planner->registry, run->slots[d]);
+        if (planner->table == NULL ||
+            tnd_table_transfer(planner->table, name, TND_UPLOAD) == NULL) {
+            planner->idle_reported = true;
+            return name;
+        }
+    }
+    return NULL;
+}
+
 enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct tandem_graph *graph,
                                     int n_threads, struct tandem_plan **out_plan,
                                     struct tandem_error *error)
@@ -435,6 +452,7 @@ enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct ta
     enum tandem_status status = TANDEM_OK;
     pthread_mutex_lock(&planner->lock);
     run.n_devices = tnd_place_devices(planner->registry, run.slots);
+    const char *idle = unmeasured_device(&run);
     if (run.n_devices > 0 && (planner->table != NULL || planner->forced >= 0)) {
         status = place(&run, graph, plan, error);
     } else {
@@ -446,6 +464,11 @@ enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct ta
     if (status != TANDEM_OK) {
         tandem_plan_free(plan);
         return status;
+    }
+    if (idle != NULL) {
+        tnd_log_line(&planner->log, TANDEM_LOG_INFO, "tune",
+                     "%s is open but was never measured, so it is not used; run mulmat-tune bench",
+                     idle);
     }
     const tandem_tensor *report = run.report;
     if (report != NULL) {
