@@ -176,6 +176,11 @@ void tnd_backend_forget(tandem_backend *backend, const tandem_tensor *weight)
     }
 }
 
+size_t tnd_backend_prepared_bytes(tandem_backend *backend)
+{
+    return backend->api->prepared_bytes != NULL ? backend->api->prepared_bytes(backend) : 0;
+}
+
 /* ---- memory of the backend's own ---- */
 
 bool tnd_backend_is_own(const tandem_backend *backend)

@@ -80,6 +80,7 @@ enum tandem_status tnd_backend_sync(tandem_backend *backend, uint64_t ticket,
 enum tandem_status tnd_backend_prepare(tandem_backend *backend, const tandem_tensor *weight,
                                        struct tandem_error *error);
 void tnd_backend_forget(tandem_backend *backend, const tandem_tensor *weight);
+size_t tnd_backend_prepared_bytes(tandem_backend *backend);
 /** Whether it has memory of its own; the four functions below are for such backends alone. */
 bool tnd_backend_is_own(const tandem_backend *backend);
 enum tandem_status tnd_backend_map(tandem_backend *backend, void *begin, size_t bytes,

@@ -392,6 +392,11 @@ void tandem_runtime_describe(const tandem_runtime *runtime, struct tandem_runtim
     info.table = runtime->table_path;
     info.n_threads = tandem_runtime_threads(runtime);
     info.n_cores = runtime->topology.n_cores;
+    info.prepared_bytes = 0;
+    for (int slot = TANDEM_BACKEND_CPU; slot < tnd_registry_count(runtime->registry); slot++) {
+        info.prepared_bytes +=
+            tnd_backend_prepared_bytes(tnd_registry_backend(runtime->registry, slot));
+    }
     *out_info = info;
 }
 

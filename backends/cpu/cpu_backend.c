@@ -177,6 +177,12 @@ static void cpu_forget(tandem_backend *backend, const tandem_tensor *weight)
     }
 }
 
+static size_t cpu_prepared_bytes(tandem_backend *backend)
+{
+    struct cpu_backend *self = (struct cpu_backend *)backend;
+    return self->packed != NULL ? tnd_packed_weights_bytes(self->packed) : 0;
+}
+
 const struct tandem_backend_api tnd_backend_cpu = {
     .abi = TANDEM_ABI,
     .size = sizeof(struct tandem_backend_api),
@@ -191,4 +197,5 @@ const struct tandem_backend_api tnd_backend_cpu = {
     .run = cpu_run,
     .prepare = cpu_prepare,
     .forget = cpu_forget,
+    .prepared_bytes = cpu_prepared_bytes,
 };

@@ -322,6 +322,13 @@ static enum tandem_status opencl_download(tandem_backend *backend, void *begin, 
     return tnd_cl_download(tnd_opencl_device(backend), begin, bytes, out_ticket, error);
 }
 
+static size_t opencl_prepared_bytes(tandem_backend *backend)
+{
+    struct tnd_cl_statistics statistics;
+    tnd_cl_statistics_get(tnd_opencl_device(backend), &statistics);
+    return (size_t)statistics.resident_bytes;
+}
+
 #define OPENCL_API(text, open_function)                                                            \
     {                                                                                              \
         .abi = TANDEM_ABI, .size = sizeof(struct tandem_backend_api), .name = text,                \
@@ -329,7 +336,8 @@ static enum tandem_status opencl_download(tandem_backend *backend, void *begin, 
         .describe = opencl_describe, .supports = opencl_supports, .workspace = opencl_workspace,   \
         .submit = opencl_submit, .sync = opencl_sync, .prepare = opencl_prepare,                   \
         .forget = opencl_forget, .memory = TANDEM_MEMORY_OWN, .map = opencl_map,                   \
-        .unmap = opencl_unmap, .upload = opencl_upload, .download = opencl_download                \
+        .unmap = opencl_unmap, .upload = opencl_upload, .download = opencl_download,               \
+        .prepared_bytes = opencl_prepared_bytes                                                    \
     }
 const struct tandem_backend_api tnd_backend_opencl = OPENCL_API("opencl", opencl_open);
 const struct tandem_backend_api tnd_backend_opencl1 = OPENCL_API("opencl1", opencl1_open);

@@ -154,6 +154,9 @@ struct tandem_backend_api {
     /** Starts mirror to host, behind the works submitted before; done when its ticket is synced. */
     enum tandem_status (*download)(tandem_backend *backend, void *begin, size_t bytes,
                                    uint64_t *out_ticket, struct tandem_error *error);
+
+    /** Bytes that prepared weights take, on top of the program's own. Optional (0). Any thread. */
+    size_t (*prepared_bytes)(tandem_backend *backend);
 };
 
 #ifdef __cplusplus

@@ -178,6 +178,7 @@ struct tandem_runtime_info {
     const char *table;    /**< path of the table in use, or "" */
     int n_threads;
     int n_cores;
+    size_t prepared_bytes; /**< copies of weights that backends have made for themselves so far */
 };
 TANDEM_API void tandem_runtime_describe(const tandem_runtime *runtime,
                                         struct tandem_runtime_info *out_info);

@@ -114,6 +114,9 @@ static void print_memory(const struct tnd_kit *kit)
     const double mib = 1048576.0;
     const double cache = (double)tnd_llama_session_cache_bytes(kit->session);
     const double graphs = (double)tnd_llama_session_graph_bytes(kit->session);
+    struct tandem_runtime_info info;
+    tandem_runtime_describe(kit->runtime, &info);
+    const double copies = (double)info.prepared_bytes;
     struct tandem_source_tensor tensor;
     double weights = 0.0;
     for (int i = 0; tandem_source_tensor_at(kit->source, i, &tensor); i++) {
@@ -122,8 +125,12 @@ static void print_memory(const struct tnd_kit *kit)
     fprintf(stderr,
             "memory: weights %.1f MiB, keys and values %.1f MiB, graphs %.1f MiB: planned %.1f "
             "MiB, resident at most %.1f MiB\n",
-            weights / mib, cache / mib, graphs / mib, (weights + cache + graphs) / mib,
+            weights / mib, cache / mib, graphs / mib, (weights + cache + graphs + copies) / mib,
             resident_bytes() / mib);
+    if (copies > 0.0) {
+        fprintf(stderr, "        of the planned, copies of weights packed by backends: %.1f MiB\n",
+                copies / mib);
+    }
 }
 
 void tnd_kit_print_stats(const struct tnd_kit *kit)
