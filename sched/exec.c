@@ -14,6 +14,7 @@ struct tnd_exec {
     struct tnd_pool *pool;
     const struct tnd_registry *registry;
     const struct tnd_clock *clock;
+    struct tnd_run_device devices[TND_MAX_SLOTS];
     struct tnd_mirrors *mirrors;
     struct tnd_refused *refused;
     pthread_mutex_t lock; /* guards the members below; nothing is locked or called inside */
@@ -33,6 +34,9 @@ enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry
     exec->pool = pool;
     exec->registry = registry;
     exec->clock = clock;
+    for (int slot = 0; slot < TND_MAX_SLOTS; slot++) {
+        pthread_mutex_init(&exec->devices[slot].lock, NULL);
+    }
     exec->refused = tnd_refused_new();
     enum tandem_status status =
         exec->refused != NULL ? tnd_mirrors_new(registry, &exec->mirrors, error) : TANDEM_E_MEMORY;
@@ -54,6 +58,9 @@ void tnd_exec_free(struct tnd_exec *exec)
         exec->idle = run->next_idle;
         tnd_run_free(run);
     }
+    for (int slot = 0; slot < TND_MAX_SLOTS; slot++) {
+        pthread_mutex_destroy(&exec->devices[slot].lock);
+    }
     tnd_mirrors_free(exec->mirrors);
     tnd_refused_free(exec->refused);
     pthread_mutex_destroy(&exec->lock);
@@ -73,6 +80,7 @@ static struct tnd_run *take_run(struct tnd_exec *exec)
     }
     if (run != NULL) {
         run->registry = exec->registry;
+        run->devices = exec->devices;
     }
     return run;
 }

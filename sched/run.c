@@ -218,6 +218,32 @@ static void move(struct tnd_run *run, const struct tnd_step *step)
     }
 }
 
+static unsigned failures_of(const struct tnd_run *run, int slot)
+{
+    struct tnd_run_device *device = &run->devices[slot];
+    pthread_mutex_lock(&device->lock);
+    unsigned n_failures = device->n_failures;
+    pthread_mutex_unlock(&device->lock);
+    return n_failures;
+}
+
+static enum tandem_status sync_shared(const struct tnd_run *run, int slot,
+                                      struct tandem_error *error)
+{
+    struct tnd_run_device *device = &run->devices[slot];
+    tandem_backend *backend = tnd_registry_backend(run->registry, slot);
+    pthread_mutex_lock(&device->lock);
+    enum tandem_status status = tnd_backend_sync(backend, run->own[slot].ticket, error);
+    bool others_failed = device->n_failures != run->own[slot].n_failures;
+    device->n_failures += status != TANDEM_OK;
+    pthread_mutex_unlock(&device->lock);
+    if (status == TANDEM_OK && others_failed) {
+        return tnd_error_set(error, TANDEM_E_DEVICE, backend->api->name, 0, 0,
+                             "%s: has failed meanwhile in another computation", backend->api->name);
+    }
+    return status;
+}
+
 /* Waits for all that the device was given. */
 static void sync_own(struct tnd_run *run, int slot)
 {
@@ -229,8 +255,7 @@ static void sync_own(struct tnd_run *run, int slot)
     if (rests) {
         tnd_pool_rest_begin(run->pool);
     }
-    enum tandem_status status =
-        tnd_backend_sync(tnd_registry_backend(run->registry, slot), own->ticket, &error);
+    enum tandem_status status = sync_shared(run, slot, &error);
     if (rests) {
         tnd_pool_rest_end(run->pool);
     }
@@ -432,6 +457,9 @@ static void reset(struct tnd_run *run, int n_workers)
     run->group_next = 0;
     run->n_flights = 0;
     memset(run->own, 0, sizeof(run->own));
+    for (int slot = 1; slot < TND_MAX_SLOTS && run->steps->own_slots >> slot != 0; slot++) {
+        run->own[slot].n_failures = failures_of(run, slot);
+    }
     run->has_download = false;
     run->n_begun = 0;
     run->n_times = 0;

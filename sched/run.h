@@ -4,6 +4,8 @@
 #ifndef TND_RUN_H
 #define TND_RUN_H
 
+#include <pthread.h>
+
 #include "sched/barrier.h"
 #include "sched/exec.h"
 #include "sched/refused.h"
@@ -33,12 +35,21 @@ struct tnd_run_flight {
     int step;
 };
 
+/** A device with memory of its own, as all runs see it. A failure is told to one of those that wait
+ *  for the device, but works of all may have failed: so they wait in turn, and each one looks
+ *  whether somebody was told of a failure since it began. */
+struct tnd_run_device {
+    pthread_mutex_t lock;
+    unsigned n_failures; /* under the lock */
+};
+
 /** What a device with memory of its own was given since it was synced last. */
 struct tnd_run_own {
-    uint64_t ticket;   /* of the last work or download */
-    int first, last;   /* steps */
-    bool is_open;      /* there is something to sync */
-    bool has_download; /* host memory is not there yet */
+    uint64_t ticket;     /* of the last work or download */
+    int first, last;     /* steps */
+    bool is_open;        /* there is something to sync */
+    bool has_download;   /* host memory is not there yet */
+    unsigned n_failures; /* of the device when it was given the first work */
 };
 
 struct tnd_run {
@@ -52,6 +63,7 @@ struct tnd_run {
     /* ---- set before the run ---- */
     struct tnd_pool *pool;
     const struct tnd_registry *registry;
+    struct tnd_run_device *devices; /* by slot, of the executor */
     const struct tnd_clock *clock;
     struct tandem_graph *graph;
     const struct tnd_exec_run_options *options;

@@ -2,6 +2,7 @@
  * Random graphs by random plans on devices of every kind: host memory, memory of their own, two of
  * those. All of them compute by the same arithmetic, so every result is the same bit for bit, and
  * so is what is left in leaves; states stay on devices from graph to graph. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -406,9 +407,84 @@ static void random_graphs_give_the_same_bits_on_any_mix_of_devices(void)
     machine_close(&machine);
 }
 
+/* ---- several threads on one device ---- */
+
+enum { N_CALLERS = 3, N_RUNS = 20 };
+
+struct caller {
+    pthread_t thread;
+    struct machine *machine;
+    tandem_context *context;
+    tandem_graph *graph;
+    tandem_tensor *y;
+    tandem_plan *plan;
+    float expected[24 * 4];
+    int n_wrong;
+};
+
+/* y = W (2 x) + W x, by weights that are prepared and an input that is uploaded by all. */
+static void caller_build(struct caller *caller, struct machine *machine,
+                         const struct leaves *leaves, int i)
+{
+    tandem_tensor *w = leaves->weights[i % 2];
+    tandem_tensor *x = leaves->list[0];
+    memset(caller, 0, sizeof(*caller));
+    caller->machine = machine;
+    CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &caller->context, NULL), TANDEM_OK);
+    tandem_context *c = caller->context;
+    tandem_tensor *twice = tandem_scale(c, x, 2);
+    caller->y = tandem_add(c, tandem_mul_mat(c, w, twice), tandem_mul_mat(c, w, x));
+    caller->graph = tandem_graph_new(c);
+    tandem_graph_add(caller->graph, caller->y);
+    check_ok(tandem_graph_finish(caller->graph, NULL));
+    caller->plan = fake_plan(caller->graph, machine->host, 1);
+    check_ok(tnd_exec_run(machine->fakes.exec, caller->graph, caller->plan, NULL, NULL));
+    memcpy(caller->expected, caller->y->data, sizeof(caller->expected));
+    tandem_plan_free(caller->plan);
+    caller->plan = random_plan(machine, caller->graph, 6, (uint64_t)i + 1);
+}
+
+static void *compute_often(void *user)
+{
+    struct caller *caller = user;
+    for (int i = 0; i < N_RUNS; i++) {
+        memset(caller->y->data, 0, sizeof(caller->expected));
+        enum tandem_status status =
+            tnd_exec_run(caller->machine->fakes.exec, caller->graph, caller->plan, NULL, NULL);
+        caller->n_wrong += status != TANDEM_OK ||
+                           memcmp(caller->y->data, caller->expected, sizeof(caller->expected)) != 0;
+    }
+    return NULL;
+}
+
+static void several_threads_share_devices_and_leaves(void)
+{
+    struct machine machine;
+    struct leaves leaves;
+    struct caller callers[N_CALLERS];
+    machine_open(&machine, NULL);
+    leaves_new(&leaves, 1);
+    for (int i = 0; i < N_CALLERS; i++) {
+        caller_build(&callers[i], &machine, &leaves, i);
+    }
+    for (int i = 0; i < N_CALLERS; i++) {
+        CU_ASSERT_EQUAL(pthread_create(&callers[i].thread, NULL, compute_often, &callers[i]), 0);
+    }
+    for (int i = 0; i < N_CALLERS; i++) {
+        pthread_join(callers[i].thread, NULL);
+        check_int(callers[i].n_wrong, 0);
+        tandem_plan_free(callers[i].plan);
+        tandem_context_free(callers[i].context);
+    }
+    check_int(tnd_exec_mirror_count(machine.fakes.exec), 0);
+    leaves_free(&leaves);
+    machine_close(&machine);
+}
+
 static CU_TestInfo random_tests[] = {
     {"random_graphs_give_the_same_bits_on_any_mix_of_devices",
      random_graphs_give_the_same_bits_on_any_mix_of_devices},
+    {"several_threads_share_devices_and_leaves", several_threads_share_devices_and_leaves},
     CU_TEST_INFO_NULL,
 };
 
