@@ -13,6 +13,7 @@ extern CU_SuiteInfo suites_tune_estimate[];
 extern CU_SuiteInfo suites_tune_explain[];
 extern CU_SuiteInfo suites_tune_keep[];
 extern CU_SuiteInfo suites_tune_measure[];
+extern CU_SuiteInfo suites_tune_moves[];
 extern CU_SuiteInfo suites_tune_planner[];
 extern CU_SuiteInfo suites_tune_report[];
 extern CU_SuiteInfo suites_tune_table[];
@@ -106,5 +107,5 @@ int main(int argc, char **argv)
     return tnd_suites_run(argc, argv, suites_tune_table, suites_tune_damage, suites_tune_estimate,
                           suites_tune_analyze, suites_tune_measure, suites_tune_planner,
                           suites_tune_args, suites_tune_explain, suites_tune_report,
-                          suites_tune_devices, suites_tune_keep, NULL);
+                          suites_tune_devices, suites_tune_moves, suites_tune_keep, NULL);
 }

@@ -19,4 +19,16 @@ struct tnd_curve_key tune_key(int64_t n, int64_t k, enum tandem_task task, bool 
                               int threads);
 void tune_add(tandem_table *table, const struct tnd_curve_key *key, int64_t m, double us);
 
+/* ---- made-up devices (suite_tune_moves.c) ---- */
+
+enum { TUNE_DEVICE_N = 256, TUNE_DEVICE_K = 512 };
+
+/** Puts a made-up cost into all stages of a profile for q4_0 weights of this shape: each takes
+ *  fixed + per_token * m microseconds. */
+void tune_add_cost(tandem_table *table, const char *profile, double fixed, double per_token);
+/** latency + bytes / rate, both ways, and no noise. */
+void tune_add_link(tandem_table *table, const char *backend, double latency_us,
+                   double bytes_per_us);
+void tune_add_handoff(tandem_table *table, int threads, double spin_us, double wake_us);
+
 #endif
