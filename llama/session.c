@@ -73,6 +73,8 @@ static enum tandem_status init(struct tnd_llama_session *session,
         options->context <= 0 || options->context > h->context ? h->context : options->context;
     n = n < TND_LLAMA_POSITIONS ? n : TND_LLAMA_POSITIONS;
     session->n_positions = n;
+    session->adjust = options->adjust;
+    session->adjust_user = options->adjust_user;
     session->n_sequences = options->n_sequences == 0 ? 1 : options->n_sequences;
     if (session->n_sequences < 1 || session->n_sequences > TND_LLAMA_MAX_SEQUENCES ||
         options->n_cells < 0 || options->n_cells >= INT32_MAX) {
@@ -183,7 +185,15 @@ static enum tandem_status compute(struct tnd_llama_session *session, tandem_grap
                                                    .user = session,
                                                    .timed =
                                                        session->timed != NULL ? tell_time : NULL};
-    return tandem_runtime_compute(session->runtime, graph, NULL, &options, error);
+    tandem_plan *plan = NULL;
+    if (session->adjust != NULL) {
+        LLAMA_TRY(tandem_runtime_plan(session->runtime, graph, &plan, error));
+        session->adjust(session->adjust_user, graph, plan);
+    }
+    const enum tandem_status status =
+        tandem_runtime_compute(session->runtime, graph, plan, &options, error);
+    tandem_plan_free(plan);
+    return status;
 }
 
 /* Describes pieces as a batch. The logits wanted are those of the last token of each piece, or

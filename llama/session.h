@@ -16,6 +16,9 @@ struct tnd_llama_session_options {
     int n_sequences; /* texts at once; 0: 1 */
     enum tandem_type cache_type; /* F32, F16 or Q8_0 */
     bool is_unfused;             /* attention by two products and soft_max; for comparison */
+    /* May change the plan of each graph before it is computed; NULL: plans serve as they are. */
+    void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
+    void *adjust_user;
 };
 
 /** A session. Borrows model and runtime, which outlive it. Errors: ARGUMENT, MEMORY. */

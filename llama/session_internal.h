@@ -29,6 +29,8 @@ struct tnd_llama_session {
     struct tnd_llama_sequence *sequences;
     struct tnd_llama_batch_room room;
     int32_t *deltas; /* {cells}, of a shift */
+    void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
+    void *adjust_user;
     bool (*cancel)(void *user);
     void *cancel_user;
     void (*timed)(void *user, const tandem_tensor *node, enum tandem_stage stage, double us);

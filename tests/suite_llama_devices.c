@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * The trained model writes the text that it should on an OpenCL device: every profile of devices
+ * forced in turn, and plans that change the device from node to node. PoCL is a device too. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tandem/device.h"
+#include "tests/suite_llama.h"
+
+static const char prompt[] = "Zoo";
+static const char golden[] = "llama/golden-zoo-t0-n60.txt";
+enum { STEPS = 60 };
+
+static bool has_device(void)
+{
+    struct tandem_error error = {0};
+    if (tandem_devices(NULL, 0, &error) > 0) {
+        return true;
+    }
+    tnd_skip("opencl: no device: %s", error.text);
+    return false;
+}
+
+/* Both devices of a runtime are the machine's first one: what lies on one is not on the other. */
+static tandem_runtime *open_runtime(const char *profile)
+{
+    char settings[1200];
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_error error = {0};
+    tandem_runtime *runtime = NULL;
+    snprintf(settings, sizeof(settings), "opencl:device=0,cache=%s;opencl1:device=0,cache=%s",
+             tnd_test_temp("programs"), tnd_test_temp("programs"));
+    options.n_threads = 2;
+    options.table_path = "";
+    options.profile = profile;
+    options.backends = "cpu,openblas,opencl,opencl1";
+    options.settings = settings;
+    (void)check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_OK, NULL, &error);
+    return runtime;
+}
+
+/* What adjusting the plans has come to. */
+struct mixture {
+    int opencl1; /* slot */
+    int n[3];    /* nodes on the CPU, on the first device, on the second one */
+    bool is_mixed;
+};
+
+/* Nodes in turn on the CPU, on the first device and on the second one, where these take them. */
+static void mix(void *user, const tandem_graph *graph, tandem_plan *plan)
+{
+    struct mixture *mixture = user;
+    for (int i = 0; i < tandem_graph_node_count(graph); i++) {
+        struct tandem_plan_node node = *tandem_plan_node(plan, i);
+        struct tandem_task_config *compute = &node.stage[TANDEM_STAGE_COMPUTE];
+        int where = compute->backend == TANDEM_BACKEND_CPU ? 0 : 1;
+        if (mixture->is_mixed && where == 1 && i % 3 == 0) {
+            const struct tandem_task_config on_cpu = {.backend = TANDEM_BACKEND_CPU,
+                                                      .task = TANDEM_TASK_NODE};
+            *compute = on_cpu;
+            where = 0;
+        } else if (mixture->is_mixed && where == 1 && i % 3 == 1) {
+            compute->backend = (uint8_t)mixture->opencl1;
+            where = 2;
+        }
+        mixture->n[where]++;
+        check_ok(tandem_plan_set_node(plan, i, &node));
+    }
+}
+
+static void check_text(const struct tnd_trained *trained, const char *profile, bool is_mixed)
+{
+    tandem_runtime *runtime = open_runtime(profile);
+    struct mixture mixture = {.is_mixed = is_mixed};
+    const struct tnd_llama_session_options options = {.adjust = mix, .adjust_user = &mixture};
+    const char *path = tnd_test_data(golden);
+    char *want = path == NULL ? NULL : tnd_test_read_file(path, NULL);
+    char got[TND_TEXT_BYTES] = "";
+    struct tandem_error error = {0};
+    for (int i = 1; runtime != NULL && i < tandem_runtime_backend_count(runtime); i++) {
+        if (strcmp(tandem_runtime_backend_name(runtime, i), "opencl1") == 0) {
+            mixture.opencl1 = i;
+        }
+    }
+    CU_ASSERT_TRUE(mixture.opencl1 > 0);
+    if (runtime != NULL && want != NULL) {
+        check_status(
+            tnd_greedy_text_with(trained, runtime, &options, prompt, STEPS, 0, got, &error),
+            TANDEM_OK, NULL, &error);
+        if (!check_string(got, want)) {
+            printf("  profile %s\n", profile);
+        }
+        CU_ASSERT_TRUE(mixture.n[1] > 0);
+        CU_ASSERT_TRUE(!is_mixed || (mixture.n[0] > 0 && mixture.n[2] > 0));
+    }
+    free(want);
+    tandem_runtime_close(runtime);
+}
+
+static void every_profile_of_devices_gives_the_golden_text(void)
+{
+    struct tandem_profile_info profiles[32];
+    struct tnd_trained trained;
+    if (!has_device() || !tnd_trained_open(&trained, 0)) {
+        return;
+    }
+    tandem_runtime *runtime = open_runtime(NULL);
+    const int n = runtime == NULL ? 0 : tandem_runtime_profiles(runtime, profiles, 32);
+    tandem_runtime_close(runtime);
+    int n_checked = 0;
+    for (int i = 0; i < n && i < 32; i++) {
+        bool is_first = strchr(profiles[i].name, '@') == NULL;
+        if (strstr(profiles[i].name, "cl") == NULL || !is_first) {
+            continue;
+        }
+        if (profiles[i].available) {
+            check_text(&trained, profiles[i].name, false);
+            n_checked++;
+        } else {
+            tnd_skip("opencl profile %s: %s", profiles[i].name, profiles[i].reason);
+        }
+    }
+    CU_ASSERT_TRUE(n_checked > 0);
+    tnd_trained_close(&trained);
+}
+
+static void plans_that_mix_devices_give_the_golden_text(void)
+{
+    struct tnd_trained trained;
+    if (!has_device() || !tnd_trained_open(&trained, 0)) {
+        return;
+    }
+    check_text(&trained, "opencl", true);
+    tnd_trained_close(&trained);
+}
+
+static CU_TestInfo tests[] = {
+    {"every_profile_of_devices_gives_the_golden_text",
+     every_profile_of_devices_gives_the_golden_text},
+    {"plans_that_mix_devices_give_the_golden_text", plans_that_mix_devices_give_the_golden_text},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_llama_devices[];
+CU_SuiteInfo suites_llama_devices[] = {{"devices", NULL, NULL, NULL, NULL, tests},
+                                       CU_SUITE_INFO_NULL};
