@@ -39,8 +39,8 @@ struct tnd_llama_model {
 enum tandem_status tnd_llama_model_new(const tandem_source *source,
                                        struct tnd_llama_model **out_model,
                                        struct tandem_error *error);
-/** Devices of a runtime that goes on give up what they keep of the weights; call it before the model
- *  is freed. A runtime that is closed first needs no call. */
+/** Devices of a runtime that goes on give up what they keep of the weights; call it before the
+ *  model is freed. A runtime that is closed first needs no call. */
 void tnd_llama_model_leave(const struct tnd_llama_model *model, tandem_runtime *runtime);
 /** NULL is allowed. */
 void tnd_llama_model_free(struct tnd_llama_model *model);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sched/plan.h"
 #include "tune/problem.h"
 
 /* "init cpu/quantize_x*2, " : backend, task, and how many threads take part ("+own" for its
@@ -72,6 +73,31 @@ static int print_node(const struct tnd_registry *registry, const tandem_tensor *
     return write(user, line, used + 1);
 }
 
+/* What a run moves between host and devices, states and weights being there already or not. */
+static void describe_moves(const struct tnd_registry *registry, const struct tandem_graph *graph,
+                           const struct tandem_plan *plan, char *out, size_t n)
+{
+    struct tnd_steps *steps = NULL;
+    int count[2] = {0, 0};
+    size_t bytes[2] = {0, 0};
+    out[0] = '\0';
+    if (tnd_steps_new(graph, plan, registry, &steps, NULL) != TANDEM_OK) {
+        return; /* running it will say why */
+    }
+    for (int i = 0; i < steps->n_steps && steps->residency != NULL; i++) {
+        const struct tnd_step *step = &steps->steps[i];
+        if (step->kind != TND_STEP_WORK) {
+            count[step->kind == TND_STEP_DOWNLOAD]++;
+            bytes[step->kind == TND_STEP_DOWNLOAD] += step->moved.bytes;
+        }
+    }
+    if (count[0] + count[1] > 0) {
+        snprintf(out, n, ", %d uploads (%zu bytes), %d downloads (%zu bytes)", count[0], bytes[0],
+                 count[1], bytes[1]);
+    }
+    tnd_steps_free(steps);
+}
+
 enum tandem_status tnd_print_plan(const struct tnd_registry *registry,
                                   const struct tandem_graph *graph, const struct tandem_plan *plan,
                                   tandem_write_fn write, void *user)
@@ -84,8 +110,10 @@ enum tandem_status tnd_print_plan(const struct tnd_registry *registry,
             return TANDEM_E_FILE;
         }
     }
-    char line[96];
-    int n = snprintf(line, sizeof(line), "%d nodes, up to %d threads, planned in %.1f us\n",
-                     graph->n_nodes, tandem_plan_threads(plan), tandem_plan_took_us(plan));
+    char line[256];
+    char moves[128];
+    describe_moves(registry, graph, plan, moves, sizeof(moves));
+    int n = snprintf(line, sizeof(line), "%d nodes, up to %d threads%s, planned in %.1f us\n",
+                     graph->n_nodes, tandem_plan_threads(plan), moves, tandem_plan_took_us(plan));
     return write(user, line, (unsigned long)n) == 0 ? TANDEM_OK : TANDEM_E_FILE;
 }

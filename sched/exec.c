@@ -99,8 +99,8 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
-/* Lets backends of the host make room for their copies of weights; where they cannot, their products
- * run without. */
+/* Lets backends of the host make room for their copies of weights; where they cannot, their
+ * products run without. */
 static void prepare_copies(const struct tnd_run *run)
 {
     const struct tnd_steps *steps = run->steps;

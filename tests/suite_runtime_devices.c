@@ -280,6 +280,31 @@ static void a_device_that_has_failed_is_not_used_again(void)
     tandem_runtime_close(runtime);
 }
 
+static int collect_line(void *user, const char *text, unsigned long n)
+{
+    char *out = user;
+    size_t used = strlen(out);
+    snprintf(out + used, 8192 - used, "%.*s", (int)n, text);
+    return 0;
+}
+
+static void a_printed_plan_says_what_is_moved(void)
+{
+    static char text[8192];
+    tandem_runtime *runtime = open_with("sim:memory=own");
+    struct model model = model_new();
+    struct step step = step_new(&model, 0, false);
+    tandem_plan *plan = plan_for(runtime, step.graph, ALL_ON_DEVICE);
+    text[0] = '\0';
+    check_ok(tandem_runtime_print_plan(runtime, step.graph, plan, collect_line, text));
+    /* x and the cache; a row of the cache and y */
+    check_contains(text, "2 uploads (2816 bytes), 2 downloads (268 bytes)");
+    tandem_plan_free(plan);
+    tandem_context_free(step.context);
+    tandem_context_free(model.context);
+    tandem_runtime_close(runtime);
+}
+
 static void a_graph_that_has_overwritten_what_it_read_is_not_repeated(void)
 {
     /* On the CPU the cache is overwritten, then the device fails. */
@@ -453,6 +478,7 @@ static CU_TestInfo tests[] = {
     {"a_device_that_has_failed_is_not_used_again", a_device_that_has_failed_is_not_used_again},
     {"a_graph_that_has_overwritten_what_it_read_is_not_repeated",
      a_graph_that_has_overwritten_what_it_read_is_not_repeated},
+    {"a_printed_plan_says_what_is_moved", a_printed_plan_says_what_is_moved},
     {"weights_without_room_run_elsewhere", weights_without_room_run_elsewhere},
     {"a_state_stays_on_the_device_and_its_rows_alone_are_moved",
      a_state_stays_on_the_device_and_its_rows_alone_are_moved},
