@@ -62,7 +62,7 @@ has() { grep -aqF -- "$1" "$2"; }
 lacks() { ! grep -aqF -- "$1" "$2"; }
 group() { [[ $1 == *"$only"* ]] && echo "== $1"; }
 
-commands="run chat bench tokenize convert inspect synth demo"
+commands="run chat bench compare tokenize convert inspect synth demo"
 
 if group help; then
     try 0 "usage: tandem-llama COMMAND"
@@ -403,6 +403,15 @@ if group bench; then
     try 1 "unknown type: 'q9'" bench "${shape[@]}" --type q9
     try 1 "unknown type: 'q9'" bench "${shape[@]}" --cache q9
     try 1 "profile 'nonsense' does not exist" bench "${small[@]}" --profile nonsense
+fi
+
+if group compare; then
+    try 0 "| other        |  0.000000 |  0.000000 | 100.00 % |" compare model.bin "${tokenizer[@]}" \
+        -p "hello" --table none
+    try 0 "| q8_0 " compare model.bin "${tokenizer[@]}" -p "hello" --types f16,q8_0 --table none
+    check "a line a type" has "| f16 " out
+    try 1 "unknown type: 'q9'" compare model.bin "${tokenizer[@]}" --types q9
+    try 2 "expected a model file" compare
 fi
 
 if group table; then

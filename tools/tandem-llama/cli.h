@@ -63,6 +63,7 @@ double tnd_cli_median(double *values, int n);
 int tnd_cmd_run(int argc, char **argv);
 int tnd_cmd_chat(int argc, char **argv);
 int tnd_cmd_bench(int argc, char **argv);
+int tnd_cmd_compare(int argc, char **argv);
 int tnd_cmd_demo(int argc, char **argv);
 int tnd_cmd_tokenize(int argc, char **argv);
 int tnd_cmd_convert(int argc, char **argv);

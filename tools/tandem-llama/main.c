@@ -16,6 +16,7 @@ static const struct command commands[] = {
     {"run", tnd_cmd_run, "continue a text with a model"},
     {"chat", tnd_cmd_chat, "talk with a model"},
     {"bench", tnd_cmd_bench, "measure prompt and generation speed"},
+    {"compare", tnd_cmd_compare, "say what a type of weights, a cache or a profile changes"},
     {"tokenize", tnd_cmd_tokenize, "turn text into token ids, or back"},
     {"convert", tnd_cmd_convert, "write a GGUF file from another model file"},
     {"inspect", tnd_cmd_inspect, "print what is in a model file"},

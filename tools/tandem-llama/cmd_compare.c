@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ * tandem-llama compare: how much of a model is lost by a type of weights, a cache or a profile. The
+ * text is fed token by token to the model as it is and to the other way of computing it; after each
+ * token the two distributions of the next one are compared (Kullback-Leibler divergence of the
+ * other from the model's own, in nats). */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tandem-llama/kit.h"
+
+struct compare_options {
+    struct tnd_kit_options kit; /* of the model as it is */
+    const char *types;
+    const char *other_cache;
+    const char *other_profile;
+    const char *text;
+    bool help;
+};
+
+struct agreement {
+    double sum, largest; /* of divergences */
+    double log_loss[2];  /* of the text's own next token: as it is, the other */
+    int64_t n, n_same;   /* positions; those where both put the same token first */
+};
+
+static double log_sum_exp(const float *logits, int64_t n)
+{
+    double largest = -INFINITY;
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        largest = logits[i] > largest ? logits[i] : largest;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        sum += exp(logits[i] - largest);
+    }
+    return largest + log(sum);
+}
+
+/* `next`: the token that the text goes on with, or -1. */
+static void compare_logits(const float *own, const float *other, int64_t n, int32_t next,
+                           struct agreement *out)
+{
+    const double own_total = log_sum_exp(own, n);
+    const double other_total = log_sum_exp(other, n);
+    double divergence = 0;
+    int64_t best[2] = {0, 0};
+    for (int64_t i = 0; i < n; i++) {
+        const double p = own[i] - own_total;
+        divergence += exp(p) * (p - (other[i] - other_total));
+        best[0] = own[i] > own[best[0]] ? i : best[0];
+        best[1] = other[i] > other[best[1]] ? i : best[1];
+    }
+    out->sum += divergence;
+    out->largest = divergence > out->largest ? divergence : out->largest;
+    out->n++;
+    out->n_same += best[0] == best[1];
+    if (next >= 0) {
+        out->log_loss[0] += own_total - own[next];
+        out->log_loss[1] += other_total - other[next];
+    }
+}
+
+static enum tandem_status compare_texts(struct tnd_kit *own, struct tnd_kit *other,
+                                        const int32_t *tokens, int64_t n, struct agreement *out,
+                                        struct tandem_error *error)
+{
+    enum tandem_status status = TANDEM_OK;
+    for (int64_t i = 0; i < n && status == TANDEM_OK; i++) {
+        status = tnd_llama_session_feed(own->session, &tokens[i], 1, 0, error);
+        if (status == TANDEM_OK) {
+            status = tnd_llama_session_feed(other->session, &tokens[i], 1, 0, error);
+        }
+        if (status == TANDEM_OK) {
+            compare_logits(tnd_llama_session_logits(own->session),
+                           tnd_llama_session_logits(other->session), own->model->hparams.vocabulary,
+                           i + 1 < n ? tokens[i + 1] : -1, out);
+        }
+    }
+    return status;
+}
+
+static void print_agreement(const char *what, const struct agreement *a)
+{
+    const double n_next = a->n > 1 ? (double)(a->n - 1) : 1.0;
+    printf("| %-12s | %9.6f | %9.6f | %6.2f %% | %10.4f | %10.4f |\n", what, a->sum / (double)a->n,
+           a->largest, 100.0 * (double)a->n_same / (double)a->n, exp(a->log_loss[0] / n_next),
+           exp(a->log_loss[1] / n_next));
+}
+
+static enum tandem_status compare_type(const struct compare_options *o, const char *checkpoint,
+                                       const char *type, struct tandem_error *error)
+{
+    struct tnd_kit own = {.options = o->kit};
+    struct tnd_kit other = {.options = o->kit};
+    const size_t room = strlen(o->text) + 3;
+    int32_t *tokens = calloc(room, sizeof(tokens[0]));
+    size_t n = 0;
+    other.options.type = type[0] != '\0' ? type : o->kit.type;
+    other.options.cache_type = o->other_cache != NULL ? o->other_cache : o->kit.cache_type;
+    other.options.profile = o->other_profile != NULL ? o->other_profile : o->kit.profile;
+    enum tandem_status status = tokens == NULL ? TANDEM_E_MEMORY : TANDEM_OK;
+    if (status == TANDEM_OK) {
+        status = tnd_kit_open(&own, checkpoint, error);
+    }
+    if (status == TANDEM_OK) {
+        status = tnd_kit_open(&other, checkpoint, error);
+    }
+    if (status == TANDEM_OK) {
+        status = tandem_tokenizer_encode(own.tokenizer, o->text, strlen(o->text), true, tokens,
+                                         room, &n, error);
+    }
+    struct agreement agreement = {0};
+    if (status == TANDEM_OK) {
+        status = compare_texts(&own, &other, tokens, (int64_t)n, &agreement, error);
+    }
+    if (status == TANDEM_OK && n > 0) {
+        print_agreement(type[0] != '\0' ? type : "other", &agreement);
+    }
+    tnd_kit_close(&other);
+    tnd_kit_close(&own);
+    free(tokens);
+    return status;
+}
+
+static int run(const struct compare_options *o, const char *checkpoint)
+{
+    struct tandem_error error = {0};
+    enum tandem_status status = TANDEM_OK;
+    char types[256];
+    snprintf(types, sizeof(types), "%s", o->types);
+    printf("| weights      | mean KL   | worst KL  | same top | perplexity | the other's |\n"
+           "|--------------|----------:|----------:|---------:|-----------:|------------:|\n");
+    char *at = types;
+    do {
+        char *end = at + strcspn(at, ",");
+        const bool is_last = *end == '\0';
+        *end = '\0';
+        status = compare_type(o, checkpoint, at, &error);
+        at = is_last ? NULL : end + 1;
+    } while (at != NULL && status == TANDEM_OK);
+    return status == TANDEM_OK ? 0 : tnd_cli_fail(&error);
+}
+
+int tnd_cmd_compare(int argc, char **argv)
+{
+    struct compare_options o = {
+        .kit = TND_KIT_DEFAULTS,
+        .types = "",
+        .text = "Once upon a time, there was a little girl named Lily. She loved to play outside "
+                "in the park. One day, she saw a big, red ball. She wanted to play with it, but "
+                "it was too high."};
+    const struct cli_option rows[] = {
+        {"p", CLI_TEXT, &o.text, "TEXT", "the text; default: the beginning of a story"},
+        {"t", CLI_TEXT, &o.kit.tokenizer, "FILE", "tokenizer; default: the model file's own"},
+        {"types", CLI_TEXT, &o.types, "T,T", "of the other's weights; default: as they are"},
+        {"other-cache", CLI_TEXT, &o.other_cache, "TYPE", "of the other's keys and values"},
+        {"other-profile", CLI_TEXT, &o.other_profile, "NAME", "the other's profile"},
+        {"cache", CLI_TEXT, &o.kit.cache_type, "TYPE", "of keys and values: f32, f16, q8_0; f32"},
+        {"profile", CLI_TEXT, &o.kit.profile, "NAME", "force a profile wherever it applies"},
+        {"threads", CLI_INTEGER, &o.kit.threads, "N", "threads; default: one a core"},
+        {"device", CLI_TEXT, &o.kit.device, "SEL", TND_DEVICE_OPTION_HELP},
+        {"table", CLI_TEXT, &o.kit.table, "FILE",
+         "timing table; none: fixed rule; default: this machine's"},
+        {"help", CLI_FLAG, &o.help, NULL, "this text"},
+    };
+    const struct cli_options options = {rows, (int)(sizeof(rows) / sizeof(rows[0]))};
+    const char *checkpoint = NULL;
+    int n = 0;
+    if (!tnd_cli_parse(argc, argv, &options, &checkpoint, 1, &n)) {
+        return 2;
+    }
+    if (o.help) {
+        printf("usage: tandem-llama compare MODEL [OPTIONS]\n\n"
+               "Feeds a text to the model as it is and to another way of computing it, and prints\n"
+               "the Kullback-Leibler divergence of the next token's distributions (in nats), how\n"
+               "often both put the same token first, and both perplexities of the text.\n\n");
+        tnd_cli_print_options(&options);
+        return 0;
+    }
+    if (n != 1) {
+        return tnd_cli_usage("compare: expected a model file");
+    }
+    return run(&o, checkpoint);
+}
