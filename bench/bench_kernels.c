@@ -29,6 +29,7 @@ struct options {
 
 struct peaks {
     double fma_gflops, int8_gops, bf16_gflops, read_gbps, cache_gbps; /* of all threads */
+    double read_1_gbps;                                               /* of one */
 };
 
 static double now(void)
@@ -47,6 +48,7 @@ struct peak_job {
     const char *memory;
     size_t bytes; /* of each thread */
     int repeats;
+    bool is_alone; /* the first thread reads, the others look on */
     double operations[LIST_MAX];
     int64_t sink[LIST_MAX];
 };
@@ -56,6 +58,10 @@ static void peak_main(void *user, struct tandem_worker *worker)
     struct peak_job *job = user;
     if (job->peak != NULL) {
         job->operations[worker->index] = job->peak(job->rounds);
+        return;
+    }
+    if (job->is_alone && worker->index > 0) {
+        job->operations[worker->index] = 0;
         return;
     }
     int64_t sink = 0;
@@ -98,6 +104,9 @@ static struct peaks measure_peaks(tnd_crew *crew, int threads)
     peaks.bf16_gflops = job.peak != NULL ? measure_peak(crew, &job, threads) : 0;
     job = (struct peak_job){.read = find.read, .memory = memory, .bytes = bytes, .repeats = 1};
     peaks.read_gbps = measure_peak(crew, &job, threads);
+    job.is_alone = true;
+    peaks.read_1_gbps = measure_peak(crew, &job, threads);
+    job.is_alone = false;
     job.bytes = (size_t)256 << 10;
     job.repeats = 400;
     peaks.cache_gbps = measure_peak(crew, &job, threads);
@@ -111,16 +120,18 @@ static void print_head(const struct options *o, const struct peaks *p, const cha
 {
     if (strcmp(o->output, "json") == 0) {
         printf("{\"cpu\":\"%s\",\"threads\":%d,\"peaks\":{\"fma_gflops\":%.1f,\"int8_gops\":%.1f,"
-               "\"bf16_gflops\":%.1f,\"read_gbps\":%.2f,\"cache_gbps\":%.1f},\"kernels\":[",
+               "\"bf16_gflops\":%.1f,\"read_gbps\":%.2f,\"read_1_gbps\":%.2f,\"cache_gbps\":%.1f},"
+               "\"kernels\":[",
                tnd_cpu_model(), o->threads, p->fma_gflops, p->int8_gops, p->bf16_gflops,
-               p->read_gbps, p->cache_gbps);
+               p->read_gbps, p->read_1_gbps, p->cache_gbps);
     } else if (strcmp(o->output, "csv") == 0) {
         printf("type,n,k,m,threads,isa,layout,median_us,spread,gflops,gbps,peak,peak_share\n");
     } else {
         printf("%s, %d threads, %s\n\npeaks: fp32 FMA %.0f GFLOP/s, int8 dot %.0f GOP/s, "
-               "bf16 dot %.0f GFLOP/s, read %.1f GB/s (memory) %.0f GB/s (256 KiB)\n\n",
+               "bf16 dot %.0f GFLOP/s, read %.1f GB/s (memory; one thread %.1f) %.0f GB/s (256 "
+               "KiB)\n\n",
                tnd_cpu_model(), o->threads, isa, p->fma_gflops, p->int8_gops, p->bf16_gflops,
-               p->read_gbps, p->cache_gbps);
+               p->read_gbps, p->read_1_gbps, p->cache_gbps);
         printf("| type | layout | N x K | M | median us | best us | spread | GFLOP/s | GB/s | "
                "share of |\n"
                "|---|---|---|---|---|---|---|---|---|---|\n");
