@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Packed weights of the CPU backend: the product has the bits of the unpacked one, whatever the
- * shape, the number of tokens, the workers and the row ranges; copies are counted, limited, told
- * apart and given back. */
+ * shape, the number of tokens, the workers, the row ranges and the instruction set; copies are
+ * counted, limited, told apart and given back. */
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/cpu/matmul_parts.h"
 #include "backends/cpu/packed_weights.h"
 #include "base/cpu.h"
 #include "tests/suite_backends.h"
@@ -27,7 +28,7 @@ static bool can_pack(void)
     if (tnd_packed_kernels_for(tnd_cpu_features(), TANDEM_TYPE_Q4_0, &kernels)) {
         return true;
     }
-    tnd_skip("packed weights need AVX-512 with VNNI");
+    tnd_skip("packed weights need AVX2");
     return false;
 }
 
@@ -137,6 +138,145 @@ static void shapes_may_be_odd(void)
     }
 }
 
+/* ---- every instruction set of this machine, without the backend ---- */
+
+struct level {
+    const char *name;
+    uint32_t features;
+    struct tnd_cpu_kernels kernels;
+};
+
+/* A worker that works alone. */
+struct alone {
+    struct tandem_worker base;
+    int64_t taken;
+};
+
+static bool next_alone(struct tandem_worker *worker, int64_t n_items, int64_t chunk,
+                       int64_t *out_begin, int64_t *out_end)
+{
+    struct alone *alone = (struct alone *)worker;
+    *out_begin = alone->taken;
+    *out_end = tnd_min(n_items, alone->taken + chunk);
+    alone->taken = *out_end;
+    return *out_begin < *out_end;
+}
+
+static void barrier_alone(struct tandem_worker *worker)
+{
+    (void)worker;
+}
+
+/* Runs a task of a product: with a copy from it, else from the rows. */
+static void run_alone(const struct level *level, tandem_tensor *node,
+                      const struct tnd_packed_weight *packed, uint32_t task, void *workspace)
+{
+    struct tandem_error error;
+    struct tnd_packed_kernels kernels;
+    enum tandem_type type = node->src[0]->type;
+    size_t bytes = tnd_cpu_mul_mat_scratch(node, task);
+    struct alone alone = {
+        {0, 1, 1, tnd_guarded_alloc(bytes, 64), bytes, &error, next_alone, barrier_alone}, 0};
+    struct tandem_work work = {node,        task,      0,
+                               node->ne[0], workspace, tnd_cpu_mul_mat_workspace(node, task)};
+    if (packed == NULL) {
+        check_status(tnd_cpu_mul_mat_run_with(&level->kernels, &work, &alone.base), TANDEM_OK, NULL,
+                     &error);
+    } else if (tandem_type_is_quantized(type)) {
+        CU_ASSERT_TRUE_FATAL(tnd_packed_kernels_for(level->features, type, &kernels));
+        tnd_matmul_packed(&level->kernels.q, &kernels, packed, &work, &alone.base);
+    } else {
+        tnd_packed_f_fn *kernel = tnd_packed_f_kernel(level->features, type);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(kernel);
+        tnd_matmul_packed_f(kernel, packed, &work, &alone.base);
+    }
+    tnd_guarded_free(alone.base.scratch);
+}
+
+/* Codes and activations at the ends of their ranges: where narrow sums would overflow. */
+static void fill_extremes(const tandem_tensor *node)
+{
+    const tandem_tensor *w = node->src[0];
+    const tandem_tensor *x = node->src[1];
+    int64_t n = w->ne[0] * w->ne[1];
+    float *values = malloc((size_t)n * sizeof(float));
+    for (int64_t i = 0; i < n; i++) {
+        values[i] = i % 32 == 0 ? 0.0f : i / w->ne[0] % 2 == 0 ? 1.0f : -1.0f;
+    }
+    if (tandem_type_is_quantized(w->type)) {
+        check_ok(tandem_quantize(w->type, values, w->data, n));
+    }
+    free(values);
+    for (int64_t i = 0; i < x->ne[0] * x->ne[1]; i++) {
+        ((float *)x->data)[i] = i / x->ne[0] % 3 == 2 ? -1.0f : 1.0f;
+    }
+}
+
+static void check_level(const struct level *level, enum tandem_type type, int64_t n, int64_t k,
+                        int64_t m, bool extreme)
+{
+    tandem_context *context = NULL;
+    struct tnd_packed_weights *weights = NULL;
+    bool quantized = tandem_type_is_quantized(type);
+    uint32_t task = quantized ? TANDEM_TASK_MUL_MAT_Q : TANDEM_TASK_NODE;
+    char what[96];
+    snprintf(what, sizeof(what), "%s %s n=%lld k=%lld m=%lld%s", level->name,
+             tandem_type_name(type), (long long)n, (long long)k, (long long)m,
+             extreme ? " extreme" : "");
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    check_ok(tnd_packed_weights_new(SIZE_MAX, &weights, NULL));
+    tandem_tensor *node = product(context, type, n, k, m);
+    if (extreme) {
+        fill_extremes(node);
+    }
+    check_ok(tnd_packed_weights_add(weights, node->src[0], NULL));
+    void *workspace = tnd_guarded_alloc(tnd_cpu_mul_mat_workspace(node, task), 64);
+    if (quantized) {
+        run_alone(level, node, NULL, TANDEM_TASK_QUANTIZE_X, workspace);
+    }
+    run_alone(level, node, NULL, task, workspace);
+    size_t bytes = (size_t)(n * m) * sizeof(float);
+    float *want = malloc(bytes);
+    memcpy(want, node->data, bytes);
+    tnd_test_spoil(node);
+    run_alone(level, node, tnd_packed_weights_find(weights, node->src[0]),
+              TANDEM_TASK_MUL_MAT_PACKED, workspace);
+    check_bits(node->data, want, bytes, what);
+    free(want);
+    tnd_guarded_free(workspace);
+    tnd_packed_weights_free(weights);
+    tandem_context_free(context);
+}
+
+static void every_instruction_set_has_the_bits_of_its_rows(void)
+{
+    static const char *const names[] = {"avx2", "avxvnni", "avx512", "vnni"};
+    static const int64_t tokens[] = {1, 2, 3, 5, 8, 11, 12, 23, 70};
+    uint32_t last = 0;
+    for (size_t l = 0; l < sizeof(names) / sizeof(names[0]); l++) {
+        struct level level = {.name = names[l]};
+        struct tnd_packed_kernels kernels;
+        level.features = tnd_cpu_mask(tnd_cpu_features_all(), names[l]);
+        if (level.features == last ||
+            !tnd_packed_kernels_for(level.features, TANDEM_TYPE_Q4_0, &kernels)) {
+            continue;
+        }
+        last = level.features;
+        tnd_cpu_kernels_for(level.features, &level.kernels);
+        for (int t = 0; t < N_TYPES; t++) {
+            int64_t block = tandem_type_block_values(types[t]);
+            for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
+                check_level(&level, types[t], 43, block > 1 ? 3 * block : 333, tokens[i], false);
+            }
+            check_level(&level, types[t], 35, block > 1 ? 3 * block : 40, 4, true);
+            check_level(&level, types[t], 16, block == 256 ? 2304 : 2080, 9, true);
+        }
+    }
+    if (last == 0) {
+        tnd_skip("packed weights need AVX2");
+    }
+}
+
 /* Nobody has made a copy, or there may be none: rows serve, with the same bits. */
 static void without_a_copy_the_rows_serve(void)
 {
@@ -219,6 +359,8 @@ static void a_new_tensor_at_an_old_address_is_packed_anew(void)
 CU_TestInfo tnd_tests_packed[] = {
     {"products have the bits of unpacked weights", products_have_the_bits_of_unpacked_weights},
     {"shapes may be odd", shapes_may_be_odd},
+    {"every instruction set has the bits of its rows",
+     every_instruction_set_has_the_bits_of_its_rows},
     {"without a copy the rows serve", without_a_copy_the_rows_serve},
     {"only constant weights are packed", only_constant_weights_are_packed},
     {"a new tensor at an old address is packed anew",

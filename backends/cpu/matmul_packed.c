@@ -9,7 +9,7 @@
 #include "ggml-like/tnd_tensor.h"
 
 /* Up to so many tokens codes are unpacked once for every 8 of them: cheaper than through the
- * cache. */
+ * cache. (Always, where kernels cannot unpack for those of kernels.h.) */
 enum { FEW_TOKENS = 6 * TND_PACKED_TOKENS, TOKENS_MAX = 16 };
 
 struct scratch {
@@ -158,7 +158,7 @@ void tnd_matmul_packed(const struct tnd_kernels_q *kernels,
 {
     const struct tandem_tensor *node = work->node;
     const int64_t m = node->ne[1];
-    const bool few = m <= FEW_TOKENS;
+    const bool few = m <= FEW_TOKENS || packed_kernels->unpack == NULL;
     const int strips = few ? 1 : kernels->strips;
     struct product p = {
         .kernels = kernels,

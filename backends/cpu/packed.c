@@ -251,8 +251,15 @@ bool tnd_packed_kernels_for(uint32_t features, enum tandem_type type,
                             struct tnd_packed_kernels *out)
 {
 #if defined(__x86_64__)
-    const uint32_t needs = TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI;
-    return (features & needs) == needs && tnd_packed_kernels_vnni(type, out);
+    const uint32_t vnni = TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI;
+    const uint32_t avxvnni = TND_CPU_SET_AVX2 | (uint32_t)TND_CPU_AVX_VNNI;
+    if ((features & vnni) == vnni) {
+        return tnd_packed_kernels_vnni(type, out);
+    }
+    if ((features & avxvnni) == avxvnni) {
+        return tnd_packed_kernels_avxvnni(type, out);
+    }
+    return (features & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2 && tnd_packed_kernels_avx2(type, out);
 #else
     (void)features;
     (void)type;

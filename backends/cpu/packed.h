@@ -48,8 +48,23 @@ typedef void tnd_unpack_fn(const uint8_t *units, int n_blocks, size_t ahead, uin
 
 struct tnd_packed_kernels {
     tnd_packed_fn *multiply;
-    tnd_unpack_fn *unpack;
+    tnd_unpack_fn *unpack; /* or NULL: `multiply` serves any number of tokens */
 };
+
+/* X(TYPE, form, bits, is_super): types that have a packed form; form and bits as in kernel-list.h,
+ * is_super: integer scales times one half. */
+#define TND_PACKED_TYPES(X)                                                                        \
+    X(Q4_0, 0, 4, false)                                                                           \
+    X(Q4_1, TND_AFFINE, 4, false)                                                                  \
+    X(BCML1, TND_AFFINE, 4, false)                                                                 \
+    X(Q5_0, 0, 5, false)                                                                           \
+    X(Q5_1, TND_AFFINE, 5, false)                                                                  \
+    X(Q8_0, 0, 8, false)                                                                           \
+    X(Q2_K, TND_AFFINE | TND_GROUPS_OF_16, 2, true)                                                \
+    X(Q3_K, TND_GROUPS_OF_16, 3, true)                                                             \
+    X(Q4_K, TND_AFFINE, 4, true)                                                                   \
+    X(Q5_K, TND_AFFINE, 5, true)                                                                   \
+    X(Q6_K, TND_GROUPS_OF_16, 6, true)
 
 /** Values of K and bytes of a unit; 0 for a type that has no packed form. */
 int tnd_packed_unit_values(enum tandem_type type);
@@ -66,6 +81,8 @@ void tnd_pack_strip(const struct tnd_kernels_q *kernels, enum tandem_type type, 
 bool tnd_packed_kernels_for(uint32_t features, enum tandem_type type,
                             struct tnd_packed_kernels *out);
 /** Those of one instruction set. */
+bool tnd_packed_kernels_avx2(enum tandem_type type, struct tnd_packed_kernels *out);
+bool tnd_packed_kernels_avxvnni(enum tandem_type type, struct tnd_packed_kernels *out);
 bool tnd_packed_kernels_vnni(enum tandem_type type, struct tnd_packed_kernels *out);
 
 #endif

@@ -14,8 +14,11 @@ enum { ROWS = TND_PANEL_F_ROWS, AHEAD = 16384 };
 tnd_packed_f_fn *tnd_packed_f_kernel(uint32_t features, enum tandem_type type)
 {
 #if defined(__x86_64__)
-    return (features & TND_CPU_SET_AVX512) == TND_CPU_SET_AVX512 ? tnd_packed_f_kernel_avx512(type)
-                                                                 : NULL;
+    if ((features & TND_CPU_SET_AVX512) == TND_CPU_SET_AVX512) {
+        return tnd_packed_f_kernel_avx512(type);
+    }
+    return (features & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2 ? tnd_packed_f_kernel_avx2(type)
+                                                             : NULL;
 #else
     (void)features;
     (void)type;

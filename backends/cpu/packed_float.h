@@ -30,6 +30,7 @@ void tnd_pack_panel_f(enum tandem_type type, const uint8_t *rows, size_t row_byt
 
 /** Kernel of a type on a machine with these CPU features, or NULL. */
 tnd_packed_f_fn *tnd_packed_f_kernel(uint32_t features, enum tandem_type type);
+tnd_packed_f_fn *tnd_packed_f_kernel_avx2(enum tandem_type type);
 tnd_packed_f_fn *tnd_packed_f_kernel_avx512(enum tandem_type type);
 
 #endif

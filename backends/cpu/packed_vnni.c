@@ -324,20 +324,8 @@ TND_INLINE void unpack(const uint8_t *unit, int n_blocks, const struct shape sha
     {                                                                                              \
         unpack(units, n_blocks, SHAPE(form, bits, is_super), ahead, values, scales, mins);         \
     }
-#define PACKED_TYPES(X)                                                                            \
-    X(Q4_0, 0, 4, false)                                                                           \
-    X(Q4_1, TND_AFFINE, 4, false)                                                                  \
-    X(BCML1, TND_AFFINE, 4, false)                                                                 \
-    X(Q5_0, 0, 5, false)                                                                           \
-    X(Q5_1, TND_AFFINE, 5, false)                                                                  \
-    X(Q8_0, 0, 8, false)                                                                           \
-    X(Q2_K, TND_AFFINE | TND_GROUPS_OF_16, 2, true)                                                \
-    X(Q3_K, TND_GROUPS_OF_16, 3, true)                                                             \
-    X(Q4_K, TND_AFFINE, 4, true)                                                                   \
-    X(Q5_K, TND_AFFINE, 5, true)                                                                   \
-    X(Q6_K, TND_GROUPS_OF_16, 6, true)
-PACKED_TYPES(PACKED)
-PACKED_TYPES(UNPACK)
+TND_PACKED_TYPES(PACKED)
+TND_PACKED_TYPES(UNPACK)
 #undef PACKED
 #undef UNPACK
 
@@ -348,7 +336,7 @@ bool tnd_packed_kernels_vnni(enum tandem_type type, struct tnd_packed_kernels *o
     case TANDEM_TYPE_##NAME:                                                                       \
         *out = (struct tnd_packed_kernels){packed_##NAME, unpack_##NAME};                          \
         return true;
-        PACKED_TYPES(KERNELS)
+        TND_PACKED_TYPES(KERNELS)
 #undef KERNELS
     default:
         return false;

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * Products of packed weights for AVX2. Bytes are multiplied as in gemm_avx2.c: 16-bit sums of two
+ * products, as many of which are added as cannot overflow. */
+#if defined(__AVX2__)
+#include <immintrin.h>
+#include <string.h>
+
+#include "backends/cpu/packed.h"
+
+/* Steps of 4 values whose 16-bit sums may be added: steps * 2 * 127 * (2^bits - 1) < 2^15. */
+#define SPAN(bits)      ((bits) <= 4 ? 8 : (bits) == 5 ? 4 : (bits) == 6 ? 2 : 1)
+#define CORRECTED(bits) ((bits) < 8)
+
+/* With 8 bits two products overflow: the sign of the weight moves over to the activation. */
+TND_INLINE __m256i multiply_bytes(__m256i w, __m256i x, const int bits)
+{
+    if (bits < 8) {
+        return _mm256_maddubs_epi16(w, x);
+    }
+    __m256i value = _mm256_xor_si256(w, _mm256_set1_epi8(-128)); /* w - 128, signed */
+    return _mm256_maddubs_epi16(_mm256_abs_epi8(value), _mm256_sign_epi8(x, value));
+}
+
+TND_INLINE __m256i dot(const __m256i *w, const int8_t *q, const int n_steps, const int bits,
+                       __m256i sum)
+{
+    const int span = SPAN(bits) < n_steps ? SPAN(bits) : n_steps;
+    TND_UNROLL
+    for (int begin = 0; begin < n_steps; begin += span) {
+        __m256i words = _mm256_setzero_si256();
+        TND_UNROLL
+        for (int s = begin; s < begin + span; s++) {
+            int32_t four;
+            memcpy(&four, q + 4 * s, sizeof(four));
+            __m256i product = multiply_bytes(w[s], _mm256_set1_epi32(four), bits);
+            words = s == begin ? product : _mm256_add_epi16(words, product);
+        }
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(words, _mm256_set1_epi16(1)));
+    }
+    return sum;
+}
+
+#include "backends/cpu/packed_lanes256.h"
+
+bool tnd_packed_kernels_avx2(enum tandem_type type, struct tnd_packed_kernels *out)
+{
+    return find_kernels(type, out);
+}
+#else
+typedef int tnd_no_avx2;
+#endif

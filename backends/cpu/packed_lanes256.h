@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT
+ * Products of packed weights (packed.h) with vectors of 8 rows: one strip is two of them side by
+ * side. Codes are unpacked in registers and used for all tokens. The order of sums is that of
+ * gemm_avx2.c: the same bits. packed_<isa>.c includes it and brings:
+ *   dot(w, q, n_steps, bits, sum)   sum, lane by lane, plus the products of n_steps vectors of
+ *                                   codes and 4 * n_steps activations
+ *   CORRECTED(bits)                 whether codes are taken as they are, so that sums begin with
+ *                                   the correction for their offset */
+
+enum { HALF = 32, STEP = 2 * HALF, STEPS = 8, STRIP_LANES = TND_STRIP_ROWS };
+
+/* What a type is, as constants once inlined. */
+struct shape {
+    int bits;
+    int form;      /* as in kernel-list.h */
+    int blocks;    /* of 32 values in a unit */
+    int header;    /* bytes */
+    int group;     /* bytes of 32 values */
+    bool is_super; /* integer scales times one half */
+};
+
+TND_INLINE __m256i load(const uint8_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+TND_INLINE __m256 halves(const uint8_t *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+TND_INLINE __m128i bytes_8(const uint8_t *p)
+{
+    return _mm_loadl_epi64((const __m128i *)(const void *)p);
+}
+
+/* ---- codes: p is where the wanted rows are in the first vector ---- */
+
+TND_INLINE void unpack_nibbles(const uint8_t *p, __m256i w[4])
+{
+    const __m256i mask = _mm256_set1_epi8(15);
+    TND_UNROLL
+    for (int v = 0; v < 2; v++) {
+        __m256i packed = load(p + v * STEP);
+        w[v] = _mm256_and_si256(packed, mask);
+        w[v + 2] = _mm256_and_si256(_mm256_srli_epi16(packed, 4), mask);
+    }
+}
+
+TND_INLINE void unpack_pairs(const uint8_t *p, __m256i w[4])
+{
+    const __m256i mask = _mm256_set1_epi8(3);
+    __m256i packed = load(p);
+    w[0] = _mm256_and_si256(packed, mask);
+    w[1] = _mm256_and_si256(_mm256_srli_epi16(packed, 2), mask);
+    w[2] = _mm256_and_si256(_mm256_srli_epi16(packed, 4), mask);
+    w[3] = _mm256_and_si256(_mm256_srli_epi16(packed, 6), mask);
+}
+
+/* `bits` points to the words of the steps. */
+TND_INLINE void add_top_bits(const uint8_t *bits, const char value, __m256i w[4])
+{
+    const __m256i spread = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202,
+                                              0x0303030303030303); /* byte i to 8 bytes */
+    const __m256i select = _mm256_set1_epi64x((int64_t)0x8040201008040201u);
+    TND_UNROLL
+    for (int s = 0; s < 4; s++) {
+        int32_t word;
+        memcpy(&word, bits + 8 * s, sizeof(word));
+        __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(word), spread);
+        __m256i is_set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, select), select);
+        w[s] = _mm256_or_si256(w[s], _mm256_and_si256(is_set, _mm256_set1_epi8(value)));
+    }
+}
+
+/* The four steps of one half of a group, for rows 0..7 or 8..15 (side 0 or 1). */
+TND_INLINE void unpack_half(const uint8_t *group, const int side, const int half, const int bits,
+                            __m256i w[4])
+{
+    const uint8_t *p = group + side * HALF;
+    switch (bits) {
+    case 8:
+        TND_UNROLL
+        for (int s = 0; s < 4; s++) {
+            w[s] = load(p + (4 * half + s) * STEP);
+        }
+        break;
+    case 6: {
+        const __m256i upper = _mm256_set1_epi8(0x30);
+        __m256i u = load(p + (4 + half) * STEP);
+        unpack_nibbles(p + 2 * half * STEP, w);
+        w[0] = _mm256_or_si256(w[0], _mm256_and_si256(_mm256_slli_epi16(u, 4), upper));
+        w[1] = _mm256_or_si256(w[1], _mm256_and_si256(_mm256_slli_epi16(u, 2), upper));
+        w[2] = _mm256_or_si256(w[2], _mm256_and_si256(u, upper));
+        w[3] = _mm256_or_si256(w[3], _mm256_and_si256(_mm256_srli_epi16(u, 2), upper));
+        break;
+    }
+    case 5:
+        unpack_nibbles(p + 2 * half * STEP, w);
+        add_top_bits(group + 4 * STEP + 32 * half + 4 * side, 16, w);
+        break;
+    case 4:
+        unpack_nibbles(p + 2 * half * STEP, w);
+        break;
+    case 3:
+        unpack_pairs(p + half * STEP, w);
+        add_top_bits(group + 2 * STEP + 32 * half + 4 * side, 4, w);
+        break;
+    default:
+        unpack_pairs(p + half * STEP, w);
+        break;
+    }
+}
+
+/* ---- scales ---- */
+
+/* Scale and min of group `g` of 16 or 32 values in block `b` of a unit. */
+TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const int side, int b,
+                            const int g, __m256 *scale, __m256 *min)
+{
+    const uint8_t *d_halves = unit + 16 * side;
+    if (!shape.is_super) {
+        *scale = halves(d_halves + 32 * b);
+        if ((shape.form & TND_AFFINE) != 0) {
+            *min = halves(d_halves + 64 + 32 * b);
+        }
+        return;
+    }
+    const bool by_16 = (shape.form & TND_GROUPS_OF_16) != 0;
+    const uint8_t *bytes = unit + 64 + STRIP_LANES * (by_16 ? 2 * b + g : b) + 8 * side;
+    __m256 d = halves(d_halves);
+    if ((shape.form & TND_AFFINE) == 0) {
+        *scale = _mm256_mul_ps(d, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes_8(bytes))));
+        return;
+    }
+    __m256 dmin = _mm256_sub_ps(_mm256_setzero_ps(), halves(d_halves + 32));
+    __m256i s = _mm256_cvtepu8_epi32(bytes_8(bytes));
+    __m256i m;
+    if (by_16) {
+        m = _mm256_srli_epi32(s, 4);
+        s = _mm256_and_si256(s, _mm256_set1_epi32(15));
+    } else {
+        m = _mm256_cvtepu8_epi32(bytes_8(bytes + 8 * STRIP_LANES));
+    }
+    *scale = _mm256_mul_ps(d, _mm256_cvtepi32_ps(s));
+    *min = _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(m));
+}
+
+/* ---- products ---- */
+
+/* 32 values of 8 rows and all tokens. Eight vectors of codes fill half of the registers, so tokens
+ * are met one after the other, and their results may live in memory. */
+TND_INLINE void multiply_block(const uint8_t *unit, const struct shape shape, const int side, int b,
+                               const struct tnd_x_block *x, size_t x_blocks, const int n_tokens,
+                               __m256 y[TND_PACKED_TOKENS])
+{
+    const uint8_t *group = unit + shape.header + b * shape.group;
+    const int n_groups = (shape.form & TND_GROUPS_OF_16) != 0 ? 2 : 1;
+    const bool affine = (shape.form & TND_AFFINE) != 0;
+    const int steps = STEPS / n_groups;
+    __m256i w[STEPS];
+    __m256 scale[2];
+    __m256 min[2];
+    unpack_half(group, side, 0, shape.bits, w);
+    unpack_half(group, side, 1, shape.bits, w + 4);
+    TND_UNROLL
+    for (int g = 0; g < n_groups; g++) {
+        read_scales(unit, shape, side, b, g, &scale[g], &min[g]);
+    }
+    for (int t = 0; t < n_tokens; t++, x += x_blocks) {
+        TND_UNROLL
+        for (int g = 0; g < n_groups; g++) {
+            __m256i sum = _mm256_setzero_si256();
+            if (!affine && CORRECTED(shape.bits)) {
+                sum = _mm256_set1_epi32(x->group.correction[g]);
+            }
+            sum = dot(w + g * steps, x->q + 16 * g, steps, shape.bits, sum);
+            __m256 part = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), _mm256_set1_ps(x->scale));
+            y[t] = _mm256_fmadd_ps(part, scale[g], y[t]);
+            if (affine) {
+                y[t] = _mm256_fmadd_ps(min[g], _mm256_set1_ps(x->group.sum[g]), y[t]);
+            }
+        }
+    }
+}
+
+TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape shape,
+                         const int n_tokens)
+{
+    const size_t unit_bytes = (size_t)(shape.header + shape.blocks * shape.group);
+    const size_t block_bytes = unit_bytes / (size_t)shape.blocks;
+    const size_t x_blocks = tile->x_blocks;
+    const struct tnd_x_block *x = tile->x;
+    const uint8_t *unit = tile->units;
+    __m256 y[2][TND_PACKED_TOKENS];
+    for (int t = 0; t < n_tokens; t++) {
+        const float *from = tile->y + (size_t)t * tile->y_stride;
+        y[0][t] = tile->accumulate ? _mm256_loadu_ps(from) : _mm256_setzero_ps();
+        y[1][t] = tile->accumulate ? _mm256_loadu_ps(from + 8) : _mm256_setzero_ps();
+    }
+    for (int left = tile->n_blocks; left > 0; left -= shape.blocks, unit += unit_bytes) {
+        const int blocks = left < shape.blocks ? left : shape.blocks;
+        for (int b = 0; b < blocks; b++, x++) {
+            if (tile->ahead != 0) {
+                const char *next = (const char *)unit + tile->ahead + (size_t)b * block_bytes;
+                for (size_t i = 0; i < block_bytes; i += 64) {
+                    _mm_prefetch(next + i, _MM_HINT_T0);
+                }
+            }
+            multiply_block(unit, shape, 0, b, x, x_blocks, n_tokens, y[0]);
+            multiply_block(unit, shape, 1, b, x, x_blocks, n_tokens, y[1]);
+        }
+    }
+    for (int t = 0; t < n_tokens; t++) {
+        float *to = tile->y + (size_t)t * tile->y_stride;
+        _mm256_storeu_ps(to, y[0][t]);
+        _mm256_storeu_ps(to + 8, y[1][t]);
+    }
+}
+
+/* ---- one function a type ---- */
+
+#define SHAPE(form, bits, is_super)                                                                \
+    ((struct shape){bits, form, (is_super) ? 8 : 2,                                                \
+                    (is_super)                 ? 320                                               \
+                    : ((form)&TND_AFFINE) != 0 ? 128                                               \
+                                               : 64,                                               \
+                    (bits)*64, is_super})
+#if defined(TND_IS_CHECKED) /* one function for any number of tokens; see TND_UNROLL */
+#define IS_ONE(n_tokens) false
+#else
+#define IS_ONE(n_tokens) ((n_tokens) == 1) /* its results stay in registers */
+#endif
+#define PACKED(NAME, form, bits, is_super)                                                         \
+    static void packed_##NAME(const struct tnd_tile_packed *tile)                                  \
+    {                                                                                              \
+        if (IS_ONE(tile->n_tokens)) {                                                              \
+            multiply(tile, SHAPE(form, bits, is_super), 1);                                        \
+        } else {                                                                                   \
+            multiply(tile, SHAPE(form, bits, is_super), tile->n_tokens);                           \
+        }                                                                                          \
+    }
+TND_PACKED_TYPES(PACKED)
+#undef PACKED
+
+static bool find_kernels(enum tandem_type type, struct tnd_packed_kernels *out)
+{
+    switch (type) {
+#define KERNELS(NAME, form, bits, is_super)                                                        \
+    case TANDEM_TYPE_##NAME:                                                                       \
+        *out = (struct tnd_packed_kernels){packed_##NAME, NULL};                                   \
+        return true;
+        TND_PACKED_TYPES(KERNELS)
+#undef KERNELS
+    default:
+        return false;
+    }
+}
