@@ -122,6 +122,7 @@ static enum tandem_status run_until_done(tandem_runtime *runtime, tandem_graph *
     options->out_failure = &failure;
     for (int attempt = 0;; attempt++) {
         struct tandem_error why = {0};
+        failure = (struct tnd_exec_failure){TND_FAILURE_NONE, 0, true, -1};
         uint32_t out = tnd_registry_quarantined(rooms.registry);
         TND_TRY(adapt(&rooms, graph, n_threads, excluded, &plan, io_own, error));
         enum tandem_status status = run_plan(&rooms, graph, plan, options, listener, &why);

@@ -223,6 +223,29 @@ static void a_forced_profile_wins_wherever_it_applies(void)
     check_int(plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 3), 2).reason, TANDEM_REASON_TABLE);
 }
 
+/* A product of the shape of product(), whose weight anybody may change. */
+static tandem_graph *product_of_changing(enum tandem_type type, int64_t n, int64_t k, int64_t m)
+{
+    tandem_graph *graph = product(type, n, k, m);
+    const tandem_tensor *node = graph->nodes[0];
+    tandem_tensor_set_role(node->src[0], TANDEM_ROLE_INPUT);
+    return graph;
+}
+
+static void a_choice_for_constant_weights_is_not_remembered_for_others(void)
+{
+    add_cost("cpu", TANDEM_TYPE_Q4_0, 512, 512, 2, 10, 10);
+    add_cost("cpu-packed", TANDEM_TYPE_Q4_0, 512, 512, 2, 5, 5);
+    tnd_planner_set_table(planner, table);
+    if (strcmp(plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 4), 2).profile, "cpu-packed") != 0) {
+        tnd_skip("no packed weights with this instruction set");
+        return;
+    }
+    check_string(plan_one(product_of_changing(TANDEM_TYPE_Q4_0, 512, 512, 4), 2).profile, "cpu");
+    check_string(plan_one(product_of_changing(TANDEM_TYPE_Q4_0, 512, 512, 8), 2).profile, "cpu");
+    check_string(plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 8), 2).profile, "cpu-packed");
+}
+
 static void a_new_table_replaces_remembered_choices(void)
 {
     tandem_graph *graph = product(TANDEM_TYPE_Q4_0, 512, 512, 3);
@@ -369,6 +392,8 @@ static CU_TestInfo tests[] = {
     {"outside_the_table_the_rule_serves_and_says_so_once",
      outside_the_table_the_rule_serves_and_says_so_once},
     {"a_forced_profile_wins_wherever_it_applies", a_forced_profile_wins_wherever_it_applies},
+    {"a_choice_for_constant_weights_is_not_remembered_for_others",
+     a_choice_for_constant_weights_is_not_remembered_for_others},
     {"a_new_table_replaces_remembered_choices", a_new_table_replaces_remembered_choices},
     {"thousands_of_shapes_are_planned_alike_however_often",
      thousands_of_shapes_are_planned_alike_however_often},

@@ -21,8 +21,11 @@ struct choice_key {
     int64_t n, k, m;
     int32_t type;
     int32_t threads;
-    int32_t home; /* slot of the device, 0: host memory, or ANY_HOME */
+    int32_t home;   /* slot of the device, 0: host memory, or ANY_HOME */
+    int32_t weight; /* enum weight_kind: some ways take constant weights only */
 };
+
+enum weight_kind { WEIGHT_CHANGES, WEIGHT_CONSTANT, WEIGHT_PART_OF_CONSTANT };
 
 struct choice {
     struct choice_key key; /* threads == 0: empty slot */
@@ -244,7 +247,7 @@ static bool choose_profile(const struct tnd_planner *planner, int profile,
     return true;
 }
 
-/* Says once a type that the table does not cover it. */
+/* Whether the table is there, and nothing was said of the type yet. */
 static bool should_report(struct tnd_planner *planner, enum tandem_type type)
 {
     uint32_t bit = UINT32_C(1) << (unsigned)type % 32; /* BCML1 (240) alone wraps, to a free bit */
@@ -320,6 +323,14 @@ static void choose_whole(void *user, const tandem_tensor *node, struct tandem_pl
     out->reason = TANDEM_REASON_ONLY;
 }
 
+static enum weight_kind weight_kind_of(const tandem_tensor *weight)
+{
+    if ((weight->root->flags & TND_TENSOR_CONSTANT) == 0) {
+        return WEIGHT_CHANGES;
+    }
+    return weight->root == weight ? WEIGHT_CONSTANT : WEIGHT_PART_OF_CONSTANT;
+}
+
 /* As choose_product, from memory where the shape was seen before. */
 static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_tensor *node,
                                              int home)
@@ -333,6 +344,7 @@ static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_
     key.type = (int32_t)node->src[0]->type;
     key.threads = run->n_threads;
     key.home = home > 0 ? run->slots[home - 1] : home;
+    key.weight = (int32_t)weight_kind_of(node->src[0]);
     struct choice *choice = find_choice(planner->choices, planner->capacity, &key);
     if (choice->key.threads == 0) {
         struct tnd_place_choice chosen;
