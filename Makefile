@@ -260,7 +260,7 @@ check-suites: suites ## build and run all test suites of one variant (BUILD=, CC
 	@bash tests/process.sh $(SUITE_BINS)
 
 # ---- fuzzing: tests/fuzz/fuzz_X.c, linked like the suite of the room that has X.c ----------------
-FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(filter-out $(CL_FUZZ),$(wildcard tests/fuzz/fuzz_*.c)))
 room_of = $(firstword $(foreach room,$(ROOMS),$(if $(filter %/$(1).c,$($(room)_SRC)),$(room))))
 define fuzz_rule
 $$(BUILD)/fuzz_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(SANITIZER_OBJ) \

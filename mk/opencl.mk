@@ -17,11 +17,13 @@ backends_SRC := $(filter-out backends/opencl/opencl_absent.c,$(backends_SRC)) \
     backends/opencl/cl_kernels.c
 CL_HEADER := $(CL_GEN)/cl_kernels.h
 CL_TESTS :=
+CL_FUZZ :=
 else
 backends_SRC := $(filter-out backends/opencl/%,$(backends_SRC)) backends/opencl/opencl_absent.c \
     backends/opencl/cl_cache.c
 CL_HEADER :=
 CL_TESTS := tests/suite_opencl%
+CL_FUZZ := tests/fuzz/fuzz_cl_tiles.c
 endif
 
 $(BUILD)/kernel-pack: $(wildcard tools/kernel-pack/*.[ch]) base/hash.h

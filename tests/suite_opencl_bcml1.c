@@ -383,6 +383,19 @@ static void rows_are_given_back_when_panels_are_made(void)
     run(&p, TANDEM_TASK_DEQUANTIZE_W, 0, p.n);
     fetch(&p);
     check_bits(p.workspace, p.w_values, p.workspace_bytes, p.name);
+    /* Who reads rows gets them back, once. */
+    char *rows = malloc(tandem_tensor_bytes(w));
+    uint64_t ticket = 0;
+    for (int i = 0; i < 2; i++) {
+        check_ok(tnd_cl_find_original(copying, w, &range, NULL));
+        check_ok(tnd_cl_bcml1_prepare(copying, w, NULL));
+        check_int(resident_bytes(copying), tnd_bcml1_panel_bytes(70, 160) + 70 * 5 * BLOCK_BYTES);
+    }
+    check_ok(tnd_cl_find_tensor(copying, w, &range, NULL));
+    check_ok(tnd_cl_read(copying, range, rows, tandem_tensor_bytes(w), &ticket, NULL));
+    check_ok(tnd_cl_sync(copying, ticket, NULL));
+    check_bits(rows, w->data, tandem_tensor_bytes(w), "rows");
+    free(rows);
     product_close(&p);
     check_int(resident_bytes(copying), 0);
     tnd_cl_device_close(copying);

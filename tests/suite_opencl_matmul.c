@@ -2,12 +2,14 @@
  * Matrix products on an OpenCL device against a double-precision reference: every weight type,
  * every family of kernels and its variants, odd shapes, row ranges, operands at odd places, guards
  * around results. TANDEM_TEST_TYPES="q4_0 f16" restricts the types (for slow devices: oclgrind). */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/opencl/cl_matmul.h"
 #include "backends/opencl/cl_matmul_state.h"
 #include "backends/opencl/cl_memory.h"
+#include "backends/opencl/cl_tune.h"
 #include "base/half.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tests/suite_opencl.h"
@@ -440,6 +442,37 @@ static void half_products_are_taken_where_they_were_measured_to_be_good(void)
     device->caps.fp16 = fp16;
 }
 
+static bool note_half_error(void *user, const struct tnd_cl_tune_step *step)
+{
+    sscanf(step->text, "half precision, error %lf", (double *)user);
+    return true;
+}
+
+/* The tuner's operands lie in scratch memory, and so do those of half products. */
+static void the_tuner_sees_the_true_error_of_half_products(void)
+{
+    if (!begin() || device->clblast == NULL) {
+        return;
+    }
+    const struct tnd_clblast_functions *clblast = device->clblast;
+    const struct tnd_clblast_functions pretended = {.sgemm = clblast->sgemm,
+                                                    .hgemm = pretended_hgemm};
+    bool fp16 = device->caps.fp16;
+    double error = -1;
+    const struct tnd_cl_tune_options options = {.progress = note_half_error,
+                                                .user = &error,
+                                                .without_saving = true,
+                                                .with_half = true,
+                                                .is_brief = true,
+                                                .most_candidates = 1};
+    device->clblast = &pretended;
+    device->caps.fp16 = true;
+    check_ok(tnd_cl_tune(device, &options, NULL, NULL));
+    CU_ASSERT(error > 0 && error < 1e-5);
+    device->clblast = clblast;
+    device->caps.fp16 = fp16;
+}
+
 /* Row ranges leave the other rows alone, in every family and in CLBlast. */
 static void row_ranges_make_their_rows_only(void)
 {
@@ -573,6 +606,8 @@ CU_TestInfo tnd_tests_opencl_matmul[] = {
     {"float products match the double reference", float_products_match_the_double_reference},
     {"half products are taken where they were measured to be good",
      half_products_are_taken_where_they_were_measured_to_be_good},
+    {"the tuner sees the true error of half products",
+     the_tuner_sees_the_true_error_of_half_products},
     {"row ranges make their rows only", row_ranges_make_their_rows_only},
     {"products without depth are zeros", products_without_depth_are_zeros},
     {"bits do not depend on row ranges or repetition",

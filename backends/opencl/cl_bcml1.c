@@ -177,7 +177,7 @@ enum tandem_status tnd_cl_bcml1_weight(struct tnd_cl_device *device, const tande
 {
     enum tandem_status status = tnd_cl_bcml1_find(device, weight, out_range, error);
     *out_in_panels = !is_for_rows(status);
-    return *out_in_panels ? status : tnd_cl_find_tensor(device, weight, out_range, error);
+    return *out_in_panels ? status : tnd_cl_find_original(device, weight, out_range, error);
 }
 
 enum tandem_status tnd_cl_bcml1_run(struct tnd_cl_device *device, uint32_t task,

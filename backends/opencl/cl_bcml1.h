@@ -6,8 +6,8 @@
 #include "backends/opencl/cl_matmul_state.h"
 #include "tandem/backend.h"
 
-/** The panels of a resident weight {k, n}, made at the first call; the rows are then given back,
- *  since nothing else on the device reads BCML1. Errors: STATE when it is not resident or cannot
+/** The panels of a resident weight {k, n}, made at the first call; the rows are then given back
+ *  until tnd_cl_find_original asks for them. Errors: STATE when it is not resident or cannot
  *  lie in panels, DEVICE_MEMORY, DEVICE. Under submit_lock. */
 enum tandem_status tnd_cl_bcml1_find(struct tnd_cl_device *device, const tandem_tensor *weight,
                                      struct tnd_cl_range *out_range, struct tandem_error *error);

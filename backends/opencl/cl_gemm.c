@@ -95,6 +95,7 @@ enum tandem_status tnd_cl_gemm_submit(struct tnd_cl_device *device,
     size_t w_at = (size_t)p->w.offset / sizeof(float) + p->begin * p->k;
     size_t y_at = (size_t)p->y.offset / sizeof(float) + p->begin;
     cl_command_queue queue = device->queue;
+    device->matmul->has_used_clblast = true;
     return tnd_cl_check(
         device, "CLBlastSgemm",
         device->clblast->sgemm(TND_CLBLAST_ROW_MAJOR, TND_CLBLAST_NO_TRANS, TND_CLBLAST_TRANS, p->m,
@@ -129,9 +130,13 @@ enum tandem_status tnd_cl_gemm_submit_half(struct tnd_cl_device *device,
     struct tnd_cl_range x; /* {k, m} */
     struct tnd_cl_range y; /* {n, m} */
     cl_command_queue queue = device->queue;
-    TND_TRY(tnd_cl_scratch(device, 0, p->k * p->n * sizeof(cl_half), &w, error));
-    TND_TRY(tnd_cl_scratch(device, 1, p->k * p->m * sizeof(cl_half), &x, error));
-    TND_TRY(tnd_cl_scratch(device, 2, p->n * p->m * sizeof(cl_half), &y, error));
+    device->matmul->has_used_clblast = true;
+    TND_TRY(
+        tnd_cl_scratch(device, TND_CL_SCRATCH_HALF_W, p->k * p->n * sizeof(cl_half), &w, error));
+    TND_TRY(
+        tnd_cl_scratch(device, TND_CL_SCRATCH_HALF_X, p->k * p->m * sizeof(cl_half), &x, error));
+    TND_TRY(
+        tnd_cl_scratch(device, TND_CL_SCRATCH_HALF_Y, p->n * p->m * sizeof(cl_half), &y, error));
     TND_TRY(convert(device, p->w, TANDEM_TYPE_F32, w, p->k, p->n, error));
     TND_TRY(convert(device, p->x, TANDEM_TYPE_F32, x, p->k, p->m, error));
     TND_TRY(tnd_cl_check(

@@ -243,7 +243,6 @@ static enum tandem_status multiply_f32(struct tnd_cl_device *device, const struc
         return multiply(device, p, error);
     }
     struct tnd_cl_gemm gemm = {p->w, p->x, p->y, p->n, p->m, p->k, p->begin, p->end};
-    device->matmul->has_used_clblast = true;
     return takes_half(device, type, p) ? tnd_cl_gemm_submit_half(device, &gemm, error)
                                        : tnd_cl_gemm_submit(device, &gemm, error);
 }

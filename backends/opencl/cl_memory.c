@@ -13,7 +13,12 @@
 #include "base/checked.h"
 #include "ggml-like/tnd_tensor.h"
 
-enum { PAGE_BYTES = 4096, PROBE_BYTES = 64, N_SCRATCH = 4, SCRATCH_STEP = 1 << 20 };
+enum {
+    PAGE_BYTES = 4096,
+    PROBE_BYTES = 64,
+    N_SCRATCH = TND_CL_SCRATCH_COUNT,
+    SCRATCH_STEP = 1 << 20
+};
 
 /* Another layout of a weight. */
 struct form {
@@ -30,6 +35,7 @@ struct region {
     cl_mem buffer;   /* NULL: a weight of which only a form is kept */
     size_t offset;   /* of `begin` in the buffer */
     bool is_host;    /* the buffer is the host's memory */
+    bool is_wanted;  /* as it is on the host, whatever forms it has */
     uint64_t serial; /* of a weight's context */
     struct form *forms;
     int n_forms;
@@ -274,8 +280,9 @@ static enum tandem_status make_buffer(const struct tnd_cl_device *device, cl_mem
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_cl_scratch(struct tnd_cl_device *device, int slot, size_t bytes,
-                                  struct tnd_cl_range *out_range, struct tandem_error *error)
+enum tandem_status tnd_cl_scratch(struct tnd_cl_device *device, enum tnd_cl_scratch_slot slot,
+                                  size_t bytes, struct tnd_cl_range *out_range,
+                                  struct tandem_error *error)
 {
     struct tnd_cl_range *scratch = &device->memory->scratch[slot];
     if (scratch->buffer == NULL || scratch->offset < bytes) {
@@ -603,7 +610,7 @@ void tnd_cl_keep_form_only(struct tnd_cl_device *device, const tandem_tensor *we
     cl_mem buffer = NULL;
     pthread_mutex_lock(&memory->lock);
     struct region *row = find_region(&memory->weights, (uintptr_t)weight->data, span);
-    if (row != NULL && row->bytes == span && row->n_forms > 0 && !row->is_host) {
+    if (row != NULL && row->bytes == span && row->n_forms > 0 && !row->is_host && !row->is_wanted) {
         buffer = row->buffer;
         memory->weights.bytes -= buffer != NULL ? (int64_t)row->bytes : 0;
         row->buffer = NULL;
@@ -612,4 +619,55 @@ void tnd_cl_keep_form_only(struct tnd_cl_device *device, const tandem_tensor *we
     if (buffer != NULL) {
         device->library->cl.ReleaseMemObject(buffer);
     }
+}
+
+/* Puts a copy of a weight's original where only its forms were. */
+static enum tandem_status bring_back(struct tnd_cl_device *device, const tandem_tensor *tensor,
+                                     struct tandem_error *error)
+{
+    struct tnd_cl_memory *memory = device->memory;
+    uintptr_t begin = (uintptr_t)tensor->data;
+    size_t span = span_of(tensor);
+    struct region copy = {0};
+    pthread_mutex_lock(&memory->lock);
+    struct region *row = find_region(&memory->weights, begin, span);
+    if (row != NULL && row->buffer == NULL) {
+        copy = (struct region){.begin = row->begin, .bytes = row->bytes, .serial = row->serial};
+    }
+    int64_t resident = memory->weights.bytes;
+    pthread_mutex_unlock(&memory->lock);
+    if (copy.bytes == 0) {
+        return TANDEM_OK;
+    }
+    if ((int64_t)copy.bytes > memory->budget - resident) {
+        return over_budget(device, tensor->name, copy.bytes, resident, error);
+    }
+    TND_TRY(place_weight(device, &copy, error));
+    pthread_mutex_lock(&memory->lock);
+    row = find_region(&memory->weights, begin, span);
+    /* Otherwise it was forgotten meanwhile. */
+    bool is_missing = row != NULL && row->buffer == NULL && row->begin == copy.begin &&
+                      row->bytes == copy.bytes && row->serial == copy.serial;
+    if (is_missing) {
+        row->buffer = copy.buffer;
+        row->offset = copy.offset;
+        row->is_host = copy.is_host;
+        row->is_wanted = true;
+        memory->weights.bytes += (int64_t)copy.bytes;
+    }
+    pthread_mutex_unlock(&memory->lock);
+    if (!is_missing) {
+        free_region(device, &copy);
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_cl_find_original(struct tnd_cl_device *device, const tandem_tensor *tensor,
+                                        struct tnd_cl_range *out_range, struct tandem_error *error)
+{
+    if (tnd_cl_find_tensor(device, tensor, out_range, NULL) == TANDEM_OK) {
+        return TANDEM_OK;
+    }
+    TND_TRY(bring_back(device, tensor, error));
+    return tnd_cl_find_tensor(device, tensor, out_range, error);
 }

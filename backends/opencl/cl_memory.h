@@ -22,6 +22,11 @@ enum tandem_status tnd_cl_find(struct tnd_cl_device *device, const void *address
 /** The same for the bytes that a tensor's elements lie in, by shape and strides. */
 enum tandem_status tnd_cl_find_tensor(struct tnd_cl_device *device, const tandem_tensor *tensor,
                                       struct tnd_cl_range *out_range, struct tandem_error *error);
+/** The same for operands that must lie as on the host: the original of a weight that
+ *  tnd_cl_keep_form_only has given back is brought to the device again, and stays. Errors: those of
+ *  tnd_cl_find, DEVICE_MEMORY (beyond the budget), DEVICE. */
+enum tandem_status tnd_cl_find_original(struct tnd_cl_device *device, const tandem_tensor *tensor,
+                                        struct tnd_cl_range *out_range, struct tandem_error *error);
 
 /** Another form of a resident weight (packed, another layout), made once. `make` fills `buffer` by
  *  work in the queue; `form` tells forms apart (from 1). It counts against the budget and goes when
@@ -35,15 +40,30 @@ enum tandem_status tnd_cl_find_form(struct tnd_cl_device *device, const tandem_t
                                     struct tnd_cl_range *out_range, struct tandem_error *error);
 
 /** Gives back the original of a weight of which a form was made: from then on tnd_cl_find_form
- *  alone finds it, tnd_cl_find does not. It stays where it costs nothing (the host's own memory) or
- *  where other tensors lie in it too. */
+ *  alone finds it, tnd_cl_find does not. It stays where it costs nothing (the host's own memory),
+ *  where other tensors lie in it too, and where tnd_cl_find_original has brought it back. */
 void tnd_cl_keep_form_only(struct tnd_cl_device *device, const tandem_tensor *weight);
 
-/** Device memory for the length of one submit: valid until the next call with the same `slot` (0 to
- *  3) asks for more; grows, is never given back before close. For partial sums, converted
- *  operands. Call under submit_lock. Errors: DEVICE_MEMORY, DEVICE. */
-enum tandem_status tnd_cl_scratch(struct tnd_cl_device *device, int slot, size_t bytes,
-                                  struct tnd_cl_range *out_range, struct tandem_error *error);
+/** Whose scratch memory it is. The tuner multiplies its operands by way of halves, so these stand
+ *  apart. */
+enum tnd_cl_scratch_slot {
+    TND_CL_SCRATCH_SUMS = 0, /* partial sums of attention */
+    TND_CL_SCRATCH_TUNE_W = 0,
+    TND_CL_SCRATCH_TUNE_X,
+    TND_CL_SCRATCH_TUNE_Y,
+    TND_CL_SCRATCH_TUNE_F32,
+    TND_CL_SCRATCH_HALF_W,
+    TND_CL_SCRATCH_HALF_X,
+    TND_CL_SCRATCH_HALF_Y,
+    TND_CL_SCRATCH_COUNT
+};
+
+/** Device memory for the length of one submit: valid until the next call with the same slot asks
+ *  for more; grows, is never given back before close. Call under submit_lock. Errors:
+ *  DEVICE_MEMORY, DEVICE. */
+enum tandem_status tnd_cl_scratch(struct tnd_cl_device *device, enum tnd_cl_scratch_slot slot,
+                                  size_t bytes, struct tnd_cl_range *out_range,
+                                  struct tandem_error *error);
 
 /* ---- the backend's functions of these names ---- */
 

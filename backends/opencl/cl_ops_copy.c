@@ -46,7 +46,7 @@ enum tandem_status tnd_cl_get_rows(struct tnd_cl_device *device, const struct ta
     struct tnd_cl_launch launch;
     TND_TRY(check_ids(node, error));
     TND_TRY(tnd_cl_find_tensor(device, node, &y, error));
-    TND_TRY(tnd_cl_find_tensor(device, w, &w_range, error));
+    TND_TRY(tnd_cl_find_original(device, w, &w_range, error));
     TND_TRY(tnd_cl_find_tensor(device, node->src[1], &ids, error));
     TND_TRY(
         tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_GET_ROWS, 1 + (int)w->type, 0, error));

@@ -96,7 +96,8 @@ static enum tandem_status find_partial(struct tnd_cl_device *device, const tande
     if (cut->splits == 1) {
         return TANDEM_OK;
     }
-    TND_TRY(tnd_cl_scratch(device, 0, sums + rows * 2 * sizeof(float), &out->partial, error));
+    TND_TRY(tnd_cl_scratch(device, TND_CL_SCRATCH_SUMS, sums + rows * 2 * sizeof(float),
+                           &out->partial, error));
     out->stats = out->partial;
     out->stats.offset += sums;
     return TANDEM_OK;
@@ -163,7 +164,11 @@ enum tandem_status tnd_cl_mul_mat_views(struct tnd_cl_device *device,
         return TANDEM_OK;
     }
     TND_TRY(tnd_cl_find_tensor(device, node, &y, error));
-    TND_TRY(tnd_cl_ops_find(device, w, y, &w_range, error));
+    if (tandem_tensor_elements(w) == 0) {
+        w_range = y; /* not read */
+    } else {
+        TND_TRY(tnd_cl_find_original(device, w, &w_range, error));
+    }
     TND_TRY(tnd_cl_ops_find(device, x, y, &x_range, error));
     TND_TRY(
         tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_TILES, 1 + (int)w->type, rows, error));

@@ -397,10 +397,12 @@ static enum tandem_status fill_operands(struct tuner *t, float *values, void *bl
         values[i] = tnd_rng_float(&rng) - 0.5F;
     }
     TND_TRY(tandem_quantize(p->type, values, blocks, n));
-    TND_TRY(tnd_cl_scratch(t->device, 0, row_bytes * p->n, &p->w, error));
-    TND_TRY(tnd_cl_scratch(t->device, 1, float_bytes * p->m, &p->x, error));
-    TND_TRY(tnd_cl_scratch(t->device, 2, sizeof(float) * p->n * p->m, &p->y, error));
-    TND_TRY(tnd_cl_scratch(t->device, 3, has_gemm ? float_bytes * gemm_n(p) : 16, &t->f32, error));
+    TND_TRY(tnd_cl_scratch(t->device, TND_CL_SCRATCH_TUNE_W, row_bytes * p->n, &p->w, error));
+    TND_TRY(tnd_cl_scratch(t->device, TND_CL_SCRATCH_TUNE_X, float_bytes * p->m, &p->x, error));
+    TND_TRY(tnd_cl_scratch(t->device, TND_CL_SCRATCH_TUNE_Y, sizeof(float) * p->n * p->m, &p->y,
+                           error));
+    TND_TRY(tnd_cl_scratch(t->device, TND_CL_SCRATCH_TUNE_F32,
+                           has_gemm ? float_bytes * gemm_n(p) : 16, &t->f32, error));
     TND_TRY(fill(t, p->w, row_bytes * p->n, blocks, row_bytes * CHUNK_ROWS, error));
     TND_TRY(fill(t, p->x, float_bytes * p->m, values, float_bytes * CHUNK_ROWS, error));
     return has_gemm
