@@ -5,6 +5,7 @@
 
 static CU_SuiteInfo suites[] = {
     {"device", NULL, NULL, NULL, NULL, tnd_tests_opencl_device},
+    {"programs", NULL, NULL, NULL, NULL, tnd_tests_opencl_programs},
     {"memory", NULL, NULL, NULL, NULL, tnd_tests_opencl_memory},
     {"bcml1", NULL, NULL, NULL, NULL, tnd_tests_opencl_bcml1},
     {"matmul", NULL, NULL, NULL, NULL, tnd_tests_opencl_matmul},

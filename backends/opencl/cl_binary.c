@@ -3,8 +3,10 @@
  * from source. */
 #include "backends/opencl/cl_binary.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "backends/opencl/cl_cache.h"
 #include "base/alloc.h"
@@ -113,6 +115,10 @@ static cl_program load(const struct tnd_cl_device *device, const struct tnd_cl_b
         }
     }
     tnd_file_close(&file);
+    if (program != NULL) {
+        /* What is used stays longest, see tnd_cl_trim. */
+        (void)utimensat(AT_FDCWD, path, NULL, 0);
+    }
     return program;
 }
 

@@ -2,7 +2,6 @@
  * The programs of a device and their kernel objects. */
 #include "backends/opencl/cl_program.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef TND_HAVE_ZLIB
@@ -10,12 +9,13 @@
 #endif
 
 #include "backends/opencl/cl_binary.h"
+#include "backends/opencl/cl_trim.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "tandem/tensor.h"
 
-enum { N_BUCKETS = 64 };
+enum { N_BUCKETS = 64, CACHE_BYTES_MOST = 256 << 20 };
 
 /* A kernel object that no launch holds. */
 struct spare {
@@ -36,8 +36,9 @@ struct tnd_cl_program {
 struct tnd_cl_programs {
     pthread_mutex_t lock; /* guards all members below; taken alone */
     struct tnd_cl_program *buckets[N_BUCKETS];
-    char *folder; /* of the cache; NULL: off. Fixed */
-    char *texts;  /* the unpacked blob. Fixed */
+    char *folder;      /* of the cache; NULL: off. Fixed */
+    bool has_binaries; /* programs are kept there too. Fixed */
+    char *texts;       /* the unpacked blob. Fixed */
     int64_t n_compiled;
     int64_t n_loaded;
     int64_t build_ns;
@@ -94,6 +95,14 @@ static char *usual_folder(void)
     return tnd_text_take(&path);
 }
 
+/* PoCL keeps what it compiles in a cache of its own. Asked for a binary it first compiles all
+ * kernels of the program for groups of any size, used or not, which takes it longer than the build
+ * itself and than what is used (PoCL 3.1). */
+static bool keeps_binaries_itself(const struct tnd_cl_device *device)
+{
+    return device->caps.is_cpu && strcmp(device->info.platform, "Portable Computing Language") == 0;
+}
+
 enum tandem_status tnd_cl_programs_open(struct tnd_cl_device *device, const char *cache,
                                         struct tandem_error *error)
 {
@@ -111,6 +120,11 @@ enum tandem_status tnd_cl_programs_open(struct tnd_cl_device *device, const char
         programs->folder = usual_folder();
     } else if (strcmp(cache, "off") != 0) {
         programs->folder = tnd_strdup(cache);
+    }
+    programs->has_binaries =
+        programs->folder != NULL && (cache != NULL || !keeps_binaries_itself(device));
+    if (programs->has_binaries) {
+        tnd_cl_trim(programs->folder, CACHE_BYTES_MOST);
     }
     pthread_mutex_init(&programs->lock, NULL);
     device->programs = programs;
@@ -209,9 +223,9 @@ static enum tandem_status make_program(struct tnd_cl_device *device, struct tnd_
         tnd_text_fini(&options);
         return tnd_error_set(error, TANDEM_E_MEMORY, "opencl", 0, 0, "backend opencl: no memory");
     }
-    struct tnd_cl_build build = {program->source,
-                                 programs->texts + tnd_cl_sources[program->source].offset,
-                                 tnd_text_string(&options), programs->folder};
+    struct tnd_cl_build build = {
+        program->source, programs->texts + tnd_cl_sources[program->source].offset,
+        tnd_text_string(&options), programs->has_binaries ? programs->folder : NULL};
     uint64_t begin = clock->now_ns(clock);
     enum tandem_status status =
         tnd_cl_build_program(device, &build, &program->handle, &from_cache, error);

@@ -7,8 +7,9 @@
 #include "backends/opencl/cl_launch.h"
 #include "base/text.h"
 
-/** `cache`: folder of binaries; NULL: $XDG_CACHE_HOME/tandem/opencl or ~/.cache/tandem/opencl;
- *  "off": none. Errors: MEMORY, FORMAT (the library's own blob). */
+/** `cache`: folder of binaries; NULL: $XDG_CACHE_HOME/tandem/opencl or ~/.cache/tandem/opencl, but
+ *  no binaries where the driver has a cache of its own that is the better one (PoCL); "off": none.
+ *  Old binaries in the folder are removed. Errors: MEMORY, FORMAT (the library's own blob). */
 enum tandem_status tnd_cl_programs_open(struct tnd_cl_device *device, const char *cache,
                                         struct tandem_error *error);
 void tnd_cl_programs_close(struct tnd_cl_device *device);
