@@ -8,7 +8,7 @@
 #include "backends/cpu/packed.h"
 
 /* Steps of 4 values whose 16-bit sums may be added: steps * 2 * 127 * (2^bits - 1) < 2^15. */
-#define SPAN(bits)      ((bits) <= 4 ? 8 : (bits) == 5 ? 4 : (bits) == 6 ? 2 : 1)
+#define SPAN(bits)      ((bits) <= 5 ? 4 : (bits) == 6 ? 2 : 1)
 #define CORRECTED(bits) ((bits) < 8)
 
 /* With 8 bits two products overflow: the sign of the weight moves over to the activation. */
@@ -21,23 +21,28 @@ TND_INLINE __m256i multiply_bytes(__m256i w, __m256i x, const int bits)
     return _mm256_maddubs_epi16(_mm256_abs_epi8(value), _mm256_sign_epi8(x, value));
 }
 
-TND_INLINE __m256i dot(const __m256i *w, const int8_t *q, const int n_steps, const int bits,
-                       __m256i sum)
+TND_INLINE void dot(__m256i w[2][4], const int8_t *q, const int bits, __m256i sum[2])
 {
-    const int span = SPAN(bits) < n_steps ? SPAN(bits) : n_steps;
+    const int span = SPAN(bits);
     TND_UNROLL
-    for (int begin = 0; begin < n_steps; begin += span) {
-        __m256i words = _mm256_setzero_si256();
+    for (int begin = 0; begin < 4; begin += span) {
+        __m256i words[2];
         TND_UNROLL
         for (int s = begin; s < begin + span; s++) {
             int32_t four;
             memcpy(&four, q + 4 * s, sizeof(four));
-            __m256i product = multiply_bytes(w[s], _mm256_set1_epi32(four), bits);
-            words = s == begin ? product : _mm256_add_epi16(words, product);
+            TND_UNROLL
+            for (int side = 0; side < 2; side++) {
+                __m256i product = multiply_bytes(w[side][s], _mm256_set1_epi32(four), bits);
+                words[side] = s == begin ? product : _mm256_add_epi16(words[side], product);
+            }
         }
-        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(words, _mm256_set1_epi16(1)));
+        TND_UNROLL
+        for (int side = 0; side < 2; side++) {
+            __m256i wide = _mm256_madd_epi16(words[side], _mm256_set1_epi16(1));
+            sum[side] = _mm256_add_epi32(sum[side], wide);
+        }
     }
-    return sum;
 }
 
 #include "backends/cpu/packed_lanes256.h"

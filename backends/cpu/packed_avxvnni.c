@@ -8,17 +8,16 @@
 
 #define CORRECTED(bits) true
 
-TND_INLINE __m256i dot(const __m256i *w, const int8_t *q, const int n_steps, const int bits,
-                       __m256i sum)
+TND_INLINE void dot(__m256i w[2][4], const int8_t *q, const int bits, __m256i sum[2])
 {
     (void)bits;
     TND_UNROLL
-    for (int s = 0; s < n_steps; s++) {
+    for (int s = 0; s < 4; s++) {
         int32_t four;
         memcpy(&four, q + 4 * s, sizeof(four));
-        sum = _mm256_dpbusd_avx_epi32(sum, w[s], _mm256_set1_epi32(four));
+        sum[0] = _mm256_dpbusd_avx_epi32(sum[0], w[0][s], _mm256_set1_epi32(four));
+        sum[1] = _mm256_dpbusd_avx_epi32(sum[1], w[1][s], _mm256_set1_epi32(four));
     }
-    return sum;
 }
 
 #include "backends/cpu/packed_lanes256.h"

@@ -2,12 +2,12 @@
  * Products of packed weights (packed.h) with vectors of 8 rows: one strip is two of them side by
  * side. Codes are unpacked in registers and used for all tokens. The order of sums is that of
  * gemm_avx2.c: the same bits. packed_<isa>.c includes it and brings:
- *   dot(w, q, n_steps, bits, sum)   sum, lane by lane, plus the products of n_steps vectors of
- *                                   codes and 4 * n_steps activations
- *   CORRECTED(bits)                 whether codes are taken as they are, so that sums begin with
- *                                   the correction for their offset */
+ *   dot(w, q, bits, sum)  adds the products of four steps of codes (w[side][step]) and 16
+ *                         activations to the sums of both sides
+ *   CORRECTED(bits)       whether codes are taken as they are, so that sums begin with the
+ *                         correction for their offset */
 
-enum { HALF = 32, STEP = 2 * HALF, STEPS = 8, STRIP_LANES = TND_STRIP_ROWS };
+enum { HALF = 32, STEP = 2 * HALF, STRIP_LANES = TND_STRIP_ROWS };
 
 /* What a type is, as constants once inlined. */
 struct shape {
@@ -148,37 +148,64 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const
 
 /* ---- products ---- */
 
-/* 32 values of 8 rows and all tokens. Eight vectors of codes fill half of the registers, so tokens
- * are met one after the other, and their results may live in memory. */
-TND_INLINE void multiply_block(const uint8_t *unit, const struct shape shape, const int side, int b,
+/* What one token has of a strip meanwhile. In memory where there are several tokens: the codes of
+ * four steps fill half of the registers, so tokens are met one after the other. */
+struct result {
+    __m256i sum[2];
+    __m256 y[2];
+};
+
+/* 32 values of all rows and all tokens. */
+TND_INLINE void multiply_block(const uint8_t *unit, const struct shape shape, int b,
                                const struct tnd_x_block *x, size_t x_blocks, const int n_tokens,
-                               __m256 y[TND_PACKED_TOKENS])
+                               struct result results[TND_PACKED_TOKENS])
 {
     const uint8_t *group = unit + shape.header + b * shape.group;
-    const int n_groups = (shape.form & TND_GROUPS_OF_16) != 0 ? 2 : 1;
+    const bool by_16 = (shape.form & TND_GROUPS_OF_16) != 0;
     const bool affine = (shape.form & TND_AFFINE) != 0;
-    const int steps = STEPS / n_groups;
-    __m256i w[STEPS];
-    __m256 scale[2];
-    __m256 min[2];
-    unpack_half(group, side, 0, shape.bits, w);
-    unpack_half(group, side, 1, shape.bits, w + 4);
     TND_UNROLL
-    for (int g = 0; g < n_groups; g++) {
-        read_scales(unit, shape, side, b, g, &scale[g], &min[g]);
-    }
-    for (int t = 0; t < n_tokens; t++, x += x_blocks) {
+    for (int half = 0; half < 2; half++) {
+        const bool is_begin = by_16 || half == 0; /* of a group */
+        const bool is_end = by_16 || half == 1;
+        const int g = by_16 ? half : 0;
+        const struct tnd_x_block *block = x;
+        __m256i w[2][4];
+        __m256 scale[2];
+        __m256 min[2];
         TND_UNROLL
-        for (int g = 0; g < n_groups; g++) {
-            __m256i sum = _mm256_setzero_si256();
-            if (!affine && CORRECTED(shape.bits)) {
-                sum = _mm256_set1_epi32(x->group.correction[g]);
+        for (int side = 0; side < 2; side++) {
+            unpack_half(group, side, half, shape.bits, w[side]);
+            if (is_end) {
+                read_scales(unit, shape, side, b, g, &scale[side], &min[side]);
             }
-            sum = dot(w + g * steps, x->q + 16 * g, steps, shape.bits, sum);
-            __m256 part = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), _mm256_set1_ps(x->scale));
-            y[t] = _mm256_fmadd_ps(part, scale[g], y[t]);
-            if (affine) {
-                y[t] = _mm256_fmadd_ps(min[g], _mm256_set1_ps(x->group.sum[g]), y[t]);
+        }
+        for (int t = 0; t < n_tokens; t++, block += x_blocks) {
+            struct result *r = &results[t];
+            __m256i sum[2];
+            if (is_begin) {
+                sum[0] = !affine && CORRECTED(shape.bits)
+                             ? _mm256_set1_epi32(block->group.correction[g])
+                             : _mm256_setzero_si256();
+                sum[1] = sum[0];
+            } else {
+                sum[0] = r->sum[0];
+                sum[1] = r->sum[1];
+            }
+            dot(w, block->q + 16 * half, shape.bits, sum);
+            if (!is_end) {
+                r->sum[0] = sum[0];
+                r->sum[1] = sum[1];
+                continue;
+            }
+            TND_UNROLL
+            for (int side = 0; side < 2; side++) {
+                __m256 part =
+                    _mm256_mul_ps(_mm256_cvtepi32_ps(sum[side]), _mm256_set1_ps(block->scale));
+                __m256 y = _mm256_fmadd_ps(part, scale[side], r->y[side]);
+                if (affine) {
+                    y = _mm256_fmadd_ps(min[side], _mm256_set1_ps(block->group.sum[g]), y);
+                }
+                r->y[side] = y;
             }
         }
     }
@@ -192,11 +219,11 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
     const size_t x_blocks = tile->x_blocks;
     const struct tnd_x_block *x = tile->x;
     const uint8_t *unit = tile->units;
-    __m256 y[2][TND_PACKED_TOKENS];
+    struct result results[TND_PACKED_TOKENS];
     for (int t = 0; t < n_tokens; t++) {
         const float *from = tile->y + (size_t)t * tile->y_stride;
-        y[0][t] = tile->accumulate ? _mm256_loadu_ps(from) : _mm256_setzero_ps();
-        y[1][t] = tile->accumulate ? _mm256_loadu_ps(from + 8) : _mm256_setzero_ps();
+        results[t].y[0] = tile->accumulate ? _mm256_loadu_ps(from) : _mm256_setzero_ps();
+        results[t].y[1] = tile->accumulate ? _mm256_loadu_ps(from + 8) : _mm256_setzero_ps();
     }
     for (int left = tile->n_blocks; left > 0; left -= shape.blocks, unit += unit_bytes) {
         const int blocks = left < shape.blocks ? left : shape.blocks;
@@ -207,14 +234,13 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
                     _mm_prefetch(next + i, _MM_HINT_T0);
                 }
             }
-            multiply_block(unit, shape, 0, b, x, x_blocks, n_tokens, y[0]);
-            multiply_block(unit, shape, 1, b, x, x_blocks, n_tokens, y[1]);
+            multiply_block(unit, shape, b, x, x_blocks, n_tokens, results);
         }
     }
     for (int t = 0; t < n_tokens; t++) {
         float *to = tile->y + (size_t)t * tile->y_stride;
-        _mm256_storeu_ps(to, y[0][t]);
-        _mm256_storeu_ps(to + 8, y[1][t]);
+        _mm256_storeu_ps(to, results[t].y[0]);
+        _mm256_storeu_ps(to + 8, results[t].y[1]);
     }
 }
 
