@@ -268,6 +268,26 @@ static void what_is_explained_is_what_is_planned(void)
     tnd_registry_close(registry);
 }
 
+/* 256 rows of 16 blocks of 18 bytes: 72 KiB. */
+static void a_second_copy_of_weights_is_told_with_its_size(void)
+{
+    tandem_table *table = tune_new();
+    tune_add_cost(table, "cpu", 50, 1);
+    struct tnd_text text = TND_TEXT_INIT;
+    struct tnd_explanation plain = explain_of_table(table, TUNE_DEVICE_N, TUNE_DEVICE_K, 4, 1);
+    tnd_explain_text(&plain, &text);
+    CU_ASSERT_PTR_NULL(strstr(tnd_text_string(&text), "memory"));
+    tune_add_cost(table, "cpu-packed", 20, 1);
+    struct tnd_explanation packed = explain_of_table(table, TUNE_DEVICE_N, TUNE_DEVICE_K, 4, 1);
+    tnd_explain_text(&packed, &text);
+    check_contains(tnd_text_string(&text),
+                   "  memory: cpu-packed keeps a second copy of the weights, about 0.1 MiB\n");
+    tnd_text_fini(&text);
+    tnd_explanation_fini(&plain);
+    tnd_explanation_fini(&packed);
+    tandem_table_free(table);
+}
+
 static void running_out_of_memory_is_told_and_leaks_nothing(void)
 {
     tandem_table *table = tune_parse(tune_example);
@@ -297,6 +317,8 @@ static CU_TestInfo tests[] = {
     {"thin_data_names_the_command_that_helps", thin_data_names_the_command_that_helps},
     {"an_explanation_is_one_json_object", an_explanation_is_one_json_object},
     {"what_is_explained_is_what_is_planned", what_is_explained_is_what_is_planned},
+    {"a_second_copy_of_weights_is_told_with_its_size",
+     a_second_copy_of_weights_is_told_with_its_size},
     {"running_out_of_memory_is_told_and_leaks_nothing",
      running_out_of_memory_is_told_and_leaks_nothing},
     CU_TEST_INFO_NULL,

@@ -104,6 +104,21 @@ static void profiles_of_one_kind_keep_their_own_numbers(void)
     tandem_table_free(table);
 }
 
+/* Without tasks it would come back as "cpu". */
+static void packed_weights_are_in_no_text_table(void)
+{
+    struct tandem_error error = {0};
+    tandem_table *table = tune_new();
+    tune_add_cost(table, "cpu-packed", 20, 1);
+    check_status(tandem_table_save(table, tnd_test_temp("packed.txt"), TANDEM_TABLE_TEXT, &error),
+                 TANDEM_E_TABLE, "table", &error);
+    tune_add_cost(table, "cpu", 50, 1);
+    struct tnd_text text = tune_print(table, TANDEM_TABLE_TEXT);
+    check_contains(tnd_text_string(&text), " 1 4 1\n1 1 0 1 1 0 0 0 0\n256 512\n");
+    tnd_text_fini(&text);
+    tandem_table_free(table);
+}
+
 static void broken_text_tables_are_refused_with_a_place(void)
 {
     static const struct {
@@ -566,6 +581,7 @@ static CU_TestInfo tests[] = {
     {"profiles_of_text_tables_get_names_from_their_backends",
      profiles_of_text_tables_get_names_from_their_backends},
     {"profiles_of_one_kind_keep_their_own_numbers", profiles_of_one_kind_keep_their_own_numbers},
+    {"packed_weights_are_in_no_text_table", packed_weights_are_in_no_text_table},
     {"broken_text_tables_are_refused_with_a_place", broken_text_tables_are_refused_with_a_place},
     {"a_table_without_one_thread_times_is_no_text_table",
      a_table_without_one_thread_times_is_no_text_table},

@@ -97,6 +97,20 @@ static void add_thin(struct tnd_text *out, const struct tnd_explanation *e)
     }
 }
 
+/* What the winner takes besides time. */
+static void add_memory(struct tnd_text *out, const struct tnd_explanation *e)
+{
+    const struct tnd_table_profile *winner = &e->ways[e->choice.best.way].profile;
+    if (winner->stage[TANDEM_STAGE_COMPUTE].task == TANDEM_TASK_MUL_MAT_PACKED) {
+        double bytes = (double)e->problem.n *
+                       (double)tandem_type_row_bytes(e->problem.type, e->problem.k);
+        tnd_text_printf(out, "  memory: %s keeps a second copy of the weights, about ",
+                        winner->name);
+        tnd_emit_number(out, 0, 1, bytes / 1048576.0);
+        tnd_text_add(out, " MiB\n");
+    }
+}
+
 void tnd_explain_text(const struct tnd_explanation *e, struct tnd_text *out)
 {
     char name[TND_PROBLEM_MAX];
@@ -117,6 +131,7 @@ void tnd_explain_text(const struct tnd_explanation *e, struct tnd_text *out)
         } else {
             tnd_text_add(out, ", the only way with times\n");
         }
+        add_memory(out, e);
     }
     if (e->below.found) {
         add_turn(out, &e->below, "from");

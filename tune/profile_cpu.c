@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Profiles "cpu" and "cpu-packed": everything in the CPU backend. Quantised weights meet activations
- * that INIT quantises to 8 bits; float weights are multiplied as they are. They differ in the
- * weights: as they lie in the file, or a second copy in a layout for the kernels. */
+ * Profiles "cpu" and "cpu-packed": everything in the CPU backend. Quantised weights meet
+ * activations that INIT quantises to 8 bits; float weights are multiplied as they are. They differ
+ * in the weights: as they lie in the file, or a second copy in a layout for the kernels. */
 #include "tune/profiles.h"
 
 #include <string.h>

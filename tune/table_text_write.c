@@ -130,12 +130,14 @@ static bool is_measured(const struct selection *chosen, const int64_t shape[2],
     return true;
 }
 
+/* Without tasks "cpu-packed" would be read as a second "cpu", and take its name. */
 static bool fits_format(const struct tnd_table_profile *profile)
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tnd_table_stage *stage = &profile->stage[s];
         bool exists = stage->backend[0] != '\0';
-        if (stage->kind >= TND_TEXT_KINDS || stage->own_threads || exists != (stage->kind != 0)) {
+        if (stage->kind >= TND_TEXT_KINDS || stage->own_threads || exists != (stage->kind != 0) ||
+            stage->task == TANDEM_TASK_MUL_MAT_PACKED) {
             return false;
         }
     }
@@ -390,8 +392,8 @@ enum tandem_status tnd_table_write_text(const struct tandem_table *table, enum t
     } else if (chosen.n_m == 0) {
         status =
             tnd_error_set(error, TANDEM_E_TABLE, "table", chosen.n_shapes, 1,
-                          "text table: no profile of weight type '%s' has one-thread times at the "
-                          "same M for all shapes; JSON holds everything",
+                          "text table: no profile of weight type '%s' that the format can express "
+                          "has one-thread times at the same M for all shapes; JSON holds everything",
                           tandem_type_name(chosen.type));
     } else {
         struct tnd_text text = TND_TEXT_INIT;

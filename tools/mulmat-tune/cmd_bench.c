@@ -137,13 +137,18 @@ static void choose_threads(const struct request *request, int n_cores,
 
 /* ---- measuring and keeping ---- */
 
-/* The file that was asked for comes first: it must not be lost to trouble with the other one. */
+/* Measuring took its time: trouble with one of the two places must not keep the other from being
+ * written. */
 static enum tandem_status keep(const tandem_table *table, const struct request *request,
                                struct tandem_error *error)
 {
     enum tandem_status status;
     if (request->file == NULL) {
         status = tandem_table_print(table, TANDEM_TABLE_TEXT, tnd_cmd_write, stdout, error);
+        if (status == TANDEM_E_TABLE) { /* a device alone, or no times on one thread */
+            fprintf(stderr, "nothing for stdout: %s\n", error->text);
+            status = TANDEM_OK;
+        }
     } else {
         bool json = ends_with(request->file, ".json");
         status = tandem_table_save(table, request->file,
@@ -154,13 +159,14 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
         }
     }
     char path[4096];
-    if (status == TANDEM_OK) {
-        status = tnd_cmd_update_own_table(table, path, sizeof(path), error);
-    }
-    if (status == TANDEM_OK) {
+    struct tandem_error trouble = {0};
+    enum tandem_status own = tnd_cmd_update_own_table(table, path, sizeof(path), &trouble);
+    if (own == TANDEM_OK) {
         fprintf(stderr, "this machine's own table: %s\n", path);
+    } else if (status == TANDEM_OK) {
+        *error = trouble;
     }
-    return status;
+    return status == TANDEM_OK ? own : status;
 }
 
 static enum tandem_status new_table(const struct request *request, const struct tnd_shapes *shapes,
