@@ -165,27 +165,6 @@ enum tandem_status tnd_llama_model_new(const tandem_source *source,
     return TANDEM_OK;
 }
 
-static void forget_layer(const struct tnd_llama_layer *layer, tandem_runtime *runtime)
-{
-    tandem_tensor *const weights[] = {layer->attn_norm, layer->wq, layer->wk, layer->wv,
-                                      layer->wo,        layer->bq, layer->bk, layer->bv,
-                                      layer->ffn_norm,  layer->w1, layer->w2, layer->w3};
-    for (size_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
-        tandem_runtime_forget(runtime, weights[i]);
-    }
-}
-
-void tnd_llama_model_leave(const struct tnd_llama_model *model, tandem_runtime *runtime)
-{
-    tandem_runtime_forget(runtime, model->token_embedding);
-    tandem_runtime_forget(runtime, model->rope_factors);
-    tandem_runtime_forget(runtime, model->output_norm);
-    tandem_runtime_forget(runtime, model->output);
-    for (int64_t l = 0; l < model->hparams.layers; l++) {
-        forget_layer(&model->layers[l], runtime);
-    }
-}
-
 void tnd_llama_model_free(struct tnd_llama_model *model)
 {
     if (model != NULL) {

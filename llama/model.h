@@ -6,7 +6,6 @@
 #include "llama/hparams.h"
 #include "llama/kv_cache.h"
 #include "tandem/graph.h"
-#include "tandem/runtime.h"
 
 /** Weights of one layer. W is N x K: ne = {K, N}. */
 struct tnd_llama_layer {
@@ -39,9 +38,6 @@ struct tnd_llama_model {
 enum tandem_status tnd_llama_model_new(const tandem_source *source,
                                        struct tnd_llama_model **out_model,
                                        struct tandem_error *error);
-/** Devices of a runtime that goes on give up what they keep of the weights; call it before the
- *  model is freed. A runtime that is closed first needs no call. */
-void tnd_llama_model_leave(const struct tnd_llama_model *model, tandem_runtime *runtime);
 /** NULL is allowed. */
 void tnd_llama_model_free(struct tnd_llama_model *model);
 
