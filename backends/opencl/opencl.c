@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The OpenCL backends: settings, which device, and the table of functions. The work is done by
- * cl_matmul.c (matrix products), cl_ops.c (all other operations) and cl_memory.c. */
+ * cl_matmul.c (matrix products), cl_ops.c (all other operations), cl_memory.c and cl_weights.c. */
 #include <stdio.h>
 #include <string.h>
 
