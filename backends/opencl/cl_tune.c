@@ -4,11 +4,10 @@
 #include "backends/opencl/cl_tune.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "backends/opencl/cl_gemm.h"
-#include "backends/opencl/cl_matmul_state.h"
 #include "backends/opencl/cl_memory.h"
+#include "backends/opencl/cl_tune_parts.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/rng.h"
@@ -45,39 +44,27 @@ static bool lanes_suit(const struct tnd_cl_device *device, int32_t lanes)
 
 /* ---- one measurement ---- */
 
-enum { REPEATS_MOST = 12, MOST_M = 128, FEW_ROWS = 8192, GEMM_ROWS = 4096 };
-static const uint64_t BUDGET_NS = 150000000; /* of a candidate, after its first two runs */
+enum { MOST_M = 128, FEW_ROWS = 8192 };
 
-struct tuner {
-    struct tnd_cl_device *device;
-    const struct tnd_cl_tune_options *options;
-    struct tnd_cl_product product; /* the largest; families take parts of it */
-    struct tnd_cl_range f32;       /* weights of CLBlast's product */
-    struct tnd_cl_tune_step step;
-    double best_us; /* of the family */
-    int in_family;  /* candidates measured */
-};
-
-static void set_family(struct tuner *t, const char *family)
+void tnd_cl_tune_family(struct tnd_cl_tuner *t, const char *family)
 {
     t->step.family = family;
     t->best_us = -1;
     t->in_family = 0;
 }
 
-static bool is_enough(const struct tuner *t)
+bool tnd_cl_tune_is_enough(const struct tnd_cl_tuner *t)
 {
     return t->options->most_candidates > 0 && t->in_family >= t->options->most_candidates;
 }
 
-/* Failures that mean "this candidate cannot run here" and not "the device is gone". */
-static bool is_refusal(enum tandem_status status)
+bool tnd_cl_tune_is_refusal(enum tandem_status status)
 {
     return status == TANDEM_E_DEVICE || status == TANDEM_E_DEVICE_MEMORY;
 }
 
 /* Best of several runs; *out_us is negative when the device refuses the candidate. */
-static enum tandem_status measure(struct tuner *t, const struct tnd_cl_product *product,
+static enum tandem_status measure(struct tnd_cl_tuner *t, const struct tnd_cl_product *product,
                                   double *out_us, struct tandem_error *error)
 {
     const struct tnd_clock *clock = tnd_clock_real();
@@ -88,29 +75,28 @@ static enum tandem_status measure(struct tuner *t, const struct tnd_cl_product *
     *out_us = -1;
     enum tandem_status status = tnd_cl_product_bind(t->device, product, &launch, &shape, error);
     if (status != TANDEM_OK) {
-        return is_refusal(status) ? TANDEM_OK : status;
+        return tnd_cl_tune_is_refusal(status) ? TANDEM_OK : status;
     }
-    for (int i = 0; i < REPEATS_MOST && status == TANDEM_OK; i++) {
+    for (int i = 0; i < TND_CL_TUNE_REPEATS_MOST && status == TANDEM_OK; i++) {
         int64_t ns = 0;
         status = tnd_cl_launch_time(&launch, shape.n_dims, shape.global, shape.local, &ns, error);
         /* The first run compiles or loads, the second finds caches as they will be. */
         begin = i == 1 ? clock->now_ns(clock) : begin;
         best = i > 0 && status == TANDEM_OK && ns < best ? ns : best;
-        if (i > 1 && clock->now_ns(clock) - begin > BUDGET_NS) {
+        if (i > 1 && clock->now_ns(clock) - begin > TND_CL_TUNE_BUDGET_NS) {
             break;
         }
     }
     tnd_cl_launch_drop(&launch);
     if (status != TANDEM_OK) {
-        return is_refusal(status) ? TANDEM_OK : status;
+        return tnd_cl_tune_is_refusal(status) ? TANDEM_OK : status;
     }
     *out_us = (double)best / 1000.0;
     return TANDEM_OK;
 }
 
-/* Whether a candidate of `us` is the family's best; tells progress. */
-static enum tandem_status judge(struct tuner *t, const struct tnd_cl_product *product, double us,
-                                bool *out_is_best, struct tandem_error *error)
+enum tandem_status tnd_cl_tune_judge(struct tnd_cl_tuner *t, const struct tnd_cl_product *product,
+                                     double us, bool *out_is_best, struct tandem_error *error)
 {
     double flop = 2.0 * product->k * product->m * (product->end - product->begin);
     *out_is_best = us >= 0 && (t->best_us < 0 || us < t->best_us);
@@ -128,13 +114,13 @@ static enum tandem_status judge(struct tuner *t, const struct tnd_cl_product *pr
 }
 
 /* Measures the numbers that the device uses now, and keeps the best of a family in `best`. */
-static enum tandem_status try_tiles(struct tuner *t, const struct tnd_cl_product *product,
+static enum tandem_status try_tiles(struct tnd_cl_tuner *t, const struct tnd_cl_product *product,
                                     struct tnd_cl_tiles *best, struct tandem_error *error)
 {
     double us = 0;
     bool is_best = false;
     TND_TRY(measure(t, product, &us, error));
-    TND_TRY(judge(t, product, us, &is_best, error));
+    TND_TRY(tnd_cl_tune_judge(t, product, us, &is_best, error));
     if (is_best) {
         *best = t->device->matmul->tiles;
     }
@@ -143,14 +129,14 @@ static enum tandem_status try_tiles(struct tuner *t, const struct tnd_cl_product
 
 /* ---- families ---- */
 
-static enum tandem_status tune_matvec(struct tuner *t, struct tandem_error *error)
+static enum tandem_status tune_matvec(struct tnd_cl_tuner *t, struct tandem_error *error)
 {
     struct tnd_cl_tiles *now = &t->device->matmul->tiles;
     struct tnd_cl_tiles best = *now;
     struct tnd_cl_product product = t->product;
     product.m = 1;
-    set_family(t, "matvec");
-    for (int i = 0; i < COUNT(matvec_candidates) && !is_enough(t); i++) {
+    tnd_cl_tune_family(t, "matvec");
+    for (int i = 0; i < COUNT(matvec_candidates) && !tnd_cl_tune_is_enough(t); i++) {
         const struct lanes *c = &matvec_candidates[i];
         *now = best;
         now->matvec_lanes = c->lanes;
@@ -164,15 +150,15 @@ static enum tandem_status tune_matvec(struct tuner *t, struct tandem_error *erro
     return TANDEM_OK;
 }
 
-static enum tandem_status tune_skinny(struct tuner *t, struct tandem_error *error)
+static enum tandem_status tune_skinny(struct tnd_cl_tuner *t, struct tandem_error *error)
 {
     struct tnd_cl_tiles *now = &t->device->matmul->tiles;
     struct tnd_cl_tiles best = *now;
     struct tnd_cl_product product = t->product;
     product.m = 8;
-    set_family(t, "skinny");
+    tnd_cl_tune_family(t, "skinny");
     t->device->matmul->family = TND_CL_FAMILY_SKINNY;
-    for (int i = 0; i < COUNT(skinny_candidates) && !is_enough(t); i++) {
+    for (int i = 0; i < COUNT(skinny_candidates) && !tnd_cl_tune_is_enough(t); i++) {
         const struct lanes *c = &skinny_candidates[i];
         *now = best;
         now->skinny_lanes = c->lanes;
@@ -188,15 +174,15 @@ static enum tandem_status tune_skinny(struct tuner *t, struct tandem_error *erro
     return TANDEM_OK;
 }
 
-static enum tandem_status tune_tiled(struct tuner *t, struct tandem_error *error)
+static enum tandem_status tune_tiled(struct tnd_cl_tuner *t, struct tandem_error *error)
 {
     struct tnd_cl_tiles *now = &t->device->matmul->tiles;
     struct tnd_cl_tiles best = *now;
     struct tnd_cl_product product = t->product;
     product.end = product.end < FEW_ROWS ? product.end : FEW_ROWS;
-    set_family(t, "tiled");
+    tnd_cl_tune_family(t, "tiled");
     t->device->matmul->family = TND_CL_FAMILY_TILED;
-    for (int i = 0; i < COUNT(tile_candidates) && !is_enough(t); i++) {
+    for (int i = 0; i < COUNT(tile_candidates) && !tnd_cl_tune_is_enough(t); i++) {
         const struct tile *c = &tile_candidates[i];
         *now = best;
         now->tile_m = c->m;
@@ -215,7 +201,7 @@ static enum tandem_status tune_tiled(struct tuner *t, struct tandem_error *error
 }
 
 /* The largest M that the skinny kernel is the faster one for. */
-static enum tandem_status tune_border(struct tuner *t, struct tandem_error *error)
+static enum tandem_status tune_border(struct tnd_cl_tuner *t, struct tandem_error *error)
 {
     struct tnd_cl_matmul *matmul = t->device->matmul;
     int32_t most = 1;
@@ -231,10 +217,10 @@ static enum tandem_status tune_border(struct tuner *t, struct tandem_error *erro
         matmul->family = TND_CL_FAMILY_TILED;
         TND_TRY(measure(t, &product, &tiled, error));
         bool is_skinny = skinny >= 0 && (tiled < 0 || skinny <= tiled);
-        set_family(t, "border");
+        tnd_cl_tune_family(t, "border");
         snprintf(t->step.text, sizeof(t->step.text), "M %u: skinny %.0f us, tiled %.0f us",
                  (unsigned)m, skinny, tiled);
-        TND_TRY(judge(t, &product, is_skinny ? skinny : tiled, &is_best, error));
+        TND_TRY(tnd_cl_tune_judge(t, &product, is_skinny ? skinny : tiled, &is_best, error));
         if (!is_skinny) {
             break;
         }
@@ -244,129 +230,10 @@ static enum tandem_status tune_border(struct tuner *t, struct tandem_error *erro
     return TANDEM_OK;
 }
 
-/* ---- CLBlast ---- */
-
-static uint32_t gemm_n(const struct tnd_cl_product *p)
-{
-    return p->n < GEMM_ROWS ? p->n : GEMM_ROWS;
-}
-
-typedef enum tandem_status submit_gemm(struct tnd_cl_device *device,
-                                       const struct tnd_cl_gemm *product,
-                                       struct tandem_error *error);
-
-static enum tandem_status measure_gemm(struct tuner *t, submit_gemm *submit,
-                                       const struct tnd_cl_gemm *gemm, double *out_us,
-                                       struct tandem_error *error)
-{
-    const struct tnd_cl_device *device = t->device;
-    const struct tnd_clock *clock = tnd_clock_real();
-    uint64_t best = UINT64_MAX;
-    uint64_t first = clock->now_ns(clock);
-    *out_us = -1;
-    for (int i = 0; i < REPEATS_MOST; i++) {
-        uint64_t begin = clock->now_ns(clock);
-        enum tandem_status status = submit(t->device, gemm, error);
-        if (status != TANDEM_OK) {
-            return is_refusal(status) ? TANDEM_OK : status;
-        }
-        TND_TRY(tnd_cl_check(device, "clFinish", device->library->cl.Finish(device->queue), error));
-        uint64_t end = clock->now_ns(clock);
-        best = i > 0 && end - begin < best ? end - begin : best;
-        first = i == 1 ? end : first;
-        if (i > 1 && end - first > BUDGET_NS) {
-            break;
-        }
-    }
-    *out_us = (double)best / 1000.0;
-    return TANDEM_OK;
-}
-
-/* A row must be clearly faster than CLBlast's own choice, which cannot be had back here: after
- * other rows were tried, the device uses the best of ours until the next open. */
-static enum tandem_status tune_gemm(struct tuner *t, const struct tnd_cl_product *p,
-                                    struct tandem_error *error)
-{
-    struct tnd_cl_gemm gemm = {t->f32, p->x, p->y, p->n, p->m, p->k, 0, p->end};
-    int32_t *row = &t->device->matmul->tiles.gemm;
-    int32_t best_row = 0;
-    double own_us = 0;
-    double us = 0;
-    bool is_best = false;
-    if (t->device->clblast == NULL || t->device->clblast->override_parameters == NULL) {
-        return TANDEM_OK;
-    }
-    set_family(t, "gemm");
-    snprintf(t->step.text, sizeof(t->step.text), "CLBlast's own parameters");
-    TND_TRY(measure_gemm(t, tnd_cl_gemm_submit, &gemm, &own_us, error));
-    TND_TRY(judge(t, p, own_us, &is_best, error));
-    for (int32_t i = 1; i <= tnd_cl_gemm_rows() && !is_enough(t); i++) {
-        if (!tnd_cl_gemm_fits(&t->device->caps, i) ||
-            tnd_cl_gemm_choose(t->device, i, NULL) != TANDEM_OK) {
-            continue;
-        }
-        snprintf(t->step.text, sizeof(t->step.text), "row %d", (int)i);
-        TND_TRY(measure_gemm(t, tnd_cl_gemm_submit, &gemm, &us, error));
-        TND_TRY(judge(t, p, us, &is_best, error));
-        best_row = is_best && us < 0.97 * own_us ? i : best_row;
-    }
-    *row = best_row;
-    return best_row > 0 ? tnd_cl_gemm_choose(t->device, best_row, error) : TANDEM_OK;
-}
-
-/* Some results as they are in Y now. */
-static enum tandem_status read_results(struct tuner *t, struct tnd_cl_range y, float *out, size_t n,
-                                       struct tandem_error *error)
-{
-    const struct tnd_cl_device *device = t->device;
-    return tnd_cl_check(device, "clEnqueueReadBuffer",
-                        device->library->cl.EnqueueReadBuffer(device->queue, y.buffer, CL_TRUE,
-                                                              (size_t)y.offset, n * sizeof(float),
-                                                              out, 0, NULL, NULL),
-                        error);
-}
-
-/* Half precision must be clearly faster, and far below the error that quantised products may have
- * (5e-4): its error grows with K. */
-static enum tandem_status tune_half(struct tuner *t, const struct tnd_cl_product *p,
-                                    struct tandem_error *error)
-{
-    enum { N = 1024 };
-    struct tnd_cl_gemm gemm = {t->f32, p->x, p->y, p->n, p->m, p->k, 0, p->end};
-    size_t n = p->n * p->m < N ? p->n * p->m : N;
-    float want[N];
-    float got[N];
-    double squares = 0;
-    double errors = 0;
-    double single_us = 0;
-    double half_us = 0;
-    bool is_best = false;
-    TND_TRY(measure_gemm(t, tnd_cl_gemm_submit, &gemm, &single_us, error));
-    TND_TRY(read_results(t, p->y, want, n, error));
-    TND_TRY(measure_gemm(t, tnd_cl_gemm_submit_half, &gemm, &half_us, error));
-    TND_TRY(read_results(t, p->y, got, n, error));
-    for (size_t i = 0; i < n; i++) {
-        squares += (double)want[i] * want[i];
-        errors += ((double)got[i] - want[i]) * ((double)got[i] - want[i]);
-    }
-    bool is_good = half_us >= 0 && half_us < 0.9 * single_us && errors <= 1e-4 * squares;
-    set_family(t, "half");
-    snprintf(t->step.text, sizeof(t->step.text), "half precision, error %.1e", errors / squares);
-    TND_TRY(judge(t, p, half_us, &is_best, error));
-    t->device->matmul->tiles.half_most = is_good ? (int32_t)p->k : 0;
-    return TANDEM_OK;
-}
-
-static bool has_half(const struct tuner *t)
-{
-    return t->options->with_half && t->device->caps.fp16 && t->device->clblast != NULL &&
-           t->device->clblast->hgemm != NULL;
-}
-
 /* ---- operands ---- */
 
 /* Fills a buffer with copies of a chunk, which is no matter to the kernels. */
-static enum tandem_status fill(struct tuner *t, struct tnd_cl_range range, size_t bytes,
+static enum tandem_status fill(struct tnd_cl_tuner *t, struct tnd_cl_range range, size_t bytes,
                                const void *chunk, size_t chunk_bytes, struct tandem_error *error)
 {
     const struct tnd_cl_device *device = t->device;
@@ -383,7 +250,7 @@ static enum tandem_status fill(struct tuner *t, struct tnd_cl_range range, size_
 
 enum { CHUNK_ROWS = 16 };
 
-static enum tandem_status fill_operands(struct tuner *t, float *values, void *blocks,
+static enum tandem_status fill_operands(struct tnd_cl_tuner *t, float *values, void *blocks,
                                         struct tandem_error *error)
 {
     struct tnd_cl_product *p = &t->product;
@@ -402,16 +269,16 @@ static enum tandem_status fill_operands(struct tuner *t, float *values, void *bl
     TND_TRY(tnd_cl_scratch(t->device, TND_CL_SCRATCH_TUNE_Y, sizeof(float) * p->n * p->m, &p->y,
                            error));
     TND_TRY(tnd_cl_scratch(t->device, TND_CL_SCRATCH_TUNE_F32,
-                           has_gemm ? float_bytes * gemm_n(p) : 16, &t->f32, error));
+                           has_gemm ? float_bytes * tnd_cl_tune_gemm_n(p) : 16, &t->f32, error));
     TND_TRY(fill(t, p->w, row_bytes * p->n, blocks, row_bytes * CHUNK_ROWS, error));
     TND_TRY(fill(t, p->x, float_bytes * p->m, values, float_bytes * CHUNK_ROWS, error));
-    return has_gemm
-               ? fill(t, t->f32, float_bytes * gemm_n(p), values, float_bytes * CHUNK_ROWS, error)
-               : TANDEM_OK;
+    return has_gemm ? fill(t, t->f32, float_bytes * tnd_cl_tune_gemm_n(p), values,
+                           float_bytes * CHUNK_ROWS, error)
+                    : TANDEM_OK;
 }
 
 /* Weights that are larger than the caches of GPUs; little on CPUs, whose kernels take longer. */
-static enum tandem_status make_operands(struct tuner *t, struct tandem_error *error)
+static enum tandem_status make_operands(struct tnd_cl_tuner *t, struct tandem_error *error)
 {
     const struct tnd_cl_tune_options *options = t->options;
     const struct tnd_cl_caps *caps = &t->device->caps;
@@ -449,7 +316,7 @@ static int count_steps(const struct tnd_cl_device *device)
     return device->clblast != NULL ? count + 2 + tnd_cl_gemm_rows() : count;
 }
 
-static enum tandem_status tune_all(struct tuner *t, struct tandem_error *error)
+static enum tandem_status tune_all(struct tnd_cl_tuner *t, struct tandem_error *error)
 {
     TND_TRY(make_operands(t, error));
     TND_TRY(tune_matvec(t, error));
@@ -457,17 +324,17 @@ static enum tandem_status tune_all(struct tuner *t, struct tandem_error *error)
     TND_TRY(tune_tiled(t, error));
     TND_TRY(tune_border(t, error));
     struct tnd_cl_product gemm = t->product;
-    gemm.n = gemm_n(&gemm);
+    gemm.n = tnd_cl_tune_gemm_n(&gemm);
     gemm.end = gemm.n;
-    TND_TRY(tune_gemm(t, &gemm, error));
-    return has_half(t) ? tune_half(t, &gemm, error) : TANDEM_OK;
+    TND_TRY(tnd_cl_tune_gemm(t, &gemm, error));
+    return tnd_cl_tune_has_half(t) ? tnd_cl_tune_half(t, &gemm, error) : TANDEM_OK;
 }
 
 enum tandem_status tnd_cl_tune(struct tnd_cl_device *device,
                                const struct tnd_cl_tune_options *options,
                                struct tnd_cl_tiles *out_tiles, struct tandem_error *error)
 {
-    struct tuner t = {.device = device, .options = options};
+    struct tnd_cl_tuner t = {.device = device, .options = options};
     struct tnd_cl_tiles before = device->matmul->tiles;
     enum tnd_cl_family family = device->matmul->family;
     t.step.count = count_steps(device);
