@@ -409,6 +409,48 @@ static void a_trace_is_written_when_the_environment_asks_for_it(void)
     tandem_context_free(net.context);
 }
 
+static size_t prepared_bytes(const tandem_runtime *runtime)
+{
+    struct tandem_runtime_info info;
+    tandem_runtime_describe(runtime, &info);
+    return info.prepared_bytes;
+}
+
+/* Q4_0, 64 x 256: 9216 bytes and what the strips add. */
+static void copies_of_weights_are_counted_until_they_are_forgotten(void)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    tandem_runtime *runtime = NULL;
+    tandem_context *context = NULL;
+    options.table_path = "";
+    options.profile = "cpu-packed";
+    check_ok(tandem_runtime_open(&options, &runtime, NULL));
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    tandem_tensor *w =
+        tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){256, 64});
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){256, 2});
+    tandem_graph *graph = tandem_graph_new(context);
+    memset(tandem_tensor_data(w), 0, tandem_tensor_bytes(w));
+    memset(tandem_tensor_data(x), 0, tandem_tensor_bytes(x));
+    tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+    tandem_graph_add(graph, tandem_mul_mat(context, w, x));
+    check_ok(tandem_graph_finish(graph, NULL));
+    check_int((int64_t)prepared_bytes(runtime), 0);
+    check_ok(tandem_runtime_compute(runtime, graph, NULL, NULL, NULL));
+    size_t once = prepared_bytes(runtime);
+    check_ok(tandem_runtime_compute(runtime, graph, NULL, NULL, NULL));
+    check_int((int64_t)prepared_bytes(runtime), (int64_t)once);
+    if (once == 0) {
+        tnd_skip("no packed weights with this instruction set");
+    } else {
+        CU_ASSERT_TRUE(once >= 9216 && once < 2 * 9216);
+    }
+    tandem_runtime_forget(runtime, w);
+    check_int((int64_t)prepared_bytes(runtime), 0);
+    tandem_runtime_close(runtime);
+    tandem_context_free(context);
+}
+
 static CU_TestInfo tests[] = {
     {"a_trace_is_written_when_the_environment_asks_for_it",
      a_trace_is_written_when_the_environment_asks_for_it},
@@ -425,6 +467,8 @@ static CU_TestInfo tests[] = {
     {"a_computation_can_be_cancelled_and_repeated", a_computation_can_be_cancelled_and_repeated},
     {"an_unfinished_graph_is_refused", an_unfinished_graph_is_refused},
     {"several_threads_compute_on_one_runtime", several_threads_compute_on_one_runtime},
+    {"copies_of_weights_are_counted_until_they_are_forgotten",
+     copies_of_weights_are_counted_until_they_are_forgotten},
     {"profiles_are_listed_with_stages_or_reasons", profiles_are_listed_with_stages_or_reasons},
     CU_TEST_INFO_NULL,
 };

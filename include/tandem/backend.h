@@ -72,7 +72,7 @@ struct tandem_work {
 /** Where a backend finds the operands of its works and leaves their results. */
 enum tandem_backend_memory {
     TANDEM_MEMORY_HOST = 0, /**< in host memory; what else it needs it moves by itself */
-    TANDEM_MEMORY_OWN = 1   /**< in mirrors of host memory, filled and read by `upload`, `download` */
+    TANDEM_MEMORY_OWN = 1   /**< in mirrors of host memory: `upload` fills, `download` reads */
 };
 
 /** Open backend; implementations embed it as their first member. */
@@ -108,7 +108,7 @@ struct tandem_backend_api {
     /** OK when `task` can be run for `node`; else UNSUPPORTED_BACKEND with the reason. Pure. */
     enum tandem_status (*supports)(tandem_backend *backend, const tandem_tensor *node,
                                    uint32_t task, struct tandem_error *error);
-        /** Bytes of workspace that the stages of the node share when this task is among them. Pure;
+    /** Bytes of workspace that the stages of the node share when this task is among them. Pure;
      *  optional (0). */
     size_t (*workspace)(tandem_backend *backend, const tandem_tensor *node, uint32_t task);
     /** Bytes of scratch that each worker needs. Pure; optional (0). */
@@ -142,7 +142,7 @@ struct tandem_backend_api {
     uint32_t memory;
     /** Makes a mirror of a range of host memory; its contents are undefined. Works, uploads and
      *  downloads then name host addresses inside the range. Mapping the same range again changes
-     *  nothing; ranges never overlap otherwise. Any thread. Errors: MEMORY, DEVICE_MEMORY, DEVICE. */
+     *  nothing; else ranges never overlap. Any thread. Errors: MEMORY, DEVICE_MEMORY, DEVICE. */
     enum tandem_status (*map)(tandem_backend *backend, void *begin, size_t bytes,
                               struct tandem_error *error);
     /** Gives a mirror up, after all works that were submitted before. */

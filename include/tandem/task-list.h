@@ -11,6 +11,6 @@
     X(QUANTIZE_X, "quantize_x", "activations to 8-bit blocks in the workspace")                    \
     X(DEQUANTIZE_W, "dequantize_w", "weights to F32 in the workspace")                             \
     X(MUL_MAT_Q, "mul_mat_q", "quantised weights times the quantised activations")                 \
-    X(MUL_MAT_PACKED, "mul_mat_packed", "the same, weights in the backend's own copy, packed once") \
+    X(MUL_MAT_PACKED, "mul_mat_packed", "the same, over the backend's own copy, packed once")      \
     X(MUL_MAT_F32, "mul_mat_f32", "F32 weights, dequantised or given, times F32 activations") \
     X(FINALIZE, "finalize", "what remains after COMPUTE, for instance fetching a result")
