@@ -12,13 +12,7 @@
     X(item_n, "ITEM_N", "rows of W of a work-item in a tile")                                      \
     X(group, "GROUP", "work-items of a group")                                                     \
     X(lanes, "LANES", "work-items that share a row")                                               \
-    X(vector, "VECTOR", "width of vector loads")                                                   \
-    X(unroll, "UNROLL", "blocks of an iteration")                                                  \
     X(aligned, "ALIGNED", "matrices begin at multiples of 16 bytes, k is one of 16")           \
-    X(use_half, "USE_HALF", "half arithmetic")                                                     \
-    X(use_double, "USE_DOUBLE", "double sums")                                                     \
     X(use_subgroups, "USE_SUBGROUPS", "sums by subgroup functions")                                \
-    X(use_local, "USE_LOCAL", "operands staged in local memory")                                   \
     X(to_half, "TO_HALF", "results are half")                                                      \
-    X(head, "HEAD", "values of a head of attention")                                               \
     X(flags, "FLAGS", "bits of the source's own meaning")

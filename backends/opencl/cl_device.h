@@ -20,23 +20,18 @@ struct tnd_cl_ops;      /* cl_ops.c */
 /** What variants of kernels are chosen by. fp16, fp64 and subgroups are false also when a setting
  *  of the backend has switched them off. */
 struct tnd_cl_caps {
-    bool fp16;       /* half arithmetic (cl_khr_fp16); half storage is always there */
-    bool fp64;       /* double arithmetic */
-    bool subgroups;  /* cl_khr_subgroups or cl_intel_subgroups */
-    bool unified;    /* shares the host's memory */
-    bool is_cpu;     /* CL_DEVICE_TYPE_CPU */
-    bool dot_int8;   /* cl_khr_integer_dot_product */
-    bool has_images; /* CL_DEVICE_IMAGE_SUPPORT */
+    bool fp16;      /* half arithmetic (cl_khr_fp16); half storage is always there */
+    bool fp64;      /* double arithmetic */
+    bool subgroups; /* cl_khr_subgroups or cl_intel_subgroups */
+    bool unified;   /* shares the host's memory */
+    bool is_cpu;    /* CL_DEVICE_TYPE_CPU */
     uint64_t global_bytes;
     uint64_t max_alloc_bytes;
     uint64_t local_bytes;
     size_t max_group;    /* work-items of a group */
     size_t max_items[3]; /* of a group, for each dimension */
     int compute_units;
-    int preferred_multiple; /* of work-items in a group: warp, wavefront; a guess */
-    int base_align;         /* bytes */
     int clock_mhz;
-    uint32_t vendor_id;
     bool khr_subgroups;   /* which kind of subgroups: either may be there */
     bool intel_subgroups; /* with block reads; in OpenCL C 1.2 too */
     int c_std;            /* that programs are built with: 12, 20 or 30 */

@@ -16,9 +16,8 @@
  *     int, uint, long, ulong, float, uchar -> int32_t, uint32_t, int64_t, uint64_t, float, uint8_t
  *     local T *p                ->  size_t p_bytes
  * Nothing else is allowed there. Kernels are written in OpenCL C 1.2; HAVE_FP16, HAVE_FP64,
- * HAVE_SUBGROUPS (any kind), HAVE_INTEL_SUBGROUPS, HAVE_DOT_INT8 and IS_CPU are defined where the
- * device has them. `variant.type` t defines TYPE=t-1 and TYPE_<name> (TYPE_q4_0, as in
- * tandem/type-list.h); type_2 and type_3 define TYPE2_<name>, TYPE3_<name> likewise. */
+ * HAVE_SUBGROUPS (any kind), HAVE_INTEL_SUBGROUPS and IS_CPU are defined where the device has them.
+ * `variant.type` t defines TYPE=t-1 and TYPE_<name> (TYPE_q4_0, as in tandem/type-list.h). */
 #ifndef TND_CL_LAUNCH_H
 #define TND_CL_LAUNCH_H
 
@@ -28,9 +27,7 @@
 
 /** Variant of a program. All zero: no options. */
 struct tnd_cl_variant {
-    int32_t type;   /* 1 + enum tandem_type; 0: none */
-    int32_t type_2; /* of a second operand */
-    int32_t type_3;
+    int32_t type; /* 1 + enum tandem_type; 0: none */
 #define TND_CL_OPTION_MEMBER(member, define, what) int32_t member;
     TND_CL_OPTION_LIST(TND_CL_OPTION_MEMBER)
 #undef TND_CL_OPTION_MEMBER

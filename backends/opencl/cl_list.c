@@ -10,12 +10,6 @@
 
 enum { MAX_PLATFORMS = 16, MAX_DEVICES = 32, MAX_EXTENSIONS = 16384 };
 
-/* Numbers from CL/cl_ext.h and CL/cl.h of OpenCL 3.0, for facts that OpenCL 1.2 does not know. */
-enum {
-    WARP_SIZE_NV = 0x4003,
-    WAVEFRONT_WIDTH_AMD = 0x4043,
-};
-
 /* ---- asking one device ---- */
 
 /* The first failure sticks: a device that does not answer has no other facts. */
@@ -51,14 +45,6 @@ static bool ask_bool(struct asking *asking, cl_device_info what)
     cl_bool value = CL_FALSE;
     ask(asking, what, &value, sizeof(value));
     return value != CL_FALSE;
-}
-
-/* A fact that not every driver knows: 0 then. */
-static uint32_t ask_optional(const struct asking *asking, cl_device_info what)
-{
-    cl_uint value = 0;
-    cl_int code = asking->cl->GetDeviceInfo(asking->id, what, sizeof(value), &value, NULL);
-    return code == CL_SUCCESS ? value : 0;
 }
 
 /* Text without blanks at both ends, cut to `bytes`. Longer ones than MAX_EXTENSIONS fail. */
@@ -132,19 +118,9 @@ static void read_extensions(struct asking *asking, struct tnd_cl_found *found)
     int highest = version_number(found->info.version) >= 30 ? 30 : c_std;
     caps->khr_subgroups = has_word(words, "cl_khr_subgroups") && highest >= 20;
     caps->subgroups = caps->khr_subgroups || caps->intel_subgroups;
-    caps->dot_int8 = has_word(words, "cl_khr_integer_dot_product") && highest >= 30;
-    bool needs_more = caps->dot_int8 || (caps->khr_subgroups && !caps->intel_subgroups);
+    bool needs_more = caps->khr_subgroups && !caps->intel_subgroups;
     caps->c_std = needs_more ? (highest >= 30 ? 30 : 20) : 12;
     tnd_free(words);
-}
-
-static int guess_multiple(const struct asking *asking, const struct tnd_cl_caps *caps)
-{
-    uint32_t n = ask_optional(asking, WARP_SIZE_NV);
-    if (n == 0) {
-        n = ask_optional(asking, WAVEFRONT_WIDTH_AMD);
-    }
-    return n > 0 && n <= 1024 ? (int)n : caps->is_cpu ? 8 : 32;
 }
 
 static uint32_t type_of(cl_device_type type)
@@ -163,20 +139,16 @@ static void read_numbers(struct asking *asking, struct tnd_cl_found *found)
     found->info.type = type_of(type);
     caps->is_cpu = found->info.type == TANDEM_DEVICE_CPU;
     caps->unified = ask_bool(asking, CL_DEVICE_HOST_UNIFIED_MEMORY);
-    caps->has_images = ask_bool(asking, CL_DEVICE_IMAGE_SUPPORT);
     caps->global_bytes = ask_ulong(asking, CL_DEVICE_GLOBAL_MEM_SIZE);
     caps->max_alloc_bytes = ask_ulong(asking, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     caps->local_bytes = ask_ulong(asking, CL_DEVICE_LOCAL_MEM_SIZE);
     caps->compute_units = (int)ask_uint(asking, CL_DEVICE_MAX_COMPUTE_UNITS);
     caps->clock_mhz = (int)ask_uint(asking, CL_DEVICE_MAX_CLOCK_FREQUENCY);
-    caps->base_align = (int)(ask_uint(asking, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8);
-    caps->vendor_id = ask_uint(asking, CL_DEVICE_VENDOR_ID);
     ask(asking, CL_DEVICE_MAX_WORK_GROUP_SIZE, &caps->max_group, sizeof(caps->max_group));
     size_t items[8] = {0};
     uint32_t n_dims = ask_uint(asking, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS);
     ask(asking, CL_DEVICE_MAX_WORK_ITEM_SIZES, items, (n_dims < 8 ? n_dims : 8) * sizeof(items[0]));
     memcpy(caps->max_items, items, sizeof(caps->max_items));
-    caps->preferred_multiple = guess_multiple(asking, caps);
 }
 
 static void fill_info(const struct tnd_cl_caps *caps, struct tandem_device_info *info)

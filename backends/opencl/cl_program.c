@@ -173,10 +173,10 @@ static void add_define(struct tnd_text *out, const char *name, int32_t value)
 }
 
 /* `type` is 1 + the number of a type, or 0. */
-static void add_type(struct tnd_text *out, const char *name, int32_t type)
+static void add_type(struct tnd_text *out, int32_t type)
 {
     if (type > 0) {
-        tnd_text_printf(out, " -D%s=%d -D%s_%s=1", name, (int)type - 1, name,
+        tnd_text_printf(out, " -DTYPE=%d -DTYPE_%s=1", (int)type - 1,
                         tandem_type_name((enum tandem_type)(type - 1)));
     }
 }
@@ -190,11 +190,8 @@ void tnd_cl_program_options(const struct tnd_cl_device *device,
     add_define(out, "HAVE_FP64", caps->fp64);
     add_define(out, "HAVE_SUBGROUPS", caps->subgroups);
     add_define(out, "HAVE_INTEL_SUBGROUPS", caps->intel_subgroups);
-    add_define(out, "HAVE_DOT_INT8", caps->dot_int8);
     add_define(out, "IS_CPU", caps->is_cpu);
-    add_type(out, "TYPE", variant->type);
-    add_type(out, "TYPE2", variant->type_2);
-    add_type(out, "TYPE3", variant->type_3);
+    add_type(out, variant->type);
 #define ADD_OPTION(member, define, what) add_define(out, define, variant->member);
     TND_CL_OPTION_LIST(ADD_OPTION)
 #undef ADD_OPTION

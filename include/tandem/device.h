@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/** What a device says of itself. Texts are cut to their arrays and always terminated. */
+/** Kind of a device, by what its driver says. */
 enum tandem_device_type {
     TANDEM_DEVICE_OTHER = 0,
     TANDEM_DEVICE_CPU = 1,
@@ -23,7 +23,8 @@ enum tandem_device_type {
     TANDEM_DEVICE_ACCELERATOR = 3
 };
 
-/** Facts about one device. Its place in the list is its index for selectors. */
+/** Facts about one device. Its place in the list is its index for selectors. Texts are cut to their
+ *  arrays and always terminated. */
 struct tandem_device_info {
     size_t size; /**< sizeof(struct tandem_device_info) of the caller, in its first element */
     char platform[64];
