@@ -98,23 +98,6 @@ static struct tnd_packed_weight *find(struct tnd_packed_weights *weights,
     return packed;
 }
 
-/* Takes the copies at an address out: those of other tensors there are of contexts that are gone.
- * */
-static void remove_address(struct tnd_packed_weights *weights, const void *data)
-{
-    struct tnd_packed_weight **at = bucket_of(weights, data);
-    while (*at != NULL) {
-        struct tnd_packed_weight *packed = *at;
-        if (packed->data == data) {
-            *at = packed->next;
-            weights->bytes -= packed->bytes;
-            free_weight(packed);
-        } else {
-            at = &packed->next;
-        }
-    }
-}
-
 static enum tandem_status make_weight(const struct tnd_packed_weights *weights,
                                       const struct tandem_tensor *weight,
                                       struct tnd_packed_weight **out, struct tandem_error *error)
@@ -168,7 +151,6 @@ enum tandem_status tnd_packed_weights_add(struct tnd_packed_weights *weights,
     pthread_rwlock_wrlock(&weights->lock);
     if (find(weights, weight) == NULL) {
         struct tnd_packed_weight *packed = NULL;
-        remove_address(weights, weight->data);
         status = make_weight(weights, weight, &packed, error);
         if (status == TANDEM_OK) {
             struct tnd_packed_weight **bucket = bucket_of(weights, weight->data);
@@ -185,8 +167,17 @@ void tnd_packed_weights_remove(struct tnd_packed_weights *weights,
                                const struct tandem_tensor *weight)
 {
     pthread_rwlock_wrlock(&weights->lock);
-    remove_address(weights, weight->data);
+    struct tnd_packed_weight **at = bucket_of(weights, weight->data);
+    while (*at != NULL && !is_copy_of(*at, weight)) {
+        at = &(*at)->next;
+    }
+    struct tnd_packed_weight *packed = *at;
+    if (packed != NULL) {
+        *at = packed->next;
+        weights->bytes -= packed->bytes;
+    }
     pthread_rwlock_unlock(&weights->lock);
+    free_weight(packed);
 }
 
 struct tnd_packed_weight *tnd_packed_weights_find(struct tnd_packed_weights *weights,

@@ -14,7 +14,8 @@
 enum tnd_strip_state { TND_STRIP_EMPTY, TND_STRIP_BUSY, TND_STRIP_READY };
 
 struct tnd_packed_weight {
-    uint64_t serial; /* of the weight's context: an address may be used again later */
+    uint64_t serial; /* of the weight's context: an address may be used again later, and several
+                        contexts may borrow the same weights at once, a copy each */
     const void *data;
     enum tandem_type type;
     int64_t n, k;
