@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Products of packed float weights for AVX2: up to 3 tokens pass over the 4 vectors of a panel,
- * more over 2 of them at a time, by sixes. Each part of K is summed by itself, as in gemm_avx2.c: the
- * same bits. */
+ * more over 2 of them at a time, by sixes. Each part of K is summed by itself, as in gemm_avx2.c:
+ * the same bits. */
 #if defined(__AVX2__)
 #include <immintrin.h>
 
