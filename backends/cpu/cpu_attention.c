@@ -239,7 +239,7 @@ static bool meet_four(struct block *block, int r, const struct tile *tile)
     for (int i = 0; i < 4; i++) {
         const int64_t before = token;
         token = (block->first + r + i) / block->group;
-        if (token == before) { /* another head of the token before: it sees the same */
+        if (i > 0 && token == before) { /* another head of the token before: it sees the same */
             mask[i] = mask[i - 1];
         } else if (!mask_of(block, token, tile->first, tile->n, block->mask + i * TILE, &mask[i])) {
             return false;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/dl.h"
 
@@ -73,11 +74,26 @@ static enum tandem_status open_library(const char *what, const char *key, const 
     return TANDEM_OK;
 }
 
+/* Where the system tells drivers nothing of the machine (a chroot without /sys), some of them end
+ * the process when they are asked for devices: PoCL 3.1 does. */
+static enum tandem_status check_system(struct tandem_error *error)
+{
+#if defined(__linux__)
+    if (access("/sys/devices/system/cpu", F_OK) != 0) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_MACHINE, "opencl", 0, 0,
+                             "opencl: /sys is not mounted, without which drivers may fail badly");
+    }
+#endif
+    (void)error;
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_cl_library_get(const char *path, const struct tnd_cl_library **out_library,
                                       struct tandem_error *error)
 {
     const char *key = path != NULL ? path : "";
     enum tandem_status status = TANDEM_OK;
+    TND_TRY(check_system(error));
     pthread_mutex_lock(&loaded.lock);
     int row = find_key(loaded.cl_keys, loaded.n_cl, key);
     if (row < 0) {

@@ -114,12 +114,13 @@ static void multiply_matrix(const struct tandem_work *work, const float *w_f32, 
     const tandem_tensor *w = node->src[0]; /* {K, N, a, b} */
     int64_t w2 = i2 / (node->ne[2] / w->ne[2]);
     int64_t w3 = i3 / (node->ne[3] / w->ne[3]);
-    const char *matrix = (const char *)w->data + (size_t)w2 * w->nb[2] + (size_t)w3 * w->nb[3];
+    const size_t matrix = (size_t)w2 * w->nb[2] + (size_t)w3 * w->nb[3];
     const struct tnd_type_traits *traits = tnd_type_traits(w->type);
     for (int64_t n = work->row_begin; n < work->row_end; n++) {
         const float *values = w_f32 != NULL ? w_f32 + n * w->ne[0] : row;
         if (w_f32 == NULL) {
-            traits->dequantize(matrix + (size_t)n * w->nb[1], row, w->ne[0]);
+            traits->dequantize((const char *)w->data + matrix + (size_t)n * w->nb[1], row,
+                               w->ne[0]);
         }
         multiply_row(node, values, n, i2, i3);
     }
