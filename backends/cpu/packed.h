@@ -23,7 +23,7 @@
 
 enum {
     TND_STRIP_ROWS = 16,
-    TND_PACKED_TOKENS = 8,     /* most that one tile takes */
+    TND_PACKED_TOKENS = 8,    /* most that one tile takes */
     TND_PACKED_STREAM = 16384 /* bytes to fetch ahead: the memory's latency at its full speed */
 };
 
