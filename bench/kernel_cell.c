@@ -124,6 +124,7 @@ static void free_operands(struct operands *o)
 
 static bool make_operands(const struct tnd_kernel_cell *cell, bool has_packed, struct operands *o)
 {
+    static const struct tnd_packed_options unlimited = {SIZE_MAX, false};
     size_t w_bytes = (size_t)cell->n * tandem_type_row_bytes(cell->type, cell->k);
     bool quantized = tandem_type_is_quantized(cell->type);
     memset(o, 0, sizeof(*o));
@@ -132,7 +133,7 @@ static bool make_operands(const struct tnd_kernel_cell *cell, bool has_packed, s
     o->copies = o->copies > COPIES_MAX ? COPIES_MAX : o->copies;
     o->w = aligned_alloc(4096, o->stride * (size_t)o->copies);
     if (o->w == NULL || tandem_context_new(NULL, &o->context, NULL) != TANDEM_OK ||
-        tnd_packed_weights_new(SIZE_MAX, &o->store, NULL) != TANDEM_OK) {
+        tnd_packed_weights_new(&unlimited, &o->store, NULL) != TANDEM_OK) {
         return false;
     }
     fill_weights(o->w, cell->type, cell->n, cell->k);

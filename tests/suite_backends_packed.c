@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "backends/cpu/matmul_parts.h"
 #include "backends/cpu/packed_weights.h"
@@ -21,6 +23,8 @@ static const enum tandem_type types[] = {
     TANDEM_TYPE_BCML1, TANDEM_TYPE_F32,  TANDEM_TYPE_F16,  TANDEM_TYPE_BF16,
 };
 enum { N_TYPES = sizeof(types) / sizeof(types[0]) };
+
+static const struct tnd_packed_options unlimited = {SIZE_MAX, false};
 
 static bool can_pack(void)
 {
@@ -224,7 +228,7 @@ static void check_level(const struct level *level, enum tandem_type type, int64_
              tandem_type_name(type), (long long)n, (long long)k, (long long)m,
              extreme ? " extreme" : "");
     check_ok(tandem_context_new(NULL, &context, NULL));
-    check_ok(tnd_packed_weights_new(SIZE_MAX, &weights, NULL));
+    check_ok(tnd_packed_weights_new(&unlimited, &weights, NULL));
     tandem_tensor *node = product(context, type, n, k, m);
     if (extreme) {
         fill_extremes(node);
@@ -302,6 +306,60 @@ static void without_a_copy_the_rows_serve(void)
     tnd_backend_cpu.close(backend);
 }
 
+/* Rows that were given back to the system are read from their file again: nothing is lost. */
+static void released_rows_are_still_there(void)
+{
+    if (!can_pack()) {
+        return;
+    }
+    enum { N = 256, K = 256, BYTES = N * K * 4 };
+    char path[] = "/tmp/tandem-rows-XXXXXX";
+    int file = mkstemp(path);
+    CU_ASSERT_FATAL(file >= 0);
+    unlink(path);
+    float *rows = malloc(BYTES);
+    for (int i = 0; i < N * K; i++) {
+        rows[i] = (float)(i % 251) / 16 - 7;
+    }
+    CU_ASSERT_FATAL(write(file, rows, BYTES) == BYTES);
+    void *mapped = mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE, file, 0);
+    CU_ASSERT_FATAL(mapped != MAP_FAILED);
+    tandem_context *context = NULL;
+    tandem_backend *backend = open_cpu("rows=release");
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    tandem_tensor *node = product(context, TANDEM_TYPE_F32, N, K, 3);
+    node->src[0] =
+        tandem_tensor_borrow(context, TANDEM_TYPE_F32, 2, (int64_t[]){K, N}, mapped, BYTES);
+    tandem_tensor_set_role(node->src[0], TANDEM_ROLE_CONSTANT);
+    size_t bytes = (size_t)N * 3 * sizeof(float);
+    compute(backend, node, TANDEM_TASK_NODE, 1, 0, 0);
+    float *want = malloc(bytes);
+    memcpy(want, node->data, bytes);
+    check_ok(tnd_backend_cpu.prepare(backend, node->src[0], NULL));
+    for (int pass = 0; pass < 2; pass++) {
+        tnd_test_spoil(node);
+        compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, 2, 0, 0);
+        check_bits(node->data, want, bytes, "released rows");
+        check_bits(mapped, rows, BYTES, "the rows themselves");
+    }
+    free(want);
+    free(rows);
+    tandem_context_free(context);
+    tnd_backend_cpu.close(backend);
+    munmap(mapped, BYTES);
+    close(file);
+}
+
+static void unknown_settings_are_refused(void)
+{
+    struct tandem_backend_options options = {sizeof(options), 8, "rows=gone", NULL, NULL, false};
+    tandem_backend *backend = NULL;
+    struct tandem_error error;
+    check_status(tnd_backend_cpu.open(&options, &backend, &error), TANDEM_E_ARGUMENT,
+                 "rows=release", &error);
+    CU_ASSERT_PTR_NULL(backend);
+}
+
 static void only_constant_weights_are_packed(void)
 {
     if (!can_pack()) {
@@ -332,7 +390,7 @@ static void a_new_tensor_at_an_old_address_is_packed_anew(void)
     struct tnd_packed_weights *weights = NULL;
     struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
     const struct tnd_packed_weight *first = NULL;
-    check_ok(tnd_packed_weights_new(SIZE_MAX, &weights, NULL));
+    check_ok(tnd_packed_weights_new(&unlimited, &weights, NULL));
     for (int i = 0; i < 2; i++) {
         tandem_context *context = NULL;
         check_ok(tandem_context_new(NULL, &context, NULL));
@@ -365,5 +423,7 @@ CU_TestInfo tnd_tests_packed[] = {
     {"only constant weights are packed", only_constant_weights_are_packed},
     {"a new tensor at an old address is packed anew",
      a_new_tensor_at_an_old_address_is_packed_anew},
+    {"released rows are still there", released_rows_are_still_there},
+    {"unknown settings are refused", unknown_settings_are_refused},
     CU_TEST_INFO_NULL,
 };

@@ -53,22 +53,32 @@ enum tandem_status tnd_cpu_node_run(const struct tnd_vec *vec, const struct tand
 }
 
 /* "packed=off" or "packed=MiB": the most that packed copies of weights may take together. Without a
- * setting: half of the main memory. */
-static enum tandem_status read_settings(const char *text, size_t *out_limit,
+ * setting: half of the main memory. "rows=keep" (default) or "rows=release": what becomes of the
+ * rows that were packed. */
+static enum tandem_status read_settings(const char *text, struct tnd_packed_options *out,
                                         struct tandem_error *error)
 {
+    static const char known[] = "packed=off or packed=MiB, rows=keep or rows=release";
     struct tnd_setting setting;
-    *out_limit = (size_t)(tnd_cpu_ram_bytes() / 2);
+    out->limit_bytes = (size_t)(tnd_cpu_ram_bytes() / 2);
+    out->release_rows = false;
     while (tnd_settings_next(&text, &setting)) {
         double mib = 0;
+        if (tnd_setting_is(&setting, "rows")) {
+            out->release_rows = tnd_setting_value_is(&setting, "release");
+            if (!out->release_rows && !tnd_setting_value_is(&setting, "keep")) {
+                return tnd_setting_refuse(&setting, "cpu", known, error);
+            }
+            continue;
+        }
         if (!tnd_setting_is(&setting, "packed")) {
-            return tnd_setting_refuse(&setting, "cpu", "packed=off or packed=MiB", error);
+            return tnd_setting_refuse(&setting, "cpu", known, error);
         }
         if (!tnd_setting_value_is(&setting, "off")) {
             TND_TRY(tnd_setting_number(&setting, "cpu", &mib, error));
         }
         mib = mib < 1e9 ? mib : 1e9;
-        *out_limit = (size_t)(mib * 1048576.0);
+        out->limit_bytes = (size_t)(mib * 1048576.0);
     }
     return TANDEM_OK;
 }
@@ -76,15 +86,15 @@ static enum tandem_status read_settings(const char *text, size_t *out_limit,
 static enum tandem_status cpu_open(const struct tandem_backend_options *options,
                                    tandem_backend **out_backend, struct tandem_error *error)
 {
-    size_t limit = 0;
-    TND_TRY(read_settings(options != NULL ? options->settings : NULL, &limit, error));
+    struct tnd_packed_options packing;
+    TND_TRY(read_settings(options != NULL ? options->settings : NULL, &packing, error));
     struct cpu_backend *self = tnd_calloc(1, sizeof(*self));
     if (self == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "cpu", sizeof(*self), 0,
                              "cpu: no memory for the backend");
     }
-    if (limit > 0) {
-        enum tandem_status status = tnd_packed_weights_new(limit, &self->packed, error);
+    if (packing.limit_bytes > 0) {
+        enum tandem_status status = tnd_packed_weights_new(&packing, &self->packed, error);
         if (status != TANDEM_OK) {
             tnd_free(self);
             return status;

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -18,12 +19,13 @@ enum { BUCKETS = 1024, HUGE_PAGE = 2 << 20 };
 
 struct tnd_packed_weights {
     pthread_rwlock_t lock;
-    size_t limit_bytes;
+    struct tnd_packed_options options;
     size_t bytes;
     struct tnd_packed_weight *buckets[BUCKETS];
 };
 
-enum tandem_status tnd_packed_weights_new(size_t limit_bytes, struct tnd_packed_weights **out,
+enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *options,
+                                          struct tnd_packed_weights **out,
                                           struct tandem_error *error)
 {
     struct tnd_packed_weights *weights = tnd_calloc(1, sizeof(*weights));
@@ -31,7 +33,7 @@ enum tandem_status tnd_packed_weights_new(size_t limit_bytes, struct tnd_packed_
         tnd_free(weights);
         return tnd_error_set(error, TANDEM_E_MEMORY, "cpu", 0, 0, "cpu: no memory for weights");
     }
-    weights->limit_bytes = limit_bytes;
+    weights->options = *options;
     *out = weights;
     return TANDEM_OK;
 }
@@ -55,7 +57,7 @@ static void free_weight(struct tnd_packed_weight *packed)
         if (packed->strips != NULL) {
             munmap(packed->strips, packed->bytes);
         }
-        tnd_free((void *)packed->states);
+        tnd_free(packed->states);
         tnd_free(packed);
     }
 }
@@ -109,18 +111,18 @@ static enum tandem_status make_weight(const struct tnd_packed_weights *weights,
         quantized ? tnd_packed_strip_bytes(weight->type, weight->ne[0])
                   : tandem_type_row_bytes(weight->type, weight->ne[0]) * TND_PANEL_F_ROWS;
     size_t bytes = 0;
+    size_t left = weights->options.limit_bytes - weights->bytes;
     /* The stream is fetched ahead of its end: harmless, prefetches never fault. */
-    if (!tnd_mul_size(strips, strip_bytes, &bytes) ||
-        bytes > weights->limit_bytes - weights->bytes) {
+    if (!tnd_mul_size(strips, strip_bytes, &bytes) || bytes > left) {
         return tnd_error_set(error, TANDEM_E_DEVICE_MEMORY, weight->name, (int64_t)bytes,
-                             (int64_t)(weights->limit_bytes - weights->bytes),
+                             (int64_t)left,
                              "cpu: packed weights would take %zu bytes more, %zu are left of the "
                              "limit",
-                             bytes, weights->limit_bytes - weights->bytes);
+                             bytes, left);
     }
     struct tnd_packed_weight *packed = tnd_calloc(1, sizeof(*packed));
     if (packed != NULL) {
-        packed->states = tnd_calloc(strips + 1, sizeof(packed->states[0]));
+        packed->states = tnd_calloc(1, sizeof(*packed->states) + strips);
         packed->strips = bytes > 0 ? take_pages(bytes) : NULL;
     }
     if (packed == NULL || packed->states == NULL || (bytes > 0 && packed->strips == NULL)) {
@@ -136,6 +138,8 @@ static enum tandem_status make_weight(const struct tnd_packed_weights *weights,
     packed->strip_rows = strip_rows;
     packed->strip_bytes = strip_bytes;
     packed->bytes = bytes;
+    packed->release_rows = weights->options.release_rows;
+    atomic_init(&packed->states->left, (int_least64_t)strips);
     *out = packed;
     return TANDEM_OK;
 }
@@ -211,11 +215,41 @@ static void pack(const struct tnd_kernels_q *kernels, const struct tnd_packed_we
     }
 }
 
+/* The system may take the pages of the rows back. Whoever reads them later gets them from the file
+ * that they were mapped from (or from swap) again, so that nothing is lost. Systems that cannot
+ * (Linux before 5.4) refuse, and the rows stay. */
+static void release_rows(const struct tnd_packed_weight *packed)
+{
+#ifdef MADV_PAGEOUT
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = (uintptr_t)packed->data;
+    uintptr_t end =
+        begin + (size_t)packed->n * tandem_type_row_bytes(packed->type, packed->k);
+    begin = (begin + page - 1) / page * page; /* pages at the edges hold other things too */
+    end = end / page * page;
+    if (begin < end) {
+        (void)madvise((void *)begin, end - begin, MADV_PAGEOUT);
+    }
+#else
+    (void)packed;
+#endif
+}
+
+static void finish_strip(const struct tnd_packed_weight *packed, int64_t i)
+{
+    atomic_store_explicit(&packed->states->state[i], TND_STRIP_READY, memory_order_release);
+    int_least64_t left =
+        atomic_fetch_sub_explicit(&packed->states->left, 1, memory_order_acq_rel) - 1;
+    if (left == 0 && packed->release_rows) {
+        release_rows(packed);
+    }
+}
+
 const uint8_t *tnd_packed_strip(const struct tnd_kernels_q *kernels,
                                 const struct tnd_packed_weight *packed, int64_t i)
 {
     uint8_t *strip = packed->strips + (size_t)i * packed->strip_bytes;
-    atomic_uchar *state = &packed->states[i];
+    atomic_uchar *state = &packed->states->state[i];
     unsigned char seen = atomic_load_explicit(state, memory_order_acquire);
     if (seen == TND_STRIP_READY) {
         return strip;
@@ -224,7 +258,7 @@ const uint8_t *tnd_packed_strip(const struct tnd_kernels_q *kernels,
         atomic_compare_exchange_strong_explicit(state, &seen, TND_STRIP_BUSY, memory_order_acquire,
                                                 memory_order_acquire)) {
         pack(kernels, packed, i, strip);
-        atomic_store_explicit(state, TND_STRIP_READY, memory_order_release);
+        finish_strip(packed, i);
         return strip;
     }
     /* Another graph packs this very strip: a matter of microseconds. */

@@ -13,6 +13,16 @@
 
 enum tnd_strip_state { TND_STRIP_EMPTY, TND_STRIP_BUSY, TND_STRIP_READY };
 
+struct tnd_strip_states {
+    atomic_int_least64_t left; /* strips that are not ready */
+    atomic_uchar state[];      /* enum tnd_strip_state of each */
+};
+
+struct tnd_packed_options {
+    size_t limit_bytes; /* all copies together never take more */
+    bool release_rows;  /* rows that are packed leave the memory until somebody reads them */
+};
+
 struct tnd_packed_weight {
     uint64_t serial; /* of the weight's context: an address may be used again later, and several
                         contexts may borrow the same weights at once, a copy each */
@@ -21,16 +31,17 @@ struct tnd_packed_weight {
     int64_t n, k;
     int strip_rows; /* 16, or 32 of floats */
     size_t strip_bytes;
-    uint8_t *strips;                /* ceil(n / strip_rows) strips, 64-byte aligned */
-    atomic_uchar *states;           /* enum tnd_strip_state of each */
+    uint8_t *strips; /* ceil(n / strip_rows) strips, 64-byte aligned */
+    struct tnd_strip_states *states;
+    bool release_rows;
     size_t bytes;                   /* taken from the system */
     struct tnd_packed_weight *next; /* in its bucket */
 };
 
 struct tnd_packed_weights;
 
-/** `limit_bytes`: all copies together never take more. */
-enum tandem_status tnd_packed_weights_new(size_t limit_bytes, struct tnd_packed_weights **out,
+enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *options,
+                                          struct tnd_packed_weights **out,
                                           struct tandem_error *error);
 /** NULL is allowed. */
 void tnd_packed_weights_free(struct tnd_packed_weights *weights);

@@ -134,26 +134,36 @@ static enum tandem_status fail(struct tandem_error *error, enum tandem_status st
 
 /* ---- objects ---- */
 
-enum tandem_status tnd_cli_open_runtime(int64_t threads, const char *profile, const char *table,
-                                        const char *device, tandem_runtime **out_runtime,
-                                        struct tandem_error *error)
+enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
+                                        tandem_runtime **out_runtime, struct tandem_error *error)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
     struct tnd_device_option memory;
+    char settings[1024];
     tandem_runtime *runtime = NULL;
-    if (threads < 0 || threads > 4096) {
+    if (wanted->threads < 0 || wanted->threads > 4096) {
         return fail(error, TANDEM_E_ARGUMENT, "expected 0 to 4096 threads", "--threads");
     }
-    options.n_threads = (int)threads;
-    options.profile = profile;
-    options.table_path = table != NULL && strcmp(table, "none") == 0 ? "" : table;
+    options.n_threads = (int)wanted->threads;
+    options.profile = wanted->profile;
+    options.table_path =
+        wanted->table != NULL && strcmp(wanted->table, "none") == 0 ? "" : wanted->table;
     options.log = tnd_cli_log;
-    enum tandem_status status = tnd_device_option_apply(device, profile, &memory, &options, error);
+    enum tandem_status status =
+        tnd_device_option_apply(wanted->device, wanted->profile, &memory, &options, error);
+    if (status == TANDEM_OK && wanted->settings != NULL) {
+        const char *others = options.settings != NULL ? options.settings : "";
+        int n = snprintf(settings, sizeof(settings), "%s;%s", others, wanted->settings);
+        if (n >= (int)sizeof(settings)) {
+            return fail(error, TANDEM_E_ARGUMENT, "too long", "--settings");
+        }
+        options.settings = settings;
+    }
     if (status == TANDEM_OK) {
         status = tandem_runtime_open(&options, &runtime, error);
     }
     if (status == TANDEM_OK) {
-        status = tnd_device_option_check(device, profile, runtime, error);
+        status = tnd_device_option_check(wanted->device, wanted->profile, runtime, error);
     }
     if (status != TANDEM_OK) {
         tandem_runtime_close(runtime);

@@ -42,11 +42,18 @@ void tnd_cli_log(void *user, enum tandem_log_level level, const char *room, cons
 /** tandem_write_fn for a FILE. */
 int tnd_cli_write(void *file, const char *bytes, unsigned long n);
 
-/** Opens a runtime. `table`: path, "none", or NULL for this machine's own. `device`: as in
- *  tools/device_option.h. */
-enum tandem_status tnd_cli_open_runtime(int64_t threads, const char *profile, const char *table,
-                                        const char *device, tandem_runtime **out_runtime,
-                                        struct tandem_error *error);
+#define TND_SETTINGS_HELP "of backends, as cpu:packed=4096,rows=release"
+
+struct tnd_cli_runtime {
+    int64_t threads; /* 0: one a core */
+    const char *profile;
+    const char *table;    /* path, "none", or NULL for this machine's own */
+    const char *device;   /* as in tools/device_option.h */
+    const char *settings; /* of backends, "name:key=value,..;name:..", or NULL */
+};
+
+enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
+                                        tandem_runtime **out_runtime, struct tandem_error *error);
 
 /** Opens a checkpoint, converted to `type` unless that is NULL. */
 enum tandem_status tnd_cli_open_source(const char *path, const char *type,

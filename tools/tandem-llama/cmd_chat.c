@@ -182,8 +182,9 @@ static enum tandem_status offer_tune(struct talk *talk, struct tandem_error *err
         return TANDEM_OK;
     }
     tandem_runtime *tuned;
-    const enum tandem_status status =
-        tnd_cli_open_runtime(o->threads, o->profile, o->table, o->device, &tuned, error);
+    const struct tnd_cli_runtime wanted = {o->threads, o->profile, o->table, o->device,
+                                           o->settings};
+    const enum tandem_status status = tnd_cli_open_runtime(&wanted, &tuned, error);
     if (status == TANDEM_OK) {
         tnd_llama_session_set_runtime(talk->kit.session, tuned);
         tandem_runtime_close(talk->kit.runtime);

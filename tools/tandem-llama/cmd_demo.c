@@ -61,8 +61,9 @@ static enum tandem_status open_all(struct demo *demo, struct tandem_error *error
         const char *profile;
     } ways[WAYS] = {{"none", NULL}, {"none", "cpu"}, {demo->table, NULL}};
     for (int way = 0; status == TANDEM_OK && way < WAYS; way++) {
-        status = tnd_cli_open_runtime(demo->threads, ways[way].profile, ways[way].table, NULL,
-                                      &demo->runtimes[way], error);
+        const struct tnd_cli_runtime wanted = {
+            .threads = demo->threads, .profile = ways[way].profile, .table = ways[way].table};
+        status = tnd_cli_open_runtime(&wanted, &demo->runtimes[way], error);
     }
     if (status == TANDEM_OK) {
         status =

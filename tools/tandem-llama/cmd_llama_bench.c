@@ -24,6 +24,7 @@ struct bench_options {
     const char *profile;
     const char *table;
     const char *device;
+    const char *settings;
     const char *cache_type;
     const char *output;
     bool is_unfused;
@@ -113,8 +114,9 @@ static enum tandem_status open_all(struct bench *bench, const char *checkpoint,
         status = tnd_llama_model_new(bench->source, &bench->model, error);
     }
     if (status == TANDEM_OK) {
-        status = tnd_cli_open_runtime(o->threads, o->profile, o->table, o->device, &bench->runtime,
-                                      error);
+        const struct tnd_cli_runtime wanted = {o->threads, o->profile, o->table, o->device,
+                                               o->settings};
+        status = tnd_cli_open_runtime(&wanted, &bench->runtime, error);
     }
     return status == TANDEM_OK ? open_session(bench, error) : status;
 }
@@ -343,6 +345,7 @@ int tnd_cmd_bench(int argc, char **argv)
         {"threads", CLI_INTEGER, &o->threads, "N", "threads; default: one a core"},
         {"profile", CLI_TEXT, &o->profile, "NAME", "force a profile wherever it applies"},
         {"device", CLI_TEXT, &o->device, "SEL", TND_DEVICE_OPTION_HELP},
+        {"settings", CLI_TEXT, &o->settings, "TEXT", TND_SETTINGS_HELP},
         {"table", CLI_TEXT, &o->table, "FILE",
          "timing table; none: fixed rule; default: this machine's"},
         {"cache", CLI_TEXT, &o->cache_type, "TYPE", "of keys and values: f32, f16, q8_0; f32"},

@@ -65,8 +65,9 @@ enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,
         status = open_tokenizer(kit, error);
     }
     if (status == TANDEM_OK) {
-        status = tnd_cli_open_runtime(o->threads, o->profile, o->table, o->device, &kit->runtime,
-                                      error);
+        const struct tnd_cli_runtime wanted = {o->threads, o->profile, o->table, o->device,
+                                               o->settings};
+        status = tnd_cli_open_runtime(&wanted, &kit->runtime, error);
     }
     if (status == TANDEM_OK) {
         status = open_session(kit, error);

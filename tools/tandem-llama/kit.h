@@ -16,6 +16,7 @@ struct tnd_kit_options {
     const char *profile;
     const char *table;
     const char *device;
+    const char *settings;
     int64_t threads;
     int64_t context; /* 0: the model's */
     double temperature;
@@ -47,6 +48,7 @@ struct tnd_kit_options {
         {"threads", CLI_INTEGER, &(o)->threads, "N", "threads; default: one a core"},              \
         {"profile", CLI_TEXT, &(o)->profile, "NAME", "force a profile wherever it applies"},       \
         {"device", CLI_TEXT, &(o)->device, "SEL", TND_DEVICE_OPTION_HELP},                         \
+        {"settings", CLI_TEXT, &(o)->settings, "TEXT", TND_SETTINGS_HELP},                         \
         {"table", CLI_TEXT, &(o)->table, "FILE",                                                   \
          "timing table; none: fixed rule; default: this machine's"},                               \
         {"type", CLI_TEXT, &(o)->type, "TYPE", "convert the weights first (q4_0, f16, ...)"},      \
