@@ -17,6 +17,7 @@ extern CU_SuiteInfo suites_tune_moves[];
 extern CU_SuiteInfo suites_tune_planner[];
 extern CU_SuiteInfo suites_tune_report[];
 extern CU_SuiteInfo suites_tune_table[];
+extern CU_SuiteInfo suites_tune_trust[];
 
 /* The published example, with its misprint. */
 const char tune_example[] = "1 7B Q4_0 3 ACCELERATE 4 8 3 2\n"
@@ -91,7 +92,7 @@ struct tnd_curve_key tune_key(int64_t n, int64_t k, enum tandem_task task, bool 
 
 void tune_add(tandem_table *table, const struct tnd_curve_key *key, int64_t m, double us)
 {
-    struct tnd_sample sample = {m, us, 0.0, 5, 100};
+    struct tnd_sample sample = {m, us, 0.0, 5, 100, 0};
     check_ok(tnd_table_add(table, key, &sample));
 }
 
@@ -107,5 +108,6 @@ int main(int argc, char **argv)
     return tnd_suites_run(argc, argv, suites_tune_table, suites_tune_damage, suites_tune_estimate,
                           suites_tune_analyze, suites_tune_measure, suites_tune_planner,
                           suites_tune_args, suites_tune_explain, suites_tune_report,
-                          suites_tune_devices, suites_tune_moves, suites_tune_keep, NULL);
+                          suites_tune_devices, suites_tune_moves, suites_tune_keep,
+                          suites_tune_trust, NULL);
 }

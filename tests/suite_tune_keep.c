@@ -84,6 +84,48 @@ static const struct {
 };
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
+/* Checks of three profiles, slow-downs of two pairs, and the parts they belong to by hand. */
+static const struct {
+    const char *profile;
+    uint32_t parts;
+} checked[] = {
+    {"cpu", TND_PART_CPU},
+    {"openblas", TND_PART_LIBRARY},
+    {"both", TND_PART_CPU | TND_PART_LIBRARY},
+    {"opencl", TND_PART_DEVICES},
+    {"unheard-of", UINT32_MAX},
+};
+static const struct {
+    const char *backend;
+    const char *beside;
+    uint32_t parts;
+} pairs[] = {
+    {"cpu", "openblas", TND_PART_CPU | TND_PART_CREWS | TND_PART_LIBRARY},
+    {"cpu", "opencl", TND_PART_CPU | TND_PART_CREWS | TND_PART_DEVICES},
+    {"clever", "opencl", TND_PART_DEVICES},
+};
+enum {
+    N_CHECKED = sizeof(checked) / sizeof(checked[0]),
+    N_PAIRS = sizeof(pairs) / sizeof(pairs[0])
+};
+
+static void add_evidence(tandem_table *table)
+{
+    for (int i = 0; i < N_CHECKED; i++) {
+        struct tnd_check check = {"", TANDEM_TYPE_Q4_0, 3, 64, 32, 1e-6, 1e-3, 100};
+        snprintf(check.profile, sizeof(check.profile), "%s", checked[i].profile);
+        check_ok(tnd_table_add_check(table, &check));
+    }
+    for (int i = 0; i < N_PAIRS; i++) {
+        struct tnd_slowdown slowdown = {"", "", 1.25, 5, 100};
+        snprintf(slowdown.backend, sizeof(slowdown.backend), "%s", pairs[i].backend);
+        snprintf(slowdown.beside, sizeof(slowdown.beside), "%s", pairs[i].beside);
+        check_ok(tnd_table_add_slowdown(table, &slowdown));
+    }
+    const struct tnd_sweep_state sweep = {100, {1, 2}, {3, 4}, {5, 6}};
+    check_ok(tnd_table_add_sweep(table, &sweep));
+}
+
 static tandem_table *full_table(void)
 {
     tandem_table *table = tune_new();
@@ -92,15 +134,20 @@ static tandem_table *full_table(void)
     add_profile(table, "openblas", "openblas", TANDEM_KIND_OPENBLAS);
     add_profile(table, "opencl", "opencl", TANDEM_KIND_OPENCL);
     add_profile(table, "clever", "clever", TANDEM_KIND_CUDA);
+    add_profile(table, "both", "openblas", TANDEM_KIND_OPENBLAS);
+    strcpy(table->profiles[4].stage[TANDEM_STAGE_INIT].backend, "cpu");
+    table->profiles[4].stage[TANDEM_STAGE_INIT].kind = TANDEM_KIND_CPU;
+    table->profiles[4].stage[TANDEM_STAGE_INIT].task = TANDEM_TASK_NODE;
     for (int i = 0; i < N_KINDS; i++) {
         struct tnd_curve_key key = key_of(kinds[i].backend, 64, kinds[i].threads);
         tune_add(table, &key, 1, 10.0);
         tune_add(table, &key, 8, 20.0);
     }
-    const struct tnd_sample moved = {4096, 3.0, 0.1, 5, 100};
+    const struct tnd_sample moved = {4096, 3.0, 0.1, 5, 100, 0};
     const struct tnd_handoff handoff = {2, 0.5, 50.0, 5, 100};
     check_ok(tnd_table_add_transfer(table, "opencl", TND_UPLOAD, &moved));
     check_ok(tnd_table_add_handoff(table, &handoff));
+    add_evidence(table);
     return table;
 }
 
@@ -113,10 +160,10 @@ static uint32_t expected_parts(const char *field)
         const char *field;
         const char *parts; /* c cpu, l library, w crews, h hand-offs, d devices, t transfers */
     } all[] = {
-        {"cpu_model", "clht"}, {"isa", "c"},       {"n_cpus", "wh"},        {"n_cores", "wh"},
-        {"n_core_kinds", "wh"}, {"l2_bytes", "cl"}, {"l3_bytes", "cl"},      {"ram_bytes", "clt"},
-        {"topology_hash", "wh"}, {"openblas", "l"}, {"gpu", "dt"},           {"driver", "dt"},
-        {"build_id", "ch"},     {"library", ""},
+        {"cpu_model", "clht"},   {"isa", "c"},       {"n_cpus", "wh"},   {"n_cores", "wh"},
+        {"n_core_kinds", "wh"},  {"l2_bytes", "cl"}, {"l3_bytes", "cl"}, {"ram_bytes", "clt"},
+        {"topology_hash", "wh"}, {"openblas", "l"},  {"gpu", "dt"},      {"driver", "dt"},
+        {"build_id", "ch"},      {"library", ""},
     };
     static const char letters[] = "clwhdt";
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -147,7 +194,18 @@ static void check_survivors(const tandem_table *table, uint32_t voided, const ch
     }
     CU_ASSERT_EQUAL(table->n_handoffs == 1, (voided & TND_PART_HANDOFFS) == 0);
     CU_ASSERT_EQUAL(table->n_transfers == 1, (voided & TND_PART_TRANSFERS) == 0);
-    check_int(table->n_profiles, 4);
+    CU_ASSERT_EQUAL(table->n_sweeps == 1, (voided & TND_PART_CPU) == 0);
+    for (int i = 0; i < N_CHECKED; i++) {
+        bool is_known = tnd_table_check(table, checked[i].profile, TANDEM_TYPE_Q4_0, 0, NULL) !=
+                        TND_VERDICT_UNKNOWN;
+        CU_ASSERT_EQUAL(is_known, (checked[i].parts & voided) == 0);
+    }
+    for (int i = 0; i < N_PAIRS; i++) {
+        double factor = 0;
+        CU_ASSERT_EQUAL(tnd_table_slowdown(table, pairs[i].backend, pairs[i].beside, &factor),
+                        (pairs[i].parts & voided) == 0);
+    }
+    check_int(table->n_profiles, 5);
 }
 
 static void a_changed_field_voids_the_cells_that_depend_on_it_and_no_others(void)
@@ -228,6 +286,21 @@ static int pick(struct tnd_test_rng *rng, int n)
     return (int)tnd_test_rng_int(rng, 0, n - 1);
 }
 
+static void add_random_evidence(struct tnd_test_rng *rng, tandem_table *table)
+{
+    struct tnd_check check = {"x", TANDEM_TYPE_Q4_0,    1 + pick(rng, 2),    64,
+                              32,  1e-6 * pick(rng, 3), 1e-3 * pick(rng, 2), pick(rng, 3)};
+    check.profile[0] = (char)('x' + pick(rng, 3));
+    check_ok(tnd_table_add_check(table, &check));
+    struct tnd_slowdown slowdown = {"cpu", "a", 1.0 + pick(rng, 3), (uint32_t)pick(rng, 3),
+                                    pick(rng, 3)};
+    slowdown.beside[0] = (char)('a' + pick(rng, 3));
+    check_ok(tnd_table_add_slowdown(table, &slowdown));
+    const struct tnd_sweep_state sweep = {
+        pick(rng, 8), {1.0 + pick(rng, 2), 2}, {1, 1.0 + pick(rng, 2)}, {1, 1}};
+    check_ok(tnd_table_add_sweep(table, &sweep));
+}
+
 static tandem_table *random_full_table(struct tnd_test_rng *rng, bool with_conflicts)
 {
     static const char *const backends[] = {"cpu", "openblas", "opencl"};
@@ -249,16 +322,18 @@ static tandem_table *random_full_table(struct tnd_test_rng *rng, bool with_confl
     table->gpu_kind = (uint8_t)pick(rng, 3);
     strcpy(table->gpu_name, pick(rng, 2) != 0 ? "A" : "B");
     for (int i = 0; i < 10; i++) {
-        const struct tnd_sample sample = {1 + pick(rng, 4), 1.0 + pick(rng, 3),
+        const struct tnd_sample sample = {1 + pick(rng, 4),     1.0 + pick(rng, 3),
                                           (double)pick(rng, 2), (uint32_t)pick(rng, 3),
-                                          pick(rng, 3)};
+                                          pick(rng, 3),         (uint32_t)pick(rng, 3)};
         struct tnd_curve_key key = key_of(backends[pick(rng, 3)], 64, 1 + pick(rng, 2));
+        key.warm = pick(rng, 2) != 0;
         check_ok(tnd_table_add(table, &key, &sample));
         check_ok(tnd_table_add_transfer(table, backends[pick(rng, 3)],
                                         (enum tnd_direction)pick(rng, 2), &sample));
         const struct tnd_handoff handoff = {2 + pick(rng, 3), 1.0 + pick(rng, 2),
                                             1.0 + pick(rng, 2), sample.count, sample.when};
         check_ok(tnd_table_add_handoff(table, &handoff));
+        add_random_evidence(rng, table);
     }
     add_profile(table, "x", backends[pick(rng, 3)], 1 + pick(rng, 3));
     add_profile(table, pick(rng, 2) != 0 ? "y" : "z", "cpu", TANDEM_KIND_CPU);
@@ -343,7 +418,7 @@ static double time_at(const tandem_table *table, const char *backend, int64_t m)
 static void add_time(tandem_table *table, const char *backend, int64_t m, double us, uint32_t count)
 {
     struct tnd_curve_key key = key_of(backend, 64, 1);
-    const struct tnd_sample sample = {m, us, 0.0, count, 100};
+    const struct tnd_sample sample = {m, us, 0.0, count, 100, 0};
     check_ok(tnd_table_add(table, &key, &sample));
 }
 
@@ -358,8 +433,8 @@ static void the_upper_layer_wins_whatever_the_counts(void)
     add_time(lower, "cpu", 2, 20, 100);
     add_time(lower, "openblas", 1, 30, 100);
     add_time(upper, "cpu", 1, 50, 1);
-    const struct tnd_sample moved = {4096, 3.0, 0.1, 9, 100};
-    const struct tnd_sample other = {4096, 4.0, 0.1, 1, 1};
+    const struct tnd_sample moved = {4096, 3.0, 0.1, 9, 100, 0};
+    const struct tnd_sample other = {4096, 4.0, 0.1, 1, 1, 0};
     const struct tnd_handoff handoffs[] = {{2, 1, 1, 9, 9}, {3, 1, 1, 9, 9}, {2, 2, 2, 1, 1}};
     check_ok(tnd_table_add_transfer(lower, "opencl", TND_UPLOAD, &moved));
     check_ok(tnd_table_add_transfer(lower, "opencl", TND_DOWNLOAD, &moved));
@@ -573,7 +648,7 @@ static int write_cells(const char *path, int writer)
     for (int i = 0; i < N_CELLS; i++) {
         tandem_table *one = NULL;
         struct tnd_curve_key key = key_of("cpu", 64 + 32 * writer, 1);
-        const struct tnd_sample sample = {1 + i, 1.0 + writer, 0.0, 5, 100};
+        const struct tnd_sample sample = {1 + i, 1.0 + writer, 0.0, 5, 100, 0};
         if (tandem_table_new(&one, NULL) != TANDEM_OK ||
             tnd_table_add(one, &key, &sample) != TANDEM_OK ||
             tnd_table_update_file(path, one, NULL, NULL) != TANDEM_OK) {

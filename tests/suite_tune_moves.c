@@ -13,7 +13,7 @@
 static void add_transfer(tandem_table *table, const char *backend, enum tnd_direction direction,
                          int64_t bytes, double us, uint32_t count)
 {
-    struct tnd_sample sample = {bytes, us, us / 100, count, 7};
+    struct tnd_sample sample = {bytes, us, us / 100, count, 7, 0};
     check_ok(tnd_table_add_transfer(table, backend, direction, &sample));
 }
 
@@ -128,7 +128,7 @@ void tune_add_cost(tandem_table *table, const char *profile, double fixed, doubl
             memcpy(key.backend, stage->backend, sizeof(key.backend));
             key.stage = (uint8_t)s;
             for (int64_t m = 1; m <= 64; m *= 4) {
-                struct tnd_sample sample = {m, fixed + per_token * (double)m, 0, 10, 1};
+                struct tnd_sample sample = {m, fixed + per_token * (double)m, 0, 10, 1, 0};
                 check_ok(tnd_table_add(table, &key, &sample));
             }
         }
@@ -139,7 +139,7 @@ void tune_add_cost(tandem_table *table, const char *profile, double fixed, doubl
 void tune_add_link(tandem_table *table, const char *backend, double latency_us, double bytes_per_us)
 {
     for (int64_t bytes = 4096; bytes <= (int64_t)64 << 20; bytes *= 4) {
-        struct tnd_sample sample = {bytes, latency_us + (double)bytes / bytes_per_us, 0, 9, 7};
+        struct tnd_sample sample = {bytes, latency_us + (double)bytes / bytes_per_us, 0, 9, 7, 0};
         check_ok(tnd_table_add_transfer(table, backend, TND_UPLOAD, &sample));
         check_ok(tnd_table_add_transfer(table, backend, TND_DOWNLOAD, &sample));
     }

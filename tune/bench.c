@@ -95,7 +95,7 @@ static void add_stages(struct sweep *sweep, enum tandem_type type, const struct 
         key.threads = stage->parallel || stage->own_threads ? threads : 1;
         double us = without_waiting(sweep, choice->stage[s].backend, result->stage[s].median_us);
         struct tnd_sample sample = {m, us, result->stage[s].spread_us, result->stage[s].count,
-                                    sweep->when};
+                                    sweep->when, 0};
         /* A stage that several profiles share: the faster of its medians counts. */
         const struct tnd_sample *before = find_sample(tnd_table_find(sweep->table, &key), m);
         if (before != NULL) {

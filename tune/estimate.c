@@ -16,7 +16,6 @@
 #define DOUBT_BEYOND  0.10 /* for each doubling of M beyond the measured range */
 #define DOUBT_THREADS 0.10 /* thread count that was not measured */
 #define DOUBT_SHAPE   0.15 /* another shape */
-#define NOISY_SPREAD  0.15
 
 #define MAX_SHAPE_RATIO  8.0
 #define MAX_SHAPES_TRIED 8
@@ -61,6 +60,7 @@ static bool goes_with_m(const struct tnd_curve *curve)
 struct point {
     double us;
     double error_us;
+    double spread_us;
 };
 
 /* The line through two samples at m. */
@@ -96,7 +96,7 @@ static struct point on_curve(const struct tnd_curve *curve, int64_t m)
         double us =
             m < first->m && goes_with_m(curve) ? first->median_us * ratio : first->median_us;
         double doubt = m < first->m ? DOUBT_BEYOND * log2(1.0 / ratio) : 0.0;
-        return (struct point){us, first->spread_us + us * doubt};
+        return (struct point){us, first->spread_us + us * doubt, first->spread_us};
     }
     if (m > last->m) {
         double ratio = (double)m / (double)last->m;
@@ -106,7 +106,8 @@ static struct point on_curve(const struct tnd_curve *curve, int64_t m)
         } else if (goes_with_m(curve)) {
             us *= ratio;
         }
-        return (struct point){us, last->spread_us + us * DOUBT_BEYOND * log2(ratio)};
+        return (struct point){us, last->spread_us + us * DOUBT_BEYOND * log2(ratio),
+                              last->spread_us};
     }
     int low = 0; /* samples[low].m < m <= samples[high].m */
     int high = curve->n_samples - 1;
@@ -120,11 +121,11 @@ static struct point on_curve(const struct tnd_curve *curve, int64_t m)
     }
     const struct tnd_sample *b = &curve->samples[high];
     if (m == b->m) {
-        return (struct point){b->median_us, b->spread_us};
+        return (struct point){b->median_us, b->spread_us, b->spread_us};
     }
     double us = along(&curve->samples[low], b, m);
     double spread = fmax(curve->samples[low].spread_us, b->spread_us);
-    return (struct point){us, spread + us * DOUBT_MODEL + bend(curve, low, m, us)};
+    return (struct point){us, spread + us * DOUBT_MODEL + bend(curve, low, m, us), spread};
 }
 
 bool tnd_estimate_curve(const struct tnd_curve *curve, int64_t m, double *out_us)
@@ -154,7 +155,7 @@ static bool same_but_threads(const struct tnd_curve_key *a, const struct tnd_cur
 {
     return a->n == b->n && a->k == b->k && a->type == b->type && a->stage == b->stage &&
            a->task == b->task && a->parallel == b->parallel && a->own_threads == b->own_threads &&
-           strcmp(a->backend, b->backend) == 0 && strcmp(a->op, b->op) == 0;
+           a->warm == b->warm && strcmp(a->backend, b->backend) == 0 && strcmp(a->op, b->op) == 0;
 }
 
 /* Time of one stage of one shape that has curves starting at index `at`. */
@@ -163,7 +164,7 @@ static struct point over_threads(const struct tandem_table *table, const struct 
 {
     double counts[MAX_COUNTS];
     double times[MAX_COUNTS];
-    struct point last = {0.0, 0.0};
+    struct point last = {0.0, 0.0, 0.0};
     int end = at;
     while (end < table->n_curves && end - at < MAX_COUNTS &&
            same_but_threads(key, &table->curves[end].key)) {
@@ -179,7 +180,7 @@ static struct point over_threads(const struct tandem_table *table, const struct 
     }
     bool divide = table->version == 1 && key->parallel && end - at == 1 && counts[0] == 1.0;
     double us = divide ? last.us / threads : tnd_thread_model(counts, times, end - at, threads);
-    return (struct point){us, last.error_us + us * DOUBT_THREADS};
+    return (struct point){us, last.error_us + us * DOUBT_THREADS, last.spread_us};
 }
 
 /* Whether `index` starts curves of the stage of `key`, whatever their thread counts. */
@@ -229,6 +230,7 @@ static bool on_shape(const struct tandem_table *table, const struct tnd_curve_ke
     struct point found = over_threads(table, &key, at, m, divide ? 1 : threads);
     out->us = divide ? found.us / threads : found.us;
     out->error_us = found.error_us;
+    out->spread_us = found.spread_us;
     out->measured_shape = true;
     return true;
 }
@@ -330,10 +332,12 @@ static bool between_shapes(const struct tandem_table *table, const struct tnd_cu
         const struct tnd_estimate *b = &larger.estimate;
         out->us = a->us + part * (b->us - a->us);
         out->error_us = a->error_us + part * (b->error_us - a->error_us);
+        out->spread_us = a->spread_us + part * (b->spread_us - a->spread_us);
     } else {
         const struct neighbour *only = smaller.found ? &smaller : &larger;
         out->us = only->estimate.us / only->work;
         out->error_us = only->estimate.error_us / only->work;
+        out->spread_us = only->estimate.spread_us / only->work;
     }
     out->error_us += out->us * DOUBT_SHAPE;
     out->measured_shape = false;
@@ -365,7 +369,7 @@ bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table
         !between_shapes(table, &key, m, threads, &estimate)) {
         return false;
     }
-    estimate.noisy = estimate.error_us > NOISY_SPREAD * estimate.us;
+    estimate.noisy = estimate.spread_us > TND_NOISY_FRAC * estimate.us;
     *out = estimate;
     return true;
 }
@@ -387,13 +391,14 @@ bool tnd_estimate_stages(const struct tandem_table *table, const struct tnd_tabl
         }
         sum.us += stages[s].us;
         sum.error_us += stages[s].error_us;
+        sum.spread_us += stages[s].spread_us;
         sum.measured_shape = sum.measured_shape && stages[s].measured_shape;
         n_stages++;
     }
     if (n_stages == 0) {
         return false;
     }
-    sum.noisy = sum.error_us > NOISY_SPREAD * sum.us;
+    sum.noisy = sum.spread_us > TND_NOISY_FRAC * sum.us;
     *out = sum;
     memcpy(out_stages, stages, sizeof(stages));
     return true;

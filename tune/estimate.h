@@ -8,8 +8,9 @@
 struct tnd_estimate {
     double us;
     double error_us;     /* expected deviation: spread of the samples and distance from them */
+    double spread_us;    /* of the samples behind it alone, which is part of error_us */
     bool measured_shape; /* this (N, K) was measured; else scaled from the nearest one */
-    bool noisy;
+    bool noisy;          /* spread_us is above TND_NOISY_FRAC of the time */
 };
 
 /** One curve at M: linear between the two measured neighbours; beyond the last along the line

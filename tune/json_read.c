@@ -127,6 +127,13 @@ enum tandem_status tnd_json_wrong(const struct tnd_json_reader *r, const char *k
                          found);
 }
 
+enum tandem_status tnd_json_refused(const struct tnd_json_reader *r, enum tandem_status status)
+{
+    return status == TANDEM_OK ? TANDEM_OK
+                               : tnd_error_set(r->error, status, r->name, 0, 0, "%.100s: %s %s",
+                                               r->name, r->path, tandem_status_text(status));
+}
+
 const cJSON *tnd_json_get(const cJSON *object, const char *key)
 {
     return cJSON_GetObjectItemCaseSensitive(object, key);
@@ -175,19 +182,26 @@ enum tandem_status tnd_json_int(const struct tnd_json_reader *r, const cJSON *ob
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_json_time(const struct tnd_json_reader *r, const cJSON *object,
-                                 const char *key, bool required, double *out)
+enum tandem_status tnd_json_real(const struct tnd_json_reader *r, const cJSON *object,
+                                 const char *key, double low, double high, const char *expected,
+                                 double *out)
 {
     const cJSON *item = tnd_json_get(object, key);
-    if (item == NULL && !required) {
-        return TANDEM_OK;
-    }
     double value = cJSON_IsNumber(item) ? item->valuedouble : NAN;
-    if (!(value >= 0.0 && value <= TND_TABLE_MAX_US)) {
-        return tnd_json_wrong(r, key, "microseconds from 0 to 1e12", item);
+    if (!(value >= low && value <= high)) {
+        return tnd_json_wrong(r, key, expected, item);
     }
     *out = value;
     return TANDEM_OK;
+}
+
+enum tandem_status tnd_json_time(const struct tnd_json_reader *r, const cJSON *object,
+                                 const char *key, bool required, double *out)
+{
+    if (tnd_json_get(object, key) == NULL && !required) {
+        return TANDEM_OK;
+    }
+    return tnd_json_real(r, object, key, 0.0, TND_TABLE_MAX_US, "microseconds from 0 to 1e12", out);
 }
 
 enum tandem_status tnd_json_bool(const struct tnd_json_reader *r, const cJSON *object,

@@ -30,6 +30,9 @@ enum tandem_status tnd_json_parse(const char *bytes, size_t n, const char *name,
 enum tandem_status tnd_json_wrong(const struct tnd_json_reader *r, const char *key,
                                   const char *expected, const cJSON *item);
 
+/** What refuses a value that was checked (memory or a limit), with the path; OK stays OK. */
+enum tandem_status tnd_json_refused(const struct tnd_json_reader *r, enum tandem_status status);
+
 /* Members of `object`. One that is not required and not there leaves `out` as it is. */
 
 const cJSON *tnd_json_get(const cJSON *object, const char *key);
@@ -42,6 +45,10 @@ enum tandem_status tnd_json_int(const struct tnd_json_reader *r, const cJSON *ob
 /** Microseconds. */
 enum tandem_status tnd_json_time(const struct tnd_json_reader *r, const cJSON *object,
                                  const char *key, bool required, double *out);
+/** A number from `low` to `high`, called `expected` in the message. Required. */
+enum tandem_status tnd_json_real(const struct tnd_json_reader *r, const cJSON *object,
+                                 const char *key, double low, double high, const char *expected,
+                                 double *out);
 /** False when it is not there. */
 enum tandem_status tnd_json_bool(const struct tnd_json_reader *r, const cJSON *object,
                                  const char *key, bool *out);

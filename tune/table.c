@@ -46,6 +46,9 @@ int tnd_curve_key_compare(const struct tnd_curve_key *a, const struct tnd_curve_
         order = (int)a->own_threads - b->own_threads;
     }
     if (order == 0) {
+        order = (int)a->warm - b->warm;
+    }
+    if (order == 0) {
         order = a->threads < b->threads ? -1 : a->threads > b->threads;
     }
     return order;
@@ -76,10 +79,13 @@ const struct tnd_curve *tnd_table_find(const struct tandem_table *table,
 
 /* ---- samples ---- */
 
-/* Whether `a` replaces `b`. The rule is count, then age; the rest only makes the order total,
- * without which merging would not be commutative. */
+/* Whether `a` replaces `b`. The rule is generation, count, then age; the rest only makes the order
+ * total, without which merging would not be commutative. */
 bool tnd_sample_wins(const struct tnd_sample *a, const struct tnd_sample *b)
 {
+    if (a->generation != b->generation) {
+        return a->generation > b->generation;
+    }
     if (a->count != b->count) {
         return a->count > b->count;
     }
@@ -358,6 +364,7 @@ enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *o
     merged.n_shapes = 0; /* an order of shapes that both share does not exist: sorted */
     merged.shapes = NULL;
     tnd_table_drop_moves(&merged);
+    tnd_table_drop_evidence(&merged);
     merge_header(&merged, other);
     enum tandem_status status = tnd_fingerprint_merge(&merged, other, error);
     if (status == TANDEM_OK) {
@@ -367,6 +374,8 @@ enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *o
         status = merge_curves(&merged, table, other);
         status = status == TANDEM_OK ? tnd_table_merge_moves(&merged, table) : status;
         status = status == TANDEM_OK ? tnd_table_merge_moves(&merged, other) : status;
+        status = status == TANDEM_OK ? tnd_table_merge_evidence(&merged, table) : status;
+        status = status == TANDEM_OK ? tnd_table_merge_evidence(&merged, other) : status;
         if (status != TANDEM_OK) {
             tnd_error_set(error, status, "table", merged.n_curves, TND_TABLE_MAX_CURVES,
                           "merging tables: %s after %d curves", tandem_status_text(status),
@@ -397,6 +406,7 @@ void tnd_table_clear(struct tandem_table *table)
     table->n_curves = 0;
     table->curve_capacity = 0;
     tnd_table_clear_moves(table);
+    tnd_table_clear_evidence(table);
 }
 
 void tandem_table_free(tandem_table *table)

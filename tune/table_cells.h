@@ -8,12 +8,14 @@
 
 /* Bounds on what a file may ask for: far above real tables, low enough to keep a hostile file
  * cheap. */
-#define TND_TABLE_MAX_CURVES  65536
-#define TND_TABLE_MAX_SAMPLES 4096       /* of one curve */
-#define TND_TABLE_MAX_EXTENT  1073741824 /* M, N and K */
-#define TND_TABLE_MAX_THREADS 65536
-#define TND_TABLE_MAX_US      1e12        /* eleven days */
-#define TND_TABLE_MAX_BYTES   (32u << 20) /* of a file */
+#define TND_TABLE_MAX_CURVES     65536
+#define TND_TABLE_MAX_SAMPLES    4096       /* of one curve */
+#define TND_TABLE_MAX_EXTENT     1073741824 /* M, N and K */
+#define TND_TABLE_MAX_THREADS    65536
+#define TND_TABLE_MAX_US         1e12   /* eleven days */
+#define TND_TABLE_MAX_FACTOR     1000.0 /* of a slow-down */
+#define TND_TABLE_MAX_GENERATION 1000000000u
+#define TND_TABLE_MAX_BYTES      (32u << 20) /* of a file */
 
 /** Whether sample `a` replaces `b`: the merge rule. */
 bool tnd_sample_wins(const struct tnd_sample *a, const struct tnd_sample *b);
@@ -28,6 +30,12 @@ enum tandem_status tnd_table_merge_moves(struct tandem_table *table,
 void tnd_table_drop_moves(struct tandem_table *table);
 /** Frees them. */
 void tnd_table_clear_moves(struct tandem_table *table);
+
+/** The same three for checks, slow-downs and states of the machine. */
+enum tandem_status tnd_table_merge_evidence(struct tandem_table *table,
+                                            const struct tandem_table *other);
+void tnd_table_drop_evidence(struct tandem_table *table);
+void tnd_table_clear_evidence(struct tandem_table *table);
 
 /** Order of keys by type, N, K, op alone. */
 int tnd_curve_key_compare_shape(const struct tnd_curve_key *a, const struct tnd_curve_key *b);

@@ -83,6 +83,9 @@ static uint64_t add_samples(uint64_t hash, const struct tnd_curve *curve)
         hash = add_double(hash, sample->spread_us);
         hash = add_number(hash, sample->count);
         hash = add_number(hash, (uint64_t)sample->when);
+        if (sample->generation != 0) {
+            hash = add_number(hash, sample->generation);
+        }
     }
     return hash;
 }
@@ -97,7 +100,8 @@ static uint64_t add_curve(uint64_t hash, const struct tnd_curve *curve)
     hash = add_string(hash, key->backend);
     hash = add_number(hash, key->stage);
     hash = add_string(hash, tandem_task_name((enum tandem_task)key->task));
-    hash = add_number(hash, (uint64_t)key->parallel | (uint64_t)key->own_threads << 2);
+    hash = add_number(hash, (uint64_t)key->parallel | (uint64_t)key->warm << 1 |
+                                (uint64_t)key->own_threads << 2);
     hash = add_number(hash, (uint64_t)key->threads);
     return add_samples(hash, curve);
 }
@@ -121,6 +125,43 @@ static uint64_t add_moves(uint64_t hash, const struct tandem_table *table)
     return hash;
 }
 
+static uint64_t add_reference(uint64_t hash, const struct tnd_reference_time *time)
+{
+    return add_double(add_double(hash, time->fastest_us), time->median_us);
+}
+
+/* In the order in which they are sorted. */
+static uint64_t add_evidence(uint64_t hash, const struct tandem_table *table)
+{
+    for (int i = 0; i < table->n_checks; i++) {
+        const struct tnd_check *check = &table->checks[i];
+        hash = add_string(hash, check->profile);
+        hash = add_number(hash, check->type);
+        hash = add_number(hash, (uint64_t)check->n);
+        hash = add_number(hash, (uint64_t)check->k);
+        hash = add_number(hash, (uint64_t)check->m);
+        hash = add_double(hash, check->nmse);
+        hash = add_double(hash, check->bound);
+        hash = add_number(hash, (uint64_t)check->when);
+    }
+    for (int i = 0; i < table->n_slowdowns; i++) {
+        const struct tnd_slowdown *slowdown = &table->slowdowns[i];
+        hash = add_string(hash, slowdown->backend);
+        hash = add_string(hash, slowdown->beside);
+        hash = add_double(hash, slowdown->factor);
+        hash = add_number(hash, slowdown->count);
+        hash = add_number(hash, (uint64_t)slowdown->when);
+    }
+    for (int i = 0; i < table->n_sweeps; i++) {
+        const struct tnd_sweep_state *sweep = &table->sweeps[i];
+        hash = add_number(hash, (uint64_t)sweep->when);
+        hash = add_reference(hash, &sweep->before);
+        hash = add_reference(hash, &sweep->between);
+        hash = add_reference(hash, &sweep->after);
+    }
+    return hash;
+}
+
 uint64_t tnd_table_checksum(const struct tandem_table *table)
 {
     uint64_t hash = add_header(0, table);
@@ -132,5 +173,6 @@ uint64_t tnd_table_checksum(const struct tandem_table *table)
     for (int i = 0; i < table->n_curves; i++) {
         curves += add_curve(0, &table->curves[i]);
     }
-    return add_moves(add_number(hash, curves), table); /* nothing added where there are none */
+    hash = add_moves(add_number(hash, curves), table); /* nothing added where there are none */
+    return add_evidence(hash, table);                  /* the same */
 }

@@ -48,6 +48,7 @@ enum tandem_status tandem_table_copy(const tandem_table *table, tandem_table **o
     copy->shapes = NULL;
     copy->n_shapes = 0;
     tnd_table_drop_moves(copy);
+    tnd_table_drop_evidence(copy);
     enum tandem_status status = tandem_table_merge(copy, table, error);
     if (status != TANDEM_OK) {
         tandem_table_free(copy);

@@ -15,9 +15,8 @@ static int filter_curve(struct tnd_curve *curve, const struct tnd_table_filter *
     int kept = 0;
     for (int i = 0; i < curve->n_samples; i++) {
         const struct tnd_sample *sample = &curve->samples[i];
-        bool stays = transfer != NULL
-                         ? filter->keep_transfer(filter->user, transfer, sample)
-                         : filter->keep_sample(filter->user, &curve->key, sample);
+        bool stays = transfer != NULL ? filter->keep_transfer(filter->user, transfer, sample)
+                                      : filter->keep_sample(filter->user, &curve->key, sample);
         if (stays) {
             curve->samples[kept++] = *sample;
         }
@@ -74,6 +73,43 @@ static int64_t filter_handoffs(struct tandem_table *table, const struct tnd_tabl
     return gone;
 }
 
+static int64_t filter_checks(struct tandem_table *table, const struct tnd_table_filter *filter)
+{
+    int kept = 0;
+    for (int i = 0; i < table->n_checks; i++) {
+        if (filter->keep_check(filter->user, &table->checks[i])) {
+            table->checks[kept++] = table->checks[i];
+        }
+    }
+    int64_t gone = table->n_checks - kept;
+    table->n_checks = kept;
+    return gone;
+}
+
+static int64_t filter_slowdowns(struct tandem_table *table, const struct tnd_table_filter *filter)
+{
+    int kept = 0;
+    for (int i = 0; i < table->n_slowdowns; i++) {
+        if (filter->keep_slowdown(filter->user, &table->slowdowns[i])) {
+            table->slowdowns[kept++] = table->slowdowns[i];
+        }
+    }
+    int64_t gone = table->n_slowdowns - kept;
+    table->n_slowdowns = kept;
+    return gone;
+}
+
+static void filter_sweeps(struct tandem_table *table, const struct tnd_table_filter *filter)
+{
+    int kept = 0;
+    for (int i = 0; i < table->n_sweeps; i++) {
+        if (filter->keep_sweep(filter->user, &table->sweeps[i])) {
+            table->sweeps[kept++] = table->sweeps[i];
+        }
+    }
+    table->n_sweeps = kept;
+}
+
 int64_t tnd_table_remove(struct tandem_table *table, const struct tnd_table_filter *filter)
 {
     int64_t gone = 0;
@@ -86,12 +122,21 @@ int64_t tnd_table_remove(struct tandem_table *table, const struct tnd_table_filt
     if (filter->keep_handoff != NULL) {
         gone += filter_handoffs(table, filter);
     }
+    if (filter->keep_check != NULL) {
+        gone += filter_checks(table, filter);
+    }
+    if (filter->keep_slowdown != NULL) {
+        gone += filter_slowdowns(table, filter);
+    }
+    if (filter->keep_sweep != NULL) {
+        filter_sweeps(table, filter);
+    }
     return gone;
 }
 
 int64_t tnd_table_count_cells(const struct tandem_table *table)
 {
-    int64_t n = table->n_handoffs;
+    int64_t n = (int64_t)table->n_handoffs + table->n_checks + table->n_slowdowns;
     for (int i = 0; i < table->n_curves; i++) {
         n += table->curves[i].n_samples;
     }
@@ -114,8 +159,8 @@ static bool transfer_not_in_upper(void *user, const struct tnd_transfer *transfe
                                   const struct tnd_sample *sample)
 {
     (void)sample;
-    return tnd_table_transfer(user, transfer->backend,
-                              (enum tnd_direction)transfer->direction) == NULL;
+    return tnd_table_transfer(user, transfer->backend, (enum tnd_direction)transfer->direction) ==
+           NULL;
 }
 
 static bool handoff_not_in_upper(void *user, const struct tnd_handoff *handoff)
@@ -127,6 +172,17 @@ static bool handoff_not_in_upper(void *user, const struct tnd_handoff *handoff)
         }
     }
     return true;
+}
+
+static bool check_not_in_upper(void *user, const struct tnd_check *check)
+{
+    return tnd_table_check(user, check->profile, check->type, 0, NULL) == TND_VERDICT_UNKNOWN;
+}
+
+static bool slowdown_not_in_upper(void *user, const struct tnd_slowdown *slowdown)
+{
+    double factor;
+    return !tnd_table_slowdown(user, slowdown->backend, slowdown->beside, &factor);
 }
 
 static void drop_profiles_of(struct tandem_table *table, const struct tandem_table *upper)
@@ -145,8 +201,13 @@ enum tandem_status tnd_table_overlay(struct tandem_table *table, const struct ta
 {
     tandem_table *copy = NULL; /* the filter's user is not const */
     TND_TRY(tandem_table_copy(upper, &copy, error));
-    const struct tnd_table_filter filter = {not_in_upper, transfer_not_in_upper,
-                                            handoff_not_in_upper, copy};
+    const struct tnd_table_filter filter = {not_in_upper,
+                                            transfer_not_in_upper,
+                                            handoff_not_in_upper,
+                                            check_not_in_upper,
+                                            slowdown_not_in_upper,
+                                            NULL,
+                                            copy};
     tnd_table_remove(table, &filter);
     drop_profiles_of(table, copy);
     if (copy->has_fingerprint) {

@@ -28,6 +28,7 @@ enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *
 #include "base/alloc.h"
 #include "tune/fingerprint_fields.h"
 #include "tune/json_read.h"
+#include "tune/table_json_evidence.h"
 
 static const char *const stage_names[TANDEM_STAGES] = {"init", "compute", "finalize"};
 static const char *const task_names[] = {
@@ -242,6 +243,7 @@ static enum tandem_status read_key(struct tnd_json_reader *r, const cJSON *objec
     TND_TRY(get_task(r, object, &key.task));
     TND_TRY(tnd_json_bool(r, object, "parallel", &key.parallel));
     TND_TRY(tnd_json_bool(r, object, "own_threads", &key.own_threads));
+    TND_TRY(tnd_json_bool(r, object, "warm", &key.warm));
     TND_TRY(tnd_json_int(r, object, "threads", true, 1, TND_TABLE_MAX_THREADS, &threads));
     key.threads = (int32_t)threads;
     *out = key;
@@ -254,12 +256,15 @@ static enum tandem_status read_sample(const struct tnd_json_reader *r, const cJS
 {
     struct tnd_sample sample = {0};
     int64_t count = 0;
+    int64_t generation = 0;
     TND_TRY(tnd_json_int(r, object, what, true, 1, TND_TABLE_MAX_EXTENT, &sample.m));
     TND_TRY(tnd_json_time(r, object, "median_us", true, &sample.median_us));
     TND_TRY(tnd_json_time(r, object, "spread_us", false, &sample.spread_us));
     TND_TRY(tnd_json_int(r, object, "count", false, 0, UINT32_MAX, &count));
     TND_TRY(tnd_json_int(r, object, "when", false, 0, (int64_t)1 << 53, &sample.when));
+    TND_TRY(tnd_json_int(r, object, "generation", false, 0, TND_TABLE_MAX_GENERATION, &generation));
     sample.count = (uint32_t)count;
+    sample.generation = (uint32_t)generation;
     *out = sample;
     return TANDEM_OK;
 }
@@ -308,14 +313,6 @@ static enum tandem_status read_curves(struct tnd_json_reader *r, const cJSON *ro
     return TANDEM_OK;
 }
 
-/* Whatever refuses a value that was checked: memory or a limit. */
-static enum tandem_status refused(const struct tnd_json_reader *r, enum tandem_status status)
-{
-    return status == TANDEM_OK ? TANDEM_OK
-                               : tnd_error_set(r->error, status, r->name, 0, 0, "%.100s: %s %s",
-                                               r->name, r->path, tandem_status_text(status));
-}
-
 static enum tandem_status read_transfers(struct tnd_json_reader *r, const cJSON *root,
                                          struct tandem_table *out)
 {
@@ -344,7 +341,7 @@ static enum tandem_status read_transfers(struct tnd_json_reader *r, const cJSON 
             struct tnd_sample sample;
             snprintf(r->path, sizeof(r->path), "transfers[%d].samples[%d].", index, i++);
             TND_TRY(read_sample(r, item, "bytes", &sample));
-            TND_TRY(refused(
+            TND_TRY(tnd_json_refused(
                 r, tnd_table_add_transfer(out, backend, (enum tnd_direction)direction, &sample)));
         }
         index++;
@@ -376,7 +373,7 @@ static enum tandem_status read_handoffs(struct tnd_json_reader *r, const cJSON *
         TND_TRY(tnd_json_int(r, object, "when", false, 0, (int64_t)1 << 53, &handoff.when));
         handoff.threads = (int32_t)threads;
         handoff.count = (uint32_t)count;
-        TND_TRY(refused(r, tnd_table_add_handoff(out, &handoff)));
+        TND_TRY(tnd_json_refused(r, tnd_table_add_handoff(out, &handoff)));
     }
     r->path[0] = '\0';
     return TANDEM_OK;
@@ -426,6 +423,7 @@ static enum tandem_status read_root(struct tnd_json_reader *r, const cJSON *root
     TND_TRY(read_curves(r, root, out));
     TND_TRY(read_transfers(r, root, out));
     TND_TRY(read_handoffs(r, root, out));
+    TND_TRY(tnd_table_read_evidence(r, root, out));
     return check_sum(r, root, out);
 }
 

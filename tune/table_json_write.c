@@ -85,8 +85,12 @@ static void print_samples(struct tnd_text *out, const char *what, const struct t
         tnd_text_add_double(out, sample->median_us);
         tnd_text_add(out, ", \"spread_us\": ");
         tnd_text_add_double(out, sample->spread_us);
-        tnd_text_printf(out, ", \"count\": %" PRIu32 ", \"when\": %" PRId64 "}", sample->count,
+        tnd_text_printf(out, ", \"count\": %" PRIu32 ", \"when\": %" PRId64, sample->count,
                         sample->when);
+        if (sample->generation != 0) {
+            tnd_text_printf(out, ", \"generation\": %" PRIu32, sample->generation);
+        }
+        tnd_text_add_char(out, '}');
     }
 }
 
@@ -102,9 +106,10 @@ static void print_curve(struct tnd_text *out, const struct tnd_curve *curve)
     tnd_emit_json_string(out, key->backend);
     tnd_text_printf(out,
                     ", \"stage\": \"%s\", \"task\": \"%s\", \"parallel\": %s, \"own_threads\": %s, "
-                    "\"threads\": %d, \"samples\": [",
+                    "%s\"threads\": %d, \"samples\": [",
                     names[key->stage], tandem_task_name((enum tandem_task)key->task),
-                    boolean(key->parallel), boolean(key->own_threads), key->threads);
+                    boolean(key->parallel), boolean(key->own_threads),
+                    key->warm ? "\"warm\": true, " : "", key->threads);
     print_samples(out, "m", curve);
     tnd_text_add(out, "]}");
 }
@@ -130,6 +135,61 @@ static void print_moves(struct tnd_text *out, const struct tandem_table *table)
         tnd_text_add_double(out, handoff->wake_us);
         tnd_text_printf(out, ", \"count\": %" PRIu32 ", \"when\": %" PRId64 "}%s", handoff->count,
                         handoff->when, i + 1 == table->n_handoffs ? "]" : "");
+    }
+}
+
+static void print_checks(struct tnd_text *out, const struct tandem_table *table)
+{
+    for (int i = 0; i < table->n_checks; i++) {
+        const struct tnd_check *check = &table->checks[i];
+        tnd_text_add(out, i == 0 ? ",\n  \"checks\": [\n    " : ",\n    ");
+        tnd_text_add(out, "{\"profile\": ");
+        tnd_emit_json_string(out, check->profile);
+        tnd_text_printf(out,
+                        ", \"type\": \"%s\", \"n\": %" PRId64 ", \"k\": %" PRId64
+                        ", \"m\": %" PRId64 ", \"nmse\": ",
+                        tandem_type_name(check->type), check->n, check->k, check->m);
+        tnd_text_add_double(out, check->nmse);
+        tnd_text_add(out, ", \"bound\": ");
+        tnd_text_add_double(out, check->bound);
+        tnd_text_printf(out, ", \"when\": %" PRId64 "}%s", check->when,
+                        i + 1 == table->n_checks ? "]" : "");
+    }
+}
+
+static void print_reference(struct tnd_text *out, const char *name,
+                            const struct tnd_reference_time *time)
+{
+    tnd_text_printf(out, ", \"%s\": {\"fastest_us\": ", name);
+    tnd_text_add_double(out, time->fastest_us);
+    tnd_text_add(out, ", \"median_us\": ");
+    tnd_text_add_double(out, time->median_us);
+    tnd_text_add_char(out, '}');
+}
+
+static void print_evidence(struct tnd_text *out, const struct tandem_table *table)
+{
+    print_checks(out, table);
+    for (int i = 0; i < table->n_slowdowns; i++) {
+        const struct tnd_slowdown *slowdown = &table->slowdowns[i];
+        tnd_text_add(out, i == 0 ? ",\n  \"slowdowns\": [\n    " : ",\n    ");
+        tnd_text_add(out, "{\"backend\": ");
+        tnd_emit_json_string(out, slowdown->backend);
+        tnd_text_add(out, ", \"beside\": ");
+        tnd_emit_json_string(out, slowdown->beside);
+        tnd_text_add(out, ", \"factor\": ");
+        tnd_text_add_double(out, slowdown->factor);
+        tnd_text_printf(out, ", \"count\": %" PRIu32 ", \"when\": %" PRId64 "}%s", slowdown->count,
+                        slowdown->when, i + 1 == table->n_slowdowns ? "]" : "");
+    }
+    for (int i = 0; i < table->n_sweeps; i++) {
+        const struct tnd_sweep_state *sweep = &table->sweeps[i];
+        tnd_text_add(out, i == 0 ? ",\n  \"sweeps\": [\n    " : ",\n    ");
+        tnd_text_printf(out, "{\"when\": %" PRId64, sweep->when);
+        print_reference(out, "before", &sweep->before);
+        print_reference(out, "between", &sweep->between);
+        print_reference(out, "after", &sweep->after);
+        tnd_text_add(out, i + 1 == table->n_sweeps ? "}]" : "}");
     }
 }
 
@@ -160,6 +220,7 @@ enum tandem_status tnd_table_write_json(const struct tandem_table *table, tandem
     }
     tnd_text_add_char(&out, ']');
     print_moves(&out, table);
+    print_evidence(&out, table);
     tnd_text_printf(&out, ",\n  \"checksum\": \"%016" PRIx64 "\"\n}\n", tnd_table_checksum(table));
     return tnd_emit_end(&out, write, user, "JSON table", error);
 }

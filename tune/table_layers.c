@@ -253,12 +253,20 @@ enum tandem_status tnd_table_update_file(const char *path, const tandem_table *t
     int lock;
     TND_TRY(tnd_file_make_folders(path, error));
     TND_TRY(tnd_file_lock(path, &lock, error));
+    tandem_table *fresh = NULL;
     tandem_table *sum = read_to_extend(path, table, &note);
-    enum tandem_status status = sum == NULL ? tandem_table_copy(table, &sum, error)
-                                            : tandem_table_merge(sum, table, error);
+    enum tandem_status status = tandem_table_copy(table, &fresh, error);
+    if (status == TANDEM_OK && sum == NULL) {
+        sum = fresh;
+        fresh = NULL;
+    } else if (status == TANDEM_OK) {
+        tnd_table_supersede(fresh, sum);
+        status = tandem_table_merge(sum, fresh, error);
+    }
     if (status == TANDEM_OK) {
         status = tandem_table_save(sum, path, TANDEM_TABLE_JSON, error);
     }
+    tandem_table_free(fresh);
     tandem_table_free(sum);
     tnd_file_unlock(lock);
     if (out_note != NULL) {

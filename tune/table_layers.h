@@ -48,7 +48,8 @@ void tnd_layers_log(const struct tnd_layers *layers, const struct tnd_log *log, 
 enum tandem_status tnd_layers_load(struct tnd_layers *layers, const struct tnd_fingerprint *machine,
                                    tandem_table **out_table, struct tandem_error *error);
 
-/** Adds `table` to the file at `path` by the merge rule: locks it against other processes, reads it
+/** Adds `table`, which is newly measured, to the file at `path` by the merge rule, with its samples
+ *  in place of older stale ones (tnd_table_supersede): locks it against other processes, reads it
  *  anew, merges, replaces it in one step. Cells there that are void on the machine of `table` are
  *  left out, with the reason in `out_note` (may be NULL; status OK: nothing was). A file that
  *  cannot be read is replaced, with the reason likewise. Errors: FILE, MEMORY, LIMIT. */

@@ -72,8 +72,8 @@ enum tandem_status tnd_table_add_transfer(struct tandem_table *table, const char
 
 static bool handoff_wins(const struct tnd_handoff *a, const struct tnd_handoff *b)
 {
-    const struct tnd_sample one = {1, a->spin_us, a->wake_us, a->count, a->when};
-    const struct tnd_sample two = {1, b->spin_us, b->wake_us, b->count, b->when};
+    const struct tnd_sample one = {1, a->spin_us, a->wake_us, a->count, a->when, 0};
+    const struct tnd_sample two = {1, b->spin_us, b->wake_us, b->count, b->when, 0};
     return tnd_sample_wins(&one, &two);
 }
 

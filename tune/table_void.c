@@ -88,15 +88,37 @@ static int kind_of(const struct tandem_table *table, const char *backend)
     return TANDEM_KIND_NONE;
 }
 
-uint32_t tnd_curve_parts(const struct tandem_table *table, const struct tnd_curve_key *key)
+static uint32_t backend_parts(const struct tandem_table *table, const char *backend, uint32_t crew)
 {
-    uint32_t crew = key->threads > 1 ? TND_PART_CREWS : 0;
-    int kind = kind_of(table, key->backend);
+    int kind = kind_of(table, backend);
     bool is_library = kind == TANDEM_KIND_OPENBLAS || kind == TANDEM_KIND_ACCELERATE;
     return kind == TANDEM_KIND_NONE  ? UINT32_MAX
            : kind == TANDEM_KIND_CPU ? TND_PART_CPU | crew
            : is_library              ? TND_PART_LIBRARY | crew
                                      : TND_PART_DEVICES;
+}
+
+uint32_t tnd_curve_parts(const struct tandem_table *table, const struct tnd_curve_key *key)
+{
+    return backend_parts(table, key->backend, key->threads > 1 ? TND_PART_CREWS : 0);
+}
+
+uint32_t tnd_check_parts(const struct tandem_table *table, const struct tnd_check *check)
+{
+    const struct tnd_table_profile *profile = tnd_table_profile(table, check->profile);
+    uint32_t parts = profile == NULL ? UINT32_MAX : 0;
+    for (int s = 0; profile != NULL && s < TANDEM_STAGES; s++) {
+        if (profile->stage[s].backend[0] != '\0') {
+            parts |= backend_parts(table, profile->stage[s].backend, 0);
+        }
+    }
+    return parts;
+}
+
+uint32_t tnd_slowdown_parts(const struct tandem_table *table, const struct tnd_slowdown *slowdown)
+{
+    return backend_parts(table, slowdown->backend, TND_PART_CREWS) |
+           backend_parts(table, slowdown->beside, TND_PART_CREWS);
 }
 
 /* ---- voiding ---- */
@@ -139,6 +161,30 @@ static bool keep_handoff(void *user, const struct tnd_handoff *handoff)
 {
     (void)handoff;
     return keep(((const struct search *)user)->report, TND_PART_HANDOFFS);
+}
+
+static bool keep_check(void *user, const struct tnd_check *check)
+{
+    const struct search *search = user;
+    return keep(search->report, tnd_check_parts(search->table, check));
+}
+
+static bool keep_slowdown(void *user, const struct tnd_slowdown *slowdown)
+{
+    const struct search *search = user;
+    return keep(search->report, tnd_slowdown_parts(search->table, slowdown));
+}
+
+/* Times of our own kernels, but no cells: nothing is computed from them. */
+static bool keep_sweep(void *user, const struct tnd_sweep_state *sweep)
+{
+    const struct tnd_void_report *report = ((const struct search *)user)->report;
+    uint32_t parts = 0;
+    (void)sweep;
+    for (int i = 0; i < report->n; i++) {
+        parts |= report->reasons[i].parts;
+    }
+    return (parts & TND_PART_CPU) == 0;
 }
 
 static void copy_field(struct tnd_fingerprint *to, const struct tnd_fingerprint *from,
@@ -191,7 +237,9 @@ void tnd_table_void(struct tandem_table *table, const struct tnd_fingerprint *ma
     if (table->has_fingerprint) {
         find_reasons(&table->fingerprint, machine, &report);
         struct search search = {table, &report};
-        const struct tnd_table_filter filter = {keep_sample, keep_transfer, keep_handoff, &search};
+        const struct tnd_table_filter filter = {keep_sample, keep_transfer, keep_handoff,
+                                                keep_check,  keep_slowdown, keep_sweep,
+                                                &search};
         if (report.n > 0) {
             tnd_table_remove(table, &filter);
         }
@@ -219,6 +267,6 @@ enum tandem_status tnd_void_error(const struct tnd_void_report *report, struct t
         snprintf(more, sizeof(more), "; %d more fields differ", report->n - 1);
     }
     return tnd_error_set(error, TANDEM_E_TABLE_FOREIGN, first->field, report->n_cells, 0,
-                         "%s: %lld cells are void (%s)%s", first->text,
-                         (long long)report->n_cells, parts, more);
+                         "%s: %lld cells are void (%s)%s", first->text, (long long)report->n_cells,
+                         parts, more);
 }

@@ -40,6 +40,12 @@ void tnd_void_parts_text(uint32_t parts, char *out, size_t bytes);
  *  profiles; a backend that no profile has depends on everything. */
 uint32_t tnd_curve_parts(const struct tandem_table *table, const struct tnd_curve_key *key);
 
+/** Parts that a check of a profile depends on: those of all its stages on one thread. */
+uint32_t tnd_check_parts(const struct tandem_table *table, const struct tnd_check *check);
+/** Parts that a slow-down depends on: those of both backends, with the crews that keep the memory
+ *  busy. */
+uint32_t tnd_slowdown_parts(const struct tandem_table *table, const struct tnd_slowdown *slowdown);
+
 /** Removes what is void on `machine` and tells why. What is left counts as measured on it: fields
  *  that the machine knows replace the table's. A table without a fingerprint stays as it is.
  *  `out_report` may be NULL. */

@@ -14,7 +14,19 @@ struct tnd_sample {
     double spread_us; /* median absolute deviation; 0 when unknown */
     uint32_t count;   /* measurements behind the median; 0 when unknown (text tables) */
     int64_t when;     /* seconds since 1970; 0 when unknown */
+    /* How often this cell was given up and measured anew. Even: it stands; odd: it was found wrong
+     * while programs ran and waits for the next measuring. The larger generation wins a merge, so
+     * that neither old copies of a cell nor their counts bring back what was given up. */
+    uint32_t generation;
 };
+
+/* A spread above this share of the median is called noisy, everywhere. */
+#define TND_NOISY_FRAC 0.08
+
+/** Whether the spread is above TND_NOISY_FRAC of the median. */
+bool tnd_sample_is_noisy(const struct tnd_sample *sample);
+/** Whether it was marked by tnd_table_mark_stale and not measured since. */
+bool tnd_sample_is_stale(const struct tnd_sample *sample);
 
 /* What a curve was measured for. Names, not slots: a table outlives the runtime. */
 struct tnd_curve_key {
@@ -26,6 +38,7 @@ struct tnd_curve_key {
     uint8_t task;     /* enum tandem_task */
     bool parallel;
     bool own_threads;
+    bool warm;       /* operands stay in the cache; else they rotate through memory ("cold") */
     int32_t threads; /* 1 for stages that are neither parallel nor use own threads */
 };
 
@@ -52,6 +65,45 @@ struct tnd_handoff {
     double wake_us;  /* the same with workers that sleep */
     uint32_t count;
     int64_t when;
+};
+
+/* How far a profile's result was from the reference in double precision, on this machine. */
+struct tnd_check {
+    char profile[32];
+    enum tandem_type type; /* of the weights */
+    int64_t m, n, k;
+    double nmse;  /* squared error over the squared reference; TND_CHECK_NOT_FINITE: not finite */
+    double bound; /* above it the result counts as wrong */
+    int64_t when;
+};
+#define TND_CHECK_NOT_FINITE 1e12
+
+enum tnd_verdict {
+    TND_VERDICT_UNKNOWN, /* nobody looked */
+    TND_VERDICT_RIGHT,
+    TND_VERDICT_WRONG
+};
+
+/* Backends that work at the same time share the memory: how much longer one takes while the other
+ * works. */
+struct tnd_slowdown {
+    char backend[16];
+    char beside[16];
+    double factor; /* >= 1 */
+    uint32_t count;
+    int64_t when;
+};
+
+/* A fixed piece of work on one thread, timed a few times. */
+struct tnd_reference_time {
+    double fastest_us; /* what the clock rate gives */
+    double median_us;  /* and what is left of it beside other programs */
+};
+
+/* How the machine was while a sweep measured. */
+struct tnd_sweep_state {
+    int64_t when;                                     /* of the sweep's samples */
+    struct tnd_reference_time before, between, after; /* between: the slowest of those */
 };
 
 /* A way of computing as the table knows it, with backend names instead of slots. */
@@ -82,7 +134,14 @@ struct tnd_fingerprint {
     char library[16]; /* version of Tandem */
 };
 
-enum { TND_TABLE_MAX_PROFILES = 32, TND_TABLE_MAX_TRANSFERS = 32, TND_TABLE_MAX_HANDOFFS = 32 };
+enum {
+    TND_TABLE_MAX_PROFILES = 32,
+    TND_TABLE_MAX_TRANSFERS = 32,
+    TND_TABLE_MAX_HANDOFFS = 32,
+    TND_TABLE_MAX_CHECKS = 4096,
+    TND_TABLE_MAX_SLOWDOWNS = 64,
+    TND_TABLE_MAX_SWEEPS = 8 /* the newest are kept */
+};
 
 struct tandem_table {
     int version;        /* 1 or 2: where it came from */
@@ -103,6 +162,12 @@ struct tandem_table {
     struct tnd_transfer transfers[TND_TABLE_MAX_TRANSFERS]; /* sorted by backend, direction */
     int n_handoffs;
     struct tnd_handoff handoffs[TND_TABLE_MAX_HANDOFFS]; /* sorted by threads, no two alike */
+    int n_checks, check_capacity;
+    struct tnd_check *checks; /* sorted by profile, type, n, k, m; no two alike */
+    int n_slowdowns;
+    struct tnd_slowdown slowdowns[TND_TABLE_MAX_SLOWDOWNS]; /* sorted by backend, beside */
+    int n_sweeps;
+    struct tnd_sweep_state sweeps[TND_TABLE_MAX_SWEEPS]; /* newest first */
 };
 
 /** Curve with exactly this key, or NULL. O(log n). */
@@ -122,6 +187,36 @@ const struct tnd_curve *tnd_table_transfer(const struct tandem_table *table, con
 /** Adds or replaces the costs of one crew by the merge rule. Errors: ARGUMENT, LIMIT. */
 enum tandem_status tnd_table_add_handoff(struct tandem_table *table,
                                          const struct tnd_handoff *handoff);
+
+/** Marks the samples of a curve that an estimate at `m` rests on (that of m, or those on both
+ *  sides, or the outermost) as stale. Returns how many were not before; 0 without such a curve. */
+int tnd_table_mark_stale(struct tandem_table *table, const struct tnd_curve_key *key, int64_t m);
+/** Stale samples of curves. */
+int64_t tnd_table_count_stale(const struct tandem_table *table);
+/** Makes samples of `fresh` that were measured later than stale ones of `old` take their place when
+ *  the two are merged. Samples of curves alone. */
+void tnd_table_supersede(struct tandem_table *fresh, const struct tandem_table *old);
+
+/** Adds or replaces an outcome: the newer one stays. Errors: ARGUMENT, MEMORY, LIMIT. */
+enum tandem_status tnd_table_add_check(struct tandem_table *table, const struct tnd_check *check);
+/** What is known of a profile's results for a weight type: WRONG when any stored error is above
+ *  `bound`, or above its own bound where `bound` is 0. `out_nmse` (may be NULL) gets the largest
+ *  error, untouched when UNKNOWN. */
+enum tnd_verdict tnd_table_check(const struct tandem_table *table, const char *profile,
+                                 enum tandem_type type, double bound, double *out_nmse);
+
+/** Adds or replaces by the merge rule. Errors: ARGUMENT (factor not in 1 .. 1000), LIMIT. */
+enum tandem_status tnd_table_add_slowdown(struct tandem_table *table,
+                                          const struct tnd_slowdown *slowdown);
+/** Factor by which `backend` is slower while `beside` works; false and untouched when unknown. */
+bool tnd_table_slowdown(const struct tandem_table *table, const char *backend, const char *beside,
+                        double *out_factor);
+
+/** Adds what is known of a sweep; of more than TND_TABLE_MAX_SWEEPS the newest stay. Errors:
+ *  ARGUMENT. */
+enum tandem_status tnd_table_add_sweep(struct tandem_table *table,
+                                       const struct tnd_sweep_state *sweep);
+
 /** "upload", "download". Static. */
 const char *tnd_direction_name(enum tnd_direction direction);
 

@@ -293,10 +293,29 @@ static bool keep_handoff(void *user, const struct tnd_handoff *handoff)
     return !goes;
 }
 
+static bool keep_check(void *user, const struct tnd_check *check)
+{
+    const struct pruning *pruning = user;
+    bool goes = (pruning->type < 0 || (int)check->type == pruning->type) &&
+                pruning->backend == NULL && (pruning->before == 0 || check->when < pruning->before);
+    return !goes;
+}
+
+static bool keep_slowdown(void *user, const struct tnd_slowdown *slowdown)
+{
+    const struct pruning *pruning = user;
+    bool is_of = pruning->backend == NULL || strcmp(slowdown->backend, pruning->backend) == 0 ||
+                 strcmp(slowdown->beside, pruning->backend) == 0;
+    bool goes =
+        pruning->type < 0 && is_of && (pruning->before == 0 || slowdown->when < pruning->before);
+    return !goes;
+}
+
 static enum tandem_status prune_file(const char *path, struct pruning *pruning,
                                      struct tnd_text *out, struct tandem_error *error)
 {
-    const struct tnd_table_filter filter = {keep_sample, keep_transfer, keep_handoff, pruning};
+    const struct tnd_table_filter filter = {keep_sample,   keep_transfer, keep_handoff, keep_check,
+                                            keep_slowdown, NULL,          pruning};
     struct tnd_fingerprint machine;
     struct tnd_void_report report = {0};
     tandem_table *table = NULL;
