@@ -10,6 +10,7 @@ extern CU_SuiteInfo suites_tune_args[];
 extern CU_SuiteInfo suites_tune_damage[];
 extern CU_SuiteInfo suites_tune_devices[];
 extern CU_SuiteInfo suites_tune_estimate[];
+extern CU_SuiteInfo suites_tune_gate[];
 extern CU_SuiteInfo suites_tune_explain[];
 extern CU_SuiteInfo suites_tune_keep[];
 extern CU_SuiteInfo suites_tune_measure[];
@@ -109,5 +110,5 @@ int main(int argc, char **argv)
                           suites_tune_analyze, suites_tune_measure, suites_tune_planner,
                           suites_tune_args, suites_tune_explain, suites_tune_report,
                           suites_tune_devices, suites_tune_moves, suites_tune_keep,
-                          suites_tune_trust, NULL);
+                          suites_tune_trust, suites_tune_gate, NULL);
 }

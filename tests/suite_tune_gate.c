@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT
+ * What is measured beside times: whether results are right, what backends lose beside each other,
+ * whether the machine was itself. With backends whose work moves a virtual clock, and pretended
+ * devices that compute wrong values. */
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/sim/sim.h"
+#include "sched/pool.h"
+#include "tests/suite_tune.h"
+#include "tune/measure_gate.h"
+#include "tune/measure_pairs.h"
+#include "tune/measure_reference.h"
+
+static struct tnd_clock_virtual virtual_clock;
+static struct tnd_registry *registry;
+static struct tnd_pool *pool;
+static struct tnd_exec *exec;
+static struct tnd_measure_options options;
+static tandem_table *table;
+
+static void begin(void)
+{
+    struct tnd_registry_options registry_options = {"cpu", NULL, 4, {0}};
+    struct tnd_pool_options pool_options = {.n_threads = 2, .n_cpus = 2, .spin_limit = -1};
+    tnd_clock_virtual_init(&virtual_clock, 5000);
+    check_ok(tnd_registry_open(&registry_options, &registry, NULL));
+    check_ok(tnd_pool_new(&pool_options, &pool, NULL));
+    check_ok(tnd_exec_new(pool, registry, &virtual_clock.clock, &exec, NULL));
+    options = (struct tnd_measure_options){.registry = registry,
+                                           .exec = exec,
+                                           .clock = &virtual_clock.clock,
+                                           .rotate_bytes = 1,
+                                           .limit_bytes = (size_t)64 << 20,
+                                           .seed = tnd_test_seed()};
+    table = tune_new();
+}
+
+static void end(void)
+{
+    tandem_table_free(table);
+    tnd_exec_free(exec);
+    tnd_pool_free(pool);
+    tnd_registry_close(registry);
+}
+
+/* ---- the gate ---- */
+
+/* The pretended device under the name of the real one, so that its profiles apply. */
+static struct tandem_backend_api opencl_api;
+
+static void add_device(const char *settings)
+{
+    opencl_api = tnd_sim_own_api;
+    opencl_api.name = "opencl";
+    opencl_api.kind = TANDEM_KIND_OPENCL;
+    check_ok(tnd_registry_add(registry, &opencl_api, settings, NULL));
+}
+
+static enum tnd_verdict gate(enum tandem_type type, const char *profile, double *out_nmse)
+{
+    struct tnd_gate_options gate_options = {.measure = options, .n_threads = 2, .when = 77};
+    struct tandem_error error = {0};
+    check_status(tnd_measure_gate(&gate_options, type, table, &error), TANDEM_OK, NULL, &error);
+    return tnd_table_check(table, profile, type, 0, out_nmse);
+}
+
+static void right_profiles_pass_the_gate_with_their_errors(void)
+{
+    static const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q4_0,
+                                             TANDEM_TYPE_Q6_K};
+    add_device(NULL);
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        double nmse = -1;
+        CU_ASSERT_EQUAL(gate(types[i], "cpu", &nmse), TND_VERDICT_RIGHT);
+        CU_ASSERT_TRUE(nmse >= 0 && nmse <= tnd_gate_bound(types[i]));
+        CU_ASSERT_EQUAL(gate(types[i], "opencl", NULL), TND_VERDICT_RIGHT);
+    }
+    CU_ASSERT_TRUE(tnd_table_profile(table, "opencl") != NULL);
+    for (int i = 0; i < table->n_checks; i++) {
+        check_int(table->checks[i].when, 77);
+    }
+}
+
+static void a_backend_that_computes_wrong_numbers_is_known_as_wrong(void)
+{
+    double nmse = 0;
+    add_device("wrong=1");
+    CU_ASSERT_EQUAL(gate(TANDEM_TYPE_Q4_0, "opencl", &nmse), TND_VERDICT_WRONG);
+    CU_ASSERT_TRUE(nmse > tnd_gate_bound(TANDEM_TYPE_Q4_0));
+    CU_ASSERT_EQUAL(tnd_table_check(table, "cpu", TANDEM_TYPE_Q4_0, 0, NULL), TND_VERDICT_RIGHT);
+}
+
+static void a_backend_that_fails_is_neither_right_nor_wrong(void)
+{
+    add_device("fail=any,fail_at=1");
+    CU_ASSERT_EQUAL(gate(TANDEM_TYPE_Q4_0, "cpu", NULL), TND_VERDICT_RIGHT);
+    CU_ASSERT_NOT_EQUAL(tnd_table_check(table, "opencl", TANDEM_TYPE_Q4_0, 0, NULL),
+                        TND_VERDICT_WRONG);
+}
+
+static void one_wrong_value_and_none_at_all_are_errors(void)
+{
+    float want[200];
+    float got[200];
+    for (int i = 0; i < 200; i++) {
+        want[i] = got[i] = 1.0f + (float)(i % 7);
+    }
+    CU_ASSERT_EQUAL(tnd_gate_error(got, want, 2, 100), 0);
+    got[150] += 3;
+    CU_ASSERT_TRUE(tnd_gate_error(got, want, 2, 100) > 10 * tnd_gate_bound(TANDEM_TYPE_Q4_0) / 4);
+    got[150] = NAN;
+    CU_ASSERT_EQUAL(tnd_gate_error(got, want, 2, 100), TND_CHECK_NOT_FINITE);
+    got[150] = INFINITY;
+    CU_ASSERT_EQUAL(tnd_gate_error(got, want, 2, 100), TND_CHECK_NOT_FINITE);
+}
+
+static void nothing_is_checked_after_the_deadline(void)
+{
+    struct tnd_gate_options gate_options = {.measure = options, .n_threads = 2, .deadline_ns = 1};
+    check_ok(tnd_measure_gate(&gate_options, TANDEM_TYPE_Q4_0, table, NULL));
+    check_int(table->n_checks, 0);
+}
+
+/* ---- the reference kernel ---- */
+
+/* Every second question comes `us` later: one run of the kernel takes that long. */
+struct scripted_clock {
+    struct tnd_clock clock;
+    const double *us;
+    int n;
+    uint64_t *now_ns;
+    int *questions;
+};
+
+static uint64_t scripted_now_ns(const struct tnd_clock *clock)
+{
+    const struct scripted_clock *script = (const struct scripted_clock *)clock;
+    int question = (*script->questions)++;
+    if (question % 2 != 0) {
+        *script->now_ns += (uint64_t)(1000 * script->us[question / 2 % script->n]);
+    }
+    return *script->now_ns;
+}
+
+static void the_reference_kernel_has_a_fastest_and_a_usual_time(void)
+{
+    static const double us[] = {130, 100, 130, 140, 130};
+    uint64_t now_ns = 1;
+    int questions = 0;
+    struct scripted_clock clock = {{scripted_now_ns, NULL}, us, 5, &now_ns, &questions};
+    struct tnd_reference_time time;
+    tnd_reference_time(&clock.clock, &time);
+    CU_ASSERT_DOUBLE_EQUAL(time.fastest_us, 100, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(time.median_us, 130, 1e-9);
+    tnd_reference_time(tnd_clock_real(), &time);
+    CU_ASSERT_TRUE(time.fastest_us > 0 && time.median_us >= time.fastest_us);
+}
+
+static void the_machines_mood_is_said_in_words(void)
+{
+    static const struct {
+        struct tnd_sweep_state sweep;
+        enum tnd_machine_mood mood;
+        const char *part;
+    } cases[] = {
+        {{1, {100, 101}, {0, 0}, {103, 110}}, TND_MACHINE_STEADY, ""},
+        {{1, {0, 0}, {0, 0}, {0, 0}}, TND_MACHINE_STEADY, ""}, /* a clock that stands still */
+        {{1, {100, 101}, {120, 122}, {131, 135}},
+         TND_MACHINE_THROTTLED,
+         "reference kernel 100 -> 120 -> 131 us; measure again"},
+        {{1, {131, 135}, {0, 0}, {100, 101}},
+         TND_MACHINE_THROTTLED,
+         "reference kernel 131 -> 100 us"},
+        {{1, {100, 101}, {100, 180}, {101, 102}}, TND_MACHINE_BUSY, "took 1.8 times the fastest"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[160] = "before";
+        CU_ASSERT_EQUAL(tnd_sweep_mood(&cases[i].sweep), cases[i].mood);
+        tnd_sweep_mood_text(&cases[i].sweep, text, sizeof(text));
+        if (cases[i].part[0] == '\0') {
+            check_string(text, "");
+        }
+        check_contains(text, cases[i].part);
+    }
+    struct tnd_sweep_state sweep = {1, {100, 100}, {0, 0}, {100, 100}};
+    const struct tnd_reference_time first = {130, 131};
+    const struct tnd_reference_time second = {110, 150};
+    tnd_sweep_state_between(&sweep, &first);
+    tnd_sweep_state_between(&sweep, &second);
+    CU_ASSERT_EQUAL(sweep.between.fastest_us, 130);
+    CU_ASSERT_EQUAL(sweep.between.median_us, 150);
+}
+
+/* ---- pairs ---- */
+
+/* Two backends that compute nothing. Time passes in the main thread alone; while another thread
+ * keeps one of them busy, the other takes longer. */
+struct fake {
+    struct tandem_backend_api api;
+    int index;
+    _Atomic bool fails;
+};
+static struct fake fakes[2];
+static pthread_t main_thread;
+static pthread_key_t in_background; /* set in a thread that computes; its end clears `busy` */
+static _Atomic int busy;            /* the fake that works in the background; -1: none */
+
+static const double alone_us[2] = {100, 200};
+static const double beside_us[2] = {150, 220};
+
+static void leave_background(void *value)
+{
+    (void)value;
+    atomic_store(&busy, -1);
+}
+
+static enum tandem_status fake_open(const struct tandem_backend_options *backend_options,
+                                    tandem_backend **out_backend, struct tandem_error *error)
+{
+    (void)backend_options;
+    (void)error;
+    *out_backend = calloc(1, sizeof(**out_backend));
+    return TANDEM_OK;
+}
+
+static enum tandem_status open_first(const struct tandem_backend_options *backend_options,
+                                     tandem_backend **out_backend, struct tandem_error *error)
+{
+    enum tandem_status status = fake_open(backend_options, out_backend, error);
+    (*out_backend)->api = &fakes[0].api;
+    return status;
+}
+
+static enum tandem_status open_second(const struct tandem_backend_options *backend_options,
+                                      tandem_backend **out_backend, struct tandem_error *error)
+{
+    enum tandem_status status = fake_open(backend_options, out_backend, error);
+    (*out_backend)->api = &fakes[1].api;
+    return status;
+}
+
+static void fake_close(tandem_backend *backend)
+{
+    free(backend);
+}
+
+static enum tandem_status fake_supports(tandem_backend *backend, const tandem_tensor *node,
+                                        uint32_t task, struct tandem_error *error)
+{
+    (void)backend;
+    (void)node;
+    (void)task;
+    (void)error;
+    return TANDEM_OK;
+}
+
+static enum tandem_status fake_run(tandem_backend *backend, const struct tandem_work *work,
+                                   struct tandem_worker *worker)
+{
+    const struct fake *fake = (const struct fake *)backend->api;
+    (void)work;
+    (void)worker;
+    if (atomic_load(&fake->fails)) {
+        return TANDEM_E_DEVICE_LOST;
+    }
+    if (!pthread_equal(pthread_self(), main_thread)) {
+        atomic_store(&busy, fake->index);
+        pthread_setspecific(in_background, fake);
+        return TANDEM_OK;
+    }
+    int other = atomic_load(&busy);
+    double us = other >= 0 && other != fake->index ? beside_us[fake->index] : alone_us[fake->index];
+    tnd_clock_virtual_advance(&virtual_clock, (uint64_t)(1000 * us));
+    return TANDEM_OK;
+}
+
+static void begin_with_fakes(void)
+{
+    static const char *const names[2] = {"openblas", "opencl"};
+    begin();
+    main_thread = pthread_self();
+    atomic_store(&busy, -1);
+    CU_ASSERT_EQUAL(pthread_key_create(&in_background, leave_background), 0);
+    for (int i = 0; i < 2; i++) {
+        fakes[i].index = i;
+        atomic_store(&fakes[i].fails, false);
+        fakes[i].api = (struct tandem_backend_api){
+            .abi = TANDEM_ABI,
+            .size = sizeof(struct tandem_backend_api),
+            .name = names[i],
+            .kind = i == 0 ? TANDEM_KIND_OPENBLAS : TANDEM_KIND_OPENCL,
+            .open = i == 0 ? open_first : open_second,
+            .close = fake_close,
+            .supports = fake_supports,
+            .run = fake_run,
+        };
+        check_ok(tnd_registry_add(registry, &fakes[i].api, NULL, NULL));
+    }
+}
+
+static void end_with_fakes(void)
+{
+    pthread_key_delete(in_background);
+    end();
+}
+
+static enum tandem_status measure_pairs(void)
+{
+    struct tnd_pairs_options pairs = {.measure = options,
+                                      .type = TANDEM_TYPE_Q4_0,
+                                      .n = 32,
+                                      .k = 64,
+                                      .m = 2,
+                                      .budget_s = 0.01,
+                                      .when = 77};
+    return tnd_measure_pairs(&pairs, table, NULL);
+}
+
+static void backends_that_slow_each_other_down_are_told_with_their_factors(void)
+{
+    begin_with_fakes();
+    double factor = 0;
+    check_ok(measure_pairs());
+    /* Of the CPU nothing is known: by this clock its work takes no time. */
+    check_int(table->n_slowdowns, 4);
+    CU_ASSERT_TRUE(tnd_table_slowdown(table, "openblas", "opencl", &factor));
+    CU_ASSERT_DOUBLE_EQUAL(factor, 1.5, 1e-9);
+    CU_ASSERT_TRUE(tnd_table_slowdown(table, "opencl", "openblas", &factor));
+    CU_ASSERT_DOUBLE_EQUAL(factor, 1.1, 1e-9);
+    for (int i = 0; i < table->n_slowdowns; i++) {
+        CU_ASSERT_TRUE(table->slowdowns[i].factor >= 1 && table->slowdowns[i].count > 0);
+        check_int(table->slowdowns[i].when, 77);
+    }
+    end_with_fakes();
+}
+
+static void a_backend_that_fails_leaves_its_pairs_unknown(void)
+{
+    begin_with_fakes();
+    double factor = 0;
+    atomic_store(&fakes[1].fails, true);
+    check_ok(measure_pairs());
+    CU_ASSERT_TRUE(tnd_table_slowdown(table, "openblas", "cpu", &factor));
+    CU_ASSERT_FALSE(tnd_table_slowdown(table, "openblas", "opencl", &factor));
+    CU_ASSERT_FALSE(tnd_table_slowdown(table, "opencl", "cpu", &factor));
+    end_with_fakes();
+}
+
+static void one_backend_has_no_pairs(void)
+{
+    begin();
+    check_ok(measure_pairs());
+    check_int(table->n_slowdowns, 0);
+    end();
+}
+
+static CU_TestInfo gate_tests[] = {
+    {"right_profiles_pass_the_gate_with_their_errors",
+     right_profiles_pass_the_gate_with_their_errors},
+    {"a_backend_that_computes_wrong_numbers_is_known_as_wrong",
+     a_backend_that_computes_wrong_numbers_is_known_as_wrong},
+    {"a_backend_that_fails_is_neither_right_nor_wrong",
+     a_backend_that_fails_is_neither_right_nor_wrong},
+    {"one_wrong_value_and_none_at_all_are_errors", one_wrong_value_and_none_at_all_are_errors},
+    {"nothing_is_checked_after_the_deadline", nothing_is_checked_after_the_deadline},
+    CU_TEST_INFO_NULL,
+};
+
+static CU_TestInfo other_tests[] = {
+    {"the_reference_kernel_has_a_fastest_and_a_usual_time",
+     the_reference_kernel_has_a_fastest_and_a_usual_time},
+    {"the_machines_mood_is_said_in_words", the_machines_mood_is_said_in_words},
+    {"backends_that_slow_each_other_down_are_told_with_their_factors",
+     backends_that_slow_each_other_down_are_told_with_their_factors},
+    {"a_backend_that_fails_leaves_its_pairs_unknown",
+     a_backend_that_fails_leaves_its_pairs_unknown},
+    {"one_backend_has_no_pairs", one_backend_has_no_pairs},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_tune_gate[] = {
+    {"gate", NULL, NULL, begin, end, gate_tests},
+    {"beside times", NULL, NULL, NULL, NULL, other_tests},
+    CU_SUITE_INFO_NULL,
+};
