@@ -191,17 +191,6 @@ static int compare_rows(const struct tnd_vec *vec, const struct tnd_vec *plain, 
     for (int i = 0; i < half; i++) {
         wrong += fabsf(y[i] - expected[i]) > 1e-6f;
     }
-    /* four at once: the bits of one */
-    const int quarter = n / 8;
-    const float *const p[4] = {b, b + 1, a, a + 1};
-    float *const four[4] = {y, y + quarter, y + 2 * quarter, y + 3 * quarter};
-    memset(y, 0, (size_t)n * sizeof(float));
-    vec->add_rows_4(p, a, quarter, four, n >= 8 ? 3 : 0, quarter);
-    for (int i = 0; i < 4; i++) {
-        memset(expected, 0, (size_t)quarter * sizeof(float));
-        vec->add_rows(p[i], a, quarter, expected, n >= 8 ? 3 : 0, quarter);
-        wrong += memcmp(four[i], expected, (size_t)quarter * sizeof(float)) != 0;
-    }
     tnd_guarded_free(y);
     return wrong;
 }

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "backends/cpu/attention_strip.h"
+
 /** y[i] = a[i] op b[i]; `y` may be `a` or `b`. */
 typedef void tnd_vec_binary_fn(const float *a, const float *b, float *y, int64_t n);
 /** y[i] = f(a[i]); `y` may be `a`. */
@@ -41,14 +43,12 @@ struct tnd_vec {
     /** y[i] += sum over j, in this order, of p[j] * rows[j * stride + i]. */
     void (*add_rows)(const float *p, const float *rows, int64_t stride, float *y, int64_t n_rows,
                      int64_t n);
-    /** add_rows for four p and y at once, that read each row once: the same bits. */
-    void (*add_rows_4)(const float *const p[4], const float *rows, int64_t stride,
-                       float *const y[4], int64_t n_rows, int64_t n);
     /* The same bits as base/half.h. */
     void (*f16_to_f32)(const uint16_t *a, float *y, int64_t n);
     void (*f32_to_f16)(const float *a, uint16_t *y, int64_t n);
     void (*bf16_to_f32)(const uint16_t *a, float *y, int64_t n);
     void (*f32_to_bf16)(const float *a, uint16_t *y, int64_t n);
+    struct tnd_strip_kernels strip;
 };
 
 /** The kernels for a set of CPU features (tnd_cpu_features or a subset of it). */

@@ -6,6 +6,7 @@
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #include <immintrin.h>
+#include <math.h>
 
 #define LANES 8
 typedef __m256 vec;
@@ -161,11 +162,37 @@ static inline void v_store_bf16(uint16_t *y, vec x)
     _mm_storeu_si128((__m128i *)(void *)y, packed);
 }
 
+/* a0 b0 a1 b1 ... of the lower halves. */
+static inline vec v_zip_low(vec a, vec b)
+{
+    return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20);
+}
+
+static inline vec v_zip_high(vec a, vec b)
+{
+    return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31);
+}
+
+/* x where first <= order <= last in the lane, -infinity elsewhere. */
+static inline vec v_between(vec x, int32_t order, const int32_t *first, const int32_t *last)
+{
+    const __m256i place = _mm256_set1_epi32(order);
+    const __m256i from = _mm256_loadu_si256((const __m256i *)(const void *)first);
+    const __m256i to = _mm256_loadu_si256((const __m256i *)(const void *)last);
+    const __m256i unseen =
+        _mm256_or_si256(_mm256_cmpgt_epi32(from, place), _mm256_cmpgt_epi32(place, to));
+    return _mm256_blendv_ps(x, v_set(-INFINITY), _mm256_castsi256_ps(unseen));
+}
+
 #include "backends/cpu/vec_lanes.h"
+
+enum { STRIP_VECTORS = 3, STRIP_TILE = 4 }; /* 12 sums, 3 vectors, 1 broadcast of 16 registers */
+#include "backends/cpu/attention_lanes.h"
 
 void tnd_vec_fill_avx2(struct tnd_vec *out)
 {
     out->isa = "avx2";
     fill(out);
+    fill_strip(&out->strip);
 }
 #endif

@@ -6,6 +6,7 @@
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #include <immintrin.h>
+#include <math.h>
 
 #define LANES 16
 typedef __m512 vec;
@@ -141,11 +142,39 @@ static inline void v_store_bf16(uint16_t *y, vec x)
     _mm256_storeu_si256((__m256i *)(void *)y, _mm512_cvtepi32_epi16(words));
 }
 
+/* a0 b0 a1 b1 ... of the lower halves. */
+static inline vec v_zip_low(vec a, vec b)
+{
+    const __m512i from =
+        _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return _mm512_permutex2var_ps(a, from, b);
+}
+
+static inline vec v_zip_high(vec a, vec b)
+{
+    const __m512i from =
+        _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    return _mm512_permutex2var_ps(a, from, b);
+}
+
+/* x where first <= order <= last in the lane, -infinity elsewhere. */
+static inline vec v_between(vec x, int32_t order, const int32_t *first, const int32_t *last)
+{
+    const __m512i place = _mm512_set1_epi32(order);
+    const __mmask16 begun = _mm512_cmple_epi32_mask(_mm512_loadu_si512(first), place);
+    const __mmask16 seen = _mm512_mask_cmple_epi32_mask(begun, place, _mm512_loadu_si512(last));
+    return _mm512_mask_blend_ps(seen, v_set(-INFINITY), x);
+}
+
 #include "backends/cpu/vec_lanes.h"
+
+enum { STRIP_VECTORS = 3, STRIP_TILE = 8 }; /* 24 sums, 3 vectors, 1 broadcast of 32 registers */
+#include "backends/cpu/attention_lanes.h"
 
 void tnd_vec_fill_avx512(struct tnd_vec *out)
 {
     out->isa = "avx512";
     fill(out);
+    fill_strip(&out->strip);
 }
 #endif

@@ -310,45 +310,6 @@ static void vec_add_rows(const float *p, const float *rows, int64_t stride, floa
     }
 }
 
-/* As many vectors of the result as registers hold for all four. */
-static void vec_add_rows_4(const float *const p[4], const float *rows, int64_t stride,
-                           float *const y[4], int64_t n_rows, int64_t n)
-{
-    enum { VECTORS = LANES >= 16 ? 4 : 2, STEP = VECTORS * LANES };
-    int64_t i = 0;
-    for (; i + STEP <= n; i += STEP) {
-        vec sum[4][VECTORS];
-        TND_UNROLL
-        for (int q = 0; q < 4; q++) {
-            TND_UNROLL
-            for (int v = 0; v < VECTORS; v++) {
-                sum[q][v] = v_load(y[q] + i + v * LANES);
-            }
-        }
-        for (int64_t j = 0; j < n_rows; j++) {
-            const float *row = rows + j * stride + i;
-            TND_UNROLL
-            for (int q = 0; q < 4; q++) {
-                vec w = v_set(p[q][j]);
-                TND_UNROLL
-                for (int v = 0; v < VECTORS; v++) {
-                    sum[q][v] = v_fmadd(w, v_load(row + v * LANES), sum[q][v]);
-                }
-            }
-        }
-        TND_UNROLL
-        for (int q = 0; q < 4; q++) {
-            TND_UNROLL
-            for (int v = 0; v < VECTORS; v++) {
-                v_store(y[q] + i + v * LANES, sum[q][v]);
-            }
-        }
-    }
-    for (int q = 0; q < 4 && i < n; q++) {
-        vec_add_rows(p[q], rows + i, stride, y[q] + i, n_rows, n - i);
-    }
-}
-
 /* ---- 16-bit floats: conversions are exact by definition, so the end may run in plain C ---- */
 
 #define CONVERSION(name, from, to, vector_step, one)                                               \
@@ -388,7 +349,6 @@ static void fill(struct tnd_vec *out)
     out->rope_halves = vec_rope_halves;
     out->dots = vec_dots;
     out->add_rows = vec_add_rows;
-    out->add_rows_4 = vec_add_rows_4;
     out->f16_to_f32 = vec_f16_to_f32;
     out->f32_to_f16 = vec_f32_to_f16;
     out->bf16_to_f32 = vec_bf16_to_f32;

@@ -134,14 +134,6 @@ static void vec_add_rows(const float *p, const float *rows, int64_t stride, floa
     }
 }
 
-static void vec_add_rows_4(const float *const p[4], const float *rows, int64_t stride,
-                           float *const y[4], int64_t n_rows, int64_t n)
-{
-    for (int q = 0; q < 4; q++) {
-        vec_add_rows(p[q], rows, stride, y[q], n_rows, n);
-    }
-}
-
 void tnd_vec_fill_scalar(struct tnd_vec *out)
 {
     *out = (struct tnd_vec){
@@ -164,11 +156,11 @@ void tnd_vec_fill_scalar(struct tnd_vec *out)
         .rope_adjacent = vec_rope_adjacent,
         .dots = vec_dots,
         .add_rows = vec_add_rows,
-        .add_rows_4 = vec_add_rows_4,
         .rope_halves = vec_rope_halves,
         .f16_to_f32 = tnd_f16_row_to_f32,
         .f32_to_f16 = tnd_f32_row_to_f16,
         .bf16_to_f32 = tnd_bf16_row_to_f32,
         .f32_to_bf16 = tnd_f32_row_to_bf16,
+        .strip = tnd_strip_scalar,
     };
 }

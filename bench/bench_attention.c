@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ * bench-attention: the CPU's fused attention of prompts and of single tokens, beside the peaks of
+ * this machine, measured in the same run. Only what a causal mask lets through counts as work. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/cpu/cpu_ops.h"
+#include "base/cpu.h"
+#include "base/rng.h"
+#include "bench/crew.h"
+#include "bench/peak.h"
+#include "ggml-like/tnd_tensor.h"
+#include "tandem/ops.h"
+
+enum { LIST_MAX = 16, SAMPLES_MAX = 400 };
+
+struct shape {
+    int64_t heads, kv_heads, head;
+};
+
+struct options {
+    enum tandem_type types[LIST_MAX];
+    int64_t keys[LIST_MAX];
+    int n_types, n_keys;
+    int threads;
+    const char *isa;
+    double budget_s; /* of one cell */
+};
+
+static const struct shape shapes[] = {{32, 4, 64}, {32, 8, 128}};
+
+struct cell {
+    struct shape shape;
+    enum tandem_type type;
+    int64_t m, t; /* the last m of t tokens ask */
+    double median_us, spread;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- peaks: best of several ---- */
+
+struct peak_job {
+    struct tnd_peaks peaks;
+    bool reads;
+    const char *memory;
+    size_t bytes; /* of each thread */
+    double done[LIST_MAX];
+    int64_t sink[LIST_MAX]; /* so that the reads are not dropped */
+};
+
+static void peak_main(void *user, struct tandem_worker *worker)
+{
+    struct peak_job *job = user;
+    const int i = worker->index;
+    if (!job->reads) {
+        job->done[i] = job->peaks.fma(2000000);
+        return;
+    }
+    job->sink[i] = job->peaks.read(job->memory + (size_t)i * job->bytes, job->bytes);
+    job->done[i] = (double)job->bytes;
+}
+
+static double measure_peak(tnd_crew *crew, struct peak_job *job, int threads)
+{
+    double best = 0;
+    for (int i = 0; i < 7; i++) {
+        const double begin = now();
+        double total = 0;
+        tnd_crew_run(crew, peak_main, job);
+        for (int t = 0; t < threads; t++) {
+            total += job->done[t];
+        }
+        const double rate = 1e-9 * total / (now() - begin);
+        best = rate > best ? rate : best;
+    }
+    return best;
+}
+
+/* ---- cells ---- */
+
+struct node_job {
+    const struct tnd_vec *vec;
+    const tandem_tensor *node;
+};
+
+static void node_main(void *user, struct tandem_worker *worker)
+{
+    const struct node_job *job = user;
+    (void)tnd_cpu_node_run(job->vec, job->node, worker);
+}
+
+static tandem_tensor *random_tensor(tandem_context *context, enum tandem_type type,
+                                    const int64_t ne[3])
+{
+    struct tnd_rng rng;
+    tandem_tensor *tensor = tandem_tensor_new(context, type, 3, ne);
+    float *row = malloc((size_t)ne[0] * sizeof(float));
+    tnd_rng_init(&rng, (uint64_t)ne[1]);
+    for (int64_t i = 0; tensor != NULL && row != NULL && i < ne[1] * ne[2]; i++) {
+        for (int64_t j = 0; j < ne[0]; j++) {
+            row[j] = tnd_rng_normal(&rng);
+        }
+        const size_t bytes = tandem_type_row_bytes(type, ne[0]);
+        tandem_quantize(type, row, (char *)tandem_tensor_data(tensor) + (size_t)i * bytes, ne[0]);
+    }
+    free(row);
+    return tensor;
+}
+
+/* Laid out as the llama model does: heads of a token side by side. */
+static tandem_tensor *build(tandem_context *context, const struct cell *cell)
+{
+    const struct shape *s = &cell->shape;
+    const int64_t n_orders = cell->t + cell->m;
+    tandem_tensor *q =
+        random_tensor(context, TANDEM_TYPE_F32, (int64_t[]){s->head, s->heads, cell->m});
+    tandem_tensor *k =
+        random_tensor(context, cell->type, (int64_t[]){s->head, s->kv_heads, cell->t});
+    tandem_tensor *v =
+        random_tensor(context, cell->type, (int64_t[]){s->head, s->kv_heads, cell->t});
+    tandem_tensor *orders = tandem_tensor_new(context, TANDEM_TYPE_I32, 1, &n_orders);
+    int32_t *order = tandem_tensor_data(orders);
+    for (int64_t i = 0; orders != NULL && i < n_orders; i++) {
+        order[i] = (int32_t)(i < cell->t ? i : i - cell->m);
+    }
+    tandem_tensor *node = tandem_attention_ordered(
+        context, tandem_permute(context, q, 0, 2, 1, 3), tandem_permute(context, k, 0, 2, 1, 3),
+        tandem_permute(context, v, 0, 2, 1, 3), orders, 0, 0.125f);
+    if (node != NULL) {
+        node->data = aligned_alloc(64, (tandem_tensor_bytes(node) + 63) / 64 * 64);
+    }
+    return node;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* False when there is no memory. */
+static bool measure(const struct options *o, const struct tnd_vec *vec, struct cell *cell)
+{
+    static double us[SAMPLES_MAX];
+    tandem_context *context = NULL;
+    if (tandem_context_new(NULL, &context, NULL) != TANDEM_OK) {
+        return false;
+    }
+    tandem_tensor *node = build(context, cell);
+    tnd_crew *crew =
+        node == NULL ? NULL : tnd_crew_new(o->threads, tnd_cpu_attention_scratch(node));
+    if (crew == NULL || node->data == NULL) {
+        tandem_context_free(context);
+        return false;
+    }
+    struct node_job job = {vec, node};
+    const double end = now() + o->budget_s;
+    int n = 0;
+    tnd_crew_run(crew, node_main, &job);
+    do {
+        const double begin = now();
+        tnd_crew_run(crew, node_main, &job);
+        us[n++] = 1e6 * (now() - begin);
+    } while (n < SAMPLES_MAX && (n < 5 || now() < end));
+    qsort(us, (size_t)n, sizeof(us[0]), compare_doubles);
+    cell->median_us = us[n / 2];
+    cell->spread = (us[n * 9 / 10] - us[n / 10]) / us[n / 2];
+    tnd_crew_free(crew);
+    free(node->data);
+    tandem_context_free(context);
+    return true;
+}
+
+static void print_cell(const struct cell *cell, double fma_gflops, double read_gbps)
+{
+    const struct shape *s = &cell->shape;
+    const double pairs =
+        (double)cell->m * ((double)(cell->t - cell->m) + ((double)cell->m + 1.0) / 2.0);
+    const double gflops = 4e-3 * pairs * (double)s->head * (double)s->heads / cell->median_us;
+    const double bytes =
+        2.0 * (double)cell->t * (double)tandem_type_row_bytes(cell->type, s->head * s->kv_heads);
+    const double gbps = 1e-3 * bytes / cell->median_us;
+    printf("| %d/%d x %d | %s | %lld | %lld | %.1f | %.0f %% | %.1f | %.0f %% | %.1f | %.0f %% |\n",
+           (int)s->heads, (int)s->kv_heads, (int)s->head, tandem_type_name(cell->type),
+           (long long)cell->m, (long long)cell->t, cell->median_us, 100 * cell->spread, gflops,
+           100 * gflops / fma_gflops, gbps, 100 * gbps / read_gbps);
+    fflush(stdout);
+}
+
+/* ---- arguments ---- */
+
+static const char usage[] =
+    "Attention of the CPU backend as shares of this machine's own peaks, in one run.\n"
+    "bench-attention [--type T,..] [--keys T,..] [--threads N] [--isa scalar|avx2|..]\n"
+    "                [--seconds S (of a cell)]\n"
+    "Defaults: f32,f16,q8_0, 128,512,2048 keys, one thread a CPU, 0.3 s a cell.\n"
+    "Shapes are heads / KV heads x head size. A prompt of T tokens (M = T) and one token behind T\n"
+    "(M = 1). GFLOP/s count what a causal mask lets through; GB/s are keys and values read once.\n";
+
+static bool parse_arguments(int argc, char **argv, struct options *o)
+{
+    for (int i = 1; i < argc; i += 2) {
+        char copy[256] = "";
+        bool good = i + 1 < argc;
+        const char *value = good ? argv[i + 1] : "";
+        snprintf(copy, sizeof(copy), "%s", value);
+        if (strcmp(argv[i], "--type") == 0) {
+            o->n_types = 0;
+            for (char *w = strtok(copy, ","); w != NULL && good; w = strtok(NULL, ",")) {
+                good = o->n_types < LIST_MAX && tandem_type_from_name(w, &o->types[o->n_types++]);
+            }
+        } else if (strcmp(argv[i], "--keys") == 0) {
+            o->n_keys = 0;
+            for (char *w = strtok(copy, ","); w != NULL && good; w = strtok(NULL, ",")) {
+                good = o->n_keys < LIST_MAX && (o->keys[o->n_keys++] = atoll(w)) > 0;
+            }
+        } else if (strcmp(argv[i], "--threads") == 0) {
+            o->threads = atoi(value);
+            good = o->threads >= 1 && o->threads <= LIST_MAX;
+        } else if (strcmp(argv[i], "--isa") == 0) {
+            o->isa = value;
+        } else if (strcmp(argv[i], "--seconds") == 0) {
+            o->budget_s = atof(value);
+        } else {
+            good = false;
+        }
+        if (!good) {
+            fprintf(stderr, "bench-attention: wrong argument '%s %s'\n%s", argv[i], value, usage);
+            return false;
+        }
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    struct options o = {.types = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0},
+                        .keys = {128, 512, 2048},
+                        .n_types = 3,
+                        .n_keys = 3,
+                        .threads = cpus < 1          ? 1
+                                   : cpus > LIST_MAX ? LIST_MAX
+                                                     : (int)cpus,
+                        .budget_s = 0.3};
+    struct tnd_vec vec;
+    if (!parse_arguments(argc, argv, &o)) {
+        return 2;
+    }
+    tnd_vec_for(tnd_cpu_mask(tnd_cpu_features(), o.isa), &vec);
+    struct peak_job job = {.peaks = tnd_peaks_find(), .bytes = (size_t)64 << 20};
+    char *memory = aligned_alloc(4096, job.bytes * (size_t)o.threads);
+    tnd_crew *crew = tnd_crew_new(o.threads, 64);
+    if (memory == NULL || crew == NULL) {
+        return 1;
+    }
+    memset(memory, 1, job.bytes * (size_t)o.threads);
+    job.memory = memory;
+    const double fma_gflops = measure_peak(crew, &job, o.threads);
+    job.reads = true;
+    const double read_gbps = measure_peak(crew, &job, o.threads);
+    tnd_crew_free(crew);
+    free(memory);
+    printf("%s, %d threads, %s\n\npeaks: fp32 FMA %.0f GFLOP/s, read %.1f GB/s\n\n",
+           tnd_cpu_model(), o.threads, vec.isa, fma_gflops, read_gbps);
+    printf("| heads | KV | M | T | median us | spread | GFLOP/s | of FMA | GB/s | of read |\n"
+           "|---|---|---|---|---|---|---|---|---|---|\n");
+    for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
+        for (int i = 0; i < o.n_types * o.n_keys * 2; i++) {
+            const int64_t t = o.keys[i / 2 % o.n_keys];
+            struct cell cell = {.shape = shapes[s],
+                                .type = o.types[i / 2 / o.n_keys],
+                                .m = i % 2 == 0 ? t : 1,
+                                .t = t};
+            if (!measure(&o, &vec, &cell)) {
+                fprintf(stderr, "bench-attention: no memory\n");
+                return 1;
+            }
+            print_cell(&cell, fma_gflops, read_gbps);
+        }
+    }
+    return 0;
+}
