@@ -181,6 +181,13 @@ size_t tnd_backend_prepared_bytes(tandem_backend *backend)
     return backend->api->prepared_bytes != NULL ? backend->api->prepared_bytes(backend) : 0;
 }
 
+bool tnd_backend_is_same_work(tandem_backend *backend, const tandem_tensor *a,
+                              const tandem_tensor *b, enum tandem_task task)
+{
+    return backend->api->is_same_work != NULL &&
+           backend->api->is_same_work(backend, a, b, (uint32_t)task);
+}
+
 /* ---- memory of the backend's own ---- */
 
 bool tnd_backend_is_own(const tandem_backend *backend)

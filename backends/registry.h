@@ -81,6 +81,9 @@ enum tandem_status tnd_backend_prepare(tandem_backend *backend, const tandem_ten
                                        struct tandem_error *error);
 void tnd_backend_forget(tandem_backend *backend, const tandem_tensor *weight);
 size_t tnd_backend_prepared_bytes(tandem_backend *backend);
+/** Whether the task, run for node `a`, serves node `b` as well. */
+bool tnd_backend_is_same_work(tandem_backend *backend, const tandem_tensor *a,
+                              const tandem_tensor *b, enum tandem_task task);
 /** Whether it has memory of its own; the four functions below are for such backends alone. */
 bool tnd_backend_is_own(const tandem_backend *backend);
 enum tandem_status tnd_backend_map(tandem_backend *backend, void *begin, size_t bytes,

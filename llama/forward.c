@@ -29,18 +29,11 @@ static tandem_tensor *rms_norm(const struct pass *p, tandem_tensor *x, tandem_te
     return tandem_mul(p->context, normed, g);
 }
 
-/* W x + b; b may be NULL. */
-static tandem_tensor *linear(const struct pass *p, tandem_tensor *w, tandem_tensor *b,
-                             tandem_tensor *x)
-{
-    tandem_tensor *y = tandem_mul_mat(p->context, w, x);
-    return b == NULL ? y : tandem_add(p->context, y, b);
-}
-
-/* Cuts rows of y into heads. */
-static tandem_tensor *split(const struct pass *p, tandem_tensor *y, int64_t heads)
+/* Cuts rows of y + b into heads; b may be NULL. */
+static tandem_tensor *split(const struct pass *p, tandem_tensor *y, tandem_tensor *b, int64_t heads)
 {
     const int64_t ne[] = {p->model->hparams.head_size, heads, p->m};
+    y = b == NULL ? y : tandem_add(p->context, y, b);
     return tandem_reshape(p->context, y, 3, ne); /* {head_size, heads, M} */
 }
 
@@ -86,9 +79,12 @@ static tandem_tensor *attention_block(const struct pass *p, tandem_tensor *x, in
     const struct tnd_llama_hparams *h = &p->model->hparams;
     const struct tnd_llama_layer *w = &p->model->layers[layer];
     tandem_tensor *y = rms_norm(p, x, w->attn_norm); /* {dim, M} */
-    tandem_tensor *q = split(p, linear(p, w->wq, w->bq, y), h->heads);
-    tandem_tensor *k = split(p, linear(p, w->wk, w->bk, y), h->kv_heads);
-    tandem_tensor *v = split(p, linear(p, w->wv, w->bv, y), h->kv_heads);
+    tandem_tensor *q = tandem_mul_mat(c, w->wq, y);  /* products of one X one after another: they */
+    tandem_tensor *k = tandem_mul_mat(c, w->wk, y);  /* are computed side by side */
+    tandem_tensor *v = tandem_mul_mat(c, w->wv, y);
+    q = split(p, q, w->bq, h->heads);
+    k = split(p, k, w->bk, h->kv_heads);
+    v = split(p, v, w->bv, h->kv_heads);
     q = rope(p->model, c, q, p->positions); /* {head_size, heads, M} */
     k = rope(p->model, c, k, p->positions); /* {head_size, kv_heads, M} */
     tnd_llama_kv_write(p->cache, p->graph, c, layer, k, v);
@@ -101,11 +97,11 @@ static tandem_tensor *feed_forward_block(const struct pass *p, tandem_tensor *x,
 {
     tandem_context *c = p->context;
     const struct tnd_llama_layer *w = &p->model->layers[layer];
-    tandem_tensor *y = rms_norm(p, x, w->ffn_norm);                          /* {dim, M} */
-    tandem_tensor *gate = tandem_silu(c, tandem_mul_mat(c, w->w1, y));       /* {hidden, M} */
-    tandem_tensor *up = tandem_mul_mat(c, w->w3, y);                         /* {hidden, M} */
-    tandem_tensor *down = tandem_mul_mat(c, w->w2, tandem_mul(c, gate, up)); /* {dim, M} */
-    return tandem_add(c, x, down);
+    tandem_tensor *y = rms_norm(p, x, w->ffn_norm);    /* {dim, M} */
+    tandem_tensor *gate = tandem_mul_mat(c, w->w1, y); /* {hidden, M} */
+    tandem_tensor *up = tandem_mul_mat(c, w->w3, y);   /* {hidden, M} */
+    tandem_tensor *both = tandem_mul(c, tandem_silu(c, gate), up);
+    return tandem_add(c, x, tandem_mul_mat(c, w->w2, both)); /* {dim, M} */
 }
 
 /* Logits of the tokens that somebody asks for: nobody reads those of the others. */

@@ -5,7 +5,8 @@
  * Steps stand in groups: all steps of a group may run at the same time (a product split over CPU
  * and device, independent nodes); a barrier stands between two groups. Consecutive one-thread
  * steps of the CPU are folded into one group of which worker 0 runs them in order, without
- * barriers in between. A step of a device that works in host memory is synced before group `until`
+ * barriers in between. Neighbours that do not depend on one another share the groups of their
+ * stages (wave.h): a worker that finds nothing left to do in one step goes on to the next. A step of a device that works in host memory is synced before group `until`
  * begins, so that it may overlap with several groups.
  *
  * Devices with memory of their own (residency.h) work in the order of submission: their steps are
@@ -58,9 +59,9 @@ struct tnd_step {
 struct tnd_group {
     int32_t first_step;
     int32_t n_steps;
-    int32_t
-        n_workers;   /* more than 1: one parallel step of the CPU; else worker 0 runs all in turn */
-    bool wait_after; /* workers that have nothing to do until the next parallel group sleep */
+    int32_t n_workers; /* 1: worker 0 runs all in turn; more: steps of the CPU side by side, each
+                          for one worker or for this many */
+    bool wait_after;   /* workers that have nothing to do until the next parallel group sleep */
 };
 
 struct tnd_steps {

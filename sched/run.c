@@ -32,14 +32,14 @@ static bool is_stopped(const struct tnd_run *run)
 static bool next_chunk(struct tandem_worker *worker, int64_t n_items, int64_t chunk,
                        int64_t *out_begin, int64_t *out_end)
 {
-    struct tnd_run *run = ((struct tnd_run_worker *)worker)->run;
-    if (n_items <= 0 || is_stopped(run)) {
+    struct tnd_run_worker *self = (struct tnd_run_worker *)worker;
+    if (n_items <= 0 || is_stopped(self->run)) {
         return false;
     }
     chunk = chunk < 1 ? 1 : chunk;
     int64_t n_chunks = (n_items - 1) / chunk + 1;
     /* relaxed: operands were published by the barrier before the step. */
-    int64_t i = atomic_fetch_add_explicit(&run->next_chunk, 1, memory_order_relaxed);
+    int64_t i = atomic_fetch_add_explicit(&self->chunks->next, 1, memory_order_relaxed);
     if (i >= n_chunks) {
         return false;
     }
@@ -50,20 +50,20 @@ static bool next_chunk(struct tandem_worker *worker, int64_t n_items, int64_t ch
 
 static void reset_chunks(void *user)
 {
-    struct tnd_run *run = user;
-    atomic_store_explicit(&run->next_chunk, 0, memory_order_relaxed); /* published by the barrier */
+    struct tnd_run_chunks *chunks = user;
+    atomic_store_explicit(&chunks->next, 0, memory_order_relaxed); /* published by the barrier */
 }
 
 /* After the barrier chunks begin at 0 again, so that a backend may hand out a second loop. */
 static void stage_barrier(struct tandem_worker *worker)
 {
-    struct tnd_run *run = ((struct tnd_run_worker *)worker)->run;
+    struct tnd_run_worker *self = (struct tnd_run_worker *)worker;
     if (worker->count == 1) {
-        reset_chunks(run);
+        reset_chunks(self->chunks);
         return;
     }
-    struct tnd_spin spin = tnd_pool_spin(run->pool, worker->count);
-    tnd_barrier_wait(&run->stage, worker->count, &spin, reset_chunks, run);
+    struct tnd_spin spin = tnd_pool_spin(self->run->pool, worker->count);
+    tnd_barrier_wait(&self->run->stage, worker->count, &spin, reset_chunks, self->chunks);
 }
 
 /* ---- failing ---- */
@@ -112,7 +112,7 @@ static void fail_on_device(struct tnd_run *run, const struct tnd_step *step,
 static void note_begin(struct tnd_run *run, const struct tnd_step *step)
 {
     int i = (int)(step - run->steps->steps);
-    run->n_begun = i + 1;
+    run->n_begun = run->n_begun > i ? run->n_begun : i + 1;
     if (i >= run->options->n_times || run->options->times == NULL) {
         return;
     }
@@ -149,21 +149,27 @@ static void describe_work(const struct tnd_run *run, const struct tnd_step *step
     out->workspace_bytes = step->workspace_bytes;
 }
 
-static void run_on_worker(struct tnd_run *run, const struct tnd_step *step, int index, int count)
+/* `count` workers run the step, among those of its group. False after a failure. */
+static bool run_on_worker(struct tnd_run *run, const struct tnd_step *step, int index, int count,
+                          int group_count)
 {
     struct tnd_run_worker *worker = &run->workers[index];
+    const struct tnd_group *group = &run->steps->groups[step->group];
+    int place = (int)(step - steps_of(run, group));
     struct tandem_work work;
     int pool_size = tnd_pool_size(run->pool);
     describe_work(run, step, &work);
+    worker->chunks = &run->chunks[group->n_workers > 1 ? place : 0];
     worker->worker.index = index;
     worker->worker.count = count;
     worker->worker.own_threads = step->own_threads < pool_size ? step->own_threads : pool_size;
     enum tandem_status status = tnd_backend_run(backend_of(run, step), &work, &worker->worker);
     if (status != TANDEM_OK) {
         fail_on_worker(worker, step, status);
-        tnd_barrier_leave(&run->stage, count, reset_chunks,
-                          run); /* others may wait for it in there */
+        /* others may wait for it in there */
+        tnd_barrier_leave(&run->stage, group_count, reset_chunks, worker->chunks);
     }
+    return status == TANDEM_OK;
 }
 
 /* The device has a ticket more; only the last one is synced. */
@@ -324,11 +330,11 @@ static void run_alone(struct tnd_run *run, const struct tnd_group *group)
             }
             continue;
         }
-        reset_chunks(run);
+        reset_chunks(&run->chunks[group->n_workers > 1 ? i : 0]);
         if (steps[i].wait) {
             tnd_pool_rest_begin(run->pool); /* workers of the run sleep by `wait_after` */
         }
-        run_on_worker(run, &steps[i], 0, 1);
+        (void)run_on_worker(run, &steps[i], 0, 1, 1);
         if (steps[i].wait) {
             tnd_pool_rest_end(run->pool);
         }
@@ -336,23 +342,46 @@ static void run_alone(struct tnd_run *run, const struct tnd_group *group)
     }
 }
 
-/* Workers that take part in the only step of a parallel group. */
-static int workers_of(const struct tnd_group *group, int count)
+static int smaller(int a, int b)
 {
-    return group->n_workers < count ? group->n_workers : count;
+    return a < b ? a : b;
+}
+
+/* A worker's part in the steps of a parallel group; whoever is done with one goes on to the next.
+ * Worker 0 keeps the times. */
+static void run_shares(struct tnd_run *run, const struct tnd_group *group, int index, int count)
+{
+    const struct tnd_step *steps = steps_of(run, group);
+    int group_count = smaller(group->n_workers, count);
+    for (int i = 0; i < group->n_steps; i++) {
+        int step_count = smaller(steps[i].n_workers, count);
+        if (index >= step_count) {
+            continue;
+        }
+        if (index == 0) {
+            note_begin(run, &steps[i]);
+        }
+        if (!run_on_worker(run, &steps[i], index, step_count, group_count)) {
+            break;
+        }
+        if (index == 0 && i + 1 < group->n_steps) {
+            note_end(run, &steps[i]);
+        }
+    }
 }
 
 static void run_together(struct tnd_run *run, int g, int count)
 {
     const struct tnd_group *group = &run->steps->groups[g];
-    const struct tnd_step *step = steps_of(run, group);
-    note_begin(run, step);
-    reset_chunks(run);
+    for (int i = 0; i < group->n_steps; i++) {
+        reset_chunks(&run->chunks[i]);
+    }
+    run->n_begun = group->first_step + group->n_steps;
     run->group_now = g;
     tnd_barrier_release(&run->groups);
-    run_on_worker(run, step, 0, workers_of(group, count));
+    run_shares(run, group, 0, count);
     tnd_barrier_gather(&run->groups, count, &run->spin);
-    note_end(run, step);
+    note_end(run, steps_of(run, group) + group->n_steps - 1);
 }
 
 /* What worker 0 does before a group; false ends the run. */
@@ -421,12 +450,11 @@ static void follow(struct tnd_run *run, int index, int count)
             break; /* an error or cancel */
         }
         const struct tnd_group *group = &run->steps->groups[g];
-        const struct tnd_step *step = steps_of(run, group);
         sleeps = group->wait_after;
-        if (index < workers_of(group, count)) {
-            run_on_worker(run, step, index, workers_of(group, count));
+        if (index < smaller(group->n_workers, count)) {
+            run_shares(run, group, index, count);
         } else {
-            sleeps = sleeps || step->wait;
+            sleeps = sleeps || steps_of(run, group)->wait;
         }
         tnd_barrier_arrive(&run->groups, count);
     } while (g != run->last_parallel);

@@ -9,6 +9,7 @@
 #include "sched/barrier.h"
 #include "sched/exec.h"
 #include "sched/refused.h"
+#include "sched/wave.h"
 
 /** Memory that only grows and whose contents do not outlive a run. */
 struct tnd_run_memory {
@@ -21,10 +22,16 @@ struct tnd_run_memory {
 
 struct tnd_run;
 
+/** Chunks of a step that are handed out. */
+struct tnd_run_chunks {
+    _Alignas(TND_CACHE_LINE) _Atomic int64_t next;
+};
+
 /** A worker of a run. The worker that backends see comes first. */
 struct tnd_run_worker {
     _Alignas(TND_CACHE_LINE) struct tandem_worker worker;
     struct tnd_run *run;
+    struct tnd_run_chunks *chunks; /* of the step that it runs */
     struct tandem_error error;
     enum tandem_status status; /* why this worker failed */
     int failed_step;
@@ -53,12 +60,11 @@ struct tnd_run_own {
 };
 
 struct tnd_run {
-    _Alignas(TND_CACHE_LINE) _Atomic int64_t
-        next_chunk;                            /* of the step that runs; reset between steps */
-    _Alignas(TND_CACHE_LINE) atomic_bool stop; /* an error or cancel: hand out nothing more */
-    atomic_int failed_worker;                  /* first one; -1: none */
-    struct tnd_barrier groups;                 /* pass, gather, release: between groups */
-    struct tnd_barrier stage;                  /* wait: inside a step, for backends */
+    struct tnd_run_chunks chunks[TND_WAVE_NODES]; /* of the steps of the group that runs */
+    _Alignas(TND_CACHE_LINE) atomic_bool stop;    /* an error or cancel: hand out nothing more */
+    atomic_int failed_worker;                     /* first one; -1: none */
+    struct tnd_barrier groups;                    /* pass, gather, release: between groups */
+    struct tnd_barrier stage;                     /* wait: inside a step, for backends */
 
     /* ---- set before the run ---- */
     struct tnd_pool *pool;

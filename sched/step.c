@@ -8,14 +8,9 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/tnd_status.h"
+#include "sched/conflict.h"
 #include "sched/plan.h"
-
-/* Bytes that a tensor's root occupies: either in the graph's shared buffer or somewhere in
- * memory. */
-struct range {
-    bool is_planned;
-    uintptr_t begin, end;
-};
+#include "sched/wave.h"
 
 /* A device step that has not been synced yet. */
 struct flight {
@@ -33,49 +28,11 @@ struct unfolding {
     uint32_t quarantined; /* bit a slot */
     bool must_break;      /* the next step opens a group, since devices are synced before it */
     bool has_download;    /* in the last group: what follows opens a group */
+    bool is_side_by_side; /* steps join the last group, whatever it holds */
     bool device_waits;    /* workers sleep while a device works whose result is downloaded next */
     struct flight flights[TND_MAX_IN_FLIGHT];
     int n_flights;
 };
-
-/* ---- memory that nodes touch ---- */
-
-static struct range range_of(const struct tandem_tensor *tensor)
-{
-    const struct tandem_tensor *root = tensor->root;
-    struct range range;
-    range.is_planned = root->plan_offset >= 0;
-    range.begin = range.is_planned ? (uintptr_t)root->plan_offset : (uintptr_t)root->data;
-    range.end = range.begin + tandem_tensor_bytes(root);
-    return range;
-}
-
-static bool overlap(const struct range *a, const struct range *b)
-{
-    return a->is_planned == b->is_planned && a->begin < b->end && b->begin < a->end;
-}
-
-static bool touches(const struct tandem_tensor *reader, const struct range *written)
-{
-    for (int i = 0; i < reader->n_src; i++) {
-        struct range read = range_of(reader->src[i]);
-        if (overlap(&read, written)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Whether the nodes must not run at the same time. A node always conflicts with itself. */
-static bool conflict(const struct tandem_tensor *a, const struct tandem_tensor *b)
-{
-    if (a == b) {
-        return true;
-    }
-    struct range written_a = range_of(a);
-    struct range written_b = range_of(b);
-    return overlap(&written_a, &written_b) || touches(a, &written_b) || touches(b, &written_a);
-}
 
 /* ---- devices in flight ---- */
 
@@ -90,7 +47,7 @@ static void settle(struct unfolding *unfolding, const struct tandem_tensor *node
     int n_kept = 0;
     for (int i = 0; i < unfolding->n_flights; i++) {
         struct flight *flight = &unfolding->flights[i];
-        if (node == NULL || conflict(node, flight->node)) {
+        if (node == NULL || tnd_nodes_conflict(node, flight->node)) {
             unfolding->out->steps[flight->step].until = last_group(unfolding->out) + 1;
             unfolding->must_break = true;
         } else {
@@ -126,13 +83,15 @@ static enum tandem_status place_workspace(struct unfolding *unfolding, size_t by
 
 /* ---- groups ---- */
 
-static void open_group(struct tnd_steps *out, int n_workers)
+static void open_group(struct unfolding *unfolding, int n_workers)
 {
+    struct tnd_steps *out = unfolding->out;
     struct tnd_group *group = &out->groups[out->n_groups++];
     group->first_step = out->n_steps;
     group->n_steps = 0;
     group->n_workers = n_workers > 1 ? n_workers : 1;
     group->wait_after = false;
+    unfolding->must_break = false;
 }
 
 static void add_step(struct unfolding *unfolding, struct tnd_step *step)
@@ -144,9 +103,8 @@ static void add_step(struct unfolding *unfolding, struct tnd_step *step)
     }
     bool folds = out->n_groups > 0 && !unfolding->must_break && step->n_workers <= 1 &&
                  out->groups[last_group(out)].n_workers == 1;
-    if (!folds) {
-        open_group(out, step->n_workers);
-        unfolding->must_break = false;
+    if (!folds && !unfolding->is_side_by_side) {
+        open_group(unfolding, step->n_workers);
     }
     step->group = last_group(out);
     step->until = step->group + 1;
@@ -322,6 +280,17 @@ static enum tandem_status move_operands(struct unfolding *unfolding, const struc
     return reserve_steps(unfolding->out, unfolding->out->n_steps + 2, unfolding->error);
 }
 
+/* Workers of a stage; 0: an asynchronous device. One token is quantised by one worker: tokens are
+ * what is handed out. */
+static int workers_of(const struct unfolding *unfolding, int i, int s)
+{
+    const struct tandem_plan_node *choice = &unfolding->plan->nodes[i];
+    const struct tandem_task_config *config = &choice->stage[s];
+    bool is_one_item =
+        config->task == TANDEM_TASK_QUANTIZE_X && unfolding->graph->nodes[i]->ne[1] == 1;
+    return config->parallel && !is_one_item ? choice->n_threads : 1;
+}
+
 static enum tandem_status unfold_stage(struct unfolding *unfolding, int i, int s,
                                        size_t workspace_offset, size_t workspace_bytes)
 {
@@ -341,9 +310,7 @@ static enum tandem_status unfold_stage(struct unfolding *unfolding, int i, int s
         .task = config->task,
         .backend = config->backend,
         .wait = config->wait,
-        .n_workers = is_async           ? 0
-                     : config->parallel ? choice->n_threads
-                                        : 1,
+        .n_workers = is_async ? 0 : workers_of(unfolding, i, s),
         .own_threads = config->own_threads ? choice->n_threads : 1,
         .row_begin = 0,
         .row_end = node->op == TANDEM_OP_MUL_MAT ? node->ne[0] : tnd_tensor_rows(node),
@@ -376,6 +343,117 @@ static enum tandem_status unfold_node(struct unfolding *unfolding, int i)
     return TANDEM_OK;
 }
 
+/* ---- waves ---- */
+
+/* A node of a wave. */
+struct member {
+    int node;
+    bool has_init; /* else that of an earlier member serves it, in the same workspace */
+    size_t workspace_offset, workspace_bytes;
+};
+
+/* The member whose INIT does what that of `member` would; NULL: none. */
+static const struct member *find_init(const struct unfolding *unfolding,
+                                      const struct member *members, int n,
+                                      const struct member *member)
+{
+    for (int i = 0; i < n; i++) {
+        if (members[i].has_init && members[i].workspace_bytes >= member->workspace_bytes &&
+            tnd_wave_shares_init(unfolding->graph, unfolding->plan, unfolding->registry,
+                                 members[i].node, member->node)) {
+            return &members[i];
+        }
+    }
+    return NULL;
+}
+
+static bool has_stage(const struct unfolding *unfolding, const struct member *member, int s)
+{
+    const struct tandem_plan_node *choice = &unfolding->plan->nodes[member->node];
+    return choice->stage[s].backend != TANDEM_BACKEND_NONE &&
+           (s != TANDEM_STAGE_INIT || member->has_init);
+}
+
+/* Nodes of the wave, as long as its workspace does not grow too much. */
+static enum tandem_status gather(struct unfolding *unfolding, int first, int end,
+                                 struct member *members, int *out_count)
+{
+    size_t total = 0;
+    size_t base = 0;
+    int n = 0;
+    for (int i = first; i < end; i++) {
+        struct member member = {.node = i};
+        TND_TRY(check_node(unfolding, i, &member.workspace_bytes));
+        const struct member *source = find_init(unfolding, members, n, &member);
+        member.has_init = source == NULL;
+        member.workspace_offset = source == NULL ? total : source->workspace_offset;
+        if (source == NULL && n > 0 &&
+            member.workspace_bytes > members[0].workspace_bytes + TND_WAVE_WORKSPACE - total) {
+            break;
+        }
+        total += source == NULL ? member.workspace_bytes : 0;
+        members[n++] = member;
+    }
+    for (int i = 0; i < n; i++) {
+        settle(unfolding, unfolding->graph->nodes[members[i].node]);
+    }
+    TND_TRY(place_workspace(unfolding, total, &base));
+    for (int i = 0; i < n; i++) {
+        members[i].workspace_offset += base;
+    }
+    *out_count = n;
+    return TANDEM_OK;
+}
+
+/* One stage of all members: those for one worker first, which worker 0 does while the others begin
+ * with the rest. */
+static enum tandem_status unfold_side_by_side(struct unfolding *unfolding,
+                                              const struct member *members, int n, int s)
+{
+    int n_workers = 1;
+    for (int i = 0; i < n; i++) {
+        bool exists = has_stage(unfolding, &members[i], s);
+        int wanted = exists ? workers_of(unfolding, members[i].node, s) : 1;
+        n_workers = wanted > n_workers ? wanted : n_workers;
+    }
+    if (n_workers > 1) {
+        open_group(unfolding, n_workers);
+        unfolding->is_side_by_side = true;
+    }
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < n; i++) {
+            bool is_alone = workers_of(unfolding, members[i].node, s) == 1;
+            if (has_stage(unfolding, &members[i], s) && is_alone == (turn == 0)) {
+                TND_TRY(unfold_stage(unfolding, members[i].node, s, members[i].workspace_offset,
+                                     members[i].workspace_bytes));
+            }
+        }
+    }
+    unfolding->is_side_by_side = false;
+    return TANDEM_OK;
+}
+
+/* Nodes from `first` on; *out_end is the first one that is not among them. */
+static enum tandem_status unfold_wave(struct unfolding *unfolding, int first, int *out_end)
+{
+    struct member members[TND_WAVE_NODES];
+    int n = 0;
+    int end = first + 1;
+    if (unfolding->out->residency == NULL) {
+        end = tnd_wave_end(unfolding->graph, unfolding->plan, unfolding->registry, first);
+    }
+    *out_end = end;
+    if (end == first + 1) {
+        return unfold_node(unfolding, first);
+    }
+    TND_TRY(gather(unfolding, first, end, members, &n));
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        TND_TRY(unfold_side_by_side(unfolding, members, n, s));
+    }
+    *out_end = first + n;
+    return TANDEM_OK;
+}
+
 /* At the end: what the program will look at comes to the host. */
 static enum tandem_status fetch_outputs(struct unfolding *unfolding)
 {
@@ -400,6 +478,7 @@ static enum tandem_status unfold(const struct tandem_graph *graph, const struct 
     unfolding.quarantined = tnd_registry_quarantined(registry);
     unfolding.must_break = false;
     unfolding.has_download = false;
+    unfolding.is_side_by_side = false;
     unfolding.device_waits = false;
     unfolding.n_flights = 0;
     out->n_steps = 0;
@@ -407,8 +486,8 @@ static enum tandem_status unfold(const struct tandem_graph *graph, const struct 
     out->n_workers = 1;
     out->workspace_bytes = 0;
     out->scratch_bytes = 0;
-    for (int i = 0; i < graph->n_nodes; i++) {
-        TND_TRY(unfold_node(&unfolding, i));
+    for (int i = 0; i < graph->n_nodes;) {
+        TND_TRY(unfold_wave(&unfolding, i, &i));
     }
     settle(&unfolding, NULL);
     if (out->residency != NULL) {

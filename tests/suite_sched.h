@@ -19,6 +19,7 @@ extern CU_SuiteInfo suites_sched_exec[];
 extern CU_SuiteInfo suites_sched_topology[];
 extern CU_SuiteInfo suites_sched_devices[];
 extern CU_SuiteInfo suites_sched_random[];
+extern CU_SuiteInfo suites_sched_wave[];
 
 enum { FAKE_MAX_EVENTS = 256, FAKE_MAX_TICKETS = 1024 };
 

@@ -203,6 +203,13 @@ static enum tandem_status open_cpu(const struct tandem_backend_options *options,
 static enum tandem_status open_device(const struct tandem_backend_options *options,
                                       tandem_backend **out_backend, struct tandem_error *error);
 
+static bool is_same_work(tandem_backend *backend, const tandem_tensor *a, const tandem_tensor *b,
+                         uint32_t task)
+{
+    (void)backend;
+    return task == TANDEM_TASK_DEQUANTIZE_W && a->src[0] == b->src[0];
+}
+
 static const struct tandem_backend_api cpu_api = {
     .abi = TANDEM_ABI,
     .size = sizeof(struct tandem_backend_api),
@@ -214,6 +221,7 @@ static const struct tandem_backend_api cpu_api = {
     .workspace = workspace,
     .scratch = scratch,
     .run = run_cpu,
+    .is_same_work = is_same_work,
 };
 
 static const struct tandem_backend_api device_api = {

@@ -193,6 +193,13 @@ static size_t cpu_prepared_bytes(tandem_backend *backend)
     return self->packed != NULL ? tnd_packed_weights_bytes(self->packed) : 0;
 }
 
+static bool cpu_is_same_work(tandem_backend *backend, const tandem_tensor *a,
+                             const tandem_tensor *b, uint32_t task)
+{
+    (void)backend;
+    return task == TANDEM_TASK_QUANTIZE_X && tnd_cpu_mul_mat_is_same_x(a, b);
+}
+
 const struct tandem_backend_api tnd_backend_cpu = {
     .abi = TANDEM_ABI,
     .size = sizeof(struct tandem_backend_api),
@@ -208,4 +215,5 @@ const struct tandem_backend_api tnd_backend_cpu = {
     .prepare = cpu_prepare,
     .forget = cpu_forget,
     .prepared_bytes = cpu_prepared_bytes,
+    .is_same_work = cpu_is_same_work,
 };

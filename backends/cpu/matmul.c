@@ -107,6 +107,16 @@ size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task)
     }
 }
 
+bool tnd_cpu_mul_mat_is_same_x(const struct tandem_tensor *a, const struct tandem_tensor *b)
+{
+    int form[2] = {0, 0};
+    int offset[2] = {0, 0};
+    return a->op == TANDEM_OP_MUL_MAT && b->op == TANDEM_OP_MUL_MAT && a->src[1] == b->src[1] &&
+           tnd_quant_form(a->src[0]->type, &form[0], &offset[0]) &&
+           tnd_quant_form(b->src[0]->type, &form[1], &offset[1]) && form[0] == form[1] &&
+           offset[0] == offset[1];
+}
+
 /* QUANTIZE_X: all tokens, whatever the row range is: every share of the rows needs them. */
 static void quantize_x(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
                        struct tandem_worker *worker)

@@ -17,6 +17,9 @@ size_t tnd_cpu_mul_mat_workspace(const struct tandem_tensor *node, uint32_t task
 /** Bytes of scratch that each worker needs. */
 size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task);
 
+/** Whether QUANTIZE_X of one mul_mat node leaves what that of the other would. */
+bool tnd_cpu_mul_mat_is_same_x(const struct tandem_tensor *a, const struct tandem_tensor *b);
+
 /** Runs QUANTIZE_X, MUL_MAT_Q, DEQUANTIZE_W, MUL_MAT_F32 or NODE; called by all workers. */
 enum tandem_status tnd_cpu_mul_mat_run(const struct tandem_work *work,
                                        struct tandem_worker *worker);

@@ -157,6 +157,12 @@ struct tandem_backend_api {
 
     /** Bytes that prepared weights take, on top of the program's own. Optional (0). Any thread. */
     size_t (*prepared_bytes)(tandem_backend *backend);
+
+    /** Whether the task of INIT leaves the same bytes in the workspace for both nodes, when nothing
+     *  runs in between that changes their operands: it is then run once for both. Pure; optional
+     *  (false). */
+    bool (*is_same_work)(tandem_backend *backend, const tandem_tensor *a, const tandem_tensor *b,
+                         uint32_t task);
 };
 
 #ifdef __cplusplus

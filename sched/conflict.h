@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ * Which nodes of a graph must not run at the same time, by the memory that they touch. */
+#ifndef TND_CONFLICT_H
+#define TND_CONFLICT_H
+
+#include <stdbool.h>
+
+#include "ggml-like/tnd_tensor.h"
+
+/** Whether one of the nodes writes bytes that the other one reads or writes; a node conflicts with
+ *  itself. Roots count as a whole. Of a finished graph, bound or not. */
+bool tnd_nodes_conflict(const struct tandem_tensor *a, const struct tandem_tensor *b);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * Finding waves. Asked for every node of every token: the common case, a node whose neighbour
+ * needs it, is left after one comparison. */
+#include "sched/wave.h"
+
+#include "sched/conflict.h"
+
+/* Whether every stage runs on workers, in host memory, and leaves the other workers alone. */
+static bool may_stand_beside(const struct tandem_graph *graph, const struct tandem_plan *plan,
+                             const struct tnd_registry *registry, int i)
+{
+    const struct tandem_plan_node *choice = &plan->nodes[i];
+    if (graph->nodes[i]->op == TANDEM_OP_CUSTOM) {
+        return false;
+    }
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tandem_task_config *config = &choice->stage[s];
+        if (config->backend == TANDEM_BACKEND_NONE) {
+            continue;
+        }
+        const tandem_backend *backend = tnd_registry_backend(registry, config->backend);
+        if (backend == NULL || tnd_backend_is_async(backend) || config->wait ||
+            config->own_threads) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int tnd_wave_end(const struct tandem_graph *graph, const struct tandem_plan *plan,
+                 const struct tnd_registry *registry, int first)
+{
+    const struct tandem_plan_node *choice = &plan->nodes[first];
+    int end = first + 1;
+    if (!choice->stage[TANDEM_STAGE_COMPUTE].parallel || choice->n_threads < 2 ||
+        !may_stand_beside(graph, plan, registry, first)) {
+        return end;
+    }
+    for (; end < graph->n_nodes && end - first < TND_WAVE_NODES; end++) {
+        /* Workers of a group meet in one barrier, so they are equally many in all of its steps. */
+        if (plan->nodes[end].n_threads != choice->n_threads && plan->nodes[end].n_threads != 1) {
+            break;
+        }
+        for (int i = first; i < end; i++) {
+            if (tnd_nodes_conflict(graph->nodes[i], graph->nodes[end])) {
+                return end;
+            }
+        }
+        if (!may_stand_beside(graph, plan, registry, end)) {
+            break;
+        }
+    }
+    return end;
+}
+
+bool tnd_wave_shares_init(const struct tandem_graph *graph, const struct tandem_plan *plan,
+                          const struct tnd_registry *registry, int a, int b)
+{
+    const struct tandem_task_config *init = &plan->nodes[a].stage[TANDEM_STAGE_INIT];
+    const struct tandem_task_config *other = &plan->nodes[b].stage[TANDEM_STAGE_INIT];
+    return init->backend != TANDEM_BACKEND_NONE && init->backend == other->backend &&
+           init->task == other->task &&
+           tnd_backend_is_same_work(tnd_registry_backend(registry, init->backend), graph->nodes[a],
+                                    graph->nodes[b], (enum tandem_task)init->task);
+}
