@@ -6,8 +6,9 @@
  * and device, independent nodes); a barrier stands between two groups. Consecutive one-thread
  * steps of the CPU are folded into one group of which worker 0 runs them in order, without
  * barriers in between. Neighbours that do not depend on one another share the groups of their
- * stages (wave.h): a worker that finds nothing left to do in one step goes on to the next. A step of a device that works in host memory is synced before group `until`
- * begins, so that it may overlap with several groups.
+ * stages (wave.h): a worker that finds nothing left to do in one step goes on to the next.
+ * A step of a device that works in host memory is synced before group `until` begins, so that it
+ * may overlap with several groups.
  *
  * Devices with memory of their own (residency.h) work in the order of submission: their steps are
  * never synced one by one, and fold like steps of the CPU. What must be moved stands between as
