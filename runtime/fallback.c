@@ -40,7 +40,7 @@ static void choose_cpu(const struct tnd_runtime_rooms *rooms, const tandem_tenso
                        int n_threads, struct tandem_plan_node *out)
 {
     struct tandem_plan_node choice;
-    int threads = tnd_rule_threads(node, n_threads);
+    int threads = tnd_rule_threads(node, n_threads, 0);
     memset(&choice, 0, sizeof(choice));
     if (!tnd_mul_mat_is_plain(node) ||
         !tnd_plan_node_for_profile(rooms->registry, tnd_profile_find("cpu"), node->src[0]->type,

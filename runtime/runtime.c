@@ -164,7 +164,8 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
     TND_TRY(open_registry(runtime, options, error));
     TND_TRY(open_pool(runtime, options, error));
     TND_TRY(tnd_exec_new(runtime->pool, runtime->registry, runtime->clock, &runtime->exec, error));
-    struct tnd_planner_options planner_options = {runtime->registry, runtime->clock, runtime->log};
+    struct tnd_planner_options planner_options = {runtime->registry, runtime->clock, runtime->log,
+                                                  runtime->topology.n_cpus};
     TND_TRY(tnd_planner_new(&planner_options, &runtime->planner, error));
     tnd_planner_force(runtime->planner, forced);
     load_table(runtime, options->table_path);

@@ -15,6 +15,7 @@ extern CU_SuiteInfo suites_tune_explain[];
 extern CU_SuiteInfo suites_tune_keep[];
 extern CU_SuiteInfo suites_tune_measure[];
 extern CU_SuiteInfo suites_tune_moves[];
+extern CU_SuiteInfo suites_tune_op_cost[];
 extern CU_SuiteInfo suites_tune_planner[];
 extern CU_SuiteInfo suites_tune_report[];
 extern CU_SuiteInfo suites_tune_table[];
@@ -106,9 +107,9 @@ tandem_table *tune_new(void)
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(argc, argv, suites_tune_table, suites_tune_damage, suites_tune_estimate,
-                          suites_tune_analyze, suites_tune_measure, suites_tune_planner,
-                          suites_tune_args, suites_tune_explain, suites_tune_report,
-                          suites_tune_devices, suites_tune_moves, suites_tune_keep,
-                          suites_tune_trust, suites_tune_gate, NULL);
+    return tnd_suites_run(argc, argv, suites_tune_op_cost, suites_tune_table, suites_tune_damage,
+                          suites_tune_estimate, suites_tune_analyze, suites_tune_measure,
+                          suites_tune_planner, suites_tune_args, suites_tune_explain,
+                          suites_tune_report, suites_tune_devices, suites_tune_moves,
+                          suites_tune_keep, suites_tune_trust, suites_tune_gate, NULL);
 }

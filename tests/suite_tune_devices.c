@@ -223,7 +223,9 @@ static void set_up_planner(void)
     log_lines = 0;
     unsupported = TANDEM_OP_NONE;
     const struct tnd_planner_options options = {
-        registry, tnd_clock_real(), {remember_line, NULL, TANDEM_LOG_INFO}};
+        .registry = registry,
+        .clock = tnd_clock_real(),
+        .log = {remember_line, NULL, TANDEM_LOG_INFO}};
     check_ok(tnd_planner_new(&options, &planner, NULL));
     check_ok(tandem_context_new(NULL, &context, NULL));
     costs = tune_new();
@@ -460,7 +462,7 @@ static void graphs_give_the_right_result_wherever_they_are_placed(void)
     opencl_api.kind = TANDEM_KIND_OPENCL;
     check_ok(tnd_registry_open(&registry_options, &mine, NULL));
     check_ok(tnd_registry_add(mine, &opencl_api, NULL, NULL));
-    const struct tnd_planner_options options = {mine, tnd_clock_real(), {NULL, NULL, 0}};
+    const struct tnd_planner_options options = {.registry = mine, .clock = tnd_clock_real()};
     check_ok(tnd_planner_new(&options, &my_planner, NULL));
     check_ok(tnd_pool_new(&pool_options, &pool, NULL));
     check_ok(tnd_exec_new(pool, mine, tnd_clock_real(), &exec, NULL));

@@ -37,7 +37,9 @@ static void set_up(void)
     options.n_threads_max = 8;
     check_ok(tnd_registry_open(&options, &registry, NULL));
     struct tnd_planner_options planner_options = {
-        registry, tnd_clock_real(), {remember_line, NULL, TANDEM_LOG_WARN}};
+        .registry = registry,
+        .clock = tnd_clock_real(),
+        .log = {remember_line, NULL, TANDEM_LOG_WARN}};
     check_ok(tnd_planner_new(&planner_options, &planner, NULL));
     check_ok(tandem_context_new(NULL, &context, NULL));
     check_ok(tandem_table_new(&table, NULL));
@@ -301,7 +303,7 @@ static void running_out_of_memory_leaks_nothing(void)
     tandem_graph *graph = product(TANDEM_TYPE_Q4_0, 64, 64, 3);
     long live = tnd_alloc_live();
     for (long n = 1; n < 100; n++) {
-        struct tnd_planner_options options = {registry, tnd_clock_real(), {NULL, NULL, 0}};
+        struct tnd_planner_options options = {.registry = registry, .clock = tnd_clock_real()};
         struct tnd_planner *mine = NULL;
         tandem_plan *plan = NULL;
         tnd_alloc_fail_after(n);

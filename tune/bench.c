@@ -8,6 +8,7 @@
 
 #include "base/tnd_status.h"
 #include "tune/measure_moves.h"
+#include "tune/measure_ops.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
 
@@ -15,6 +16,8 @@
  * medians counts: what disturbs a machine (another program, the host of a virtual machine) lasts
  * for seconds, spoils neighbouring cells together, and only ever slows down. */
 enum { PASSES = 2 };
+
+#define OPS_SHARE 0.03 /* of a budget, for the operations beside products */
 
 /* State of a sweep. Work is the predicted cost of a cell in multiply-adds: it shares out the
  * budget. Every cell costs some time however small it is (warm-up, the default budget of a cell),
@@ -323,7 +326,11 @@ static enum tandem_status measure_moves(struct sweep *sweep, struct tandem_table
         TND_TRY(tnd_measure_handoff(options->pool, measure->clock, options->thread_counts[t],
                                     sweep->when, table, sweep->error));
     }
-    return TANDEM_OK;
+    if (options->pool == NULL || options->profile != NULL) {
+        return TANDEM_OK;
+    }
+    return tnd_measure_ops(measure, options->thread_counts, options->n_thread_counts,
+                           options->budget_s * OPS_SHARE, sweep->when, table, sweep->error);
 }
 
 enum tandem_status tnd_bench_run(const struct tnd_bench_options *options,

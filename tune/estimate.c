@@ -235,6 +235,19 @@ static bool on_shape(const struct tandem_table *table, const struct tnd_curve_ke
     return true;
 }
 
+bool tnd_estimate_key(const struct tandem_table *table, const struct tnd_curve_key *key, int64_t m,
+                      struct tnd_estimate *out)
+{
+    struct tnd_estimate estimate = {0};
+    if (table == NULL || m < 1 || key->threads < 1 ||
+        !on_shape(table, key, m, key->threads, &estimate)) {
+        return false;
+    }
+    estimate.noisy = estimate.spread_us > TND_NOISY_FRAC * estimate.us;
+    *out = estimate;
+    return true;
+}
+
 /* ---- one stage over shapes ---- */
 
 /* How the work of a task grows from one shape to another. */
@@ -282,12 +295,15 @@ static int next_nearest(const struct tandem_table *table, const struct tnd_curve
         double ratio = work_ratio((enum tandem_task)wanted->task, n_ratio, k_ratio);
         double distance = shape_distance(n_ratio, k_ratio);
         if (size <= MAX_SHAPE_RATIO && size >= 1.0 / MAX_SHAPE_RATIO && distance > beyond &&
-            (larger ? ratio <= 1.0 : ratio >= 1.0) && (best < 0 || distance < *out_distance)) {
+            (larger ? ratio <= 1.0 : ratio >= 1.0) && strcmp(shape->op, wanted->op) == 0 &&
+            (best < 0 || distance < *out_distance)) {
             best = at;
             *out_distance = distance;
         }
+        bool is_before = strcmp(shape->op, wanted->op) < 0; /* the wanted one may follow */
         probe.n = shape->n;
-        probe.k = shape->k + 1; /* behind everything of this shape */
+        probe.k = is_before ? shape->k : shape->k + 1; /* behind everything of this shape */
+        memcpy(probe.op, is_before ? wanted->op : "", is_before ? sizeof(probe.op) : 1);
         at = tnd_table_lower_bound(table, &probe);
     }
     return best;

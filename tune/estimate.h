@@ -31,6 +31,11 @@ bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table
                         enum tandem_stage which, enum tandem_type type, int64_t n, int64_t k,
                         int64_t m, int threads, struct tnd_estimate *out);
 
+/** Time of exactly this shape and stage at `m` on key->threads threads, between measured counts by
+ *  the same model. False where the table has no curve of it. */
+bool tnd_estimate_key(const struct tandem_table *table, const struct tnd_curve_key *key, int64_t m,
+                      struct tnd_estimate *out);
+
 /** All stages of a profile, each and together, without what moving operands costs (moves.h).
  *  `out_stages` (TANDEM_STAGES entries) are all zero where a stage does not exist. False when one
  *  that exists has no estimate. */

@@ -56,7 +56,8 @@ int64_t tnd_table_largest_m(const struct tandem_table *table, enum tandem_type t
     int64_t largest = 0;
     for (int i = 0; table != NULL && i < table->n_curves; i++) {
         const struct tnd_curve *curve = &table->curves[i];
-        if (curve->key.type == type && curve->n_samples > 0 &&
+        if (strcmp(curve->key.op, "mul_mat") == 0 && curve->key.type == type &&
+            curve->n_samples > 0 &&
             curve->samples[curve->n_samples - 1].m > largest) {
             largest = curve->samples[curve->n_samples - 1].m;
         }

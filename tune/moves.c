@@ -72,7 +72,18 @@ bool tnd_estimate_moves(const struct tandem_table *table, const struct tnd_table
     return true;
 }
 
-double tnd_estimate_wake(const struct tandem_table *table, int threads)
+static double wake_of(const struct tnd_handoff *handoff)
+{
+    return handoff->wake_us - handoff->spin_us;
+}
+
+static double spin_of(const struct tnd_handoff *handoff)
+{
+    return handoff->spin_us;
+}
+
+static double between_crews(const struct tandem_table *table, int threads,
+                            double (*cost)(const struct tnd_handoff *handoff))
 {
     if (table == NULL || threads < 2 || table->n_handoffs == 0) {
         return 0;
@@ -82,14 +93,23 @@ double tnd_estimate_wake(const struct tandem_table *table, int threads)
         at++;
     }
     const struct tnd_handoff *above = &table->handoffs[at];
-    double us = above->wake_us - above->spin_us;
+    double us = cost(above);
     if (at > 0 && above->threads > threads) {
         const struct tnd_handoff *below = above - 1;
         double part = (double)(threads - below->threads) / (above->threads - below->threads);
-        double below_us = below->wake_us - below->spin_us;
-        us = below_us + part * (us - below_us);
+        us = cost(below) + part * (us - cost(below));
     }
     return us > 0 ? us : 0;
+}
+
+double tnd_estimate_wake(const struct tandem_table *table, int threads)
+{
+    return between_crews(table, threads, wake_of);
+}
+
+double tnd_estimate_handoff(const struct tandem_table *table, int threads)
+{
+    return between_crews(table, threads, spin_of);
 }
 
 bool tnd_profile_leaves_sleepers(const struct tnd_table_profile *profile)

@@ -27,6 +27,10 @@ bool tnd_estimate_moves(const struct tandem_table *table, const struct tnd_table
  *  measured counts along the line, 0 for one thread or when nothing is known. */
 double tnd_estimate_wake(const struct tandem_table *table, int threads);
 
+/** What handing work to `threads` workers that spin costs, until all are back; between measured
+ *  counts along the line, 0 for one thread or when nothing is known. */
+double tnd_estimate_handoff(const struct tandem_table *table, int threads);
+
 /** Whether idle workers sleep in a stage of the profile and no other stage wakes them: the next
  *  node does. Where another stage does, its measured time holds the waking. */
 bool tnd_profile_leaves_sleepers(const struct tnd_table_profile *profile);

@@ -12,6 +12,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "sched/plan.h"
 #include "tune/candidates.h"
+#include "tune/op_cost.h"
 #include "tune/place.h"
 #include "tune/problem.h"
 #include "tune/profiles.h"
@@ -19,7 +20,7 @@
 
 struct choice_key {
     int64_t n, k, m;
-    int32_t type;
+    int32_t type; /* of the weights; other operations: OTHER_OPERATIONS + op */
     int32_t threads;
     int32_t home;   /* slot of the device, 0: host memory, or ANY_HOME */
     int32_t weight; /* enum weight_kind: some ways take constant weights only */
@@ -32,7 +33,7 @@ struct choice {
     struct tnd_place_choice chosen;
 };
 
-enum { FIRST_CAPACITY = 256, LAST_CAPACITY = 65536, ANY_HOME = -1 };
+enum { FIRST_CAPACITY = 256, LAST_CAPACITY = 65536, ANY_HOME = -1, OTHER_OPERATIONS = 1024 };
 
 /* What a product costs that runs by the fixed rule: a way with times is preferred. */
 #define BY_RULE_US 1e9
@@ -41,6 +42,7 @@ struct tnd_planner {
     const struct tnd_registry *registry;
     const struct tnd_clock *clock;
     struct tnd_log log;
+    int n_cpus;
     pthread_mutex_t lock; /* guards everything below; never held together with another lock */
     const struct tandem_table *table;
     int forced;
@@ -98,6 +100,17 @@ static void reserve_choice(struct tnd_planner *planner)
     planner->capacity = capacity;
 }
 
+static struct choice *keep_choice(struct tnd_planner *planner, const struct choice_key *key,
+                                  const struct tnd_place_choice *chosen)
+{
+    reserve_choice(planner);
+    struct choice *choice = find_choice(planner->choices, planner->capacity, key);
+    choice->key = *key;
+    choice->chosen = *chosen;
+    planner->used++;
+    return choice;
+}
+
 enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,
                                    struct tnd_planner **out_planner, struct tandem_error *error)
 {
@@ -111,6 +124,7 @@ enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,
     planner->registry = options->registry;
     planner->clock = options->clock;
     planner->log = options->log;
+    planner->n_cpus = options->n_cpus;
     planner->forced = -1;
     planner->choices = choices;
     planner->capacity = FIRST_CAPACITY;
@@ -151,6 +165,7 @@ void tnd_planner_force(struct tnd_planner *planner, int profile)
 struct plan_run {
     struct tnd_planner *planner;
     int n_threads;
+    double handoff_us; /* measured between that many threads; 0: unknown */
     int n_devices;
     uint8_t slots[TND_PLACE_MAX_DEVICES];
     bool is_new;                 /* something was chosen that was not remembered */
@@ -288,7 +303,7 @@ static void choose_product(struct plan_run *run, const tandem_tensor *node, int 
     struct tnd_problem problem;
     struct tnd_neighbours neighbours = {true, "", run->n_threads};
     tnd_problem_of_node(node, &problem);
-    int rule_threads = tnd_rule_threads(node, run->n_threads);
+    int rule_threads = tnd_rule_threads(node, run->n_threads, run->handoff_us);
     memset(out, 0, sizeof(*out));
     if (home > 0) {
         neighbours.home = tnd_registry_name(planner->registry, run->slots[home - 1]);
@@ -311,16 +326,54 @@ static void choose_product(struct plan_run *run, const tandem_tensor *node, int 
     }
 }
 
+/* Threads by the table where it knows the operation, else by the rule. */
+static void choose_whole_threads(const struct plan_run *run, const tandem_tensor *node,
+                                 struct tandem_plan_node *out)
+{
+    double us = 0;
+    int threads = 0;
+    if (tnd_op_threads(run->planner->table, node, run->n_threads, &threads, &us)) {
+        out->predicted_us[TANDEM_STAGE_COMPUTE] = (float)us;
+        out->reason = TANDEM_REASON_TABLE;
+    } else {
+        threads = tnd_rule_threads(node, run->n_threads, run->handoff_us);
+        out->reason = TANDEM_REASON_ONLY;
+    }
+    out->n_threads = threads;
+    out->stage[TANDEM_STAGE_COMPUTE].parallel = threads > 1;
+}
+
 static void choose_whole(void *user, const tandem_tensor *node, struct tandem_plan_node *out)
 {
-    const struct plan_run *run = user;
-    memset(out, 0, sizeof(*out));
-    memcpy(out->profile, "cpu", 4);
-    out->stage[TANDEM_STAGE_COMPUTE].backend = TANDEM_BACKEND_CPU;
-    out->stage[TANDEM_STAGE_COMPUTE].task = TANDEM_TASK_NODE;
-    out->n_threads = tnd_rule_threads(node, run->n_threads);
-    out->stage[TANDEM_STAGE_COMPUTE].parallel = out->n_threads > 1;
-    out->reason = TANDEM_REASON_ONLY;
+    struct plan_run *run = user;
+    struct tnd_planner *planner = run->planner;
+    struct tandem_plan_node chosen;
+    struct tnd_op_work work;
+    struct choice *choice = NULL;
+    struct choice_key key;
+    if (planner->table != NULL && tnd_op_work_of(node, &work)) {
+        memset(&key, 0, sizeof(key));
+        key.n = work.n;
+        key.k = work.k;
+        key.m = work.m;
+        key.type = OTHER_OPERATIONS + (int32_t)node->op;
+        key.threads = run->n_threads;
+        choice = find_choice(planner->choices, planner->capacity, &key);
+        if (choice->key.threads != 0) {
+            *out = choice->chosen.node;
+            return;
+        }
+    }
+    memset(&chosen, 0, sizeof(chosen));
+    memcpy(chosen.profile, "cpu", 4);
+    chosen.stage[TANDEM_STAGE_COMPUTE].backend = TANDEM_BACKEND_CPU;
+    chosen.stage[TANDEM_STAGE_COMPUTE].task = TANDEM_TASK_NODE;
+    choose_whole_threads(run, node, &chosen);
+    *out = chosen;
+    if (choice != NULL) {
+        const struct tnd_place_choice kept = {chosen, 0};
+        keep_choice(planner, &key, &kept);
+    }
 }
 
 static enum weight_kind weight_kind_of(const tandem_tensor *weight)
@@ -349,11 +402,7 @@ static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_
     if (choice->key.threads == 0) {
         struct tnd_place_choice chosen;
         choose_product(run, node, home, &chosen);
-        reserve_choice(planner);
-        choice = find_choice(planner->choices, planner->capacity, &key);
-        choice->key = key;
-        choice->chosen = chosen;
-        planner->used++;
+        choice = keep_choice(planner, &key, &chosen);
         run->is_new = true;
     }
     return &choice->chosen;
@@ -463,6 +512,10 @@ enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct ta
     struct plan_run run = {.planner = planner, .n_threads = n_threads};
     enum tandem_status status = TANDEM_OK;
     pthread_mutex_lock(&planner->lock);
+    if (planner->table != NULL && planner->n_cpus > 0 && planner->n_cpus < n_threads) {
+        run.n_threads = planner->n_cpus; /* threads that wait for each other's CPU only cost */
+    }
+    run.handoff_us = tnd_estimate_handoff(planner->table, run.n_threads);
     run.n_devices = tnd_place_devices(planner->registry, run.slots);
     const char *idle = unmeasured_device(&run);
     if (run.n_devices > 0 && (planner->table != NULL || planner->forced >= 0)) {

@@ -16,6 +16,7 @@ struct tnd_planner_options {
     const struct tnd_registry *registry; /* borrowed */
     const struct tnd_clock *clock;       /* borrowed */
     struct tnd_log log;
+    int n_cpus; /* that may be used: plans by a table have no more threads; 0: unknown */
 };
 
 enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,

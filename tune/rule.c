@@ -4,9 +4,9 @@
 
 #include "ggml-like/tnd_tensor.h"
 
-/* A hand-off between spinning threads costs about a microsecond (make bench prints it). One core
- * does about this many multiply-adds, or moves this many values, in the ten microseconds from which
- * sharing pays. */
+/* A hand-off between spinning threads costs about a microsecond (make bench prints it) unless a table
+ * knows better. One core does about this many multiply-adds, or moves this many values, in the ten
+ * hand-offs from which sharing pays. */
 enum { WORTH_MULTIPLY_ADDS = 200000, WORTH_VALUES = 24576, WORTH_EXPONENTIALS = 8192 };
 
 const char *tnd_rule_profile(int64_t m)
@@ -14,9 +14,9 @@ const char *tnd_rule_profile(int64_t m)
     return m >= TND_RULE_BLAS_M ? "cpu+openblas" : "cpu";
 }
 
-static bool is_worth_sharing(const tandem_tensor *node)
+static bool is_worth_sharing(const tandem_tensor *node, double handoff_us)
 {
-    double values = (double)tandem_tensor_elements(node);
+    double values = (double)tandem_tensor_elements(node) / (handoff_us > 1.0 ? handoff_us : 1.0);
     switch (node->op) {
     case TANDEM_OP_MUL_MAT:
         return values * (double)node->src[0]->ne[0] >= WORTH_MULTIPLY_ADDS;
@@ -34,7 +34,7 @@ static bool is_worth_sharing(const tandem_tensor *node)
     }
 }
 
-int tnd_rule_threads(const tandem_tensor *node, int n_threads)
+int tnd_rule_threads(const tandem_tensor *node, int n_threads, double handoff_us)
 {
-    return n_threads > 1 && is_worth_sharing(node) ? n_threads : 1;
+    return n_threads > 1 && is_worth_sharing(node, handoff_us) ? n_threads : 1;
 }

@@ -168,6 +168,12 @@ static void choose_shape(struct selection *chosen, const int64_t shape[2])
     }
 }
 
+/* The format knows no other operation. */
+static bool is_product(const struct tnd_curve_key *key)
+{
+    return strcmp(key->op, "mul_mat") == 0;
+}
+
 /* Shapes in the order of the file that the table came from, then the others as they are sorted. */
 static void choose_shapes(struct selection *chosen)
 {
@@ -177,7 +183,7 @@ static void choose_shapes(struct selection *chosen)
     }
     for (int i = 0; i < table->n_curves; i++) {
         const struct tnd_curve_key *key = &table->curves[i].key;
-        if (key->type == chosen->type &&
+        if (key->type == chosen->type && is_product(key) &&
             (i == 0 || tnd_curve_key_compare_shape(key, &table->curves[i - 1].key) != 0)) {
             const int64_t shape[2] = {key->n, key->k};
             choose_shape(chosen, shape);
@@ -250,7 +256,7 @@ static enum tandem_status choose_m(struct selection *chosen)
 static bool has_type(const struct tandem_table *table, enum tandem_type type)
 {
     for (int i = 0; i < table->n_curves; i++) {
-        if (table->curves[i].key.type == type) {
+        if (table->curves[i].key.type == type && is_product(&table->curves[i].key)) {
             return true;
         }
     }
@@ -264,7 +270,12 @@ static enum tandem_type first_type(const struct tandem_table *table)
     if (tandem_type_from_name(table->type_text, &type) && has_type(table, type)) {
         return type;
     }
-    return table->n_curves > 0 ? table->curves[0].key.type : TANDEM_TYPE_NUMBERS;
+    for (int i = 0; i < table->n_curves; i++) {
+        if (is_product(&table->curves[i].key)) {
+            return table->curves[i].key.type;
+        }
+    }
+    return TANDEM_TYPE_NUMBERS;
 }
 
 /* ---- printing ---- */

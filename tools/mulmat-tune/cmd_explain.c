@@ -58,7 +58,12 @@ static enum tandem_type default_type(const tandem_table *table)
     if (table == NULL || table->n_curves == 0 || tnd_table_largest_m(table, TANDEM_TYPE_Q4_0) > 0) {
         return TANDEM_TYPE_Q4_0;
     }
-    return table->curves[0].key.type;
+    for (int i = 0; i < table->n_curves; i++) {
+        if (strcmp(table->curves[i].key.op, "mul_mat") == 0) {
+            return table->curves[i].key.type;
+        }
+    }
+    return TANDEM_TYPE_Q4_0;
 }
 
 static int most_threads(const tandem_table *table)

@@ -11,6 +11,7 @@
 #include "tools/tandem-llama/op_split.h"
 #include "tools/tandem-llama/plan_summary.h"
 #include "tools/tandem-llama/speed.h"
+#include "tools/tandem-llama/thread_compare.h"
 
 enum { MAX_TESTS = 32 };
 
@@ -27,6 +28,7 @@ struct bench_options {
     const char *settings;
     const char *cache_type;
     const char *output;
+    const char *against;
     bool is_unfused;
     bool has_ops;
     bool help;
@@ -39,6 +41,7 @@ struct test {
     struct tnd_speed speed;
     char plan[128];
     struct tnd_op_split split;
+    struct tnd_thread_compare compare;
 };
 
 struct bench {
@@ -49,6 +52,7 @@ struct bench {
     struct tnd_llama_session *session;
     struct test tests[MAX_TESTS];
     int n_tests;
+    struct tnd_thread_compare against; /* what the session's plans are changed by */
     int64_t context; /* tokens of the longest test */
     double gib;      /* of all weights */
     double millions; /* of weights */
@@ -83,6 +87,10 @@ static enum tandem_status open_session(struct bench *bench, struct tandem_error 
 {
     struct tnd_llama_session_options options = {.context = bench->context,
                                                 .is_unfused = bench->options.is_unfused};
+    if (bench->against.n > 0) {
+        options.adjust = tnd_thread_compare_adjust;
+        options.adjust_user = &bench->against;
+    }
     if (bench->options.cache_type != NULL &&
         !tandem_type_from_name(bench->options.cache_type, &options.cache_type)) {
         error->status = TANDEM_E_ARGUMENT;
@@ -149,8 +157,14 @@ static enum tandem_status measure(struct bench *bench, struct test *test,
     if (bench->options.has_ops) {
         tnd_llama_session_set_timed(bench->session, tnd_op_split_add, &test->split);
     }
+    test->compare = bench->against;
     for (int64_t i = 0; status == TANDEM_OK && i < bench->options.repeat; i++) {
         status = measure_once(bench, test, test->n, &test->speed, error);
+        for (int c = 0; status == TANDEM_OK && c < test->compare.n; c++) {
+            bench->against.forced = test->compare.counts[c];
+            status = measure_once(bench, test, test->n, &test->compare.speed[c], error);
+        }
+        bench->against.forced = 0;
     }
     tnd_llama_session_set_timed(bench->session, NULL, NULL);
     return status;
@@ -193,6 +207,17 @@ static void print_ops(const struct bench *bench)
         const struct test *test = &bench->tests[i];
         printf("  %s%lld: ", test->is_prompt ? "pp" : "tg", (long long)test->n);
         tnd_op_split_print(&test->split);
+    }
+}
+
+static void print_comparison(const struct bench *bench)
+{
+    printf("\nthe plan's thread counts against the same for every node, in turns\n");
+    for (int i = 0; i < bench->n_tests; i++) {
+        const struct test *test = &bench->tests[i];
+        char name[32];
+        snprintf(name, sizeof(name), "%s%lld", test->is_prompt ? "pp" : "tg", (long long)test->n);
+        tnd_thread_compare_print(&test->compare, name, &test->speed);
     }
 }
 
@@ -295,6 +320,9 @@ static int run(struct bench *bench, const char *checkpoint)
             if (bench->options.has_ops) {
                 print_ops(bench);
             }
+            if (bench->against.n > 0) {
+                print_comparison(bench);
+            }
         }
     }
     close_all(bench);
@@ -316,6 +344,11 @@ static bool check_options(struct bench *bench, const char *checkpoint)
     if (strcmp(o->output, "md") != 0 && strcmp(o->output, "json") != 0 &&
         strcmp(o->output, "csv") != 0) {
         (void)tnd_cli_usage("--output is md, json or csv, not '%s'", o->output);
+        return false;
+    }
+    if (o->against != NULL && !tnd_thread_compare_parse(o->against, &bench->against)) {
+        (void)tnd_cli_usage("--against-threads: '%s' is no list of up to %d thread counts",
+                            o->against, TND_COMPARE_MAX);
         return false;
     }
     o->synth = o->synth == NULL ? "1.1b" : o->synth;
@@ -351,6 +384,8 @@ int tnd_cmd_bench(int argc, char **argv)
         {"cache", CLI_TEXT, &o->cache_type, "TYPE", "of keys and values: f32, f16, q8_0; f32"},
         {"unfused", CLI_FLAG, &o->is_unfused, NULL, "attention by two products; to compare"},
         {"ops", CLI_FLAG, &o->has_ops, NULL, "say which operations the time went to (md)"},
+        {"against-threads", CLI_TEXT, &o->against, "N,N",
+         "compare with N threads for every node, in turns (md)"},
         {"output", CLI_TEXT, &o->output, "md|json|csv", "default: md"},
         {"help", CLI_FLAG, &o->help, NULL, "this text"},
     };

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT
+ * What other operations cost and on how many threads they run: by made-up curves, by the rule with
+ * measured hand-offs, and measured once for real. */
+#include <string.h>
+
+#include "backends/registry.h"
+#include "ggml-like/tnd_tensor.h"
+#include "sched/pool.h"
+#include "tests/suite_tune.h"
+#include "tune/measure_ops.h"
+#include "tune/moves.h"
+#include "tune/op_cost.h"
+#include "tune/planner.h"
+#include "tune/rule.h"
+
+static struct tnd_registry *registry;
+static tandem_context *context;
+static tandem_table *table;
+
+static void set_up(void)
+{
+    struct tnd_registry_options options;
+    memset(&options, 0, sizeof(options));
+    options.n_threads_max = 8;
+    check_ok(tnd_registry_open(&options, &registry, NULL));
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    table = tune_new();
+}
+
+static void tear_down(void)
+{
+    tandem_table_free(table);
+    tandem_context_free(context);
+    tnd_registry_close(registry);
+}
+
+/* On t threads a row takes per_row / t, and each hand-off `handoff`. */
+static void add_op(enum tandem_op op, int64_t n, int64_t k, double per_row, double handoff)
+{
+    for (int threads = 1; threads <= 4; threads *= 2) {
+        struct tnd_curve_key key = tnd_op_key(op, n, k, threads);
+        for (int64_t m = 1; m <= 4096; m *= 8) {
+            tune_add(table, &key, m,
+                     per_row * (double)m / threads + (threads > 1 ? handoff * threads : 0));
+        }
+    }
+}
+
+static tandem_tensor *matrix(int64_t n, int64_t m)
+{
+    return tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (int64_t[]){n, m});
+}
+
+static int threads_of(const tandem_tensor *node, int limit)
+{
+    int threads = 0;
+    CU_ASSERT_TRUE(tnd_op_threads(table, node, limit, &threads, NULL));
+    return threads;
+}
+
+static void a_norm_gets_the_threads_that_pay(void)
+{
+    add_op(TANDEM_OP_RMS_NORM, 2048, 1, 1.0, 2.0);
+    check_int(threads_of(tandem_rms_norm(context, matrix(2048, 1), 1e-5f), 4), 1);
+    check_int(threads_of(tandem_rms_norm(context, matrix(2048, 8), 1e-5f), 4), 1);
+    check_int(threads_of(tandem_rms_norm(context, matrix(2048, 64), 1e-5f), 4), 4);
+    check_int(threads_of(tandem_rms_norm(context, matrix(2048, 64), 1e-5f), 2), 2);
+    /* measured at 2,048 values a row: twice as long rows are twice as many */
+    struct tnd_op_work work;
+    struct tnd_estimate time;
+    CU_ASSERT_TRUE(tnd_op_work_of(tandem_rms_norm(context, matrix(4096, 32), 1e-5f), &work));
+    CU_ASSERT_TRUE(tnd_op_estimate(table, &work, 1, &time));
+    CU_ASSERT_DOUBLE_EQUAL(time.us, 64.0, 0.01);
+}
+
+static void few_rows_are_not_shared_out_by_rows(void)
+{
+    add_op(TANDEM_OP_RMS_NORM, 64, 1, 1.0, 0.001);
+    add_op(TANDEM_OP_SILU, 64, 1, 1.0, 0.001);
+    check_int(threads_of(tandem_rms_norm(context, matrix(65536, 1), 1e-5f), 4), 1);
+    check_int(threads_of(tandem_rms_norm(context, matrix(65536, 2), 1e-5f), 4), 2);
+    check_int(threads_of(tandem_silu(context, matrix(65536, 1)), 4), 4);
+}
+
+static void attention_goes_by_keys_and_queries(void)
+{
+    add_op(TANDEM_OP_ATTENTION, 64, 128, 1.0, 4.0);
+    tandem_tensor *few = tandem_tensor_new(context, TANDEM_TYPE_F32, 3, (int64_t[]){64, 16, 2});
+    tandem_tensor *many = tandem_tensor_new(context, TANDEM_TYPE_F32, 3, (int64_t[]){64, 1024, 2});
+    tandem_tensor *q = tandem_tensor_new(context, TANDEM_TYPE_F32, 3, (int64_t[]){64, 1, 8});
+    tandem_tensor *short_one = tandem_attention(context, q, few, few, NULL, 1.0f);
+    tandem_tensor *long_one = tandem_attention(context, q, many, many, NULL, 1.0f);
+    check_ok(tandem_context_status(context, NULL));
+    check_int(threads_of(short_one, 4), 1);
+    check_int(threads_of(long_one, 4), 4);
+}
+
+static void unknown_operations_and_products_are_left_to_others(void)
+{
+    struct tnd_op_work work;
+    int threads = 0;
+    add_op(TANDEM_OP_ADD, 64, 1, 1.0, 1.0);
+    CU_ASSERT_FALSE(tnd_op_threads(table, tandem_silu(context, matrix(64, 9)), 4, &threads, NULL));
+    CU_ASSERT_FALSE(tnd_op_work_of(tandem_mul_mat(context, matrix(64, 8), matrix(64, 8)), &work));
+    CU_ASSERT_FALSE(tnd_op_threads(NULL, tandem_silu(context, matrix(64, 9)), 4, &threads, NULL));
+    check_int(threads_of(tandem_sub(context, matrix(64, 1), matrix(64, 1)), 4), 1); /* as add */
+}
+
+static void curves_of_operations_do_not_disturb_products(void)
+{
+    struct tnd_curve_key key = tune_key(64, 128, TANDEM_TASK_NODE, true, 1);
+    struct tnd_table_stage stage = {.backend = "cpu", .task = TANDEM_TASK_NODE, .parallel = true};
+    struct tnd_estimate alone, among;
+    key.type = TANDEM_TYPE_F32;
+    tune_add(table, &key, 1, 50.0);
+    const int64_t n = 96, k = 128; /* not measured: from the nearest shape */
+    CU_ASSERT_TRUE(tnd_estimate_stage(table, &stage, TANDEM_STAGE_COMPUTE, TANDEM_TYPE_F32, n, k, 1,
+                                      1, &alone));
+    add_op(TANDEM_OP_ATTENTION, 64, 128, 1.0, 4.0);
+    add_op(TANDEM_OP_ADD, 96, 128, 1.0, 4.0);
+    CU_ASSERT_TRUE(tnd_estimate_stage(table, &stage, TANDEM_STAGE_COMPUTE, TANDEM_TYPE_F32, n, k, 1,
+                                      1, &among));
+    CU_ASSERT_DOUBLE_EQUAL(alone.us, among.us, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(alone.us, 75.0, 1e-6);
+}
+
+static void a_plan_wakes_nobody_for_small_nodes(void)
+{
+    struct tnd_planner_options options = {.registry = registry, .clock = tnd_clock_real()};
+    struct tnd_planner *planner = NULL;
+    tandem_plan *plan = NULL;
+    check_ok(tnd_planner_new(&options, &planner, NULL));
+    add_op(TANDEM_OP_RMS_NORM, 2048, 1, 1.0, 2.0);
+    tnd_planner_set_table(planner, table);
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_graph_add(graph, tandem_rms_norm(context, matrix(2048, 2), 1e-5f));
+    tandem_graph_add(graph, tandem_rms_norm(context, matrix(2048, 64), 1e-5f));
+    check_ok(tandem_graph_finish(graph, NULL));
+    for (int turn = 0; turn < 2; turn++) { /* chosen, then remembered */
+        check_ok(tnd_planner_plan(planner, graph, 4, &plan, NULL));
+        const struct tandem_plan_node *few = tandem_plan_node(plan, 0);
+        const struct tandem_plan_node *many = tandem_plan_node(plan, 1);
+        check_int(few->n_threads, 1);
+        CU_ASSERT_FALSE(few->stage[TANDEM_STAGE_COMPUTE].parallel);
+        check_int(many->n_threads, 4);
+        CU_ASSERT_TRUE(many->stage[TANDEM_STAGE_COMPUTE].parallel);
+        check_int(many->reason, TANDEM_REASON_TABLE);
+        CU_ASSERT_DOUBLE_EQUAL(many->predicted_us[TANDEM_STAGE_COMPUTE], 24.0, 0.01);
+        tandem_plan_free(plan);
+    }
+    tnd_planner_free(planner);
+}
+
+static void a_plan_by_table_has_no_more_threads_than_cpus(void)
+{
+    struct tnd_planner_options options = {
+        .registry = registry, .clock = tnd_clock_real(), .n_cpus = 2};
+    struct tnd_planner *planner = NULL;
+    tandem_plan *plan = NULL;
+    check_ok(tnd_planner_new(&options, &planner, NULL));
+    add_op(TANDEM_OP_RMS_NORM, 2048, 1, 1.0, 2.0);
+    tnd_planner_set_table(planner, table);
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_graph_add(graph, tandem_rms_norm(context, matrix(2048, 64), 1e-5f));
+    check_ok(tandem_graph_finish(graph, NULL));
+    check_ok(tnd_planner_plan(planner, graph, 4, &plan, NULL));
+    check_int(tandem_plan_threads(plan), 2);
+    tandem_plan_free(plan);
+    tnd_planner_set_table(planner, NULL); /* the rule does as it is told */
+    check_ok(tnd_planner_plan(planner, graph, 4, &plan, NULL));
+    check_int(tandem_plan_threads(plan), 4);
+    tandem_plan_free(plan);
+    tnd_planner_free(planner);
+}
+
+static void dear_hand_offs_make_the_rule_share_less(void)
+{
+    const tandem_tensor *node = tandem_add(context, matrix(2048, 16), matrix(2048, 16));
+    check_int(tnd_rule_threads(node, 4, 0), 4);
+    check_int(tnd_rule_threads(node, 4, 0.5), 4);
+    check_int(tnd_rule_threads(node, 4, 50.0), 1);
+    tune_add_handoff(table, 2, 2.0, 50.0);
+    tune_add_handoff(table, 4, 6.0, 90.0);
+    CU_ASSERT_DOUBLE_EQUAL(tnd_estimate_handoff(table, 3), 4.0, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(tnd_estimate_handoff(table, 1), 0.0, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(tnd_estimate_wake(table, 3), 66.0, 1e-9);
+}
+
+static void operations_are_measured_on_this_machine(void)
+{
+    static const int counts[] = {1, 2};
+    struct tnd_pool_options pool_options = {.n_threads = 2, .n_cpus = 2, .spin_limit = -1};
+    struct tnd_pool *pool = NULL;
+    struct tnd_exec *exec = NULL;
+    check_ok(tnd_pool_new(&pool_options, &pool, NULL));
+    check_ok(tnd_exec_new(pool, registry, tnd_clock_real(), &exec, NULL));
+    struct tnd_measure_options options = {
+        .registry = registry, .exec = exec, .clock = tnd_clock_real()};
+    check_ok(tnd_measure_ops(&options, counts, 2, 1e-6, 7, table, NULL));
+    int64_t n_curves = 0;
+    for (int i = 0; i < table->n_curves; i++) {
+        const struct tnd_curve *curve = &table->curves[i];
+        n_curves += curve->n_samples >= 3 && curve->samples[0].count > 0;
+    }
+    check_int(n_curves, table->n_curves);
+    check_int(n_curves, 9 * 2 * 2); /* operations, row lengths, thread counts */
+    (void)threads_of(tandem_rope(context, tandem_reshape(context, matrix(64, 8), 3,
+                                                         (int64_t[]){64, 4, 2}),
+                                 tandem_tensor_new(context, TANDEM_TYPE_I32, 1, &(int64_t){2}),
+                                 NULL),
+                     2);
+    tnd_exec_free(exec);
+    tnd_pool_free(pool);
+}
+
+static CU_TestInfo tests[] = {
+    {"a_norm_gets_the_threads_that_pay", a_norm_gets_the_threads_that_pay},
+    {"few_rows_are_not_shared_out_by_rows", few_rows_are_not_shared_out_by_rows},
+    {"attention_goes_by_keys_and_queries", attention_goes_by_keys_and_queries},
+    {"unknown_operations_and_products_are_left_to_others",
+     unknown_operations_and_products_are_left_to_others},
+    {"curves_of_operations_do_not_disturb_products", curves_of_operations_do_not_disturb_products},
+    {"a_plan_wakes_nobody_for_small_nodes", a_plan_wakes_nobody_for_small_nodes},
+    {"a_plan_by_table_has_no_more_threads_than_cpus",
+     a_plan_by_table_has_no_more_threads_than_cpus},
+    {"dear_hand_offs_make_the_rule_share_less", dear_hand_offs_make_the_rule_share_less},
+    {"operations_are_measured_on_this_machine", operations_are_measured_on_this_machine},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_tune_op_cost[];
+CU_SuiteInfo suites_tune_op_cost[] = {
+    {"op_cost", NULL, NULL, set_up, tear_down, tests},
+    CU_SUITE_INFO_NULL,
+};

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * Comparing thread counts. */
+#include "tools/tandem-llama/thread_compare.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/tandem-llama/cli.h"
+
+bool tnd_thread_compare_parse(const char *list, struct tnd_thread_compare *out)
+{
+    out->n = 0;
+    for (const char *at = list; *at != '\0';) {
+        char *end;
+        const long count = strtol(at, &end, 10);
+        if (end == at || (*end != ',' && *end != '\0') || count < 1 || count > 1024 ||
+            out->n == TND_COMPARE_MAX) {
+            return false;
+        }
+        out->counts[out->n++] = (int)count;
+        at = *end == ',' ? end + 1 : end;
+    }
+    return out->n > 0;
+}
+
+void tnd_thread_compare_adjust(void *user, const tandem_graph *graph, tandem_plan *plan)
+{
+    const struct tnd_thread_compare *compare = user;
+    (void)graph;
+    for (int i = 0; compare->forced > 0 && i < tandem_plan_node_count(plan); i++) {
+        struct tandem_plan_node node = *tandem_plan_node(plan, i);
+        node.n_threads = compare->forced;
+        for (int s = 0; s < TANDEM_STAGES; s++) {
+            struct tandem_task_config *config = &node.stage[s];
+            if (config->backend == TANDEM_BACKEND_CPU) {
+                config->parallel = compare->forced > 1;
+            }
+        }
+        (void)tandem_plan_set_node(plan, i, &node);
+    }
+}
+
+void tnd_thread_compare_print(const struct tnd_thread_compare *compare, const char *test,
+                              const struct tnd_speed *planned)
+{
+    for (int c = 0; c < compare->n; c++) {
+        const struct tnd_speed *forced = &compare->speed[c];
+        double ratios[TND_SPEED_MAX];
+        int n = forced->n < planned->n ? forced->n : planned->n;
+        for (int i = 0; i < n; i++) {
+            ratios[i] = planned->samples[i] / forced->samples[i];
+        }
+        const double ratio = tnd_cli_median(ratios, n); /* sorts them */
+        printf("  %s: %.2f tokens/s with %d thread%s for every node; planned is %.3f x as fast "
+               "(%.3f .. %.3f, %d rounds)\n",
+               test, tnd_speed_summary(forced).median, compare->counts[c],
+               compare->counts[c] == 1 ? "" : "s", ratio, n > 0 ? ratios[n / 4] : 0.0,
+               n > 0 ? ratios[n - 1 - n / 4] : 0.0, n);
+    }
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Plans with their own thread counts against plans in which every node has the same number of
+ * threads, measured in turns so that a noisy machine hits both alike. */
+#ifndef TANDEM_LLAMA_THREAD_COMPARE_H
+#define TANDEM_LLAMA_THREAD_COMPARE_H
+
+#include <stdint.h>
+
+#include "tools/tandem-llama/speed.h"
+
+enum { TND_COMPARE_MAX = 8 };
+
+/** Thread counts to compare with; 0 of them: no comparison. */
+struct tnd_thread_compare {
+    int counts[TND_COMPARE_MAX];
+    int n;
+    int forced; /* of the plans that are made now; 0: as planned */
+    struct tnd_speed speed[TND_COMPARE_MAX];
+};
+
+/** Reads "1,2,4". False when it is no such list. */
+bool tnd_thread_compare_parse(const char *list, struct tnd_thread_compare *out);
+/** For tnd_llama_session_options: gives each node `forced` threads. `user` is the comparison. */
+void tnd_thread_compare_adjust(void *user, const tandem_graph *graph, tandem_plan *plan);
+/** "12.3 tokens/s with 4 threads for every node: planned is 2.31 x as fast (2.20 .. 2.41)": the
+ *  median of the ratios of each round and their quartiles. */
+void tnd_thread_compare_print(const struct tnd_thread_compare *compare, const char *test,
+                              const struct tnd_speed *planned);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * Costs of the other operations out of the table. */
+#include "tune/op_cost.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ggml-like/tnd_tensor.h"
+#include "tune/candidates.h"
+#include "tune/table_cells.h"
+
+/* Values from which a further worker gets a part: backends hand out no smaller ones. */
+enum { LEAST_SHARE = 2048 };
+
+/* Which measured operation stands for which; NONE: nothing does. */
+static enum tandem_op stand_in(enum tandem_op op)
+{
+    switch (op) {
+    case TANDEM_OP_SUB:
+    case TANDEM_OP_RELU:
+    case TANDEM_OP_SCALE:
+    case TANDEM_OP_SQR:
+        return TANDEM_OP_ADD;
+    case TANDEM_OP_DIV:
+    case TANDEM_OP_SQRT:
+        return TANDEM_OP_MUL;
+    case TANDEM_OP_GELU:
+        return TANDEM_OP_SILU;
+    case TANDEM_OP_NORM:
+        return TANDEM_OP_RMS_NORM;
+    case TANDEM_OP_DIAG_MASK_INF:
+    case TANDEM_OP_CONT:
+    case TANDEM_OP_CONCAT:
+        return TANDEM_OP_CPY;
+    case TANDEM_OP_ADD:
+    case TANDEM_OP_MUL:
+    case TANDEM_OP_SILU:
+    case TANDEM_OP_RMS_NORM:
+    case TANDEM_OP_CPY:
+    case TANDEM_OP_ROPE:
+    case TANDEM_OP_SOFT_MAX:
+    case TANDEM_OP_ATTENTION:
+    case TANDEM_OP_GET_ROWS:
+        return op;
+    default:
+        return TANDEM_OP_NONE;
+    }
+}
+
+/* Whether a row may be shared out, too. */
+static bool splits_rows(enum tandem_op op)
+{
+    return op == TANDEM_OP_SILU || op == TANDEM_OP_CPY;
+}
+
+bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out)
+{
+    struct tnd_op_work work = {.op = stand_in(node->op), .n = node->ne[0], .k = 1};
+    if (work.op == TANDEM_OP_NONE || node->ne[0] < 1 || tandem_tensor_elements(node) < 1) {
+        return false;
+    }
+    work.m = tandem_tensor_elements(node) / node->ne[0];
+    double values = (double)tandem_tensor_elements(node);
+    if (work.op == TANDEM_OP_ATTENTION) {
+        work.k = node->src[1]->ne[1] > 0 ? node->src[1]->ne[1] : 1;
+        values *= (double)work.k;
+    }
+    work.shares = (int64_t)(values / LEAST_SHARE);
+    if (!splits_rows(work.op) && work.shares > work.m) {
+        work.shares = work.m;
+    }
+    *out = work;
+    return true;
+}
+
+struct tnd_curve_key tnd_op_key(enum tandem_op op, int64_t n, int64_t k, int threads)
+{
+    struct tnd_curve_key key;
+    memset(&key, 0, sizeof(key));
+    strncpy(key.op, tandem_op_name(op), sizeof(key.op) - 1);
+    key.type = TANDEM_TYPE_F32;
+    key.n = n;
+    key.k = k;
+    strcpy(key.backend, "cpu");
+    key.stage = TANDEM_STAGE_COMPUTE;
+    key.task = TANDEM_TASK_NODE;
+    key.parallel = true;
+    key.threads = threads;
+    return key;
+}
+
+/* The measured shape of the operation that is nearest by ratio; false: there is none. */
+static bool nearest_shape(const struct tandem_table *table, const struct tnd_op_work *work,
+                          struct tnd_curve_key *out)
+{
+    const char *name = tandem_op_name(work->op);
+    double best = INFINITY;
+    struct tnd_curve_key probe = {.type = TANDEM_TYPE_F32};
+    for (int at = tnd_table_lower_bound(table, &probe);
+         at < table->n_curves && table->curves[at].key.type == TANDEM_TYPE_F32; at++) {
+        const struct tnd_curve_key *key = &table->curves[at].key;
+        if (strcmp(key->op, name) != 0) {
+            continue;
+        }
+        double distance = fabs(log((double)work->n / (double)key->n)) +
+                          fabs(log((double)work->k / (double)key->k));
+        if (distance < best) {
+            best = distance;
+            *out = tnd_op_key(work->op, key->n, key->k, 1);
+        }
+    }
+    return isfinite(best);
+}
+
+/* On the shape of `key`, with as many rows as make the same work. */
+static bool on_shape(const struct tandem_table *table, const struct tnd_curve_key *shape,
+                     const struct tnd_op_work *work, int threads, struct tnd_estimate *out)
+{
+    struct tnd_curve_key key = *shape;
+    double rows = (double)work->m * (double)work->n * (double)work->k /
+                  ((double)key.n * (double)key.k);
+    key.threads = threads;
+    return tnd_estimate_key(table, &key, rows > 1.0 ? (int64_t)(rows + 0.5) : 1, out);
+}
+
+bool tnd_op_estimate(const struct tandem_table *table, const struct tnd_op_work *work, int threads,
+                     struct tnd_estimate *out)
+{
+    struct tnd_curve_key shape;
+    return table != NULL && nearest_shape(table, work, &shape) &&
+           on_shape(table, &shape, work, threads, out);
+}
+
+bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node, int limit,
+                    int *out_threads, double *out_us)
+{
+    struct tnd_op_work work;
+    struct tnd_curve_key shape;
+    struct tnd_estimate best;
+    if (table == NULL || !tnd_op_work_of(node, &work) || !nearest_shape(table, &work, &shape) ||
+        !on_shape(table, &shape, &work, 1, &best)) {
+        return false;
+    }
+    int threads = 1;
+    limit = work.shares < limit ? (int)work.shares : limit;
+    for (int t = 2; t <= limit; t = tnd_next_thread_count(t, limit)) {
+        struct tnd_estimate one;
+        if (on_shape(table, &shape, &work, t, &one) &&
+            one.us + one.error_us < best.us - best.error_us) {
+            best = one;
+            threads = t;
+        }
+        if (t == limit) {
+            break;
+        }
+    }
+    *out_threads = threads;
+    if (out_us != NULL) {
+        *out_us = best.us;
+    }
+    return true;
+}

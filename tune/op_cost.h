@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * What the operations beside plain matrix products cost, and on how many threads they run best. In
+ * a table they are curves of their own op: n values a row (of a query for attention), k keys (1
+ * elsewhere), over m rows. docs/tuning.md "The other operations". */
+#ifndef TND_OP_COST_H
+#define TND_OP_COST_H
+
+#include "tandem/ops.h"
+#include "tune/estimate.h"
+
+/* A node in the terms of the table. */
+struct tnd_op_work {
+    enum tandem_op op; /* the measured one that does as much a value: add for sub, ... */
+    int64_t n, k, m;
+    int64_t shares; /* workers that can have a part of it */
+};
+
+/** False for matrix products and for operations of which nothing is measured (custom). */
+bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out);
+
+/** Key of the curve of an operation on that many threads. */
+struct tnd_curve_key tnd_op_key(enum tandem_op op, int64_t n, int64_t k, int threads);
+
+/** Time on `threads` threads, hand-off included: by the measured row length that is nearest, with as
+ *  many rows as make the same work. False where the table knows nothing of the operation. */
+bool tnd_op_estimate(const struct tandem_table *table, const struct tnd_op_work *work, int threads,
+                     struct tnd_estimate *out);
+
+/** The thread count of 1, 2, 4, .. limit that is predicted fastest; more threads than one only
+ *  where their gain exceeds the error bars. `out_us` (may be NULL) gets the predicted time. False
+ *  where the table knows nothing of the operation. */
+bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node, int limit,
+                    int *out_threads, double *out_us);
+
+#endif
