@@ -204,11 +204,10 @@ static void operations_are_measured_on_this_machine(void)
     }
     check_int(n_curves, table->n_curves);
     check_int(n_curves, 9 * 2 * 2); /* operations, row lengths, thread counts */
-    (void)threads_of(tandem_rope(context, tandem_reshape(context, matrix(64, 8), 3,
-                                                         (int64_t[]){64, 4, 2}),
-                                 tandem_tensor_new(context, TANDEM_TYPE_I32, 1, &(int64_t){2}),
-                                 NULL),
-                     2);
+    (void)threads_of(
+        tandem_rope(context, tandem_reshape(context, matrix(64, 8), 3, (int64_t[]){64, 4, 2}),
+                    tandem_tensor_new(context, TANDEM_TYPE_I32, 1, &(int64_t){2}), NULL),
+        2);
     tnd_exec_free(exec);
     tnd_pool_free(pool);
 }

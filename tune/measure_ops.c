@@ -139,8 +139,7 @@ static enum tandem_status run_once(struct op_bench *bench, tandem_graph *graph, 
     for (int i = 1; i < n_times && !is_warm_up; i++) {
         const struct tnd_step_time *time = &bench->times[i];
         if (time->end_ns >= time->begin_ns && bench->count[count] < MAX_RUNS * NODES) {
-            bench->us[count][bench->count[count]++] =
-                (double)(time->end_ns - time->begin_ns) / 1e3;
+            bench->us[count][bench->count[count]++] = (double)(time->end_ns - time->begin_ns) / 1e3;
         }
     }
     return TANDEM_OK;

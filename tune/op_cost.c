@@ -117,8 +117,8 @@ static bool on_shape(const struct tandem_table *table, const struct tnd_curve_ke
                      const struct tnd_op_work *work, int threads, struct tnd_estimate *out)
 {
     struct tnd_curve_key key = *shape;
-    double rows = (double)work->m * (double)work->n * (double)work->k /
-                  ((double)key.n * (double)key.k);
+    double rows =
+        (double)work->m * (double)work->n * (double)work->k / ((double)key.n * (double)key.k);
     key.threads = threads;
     return tnd_estimate_key(table, &key, rows > 1.0 ? (int64_t)(rows + 0.5) : 1, out);
 }

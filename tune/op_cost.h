@@ -21,8 +21,8 @@ bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out);
 /** Key of the curve of an operation on that many threads. */
 struct tnd_curve_key tnd_op_key(enum tandem_op op, int64_t n, int64_t k, int threads);
 
-/** Time on `threads` threads, hand-off included: by the measured row length that is nearest, with as
- *  many rows as make the same work. False where the table knows nothing of the operation. */
+/** Time on `threads` threads, hand-off included: by the nearest measured row length, with as many
+ *  rows as make the same work. False where the table knows nothing of the operation. */
 bool tnd_op_estimate(const struct tandem_table *table, const struct tnd_op_work *work, int threads,
                      struct tnd_estimate *out);
 

@@ -4,9 +4,9 @@
 
 #include "ggml-like/tnd_tensor.h"
 
-/* A hand-off between spinning threads costs about a microsecond (make bench prints it) unless a table
- * knows better. One core does about this many multiply-adds, or moves this many values, in the ten
- * hand-offs from which sharing pays. */
+/* A hand-off between spinning threads costs about a microsecond (make bench prints it) unless a
+ * table knows better. One core does about this many multiply-adds, or moves this many values, in
+ * the ten hand-offs from which sharing pays. */
 enum { WORTH_MULTIPLY_ADDS = 200000, WORTH_VALUES = 24576, WORTH_EXPONENTIALS = 8192 };
 
 const char *tnd_rule_profile(int64_t m)

@@ -13,8 +13,8 @@ enum { TND_RULE_BLAS_M = 32 };
  *  run. */
 const char *tnd_rule_profile(int64_t m);
 
-/** Threads for a node: 1 when its work is too small to pay for handing it to others, else n_threads.
- *  `handoff_us`: what that was measured to cost; 0: unknown. */
+/** Threads for a node: 1 when its work is too small to pay for handing it to others, else
+ *  n_threads. `handoff_us`: what that was measured to cost; 0: unknown. */
 int tnd_rule_threads(const tandem_tensor *node, int n_threads, double handoff_us);
 
 #endif
