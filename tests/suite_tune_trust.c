@@ -5,6 +5,7 @@
 
 #include "tests/suite_tune.h"
 #include "tune/table_cells.h"
+#include "tune/table_health.h"
 #include "tune/table_layers.h"
 
 static tandem_table *table;
@@ -197,6 +198,79 @@ static void the_newest_sweeps_are_kept(void)
     }
 }
 
+/* ---- table check ---- */
+
+static void add_cpu_beside_openblas(void)
+{
+    struct tnd_table_profile profile;
+    memset(&profile, 0, sizeof(profile));
+    strcpy(profile.name, "both");
+    profile.stage[TANDEM_STAGE_INIT] =
+        (struct tnd_table_stage){"cpu", TANDEM_KIND_CPU, TANDEM_TASK_NODE, true, false, false};
+    profile.stage[TANDEM_STAGE_COMPUTE] = (struct tnd_table_stage){
+        "openblas", TANDEM_KIND_OPENBLAS, TANDEM_TASK_NODE, false, true, false};
+    check_ok(tnd_table_add_profile(table, &profile));
+}
+
+static void a_table_in_good_health_has_nothing_said_about_it(void)
+{
+    struct tnd_text words = TND_TEXT_INIT;
+    struct tnd_health health;
+    key_of_ten_samples();
+    tnd_table_health(table, &health, &words);
+    check_string(tnd_text_string(&words), "");
+    check_int(health.n_samples, 10);
+    check_int(health.n_noisy + health.n_stale + health.n_wrong + health.n_unchecked +
+                  health.n_missing_pairs,
+              0);
+    CU_ASSERT_TRUE(health.is_steady);
+    tnd_text_fini(&words);
+}
+
+static void trouble_is_counted_and_the_worst_of_it_named(void)
+{
+    static const char *const parts[] = {
+        "6 of 17 times are noisy (spread above 8 % of the median), the worst:",
+        "mul_mat:q4_0:n64:k32:m207:t1 openblas node: 100.0 us, spread 63 %",
+        "and 1 more",
+        "1 time is stale",
+        "mul_mat:q4_0:n64:k32:m20:t1 cpu node",
+        "profile both computes wrong results from q4_0 weights (error 0.5)",
+        "nobody measured how much openblas slows down while cpu works",
+        "at the last measuring the machine was throttled",
+    };
+    struct tnd_curve_key key = key_of_ten_samples();
+    tnd_table_mark_stale(table, &key, 20);
+    add_cpu_beside_openblas();
+    strcpy(key.backend, "openblas");
+    for (int i = 1; i <= 7; i++) {
+        const struct tnd_sample sample = {200 + i, 100.0, 9.0 * i - (i == 1), 5, 100, 0};
+        check_ok(tnd_table_add(table, &key, &sample));
+    }
+    const struct tnd_check wrong = check_of("both", 7, 0.5, 5);
+    const struct tnd_slowdown slowdown = {"cpu", "openblas", 1.5, 3, 1};
+    const struct tnd_sweep_state sweep = {100, {100, 100}, {0, 0}, {131, 131}};
+    struct tnd_text words = TND_TEXT_INIT;
+    struct tnd_health health;
+    tnd_table_health(table, &health, NULL);
+    check_int(health.n_unchecked, 1);
+    check_int(health.n_missing_pairs, 2);
+    check_ok(tnd_table_add_check(table, &wrong));
+    check_ok(tnd_table_add_slowdown(table, &slowdown));
+    check_ok(tnd_table_add_sweep(table, &sweep));
+    tnd_table_health(table, &health, &words);
+    check_int(health.n_noisy, 6);
+    check_int(health.n_stale, 1);
+    check_int(health.n_wrong, 1);
+    check_int(health.n_unchecked, 0);
+    check_int(health.n_missing_pairs, 1);
+    CU_ASSERT_FALSE(health.is_steady);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        check_contains(tnd_text_string(&words), parts[i]);
+    }
+    tnd_text_fini(&words);
+}
+
 #ifdef TND_HAVE_CJSON
 
 static void fill(void)
@@ -302,6 +376,9 @@ static CU_TestInfo tests[] = {
     {"what_is_no_evidence_is_refused", what_is_no_evidence_is_refused},
     {"slow_downs_are_found_by_who_and_beside_whom", slow_downs_are_found_by_who_and_beside_whom},
     {"the_newest_sweeps_are_kept", the_newest_sweeps_are_kept},
+    {"a_table_in_good_health_has_nothing_said_about_it",
+     a_table_in_good_health_has_nothing_said_about_it},
+    {"trouble_is_counted_and_the_worst_of_it_named", trouble_is_counted_and_the_worst_of_it_named},
 #ifdef TND_HAVE_CJSON
     {"json_brings_back_all_evidence", json_brings_back_all_evidence},
     {"a_changed_piece_of_evidence_is_noticed", a_changed_piece_of_evidence_is_noticed},

@@ -15,6 +15,7 @@
 #include "tools/mulmat-tune/table_show.h"
 #include "tune/emit.h"
 #include "tune/table_filter.h"
+#include "tune/table_health.h"
 
 enum { MAX_FILES = 64 };
 
@@ -199,7 +200,7 @@ static int cmd_merge(int argc, char **argv)
 
 /* ---- check ---- */
 
-/* Whether all of the table serves here. */
+/* Whether all of the table serves here, and no profile of it is wrong. */
 static bool check_file(struct tnd_text *out, const char *path,
                        const struct tnd_fingerprint *machine)
 {
@@ -216,8 +217,10 @@ static bool check_file(struct tnd_text *out, const char *path,
                     n_cells - report.n_cells, n_cells,
                     table->has_fingerprint ? "" : " (the file does not say where it comes from)");
     tnd_show_void(out, &report);
+    struct tnd_health health;
+    tnd_table_health(table, &health, out);
     tandem_table_free(table);
-    return report.n_cells == 0;
+    return report.n_cells == 0 && health.n_wrong == 0;
 }
 
 static int cmd_check(int argc, char **argv)
@@ -225,8 +228,9 @@ static int cmd_check(int argc, char **argv)
     const struct args_command command = {
         "table check", "[FILE..]",
         "Reads tables as a program would and tells what of them serves on this machine, and which "
-        "change\nof the machine voids the rest. FILE: tables (default: this machine's own). Exit "
-        "status 1 when\na table cannot be read or some of it is void.",
+        "change\nof the machine voids the rest; then what of it is noisy, stale (found wrong while "
+        "programs ran),\nwrong or missing. FILE: tables (default: this machine's own). Exit status "
+        "1 when a table cannot be\nread, some of it is void, or a profile computes wrong results.",
         NULL, 0, 0, MAX_FILES};
     const char *paths[MAX_FILES] = {NULL};
     int n = 0;
@@ -401,7 +405,7 @@ static const struct {
     {"list", cmd_list, "which tables serve on this machine, and where they lie"},
     {"show", cmd_show, "what a table knows"},
     {"merge", cmd_merge, "add tables to a table"},
-    {"check", cmd_check, "what of a table serves on this machine, and why not the rest"},
+    {"check", cmd_check, "what of a table serves on this machine, and what is to be distrusted"},
     {"prune", cmd_prune, "remove cells that are void, old, or of one type or backend"},
 };
 enum { N_ACTIONS = sizeof(actions) / sizeof(actions[0]) };

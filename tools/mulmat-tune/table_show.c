@@ -8,10 +8,8 @@
 #include <time.h>
 
 #include "tune/fingerprint_fields.h"
+#include "tune/measure_reference.h"
 #include "tune/table_filter.h"
-
-/* A cell is called noisy when its spread is above this share of its median (docs/tuning.md). */
-static const double noisy_share = 0.08;
 
 /* ---- the machine ---- */
 
@@ -40,10 +38,10 @@ static void add_machine(struct tnd_text *out, const struct tandem_table *table)
     }
 }
 
-/* ---- groups of curves: one type, backend and task ---- */
+/* ---- groups of curves: one type, backend and task, cold or warm ---- */
 
 struct group {
-    int64_t n_cells, n_noisy;
+    int64_t n_cells, n_noisy, n_stale;
     int64_t n_shapes;
     int64_t shape[2]; /* the last one; shapes of a type are neighbours in the table */
     int64_t first_m, last_m;
@@ -54,7 +52,8 @@ struct group {
 
 static bool same_group(const struct tnd_curve_key *a, const struct tnd_curve_key *b)
 {
-    return a->type == b->type && a->task == b->task && strcmp(a->backend, b->backend) == 0 &&
+    return a->type == b->type && a->task == b->task && a->warm == b->warm &&
+           strcmp(a->backend, b->backend) == 0 &&
            strcmp(a->op, b->op) == 0;
 }
 
@@ -84,7 +83,8 @@ static void add_curve(struct group *group, const struct tnd_curve *curve)
     for (int i = 0; i < curve->n_samples; i++) {
         const struct tnd_sample *sample = &curve->samples[i];
         bool is_first = group->n_cells++ == 0;
-        group->n_noisy += sample->spread_us > noisy_share * sample->median_us;
+        group->n_noisy += tnd_sample_is_noisy(sample);
+        group->n_stale += tnd_sample_is_stale(sample);
         group->first_m = is_first || sample->m < group->first_m ? sample->m : group->first_m;
         group->last_m = sample->m > group->last_m ? sample->m : group->last_m;
         group->newest = sample->when > group->newest ? sample->when : group->newest;
@@ -107,26 +107,29 @@ static void add_group(struct tnd_text *out, const struct tnd_curve_key *key,
                       const struct group *group)
 {
     char m[40];
+    char task[32];
     char threads[80] = "";
     size_t n = 0;
+    snprintf(task, sizeof(task), "%s%s", tandem_task_name((enum tandem_task)key->task),
+             key->warm ? " warm" : "");
     snprintf(m, sizeof(m), "%" PRId64 "..%" PRId64, group->first_m, group->last_m);
     for (int i = 0; i < group->n_threads && n + 12 < sizeof(threads); i++) {
         n += (size_t)snprintf(threads + n, sizeof(threads) - n, "%s%d", i > 0 ? "," : "",
                               group->threads[i]);
     }
-    tnd_text_printf(out, "    %-8s %-6s %-10s %-13s %6" PRId64 " %-9s %-12s %7" PRId64 " %6" PRId64
-                         "  ",
-                    key->op, tandem_type_name(key->type), key->backend,
-                    tandem_task_name((enum tandem_task)key->task), group->n_shapes, m, threads,
-                    group->n_cells, group->n_noisy);
+    tnd_text_printf(out, "    %-8s %-6s %-10s %-19s %6" PRId64 " %-9s %-12s %7" PRId64 " %6" PRId64
+                         " %6" PRId64 "  ",
+                    key->op, tandem_type_name(key->type), key->backend, task, group->n_shapes, m,
+                    threads, group->n_cells, group->n_noisy, group->n_stale);
     add_date(out, group->newest);
     tnd_text_add(out, "\n");
 }
 
 static void add_groups(struct tnd_text *out, const struct tandem_table *table)
 {
-    tnd_text_printf(out, "cells\n    %-8s %-6s %-10s %-13s %6s %-9s %-12s %7s %6s  newest\n", "op",
-                    "type", "backend", "task", "shapes", "M", "threads", "cells", "noisy");
+    tnd_text_printf(out, "cells\n    %-8s %-6s %-10s %-19s %6s %-9s %-12s %7s %6s %6s  newest\n", "op",
+                    "type", "backend", "task", "shapes", "M", "threads", "cells", "noisy",
+                    "stale");
     for (int i = 0; i < table->n_curves; i++) {
         const struct tnd_curve_key *key = &table->curves[i].key;
         struct group group = {0};
@@ -165,6 +168,51 @@ static void add_moves(struct tnd_text *out, const struct tandem_table *table)
     }
 }
 
+/* One line a profile and type. */
+static void add_checks(struct tnd_text *out, const struct tandem_table *table)
+{
+    for (int i = 0; i < table->n_checks; i++) {
+        const struct tnd_check *check = &table->checks[i];
+        bool is_first = i == 0 || check[-1].type != check->type ||
+                        strcmp(check[-1].profile, check->profile) != 0;
+        double nmse = 0;
+        if (i == 0) {
+            tnd_text_add(out, "results (error against double precision)\n");
+        }
+        if (is_first) {
+            bool is_wrong = tnd_table_check(table, check->profile, check->type, 0, &nmse) ==
+                            TND_VERDICT_WRONG;
+            tnd_text_printf(out, "    %-24s %-6s %-5s %8.2g, allowed %.0e  ", check->profile,
+                            tandem_type_name(check->type), is_wrong ? "WRONG" : "right", nmse,
+                            check->bound);
+            add_date(out, check->when);
+            tnd_text_add(out, "\n");
+        }
+    }
+}
+
+static void add_slowdowns(struct tnd_text *out, const struct tandem_table *table)
+{
+    for (int i = 0; i < table->n_slowdowns; i++) {
+        const struct tnd_slowdown *slowdown = &table->slowdowns[i];
+        tnd_text_printf(out, "%s    %-10s takes %.2f times as long while %s works\n",
+                        i == 0 ? "beside each other\n" : "", slowdown->backend, slowdown->factor,
+                        slowdown->beside);
+    }
+}
+
+static void add_sweeps(struct tnd_text *out, const struct tandem_table *table)
+{
+    for (int i = 0; i < table->n_sweeps; i++) {
+        const struct tnd_sweep_state *sweep = &table->sweeps[i];
+        char text[160];
+        tnd_sweep_mood_text(sweep, text, sizeof(text));
+        tnd_text_add(out, i == 0 ? "the machine while it was measured\n    " : "    ");
+        add_date(out, sweep->when);
+        tnd_text_printf(out, " %s\n", text[0] != '\0' ? text : "steady");
+    }
+}
+
 void tnd_show_table(struct tnd_text *out, const struct tandem_table *table)
 {
     add_machine(out, table);
@@ -175,6 +223,9 @@ void tnd_show_table(struct tnd_text *out, const struct tandem_table *table)
     tnd_text_add(out, "\n");
     add_groups(out, table);
     add_moves(out, table);
+    add_slowdowns(out, table);
+    add_checks(out, table);
+    add_sweeps(out, table);
     tnd_text_printf(out, "%" PRId64 " cells in all\n", tnd_table_count_cells(table));
 }
 
