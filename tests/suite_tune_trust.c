@@ -121,6 +121,29 @@ static void warm_times_stand_beside_cold_ones(void)
     CU_ASSERT_EQUAL(tnd_table_find(table, &warm)->samples[0].median_us, 10.0);
 }
 
+/* Reports are about cold ones; what is noisy is named. */
+static void reports_name_what_is_noisy_and_leave_warm_times_out(void)
+{
+    const struct tnd_analyze_options text_options = {TND_ANALYZE_TEXT, "t", NULL, 0,
+                                                     TANDEM_TYPE_NUMBERS};
+    tune_add_cost(table, "cpu", 100, 1);
+    struct tnd_text before = tune_analyze(table, &text_options);
+    struct tnd_curve_key warm = table->curves[0].key;
+    warm.warm = true;
+    warm.threads = 1;
+    tune_add(table, &warm, 77, 1.0);
+    struct tnd_text after = tune_analyze(table, &text_options);
+    check_string(tnd_text_string(&after), tnd_text_string(&before));
+    for (int i = 0; i < table->n_curves; i++) {
+        table->curves[i].samples[0].spread_us = 50;
+    }
+    struct tnd_text noisy = tune_analyze(table, &text_options);
+    check_contains(tnd_text_string(&noisy), "Noisy (spread above 8 % of the median): cpu at M = 1");
+    tnd_text_fini(&before);
+    tnd_text_fini(&after);
+    tnd_text_fini(&noisy);
+}
+
 /* ---- checks, slow-downs, sweeps ---- */
 
 static struct tnd_check check_of(const char *profile, int64_t m, double nmse, int64_t when)
@@ -372,6 +395,8 @@ static CU_TestInfo tests[] = {
     {"a_fresh_sample_clears_the_mark_whatever_its_count",
      a_fresh_sample_clears_the_mark_whatever_its_count},
     {"warm_times_stand_beside_cold_ones", warm_times_stand_beside_cold_ones},
+    {"reports_name_what_is_noisy_and_leave_warm_times_out",
+     reports_name_what_is_noisy_and_leave_warm_times_out},
     {"one_wrong_result_makes_a_profile_wrong", one_wrong_result_makes_a_profile_wrong},
     {"what_is_no_evidence_is_refused", what_is_no_evidence_is_refused},
     {"slow_downs_are_found_by_who_and_beside_whom", slow_downs_are_found_by_who_and_beside_whom},

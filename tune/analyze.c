@@ -24,6 +24,7 @@ static void free_analysis(struct tnd_analysis *a)
     tnd_free(a->m);
     tnd_free(a->times);
     tnd_free(a->errors);
+    tnd_free(a->noisy);
     tnd_free(a->stages);
     tnd_free(a->crossovers);
 }
@@ -32,7 +33,7 @@ static void free_analysis(struct tnd_analysis *a)
 static bool belongs(const struct tnd_curve_key *key, const struct tnd_table_profile *profile)
 {
     const struct tnd_table_stage *stage = &profile->stage[key->stage];
-    return strcmp(stage->backend, key->backend) == 0 && stage->task == key->task;
+    return !key->warm && strcmp(stage->backend, key->backend) == 0 && stage->task == key->task;
 }
 
 static int compare_m(const void *a, const void *b)
@@ -78,9 +79,11 @@ static enum tandem_status fill(struct tnd_analysis *a)
     size_t cells = (size_t)a->n_profiles * (size_t)a->n_points;
     a->times = tnd_calloc(cells, sizeof(*a->times));
     a->errors = tnd_calloc(cells, sizeof(*a->errors));
+    a->noisy = tnd_calloc(cells, sizeof(*a->noisy));
     a->stages = tnd_calloc(cells, sizeof(*a->stages));
     a->crossovers = tnd_calloc(cells, sizeof(*a->crossovers));
-    if (a->times == NULL || a->errors == NULL || a->stages == NULL || a->crossovers == NULL) {
+    if (a->times == NULL || a->errors == NULL || a->noisy == NULL || a->stages == NULL ||
+        a->crossovers == NULL) {
         return TANDEM_E_MEMORY;
     }
     for (int p = 0; p < a->n_profiles; p++) {
@@ -91,6 +94,7 @@ static enum tandem_status fill(struct tnd_analysis *a)
                                        a->threads, &estimate, a->stages[at]);
             a->times[at] = estimate.us;
             a->errors[at] = estimate.error_us;
+            a->noisy[at] = estimate.noisy;
         }
     }
     a->n_crossovers =

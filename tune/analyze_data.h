@@ -21,6 +21,7 @@ struct tnd_analysis {
     int64_t *m;                      /* [n_points] */
     double *times;                   /* [n_profiles][n_points] */
     double *errors;                  /* [n_profiles][n_points] expected deviation of the times */
+    bool *noisy;                     /* [n_profiles][n_points] as in struct tnd_estimate */
     double (*stages)[TANDEM_STAGES]; /* [n_profiles][n_points] */
     int n_crossovers;
     struct tnd_crossover *crossovers;

@@ -85,6 +85,25 @@ static void text_add_findings(struct tnd_text *out, const struct tnd_analysis *a
     }
 }
 
+/* "  Noisy (spread above 8 % of the median): cpu at M = 8, 16". */
+static void text_add_noise(struct tnd_text *out, const struct tnd_analysis *a)
+{
+    for (int p = 0; p < a->n_profiles; p++) {
+        int n = 0;
+        for (int i = 0; i < a->n_points; i++) {
+            if (!a->noisy[p * a->n_points + i]) {
+                continue;
+            }
+            if (n == 0) {
+                tnd_text_printf(out, "  Noisy (spread above %.0f %% of the median): %s at M = ",
+                                100 * TND_NOISY_FRAC, a->profiles[p]->name);
+            }
+            tnd_text_printf(out, "%s%" PRId64, n++ > 0 ? ", " : "", a->m[i]);
+        }
+        tnd_text_add(out, n > 0 ? ".\n" : "");
+    }
+}
+
 static void text_add(struct tnd_text *out, const struct tnd_analysis *a, int index, int n_types)
 {
     (void)index;
@@ -110,6 +129,7 @@ static void text_add(struct tnd_text *out, const struct tnd_analysis *a, int ind
         tnd_text_add_char(out, '\n');
     }
     text_add_findings(out, a);
+    text_add_noise(out, a);
 }
 
 static void text_end(struct tnd_text *out, const struct tnd_text *crossovers)
@@ -162,7 +182,7 @@ static void json_add_point(struct tnd_text *out, const struct tnd_analysis *a, i
         }
         tnd_text_add(out, ", \"transfer_us\": ");
         tnd_text_add_double(out, transfer_of(a, p, point));
-        tnd_text_add_char(out, '}');
+        tnd_text_add(out, a->noisy[p * a->n_points + point] ? ", \"noisy\": true}" : "}");
     }
     tnd_text_add(out, "}}");
 }

@@ -40,7 +40,8 @@ static void read_line(const struct tnd_analysis *a, int64_t m, struct line *line
         bool fits = key->type == a->type && key->n == a->n && key->k == a->k &&
                     key->stage == line->stage && key->task == stage->task &&
                     key->parallel == stage->parallel && key->own_threads == stage->own_threads &&
-                    strcmp(key->op, "mul_mat") == 0 && strcmp(key->backend, stage->backend) == 0;
+                    !key->warm && strcmp(key->op, "mul_mat") == 0 &&
+                    strcmp(key->backend, stage->backend) == 0;
         bool ascends = line->n == 0 || line->counts[line->n - 1] < key->threads;
         double us;
         if (fits && ascends && line->n < TND_REPORT_COUNTS &&

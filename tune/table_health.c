@@ -77,16 +77,17 @@ static void look_at_cells(const struct tandem_table *table, struct tnd_health *h
     }
     if (words != NULL && n_noisy > 0) {
         tnd_text_printf(words,
-                        "    %" PRId64 " of %" PRId64 " times are noisy (spread above %.0f %%"
-                        " of the median), the worst:\n",
-                        health->n_noisy, health->n_samples, 100 * TND_NOISY_FRAC);
+                        "    %" PRId64 " of %" PRId64 " times %s noisy (spread above %.0f %% of the "
+                        "median), the worst:\n",
+                        health->n_noisy, health->n_samples, health->n_noisy == 1 ? "is" : "are",
+                        100 * TND_NOISY_FRAC);
         print_cells(words, noisy, n_noisy, health->n_noisy);
     }
     if (words != NULL && n_stale > 0) {
         tnd_text_printf(words,
-                        "    %" PRId64 " times are stale: programs found them wrong, 'bench' "
-                        "measures them first:\n",
-                        health->n_stale);
+                        "    %" PRId64 " time%s stale (programs took longer or shorter); 'bench' "
+                        "begins with them:\n",
+                        health->n_stale, health->n_stale == 1 ? " is" : "s are");
         print_cells(words, stale, n_stale, health->n_stale);
     }
 }
