@@ -77,8 +77,8 @@ static void look_at_cells(const struct tandem_table *table, struct tnd_health *h
     }
     if (words != NULL && n_noisy > 0) {
         tnd_text_printf(words,
-                        "    %" PRId64 " of %" PRId64 " times %s noisy (spread above %.0f %% of the "
-                        "median), the worst:\n",
+                        "    %" PRId64 " of %" PRId64 " times %s noisy (spread above %.0f %% of "
+                        "the median), the worst:\n",
                         health->n_noisy, health->n_samples, health->n_noisy == 1 ? "is" : "are",
                         100 * TND_NOISY_FRAC);
         print_cells(words, noisy, n_noisy, health->n_noisy);

@@ -127,8 +127,8 @@ static void add_group(struct tnd_text *out, const struct tnd_curve_key *key,
 
 static void add_groups(struct tnd_text *out, const struct tandem_table *table)
 {
-    tnd_text_printf(out, "cells\n    %-8s %-6s %-10s %-19s %6s %-9s %-12s %7s %6s %6s  newest\n", "op",
-                    "type", "backend", "task", "shapes", "M", "threads", "cells", "noisy",
+    tnd_text_printf(out, "cells\n    %-8s %-6s %-10s %-19s %6s %-9s %-12s %7s %6s %6s  newest\n",
+                    "op", "type", "backend", "task", "shapes", "M", "threads", "cells", "noisy",
                     "stale");
     for (int i = 0; i < table->n_curves; i++) {
         const struct tnd_curve_key *key = &table->curves[i].key;
