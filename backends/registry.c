@@ -141,15 +141,32 @@ static bool is_complete(const struct tandem_backend_api *api)
             api->unmap != NULL && api->upload != NULL && api->download != NULL);
 }
 
+/* Puts an open backend into the next slot; on failure it stays the caller's. */
+static enum tandem_status put_slot(struct tnd_registry *registry, tandem_backend *backend,
+                                   const char *name, struct tandem_error *error)
+{
+    if (registry->n_slots >= MAX_SLOTS) {
+        return tnd_error_set(error, TANDEM_E_LIMIT, name, registry->n_slots, MAX_SLOTS - 1,
+                             "backend %s: all %d slots are taken", name, MAX_SLOTS - 1);
+    }
+    if (!is_complete(backend->api)) {
+        return tnd_error_set(error, TANDEM_E_ABI, name, 0, 0,
+                             "backend %s: has memory of its own, but not all of submit, sync, map, "
+                             "unmap, upload and download (and no run)",
+                             name);
+    }
+    if (tnd_backend_is_own(backend)) {
+        registry->own_slots |= UINT32_C(1) << registry->n_slots;
+    }
+    registry->slots[registry->n_slots++] = (struct slot){name, backend, ""};
+    return TANDEM_OK;
+}
+
 /* Opens a backend into the next slot. */
 static enum tandem_status open_slot(struct tnd_registry *registry,
                                     const struct tandem_backend_api *api, const char *settings,
                                     bool is_asked_for, struct tandem_error *error)
 {
-    if (registry->n_slots >= MAX_SLOTS) {
-        return tnd_error_set(error, TANDEM_E_LIMIT, api->name, registry->n_slots, MAX_SLOTS - 1,
-                             "backend %s: all %d slots are taken", api->name, MAX_SLOTS - 1);
-    }
     struct tandem_backend_options options = {
         sizeof(options), registry->n_threads_max, settings, log_line, &registry->log, is_asked_for};
     tandem_backend *backend = NULL;
@@ -170,18 +187,11 @@ static enum tandem_status open_slot(struct tnd_registry *registry,
         }
         return status;
     }
-    if (!is_complete(backend->api)) {
+    status = put_slot(registry, backend, api->name, error);
+    if (status != TANDEM_OK) {
         backend->api->close(backend);
-        return tnd_error_set(error, TANDEM_E_ABI, api->name, 0, 0,
-                             "backend %s: has memory of its own, but not all of submit, sync, map, "
-                             "unmap, upload and download (and no run)",
-                             api->name);
     }
-    if (tnd_backend_is_own(backend)) {
-        registry->own_slots |= UINT32_C(1) << registry->n_slots;
-    }
-    registry->slots[registry->n_slots++] = (struct slot){api->name, backend, ""};
-    return TANDEM_OK;
+    return status;
 }
 
 static enum tandem_status open_built_in(struct tnd_registry *registry, int which,
@@ -227,11 +237,10 @@ static enum tandem_status open_built_in(struct tnd_registry *registry, int which
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_registry_open(const struct tnd_registry_options *options,
-                                     struct tnd_registry **out_registry, struct tandem_error *error)
+static enum tandem_status new_registry(int n_threads_max, struct tnd_log log,
+                                       struct tnd_registry **out_registry,
+                                       struct tandem_error *error)
 {
-    TND_TRY(check_names(options->backends, error));
-    TND_TRY(check_settings(options->settings, error));
     struct tnd_registry *registry = tnd_calloc(1, sizeof(*registry));
     if (registry == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "", (int64_t)sizeof(*registry), 0,
@@ -240,8 +249,19 @@ enum tandem_status tnd_registry_open(const struct tnd_registry_options *options,
     pthread_mutex_init(&registry->lock, NULL);
     registry->n_slots = 1;
     registry->slots[0].name = "none";
-    registry->n_threads_max = options->n_threads_max > 0 ? options->n_threads_max : 1;
-    registry->log = options->log;
+    registry->n_threads_max = n_threads_max > 0 ? n_threads_max : 1;
+    registry->log = log;
+    *out_registry = registry;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_registry_open(const struct tnd_registry_options *options,
+                                     struct tnd_registry **out_registry, struct tandem_error *error)
+{
+    TND_TRY(check_names(options->backends, error));
+    TND_TRY(check_settings(options->settings, error));
+    struct tnd_registry *registry;
+    TND_TRY(new_registry(options->n_threads_max, options->log, &registry, error));
     for (int i = 0; i < N_BUILT_INS; i++) {
         if (!is_wanted(&built_ins[i], options->backends)) {
             snprintf(registry->missing[i], sizeof(registry->missing[i]),
@@ -250,6 +270,24 @@ enum tandem_status tnd_registry_open(const struct tnd_registry_options *options,
         }
         enum tandem_status status = open_built_in(registry, i, options, error);
         if (status != TANDEM_OK) {
+            tnd_registry_close(registry);
+            return status;
+        }
+    }
+    *out_registry = registry;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_registry_hold(tandem_backend *const *backends, int n, int n_threads_max,
+                                     struct tnd_registry **out_registry, struct tandem_error *error)
+{
+    struct tnd_registry *registry;
+    TND_TRY(new_registry(n_threads_max, (struct tnd_log){0}, &registry, error));
+    for (int i = 0; i < n; i++) {
+        enum tandem_status status =
+            put_slot(registry, backends[i], backends[i]->api->name, error);
+        if (status != TANDEM_OK) {
+            registry->n_slots = 1; /* those that were put are still the caller's */
             tnd_registry_close(registry);
             return status;
         }

@@ -27,6 +27,11 @@ struct tnd_registry_options {
 enum tandem_status tnd_registry_open(const struct tnd_registry_options *options,
                                      struct tnd_registry **out_registry,
                                      struct tandem_error *error);
+/** A registry of these backends alone, open already, the CPU's (or what stands for it) first: for
+ *  machines that are not here. Owns them from success on. Errors: MEMORY, LIMIT, ABI. */
+enum tandem_status tnd_registry_hold(tandem_backend *const *backends, int n, int n_threads_max,
+                                     struct tnd_registry **out_registry,
+                                     struct tandem_error *error);
 void tnd_registry_close(struct tnd_registry *registry);
 
 /** Adds a backend from outside the tree after checking its ABI and size. */

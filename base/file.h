@@ -26,6 +26,11 @@ enum tandem_status tnd_file_map(const char *path, struct tnd_file *out_file,
 enum tandem_status tnd_file_read(const char *path, size_t limit_bytes, struct tnd_file *out_file,
                                  struct tandem_error *error);
 
+/** Addresses without memory, in place of a file's: nobody may read or write there. Errors:
+ * MEMORY. */
+enum tandem_status tnd_file_reserve(size_t bytes, struct tnd_file *out_file,
+                                    struct tandem_error *error);
+
 /** Unmaps or frees, and zeroes `file`. A zeroed one is allowed. */
 void tnd_file_close(struct tnd_file *file);
 

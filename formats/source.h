@@ -99,6 +99,13 @@ const struct tnd_source_value *tnd_source_value_of(const tandem_source *source, 
 /** The value added last had this type of GGUF in its file. */
 void tnd_source_last_type(tandem_source *source, int gguf_type);
 
+/* ---- outline.c ---- */
+
+/** A llama without weights: its tensors have addresses, which nobody may read or write. Graphs
+ *  over them can be planned and not run. Errors: ARGUMENT, OVERFLOW, MEMORY. */
+enum tandem_status tnd_source_outline(const struct tandem_llama_shape *shape, enum tandem_type type,
+                                      tandem_source **out_source, struct tandem_error *error);
+
 /* ---- source_array.c ---- */
 
 /** Adds a list of `count` items of a type in GGUF's encoding, checked by the loader. `bytes` are

@@ -9,6 +9,7 @@ extern CU_SuiteInfo suites_tune_analyze[];
 extern CU_SuiteInfo suites_tune_args[];
 extern CU_SuiteInfo suites_tune_damage[];
 extern CU_SuiteInfo suites_tune_devices[];
+extern CU_SuiteInfo suites_tune_replay[];
 extern CU_SuiteInfo suites_tune_estimate[];
 extern CU_SuiteInfo suites_tune_gate[];
 extern CU_SuiteInfo suites_tune_explain[];
@@ -111,5 +112,6 @@ int main(int argc, char **argv)
                           suites_tune_estimate, suites_tune_analyze, suites_tune_measure,
                           suites_tune_planner, suites_tune_args, suites_tune_explain,
                           suites_tune_report, suites_tune_devices, suites_tune_moves,
-                          suites_tune_keep, suites_tune_trust, suites_tune_gate, NULL);
+                          suites_tune_keep, suites_tune_trust, suites_tune_gate,
+                          suites_tune_replay, NULL);
 }

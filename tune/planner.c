@@ -43,6 +43,7 @@ struct tnd_planner {
     const struct tnd_clock *clock;
     struct tnd_log log;
     int n_cpus;
+    tnd_ways_fn ways;
     pthread_mutex_t lock; /* guards everything below; never held together with another lock */
     const struct tandem_table *table;
     int forced;
@@ -125,6 +126,7 @@ enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,
     planner->clock = options->clock;
     planner->log = options->log;
     planner->n_cpus = options->n_cpus;
+    planner->ways = tnd_ways_here;
     planner->forced = -1;
     planner->choices = choices;
     planner->capacity = FIRST_CAPACITY;
@@ -159,6 +161,11 @@ void tnd_planner_force(struct tnd_planner *planner, int profile)
     planner->forced = profile;
     forget_choices(planner);
     pthread_mutex_unlock(&planner->lock);
+}
+
+void tnd_planner_set_ways(struct tnd_planner *planner, tnd_ways_fn ways)
+{
+    planner->ways = ways;
 }
 
 /* One graph that is being planned. */
@@ -231,7 +238,7 @@ static bool choose_by_table(const struct tnd_planner *planner, const tandem_tens
 {
     struct tnd_way ways[TND_TABLE_MAX_PROFILES];
     struct tnd_choice choice;
-    int n_ways = tnd_ways_here(planner->registry, planner->table, node, problem->type, ways);
+    int n_ways = planner->ways(planner->registry, planner->table, node, problem->type, ways);
     tnd_choose(planner->table, ways, n_ways, problem, n_threads, neighbours, NULL, NULL, &choice);
     if (choice.best.way < 0 || !knows_cpu(planner->table, ways, n_ways, problem, n_threads)) {
         return false;

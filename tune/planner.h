@@ -8,9 +8,13 @@
 #include "backends/registry.h"
 #include "base/clock.h"
 #include "tandem/profile.h"
-#include "tune/tnd_table.h"
+#include "tune/candidates.h"
 
 struct tnd_planner;
+
+/** Ways of computing a node on the machine of a registry, as tnd_ways_here. */
+typedef int (*tnd_ways_fn)(const struct tnd_registry *registry, const struct tandem_table *table,
+                           const tandem_tensor *node, enum tandem_type type, struct tnd_way *out);
 
 struct tnd_planner_options {
     const struct tnd_registry *registry; /* borrowed */
@@ -28,6 +32,9 @@ void tnd_planner_free(struct tnd_planner *planner);
 void tnd_planner_set_table(struct tnd_planner *planner, const struct tandem_table *table);
 /** Forces profile i (tnd_profile_at) wherever it applies; -1: choose. Any thread. */
 void tnd_planner_force(struct tnd_planner *planner, int profile);
+
+/** Ways to choose from; tnd_ways_here unless set. Before the first plan. */
+void tnd_planner_set_ways(struct tnd_planner *planner, tnd_ways_fn ways);
 
 /** Plans a finished graph for at most n_threads threads. Any thread. Errors: MEMORY. */
 enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct tandem_graph *graph,

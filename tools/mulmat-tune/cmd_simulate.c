@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ * mulmat-tune simulate: the plan of a model by any machine's table, run by a virtual clock. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/tnd_status.h"
+#include "tandem/table.h"
+#include "tools/mulmat-tune/args.h"
+#include "tools/mulmat-tune/commands.h"
+#include "tools/mulmat-tune/model_graph.h"
+#include "tune/emit.h"
+#include "tune/explain.h"
+#include "tune/planner.h"
+#include "tune/replay_print.h"
+#include "tune/stand_in.h"
+
+enum { MOST_TOKENS = 8192, MOST_THREADS = 1024 };
+
+struct request {
+    const char *table;
+    const char *model;
+    const char *type;
+    const char *trace;
+    struct args_ints m;
+    int64_t threads;
+    int64_t past;
+    double memory_gbps;
+    bool json;
+};
+
+struct simulation {
+    const struct request *request;
+    tandem_table *table;
+    struct tnd_registry *registry;
+    struct tnd_planner *planner;
+    struct model_graphs graphs;
+    enum tandem_type type;
+    int n_threads;
+    struct tnd_text out;
+    struct tnd_text trace;
+};
+
+static int most_threads(const tandem_table *table)
+{
+    int most = 1;
+    for (int i = 0; i < table->n_curves; i++) {
+        most = table->curves[i].key.threads > most ? table->curves[i].key.threads : most;
+    }
+    return most;
+}
+
+static enum tandem_status read_type(struct simulation *s, struct tandem_error *error)
+{
+    const char *name = s->request->type;
+    if (name != NULL && !tandem_type_from_name(name, &s->type)) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, name, 0, 0,
+                             "-type '%s': expected a weight type such as q4_0", name);
+    }
+    if (name == NULL) { /* q4_0, or the first that the table has */
+        bool has_other =
+            s->table->n_curves > 0 && tnd_table_largest_m(s->table, TANDEM_TYPE_Q4_0) == 0;
+        s->type = has_other ? s->table->curves[0].key.type : TANDEM_TYPE_Q4_0;
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status open_simulation(struct simulation *s, struct tandem_error *error)
+{
+    char own[4096];
+    const char *path = s->request->table;
+    if (path == NULL) {
+        TND_TRY(tandem_table_default_path(own, sizeof(own), error));
+        path = own;
+    }
+    TND_TRY(tandem_table_load(path, &s->table, error));
+    TND_TRY(read_type(s, error));
+    s->n_threads = s->request->threads > 0 ? (int)s->request->threads : most_threads(s->table);
+    TND_TRY(tnd_stand_in_open(s->table, s->n_threads, &s->registry, error));
+    const struct tnd_planner_options options = {.registry = s->registry, .clock = tnd_clock_real()};
+    TND_TRY(tnd_planner_new(&options, &s->planner, error));
+    tnd_planner_set_ways(s->planner, tnd_stand_in_ways);
+    tnd_planner_set_table(s->planner, s->table);
+    return model_graphs_open(s->request->model, s->type, &s->graphs, error);
+}
+
+static void close_simulation(struct simulation *s)
+{
+    model_graphs_close(&s->graphs);
+    tnd_planner_free(s->planner);
+    tnd_registry_close(s->registry);
+    tandem_table_free(s->table);
+    tnd_text_fini(&s->out);
+    tnd_text_fini(&s->trace);
+}
+
+/* ---- one pass ---- */
+
+static void print(struct simulation *s, int index, const struct tnd_replay *replay,
+                  const struct tnd_replay_subject *subject)
+{
+    if (s->request->json) {
+        tnd_text_add(&s->out, index > 0 ? ",\n    " : "\n    ");
+        tnd_replay_json(replay, subject, "    ", &s->out);
+    } else {
+        tnd_text_add_char(&s->out, '\n');
+        tnd_replay_text(replay, subject, &s->out);
+    }
+    if (s->request->trace != NULL) {
+        tnd_replay_trace(replay, subject, index + 1, &s->trace);
+    }
+}
+
+static enum tandem_status replay_plan(struct simulation *s, int index, const tandem_graph *graph,
+                                      const tandem_plan *plan, struct tandem_error *error)
+{
+    struct tnd_steps *steps = NULL;
+    struct tnd_replay replay;
+    const struct tnd_replay_subject subject = {graph, plan, s->request->m.values[index],
+                                               s->n_threads};
+    TND_TRY(tnd_steps_new(graph, plan, s->registry, &steps, error));
+    const struct tnd_replay_options options = {.graph = graph,
+                                               .plan = plan,
+                                               .steps = steps,
+                                               .registry = s->registry,
+                                               .table = s->table,
+                                               .memory_gbps = s->request->memory_gbps};
+    enum tandem_status status = tnd_replay(&options, &replay, error);
+    tnd_steps_free(steps);
+    if (status == TANDEM_OK) {
+        print(s, index, &replay, &subject);
+        tnd_replay_fini(&replay);
+    }
+    return status;
+}
+
+static enum tandem_status simulate_pass(struct simulation *s, int index, struct tandem_error *error)
+{
+    struct model_graph pass;
+    tandem_plan *plan = NULL;
+    TND_TRY(
+        model_graph_build(&s->graphs, s->request->m.values[index], s->request->past, &pass, error));
+    enum tandem_status status =
+        tnd_planner_plan(s->planner, pass.graph, s->n_threads, &plan, error);
+    if (status == TANDEM_OK) {
+        status = replay_plan(s, index, pass.graph, plan, error);
+    }
+    tandem_plan_free(plan);
+    model_graph_fini(&pass);
+    return status;
+}
+
+/* ---- all of them ---- */
+
+static void begin_output(struct simulation *s)
+{
+    const struct request *request = s->request;
+    const char *table = request->table != NULL ? request->table : "this machine's own";
+    if (!request->json) {
+        tnd_text_printf(&s->out,
+                        "Simulation: %s, weights %s, %" PRId64 " tokens before; timing table: %s\n"
+                        "Nothing was run: times are what the table predicts.\n",
+                        request->model, tandem_type_name(s->type), request->past, table);
+        return;
+    }
+    tnd_text_add(&s->out, "{\n  \"table\": ");
+    tnd_emit_json_string(&s->out, table);
+    tnd_text_add(&s->out, ",\n  \"model\": ");
+    tnd_emit_json_string(&s->out, request->model);
+    tnd_text_printf(&s->out, ",\n  \"type\": \"%s\",\n  \"past\": %" PRId64 ",\n  \"passes\": [",
+                    tandem_type_name(s->type), request->past);
+}
+
+static enum tandem_status write_trace(struct simulation *s, struct tandem_error *error)
+{
+    struct tnd_text file = TND_TEXT_INIT;
+    tnd_text_add(&file, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
+    tnd_text_add_bytes(&file, tnd_text_string(&s->trace), s->trace.n);
+    tnd_text_add(&file, "\n]}\n");
+    enum tandem_status status =
+        s->trace.failed || file.failed
+            ? tnd_error_set(error, TANDEM_E_MEMORY, "trace", 0, 0, "trace: out of memory")
+            : tnd_file_write_atomic(s->request->trace, file.bytes, file.n, error);
+    tnd_text_fini(&file);
+    return status;
+}
+
+static enum tandem_status simulate(struct simulation *s, struct tandem_error *error)
+{
+    TND_TRY(open_simulation(s, error));
+    begin_output(s);
+    for (int i = 0; i < s->request->m.n; i++) {
+        TND_TRY(simulate_pass(s, i, error));
+    }
+    tnd_text_add(&s->out, s->request->json ? "\n  ]\n}\n" : "");
+    if (s->request->trace != NULL) {
+        TND_TRY(write_trace(s, error));
+    }
+    return tnd_emit_end(&s->out, tnd_cmd_write, stdout, "simulation", error);
+}
+
+int tnd_cmd_simulate(int argc, char **argv)
+{
+    struct request request = {.model = "7B", .m = {4, {1, 32, 128, 512}}};
+    const struct args_option options[] = {
+        {"model", ARGS_STRING, &request.model, 0, 0, "M",
+         "quick, 1.1B, 3B, 7B, 13B, 30B, 65B or a model file (default 7B)"},
+        {"type", ARGS_STRING, &request.type, 0, 0, "T",
+         "weight type of a named model (default: q4_0, or the first of the table)"},
+        {"m", ARGS_INTS, &request.m, 1, MOST_TOKENS, "M[,M..]",
+         "tokens of a pass: 1 is generating, more a prompt (default 1,32,128,512)"},
+        {"threads", ARGS_INT, &request.threads, 1, MOST_THREADS, "N",
+         "plan for at most N threads (default: the most in the table)"},
+        {"past", ARGS_INT, &request.past, 0, MOST_TOKENS, "P",
+         "tokens before them in the text (default 0)"},
+        {"memory_gbps", ARGS_NUMBER, &request.memory_gbps, 0, 1e6, "G",
+         "operations that the table has no times of read and write memory at G GB/s (default: "
+         "they take no time)"},
+        {"trace", ARGS_STRING, &request.trace, 0, 0, "FILE",
+         "write the timeline for chrome://tracing or ui.perfetto.dev"},
+        {"json", ARGS_FLAG, &request.json, 0, 0, NULL, "one JSON object"},
+    };
+    const struct args_command command = {
+        "simulate",
+        "[TABLE]",
+        "Plans a llama by a timing table, of this machine or another one, and runs the plan by a "
+        "virtual\n"
+        "clock: how long a pass takes, how busy each lane is (threads of the CPU, devices, each "
+        "direction of\n"
+        "transfer), and what the critical path consists of. TABLE: default this machine's own.",
+        options,
+        sizeof(options) / sizeof(options[0]),
+        0,
+        1};
+    int result = args_parse(&command, argc, argv, &request.table, NULL);
+    if (result != ARGS_OK) {
+        return result == ARGS_HELP ? 0 : result;
+    }
+    struct simulation simulation = {.request = &request};
+    struct tandem_error error = {0};
+    enum tandem_status status = simulate(&simulation, &error);
+    close_simulation(&simulation);
+    return status == TANDEM_OK ? 0 : tnd_cmd_failed(&error);
+}

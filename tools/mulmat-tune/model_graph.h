@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * The graph of a llama's forward pass, for planning: of a model file, or of a model size that is
+ * known by name and has no weights here. */
+#ifndef MULMAT_TUNE_MODEL_GRAPH_H
+#define MULMAT_TUNE_MODEL_GRAPH_H
+
+#include "llama/model.h"
+
+struct model_graphs {
+    tandem_source *source;
+    struct tnd_llama_model *model;
+};
+
+/* One pass. */
+struct model_graph {
+    tandem_context *context;
+    struct tnd_llama_kv_cache cache;
+    tandem_graph *graph;
+};
+
+/** `name`: 7B and the like, with weights of `type`; else a file in any format that formats/ reads,
+ *  with the types that it has. `out` is ended with model_graphs_close. Errors: NOT_FOUND, those of
+ *  the readers. */
+enum tandem_status model_graphs_open(const char *name, enum tandem_type type,
+                                     struct model_graphs *out, struct tandem_error *error);
+/** Zeroed ones are allowed. */
+void model_graphs_close(struct model_graphs *graphs);
+
+/** The pass of `m` tokens behind `past` others, logits of the last one. `out` is ended with
+ *  model_graph_fini. */
+enum tandem_status model_graph_build(const struct model_graphs *graphs, int64_t m, int64_t past,
+                                     struct model_graph *out, struct tandem_error *error);
+void model_graph_fini(struct model_graph *graph);
+
+#endif
