@@ -166,7 +166,7 @@ static void csv_has_one_line_a_profile_and_m(void)
     }
     check_int(lines, 1 + 4 * 3 * 2);
     check_contains(tnd_text_string(&text),
-                   "\nq4_0,4096,4096,1,8,cpu,8.000,7477.000,0.000,7485.000,1,0.000\n");
+                   "\nq4_0,4096,4096,1,8,cpu,8.000,7477.000,0.000,7485.000,1,0.000,0.000,0,0\n");
     tnd_text_fini(&text);
 }
 

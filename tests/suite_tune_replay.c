@@ -205,6 +205,24 @@ static void works_of_a_device_overlap_with_the_cpu(void)
     check_us(busy("cpu, 1 thread"), 100);
 }
 
+/* The CPU takes twice as long while the device works, the device half as long again: of the
+ * device's 100 us 150 pass, in which 75 us of the CPU's are done. */
+static void backends_that_work_at_the_same_time_slow_each_other_down(void)
+{
+    tune_add_cost(table, "cpu", 100, 0);
+    tune_add_cost(table, "opencl", 100, 0);
+    check_ok(tnd_table_add_slowdown(table, &(struct tnd_slowdown){"cpu", "opencl", 2, 5, 1}));
+    check_ok(tnd_table_add_slowdown(table, &(struct tnd_slowdown){"opencl", "cpu", 1.5, 5, 1}));
+    add_product(N, K, M);
+    add_product(N, K, M);
+    make_plan(1);
+    run_on_device(0);
+    run_on_cpu(1);
+    replay_plan(0);
+    check_us(busy("opencl"), 150);
+    check_us(replay.makespan_us, 150 + 200 - 75);
+}
+
 static void a_stage_waits_for_what_the_device_computes(void)
 {
     tune_add_cost(table, "cpu", 50, 0);
@@ -339,6 +357,8 @@ static CU_TestInfo tests[] = {
     {"a product that the table does not cover is told",
      a_product_that_the_table_does_not_cover_is_told},
     {"works of a device overlap with the cpu", works_of_a_device_overlap_with_the_cpu},
+    {"backends that work at the same time slow each other down",
+     backends_that_work_at_the_same_time_slow_each_other_down},
     {"a stage waits for what the device computes", a_stage_waits_for_what_the_device_computes},
     {"transfers stand around the works of a device", transfers_stand_around_the_works_of_a_device},
     {"workers that slept are woken on the critical path",

@@ -68,9 +68,44 @@ static void the_page_is_whole_and_needs_no_network(void)
     CU_ASSERT_TRUE(count(text, "<svg") > 4);
     check_int(count(text, "https://"), 0);
     check_int(count(text, "src="), 0);
+    check_int(count(text, "http://"), 0);
+    check_int(count(text, "url("), count(text, "url(#")); /* patterns of the page itself */
+    check_int(count(text, "@import"), 0);
+    check_int(count(text, "href="), count(text, "href=\"#"));
     check_int(count(text, "<script"), 0);
     check_contains(text, "cpu+accelerate");
     check_contains(text, "23"); /* the first M at which the other way wins */
+    tnd_text_fini(&page);
+    tandem_table_free(table);
+}
+
+/* One cell is noisy, one stale, one profile wrong, a device has transfers. */
+static void what_speaks_against_a_table_is_told(void)
+{
+    tandem_table *table = tune_new();
+    struct tnd_text page = TND_TEXT_INIT;
+    tune_add_cost(table, "cpu", 5, 1);
+    tune_add_cost(table, "opencl", 9, 0);
+    tune_add_cost(table, "cpu+openblas", 1, 0);
+    tune_add_link(table, "opencl", 10, 1000);
+    tune_add_handoff(table, 2, 1, 21);
+    struct tnd_curve_key key =
+        tune_key(TUNE_DEVICE_N, TUNE_DEVICE_K, TANDEM_TASK_MUL_MAT_Q, true, 2);
+    const struct tnd_sample noisy = {4, 9, 3, 50, 2, 0};
+    check_ok(tnd_table_add(table, &key, &noisy));
+    CU_ASSERT_TRUE(tnd_table_mark_stale(table, &key, 16) > 0);
+    struct tnd_check wrong = {"cpu+openblas", TANDEM_TYPE_Q4_0, 4, 256, 512, 1, 1e-4, 1};
+    check_ok(tnd_table_add_check(table, &wrong));
+    check_ok(tnd_table_add_slowdown(table, &(struct tnd_slowdown){"cpu", "opencl", 1.5, 5, 1}));
+    check_ok(report(table, "t.json", append, &page));
+    const char *text = tnd_text_string(&page);
+    check_contains(text, "1 of 16 times are noisy"); /* 4 M, 2 profiles; 1, 2 threads */
+    check_contains(text, "1 of 16 times were found wrong");
+    check_contains(text, "results were <b>wrong</b> on this machine: <b>cpu+openblas</b>");
+    check_contains(text, "mark hollow");
+    check_contains(text, "Transfers between host and devices");
+    check_contains(text, "Transfer shares over M");
+    check_contains(text, "While opencl works, cpu takes 1.5 times as long");
     tnd_text_fini(&page);
     tandem_table_free(table);
 }
@@ -114,6 +149,7 @@ static void running_out_of_memory_leaks_nothing(void)
 }
 
 static CU_TestInfo tests[] = {
+    {"what_speaks_against_a_table_is_told", what_speaks_against_a_table_is_told},
     {"the_page_is_whole_and_needs_no_network", the_page_is_whole_and_needs_no_network},
     {"names_cannot_break_out_of_the_page", names_cannot_break_out_of_the_page},
     {"a_reader_that_stops_is_told", a_reader_that_stops_is_told},

@@ -24,7 +24,8 @@ static void free_analysis(struct tnd_analysis *a)
     tnd_free(a->m);
     tnd_free(a->times);
     tnd_free(a->errors);
-    tnd_free(a->noisy);
+    tnd_free(a->spreads);
+    tnd_free(a->marks);
     tnd_free(a->stages);
     tnd_free(a->crossovers);
 }
@@ -74,16 +75,46 @@ static enum tandem_status collect_m(struct tnd_analysis *a, int first, int last)
     return TANDEM_OK;
 }
 
+static bool has_stale_sample(const struct tnd_curve *curve, int64_t m)
+{
+    for (int s = 0; curve != NULL && s < curve->n_samples; s++) {
+        if (curve->samples[s].m == m) {
+            return tnd_sample_is_stale(&curve->samples[s]);
+        }
+    }
+    return false;
+}
+
+static bool is_stale(const struct tnd_analysis *a, const struct tnd_table_profile *profile,
+                     int64_t m)
+{
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &profile->stage[s];
+        struct tnd_curve_key key = {.op = "mul_mat", .type = a->type, .n = a->n, .k = a->k};
+        memcpy(key.backend, stage->backend, sizeof(key.backend));
+        key.stage = (uint8_t)s;
+        key.task = stage->task;
+        key.parallel = stage->parallel;
+        key.own_threads = stage->own_threads;
+        key.threads = stage->parallel || stage->own_threads ? a->threads : 1;
+        if (stage->backend[0] != '\0' && has_stale_sample(tnd_table_find(a->table, &key), m)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum tandem_status fill(struct tnd_analysis *a)
 {
     size_t cells = (size_t)a->n_profiles * (size_t)a->n_points;
     a->times = tnd_calloc(cells, sizeof(*a->times));
     a->errors = tnd_calloc(cells, sizeof(*a->errors));
-    a->noisy = tnd_calloc(cells, sizeof(*a->noisy));
+    a->spreads = tnd_calloc(cells, sizeof(*a->spreads));
+    a->marks = tnd_calloc(cells, sizeof(*a->marks));
     a->stages = tnd_calloc(cells, sizeof(*a->stages));
     a->crossovers = tnd_calloc(cells, sizeof(*a->crossovers));
-    if (a->times == NULL || a->errors == NULL || a->noisy == NULL || a->stages == NULL ||
-        a->crossovers == NULL) {
+    if (a->times == NULL || a->errors == NULL || a->spreads == NULL || a->marks == NULL ||
+        a->stages == NULL || a->crossovers == NULL) {
         return TANDEM_E_MEMORY;
     }
     for (int p = 0; p < a->n_profiles; p++) {
@@ -94,12 +125,35 @@ static enum tandem_status fill(struct tnd_analysis *a)
                                        a->threads, &estimate, a->stages[at]);
             a->times[at] = estimate.us;
             a->errors[at] = estimate.error_us;
-            a->noisy[at] = estimate.noisy;
+            a->spreads[at] = estimate.spread_us;
+            a->marks[at] = (uint8_t)((estimate.noisy ? TND_MARK_NOISY : 0) |
+                                     (is_stale(a, a->profiles[p], a->m[i]) ? TND_MARK_STALE : 0));
         }
     }
     a->n_crossovers =
         tnd_crossovers(a->m, a->n_points, a->times, a->n_profiles, a->crossovers, (int)cells);
     return TANDEM_OK;
+}
+
+static bool is_wrong(const struct tandem_table *table, const char *profile, enum tandem_type type)
+{
+    return tnd_table_check(table, profile, type, 0, NULL) == TND_VERDICT_WRONG;
+}
+
+bool tnd_analyses_add_wrong(const struct tandem_table *table, enum tandem_type type,
+                            const char *between,
+                            void (*add)(struct tnd_text *out, const char *name),
+                            struct tnd_text *out)
+{
+    bool any = false;
+    for (int p = 0; p < table->n_profiles; p++) {
+        if (is_wrong(table, table->profiles[p].name, type)) {
+            tnd_text_add(out, any ? between : "");
+            add(out, table->profiles[p].name);
+            any = true;
+        }
+    }
+    return any;
 }
 
 static bool is_measured(const struct tnd_analysis *a, const struct tnd_table_profile *profile)
@@ -121,6 +175,9 @@ static enum tandem_status choose_profiles(struct tnd_analysis *a)
     for (int p = 0; p < a->table->n_profiles; p++) {
         const struct tnd_table_profile *profile = &a->table->profiles[p];
         int known = tnd_profile_find(profile->name);
+        if (is_wrong(a->table, profile->name, a->type)) {
+            continue;
+        }
         if (is_measured(a, profile)) {
             a->profiles[a->n_profiles++] = profile;
         } else if (known >= 0 && tnd_profile_describe(known, a->type, &a->described[p]) &&

@@ -7,7 +7,13 @@
 #include "tune/analyze.h"
 #include "tune/crossover.h"
 
-/* One shape on one thread count. */
+/* What speaks against a cell; bits. */
+enum tnd_analysis_mark {
+    TND_MARK_NOISY = 1, /* spread above TND_NOISY_FRAC of the time */
+    TND_MARK_STALE = 2  /* found wrong while programs ran, waits for the next measuring */
+};
+
+/* One shape on one thread count. Profiles with wrong results are left out. */
 struct tnd_analysis {
     const struct tandem_table *table;
     enum tandem_type type;
@@ -21,7 +27,8 @@ struct tnd_analysis {
     int64_t *m;                      /* [n_points] */
     double *times;                   /* [n_profiles][n_points] */
     double *errors;                  /* [n_profiles][n_points] expected deviation of the times */
-    bool *noisy;                     /* [n_profiles][n_points] as in struct tnd_estimate */
+    double *spreads;                 /* [n_profiles][n_points] that of the samples alone */
+    uint8_t *marks;                  /* [n_profiles][n_points] enum tnd_analysis_mark */
     double (*stages)[TANDEM_STAGES]; /* [n_profiles][n_points] */
     int n_crossovers;
     struct tnd_crossover *crossovers;
@@ -50,6 +57,13 @@ enum tandem_status tnd_analyses_make(const struct tandem_table *table,
                                      struct tnd_analyses *out, struct tandem_error *error);
 /** A zeroed one is allowed. */
 void tnd_analyses_free(struct tnd_analyses *analyses);
+
+/** The names of profiles whose results were found wrong for a type, separated by `between`. False,
+ *  and nothing added, when there are none. */
+bool tnd_analyses_add_wrong(const struct tandem_table *table, enum tandem_type type,
+                            const char *between,
+                            void (*add)(struct tnd_text *out, const char *name),
+                            struct tnd_text *out);
 
 extern const struct tnd_analyze_printer tnd_analyze_text;
 extern const struct tnd_analyze_printer tnd_analyze_json;

@@ -24,6 +24,11 @@ static double transfer_of(const struct tnd_analysis *a, int profile, int point)
     return rest > 1e-6 * time_of(a, profile, point) ? rest : 0; /* nothing is left but rounding */
 }
 
+static unsigned marks_of(const struct tnd_analysis *a, int profile, int point)
+{
+    return a->marks[profile * a->n_points + point];
+}
+
 static int winner_at(const struct tnd_analysis *a, int point)
 {
     return tnd_winner(a->times, a->n_profiles, a->n_points, point);
@@ -85,23 +90,34 @@ static void text_add_findings(struct tnd_text *out, const struct tnd_analysis *a
     }
 }
 
-/* "  Noisy (spread above 8 % of the median): cpu at M = 8, 16". */
-static void text_add_noise(struct tnd_text *out, const struct tnd_analysis *a)
+/* "  Noisy (spread above 8 % of the median): cpu at M = 8, 16.", one line a profile. */
+static void text_add_marked(struct tnd_text *out, const struct tnd_analysis *a, unsigned bit,
+                            const char *what)
 {
     for (int p = 0; p < a->n_profiles; p++) {
         int n = 0;
         for (int i = 0; i < a->n_points; i++) {
-            if (!a->noisy[p * a->n_points + i]) {
+            if ((marks_of(a, p, i) & bit) == 0) {
                 continue;
             }
             if (n == 0) {
-                tnd_text_printf(out, "  Noisy (spread above %.0f %% of the median): %s at M = ",
-                                100 * TND_NOISY_FRAC, a->profiles[p]->name);
+                tnd_text_printf(out, "  %s: %s at M = ", what, a->profiles[p]->name);
             }
             tnd_text_printf(out, "%s%" PRId64, n++ > 0 ? ", " : "", a->m[i]);
         }
         tnd_text_add(out, n > 0 ? ".\n" : "");
     }
+}
+
+static void text_add_wrong(struct tnd_text *out, const struct tnd_analysis *a)
+{
+    struct tnd_text names = TND_TEXT_INIT;
+    if (tnd_analyses_add_wrong(a->table, a->type, ", ", tnd_text_add, &names)) {
+        tnd_text_printf(out, "  Left out, since their results were wrong on this machine: %s.\n",
+                        tnd_text_string(&names));
+    }
+    out->failed = out->failed || names.failed;
+    tnd_text_fini(&names);
 }
 
 static void text_add(struct tnd_text *out, const struct tnd_analysis *a, int index, int n_types)
@@ -129,7 +145,9 @@ static void text_add(struct tnd_text *out, const struct tnd_analysis *a, int ind
         tnd_text_add_char(out, '\n');
     }
     text_add_findings(out, a);
-    text_add_noise(out, a);
+    text_add_marked(out, a, TND_MARK_NOISY, "Noisy (spread above 8 % of the median)");
+    text_add_marked(out, a, TND_MARK_STALE, "Stale (found wrong while programs ran)");
+    text_add_wrong(out, a);
 }
 
 static void text_end(struct tnd_text *out, const struct tnd_text *crossovers)
@@ -182,7 +200,11 @@ static void json_add_point(struct tnd_text *out, const struct tnd_analysis *a, i
         }
         tnd_text_add(out, ", \"transfer_us\": ");
         tnd_text_add_double(out, transfer_of(a, p, point));
-        tnd_text_add(out, a->noisy[p * a->n_points + point] ? ", \"noisy\": true}" : "}");
+        tnd_text_add(out, ", \"spread_us\": ");
+        tnd_text_add_double(out, a->spreads[p * a->n_points + point]);
+        tnd_text_printf(out, ", \"noisy\": %s, \"stale\": %s}",
+                        (marks_of(a, p, point) & TND_MARK_NOISY) != 0 ? "true" : "false",
+                        (marks_of(a, p, point) & TND_MARK_STALE) != 0 ? "true" : "false");
     }
     tnd_text_add(out, "}}");
 }
@@ -192,9 +214,11 @@ static void json_add(struct tnd_text *out, const struct tnd_analysis *a, int ind
     (void)n_types;
     tnd_text_printf(out,
                     "%s\n    {\"type\": \"%s\", \"n\": %" PRId64 ", \"k\": %" PRId64
-                    ", \"threads\": %d, \"measured_threads\": %s, \"points\": [",
+                    ", \"threads\": %d, \"measured_threads\": %s, \"wrong_profiles\": [",
                     index > 0 ? "," : "", tandem_type_name(a->type), a->n, a->k, a->threads,
                     a->measured_threads ? "true" : "false");
+    (void)tnd_analyses_add_wrong(a->table, a->type, ", ", tnd_emit_json_string, out);
+    tnd_text_add(out, "], \"points\": [");
     for (int i = 0; i < a->n_points; i++) {
         tnd_text_add(out, i > 0 ? ",\n      " : "\n      ");
         json_add_point(out, a, i);
@@ -243,7 +267,7 @@ static void csv_begin(struct tnd_text *out, const struct tandem_table *table,
     (void)n_types;
     (void)first;
     tnd_text_add(out, "type,n,k,threads,m,profile,init_us,compute_us,finalize_us,total_us,wins,"
-                      "transfer_us\n");
+                      "transfer_us,spread_us,noisy,stale\n");
 }
 
 /* Quoted where RFC 4180 asks for it; names may come from a file. */
@@ -279,7 +303,10 @@ static void csv_add(struct tnd_text *out, const struct tnd_analysis *a, int inde
             tnd_emit_number(out, 0, 3, time_of(a, p, i));
             tnd_text_printf(out, ",%d,", p == winner ? 1 : 0);
             tnd_emit_number(out, 0, 3, transfer_of(a, p, i));
-            tnd_text_add_char(out, '\n');
+            tnd_text_add_char(out, ',');
+            tnd_emit_number(out, 0, 3, a->spreads[p * a->n_points + i]);
+            tnd_text_printf(out, ",%d,%d\n", (marks_of(a, p, i) & TND_MARK_NOISY) != 0,
+                            (marks_of(a, p, i) & TND_MARK_STALE) != 0);
         }
     }
 }

@@ -179,13 +179,22 @@ static void end_event(struct replaying *r, int32_t i)
 
 /* ---- time goes on ---- */
 
-/* How many times as long a work takes on `slot` while others run beside it. */
+/* How many times as long a work takes on `slot` while others run beside it; the table knows pairs,
+ * so of several the worst counts. `host_slot` 0: worker 0 waits. */
 static double slowed(const struct replaying *r, int slot, int host_slot)
 {
-    (void)r;
-    (void)slot;
-    (void)host_slot;
-    return 1.0;
+    const struct tnd_registry *registry = r->options->registry;
+    double worst = 1;
+    for (int beside = 1; beside < TND_MAX_SLOTS; beside++) {
+        bool runs = beside == host_slot || r->queues[beside].head != NONE;
+        double factor;
+        if (runs && beside != slot &&
+            tnd_table_slowdown(r->options->table, tnd_registry_name(registry, slot),
+                               tnd_registry_name(registry, beside), &factor)) {
+            worst = fmax(worst, factor);
+        }
+    }
+    return worst;
 }
 
 static void end_head(struct replaying *r, int slot)
@@ -206,12 +215,15 @@ static void end_head(struct replaying *r, int slot)
  * the head of a device. `host_slot` 0: worker 0 waits. Returns what is left of the step. */
 static double go_on(struct replaying *r, int host_slot, double host_rest_us)
 {
-    double us = host_slot > 0 ? host_rest_us * slowed(r, host_slot, 0) : INFINITY;
+    double factor[TND_MAX_SLOTS];
+    double host_factor = host_slot > 0 ? slowed(r, host_slot, host_slot) : 1;
+    double us = host_slot > 0 ? host_rest_us * host_factor : INFINITY;
     int first = 0; /* device whose head ends; of equals worker 0, then the lowest slot */
     for (int slot = 1; slot < TND_MAX_SLOTS; slot++) {
-        double rest = r->queues[slot].rest_us * slowed(r, slot, host_slot);
-        if (r->queues[slot].head != NONE && rest < us) {
-            us = rest;
+        bool runs = r->queues[slot].head != NONE;
+        factor[slot] = runs ? slowed(r, slot, host_slot) : 1;
+        if (runs && r->queues[slot].rest_us * factor[slot] < us) {
+            us = r->queues[slot].rest_us * factor[slot];
             first = slot;
         }
     }
@@ -219,12 +231,12 @@ static double go_on(struct replaying *r, int host_slot, double host_rest_us)
     for (int slot = 1; slot < TND_MAX_SLOTS; slot++) {
         struct queue *queue = &r->queues[slot];
         if (queue->head != NONE && slot != first) {
-            queue->rest_us = fmax(0, queue->rest_us - us / slowed(r, slot, host_slot));
+            queue->rest_us = fmax(0, queue->rest_us - us / factor[slot]);
         }
     }
     if (first > 0) {
         end_head(r, first);
-        return host_slot > 0 ? fmax(0, host_rest_us - us / slowed(r, host_slot, 0)) : 0;
+        return host_slot > 0 ? fmax(0, host_rest_us - us / host_factor) : 0;
     }
     return -1; /* worker 0's step is over */
 }
@@ -300,7 +312,7 @@ static void sync_before(struct replaying *r, int group)
 
 /* Workers that slept are woken by the next parallel step. Where the profile itself sends them to
  * sleep in another stage, its measured time holds that. */
-static enum tandem_status wake(struct replaying *r, const struct tnd_step *step)
+static enum tandem_status wake(struct replaying *r, const struct tnd_step *step, int n_workers)
 {
     const struct tandem_plan_node *choice = &r->options->plan->nodes[step->node];
     bool is_own_doing = false;
@@ -308,7 +320,7 @@ static enum tandem_status wake(struct replaying *r, const struct tnd_step *step)
         is_own_doing = is_own_doing ||
                        (choice->stage[s].backend != TANDEM_BACKEND_NONE && choice->stage[s].wait);
     }
-    double us = tnd_estimate_wake(r->options->table, step->n_workers);
+    double us = tnd_estimate_wake(r->options->table, n_workers);
     bool costs = r->asleep && !is_own_doing && us > 0;
     r->asleep = false;
     if (!costs) {
@@ -320,14 +332,15 @@ static enum tandem_status wake(struct replaying *r, const struct tnd_step *step)
     return TANDEM_OK;
 }
 
-static enum tandem_status run_step(struct replaying *r, int s)
+/* `factor` on what the step takes by itself. */
+static enum tandem_status run_step(struct replaying *r, int s, double factor)
 {
     const struct tnd_step *step = &r->options->steps->steps[s];
     int32_t lane;
     double us;
     TND_TRY(lane_of(r, step, &lane));
     bool is_timed = alone_us(r, step, &us);
-    int32_t event = add_event(r, s, step->node, lane, us, is_timed);
+    int32_t event = add_event(r, s, step->node, lane, us * factor, is_timed);
     r->event_of[s] = event;
     if (step->n_workers > 0) {
         run_here(r, event, step->backend);
@@ -343,15 +356,35 @@ static enum tandem_status run_step(struct replaying *r, int s)
     return TANDEM_OK;
 }
 
+/* Steps for one worker and steps for all share a parallel group, and no worker is idle before the
+ * last step is begun: together they take the work over the workers, but not less than worker 0
+ * needs for the former. On one worker, steps take what they take. */
+static double stretch_of(const struct replaying *r, const struct tnd_group *group)
+{
+    double alone = 0;
+    double shared = 0;
+    for (int i = 0; i < group->n_steps && group->n_workers > 1; i++) {
+        const struct tnd_step *step = &r->options->steps->steps[group->first_step + i];
+        double us;
+        (void)alone_us(r, step, &us);
+        alone += step->n_workers == 1 ? us : 0;
+        shared += us * step->n_workers / group->n_workers;
+    }
+    return alone > shared ? alone / shared : 1;
+}
+
 static enum tandem_status run_group(struct replaying *r, int g)
 {
     const struct tnd_group *group = &r->options->steps->groups[g];
+    const struct tnd_step *steps = &r->options->steps->steps[group->first_step];
+    double stretch = stretch_of(r, group);
     sync_before(r, g);
     if (group->n_workers > 1) {
-        TND_TRY(wake(r, &r->options->steps->steps[group->first_step]));
+        TND_TRY(wake(r, &steps[0], group->n_workers));
     }
     for (int i = 0; i < group->n_steps; i++) {
-        TND_TRY(run_step(r, group->first_step + i));
+        double part = group->n_workers > 1 ? (double)steps[i].n_workers / group->n_workers : 1;
+        TND_TRY(run_step(r, group->first_step + i, stretch * part));
     }
     r->asleep = r->asleep || (group->n_workers > 1 && group->wait_after);
     return TANDEM_OK;

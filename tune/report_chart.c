@@ -19,6 +19,10 @@ static const char *const markers[TND_REPORT_STYLES] = {
     "m-1.6-4.6h3.2v9.2h-3.2z",
     "m-4.6-1.6h9.2v3.2h-9.2z",
     "m-4.4 0l8.8-4.4v8.8z",
+    "m4.4 0l-8.8-4.4v8.8z",
+    "m-4.6 0l2.3-4h4.6l2.3 4l-2.3 4h-4.6z",
+    "m-4-4h3v3h2v-3h3v8h-3v-3h-2v3h-3z",
+    "m-4-1h3v-3h2v3h3v2h-3v3h-2v-3h-3z",
 };
 
 static double from_log(bool is_log, double value)
@@ -269,6 +273,15 @@ void tnd_chart_marks(struct tnd_chart *chart, int style, const double *x, const 
         }
     }
     tnd_text_add(out, any ? "\"/>\n" : "");
+}
+
+void tnd_chart_hollow(struct tnd_chart *chart, int style, double x, double y)
+{
+    if (can_show(chart, x, y)) {
+        tnd_text_printf(&chart->report->out, "<path class=\"mark hollow s%d\" d=\"M", style);
+        add_place(chart, x, y);
+        tnd_text_printf(&chart->report->out, "%s\"/>\n", markers[style]);
+    }
 }
 
 void tnd_chart_ring(struct tnd_chart *chart, int style, double x, double y)

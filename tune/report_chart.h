@@ -27,6 +27,8 @@ void tnd_chart_band(struct tnd_chart *chart, int style, const double *x, const d
 void tnd_chart_line(struct tnd_chart *chart, int style, const double *x, const double *y, int n);
 /** Markers of a style at the points. */
 void tnd_chart_marks(struct tnd_chart *chart, int style, const double *x, const double *y, int n);
+/** A hollow marker over that of a point: it is not to be trusted. */
+void tnd_chart_hollow(struct tnd_chart *chart, int style, double x, double y);
 /** A ring around a point. */
 void tnd_chart_ring(struct tnd_chart *chart, int style, double x, double y);
 /** A plain line that is no profile: ideal scaling, ratio 1. */

@@ -27,6 +27,15 @@ double tnd_report_best(const struct tnd_analysis *a, int point)
     return a->times[winner * a->n_points + point];
 }
 
+int64_t tnd_report_marks(const struct tnd_analysis *a, unsigned bits)
+{
+    int64_t n = 0;
+    for (int i = 0; i < a->n_profiles * a->n_points; i++) {
+        n += (a->marks[i] & bits) != 0;
+    }
+    return n;
+}
+
 int tnd_report_point_of(const struct tnd_analysis *a, int64_t m)
 {
     for (int i = 0; i < a->n_points; i++) {

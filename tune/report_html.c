@@ -93,6 +93,7 @@ static void shape(struct tnd_report *report, const struct tnd_analyses *analyses
     }
     tnd_report_threads(report, &analyses->list[end - 1]);
     tnd_report_shares(report, &analyses->list[end - 1]);
+    tnd_report_transfer_shares(report, &analyses->list[end - 1]);
     tnd_text_add(out, "</div>\n");
     for (int i = end - 1; i >= first; i--) {
         tnd_report_numbers(report, &analyses->list[i]);
@@ -110,7 +111,9 @@ static void one_table(struct tnd_report *report, int source)
     }
     tnd_text_add(out, "</h2>\n<div class=\"charts\">\n");
     tnd_report_heat(report, source);
-    tnd_text_printf(out, "</div>\n<h2 id=\"shapes%d\">Shapes", source);
+    tnd_text_add(out, "</div>\n");
+    tnd_report_moves(report, source);
+    tnd_text_printf(out, "<h2 id=\"shapes%d\">Shapes", source);
     if (report->n_sources > 1) {
         tnd_text_add(out, ": ");
         tnd_report_escape(out, report->sources[source].name);

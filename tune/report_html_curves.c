@@ -70,6 +70,11 @@ static void profile(struct tnd_chart *chart, const struct tnd_analysis *a, bool 
     }
     tnd_chart_line(chart, style, x, y, n);
     tnd_chart_marks(chart, style, x, y, n);
+    for (int i = 0; i < n; i++) {
+        if (a->marks[p * n + i] != 0) {
+            tnd_chart_hollow(chart, style, x[i], y[i]);
+        }
+    }
     tnd_chart_legend(chart, style, a->profiles[p]->name, "");
 }
 
@@ -100,6 +105,9 @@ static void chart_of(struct tnd_report *report, const struct tnd_analysis *a, bo
         profile(&chart, a, as_speed, p, room);
     }
     crossovers(&chart, a, &note);
+    if (tnd_report_marks(a, UINT8_MAX) > 0) {
+        tnd_text_add(&note, " Hollow: noisy or stale.");
+    }
     report->out.failed = report->out.failed || title.failed || note.failed;
     tnd_chart_end(&chart, tnd_text_string(&title), tnd_text_string(&note));
     tnd_text_fini(&title);
@@ -134,6 +142,8 @@ static void numbers_row(struct tnd_text *out, const struct tnd_analysis *a, int 
             tnd_emit_number(out, 0, 1, 100.0 * a->errors[at] / a->times[at]);
             tnd_text_add(out, " %");
         }
+        tnd_text_add(out, (a->marks[at] & TND_MARK_NOISY) != 0 ? ", noisy" : "");
+        tnd_text_add(out, (a->marks[at] & TND_MARK_STALE) != 0 ? ", stale" : "");
         tnd_text_add(out, "</td>");
     }
     tnd_text_add(out, "</tr>\n");
@@ -156,5 +166,6 @@ void tnd_report_numbers(struct tnd_report *report, const struct tnd_analysis *a)
         numbers_row(out, a, i);
     }
     tnd_text_add(out, "</tbody></table></div>\n<p class=\"soft\">* fastest. \u00b1 median absolute "
-                      "deviation, where it is known.</p></details>\n");
+                      "deviation, where it is known; noisy: above 8 %. Stale: found wrong while "
+                      "programs ran, to be measured anew.</p></details>\n");
 }

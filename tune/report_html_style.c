@@ -6,10 +6,11 @@
 static const char colours[] =
     ":root{color-scheme:light dark;--page:#fff;--ink:#1b1b1b;--soft:#595959;--rule:#d9d9d9;"
     "--box:#f5f6f8;--c0:#0072b2;--c1:#d55e00;--c2:#00805c;--c3:#b0558a;--c4:#8a6500;--c5:#2b8cc4;"
-    "--c6:#6b6b6b;--c7:#5b3fa8}\n"
+    "--c6:#6b6b6b;--c7:#5b3fa8;--c8:#a33b3b;--c9:#3f7d20;--c10:#00687a;--c11:#8f2d86}\n"
     "@media (prefers-color-scheme:dark){:root{--page:#15171a;--ink:#eceff1;--soft:#a9b1b8;"
     "--rule:#3a3f45;--box:#1f2328;--c0:#56b4e9;--c1:#ff9248;--c2:#2fd0a0;--c3:#e8a0cb;--c4:#f0c44c;"
-    "--c5:#9ad6ff;--c6:#bdbdbd;--c7:#b7a2ff}}\n";
+    "--c5:#9ad6ff;--c6:#bdbdbd;--c7:#b7a2ff;--c8:#ff9c9c;--c9:#a6e07c;--c10:#5fd4e6;--c11:#f0a0ec}}"
+    "\n";
 
 static const char page[] =
     "*{box-sizing:border-box}\n"
@@ -43,7 +44,7 @@ static const char drawing[] =
     ".mid{text-anchor:middle}.end{text-anchor:end}\n"
     ".grid{stroke:var(--rule);stroke-width:.7}.axis{stroke:var(--soft);fill:none}"
     ".line{fill:none;stroke-width:2}.band{stroke:none;fill-opacity:.18}"
-    ".mark{stroke:none}.ring{fill:none;stroke-width:2}"
+    ".ring{fill:none;stroke-width:2}"
     ".guide{stroke:var(--soft);stroke-dasharray:2 4;fill:none}"
     ".cross{stroke:var(--ink);stroke-dasharray:4 3}svg .crosses{fill:var(--ink);font-size:11px}\n"
     ".cell{stroke-width:1.5;fill-opacity:.5}.cell.noise{fill-opacity:.14}"
@@ -52,14 +53,17 @@ static const char drawing[] =
     "fill-opacity:.65}.i2{fill:url(#dots)}.move{fill:none}.hatch{stroke:var(--c1);stroke-width:3}"
     ".dot{fill:var(--c2)}.paper{fill:var(--page)}"
     ".defs{position:absolute;width:0;height:0}\n"
+    /* On a phone charts shrink: their text must not. */
+    "@media (max-width:28rem){svg text{font-size:13.5px}svg .crosses{font-size:12.5px}}\n"
     "@media print{:root{--page:#fff;--ink:#000;--soft:#444;--rule:#ccc;--box:#fff}"
     "body{max-width:none;font-size:10pt}nav{display:none}h2,h3{break-after:avoid}"
     ".charts{grid-template-columns:1fr 1fr}}\n";
 
 void tnd_report_style_sheet(struct tnd_text *out)
 {
-    static const char *const dashes[TND_REPORT_STYLES] = {"none", "8 3", "2 3", "9 3 2 3",
-                                                          "14 4", "5 2", "1 2", "10 2 2 2 2 2"};
+    static const char *const dashes[TND_REPORT_STYLES] = {"none", "8 3",      "2 3", "9 3 2 3",
+                                                          "14 4", "5 2",      "1 2", "10 2 2 2 2 2",
+                                                          "3 3",  "12 3 5 3", "6 6", "4 2 1 2"};
     tnd_text_add(out, colours);
     tnd_text_add(out, page);
     tnd_text_add(out, drawing);
@@ -69,6 +73,7 @@ void tnd_report_style_sheet(struct tnd_text *out)
                         i, i, i, dashes[i]);
     }
     /* After the colours of the styles, which would fill them. */
-    tnd_text_add(out, "\n.line,.ring{fill:none}.band,.mark{stroke:none}"
+    tnd_text_add(out, "\n.line,.ring{fill:none}.band,.mark:not(.hollow){stroke:none}"
+                      ".mark.hollow{fill:var(--page);stroke-width:1.6}"
                       ".cell{stroke:var(--page)}\n");
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tune/emit.h"
+#include "tune/measure_reference.h"
 #include "tune/report_parts.h"
 
 static void add_code(struct tnd_text *out, const char *name)
@@ -139,6 +140,56 @@ static void advise(struct tnd_report *report, const struct tnd_analyses *analyse
     }
 }
 
+/* What the table itself says against what it holds. */
+static void add_doubts(struct tnd_text *out, const struct tandem_table *table,
+                       const struct tnd_analyses *analyses)
+{
+    int64_t cells = 0;
+    int64_t noisy = 0;
+    int64_t stale = 0;
+    for (int i = 0; i < analyses->n; i++) {
+        const struct tnd_analysis *a = &analyses->list[i];
+        cells += (int64_t)a->n_profiles * a->n_points;
+        noisy += tnd_report_marks(a, TND_MARK_NOISY);
+        stale += tnd_report_marks(a, TND_MARK_STALE);
+    }
+    if (noisy > 0) {
+        tnd_text_printf(out,
+                        "<p class=\"soft\">%" PRId64 " of %" PRId64
+                        " times are noisy (spread above "
+                        "8 %%): hollow in the charts.</p>\n",
+                        noisy, cells);
+    }
+    if (stale > 0) {
+        tnd_text_printf(out,
+                        "<p>%" PRId64 " of %" PRId64 " times were found wrong while programs ran; "
+                        "<b>mulmat-tune bench</b> measures them anew.</p>\n",
+                        stale, cells);
+    }
+    for (int i = 0; i < table->n_sweeps; i++) {
+        char text[160];
+        tnd_sweep_mood_text(&table->sweeps[i], text, sizeof(text));
+        if (text[0] != '\0') {
+            tnd_text_add(out, "<p>While it was measured, ");
+            tnd_report_escape(out, text);
+            tnd_text_add(out, ".</p>\n");
+        }
+    }
+}
+
+/* Profiles that nobody may use here. */
+static void add_wrong(struct tnd_text *out, const struct tandem_table *table, enum tandem_type type)
+{
+    struct tnd_text names = TND_TEXT_INIT;
+    if (tnd_analyses_add_wrong(table, type, ", ", add_code, &names)) {
+        tnd_text_add(out, "<p>Left out, since their results were <b>wrong</b> on this machine: ");
+        tnd_text_add(out, tnd_text_string(&names));
+        tnd_text_add(out, ".</p>\n");
+    }
+    out->failed = out->failed || names.failed;
+    tnd_text_fini(&names);
+}
+
 static void add_noise(struct tnd_text *out, const struct tnd_analyses *analyses)
 {
     int64_t cells = 0;
@@ -177,6 +228,7 @@ void tnd_report_words(struct tnd_report *report)
             }
             if (!said) {
                 advise(report, analyses, analyses->list[i].type);
+                add_wrong(out, report->sources[s].table, analyses->list[i].type);
             }
         }
         if (report->sources[s].table->version == 1) {
@@ -184,6 +236,7 @@ void tnd_report_words(struct tnd_report *report)
                               "stages are divided by their number: an estimate.</p>\n");
         }
         add_noise(out, analyses);
+        add_doubts(out, report->sources[s].table, analyses);
     }
     tnd_text_add(out, "</section>\n");
 }

@@ -9,7 +9,7 @@
 #include "tune/report_html.h"
 
 enum {
-    TND_REPORT_STYLES = 8,   /* colour, dash and marker of a profile */
+    TND_REPORT_STYLES = 12,  /* colour, dash and marker of a profile */
     TND_REPORT_CHARTS = 240, /* more of them no reader looks at: the page says what it left out */
     TND_REPORT_COUNTS = 64   /* thread counts of one stage */
 };
@@ -31,6 +31,8 @@ void tnd_report_heat(struct tnd_report *report, int source);
 void tnd_report_curves(struct tnd_report *report, const struct tnd_analysis *a);
 void tnd_report_threads(struct tnd_report *report, const struct tnd_analysis *a);
 void tnd_report_shares(struct tnd_report *report, const struct tnd_analysis *a);
+void tnd_report_transfer_shares(struct tnd_report *report, const struct tnd_analysis *a);
+void tnd_report_moves(struct tnd_report *report, int source);
 void tnd_report_numbers(struct tnd_report *report, const struct tnd_analysis *a);
 void tnd_report_compare(struct tnd_report *report);
 
@@ -42,6 +44,8 @@ bool tnd_report_same_shape(const struct tnd_analysis *a, const struct tnd_analys
 int tnd_report_shape_end(const struct tnd_analyses *analyses, int first);
 /** Time of the fastest profile at a point. */
 double tnd_report_best(const struct tnd_analysis *a, int point);
+/** Cells with any of these bits of enum tnd_analysis_mark. */
+int64_t tnd_report_marks(const struct tnd_analysis *a, unsigned bits);
 /** Index of M among the points, or -1. */
 int tnd_report_point_of(const struct tnd_analysis *a, int64_t m);
 /** Whether the lead of the fastest is within what both times may be off. */

@@ -92,7 +92,7 @@ int tnd_report_style(const struct tnd_report *report, const char *profile)
                 seen[n++] = name;
             }
             if (strcmp(name, profile) == 0) {
-                return at % TND_REPORT_STYLES;
+                return at < TND_REPORT_STYLES ? at : TND_REPORT_STYLES - 1;
             }
         }
     }
