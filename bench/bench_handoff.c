@@ -86,7 +86,7 @@ static void hand_off(void *user, int index, int count)
 static void wake_up(void *user, int index, int count)
 {
     struct meeting *meeting = user;
-    const struct tnd_spin asleep = {0, false, NULL};
+    const struct tnd_spin asleep = {.polls = 0};
     unsigned ticket = meeting->ticket;
     for (int i = 0; i < WAKES; i++) {
         if (index == 0) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Spin, then sleep. Why no wake-up is lost: the sleeper first adds itself to `sleepers`, then
+ * Spin, then sleep. A doze is a sleep that ends by the clock at the latest; what follows it is
+ * the same wait from its beginning, so all that holds for sleeps holds for dozes. Why no wake-up is
+ * lost: the sleeper first adds itself to `sleepers`, then
  * looks at the word; the waker first writes the word, then looks at `sleepers`. All four are
  * seq_cst, so at least one of the two sees the other. A waker that sees a sleeper takes the
  * mutex, which the sleeper holds from adding itself until it is asleep: the broadcast finds it.
@@ -9,6 +11,9 @@
 
 #include <sched.h>
 #include <time.h>
+
+#include "base/clock.h"
+#include "sched/doze.h"
 
 enum {
     POLLS_BEFORE_YIELDS = 2048, /* afterwards one poll in YIELD_EVERY lets others run */
@@ -31,16 +36,25 @@ bool tnd_condition_init(pthread_cond_t *cond)
     return failed == 0;
 }
 
-void tnd_condition_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+static uint64_t now_ns(void)
+{
+    return tnd_clock_real()->now_ns(tnd_clock_real());
+}
+
+/* Not longer than until the next re-check. */
+static void wait_until_ns(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t when_ns)
 {
     struct timespec when;
-    clock_gettime(CLOCK_MONOTONIC, &when);
-    when.tv_nsec += RECHECK_NS;
-    if (when.tv_nsec >= NS_PER_S) {
-        when.tv_nsec -= NS_PER_S;
-        when.tv_sec++;
-    }
+    uint64_t recheck_ns = now_ns() + RECHECK_NS;
+    when_ns = when_ns < recheck_ns ? when_ns : recheck_ns;
+    when.tv_sec = (time_t)(when_ns / NS_PER_S);
+    when.tv_nsec = (long)(when_ns % NS_PER_S);
     pthread_cond_timedwait(cond, mutex, &when);
+}
+
+void tnd_condition_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+    wait_until_ns(cond, mutex, UINT64_MAX);
 }
 
 bool tnd_park_init(struct tnd_park *park, struct tnd_park_counts *counts)
@@ -72,7 +86,15 @@ static void relax(void)
 #endif
 }
 
-static bool spin_until(const atomic_uint *word, unsigned value, const struct tnd_spin *spin)
+enum spin_end {
+    SPIN_SEEN,     /* the word has its value */
+    SPIN_TIRED,    /* it was long enough */
+    SPIN_CUT,      /* somebody wants that nobody spins */
+    SPIN_FORECAST, /* there is another expected end than `known_ns` */
+};
+
+static enum spin_end spin_until(const atomic_uint *word, unsigned value,
+                                const struct tnd_spin *spin, uint64_t known_ns)
 {
     int64_t polls = spin->polls;
     if (spin->crowded && polls > CROWDED_POLLS + CROWDED_YIELDS) {
@@ -80,11 +102,15 @@ static bool spin_until(const atomic_uint *word, unsigned value, const struct tnd
     }
     for (int64_t i = 0; i < polls; i++) {
         if (atomic_load_explicit(word, memory_order_acquire) == value) {
-            return true; /* pairs with the store in whoever wakes us */
+            return SPIN_SEEN; /* pairs with the store in whoever wakes us */
         }
         if (spin->cut_short != NULL &&
             atomic_load_explicit(spin->cut_short, memory_order_relaxed) != 0) {
-            return false;
+            return SPIN_CUT;
+        }
+        if (spin->expected_ns != NULL &&
+            atomic_load_explicit(spin->expected_ns, memory_order_relaxed) != known_ns) {
+            return SPIN_FORECAST;
         }
         bool yield =
             spin->crowded ? i >= CROWDED_POLLS : i >= POLLS_BEFORE_YIELDS && i % YIELD_EVERY == 0;
@@ -94,32 +120,102 @@ static bool spin_until(const atomic_uint *word, unsigned value, const struct tnd
             relax();
         }
     }
-    return false;
+    return SPIN_TIRED;
 }
 
-static void sleep_until(struct tnd_park *park, atomic_uint *word, unsigned value)
+static void count_one(atomic_ullong *counter)
 {
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* Announces the sleep, then sleeps until the word has its value or `until_ns` has come
+ * (UINT64_MAX: never). Returns whether the word has it. */
+static bool sleep_until(struct tnd_park *park, atomic_uint *word, unsigned value, uint64_t until_ns)
+{
+    bool is_seen;
     if (park->counts != NULL) {
-        atomic_fetch_add_explicit(&park->counts->parks, 1, memory_order_relaxed);
+        count_one(&park->counts->parks);
     }
     pthread_mutex_lock(&park->mutex);
     atomic_fetch_add(&park->sleepers, 1);
     TND_POINT("between announcing sleep and looking again");
-    while (atomic_load(word) != value) {
-        tnd_condition_wait(&park->cond, &park->mutex);
+    while (!(is_seen = atomic_load(word) == value) &&
+           (until_ns == UINT64_MAX || now_ns() < until_ns)) {
+        wait_until_ns(&park->cond, &park->mutex, until_ns);
     }
     atomic_fetch_sub_explicit(&park->sleepers, 1, memory_order_relaxed);
     pthread_mutex_unlock(&park->mutex);
+    return is_seen;
+}
+
+uint64_t tnd_park_wake_ns(const struct tnd_park_counts *counts)
+{
+    uint64_t wake_ns =
+        counts != NULL ? atomic_load_explicit(&counts->wake_ns, memory_order_relaxed) : 0;
+    return wake_ns != 0 ? wake_ns : TND_WAKE_FIRST_NS;
+}
+
+/* A sleep that ends by the clock; learns what waking costs. Returns whether the word has its
+ * value. */
+static bool doze(struct tnd_park *park, atomic_uint *word, unsigned value, uint64_t until_ns)
+{
+    struct tnd_park_counts *counts = park->counts;
+    if (counts != NULL) {
+        count_one(&counts->dozes);
+    }
+    if (sleep_until(park, word, value, until_ns)) {
+        return true;
+    }
+    if (counts != NULL) { /* of two that learn at the same time one is lost: no harm */
+        uint64_t wake_ns = tnd_doze_learn(tnd_park_wake_ns(counts), now_ns() - until_ns);
+        atomic_store_explicit(&counts->wake_ns, wake_ns, memory_order_relaxed);
+    }
+    return false;
+}
+
+/* Spins, and dozes while an end is expected. Returns whether the word has its value; else the
+ * caller sleeps until it has. */
+static bool stay_awake(struct tnd_park *park, atomic_uint *word, unsigned value,
+                       const struct tnd_spin *spin)
+{
+    uint64_t known_ns = 0;    /* as published */
+    uint64_t expected_ns = 0; /* the same, or renewed when overdue */
+    for (;;) {
+        uint64_t wake_ns = tnd_park_wake_ns(park->counts);
+        switch (spin_until(word, value, spin, known_ns)) {
+        case SPIN_SEEN:
+            return true;
+        case SPIN_CUT:
+            return false;
+        case SPIN_FORECAST:
+            known_ns = atomic_load_explicit(spin->expected_ns, memory_order_relaxed);
+            expected_ns = known_ns;
+            break;
+        case SPIN_TIRED:
+            expected_ns = tnd_doze_renew(now_ns(), expected_ns, wake_ns);
+            if (expected_ns == 0) {
+                return false;
+            }
+            break;
+        }
+        uint64_t until_ns = tnd_doze_until(now_ns(), expected_ns, wake_ns);
+        if (until_ns != 0 && spin->crowded) {
+            return false; /* it may not spin after a doze either: it sleeps until it is woken */
+        }
+        if (until_ns != 0 && doze(park, word, value, until_ns)) {
+            return true;
+        }
+    }
 }
 
 void tnd_park_until(struct tnd_park *park, atomic_uint *word, unsigned value,
                     const struct tnd_spin *spin)
 {
     TND_POINT("before waiting");
-    if (!spin_until(word, value, spin) &&
+    if (!stay_awake(park, word, value, spin) &&
         atomic_load_explicit(word, memory_order_acquire) != value) {
         TND_POINT("between spin and sleep");
-        sleep_until(park, word, value);
+        (void)sleep_until(park, word, value, UINT64_MAX);
     }
 }
 
@@ -133,6 +229,6 @@ void tnd_park_wake(struct tnd_park *park)
     pthread_cond_broadcast(&park->cond);
     pthread_mutex_unlock(&park->mutex);
     if (park->counts != NULL) {
-        atomic_fetch_add_explicit(&park->counts->wakes, 1, memory_order_relaxed);
+        count_one(&park->counts->wakes);
     }
 }

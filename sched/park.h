@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Waiting for a word in memory: bounded spin, then sleep. The only place of the library that
- * puts a thread to sleep for another one. tests/model/park.pml is a model of it. */
+ * Waiting for a word in memory: bounded spin, then sleep; where the end is predicted, sleep until
+ * shortly before it, then spin. The only place of the library that puts a thread to sleep for
+ * another one. tests/model/park.pml is a model of it. */
 #ifndef TND_PARK_H
 #define TND_PARK_H
 
@@ -21,12 +22,18 @@ struct tnd_spin {
     int64_t polls;               /* 0: sleep at once */
     bool crowded;                /* more threads than CPUs: yield early, sleep soon */
     const atomic_int *cut_short; /* while not 0 nobody spins; may be NULL */
+    /** When the wait is expected to end, on the monotonic clock; 0: unknown. May change at any
+     *  time: a hint, a wrong one costs time alone. May be NULL. */
+    const _Atomic uint64_t *expected_ns;
 };
 
 /** Shared by all parks of a pool. */
 struct tnd_park_counts {
     atomic_ullong parks; /* times a thread went to sleep */
     atomic_ullong wakes; /* broadcasts sent */
+    atomic_ullong dozes; /* sleeps until shortly before an expected end, among `parks` */
+    /** How late a thread is that wakes by the clock; see sched/doze.h. 0: not measured yet. */
+    _Atomic uint64_t wake_ns;
 };
 
 /** The bed beside a word. Many may wait, any may wake. */
@@ -48,6 +55,9 @@ void tnd_park_fini(struct tnd_park *park);
  *  waiter has seen it. */
 void tnd_park_until(struct tnd_park *park, atomic_uint *word, unsigned value,
                     const struct tnd_spin *spin);
+
+/** Cost of waking as measured by the parks that count here, or a first guess. NULL allowed. */
+uint64_t tnd_park_wake_ns(const struct tnd_park_counts *counts);
 
 /** A condition variable that knows monotonic time, and one bounded sleep on it: callers loop
  *  over their predicate. */

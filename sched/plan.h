@@ -35,14 +35,15 @@ enum tnd_step_kind {
 };
 
 struct tnd_step {
-    int32_t node;      /* index in the graph; transfers: of the node that needs them */
-    uint8_t kind;      /* enum tnd_step_kind */
-    bool is_own;       /* on a device with memory of its own */
-    uint8_t stage;     /* enum tandem_stage; downloads at the end of the run: FINALIZE */
-    uint8_t task;      /* enum tandem_task */
-    uint8_t backend;   /* slot */
-    bool wait;         /* idle workers sleep */
-    int32_t n_workers; /* workers that run it; 1 when not parallel; 0 for an asynchronous device */
+    int32_t node;       /* index in the graph; transfers: of the node that needs them */
+    uint8_t kind;       /* enum tnd_step_kind */
+    bool is_own;        /* on a device with memory of its own */
+    uint8_t stage;      /* enum tandem_stage; downloads at the end of the run: FINALIZE */
+    uint8_t task;       /* enum tandem_task */
+    uint8_t backend;    /* slot */
+    bool wait;          /* idle workers sleep */
+    float predicted_us; /* 0: unknown; downloads: of the works that they wait for */
+    int32_t n_workers;  /* workers that run it; 1 when not parallel; 0 for an asynchronous device */
     int32_t own_threads;
     union {
         struct { /* works */
@@ -62,7 +63,8 @@ struct tnd_group {
     int32_t n_steps;
     int32_t n_workers; /* 1: worker 0 runs all in turn; more: steps of the CPU side by side, each
                           for one worker or for this many */
-    bool wait_after;   /* workers that have nothing to do until the next parallel group sleep */
+    bool wait_after;   /* workers that have nothing to do until the next parallel group sleep at
+                          once, since nothing says when it begins; else they wait as told */
 };
 
 struct tnd_steps {
@@ -80,6 +82,13 @@ struct tnd_steps {
     struct tnd_residency *residency;
     struct tnd_residency *spare; /* its memory while it is not needed */
 };
+
+/** Whether idle workers sleep by prediction while the step runs: they wake ahead of its end. Not
+ *  beside a library with threads of its own, from which waking early would take a CPU. */
+static inline bool tnd_step_is_timed(const struct tnd_step *step)
+{
+    return step->wait && step->predicted_us > 0 && step->own_threads <= 1;
+}
 
 /** Checks a plan against graph and backends and unfolds it. Errors: ARGUMENT (node count, threads),
  *  UNSUPPORTED_BACKEND (a stage's task is refused, with the backend's reason), MEMORY, OVERFLOW.

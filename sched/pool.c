@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -41,6 +42,7 @@ struct tnd_pool {
     struct tnd_park_counts park_counts;
     atomic_bool paused;
     atomic_int rests; /* reasons for idle workers to sleep: the pause, and stages that wait */
+    _Atomic uint64_t expected_ns; /* when idle workers may be needed; 0: unknown */
 
     /* ---- turns: who may run, resize, bind. `turn_lock` guards these two; nothing is locked
      * inside. ---- */
@@ -113,6 +115,8 @@ static void introduce(struct worker *worker)
     char name[16];
     snprintf(name, sizeof(name), "tandem-w%d", worker->index % 10000);
     pthread_setname_np(pthread_self(), name);
+    /* Dozes end by the clock: the system must not put that off to save wake-ups. Advice. */
+    (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     int tid = (int)syscall(SYS_gettid);
     /* Both seq_cst, as in tnd_pool_set_nice: either it sees our number or we see its value. */
     atomic_store(&worker->tid, tid);
@@ -127,7 +131,7 @@ static void *work(void *user)
     struct worker *worker = user;
     struct tnd_pool *pool = worker->pool;
     /* A new thread waits for its first round as if it had just finished one. */
-    struct tnd_spin spin = {TND_SPIN_DEFAULT, true, &pool->rests};
+    struct tnd_spin spin = {.polls = TND_SPIN_DEFAULT, .crowded = true, .cut_short = &pool->rests};
     inside_run = true;
     introduce(worker);
     for (unsigned round = 1;; round++) {
@@ -137,6 +141,7 @@ static void *work(void *user)
         }
         spin = pool->spin;
         spin.cut_short = &pool->rests;
+        spin.expected_ns = &pool->expected_ns;
         pool->fn(pool->user, worker->index, pool->count);
         TND_POINT("between the work and saying so");
         if (atomic_fetch_sub_explicit(&pool->remaining, 1, memory_order_acq_rel) == 1) {
@@ -328,7 +333,7 @@ void tnd_pool_free(struct tnd_pool *pool)
 
 struct tnd_spin tnd_pool_spin(const struct tnd_pool *pool, int count)
 {
-    struct tnd_spin spin = {pool->spin_limit, count > pool->n_cpus, NULL};
+    struct tnd_spin spin = {.polls = pool->spin_limit, .crowded = count > pool->n_cpus};
     return spin;
 }
 
@@ -440,6 +445,17 @@ void tnd_pool_rest_end(struct tnd_pool *pool)
     atomic_fetch_sub_explicit(&pool->rests, 1, memory_order_relaxed);
 }
 
+/* relaxed: as above. */
+void tnd_pool_expect(struct tnd_pool *pool, uint64_t expected_ns)
+{
+    atomic_store_explicit(&pool->expected_ns, expected_ns, memory_order_relaxed);
+}
+
+uint64_t tnd_pool_wake_ns(const struct tnd_pool *pool)
+{
+    return tnd_park_wake_ns(&pool->park_counts);
+}
+
 enum tandem_status tnd_pool_set_cpus(struct tnd_pool *pool, const int *cpu_ids, int n_cpu_ids)
 {
     int *copy;
@@ -483,6 +499,7 @@ void tnd_pool_statistics(const struct tnd_pool *pool, struct tnd_pool_statistics
 {
     out->runs = atomic_load_explicit(&pool->runs, memory_order_relaxed);
     out->parks = atomic_load_explicit(&pool->park_counts.parks, memory_order_relaxed);
+    out->dozes = atomic_load_explicit(&pool->park_counts.dozes, memory_order_relaxed);
     out->wakes = atomic_load_explicit(&pool->park_counts.wakes, memory_order_relaxed);
     out->shortfall = atomic_load_explicit(&pool->shortfall, memory_order_relaxed);
     out->threads_alive = atomic_load_explicit(&pool->threads_alive, memory_order_relaxed);

@@ -50,6 +50,12 @@ struct tnd_spin tnd_pool_spin(const struct tnd_pool *pool, int count);
  *  the CPUs for themselves. */
 void tnd_pool_rest_begin(struct tnd_pool *pool);
 void tnd_pool_rest_end(struct tnd_pool *pool);
+/** From now on idle workers may be needed at `expected_ns` of the monotonic clock and not before:
+ *  they sleep until shortly before it, then spin as long as after a run. 0: unknown. A hint that
+ *  the last caller wins. */
+void tnd_pool_expect(struct tnd_pool *pool, uint64_t expected_ns);
+/** How long before its work a thread must wake; measured by the pool's sleepers. */
+uint64_t tnd_pool_wake_ns(const struct tnd_pool *pool);
 /** Where parks of such runs are counted. */
 struct tnd_park_counts *tnd_pool_park_counts(struct tnd_pool *pool);
 
@@ -70,6 +76,7 @@ enum tandem_status tnd_pool_set_nice(struct tnd_pool *pool, int nice);
 struct tnd_pool_statistics {
     uint64_t runs;      /* with more than one worker */
     uint64_t parks;     /* times a worker or a waiter went to sleep */
+    uint64_t dozes;     /* those of them that were to end by the clock */
     uint64_t wakes;     /* broadcasts sent */
     uint64_t shortfall; /* workers asked for that could not be started */
     int threads_alive;

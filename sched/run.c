@@ -196,10 +196,11 @@ static void submit(struct tnd_run *run, const struct tnd_step *step)
     }
     if (step->is_own) {
         note_own(run, step, ticket);
+        (void)tnd_run_foresee(run, step);
         return;
     }
-    run->flights[run->n_flights++] =
-        (struct tnd_run_flight){ticket, (int)(step - run->steps->steps)};
+    run->flights[run->n_flights++] = (struct tnd_run_flight){
+        ticket, (int)(step - run->steps->steps), tnd_run_foresee(run, step)};
 }
 
 static void move(struct tnd_run *run, const struct tnd_step *step)
@@ -257,14 +258,10 @@ static void sync_own(struct tnd_run *run, int slot)
     const struct tnd_step *last = &run->steps->steps[own->last];
     struct tandem_error error;
     memset(&error, 0, sizeof(error));
-    bool rests = last->wait;
-    if (rests) {
-        tnd_pool_rest_begin(run->pool);
-    }
+    struct tnd_run_wait wait;
+    tnd_run_wait_begin(run, last, slot, run->expected_ns_of[slot], &wait);
     enum tandem_status status = sync_shared(run, slot, &error);
-    if (rests) {
-        tnd_pool_rest_end(run->pool);
-    }
+    tnd_run_wait_end(run, &wait);
     for (int i = own->first; i <= own->last && i < run->n_times; i++) {
         const struct tnd_step *step = &run->steps->steps[i];
         if (step->is_own && step->backend == slot && step->kind != TND_STEP_UPLOAD) {
@@ -301,9 +298,12 @@ static void sync_devices(struct tnd_run *run, int group)
             continue;
         }
         struct tandem_error error;
+        struct tnd_run_wait wait;
         memset(&error, 0, sizeof(error));
+        tnd_run_wait_begin(run, step, step->backend, run->flights[i].expected_ns, &wait);
         enum tandem_status status =
             tnd_backend_sync(backend_of(run, step), run->flights[i].ticket, &error);
+        tnd_run_wait_end(run, &wait);
         note_end(run, step);
         if (status != TANDEM_OK) {
             fail_on_device(run, step, status, &error);
@@ -330,14 +330,11 @@ static void run_alone(struct tnd_run *run, const struct tnd_group *group)
             }
             continue;
         }
+        struct tnd_run_wait wait;
         reset_chunks(&run->chunks[group->n_workers > 1 ? i : 0]);
-        if (steps[i].wait) {
-            tnd_pool_rest_begin(run->pool); /* workers of the run sleep by `wait_after` */
-        }
+        tnd_run_wait_begin(run, &steps[i], 0, 0, &wait);
         (void)run_on_worker(run, &steps[i], 0, 1, 1);
-        if (steps[i].wait) {
-            tnd_pool_rest_end(run->pool);
-        }
+        tnd_run_wait_end(run, &wait);
         note_end(run, &steps[i]);
     }
 }
@@ -373,15 +370,24 @@ static void run_shares(struct tnd_run *run, const struct tnd_group *group, int i
 static void run_together(struct tnd_run *run, int g, int count)
 {
     const struct tnd_group *group = &run->steps->groups[g];
+    const struct tnd_step *step = steps_of(run, group);
+    bool foretells = group->n_workers < count && tnd_step_is_timed(step);
+    struct tnd_run_wait wait;
     for (int i = 0; i < group->n_steps; i++) {
         reset_chunks(&run->chunks[i]);
     }
     run->n_begun = group->first_step + group->n_steps;
     run->group_now = g;
+    if (foretells) {
+        tnd_run_wait_begin(run, step, 0, 0, &wait);
+    }
     tnd_barrier_release(&run->groups);
     run_shares(run, group, 0, count);
     tnd_barrier_gather(&run->groups, count, &run->spin);
-    note_end(run, steps_of(run, group) + group->n_steps - 1);
+    if (foretells) {
+        tnd_run_wait_end(run, &wait);
+    }
+    note_end(run, step + group->n_steps - 1);
 }
 
 /* What worker 0 does before a group; false ends the run. */
@@ -439,10 +445,11 @@ static void run_groups(struct tnd_run *run, int end, int count)
 static void follow(struct tnd_run *run, int index, int count)
 {
     struct tnd_spin spin = tnd_pool_spin(run->pool, count);
-    const struct tnd_spin asleep = {0, false, NULL};
+    const struct tnd_spin asleep = {.polls = 0};
     unsigned ticket = run->ticket;
     bool sleeps = false;
     int g;
+    spin.expected_ns = &run->expected_ns;
     do {
         tnd_barrier_pass(&run->groups, &ticket, sleeps ? &asleep : &spin);
         g = run->group_now;
@@ -454,7 +461,8 @@ static void follow(struct tnd_run *run, int index, int count)
         if (index < smaller(group->n_workers, count)) {
             run_shares(run, group, index, count);
         } else {
-            sleeps = sleeps || steps_of(run, group)->wait;
+            const struct tnd_step *step = steps_of(run, group);
+            sleeps = sleeps || (step->wait && !tnd_step_is_timed(step));
         }
         tnd_barrier_arrive(&run->groups, count);
     } while (g != run->last_parallel);
@@ -485,6 +493,8 @@ static void reset(struct tnd_run *run, int n_workers)
     run->group_next = 0;
     run->n_flights = 0;
     memset(run->own, 0, sizeof(run->own));
+    memset(run->expected_ns_of, 0, sizeof(run->expected_ns_of));
+    atomic_store_explicit(&run->expected_ns, 0, memory_order_relaxed);
     for (int slot = 1; slot < TND_MAX_SLOTS && run->steps->own_slots >> slot != 0; slot++) {
         run->own[slot].n_failures = failures_of(run, slot);
     }
@@ -533,7 +543,8 @@ enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers,
     int first_parallel;
     reset(run, n_workers);
     find_parallel(run->steps, &first_parallel, &run->last_parallel);
-    if (n_workers > 1 && first_parallel >= 0) {
+    run->uses_pool = n_workers > 1 && first_parallel >= 0;
+    if (run->uses_pool) {
         run_groups(run, first_parallel, 1);
         if (!is_stopped(run)) {
             (void)tnd_pool_run(run->pool, n_workers, take_part, run);

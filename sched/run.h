@@ -40,6 +40,7 @@ struct tnd_run_worker {
 struct tnd_run_flight {
     uint64_t ticket;
     int step;
+    uint64_t expected_ns; /* when it will have ended, by the run's clock; 0: unknown */
 };
 
 /** A device with memory of its own, as all runs see it. A failure is told to one of those that wait
@@ -48,6 +49,18 @@ struct tnd_run_flight {
 struct tnd_run_device {
     pthread_mutex_t lock;
     unsigned n_failures; /* under the lock */
+    /** Its sync was seen to keep a CPU busy, so worker 0 sleeps before it. A hint, relaxed. */
+    atomic_bool sync_spins;
+};
+
+/** One wait of worker 0, from tnd_run_wait_begin to tnd_run_wait_end. */
+struct tnd_run_wait {
+    bool rests;      /* idle workers sleep until it is over */
+    bool foretells;  /* idle workers sleep until shortly before its end */
+    int timed_slot;  /* a device is synced whose end is predicted; 0: no */
+    bool slept;      /* then: worker 0 slept before the sync */
+    uint64_t now_ns; /* when the sync began, by the run's clock */
+    uint64_t cpu_ns; /* and by that of the thread */
 };
 
 /** What a device with memory of its own was given since it was synced last. */
@@ -65,6 +78,8 @@ struct tnd_run {
     atomic_int failed_worker;                     /* first one; -1: none */
     struct tnd_barrier groups;                    /* pass, gather, release: between groups */
     struct tnd_barrier stage;                     /* wait: inside a step, for backends */
+    _Alignas(TND_CACHE_LINE) _Atomic uint64_t
+        expected_ns; /* when the next parallel group may begin, as in struct tnd_spin */
 
     /* ---- set before the run ---- */
     struct tnd_pool *pool;
@@ -75,6 +90,7 @@ struct tnd_run {
     const struct tnd_exec_run_options *options;
     struct tnd_steps *steps;
     int last_parallel; /* group after which workers may go; -1: no parallel group */
+    bool uses_pool;    /* some groups are parallel */
     unsigned ticket;   /* phase of `groups` before the first release */
 
     /* ---- changed by worker 0 alone ---- */
@@ -84,8 +100,9 @@ struct tnd_run {
     struct tnd_run_flight flights[TND_MAX_IN_FLIGHT];
     int n_flights;
     struct tnd_run_own own[TND_MAX_SLOTS];
-    bool has_download; /* of any device */
-    int n_begun;       /* steps 0 .. n_begun - 1 may have changed something */
+    uint64_t expected_ns_of[TND_MAX_SLOTS]; /* when a device will have done all; 0: unknown */
+    bool has_download;                      /* of any device */
+    int n_begun;                            /* steps 0 .. n_begun - 1 may have changed something */
     int n_times;
     enum tandem_status status; /* of worker 0's own doing: cancel, devices */
     struct tandem_error error;
@@ -114,6 +131,15 @@ void tnd_run_detach(struct tnd_run *run, bool is_success);
 void *tnd_run_address(const struct tnd_run *run, const struct tnd_extent *extent);
 /** Gives up the mirrors of a buffer, before it moves. */
 void tnd_run_unmap(const struct tnd_registry *registry, struct tnd_run_memory *memory);
+
+/** When a device will have ended a step that is submitted now, by the run's clock; 0: unknown. */
+uint64_t tnd_run_foresee(struct tnd_run *run, const struct tnd_step *step);
+/** Worker 0 begins something for which idle workers wait: `step` itself, or (`slot` > 0) the sync
+ *  of a device (`expected_ns`: its end by the run's clock, 0: unknown). Tells the idle workers how
+ *  to wait, and sleeps before a sync that would keep a CPU busy. */
+void tnd_run_wait_begin(struct tnd_run *run, const struct tnd_step *step, int slot,
+                        uint64_t expected_ns, struct tnd_run_wait *out);
+void tnd_run_wait_end(struct tnd_run *run, const struct tnd_run_wait *wait);
 
 /** Makes room for run->steps and run->graph on `n_workers` workers. Errors: MEMORY, OVERFLOW. */
 enum tandem_status tnd_run_reserve(struct tnd_run *run, int n_workers, struct tandem_error *error);

@@ -30,6 +30,7 @@ struct unfolding {
     bool has_download;    /* in the last group: what follows opens a group */
     bool is_side_by_side; /* steps join the last group, whatever it holds */
     bool device_waits;    /* workers sleep while a device works whose result is downloaded next */
+    float device_us;      /* predicted time of those works */
     struct flight flights[TND_MAX_IN_FLIGHT];
     int n_flights;
 };
@@ -165,6 +166,7 @@ static enum tandem_status add_move(struct unfolding *unfolding, const struct tnd
     TND_TRY(reserve_steps(unfolding->out, unfolding->out->n_steps + 2, unfolding->error));
     if (move->is_download) {
         step.wait = unfolding->device_waits;
+        step.predicted_us = unfolding->device_us;
     }
     add_step(unfolding, &step);
     if (move->is_download) {
@@ -173,19 +175,24 @@ static enum tandem_status add_move(struct unfolding *unfolding, const struct tnd
     return TANDEM_OK;
 }
 
-/* Workers sleep in the gap behind a parallel group when a stage in the gap asks for it. */
+/* Workers sleep in the gap behind a parallel group when a stage in the gap asks for it and the end
+ * of none is predicted. */
 static void find_waits(struct tnd_steps *out)
 {
     bool wait = false;
+    bool is_timed = false;
     for (int g = out->n_groups - 1; g >= 0; g--) {
         struct tnd_group *group = &out->groups[g];
-        group->wait_after = wait;
+        group->wait_after = wait && !is_timed;
         if (group->n_workers > 1) {
             wait = false;
+            is_timed = false;
             continue;
         }
         for (int i = 0; i < group->n_steps; i++) {
-            wait = wait || out->steps[group->first_step + i].wait;
+            const struct tnd_step *step = &out->steps[group->first_step + i];
+            wait = wait || step->wait;
+            is_timed = is_timed || tnd_step_is_timed(step);
         }
     }
 }
@@ -277,6 +284,7 @@ static enum tandem_status move_operands(struct unfolding *unfolding, const struc
         TND_TRY(add_move(unfolding, &moves[i], step->node, step->stage));
     }
     unfolding->device_waits = step->is_own && (step->wait || unfolding->device_waits);
+    unfolding->device_us = step->is_own ? unfolding->device_us + step->predicted_us : 0;
     return reserve_steps(unfolding->out, unfolding->out->n_steps + 2, unfolding->error);
 }
 
@@ -310,6 +318,7 @@ static enum tandem_status unfold_stage(struct unfolding *unfolding, int i, int s
         .task = config->task,
         .backend = config->backend,
         .wait = config->wait,
+        .predicted_us = choice->predicted_us[s],
         .n_workers = is_async ? 0 : workers_of(unfolding, i, s),
         .own_threads = config->own_threads ? choice->n_threads : 1,
         .row_begin = 0,
@@ -480,6 +489,7 @@ static enum tandem_status unfold(const struct tandem_graph *graph, const struct 
     unfolding.has_download = false;
     unfolding.is_side_by_side = false;
     unfolding.device_waits = false;
+    unfolding.device_us = 0;
     unfolding.n_flights = 0;
     out->n_steps = 0;
     out->n_groups = 0;

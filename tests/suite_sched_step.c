@@ -184,6 +184,17 @@ static void idle_workers_sleep_in_a_gap_that_asks_for_it(void)
     CU_ASSERT_FALSE(steps->groups[2].wait_after);
     CU_ASSERT_FALSE(steps->groups[3].wait_after);
     tnd_steps_free(steps);
+    plan->nodes[1].predicted_us[TANDEM_STAGE_COMPUTE] = 500; /* they wait as they will be told */
+    steps = unfold(graph, plan);
+    CU_ASSERT_TRUE(tnd_step_is_timed(&steps->steps[1]));
+    CU_ASSERT_FALSE(steps->groups[0].wait_after);
+    tnd_steps_free(steps);
+    plan->nodes[1].stage[TANDEM_STAGE_COMPUTE].own_threads = true; /* wants all CPUs to its end */
+    plan->nodes[1].n_threads = 2;
+    steps = unfold(graph, plan);
+    CU_ASSERT_FALSE(tnd_step_is_timed(&steps->steps[1]));
+    CU_ASSERT_TRUE(steps->groups[0].wait_after);
+    tnd_steps_free(steps);
     tandem_plan_free(plan);
     tandem_context_free(context);
 }

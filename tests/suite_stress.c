@@ -65,13 +65,17 @@ static void runs_survive(int64_t spin_limit, bool with_resize)
 {
     struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
     struct tnd_pool *pool = stress_pool(4, spin_limit);
-    struct tally tally = {.stress_spin = {spin_limit < 0 ? 50 : spin_limit, true, NULL}};
+    struct tally tally = {
+        .stress_spin = {.polls = spin_limit < 0 ? 50 : spin_limit, .crowded = true}};
     long expected = 0;
     CU_ASSERT_TRUE_FATAL(tnd_barrier_init(&tally.barrier, NULL));
     for (long i = scaled(200); i > 0; i--) {
         int count = (int)tnd_test_rng_int(&rng, 2, MAX_WORKERS);
         if (with_resize && i % 16 == 0) {
             CU_ASSERT_EQUAL(tnd_pool_resize(pool, (int)tnd_test_rng_int(&rng, 2, 6)), TANDEM_OK);
+        }
+        if (i % 3 == 0) { /* workers doze, to be woken by the run */
+            tnd_pool_expect(pool, now_ns() + (uint64_t)tnd_test_rng_int(&rng, 0, 1 << (i % 30)));
         }
         int size = tnd_pool_size(pool);
         tnd_pool_run(pool, count, add_twice, &tally);
@@ -116,7 +120,7 @@ struct march {
 static void march_on(void *user, int index, int count)
 {
     struct march *march = user;
-    const struct tnd_spin spin = {index % 2 == 0 ? 0 : 30, true, NULL};
+    const struct tnd_spin spin = {.polls = index % 2 == 0 ? 0 : 30, .crowded = true};
     unsigned ticket = march->ticket;
     for (long round = 1; round <= march->n_rounds; round++) {
         if (index == 0) {

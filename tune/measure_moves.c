@@ -229,7 +229,7 @@ static void lead(struct meeting *meeting, int count)
 
 static void follow(struct meeting *meeting, int count)
 {
-    static const struct tnd_spin none = {0, false, NULL};
+    static const struct tnd_spin none = {.polls = 0};
     unsigned ticket = meeting->ticket;
     bool is_over = false;
     while (!is_over) {

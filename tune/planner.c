@@ -197,16 +197,24 @@ bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile,
     return true;
 }
 
-/* Sleeping on a device's stage pays when it lasts longer than waking takes. */
+/* Idle workers sleep where a stage lasts longer than waking them takes: all of them while a device
+ * or one thread works, those that are left over while fewer threads work. */
 static void choose_waiting(const struct tnd_planner *planner, const struct tnd_candidate *chosen,
                            int n_threads, struct tandem_plan_node *out)
 {
     double wake_us = tnd_estimate_wake(planner->table, n_threads);
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        const tandem_backend *backend =
-            tnd_registry_backend(planner->registry, out->stage[s].backend);
-        if (backend != NULL && tnd_backend_is_own(backend)) {
-            out->stage[s].wait = out->stage[s].wait && chosen->stage[s].us >= wake_us;
+        struct tandem_task_config *config = &out->stage[s];
+        const tandem_backend *backend = tnd_registry_backend(planner->registry, config->backend);
+        bool is_longer = chosen->stage[s].us >= wake_us;
+        bool leaves_idle = !config->parallel || out->n_threads < n_threads;
+        if (backend == NULL) {
+            continue;
+        }
+        if (tnd_backend_is_own(backend)) {
+            config->wait = config->wait && is_longer;
+        } else if (leaves_idle && is_longer && wake_us > 0) {
+            config->wait = true;
         }
     }
 }

@@ -29,7 +29,8 @@ struct tandem_task_config {
     uint8_t backend;  /**< slot of the backend in the runtime, 0: no stage */
     uint8_t task;     /**< enum tandem_task */
     bool parallel;    /**< all threads of the node, in chunks; else one thread */
-    bool wait;        /**< idle workers sleep at once; else they spin for a while first */
+    bool wait;        /**< idle workers sleep, where a time is predicted until shortly before its
+                         end; else they spin for a while first */
     bool own_threads; /**< not parallel, but the backend may use that many threads itself */
 };
 

@@ -37,8 +37,35 @@ inline broadcast(p) {
     atomic { p.asleep[0] = false; p.asleep[1] = false; p.asleep[2] = false }
 }
 
-/* The spin before sleeping is one look: more looks add nothing to what can happen. */
+/* A doze: a sleep that may end at any time, by the clock. */
+inline doze(p, word, value, me) {
+    lock(p);
+    p.sleepers++;
+    if
+    :: word == value -> skip
+    :: else ->
+        atomic { p.asleep[me] = true; p.locked = false };
+        if
+        :: !p.asleep[me] -> skip
+        :: p.asleep[me] = false /* the time has come */
+        fi;
+        lock(p)
+    fi;
+    p.sleepers--;
+    unlock(p)
+}
+
+/* The spin before sleeping is one look: more looks add nothing to what can happen. One doze or none
+ * comes before the sleep for good. */
 inline park_until(p, word, value, me) {
+    if
+    :: word == value -> skip
+    :: else ->
+        if
+        :: doze(p, word, value, me)
+        :: skip
+        fi
+    fi;
     if
     :: word == value -> skip
     :: else ->

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT
+ * bench-waiting: what workers cost that wait for a device. A graph of small CPU nodes around one
+ * device stage is run in turns with several ways of waiting; each line is the median over the
+ * rounds of wall time and of CPU time of the whole process, a graph. Takes some seconds. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backends/registry.h"
+#include "base/clock.h"
+#include "ggml-like/tnd_tensor.h"
+#include "sched/exec.h"
+#include "sched/topology.h"
+
+enum { CPU_NODES = 8, ELEMENTS = 1 << 16, GRAPHS = 10, MOST_ROUNDS = 999 };
+
+static double device_us = 2000;
+static int n_threads = 2;
+static int n_rounds = 25;
+
+static const char usage[] =
+    "usage: bench-waiting [--device-us US] [--threads N] [--rounds N]\n"
+    "  --device-us US  time of the device stage, default 2000\n"
+    "  --threads N     threads of the CPU nodes, default 2\n"
+    "  --rounds N      rounds of all ways in turn, 10 graphs each, default 25\n"
+    "Other arguments are those of other benches and are passed over.\n";
+
+static void give_up(const char *what)
+{
+    fprintf(stderr, "bench-waiting: %s\n", what);
+    exit(1);
+}
+
+static uint64_t now_ns(void)
+{
+    return tnd_clock_real()->now_ns(tnd_clock_real());
+}
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- a device that is done by the clock and whose sync keeps a CPU busy, as some do ---- */
+
+struct spinning_device {
+    tandem_backend base;
+    uint64_t done_ns;
+};
+
+static enum tandem_status open_spinning(const struct tandem_backend_options *options,
+                                        tandem_backend **out_backend, struct tandem_error *error);
+static void close_spinning(tandem_backend *backend)
+{
+    (void)backend;
+}
+static enum tandem_status supports_all(tandem_backend *backend, const tandem_tensor *node,
+                                       uint32_t task, struct tandem_error *error)
+{
+    (void)backend;
+    (void)node;
+    (void)task;
+    (void)error;
+    return TANDEM_OK;
+}
+static enum tandem_status submit_spinning(tandem_backend *backend, const struct tandem_work *work,
+                                          uint64_t *out_ticket, struct tandem_error *error)
+{
+    struct spinning_device *device = (struct spinning_device *)backend;
+    (void)error;
+    memset(work->node->data, 0, tandem_tensor_bytes(work->node));
+    device->done_ns = now_ns() + (uint64_t)(device_us * 1000);
+    *out_ticket = 1;
+    return TANDEM_OK;
+}
+static enum tandem_status sync_spinning(tandem_backend *backend, uint64_t ticket,
+                                        struct tandem_error *error)
+{
+    const struct spinning_device *device = (struct spinning_device *)backend;
+    (void)ticket;
+    (void)error;
+    while (now_ns() < device->done_ns) {
+    }
+    return TANDEM_OK;
+}
+static const struct tandem_backend_api spinning_api = {
+    .abi = TANDEM_ABI,
+    .size = sizeof(struct tandem_backend_api),
+    .name = "spinning",
+    .kind = TANDEM_KIND_SIM,
+    .open = open_spinning,
+    .close = close_spinning,
+    .supports = supports_all,
+    .submit = submit_spinning,
+    .sync = sync_spinning,
+};
+static enum tandem_status open_spinning(const struct tandem_backend_options *options,
+                                        tandem_backend **out_backend, struct tandem_error *error)
+{
+    static struct spinning_device device = {{&spinning_api}, 0};
+    (void)options;
+    (void)error;
+    *out_backend = &device.base;
+    return TANDEM_OK;
+}
+
+/* ---- the graph ---- */
+
+struct subject {
+    tandem_context *context;
+    tandem_graph *graph;
+    struct tnd_registry *registry;
+    int device_node;
+};
+
+static struct subject subject_new(void)
+{
+    struct subject subject = {.device_node = -1};
+    char settings[64];
+    snprintf(settings, sizeof(settings), "sim:latency_us=%.1f", device_us);
+    struct tnd_registry_options options = {
+        .backends = "cpu,sim", .settings = settings, .n_threads_max = n_threads};
+    if (tnd_registry_open(&options, &subject.registry, NULL) != TANDEM_OK ||
+        tnd_registry_add(subject.registry, &spinning_api, NULL, NULL) != TANDEM_OK ||
+        tandem_context_new(NULL, &subject.context, NULL) != TANDEM_OK) {
+        give_up("no backends");
+    }
+    tandem_context *context = subject.context;
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 1, (const int64_t[]){ELEMENTS});
+    tandem_tensor *s = tandem_tensor_new(context, TANDEM_TYPE_F32, 1, (const int64_t[]){64});
+    memset(x->data, 0, tandem_tensor_bytes(x));
+    memset(s->data, 0, tandem_tensor_bytes(s));
+    for (int i = 0; i < CPU_NODES / 2; i++) {
+        x = tandem_scale(context, x, 2);
+    }
+    tandem_tensor *device = tandem_scale(context, s, 3);
+    x = tandem_add(context, x, device);
+    for (int i = 0; i < CPU_NODES / 2 - 1; i++) {
+        x = tandem_scale(context, x, 2);
+    }
+    subject.graph = tandem_graph_new(context);
+    tandem_graph_add(subject.graph, x);
+    if (tandem_graph_finish(subject.graph, NULL) != TANDEM_OK) {
+        give_up("no graph");
+    }
+    for (int i = 0; i < subject.graph->n_nodes; i++) {
+        subject.device_node = subject.graph->nodes[i] == device ? i : subject.device_node;
+    }
+    return subject;
+}
+
+/* ---- ways of waiting ---- */
+
+struct way {
+    const char *name;
+    bool is_crew;       /* all threads, else one */
+    int64_t spin_limit; /* of the pool; < 0: default */
+    bool wait;          /* of the device stage */
+    double predicted;   /* of its time, as a multiple of the real one; 0: none */
+};
+
+static const struct way ways[] = {
+    {"one thread, no workers", false, -1, false, 0},
+    {"workers spin without end", true, INT64_MAX, false, 0},
+    {"workers spin, then sleep", true, -1, false, 0},
+    {"workers sleep by the plan's flag", true, -1, true, 0},
+    {"workers sleep by prediction", true, -1, true, 1},
+    {"  predicted 20 % too long", true, -1, true, 1.2},
+    {"  predicted 20 % too short", true, -1, true, 0.8},
+    {"  predicted half of it", true, -1, true, 0.5},
+};
+
+enum { N_WAYS = sizeof(ways) / sizeof(ways[0]), SPINNING = 1 };
+
+struct bed {
+    struct tnd_pool *pool;
+    struct tnd_exec *exec;
+    tandem_plan *plan;
+    double wall_us[MOST_ROUNDS];
+    double cpu_us[MOST_ROUNDS];
+};
+
+static void bed_open(struct bed *bed, const struct subject *subject, const struct way *way,
+                     int slot, int n_cpus)
+{
+    int n = way->is_crew ? n_threads : 1;
+    struct tnd_pool_options options = {
+        .n_threads = n, .n_cpus = n_cpus, .spin_limit = way->spin_limit};
+    if (tnd_pool_new(&options, &bed->pool, NULL) != TANDEM_OK ||
+        tnd_exec_new(bed->pool, subject->registry, tnd_clock_real(), &bed->exec, NULL) !=
+            TANDEM_OK ||
+        tandem_plan_new(subject->graph->n_nodes, &bed->plan, NULL) != TANDEM_OK) {
+        give_up("out of memory");
+    }
+    for (int i = 0; i < bed->plan->n_nodes; i++) {
+        struct tandem_plan_node *node = &bed->plan->nodes[i];
+        struct tandem_task_config *config = &node->stage[TANDEM_STAGE_COMPUTE];
+        bool is_device = i == subject->device_node;
+        config->parallel = !is_device && n > 1;
+        node->n_threads = is_device ? 1 : n;
+        if (is_device) {
+            config->backend = (uint8_t)slot;
+            config->wait = way->wait;
+            node->predicted_us[TANDEM_STAGE_COMPUTE] = (float)(way->predicted * device_us);
+        }
+    }
+}
+
+static void bed_close(struct bed *bed)
+{
+    tandem_plan_free(bed->plan);
+    tnd_exec_free(bed->exec);
+    tnd_pool_free(bed->pool);
+}
+
+static void run_round(struct bed *bed, const struct subject *subject, int round)
+{
+    for (int i = -2; i < GRAPHS; i++) { /* two to warm up: workers start, buffers grow */
+        if (i == 0) {
+            bed->wall_us[round] = -(double)now_ns();
+            bed->cpu_us[round] = -(double)cpu_ns();
+        }
+        if (tnd_exec_run(bed->exec, subject->graph, bed->plan, NULL, NULL) != TANDEM_OK) {
+            give_up("a run failed");
+        }
+    }
+    bed->wall_us[round] = (bed->wall_us[round] + (double)now_ns()) / (1000.0 * GRAPHS);
+    bed->cpu_us[round] = (bed->cpu_us[round] + (double)cpu_ns()) / (1000.0 * GRAPHS);
+}
+
+static int by_value(const void *left, const void *right)
+{
+    double a = *(const double *)left;
+    double b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+static double median(double *samples)
+{
+    qsort(samples, (size_t)n_rounds, sizeof(*samples), by_value);
+    return samples[n_rounds / 2];
+}
+
+static void measure(const struct subject *subject, const char *device, int n_cpus, const char *text)
+{
+    static struct bed beds[N_WAYS];
+    int slot = tnd_registry_find(subject->registry, device, NULL);
+    for (int round = 0; round < n_rounds; round++) {
+        for (int w = 0; w < N_WAYS;
+             w++) { /* opened anew: waiting workers of others would disturb */
+            bed_open(&beds[w], subject, &ways[w], slot, n_cpus);
+            run_round(&beds[w], subject, round);
+            bed_close(&beds[w]);
+        }
+    }
+    double spinning_us = median(beds[SPINNING].wall_us);
+    printf("\n%s\n%-36s %10s %10s %14s %14s\n", text, "", "wall us", "CPU us", "wall/spinning",
+           "CPU/one busy");
+    for (int w = 0; w < N_WAYS; w++) {
+        double wall_us = median(beds[w].wall_us);
+        double used_us = median(beds[w].cpu_us);
+        printf("%-36s %10.1f %10.1f %14.3f %14.3f\n", ways[w].name, wall_us, used_us,
+               wall_us / spinning_us, used_us / spinning_us);
+    }
+}
+
+static double number_after(int argc, char **argv, const char *option, double least, double most,
+                           double otherwise)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], option) == 0) {
+            double value = i + 1 < argc ? atof(argv[i + 1]) : 0;
+            if (!(value >= least && value <= most)) {
+                fprintf(stderr, "bench-waiting: %s takes a number from %g to %g\n", option, least,
+                        most);
+                exit(2);
+            }
+            return value;
+        }
+    }
+    return otherwise;
+}
+
+int main(int argc, char **argv)
+{
+    static struct tnd_topology topology;
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    device_us = number_after(argc, argv, "--device-us", 10, 1e6, device_us);
+    n_threads = (int)number_after(argc, argv, "--threads", 2, 256, n_threads);
+    n_rounds = (int)number_after(argc, argv, "--rounds", 1, MOST_ROUNDS, n_rounds);
+    if (tnd_topology_read(&topology, NULL) != TANDEM_OK) {
+        give_up("no topology");
+    }
+    printf("bench-waiting: %s; %d small nodes on %d threads around a device stage of %g us;\n"
+           "medians of %d rounds of %d graphs, a graph; one busy: the wall time of spinning\n",
+           topology.text, CPU_NODES, n_threads, device_us, n_rounds, GRAPHS);
+    struct subject subject = subject_new();
+    measure(&subject, "sim", topology.n_cpus, "a device whose sync sleeps (sim)");
+    measure(&subject, "spinning", topology.n_cpus, "a device whose sync keeps a CPU busy");
+    tandem_context_free(subject.context);
+    tnd_registry_close(subject.registry);
+    return 0;
+}
