@@ -456,7 +456,6 @@ static void a_sweep_measures_all_profiles_of_a_device(void)
         .m = {1, 4},
         .n_thread_counts = 1,
         .thread_counts = {1},
-        .budget_s = 0.01,
         .progress = stop_never,
     };
     begin(NULL);
@@ -470,7 +469,7 @@ static void a_sweep_measures_all_profiles_of_a_device(void)
     bench.measure = options;
     tandem_table *table = tune_new();
     struct tandem_error error = {0};
-    check_status(tnd_bench_run(&bench, table, &error), TANDEM_OK, NULL, &error);
+    check_status(tnd_bench_run(&bench, table, NULL, &error), TANDEM_OK, NULL, &error);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         CU_ASSERT_PTR_NOT_NULL(tnd_table_profile(table, names[i]));
     }
@@ -508,7 +507,7 @@ static void a_sweep_over_the_machines_own_device(void)
                                       .n_thread_counts = 1,
                                       .thread_counts = {1},
                                       .profile = "opencl",
-                                      .budget_s = 0.01};
+                                      .budget_s = 4};
     const char *reason = NULL;
     check_ok(tnd_registry_open(&registry_options, &registry, NULL));
     if (tnd_registry_find(registry, "opencl", &reason) < 0) {
@@ -525,7 +524,7 @@ static void a_sweep_over_the_machines_own_device(void)
                                                  .seed = tnd_test_seed()};
     tandem_table *table = tune_new();
     struct tandem_error error = {0};
-    check_status(tnd_bench_run(&bench, table, &error), TANDEM_OK, NULL, &error);
+    check_status(tnd_bench_run(&bench, table, NULL, &error), TANDEM_OK, NULL, &error);
     check_int(table->n_transfers, 2);
     check_int(table->n_curves, 1);
     check_string(table->n_curves == 1 ? table->curves[0].key.backend : "", "opencl");

@@ -1,39 +1,94 @@
 /* SPDX-License-Identifier: MIT
- * The sweep of mulmat-tune bench. */
+ * The run of mulmat-tune bench: visits one cell after another as tnd_adapt says, until all is
+ * certain or the budget ends. Cells are visited again later, with others between, and the faster
+ * median counts: what disturbs a machine (another program, the host of a virtual machine) lasts
+ * for seconds, spoils neighbouring cells together, and only ever slows down. */
 #include "tune/bench.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/alloc.h"
+#include "base/cpu.h"
 #include "base/tnd_status.h"
+#include "tune/bench_sweep.h"
 #include "tune/measure_moves.h"
 #include "tune/measure_ops.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
 
-/* Each cell is measured in two passes with the other cells between them, and the faster of its two
- * medians counts: what disturbs a machine (another program, the host of a virtual machine) lasts
- * for seconds, spoils neighbouring cells together, and only ever slows down. */
-enum { PASSES = 2 };
+enum { MOST_TRANSFERRED = 64 << 20, MOST_MOVED_QUICKLY = 4 << 20 };
 
-#define OPS_SHARE 0.03 /* of a budget, for the operations beside products */
+/* Shares of a budget, and seconds. */
+#define LONGEST_VISIT   0.15 /* of the budget, for one cell */
+#define PART_OF_MOVES   0.10 /* of the budget, for what lies between stages */
+#define PART_OF_OPS     0.03 /* for the operations beside products */
+#define HANDOFF_S       0.09
+#define TRANSFERS_S     1.5 /* of one device, up to MOST_TRANSFERRED */
+#define QUICK_MOVES_S   0.7 /* the same, up to MOST_MOVED_QUICKLY */
+#define ESTIMATE_S      5.0 /* default budget of TND_EFFORT_ESTIMATE */
+#define FIRST_OPENING   2e-9 /* seconds a byte before any is known */
+#define FIRST_PACKING   4e-9
+#define NEWEST_PART     0.1 /* of the mean of overruns */
+#define MOST_OVERRUN    4.0
+#define FEWEST_TOKENS   10.0 /* reading the weights costs about as much, */
+#define DEQUANTIZATION  30.0 /* turning them into floats this much more */
 
-/* State of a sweep. Work is the predicted cost of a cell in multiply-adds: it shares out the
- * budget. Every cell costs some time however small it is (warm-up, the default budget of a cell),
- * so the estimate of the time left adds CELL_WORK to each. */
-enum { CELL_WORK = 2000000000, MOST_TRANSFERRED = 64 << 20 };
-
-struct sweep {
-    const struct tnd_bench_options *options;
-    struct tandem_table *table;
-    struct tandem_error *error;
-    int64_t when; /* seconds since 1970, the same for all cells of a sweep */
-    uint64_t begin_ns;
-    int done, count;
-    double work_done, work_count;
-    double round_trip_us[TND_MAX_SLOTS]; /* of devices with memory of their own */
+/* How thorough an effort is. */
+struct thoroughness {
+    int n_m;
+    const int64_t *m;
+    bool is_fixed;
+    double tolerance;
+    int max_visits;
+    double visit_s;
 };
+
+static const int64_t few_m[] = {1, 32, 128};
+static const int64_t first_m[] = {1, 8, 32, 128, 512};
+/* Dense where libraries change their kernels with M, then in steps of a half. */
+static const int64_t all_m[] = {1,  2,  3,  4,  6,  8,   12,  16,  24,
+                                32, 48, 64, 96, 128, 192, 256, 384, 512};
+
+#define M_LIST(list) (int)(sizeof(list) / sizeof((list)[0])), list
+
+static const struct thoroughness efforts[] = {
+    [TND_EFFORT_MEASURE] = {M_LIST(first_m), false, 0.02, 3, 0.04},
+    [TND_EFFORT_ESTIMATE] = {M_LIST(few_m), false, 0.10, 2, 0.01},
+    [TND_EFFORT_PATIENT] = {M_LIST(all_m), true, 0.01, 4, 0.10},
+};
+
+static const char *const effort_names[] = {
+    [TND_EFFORT_MEASURE] = "measure",
+    [TND_EFFORT_ESTIMATE] = "estimate",
+    [TND_EFFORT_PATIENT] = "patient",
+};
+
+bool tnd_effort_from_name(const char *name, enum tnd_effort *out)
+{
+    for (size_t i = 0; i < sizeof(effort_names) / sizeof(effort_names[0]); i++) {
+        if (strcmp(name, effort_names[i]) == 0) {
+            *out = (enum tnd_effort)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+double tnd_sweep_elapsed_s(const struct tnd_sweep *sweep)
+{
+    const struct tnd_clock *clock = sweep->options->measure.clock;
+    return (double)(clock->now_ns(clock) - sweep->begin_ns) / 1e9;
+}
+
+static double left_s(const struct tnd_sweep *sweep)
+{
+    return sweep->budget_s - tnd_sweep_elapsed_s(sweep) - sweep->options->reserve_s;
+}
+
+/* ---- groups and lines ---- */
 
 static bool is_wanted(const struct tnd_bench_options *options, int profile, enum tandem_type type,
                       int threads, struct tandem_plan_node *out)
@@ -45,255 +100,129 @@ static bool is_wanted(const struct tnd_bench_options *options, int profile, enum
     return tnd_plan_node_for_profile(options->measure.registry, profile, type, threads, out);
 }
 
-/* Reading the weights costs about as much as ten tokens, dequantising them about thirty. */
-static double cell_work(const struct tnd_shape *shape, int64_t m,
-                        const struct tandem_plan_node *choice)
+static bool has_type(const struct tnd_bench_options *options, int shape, enum tandem_type type)
 {
-    double tokens = (double)m + 10;
-    if (choice->stage[TANDEM_STAGE_INIT].task == TANDEM_TASK_DEQUANTIZE_W) {
-        tokens += 30;
+    const struct tnd_shape_use *use = &options->shapes->use[shape];
+    return (!use->is_typed || use->type == type) &&
+           tandem_type_row_bytes(type, options->shapes->shape[shape].k) != 0;
+}
+
+static void add_group(struct tnd_sweep *sweep, enum tandem_type type, int shape)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    struct tnd_bench_group *group = &sweep->groups[sweep->n_groups++];
+    double calls = options->shapes->use[shape].calls;
+    group->type = type;
+    group->shape = options->shapes->shape[shape];
+    group->calls = calls > 0 ? calls : 1;
+    group->bytes = tnd_measure_bytes(&options->measure, type, group->shape.n, group->shape.k,
+                                     sweep->most_m);
+    double tokens = (double)sweep->most_m * (double)(group->shape.n + group->shape.k);
+    group->weight_bytes = (group->bytes - tokens * sizeof(float)) / 2;
+}
+
+/* Shapes that have a type are measured with it, the others with each type that was asked for. */
+static enum tandem_status make_groups(struct tnd_sweep *sweep)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    size_t most = (size_t)options->shapes->count * (size_t)(options->n_types + 1);
+    sweep->groups = tnd_calloc(most, sizeof(sweep->groups[0]));
+    if (sweep->groups == NULL) {
+        return TANDEM_E_MEMORY;
     }
-    return tokens * (double)shape->n * (double)shape->k;
-}
-
-static const struct tnd_sample *find_sample(const struct tnd_curve *curve, int64_t m)
-{
-    for (int i = 0; curve != NULL && i < curve->n_samples; i++) {
-        if (curve->samples[i].m == m) {
-            return &curve->samples[i];
-        }
-    }
-    return NULL;
-}
-
-/* A device is waited for after each stage that is measured; where it matters, in a graph, only
- * when something is fetched, and the time of the fetching holds it. */
-static double without_waiting(const struct sweep *sweep, int slot, double us)
-{
-    double rest = us - sweep->round_trip_us[slot];
-    return rest > us / 4 ? rest : us / 4;
-}
-
-static void add_stages(struct sweep *sweep, enum tandem_type type, const struct tnd_shape *shape,
-                       int64_t m, int threads, const struct tnd_table_profile *profile,
-                       const struct tandem_plan_node *choice,
-                       const struct tnd_measure_result *result)
-{
-    for (int s = 0; s < TANDEM_STAGES; s++) {
-        const struct tnd_table_stage *stage = &profile->stage[s];
-        if (stage->backend[0] == '\0' || result->stage[s].count == 0) {
+    for (int s = 0; s < options->shapes->count; s++) {
+        if (options->shapes->use[s].is_typed) {
+            if (has_type(options, s, options->shapes->use[s].type)) {
+                add_group(sweep, options->shapes->use[s].type, s);
+            }
             continue;
         }
-        struct tnd_curve_key key;
-        memset(&key, 0, sizeof(key));
-        strcpy(key.op, "mul_mat");
-        key.type = type;
-        key.n = shape->n;
-        key.k = shape->k;
-        memcpy(key.backend, stage->backend, sizeof(key.backend));
-        key.stage = (uint8_t)s;
-        key.task = stage->task;
-        key.parallel = stage->parallel;
-        key.own_threads = stage->own_threads;
-        key.threads = stage->parallel || stage->own_threads ? threads : 1;
-        double us = without_waiting(sweep, choice->stage[s].backend, result->stage[s].median_us);
-        struct tnd_sample sample = {m, us, result->stage[s].spread_us, result->stage[s].count,
-                                    sweep->when, 0};
-        /* A stage that several profiles share: the faster of its medians counts. */
-        const struct tnd_sample *before = find_sample(tnd_table_find(sweep->table, &key), m);
-        if (before != NULL) {
-            uint32_t count = sample.count + before->count;
-            sample = before->median_us < sample.median_us ? *before : sample;
-            sample.count = count;
+        for (int y = 0; y < options->n_types; y++) {
+            if (has_type(options, s, options->types[y])) {
+                add_group(sweep, options->types[y], s);
+            }
         }
-        (void)tnd_table_add(sweep->table, &key,
-                            &sample); /* refused: not finite; then it stays unknown */
-    }
-}
-
-static enum tandem_status report(struct sweep *sweep, enum tandem_type type,
-                                 const struct tnd_shape *shape, int64_t m, int threads,
-                                 const char *profile, const struct tnd_measure_result *result)
-{
-    const struct tnd_clock *clock = sweep->options->measure.clock;
-    if (sweep->options->progress == NULL) {
-        return TANDEM_OK;
-    }
-    struct tnd_bench_progress progress;
-    memset(&progress, 0, sizeof(progress));
-    strcpy(progress.problem.op, "mul_mat");
-    progress.problem.type = type;
-    progress.problem.n = shape->n;
-    progress.problem.k = shape->k;
-    progress.problem.m = m;
-    progress.problem.threads = threads;
-    snprintf(progress.problem.profile, sizeof(progress.problem.profile), "%s", profile);
-    progress.total = result->total;
-    progress.done = sweep->done;
-    progress.count = sweep->count;
-    progress.elapsed_s = (double)(clock->now_ns(clock) - sweep->begin_ns) / 1e9;
-    double cost_done = sweep->work_done + (double)sweep->done * CELL_WORK;
-    double cost_all = sweep->work_count + (double)sweep->count * CELL_WORK;
-    progress.left_s = progress.elapsed_s * (cost_all - cost_done) / cost_done;
-    if (sweep->options->budget_s > progress.elapsed_s) {
-        progress.left_s = sweep->options->budget_s - progress.elapsed_s;
-    }
-    if (sweep->done == sweep->count) {
-        progress.left_s = 0;
-    }
-    if (sweep->options->progress(sweep->options->user, &progress)) {
-        return tnd_error_set(sweep->error, TANDEM_E_CANCELLED, "bench", sweep->done, sweep->count,
-                             "bench: stopped after %d of %d cells", sweep->done, sweep->count);
     }
     return TANDEM_OK;
 }
 
-/* A cell's share of what is left of the budget, by its share of the work left. */
-static struct tnd_measure_effort effort_of(const struct sweep *sweep, double work)
+/* Whether the number of threads makes a difference to any stage. */
+static bool uses_threads(const struct tnd_table_profile *profile)
 {
-    struct tnd_measure_effort effort;
-    memset(&effort, 0, sizeof(effort));
-    if (sweep->options->budget_s > 0) {
-        const struct tnd_clock *clock = sweep->options->measure.clock;
-        double elapsed_s = (double)(clock->now_ns(clock) - sweep->begin_ns) / 1e9;
-        double left_s = sweep->options->budget_s - elapsed_s;
-        double share = work / (sweep->work_count - sweep->work_done);
-        effort.budget_s = left_s > 0 ? left_s * share : 1e-6;
-        if (effort.budget_s < 0.01 && left_s > 0.01) {
-            effort.budget_s = 0.01;
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        if (profile->stage[s].parallel || profile->stage[s].own_threads) {
+            return true;
         }
     }
-    return effort;
+    return false;
 }
 
-static enum tandem_status measure_cell(struct sweep *sweep, struct tnd_measure *measure,
-                                       enum tandem_type type, const struct tnd_shape *shape,
-                                       int64_t m, int threads, int profile)
+static bool uses_own_memory(const struct tnd_sweep *sweep, const struct tandem_plan_node *choice)
 {
-    struct tandem_plan_node choice;
-    struct tnd_table_profile described;
-    if (!is_wanted(sweep->options, profile, type, threads, &choice) ||
-        !tnd_profile_describe(profile, type, &described)) {
-        return TANDEM_OK;
-    }
-    double work = cell_work(shape, m, &choice);
-    struct tnd_measure_effort effort = effort_of(sweep, work);
-    struct tnd_measure_result result;
-    struct tandem_error why = {0};
-    enum tandem_status status = tnd_measure_run(measure, m, &choice, &effort, &result, &why);
-    sweep->done++;
-    sweep->work_done += work;
-    if (status == TANDEM_E_UNSUPPORTED_BACKEND || status == TANDEM_E_DEVICE_MEMORY) {
-        return TANDEM_OK; /* not this type, or not this size: other cells are worth having */
-    }
-    if (status != TANDEM_OK) {
-        if (sweep->error != NULL) {
-            *sweep->error = why;
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const tandem_backend *backend =
+            tnd_registry_backend(sweep->options->measure.registry, choice->stage[s].backend);
+        if (backend != NULL && tnd_backend_is_own(backend)) {
+            return true;
         }
-        return status;
     }
-    TND_TRY(tnd_table_add_profile(sweep->table, &described));
-    add_stages(sweep, type, shape, m, threads, &described, &choice, &result);
-    return report(sweep, type, shape, m, threads, described.name, &result);
+    return false;
 }
 
-static enum tandem_status measure_shape(struct sweep *sweep, enum tandem_type type,
-                                        const struct tnd_shape *shape)
+static enum tandem_status add_line(struct tnd_sweep *sweep, int group, int profile, int threads,
+                                   const struct tandem_plan_node *choice)
+{
+    struct tnd_bench_line *line = &sweep->lines[sweep->n_lines];
+    const struct tnd_bench_group *of = &sweep->groups[group];
+    bool joins = sweep->n_lines > 0 && line[-1].group == group;
+    bool dequantizes = choice->stage[TANDEM_STAGE_INIT].task == TANDEM_TASK_DEQUANTIZE_W;
+    struct tnd_adapt_line adaptive = {
+        .group = group,
+        .way = profile,
+        .threads = threads,
+        .type = of->type,
+        .calls = of->calls,
+        .work = (double)of->shape.n * (double)of->shape.k,
+        .fixed_tokens = FEWEST_TOKENS + (dequantizes ? DEQUANTIZATION : 0.0),
+    };
+    line->group = group;
+    line->first = joins ? line[-1].first : sweep->n_lines;
+    line->threads = threads;
+    line->choice = *choice;
+    line->uses_device = uses_own_memory(sweep, choice);
+    (void)tnd_profile_describe(profile, of->type, &line->described);
+    sweep->n_lines++;
+    return tnd_adapt_add_line(sweep->adapt, &adaptive);
+}
+
+static enum tandem_status make_lines(struct tnd_sweep *sweep, bool with_devices)
 {
     const struct tnd_bench_options *options = sweep->options;
-    struct tnd_measure *measure;
-    TND_TRY(tnd_measure_open(&options->measure, type, shape->n, shape->k,
-                             options->m[options->n_m - 1], &measure, sweep->error));
-    enum tandem_status status = TANDEM_OK;
-    for (int i = 0; i < options->n_m && status == TANDEM_OK; i++) {
-        for (int t = 0; t < options->n_thread_counts && status == TANDEM_OK; t++) {
-            for (int p = 0; p < tnd_profile_count() && status == TANDEM_OK; p++) {
-                status = measure_cell(sweep, measure, type, shape, options->m[i],
-                                      options->thread_counts[t], p);
-            }
-        }
+    size_t most = (size_t)sweep->n_groups * (size_t)tnd_profile_count() *
+                  (size_t)options->n_thread_counts;
+    sweep->lines = tnd_calloc(most + 1, sizeof(sweep->lines[0]));
+    if (sweep->lines == NULL) {
+        return TANDEM_E_MEMORY;
     }
-    tnd_measure_close(measure);
-    return status;
-}
-
-static bool fits(enum tandem_type type, const struct tnd_shape *shape)
-{
-    return tandem_type_row_bytes(type, shape->k) != 0;
-}
-
-static void count_work(struct sweep *sweep)
-{
-    const struct tnd_bench_options *options = sweep->options;
-    for (int y = 0; y < options->n_types; y++) {
-        for (int s = 0; s < options->shapes->count; s++) {
-            const struct tnd_shape *shape = &options->shapes->shape[s];
-            struct tandem_plan_node choice;
-            for (int p = 0; fits(options->types[y], shape) && p < tnd_profile_count(); p++) {
-                if (!is_wanted(options, p, options->types[y], 1, &choice)) {
-                    continue;
-                }
-                for (int i = 0; i < options->n_m; i++) {
-                    sweep->count += PASSES * options->n_thread_counts;
-                    sweep->work_count += PASSES * options->n_thread_counts *
-                                         cell_work(shape, options->m[i], &choice);
+    for (int g = 0; g < sweep->n_groups; g++) {
+        for (int p = 0; p < tnd_profile_count(); p++) {
+            for (int t = 0; t < options->n_thread_counts; t++) {
+                struct tandem_plan_node choice;
+                struct tnd_table_profile described;
+                int threads = options->thread_counts[t];
+                if (is_wanted(options, p, sweep->groups[g].type, threads, &choice) &&
+                    tnd_profile_describe(p, sweep->groups[g].type, &described) &&
+                    (t == 0 || uses_threads(&described)) &&
+                    (with_devices || !uses_own_memory(sweep, &choice))) {
+                    TND_TRY(add_line(sweep, g, p, threads, &choice));
                 }
             }
         }
     }
-}
-
-static enum tandem_status run_pass(struct sweep *sweep)
-{
-    const struct tnd_bench_options *options = sweep->options;
-    for (int y = 0; y < options->n_types; y++) {
-        for (int s = 0; s < options->shapes->count; s++) {
-            if (fits(options->types[y], &options->shapes->shape[s])) {
-                TND_TRY(measure_shape(sweep, options->types[y], &options->shapes->shape[s]));
-            }
-        }
-    }
     return TANDEM_OK;
 }
 
-/* Adds the faster of two samples of each cell to `table`, with the measurements of both behind it.
- * */
-static enum tandem_status add_faster(struct tandem_table *table, const struct tandem_table *pass,
-                                     const struct tandem_table *other)
-{
-    for (int c = 0; c < pass->n_curves; c++) {
-        const struct tnd_curve *curve = &pass->curves[c];
-        const struct tnd_curve *twin = tnd_table_find(other, &curve->key);
-        for (int i = 0; i < curve->n_samples; i++) {
-            struct tnd_sample sample = curve->samples[i];
-            const struct tnd_sample *second = find_sample(twin, sample.m);
-            if (second != NULL) {
-                uint32_t count = sample.count + second->count;
-                sample = second->median_us < sample.median_us ? *second : sample;
-                sample.count = count;
-            }
-            TND_TRY(tnd_table_add(table, &curve->key, &sample));
-        }
-    }
-    return TANDEM_OK;
-}
-
-/* What was measured before a pass ended early is kept too. */
-static enum tandem_status run_passes(struct sweep *sweep, struct tandem_table *table,
-                                     struct tandem_table *const passes[PASSES])
-{
-    enum tandem_status status = TANDEM_OK;
-    for (int i = 0; i < PASSES && status == TANDEM_OK; i++) {
-        sweep->table = passes[i];
-        status = run_pass(sweep);
-    }
-    for (int i = 0; i < passes[0]->n_profiles; i++) {
-        TND_TRY(tnd_table_add_profile(table, &passes[0]->profiles[i]));
-    }
-    TND_TRY(add_faster(table, passes[0], passes[1]));
-    TND_TRY(add_faster(table, passes[1], passes[0]));
-    return status;
-}
+/* ---- what lies between stages ---- */
 
 static bool uses_slot(const struct tnd_bench_options *options, int slot)
 {
@@ -309,52 +238,256 @@ static bool uses_slot(const struct tnd_bench_options *options, int slot)
     return false;
 }
 
-/* What lies between stages. */
-static enum tandem_status measure_moves(struct sweep *sweep, struct tandem_table *table)
+/* Transfers of all devices, smaller ones when time is short. Without them nothing can be said of
+ * a device, so *out_measured tells whether there was time. */
+static enum tandem_status measure_transfers(struct tnd_sweep *sweep, bool *out_measured)
 {
-    const struct tnd_bench_options *options = sweep->options;
-    const struct tnd_measure_options *measure = &options->measure;
+    const struct tnd_measure_options *measure = &sweep->options->measure;
+    int n_devices = 0;
     for (int slot = 1; slot < tnd_registry_count(measure->registry); slot++) {
-        if (uses_slot(options, slot)) {
-            TND_TRY(tnd_measure_transfers(measure->registry, slot, measure->clock, MOST_TRANSFERRED,
-                                          sweep->when, table, sweep->error));
+        const tandem_backend *backend = tnd_registry_backend(measure->registry, slot);
+        n_devices += backend != NULL && tnd_backend_is_own(backend) &&
+                     uses_slot(sweep->options, slot);
+    }
+    double room_s = 2 * PART_OF_MOVES * sweep->budget_s;
+    bool is_quick = n_devices * TRANSFERS_S > room_s;
+    *out_measured = !is_quick || n_devices * QUICK_MOVES_S <= 2 * room_s;
+    for (int slot = 1; slot < tnd_registry_count(measure->registry) && *out_measured; slot++) {
+        if (uses_slot(sweep->options, slot)) {
+            TND_TRY(tnd_measure_transfers(measure->registry, slot, measure->clock,
+                                          is_quick ? MOST_MOVED_QUICKLY : MOST_TRANSFERRED,
+                                          sweep->when, sweep->table, sweep->error));
             TND_TRY(tnd_measure_round_trip(measure->registry, slot, measure->clock,
                                            &sweep->round_trip_us[slot], sweep->error));
         }
     }
-    for (int t = 0; t < options->n_thread_counts && options->pool != NULL; t++) {
-        TND_TRY(tnd_measure_handoff(options->pool, measure->clock, options->thread_counts[t],
-                                    sweep->when, table, sweep->error));
+    return TANDEM_OK;
+}
+
+/* The most threads first: they are handed to most. */
+static enum tandem_status measure_handoffs(struct tnd_sweep *sweep)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    double room_s = PART_OF_MOVES * sweep->budget_s;
+    for (int t = options->n_thread_counts - 1; t >= 0 && options->pool != NULL; t--) {
+        if (room_s >= HANDOFF_S) {
+            room_s -= HANDOFF_S;
+            TND_TRY(tnd_measure_handoff(options->pool, options->measure.clock,
+                                        options->thread_counts[t], sweep->when, sweep->table,
+                                        sweep->error));
+        }
     }
+    return TANDEM_OK;
+}
+
+static enum tandem_status measure_ops(struct tnd_sweep *sweep)
+{
+    const struct tnd_bench_options *options = sweep->options;
     if (options->pool == NULL || options->profile != NULL) {
         return TANDEM_OK;
     }
-    return tnd_measure_ops(measure, options->thread_counts, options->n_thread_counts,
-                           options->budget_s * OPS_SHARE, sweep->when, table, sweep->error);
+    double room_s = isinf(sweep->budget_s) ? 0 : PART_OF_OPS * sweep->budget_s;
+    return tnd_measure_ops(&options->measure, options->thread_counts, options->n_thread_counts,
+                           room_s, sweep->when, sweep->table, sweep->error);
+}
+
+/* ---- visiting ---- */
+
+static enum tandem_status report(struct tnd_sweep *sweep, const struct tnd_adapt_cell *cell,
+                                 const struct tnd_measure_result *result)
+{
+    const struct tnd_bench_line *line = &sweep->lines[cell->line];
+    const struct tnd_bench_group *group = &sweep->groups[line->group];
+    if (sweep->options->progress == NULL) {
+        return TANDEM_OK;
+    }
+    struct tnd_bench_progress progress;
+    memset(&progress, 0, sizeof(progress));
+    strcpy(progress.problem.op, "mul_mat");
+    progress.problem.type = group->type;
+    progress.problem.n = group->shape.n;
+    progress.problem.k = group->shape.k;
+    progress.problem.m = cell->m;
+    progress.problem.threads = line->threads;
+    snprintf(progress.problem.profile, sizeof(progress.problem.profile), "%s",
+             line->described.name);
+    progress.total = result->total;
+    progress.visits = (int)sweep->n_visits;
+    progress.elapsed_s = tnd_sweep_elapsed_s(sweep);
+    progress.left_s = left_s(sweep);
+    if (isinf(sweep->budget_s)) {
+        struct tnd_adapt_state state;
+        TND_TRY(tnd_adapt_state(sweep->adapt, &state));
+        progress.left_s = state.pending_s;
+    }
+    if (sweep->options->progress(sweep->options->user, &progress)) {
+        return tnd_error_set(sweep->error, TANDEM_E_CANCELLED, "bench", progress.visits, 0,
+                             "bench: stopped after %d measurements", progress.visits);
+    }
+    return TANDEM_OK;
+}
+
+/* One visit. A cell that this machine cannot compute (the type, or the size) is left out, with
+ * those of its line that are larger: others are worth having. */
+static enum tandem_status visit(struct tnd_sweep *sweep, const struct tnd_adapt_cell *cell)
+{
+    const struct tnd_bench_line *line = &sweep->lines[cell->line];
+    struct tnd_bench_group *group = &sweep->groups[line->group];
+    struct tnd_measure_effort effort = {.budget_s = sweep->visit_s, .min_repeats = 1};
+    struct tnd_measure_result result;
+    struct tandem_error why = {0};
+    effort.expected_us = tnd_adapt_expect_us(sweep->adapt, cell->line, cell->m, false);
+    enum tandem_status status = tnd_sweep_open(sweep, cell->line, &why);
+    if (status == TANDEM_OK) {
+        effort.is_warm = tnd_sweep_is_warm(sweep, cell->line, effort.expected_us);
+        status = tnd_measure_run(group->measure, cell->m, &line->choice, &effort, &result, &why);
+    }
+    if (status == TANDEM_E_UNSUPPORTED_BACKEND || status == TANDEM_E_DEVICE_MEMORY) {
+        tnd_adapt_stop_at(sweep->adapt, cell->line, cell->m);
+        return TANDEM_OK;
+    }
+    if (status != TANDEM_OK) {
+        if (sweep->error != NULL) {
+            *sweep->error = why;
+        }
+        return status;
+    }
+    int bit = cell->line - line->first;
+    group->warm |= bit < 64 ? UINT64_C(1) << bit : 0;
+    TND_TRY(tnd_sweep_keep(sweep, cell->line, cell->m, &result));
+    TND_TRY(tnd_adapt_done(sweep->adapt, cell, &result.total));
+    return report(sweep, cell, &result);
+}
+
+static enum tandem_status visit_all(struct tnd_sweep *sweep, bool *out_certain)
+{
+    struct tnd_adapt_cell cell;
+    double longest_s = LONGEST_VISIT * sweep->budget_s;
+    double overrun = 1; /* how much longer than foretold visits take: others use the machine too */
+    for (;;) {
+        double left = left_s(sweep) / overrun;
+        if (left <= 0 || !tnd_adapt_next(sweep->adapt, left, longest_s, &cell)) {
+            /* Nothing fits: is there anything at all? */
+            for (int i = 0; i < sweep->n_lines; i++) {
+                if (sweep->lines[i].first == i) {
+                    tnd_adapt_touch(sweep->adapt, i);
+                }
+            }
+            *out_certain = !tnd_adapt_next(sweep->adapt, INFINITY, INFINITY, &cell);
+            return TANDEM_OK;
+        }
+        double begin_s = tnd_sweep_elapsed_s(sweep);
+        TND_TRY(visit(sweep, &cell));
+        double took = (tnd_sweep_elapsed_s(sweep) - begin_s) / cell.cost_s;
+        overrun = fmax(overrun + NEWEST_PART * (fmin(took, MOST_OVERRUN) - overrun), 1.0);
+    }
+}
+
+/* ---- the run ---- */
+
+static void choose_thoroughness(struct tnd_sweep *sweep, struct thoroughness *out)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    *out = efforts[options->effort];
+    sweep->budget_s = options->budget_s;
+    if (sweep->budget_s <= 0) {
+        sweep->budget_s = options->effort == TND_EFFORT_ESTIMATE ? ESTIMATE_S : INFINITY;
+    } else {
+        /* A budget is there to be used: on and on, as long as anything is uncertain. */
+        out->tolerance = 0.002;
+        out->max_visits = 100;
+    }
+    if (options->n_m > 0) {
+        out->n_m = options->n_m;
+        out->m = options->m;
+        out->is_fixed = true;
+    }
+    sweep->most_m = out->m[out->n_m - 1];
+}
+
+/* So that the first grid takes about a third of a budget; between 2 ms and what the effort says. */
+static void choose_visit_s(struct tnd_sweep *sweep, const struct thoroughness *how)
+{
+    double cells = (double)sweep->n_groups * tnd_profile_count() *
+                   sweep->options->n_thread_counts * how->n_m;
+    sweep->visit_s = fmin(fmax(sweep->budget_s / 3 / fmax(cells, 1), 0.002), how->visit_s);
+}
+
+static enum tandem_status prepare(struct tnd_sweep *sweep)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    struct thoroughness how;
+    bool with_devices = false;
+    choose_thoroughness(sweep, &how);
+    TND_TRY(make_groups(sweep));
+    choose_visit_s(sweep, &how);
+    struct tnd_adapt_options adaptive = {
+        .m = how.m,
+        .n_m = how.n_m,
+        .is_fixed = how.is_fixed,
+        .most_threads = options->thread_counts[options->n_thread_counts - 1],
+        .tolerance = how.tolerance,
+        .max_visits = how.max_visits,
+        .cost_s = tnd_sweep_cost_s,
+        .user = sweep,
+    };
+    TND_TRY(tnd_adapt_new(&adaptive, &sweep->adapt, sweep->error));
+    TND_TRY(measure_transfers(sweep, &with_devices));
+    TND_TRY(measure_handoffs(sweep));
+    TND_TRY(measure_ops(sweep));
+    return make_lines(sweep, with_devices);
+}
+
+static void sum_up(const struct tnd_sweep *sweep, bool is_certain, struct tnd_bench_summary *out)
+{
+    struct tnd_adapt_state state = {0};
+    if (sweep->adapt != NULL) {
+        (void)tnd_adapt_state(sweep->adapt, &state);
+    }
+    *out = (struct tnd_bench_summary){
+        .cells = state.cells,
+        .visits = state.visits,
+        .unmeasured = state.unmeasured,
+        .ways = sweep->n_lines,
+        .unknown = state.unknown_lines,
+        .median_doubt = state.median_doubt,
+        .elapsed_s = tnd_sweep_elapsed_s(sweep),
+        .is_certain = is_certain,
+    };
 }
 
 enum tandem_status tnd_bench_run(const struct tnd_bench_options *options,
-                                 struct tandem_table *table, struct tandem_error *error)
+                                 struct tandem_table *table, struct tnd_bench_summary *out_summary,
+                                 struct tandem_error *error)
 {
-    struct tandem_table *passes[PASSES] = {NULL, NULL};
-    struct sweep sweep;
+    struct tnd_sweep sweep;
+    const struct tnd_clock *clock = options->measure.clock;
+    uint64_t ram_bytes = tnd_cpu_ram_bytes();
+    bool is_certain = false;
     memset(&sweep, 0, sizeof(sweep));
     sweep.options = options;
+    sweep.table = table;
     sweep.error = error;
     sweep.when = (int64_t)time(NULL);
-    sweep.begin_ns = options->measure.clock->now_ns(options->measure.clock);
-    count_work(&sweep);
-    enum tandem_status status = tandem_table_new(&passes[0], error);
+    sweep.begin_ns = options->begin_ns > 0 ? options->begin_ns : clock->now_ns(clock);
+    sweep.limit_bytes = options->measure.limit_bytes > 0 ? (double)options->measure.limit_bytes
+                        : ram_bytes > 0                  ? (double)ram_bytes / 4
+                                                         : (double)(1u << 30);
+    sweep.open_s_per_byte = FIRST_OPENING;
+    sweep.pack_s_per_byte = FIRST_PACKING;
+    enum tandem_status status = prepare(&sweep);
     if (status == TANDEM_OK) {
-        status = tandem_table_new(&passes[1], error);
+        status = visit_all(&sweep, &is_certain);
     }
-    if (status == TANDEM_OK) {
-        status = measure_moves(&sweep, table);
+    if (status == TANDEM_E_MEMORY && error != NULL && error->status != TANDEM_E_MEMORY) {
+        (void)tnd_error_set(error, TANDEM_E_MEMORY, "bench", 0, 0, "bench: out of memory");
     }
-    if (status == TANDEM_OK) {
-        status = run_passes(&sweep, table, passes);
+    if (out_summary != NULL) {
+        sum_up(&sweep, is_certain, out_summary);
     }
-    tandem_table_free(passes[0]);
-    tandem_table_free(passes[1]);
+    tnd_sweep_close_all(&sweep);
+    tnd_adapt_free(sweep.adapt);
+    tnd_free(sweep.lines);
+    tnd_free(sweep.groups);
     return status;
 }

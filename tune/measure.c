@@ -100,6 +100,15 @@ static size_t limit_bytes(const struct tnd_measure_options *options)
     return ram == 0 ? (size_t)1 << 30 : ram > SIZE_MAX ? SIZE_MAX : (size_t)ram;
 }
 
+double tnd_measure_bytes(const struct tnd_measure_options *options, enum tandem_type type,
+                         int64_t n, int64_t k, int64_t m_max)
+{
+    double weights = (double)tandem_type_row_bytes(type, k) * (double)n;
+    double copies = floor((double)rotate_bytes(options) / fmax(weights, 1)) + 1;
+    double tokens = (double)m_max * (double)(n + k) * sizeof(float);
+    return 2 * fmin(copies, MAX_COPIES) * weights + tokens;
+}
+
 static enum tandem_status make_weights(struct tnd_measure *measure, struct tandem_error *error)
 {
     const struct tnd_operands *o = &measure->operands;
@@ -193,15 +202,23 @@ static bool uses_device(const struct tnd_measure *measure, const struct tandem_p
 }
 
 /* Products in a graph: short ones stand several in a row, as in a model, where the workers are
- * awake already when the next product begins; long ones (5 ms by a rough guess) stand alone. */
+ * awake already when the next product begins; long ones (5 ms) stand alone. */
+int tnd_measure_nodes(double expected_us)
+{
+    double nodes = 5e3 / fmax(expected_us, 1);
+    return nodes < 2 ? 1 : nodes > MAX_NODES ? MAX_NODES : (int)nodes;
+}
+
 static int nodes_for(const struct tnd_measure *measure, int64_t m,
-                     const struct tandem_plan_node *choice)
+                     const struct tandem_plan_node *choice, double expected_us)
 {
     const struct tnd_operands *o = &measure->operands;
     double guess_s =
         2.0 * (double)m * (double)o->n * (double)o->k / 5e10 + (double)o->weight_bytes / 1e10;
-    double nodes = uses_device(measure, choice) ? 1 : 5e-3 / guess_s;
-    return nodes < 2 ? 1 : nodes > MAX_NODES ? MAX_NODES : (int)nodes;
+    if (uses_device(measure, choice)) {
+        return 1;
+    }
+    return tnd_measure_nodes(expected_us > 0 ? expected_us : 1e6 * guess_s);
 }
 
 static enum tandem_status build_graph(struct tnd_measure *measure, int64_t m, int n_nodes,
@@ -226,6 +243,11 @@ static enum tandem_status build_graph(struct tnd_measure *measure, int64_t m, in
     }
     TND_TRY(tandem_context_status(context, error));
     TND_TRY(tandem_graph_finish(graph, error));
+    for (int i = 0; i < n_nodes; i++) {
+        if (graph->nodes[i]->data != NULL) { /* no measurement shall meet fresh pages */
+            memset(graph->nodes[i]->data, 0, (size_t)m * (size_t)o->n * sizeof(float));
+        }
+    }
     measure->graph = graph;
     measure->x = x;
     measure->m = m;
@@ -370,20 +392,50 @@ static enum tandem_status repeat(struct tnd_measure *measure, const tandem_plan 
     const struct tnd_clock *clock = measure->options.clock;
     uint64_t begin_ns = clock->now_ns(clock);
     double elapsed_s = 0;
-    /* Copies that a backend packs when it first meets them are packed before anything counts. */
-    const struct tandem_plan_node *choice = tandem_plan_node(plan, 0);
-    bool packs = choice->stage[TANDEM_STAGE_COMPUTE].task == TANDEM_TASK_MUL_MAT_PACKED &&
-                 !measure->is_packed;
-    int n_warm_up = packs ? measure->operands.n_copies / measure->n_nodes + 1 : 1;
-    for (int i = 0; i < n_warm_up; i++) {
+    if (!effort->is_warm) {
         TND_TRY(run_once(measure, plan, true, error));
     }
-    measure->is_packed = measure->is_packed || packs;
     for (int i = 0; i < MAX_SAMPLES && !is_enough(measure, effort, elapsed_s); i++) {
         TND_TRY(run_once(measure, plan, false, error));
         elapsed_s = (double)(clock->now_ns(clock) - begin_ns) / 1e9;
     }
     return TANDEM_OK;
+}
+
+/* A plan that runs all products of the graph alike. */
+static enum tandem_status new_plan(const struct tnd_measure *measure,
+                                   const struct tandem_plan_node *choice, tandem_plan **out_plan,
+                                   struct tandem_error *error)
+{
+    TND_TRY(tandem_plan_new(measure->n_nodes, out_plan, error));
+    for (int i = 0; i < measure->n_nodes; i++) {
+        (void)tandem_plan_set_node(*out_plan, i,
+                                   choice); /* what is wrong with it, running says better */
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_measure_prepare(struct tnd_measure *measure,
+                                       const struct tandem_plan_node *choice,
+                                       struct tandem_error *error)
+{
+    if (measure->is_packed ||
+        choice->stage[TANDEM_STAGE_COMPUTE].task != TANDEM_TASK_MUL_MAT_PACKED) {
+        return TANDEM_OK;
+    }
+    /* One token is enough: a copy is made when its weights are first met. */
+    int n_copies = measure->operands.n_copies;
+    int n_nodes = n_copies < MAX_NODES ? n_copies : MAX_NODES;
+    tandem_plan *plan = NULL;
+    TND_TRY(build_graph(measure, 1, n_nodes, error));
+    TND_TRY(new_plan(measure, choice, &plan, error));
+    enum tandem_status status = TANDEM_OK;
+    for (int i = 0; i < n_copies && status == TANDEM_OK; i += n_nodes) {
+        status = run_once(measure, plan, true, error);
+    }
+    tandem_plan_free(plan);
+    measure->is_packed = status == TANDEM_OK;
+    return status;
 }
 
 enum tandem_status tnd_measure_run(struct tnd_measure *measure, int64_t m,
@@ -398,14 +450,11 @@ enum tandem_status tnd_measure_run(struct tnd_measure *measure, int64_t m,
                              (long long)measure->operands.m_max);
     }
     struct tnd_measure_effort complete = complete_effort(effort);
-    TND_TRY(build_graph(measure, m, nodes_for(measure, m, choice), error));
+    TND_TRY(tnd_measure_prepare(measure, choice, error));
+    TND_TRY(build_graph(measure, m, nodes_for(measure, m, choice, complete.expected_us), error));
     TND_TRY(reserve_samples(measure, (uint32_t)complete.max_repeats + MAX_NODES, error));
     tandem_plan *plan = NULL;
-    TND_TRY(tandem_plan_new(measure->n_nodes, &plan, error));
-    for (int i = 0; i < measure->n_nodes; i++) {
-        (void)tandem_plan_set_node(plan, i,
-                                   choice); /* what is wrong with it, running says better */
-    }
+    TND_TRY(new_plan(measure, choice, &plan, error));
     enum tandem_status status = repeat(measure, plan, &complete, error);
     tandem_plan_free(plan);
     if (status != TANDEM_OK) {

@@ -45,7 +45,16 @@ struct tnd_measure_effort {
     int max_repeats; /* 0: 200 */
     double
         spread_frac; /* stop when the total's spread / sqrt(count) is below this share; 0: 0.01 */
+    double expected_us; /* of one product; 0: a guess. Short ones stand several in a graph */
+    bool is_warm;       /* the choice has run on these operands: no warm-up */
 };
+
+/** Products that a graph holds when one of them takes this long. */
+int tnd_measure_nodes(double expected_us);
+
+/** Memory that a measuring of these weights takes: operands, and copies that backends may make. */
+double tnd_measure_bytes(const struct tnd_measure_options *options, enum tandem_type type,
+                         int64_t n, int64_t k, int64_t m_max);
 
 /** Makes operands for weights of `type`, n x k, and up to m_max tokens. Errors: MEMORY, LIMIT,
  *  ARGUMENT. */
@@ -55,7 +64,13 @@ enum tandem_status tnd_measure_open(const struct tnd_measure_options *options,
 /** NULL allowed. */
 void tnd_measure_close(struct tnd_measure *measure);
 
-/** Measures m tokens (1 .. m_max) run as `choice` says. `effort` may be NULL. */
+/** Has a backend that keeps copies of weights make them now, by the choice's threads, so that no
+ *  measurement meets it. Does nothing the second time, and where the choice uses no copies. */
+enum tandem_status tnd_measure_prepare(struct tnd_measure *measure,
+                                       const struct tandem_plan_node *choice,
+                                       struct tandem_error *error);
+
+/** Measures m tokens (1 .. m_max) run as `choice` says, prepared for it if need be. `effort` may be NULL. */
 enum tandem_status tnd_measure_run(struct tnd_measure *measure, int64_t m,
                                    const struct tandem_plan_node *choice,
                                    const struct tnd_measure_effort *effort,

@@ -6,9 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/device_option.h"
 #include "tools/mulmat-tune/args.h"
 #include "tools/mulmat-tune/commands.h"
+#include "tools/mulmat-tune/model_shapes.h"
 #include "tools/mulmat-tune/open_runtime.h"
 #include "tune/bench.h"
 
@@ -21,14 +23,20 @@ struct request {
     struct args_ints threads;
     const char *profile;
     const char *device;
+    const char *effort_name;
+    enum tnd_effort effort;
     double budget_s;
+    uint64_t begin_ns; /* of the command: all of it counts */
     const char *file;
     bool yes;
 };
 
-/* Dense where libraries change their kernels with M, then in steps of a half. */
-static const int64_t default_m[] = {1,  2,  3,  4,  6,   8,   12,  16,  24,
-                                    32, 48, 64, 96, 128, 192, 256, 384, 512};
+/* Left of a budget for adding to this machine's table: reading, writing, syncing. */
+static double saving_s(double budget_s)
+{
+    double wanted = 0.15 + 0.005 * budget_s;
+    return wanted < 0.03 * budget_s ? wanted : 0.03 * budget_s;
+}
 
 static volatile sig_atomic_t interrupted;
 
@@ -42,31 +50,50 @@ static void on_interrupt(int signal_number)
 
 struct display {
     bool is_terminal;
-    int last_percent;
+    double shown_s; /* when something was shown last */
 };
 
+/* A terminal shows every cell; a log gets a line now and then. */
 static bool show_progress(void *user, const struct tnd_bench_progress *progress)
 {
     struct display *display = user;
-    char problem[TND_PROBLEM_MAX];
-    tnd_problem_print(&progress->problem, problem, sizeof(problem));
-    int percent = 100 * progress->done / progress->count;
-    int left = (int)(progress->left_s + 0.5);
     double spread = progress->total.median_us > 0
                         ? 100 * progress->total.spread_us / progress->total.median_us
                         : 0;
-    if (display->is_terminal) {
-        fprintf(stderr, "\r\033[K[%3d %%] %s: %.1f us, spread %.1f %%, %d:%02d left", percent,
-                problem, progress->total.median_us, spread, left / 60, left % 60);
-        if (progress->done == progress->count) {
-            fputc('\n', stderr);
-        }
-    } else if (percent / 5 != display->last_percent / 5 || progress->done == 1) {
-        fprintf(stderr, "[%3d %%] %s: %.1f us, spread %.1f %%, %d:%02d left\n", percent, problem,
-                progress->total.median_us, spread, left / 60, left % 60);
+    double all_s = progress->elapsed_s + progress->left_s;
+    bool is_time = progress->visits == 1 || progress->elapsed_s - display->shown_s >= 5 ||
+                   progress->elapsed_s - display->shown_s >= 0.05 * all_s;
+    if (display->is_terminal || is_time) {
+        char problem[TND_PROBLEM_MAX];
+        int left = (int)(progress->left_s + 0.5);
+        tnd_problem_print(&progress->problem, problem, sizeof(problem));
+        fprintf(stderr, "%s[%3.0f %%] %s: %.1f us, spread %.1f %%, %d:%02d left%s",
+                display->is_terminal ? "\r\033[K" : "",
+                all_s > 0 ? 100 * progress->elapsed_s / all_s : 0, problem,
+                progress->total.median_us, spread, left / 60, left % 60,
+                display->is_terminal ? "" : "\n");
+        display->shown_s = progress->elapsed_s;
     }
-    display->last_percent = percent;
     return interrupted != 0;
+}
+
+/* What the run came to, in a line or two. */
+static void show_summary(const struct display *display, const struct request *request,
+                         const struct tnd_bench_summary *summary)
+{
+    fprintf(stderr, "%s%d cells in %d visits, %.1f s", display->is_terminal ? "\r\033[K" : "",
+            summary->cells, summary->visits, summary->elapsed_s);
+    if (request->budget_s > 0) {
+        fprintf(stderr, " of %.1f s%s", request->budget_s,
+                summary->is_certain ? " (nothing is left that is uncertain)" : "");
+    }
+    fprintf(stderr, "; median uncertainty %.1f %%\n", 100 * summary->median_doubt);
+    if (summary->unmeasured > 0) {
+        fprintf(stderr,
+                "the time was too short for %d cells of the first grid; of %d ways %d were not "
+                "measured at all\n",
+                summary->unmeasured, summary->ways, summary->unknown);
+    }
 }
 
 /* ---- checking the request ---- */
@@ -111,11 +138,8 @@ static int choose_m(const struct request *request, struct tnd_bench_options *opt
         for (int64_t i = 1; i <= n; i++) {
             options->m[options->n_m++] = i * step;
         }
-    } else {
-        memcpy(options->m, default_m, sizeof(default_m));
-        options->n_m = sizeof(default_m) / sizeof(default_m[0]);
     }
-    return 0;
+    return 0; /* none: as the effort wants it */
 }
 
 static void choose_threads(const struct request *request, int n_cores,
@@ -200,13 +224,17 @@ static int measure(const struct request *request, struct tnd_bench_options *opti
         return tnd_cmd_failed(&error);
     }
     struct display display = {isatty(STDERR_FILENO) == 1, 0};
+    struct tnd_bench_summary summary;
     options->progress = show_progress;
     options->user = &display;
     signal(SIGINT, on_interrupt);
-    enum tandem_status status = tnd_bench_run(options, table, &error);
+    enum tandem_status status = tnd_bench_run(options, table, &summary, &error);
     int result = 0;
+    if (status == TANDEM_OK || status == TANDEM_E_CANCELLED) {
+        show_summary(&display, request, &summary);
+    }
     if (status == TANDEM_E_CANCELLED) {
-        fprintf(stderr, "\nmulmat-tune: %s; they are kept\n", error.text);
+        fprintf(stderr, "mulmat-tune: %s; they are kept\n", error.text);
         result = 130;
     }
     if (status == TANDEM_OK || (status == TANDEM_E_CANCELLED && table->n_curves > 0)) {
@@ -216,23 +244,40 @@ static int measure(const struct request *request, struct tnd_bench_options *opti
     return status == TANDEM_OK || status == TANDEM_E_CANCELLED ? result : tnd_cmd_failed(&error);
 }
 
+/* How many types will be measured. */
+static int count_types(const struct tnd_bench_options *options, const struct tnd_shapes *shapes)
+{
+    int n = 0;
+    bool seen[TANDEM_TYPE_NUMBERS] = {false};
+    for (int s = 0; s < shapes->count; s++) {
+        const struct tnd_shape_use *use = &shapes->use[s];
+        for (int y = 0; y < (use->is_typed ? 1 : options->n_types); y++) {
+            enum tandem_type type = use->is_typed ? use->type : options->types[y];
+            n += seen[type] ? 0 : 1;
+            seen[type] = true;
+        }
+    }
+    return n;
+}
+
 static int run(const struct request *request)
 {
     struct tnd_bench_options options;
     struct tnd_shapes shapes;
     struct tandem_error error = {0};
     memset(&options, 0, sizeof(options));
-    if (tnd_shapes_parse(request->model, &shapes, &error) != TANDEM_OK ||
-        tnd_cmd_parse_types(request->types, options.types, TND_MAX_BENCH_TYPES, &options.n_types,
-                            &error) != TANDEM_OK) {
+    if (model_shapes(request->model, request->types == NULL, &shapes, &error) != TANDEM_OK ||
+        tnd_cmd_parse_types(request->types != NULL ? request->types : "q4_0", options.types,
+                            TND_MAX_BENCH_TYPES, &options.n_types, &error) != TANDEM_OK) {
         tnd_cmd_failed(&error);
         return 2;
     }
-    if (request->file != NULL && !ends_with(request->file, ".json") && options.n_types > 1) {
+    int n_types = count_types(&options, &shapes);
+    if (request->file != NULL && !ends_with(request->file, ".json") && n_types > 1) {
         fprintf(
             stderr,
             "mulmat-tune bench: text version 1 holds one type; write %d types to a .json file\n",
-            options.n_types);
+            n_types);
         return 2;
     }
     if (choose_m(request, &options) != 0) {
@@ -258,7 +303,10 @@ static int run(const struct request *request)
     options.pool = rooms.pool;
     options.shapes = &shapes;
     options.profile = request->profile;
+    options.effort = request->effort;
     options.budget_s = request->budget_s;
+    options.reserve_s = saving_s(request->budget_s);
+    options.begin_ns = request->begin_ns;
     int result = measure(request, &options, &rooms);
     tandem_runtime_close(runtime);
     return result;
@@ -266,25 +314,29 @@ static int run(const struct request *request)
 
 int tnd_cmd_bench(int argc, char **argv)
 {
-    struct request request = {.model = "7B", .types = "q4_0"};
+    struct request request = {.model = "7B", .effort_name = "measure"};
+    request.begin_ns = tnd_clock_real()->now_ns(tnd_clock_real());
     const struct args_option options[] = {
         {"model", ARGS_STRING, &request.model, 0, 0, "M",
-         "quick, 1.1B, 3B, 7B, 13B, 30B, 65B, or shapes NxK,NxK (default: 7B)"},
+         "quick, 1.1B, 3B, 7B, 13B, 30B, 65B, a model file, or shapes NxK,NxK (default: 7B)"},
         {"type", ARGS_STRING, &request.types, 0, 0, "T[,T]",
-         "weight types, or all (default: q4_0)"},
+         "weight types, or all (default: those of the model file, else q4_0)"},
         {"m_step", ARGS_INT, &request.m_step, 1, 65536, "S",
          "measure M = S, 2 S, .. (default: 8 with -m_num)"},
         {"m_num", ARGS_INT, &request.m_num, 1, TND_MAX_BENCH_M, "C",
          "how many M (default: 16 with -m_step)"},
         {"m", ARGS_INTS, &request.m, 1, 65536, "M[,M..]",
-         "measure these M (default: 18 numbers from 1 to 512)"},
+         "measure just these M (default: as the effort says)"},
         {"threads", ARGS_INTS, &request.threads, 1, 1024, "N[,N..]",
          "thread counts (default: 1, 2, 4, .. up to one a core)"},
         {"profile", ARGS_STRING, &request.profile, 0, 0, "NAME",
          "only this profile (default: all)"},
         {"device", ARGS_STRING, &request.device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},
+        {"effort", ARGS_STRING, &request.effort_name, 0, 0, "E",
+         "estimate: few cells in 5 s; measure: few M, then where they tell too little; patient: 18 "
+         "M from 1 to 512, all twice (default: measure)"},
         {"budget", ARGS_NUMBER, &request.budget_s, 1, 1e6, "SECONDS",
-         "aim for this long in all (default: what each cell needs)"},
+         "end after this long in all, and use it (default: what the effort needs)"},
         {"file", ARGS_STRING, &request.file, 0, 0, "F",
          "write there too: F.json JSON version 2, else text version 1 (default: text on stdout)"},
         {"y", ARGS_FLAG, &request.yes, 0, 0, NULL, "overwrite the file without asking"},
@@ -302,6 +354,11 @@ int tnd_cmd_bench(int argc, char **argv)
     int result = args_parse(&command, argc, argv, NULL, NULL);
     if (result != ARGS_OK) {
         return result == ARGS_HELP ? 0 : result;
+    }
+    if (!tnd_effort_from_name(request.effort_name, &request.effort)) {
+        fprintf(stderr, "mulmat-tune bench: effort '%s', expected estimate, measure or patient\n",
+                request.effort_name);
+        return 2;
     }
     if (request.m.n > TND_MAX_BENCH_M) {
         fprintf(stderr, "mulmat-tune bench: at most %d numbers in -m\n", TND_MAX_BENCH_M);

@@ -66,7 +66,8 @@ static int test_problem(const struct tnd_measure_options *measure_options, enum 
                         int64_t m, const char *only, int n_threads, struct tandem_error *error)
 {
     enum { N = 288, K = 512 };
-    static const struct tnd_measure_effort once = {1e-6, 1, 1, 1};
+    static const struct tnd_measure_effort once = {
+        .budget_s = 1e-6, .min_repeats = 1, .max_repeats = 1, .spread_frac = 1};
     struct tnd_measure *measure = NULL;
     float *want = tnd_alloc((size_t)m * N * sizeof(float));
     int wrong = -1;

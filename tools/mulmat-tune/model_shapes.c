@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * Shapes from names, lists and model files. */
+#include "tools/mulmat-tune/model_shapes.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/tnd_status.h"
+#include "tandem/formats.h"
+
+/* Whether a graph multiplies by the tensor: two extents, and not the embeddings, of which rows are
+ * taken. Without a classifier of its own a model multiplies by them too. */
+static bool is_multiplied(const tandem_source *source, const struct tandem_source_tensor *tensor)
+{
+    if (tensor->n_dims != 2 || tensor->ne[0] < 2 || tensor->ne[1] < 2 ||
+        tensor->type == TANDEM_TYPE_I32 ||
+        tandem_type_row_bytes(tensor->type, tensor->ne[0]) == 0) {
+        return false;
+    }
+    struct tandem_source_tensor classifier;
+    if (strcmp(tensor->name, "token_embd.weight") == 0) {
+        return !tandem_source_find(source, "output.weight", &classifier);
+    }
+    return strstr(tensor->name, "embd") == NULL;
+}
+
+/* The same shape of several types is one. */
+static void drop_types(struct tnd_shapes *shapes)
+{
+    int n = 0;
+    for (int i = 0; i < shapes->count; i++) {
+        int same = 0;
+        while (same < n && (shapes->shape[same].n != shapes->shape[i].n ||
+                            shapes->shape[same].k != shapes->shape[i].k)) {
+            same++;
+        }
+        double calls = shapes->use[i].calls;
+        if (same < n) {
+            shapes->use[same].calls += calls;
+            continue;
+        }
+        shapes->shape[n] = shapes->shape[i];
+        shapes->use[n] = (struct tnd_shape_use){.calls = calls};
+        n++;
+    }
+    shapes->count = n;
+}
+
+static enum tandem_status shapes_of_file(const char *path, bool keeps_types,
+                                         struct tnd_shapes *out, struct tandem_error *error)
+{
+    tandem_source *source = NULL;
+    struct tnd_shapes shapes;
+    memset(&shapes, 0, sizeof(shapes));
+    const char *slash = strrchr(path, '/');
+    snprintf(shapes.model, sizeof(shapes.model), "%s",
+             slash != NULL && slash[1] != '\0' ? slash + 1 : path);
+    TND_TRY(tandem_source_open(path, &source, error));
+    enum tandem_status status = TANDEM_OK;
+    for (int i = 0; i < tandem_source_tensor_count(source) && status == TANDEM_OK; i++) {
+        struct tandem_source_tensor tensor;
+        if (tandem_source_tensor_at(source, i, &tensor) && is_multiplied(source, &tensor)) {
+            status = tnd_shapes_count(&shapes, tensor.type, tensor.ne[1], tensor.ne[0], 1, error);
+        }
+    }
+    tandem_source_close(source);
+    if (status == TANDEM_OK && shapes.count == 0) {
+        status = tnd_error_set(error, TANDEM_E_NOT_FOUND, path, 0, 1,
+                               "%.200s: no weight matrices in it", path);
+    }
+    if (status == TANDEM_OK && !keeps_types) {
+        drop_types(&shapes);
+    }
+    if (status == TANDEM_OK) {
+        *out = shapes;
+    }
+    return status;
+}
+
+enum tandem_status model_shapes(const char *text, bool keeps_types, struct tnd_shapes *out,
+                                struct tandem_error *error)
+{
+    struct tandem_error why = {0};
+    enum tandem_status status = tnd_shapes_parse(text, out, &why);
+    if (status != TANDEM_OK && (access(text, F_OK) == 0 || strchr(text, '/') != NULL)) {
+        return shapes_of_file(text, keeps_types, out, error);
+    }
+    if (status != TANDEM_OK && error != NULL) {
+        *error = why;
+    }
+    return status;
+}
