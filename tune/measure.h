@@ -70,7 +70,8 @@ enum tandem_status tnd_measure_prepare(struct tnd_measure *measure,
                                        const struct tandem_plan_node *choice,
                                        struct tandem_error *error);
 
-/** Measures m tokens (1 .. m_max) run as `choice` says, prepared for it if need be. `effort` may be NULL. */
+/** Measures m tokens (1 .. m_max) run as `choice` says, prepared for it if need be. `effort`
+ *  may be NULL. */
 enum tandem_status tnd_measure_run(struct tnd_measure *measure, int64_t m,
                                    const struct tandem_plan_node *choice,
                                    const struct tnd_measure_effort *effort,

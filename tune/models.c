@@ -107,8 +107,8 @@ enum tandem_status tnd_shapes_parse(const char *text, struct tnd_shapes *out,
     }
     if (text[0] < '0' || text[0] > '9' || strchr(text, 'x') == NULL) {
         return tnd_error_set(error, TANDEM_E_NOT_FOUND, text, 0, 0,
-                             "model '%.64s' is not known; known are %s, shapes as NxK,NxK, and model "
-                             "files",
+                             "model '%.64s' is not known; known are %s, shapes as NxK,NxK, and "
+                             "model files",
                              text, tnd_model_names());
     }
     struct tnd_shapes shapes;
