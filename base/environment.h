@@ -15,6 +15,11 @@
       "OpenCL device to use: its number in the list, or a part of its name; two of them with a "   \
       "comma between for the second device; `none`: use none.")                                    \
     X(TABLE, "TANDEM_TABLE", "File with this machine's timing table; `none`: use none.")           \
+    X(TUNE, "TANDEM_TUNE",                                                                         \
+      "`on-first-use`: the first plan of a graph with weight shapes that the table does not know " \
+      "measures them, once a process, and adds them to this machine's table.")                     \
+    X(TUNE_BUDGET, "TANDEM_TUNE_BUDGET",                                                           \
+      "Seconds that this measuring takes; 3 where it is not set.")                                 \
     X(THREADS, "TANDEM_THREADS", "Number of threads, where the program asks for the default.")     \
     X(TRACE, "TANDEM_TRACE", "File that receives a trace of every step, for trace viewers.")
 

@@ -4,6 +4,7 @@
 #include "tandem/runtime.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "runtime/fallback.h"
 #include "runtime/print_plan.h"
 #include "runtime/tnd_runtime.h"
+#include "runtime/tune_graph.h"
 #include "sched/trace.h"
 #include "tune/profiles.h"
 #include "tune/table_layers.h"
@@ -34,6 +36,7 @@ struct tandem_runtime {
     struct tnd_exec *exec;
     struct tnd_planner *planner;
     struct tnd_trace *trace; /* NULL: nobody asked for one */
+    atomic_bool may_tune;    /* TANDEM_TUNE asks for it, and nothing was measured yet */
 
     pthread_mutex_t lock; /* guards the members below; never held while planning or computing */
     tandem_table *table;
@@ -169,6 +172,8 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
     TND_TRY(tnd_planner_new(&planner_options, &runtime->planner, error));
     tnd_planner_force(runtime->planner, forced);
     load_table(runtime, options->table_path);
+    bool wants_table = options->table_path == NULL || options->table_path[0] != '\0';
+    atomic_init(&runtime->may_tune, wants_table && tnd_tune_is_wanted(&runtime->log));
     const char *trace_path = tnd_environment(TND_ENVIRONMENT_TRACE);
     return trace_path != NULL ? tnd_trace_new(trace_path, &runtime->trace, error) : TANDEM_OK;
 }
@@ -273,6 +278,15 @@ enum tandem_status tandem_runtime_set_table(tandem_runtime *runtime, const tande
     return TANDEM_OK;
 }
 
+void tnd_runtime_adopt_table(tandem_runtime *runtime, tandem_table *table)
+{
+    pthread_mutex_lock(&runtime->lock);
+    tnd_planner_set_table(runtime->planner, table);
+    tandem_table_free(runtime->table);
+    runtime->table = table;
+    pthread_mutex_unlock(&runtime->lock);
+}
+
 /* ---- threads ---- */
 
 enum tandem_status tandem_runtime_set_threads(tandem_runtime *runtime, int n_threads)
@@ -340,12 +354,25 @@ enum tandem_status tnd_runtime_check_graph(const tandem_graph *graph, struct tan
     return TANDEM_OK;
 }
 
+/* One of several threads measures, once in the life of a runtime: never inside a later request. */
+static void tune_on_first_use(tandem_runtime *runtime, const tandem_graph *graph)
+{
+    /* Who gets the flag may read and replace the table; acquire and release pair with each other,
+     * from one owner to the next. */
+    if (atomic_load_explicit(&runtime->may_tune, memory_order_relaxed) &&
+        atomic_exchange_explicit(&runtime->may_tune, false, memory_order_acquire) &&
+        !tnd_tune_on_first_use(runtime, graph)) {
+        atomic_store_explicit(&runtime->may_tune, true, memory_order_release);
+    }
+}
+
 enum tandem_status tandem_runtime_plan(tandem_runtime *runtime, const tandem_graph *graph,
                                        tandem_plan **out_plan, struct tandem_error *error)
 {
     TND_TRY(tnd_runtime_check_graph(graph, error));
     struct tnd_runtime_rooms rooms;
     tandem_plan *plan = NULL;
+    tune_on_first_use(runtime, graph);
     tnd_runtime_rooms(runtime, &rooms);
     int n_threads = tandem_runtime_threads(runtime);
     TND_TRY(tnd_planner_plan(runtime->planner, graph, n_threads, &plan, error));

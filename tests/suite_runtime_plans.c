@@ -58,6 +58,98 @@ static int collect(void *user, const char *bytes, unsigned long n)
     return 0;
 }
 
+/* ---- measuring for a graph ---- */
+
+static int n_told;
+
+static bool tell(void *user, double elapsed_s, double budget_s)
+{
+    n_told++;
+    CU_ASSERT_TRUE(elapsed_s >= 0 && budget_s == 0.25);
+    return user != NULL && n_told == 3;
+}
+
+static void measuring_for_a_graph_makes_the_runtime_plan_by_what_it_found(void)
+{
+    struct tandem_tune_options options = TANDEM_TUNE_OPTIONS_INIT;
+    struct tandem_error error = {0};
+    tandem_plan *plan = NULL;
+    options.budget_s = 0.25;
+    options.progress = tell;
+    n_told = 0;
+    check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+    check_int(tandem_plan_node(plan, 0)->reason, TANDEM_REASON_RULE);
+    tandem_plan_free(plan);
+    check_status(tandem_tune_graph(runtime, graph, &options, &error), TANDEM_OK, NULL, &error);
+    CU_ASSERT_TRUE(n_told > 0);
+    check_ok(tandem_runtime_table_status(runtime, NULL));
+    check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+    check_int(tandem_plan_node(plan, 0)->reason, TANDEM_REASON_TABLE);
+    CU_ASSERT_TRUE(tandem_plan_node(plan, 0)->predicted_us[TANDEM_STAGE_COMPUTE] > 0);
+    tandem_plan_free(plan);
+    check_ok(tandem_runtime_compute(runtime, graph, NULL, NULL, NULL));
+}
+
+static void measuring_for_a_graph_that_is_stopped_keeps_what_it_found(void)
+{
+    struct tandem_tune_options options = TANDEM_TUNE_OPTIONS_INIT;
+    struct tandem_error error = {0};
+    options.budget_s = 0.25;
+    options.progress = tell;
+    options.user = &options;
+    n_told = 0;
+    check_status(tandem_tune_graph(runtime, graph, &options, &error), TANDEM_E_CANCELLED,
+                 "3 measurements", &error);
+    check_ok(tandem_runtime_table_status(runtime, NULL));
+    options.budget_s = -1;
+    check_status(tandem_tune_graph(runtime, graph, &options, &error), TANDEM_E_ARGUMENT, "budget",
+                 &error);
+    check_status(tandem_tune_graph(runtime, tandem_graph_new(context), NULL, &error),
+                 TANDEM_E_STATE, "finish", &error);
+}
+
+static void the_first_use_is_measured_once_and_only_when_asked_for(void)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    char folder[] = "/tmp/tandem-first-use-XXXXXX";
+    tandem_runtime *mine = NULL;
+    tandem_plan *plan = NULL;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+    char path[64];
+    snprintf(path, sizeof(path), "%s/table.json", folder);
+    setenv("TANDEM_TABLE", path, 1);
+    setenv("TANDEM_TUNE", "on-first-use", 1);
+    setenv("TANDEM_TUNE_BUDGET", "0.2", 1);
+    options.n_threads = 2;
+    check_ok(tandem_runtime_open(&options, &mine, NULL));
+    check_ok(tandem_runtime_plan(mine, graph, &plan, NULL));
+    check_int(tandem_plan_node(plan, 0)->reason, TANDEM_REASON_TABLE);
+    tandem_plan_free(plan);
+    /* Other weights later: a request like any other. */
+    tandem_graph *later = network(TANDEM_TYPE_Q8_0, 3);
+    check_ok(tandem_runtime_plan(mine, later, &plan, NULL));
+    check_int(tandem_plan_node(plan, 0)->reason, TANDEM_REASON_RULE);
+    tandem_plan_free(plan);
+    tandem_runtime_close(mine);
+    tandem_table *kept = NULL;
+    check_ok(tandem_table_load(path, &kept, NULL)); /* for the next process */
+    tandem_table_free(kept);
+    /* Without the variable nothing is measured, and a program that wants no table has none. */
+    options.table_path = "";
+    check_ok(tandem_runtime_open(&options, &mine, NULL));
+    check_ok(tandem_runtime_plan(mine, later, &plan, NULL));
+    check_int(tandem_plan_node(plan, 0)->reason, TANDEM_REASON_RULE);
+    tandem_plan_free(plan);
+    tandem_runtime_close(mine);
+    unsetenv("TANDEM_TABLE");
+    unsetenv("TANDEM_TUNE");
+    unsetenv("TANDEM_TUNE_BUDGET");
+    remove(path);
+    strcat(path, ".lock");
+    remove(path);
+    remove(folder);
+}
+
 static int refuse(void *user, const char *bytes, unsigned long n)
 {
     (void)user;
@@ -183,6 +275,12 @@ static void running_out_of_memory_leaks_nothing(void)
 }
 
 static CU_TestInfo tests[] = {
+    {"measuring for a graph makes the runtime plan by what it found",
+     measuring_for_a_graph_makes_the_runtime_plan_by_what_it_found},
+    {"measuring for a graph that is stopped keeps what it found",
+     measuring_for_a_graph_that_is_stopped_keeps_what_it_found},
+    {"the first use is measured once and only when asked for",
+     the_first_use_is_measured_once_and_only_when_asked_for},
     {"a_saved_plan_gives_the_same_bits", a_saved_plan_gives_the_same_bits},
     {"a_plan_serves_graphs_that_differ_in_tokens_alone",
      a_plan_serves_graphs_that_differ_in_tokens_alone},

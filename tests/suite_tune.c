@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+extern CU_SuiteInfo suites_tune_adapt[];
 extern CU_SuiteInfo suites_tune_analyze[];
 extern CU_SuiteInfo suites_tune_args[];
 extern CU_SuiteInfo suites_tune_damage[];
@@ -113,5 +114,5 @@ int main(int argc, char **argv)
                           suites_tune_planner, suites_tune_args, suites_tune_explain,
                           suites_tune_report, suites_tune_devices, suites_tune_moves,
                           suites_tune_keep, suites_tune_trust, suites_tune_gate,
-                          suites_tune_replay, NULL);
+                          suites_tune_replay, suites_tune_adapt, NULL);
 }

@@ -204,6 +204,11 @@ static bool must_be_measured(const struct tnd_adapt *adapt, const struct line *l
     return line->is.threads == 1 && (i == 0 || i == n / 2);
 }
 
+static bool is_better(const struct tnd_adapt_cell *a, const struct tnd_adapt_cell *b)
+{
+    return a->rank > b->rank || (a->rank == b->rank && a->score > b->score);
+}
+
 /* Takes over the cell when it fits and is worth more than the best of the line so far. */
 static void consider(const struct tnd_adapt *adapt, struct line *line, const struct room *room,
                      struct tnd_adapt_cell cell)
@@ -212,7 +217,7 @@ static void consider(const struct tnd_adapt *adapt, struct line *line, const str
         return;
     }
     double matters = relevance(adapt, line, cell.m);
-    if (!cell.is_grid && cell.doubt * matters < adapt->options.tolerance) {
+    if (cell.rank == 0 && cell.doubt * matters < adapt->options.tolerance) {
         return;
     }
     cell.line = (int)(line - adapt->lines);
@@ -223,9 +228,7 @@ static void consider(const struct tnd_adapt *adapt, struct line *line, const str
     }
     double us = expect_us(adapt, line, cell.m, false);
     cell.score = line->is.calls * matters * cell.doubt * us / sqrt((double)cell.m) / cell.cost_s;
-    const struct tnd_adapt_cell *best = &line->best;
-    if (!line->has_best || (cell.is_grid && !best->is_grid) ||
-        (cell.is_grid == best->is_grid && cell.score > best->score)) {
+    if (!line->has_best || is_better(&cell, &line->best)) {
         line->best = cell;
         line->has_best = true;
     }
@@ -258,7 +261,7 @@ static void consider_grid(const struct tnd_adapt *adapt, struct line *line,
             doubt = DOUBT_THREADS;
         }
         struct tnd_adapt_cell cell = {.m = m, .doubt = doubt, .is_new = true};
-        cell.is_grid = must_be_measured(adapt, line, i);
+        cell.rank = must_be_measured(adapt, line, i) ? 2 : 0;
         consider(adapt, line, room, cell);
     }
 }
@@ -286,7 +289,7 @@ static void consider_repeats(const struct tnd_adapt *adapt, struct line *line,
         const struct tnd_adapt_point *point = &line->points.points[i];
         if (point->visits < adapt->options.max_visits) {
             struct tnd_adapt_cell cell = {.m = point->m, .doubt = tnd_adapt_point_doubt(point)};
-            cell.is_grid = adapt->options.is_fixed && point->visits < 2;
+            cell.rank = adapt->options.is_fixed && point->visits < 2 ? 1 : 0;
             consider(adapt, line, room, cell);
         }
     }
@@ -312,11 +315,8 @@ bool tnd_adapt_next(struct tnd_adapt *adapt, double left_s, double longest_s,
         if (line->is_stale || (line->has_best && line->best.cost_s > left_s)) {
             find_best(adapt, line, &room);
         }
-        const struct tnd_adapt_cell *cell = &line->best;
-        if (line->has_best &&
-            (best == NULL || (cell->is_grid && !best->is_grid) ||
-             (cell->is_grid == best->is_grid && cell->score > best->score))) {
-            best = cell;
+        if (line->has_best && (best == NULL || is_better(&line->best, best))) {
+            best = &line->best;
         }
     }
     if (best != NULL) {

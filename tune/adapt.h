@@ -41,10 +41,10 @@ struct tnd_adapt_cell {
     int64_t m;
     double expected_us; /* of one product, on the safe side */
     double cost_s;
-    double doubt;  /* fraction of the time that is not known */
-    bool is_new;   /* else a repetition of a cell that was measured before */
-    bool is_grid;  /* one that should not stay unmeasured */
-    double score;  /* what it is worth a second */
+    double doubt; /* fraction of the time that is not known */
+    bool is_new;  /* else a repetition of a cell that was measured before */
+    int rank;     /* 2: should not stay unmeasured, 1: is to be repeated once; before others */
+    double score; /* what it is worth a second, among those of one rank */
 };
 
 /** Errors: MEMORY. */

@@ -400,7 +400,7 @@ static void choose_thoroughness(struct tnd_sweep *sweep, struct thoroughness *ou
     if (options->n_m > 0) {
         out->n_m = options->n_m;
         out->m = options->m;
-        out->is_fixed = true;
+        out->is_fixed = !options->looks_between;
     }
     sweep->most_m = out->m[out->n_m - 1];
 }

@@ -45,7 +45,8 @@ struct tnd_bench_options {
     int n_types;
     enum tandem_type types[TND_MAX_BENCH_TYPES]; /* of shapes without a type of their own */
     int n_m;                    /* 0: as the effort wants it */
-    int64_t m[TND_MAX_BENCH_M]; /* ascending: measure just these */
+    int64_t m[TND_MAX_BENCH_M]; /* ascending: measure just these, */
+    bool looks_between;         /* or begin with these */
     int n_thread_counts;
     int thread_counts[TND_MAX_BENCH_THREADS]; /* ascending */
     const char *profile;   /* only this one; NULL: all that are available */

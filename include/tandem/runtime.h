@@ -68,6 +68,32 @@ TANDEM_API enum tandem_status tandem_runtime_set_table(tandem_runtime *runtime,
                                                        const tandem_table *table,
                                                        struct tandem_error *error);
 
+struct tandem_tune_options {
+    size_t size;
+    double budget_s; /**< seconds that measuring takes, all that belongs to it included; 0: 5 */
+    bool saves;      /**< add to this machine's own table too, for other programs and later runs */
+    /** Told now and then; true ends measuring with CANCELLED (what was measured serves). May be
+     *  NULL. */
+    bool (*progress)(void *user, double elapsed_s, double budget_s);
+    void *user;
+};
+#define TANDEM_TUNE_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct tandem_tune_options), 0.0, false, NULL, NULL                                 \
+    }
+
+/** Measures the matrix products of a finished graph in every way that this machine has, where it
+ *  tells most for the graph (how often each is called, how uncertain its time is), and plans by
+ *  what it found from then on; later products of other shapes gain by it as well. Weights and
+ *  results are not touched: it measures on operands of its own. At most 64 different weights.
+ *  `options` may be NULL. To be called when a program starts, not inside a request: it takes its
+ *  budget. No other thread may plan, explain or replace the table meanwhile. Plans made before stay
+ *  valid. Errors: STATE (graph not finished), ARGUMENT, CANCELLED, MEMORY, FILE (not saved; it
+ *  serves nevertheless), those of measuring. */
+TANDEM_API enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const tandem_graph *graph,
+                                                const struct tandem_tune_options *options,
+                                                struct tandem_error *error);
+
 /** Threads of later plans, 1 .. as opened or more (the pool grows). Waits for computations in
  *  progress. */
 TANDEM_API enum tandem_status tandem_runtime_set_threads(tandem_runtime *runtime, int n_threads);

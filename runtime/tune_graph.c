@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ * Measuring for a graph from within a program: the matrix products of the graph, on the runtime's
+ * own threads and backends, for a time that is kept. */
+#include "runtime/tune_graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/environment.h"
+#include "base/options.h"
+#include "base/tnd_log.h"
+#include "base/tnd_status.h"
+#include "ggml-like/tnd_tensor.h"
+#include "tune/bench.h"
+#include "tune/candidates.h"
+#include "tune/profiles.h"
+#include "tune/table_layers.h"
+
+#define DEFAULT_BUDGET_S 5.0
+#define FIRST_USE_S      3.0 /* of TANDEM_TUNE=on-first-use */
+#define MOST_BUDGET_S    1e6
+#define PART_FOR_SAVING  0.03
+
+/* The products of a graph, and where to begin measuring them. */
+struct subject {
+    struct tnd_shapes shapes;
+    int n_m;
+    int64_t m[TND_MAX_BENCH_M]; /* ascending */
+};
+
+/* Few M around those of the graph: a plan for another number of tokens asks for them next. */
+static const int64_t anchors[] = {1, 32, 128};
+
+static void add_m(struct subject *subject, int64_t m)
+{
+    int at = 0;
+    while (at < subject->n_m && subject->m[at] < m) {
+        at++;
+    }
+    if ((at < subject->n_m && subject->m[at] == m) || subject->n_m == TND_MAX_BENCH_M) {
+        return;
+    }
+    memmove(&subject->m[at + 1], &subject->m[at], (size_t)(subject->n_m - at) * sizeof(int64_t));
+    subject->m[at] = m;
+    subject->n_m++;
+}
+
+/* Whether the table was measured for just these weights. */
+static bool is_covered(const struct tandem_table *table, const struct tnd_problem *problem,
+                       int n_threads)
+{
+    struct tnd_table_profile cpu;
+    struct tnd_estimate stages[TANDEM_STAGES];
+    struct tnd_estimate sum;
+    return table != NULL && tnd_profile_describe(tnd_profile_find("cpu"), problem->type, &cpu) &&
+           tnd_estimate_stages(table, &cpu, problem->type, problem->n, problem->k, problem->m,
+                               n_threads, stages, &sum) &&
+           sum.measured_shape;
+}
+
+/* Products of at most TND_MAX_SHAPES different weights; more are left to estimates. */
+static void list_products(const struct tandem_graph *graph, const struct tandem_table *covering,
+                          int n_threads, struct subject *out)
+{
+    memset(out, 0, sizeof(*out));
+    strcpy(out->shapes.model, "graph");
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const tandem_tensor *node = graph->nodes[i];
+        struct tnd_problem problem;
+        if (node->op != TANDEM_OP_MUL_MAT || !tnd_mul_mat_is_plain(node)) {
+            continue;
+        }
+        tnd_problem_of_node(node, &problem);
+        if (!is_covered(covering, &problem, n_threads) &&
+            tnd_shapes_count(&out->shapes, problem.type, problem.n, problem.k, 1, NULL) ==
+                TANDEM_OK) {
+            add_m(out, problem.m);
+        }
+    }
+    for (size_t i = 0; out->n_m > 0 && i < sizeof(anchors) / sizeof(anchors[0]); i++) {
+        add_m(out, anchors[i]);
+    }
+}
+
+/* ---- measuring ---- */
+
+struct watch {
+    const struct tandem_tune_options *options;
+    double budget_s;
+};
+
+static bool tell(void *user, const struct tnd_bench_progress *progress)
+{
+    const struct watch *watch = user;
+    return watch->options->progress != NULL &&
+           watch->options->progress(watch->options->user, progress->elapsed_s, watch->budget_s);
+}
+
+static int thread_counts(int n_threads, int *out)
+{
+    int n = 0;
+    for (int threads = 1; n < TND_MAX_BENCH_THREADS;
+         threads = tnd_next_thread_count(threads, n_threads)) {
+        out[n++] = threads;
+        if (threads >= n_threads) {
+            break;
+        }
+    }
+    return n;
+}
+
+/* Beside the table that is in use, what was measured serves from now on. */
+static enum tandem_status adopt(tandem_runtime *runtime, const tandem_table *in_use,
+                                const tandem_table *fresh, bool saves, struct tandem_error *error)
+{
+    tandem_table *merged = NULL;
+    struct tandem_error note;
+    char path[4096] = "";
+    enum tandem_status status = tandem_table_copy(in_use != NULL ? in_use : fresh, &merged, error);
+    if (status == TANDEM_OK && in_use != NULL) {
+        status = tandem_table_merge(merged, fresh, error);
+    }
+    if (status == TANDEM_OK) {
+        tnd_runtime_adopt_table(runtime, merged);
+        merged = NULL;
+    }
+    if (status == TANDEM_OK && saves) {
+        status = tandem_table_default_path(path, sizeof(path), error);
+        if (status == TANDEM_OK) {
+            status = tnd_table_update_file(path, fresh, &note, error);
+        }
+    }
+    tandem_table_free(merged);
+    return status;
+}
+
+static enum tandem_status measure(tandem_runtime *runtime, const struct subject *subject,
+                                  const struct tandem_tune_options *options, uint64_t begin_ns,
+                                  struct tandem_error *error)
+{
+    struct tnd_runtime_rooms rooms;
+    struct tnd_bench_options bench;
+    struct watch watch = {options, options->budget_s > 0 ? options->budget_s : DEFAULT_BUDGET_S};
+    tandem_table *fresh = NULL;
+    tnd_runtime_rooms(runtime, &rooms);
+    memset(&bench, 0, sizeof(bench));
+    bench.measure.registry = rooms.registry;
+    bench.measure.exec = rooms.exec;
+    bench.measure.clock = rooms.clock;
+    bench.measure.seed = 1;
+    bench.shapes = &subject->shapes;
+    bench.n_m = subject->n_m;
+    memcpy(bench.m, subject->m, sizeof(bench.m));
+    bench.looks_between = true;
+    bench.n_thread_counts = thread_counts(tandem_runtime_threads(runtime), bench.thread_counts);
+    bench.pool = rooms.pool;
+    bench.budget_s = watch.budget_s;
+    bench.reserve_s = options->saves ? PART_FOR_SAVING * watch.budget_s : 0;
+    bench.begin_ns = begin_ns;
+    bench.progress = tell;
+    bench.user = &watch;
+    TND_TRY(tandem_table_new(&fresh, error));
+    tnd_fingerprint_read_all(rooms.registry, &fresh->fingerprint);
+    struct tandem_error why = {0};
+    enum tandem_status status = tnd_bench_run(&bench, fresh, NULL, &why);
+    enum tandem_status kept = TANDEM_OK;
+    if (fresh->n_curves > 0) {
+        kept = adopt(runtime, rooms.table, fresh, options->saves, error);
+    }
+    tandem_table_free(fresh);
+    if (status != TANDEM_OK && error != NULL) {
+        *error = why;
+    }
+    return status != TANDEM_OK ? status : kept;
+}
+
+enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const tandem_graph *graph,
+                                     const struct tandem_tune_options *options,
+                                     struct tandem_error *error)
+{
+    struct tandem_tune_options complete = TANDEM_TUNE_OPTIONS_INIT;
+    struct tnd_runtime_rooms rooms;
+    struct subject subject;
+    TND_TRY(tnd_options_read(options, "tandem_tune_options", &complete, sizeof(complete), error));
+    if (!(complete.budget_s >= 0) || complete.budget_s > MOST_BUDGET_S) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "budget_s", (int64_t)complete.budget_s,
+                             (int64_t)MOST_BUDGET_S,
+                             "tune: budget of %g s, expected 0 (default) to %g", complete.budget_s,
+                             MOST_BUDGET_S);
+    }
+    TND_TRY(tnd_runtime_check_graph(graph, error));
+    tnd_runtime_rooms(runtime, &rooms);
+    uint64_t begin_ns = rooms.clock->now_ns(rooms.clock);
+    list_products(graph, NULL, tandem_runtime_threads(runtime), &subject);
+    return subject.n_m > 0 ? measure(runtime, &subject, &complete, begin_ns, error) : TANDEM_OK;
+}
+
+/* ---- on first use ---- */
+
+bool tnd_tune_is_wanted(const struct tnd_log *log)
+{
+    const char *text = tnd_environment(TND_ENVIRONMENT_TUNE);
+    bool is_wanted = text != NULL && strcmp(text, "on-first-use") == 0;
+    if (text != NULL && !is_wanted) {
+        tnd_log_line(log, TANDEM_LOG_WARN, "runtime", "TANDEM_TUNE='%.40s', expected on-first-use",
+                     text);
+    }
+    return is_wanted;
+}
+
+static double first_use_budget_s(void)
+{
+    const char *text = tnd_environment(TND_ENVIRONMENT_TUNE_BUDGET);
+    double budget_s = text != NULL ? strtod(text, NULL) : 0;
+    return budget_s > 0 && budget_s <= MOST_BUDGET_S ? budget_s : FIRST_USE_S;
+}
+
+bool tnd_tune_on_first_use(tandem_runtime *runtime, const tandem_graph *graph)
+{
+    struct tandem_tune_options options = TANDEM_TUNE_OPTIONS_INIT;
+    struct tnd_runtime_rooms rooms;
+    struct subject subject;
+    struct tandem_error error = {0};
+    tnd_runtime_rooms(runtime, &rooms);
+    uint64_t begin_ns = rooms.clock->now_ns(rooms.clock);
+    list_products(graph, rooms.table, tandem_runtime_threads(runtime), &subject);
+    if (subject.n_m == 0) {
+        return false;
+    }
+    options.budget_s = first_use_budget_s();
+    options.saves = true;
+    tnd_log_line(rooms.log, TANDEM_LOG_INFO, "runtime",
+                 "first use of %d weight shapes that no table knows: measuring for %.1f s",
+                 subject.shapes.count, options.budget_s);
+    if (measure(runtime, &subject, &options, begin_ns, &error) != TANDEM_OK) {
+        tnd_log_line(rooms.log, TANDEM_LOG_WARN, "runtime", "measuring on first use: %s",
+                     error.text);
+    }
+    return true;
+}
