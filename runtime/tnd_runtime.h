@@ -24,7 +24,7 @@ struct tnd_runtime_rooms {
 void tnd_runtime_rooms(tandem_runtime *runtime, struct tnd_runtime_rooms *out);
 /** STATE for a graph that is not finished. */
 enum tandem_status tnd_runtime_check_graph(const tandem_graph *graph, struct tandem_error *error);
-/** Plans by `table` from now on, which the runtime owns then; the path of the table in use stays. */
+/** Plans by `table` from now on, which the runtime then owns; what is said of its path stays. */
 void tnd_runtime_adopt_table(tandem_runtime *runtime, tandem_table *table);
 /** The planner chooses anew: a backend has gone out of service. */
 void tnd_runtime_forget_choices(tandem_runtime *runtime);
