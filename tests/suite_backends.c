@@ -13,6 +13,7 @@ static CU_SuiteInfo suites[] = {
     {"cpu matmul", NULL, NULL, NULL, NULL, tnd_tests_matmul},
     {"cpu packed weights", NULL, NULL, NULL, NULL, tnd_tests_packed},
     {"cpu ops", NULL, NULL, NULL, NULL, tnd_tests_cpu_ops},
+    {"cpu attention", NULL, NULL, NULL, NULL, tnd_tests_attention},
     CU_SUITE_INFO_NULL,
 };
 /* clang-format on */

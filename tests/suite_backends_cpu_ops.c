@@ -66,6 +66,12 @@ static enum tandem_status run_node(const struct tnd_vec *vec, const tandem_tenso
     return status;
 }
 
+enum tandem_status tnd_cpu_run_in_turn(const struct tnd_vec *vec, const tandem_tensor *node,
+                                       int count, struct tandem_error *error)
+{
+    return run_node(vec, node, count, error);
+}
+
 /* ---- instruction sets ---- */
 
 enum { MAX_ISAS = 3 };

@@ -6,6 +6,7 @@
 #ifndef TND_ATTENTION_LANES_H
 #define TND_ATTENTION_LANES_H
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -73,6 +74,17 @@ static void strip_finish(const struct tnd_strip *strip, float *const *rows)
     }
 }
 
+/* Rows that are read or written soon are asked for a few lines at a time: more at once than the
+ * core can keep in mind are forgotten. Returns how far it came. */
+TND_INLINE int bring_some(const struct tnd_strip *strip, int at)
+{
+    const int end = at + 6 < strip->n_soon ? at + 6 : strip->n_soon;
+    for (; at < end; at++) {
+        __builtin_prefetch(strip->soon[at], 1, 3);
+    }
+    return at;
+}
+
 /* ---- scores ---- */
 
 /* Scores of `n_keys` keys and n_vectors vectors of queries, over `n` values of the head: */
@@ -111,7 +123,7 @@ TND_INLINE void scores_tile(const float *queries, const float *keys, int64_t n, 
     }
 }
 
-TND_INLINE void scores_all(const struct tnd_strip *strip, const int n_vectors)
+TND_INLINE int scores_all(const struct tnd_strip *strip, int soon, const int n_vectors)
 {
     const float *keys = strip->keys;
     for (int64_t i = 0; i < strip->head; i += TND_KEY_BLOCK, keys += TND_KEY_BLOCK * TND_KEYS) {
@@ -121,15 +133,35 @@ TND_INLINE void scores_all(const struct tnd_strip *strip, const int n_vectors)
         for (; j + STRIP_TILE <= strip->n_keys; j += STRIP_TILE) {
             scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, strip->scores + j * STRIP,
                         STRIP_TILE, n_vectors);
+            soon = bring_some(strip, soon);
         }
         for (; j < strip->n_keys; j++) {
             scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, strip->scores + j * STRIP, 1,
                         n_vectors);
         }
     }
+    return soon;
 }
 
 /* ---- weights ---- */
+
+/* e^x for x <= 0, at most 2.5 units in the last place off above -5, 6 where it is a normal number:
+ * 2^k * e^r with |r| <= ln(2) / 2 and a polynomial whose relative error is below 1e-7 (least
+ * squares, weighted until the errors were even; r = 0 gives 1). ln(2) in one part adds |k| * 2e-9.
+ * NaN passes. */
+static inline vec v_exp_below(vec x)
+{
+    x = v_max(v_set(-104.0f), x);                           /* 0 from there on */
+    const vec k = v_round(v_mul(x, v_set(0x1.715476p+0f))); /* log2(e) */
+    const vec r = v_fmadd(k, v_set(-0x1.62e43p-1f), x);
+    vec p = v_set(0x1.0fa834p-7f);
+    p = v_fmadd(p, r, v_set(0x1.573a54p-5f));
+    p = v_fmadd(p, r, v_set(0x1.555a6ap-3f));
+    p = v_fmadd(p, r, v_set(0x1.fffdc6p-2f));
+    p = v_fmadd(p, r, v_set(0x1.fffff6p-1f));
+    p = v_fmadd(p, r, v_set(1.0f));
+    return v_times_power_of_2(p, k);
+}
 
 /* Masks the scores and turns them into weights. Sets what the sums so far are to be multiplied
  * with, since the largest score has changed. */
@@ -160,8 +192,8 @@ TND_INLINE void weigh_all(const struct tnd_strip *strip, vec *shrink, const int 
     for (int v = 0; v < n_vectors; v++) {
         const int at = v * LANES;
         /* where nothing is seen yet: -infinity less 0, not less itself */
-        shift[v] = v_max(largest[v], v_set(-0x1.fffffep+127f));
-        shrink[v] = v_exp(v_sub(v_load(strip->largest + at), shift[v]));
+        shift[v] = v_max(largest[v], v_set(-FLT_MAX));
+        shrink[v] = v_exp_below(v_sub(v_load(strip->largest + at), shift[v]));
         weight[v] = v_set(0.0f);
         v_store(strip->largest + at, largest[v]);
     }
@@ -169,7 +201,7 @@ TND_INLINE void weigh_all(const struct tnd_strip *strip, vec *shrink, const int 
         float *s = strip->scores + j * STRIP;
         TND_UNROLL
         for (int v = 0; v < n_vectors; v++) {
-            const vec x = v_exp(v_sub(v_load(s + v * LANES), shift[v]));
+            const vec x = v_exp_below(v_sub(v_load(s + v * LANES), shift[v]));
             weight[v] = v_add(weight[v], x);
             v_store(s + v * LANES, x);
         }
@@ -225,10 +257,11 @@ TND_INLINE void attend(const struct tnd_strip *strip, const int n_vectors)
 {
     vec shrink[STRIP_VECTORS];
     int64_t i = 0;
-    scores_all(strip, n_vectors);
+    int soon = scores_all(strip, 0, n_vectors);
     weigh_all(strip, shrink, n_vectors);
     for (; i + STRIP_TILE <= strip->value; i += STRIP_TILE) {
         sums_tile(strip, i, shrink, STRIP_TILE, n_vectors);
+        soon = bring_some(strip, soon);
     }
     for (; i < strip->value; i++) {
         sums_tile(strip, i, shrink, 1, n_vectors);

@@ -10,7 +10,7 @@
 
 #include "backends/cpu/cpu_ops.h"
 
-enum { TND_STRIPS = 4 }; /* that share a tile */
+enum { TND_STRIPS = 8 }; /* that share a tile */
 
 struct tnd_attention {
     const struct tnd_vec *vec;
@@ -23,10 +23,15 @@ struct tnd_attention {
 void tnd_attend_rows(const struct tnd_attention *attention, int64_t kv_head, int64_t first, int n);
 size_t tnd_attend_rows_scratch(const struct tandem_tensor *node);
 
-/** Computes `n` strips of a KV head from strip `first` on, n up to TND_STRIPS. A strip is
- *  vec->strip.queries rows, from row 0 on. */
-void tnd_attend_strips(const struct tnd_attention *attention, int64_t kv_head, int64_t first,
-                       int n);
+/* Some strips of a KV head, a strip being vec->strip.queries rows, from row 0 on. */
+struct tnd_strips {
+    int64_t kv_head, first;
+    int n; /* up to TND_STRIPS */
+};
+
+/** Computes some strips. What those after them will read is brought nearer meanwhile. */
+void tnd_attend_strips(const struct tnd_attention *attention, const struct tnd_strips *strips,
+                       const struct tnd_strips *next);
 size_t tnd_attend_strips_scratch(const struct tandem_tensor *node);
 
 /** Row t of a KV head's keys or values as floats. */

@@ -27,6 +27,8 @@ struct tnd_strip {
     float *scores;               /* {strip, TND_KEYS}: scratch */
     float *largest, *weight;     /* {strip}: of the scores so far, sum of exponentials */
     float *sums;                 /* {strip, value}: weighted values so far */
+    const void *const *soon;     /* {n_soon}: lines of memory that are needed next */
+    int n_soon;
 };
 
 struct tnd_strip_kernels {

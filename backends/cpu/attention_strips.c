@@ -11,7 +11,9 @@ enum {
     /* Queries whose places are further apart are taken for such of different texts, which have few
      * keys in common: they go one by one. */
     FAR_APART = 256,
-    KEY_STEP = 8 /* keys that a strip begins and ends at: what kernels take at once */
+    SOON_MAX = 96, /* lines of memory that are asked for while a strip meets a tile */
+    LINE = 16,     /* floats */
+    KEY_STEP = 8   /* keys that a strip begins and ends at: what kernels take at once */
 };
 
 struct strip {
@@ -30,6 +32,9 @@ struct run {
     const int32_t *orders; /* of the keys, or NULL */
     struct strip strips[TND_STRIPS];
     int n;
+    const struct tnd_strips *now, *next;
+    int64_t n_brought;          /* rows: results of these strips, then queries of the next */
+    const void *soon[SOON_MAX]; /* lines of some of them */
     /* scratch */
     float *keys;   /* {TND_KEY_BLOCK, TND_KEYS, blocks of the head} */
     float *values; /* {value, TND_KEYS} */
@@ -141,25 +146,26 @@ static void finish_strip(const struct run *run, const struct strip *strip)
 
 /* ---- who sees what of a tile ---- */
 
-static void see_orders(struct strip *strip, const int32_t *orders, int n)
+/* `least` and `most`: of the tile's places. */
+static void see_orders(struct strip *strip, const int32_t *orders, int n, int32_t least,
+                       int32_t most)
 {
-    int begin = n;
-    int end = 0;
-    for (int j = 0; j < n; j++) {
-        if (orders[j] >= strip->first_of_any && orders[j] <= strip->last_of_any) {
-            begin = j < begin ? j : begin;
-            end = j + 1;
+    int begin = 0;
+    int end = n;
+    strip->is_masked = least < strip->first_of_all || most > strip->last_of_all;
+    if (strip->is_masked) {
+        while (end > 0 &&
+               (orders[end - 1] < strip->first_of_any || orders[end - 1] > strip->last_of_any)) {
+            end--;
         }
+        while (begin < end &&
+               (orders[begin] < strip->first_of_any || orders[begin] > strip->last_of_any)) {
+            begin++;
+        }
+        end = (end + KEY_STEP - 1) / KEY_STEP * KEY_STEP;
     }
     strip->begin = begin / KEY_STEP * KEY_STEP;
-    strip->end = (end + KEY_STEP - 1) / KEY_STEP * KEY_STEP < n
-                     ? (end + KEY_STEP - 1) / KEY_STEP * KEY_STEP
-                     : n;
-    int unseen = 0;
-    for (int j = strip->begin; j < strip->end; j++) {
-        unseen |= (orders[j] < strip->first_of_all) | (orders[j] > strip->last_of_all);
-    }
-    strip->is_masked = unseen != 0;
+    strip->end = end < n ? end : n;
 }
 
 /* All of the tile when anybody sees any of it. */
@@ -179,12 +185,19 @@ static void see_mask(const struct run *run, struct strip *strip, int64_t t, int 
 /* Sets which keys each strip needs, and the keys that any of them needs. */
 static void see(struct run *run, int64_t t, int n, int *out_begin, int *out_end)
 {
+    const int32_t *orders = run->orders != NULL ? run->orders + t : NULL;
+    int32_t least = orders != NULL ? orders[0] : 0;
+    int32_t most = least;
+    for (int j = 1; j < n && orders != NULL; j++) {
+        least = orders[j] < least ? orders[j] : least;
+        most = orders[j] > most ? orders[j] : most;
+    }
     *out_begin = n;
     *out_end = 0;
     for (int s = 0; s < run->n; s++) {
         struct strip *strip = &run->strips[s];
-        if (run->orders != NULL) {
-            see_orders(strip, run->orders + t, n);
+        if (orders != NULL) {
+            see_orders(strip, orders, n, least, most);
         } else if (tnd_attention_mask(run->a->node, 0) != NULL) {
             see_mask(run, strip, t, n);
         } else {
@@ -223,6 +236,49 @@ static void convert(const struct run *run, int64_t t, int begin, int end)
     }
 }
 
+/* Asks for a row's lines. False: there is no room for them. */
+static bool bring_row(struct run *run, struct tnd_strip *job, const float *row, int64_t n)
+{
+    if (job->n_soon + n / LINE >= SOON_MAX) {
+        return false;
+    }
+    for (int64_t i = 0; i < n; i += LINE) {
+        run->soon[job->n_soon++] = row + i;
+    }
+    return true;
+}
+
+static int64_t rows_of(const struct run *run, const struct tnd_strips *strips)
+{
+    const int64_t queries = run->a->vec->strip.queries;
+    const int64_t rest = run->a->node->ne[2] * run->a->group - strips->first * queries;
+    return rest < strips->n * queries ? rest : strips->n * queries;
+}
+
+/* What a strip asks for while it meets a tile: results of these strips, then queries of the next
+ * ones. Their rows lie apart, so that nothing foresees them. (Keys and values of the next tile are
+ * not worth it.) */
+static void bring(struct run *run, struct tnd_strip *job)
+{
+    const int64_t queries = run->a->vec->strip.queries;
+    const int64_t n_now = rows_of(run, run->now);
+    const int64_t n = n_now + rows_of(run, run->next);
+    job->soon = run->soon;
+    job->n_soon = 0;
+    for (bool has_room = true; run->n_brought < n && has_room; run->n_brought += has_room) {
+        const int64_t i = run->n_brought - n_now;
+        has_room = i < 0
+                       ? bring_row(run, job,
+                                   tnd_attention_result(run->a, run->kv_head,
+                                                        run->now->first * queries + run->n_brought),
+                                   job->value)
+                       : bring_row(run, job,
+                                   tnd_attention_query(run->a, run->next->kv_head,
+                                                       run->next->first * queries + i),
+                                   job->head);
+    }
+}
+
 /* The mask of a strip's queries, turned into lanes. */
 static void turn_mask(const struct run *run, const struct strip *strip, int64_t t)
 {
@@ -233,7 +289,7 @@ static void turn_mask(const struct run *run, const struct strip *strip, int64_t 
     run->a->vec->strip.turn(rows, strip->job.n_queries, strip->job.n_keys, 1.0f, run->mask);
 }
 
-static void meet(const struct run *run, struct strip *strip, int64_t t)
+static void meet(struct run *run, struct strip *strip, int64_t t)
 {
     struct tnd_strip *job = &strip->job;
     const int64_t first = t + strip->begin;
@@ -249,22 +305,30 @@ static void meet(const struct run *run, struct strip *strip, int64_t t)
         turn_mask(run, strip, first);
         job->mask = run->mask;
     }
+    bring(run, job);
     run->a->vec->strip.attend(job);
 }
 
-void tnd_attend_strips(const struct tnd_attention *attention, int64_t kv_head, int64_t first, int n)
+void tnd_attend_strips(const struct tnd_attention *attention, const struct tnd_strips *strips,
+                       const struct tnd_strips *next)
 {
     const int64_t n_keys = attention->node->src[1]->ne[1];
     const int queries = attention->vec->strip.queries;
-    struct run run = {
-        .a = attention, .kv_head = kv_head, .orders = tnd_attention_orders(attention->node)};
+    struct run run;
+    run.a = attention;
+    run.kv_head = strips->kv_head;
+    run.orders = tnd_attention_orders(attention->node);
+    run.n = 0;
+    run.now = strips;
+    run.next = next;
+    run.n_brought = 0;
     lay_out(&run);
-    for (int s = 0; s < n; s++) {
+    for (int s = 0; s < strips->n; s++) {
         struct strip *strip = &run.strips[run.n];
-        if (place_strip(&run, strip, (first + s) * queries)) {
+        if (place_strip(&run, strip, (strips->first + s) * queries)) {
             run.n++;
         } else { /* before the scratch is used otherwise */
-            tnd_attend_rows(attention, kv_head, strip->row, strip->job.n_queries);
+            tnd_attend_rows(attention, run.kv_head, strip->row, strip->job.n_queries);
         }
     }
     for (int s = 0; s < run.n; s++) {

@@ -86,8 +86,16 @@ static void run_rows(const struct tnd_attention *attention, int64_t rows, int64_
     }
 }
 
-/* The last strips come first: in a prompt they see the most, and the short ones fill up what is
- * left at the end. */
+/* Of each KV head the last strips come first: in a prompt they see the most, and the short ones
+ * fill up what is left at the end. One KV head after the other, so that it stays in the cache. */
+static struct tnd_strips share_of(int64_t i, int64_t strips, int64_t step)
+{
+    const int64_t shares = (strips + step - 1) / step;
+    const int64_t first = (shares - 1 - i % shares) * step;
+    return (struct tnd_strips){i / shares, first,
+                               (int)(strips - first < step ? strips - first : step)};
+}
+
 static void run_strips(const struct tnd_attention *attention, int64_t rows, int64_t kv_heads,
                        struct tandem_worker *worker)
 {
@@ -95,12 +103,14 @@ static void run_strips(const struct tnd_attention *attention, int64_t rows, int6
     int64_t step = strips * kv_heads / (8 * worker->count);
     int64_t begin, end;
     step = step < 1 ? 1 : step > TND_STRIPS ? TND_STRIPS : step;
-    const int64_t shares = (strips + step - 1) / step;
-    while (worker->next(worker, shares * kv_heads, 1, &begin, &end)) {
+    const int64_t shares = (strips + step - 1) / step * kv_heads;
+    while (worker->next(worker, shares, 1, &begin, &end)) {
         for (int64_t i = begin; i < end; i++) {
-            const int64_t first = (shares - 1 - i / kv_heads) * step;
-            tnd_attend_strips(attention, i % kv_heads, first,
-                              (int)(strips - first < step ? strips - first : step));
+            /* a guess: the others take one each meanwhile */
+            const int64_t guess = i + worker->count < shares ? i + worker->count : i;
+            const struct tnd_strips now = share_of(i, strips, step);
+            const struct tnd_strips next = share_of(guess, strips, step);
+            tnd_attend_strips(attention, &now, &next);
         }
     }
 }

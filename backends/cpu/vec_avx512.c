@@ -145,8 +145,7 @@ static inline void v_store_bf16(uint16_t *y, vec x)
 /* a0 b0 a1 b1 ... of the lower halves. */
 static inline vec v_zip_low(vec a, vec b)
 {
-    const __m512i from =
-        _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512i from = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     return _mm512_permutex2var_ps(a, from, b);
 }
 

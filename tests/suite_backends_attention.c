@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ * Attention on the CPU beyond what the list of operations covers: what a query's bits depend on,
+ * values that are no number, the error of its exponential. For every instruction set of this
+ * machine. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cpu/vec.h"
+#include "base/cpu.h"
+#include "base/rng.h"
+#include "tests/suite_backends.h"
+#include "tests/suite_backends_cpu_cases.h"
+
+enum { N_LEVELS = 3, HEAD = 32, KV_HEADS = 2, GROUP = 3, HEADS = KV_HEADS * GROUP };
+
+static bool kernels_of(int level, struct tnd_vec *out)
+{
+    static const char *const names[N_LEVELS] = {"scalar", "avx2", "avx512"};
+    tnd_vec_for(tnd_cpu_mask(tnd_cpu_features_all(), names[level]), out);
+    return strcmp(out->isa, names[level]) == 0;
+}
+
+/* Keys, values and queries of one text of T tokens. */
+struct text {
+    tandem_context *context;
+    tandem_tensor *q, *k, *v; /* {HEAD, heads, T} */
+    int64_t t;
+};
+
+static void begin(struct text *text, int64_t t)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &text->context, NULL), TANDEM_OK);
+    text->t = t;
+    text->q = tnd_test_leaf(text->context, TANDEM_TYPE_F32, (int64_t[]){HEAD, HEADS, t, 1}, &rng);
+    text->k =
+        tnd_test_leaf(text->context, TANDEM_TYPE_F32, (int64_t[]){HEAD, KV_HEADS, t, 1}, &rng);
+    text->v =
+        tnd_test_leaf(text->context, TANDEM_TYPE_F32, (int64_t[]){HEAD, KV_HEADS, t, 1}, &rng);
+}
+
+/* Attention of tokens from .. from + m - 1, causal; orders of all tokens times `step`. */
+static tandem_tensor *attention(struct text *text, int64_t from, int64_t m, int32_t step)
+{
+    tandem_context *c = text->context;
+    const int64_t n = text->t + m;
+    const int64_t ne[] = {HEAD, HEADS, m};
+    tandem_tensor *orders = tandem_tensor_new(c, TANDEM_TYPE_I32, 1, &n);
+    for (int64_t i = 0; i < n; i++) {
+        ((int32_t *)orders->data)[i] = (int32_t)(i < text->t ? i : from + i - text->t) * step;
+    }
+    tandem_tensor *q =
+        tandem_view(c, text->q, 3, ne, text->q->nb + 1, (size_t)from * text->q->nb[2]);
+    return tnd_test_node(c, tandem_attention_ordered(c, tandem_permute(c, q, 0, 2, 1, 3),
+                                                     tandem_permute(c, text->k, 0, 2, 1, 3),
+                                                     tandem_permute(c, text->v, 0, 2, 1, 3), orders,
+                                                     0, 0.25f));
+}
+
+static void pieces_of_a_prompt_give_the_bits_of_the_whole(void)
+{
+    const int64_t cuts[] = {0, 21, 100, 106, 150};
+    struct tnd_vec vec;
+    for (int level = 0; level < N_LEVELS; level++) {
+        if (!kernels_of(level, &vec)) {
+            continue;
+        }
+        struct text text;
+        begin(&text, 150);
+        tandem_tensor *whole = attention(&text, 0, 150, 1);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(whole);
+        (void)check_ok(tnd_cpu_run_in_turn(&vec, whole, 2, NULL));
+        for (int i = 0; i + 1 < 5; i++) {
+            tandem_tensor *piece = attention(&text, cuts[i], cuts[i + 1] - cuts[i], 1);
+            CU_ASSERT_PTR_NOT_NULL_FATAL(piece);
+            (void)check_ok(tnd_cpu_run_in_turn(&vec, piece, 3, NULL));
+            (void)check_bits(piece->data, (char *)whole->data + (size_t)cuts[i] * whole->nb[2],
+                             tandem_tensor_bytes(piece), vec.isa);
+        }
+        tandem_context_free(text.context);
+    }
+}
+
+/* Tokens far apart in their texts go one by one, which rounds otherwise but means the same. */
+static void queries_that_go_one_by_one_agree_with_strips(void)
+{
+    struct tnd_vec vec;
+    for (int level = 0; level < N_LEVELS; level++) {
+        if (!kernels_of(level, &vec)) {
+            continue;
+        }
+        struct text text;
+        begin(&text, 90);
+        tandem_tensor *near = attention(&text, 20, 70, 1);
+        tandem_tensor *far = attention(&text, 20, 70, 1000);
+        CU_ASSERT_TRUE_FATAL(near != NULL && far != NULL);
+        (void)check_ok(tnd_cpu_run_in_turn(&vec, near, 2, NULL));
+        (void)check_ok(tnd_cpu_run_in_turn(&vec, far, 2, NULL));
+        check_nmse(far->data, near->data, tandem_tensor_elements(near), 1e-11, vec.isa);
+        tandem_context_free(text.context);
+    }
+}
+
+static bool is_spoiled(const tandem_tensor *node, int64_t m, int64_t head)
+{
+    const float *y =
+        (const float *)(const void *)((const char *)node->data + (size_t)m * node->nb[2] +
+                                      (size_t)head * node->nb[1]);
+    int n_nan = 0;
+    for (int i = 0; i < HEAD; i++) {
+        n_nan += isnan(y[i]);
+    }
+    CU_ASSERT_TRUE(n_nan == 0 || n_nan == HEAD);
+    return n_nan > 0;
+}
+
+static void a_key_that_is_no_number_spoils_those_that_see_it(void)
+{
+    enum { BAD = 70 }; /* in KV head 1 */
+    struct tnd_vec vec;
+    for (int level = 0; level < N_LEVELS; level++) {
+        if (!kernels_of(level, &vec)) {
+            continue;
+        }
+        struct text text;
+        int wrong = 0;
+        begin(&text, 140);
+        ((float *)text.k->data)[(BAD * KV_HEADS + 1) * HEAD + 5] = NAN;
+        tandem_tensor *node = attention(&text, 0, 140, 1);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(node);
+        (void)check_ok(tnd_cpu_run_in_turn(&vec, node, 2, NULL));
+        for (int64_t m = 0; m < 140; m++) {
+            for (int64_t head = 0; head < HEADS; head++) {
+                wrong += is_spoiled(node, m, head) != (m >= BAD && head >= GROUP);
+            }
+        }
+        check_int(wrong, 0);
+        tandem_context_free(text.context);
+    }
+}
+
+/* Scores of +-3e38 and a mask of the least float: largest scores are subtracted first. */
+static void large_scores_and_masks_do_not_overflow(void)
+{
+    enum { T = 20, M = 20 };
+    struct tnd_vec vec;
+    for (int level = 0; level < N_LEVELS; level++) {
+        if (!kernels_of(level, &vec)) {
+            continue;
+        }
+        struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+        tandem_context *c = NULL;
+        CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &c, NULL), TANDEM_OK);
+        tandem_tensor *q = tnd_test_leaf(c, TANDEM_TYPE_F32, (int64_t[]){1, M, 1, 1}, &rng);
+        tandem_tensor *k = tnd_test_leaf(c, TANDEM_TYPE_F32, (int64_t[]){1, T, 1, 1}, &rng);
+        tandem_tensor *v = tnd_test_leaf(c, TANDEM_TYPE_F32, (int64_t[]){8, T, 1, 1}, &rng);
+        tandem_tensor *mask = tnd_test_leaf(c, TANDEM_TYPE_F32, (int64_t[]){T, M, 1, 1}, &rng);
+        for (int64_t i = 0; i < (int64_t)M * T; i++) {
+            ((float *)q->data)[i % M] = 1.0f;
+            ((float *)k->data)[i % T] = i % T == 3 ? 3e38f : -3e38f;
+            ((float *)mask->data)[i] = i / T == 5 ? -3.4028235e38f : 0.0f;
+        }
+        tandem_tensor *node = tnd_test_node(c, tandem_attention(c, q, k, v, mask, 1.0f));
+        CU_ASSERT_PTR_NOT_NULL_FATAL(node);
+        (void)check_ok(tnd_cpu_run_in_turn(&vec, node, 1, NULL));
+        for (int64_t m = 0; m < M; m++) { /* all see key 3 alone */
+            (void)check_bits((char *)node->data + (size_t)m * node->nb[2],
+                             (char *)v->data + 3 * v->nb[1], 8 * sizeof(float), vec.isa);
+        }
+        tandem_context_free(c);
+    }
+}
+
+/* Two keys of head 1: one with score 0, one with score x, and values 0 and 1: sums are e^x. */
+static void weights_are_right_to_six_units(void)
+{
+    struct tnd_rng rng;
+    struct tnd_vec vec;
+    float keys[2 * TND_KEY_BLOCK] = {0};
+    const float values[2] = {0.0f, 1.0f};
+    float queries[TND_STRIP_MAX], scores[2 * TND_STRIP_MAX];
+    float largest[TND_STRIP_MAX], weight[TND_STRIP_MAX], sums[TND_STRIP_MAX];
+    tnd_rng_init(&rng, tnd_test_seed());
+    keys[TND_KEY_BLOCK] = 1.0f;
+    for (int level = 0; level < N_LEVELS; level++) {
+        double worst[2] = {0.0, 0.0}; /* of small weights, of those that count */
+        if (!kernels_of(level, &vec)) {
+            continue;
+        }
+        const int n = vec.strip.queries;
+        struct tnd_strip strip = {.n_queries = n, .n_keys = 2, .head = 1, .value = 1};
+        strip.queries = queries;
+        strip.keys = keys;
+        strip.values = values;
+        strip.value_stride = 1;
+        strip.scores = scores;
+        strip.largest = largest;
+        strip.weight = weight;
+        strip.sums = sums;
+        for (int round = 0; round < 3000 * tnd_effort(); round++) {
+            for (int r = 0; r < n; r++) {
+                queries[r] = -tnd_rng_float(&rng) * (round % 2 == 0 ? 80.0f : 5.0f);
+                largest[r] = -INFINITY;
+                weight[r] = sums[r] = 0.0f;
+            }
+            vec.strip.attend(&strip);
+            for (int r = 0; r < n; r++) {
+                const double want = exp((double)queries[r]);
+                int exponent;
+                frexp(want, &exponent);
+                const double error = fabs((double)sums[r] - want) / ldexp(1, exponent - 24);
+                worst[round % 2] = error > worst[round % 2] ? error : worst[round % 2];
+            }
+        }
+        CU_ASSERT_TRUE(worst[0] <= 6.0 && worst[1] <= 2.5);
+        if (worst[0] > 6.0 || worst[1] > 2.5) {
+            printf("\n    weights of %s: %.2f, %.2f units\n", vec.isa, worst[0], worst[1]);
+        }
+    }
+}
+
+CU_TestInfo tnd_tests_attention[] = {
+    {"pieces_of_a_prompt_give_the_bits_of_the_whole",
+     pieces_of_a_prompt_give_the_bits_of_the_whole},
+    {"queries_that_go_one_by_one_agree_with_strips", queries_that_go_one_by_one_agree_with_strips},
+    {"a_key_that_is_no_number_spoils_those_that_see_it",
+     a_key_that_is_no_number_spoils_those_that_see_it},
+    {"large_scores_and_masks_do_not_overflow", large_scores_and_masks_do_not_overflow},
+    {"weights_are_right_to_six_units", weights_are_right_to_six_units},
+    CU_TEST_INFO_NULL,
+};
