@@ -34,32 +34,43 @@ static bool is_product(const struct tandem_tensor *node)
     return node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node);
 }
 
-/* In the order in which they come first. */
+/* The entry that a product belongs to; `n` when there is none yet. */
+static int find_choice(const struct tnd_replay_subject *subject, int node,
+                       const struct choice *choices, int n)
+{
+    int c = 0;
+    while (c < n &&
+           !is_same(&choices[c], &subject->plan->nodes[node], subject->graph->nodes[node])) {
+        c++;
+    }
+    return c;
+}
+
+/* In the order of the graph; more than MAX_CHOICES are not told. */
 static int find_choices(const struct tnd_replay_subject *subject, const struct tnd_replay *replay,
                         struct choice out[MAX_CHOICES])
 {
     int n = 0;
+    for (int i = 0; i < subject->graph->n_nodes; i++) {
+        if (!is_product(subject->graph->nodes[i])) {
+            continue;
+        }
+        int c = find_choice(subject, i, out, n);
+        if (c == n && n < MAX_CHOICES) {
+            out[n++] = (struct choice){&subject->plan->nodes[i], subject->graph->nodes[i], 0, 0};
+        }
+        if (c < n) {
+            out[c].count++;
+        }
+    }
     for (int i = 0; i < replay->n_events; i++) {
         const struct tnd_replay_event *event = &replay->events[i];
-        const struct tandem_tensor *product = subject->graph->nodes[event->node];
-        const struct tandem_plan_node *node = &subject->plan->nodes[event->node];
-        if (!is_product(product) || event->step < 0) {
-            continue;
+        int c = is_product(subject->graph->nodes[event->node]) && event->step >= 0
+                    ? find_choice(subject, event->node, out, n)
+                    : n;
+        if (c < n) {
+            out[c].us += event->end_us - event->begin_us;
         }
-        int c = 0;
-        while (c < n && !is_same(&out[c], node, product)) {
-            c++;
-        }
-        if (c == MAX_CHOICES) {
-            continue;
-        }
-        if (c == n) {
-            out[n++] = (struct choice){.node = node, .product = product};
-        }
-        /* One event of each node stands for it. */
-        bool is_first = i == 0 || replay->events[i - 1].node != event->node;
-        out[c].count += is_first ? 1 : 0;
-        out[c].us += event->end_us - event->begin_us;
     }
     return n;
 }

@@ -110,8 +110,29 @@ static void draw(struct tnd_chart *chart, const struct tnd_analysis *a, const st
         at[i] = gain(line, efficiency, line->counts[i], line->us[i]);
     }
     tnd_chart_marks(chart, style, line->counts, at, line->n);
-    tnd_chart_ring(chart, style, line->counts[line->enough], at[line->enough]);
+    if (line->enough + 1 < line->n) { /* at the last one nobody knows whether more would pay */
+        tnd_chart_ring(chart, style, line->counts[line->enough], at[line->enough]);
+    }
     tnd_chart_legend(chart, style, line->profile->name, stage_names[line->stage]);
+}
+
+/* Where more threads stop paying, in words. */
+static void add_enough(struct tnd_text *note, const struct line *lines, int n_lines)
+{
+    int n = 0;
+    for (int l = 0; l < n_lines; l++) {
+        const struct line *line = &lines[l];
+        if (line->enough + 1 < line->n) {
+            tnd_text_add(note, n++ > 0 ? ", "
+                                       : "Ring: more threads do not pay (less than 5 % to gain): ");
+            tnd_report_escape(note, line->profile->name);
+            tnd_text_printf(note, "%s from %d on", stage_names[line->stage],
+                            (int)line->counts[line->enough]);
+        }
+    }
+    tnd_text_add(note, n == 0         ? "Each thread that was measured pays."
+                       : n == n_lines ? "."
+                                      : ". Elsewhere each that was measured pays.");
 }
 
 static void chart_of(struct tnd_report *report, const struct tnd_analysis *a,
@@ -123,7 +144,6 @@ static void chart_of(struct tnd_report *report, const struct tnd_analysis *a,
                               .unit = efficiency ? TND_CHART_PERCENT : TND_CHART_NUMBER};
     struct tnd_text note = TND_TEXT_INIT;
     double most = 1.0;
-    tnd_text_add(&note, "Ring: more threads do not pay (less than 5 % to gain). Enough: ");
     for (int l = 0; l < n_lines; l++) {
         const struct line *line = &lines[l];
         for (int i = 0; i < line->n; i++) {
@@ -131,11 +151,8 @@ static void chart_of(struct tnd_report *report, const struct tnd_analysis *a,
                               gain(line, efficiency, line->counts[i], line->us[i]));
             most = fmax(most, line->counts[i] / line->counts[0]);
         }
-        tnd_text_add(&note, l > 0 ? ", " : "");
-        tnd_report_escape(&note, line->profile->name);
-        tnd_text_printf(&note, "%s %d", stage_names[line->stage], (int)line->counts[line->enough]);
     }
-    tnd_text_add(&note, " threads.");
+    add_enough(&note, lines, n_lines);
     tnd_chart_include(&chart, chart.x0, efficiency ? 1.0 : most);
     double first = chart.x0;
     double last = chart.x1;

@@ -38,7 +38,10 @@ job_examples() {
     done
 }
 # The programs as users run them: commands, options, messages, exit codes.
-job_tools() { bash tests/tools.sh build/gcc && bash tests/table_tool.sh build/gcc; }
+job_tools() {
+    bash tests/tools.sh build/gcc && bash tests/table_tool.sh build/gcc &&
+        bash tests/simulate_tool.sh build/gcc && bash tools/dev/check_report.sh build/gcc
+}
 # Data races: the suites that start threads.
 job_tsan() {
     mk BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g' \

@@ -65,6 +65,7 @@ int main(void) { return puts("") < 0; }'
 int main(void) { return CU_initialize_registry(); }'
     { has gcc && builds gcc -lcunit; } || need libcunit1-dev
     has cmake || want cmake
+    has tidy || want tidy
     # An OpenCL device that every machine can have: a CPU. And the matrix products of CLBlast.
     ls /etc/OpenCL/vendors/pocl*.icd >/dev/null 2>&1 || want pocl-opencl-icd
     has_library 'libOpenCL\.so\.1' || want ocl-icd-libopencl1
