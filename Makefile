@@ -131,6 +131,10 @@ $(OBJ)/%_avxvnni.o: ISA := $(AVX2) -mavxvnni
 $(OBJ)/%_avx512.o: ISA := $(AVX512)
 $(OBJ)/%_vnni.o: ISA := $(AVX512) -mavx512vnni
 $(OBJ)/%_bf16.o: ISA := $(AVX512) -mavx512bf16
+else ifneq ($(filter aarch64%,$(MACHINE)),)
+# (NEON itself is part of every 64-bit ARM CPU.)
+$(OBJ)/%_dotprod.o: ISA := -march=armv8.2-a+dotprod
+$(OBJ)/%_i8mm.o: ISA := -march=armv8.2-a+dotprod+i8mm
 endif
 
 $(OBJ)/tools/tandem-llama/line.o: TND_CPPFLAGS += $(if $(LIBEDIT),-DTND_HAVE_LIBEDIT \

@@ -101,8 +101,8 @@ static const struct {
     {"amx", TND_CPU_SET_AVX512 | TND_CPU_AVX_VNNI | TND_CPU_AVX512_VNNI | TND_CPU_AVX512_BF16 |
                 TND_CPU_AMX_INT8},
     {"neon", TND_CPU_NEON},
-    {"dotprod", TND_CPU_NEON | TND_CPU_DOTPROD},
-    {"i8mm", TND_CPU_NEON | TND_CPU_DOTPROD | TND_CPU_I8MM},
+    {"dotprod", TND_CPU_SET_DOTPROD},
+    {"i8mm", TND_CPU_SET_I8MM},
 };
 enum { N_LEVELS = sizeof(levels) / sizeof(levels[0]) };
 
@@ -312,8 +312,8 @@ const char *tnd_cpu_isa_name(uint32_t features)
         {TND_CPU_SET_AVX512, "avx512"},
         {TND_CPU_SET_AVX2 | TND_CPU_AVX_VNNI, "avx2+vnni"},
         {TND_CPU_SET_AVX2, "avx2"},
-        {TND_CPU_NEON | TND_CPU_DOTPROD | TND_CPU_I8MM, "neon+dotprod+i8mm"},
-        {TND_CPU_NEON | TND_CPU_DOTPROD, "neon+dotprod"},
+        {TND_CPU_SET_I8MM, "neon+dotprod+i8mm"},
+        {TND_CPU_SET_DOTPROD, "neon+dotprod"},
         {TND_CPU_NEON, "neon"},
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -33,6 +33,10 @@ enum tnd_cpu_feature {
     (TND_CPU_SET_AVX2 | (uint32_t)TND_CPU_AVX512F | (uint32_t)TND_CPU_AVX512BW |                   \
      (uint32_t)TND_CPU_AVX512VL | (uint32_t)TND_CPU_AVX512DQ)
 
+/** What files *_dotprod.c and *_i8mm.c are compiled for. */
+#define TND_CPU_SET_DOTPROD ((uint32_t)TND_CPU_NEON | (uint32_t)TND_CPU_DOTPROD)
+#define TND_CPU_SET_I8MM    (TND_CPU_SET_DOTPROD | (uint32_t)TND_CPU_I8MM)
+
 /** Features that kernels may use: those of the machine up to the level of TANDEM_CPU (scalar, avx2,
  *  avxvnni, avx512, vnni, bf16, amx; neon, dotprod, i8mm). */
 uint32_t tnd_cpu_features(void);

@@ -13,12 +13,12 @@
 #include "base/rng.h"
 #include "tests/suite_backends_cpu_cases.h"
 
-enum { N_LEVELS = 3, LONGEST = 70 };
+enum { N_LEVELS = 4, LONGEST = 70 };
 
 /* The kernels of one level; false when this machine lacks it. */
 static bool kernels_of(int level, struct tnd_vec *out)
 {
-    static const char *const names[N_LEVELS] = {"scalar", "avx2", "avx512"};
+    static const char *const names[N_LEVELS] = {"scalar", "avx2", "avx512", "neon"};
     tnd_vec_for(tnd_cpu_mask(tnd_cpu_features_all(), names[level]), out);
     return strcmp(out->isa, names[level]) == 0;
 }

@@ -15,6 +15,10 @@ void tnd_vec_for(uint32_t features, struct tnd_vec *out)
     if ((features & TND_CPU_SET_AVX512) == TND_CPU_SET_AVX512) {
         tnd_vec_fill_avx512(out);
     }
+#elif defined(__aarch64__)
+    if ((features & (uint32_t)TND_CPU_NEON) != 0) {
+        tnd_vec_fill_neon(out);
+    }
 #else
     (void)features;
 #endif

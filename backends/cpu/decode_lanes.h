@@ -9,6 +9,7 @@
  *   v_last(p, stride)           the same; 12 bytes before p + l * stride are readable
  *   v_set v_and v_or v_xor v_sub v_mul v_sll v_srl v_sra   32-bit lanes, constant shifts
  *   v_store                     to 64-byte aligned memory
+ *   v_codes, v_pair             only where a panel does not hold step by step: see decode_i8mm.c
  *   vecf, vf_half (low 16 bits as f16), vf_int, vf_mul, vf_negate, vf_store, v_store_f (bits)
  * Layouts: ggml-common.h of the ggml project; the plain form of each is in ggml-like/quant_k.c. */
 
@@ -16,11 +17,22 @@
 #define GROUP ((size_t)4 * LANES)
 #define BLOCK (8 * GROUP)
 
+/* How the codes of two steps a and b (4 values of each lane) lie in the panel: one behind the
+ * other. */
+#if !defined(v_codes)
+#define v_codes v_transpose
+TND_INLINE void v_pair(vec a, vec b, vec out[2])
+{
+    out[0] = a;
+    out[1] = b;
+}
+#endif
+
 /* 32 bytes of each row as 8 vectors. */
 TND_INLINE void load_32(const uint8_t *p, size_t stride, vec out[8])
 {
-    v_transpose(p, stride, out);
-    v_transpose(p + 16, stride, out + 4);
+    v_codes(p, stride, out);
+    v_codes(p + 16, stride, out + 4);
 }
 
 /* Bits 4 * j to 4 * j + 3 of each lane, which are in the low 4 bits of `bits` here, to bit 4 of the
@@ -38,7 +50,7 @@ TND_INLINE void store_nibbles(const uint8_t *p, size_t stride, uint8_t *values)
 {
     const vec mask = v_set(0x0f0f0f0f);
     vec q[4];
-    v_transpose(p, stride, q);
+    v_codes(p, stride, q);
     TND_UNROLL
     for (int j = 0; j < 4; j++) {
         v_store(values + (size_t)j * GROUP, v_and(q[j], mask));
@@ -51,16 +63,19 @@ TND_INLINE void store_five_bits(const uint8_t *p, const uint8_t *qh, size_t stri
 {
     const vec mask = v_set(0x0f0f0f0f);
     vec q[4];
-    vec high = v_first(qh, stride);
-    vec high_16 = v_srl(high, 16);
-    v_transpose(p, stride, q);
+    vec low[2];
+    vec high[2];
+    vec bits = v_first(qh, stride);
+    v_pair(bits, v_srl(bits, 4), low);
+    v_pair(v_srl(bits, 16), v_srl(bits, 20), high);
+    v_codes(p, stride, q);
     TND_UNROLL
     for (int j = 0; j < 4; j++) {
-        v_store(values + (size_t)j * GROUP, v_or(v_and(q[j], mask), fifth_bits(high)));
+        v_store(values + (size_t)j * GROUP, v_or(v_and(q[j], mask), fifth_bits(low[j % 2])));
         v_store(values + (size_t)(4 + j) * GROUP,
-                v_or(v_and(v_srl(q[j], 4), mask), fifth_bits(high_16)));
-        high = v_srl(high, 4);
-        high_16 = v_srl(high_16, 4);
+                v_or(v_and(v_srl(q[j], 4), mask), fifth_bits(high[j % 2])));
+        low[j % 2] = v_srl(low[j % 2], 8);
+        high[j % 2] = v_srl(high[j % 2], 8);
     }
 }
 

@@ -30,6 +30,12 @@
     X(avx2, TND_CPU_SET_AVX2)                                                                      \
     X(avx512, TND_CPU_SET_AVX512)                                                                  \
     X(vnni, TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI)
+#elif defined(__aarch64__)
+#define TND_CPU_ISAS(X)                                                                            \
+    X(scalar, 0u)                                                                                  \
+    X(neon, (uint32_t)TND_CPU_NEON)                                                                \
+    X(dotprod, TND_CPU_SET_DOTPROD)                                                                \
+    X(i8mm, TND_CPU_SET_I8MM)
 #else
 #define TND_CPU_ISAS(X) X(scalar, 0u)
 #endif

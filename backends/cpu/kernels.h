@@ -133,6 +133,9 @@ void tnd_kernels_fill_scalar(struct tnd_cpu_kernels *out);
 void tnd_kernels_fill_avx2(struct tnd_cpu_kernels *out);
 void tnd_kernels_fill_avx512(struct tnd_cpu_kernels *out);
 void tnd_kernels_fill_vnni(struct tnd_cpu_kernels *out);
+void tnd_kernels_fill_neon(struct tnd_cpu_kernels *out);
+void tnd_kernels_fill_dotprod(struct tnd_cpu_kernels *out);
+void tnd_kernels_fill_i8mm(struct tnd_cpu_kernels *out);
 
 /* Parts of them in other files: decoders, lanes, and row conversions. */
 void tnd_decoders_scalar(struct tnd_cpu_kernels *out);
@@ -141,6 +144,9 @@ void tnd_gemv_vnni(struct tnd_kernels_q *out);
 void tnd_decoders_q_avx512(struct tnd_kernels_q *out);
 void tnd_decoders_f_avx512(struct tnd_kernels_f *out);
 void tnd_dequantizers_avx2(struct tnd_cpu_kernels *out);
+void tnd_decoders_neon(struct tnd_cpu_kernels *out);
+void tnd_decoders_i8mm(struct tnd_cpu_kernels *out);
+void tnd_dequantizers_neon(struct tnd_cpu_kernels *out);
 
 /* A loop over registers: must be unrolled wholly. Not where each access is checked: compiling
  * would take minutes a file. */

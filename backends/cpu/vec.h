@@ -61,5 +61,6 @@ const struct tnd_vec *tnd_vec(void);
 void tnd_vec_fill_scalar(struct tnd_vec *out);
 void tnd_vec_fill_avx2(struct tnd_vec *out);
 void tnd_vec_fill_avx512(struct tnd_vec *out);
+void tnd_vec_fill_neon(struct tnd_vec *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The row kernels written once for every width of vectors; included by vec_avx2.c and vec_avx512.c
- * after they have defined `vec`, LANES and the operations v_*. The end of a row runs through the
+ * The row kernels written once for every width of vectors; included by vec_<isa>.c after it has
+ * defined `vec`, LANES and the operations v_*. The end of a row runs through the
  * same instructions as its body (with lanes switched off), so that a value's bits do not depend on
  * n. */
 #ifndef TND_VEC_LANES_H

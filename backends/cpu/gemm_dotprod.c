@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ * Integer kernels for ARM CPUs with the dot product of bytes. */
+#if defined(__ARM_FEATURE_DOTPROD)
+#include "backends/cpu/dot_dotprod.h"
+
+enum { STRIPS_Q = 2 };
+
+#include "backends/cpu/gemm_lanes128.h"
+
+void tnd_kernels_fill_dotprod(struct tnd_cpu_kernels *out)
+{
+    fill_gemm_q(&out->q);
+    out->isa_q = "dotprod";
+}
+#else
+typedef int tnd_no_dotprod;
+#endif
