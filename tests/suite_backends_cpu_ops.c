@@ -74,13 +74,13 @@ enum tandem_status tnd_cpu_run_in_turn(const struct tnd_vec *vec, const tandem_t
 
 /* ---- instruction sets ---- */
 
-enum { MAX_ISAS = 3 };
+enum { MAX_ISAS = 4 };
 static struct tnd_vec isas[MAX_ISAS]; /* the first is the plain one */
 static int n_isas;
 
 static void find_isas(void)
 {
-    static const char *const levels[MAX_ISAS] = {"scalar", "avx2", "avx512"};
+    static const char *const levels[MAX_ISAS] = {"scalar", "avx2", "avx512", "neon"};
     n_isas = 0;
     for (int i = 0; i < MAX_ISAS; i++) {
         tnd_vec_for(tnd_cpu_mask(tnd_cpu_features_all(), levels[i]), &isas[n_isas]);

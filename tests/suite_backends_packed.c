@@ -32,7 +32,7 @@ static bool can_pack(void)
     if (tnd_packed_kernels_for(tnd_cpu_features(), TANDEM_TYPE_Q4_0, &kernels)) {
         return true;
     }
-    tnd_skip("packed weights need AVX2");
+    tnd_skip("packed weights need AVX2 or NEON");
     return false;
 }
 
@@ -254,7 +254,8 @@ static void check_level(const struct level *level, enum tandem_type type, int64_
 
 static void every_instruction_set_has_the_bits_of_its_rows(void)
 {
-    static const char *const names[] = {"avx2", "avxvnni", "avx512", "vnni"};
+    static const char *const names[] = {"avx2", "avxvnni", "avx512", "vnni",
+                                        "neon", "dotprod", "i8mm"};
     static const int64_t tokens[] = {1, 2, 3, 5, 8, 11, 12, 23, 70};
     uint32_t last = 0;
     for (size_t l = 0; l < sizeof(names) / sizeof(names[0]); l++) {
@@ -277,7 +278,7 @@ static void every_instruction_set_has_the_bits_of_its_rows(void)
         }
     }
     if (last == 0) {
-        tnd_skip("packed weights need AVX2");
+        tnd_skip("packed weights need AVX2 or NEON");
     }
 }
 

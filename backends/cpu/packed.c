@@ -260,6 +260,14 @@ bool tnd_packed_kernels_for(uint32_t features, enum tandem_type type,
         return tnd_packed_kernels_avxvnni(type, out);
     }
     return (features & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2 && tnd_packed_kernels_avx2(type, out);
+#elif defined(__aarch64__)
+    if ((features & TND_CPU_SET_I8MM) == TND_CPU_SET_I8MM) {
+        return tnd_packed_kernels_i8mm(type, out);
+    }
+    if ((features & TND_CPU_SET_DOTPROD) == TND_CPU_SET_DOTPROD) {
+        return tnd_packed_kernels_dotprod(type, out);
+    }
+    return (features & (uint32_t)TND_CPU_NEON) != 0 && tnd_packed_kernels_neon(type, out);
 #else
     (void)features;
     (void)type;

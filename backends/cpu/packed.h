@@ -15,7 +15,10 @@
  *            2 bits  1 vector a half, its steps from the low bits up
  *            6 bits  the low 4 bits of both halves, then the high 2 bits of both
  *            3 and 5 bits  the low 2 or 4 bits of both halves, then for each of the 8 steps a word
- *                    of 64 bits: the top bits of its bytes */
+ *                    of 64 bits: the top bits of its bytes
+ *
+ * A step is what the decoders of the instruction set make of it: with i8mm two steps of 4 rows hold
+ * 8 values of rows 0 and 1, then of rows 2 and 3. */
 #ifndef TND_PACKED_H
 #define TND_PACKED_H
 
@@ -83,5 +86,8 @@ bool tnd_packed_kernels_for(uint32_t features, enum tandem_type type,
 bool tnd_packed_kernels_avx2(enum tandem_type type, struct tnd_packed_kernels *out);
 bool tnd_packed_kernels_avxvnni(enum tandem_type type, struct tnd_packed_kernels *out);
 bool tnd_packed_kernels_vnni(enum tandem_type type, struct tnd_packed_kernels *out);
+bool tnd_packed_kernels_neon(enum tandem_type type, struct tnd_packed_kernels *out);
+bool tnd_packed_kernels_dotprod(enum tandem_type type, struct tnd_packed_kernels *out);
+bool tnd_packed_kernels_i8mm(enum tandem_type type, struct tnd_packed_kernels *out);
 
 #endif

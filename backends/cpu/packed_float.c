@@ -19,6 +19,8 @@ tnd_packed_f_fn *tnd_packed_f_kernel(uint32_t features, enum tandem_type type)
     }
     return (features & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2 ? tnd_packed_f_kernel_avx2(type)
                                                              : NULL;
+#elif defined(__aarch64__)
+    return (features & (uint32_t)TND_CPU_NEON) != 0 ? tnd_packed_f_kernel_neon(type) : NULL;
 #else
     (void)features;
     (void)type;

@@ -32,5 +32,6 @@ void tnd_pack_panel_f(enum tandem_type type, const uint8_t *rows, size_t row_byt
 tnd_packed_f_fn *tnd_packed_f_kernel(uint32_t features, enum tandem_type type);
 tnd_packed_f_fn *tnd_packed_f_kernel_avx2(enum tandem_type type);
 tnd_packed_f_fn *tnd_packed_f_kernel_avx512(enum tandem_type type);
+tnd_packed_f_fn *tnd_packed_f_kernel_neon(enum tandem_type type);
 
 #endif

@@ -56,6 +56,8 @@ job_without() {
     TANDEM_TEST_EFFORT=1 mk BUILD=build/without CC=gcc CFLAGS=-O1 NO_HWLOC=1 NO_CJSON=1 NO_OPENCL=1 \
         SUITES="sched runtime" check-suites
 }
+# The kernels for ARM in an emulator.
+job_neon() { JOBS_MAKE=$make_jobs bash tools/dev/check_neon.sh; }
 job_fuzz() { mk fuzz-all SECONDS_EACH="$fuzz_seconds"; }
 # What kernel-pack refuses and makes.
 job_pack() { mk BUILD=build/pack build/pack/kernel-pack && bash tests/kernel_pack.sh build/pack; }
@@ -67,7 +69,7 @@ job_symbols() { bash tools/dev/check_symbols.sh build/gcc; }
 job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
-all_jobs="asan gcc tsan clang fuzz without gcc_O3 gcc_O0 pack includes style docs headers"
+all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 pack includes style docs headers"
 all_jobs+=" symbols install examples tools"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}

@@ -70,6 +70,12 @@ int main(void) { return CU_initialize_registry(); }'
     ls /etc/OpenCL/vendors/pocl*.icd >/dev/null 2>&1 || want pocl-opencl-icd
     has_library 'libOpenCL\.so\.1' || want ocl-icd-libopencl1
     has_library 'libclblast\.so\.1' || want libclblast1
+    # The kernels for ARM: a cross compiler with its C library, and an emulator.
+    if [ "$(uname -m)" != aarch64 ]; then
+        has aarch64-linux-gnu-gcc || want gcc-aarch64-linux-gnu
+        [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || want libc6-dev-arm64-cross
+        has qemu-aarch64 || want qemu-user
+    fi
 }
 
 find_missing
