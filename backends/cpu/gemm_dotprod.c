@@ -3,7 +3,8 @@
 #if defined(__ARM_FEATURE_DOTPROD)
 #include "backends/cpu/dot_dotprod.h"
 
-enum { STRIPS_Q = 2 };
+#define STRIPS_Q 2
+#define TOKENS_Q 4
 
 #include "backends/cpu/gemm_lanes128.h"
 

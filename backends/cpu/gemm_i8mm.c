@@ -3,7 +3,8 @@
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 #include "backends/cpu/dot_i8mm.h"
 
-enum { STRIPS_Q = 2 };
+#define STRIPS_Q 2
+#define TOKENS_Q 4
 
 #include "backends/cpu/gemm_lanes128.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Integer products of a few strips of 4 rows and up to 4 tokens, taken by sets of SET tokens. Comes
- * after dot_<isa>.h, which brings dot() and the order of rows and tokens in a vector, and after
- * STRIPS_Q. The order of floating-point operations is that of gemm_avx2.c. */
+ * Integer products of STRIPS_Q strips of 4 rows and up to TOKENS_Q (2 or 4) tokens, taken by sets
+ * of SET tokens. Comes after dot_<isa>.h, which brings dot() and the order of rows and tokens in a
+ * vector. The order of floating-point operations is that of gemm_avx2.c. */
 
-enum { LANES = 4, TOKENS_Q = 4, SETS = TOKENS_Q / SET, STEP = 4 * LANES };
+enum { LANES = 4, SETS = TOKENS_Q / SET, STEP = 4 * LANES };
 
 /* The second token of a set; the first again where there is none. */
 #define SECOND(set, n_tokens)                                                                      \
@@ -118,23 +118,30 @@ TND_INLINE void gemm_q_tile(const struct tnd_tile_q *tile, const int form, const
     }
 }
 
+TND_INLINE void gemm_q(const struct tnd_tile_q *tile, const int form, const int bits)
+{
+    switch (tile->n_tokens) {
+    case 1:
+        gemm_q_tile(tile, form, bits, 1);
+        break;
+#if TOKENS_Q > 2
+    case 2:
+        gemm_q_tile(tile, form, bits, 2);
+        break;
+    case 3:
+        gemm_q_tile(tile, form, bits, 3);
+        break;
+#endif
+    default:
+        gemm_q_tile(tile, form, bits, TOKENS_Q);
+        break;
+    }
+}
+
 #define GEMM_Q(NAME, form, offset, bits)                                                           \
     static void gemm_##NAME(const struct tnd_tile_q *tile)                                         \
     {                                                                                              \
-        switch (tile->n_tokens) {                                                                  \
-        case 1:                                                                                    \
-            gemm_q_tile(tile, form, bits, 1);                                                      \
-            break;                                                                                 \
-        case 2:                                                                                    \
-            gemm_q_tile(tile, form, bits, 2);                                                      \
-            break;                                                                                 \
-        case 3:                                                                                    \
-            gemm_q_tile(tile, form, bits, 3);                                                      \
-            break;                                                                                 \
-        default:                                                                                   \
-            gemm_q_tile(tile, form, bits, 4);                                                      \
-            break;                                                                                 \
-        }                                                                                          \
+        gemm_q(tile, form, bits);                                                                  \
     }
 TND_QUANT_KERNELS(GEMM_Q)
 #undef GEMM_Q

@@ -4,7 +4,9 @@
 #if defined(__aarch64__)
 #include "backends/cpu/dot_neon.h"
 
-enum { STRIPS_Q = 2, STRIPS_F = 4, TOKENS_F = 4 };
+#define STRIPS_Q 2
+#define TOKENS_Q 2 /* with more the 16-bit sums leave the registers */
+enum { STRIPS_F = 4, TOKENS_F = 4 };
 
 #include "backends/cpu/gemm_lanes128.h"
 
