@@ -188,6 +188,11 @@ bool tnd_backend_is_same_work(tandem_backend *backend, const tandem_tensor *a,
            backend->api->is_same_work(backend, a, b, (uint32_t)task);
 }
 
+bool tnd_backend_fuses(tandem_backend *backend, const tandem_tensor *const *nodes, int n_nodes)
+{
+    return backend->api->fuses != NULL && backend->api->fuses(backend, nodes, n_nodes);
+}
+
 /* ---- memory of the backend's own ---- */
 
 bool tnd_backend_is_own(const tandem_backend *backend)

@@ -89,6 +89,8 @@ size_t tnd_backend_prepared_bytes(tandem_backend *backend);
 /** Whether the task, run for node `a`, serves node `b` as well. */
 bool tnd_backend_is_same_work(tandem_backend *backend, const tandem_tensor *a,
                               const tandem_tensor *b, enum tandem_task task);
+/** Whether the chain of nodes can be run as one work. */
+bool tnd_backend_fuses(tandem_backend *backend, const tandem_tensor *const *nodes, int n_nodes);
 /** Whether it has memory of its own; the four functions below are for such backends alone. */
 bool tnd_backend_is_own(const tandem_backend *backend);
 enum tandem_status tnd_backend_map(tandem_backend *backend, void *begin, size_t bytes,

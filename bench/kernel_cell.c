@@ -208,8 +208,12 @@ bool tnd_kernel_cell_measure(tnd_crew *crew, int threads, const struct tnd_cpu_k
     cell->bytes[TND_LAYOUT_ROWS] = (size_t)cell->n * tandem_type_row_bytes(cell->type, cell->k);
     cell->bytes[TND_LAYOUT_PACKED] = tnd_packed_weights_bytes(o.store) / (size_t)o.copies;
     job.bytes = cell->bytes[TND_LAYOUT_ROWS];
-    job.work =
-        (struct tandem_work){o.y, TANDEM_TASK_NODE, 0, cell->n, o.workspace, o.workspace_bytes};
+    job.work = (struct tandem_work){.node = o.y,
+                                    .task = TANDEM_TASK_NODE,
+                                    .row_begin = 0,
+                                    .row_end = cell->n,
+                                    .workspace = o.workspace,
+                                    .workspace_bytes = o.workspace_bytes};
     bool exists[KINDS] = {true, has_packed, cell->m == 1};
     for (int i = 0; i < o.copies && exists[TND_LAYOUT_PACKED]; i++) {
         run_once(crew, &job, &o, TND_LAYOUT_PACKED, i, quantized); /* packs */

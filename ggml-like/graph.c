@@ -141,16 +141,17 @@ static size_t padded_bytes(const struct tandem_tensor *tensor)
 }
 
 /* last[i]: last node that touches the bytes of node i, for nodes that own some. A view keeps its
- * root alive because users are charged to the root. */
+ * root alive because users are charged to the root. They are counted as well. */
 static void find_last_uses(const struct tandem_graph *graph, int *last)
 {
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct tandem_tensor *node = graph->nodes[i];
         last[i] = i;
         for (int j = 0; j < node->n_src; j++) {
-            const struct tandem_tensor *root = node->src[j]->root;
+            struct tandem_tensor *root = node->src[j]->root;
             if (root->graph == graph) {
                 last[root->index] = i;
+                root->n_readers++;
             }
         }
     }

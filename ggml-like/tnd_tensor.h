@@ -57,6 +57,7 @@ struct tandem_tensor {
     struct tandem_tensor *previous; /* pending tensor built before this one in the context */
     int64_t sequence;               /* order of building in the context; leaves: 0 */
     int32_t index;                  /* place in graph->nodes; views: -1 */
+    int32_t n_readers; /* of a root: how often nodes of its graph read it, through views too */
 };
 
 struct tandem_graph {

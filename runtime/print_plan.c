@@ -41,8 +41,8 @@ static void describe_node(const tandem_tensor *node, char *out, size_t n)
 }
 
 static int print_node(const struct tnd_registry *registry, const tandem_tensor *node,
-                      const struct tandem_plan_node *choice, int i, tandem_write_fn write,
-                      void *user)
+                      const struct tandem_plan_node *choice, const struct tnd_steps *steps, int i,
+                      tandem_write_fn write, void *user)
 {
     char line[768];
     char what[TND_PROBLEM_MAX];
@@ -69,21 +69,26 @@ static int print_node(const struct tnd_registry *registry, const tandem_tensor *
                                      (double)choice->runner_up_us);
         }
     }
+    if (steps != NULL && steps->fused[i].into >= 0) {
+        used += (size_t)snprintf(line + used, sizeof(line) - used, "; fused into node %d",
+                                 (int)steps->fused[i].into);
+    }
     line[used] = '\n';
     return write(user, line, used + 1);
 }
 
-/* What a run moves between host and devices, states and weights being there already or not. */
-static void describe_moves(const struct tnd_registry *registry, const struct tandem_graph *graph,
-                           const struct tandem_plan *plan, char *out, size_t n)
+/* What a run moves between host and devices, states and weights being there already or not; and
+ * how often workers meet. */
+static void describe_steps(const struct tnd_steps *steps, char *out, size_t n)
 {
-    struct tnd_steps *steps = NULL;
     int count[2] = {0, 0};
     size_t bytes[2] = {0, 0};
-    out[0] = '\0';
-    if (tnd_steps_new(graph, plan, registry, &steps, NULL) != TANDEM_OK) {
-        return; /* running it will say why */
+    int n_parallel = 0;
+    for (int i = 0; i < steps->n_groups; i++) {
+        n_parallel += steps->groups[i].n_workers > 1;
     }
+    int used = snprintf(out, n, ", %d steps in %d groups (%d parallel)", steps->n_steps,
+                        steps->n_groups, n_parallel);
     for (int i = 0; i < steps->n_steps && steps->residency != NULL; i++) {
         const struct tnd_step *step = &steps->steps[i];
         if (step->kind != TND_STEP_WORK) {
@@ -92,28 +97,43 @@ static void describe_moves(const struct tnd_registry *registry, const struct tan
         }
     }
     if (count[0] + count[1] > 0) {
-        snprintf(out, n, ", %d uploads (%zu bytes), %d downloads (%zu bytes)", count[0], bytes[0],
-                 count[1], bytes[1]);
+        snprintf(out + used, n - (size_t)used, ", %d uploads (%zu bytes), %d downloads (%zu bytes)",
+                 count[0], bytes[0], count[1], bytes[1]);
     }
-    tnd_steps_free(steps);
+}
+
+static enum tandem_status print_all(const struct tnd_registry *registry,
+                                    const struct tandem_graph *graph,
+                                    const struct tandem_plan *plan, const struct tnd_steps *steps,
+                                    tandem_write_fn write, void *user)
+{
+    for (int i = 0; i < graph->n_nodes; i++) {
+        if (print_node(registry, graph->nodes[i], tandem_plan_node(plan, i), steps, i, write,
+                       user) != 0) {
+            return TANDEM_E_FILE;
+        }
+    }
+    char line[320];
+    char text[192] = "";
+    if (steps != NULL) {
+        describe_steps(steps, text, sizeof(text));
+    }
+    int n = snprintf(line, sizeof(line), "%d nodes, up to %d threads%s, planned in %.1f us\n",
+                     graph->n_nodes, tandem_plan_threads(plan), text, tandem_plan_took_us(plan));
+    return write(user, line, (unsigned long)n) == 0 ? TANDEM_OK : TANDEM_E_FILE;
 }
 
 enum tandem_status tnd_print_plan(const struct tnd_registry *registry,
                                   const struct tandem_graph *graph, const struct tandem_plan *plan,
                                   tandem_write_fn write, void *user)
 {
+    struct tnd_steps *steps = NULL;
     if (tandem_plan_node_count(plan) != graph->n_nodes) {
         return TANDEM_E_ARGUMENT;
     }
-    for (int i = 0; i < graph->n_nodes; i++) {
-        if (print_node(registry, graph->nodes[i], tandem_plan_node(plan, i), i, write, user) != 0) {
-            return TANDEM_E_FILE;
-        }
-    }
-    char line[256];
-    char moves[128];
-    describe_moves(registry, graph, plan, moves, sizeof(moves));
-    int n = snprintf(line, sizeof(line), "%d nodes, up to %d threads%s, planned in %.1f us\n",
-                     graph->n_nodes, tandem_plan_threads(plan), moves, tandem_plan_took_us(plan));
-    return write(user, line, (unsigned long)n) == 0 ? TANDEM_OK : TANDEM_E_FILE;
+    /* When it cannot be unfolded, running it will say why. */
+    (void)tnd_steps_new(graph, plan, registry, &steps, NULL);
+    enum tandem_status status = print_all(registry, graph, plan, steps, write, user);
+    tnd_steps_free(steps);
+    return status;
 }

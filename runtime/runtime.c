@@ -315,6 +315,11 @@ int tandem_runtime_threads(const tandem_runtime *runtime)
     return n_threads;
 }
 
+void tandem_runtime_set_style(tandem_runtime *runtime, uint32_t style)
+{
+    tnd_exec_set_style(runtime->exec, style);
+}
+
 void tandem_runtime_pause(tandem_runtime *runtime)
 {
     tnd_pool_pause(runtime->pool);

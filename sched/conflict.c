@@ -43,3 +43,10 @@ bool tnd_nodes_conflict(const struct tandem_tensor *a, const struct tandem_tenso
     struct range written_b = range_of(b);
     return overlap(&written_a, &written_b) || reads(a, &written_b) || reads(b, &written_a);
 }
+
+bool tnd_tensors_overlap(const struct tandem_tensor *a, const struct tandem_tensor *b)
+{
+    struct range range_a = range_of(a);
+    struct range range_b = range_of(b);
+    return overlap(&range_a, &range_b);
+}

@@ -11,4 +11,7 @@
  *  itself. Roots count as a whole. Of a finished graph, bound or not. */
 bool tnd_nodes_conflict(const struct tandem_tensor *a, const struct tandem_tensor *b);
 
+/** Whether the roots of the tensors share bytes. */
+bool tnd_tensors_overlap(const struct tandem_tensor *a, const struct tandem_tensor *b);
+
 #endif

@@ -4,6 +4,7 @@
 #include "sched/exec.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -17,9 +18,10 @@ struct tnd_exec {
     struct tnd_run_device devices[TND_MAX_SLOTS];
     struct tnd_mirrors *mirrors;
     struct tnd_refused *refused;
-    pthread_mutex_t lock; /* guards the members below; nothing is locked or called inside */
-    struct tnd_run *idle; /* last one used first: its memory is the warmest */
-    size_t bytes;         /* of all runs, idle or not, as of the end of their last run */
+    _Atomic uint32_t style; /* bits of enum tandem_style; nothing else depends on it */
+    pthread_mutex_t lock;   /* guards the members below; nothing is locked or called inside */
+    struct tnd_run *idle;   /* last one used first: its memory is the warmest */
+    size_t bytes;           /* of all runs, idle or not, as of the end of their last run */
 };
 
 enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry *registry,
@@ -34,6 +36,7 @@ enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry
     exec->pool = pool;
     exec->registry = registry;
     exec->clock = clock;
+    atomic_init(&exec->style, TANDEM_STYLE_DEFAULT);
     for (int slot = 0; slot < TND_MAX_SLOTS; slot++) {
         pthread_mutex_init(&exec->devices[slot].lock, NULL);
     }
@@ -65,6 +68,16 @@ void tnd_exec_free(struct tnd_exec *exec)
     tnd_refused_free(exec->refused);
     pthread_mutex_destroy(&exec->lock);
     tnd_free(exec);
+}
+
+void tnd_exec_set_style(struct tnd_exec *exec, uint32_t style)
+{
+    atomic_store_explicit(&exec->style, style, memory_order_relaxed);
+}
+
+uint32_t tnd_exec_style(const struct tnd_exec *exec)
+{
+    return atomic_load_explicit(&exec->style, memory_order_relaxed);
 }
 
 static struct tnd_run *take_run(struct tnd_exec *exec)
@@ -136,7 +149,8 @@ static enum tandem_status run_graph(struct tnd_exec *exec, struct tnd_run *run,
                                     struct tandem_error *error)
 {
     struct tnd_exec_failure failure = {TND_FAILURE_NONE, 0, true, -1};
-    TND_TRY(tnd_steps_renew(graph, plan, exec->registry, exec->mirrors, &run->steps, error));
+    TND_TRY(tnd_steps_renew(graph, plan, exec->registry, exec->mirrors, tnd_exec_style(exec),
+                            &run->steps, error));
     run->clock = exec->clock;
     run->graph = graph;
     run->options = options;

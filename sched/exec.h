@@ -58,6 +58,9 @@ enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry
                                 struct tandem_error *error);
 /** No run may be in progress. */
 void tnd_exec_free(struct tnd_exec *exec);
+/** Bits of enum tandem_style, for later runs; first TANDEM_STYLE_DEFAULT. Any thread. */
+void tnd_exec_set_style(struct tnd_exec *exec, uint32_t style);
+uint32_t tnd_exec_style(const struct tnd_exec *exec);
 
 /** Runs a finished graph by a plan. On failure outputs are undefined, devices are drained, and
  *  the runtime stays usable. Errors: those of tnd_steps_new, of backends (first one wins),

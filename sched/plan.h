@@ -18,6 +18,7 @@
 
 #include "backends/registry.h"
 #include "ggml-like/tnd_tensor.h"
+#include "sched/fuse.h"
 #include "sched/mirrors.h"
 #include "sched/residency.h"
 #include "tandem/profile.h"
@@ -72,11 +73,13 @@ struct tnd_steps {
     struct tnd_group *groups;
     int n_steps;
     int n_groups;
-    int n_workers;          /* most workers of any step, >= 1 */
-    size_t workspace_bytes; /* shared by all nodes in turn */
-    size_t scratch_bytes;   /* of one worker */
-    int capacity;           /* steps and groups that the memory holds */
-    uint32_t own_slots;     /* bit a slot: backends of the plan with memory of their own */
+    int n_workers;           /* most workers of any step, >= 1 */
+    size_t workspace_bytes;  /* shared by all nodes in turn */
+    size_t scratch_bytes;    /* of one worker */
+    int capacity;            /* steps and groups that the memory holds */
+    struct tnd_fused *fused; /* by node; see fuse.h */
+    int fused_capacity;
+    uint32_t own_slots; /* bit a slot: backends of the plan with memory of their own */
     /** Where things are; NULL when no device of the plan has memory of its own and none holds a
      *  state. */
     struct tnd_residency *residency;
@@ -101,10 +104,11 @@ void tnd_steps_free(struct tnd_steps *steps);
 /** The same into the memory of *io_steps (NULL: none yet), which grows when it is too small. Its
  *  contents are undefined after a failure. No allocation when it fits. `mirrors` knows what
  *  devices hold already (NULL: nothing); states found there are held until
- *  tnd_residency_release, which the caller owes on success. */
+ *  tnd_residency_release, which the caller owes on success. `style`: bits of enum tandem_style. */
 enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struct tandem_plan *plan,
                                    const struct tnd_registry *registry, struct tnd_mirrors *mirrors,
-                                   struct tnd_steps **io_steps, struct tandem_error *error);
+                                   uint32_t style, struct tnd_steps **io_steps,
+                                   struct tandem_error *error);
 
 /** Device steps that may be in flight at the same time. */
 #define TND_MAX_IN_FLIGHT 32

@@ -137,6 +137,21 @@ static void note_end(struct tnd_run *run, const struct tnd_step *step)
 
 /* ---- steps ---- */
 
+/* The nodes of a chain, for a work that is described. */
+static void describe_chain(const struct tnd_run *run, const struct tnd_step *step,
+                           const struct tandem_tensor **out_nodes, struct tandem_work *out)
+{
+    int chain[TANDEM_FUSED_NODES];
+    int n = tnd_fused_nodes(run->steps->fused, step->node, chain);
+    for (int i = 0; i < n; i++) {
+        out_nodes[i] = run->graph->nodes[chain[i]];
+        bool is_unread = i < n - 1 && tnd_is_read_once(out_nodes[i]);
+        out->unread |= is_unread ? UINT32_C(1) << i : 0;
+    }
+    out->nodes = out_nodes;
+    out->n_nodes = n;
+}
+
 static void describe_work(const struct tnd_run *run, const struct tnd_step *step,
                           struct tandem_work *out)
 {
@@ -147,6 +162,9 @@ static void describe_work(const struct tnd_run *run, const struct tnd_step *step
     out->workspace =
         step->workspace_bytes == 0 ? NULL : run->workspace.base + step->workspace_offset;
     out->workspace_bytes = step->workspace_bytes;
+    out->nodes = NULL;
+    out->n_nodes = 0;
+    out->unread = 0;
 }
 
 /* `count` workers run the step, among those of its group. False after a failure. */
@@ -156,9 +174,13 @@ static bool run_on_worker(struct tnd_run *run, const struct tnd_step *step, int 
     struct tnd_run_worker *worker = &run->workers[index];
     const struct tnd_group *group = &run->steps->groups[step->group];
     int place = (int)(step - steps_of(run, group));
+    const struct tandem_tensor *chain[TANDEM_FUSED_NODES];
     struct tandem_work work;
     int pool_size = tnd_pool_size(run->pool);
     describe_work(run, step, &work);
+    if (run->steps->fused[step->node].from >= 0) {
+        describe_chain(run, step, chain, &work);
+    }
     worker->chunks = &run->chunks[group->n_workers > 1 ? place : 0];
     worker->worker.index = index;
     worker->worker.count = count;

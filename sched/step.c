@@ -25,6 +25,7 @@ struct unfolding {
     const struct tnd_registry *registry;
     struct tandem_error *error;
     struct tnd_steps *out;
+    uint32_t style;       /* bits of enum tandem_style */
     uint32_t quarantined; /* bit a slot */
     bool must_break;      /* the next step opens a group, since devices are synced before it */
     bool has_download;    /* in the last group: what follows opens a group */
@@ -288,15 +289,20 @@ static enum tandem_status move_operands(struct unfolding *unfolding, const struc
     return reserve_steps(unfolding->out, unfolding->out->n_steps + 2, unfolding->error);
 }
 
-/* Workers of a stage; 0: an asynchronous device. One token is quantised by one worker: tokens are
- * what is handed out. */
-static int workers_of(const struct unfolding *unfolding, int i, int s)
+/* Workers of a stage that runs on workers; of a chain, most of any of its nodes. One token is
+ * quantised by one worker: tokens are what is handed out. */
+static int workers_of(const struct unfolding *unfolding, int last, int s)
 {
-    const struct tandem_plan_node *choice = &unfolding->plan->nodes[i];
-    const struct tandem_task_config *config = &choice->stage[s];
-    bool is_one_item =
-        config->task == TANDEM_TASK_QUANTIZE_X && unfolding->graph->nodes[i]->ne[1] == 1;
-    return config->parallel && !is_one_item ? choice->n_threads : 1;
+    int n_workers = 1;
+    for (int i = last; i >= 0; i = unfolding->out->fused[i].from) {
+        const struct tandem_plan_node *choice = &unfolding->plan->nodes[i];
+        const struct tandem_task_config *config = &choice->stage[s];
+        bool is_one_item =
+            config->task == TANDEM_TASK_QUANTIZE_X && unfolding->graph->nodes[i]->ne[1] == 1;
+        int wanted = config->parallel && !is_one_item ? choice->n_threads : 1;
+        n_workers = wanted > n_workers ? wanted : n_workers;
+    }
+    return n_workers;
 }
 
 static enum tandem_status unfold_stage(struct unfolding *unfolding, int i, int s,
@@ -339,7 +345,12 @@ static enum tandem_status unfold_node(struct unfolding *unfolding, int i)
     size_t workspace_bytes = 0;
     size_t workspace_offset = 0;
     TND_TRY(check_node(unfolding, i, &workspace_bytes));
-    settle(unfolding, unfolding->graph->nodes[i]);
+    if (unfolding->out->fused[i].into >= 0) {
+        return TANDEM_OK; /* it runs with the last node of its chain */
+    }
+    for (int j = i; j >= 0; j = unfolding->out->fused[j].from) {
+        settle(unfolding, unfolding->graph->nodes[j]);
+    }
     TND_TRY(place_workspace(unfolding, workspace_bytes, &workspace_offset));
     if (unfolding->out->residency != NULL) {
         tnd_residency_begin_node(unfolding->out->residency);
@@ -393,6 +404,9 @@ static enum tandem_status gather(struct unfolding *unfolding, int first, int end
     for (int i = first; i < end; i++) {
         struct member member = {.node = i};
         TND_TRY(check_node(unfolding, i, &member.workspace_bytes));
+        if (unfolding->out->fused[i].into >= 0) {
+            continue;
+        }
         const struct member *source = find_init(unfolding, members, n, &member);
         member.has_init = source == NULL;
         member.workspace_offset = source == NULL ? total : source->workspace_offset;
@@ -448,8 +462,9 @@ static enum tandem_status unfold_wave(struct unfolding *unfolding, int first, in
     struct member members[TND_WAVE_NODES];
     int n = 0;
     int end = first + 1;
-    if (unfolding->out->residency == NULL) {
-        end = tnd_wave_end(unfolding->graph, unfolding->plan, unfolding->registry, first);
+    if ((unfolding->style & TANDEM_STYLE_SIDE_BY_SIDE) != 0) {
+        end = tnd_wave_end(unfolding->graph, unfolding->plan, unfolding->registry,
+                           unfolding->out->fused, first);
     }
     *out_end = end;
     if (end == first + 1) {
@@ -459,8 +474,20 @@ static enum tandem_status unfold_wave(struct unfolding *unfolding, int first, in
     for (int s = 0; s < TANDEM_STAGES; s++) {
         TND_TRY(unfold_side_by_side(unfolding, members, n, s));
     }
-    *out_end = first + n;
+    *out_end = members[n - 1].node + 1;
     return TANDEM_OK;
+}
+
+static void find_fused(struct unfolding *unfolding)
+{
+    struct tnd_fused *fused = unfolding->out->fused;
+    if ((unfolding->style & TANDEM_STYLE_FUSED) != 0) {
+        tnd_fuse(unfolding->graph, unfolding->plan, unfolding->registry, fused);
+        return;
+    }
+    for (int i = 0; i < unfolding->graph->n_nodes; i++) {
+        fused[i] = (struct tnd_fused){-1, -1};
+    }
 }
 
 /* At the end: what the program will look at comes to the host. */
@@ -475,8 +502,8 @@ static enum tandem_status fetch_outputs(struct unfolding *unfolding)
 }
 
 static enum tandem_status unfold(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                                 const struct tnd_registry *registry, struct tnd_steps *out,
-                                 struct tandem_error *error)
+                                 const struct tnd_registry *registry, uint32_t style,
+                                 struct tnd_steps *out, struct tandem_error *error)
 {
     struct unfolding unfolding;
     unfolding.graph = graph;
@@ -484,6 +511,8 @@ static enum tandem_status unfold(const struct tandem_graph *graph, const struct 
     unfolding.registry = registry;
     unfolding.error = error;
     unfolding.out = out;
+    /* Devices with memory of their own want to know of every node by itself. */
+    unfolding.style = out->residency == NULL ? style : 0;
     unfolding.quarantined = tnd_registry_quarantined(registry);
     unfolding.must_break = false;
     unfolding.has_download = false;
@@ -496,6 +525,7 @@ static enum tandem_status unfold(const struct tandem_graph *graph, const struct 
     out->n_workers = 1;
     out->workspace_bytes = 0;
     out->scratch_bytes = 0;
+    find_fused(&unfolding);
     for (int i = 0; i < graph->n_nodes;) {
         TND_TRY(unfold_wave(&unfolding, i, &i));
     }
@@ -543,6 +573,25 @@ static enum tandem_status count_steps(const struct tandem_graph *graph,
     return TANDEM_OK;
 }
 
+static enum tandem_status reserve_fused(struct tnd_steps *steps, int n_nodes,
+                                        struct tandem_error *error)
+{
+    if (n_nodes <= steps->fused_capacity) {
+        return TANDEM_OK;
+    }
+    size_t n = (size_t)n_nodes + (size_t)n_nodes / 2;
+    size_t before = (size_t)steps->fused_capacity;
+    struct tnd_fused *fused =
+        tnd_realloc(steps->fused, before * sizeof(*fused), n * sizeof(*fused));
+    if (fused == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "plan", n_nodes, 0,
+                             "plan: out of memory for %d nodes", n_nodes);
+    }
+    steps->fused = fused;
+    steps->fused_capacity = (int)n;
+    return TANDEM_OK;
+}
+
 /* Takes the residency up when a device with memory of its own takes part, or holds a state. */
 static enum tandem_status renew_residency(const struct tandem_graph *graph,
                                           struct tnd_mirrors *mirrors, struct tnd_steps *steps,
@@ -560,7 +609,8 @@ static enum tandem_status renew_residency(const struct tandem_graph *graph,
 
 enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struct tandem_plan *plan,
                                    const struct tnd_registry *registry, struct tnd_mirrors *mirrors,
-                                   struct tnd_steps **io_steps, struct tandem_error *error)
+                                   uint32_t style, struct tnd_steps **io_steps,
+                                   struct tandem_error *error)
 {
     int count = 0;
     uint32_t slots = 0;
@@ -575,8 +625,9 @@ enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struc
     struct tnd_steps *steps = *io_steps;
     steps->own_slots = slots & tnd_registry_own_slots(registry);
     TND_TRY(reserve_steps(steps, count, error));
+    TND_TRY(reserve_fused(steps, graph->n_nodes, error));
     TND_TRY(renew_residency(graph, mirrors, steps, error));
-    enum tandem_status status = unfold(graph, plan, registry, steps, error);
+    enum tandem_status status = unfold(graph, plan, registry, style, steps, error);
     if (status != TANDEM_OK && steps->residency != NULL) {
         tnd_residency_release(steps->residency, false);
     }
@@ -588,7 +639,8 @@ enum tandem_status tnd_steps_new(const struct tandem_graph *graph, const struct 
                                  struct tandem_error *error)
 {
     struct tnd_steps *steps = NULL;
-    enum tandem_status status = tnd_steps_renew(graph, plan, registry, NULL, &steps, error);
+    enum tandem_status status =
+        tnd_steps_renew(graph, plan, registry, NULL, TANDEM_STYLE_DEFAULT, &steps, error);
     if (status != TANDEM_OK) {
         tnd_steps_free(steps);
         return status;
@@ -601,6 +653,7 @@ void tnd_steps_free(struct tnd_steps *steps)
 {
     if (steps != NULL) {
         tnd_residency_free(steps->spare);
+        tnd_free(steps->fused);
         tnd_free(steps->steps);
         tnd_free(steps->groups);
         tnd_free(steps);

@@ -28,21 +28,26 @@ static bool may_stand_beside(const struct tandem_graph *graph, const struct tand
 }
 
 int tnd_wave_end(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                 const struct tnd_registry *registry, int first)
+                 const struct tnd_registry *registry, const struct tnd_fused *fused, int first)
 {
     const struct tandem_plan_node *choice = &plan->nodes[first];
     int end = first + 1;
-    if (!choice->stage[TANDEM_STAGE_COMPUTE].parallel || choice->n_threads < 2 ||
+    if (fused[first].into >= 0 || fused[first].from >= 0 ||
+        !choice->stage[TANDEM_STAGE_COMPUTE].parallel || choice->n_threads < 2 ||
         !may_stand_beside(graph, plan, registry, first)) {
         return end;
     }
     for (; end < graph->n_nodes && end - first < TND_WAVE_NODES; end++) {
+        if (fused[end].into >= 0) {
+            continue;
+        }
         /* Workers of a group meet in one barrier, so they are equally many in all of its steps. */
-        if (plan->nodes[end].n_threads != choice->n_threads && plan->nodes[end].n_threads != 1) {
+        int n_threads = plan->nodes[end].n_threads;
+        if (fused[end].from >= 0 || (n_threads != choice->n_threads && n_threads != 1)) {
             break;
         }
         for (int i = first; i < end; i++) {
-            if (tnd_nodes_conflict(graph->nodes[i], graph->nodes[end])) {
+            if (fused[i].into < 0 && tnd_nodes_conflict(graph->nodes[i], graph->nodes[end])) {
                 return end;
             }
         }

@@ -15,9 +15,10 @@
 
 /** End of the wave that begins at node `first`: at least first + 1. More nodes follow when all of
  *  them run on workers in host memory, the first one on several, and none waits for threads of a
- *  library or calls functions of the program, which may share what they like. */
+ *  library or calls functions of the program, which may share what they like. Chains of `fused`
+ *  stand alone; their nodes but the last are passed over. */
 int tnd_wave_end(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                 const struct tnd_registry *registry, int first);
+                 const struct tnd_registry *registry, const struct tnd_fused *fused, int first);
 
 /** Whether INIT of node `a` leaves in its workspace what that of node `b` would. */
 bool tnd_wave_shares_init(const struct tandem_graph *graph, const struct tandem_plan *plan,

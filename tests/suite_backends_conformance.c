@@ -148,8 +148,8 @@ static void every_operation_matches_the_reference_on_odd_shapes(void)
 /* ---- products in stages ---- */
 
 static const enum tandem_type weight_types[] = {
-    TANDEM_TYPE_F32,  TANDEM_TYPE_F16,  TANDEM_TYPE_BF16, TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q4_1,
-    TANDEM_TYPE_Q5_0, TANDEM_TYPE_Q5_1, TANDEM_TYPE_Q8_0, TANDEM_TYPE_Q2_K, TANDEM_TYPE_Q3_K,
+    TANDEM_TYPE_F32,  TANDEM_TYPE_F16,  TANDEM_TYPE_BF16, TANDEM_TYPE_Q4_0,  TANDEM_TYPE_Q4_1,
+    TANDEM_TYPE_Q5_0, TANDEM_TYPE_Q5_1, TANDEM_TYPE_Q8_0, TANDEM_TYPE_Q2_K,  TANDEM_TYPE_Q3_K,
     TANDEM_TYPE_Q4_K, TANDEM_TYPE_Q5_K, TANDEM_TYPE_Q6_K, TANDEM_TYPE_BCML1,
 };
 enum { N_WEIGHT_TYPES = sizeof(weight_types) / sizeof(weight_types[0]) };
@@ -363,7 +363,12 @@ static void closing_with_work_in_flight_is_safe(void)
         if (!tnd_backend_is_async(backend)) {
             continue;
         }
-        struct tandem_work piece = {node, TANDEM_TASK_NODE, 0, 8, NULL, 0};
+        struct tandem_work piece = {.node = node,
+                                    .task = TANDEM_TASK_NODE,
+                                    .row_begin = 0,
+                                    .row_end = 8,
+                                    .workspace = NULL,
+                                    .workspace_bytes = 0};
         uint64_t ticket = 0;
         (void)check_ok(tnd_backend_submit(backend, &piece, &ticket, NULL));
         (void)check_ok(tnd_backend_submit(backend, &piece, &ticket, NULL));

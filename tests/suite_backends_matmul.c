@@ -76,7 +76,12 @@ static void run_task(const struct tnd_cpu_kernels *kernels, struct tandem_tensor
     int64_t taken = 0;
     size_t scratch_bytes = tnd_cpu_mul_mat_scratch(node, task);
     void *scratch = tnd_guarded_alloc(scratch_bytes, 64);
-    struct tandem_work work = {node, task, row_begin, row_end, workspace, workspace_bytes};
+    struct tandem_work work = {.node = node,
+                               .task = task,
+                               .row_begin = row_begin,
+                               .row_end = row_end,
+                               .workspace = workspace,
+                               .workspace_bytes = workspace_bytes};
     for (int i = 0; i < workers; i++) {
         struct tandem_error error;
         struct stage stage = {

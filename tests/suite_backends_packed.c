@@ -181,8 +181,12 @@ static void run_alone(const struct level *level, tandem_tensor *node,
     size_t bytes = tnd_cpu_mul_mat_scratch(node, task);
     struct alone alone = {
         {0, 1, 1, tnd_guarded_alloc(bytes, 64), bytes, &error, next_alone, barrier_alone}, 0};
-    struct tandem_work work = {node,        task,      0,
-                               node->ne[0], workspace, tnd_cpu_mul_mat_workspace(node, task)};
+    struct tandem_work work = {.node = node,
+                               .task = task,
+                               .row_begin = 0,
+                               .row_end = node->ne[0],
+                               .workspace = workspace,
+                               .workspace_bytes = tnd_cpu_mul_mat_workspace(node, task)};
     if (packed == NULL) {
         check_status(tnd_cpu_mul_mat_run_with(&level->kernels, &work, &alone.base), TANDEM_OK, NULL,
                      &error);

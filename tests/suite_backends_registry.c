@@ -284,7 +284,12 @@ static void missing_functions_have_defaults(void)
     check_int(tnd_backend_workspace(backend, node, TANDEM_TASK_NODE), 0);
     check_int(tnd_backend_scratch(backend, node, TANDEM_TASK_NODE), 0);
     uint64_t ticket = 77;
-    struct tandem_work piece = {node, TANDEM_TASK_NODE, 0, 2, NULL, 0};
+    struct tandem_work piece = {.node = node,
+                                .task = TANDEM_TASK_NODE,
+                                .row_begin = 0,
+                                .row_end = 2,
+                                .workspace = NULL,
+                                .workspace_bytes = 0};
     (void)check_status(tnd_backend_submit(backend, &piece, &ticket, &error), TANDEM_E_STATE,
                        "no asynchronous device", &error);
     check_int(ticket, 77);

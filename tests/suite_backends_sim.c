@@ -39,7 +39,12 @@ static uint64_t now(void)
 
 static enum tandem_status submit(uint64_t *out_ticket, struct tandem_error *error)
 {
-    struct tandem_work work = {node, TANDEM_TASK_NODE, 0, 16, NULL, 0};
+    struct tandem_work work = {.node = node,
+                               .task = TANDEM_TASK_NODE,
+                               .row_begin = 0,
+                               .row_end = 16,
+                               .workspace = NULL,
+                               .workspace_bytes = 0};
     return tnd_backend_submit(sim, &work, out_ticket, error);
 }
 

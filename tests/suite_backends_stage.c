@@ -120,10 +120,12 @@ enum tandem_status tnd_test_run_stage(const struct tnd_test_stage *stage,
                                       struct tandem_error *error)
 {
     bool whole = stage->row_begin == 0 && stage->row_end == 0;
-    struct tandem_work piece = {
-        stage->node,      (uint32_t)stage->task,
-        stage->row_begin, whole ? tnd_test_rows(stage->node) : stage->row_end,
-        stage->workspace, stage->workspace_bytes};
+    struct tandem_work piece = {.node = stage->node,
+                                .task = (uint32_t)stage->task,
+                                .row_begin = stage->row_begin,
+                                .row_end = whole ? tnd_test_rows(stage->node) : stage->row_end,
+                                .workspace = stage->workspace,
+                                .workspace_bytes = stage->workspace_bytes};
     if (tnd_backend_is_async(stage->backend)) {
         uint64_t ticket = 0;
         enum tandem_status status = tnd_backend_submit(stage->backend, &piece, &ticket, error);

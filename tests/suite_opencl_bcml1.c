@@ -180,8 +180,12 @@ static void product_close(struct product *p)
 static void run(struct product *p, enum tandem_task task, int64_t begin_row, int64_t end_row)
 {
     struct tandem_error error = {.text = ""};
-    struct tandem_work work = {p->node, (uint32_t)task, begin_row,
-                               end_row, p->workspace,   p->workspace_bytes};
+    struct tandem_work work = {.node = p->node,
+                               .task = (uint32_t)task,
+                               .row_begin = begin_row,
+                               .row_end = end_row,
+                               .workspace = p->workspace,
+                               .workspace_bytes = p->workspace_bytes};
     pthread_mutex_lock(&p->device->submit_lock);
     enum tandem_status status = tnd_cl_matmul_submit(p->device, &work, &error);
     pthread_mutex_unlock(&p->device->submit_lock);

@@ -86,12 +86,13 @@ static void job_free(struct job *job)
 static enum tandem_status submit(tandem_backend *backend, struct job *job, tandem_tensor *node,
                                  enum tandem_task task, struct tandem_error *error)
 {
-    struct tandem_work work = {node,
-                               (uint32_t)task,
-                               0,
-                               node->op == TANDEM_OP_MUL_MAT ? node->ne[0] : tnd_tensor_rows(node),
-                               job->workspace,
-                               job->workspace_bytes};
+    struct tandem_work work = {.node = node,
+                               .task = (uint32_t)task,
+                               .row_begin = 0,
+                               .row_end = node->op == TANDEM_OP_MUL_MAT ? node->ne[0]
+                                                                        : tnd_tensor_rows(node),
+                               .workspace = job->workspace,
+                               .workspace_bytes = job->workspace_bytes};
     uint64_t ticket;
     enum tandem_status status = tnd_backend_supports(backend, node, task, error);
     return status != TANDEM_OK ? status : tnd_backend_submit(backend, &work, &ticket, error);

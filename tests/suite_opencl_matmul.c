@@ -133,8 +133,12 @@ static void product_close(struct product *p)
 static enum tandem_status submit(struct product *p, enum tandem_task task, int64_t begin_row,
                                  int64_t end_row, struct tandem_error *error)
 {
-    struct tandem_work work = {p->node, (uint32_t)task, begin_row,
-                               end_row, p->workspace,   p->workspace_bytes};
+    struct tandem_work work = {.node = p->node,
+                               .task = (uint32_t)task,
+                               .row_begin = begin_row,
+                               .row_end = end_row,
+                               .workspace = p->workspace,
+                               .workspace_bytes = p->workspace_bytes};
     pthread_mutex_lock(&device->submit_lock);
     enum tandem_status status = tnd_cl_matmul_submit(device, &work, error);
     pthread_mutex_unlock(&device->submit_lock);

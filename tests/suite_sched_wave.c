@@ -77,6 +77,16 @@ static void three_free(struct three *t)
     tandem_context_free(t->context);
 }
 
+/* End of the wave when nothing is fused. */
+static int wave_end(const tandem_graph *graph, const tandem_plan *plan, int first)
+{
+    struct tnd_fused alone[8];
+    for (int i = 0; i < graph->n_nodes; i++) {
+        alone[i] = (struct tnd_fused){-1, -1};
+    }
+    return tnd_wave_end(graph, plan, fakes.registry, alone, first);
+}
+
 static struct tnd_steps *unfold(const struct three *t)
 {
     struct tnd_steps *steps = NULL;
@@ -141,20 +151,20 @@ static void some_nodes_stand_alone(void)
     struct tandem_task_config config = tandem_node_task_conf(t.plan, 2, TANDEM_STAGE_COMPUTE);
     config.wait = true;
     check_ok(tandem_node_set_task_conf(t.plan, 2, TANDEM_STAGE_COMPUTE, config));
-    check_int(tnd_wave_end(t.graph, t.plan, fakes.registry, 0), 2);
+    check_int(wave_end(t.graph, t.plan, 0), 2);
     config.wait = false;
     config.own_threads = true;
     check_ok(tandem_node_set_task_conf(t.plan, 2, TANDEM_STAGE_COMPUTE, config));
-    check_int(tnd_wave_end(t.graph, t.plan, fakes.registry, 0), 2);
+    check_int(wave_end(t.graph, t.plan, 0), 2);
     config.own_threads = false;
     check_ok(tandem_node_set_task_conf(t.plan, 2, TANDEM_STAGE_COMPUTE, config));
-    check_int(tnd_wave_end(t.graph, t.plan, fakes.registry, 0), 4);
+    check_int(wave_end(t.graph, t.plan, 0), 4);
 
     fake_plan_product(t.plan, 1, fakes.cpu_slot, fakes.cpu_slot, 3);
-    check_int(tnd_wave_end(t.graph, t.plan, fakes.registry, 0), 1);
+    check_int(wave_end(t.graph, t.plan, 0), 1);
     fake_plan_product(t.plan, 1, fakes.cpu_slot, fakes.device_slot, 2);
-    check_int(tnd_wave_end(t.graph, t.plan, fakes.registry, 0), 1);
-    check_int(tnd_wave_end(t.graph, t.plan, fakes.registry, 1), 2);
+    check_int(wave_end(t.graph, t.plan, 0), 1);
+    check_int(wave_end(t.graph, t.plan, 1), 2);
     three_free(&t);
 }
 
@@ -185,9 +195,9 @@ static void custom_operations_and_shared_memory_end_a_wave(void)
     tandem_graph_add(graph, custom);
     CU_ASSERT_EQUAL_FATAL(tandem_graph_finish(graph, NULL), TANDEM_OK);
     tandem_plan *plan = fake_plan(graph, fakes.cpu_slot, 2);
-    check_int(tnd_wave_end(graph, plan, fakes.registry, 0), 1);
-    check_int(tnd_wave_end(graph, plan, fakes.registry, 1), 3);
-    check_int(tnd_wave_end(graph, plan, fakes.registry, 3), 4);
+    check_int(wave_end(graph, plan, 0), 1);
+    check_int(wave_end(graph, plan, 1), 3);
+    check_int(wave_end(graph, plan, 3), 4);
     tandem_plan_free(plan);
     tandem_context_free(context);
 }

@@ -168,6 +168,10 @@ static enum tandem_status cpu_run(tandem_backend *backend, const struct tandem_w
                    : tnd_cpu_mul_mat_run(work, worker);
     }
     TND_TRY(cpu_supports(backend, work->node, work->task, worker->error));
+    if (work->n_nodes > 1) {
+        tnd_cpu_fused(tnd_vec(), work, worker);
+        return TANDEM_OK;
+    }
     return tnd_cpu_node_run(tnd_vec(), work->node, worker);
 }
 
@@ -200,6 +204,12 @@ static bool cpu_is_same_work(tandem_backend *backend, const tandem_tensor *a,
     return task == TANDEM_TASK_QUANTIZE_X && tnd_cpu_mul_mat_is_same_x(a, b);
 }
 
+static bool cpu_fuses(tandem_backend *backend, const tandem_tensor *const *nodes, int n_nodes)
+{
+    (void)backend;
+    return tnd_cpu_fuses(nodes, n_nodes);
+}
+
 const struct tandem_backend_api tnd_backend_cpu = {
     .abi = TANDEM_ABI,
     .size = sizeof(struct tandem_backend_api),
@@ -216,4 +226,5 @@ const struct tandem_backend_api tnd_backend_cpu = {
     .forget = cpu_forget,
     .prepared_bytes = cpu_prepared_bytes,
     .is_same_work = cpu_is_same_work,
+    .fuses = cpu_fuses,
 };

@@ -2,7 +2,7 @@
  * Operations that go element by element. The result may lie on the bytes of the first operand. */
 #include "backends/cpu/cpu_ops.h"
 
-enum { PIECE = 1024 }; /* values that are handed out together when there are no rows to respect */
+enum { PIECE = TND_CPU_PIECE };
 
 /* ---- two operands ---- */
 
@@ -20,10 +20,10 @@ static tnd_vec_binary_fn *binary_kernel(const struct tnd_vec *vec, enum tandem_o
     }
 }
 
-/* One row with a row of `b` that is repeated along it. */
-static void binary_row(tnd_vec_binary_fn *kernel, const float *a, const float *b, int64_t b_values,
-                       float *y, int64_t n)
+void tnd_cpu_binary_row(const struct tnd_vec *vec, enum tandem_op op, const float *a,
+                        const float *b, int64_t b_values, float *y, int64_t n)
 {
+    tnd_vec_binary_fn *kernel = binary_kernel(vec, op);
     if (b_values >= 16 || b_values == n) {
         for (int64_t i = 0; i < n; i += b_values) {
             kernel(a + i, b, y + i, b_values);
@@ -47,7 +47,6 @@ enum tandem_status tnd_cpu_binary(const struct tnd_vec *vec, const struct tandem
 {
     const struct tandem_tensor *a = node->src[0];
     const struct tandem_tensor *b = node->src[1];
-    tnd_vec_binary_fn *kernel = binary_kernel(vec, node->op);
     int64_t n_rows = node->ne[0] > 0 ? tnd_tensor_rows(node) : 0;
     int64_t chunk = tnd_rows_chunk(n_rows, node->ne[0], worker->count);
     int64_t begin, end;
@@ -55,8 +54,8 @@ enum tandem_status tnd_cpu_binary(const struct tnd_vec *vec, const struct tandem
         for (int64_t i = begin; i < end; i++) {
             struct tnd_row row = tnd_row_of(node, i);
             struct tnd_row b_row = {row.i1 % b->ne[1], row.i2 % b->ne[2], row.i3 % b->ne[3]};
-            binary_row(kernel, tnd_row_f32(a, row), tnd_row_f32(b, b_row), b->ne[0],
-                       tnd_row_f32(node, row), node->ne[0]);
+            tnd_cpu_binary_row(vec, node->op, tnd_row_f32(a, row), tnd_row_f32(b, b_row), b->ne[0],
+                               tnd_row_f32(node, row), node->ne[0]);
         }
     }
     return TANDEM_OK;
@@ -64,8 +63,8 @@ enum tandem_status tnd_cpu_binary(const struct tnd_vec *vec, const struct tandem
 
 /* ---- one operand ---- */
 
-static void unary_run(const struct tnd_vec *vec, const struct tandem_tensor *node, const float *a,
-                      float *y, int64_t n)
+void tnd_cpu_unary_row(const struct tnd_vec *vec, const struct tandem_tensor *node, const float *a,
+                       float *y, int64_t n)
 {
     switch (node->op) {
     case TANDEM_OP_SCALE:
@@ -102,8 +101,8 @@ enum tandem_status tnd_cpu_unary(const struct tnd_vec *vec, const struct tandem_
         while (worker->next(worker, pieces, chunk, &begin, &end)) {
             int64_t first = begin * PIECE;
             int64_t last = end * PIECE < n ? end * PIECE : n;
-            unary_run(vec, node, (const float *)a->data + first, (float *)node->data + first,
-                      last - first);
+            tnd_cpu_unary_row(vec, node, (const float *)a->data + first,
+                              (float *)node->data + first, last - first);
         }
         return TANDEM_OK;
     }
@@ -112,7 +111,7 @@ enum tandem_status tnd_cpu_unary(const struct tnd_vec *vec, const struct tandem_
     while (worker->next(worker, n_rows, chunk, &begin, &end)) {
         for (int64_t i = begin; i < end; i++) {
             struct tnd_row row = tnd_row_of(node, i);
-            unary_run(vec, node, tnd_row_f32(a, row), tnd_row_f32(node, row), node->ne[0]);
+            tnd_cpu_unary_row(vec, node, tnd_row_f32(a, row), tnd_row_f32(node, row), node->ne[0]);
         }
     }
     return TANDEM_OK;

@@ -28,6 +28,21 @@ tnd_cpu_op_fn tnd_cpu_copy; /* CPY, CONT, CONCAT */
 tnd_cpu_op_fn tnd_cpu_attention;
 tnd_cpu_op_fn tnd_cpu_custom;
 
+/** Whether the chain works row by row on one shape, and the run of such a work. */
+bool tnd_cpu_fuses(const struct tandem_tensor *const *nodes, int n_nodes);
+void tnd_cpu_fused(const struct tnd_vec *vec, const struct tandem_work *work,
+                   struct tandem_worker *worker);
+
+/* Rows of single operations. `y` may be `a`, and of binary ones `b` if that is not repeated. */
+
+/** b: b_values that are repeated along the n of the row. */
+void tnd_cpu_binary_row(const struct tnd_vec *vec, enum tandem_op op, const float *a,
+                        const float *b, int64_t b_values, float *y, int64_t n);
+void tnd_cpu_unary_row(const struct tnd_vec *vec, const struct tandem_tensor *node, const float *a,
+                       float *y, int64_t n);
+void tnd_cpu_norm_row(const struct tnd_vec *vec, const struct tandem_tensor *node, const float *a,
+                      float *y, int64_t n);
+
 /** Bytes of each worker's own memory. */
 size_t tnd_cpu_rope_scratch(const struct tandem_tensor *node);
 size_t tnd_cpu_attention_scratch(const struct tandem_tensor *node);
@@ -35,6 +50,9 @@ size_t tnd_cpu_attention_scratch(const struct tandem_tensor *node);
 /** Computes any node that is no matrix product with kernels of the caller's choice. */
 enum tandem_status tnd_cpu_node_run(const struct tnd_vec *vec, const struct tandem_tensor *node,
                                     struct tandem_worker *worker);
+
+/** Values that are handed out together when there are no rows to respect. */
+enum { TND_CPU_PIECE = 1024 };
 
 /** Indices of a row, given its number in the order of ne. */
 struct tnd_row {

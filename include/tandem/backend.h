@@ -67,7 +67,16 @@ struct tandem_work {
     int64_t row_end;
     void *workspace; /**< shared by all stages of the node on this path, 64-byte aligned */
     size_t workspace_bytes;
+    /** A chain of nodes to run as one, in this order: each reads the result of the one before, the
+     *  last one is `node`; see `fuses`. 0: `node` alone. */
+    const tandem_tensor *const *nodes;
+    int n_nodes;
+    uint32_t unread; /**< bit i: only nodes[i + 1] reads the result of nodes[i]; it need not be
+                          written, and where it would be may hold something else */
 };
+
+/** Most nodes of one work. */
+#define TANDEM_FUSED_NODES 4
 
 /** Where a backend finds the operands of its works and leaves their results. */
 enum tandem_backend_memory {
@@ -163,6 +172,11 @@ struct tandem_backend_api {
      *  (false). */
     bool (*is_same_work)(tandem_backend *backend, const tandem_tensor *a, const tandem_tensor *b,
                          uint32_t task);
+
+    /** Whether TANDEM_TASK_NODE of the last one can run the chain as one work, row by row: results
+     *  of unread nodes go to the rows of the last result, operands lie disjoint from all results or
+     *  in the same rows. The bits are those of node by node. Pure; optional (false). */
+    bool (*fuses)(tandem_backend *backend, const tandem_tensor *const *nodes, int n_nodes);
 };
 
 #ifdef __cplusplus

@@ -36,11 +36,11 @@ struct tandem_task_config {
 
 /** Why a node runs as it does. */
 enum tandem_plan_reason {
-    TANDEM_REASON_ONLY,   /**< there is no other way */
-    TANDEM_REASON_TABLE,  /**< predicted fastest by the timing table */
-    TANDEM_REASON_RULE,   /**< fixed rule: no table, or the table does not cover the node */
-    TANDEM_REASON_FORCED, /**< asked for by the user */
-    TANDEM_REASON_HAND,   /**< changed in the plan by hand */
+    TANDEM_REASON_ONLY,    /**< there is no other way */
+    TANDEM_REASON_TABLE,   /**< predicted fastest by the timing table */
+    TANDEM_REASON_RULE,    /**< fixed rule: no table, or the table does not cover the node */
+    TANDEM_REASON_FORCED,  /**< asked for by the user */
+    TANDEM_REASON_HAND,    /**< changed in the plan by hand */
     TANDEM_REASON_FALLBACK /**< the device of choice has failed, or no room for the weights */
 };
 
@@ -55,6 +55,14 @@ struct tandem_plan_node {
 };
 
 typedef struct tandem_plan tandem_plan;
+
+/** Liberties that a run takes with a plan, as bits: for comparisons, since none of them changes a
+ *  bit of the results. */
+enum tandem_style {
+    TANDEM_STYLE_FUSED = 1,        /**< chains of small nodes run as one step */
+    TANDEM_STYLE_SIDE_BY_SIDE = 2, /**< nodes that do not depend on one another share barriers */
+    TANDEM_STYLE_DEFAULT = 3
+};
 
 /** A plan for `n_nodes` nodes: each on one CPU thread in its COMPUTE stage. The caller owns it. */
 TANDEM_API enum tandem_status tandem_plan_new(int n_nodes, tandem_plan **out_plan,

@@ -98,6 +98,8 @@ TANDEM_API enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const t
  *  progress. */
 TANDEM_API enum tandem_status tandem_runtime_set_threads(tandem_runtime *runtime, int n_threads);
 TANDEM_API int tandem_runtime_threads(const tandem_runtime *runtime);
+/** How later runs carry their plans out: bits of enum tandem_style, first TANDEM_STYLE_DEFAULT. */
+TANDEM_API void tandem_runtime_set_style(tandem_runtime *runtime, uint32_t style);
 /** Parks idle workers at once until tandem_runtime_resume; computing still works. */
 TANDEM_API void tandem_runtime_pause(tandem_runtime *runtime);
 TANDEM_API void tandem_runtime_resume(tandem_runtime *runtime);
@@ -120,6 +122,20 @@ TANDEM_API enum tandem_status tandem_runtime_print_plan(const tandem_runtime *ru
                                                         const tandem_graph *graph,
                                                         const tandem_plan *plan,
                                                         tandem_write_fn write, void *user);
+
+/** What a plan becomes when it is carried out. */
+struct tandem_step_counts {
+    int n_steps;    /**< stages that run, and transfers */
+    int n_groups;   /**< steps that run side by side, or one after another on one thread */
+    int n_parallel; /**< groups of several threads: each ends with a barrier */
+};
+
+/** Counts the steps of a plan as the runtime would run it now. Errors: those of computing it. */
+TANDEM_API enum tandem_status tandem_runtime_count_steps(tandem_runtime *runtime,
+                                                         const tandem_graph *graph,
+                                                         const tandem_plan *plan,
+                                                         struct tandem_step_counts *out_counts,
+                                                         struct tandem_error *error);
 
 /** Prints for people why each node runs as it does: for every different matrix product the ways
  *  with predicted times and error bars, the winner and its margin, the M at which another one takes

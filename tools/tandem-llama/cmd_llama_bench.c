@@ -31,6 +31,8 @@ struct bench_options {
     const char *against;
     bool is_unfused;
     bool has_ops;
+    bool has_no_fusion;
+    bool has_no_sharing;
     bool help;
 };
 
@@ -42,6 +44,7 @@ struct test {
     char plan[128];
     struct tnd_op_split split;
     struct tnd_thread_compare compare;
+    struct tandem_step_counts steps;
 };
 
 struct bench {
@@ -126,6 +129,11 @@ static enum tandem_status open_all(struct bench *bench, const char *checkpoint,
                                                o->settings};
         status = tnd_cli_open_runtime(&wanted, &bench->runtime, error);
     }
+    if (status == TANDEM_OK) {
+        tandem_runtime_set_style(bench->runtime,
+                                 (o->has_no_fusion ? 0 : TANDEM_STYLE_FUSED) |
+                                     (o->has_no_sharing ? 0 : TANDEM_STYLE_SIDE_BY_SIDE));
+    }
     return status == TANDEM_OK ? open_session(bench, error) : status;
 }
 
@@ -145,12 +153,29 @@ static enum tandem_status measure_once(struct bench *bench, const struct test *t
                            : tnd_speed_generation(bench->session, vocabulary, 0, n, speed, error);
 }
 
+static enum tandem_status count_steps(struct bench *bench, struct test *test,
+                                      struct tandem_error *error)
+{
+    tandem_graph *graph;
+    tandem_plan *plan;
+    enum tandem_status status =
+        tnd_llama_session_plan(bench->session, test->is_prompt ? test->n : 1, &graph, &plan, error);
+    if (status == TANDEM_OK) {
+        status = tandem_runtime_count_steps(bench->runtime, graph, plan, &test->steps, error);
+        tandem_plan_free(plan);
+    }
+    return status;
+}
+
 static enum tandem_status measure(struct bench *bench, struct test *test,
                                   struct tandem_error *error)
 {
     tnd_llama_session_rewind(bench->session, 0);
     enum tandem_status status = tnd_plan_summary_of(bench->session, test->is_prompt ? test->n : 1,
                                                     test->plan, sizeof(test->plan), error);
+    if (status == TANDEM_OK && bench->options.has_ops) {
+        status = count_steps(bench, test, error);
+    }
     if (status == TANDEM_OK) { /* the first round warms up */
         status = measure_once(bench, test, test->is_prompt ? test->n : 1, NULL, error);
     }
@@ -207,6 +232,13 @@ static void print_ops(const struct bench *bench)
         const struct test *test = &bench->tests[i];
         printf("  %s%lld: ", test->is_prompt ? "pp" : "tg", (long long)test->n);
         tnd_op_split_print(&test->split);
+    }
+    printf("\nsteps of one graph\n");
+    for (int i = 0; i < bench->n_tests; i++) {
+        const struct test *test = &bench->tests[i];
+        printf("  %s%lld: %d steps in %d groups, %d of them of several threads\n",
+               test->is_prompt ? "pp" : "tg", (long long)test->n, test->steps.n_steps,
+               test->steps.n_groups, test->steps.n_parallel);
     }
 }
 
@@ -383,6 +415,9 @@ int tnd_cmd_bench(int argc, char **argv)
          "timing table; none: fixed rule; default: this machine's"},
         {"cache", CLI_TEXT, &o->cache_type, "TYPE", "of keys and values: f32, f16, q8_0; f32"},
         {"unfused", CLI_FLAG, &o->is_unfused, NULL, "attention by two products; to compare"},
+        {"no-fusion", CLI_FLAG, &o->has_no_fusion, NULL, "small nodes one by one; to compare"},
+        {"no-sharing", CLI_FLAG, &o->has_no_sharing, NULL,
+         "no barrier shared by nodes that could; to compare"},
         {"ops", CLI_FLAG, &o->has_ops, NULL, "say which operations the time went to (md)"},
         {"against-threads", CLI_TEXT, &o->against, "N,N",
          "compare with N threads for every node, in turns (md)"},

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * Counting what a plan unfolds into. */
+#include "runtime/tnd_runtime.h"
+#include "sched/plan.h"
+
+enum tandem_status tandem_runtime_count_steps(tandem_runtime *runtime, const tandem_graph *graph,
+                                              const tandem_plan *plan,
+                                              struct tandem_step_counts *out_counts,
+                                              struct tandem_error *error)
+{
+    struct tnd_runtime_rooms rooms;
+    struct tnd_steps *steps = NULL;
+    tnd_runtime_rooms(runtime, &rooms);
+    enum tandem_status status = tnd_steps_renew(graph, plan, rooms.registry, NULL,
+                                                tnd_exec_style(rooms.exec), &steps, error);
+    if (status == TANDEM_OK) {
+        struct tandem_step_counts counts = {steps->n_steps, steps->n_groups, 0};
+        for (int g = 0; g < steps->n_groups; g++) {
+            counts.n_parallel += steps->groups[g].n_workers > 1;
+        }
+        *out_counts = counts;
+    }
+    tnd_steps_free(steps);
+    return status;
+}
