@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "backends/cpu/cpu_ops.h"
+#include "backends/cpu/kernels.h"
 #include "base/tnd_status.h"
-#include "ggml-like/tnd_type.h"
 
 static void convert_row(const struct tnd_vec *vec, enum tandem_type type, const void *src, float *y,
                         int64_t n)
@@ -20,7 +20,7 @@ static void convert_row(const struct tnd_vec *vec, enum tandem_type type, const 
         vec->bf16_to_f32(src, y, n);
         break;
     default:
-        tnd_type_traits(type)->dequantize(src, y, n);
+        tnd_cpu_kernels()->dequantize[type](src, y, n);
         break;
     }
 }
