@@ -11,7 +11,7 @@
 
 /* From so many queries of a KV head on they are worth a strip. It goes by the node, not by the
  * worker's share, so that bits do not change with it. */
-enum { STRIP_ROWS = 16 };
+enum { STRIP_ROWS = 8 };
 
 /* ---- operands ---- */
 
