@@ -17,10 +17,28 @@ struct listener {
     void *user;
 };
 
+/* Told to the trace and to the caller, when they asked. */
+static void tell_times(const struct tnd_runtime_rooms *rooms, const tandem_graph *graph,
+                       const struct listener *listener, const struct tnd_step_time *times,
+                       int n_times, enum tandem_status status)
+{
+    if (rooms->trace != NULL) {
+        tnd_trace_add(rooms->trace, graph, rooms->registry, times, n_times);
+    }
+    for (int i = 0; i < n_times && listener->timed != NULL && status == TANDEM_OK; i++) {
+        if (times[i].stage < TANDEM_STAGES) {
+            listener->timed(listener->user, graph->nodes[times[i].node],
+                            (enum tandem_stage)times[i].stage,
+                            (double)(times[i].end_ns - times[i].begin_ns) / 1e3);
+        }
+    }
+}
+
 /* When somebody wants times, room for those of every stage is taken before the run and given back
- * after it. */
-static enum tandem_status run_plan(const struct tnd_runtime_rooms *rooms, tandem_graph *graph,
-                                   const tandem_plan *plan, struct tnd_exec_run_options *options,
+ * after it; the runtime's own watch keeps its room. */
+static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_runtime_rooms *rooms,
+                                   tandem_graph *graph, const tandem_plan *plan,
+                                   struct tnd_exec_run_options *options,
                                    const struct listener *listener, struct tandem_error *error)
 {
     struct tnd_step_time *times = NULL;
@@ -34,19 +52,18 @@ static enum tandem_status run_plan(const struct tnd_runtime_rooms *rooms, tandem
         }
         options->times = times;
         options->out_n_times = &n_times;
+        enum tandem_status status = tnd_exec_run(rooms->exec, graph, plan, options, error);
+        tell_times(rooms, graph, listener, times, n_times, status);
+        tnd_free(times);
+        return status;
     }
+    options->times = tnd_runtime_begin_watch(runtime, plan, &options->n_times);
+    options->out_n_times = &n_times;
     enum tandem_status status = tnd_exec_run(rooms->exec, graph, plan, options, error);
-    if (rooms->trace != NULL) {
-        tnd_trace_add(rooms->trace, graph, rooms->registry, times, n_times);
+    if (options->times != NULL) {
+        tnd_runtime_end_watch(runtime, graph, plan, options->times,
+                              status == TANDEM_OK ? n_times : 0);
     }
-    for (int i = 0; i < n_times && listener->timed != NULL && status == TANDEM_OK; i++) {
-        if (times[i].stage < TANDEM_STAGES) {
-            listener->timed(listener->user, graph->nodes[times[i].node],
-                            (enum tandem_stage)times[i].stage,
-                            (double)(times[i].end_ns - times[i].begin_ns) / 1e3);
-        }
-    }
-    tnd_free(times);
     return status;
 }
 
@@ -125,7 +142,7 @@ static enum tandem_status run_until_done(tandem_runtime *runtime, tandem_graph *
         failure = (struct tnd_exec_failure){TND_FAILURE_NONE, 0, true, -1};
         uint32_t out = tnd_registry_quarantined(rooms.registry);
         TND_TRY(adapt(&rooms, graph, n_threads, excluded, &plan, io_own, error));
-        enum tandem_status status = run_plan(&rooms, graph, plan, options, listener, &why);
+        enum tandem_status status = run_plan(runtime, &rooms, graph, plan, options, listener, &why);
         if (status == TANDEM_OK) {
             return TANDEM_OK;
         }

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
+#include "runtime/explain_ops.h"
 #include "runtime/tnd_runtime.h"
 #include "sched/plan.h"
 #include "tune/emit.h"
@@ -53,34 +54,49 @@ static void add_nodes(const tandem_graph *graph, const tandem_plan *plan, int fi
                     tandem_plan_reason_name((enum tandem_plan_reason)choice->reason));
 }
 
+/* A plan may keep what was chosen by an earlier table. */
+static void add_kept(const struct tandem_plan_node *choice, const struct tnd_explanation *e,
+                     struct tnd_text *out)
+{
+    const char *best = tnd_explain_profile(e, &e->choice.best);
+    if (choice->reason == TANDEM_REASON_TABLE && best[0] != '\0' &&
+        (strcmp(choice->profile, best) != 0 || choice->n_threads != e->choice.best.threads)) {
+        tnd_text_printf(out,
+                        "  kept as it was chosen before: %s on %d thread%s is not clearly "
+                        "faster (or X and Y lie on a device)\n",
+                        best, e->choice.best.threads, e->choice.best.threads == 1 ? "" : "s");
+    }
+}
+
 static enum tandem_status explain_nodes(const struct tnd_runtime_rooms *rooms, int n_threads,
                                         const tandem_graph *graph, const tandem_plan *plan,
                                         bool *done, struct tnd_text *out,
                                         struct tandem_error *error)
 {
-    int n_only = 0;
+    bool is_warm = tnd_planner_is_warm(rooms->planner, graph);
     for (int i = 0; i < graph->n_nodes; i++) {
-        if (!has_choice(graph->nodes[i])) {
-            n_only++;
-            continue;
-        }
-        if (done[i]) {
+        if (done[i] || !has_choice(graph->nodes[i])) {
             continue;
         }
         struct tnd_explain_options options = {.table = rooms->table,
                                               .registry = rooms->registry,
                                               .node = graph->nodes[i],
-                                              .n_threads = n_threads};
+                                              .n_threads = n_threads,
+                                              .error_bound = rooms->error_bound,
+                                              .is_warm = is_warm};
         struct tnd_explanation explanation;
         tnd_problem_of_node(graph->nodes[i], &options.problem);
         TND_TRY(tnd_explain(&options, &explanation, error));
         add_nodes(graph, plan, i, done, out);
+        add_kept(&plan->nodes[i], &explanation, out);
         tnd_explain_text(&explanation, out);
         tnd_explanation_fini(&explanation);
         tnd_text_add_char(out, '\n');
     }
+    int n_only = tnd_explain_ops(rooms->table, graph, plan, n_threads, done, out);
     tnd_text_printf(out, "%d of %d nodes have one way alone (the CPU's own kernels)\n", n_only,
                     graph->n_nodes);
+    tnd_text_add(out, is_warm ? "planned by times of weights in the cache: all of them fit\n" : "");
     return TANDEM_OK;
 }
 
@@ -89,27 +105,33 @@ enum tandem_status tandem_runtime_explain(tandem_runtime *runtime, const tandem_
                                           void *user)
 {
     tandem_plan *own = NULL;
+    tandem_table *table = NULL; /* a copy: drift may replace the runtime's own */
+    bool *done = NULL;
+    struct tnd_runtime_rooms rooms;
+    struct tnd_text text = TND_TEXT_INIT;
     if (write == NULL || graph == NULL || !graph->finished ||
         (plan != NULL && plan->n_nodes != graph->n_nodes)) {
         return TANDEM_E_ARGUMENT;
     }
-    if (plan == NULL) {
-        TND_TRY(tandem_runtime_plan(runtime, graph, &own, NULL));
-        plan = own;
-    }
-    struct tnd_runtime_rooms rooms;
-    struct tnd_text text = TND_TEXT_INIT;
     tnd_runtime_rooms(runtime, &rooms);
-    bool *done = tnd_calloc((size_t)graph->n_nodes + 1, sizeof(done[0]));
-    enum tandem_status status = done == NULL
-                                    ? TANDEM_E_MEMORY
-                                    : explain_nodes(&rooms, tandem_runtime_threads(runtime), graph,
-                                                    plan, done, &text, NULL);
+    int n_threads = tnd_planner_limit(rooms.planner, tandem_runtime_threads(runtime));
+    enum tandem_status status =
+        plan == NULL ? tandem_runtime_plan(runtime, graph, &own, NULL) : TANDEM_OK;
+    if (status == TANDEM_OK) {
+        done = tnd_calloc((size_t)graph->n_nodes + 1, sizeof(done[0]));
+        status = done != NULL ? tnd_runtime_copy_table(runtime, &table) : TANDEM_E_MEMORY;
+    }
+    if (status == TANDEM_OK) {
+        rooms.table = table;
+        status =
+            explain_nodes(&rooms, n_threads, graph, own != NULL ? own : plan, done, &text, NULL);
+    }
     if (status == TANDEM_OK) {
         status = tnd_emit_end(&text, write, user, "explanation", NULL);
     }
     tnd_text_fini(&text);
     tnd_free(done);
+    tandem_table_free(table);
     tandem_plan_free(own);
     return status;
 }

@@ -3,8 +3,6 @@
  * its own; each call is handed to the room that owns it. */
 #include "tandem/runtime.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,31 +17,15 @@
 #include "base/tnd_status.h"
 #include "runtime/fallback.h"
 #include "runtime/print_plan.h"
-#include "runtime/tnd_runtime.h"
+#include "runtime/runtime_internal.h"
 #include "runtime/tune_graph.h"
 #include "sched/trace.h"
 #include "tune/profiles.h"
 #include "tune/table_layers.h"
 
-enum { MAX_THREADS = 1024, TABLE_PATH_MAX = 1024 };
-
-struct tandem_runtime {
-    struct tnd_log log;
-    const struct tnd_clock *clock;
-    struct tnd_topology topology;
-    struct tnd_registry *registry;
-    struct tnd_pool *pool;
-    struct tnd_exec *exec;
-    struct tnd_planner *planner;
-    struct tnd_trace *trace; /* NULL: nobody asked for one */
-    atomic_bool may_tune;    /* TANDEM_TUNE asks for it, and nothing was measured yet */
-
-    pthread_mutex_t lock; /* guards the members below; never held while planning or computing */
-    tandem_table *table;
-    char table_path[TABLE_PATH_MAX];
-    struct tandem_error table_error;
-    int n_threads;
-};
+/* Weights that take no more than this part of the last-level cache stay there: the rest is for
+ * activations and for others. */
+enum { MAX_THREADS = 1024, CACHE_PARTS = 2 };
 
 /* ---- opening ---- */
 
@@ -168,9 +150,12 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
     TND_TRY(open_pool(runtime, options, error));
     TND_TRY(tnd_exec_new(runtime->pool, runtime->registry, runtime->clock, &runtime->exec, error));
     struct tnd_planner_options planner_options = {runtime->registry, runtime->clock, runtime->log,
-                                                  runtime->topology.n_cpus};
+                                                  runtime->topology.n_cpus,
+                                                  runtime->topology.l3_bytes / CACHE_PARTS};
     TND_TRY(tnd_planner_new(&planner_options, &runtime->planner, error));
     tnd_planner_force(runtime->planner, forced);
+    tnd_planner_set_error_bound(runtime->planner, runtime->error_bound);
+    tnd_quota_init(&runtime->quota, runtime->topology.quota_cpus, runtime->clock);
     load_table(runtime, options->table_path);
     bool wants_table = options->table_path == NULL || options->table_path[0] != '\0';
     atomic_init(&runtime->may_tune, wants_table && tnd_tune_is_wanted(&runtime->log));
@@ -183,6 +168,11 @@ enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *opti
 {
     struct tandem_runtime_options merged = TANDEM_RUNTIME_OPTIONS_INIT;
     TND_TRY(tnd_options_read(options, "tandem_runtime_options", &merged, sizeof(merged), error));
+    if (!(merged.error_bound >= 0)) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "error_bound", 0, 0,
+                             "runtime: an error bound of %g; 0 or more is possible",
+                             merged.error_bound);
+    }
     if (merged.n_threads < 0 || merged.n_threads > MAX_THREADS || merged.n_cpu_ids < 0) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, "n_threads", merged.n_threads, MAX_THREADS,
                              "runtime: %d threads on %d named CPUs; 0 to %d threads are possible",
@@ -196,8 +186,13 @@ enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *opti
     runtime->log.user = merged.log_user;
     runtime->log.level = level_from_environment(merged.log_level);
     runtime->clock = tnd_clock_real();
+    runtime->error_bound = merged.error_bound;
+    runtime->watch.is_off = merged.ignore_drift;
     pthread_mutex_init(&runtime->lock, NULL);
-    enum tandem_status status = open_rooms(runtime, &merged, error);
+    enum tandem_status status = tnd_watch_init(&runtime->watch, error);
+    if (status == TANDEM_OK) {
+        status = open_rooms(runtime, &merged, error);
+    }
     if (status != TANDEM_OK) {
         tandem_runtime_close(runtime);
         return status;
@@ -221,6 +216,8 @@ void tandem_runtime_close(tandem_runtime *runtime)
     tnd_pool_free(runtime->pool);
     tnd_registry_close(runtime->registry);
     tandem_table_free(runtime->table);
+    tandem_table_free(runtime->corrected);
+    tnd_watch_fini(&runtime->watch);
     pthread_mutex_destroy(&runtime->lock);
     tnd_free(runtime);
 }
@@ -249,13 +246,25 @@ enum tandem_status tandem_runtime_add_backend(tandem_runtime *runtime,
 enum tandem_status tandem_runtime_table_status(const tandem_runtime *runtime,
                                                struct tandem_error *error)
 {
-    if (runtime->table != NULL) {
-        return TANDEM_OK;
-    }
-    if (error != NULL) {
+    tandem_runtime *unlocked = (tandem_runtime *)runtime; /* the mutex is no part of the value */
+    pthread_mutex_lock(&unlocked->lock);
+    enum tandem_status status = runtime->table != NULL ? TANDEM_OK : runtime->table_error.status;
+    if (status != TANDEM_OK && error != NULL) {
         *error = runtime->table_error;
     }
-    return runtime->table_error.status;
+    pthread_mutex_unlock(&unlocked->lock);
+    return status;
+}
+
+/* Another table serves. The runtime is locked. */
+static void take_table(tandem_runtime *runtime, tandem_table *table)
+{
+    tnd_planner_set_table(runtime->planner, table);
+    tandem_table_free(runtime->table);
+    tandem_table_free(runtime->corrected);
+    runtime->table = table;
+    runtime->corrected = NULL;
+    runtime->table_round++;
 }
 
 enum tandem_status tandem_runtime_set_table(tandem_runtime *runtime, const tandem_table *table,
@@ -266,9 +275,7 @@ enum tandem_status tandem_runtime_set_table(tandem_runtime *runtime, const tande
         TND_TRY(tandem_table_copy(table, &copy, error));
     }
     pthread_mutex_lock(&runtime->lock);
-    tnd_planner_set_table(runtime->planner, copy);
-    tandem_table_free(runtime->table);
-    runtime->table = copy;
+    take_table(runtime, copy);
     runtime->table_path[0] = '\0';
     if (copy == NULL) {
         tnd_error_set(&runtime->table_error, TANDEM_E_NOT_FOUND, "", 0, 0,
@@ -281,9 +288,7 @@ enum tandem_status tandem_runtime_set_table(tandem_runtime *runtime, const tande
 void tnd_runtime_adopt_table(tandem_runtime *runtime, tandem_table *table)
 {
     pthread_mutex_lock(&runtime->lock);
-    tnd_planner_set_table(runtime->planner, table);
-    tandem_table_free(runtime->table);
-    runtime->table = table;
+    take_table(runtime, table);
     pthread_mutex_unlock(&runtime->lock);
 }
 
@@ -312,7 +317,8 @@ int tandem_runtime_threads(const tandem_runtime *runtime)
     pthread_mutex_lock(&unlocked->lock);
     int n_threads = runtime->n_threads;
     pthread_mutex_unlock(&unlocked->lock);
-    return n_threads;
+    int limit = tnd_quota_limit(&runtime->quota);
+    return limit > 0 && limit < n_threads ? limit : n_threads;
 }
 
 void tandem_runtime_set_style(tandem_runtime *runtime, uint32_t style)
@@ -350,6 +356,18 @@ enum tandem_status tandem_runtime_force_profile(tandem_runtime *runtime, const c
     return TANDEM_OK;
 }
 
+enum tandem_status tandem_runtime_set_error_bound(tandem_runtime *runtime, double bound)
+{
+    if (!(bound >= 0)) {
+        return TANDEM_E_ARGUMENT;
+    }
+    pthread_mutex_lock(&runtime->lock);
+    runtime->error_bound = bound;
+    tnd_planner_set_error_bound(runtime->planner, bound);
+    pthread_mutex_unlock(&runtime->lock);
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_runtime_check_graph(const tandem_graph *graph, struct tandem_error *error)
 {
     if (graph == NULL || !graph->finished) {
@@ -379,6 +397,7 @@ enum tandem_status tandem_runtime_plan(tandem_runtime *runtime, const tandem_gra
     tandem_plan *plan = NULL;
     tune_on_first_use(runtime, graph);
     tnd_runtime_rooms(runtime, &rooms);
+    tnd_quota_look(&runtime->quota, &runtime->log);
     int n_threads = tandem_runtime_threads(runtime);
     TND_TRY(tnd_planner_plan(runtime->planner, graph, n_threads, &plan, error));
     enum tandem_status status = tnd_fallback_adapt(&rooms, graph, n_threads, 0, plan, error);
@@ -433,6 +452,23 @@ void tandem_runtime_describe(const tandem_runtime *runtime, struct tandem_runtim
     *out_info = info;
 }
 
+/* What is planned by. The runtime is locked. */
+static const struct tandem_table *table_of(const tandem_runtime *runtime)
+{
+    return runtime->corrected != NULL ? runtime->corrected : runtime->table;
+}
+
+enum tandem_status tnd_runtime_copy_table(tandem_runtime *runtime, tandem_table **out_table)
+{
+    tandem_table *copy = NULL;
+    pthread_mutex_lock(&runtime->lock);
+    const struct tandem_table *table = table_of(runtime);
+    enum tandem_status status = table != NULL ? tandem_table_copy(table, &copy, NULL) : TANDEM_OK;
+    pthread_mutex_unlock(&runtime->lock);
+    *out_table = copy;
+    return status;
+}
+
 void tnd_runtime_rooms(tandem_runtime *runtime, struct tnd_runtime_rooms *out)
 {
     out->registry = runtime->registry;
@@ -441,7 +477,10 @@ void tnd_runtime_rooms(tandem_runtime *runtime, struct tnd_runtime_rooms *out)
     out->planner = runtime->planner;
     out->clock = runtime->clock;
     out->topology = &runtime->topology;
-    out->table = runtime->table;
+    pthread_mutex_lock(&runtime->lock);
+    out->table = table_of(runtime);
+    out->error_bound = runtime->error_bound;
+    pthread_mutex_unlock(&runtime->lock);
     out->trace = runtime->trace;
     out->log = &runtime->log;
 }
@@ -449,6 +488,7 @@ void tnd_runtime_rooms(tandem_runtime *runtime, struct tnd_runtime_rooms *out)
 void tnd_runtime_forget_choices(tandem_runtime *runtime)
 {
     pthread_mutex_lock(&runtime->lock);
-    tnd_planner_set_table(runtime->planner, runtime->table); /* begins anew with the same table */
+    /* begins anew with the same table */
+    tnd_planner_set_table(runtime->planner, table_of(runtime));
     pthread_mutex_unlock(&runtime->lock);
 }

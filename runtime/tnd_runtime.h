@@ -16,12 +16,26 @@ struct tnd_runtime_rooms {
     struct tnd_planner *planner;
     const struct tnd_clock *clock;
     const struct tnd_topology *topology;
-    const struct tandem_table *table; /* in use, or NULL */
-    struct tnd_trace *trace;          /* NULL: nobody asked for one */
+    const struct tandem_table *table; /* in use, or NULL; until drift or a program replaces it */
+    double error_bound;
+    struct tnd_trace *trace; /* NULL: nobody asked for one */
     const struct tnd_log *log;
 };
 
 void tnd_runtime_rooms(tandem_runtime *runtime, struct tnd_runtime_rooms *out);
+/** Room for the times of a run that is to be compared with its plan's predictions; NULL: not this
+ *  one. The caller owes tnd_runtime_end_watch when it is not NULL. */
+struct tnd_step_time *tnd_runtime_begin_watch(tandem_runtime *runtime, const tandem_plan *plan,
+                                              int *out_n_times);
+/** Takes the times of a run that succeeded (else n_times is 0). What lasts is said to the log, and
+ *  the planner goes by it. */
+void tnd_runtime_end_watch(tandem_runtime *runtime, const tandem_graph *graph,
+                           const tandem_plan *plan, const struct tnd_step_time *times, int n_times);
+/** For tests: another clock and control group. */
+void tnd_runtime_set_quota_files(tandem_runtime *runtime, const char *root, const char *self,
+                                 const struct tnd_clock *clock);
+/** A copy of the table in use, which the caller owns; NULL when there is none. Errors: MEMORY. */
+enum tandem_status tnd_runtime_copy_table(tandem_runtime *runtime, tandem_table **out_table);
 /** STATE for a graph that is not finished. */
 enum tandem_status tnd_runtime_check_graph(const tandem_graph *graph, struct tandem_error *error);
 /** Plans by `table` from now on, which the runtime then owns; what is said of its path stays. */

@@ -54,7 +54,7 @@ static bool is_covered(const struct tandem_table *table, const struct tnd_proble
     struct tnd_estimate sum;
     return table != NULL && tnd_profile_describe(tnd_profile_find("cpu"), problem->type, &cpu) &&
            tnd_estimate_stages(table, &cpu, problem->type, problem->n, problem->k, problem->m,
-                               n_threads, stages, &sum) &&
+                               n_threads, false, stages, &sum) &&
            sum.measured_shape;
 }
 
@@ -110,14 +110,17 @@ static int thread_counts(int n_threads, int *out)
 }
 
 /* Beside the table that is in use, what was measured serves from now on. */
-static enum tandem_status adopt(tandem_runtime *runtime, const tandem_table *in_use,
-                                const tandem_table *fresh, bool saves, struct tandem_error *error)
+static enum tandem_status adopt(tandem_runtime *runtime, tandem_table *fresh, bool saves,
+                                struct tandem_error *error)
 {
     tandem_table *merged = NULL;
     struct tandem_error note;
     char path[4096] = "";
-    enum tandem_status status = tandem_table_copy(in_use != NULL ? in_use : fresh, &merged, error);
-    if (status == TANDEM_OK && in_use != NULL) {
+    enum tandem_status status = tnd_runtime_copy_table(runtime, &merged);
+    if (status == TANDEM_OK && merged == NULL) {
+        status = tandem_table_copy(fresh, &merged, error);
+    } else if (status == TANDEM_OK) {
+        tnd_table_supersede(fresh, merged); /* what drift has found */
         status = tandem_table_merge(merged, fresh, error);
     }
     if (status == TANDEM_OK) {
@@ -165,7 +168,7 @@ static enum tandem_status measure(tandem_runtime *runtime, const struct subject 
     enum tandem_status status = tnd_bench_run(&bench, fresh, NULL, &why);
     enum tandem_status kept = TANDEM_OK;
     if (fresh->n_curves > 0) {
-        kept = adopt(runtime, rooms.table, fresh, options->saves, error);
+        kept = adopt(runtime, fresh, options->saves, error);
     }
     tandem_table_free(fresh);
     if (status != TANDEM_OK && error != NULL) {

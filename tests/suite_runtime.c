@@ -426,8 +426,7 @@ static void copies_of_weights_are_counted_until_they_are_forgotten(void)
     options.profile = "cpu-packed";
     check_ok(tandem_runtime_open(&options, &runtime, NULL));
     check_ok(tandem_context_new(NULL, &context, NULL));
-    tandem_tensor *w =
-        tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){256, 64});
+    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){256, 64});
     tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){256, 2});
     tandem_graph *graph = tandem_graph_new(context);
     memset(tandem_tensor_data(w), 0, tandem_tensor_bytes(w));
@@ -480,11 +479,12 @@ static CU_SuiteInfo suites[] = {
 
 extern CU_SuiteInfo suites_runtime_plans[];
 extern CU_SuiteInfo suites_runtime_devices[];
+extern CU_SuiteInfo suites_runtime_watch[];
 
 int main(int argc, char **argv)
 {
     /* The tables of whoever runs the tests are no part of them. */
     setenv("TANDEM_TABLE", "/nowhere/table.json", 0);
-    return tnd_suites_run(argc, argv, suites, suites_runtime_plans, suites_runtime_devices,
-                          NULL);
+    return tnd_suites_run(argc, argv, suites, suites_runtime_watch, suites_runtime_plans,
+                          suites_runtime_devices, NULL);
 }

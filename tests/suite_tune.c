@@ -8,9 +8,11 @@
 extern CU_SuiteInfo suites_tune_adapt[];
 extern CU_SuiteInfo suites_tune_analyze[];
 extern CU_SuiteInfo suites_tune_args[];
+extern CU_SuiteInfo suites_tune_choosing[];
 extern CU_SuiteInfo suites_tune_damage[];
 extern CU_SuiteInfo suites_tune_devices[];
 extern CU_SuiteInfo suites_tune_replay[];
+extern CU_SuiteInfo suites_tune_drift[];
 extern CU_SuiteInfo suites_tune_estimate[];
 extern CU_SuiteInfo suites_tune_gate[];
 extern CU_SuiteInfo suites_tune_explain[];
@@ -109,10 +111,10 @@ tandem_table *tune_new(void)
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(argc, argv, suites_tune_op_cost, suites_tune_table, suites_tune_damage,
-                          suites_tune_estimate, suites_tune_analyze, suites_tune_measure,
-                          suites_tune_planner, suites_tune_args, suites_tune_explain,
-                          suites_tune_report, suites_tune_devices, suites_tune_moves,
-                          suites_tune_keep, suites_tune_trust, suites_tune_gate,
-                          suites_tune_replay, suites_tune_adapt, NULL);
+    return tnd_suites_run(
+        argc, argv, suites_tune_op_cost, suites_tune_choosing, suites_tune_drift, suites_tune_table,
+        suites_tune_damage, suites_tune_estimate, suites_tune_analyze, suites_tune_measure,
+        suites_tune_planner, suites_tune_args, suites_tune_explain, suites_tune_report,
+        suites_tune_devices, suites_tune_moves, suites_tune_keep, suites_tune_trust,
+        suites_tune_gate, suites_tune_replay, suites_tune_adapt, NULL);
 }

@@ -198,7 +198,7 @@ static tandem_table *random_table(struct tnd_test_rng *rng, const struct tnd_reg
 {
     tandem_table *table = tune_new();
     struct tnd_way ways[TND_TABLE_MAX_PROFILES];
-    int n_ways = tnd_ways_here(registry, table, NULL, TANDEM_TYPE_Q4_0, ways);
+    int n_ways = tnd_ways_here(registry, table, NULL, TANDEM_TYPE_Q4_0, 0, ways);
     for (int i = 0; i < n_ways * TANDEM_STAGES; i++) {
         const struct tnd_table_stage *stage = &ways[i / TANDEM_STAGES].profile.stage[i % 3];
         for (int threads = 1; threads <= 4 && stage->backend[0] != '\0'; threads *= 2) {
@@ -241,6 +241,7 @@ static void what_is_explained_is_what_is_planned(void)
         tandem_graph_add(graph, tandem_mul_mat(context, w, x));
         check_ok(tandem_graph_finish(graph, NULL));
         tnd_planner_set_table(planner, table);
+        tnd_planner_force(planner, -1); /* no incumbents */
         check_ok(tnd_planner_plan(planner, graph, n_threads, &plan, NULL));
         const struct tandem_plan_node *node = tandem_plan_node(plan, 0);
 

@@ -216,8 +216,8 @@ static void a_candidate_counts_the_moves_that_its_neighbours_leave_to_it(void)
     tune_add_handoff(table, 2, 1, 21);
     CU_ASSERT_TRUE(
         tnd_profile_describe(tnd_profile_find("opencl"), TANDEM_TYPE_Q4_0, &way.profile));
-    const struct tnd_neighbours on_device = {true, "opencl", 2};
-    const struct tnd_neighbours on_host = {true, "", 2};
+    const struct tnd_neighbours on_device = {.at_home = true, .home = "opencl", .crew = 2};
+    const struct tnd_neighbours on_host = {.at_home = true, .home = "", .crew = 2};
     CU_ASSERT_TRUE(tnd_predict(table, &way, 0, &problem, 1, NULL, &at_host));
     CU_ASSERT_TRUE(tnd_predict(table, &way, 0, &problem, 1, &on_device, &at_home));
     CU_ASSERT_FALSE(tnd_predict(table, &way, 0, &problem, 1, &on_host, &at_home));

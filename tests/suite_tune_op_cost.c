@@ -54,7 +54,7 @@ static tandem_tensor *matrix(int64_t n, int64_t m)
 static int threads_of(const tandem_tensor *node, int limit)
 {
     int threads = 0;
-    CU_ASSERT_TRUE(tnd_op_threads(table, node, limit, &threads, NULL));
+    CU_ASSERT_TRUE(tnd_op_threads(table, node, limit, 0, &threads, NULL));
     return threads;
 }
 
@@ -100,9 +100,10 @@ static void unknown_operations_and_products_are_left_to_others(void)
     struct tnd_op_work work;
     int threads = 0;
     add_op(TANDEM_OP_ADD, 64, 1, 1.0, 1.0);
-    CU_ASSERT_FALSE(tnd_op_threads(table, tandem_silu(context, matrix(64, 9)), 4, &threads, NULL));
+    const tandem_tensor *silu = tandem_silu(context, matrix(64, 9));
+    CU_ASSERT_FALSE(tnd_op_threads(table, silu, 4, 0, &threads, NULL));
     CU_ASSERT_FALSE(tnd_op_work_of(tandem_mul_mat(context, matrix(64, 8), matrix(64, 8)), &work));
-    CU_ASSERT_FALSE(tnd_op_threads(NULL, tandem_silu(context, matrix(64, 9)), 4, &threads, NULL));
+    CU_ASSERT_FALSE(tnd_op_threads(NULL, silu, 4, 0, &threads, NULL));
     check_int(threads_of(tandem_sub(context, matrix(64, 1), matrix(64, 1)), 4), 1); /* as add */
 }
 

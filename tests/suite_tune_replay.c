@@ -168,7 +168,7 @@ static void run_on_device(int node)
 {
     struct tandem_plan_node choice = *tandem_plan_node(plan, node);
     struct tnd_way ways[TND_TABLE_MAX_PROFILES];
-    int n = tnd_stand_in_ways(registry, table, graph->nodes[node], TANDEM_TYPE_Q4_0, ways);
+    int n = tnd_stand_in_ways(registry, table, graph->nodes[node], TANDEM_TYPE_Q4_0, 0, ways);
     for (int w = 0; w < n; w++) {
         if (strcmp(ways[w].profile.name, "opencl") == 0) {
             choice = ways[w].node;
@@ -181,7 +181,7 @@ static void run_on_cpu(int node)
 {
     struct tandem_plan_node choice = *tandem_plan_node(plan, node);
     struct tnd_way ways[TND_TABLE_MAX_PROFILES];
-    int n = tnd_stand_in_ways(registry, table, graph->nodes[node], TANDEM_TYPE_Q4_0, ways);
+    int n = tnd_stand_in_ways(registry, table, graph->nodes[node], TANDEM_TYPE_Q4_0, 0, ways);
     for (int w = 0; w < n; w++) {
         if (strcmp(ways[w].profile.name, "cpu") == 0) {
             choice = ways[w].node;

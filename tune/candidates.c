@@ -7,6 +7,11 @@
 
 #include "tune/profiles.h"
 
+/* A choice that was made before gives way to one that is faster by three standard deviations, of
+ * which an error bar (a median deviation) is 1 / 1.4826, and by this share. */
+#define CLEAR_BARS  (3 * 1.4826)
+#define CLEAR_SHARE 0.1
+
 /* The profile as the table measured it: tables of version 1 bring their own stages, which differ
  * from ours in what ran in parallel. */
 static const struct tnd_table_profile *as_measured(const struct tandem_table *table,
@@ -31,8 +36,20 @@ bool tnd_node_is_supported(const struct tnd_registry *registry, const struct tan
     return true;
 }
 
+static void look_up_check(const struct tandem_table *table, enum tandem_type type, double bound,
+                          struct tnd_way *way)
+{
+    way->verdict = TND_VERDICT_UNKNOWN;
+    if (table != NULL) {
+        way->verdict = tnd_table_check(table, way->profile.name, type, bound, &way->nmse);
+    }
+    way->is_barred =
+        way->verdict == TND_VERDICT_WRONG || (way->verdict == TND_VERDICT_UNKNOWN && bound > 0);
+}
+
 int tnd_ways_here(const struct tnd_registry *registry, const struct tandem_table *table,
-                  const tandem_tensor *node, enum tandem_type type, struct tnd_way *out)
+                  const tandem_tensor *node, enum tandem_type type, double error_bound,
+                  struct tnd_way *out)
 {
     int n = 0;
     for (int i = 0; i < tnd_profile_count() && n < TND_TABLE_MAX_PROFILES; i++) {
@@ -46,12 +63,14 @@ int tnd_ways_here(const struct tnd_registry *registry, const struct tandem_table
         memcpy(way.node.profile, way.profile.name, sizeof(way.node.profile));
         way.profile = *as_measured(table, &way.profile);
         way.node.n_threads = 1;
+        look_up_check(table, type, error_bound, &way);
         out[n++] = way;
     }
     return n;
 }
 
-int tnd_ways_of_table(const struct tandem_table *table, enum tandem_type type, struct tnd_way *out)
+int tnd_ways_of_table(const struct tandem_table *table, enum tandem_type type, double error_bound,
+                      struct tnd_way *out)
 {
     int n = 0;
     for (int i = 0; i < table->n_profiles; i++) {
@@ -63,6 +82,7 @@ int tnd_ways_of_table(const struct tandem_table *table, enum tandem_type type, s
         if (ours >= 0 && !tnd_profile_describe(ours, type, &way.profile)) {
             continue;
         }
+        look_up_check(table, type, error_bound, &way);
         out[n++] = way;
     }
     return n;
@@ -88,7 +108,8 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_way *ways, i
         return false;
     }
     if (!tnd_estimate_stages(table, profile, problem->type, problem->n, problem->k, problem->m,
-                             threads, out->stage, &out->total)) {
+                             threads, neighbours != NULL && neighbours->is_warm, out->stage,
+                             &out->total)) {
         return false;
     }
     out->moving = moves->inside;
@@ -101,7 +122,7 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_way *ways, i
     }
     out->total.us += out->moving.us;
     out->total.error_us += out->moving.error_us;
-    out->at_worst_us = out->total.us + out->total.error_us;
+    out->at_worst_us = out->total.us + (out->total.noisy ? 2 : 1) * out->total.error_us;
     return true;
 }
 
@@ -122,6 +143,12 @@ static bool uses_threads(const struct tnd_table_profile *profile)
 static bool is_better(const struct tnd_candidate *a, const struct tnd_candidate *b)
 {
     return b->way < 0 || a->at_worst_us < b->at_worst_us;
+}
+
+bool tnd_lead_is_clear(const struct tnd_estimate *challenger, const struct tnd_estimate *incumbent)
+{
+    double noise_us = CLEAR_BARS * hypot(challenger->error_us, incumbent->error_us);
+    return incumbent->us - challenger->us > fmax(noise_us, CLEAR_SHARE * incumbent->us);
 }
 
 void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, int n_ways,
@@ -150,10 +177,13 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, in
                 break;
             }
         }
-        if (own.way >= 0 && is_better(&own, &choice.best)) {
+        if (own.way < 0 || ways[w].is_barred) {
+            continue;
+        }
+        if (is_better(&own, &choice.best)) {
             choice.second = choice.best;
             choice.best = own;
-        } else if (own.way >= 0 && is_better(&own, &choice.second)) {
+        } else if (is_better(&own, &choice.second)) {
             choice.second = own;
         }
     }

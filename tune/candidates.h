@@ -12,6 +12,9 @@
 struct tnd_way {
     struct tnd_table_profile profile;
     struct tandem_plan_node node; /* resolved to slots; only of ways on this machine */
+    enum tnd_verdict verdict;     /* on its results, by the table */
+    double nmse;                  /* the largest that was found, unless nobody looked */
+    bool is_barred;               /* may not win for that */
 };
 
 struct tnd_candidate {
@@ -21,15 +24,19 @@ struct tnd_candidate {
     struct tnd_estimate stage[TANDEM_STAGES]; /* all zero where the stage does not exist */
     struct tnd_estimate moving; /* what `total` holds beside the stages: transfers, waking */
     struct tnd_moves moves;     /* each transfer, counted or not */
-    double at_worst_us; /* prediction and its error bar together: what is compared */
+    double at_worst_us; /* prediction and error bar together, of noisy ones the bar twice, so that
+                           their lead exceeds their noise: what is compared */
 };
 
 /** What this machine can run: profiles whose backends are open and take the node (NULL: any product
- *  of `type`). Fills at most TND_TABLE_MAX_PROFILES; returns how many. */
+ *  of `type`). A way is barred when the table says that its results are wrong, or with a bound > 0
+ *  when its error is above it or was never looked at. Fills at most TND_TABLE_MAX_PROFILES; returns
+ *  how many. */
 int tnd_ways_here(const struct tnd_registry *registry, const struct tandem_table *table,
-                  const tandem_tensor *node, enum tandem_type type, struct tnd_way *out);
+                  const tandem_tensor *node, enum tandem_type type, double error_bound,
+                  struct tnd_way *out);
 /** What the machine of the table can run: the profiles that were measured on it. */
-int tnd_ways_of_table(const struct tandem_table *table, enum tandem_type type,
+int tnd_ways_of_table(const struct tandem_table *table, enum tandem_type type, double error_bound,
                       struct tnd_way *out);
 
 /** Whether every backend of a choice takes this very node. */
@@ -41,6 +48,7 @@ struct tnd_neighbours {
     bool at_home;     /* X is where the way reads it, Y may stay: only ways of this home count */
     const char *home; /* device, or "" for host memory */
     int crew;         /* threads of the neighbours: whom sleeping costs something */
+    bool is_warm;     /* the weights stay in the cache: such times where there are some */
 };
 
 /** One way on exactly this many threads; false where the table has no prediction, or when its home
@@ -54,9 +62,14 @@ struct tnd_choice {
     struct tnd_candidate second; /* of another way than the best */
 };
 
-/** The cheapest at worst over ways and thread counts 1, 2, 4, .. n_threads; of equals the first.
- *  `neighbours` NULL: in host memory, running on n_threads. `visit` (may be NULL) sees every
- *  candidate that has a prediction. */
+/** Whether a challenger is faster than the incumbent by more than noise explains: three standard
+ *  deviations of the difference (error bars are median deviations, of which 1.48 are a standard
+ *  one), and a tenth of the incumbent's time. */
+bool tnd_lead_is_clear(const struct tnd_estimate *challenger, const struct tnd_estimate *incumbent);
+
+/** The cheapest at worst over ways that are not barred and thread counts 1, 2, 4, .. n_threads; of
+ *  equals the first. `neighbours` NULL: in host memory, running on n_threads. `visit` (may be NULL)
+ *  sees every candidate that has a prediction. */
 void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, int n_ways,
                 const struct tnd_problem *problem, int n_threads,
                 const struct tnd_neighbours *neighbours,

@@ -61,6 +61,7 @@ struct point {
     double us;
     double error_us;
     double spread_us;
+    bool stale;
 };
 
 /* The line through two samples at m. */
@@ -96,7 +97,8 @@ static struct point on_curve(const struct tnd_curve *curve, int64_t m)
         double us =
             m < first->m && goes_with_m(curve) ? first->median_us * ratio : first->median_us;
         double doubt = m < first->m ? DOUBT_BEYOND * log2(1.0 / ratio) : 0.0;
-        return (struct point){us, first->spread_us + us * doubt, first->spread_us};
+        return (struct point){us, first->spread_us + us * doubt, first->spread_us,
+                              tnd_sample_is_stale(first)};
     }
     if (m > last->m) {
         double ratio = (double)m / (double)last->m;
@@ -107,7 +109,7 @@ static struct point on_curve(const struct tnd_curve *curve, int64_t m)
             us *= ratio;
         }
         return (struct point){us, last->spread_us + us * DOUBT_BEYOND * log2(ratio),
-                              last->spread_us};
+                              last->spread_us, tnd_sample_is_stale(last)};
     }
     int low = 0; /* samples[low].m < m <= samples[high].m */
     int high = curve->n_samples - 1;
@@ -121,11 +123,13 @@ static struct point on_curve(const struct tnd_curve *curve, int64_t m)
     }
     const struct tnd_sample *b = &curve->samples[high];
     if (m == b->m) {
-        return (struct point){b->median_us, b->spread_us, b->spread_us};
+        return (struct point){b->median_us, b->spread_us, b->spread_us, tnd_sample_is_stale(b)};
     }
-    double us = along(&curve->samples[low], b, m);
-    double spread = fmax(curve->samples[low].spread_us, b->spread_us);
-    return (struct point){us, spread + us * DOUBT_MODEL + bend(curve, low, m, us), spread};
+    const struct tnd_sample *a = &curve->samples[low];
+    double us = along(a, b, m);
+    double spread = fmax(a->spread_us, b->spread_us);
+    return (struct point){us, spread + us * DOUBT_MODEL + bend(curve, low, m, us), spread,
+                          tnd_sample_is_stale(a) || tnd_sample_is_stale(b)};
 }
 
 bool tnd_estimate_curve(const struct tnd_curve *curve, int64_t m, double *out_us)
@@ -164,7 +168,8 @@ static struct point over_threads(const struct tandem_table *table, const struct 
 {
     double counts[MAX_COUNTS];
     double times[MAX_COUNTS];
-    struct point last = {0.0, 0.0, 0.0};
+    struct point last = {0.0, 0.0, 0.0, false};
+    bool stale = false;
     int end = at;
     while (end < table->n_curves && end - at < MAX_COUNTS &&
            same_but_threads(key, &table->curves[end].key)) {
@@ -175,12 +180,13 @@ static struct point over_threads(const struct tandem_table *table, const struct 
     }
     for (int i = at; i < end; i++) {
         last = on_curve(&table->curves[i], m);
+        stale = stale || last.stale;
         counts[i - at] = table->curves[i].key.threads;
         times[i - at] = last.us;
     }
     bool divide = table->version == 1 && key->parallel && end - at == 1 && counts[0] == 1.0;
     double us = divide ? last.us / threads : tnd_thread_model(counts, times, end - at, threads);
-    return (struct point){us, last.error_us + us * DOUBT_THREADS, last.spread_us};
+    return (struct point){us, last.error_us + us * DOUBT_THREADS, last.spread_us, stale};
 }
 
 /* Whether `index` starts curves of the stage of `key`, whatever their thread counts. */
@@ -231,6 +237,7 @@ static bool on_shape(const struct tandem_table *table, const struct tnd_curve_ke
     out->us = divide ? found.us / threads : found.us;
     out->error_us = found.error_us;
     out->spread_us = found.spread_us;
+    out->stale = found.stale;
     out->measured_shape = true;
     return true;
 }
@@ -355,14 +362,16 @@ static bool between_shapes(const struct tandem_table *table, const struct tnd_cu
         out->error_us = only->estimate.error_us / only->work;
         out->spread_us = only->estimate.spread_us / only->work;
     }
+    out->stale =
+        (smaller.found && smaller.estimate.stale) || (larger.found && larger.estimate.stale);
     out->error_us += out->us * DOUBT_SHAPE;
     out->measured_shape = false;
     return true;
 }
 
-bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table_stage *stage,
-                        enum tandem_stage which, enum tandem_type type, int64_t n, int64_t k,
-                        int64_t m, int threads, struct tnd_estimate *out)
+static bool estimate_stage(const struct tandem_table *table, const struct tnd_table_stage *stage,
+                           enum tandem_stage which, enum tandem_type type, int64_t n, int64_t k,
+                           int64_t m, int threads, bool is_warm, struct tnd_estimate *out)
 {
     if (table == NULL || stage->backend[0] == '\0' || n < 1 || k < 1 || m < 1 || threads < 1) {
         return false;
@@ -381,7 +390,10 @@ bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table
         threads = 1;
     }
     struct tnd_estimate estimate = {0};
-    if (!on_shape(table, &key, m, threads, &estimate) &&
+    key.warm = is_warm;
+    bool found = is_warm && on_shape(table, &key, m, threads, &estimate);
+    key.warm = false;
+    if (!found && !on_shape(table, &key, m, threads, &estimate) &&
         !between_shapes(table, &key, m, threads, &estimate)) {
         return false;
     }
@@ -390,9 +402,16 @@ bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table
     return true;
 }
 
+bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table_stage *stage,
+                        enum tandem_stage which, enum tandem_type type, int64_t n, int64_t k,
+                        int64_t m, int threads, struct tnd_estimate *out)
+{
+    return estimate_stage(table, stage, which, type, n, k, m, threads, false, out);
+}
+
 bool tnd_estimate_stages(const struct tandem_table *table, const struct tnd_table_profile *profile,
                          enum tandem_type type, int64_t n, int64_t k, int64_t m, int threads,
-                         struct tnd_estimate *out_stages, struct tnd_estimate *out)
+                         bool is_warm, struct tnd_estimate *out_stages, struct tnd_estimate *out)
 {
     struct tnd_estimate sum = {.measured_shape = true};
     struct tnd_estimate stages[TANDEM_STAGES] = {{0}};
@@ -401,13 +420,14 @@ bool tnd_estimate_stages(const struct tandem_table *table, const struct tnd_tabl
         if (profile->stage[s].backend[0] == '\0') {
             continue;
         }
-        if (!tnd_estimate_stage(table, &profile->stage[s], (enum tandem_stage)s, type, n, k, m,
-                                threads, &stages[s])) {
+        if (!estimate_stage(table, &profile->stage[s], (enum tandem_stage)s, type, n, k, m, threads,
+                            is_warm, &stages[s])) {
             return false;
         }
         sum.us += stages[s].us;
         sum.error_us += stages[s].error_us;
         sum.spread_us += stages[s].spread_us;
+        sum.stale = sum.stale || stages[s].stale;
         sum.measured_shape = sum.measured_shape && stages[s].measured_shape;
         n_stages++;
     }
@@ -427,7 +447,7 @@ bool tnd_estimate_profile(const struct tandem_table *table, const struct tnd_tab
     struct tnd_estimate stages[TANDEM_STAGES];
     struct tnd_moves moves;
     struct tnd_estimate sum;
-    if (!tnd_estimate_stages(table, profile, type, n, k, m, threads, stages, &sum) ||
+    if (!tnd_estimate_stages(table, profile, type, n, k, m, threads, false, stages, &sum) ||
         !tnd_estimate_moves(table, profile, n, k, m, &moves)) {
         return false;
     }

@@ -10,6 +10,7 @@ struct tnd_estimate {
     double error_us;     /* expected deviation: spread of the samples and distance from them */
     double spread_us;    /* of the samples behind it alone, which is part of error_us */
     bool measured_shape; /* this (N, K) was measured; else scaled from the nearest one */
+    bool stale;          /* it rests on samples that were found wrong while programs ran */
     bool noisy;          /* spread_us is above TND_NOISY_FRAC of the time */
 };
 
@@ -37,11 +38,12 @@ bool tnd_estimate_key(const struct tandem_table *table, const struct tnd_curve_k
                       struct tnd_estimate *out);
 
 /** All stages of a profile, each and together, without what moving operands costs (moves.h).
+ *  `is_warm`: by times of weights that stay in the cache, where there are some of the shape.
  *  `out_stages` (TANDEM_STAGES entries) are all zero where a stage does not exist. False when one
  *  that exists has no estimate. */
 bool tnd_estimate_stages(const struct tandem_table *table, const struct tnd_table_profile *profile,
                          enum tandem_type type, int64_t n, int64_t k, int64_t m, int threads,
-                         struct tnd_estimate *out_stages, struct tnd_estimate *out);
+                         bool is_warm, struct tnd_estimate *out_stages, struct tnd_estimate *out);
 
 /** All stages of a profile together, and the transfers between them and with neighbours in host
  *  memory; out_stage_us (TANDEM_STAGES entries), which may be NULL, gets the stages alone. False

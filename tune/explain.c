@@ -100,6 +100,12 @@ static int count_thread_counts(int n_threads)
     return n;
 }
 
+/* In host memory. */
+static struct tnd_neighbours neighbours_of(const struct tnd_explanation *e, int n_threads)
+{
+    return (struct tnd_neighbours){.home = "", .crew = n_threads, .is_warm = e->is_warm};
+}
+
 static enum tandem_status find_candidates(const struct tnd_explain_options *options,
                                           struct tnd_explanation *e, struct tandem_error *error)
 {
@@ -110,7 +116,8 @@ static enum tandem_status find_candidates(const struct tnd_explain_options *opti
                              "explain: out of memory for %d candidates", capacity);
     }
     struct collector collector = {e, capacity};
-    tnd_choose(options->table, e->ways, e->n_ways, &e->problem, e->n_threads, NULL, collect,
+    struct tnd_neighbours neighbours = neighbours_of(e, e->n_threads);
+    tnd_choose(options->table, e->ways, e->n_ways, &e->problem, e->n_threads, &neighbours, collect,
                &collector, &e->choice);
     qsort(e->candidates, (size_t)e->n_candidates, sizeof(e->candidates[0]), compare_candidates);
     if (e->choice.second.way >= 0 && e->choice.best.at_worst_us > 0) {
@@ -127,7 +134,8 @@ static struct tnd_choice choose_at(const struct tandem_table *table,
     struct tnd_problem problem = e->problem;
     struct tnd_choice choice;
     problem.m = m;
-    tnd_choose(table, e->ways, e->n_ways, &problem, n_threads, NULL, NULL, NULL, &choice);
+    struct tnd_neighbours neighbours = neighbours_of(e, n_threads);
+    tnd_choose(table, e->ways, e->n_ways, &problem, n_threads, &neighbours, NULL, NULL, &choice);
     return choice;
 }
 
@@ -165,7 +173,8 @@ static struct tnd_candidate best_of(const struct tandem_table *table,
     struct tnd_problem problem = e->problem;
     struct tnd_choice choice;
     problem.m = m;
-    tnd_choose(table, &e->ways[way], 1, &problem, e->n_threads, NULL, NULL, NULL, &choice);
+    struct tnd_neighbours neighbours = neighbours_of(e, e->n_threads);
+    tnd_choose(table, &e->ways[way], 1, &problem, e->n_threads, &neighbours, NULL, NULL, &choice);
     return choice.best;
 }
 
@@ -355,6 +364,7 @@ static void find_thin(const struct tandem_table *table, struct tnd_explanation *
         pair && second->total.us - second->total.error_us < best->total.us + best->total.error_us
             ? TND_THIN_LEAD
             : 0u;
+    e->thin |= best->total.stale || (pair && second->total.stale) ? TND_THIN_STALE : 0u;
     e->thin |= count_unmeasured(e, &only) > 0 ? TND_THIN_WAYS : 0u;
     e->thin |= e->problem.m > tnd_table_largest_m(table, e->problem.type) ? TND_THIN_BEYOND : 0u;
 }
@@ -433,11 +443,12 @@ enum tandem_status tnd_explain(const struct tnd_explain_options *options,
     e.problem.threads = 0;
     e.problem.profile[0] = '\0';
     e.n_threads = options->n_threads > 1 ? options->n_threads : 1;
+    e.is_warm = options->is_warm;
     if (options->registry != NULL) {
-        e.n_ways =
-            tnd_ways_here(options->registry, options->table, options->node, e.problem.type, e.ways);
+        e.n_ways = tnd_ways_here(options->registry, options->table, options->node, e.problem.type,
+                                 options->error_bound, e.ways);
     } else if (options->table != NULL) {
-        e.n_ways = tnd_ways_of_table(options->table, e.problem.type, e.ways);
+        e.n_ways = tnd_ways_of_table(options->table, e.problem.type, options->error_bound, e.ways);
     }
     TND_TRY(find_candidates(options, &e, error));
     int64_t largest = tnd_table_largest_m(options->table, e.problem.type);

@@ -17,6 +17,8 @@ struct tnd_explain_options {
     const tandem_tensor *node;           /* NULL: any product like the problem */
     struct tnd_problem problem;          /* threads and profile are not looked at */
     int n_threads;                       /* the most */
+    double error_bound;                  /* of results; 0: what the checks say */
+    bool is_warm;                        /* the weights stay in the cache */
 };
 
 /* A change of the winner over M, between `from` (at m - 1) and `to` (at m). Inside of [low, high]
@@ -44,12 +46,14 @@ enum tnd_thin {
     TND_THIN_NOISY = 8,   /* wide error bar of one of the two best */
     TND_THIN_LEAD = 16,   /* the lead is within the error bars */
     TND_THIN_WAYS = 32,   /* ways that were never measured */
-    TND_THIN_BEYOND = 64  /* M is beyond what was measured */
+    TND_THIN_BEYOND = 64, /* M is beyond what was measured */
+    TND_THIN_STALE = 128  /* one of the two best rests on times that were found wrong */
 };
 
 struct tnd_explanation {
     struct tnd_problem problem;
     int n_threads;
+    bool is_warm;
     int n_ways;
     struct tnd_way ways[TND_TABLE_MAX_PROFILES];
     int n_candidates;

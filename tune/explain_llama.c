@@ -110,8 +110,8 @@ void tnd_explain_llama(const struct tandem_table *table, const struct tnd_regist
         *out = advice;
         return;
     }
-    ways.n = registry != NULL ? tnd_ways_here(registry, table, NULL, type, ways.way)
-                              : tnd_ways_of_table(table, type, ways.way);
+    ways.n = registry != NULL ? tnd_ways_here(registry, table, NULL, type, 0, ways.way)
+                              : tnd_ways_of_table(table, type, 0, ways.way);
     for (int w = 0; w < ways.n; w++) {
         ways.is_plain[w] = is_plain_cpu(&ways.way[w].profile);
     }

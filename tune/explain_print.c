@@ -41,8 +41,13 @@ static void add_candidate(struct tnd_text *out, const struct tnd_explanation *e,
         tnd_text_printf(out, "%stransfer ", separator);
         add_with_error(out, &candidate->moving);
     }
-    tnd_text_printf(out, "%s%s\n", candidate->total.noisy ? "  (noisy)" : "",
-                    candidate->total.measured_shape ? "" : "  (from other shapes)");
+    tnd_text_printf(out, "%s%s%s%s\n", candidate->total.noisy ? "  (noisy)" : "",
+                    candidate->total.stale ? "  (stale: found wrong by running programs)" : "",
+                    candidate->total.measured_shape ? "" : "  (from other shapes)",
+                    !way->is_barred ? ""
+                    : way->verdict == TND_VERDICT_UNKNOWN
+                        ? "  (never: its results were not checked)"
+                        : "  (never: its results are wrong)");
 }
 
 static void add_turn(struct tnd_text *out, const struct tnd_turn *turn, const char *what)
@@ -86,6 +91,7 @@ static void add_thin(struct tnd_text *out, const struct tnd_explanation *e)
         {TND_THIN_LEAD, "the lead is within the error bars"},
         {TND_THIN_WAYS, "not every way was measured"},
         {TND_THIN_BEYOND, "M is beyond what was measured"},
+        {TND_THIN_STALE, "times behind it were found wrong by running programs"},
     };
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
         if ((e->thin & reasons[i].bit) != 0) {
@@ -97,13 +103,28 @@ static void add_thin(struct tnd_text *out, const struct tnd_explanation *e)
     }
 }
 
+/* How far the results of the ways were from the reference. */
+static void add_checks(struct tnd_text *out, const struct tnd_explanation *e)
+{
+    int n = 0;
+    for (int w = 0; w < e->n_ways; w++) {
+        const struct tnd_way *way = &e->ways[w];
+        if (way->verdict != TND_VERDICT_UNKNOWN) {
+            tnd_text_printf(out, "%s%s %.1e%s", n++ == 0 ? "  checked, largest error: " : ", ",
+                            way->profile.name, way->nmse,
+                            way->verdict == TND_VERDICT_WRONG ? " (too large)" : "");
+        }
+    }
+    tnd_text_add(out, n > 0 ? " (squared, of the squared reference)\n" : "");
+}
+
 /* What the winner takes besides time. */
 static void add_memory(struct tnd_text *out, const struct tnd_explanation *e)
 {
     const struct tnd_table_profile *winner = &e->ways[e->choice.best.way].profile;
     if (winner->stage[TANDEM_STAGE_COMPUTE].task == TANDEM_TASK_MUL_MAT_PACKED) {
-        double bytes = (double)e->problem.n *
-                       (double)tandem_type_row_bytes(e->problem.type, e->problem.k);
+        double bytes =
+            (double)e->problem.n * (double)tandem_type_row_bytes(e->problem.type, e->problem.k);
         tnd_text_printf(out, "  memory: %s keeps a second copy of the weights, about ",
                         winner->name);
         tnd_emit_number(out, 0, 1, bytes / 1048576.0);
@@ -145,6 +166,7 @@ void tnd_explain_text(const struct tnd_explanation *e, struct tnd_text *out)
     for (int i = 0; i < e->n_flips; i++) {
         add_flip(out, &e->flips[i]);
     }
+    add_checks(out, e);
     add_thin(out, e);
 }
 
@@ -166,9 +188,16 @@ static void json_candidate(struct tnd_text *out, const struct tnd_explanation *e
     add_json_number(out, "us", candidate->total.us);
     tnd_text_add(out, ", ");
     add_json_number(out, "error_us", candidate->total.error_us);
-    tnd_text_printf(out, ", \"measured_shape\": %s, \"noisy\": %s, \"stages\": [",
+    tnd_text_printf(out,
+                    ", \"measured_shape\": %s, \"noisy\": %s, \"stale\": %s, "
+                    "\"check\": \"%s\", \"barred\": %s, \"stages\": [",
                     candidate->total.measured_shape ? "true" : "false",
-                    candidate->total.noisy ? "true" : "false");
+                    candidate->total.noisy ? "true" : "false",
+                    candidate->total.stale ? "true" : "false",
+                    way->verdict == TND_VERDICT_UNKNOWN ? "unknown"
+                    : way->verdict == TND_VERDICT_RIGHT ? "right"
+                                                        : "wrong",
+                    way->is_barred ? "true" : "false");
     const char *separator = "";
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tnd_table_stage *stage = &way->profile.stage[s];
@@ -255,8 +284,8 @@ static void json_flips(struct tnd_text *out, const struct tnd_explanation *e)
 
 static void json_thin(struct tnd_text *out, unsigned thin)
 {
-    static const char *const names[] = {"no_table", "no_cell", "shape", "noisy",
-                                        "lead",     "ways",    "beyond"};
+    static const char *const names[] = {"no_table", "no_cell", "shape",  "noisy",
+                                        "lead",     "ways",    "beyond", "stale"};
     const char *separator = "";
     tnd_text_add(out, "\"thin\": [");
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -53,6 +53,16 @@ static bool splits_rows(enum tandem_op op)
     return op == TANDEM_OP_SILU || op == TANDEM_OP_CPY;
 }
 
+/* To four binary digits: keys grow by one with each token, which is no reason to choose anew. */
+static int64_t rounded(int64_t k)
+{
+    int64_t step = 1;
+    while (k / step >= 16) {
+        step *= 2;
+    }
+    return (k + step / 2) / step * step;
+}
+
 bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out)
 {
     struct tnd_op_work work = {.op = stand_in(node->op), .n = node->ne[0], .k = 1};
@@ -62,7 +72,7 @@ bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out)
     work.m = tandem_tensor_elements(node) / node->ne[0];
     double values = (double)tandem_tensor_elements(node);
     if (work.op == TANDEM_OP_ATTENTION) {
-        work.k = node->src[1]->ne[1] > 0 ? node->src[1]->ne[1] : 1;
+        work.k = node->src[1]->ne[1] > 0 ? rounded(node->src[1]->ne[1]) : 1;
         values *= (double)work.k;
     }
     work.shares = (int64_t)(values / LEAST_SHARE);
@@ -112,15 +122,33 @@ static bool nearest_shape(const struct tandem_table *table, const struct tnd_op_
     return isfinite(best);
 }
 
-/* On the shape of `key`, with as many rows as make the same work. */
+/* As many rows of the shape as make the same work. */
+static int64_t rows_on(const struct tnd_curve_key *shape, const struct tnd_op_work *work)
+{
+    double rows =
+        (double)work->m * (double)work->n * (double)work->k / ((double)shape->n * (double)shape->k);
+    return rows > 1.0 ? (int64_t)(rows + 0.5) : 1;
+}
+
 static bool on_shape(const struct tandem_table *table, const struct tnd_curve_key *shape,
                      const struct tnd_op_work *work, int threads, struct tnd_estimate *out)
 {
     struct tnd_curve_key key = *shape;
-    double rows =
-        (double)work->m * (double)work->n * (double)work->k / ((double)key.n * (double)key.k);
     key.threads = threads;
-    return tnd_estimate_key(table, &key, rows > 1.0 ? (int64_t)(rows + 0.5) : 1, out);
+    return tnd_estimate_key(table, &key, rows_on(shape, work), out);
+}
+
+bool tnd_op_cell(const struct tandem_table *table, const struct tnd_op_work *work, int threads,
+                 struct tnd_curve_key *out_key, int64_t *out_m)
+{
+    struct tnd_curve_key shape;
+    if (table == NULL || !nearest_shape(table, work, &shape)) {
+        return false;
+    }
+    *out_m = rows_on(&shape, work);
+    shape.threads = threads;
+    *out_key = shape;
+    return true;
 }
 
 bool tnd_op_estimate(const struct tandem_table *table, const struct tnd_op_work *work, int threads,
@@ -132,7 +160,7 @@ bool tnd_op_estimate(const struct tandem_table *table, const struct tnd_op_work 
 }
 
 bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node, int limit,
-                    int *out_threads, double *out_us)
+                    int incumbent, int *out_threads, double *out_us)
 {
     struct tnd_op_work work;
     struct tnd_curve_key shape;
@@ -143,6 +171,7 @@ bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node,
     }
     int threads = 1;
     limit = work.shares < limit ? (int)work.shares : limit;
+    limit = limit > 1 ? limit : 1;
     for (int t = 2; t <= limit; t = tnd_next_thread_count(t, limit)) {
         struct tnd_estimate one;
         if (on_shape(table, &shape, &work, t, &one) &&
@@ -153,6 +182,12 @@ bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node,
         if (t == limit) {
             break;
         }
+    }
+    struct tnd_estimate kept;
+    if (incumbent > 0 && incumbent != threads && incumbent <= limit &&
+        on_shape(table, &shape, &work, incumbent, &kept) && !tnd_lead_is_clear(&best, &kept)) {
+        best = kept;
+        threads = incumbent;
     }
     *out_threads = threads;
     if (out_us != NULL) {

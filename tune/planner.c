@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The planner: candidates, prediction, choice, memory of choices. */
+ * The planner: what is chosen for each node, by table, rule or force. */
 #include "tune/planner.h"
 
 #include <pthread.h>
@@ -7,33 +7,16 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/hash.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "sched/plan.h"
 #include "tune/candidates.h"
 #include "tune/op_cost.h"
-#include "tune/place.h"
 #include "tune/problem.h"
 #include "tune/profiles.h"
+#include "tune/remember.h"
 #include "tune/rule.h"
-
-struct choice_key {
-    int64_t n, k, m;
-    int32_t type; /* of the weights; other operations: OTHER_OPERATIONS + op */
-    int32_t threads;
-    int32_t home;   /* slot of the device, 0: host memory, or ANY_HOME */
-    int32_t weight; /* enum weight_kind: some ways take constant weights only */
-};
-
-enum weight_kind { WEIGHT_CHANGES, WEIGHT_CONSTANT, WEIGHT_PART_OF_CONSTANT };
-
-struct choice {
-    struct choice_key key; /* threads == 0: empty slot */
-    struct tnd_place_choice chosen;
-};
-
-enum { FIRST_CAPACITY = 256, LAST_CAPACITY = 65536, ANY_HOME = -1, OTHER_OPERATIONS = 1024 };
+#include "tune/warm.h"
 
 /* What a product costs that runs by the fixed rule: a way with times is preferred. */
 #define BY_RULE_US 1e9
@@ -44,82 +27,23 @@ struct tnd_planner {
     struct tnd_log log;
     int n_cpus;
     tnd_ways_fn ways;
+    size_t cache_bytes;
     pthread_mutex_t lock; /* guards everything below; never held together with another lock */
     const struct tandem_table *table;
+    bool has_warm; /* the table knows times of weights that stay in the cache */
+    double error_bound;
     int forced;
     uint32_t types_reported; /* bit a type: its absence from the table was logged */
     bool idle_reported;      /* a device that nobody has measured was logged */
-    struct choice *choices;  /* open addressing, power of two */
-    size_t capacity;
-    size_t used;
+    struct tnd_memory memory;
 };
-
-/* ---- memory of choices ---- */
-
-static size_t slot_of(const struct choice_key *key, size_t capacity)
-{
-    return (size_t)tnd_hash_bytes(key, sizeof(*key), 0) & (capacity - 1);
-}
-
-static struct choice *find_choice(struct choice *choices, size_t capacity,
-                                  const struct choice_key *key)
-{
-    size_t i = slot_of(key, capacity);
-    while (choices[i].key.threads != 0 && memcmp(&choices[i].key, key, sizeof(*key)) != 0) {
-        i = (i + 1) & (capacity - 1);
-    }
-    return &choices[i];
-}
-
-static void forget_choices(struct tnd_planner *planner)
-{
-    memset(planner->choices, 0, planner->capacity * sizeof(planner->choices[0]));
-    planner->used = 0;
-}
-
-/* Makes room for one more choice. When the table is as large as it may get, or memory is short,
- * everything is forgotten instead: choices are cheap to find again. */
-static void reserve_choice(struct tnd_planner *planner)
-{
-    if (2 * (planner->used + 1) <= planner->capacity) {
-        return;
-    }
-    size_t capacity = 2 * planner->capacity;
-    struct choice *choices =
-        capacity <= LAST_CAPACITY ? tnd_calloc(capacity, sizeof(choices[0])) : NULL;
-    if (choices == NULL) {
-        forget_choices(planner);
-        return;
-    }
-    for (size_t i = 0; i < planner->capacity; i++) {
-        if (planner->choices[i].key.threads != 0) {
-            *find_choice(choices, capacity, &planner->choices[i].key) = planner->choices[i];
-        }
-    }
-    tnd_free(planner->choices);
-    planner->choices = choices;
-    planner->capacity = capacity;
-}
-
-static struct choice *keep_choice(struct tnd_planner *planner, const struct choice_key *key,
-                                  const struct tnd_place_choice *chosen)
-{
-    reserve_choice(planner);
-    struct choice *choice = find_choice(planner->choices, planner->capacity, key);
-    choice->key = *key;
-    choice->chosen = *chosen;
-    planner->used++;
-    return choice;
-}
 
 enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,
                                    struct tnd_planner **out_planner, struct tandem_error *error)
 {
     struct tnd_planner *planner = tnd_calloc(1, sizeof(*planner));
-    struct choice *choices = tnd_calloc(FIRST_CAPACITY, sizeof(choices[0]));
-    if (planner == NULL || choices == NULL) {
+    if (planner == NULL || tnd_memory_init(&planner->memory) != TANDEM_OK) {
         tnd_free(planner);
-        tnd_free(choices);
         return tnd_error_set(error, TANDEM_E_MEMORY, "planner", 0, 0, "planner: out of memory");
     }
     planner->registry = options->registry;
@@ -127,9 +51,8 @@ enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,
     planner->log = options->log;
     planner->n_cpus = options->n_cpus;
     planner->ways = tnd_ways_here;
+    planner->cache_bytes = options->cache_bytes;
     planner->forced = -1;
-    planner->choices = choices;
-    planner->capacity = FIRST_CAPACITY;
     pthread_mutex_init(&planner->lock, NULL);
     *out_planner = planner;
     return TANDEM_OK;
@@ -141,7 +64,7 @@ void tnd_planner_free(struct tnd_planner *planner)
         return;
     }
     pthread_mutex_destroy(&planner->lock);
-    tnd_free(planner->choices);
+    tnd_memory_fini(&planner->memory);
     tnd_free(planner);
 }
 
@@ -149,9 +72,10 @@ void tnd_planner_set_table(struct tnd_planner *planner, const struct tandem_tabl
 {
     pthread_mutex_lock(&planner->lock);
     planner->table = table;
+    planner->has_warm = tnd_table_has_warm(table);
     planner->types_reported = 0;
     planner->idle_reported = false;
-    forget_choices(planner);
+    tnd_memory_begin_round(&planner->memory);
     pthread_mutex_unlock(&planner->lock);
 }
 
@@ -159,7 +83,7 @@ void tnd_planner_force(struct tnd_planner *planner, int profile)
 {
     pthread_mutex_lock(&planner->lock);
     planner->forced = profile;
-    forget_choices(planner);
+    tnd_memory_clear(&planner->memory);
     pthread_mutex_unlock(&planner->lock);
 }
 
@@ -168,11 +92,43 @@ void tnd_planner_set_ways(struct tnd_planner *planner, tnd_ways_fn ways)
     planner->ways = ways;
 }
 
+void tnd_planner_set_error_bound(struct tnd_planner *planner, double bound)
+{
+    pthread_mutex_lock(&planner->lock);
+    planner->error_bound = bound;
+    tnd_memory_clear(&planner->memory);
+    pthread_mutex_unlock(&planner->lock);
+}
+
+/* Threads that wait for each other's CPU only cost. */
+static int limit_of(const struct tnd_planner *planner, int n_threads)
+{
+    bool is_more = planner->table != NULL && planner->n_cpus > 0 && planner->n_cpus < n_threads;
+    return is_more ? planner->n_cpus : n_threads;
+}
+
+int tnd_planner_limit(struct tnd_planner *planner, int n_threads)
+{
+    pthread_mutex_lock(&planner->lock);
+    int limit = limit_of(planner, n_threads);
+    pthread_mutex_unlock(&planner->lock);
+    return limit;
+}
+
+bool tnd_planner_is_warm(struct tnd_planner *planner, const struct tandem_graph *graph)
+{
+    pthread_mutex_lock(&planner->lock);
+    bool has_warm = planner->has_warm;
+    pthread_mutex_unlock(&planner->lock);
+    return has_warm && tnd_graph_stays_in(graph, planner->cache_bytes);
+}
+
 /* One graph that is being planned. */
 struct plan_run {
     struct tnd_planner *planner;
     int n_threads;
     double handoff_us; /* measured between that many threads; 0: unknown */
+    bool is_warm;      /* the weights stay in the cache */
     int n_devices;
     uint8_t slots[TND_PLACE_MAX_DEVICES];
     bool is_new;                 /* something was chosen that was not remembered */
@@ -239,17 +195,45 @@ static bool knows_cpu(const struct tandem_table *table, const struct tnd_way *wa
     return found;
 }
 
-/* `neighbours` NULL: any way, its operands in host memory. */
-static bool choose_by_table(const struct tnd_planner *planner, const tandem_tensor *node,
-                            const struct tnd_problem *problem, int n_threads,
-                            const struct tnd_neighbours *neighbours, struct tnd_place_choice *out)
+/* The choice of another table, as this one predicts it. */
+struct incumbent {
+    const struct tandem_plan_node *node; /* NULL: there is none */
+    const struct tnd_way *ways;
+    struct tnd_candidate candidate; /* way -1: the table knows it no more */
+};
+
+static void meet_incumbent(void *user, const struct tnd_candidate *candidate)
 {
+    struct incumbent *incumbent = user;
+    const struct tnd_way *way = &incumbent->ways[candidate->way];
+    if (incumbent->node != NULL && candidate->threads == incumbent->node->n_threads &&
+        !way->is_barred && strcmp(way->profile.name, incumbent->node->profile) == 0) {
+        incumbent->candidate = *candidate;
+    }
+}
+
+static bool choose_by_table(const struct plan_run *run, const tandem_tensor *node,
+                            const struct tnd_problem *problem,
+                            const struct tnd_neighbours *neighbours,
+                            const struct tandem_plan_node *before, struct tnd_place_choice *out)
+{
+    const struct tnd_planner *planner = run->planner;
+    int n_threads = run->n_threads;
     struct tnd_way ways[TND_TABLE_MAX_PROFILES];
     struct tnd_choice choice;
-    int n_ways = planner->ways(planner->registry, planner->table, node, problem->type, ways);
-    tnd_choose(planner->table, ways, n_ways, problem, n_threads, neighbours, NULL, NULL, &choice);
+    bool was_chosen = before != NULL && before->reason == TANDEM_REASON_TABLE;
+    struct incumbent incumbent = {was_chosen ? before : NULL, ways, {.way = -1}};
+    int n_ways = planner->ways(planner->registry, planner->table, node, problem->type,
+                               planner->error_bound, ways);
+    tnd_choose(planner->table, ways, n_ways, problem, n_threads, neighbours, meet_incumbent,
+               &incumbent, &choice);
     if (choice.best.way < 0 || !knows_cpu(planner->table, ways, n_ways, problem, n_threads)) {
         return false;
+    }
+    if (incumbent.candidate.way >= 0 &&
+        !tnd_lead_is_clear(&choice.best.total, &incumbent.candidate.total)) {
+        choice.second = choice.best.way != incumbent.candidate.way ? choice.best : choice.second;
+        choice.best = incumbent.candidate;
     }
     out->node = ways[choice.best.way].node;
     out->node.n_threads = choice.best.threads;
@@ -297,26 +281,38 @@ static int home_of(const struct plan_run *run, const struct tandem_plan_node *no
     return 0;
 }
 
+static bool is_wrong(const struct tnd_planner *planner, const char *profile, enum tandem_type type)
+{
+    return planner->table != NULL &&
+           tnd_table_check(planner->table, profile, type, planner->error_bound, NULL) ==
+               TND_VERDICT_WRONG;
+}
+
 /* By the fixed rule, which knows no devices. */
 static void choose_by_rule(const struct tnd_planner *planner, const tandem_tensor *node,
                            const struct tnd_problem *problem, int threads,
                            struct tandem_plan_node *out)
 {
-    int profile = planner->forced < 0 ? tnd_profile_find(tnd_rule_profile(problem->m)) : -1;
-    if (profile < 0 ||
+    const char *name = tnd_rule_profile(problem->m);
+    int profile = planner->forced < 0 ? tnd_profile_find(name) : -1;
+    if (profile < 0 || is_wrong(planner, name, problem->type) ||
         !choose_profile(planner, profile, node, problem->type, threads, TANDEM_REASON_RULE, out)) {
         (void)choose_profile(planner, tnd_profile_find("cpu"), node, problem->type, threads,
                              TANDEM_REASON_RULE, out);
     }
 }
 
-/* The best way at one home, or among all (ANY_HOME); a profile of "" when there is none. */
+/* The best way at one home, or among all (TND_REMEMBER_ANY_HOME); a profile of "" when there is
+ * none. */
 static void choose_product(struct plan_run *run, const tandem_tensor *node, int home,
-                           struct tnd_place_choice *out)
+                           const struct tandem_plan_node *before, struct tnd_place_choice *out)
 {
     struct tnd_planner *planner = run->planner;
     struct tnd_problem problem;
-    struct tnd_neighbours neighbours = {true, "", run->n_threads};
+    struct tnd_neighbours neighbours = {.at_home = home != TND_REMEMBER_ANY_HOME,
+                                        .home = "",
+                                        .crew = run->n_threads,
+                                        .is_warm = run->is_warm};
     tnd_problem_of_node(node, &problem);
     int rule_threads = tnd_rule_threads(node, run->n_threads, run->handoff_us);
     memset(out, 0, sizeof(*out));
@@ -325,14 +321,13 @@ static void choose_product(struct plan_run *run, const tandem_tensor *node, int 
     }
     if (planner->forced >= 0 && choose_profile(planner, planner->forced, node, problem.type,
                                                rule_threads, TANDEM_REASON_FORCED, &out->node)) {
-        if (home != ANY_HOME && home_of(run, &out->node) != home) {
+        if (home != TND_REMEMBER_ANY_HOME && home_of(run, &out->node) != home) {
             memset(out, 0, sizeof(*out));
         }
         return;
     }
     if (planner->table != NULL && planner->forced < 0 &&
-        choose_by_table(planner, node, &problem, run->n_threads,
-                        home != ANY_HOME ? &neighbours : NULL, out)) {
+        choose_by_table(run, node, &problem, &neighbours, before, out)) {
         return;
     }
     if (home <= 0) {
@@ -343,11 +338,11 @@ static void choose_product(struct plan_run *run, const tandem_tensor *node, int 
 
 /* Threads by the table where it knows the operation, else by the rule. */
 static void choose_whole_threads(const struct plan_run *run, const tandem_tensor *node,
-                                 struct tandem_plan_node *out)
+                                 int incumbent, struct tandem_plan_node *out)
 {
     double us = 0;
     int threads = 0;
-    if (tnd_op_threads(run->planner->table, node, run->n_threads, &threads, &us)) {
+    if (tnd_op_threads(run->planner->table, node, run->n_threads, incumbent, &threads, &us)) {
         out->predicted_us[TANDEM_STAGE_COMPUTE] = (float)us;
         out->reason = TANDEM_REASON_TABLE;
     } else {
@@ -358,53 +353,62 @@ static void choose_whole_threads(const struct plan_run *run, const tandem_tensor
     out->stage[TANDEM_STAGE_COMPUTE].parallel = threads > 1;
 }
 
+/* False where nothing is gained by remembering. */
+static bool key_of_whole(const struct plan_run *run, const tandem_tensor *node,
+                         struct tnd_remember_key *out)
+{
+    struct tnd_op_work work;
+    if (run->planner->table == NULL || !tnd_op_work_of(node, &work)) {
+        return false;
+    }
+    memset(out, 0, sizeof(*out)); /* padding takes part in hash and comparison */
+    out->n = work.n;
+    out->k = work.k;
+    out->m = work.m;
+    out->type = TND_REMEMBER_OPS + (int32_t)node->op;
+    out->threads = run->n_threads;
+    return true;
+}
+
 static void choose_whole(void *user, const tandem_tensor *node, struct tandem_plan_node *out)
 {
     struct plan_run *run = user;
-    struct tnd_planner *planner = run->planner;
-    struct tandem_plan_node chosen;
-    struct tnd_op_work work;
-    struct choice *choice = NULL;
-    struct choice_key key;
-    if (planner->table != NULL && tnd_op_work_of(node, &work)) {
-        memset(&key, 0, sizeof(key));
-        key.n = work.n;
-        key.k = work.k;
-        key.m = work.m;
-        key.type = OTHER_OPERATIONS + (int32_t)node->op;
-        key.threads = run->n_threads;
-        choice = find_choice(planner->choices, planner->capacity, &key);
-        if (choice->key.threads != 0) {
-            *out = choice->chosen.node;
-            return;
-        }
+    struct tnd_memory *memory = &run->planner->memory;
+    struct tnd_remember_key key;
+    bool is_kept = key_of_whole(run, node, &key);
+    const struct tnd_remembered *before = is_kept ? tnd_memory_find(memory, &key) : NULL;
+    if (before != NULL && before->round == memory->round) {
+        *out = before->chosen.node;
+        return;
     }
+    struct tnd_place_choice chosen;
     memset(&chosen, 0, sizeof(chosen));
-    memcpy(chosen.profile, "cpu", 4);
-    chosen.stage[TANDEM_STAGE_COMPUTE].backend = TANDEM_BACKEND_CPU;
-    chosen.stage[TANDEM_STAGE_COMPUTE].task = TANDEM_TASK_NODE;
-    choose_whole_threads(run, node, &chosen);
-    *out = chosen;
-    if (choice != NULL) {
-        const struct tnd_place_choice kept = {chosen, 0};
-        keep_choice(planner, &key, &kept);
+    memcpy(chosen.node.profile, "cpu", 4);
+    chosen.node.stage[TANDEM_STAGE_COMPUTE].backend = TANDEM_BACKEND_CPU;
+    chosen.node.stage[TANDEM_STAGE_COMPUTE].task = TANDEM_TASK_NODE;
+    bool was_chosen = before != NULL && before->chosen.node.reason == TANDEM_REASON_TABLE;
+    choose_whole_threads(run, node, was_chosen ? before->chosen.node.n_threads : 0, &chosen.node);
+    *out = chosen.node;
+    if (is_kept) {
+        (void)tnd_memory_keep(memory, &key, &chosen);
     }
 }
 
-static enum weight_kind weight_kind_of(const tandem_tensor *weight)
+static int32_t weight_kind_of(const struct plan_run *run, const tandem_tensor *weight)
 {
+    int32_t warm = run->is_warm ? TND_WEIGHT_WARM : 0;
     if ((weight->root->flags & TND_TENSOR_CONSTANT) == 0) {
-        return WEIGHT_CHANGES;
+        return TND_WEIGHT_CHANGES + warm;
     }
-    return weight->root == weight ? WEIGHT_CONSTANT : WEIGHT_PART_OF_CONSTANT;
+    return warm + (weight->root == weight ? TND_WEIGHT_CONSTANT : TND_WEIGHT_PART_OF_CONSTANT);
 }
 
 /* As choose_product, from memory where the shape was seen before. */
 static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_tensor *node,
                                              int home)
 {
-    struct tnd_planner *planner = run->planner;
-    struct choice_key key;
+    struct tnd_memory *memory = &run->planner->memory;
+    struct tnd_remember_key key;
     memset(&key, 0, sizeof(key)); /* padding takes part in hash and comparison */
     key.n = node->src[0]->ne[1];
     key.k = node->src[0]->ne[0];
@@ -412,15 +416,15 @@ static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_
     key.type = (int32_t)node->src[0]->type;
     key.threads = run->n_threads;
     key.home = home > 0 ? run->slots[home - 1] : home;
-    key.weight = (int32_t)weight_kind_of(node->src[0]);
-    struct choice *choice = find_choice(planner->choices, planner->capacity, &key);
-    if (choice->key.threads == 0) {
+    key.weight = weight_kind_of(run, node->src[0]);
+    const struct tnd_remembered *known = tnd_memory_find(memory, &key);
+    if (known == NULL || known->round != memory->round) {
         struct tnd_place_choice chosen;
-        choose_product(run, node, home, &chosen);
-        choice = keep_choice(planner, &key, &chosen);
+        choose_product(run, node, home, known != NULL ? &known->chosen.node : NULL, &chosen);
+        known = tnd_memory_keep(memory, &key, &chosen);
         run->is_new = true;
     }
-    return &choice->chosen;
+    return &known->chosen;
 }
 
 /* Says once a type that the table does not cover it. */
@@ -457,7 +461,7 @@ static void choose(struct plan_run *run, const tandem_tensor *node, struct tande
 {
     if (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node)) {
         run->is_new = false;
-        *out = recall(run, node, ANY_HOME)->node;
+        *out = recall(run, node, TND_REMEMBER_ANY_HOME)->node;
         note_rule(run, node, out);
         if (out->profile[0] != '\0') {
             return;
@@ -527,9 +531,8 @@ enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct ta
     struct plan_run run = {.planner = planner, .n_threads = n_threads};
     enum tandem_status status = TANDEM_OK;
     pthread_mutex_lock(&planner->lock);
-    if (planner->table != NULL && planner->n_cpus > 0 && planner->n_cpus < n_threads) {
-        run.n_threads = planner->n_cpus; /* threads that wait for each other's CPU only cost */
-    }
+    run.n_threads = limit_of(planner, n_threads);
+    run.is_warm = planner->has_warm && tnd_graph_stays_in(graph, planner->cache_bytes);
     run.handoff_us = tnd_estimate_handoff(planner->table, run.n_threads);
     run.n_devices = tnd_place_devices(planner->registry, run.slots);
     const char *idle = unmeasured_device(&run);

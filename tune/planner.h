@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Chooses a profile and a thread count for every node of a graph: by the timing table where it
- * covers the node, else by the fixed rule. Choices are remembered by (type, N, K, M, threads), so
- * that planning a graph whose shapes were seen costs one look-up a node. */
+ * covers the node, else by the fixed rule. Choices are remembered (remember.h), so that planning a
+ * graph whose shapes were seen costs one look-up a node. */
 #ifndef TND_PLANNER_H
 #define TND_PLANNER_H
 
@@ -14,27 +14,38 @@ struct tnd_planner;
 
 /** Ways of computing a node on the machine of a registry, as tnd_ways_here. */
 typedef int (*tnd_ways_fn)(const struct tnd_registry *registry, const struct tandem_table *table,
-                           const tandem_tensor *node, enum tandem_type type, struct tnd_way *out);
+                           const tandem_tensor *node, enum tandem_type type, double error_bound,
+                           struct tnd_way *out);
 
 struct tnd_planner_options {
     const struct tnd_registry *registry; /* borrowed */
     const struct tnd_clock *clock;       /* borrowed */
     struct tnd_log log;
-    int n_cpus; /* that may be used: plans by a table have no more threads; 0: unknown */
+    int n_cpus;         /* that may be used: plans by a table have no more threads; 0: unknown */
+    size_t cache_bytes; /* weights that together take no more stay in the cache; 0: unknown */
 };
 
 enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,
                                    struct tnd_planner **out_planner, struct tandem_error *error);
 void tnd_planner_free(struct tnd_planner *planner);
 
-/** Table to plan by (borrowed until replaced; NULL: none). Forgets what was remembered. Any thread.
- *  */
+/** Table to plan by (borrowed until replaced; NULL: none). What was chosen by the last one stays as
+ *  long as no other choice is clearly better (tnd_lead_is_clear). Any thread. */
 void tnd_planner_set_table(struct tnd_planner *planner, const struct tandem_table *table);
 /** Forces profile i (tnd_profile_at) wherever it applies; -1: choose. Any thread. */
 void tnd_planner_force(struct tnd_planner *planner, int profile);
 
 /** Ways to choose from; tnd_ways_here unless set. Before the first plan. */
 void tnd_planner_set_ways(struct tnd_planner *planner, tnd_ways_fn ways);
+/** Ways whose results are known to be farther from the reference than `bound` (normalised squared
+ *  error), or not known at all, are not chosen; 0: those that were found wrong are not. Any
+ *  thread. */
+void tnd_planner_set_error_bound(struct tnd_planner *planner, double bound);
+/** The most threads of a plan for n_threads: as many, or with a table as there are CPUs. Any
+ *  thread. */
+int tnd_planner_limit(struct tnd_planner *planner, int n_threads);
+/** Whether a graph is planned by times of weights that stay in the cache. Any thread. */
+bool tnd_planner_is_warm(struct tnd_planner *planner, const struct tandem_graph *graph);
 
 /** Plans a finished graph for at most n_threads threads. Any thread. Errors: MEMORY. */
 enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct tandem_graph *graph,

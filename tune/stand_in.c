@@ -240,10 +240,11 @@ enum tandem_status tnd_stand_in_open(const struct tandem_table *table, int n_thr
 }
 
 int tnd_stand_in_ways(const struct tnd_registry *registry, const struct tandem_table *table,
-                      const tandem_tensor *node, enum tandem_type type, struct tnd_way *out)
+                      const tandem_tensor *node, enum tandem_type type, double error_bound,
+                      struct tnd_way *out)
 {
     int n = 0;
-    int n_all = tnd_ways_of_table(table, type, out);
+    int n_all = tnd_ways_of_table(table, type, error_bound, out);
     for (int i = 0; i < n_all; i++) {
         struct tnd_way way = out[i];
         if (!tnd_profile_resolve(&way.profile, registry, way.node.stage, NULL, 0) ||

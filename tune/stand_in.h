@@ -17,6 +17,7 @@ enum tandem_status tnd_stand_in_open(const struct tandem_table *table, int n_thr
 /** For the planner (tnd_ways_fn): the ways that the table's own machine has, resolved against such
  *  a registry. */
 int tnd_stand_in_ways(const struct tnd_registry *registry, const struct tandem_table *table,
-                      const tandem_tensor *node, enum tandem_type type, struct tnd_way *out);
+                      const tandem_tensor *node, enum tandem_type type, double error_bound,
+                      struct tnd_way *out);
 
 #endif

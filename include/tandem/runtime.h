@@ -33,12 +33,14 @@ struct tandem_runtime_options {
     int64_t spin_limit; /**< polls of an idle worker before it sleeps; 0: default, < 0: none */
     const int *cpu_ids; /**< CPUs to bind workers to, copied; NULL: do not bind */
     int n_cpu_ids;
-    int nice; /**< niceness added to the worker threads */
+    int nice;           /**< niceness added to the worker threads */
+    double error_bound; /**< see tandem_runtime_set_error_bound; 0: none */
+    bool ignore_drift;  /**< do not compare run times with predictions (tandem_runtime_drift) */
 };
 #define TANDEM_RUNTIME_OPTIONS_INIT                                                                \
     {                                                                                              \
         sizeof(struct tandem_runtime_options), 0, NULL, NULL, NULL, NULL, NULL, NULL,              \
-            (enum tandem_log_level)0, 0, NULL, 0, 0                                                \
+            (enum tandem_log_level)0, 0, NULL, 0, 0, 0, false                                      \
     }
 
 /** Opens a runtime. `options` may be NULL. A table that is missing, foreign or damaged is no error:
@@ -95,7 +97,9 @@ TANDEM_API enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const t
                                                 struct tandem_error *error);
 
 /** Threads of later plans, 1 .. as opened or more (the pool grows). Waits for computations in
- *  progress. */
+ *  progress. While the process's control group grants fewer CPUs than when the runtime was opened
+ *  (looked at once a second at most, when something is planned or computed), plans have no more
+ *  threads than that, and tandem_runtime_threads says so. */
 TANDEM_API enum tandem_status tandem_runtime_set_threads(tandem_runtime *runtime, int n_threads);
 TANDEM_API int tandem_runtime_threads(const tandem_runtime *runtime);
 /** How later runs carry their plans out: bits of enum tandem_style, first TANDEM_STYLE_DEFAULT. */
@@ -111,6 +115,12 @@ TANDEM_API enum tandem_status tandem_runtime_set_cpus(tandem_runtime *runtime, c
 TANDEM_API enum tandem_status tandem_runtime_force_profile(tandem_runtime *runtime,
                                                            const char *profile,
                                                            struct tandem_error *error);
+
+/** Bound on the error of results against the reference, as measured on this machine by mulmat-tune
+ *  bench: the sum of squared errors over the sum of squares. Ways above it, and ways that nobody
+ *  has checked, are not chosen in later plans; where none is left the fixed rule serves. 0: no
+ *  bound, and only ways that were found wrong are left out. Errors: ARGUMENT. */
+TANDEM_API enum tandem_status tandem_runtime_set_error_bound(tandem_runtime *runtime, double bound);
 
 /** Chooses a profile for every node of a finished graph. Shapes seen before cost well under 1 us a
  *  node.  The caller owns the plan. Any thread, one at a time per graph. */
@@ -145,8 +155,8 @@ TANDEM_API enum tandem_status tandem_runtime_count_steps(tandem_runtime *runtime
  *  finished), MEMORY, FILE (`write` stopped). */
 TANDEM_API enum tandem_status tandem_runtime_explain(tandem_runtime *runtime,
                                                      const tandem_graph *graph,
-                                                     const tandem_plan *plan,
-                                                     tandem_write_fn write, void *user);
+                                                     const tandem_plan *plan, tandem_write_fn write,
+                                                     void *user);
 
 /** Writes a plan to a text file, whole or not at all; form: docs/tuning.md. Errors: STATE (graph
  *  not finished), ARGUMENT (plan of another graph, or one that could not run), FILE, MEMORY. */
@@ -186,6 +196,25 @@ TANDEM_API enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, ta
                                                      const tandem_plan *plan,
                                                      const struct tandem_compute_options *options,
                                                      struct tandem_error *error);
+
+/** A time of the table that computations do not bear out. */
+struct tandem_drift_info {
+    char what[160];      /**< "mul_mat:q4_0:n4096:k4096:m1 compute mul_mat_q on cpu, threads 2" */
+    double predicted_us; /**< by the table */
+    double measured_us;  /**< what it takes, the machine's general slowness taken out */
+    double noise;        /**< of the computations' times, as a fraction */
+};
+/** Times of the table in use that turned out wrong over several computations, oldest first. The
+ *  planner goes by the measured ones since they were found. Every third computation is compared, by
+ *  the clock readings of its stages; nothing is computed for it. Fills at most `n`; returns how
+ *  many there are. Any thread. */
+TANDEM_API int tandem_runtime_drift(tandem_runtime *runtime, struct tandem_drift_info *out_drift,
+                                    int n);
+/** Marks those times as stale in a table file, so that mulmat-tune bench measures them anew. `path`
+ *  NULL: this machine's own table. Does nothing without drift. Any thread.
+ *  Errors: FILE, MEMORY, NOT_FOUND (no home directory), LIMIT. */
+TANDEM_API enum tandem_status tandem_runtime_save_drift(tandem_runtime *runtime, const char *path,
+                                                        struct tandem_error *error);
 
 /** Before a program looks at the values of a tensor with TANDEM_ROLE_STATE: they are in host memory
  *  when it returns. Before it changes them: the same with `will_change`, so that devices fetch them

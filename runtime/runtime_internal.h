@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ * Inside of a runtime, for runtime.c and those files of this room that watch over it. */
+#ifndef TND_RUNTIME_INTERNAL_H
+#define TND_RUNTIME_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "runtime/quota.h"
+#include "runtime/tnd_runtime.h"
+#include "tune/drift.h"
+
+enum { TND_TABLE_PATH_MAX = 1024 };
+
+/* Comparing run times with predictions. */
+struct tnd_watch {
+    bool is_off;
+    atomic_uint n_runs;
+    atomic_bool is_taken; /* by a run that is compared: guards the two members below */
+    struct tnd_step_time *times;
+    int n_times;
+
+    pthread_mutex_t lock; /* guards the members below; taken before the runtime's */
+    struct tnd_drift *drift;
+    unsigned table_round; /* of the runtime, that the drift is about */
+};
+
+struct tandem_runtime {
+    struct tnd_log log;
+    const struct tnd_clock *clock;
+    struct tnd_topology topology;
+    struct tnd_registry *registry;
+    struct tnd_pool *pool;
+    struct tnd_exec *exec;
+    struct tnd_planner *planner;
+    struct tnd_trace *trace; /* NULL: nobody asked for one */
+    struct tnd_watch watch;
+    struct tnd_quota quota;
+    atomic_bool may_tune; /* TANDEM_TUNE asks for it, and nothing was measured yet */
+
+    pthread_mutex_t lock; /* guards the members below; never held while planning or computing */
+    tandem_table *table;
+    tandem_table
+        *corrected;       /* what is planned by when cells of `table` were found wrong; or NULL */
+    unsigned table_round; /* counts tables */
+    double error_bound;
+    char table_path[TND_TABLE_PATH_MAX];
+    struct tandem_error table_error;
+    int n_threads;
+};
+
+/** Errors: MEMORY. */
+enum tandem_status tnd_watch_init(struct tnd_watch *watch, struct tandem_error *error);
+void tnd_watch_fini(struct tnd_watch *watch);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ * Watching over predictions: times of a run go to tune/drift.h, and what it finds to the log and to
+ * the planner. Nothing is measured for it and nothing written unless the program asks. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_log.h"
+#include "base/tnd_status.h"
+#include "ggml-like/tnd_tensor.h"
+#include "runtime/runtime_internal.h"
+#include "tune/table_layers.h"
+
+enum { EVERY = 3 /* runs, one of which is compared: a run without costs nothing */ };
+
+enum tandem_status tnd_watch_init(struct tnd_watch *watch, struct tandem_error *error)
+{
+    pthread_mutex_init(&watch->lock, NULL);
+    atomic_init(&watch->n_runs, 0);
+    atomic_init(&watch->is_taken, false);
+    if (!watch->is_off) {
+        watch->drift = tnd_drift_new();
+    }
+    return watch->is_off || watch->drift != NULL
+               ? TANDEM_OK
+               : tnd_error_set(error, TANDEM_E_MEMORY, "runtime", 0, 0, "runtime: out of memory");
+}
+
+void tnd_watch_fini(struct tnd_watch *watch)
+{
+    tnd_drift_free(watch->drift);
+    tnd_free(watch->times);
+    pthread_mutex_destroy(&watch->lock);
+}
+
+static bool has_predictions(const tandem_plan *plan)
+{
+    for (int i = 0; i < plan->n_nodes; i++) {
+        if (plan->nodes[i].predicted_us[TANDEM_STAGE_COMPUTE] > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool reserve(struct tnd_watch *watch, int n)
+{
+    if (n <= watch->n_times) {
+        return true;
+    }
+    struct tnd_step_time *times = tnd_alloc((size_t)n * sizeof(times[0]));
+    if (times == NULL) {
+        return false;
+    }
+    tnd_free(watch->times);
+    watch->times = times;
+    watch->n_times = n;
+    return true;
+}
+
+struct tnd_step_time *tnd_runtime_begin_watch(tandem_runtime *runtime, const tandem_plan *plan,
+                                              int *out_n_times)
+{
+    struct tnd_watch *watch = &runtime->watch;
+    if (watch->is_off ||
+        atomic_fetch_add_explicit(&watch->n_runs, 1, memory_order_relaxed) % EVERY != 0 ||
+        !has_predictions(plan) ||
+        /* acquire: pairs with the release of the run that was compared before */
+        atomic_exchange_explicit(&watch->is_taken, true, memory_order_acquire)) {
+        return NULL;
+    }
+    if (!reserve(watch, (TANDEM_STAGES + 1) * plan->n_nodes)) {
+        atomic_store_explicit(&watch->is_taken, false, memory_order_release);
+        return NULL;
+    }
+    *out_n_times = watch->n_times;
+    return watch->times;
+}
+
+/* Plans go by the times that were found. Both locks are held. */
+static void adopt(tandem_runtime *runtime)
+{
+    tandem_table *corrected = NULL;
+    if (tnd_drift_correct(runtime->watch.drift, runtime->table, &corrected, NULL) != TANDEM_OK) {
+        return; /* without memory the table stays as it is */
+    }
+    tnd_planner_set_table(runtime->planner, corrected);
+    tandem_table_free(runtime->corrected);
+    runtime->corrected = corrected;
+}
+
+static void tell(const tandem_runtime *runtime, const struct tnd_drift_case *one)
+{
+    char what[160];
+    tnd_drift_print(one, what, sizeof(what));
+    double times = one->measured_us / one->predicted_us;
+    tnd_log_line(&runtime->log, TANDEM_LOG_WARN, "runtime",
+                 "%s takes %.1f us, not %.1f us (%.2f times as long as the table says, noise "
+                 "%.0f %%); later plans go by that. mulmat-tune bench measures it anew",
+                 what, one->measured_us, one->predicted_us, times, 100 * one->noise);
+}
+
+void tnd_runtime_end_watch(tandem_runtime *runtime, const tandem_graph *graph,
+                           const tandem_plan *plan, const struct tnd_step_time *times, int n_times)
+{
+    struct tnd_watch *watch = &runtime->watch;
+    int found = 0;
+    bool is_warm = n_times > 0 && tnd_planner_is_warm(runtime->planner, graph);
+    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&runtime->lock);
+    if (watch->table_round != runtime->table_round) {
+        watch->table_round = runtime->table_round;
+        tnd_drift_clear(watch->drift);
+    }
+    if (runtime->table != NULL && n_times > 0) {
+        const tandem_table *table =
+            runtime->corrected != NULL ? runtime->corrected : runtime->table;
+        found = tnd_drift_observe(watch->drift, table, runtime->registry, graph, plan, is_warm,
+                                  times, n_times);
+    }
+    if (found > 0) {
+        adopt(runtime);
+    }
+    pthread_mutex_unlock(&runtime->lock);
+    for (int n = tnd_drift_count(watch->drift), i = n - found; i < n; i++) {
+        tell(runtime, tnd_drift_at(watch->drift, i));
+    }
+    pthread_mutex_unlock(&watch->lock);
+    atomic_store_explicit(&watch->is_taken, false, memory_order_release);
+}
+
+/* ---- what the program sees ---- */
+
+/* The drift that is about the table in use; NULL: none. The watch is locked. */
+static const struct tnd_drift *current_drift(tandem_runtime *runtime)
+{
+    pthread_mutex_lock(&runtime->lock);
+    bool is_current = runtime->watch.table_round == runtime->table_round;
+    pthread_mutex_unlock(&runtime->lock);
+    return is_current ? runtime->watch.drift : NULL;
+}
+
+int tandem_runtime_drift(tandem_runtime *runtime, struct tandem_drift_info *out_drift, int n)
+{
+    pthread_mutex_lock(&runtime->watch.lock);
+    const struct tnd_drift *drift = current_drift(runtime);
+    int count = drift != NULL ? tnd_drift_count(drift) : 0;
+    for (int i = 0; i < count && i < n; i++) {
+        const struct tnd_drift_case *one = tnd_drift_at(drift, i);
+        struct tandem_drift_info *info = &out_drift[i];
+        memset(info, 0, sizeof(*info));
+        tnd_drift_print(one, info->what, sizeof(info->what));
+        info->predicted_us = one->predicted_us;
+        info->measured_us = one->measured_us;
+        info->noise = one->noise;
+    }
+    pthread_mutex_unlock(&runtime->watch.lock);
+    return count;
+}
+
+enum tandem_status tandem_runtime_save_drift(tandem_runtime *runtime, const char *path,
+                                             struct tandem_error *error)
+{
+    char own[TND_TABLE_PATH_MAX];
+    tandem_table *stale = NULL;
+    enum tandem_status status = TANDEM_OK;
+    if (path == NULL) {
+        TND_TRY(tandem_table_default_path(own, sizeof(own), error));
+        path = own;
+    }
+    pthread_mutex_lock(&runtime->watch.lock);
+    const struct tnd_drift *drift = current_drift(runtime);
+    bool has_any = drift != NULL && tnd_drift_count(drift) > 0;
+    if (has_any) {
+        pthread_mutex_lock(&runtime->lock);
+        status = tnd_drift_stale_cells(drift, runtime->table, &stale, error);
+        pthread_mutex_unlock(&runtime->lock);
+    }
+    pthread_mutex_unlock(&runtime->watch.lock);
+    if (has_any && status == TANDEM_OK) {
+        status = tnd_table_update_file(path, stale, NULL, error);
+    }
+    tandem_table_free(stale);
+    return status;
+}
+
+void tnd_runtime_set_quota_files(tandem_runtime *runtime, const char *root, const char *self,
+                                 const struct tnd_clock *clock)
+{
+    tnd_quota_init(&runtime->quota, tnd_topology_quota(root, self), clock);
+    runtime->quota.root = root;
+    runtime->quota.self = self;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT
+ * What a runtime notices while it runs: times that the table has wrong, and a control group that
+ * grants fewer CPUs. With made-up times, files and a clock that tests move. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ggml-like/tnd_tensor.h"
+#include "runtime/tnd_runtime.h"
+#include "sched/plan.h"
+#include "tests/support.h"
+#include "tune/profiles.h"
+
+enum { N = 512, K = 256, M = 4, NODES = 6 };
+
+static tandem_runtime *runtime;
+static tandem_context *context;
+static tandem_table *table;
+static tandem_graph *graph;
+static char log_text[1024];
+static int log_lines;
+
+static void remember_line(void *user, enum tandem_log_level level, const char *room,
+                          const char *text)
+{
+    (void)user;
+    (void)level;
+    (void)room;
+    snprintf(log_text, sizeof(log_text), "%s", text);
+    log_lines++;
+}
+
+static void open_with(int n_threads, bool ignore_drift)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    options.n_threads = n_threads;
+    options.table_path = "";
+    options.backends = "cpu";
+    options.log = remember_line;
+    options.ignore_drift = ignore_drift;
+    check_ok(tandem_runtime_open(&options, &runtime, NULL));
+    log_lines = 0;
+}
+
+static void set_up(void)
+{
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    check_ok(tandem_table_new(&table, NULL));
+    graph = tandem_graph_new(context);
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){K, M});
+    for (int i = 0; i < NODES; i++) {
+        tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){K, N});
+        tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+        tandem_graph_add(graph, tandem_mul_mat(context, w, x));
+    }
+    check_ok(tandem_graph_finish(graph, NULL));
+}
+
+static void tear_down(void)
+{
+    tandem_runtime_close(runtime);
+    runtime = NULL;
+    tandem_table_free(table);
+    tandem_context_free(context);
+}
+
+/* On one thread, at M. */
+static void add_cell(const char *profile, double us)
+{
+    struct tnd_table_profile described;
+    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find(profile), TANDEM_TYPE_Q4_0, &described));
+    check_ok(tnd_table_add_profile(table, &described));
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &described.stage[s];
+        struct tnd_curve_key key = {.type = TANDEM_TYPE_Q4_0, .n = N, .k = K, .threads = 1};
+        struct tnd_sample sample = {.m = M, .spread_us = 0.1, .count = 9, .when = 1};
+        strcpy(key.op, "mul_mat");
+        strcpy(key.backend, stage->backend);
+        key.stage = (uint8_t)s;
+        key.task = stage->task;
+        key.parallel = stage->parallel;
+        sample.median_us = s == TANDEM_STAGE_COMPUTE ? us : 5.0;
+        if (stage->backend[0] != '\0') {
+            check_ok(tnd_table_add(table, &key, &sample));
+        }
+    }
+}
+
+/* A run whose packed products take 1000 us and others 500. */
+static bool pretend_run(const tandem_plan *plan)
+{
+    int n = 0;
+    int capacity = 0;
+    struct tnd_step_time *times = tnd_runtime_begin_watch(runtime, plan, &capacity);
+    if (times == NULL) {
+        return false;
+    }
+    for (int i = 0; i < plan->n_nodes; i++) {
+        for (int s = 0; s < TANDEM_STAGES; s++) {
+            const struct tandem_task_config *config = &plan->nodes[i].stage[s];
+            if (config->backend == TANDEM_BACKEND_NONE || n == capacity) {
+                continue;
+            }
+            uint64_t us = config->task == TANDEM_TASK_MUL_MAT_PACKED ? 1000
+                          : s == TANDEM_STAGE_COMPUTE                ? 500
+                                                                     : 5;
+            memset(&times[n], 0, sizeof(times[n]));
+            times[n].node = i;
+            times[n].stage = (uint8_t)s;
+            times[n].backend = config->backend;
+            times[n++].end_ns = us * 1000;
+        }
+    }
+    tnd_runtime_end_watch(runtime, graph, plan, times, n);
+    return true;
+}
+
+/* The number of runs of which the last one was planned otherwise; 0: none was, in so many. */
+static int run_until_planned_anew(int most)
+{
+    char first[32] = "";
+    for (int i = 1; i <= most; i++) {
+        tandem_plan *plan = NULL;
+        check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+        if (i == 1) {
+            memcpy(first, plan->nodes[0].profile, sizeof(first));
+        }
+        bool is_other = strcmp(plan->nodes[0].profile, first) != 0;
+        (void)pretend_run(plan);
+        tandem_plan_free(plan);
+        if (is_other) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+static void a_wrong_cell_is_told_once_and_planned_around_within_twenty_graphs(void)
+{
+    struct tandem_drift_info drift[4];
+    open_with(1, false);
+    add_cell("cpu", 500);
+    add_cell("cpu-packed", 100);
+    check_ok(tandem_runtime_set_table(runtime, table, NULL));
+    check_int(tandem_runtime_drift(runtime, drift, 4), 0);
+    int at = run_until_planned_anew(20);
+    CU_ASSERT_TRUE(at > 3 && at <= 20);
+    check_int(tandem_runtime_drift(runtime, drift, 4), 1);
+    check_string(drift[0].what,
+                 "mul_mat:q4_0:n512:k256:m4 compute mul_mat_packed on cpu, threads 1");
+    CU_ASSERT_DOUBLE_EQUAL(drift[0].predicted_us, 100, 0.1);
+    CU_ASSERT_DOUBLE_EQUAL(drift[0].measured_us, 1000, 0.1);
+    check_int(log_lines, 1);
+    check_contains(log_text, "10.00 times as long");
+    check_int(run_until_planned_anew(100), 0);
+    check_int(log_lines, 1);
+}
+
+static void what_was_found_is_marked_in_a_file_when_the_program_asks(void)
+{
+    const char *path = tnd_test_temp("drift.json");
+    tandem_table *read = NULL;
+    open_with(1, false);
+    add_cell("cpu", 500);
+    add_cell("cpu-packed", 100);
+    check_ok(tandem_table_save(table, path, TANDEM_TABLE_JSON, NULL));
+    check_ok(tandem_runtime_set_table(runtime, table, NULL));
+    check_ok(tandem_runtime_save_drift(runtime, path, NULL)); /* nothing yet */
+    check_ok(tandem_table_load(path, &read, NULL));
+    check_int(tnd_table_count_stale(read), 0);
+    tandem_table_free(read);
+    CU_ASSERT_TRUE(run_until_planned_anew(20) > 0);
+    check_ok(tandem_runtime_save_drift(runtime, path, NULL));
+    check_ok(tandem_table_load(path, &read, NULL));
+    check_int(tnd_table_count_stale(read), 1);
+    tandem_table_free(read);
+    /* another table begins anew */
+    check_ok(tandem_runtime_set_table(runtime, table, NULL));
+    check_int(tandem_runtime_drift(runtime, NULL, 0), 0);
+}
+
+static void who_ignores_drift_is_left_alone(void)
+{
+    open_with(1, true);
+    add_cell("cpu", 500);
+    add_cell("cpu-packed", 100);
+    check_ok(tandem_runtime_set_table(runtime, table, NULL));
+    check_int(run_until_planned_anew(100), 0);
+    check_int(tandem_runtime_drift(runtime, NULL, 0), 0);
+    check_ok(tandem_runtime_save_drift(runtime, tnd_test_temp("none.json"), NULL));
+}
+
+static void real_computations_are_watched_too(void)
+{
+    struct tandem_drift_info drift;
+    open_with(1, false);
+    add_cell("cpu", 1e7); /* ten seconds: no machine is that slow */
+    check_ok(tandem_runtime_set_table(runtime, table, NULL));
+    for (int i = 0; i < 20; i++) {
+        check_ok(tandem_runtime_compute(runtime, graph, NULL, NULL, NULL));
+    }
+    CU_ASSERT_TRUE(tandem_runtime_drift(runtime, &drift, 1) >= 1);
+    check_contains(drift.what, "mul_mat:q4_0:n512:k256:m4");
+    CU_ASSERT_TRUE(drift.measured_us < drift.predicted_us);
+}
+
+static void an_error_bound_is_kept_by_the_runtime(void)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_error error;
+    options.error_bound = -1;
+    check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_E_ARGUMENT, "error bound",
+                 &error);
+    open_with(1, false);
+    add_cell("cpu", 500);
+    add_cell("cpu-packed", 100);
+    struct tnd_check check = {.profile = "cpu",
+                              .type = TANDEM_TYPE_Q4_0,
+                              .m = 1,
+                              .n = N,
+                              .k = K,
+                              .nmse = 1e-6,
+                              .bound = 1e-3,
+                              .when = 1};
+    check_ok(tnd_table_add_check(table, &check));
+    check_ok(tandem_runtime_set_table(runtime, table, NULL));
+    check_int(tandem_runtime_set_error_bound(runtime, -1), TANDEM_E_ARGUMENT);
+    for (int bound = 0; bound < 2; bound++) {
+        tandem_plan *plan = NULL;
+        check_ok(tandem_runtime_set_error_bound(runtime, bound == 1 ? 1e-4 : 0));
+        check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+        check_string(plan->nodes[0].profile, bound == 1 ? "cpu" : "cpu-packed");
+        tandem_plan_free(plan);
+    }
+}
+
+/* ---- control groups ---- */
+
+static char group_root[512];
+static char group_self[600];
+
+static void grant(const char *text)
+{
+    char path[600];
+    snprintf(path, sizeof(path), "%s.max", group_root);
+    CU_ASSERT_TRUE(tnd_test_write_file(path, text, strlen(text)));
+}
+
+static int planned_threads(void)
+{
+    tandem_plan *plan = NULL;
+    check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+    int threads = tandem_plan_threads(plan);
+    tandem_plan_free(plan);
+    return threads;
+}
+
+static void a_quota_that_is_halved_leads_to_plans_with_fewer_threads(void)
+{
+    struct tnd_clock_virtual clock;
+    tnd_clock_virtual_init(&clock, 77);
+    /* "<folder>/cpu" as the mount: its file is cpu.max */
+    snprintf(group_root, sizeof(group_root), "%s", tnd_test_temp("cpu"));
+    snprintf(group_self, sizeof(group_self), "%s", tnd_test_temp("self"));
+    char folder[512];
+    snprintf(folder, sizeof(folder), "%s", group_root);
+    *strrchr(folder, '/') = '\0';
+    CU_ASSERT_TRUE(tnd_test_write_file(group_self, "0::/\n", 5));
+    grant("400000 100000\n");
+    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){K, 4 * N});
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){K, 8});
+    graph = tandem_graph_new(context);
+    tandem_graph_add(graph, tandem_mul_mat(context, w, x)); /* worth sharing by the rule */
+    check_ok(tandem_graph_finish(graph, NULL));
+    open_with(4, false);
+    tnd_runtime_set_quota_files(runtime, folder, group_self, &clock.clock);
+    check_int(planned_threads(), 4);
+    grant("200000 100000\n");
+    check_int(planned_threads(), 4); /* not looked at again yet */
+    tnd_clock_virtual_advance(&clock, UINT64_C(1500000000));
+    check_int(planned_threads(), 2);
+    check_int(tandem_runtime_threads(runtime), 2);
+    check_contains(log_text, "grants 2.00 CPUs now");
+    check_ok(tandem_runtime_compute(runtime, graph, NULL, NULL, NULL));
+    grant("50000 100000\n");
+    tnd_clock_virtual_advance(&clock, UINT64_C(1500000000));
+    check_int(planned_threads(), 1);
+    grant("max 100000\n");
+    tnd_clock_virtual_advance(&clock, UINT64_C(1500000000));
+    check_int(planned_threads(), 4);
+    check_int(log_lines, 3);
+}
+
+static CU_TestInfo tests[] = {
+    {"a_wrong_cell_is_told_once_and_planned_around_within_twenty_graphs",
+     a_wrong_cell_is_told_once_and_planned_around_within_twenty_graphs},
+    {"what_was_found_is_marked_in_a_file_when_the_program_asks",
+     what_was_found_is_marked_in_a_file_when_the_program_asks},
+    {"who_ignores_drift_is_left_alone", who_ignores_drift_is_left_alone},
+    {"real_computations_are_watched_too", real_computations_are_watched_too},
+    {"an_error_bound_is_kept_by_the_runtime", an_error_bound_is_kept_by_the_runtime},
+    {"a_quota_that_is_halved_leads_to_plans_with_fewer_threads",
+     a_quota_that_is_halved_leads_to_plans_with_fewer_threads},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_runtime_watch[];
+CU_SuiteInfo suites_runtime_watch[] = {
+    {"watch", NULL, NULL, set_up, tear_down, tests},
+    CU_SUITE_INFO_NULL,
+};

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT
+ * What may be chosen and what stays chosen: results that were checked, bounds on their error, noisy
+ * cells, incumbents under noise, weights that stay in the cache. */
+#include <string.h>
+
+#include "backends/sim/sim.h"
+#include "ggml-like/tnd_tensor.h"
+#include "sched/pool.h"
+#include "tests/suite_tune.h"
+#include "tune/candidates.h"
+#include "tune/explain.h"
+#include "tune/measure_gate.h"
+#include "tune/op_cost.h"
+#include "tune/planner.h"
+#include "tune/profiles.h"
+
+enum { N = TUNE_DEVICE_N, K = TUNE_DEVICE_K, CACHE = 1 << 20 };
+
+static struct tnd_registry *registry;
+static struct tnd_planner *planner;
+static tandem_context *context;
+static tandem_table *table;
+static struct tandem_backend_api opencl_api;
+
+static void set_up(void)
+{
+    struct tnd_registry_options options = {.backends = "cpu", .n_threads_max = 8};
+    check_ok(tnd_registry_open(&options, &registry, NULL));
+    struct tnd_planner_options planner_options = {
+        .registry = registry, .clock = tnd_clock_real(), .cache_bytes = CACHE};
+    check_ok(tnd_planner_new(&planner_options, &planner, NULL));
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    table = tune_new();
+}
+
+static void tear_down(void)
+{
+    tnd_planner_free(planner);
+    tandem_table_free(table);
+    tandem_context_free(context);
+    tnd_registry_close(registry);
+}
+
+static void add_device(const char *settings)
+{
+    opencl_api = tnd_sim_own_api;
+    opencl_api.name = "opencl";
+    opencl_api.kind = TANDEM_KIND_OPENCL;
+    check_ok(tnd_registry_add(registry, &opencl_api, settings, NULL));
+}
+
+static tandem_graph *product(int64_t n, int64_t k, int64_t m)
+{
+    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){k, n});
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){k, m});
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+    tandem_graph_add(graph, tandem_mul_mat(context, w, x));
+    check_ok(tandem_graph_finish(graph, NULL));
+    return graph;
+}
+
+static struct tandem_plan_node plan_one(const tandem_graph *graph, int n_threads)
+{
+    tandem_plan *plan = NULL;
+    struct tandem_plan_node node;
+    memset(&node, 0, sizeof(node));
+    if (check_ok(tnd_planner_plan(planner, graph, n_threads, &plan, NULL))) {
+        node = *tandem_plan_node(plan, 0);
+    }
+    tandem_plan_free(plan);
+    return node;
+}
+
+/* All stages of a profile take `us` each at any M up to 64, on one thread. */
+static void add_cells(tandem_table *to, const char *profile, bool is_warm, double us,
+                      double spread_us)
+{
+    struct tnd_table_profile described;
+    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find(profile), TANDEM_TYPE_Q4_0, &described));
+    check_ok(tnd_table_add_profile(to, &described));
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &described.stage[s];
+        for (int64_t m = 1; m <= 64 && stage->backend[0] != '\0'; m *= 4) {
+            struct tnd_curve_key key = {.type = TANDEM_TYPE_Q4_0, .n = N, .k = K, .threads = 1};
+            strcpy(key.op, "mul_mat");
+            strcpy(key.backend, stage->backend);
+            key.stage = (uint8_t)s;
+            key.task = stage->task;
+            key.parallel = stage->parallel;
+            key.own_threads = stage->own_threads;
+            /* the way's own stage alone tells the ways apart */
+            bool is_own = s == TANDEM_STAGE_COMPUTE;
+            key.warm = is_warm && is_own;
+            struct tnd_sample sample = {.m = m,
+                                        .median_us = is_own ? us : 1.0,
+                                        .spread_us = is_own ? spread_us : 0.0,
+                                        .count = 10,
+                                        .when = 1};
+            check_ok(tnd_table_add(to, &key, &sample));
+        }
+    }
+}
+
+static void add_check(const char *profile, double nmse)
+{
+    struct tnd_check check = {.type = TANDEM_TYPE_Q4_0, .m = 4, .n = N, .k = K, .bound = 1e-3};
+    strcpy(check.profile, profile);
+    check.nmse = nmse;
+    check.when = 1;
+    check_ok(tnd_table_add_check(table, &check));
+}
+
+/* ---- results ---- */
+
+static void a_device_that_computes_wrong_numbers_is_never_chosen(void)
+{
+    static const char *const settings[] = {"wrong=0", "wrong=1"};
+    for (int wrong = 0; wrong < 2; wrong++) {
+        struct tnd_pool_options pool_options = {.n_threads = 1, .n_cpus = 1, .spin_limit = -1};
+        struct tnd_pool *pool = NULL;
+        struct tnd_exec *exec = NULL;
+        add_device(settings[wrong]);
+        check_ok(tnd_pool_new(&pool_options, &pool, NULL));
+        check_ok(tnd_exec_new(pool, registry, tnd_clock_real(), &exec, NULL));
+        struct tnd_gate_options gate = {.measure = {.registry = registry,
+                                                    .exec = exec,
+                                                    .clock = tnd_clock_real(),
+                                                    .limit_bytes = (size_t)64 << 20},
+                                        .n_threads = 1,
+                                        .when = 1};
+        tune_add_cost(table, "cpu", 500, 10);
+        tune_add_cost(table, "opencl", 1, 0.01);
+        tune_add_link(table, "opencl", 1, 1e6);
+        check_ok(tnd_measure_gate(&gate, TANDEM_TYPE_Q4_0, table, NULL));
+        tnd_planner_set_table(planner, table);
+        for (int64_t m = 1; m <= 64; m *= 8) {
+            struct tandem_plan_node node = plan_one(product(N, K, m), 2);
+            check_string(node.profile, wrong == 1 ? "cpu" : "opencl");
+        }
+        tnd_exec_free(exec);
+        tnd_pool_free(pool);
+        tear_down();
+        set_up();
+    }
+}
+
+static void a_wrong_way_is_shown_but_may_not_win(void)
+{
+    add_cells(table, "cpu", false, 100, 1);
+    add_cells(table, "cpu-packed", false, 10, 0.1);
+    add_check("cpu", 1e-5);
+    add_check("cpu-packed", 0.5);
+    tnd_planner_set_table(planner, table);
+    check_string(plan_one(product(N, K, 1), 1).profile, "cpu");
+    struct tnd_explain_options options = {.table = table, .registry = registry, .n_threads = 1};
+    struct tnd_explanation explanation;
+    struct tnd_text text = TND_TEXT_INIT;
+    check_ok(tnd_problem_parse("mul_mat:q4_0:n256:k512:m1", &options.problem, NULL));
+    check_ok(tnd_explain(&options, &explanation, NULL));
+    tnd_explain_text(&explanation, &text);
+    check_contains(text.bytes, "never: its results are wrong");
+    check_contains(text.bytes, "cpu-packed 5.0e-01 (too large)");
+    check_string(tnd_explain_profile(&explanation, &explanation.choice.best), "cpu");
+    tnd_text_fini(&text);
+    tnd_explanation_fini(&explanation);
+}
+
+static void a_bound_leaves_out_what_is_above_it_or_unknown(void)
+{
+    add_cells(table, "cpu", false, 100, 1);
+    add_cells(table, "cpu-packed", false, 10, 0.1);
+    add_check("cpu", 1e-6);
+    tnd_planner_set_table(planner, table);
+    const tandem_graph *graph = product(N, K, 1);
+    check_string(plan_one(graph, 1).profile, "cpu-packed");
+    tnd_planner_set_error_bound(planner, 1e-4);
+    check_string(plan_one(graph, 1).profile, "cpu"); /* nobody looked at the other */
+    add_check("cpu-packed", 1e-5);
+    tnd_planner_set_error_bound(planner, 1e-4);
+    check_string(plan_one(graph, 1).profile, "cpu-packed");
+    tnd_planner_set_error_bound(planner, 5e-6);
+    check_string(plan_one(graph, 1).profile, "cpu");
+    tnd_planner_set_error_bound(planner, 0);
+    check_string(plan_one(graph, 1).profile, "cpu-packed");
+}
+
+/* ---- noise ---- */
+
+static void a_noisy_cell_wins_only_by_more_than_its_noise(void)
+{
+    add_cells(table, "cpu", false, 100, 1);
+    add_cells(table, "cpu-packed", false, 80,
+              15); /* leads by 20: no more than its noise and more */
+    tnd_planner_set_table(planner, table);
+    check_string(plan_one(product(N, K, 1), 1).profile, "cpu");
+    tandem_table *clear = tune_new();
+    add_cells(clear, "cpu", false, 100, 1);
+    add_cells(clear, "cpu-packed", false, 50, 15);
+    tnd_planner_set_table(planner, clear);
+    check_string(plan_one(product(N, K, 2), 1).profile, "cpu-packed");
+    tnd_planner_set_table(planner, NULL);
+    tandem_table_free(clear);
+}
+
+/* Uniform noise of 10 % has a median deviation of 5 %. */
+static double noisy(struct tnd_test_rng *rng, double us)
+{
+    return us * (1.0 + 0.1 * (double)tnd_test_rng_float(rng));
+}
+
+/* Every sample of the curves of a task gets a fresh time around `us`. */
+static void shake(struct tnd_test_rng *rng, int task, int threads, double us)
+{
+    for (int i = 0; i < table->n_curves; i++) {
+        struct tnd_curve *curve = &table->curves[i];
+        for (int s = 0; s < curve->n_samples; s++) {
+            if (curve->key.task == task && curve->key.threads == threads) {
+                curve->samples[s].median_us = noisy(rng, us);
+            }
+        }
+    }
+}
+
+static void choices_do_not_flap_over_a_thousand_noisy_tables(void)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    const tandem_graph *graph = product(N, K, 1);
+    struct tandem_plan_node first = {.n_threads = 0};
+    int changes = 0;
+    add_cells(table, "cpu", false, 100, 5);
+    add_cells(table, "cpu-packed", false, 98, 5);
+    for (int i = 0; i < 1000; i++) {
+        shake(&rng, TANDEM_TASK_MUL_MAT_Q, 1, 100);
+        shake(&rng, TANDEM_TASK_MUL_MAT_PACKED, 1, 98);
+        tnd_planner_set_table(planner, table);
+        struct tandem_plan_node now = plan_one(graph, 1);
+        first = i == 0 ? now : first;
+        changes += strcmp(now.profile, first.profile) != 0;
+    }
+    check_int(changes, 0);
+}
+
+static void threads_of_other_operations_do_not_flap(void)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (int64_t[]){2048, 64});
+    tandem_graph *graph = tandem_graph_new(context);
+    int first = 0;
+    int changes = 0;
+    tandem_graph_add(graph, tandem_rms_norm(context, x, 1e-5f));
+    check_ok(tandem_graph_finish(graph, NULL));
+    for (int threads = 1; threads <= 2; threads++) {
+        struct tnd_curve_key key = tnd_op_key(TANDEM_OP_RMS_NORM, 2048, 1, threads);
+        struct tnd_sample sample = {
+            .m = 64, .median_us = 60, .spread_us = 3, .count = 9, .when = 1};
+        check_ok(tnd_table_add(table, &key, &sample));
+    }
+    for (int i = 0; i < 1000; i++) {
+        shake(&rng, TANDEM_TASK_NODE, 1, 60);
+        shake(&rng, TANDEM_TASK_NODE, 2, 55);
+        tnd_planner_set_table(planner, table);
+        int now = plan_one(graph, 2).n_threads;
+        first = i == 0 ? now : first;
+        changes += now != first;
+    }
+    check_int(changes, 0);
+}
+
+static void an_incumbent_gives_way_to_a_clear_lead_and_to_force(void)
+{
+    const tandem_graph *graph = product(N, K, 1);
+    add_cells(table, "cpu", false, 100, 1);
+    add_cells(table, "cpu-packed", false, 110, 1);
+    tnd_planner_set_table(planner, table);
+    check_string(plan_one(graph, 1).profile, "cpu");
+    tandem_table *later = tune_new();
+    add_cells(later, "cpu", false, 100, 1);
+    add_cells(later, "cpu-packed", false, 95, 1);
+    tnd_planner_set_table(planner, later);
+    check_string(plan_one(graph, 1).profile, "cpu");                   /* 5 % are no reason */
+    check_string(plan_one(product(N, K, 2), 1).profile, "cpu-packed"); /* nothing to keep */
+    tnd_planner_force(planner, tnd_profile_find("cpu-packed"));
+    check_string(plan_one(graph, 1).profile, "cpu-packed");
+    tnd_planner_force(planner, -1);
+    check_string(plan_one(graph, 1).profile, "cpu-packed"); /* forgotten */
+    tandem_table *last = tune_new();
+    add_cells(last, "cpu", false, 60, 1);
+    add_cells(last, "cpu-packed", false, 95, 1);
+    tnd_planner_set_table(planner, last);
+    check_string(plan_one(graph, 1).profile, "cpu");
+    tnd_planner_set_table(planner, NULL);
+    tandem_table_free(later);
+    tandem_table_free(last);
+}
+
+/* ---- weights in the cache ---- */
+
+static void small_models_are_planned_by_times_of_weights_in_the_cache(void)
+{
+    add_cells(table, "cpu", false, 100, 1);
+    add_cells(table, "cpu", true, 20, 1);
+    add_cells(table, "cpu-packed", false, 50, 1);
+    add_cells(table, "cpu-packed", true, 60, 1);
+    tnd_planner_set_table(planner, table);
+    tandem_graph *small = product(N, K, 1);
+    struct tandem_plan_node node = plan_one(small, 1);
+    check_string(node.profile, "cpu");
+    CU_ASSERT_DOUBLE_EQUAL(node.predicted_us[TANDEM_STAGE_COMPUTE], 20, 1e-3);
+    CU_ASSERT_TRUE(tnd_planner_is_warm(planner, small));
+    /* the same product beside weights that push it out */
+    tandem_graph *large = tandem_graph_new(context);
+    tandem_tensor *other =
+        tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){1024, 512});
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){K, 1});
+    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){K, N});
+    tandem_tensor_set_role(other, TANDEM_ROLE_CONSTANT);
+    tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+    tandem_graph_add(large, tandem_mul_mat(context, w, x));
+    tandem_graph_add(large, tandem_add(context, other, other));
+    check_ok(tandem_graph_finish(large, NULL));
+    CU_ASSERT_FALSE(tnd_planner_is_warm(planner, large));
+    check_string(plan_one(large, 1).profile, "cpu-packed");
+}
+
+static CU_TestInfo tests[] = {
+    {"a_device_that_computes_wrong_numbers_is_never_chosen",
+     a_device_that_computes_wrong_numbers_is_never_chosen},
+    {"a_wrong_way_is_shown_but_may_not_win", a_wrong_way_is_shown_but_may_not_win},
+    {"a_bound_leaves_out_what_is_above_it_or_unknown",
+     a_bound_leaves_out_what_is_above_it_or_unknown},
+    {"a_noisy_cell_wins_only_by_more_than_its_noise",
+     a_noisy_cell_wins_only_by_more_than_its_noise},
+    {"choices_do_not_flap_over_a_thousand_noisy_tables",
+     choices_do_not_flap_over_a_thousand_noisy_tables},
+    {"threads_of_other_operations_do_not_flap", threads_of_other_operations_do_not_flap},
+    {"an_incumbent_gives_way_to_a_clear_lead_and_to_force",
+     an_incumbent_gives_way_to_a_clear_lead_and_to_force},
+    {"small_models_are_planned_by_times_of_weights_in_the_cache",
+     small_models_are_planned_by_times_of_weights_in_the_cache},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_tune_choosing[];
+CU_SuiteInfo suites_tune_choosing[] = {
+    {"choosing", NULL, NULL, set_up, tear_down, tests},
+    CU_SUITE_INFO_NULL,
+};

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT
+ * Drift with made-up times: what a graph takes is computed from the true costs and noise, what is
+ * planned from a table in which something is wrong. No clock, no threads. */
+#include <string.h>
+
+#include "ggml-like/tnd_tensor.h"
+#include "sched/plan.h"
+#include "tests/suite_tune.h"
+#include "tune/drift.h"
+#include "tune/estimate.h"
+#include "tune/planner.h"
+#include "tune/profiles.h"
+
+enum { K = 256, SHAPES = 4, MOST_TIMES = 64 };
+
+static const int64_t rows[SHAPES] = {256, 512, 1024, 2048};
+static struct tnd_registry *registry;
+static struct tnd_planner *planner;
+static struct tnd_drift *drift;
+static tandem_context *context;
+static tandem_table *table; /* what is planned by */
+static tandem_table *truth;
+static tandem_graph *graph;
+static struct tnd_test_rng rng;
+static double crew_factor, single_factor; /* how slow the machine is now */
+
+/* Each stage of a way takes us_per_row * n / threads on one and two threads, at any M. */
+static void add_way(tandem_table *to, const char *profile, int64_t n, double us_per_row)
+{
+    struct tnd_table_profile described;
+    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find(profile), TANDEM_TYPE_Q4_0, &described));
+    check_ok(tnd_table_add_profile(to, &described));
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &described.stage[s];
+        for (int threads = 1; threads <= 2 && stage->backend[0] != '\0'; threads++) {
+            struct tnd_curve_key key =
+                tune_key(n, K, (enum tandem_task)stage->task, stage->parallel, threads);
+            key.stage = (uint8_t)s;
+            double us = s == TANDEM_STAGE_COMPUTE ? us_per_row * (double)n / threads : 10.0;
+            for (int64_t m = 1; m <= 64; m *= 4) {
+                struct tnd_sample sample = {
+                    .m = m, .median_us = us, .spread_us = 0.01 * us, .count = 9, .when = 1};
+                check_ok(tnd_table_add(to, &key, &sample));
+            }
+        }
+    }
+}
+
+static void make_tables(tandem_table *to)
+{
+    for (int i = 0; i < SHAPES; i++) {
+        add_way(to, "cpu", rows[i], 0.4);
+        add_way(to, "cpu-packed", rows[i], 0.6);
+    }
+}
+
+static void set_up(void)
+{
+    struct tnd_registry_options options = {.backends = "cpu", .n_threads_max = 8};
+    check_ok(tnd_registry_open(&options, &registry, NULL));
+    struct tnd_planner_options planner_options = {.registry = registry, .clock = tnd_clock_real()};
+    check_ok(tnd_planner_new(&planner_options, &planner, NULL));
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    drift = tnd_drift_new();
+    table = tune_new();
+    truth = tune_new();
+    make_tables(table);
+    make_tables(truth);
+    rng = tnd_test_rng_new(tnd_test_seed());
+    crew_factor = single_factor = 1.0;
+    graph = tandem_graph_new(context);
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){K, 4});
+    for (int i = 0; i < 3 * SHAPES; i++) {
+        tandem_tensor *w =
+            tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){K, rows[i % SHAPES]});
+        tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+        tandem_graph_add(graph, tandem_mul_mat(context, w, x));
+    }
+    check_ok(tandem_graph_finish(graph, NULL));
+    tnd_planner_set_table(planner, table);
+}
+
+static void tear_down(void)
+{
+    tnd_planner_free(planner);
+    tnd_drift_free(drift);
+    tandem_table_free(table);
+    tandem_table_free(truth);
+    tandem_context_free(context);
+    tnd_registry_close(registry);
+}
+
+/* Makes one cell of what is planned by `factor` times as long. */
+static void spoil(int64_t n, enum tandem_task task, int threads, double factor)
+{
+    struct tnd_curve_key key = tune_key(n, K, task, true, threads);
+    key.stage = TANDEM_STAGE_COMPUTE;
+    struct tnd_curve *curve = (struct tnd_curve *)tnd_table_find(table, &key);
+    for (int i = 0; i < curve->n_samples; i++) {
+        curve->samples[i].median_us *= curve->samples[i].m == 4 ? factor : 1.0;
+    }
+    tnd_planner_set_table(planner, table);
+}
+
+static double true_us(const tandem_tensor *node, const struct tandem_plan_node *choice, int stage)
+{
+    const struct tandem_task_config *config = &choice->stage[stage];
+    int threads = config->parallel ? choice->n_threads : 1;
+    struct tnd_curve_key key =
+        tune_key(node->src[0]->ne[1], K, (enum tandem_task)config->task, config->parallel, threads);
+    key.stage = (uint8_t)stage;
+    const struct tnd_curve *curve = tnd_table_find(truth, &key);
+    CU_ASSERT_TRUE_FATAL(curve != NULL);
+    return curve->samples[0].median_us * (threads > 1 ? crew_factor : single_factor);
+}
+
+/* One graph by `plan` with `noise` (0.1: 10 %). */
+static int run(const tandem_plan *plan, double noise)
+{
+    struct tnd_step_time times[MOST_TIMES];
+    int n = 0;
+    memset(times, 0, sizeof(times));
+    for (int i = 0; i < graph->n_nodes; i++) {
+        for (int s = 0; s < TANDEM_STAGES && n < MOST_TIMES; s++) {
+            const struct tandem_plan_node *choice = &plan->nodes[i];
+            if (choice->stage[s].backend == TANDEM_BACKEND_NONE) {
+                continue;
+            }
+            double us = true_us(graph->nodes[i], choice, s) *
+                        (1.0 + noise * (double)tnd_test_rng_float(&rng));
+            times[n] = (struct tnd_step_time){.node = i, .stage = (uint8_t)s, .backend = 1};
+            times[n].begin_ns = 1000;
+            times[n++].end_ns = 1000 + (uint64_t)(us * 1e3);
+        }
+    }
+    return tnd_drift_observe(drift, table, registry, graph, plan, false, times, n);
+}
+
+static tandem_plan *plan_now(void)
+{
+    tandem_plan *plan = NULL;
+    check_ok(tnd_planner_plan(planner, graph, 2, &plan, NULL));
+    return plan;
+}
+
+/* Plans, runs and goes by what was found, as a runtime does. */
+static int follow(int n_graphs, double noise)
+{
+    int found = 0;
+    for (int i = 0; i < n_graphs; i++) {
+        tandem_plan *plan = plan_now();
+        int now = run(plan, noise);
+        if (now > 0) {
+            tandem_table *corrected = NULL;
+            check_ok(tnd_drift_correct(drift, table, &corrected, NULL));
+            tnd_planner_set_table(planner, corrected);
+            tandem_table_free(table);
+            table = corrected;
+        }
+        found += now;
+        tandem_plan_free(plan);
+    }
+    return found;
+}
+
+static void a_cell_ten_times_too_fast_is_found_and_given_up_for_good(void)
+{
+    spoil(1024, TANDEM_TASK_MUL_MAT_PACKED, 2, 0.1);
+    tandem_plan *plan = plan_now();
+    check_string(plan->nodes[2].profile, "cpu-packed"); /* it fell for the cell */
+    tandem_plan_free(plan);
+    check_int(follow(6, 0.1), 1); /* every third graph is looked at: within 18 */
+    const struct tnd_drift_case *one = tnd_drift_at(drift, 0);
+    check_int(one->key.n, 1024);
+    check_int(one->m, 4);
+    check_int(one->key.threads, 2);
+    CU_ASSERT_DOUBLE_EQUAL(one->measured_us, 0.6 * 1024 / 2, 40);
+    CU_ASSERT_DOUBLE_EQUAL(one->predicted_us, 0.06 * 1024 / 2, 0.5);
+    char what[160];
+    tnd_drift_print(one, what, sizeof(what));
+    check_string(what, "mul_mat:q4_0:n1024:k256:m4 compute mul_mat_packed on cpu, threads 2");
+    for (int i = 0; i < 1000; i++) {
+        check_int(follow(1, 0.1), 0);
+        plan = plan_now();
+        check_string(plan->nodes[2].profile, "cpu");
+        tandem_plan_free(plan);
+    }
+}
+
+static void an_old_plan_is_not_blamed_twice(void)
+{
+    spoil(1024, TANDEM_TASK_MUL_MAT_PACKED, 2, 0.1);
+    tandem_plan *plan = plan_now();
+    int found = 0;
+    for (int i = 0; i < 100; i++) {
+        found += run(plan, 0.1);
+    }
+    check_int(found, 1);
+    tandem_plan_free(plan);
+}
+
+static void noise_and_interruptions_are_no_drift(void)
+{
+    check_int(follow(1000, 0.1), 0);
+    for (int i = 0; i < 200; i++) {
+        single_factor = crew_factor = i % 4 == 0 ? 30.0 : 1.0;
+        check_int(follow(1, 0.05), 0);
+    }
+}
+
+static void a_machine_that_is_slow_as_a_whole_is_not_blamed_on_cells(void)
+{
+    check_int(follow(50, 0.1), 0);
+    crew_factor = single_factor = 2.0;
+    check_int(follow(200, 0.1), 0);
+    single_factor = 1.0; /* another program slows crews alone */
+    check_int(follow(200, 0.1), 0);
+    crew_factor = 1.0;
+    check_int(follow(200, 0.1), 0);
+    /* a wrong cell is found meanwhile, too, at its own share */
+    crew_factor = single_factor = 2.0;
+    check_int(follow(50, 0.1), 0);
+    spoil(512, TANDEM_TASK_MUL_MAT_PACKED, 2, 0.1);
+    check_int(follow(8, 0.1), 1);
+    CU_ASSERT_DOUBLE_EQUAL(tnd_drift_at(drift, 0)->measured_us, 0.6 * 512 / 2, 30);
+}
+
+static void a_cell_that_is_too_slow_is_found_when_it_runs(void)
+{
+    for (int threads = 1; threads <= 2; threads++) {
+        spoil(2048, TANDEM_TASK_MUL_MAT_PACKED, threads, 9);
+        spoil(2048, TANDEM_TASK_MUL_MAT_Q, threads, 3);
+    }
+    check_int(follow(8, 0.1), 1);
+    CU_ASSERT_DOUBLE_EQUAL(tnd_drift_at(drift, 0)->measured_us, 0.4 * 2048 / 2, 60);
+}
+
+static void corrected_cells_are_marked_in_copies_alone(void)
+{
+    spoil(1024, TANDEM_TASK_MUL_MAT_PACKED, 2, 0.1);
+    tandem_table *original = NULL;
+    tandem_table *stale = NULL;
+    check_ok(tandem_table_copy(table, &original, NULL));
+    check_int(follow(6, 0.1), 1);
+    check_int(tnd_table_count_stale(original), 0);
+    check_int(tnd_table_count_stale(table), 1);
+    check_ok(tnd_drift_stale_cells(drift, original, &stale, NULL));
+    check_int(tnd_table_count_stale(stale), 1);
+    check_ok(tandem_table_merge(original, stale, NULL));
+    check_int(tnd_table_count_stale(original), 1);
+    /* the time in the file stays what was measured */
+    const struct tnd_drift_case *one = tnd_drift_at(drift, 0);
+    double us = 0;
+    CU_ASSERT_TRUE(tnd_estimate_curve(tnd_table_find(original, &one->key), 4, &us));
+    CU_ASSERT_DOUBLE_EQUAL(us, one->predicted_us, 1e-3);
+    tandem_table_free(original);
+    tandem_table_free(stale);
+}
+
+static void shapes_that_were_not_measured_get_a_curve_of_their_own(void)
+{
+    struct tnd_drift_case one;
+    struct tnd_estimate before, after;
+    struct tnd_table_profile cpu;
+    tandem_table *corrected = NULL;
+    /* 768 rows lie between 512 and 1024: 0.4 us each on one thread, told wrong by two cells */
+    spoil(512, TANDEM_TASK_MUL_MAT_Q, 2, 0.1);
+    spoil(1024, TANDEM_TASK_MUL_MAT_Q, 2, 0.1);
+    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find("cpu"), TANDEM_TYPE_Q4_0, &cpu));
+    CU_ASSERT_TRUE(tnd_estimate_stage(table, &cpu.stage[1], TANDEM_STAGE_COMPUTE, TANDEM_TYPE_Q4_0,
+                                      768, K, 4, 2, &before));
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){K, 4});
+    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){K, 768});
+    graph = tandem_graph_new(context);
+    tandem_graph_add(graph, tandem_mul_mat(context, w, x));
+    check_ok(tandem_graph_finish(graph, NULL));
+    add_way(truth, "cpu", 768, 0.4);
+    add_way(truth, "cpu-packed", 768, 0.6);
+    tandem_plan *plan = plan_now();
+    int found = 0;
+    for (int i = 0; i < 8; i++) {
+        found += run(plan, 0.05);
+    }
+    check_int(found, 1);
+    one = *tnd_drift_at(drift, 0);
+    check_ok(tnd_drift_correct(drift, table, &corrected, NULL));
+    CU_ASSERT_TRUE(tnd_estimate_stage(corrected, &cpu.stage[1], TANDEM_STAGE_COMPUTE,
+                                      TANDEM_TYPE_Q4_0, 768, K, 4, one.key.threads, &after));
+    CU_ASSERT_DOUBLE_EQUAL(after.us, one.measured_us, 1e-6);
+    CU_ASSERT_TRUE(after.stale);
+    /* elsewhere on the curve the same factor */
+    CU_ASSERT_TRUE(tnd_estimate_stage(corrected, &cpu.stage[1], TANDEM_STAGE_COMPUTE,
+                                      TANDEM_TYPE_Q4_0, 768, K, 16, one.key.threads, &after));
+    CU_ASSERT_TRUE(after.us > 2 * before.us);
+    tandem_plan_free(plan);
+    tandem_table_free(corrected);
+}
+
+static CU_TestInfo tests[] = {
+    {"a_cell_ten_times_too_fast_is_found_and_given_up_for_good",
+     a_cell_ten_times_too_fast_is_found_and_given_up_for_good},
+    {"an_old_plan_is_not_blamed_twice", an_old_plan_is_not_blamed_twice},
+    {"noise_and_interruptions_are_no_drift", noise_and_interruptions_are_no_drift},
+    {"a_machine_that_is_slow_as_a_whole_is_not_blamed_on_cells",
+     a_machine_that_is_slow_as_a_whole_is_not_blamed_on_cells},
+    {"a_cell_that_is_too_slow_is_found_when_it_runs",
+     a_cell_that_is_too_slow_is_found_when_it_runs},
+    {"corrected_cells_are_marked_in_copies_alone", corrected_cells_are_marked_in_copies_alone},
+    {"shapes_that_were_not_measured_get_a_curve_of_their_own",
+     shapes_that_were_not_measured_get_a_curve_of_their_own},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_tune_drift[];
+CU_SuiteInfo suites_tune_drift[] = {
+    {"drift", NULL, NULL, set_up, tear_down, tests},
+    CU_SUITE_INFO_NULL,
+};

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ * What follows from cells that deviate: a table to plan by, and marks for the next measuring. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/tnd_status.h"
+#include "tune/drift_internal.h"
+#include "tune/estimate.h"
+#include "tune/problem.h"
+#include "tune/table_cells.h"
+
+enum { MOST_M = 4096 }; /* of a curve that is made up for a shape that was not measured */
+
+void tnd_drift_print(const struct tnd_drift_case *one, char *out, size_t n)
+{
+    const struct tnd_curve_key *key = &one->key;
+    struct tnd_problem problem;
+    char what[TND_PROBLEM_MAX];
+    memset(&problem, 0, sizeof(problem));
+    memcpy(problem.op, key->op,
+           sizeof(problem.op) < sizeof(key->op) ? sizeof(problem.op) : sizeof(key->op));
+    problem.type = key->type;
+    problem.n = key->n;
+    problem.k = key->k;
+    problem.m = one->m;
+    tnd_problem_print(&problem, what, sizeof(what));
+    snprintf(out, n, "%s %s %s on %s, threads %d", what,
+             tandem_stage_name((enum tandem_stage)key->stage),
+             tandem_task_name((enum tandem_task)key->task), key->backend, (int)key->threads);
+}
+
+static const struct tnd_sample *sample_at(const struct tnd_curve *curve, int64_t m)
+{
+    for (int i = 0; curve != NULL && i < curve->n_samples; i++) {
+        if (curve->samples[i].m == m) {
+            return &curve->samples[i];
+        }
+    }
+    return NULL;
+}
+
+/* The time of any shape, measured or not. */
+static bool estimate(const struct tandem_table *table, const struct tnd_curve_key *key, int64_t m,
+                     struct tnd_estimate *out)
+{
+    struct tnd_table_stage stage;
+    memset(&stage, 0, sizeof(stage));
+    memcpy(stage.backend, key->backend, sizeof(stage.backend));
+    stage.task = key->task;
+    stage.parallel = key->parallel;
+    stage.own_threads = key->own_threads;
+    return strcmp(key->op, "mul_mat") == 0
+               ? tnd_estimate_stage(table, &stage, (enum tandem_stage)key->stage, key->type, key->n,
+                                    key->k, m, key->threads, out)
+               : tnd_estimate_key(table, key, m, out);
+}
+
+/* A shape or thread count that was not measured gets a curve: what was predicted for it, times what
+ * was found at one M. */
+static enum tandem_status make_curve(const struct tnd_drift_case *one,
+                                     const struct tandem_table *from, struct tandem_table *to)
+{
+    double factor = one->measured_us / one->predicted_us;
+    struct tnd_estimate predicted;
+    for (int64_t m = 1; m <= MOST_M; m *= 2) {
+        if (m != one->m && estimate(from, &one->key, m, &predicted)) {
+            struct tnd_sample sample = {.m = m,
+                                        .median_us = predicted.us * factor,
+                                        .spread_us = predicted.error_us * factor,
+                                        .count = 1,
+                                        .generation = 1};
+            TND_TRY(tnd_table_add(to, &one->key, &sample));
+        }
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status correct(const struct tnd_drift_case *one,
+                                  const struct tandem_table *original, struct tandem_table *table)
+{
+    struct tnd_sample sample = {.m = one->m,
+                                .median_us = one->measured_us,
+                                .spread_us = one->measured_us * one->noise,
+                                .count = 1};
+    if (tnd_table_find(table, &one->key) == NULL) {
+        TND_TRY(make_curve(one, original, table));
+    }
+    (void)tnd_table_mark_stale(table, &one->key, one->m);
+    const struct tnd_sample *before = sample_at(tnd_table_find(table, &one->key), one->m);
+    sample.generation = before != NULL ? before->generation + 2 : 1; /* wins, and is stale */
+    return tnd_table_add(table, &one->key, &sample);
+}
+
+enum tandem_status tnd_drift_correct(const struct tnd_drift *drift,
+                                     const struct tandem_table *table, tandem_table **out_table,
+                                     struct tandem_error *error)
+{
+    const struct tnd_drift_cases *cases = tnd_drift_cases(drift);
+    tandem_table *copy = NULL;
+    enum tandem_status status = TANDEM_OK;
+    TND_TRY(tandem_table_copy(table, &copy, error));
+    for (int i = 0; i < cases->n && status == TANDEM_OK && table->version != 1; i++) {
+        status = correct(&cases->list[i], table, copy);
+    }
+    if (status != TANDEM_OK) {
+        tandem_table_free(copy);
+        return tnd_error_set(error, status, "drift", cases->n, 0, "drift: %s",
+                             tandem_status_text(status));
+    }
+    *out_table = copy;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_drift_stale_cells(const struct tnd_drift *drift,
+                                         const struct tandem_table *table, tandem_table **out_table,
+                                         struct tandem_error *error)
+{
+    const struct tnd_drift_cases *cases = tnd_drift_cases(drift);
+    tandem_table *stale = NULL;
+    enum tandem_status status = TANDEM_OK;
+    TND_TRY(tandem_table_new(&stale, error));
+    stale->has_fingerprint = table->has_fingerprint;
+    stale->fingerprint = table->fingerprint;
+    for (int i = 0; i < cases->n && status == TANDEM_OK; i++) {
+        const struct tnd_curve *curve = tnd_table_find(table, &cases->list[i].key);
+        for (int s = 0; curve != NULL && s < curve->n_samples && status == TANDEM_OK; s++) {
+            status = tnd_table_add(stale, &curve->key, &curve->samples[s]);
+        }
+        (void)tnd_table_mark_stale(stale, &cases->list[i].key, cases->list[i].m);
+    }
+    if (status != TANDEM_OK) {
+        tandem_table_free(stale);
+        return tnd_error_set(error, status, "drift", cases->n, 0, "drift: %s",
+                             tandem_status_text(status));
+    }
+    *out_table = stale;
+    return TANDEM_OK;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * A hash table of choices. */
+#include "tune/remember.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+
+enum { FIRST_CAPACITY = 256, LAST_CAPACITY = 65536 };
+
+enum tandem_status tnd_memory_init(struct tnd_memory *memory)
+{
+    struct tnd_remembered *slots = tnd_calloc(FIRST_CAPACITY, sizeof(slots[0]));
+    if (slots == NULL) {
+        return TANDEM_E_MEMORY;
+    }
+    *memory = (struct tnd_memory){.slots = slots, .capacity = FIRST_CAPACITY};
+    return TANDEM_OK;
+}
+
+void tnd_memory_fini(struct tnd_memory *memory)
+{
+    tnd_free(memory->slots);
+    memory->slots = NULL;
+}
+
+void tnd_memory_clear(struct tnd_memory *memory)
+{
+    memset(memory->slots, 0, memory->capacity * sizeof(memory->slots[0]));
+    memory->used = 0;
+}
+
+void tnd_memory_begin_round(struct tnd_memory *memory)
+{
+    memory->round++;
+}
+
+/* The key's slot, or the empty one where it belongs. */
+static struct tnd_remembered *slot_of(struct tnd_remembered *slots, size_t capacity,
+                                      const struct tnd_remember_key *key)
+{
+    size_t i = (size_t)tnd_hash_bytes(key, sizeof(*key), 0) & (capacity - 1);
+    while (slots[i].key.threads != 0 && memcmp(&slots[i].key, key, sizeof(*key)) != 0) {
+        i = (i + 1) & (capacity - 1);
+    }
+    return &slots[i];
+}
+
+const struct tnd_remembered *tnd_memory_find(const struct tnd_memory *memory,
+                                             const struct tnd_remember_key *key)
+{
+    const struct tnd_remembered *slot = slot_of(memory->slots, memory->capacity, key);
+    return slot->key.threads != 0 ? slot : NULL;
+}
+
+static void make_room(struct tnd_memory *memory)
+{
+    if (2 * (memory->used + 1) <= memory->capacity) {
+        return;
+    }
+    size_t capacity = 2 * memory->capacity;
+    struct tnd_remembered *slots =
+        capacity <= LAST_CAPACITY ? tnd_calloc(capacity, sizeof(slots[0])) : NULL;
+    if (slots == NULL) {
+        tnd_memory_clear(memory);
+        return;
+    }
+    for (size_t i = 0; i < memory->capacity; i++) {
+        if (memory->slots[i].key.threads != 0) {
+            *slot_of(slots, capacity, &memory->slots[i].key) = memory->slots[i];
+        }
+    }
+    tnd_free(memory->slots);
+    memory->slots = slots;
+    memory->capacity = capacity;
+}
+
+const struct tnd_remembered *tnd_memory_keep(struct tnd_memory *memory,
+                                             const struct tnd_remember_key *key,
+                                             const struct tnd_place_choice *chosen)
+{
+    struct tnd_remembered *slot = slot_of(memory->slots, memory->capacity, key);
+    if (slot->key.threads == 0) {
+        make_room(memory);
+        slot = slot_of(memory->slots, memory->capacity, key);
+        memory->used++;
+    }
+    slot->key = *key;
+    slot->round = memory->round;
+    slot->chosen = *chosen;
+    return slot;
+}
