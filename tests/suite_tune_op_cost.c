@@ -198,17 +198,15 @@ static void operations_are_measured_on_this_machine(void)
     struct tnd_measure_options options = {
         .registry = registry, .exec = exec, .clock = tnd_clock_real()};
     check_ok(tnd_measure_ops(&options, counts, 2, 1e-6, 7, table, NULL));
-    int64_t n_curves = 0;
+    check_int(table->n_curves, 0); /* too little time to begin with */
+    check_ok(tnd_measure_ops(&options, counts, 2, 0.5, 7, table, NULL));
     for (int i = 0; i < table->n_curves; i++) {
         const struct tnd_curve *curve = &table->curves[i];
-        n_curves += curve->n_samples >= 3 && curve->samples[0].count > 0;
+        CU_ASSERT_TRUE(curve->samples[0].count > 0 && curve->samples[0].median_us > 0);
+        check_int(curve->samples[0].when, 7);
     }
-    check_int(n_curves, table->n_curves);
-    check_int(n_curves, 9 * 2 * 2); /* operations, row lengths, thread counts */
-    (void)threads_of(
-        tandem_rope(context, tandem_reshape(context, matrix(64, 8), 3, (int64_t[]){64, 4, 2}),
-                    tandem_tensor_new(context, TANDEM_TYPE_I32, 1, &(int64_t){2}), NULL),
-        2);
+    CU_ASSERT_TRUE(table->n_curves >= 2); /* a busy machine gets no further than the first */
+    (void)threads_of(tandem_add(context, matrix(64, 8), matrix(64, 8)), 2);
     tnd_exec_free(exec);
     tnd_pool_free(pool);
 }

@@ -39,6 +39,8 @@ static const struct op_row op_rows[] = {
 };
 enum { N_OP_ROWS = sizeof(op_rows) / sizeof(op_rows[0]), STEP_M = 8 };
 
+#define LEAST_S 0.2 /* less would know a part of the operations alone */
+
 struct op_bench {
     const struct tnd_measure_options *options;
     const int *thread_counts;
@@ -205,6 +207,9 @@ enum tandem_status tnd_measure_ops(const struct tnd_measure_options *options,
                                    int64_t when, struct tandem_table *table,
                                    struct tandem_error *error)
 {
+    if (budget_s > 0 && budget_s < LEAST_S) {
+        return TANDEM_OK;
+    }
     struct op_bench *bench = tnd_calloc(1, sizeof(*bench));
     if (bench == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "operations", (int64_t)sizeof(*bench), 0,
@@ -213,14 +218,18 @@ enum tandem_status tnd_measure_ops(const struct tnd_measure_options *options,
     bench->options = options;
     bench->thread_counts = thread_counts;
     bench->n_thread_counts = n_thread_counts < MAX_COUNTS ? n_thread_counts : MAX_COUNTS;
-    bench->cell_s = (budget_s > 0 ? budget_s : 0.5 * n_thread_counts) / count_cells();
+    budget_s = budget_s > 0 ? budget_s : 0.5 * n_thread_counts;
+    bench->cell_s = budget_s / count_cells();
+    uint64_t deadline_ns = options->clock->now_ns(options->clock) + (uint64_t)(budget_s * 1e9);
     bench->when = when;
     bench->table = table;
     enum tandem_status status = tandem_context_new(NULL, &bench->context, error);
     for (int i = 0; i < N_OP_ROWS && status == TANDEM_OK; i++) {
         const struct op_row *row = &op_rows[i];
         for (int64_t m = row->first_m; m <= row->last_m && status == TANDEM_OK; m *= STEP_M) {
-            status = measure_cell(bench, row, m, error);
+            if (options->clock->now_ns(options->clock) < deadline_ns) {
+                status = measure_cell(bench, row, m, error);
+            }
         }
     }
     tandem_context_free(bench->context);

@@ -8,8 +8,9 @@
 #include "tune/measure.h"
 #include "tune/tnd_table.h"
 
-/** Adds curves of all operations for the thread counts (ascending) to `table`. Takes about
- *  `budget_s`; 0: a second for two thread counts. Errors: MEMORY, those of running. */
+/** Adds curves of all operations for the thread counts (ascending) to `table`. Takes
+ *  `budget_s` at most, nothing below 0.2 s: then it measures nothing; 0: a second for two thread
+ *  counts. Errors: MEMORY, those of running. */
 enum tandem_status tnd_measure_ops(const struct tnd_measure_options *options,
                                    const int *thread_counts, int n_thread_counts, double budget_s,
                                    int64_t when, struct tandem_table *table,
