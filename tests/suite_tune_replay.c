@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/registry.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tests/suite_tune.h"
@@ -84,7 +85,7 @@ static void make_plan(int n_threads)
 
 static void replay_plan(double memory_gbps)
 {
-    check_ok(tnd_steps_new(graph, plan, registry, &steps, NULL));
+    check_ok(tnd_replay_unfold(graph, plan, registry, &steps, NULL));
     const struct tnd_replay_options options = {graph, plan, steps, registry, table, memory_gbps};
     check_ok(tnd_replay(&options, &replay, NULL));
 }
@@ -257,6 +258,48 @@ static void transfers_stand_around_the_works_of_a_device(void)
     check_string(replay.parts[0].name, "opencl upload");
 }
 
+/* A KV cache is read there, and stays there from pass to pass. */
+static void states_are_on_the_device_already(void)
+{
+    tune_add_cost(table, "cpu", 1e6, 0);
+    tune_add_cost(table, "opencl", 100, 0);
+    tune_add_link(table, "opencl", 10, 1000);
+    tandem_tensor *state = tandem_tensor_set_role(matrix(TANDEM_TYPE_F32, M, K), TANDEM_ROLE_STATE);
+    tandem_graph_add(graph, tandem_mul_mat(context, weight(N, K), state));
+    make_plan(1);
+    check_string(tandem_plan_node(plan, 0)->profile, "opencl");
+    replay_plan(0);
+    check_us(replay.makespan_us, 100 + 10 + 4096.0 / 1000);
+    CU_ASSERT_TRUE(busy("opencl upload") < 0);
+}
+
+static void memory_that_runs_out_is_an_error_without_a_leak(void)
+{
+    read_table("bench-data/server-a100-computed/table.json");
+    add_product(4096, 4096, 1);
+    make_plan(4);
+    enum tandem_status status = TANDEM_E_MEMORY;
+    for (int n = 1; status != TANDEM_OK && n < 100; n++) {
+        struct tnd_registry *other = NULL;
+        struct tnd_steps *own_steps = NULL;
+        struct tnd_replay own = {0};
+        long live = tnd_alloc_live();
+        tnd_alloc_fail_after(n);
+        status = tnd_stand_in_open(table, 4, &other, NULL);
+        status =
+            status != TANDEM_OK ? status : tnd_replay_unfold(graph, plan, other, &own_steps, NULL);
+        const struct tnd_replay_options options = {graph, plan, own_steps, other, table, 0};
+        status = status != TANDEM_OK ? status : tnd_replay(&options, &own, NULL);
+        tnd_alloc_fail_after(-1);
+        CU_ASSERT_TRUE(status == TANDEM_OK || status == TANDEM_E_MEMORY);
+        tnd_replay_fini(&own);
+        tnd_steps_free(own_steps);
+        tnd_registry_close(other);
+        CU_ASSERT_EQUAL(tnd_alloc_live(), live);
+    }
+    check_int(status, TANDEM_OK);
+}
+
 static void workers_that_slept_are_woken_on_the_critical_path(void)
 {
     tune_add_cost(table, "cpu", 50, 0);
@@ -361,6 +404,9 @@ static CU_TestInfo tests[] = {
      backends_that_work_at_the_same_time_slow_each_other_down},
     {"a stage waits for what the device computes", a_stage_waits_for_what_the_device_computes},
     {"transfers stand around the works of a device", transfers_stand_around_the_works_of_a_device},
+    {"states are on the device already", states_are_on_the_device_already},
+    {"memory that runs out is an error without a leak",
+     memory_that_runs_out_is_an_error_without_a_leak},
     {"workers that slept are woken on the critical path",
      workers_that_slept_are_woken_on_the_critical_path},
     {"plans of the published macbook are counted by hand",

@@ -456,6 +456,65 @@ static void find_path(struct replaying *r)
     sort_parts(out);
 }
 
+/* ---- steps of a second run ---- */
+
+/* Devices keep the states that works there touch, as tnd_run_attach has it. */
+static enum tandem_status keep_states(struct tnd_mirrors *mirrors, struct tnd_residency *residency,
+                                      struct tandem_error *error)
+{
+    for (int i = residency->n_nodes; i < residency->n_regions; i++) {
+        struct tnd_region *region = &residency->regions[i];
+        for (int side = 1; side < residency->n_sides; side++) {
+            uint32_t bit = UINT32_C(1) << side;
+            if (region->kind == TND_REGION_STATE && (region->sides & bit) != 0 &&
+                (region->held & bit) == 0) {
+                TND_TRY(tnd_mirrors_hold(mirrors, residency->slot_of[side],
+                                         (void *)region->extent.begin, region->extent.bytes,
+                                         region->root, error));
+                region->held |= bit;
+            }
+        }
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status unfold_twice(const struct tandem_graph *graph,
+                                       const struct tandem_plan *plan,
+                                       const struct tnd_registry *registry,
+                                       struct tnd_mirrors *mirrors, struct tnd_steps **io_steps,
+                                       struct tandem_error *error)
+{
+    TND_TRY(tnd_steps_renew(graph, plan, registry, mirrors, io_steps, error));
+    struct tnd_residency *residency = (*io_steps)->residency;
+    if (residency == NULL) {
+        return TANDEM_OK;
+    }
+    enum tandem_status status = keep_states(mirrors, residency, error);
+    tnd_residency_release(residency, status == TANDEM_OK);
+    TND_TRY(status);
+    TND_TRY(tnd_steps_renew(graph, plan, registry, mirrors, io_steps, error));
+    tnd_residency_release((*io_steps)->residency, true);
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_replay_unfold(const struct tandem_graph *graph,
+                                     const struct tandem_plan *plan,
+                                     const struct tnd_registry *registry,
+                                     struct tnd_steps **out_steps, struct tandem_error *error)
+{
+    struct tnd_steps *steps = NULL;
+    struct tnd_mirrors *mirrors;
+    TND_TRY(tnd_mirrors_new(registry, &mirrors, error));
+    enum tandem_status status = unfold_twice(graph, plan, registry, mirrors, &steps, error);
+    tnd_mirrors_free(mirrors);
+    if (status != TANDEM_OK) {
+        tnd_steps_free(steps);
+        return status;
+    }
+    *out_steps = steps;
+    return TANDEM_OK;
+}
+
 /* ---- all of it ---- */
 
 enum tandem_status tnd_replay(const struct tnd_replay_options *options, struct tnd_replay *out,

@@ -61,6 +61,14 @@ struct tnd_replay_options {
                            they take no time */
 };
 
+/** The steps of a plan as they are in the second run of its graph: states (KV caches) are where the
+ *  first one left them. `registry` is one of stand-ins. Freed with tnd_steps_free. Errors: those of
+ *  tnd_steps_new. */
+enum tandem_status tnd_replay_unfold(const struct tandem_graph *graph,
+                                     const struct tandem_plan *plan,
+                                     const struct tnd_registry *registry,
+                                     struct tnd_steps **out_steps, struct tandem_error *error);
+
 /** Runs the steps. The same input gives the same bits. `out` is ended with tnd_replay_fini. Errors:
  *  MEMORY, LIMIT (lanes). */
 enum tandem_status tnd_replay(const struct tnd_replay_options *options, struct tnd_replay *out,

@@ -33,6 +33,14 @@ static void head(struct tnd_report *report)
                  "what to use when</h1>\n");
 }
 
+static void add_part(struct tnd_text *out, const char *part)
+{
+    if (part[0] != '\0') {
+        tnd_text_add(out, ", ");
+        tnd_report_escape(out, part);
+    }
+}
+
 static void machine(struct tnd_text *out, const struct tandem_table *table)
 {
     const struct tnd_fingerprint *print = &table->fingerprint;
@@ -41,11 +49,11 @@ static void machine(struct tnd_text *out, const struct tandem_table *table)
         tnd_report_escape(out, table->model);
     }
     if (table->has_fingerprint && print->cpu_model[0] != '\0') {
-        tnd_text_add(out, ", measured on ");
+        tnd_text_add(out, ", machine ");
         tnd_report_escape(out, print->cpu_model);
-        tnd_text_printf(out, " (%d CPUs, ", (int)print->n_cpus);
-        tnd_report_escape(out, print->isa);
-        tnd_text_add_char(out, ')');
+        tnd_text_printf(out, ", %d CPU%s", (int)print->n_cpus, print->n_cpus == 1 ? "" : "s");
+        add_part(out, print->isa);
+        add_part(out, print->gpu);
     }
 }
 

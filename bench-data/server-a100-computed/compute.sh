@@ -33,8 +33,7 @@ BEGIN {
     n_shapes = split("4096 4096 4096 11008 11008 4096 32000 4096", shape, " ") / 2
 
     print "{\"version\": 2, \"model\": \"7B\", \"fingerprint\": {\"cpu_model\": \"computed, not measured:" \
-        " AMD EPYC 7763\", \"n_cpus\": 64, \"n_cores\": 64, \"gpu\": \"computed, not measured: NVIDIA" \
-        " A100 40GB PCIe\"},"
+        " AMD EPYC 7763\", \"n_cpus\": 64, \"n_cores\": 64, \"gpu\": \"NVIDIA A100 40GB PCIe (computed)\"},"
     stage = "{\"backend\":\"%s\",\"kind\":%d,\"task\":\"%s\",\"parallel\":%s,\"wait\":%s,\"own_threads\":false}"
     print "\"profiles\": ["
     printf "{\"name\":\"cpu\",\"stages\":{\"init\":" stage ",\"compute\":" stage "}},\n", "cpu", 1, \

@@ -120,7 +120,7 @@ static enum tandem_status replay_plan(struct simulation *s, int index, const tan
     struct tnd_replay replay;
     const struct tnd_replay_subject subject = {graph, plan, s->request->m.values[index],
                                                s->n_threads};
-    TND_TRY(tnd_steps_new(graph, plan, s->registry, &steps, error));
+    TND_TRY(tnd_replay_unfold(graph, plan, s->registry, &steps, error));
     const struct tnd_replay_options options = {.graph = graph,
                                                .plan = plan,
                                                .steps = steps,
