@@ -125,7 +125,8 @@ static void print_head(const struct options *o, const struct peaks *p, const cha
                tnd_cpu_model(), o->threads, p->fma_gflops, p->int8_gops, p->bf16_gflops,
                p->read_gbps, p->read_1_gbps, p->cache_gbps);
     } else if (strcmp(o->output, "csv") == 0) {
-        printf("type,n,k,m,threads,isa,layout,median_us,spread,gflops,gbps,peak,peak_share\n");
+        printf("type,n,k,m,threads,isa,layout,median_us,spread,gflops,gbps,peak,peak_share,"
+               "tail\n");
     } else {
         printf("%s, %d threads, %s\n\npeaks: fp32 FMA %.0f GFLOP/s, int8 dot %.0f GOP/s, "
                "bf16 dot %.0f GFLOP/s, read %.1f GB/s (memory; one thread %.1f) %.0f GB/s (256 "
@@ -133,8 +134,8 @@ static void print_head(const struct options *o, const struct peaks *p, const cha
                tnd_cpu_model(), o->threads, isa, p->fma_gflops, p->int8_gops, p->bf16_gflops,
                p->read_gbps, p->read_1_gbps, p->cache_gbps);
         printf("| type | layout | N x K | M | median us | best us | spread | GFLOP/s | GB/s | "
-               "share of |\n"
-               "|---|---|---|---|---|---|---|---|---|---|\n");
+               "share of | tail |\n"
+               "|---|---|---|---|---|---|---|---|---|---|---|\n");
     }
 }
 
@@ -160,17 +161,18 @@ static void print_cell(const struct options *o, const struct peaks *p,
         printf("%s{\"type\":\"%s\",\"n\":%lld,\"k\":%lld,\"m\":%lld,\"threads\":%d,\"isa\":\"%s\","
                "\"layout\":\"%s\",\"median_us\":%.2f,\"spread\":%.3f,\"gflops\":%.1f,"
                "\"gbps\":%.2f,\"peak\":\"%s\",\"peak_share\":%.3f,\"read_gbps\":%.2f,"
-               "\"weight_bytes\":%zu}",
+               "\"weight_bytes\":%zu,\"tail\":%.4f}",
                first ? "" : ",", type, n, k, m, o->threads, isa, names[layout], t->median_us,
-               t->spread, gflops, gbps, peak, share, read_peak, c->bytes[layout]);
+               t->spread, gflops, gbps, peak, share, read_peak, c->bytes[layout], t->tail);
     } else if (strcmp(o->output, "csv") == 0) {
-        printf("%s,%lld,%lld,%lld,%d,%s,%s,%.2f,%.3f,%.1f,%.2f,%s,%.3f\n", type, n, k, m,
-               o->threads, isa, names[layout], t->median_us, t->spread, gflops, gbps, peak, share);
+        printf("%s,%lld,%lld,%lld,%d,%s,%s,%.2f,%.3f,%.1f,%.2f,%s,%.3f,%.4f\n", type, n, k, m,
+               o->threads, isa, names[layout], t->median_us, t->spread, gflops, gbps, peak, share,
+               t->tail);
     } else {
-        printf(
-            "| %s | %s | %lldx%lld | %lld | %.1f | %.1f | %.0f %% | %.1f | %.2f | %.0f %% %s |\n",
-            type, names[layout], n, k, m, t->median_us, t->best_us, 100 * t->spread, gflops, gbps,
-            100 * share, peak);
+        printf("| %s | %s | %lldx%lld | %lld | %.1f | %.1f | %.0f %% | %.1f | %.2f | %.0f %% %s | "
+               "%.1f %% |\n",
+               type, names[layout], n, k, m, t->median_us, t->best_us, 100 * t->spread, gflops,
+               gbps, 100 * share, peak, 100 * t->tail);
     }
     fflush(stdout);
 }

@@ -5,6 +5,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
+
+#include "backends/chunks.h"
 
 enum { THREADS_MAX = 64 };
 
@@ -12,6 +15,7 @@ struct member {
     struct tandem_worker base;
     struct tnd_crew *crew;
     pthread_t thread;
+    double end_s; /* when it was done with the last job */
 };
 
 struct tnd_crew {
@@ -20,7 +24,7 @@ struct tnd_crew {
     void *user;
     atomic_int generation; /* release: job and user are set; acquired by the members */
     atomic_int n_done;     /* release: a member's results; acquired by the caller */
-    atomic_llong taken;
+    atomic_llong taken; /* chunks */
     struct member members[THREADS_MAX];
 };
 
@@ -28,13 +32,15 @@ static bool crew_next(struct tandem_worker *worker, int64_t n_items, int64_t chu
                       int64_t *out_begin, int64_t *out_end)
 {
     struct tnd_crew *crew = ((struct member *)worker)->crew;
-    int64_t begin = atomic_fetch_add_explicit(&crew->taken, chunk, memory_order_relaxed);
-    if (begin >= n_items) {
-        return false;
-    }
-    *out_begin = begin;
-    *out_end = begin + chunk < n_items ? begin + chunk : n_items;
-    return true;
+    int64_t i = atomic_fetch_add_explicit(&crew->taken, 1, memory_order_relaxed);
+    return tnd_chunk_at(i, n_items, chunk, crew->n_threads, out_begin, out_end);
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static void no_barrier(struct tandem_worker *worker)
@@ -53,6 +59,7 @@ static void *member_main(void *argument)
             return NULL;
         }
         crew->job(crew->user, &member->base);
+        member->end_s = now_s();
         atomic_fetch_add_explicit(&crew->n_done, 1, memory_order_release);
     }
 }
@@ -91,8 +98,20 @@ void tnd_crew_run(tnd_crew *crew, tnd_crew_fn *job, void *user)
     atomic_store_explicit(&crew->n_done, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&crew->generation, 1, memory_order_release);
     job(user, &crew->members[0].base);
+    crew->members[0].end_s = now_s();
     while (atomic_load_explicit(&crew->n_done, memory_order_acquire) < crew->n_threads) {
     }
+}
+
+double tnd_crew_tail_s(const tnd_crew *crew)
+{
+    double first = crew->members[0].end_s;
+    double last = first;
+    for (int i = 1; i < crew->n_threads; i++) {
+        first = crew->members[i].end_s < first ? crew->members[i].end_s : first;
+        last = crew->members[i].end_s > last ? crew->members[i].end_s : last;
+    }
+    return last - first;
 }
 
 void tnd_crew_free(tnd_crew *crew)

@@ -192,6 +192,7 @@ bool tnd_kernel_cell_measure(tnd_crew *crew, int threads, const struct tnd_cpu_k
                              uint32_t features, double budget_s, struct tnd_kernel_cell *cell)
 {
     static double samples[KINDS][SAMPLES_MAX];
+    static double tails[KINDS][SAMPLES_MAX];
     bool quantized = tandem_type_is_quantized(cell->type);
     struct cell_job job = {.kernels = kernels, .read = tnd_peaks_find().read, .threads = threads};
     struct operands o;
@@ -227,6 +228,7 @@ bool tnd_kernel_cell_measure(tnd_crew *crew, int threads, const struct tnd_cpu_k
             double seconds = exists[kind] ? run_once(crew, &job, &o, kind, copy, quantized) : 0;
             if (i >= 0) {
                 samples[kind][n] = seconds;
+                tails[kind][n] = exists[kind] ? tnd_crew_tail_s(crew) / seconds : 0;
             }
         }
         n += i >= 0;
@@ -237,9 +239,11 @@ bool tnd_kernel_cell_measure(tnd_crew *crew, int threads, const struct tnd_cpu_k
     for (int kind = 0; kind < TND_LAYOUTS; kind++) {
         if (exists[kind]) {
             summarise(samples[kind], n, &cell->layout[kind]);
+            qsort(tails[kind], (size_t)n, sizeof(tails[kind][0]), by_value);
+            cell->layout[kind].tail = tails[kind][n * 9 / 10];
         }
     }
-    struct tnd_cell_time read = {0, 0, 0, 0};
+    struct tnd_cell_time read = {.samples = 0};
     summarise(samples[READ], n, &read);
     cell->read_gbps = exists[READ] ? 1e-3 * (double)job.bytes / read.median_us : 0;
     free_operands(&o);

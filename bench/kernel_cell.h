@@ -12,6 +12,7 @@ enum tnd_layout { TND_LAYOUT_ROWS, TND_LAYOUT_PACKED, TND_LAYOUTS };
 struct tnd_cell_time {
     double median_us, best_us;
     double spread; /* (90th - 10th percentile) / median */
+    double tail;   /* share of the time in which a thread had nothing left to do: 90th percentile */
     int samples;   /* 0: this layout does not exist */
 };
 

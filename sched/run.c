@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/chunks.h"
 #include "base/tnd_status.h"
 
 static const struct tnd_step *steps_of(const struct tnd_run *run, const struct tnd_group *group)
@@ -36,16 +37,9 @@ static bool next_chunk(struct tandem_worker *worker, int64_t n_items, int64_t ch
     if (n_items <= 0 || is_stopped(self->run)) {
         return false;
     }
-    chunk = chunk < 1 ? 1 : chunk;
-    int64_t n_chunks = (n_items - 1) / chunk + 1;
     /* relaxed: operands were published by the barrier before the step. */
     int64_t i = atomic_fetch_add_explicit(&self->chunks->next, 1, memory_order_relaxed);
-    if (i >= n_chunks) {
-        return false;
-    }
-    *out_begin = i * chunk;
-    *out_end = i == n_chunks - 1 ? n_items : (i + 1) * chunk;
-    return true;
+    return tnd_chunk_at(i, n_items, chunk, worker->count, out_begin, out_end);
 }
 
 static void reset_chunks(void *user)

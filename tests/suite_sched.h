@@ -22,6 +22,7 @@ extern CU_SuiteInfo suites_sched_random[];
 extern CU_SuiteInfo suites_sched_wave[];
 extern CU_SuiteInfo suites_sched_waiting[];
 extern CU_SuiteInfo suites_sched_fuse[];
+extern CU_SuiteInfo suites_sched_chunks[];
 
 enum { FAKE_MAX_EVENTS = 256, FAKE_MAX_TICKETS = 1024 };
 

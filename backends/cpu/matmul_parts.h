@@ -48,10 +48,12 @@ static inline int64_t tnd_max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/** Chunk of `n` items that gives each worker several turns, for an even end. */
+/** Chunk of `n` items that gives each worker several turns. Not more of them: the even end is made
+ *  by `next`, whose last chunks are smaller, and each chunk begins with weights that nobody has
+ *  fetched ahead. */
 static inline int64_t tnd_chunk(int64_t n, int workers, int64_t most)
 {
-    int64_t chunk = n / ((int64_t)workers * 8);
+    int64_t chunk = n / ((int64_t)workers * 4);
     return chunk < 1 ? 1 : tnd_min(chunk, most);
 }
 
