@@ -176,6 +176,7 @@ CASE(attention_strips_q8) { return strips(c, r, TANDEM_TYPE_Q8_0, 128, 64, 4, 60
 CASE(attention_strips_window) { return strips(c, r, TANDEM_TYPE_BF16, 40, 40, 2, 90, 250, 1, 33); }
 CASE(attention_texts) { return strips(c, r, TANDEM_TYPE_F32, 32, 32, 2, 80, 160, 2, 50000); }
 CASE(attention_texts_window) { return strips(c, r, TANDEM_TYPE_F16, 32, 48, 8, 30, 300, 3, 20); }
+CASE(attention_no_head) { return strips(c, r, TANDEM_TYPE_F32, 0, 9, 2, 30, 40, 1, 50000); }
 CASE(attention_strips_masked)
 {
     tandem_tensor *mask = leaf(c, r, 150, 61, 1, 1);
@@ -318,7 +319,8 @@ const struct tnd_cpu_case tnd_cpu_cases[] = {
     NEAR(attention_causal) NEAR(attention_window) NEAR(attention_one)
     NEAR(attention_strips) NEAR(attention_strips_odd) NEAR(attention_strips_long)
     NEAR(attention_strips_q8) NEAR(attention_strips_window) NEAR(attention_texts)
-    NEAR(attention_texts_window) NEAR(attention_strips_masked) NEAR(attention_strips_all)
+    NEAR(attention_texts_window) NEAR(attention_no_head)
+    NEAR(attention_strips_masked) NEAR(attention_strips_all)
     EXACT(rows_strided) FLOAT_TYPES(EXACT_ROWS) BLOCK_TYPES(EXACT_ROWS)
     FLOAT_TYPES(EXACT_TO) BLOCK_TYPES(EXACT_TO)
     EXACT(f16_to_f32) EXACT(f16_to_f16) EXACT(f16_to_bf16) EXACT(bf16_to_f32) EXACT(bf16_to_f16)

@@ -75,7 +75,7 @@ static void run_rows(const struct tnd_attention *attention, int64_t rows, int64_
 {
     int64_t step = rows * kv_heads / worker->count;
     int64_t begin, end;
-    step = step < 1 ? 1 : step > rows ? rows : step;
+    step = step < 1 ? 1 : step > TND_STRIP_MAX ? TND_STRIP_MAX : step;
     const int64_t shares = (rows + step - 1) / step;
     while (worker->next(worker, shares * kv_heads, 1, &begin, &end)) {
         for (int64_t i = begin; i < end; i++) {
@@ -132,7 +132,7 @@ enum tandem_status tnd_cpu_attention(const struct tnd_vec *vec, const struct tan
     const struct tnd_attention attention = {
         .vec = vec, .node = node, .group = node->ne[1] / kv_heads, .scratch = worker->scratch};
     const int64_t rows = node->ne[2] * attention.group; /* of one KV head */
-    if (rows < STRIP_ROWS) {
+    if (rows < STRIP_ROWS || node->src[1]->ne[0] == 0) { /* without a key all scores are 0 */
         run_rows(&attention, rows, kv_heads, worker);
     } else {
         run_strips(&attention, rows, kv_heads, worker);
