@@ -45,6 +45,17 @@ struct tnd_peaks tnd_peaks_find(void)
             tnd_peaks_fill_bf16(&peaks);
         }
     }
+#elif defined(__aarch64__)
+    uint32_t features = tnd_cpu_features();
+    if ((features & (uint32_t)TND_CPU_NEON) != 0) {
+        tnd_peaks_fill_neon(&peaks);
+    }
+    if ((features & TND_CPU_SET_DOTPROD) == TND_CPU_SET_DOTPROD) {
+        tnd_peaks_fill_dotprod(&peaks);
+    }
+    if ((features & TND_CPU_SET_I8MM) == TND_CPU_SET_I8MM) {
+        tnd_peaks_fill_i8mm(&peaks);
+    }
 #endif
     return peaks;
 }

@@ -33,5 +33,8 @@ void tnd_peaks_fill_avx2(struct tnd_peaks *out);
 void tnd_peaks_fill_avx512(struct tnd_peaks *out);
 void tnd_peaks_fill_vnni(struct tnd_peaks *out);
 void tnd_peaks_fill_bf16(struct tnd_peaks *out);
+void tnd_peaks_fill_neon(struct tnd_peaks *out);
+void tnd_peaks_fill_dotprod(struct tnd_peaks *out);
+void tnd_peaks_fill_i8mm(struct tnd_peaks *out);
 
 #endif
