@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tune/drift_internal.h"
-#include "tune/op_cost.h"
+#include "tune/estimate.h"
 
 enum {
     RING = 9,          /* graphs that a running median is over */
@@ -26,12 +26,12 @@ enum {
 #define LEAST_FEW       1.0 /* with too few watches to know the machine's own speed */
 #define NOISES          3.0 /* a deviation is this many times the noise at least */
 #define MAD_TO_SIGMA    1.4826
-#define LEAST_US        2.0 /* below lie the clock and the hand-off */
+#define LEAST_US        10.0 /* below lie hand-offs, and neighbours that share a group */
 
 /* What a prediction is about. A later prediction of the same cell has a watch of its own. */
 struct identity {
     int64_t n, k, m;
-    int32_t op, type, threads;
+    int32_t type, threads;
     float predicted_us;
     uint8_t stage, task, slot, parallel;
 };
@@ -123,14 +123,10 @@ static struct watch *find_watch(struct tnd_drift *drift, const tandem_tensor *no
     const struct tandem_task_config *config = &choice->stage[stage];
     struct identity id;
     memset(&id, 0, sizeof(id));
-    id.op = (int32_t)node->op;
     id.n = node->ne[0];
-    id.m = node->ne[1] * node->ne[2] * node->ne[3];
-    id.k = node->n_src > 1 ? node->src[1]->ne[1] : 0;
-    if (node->op == TANDEM_OP_MUL_MAT) {
-        id.type = (int32_t)node->src[0]->type;
-        id.k = node->src[0]->ne[0];
-    }
+    id.m = node->ne[1];
+    id.k = node->src[0]->ne[0];
+    id.type = (int32_t)node->src[0]->type;
     id.threads = choice->n_threads;
     id.predicted_us = choice->predicted_us[stage];
     id.stage = (uint8_t)stage;
@@ -217,19 +213,13 @@ static double noise_of(const struct watch *watch)
     return MAD_TO_SIGMA * (double)median_of(off, n) / (double)watch->median;
 }
 
-/* The cell behind a watch; false when the table has none. */
-static bool cell_of(const struct watch *watch, const struct tnd_registry *registry,
-                    const struct tandem_table *table, const tandem_tensor *node,
-                    const struct tandem_task_config *config, bool is_warm,
-                    struct tnd_drift_case *out)
+/* The cell behind a watch. */
+static void cell_of(const struct watch *watch, const struct tnd_registry *registry,
+                    const struct tandem_table *table, const struct tandem_task_config *config,
+                    bool is_warm, struct tnd_drift_case *out)
 {
-    struct tnd_op_work work;
-    memset(out, 0, sizeof(*out));
-    if (node->op != TANDEM_OP_MUL_MAT) {
-        return tnd_op_work_of(node, &work) &&
-               tnd_op_cell(table, &work, watch->id.threads, &out->key, &out->m);
-    }
     struct tnd_curve_key *key = &out->key;
+    memset(out, 0, sizeof(*out));
     strcpy(key->op, "mul_mat");
     key->type = (enum tandem_type)watch->id.type;
     key->n = watch->id.n;
@@ -243,7 +233,6 @@ static bool cell_of(const struct watch *watch, const struct tnd_registry *regist
     key->warm = is_warm;
     key->warm = is_warm && tnd_table_find(table, key) != NULL;
     out->m = watch->id.m;
-    return true;
 }
 
 /* What the table itself does not know better, as a fraction. */
@@ -263,8 +252,8 @@ static double machine_now(struct tnd_drift *drift, bool is_crew)
 }
 
 static void judge(struct tnd_drift *drift, struct watch *watch, const struct tandem_table *table,
-                  const struct tnd_registry *registry, const tandem_tensor *node,
-                  const struct tandem_task_config *config, bool is_warm)
+                  const struct tnd_registry *registry, const struct tandem_task_config *config,
+                  bool is_warm)
 {
     if (watch->is_settled || watch->n_ratios < LEAST_GRAPHS ||
         drift->cases.n == TND_DRIFT_MAX_CASES) {
@@ -281,8 +270,11 @@ static void judge(struct tnd_drift *drift, struct watch *watch, const struct tan
     double noise = noise_of(watch);
     double least = fmax(machine > 0 ? LEAST_DEVIATION : LEAST_FEW, NOISES * noise);
     struct tnd_drift_case one;
-    if (times < 1 + least || !cell_of(watch, registry, table, node, config, is_warm, &one) ||
-        times < 1 + NOISES * doubt_of(table, &one)) {
+    if (times < 1 + least) {
+        return;
+    }
+    cell_of(watch, registry, table, config, is_warm, &one);
+    if (times < 1 + NOISES * doubt_of(table, &one)) {
         return;
     }
     one.predicted_us = predicted_us;
@@ -294,10 +286,12 @@ static void judge(struct tnd_drift *drift, struct watch *watch, const struct tan
 
 /* ---- a run ---- */
 
+/* Plain products alone: other operations may run as one step with their neighbours. */
 static bool is_compared(const struct tnd_registry *registry, const struct tnd_step_time *time,
-                        const struct tandem_plan *plan)
+                        const struct tandem_graph *graph, const struct tandem_plan *plan)
 {
     if (time->kind != TND_STEP_WORK || time->stage >= TANDEM_STAGES ||
+        graph->nodes[time->node]->op != TANDEM_OP_MUL_MAT ||
         !(plan->nodes[time->node].predicted_us[time->stage] > 0) || time->end_ns < time->begin_ns) {
         return false;
     }
@@ -320,7 +314,7 @@ int tnd_drift_observe(struct tnd_drift *drift, const struct tandem_table *table,
     drift->machine[0] = drift->machine[1] = -1;
     for (int i = 0; i < n_times; i++) {
         const struct tnd_step_time *time = &times[i];
-        if (!is_compared(registry, time, plan)) {
+        if (!is_compared(registry, time, graph, plan)) {
             continue;
         }
         const struct tandem_plan_node *choice = &plan->nodes[time->node];
@@ -338,8 +332,8 @@ int tnd_drift_observe(struct tnd_drift *drift, const struct tandem_table *table,
     }
     for (int i = 0; i < drift->n_touched; i++) {
         struct watch *watch = &drift->watches[drift->touched[i]];
-        judge(drift, watch, table, registry, graph->nodes[nodes[i]],
-              &plan->nodes[nodes[i]].stage[watch->id.stage], is_warm);
+        judge(drift, watch, table, registry, &plan->nodes[nodes[i]].stage[watch->id.stage],
+              is_warm);
     }
     return drift->cases.n - before;
 }

@@ -50,10 +50,8 @@ static bool estimate(const struct tandem_table *table, const struct tnd_curve_ke
     stage.task = key->task;
     stage.parallel = key->parallel;
     stage.own_threads = key->own_threads;
-    return strcmp(key->op, "mul_mat") == 0
-               ? tnd_estimate_stage(table, &stage, (enum tandem_stage)key->stage, key->type, key->n,
-                                    key->k, m, key->threads, out)
-               : tnd_estimate_key(table, key, m, out);
+    return tnd_estimate_stage(table, &stage, (enum tandem_stage)key->stage, key->type, key->n,
+                              key->k, m, key->threads, out);
 }
 
 /* A shape or thread count that was not measured gets a curve: what was predicted for it, times what

@@ -138,19 +138,6 @@ static bool on_shape(const struct tandem_table *table, const struct tnd_curve_ke
     return tnd_estimate_key(table, &key, rows_on(shape, work), out);
 }
 
-bool tnd_op_cell(const struct tandem_table *table, const struct tnd_op_work *work, int threads,
-                 struct tnd_curve_key *out_key, int64_t *out_m)
-{
-    struct tnd_curve_key shape;
-    if (table == NULL || !nearest_shape(table, work, &shape)) {
-        return false;
-    }
-    *out_m = rows_on(&shape, work);
-    shape.threads = threads;
-    *out_key = shape;
-    return true;
-}
-
 bool tnd_op_estimate(const struct tandem_table *table, const struct tnd_op_work *work, int threads,
                      struct tnd_estimate *out)
 {

@@ -26,10 +26,6 @@ struct tnd_curve_key tnd_op_key(enum tandem_op op, int64_t n, int64_t k, int thr
 bool tnd_op_estimate(const struct tandem_table *table, const struct tnd_op_work *work, int threads,
                      struct tnd_estimate *out);
 
-/** The cell that the estimate rests on; false as tnd_op_estimate. */
-bool tnd_op_cell(const struct tandem_table *table, const struct tnd_op_work *work, int threads,
-                 struct tnd_curve_key *out_key, int64_t *out_m);
-
 /** The thread count of 1, 2, 4, .. limit that is predicted fastest; more threads than one only
  *  where their gain exceeds the error bars. `incumbent`: a count that is kept unless another one is
  *  clearly better (tnd_lead_is_clear); 0: none. `out_us` (may be NULL) gets the predicted time.
