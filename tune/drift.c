@@ -133,7 +133,7 @@ static struct watch *find_watch(struct tnd_drift *drift, const tandem_tensor *no
     id.task = config->task;
     id.slot = config->backend;
     id.parallel = config->parallel;
-    size_t at = (size_t)tnd_hash_bytes(&id, sizeof(id), 0) & (WATCHES - 1);
+    size_t at = (size_t)tnd_hash_words(&id, sizeof(id)) & (WATCHES - 1);
     while (drift->watches[at].id.threads != 0 &&
            memcmp(&drift->watches[at].id, &id, sizeof(id)) != 0) {
         at = (at + 1) & (WATCHES - 1);

@@ -40,7 +40,7 @@ void tnd_memory_begin_round(struct tnd_memory *memory)
 static struct tnd_remembered *slot_of(struct tnd_remembered *slots, size_t capacity,
                                       const struct tnd_remember_key *key)
 {
-    size_t i = (size_t)tnd_hash_bytes(key, sizeof(*key), 0) & (capacity - 1);
+    size_t i = (size_t)tnd_hash_words(key, sizeof(*key)) & (capacity - 1);
     while (slots[i].key.threads != 0 && memcmp(&slots[i].key, key, sizeof(*key)) != 0) {
         i = (i + 1) & (capacity - 1);
     }
