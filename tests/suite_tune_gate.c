@@ -351,6 +351,24 @@ static void a_backend_that_fails_leaves_its_pairs_unknown(void)
     end_with_fakes();
 }
 
+static void pairs_end_with_their_deadline(void)
+{
+    begin_with_fakes();
+    struct tnd_pairs_options pairs = {.measure = options,
+                                      .type = TANDEM_TYPE_Q4_0,
+                                      .n = 32,
+                                      .k = 64,
+                                      .m = 2,
+                                      .budget_s = 0.01};
+    pairs.deadline_ns = virtual_clock.now_ns; /* at once, and after the first round */
+    check_ok(tnd_measure_pairs(&pairs, table, NULL));
+    check_int(table->n_slowdowns, 0);
+    pairs.deadline_ns = virtual_clock.now_ns + 1;
+    check_ok(tnd_measure_pairs(&pairs, table, NULL));
+    check_int(table->n_slowdowns, 0);
+    end_with_fakes();
+}
+
 static void one_backend_has_no_pairs(void)
 {
     begin();
@@ -379,6 +397,7 @@ static CU_TestInfo other_tests[] = {
      backends_that_slow_each_other_down_are_told_with_their_factors},
     {"a_backend_that_fails_leaves_its_pairs_unknown",
      a_backend_that_fails_leaves_its_pairs_unknown},
+    {"pairs_end_with_their_deadline", pairs_end_with_their_deadline},
     {"one_backend_has_no_pairs", one_backend_has_no_pairs},
     CU_TEST_INFO_NULL,
 };

@@ -27,6 +27,7 @@ struct contender {
     uint32_t count;
     double alone_us;                 /* 0: not yet */
     double beside_us[TND_MAX_SLOTS]; /* while contender i works */
+    int rounds[TND_MAX_SLOTS];       /* in which that was measured */
 };
 
 struct pairs {
@@ -138,16 +139,25 @@ static enum tandem_status measure_beside(const struct pairs *pairs, struct conte
                                         strerror(started));
 }
 
+static bool is_late(const struct tnd_pairs_options *options)
+{
+    const struct tnd_clock *clock = options->measure.clock;
+    return options->deadline_ns != 0 && clock->now_ns(clock) >= options->deadline_ns;
+}
+
 static enum tandem_status run_round(struct pairs *pairs, struct tandem_error *error)
 {
-    for (int i = 0; i < pairs->n; i++) {
+    for (int i = 0; i < pairs->n && !is_late(pairs->options); i++) {
         struct contender *one = &pairs->contenders[i];
         one->failed = one->failed || measure_one(pairs, one, &one->alone_us) != TANDEM_OK;
     }
     for (int i = 0; i < pairs->n; i++) {
         for (int j = 0; j < pairs->n; j++) {
-            if (i != j && !pairs->contenders[i].failed && !pairs->contenders[j].failed) {
-                TND_TRY(measure_beside(pairs, &pairs->contenders[i], j, error));
+            struct contender *one = &pairs->contenders[i];
+            if (i != j && !one->failed && !pairs->contenders[j].failed &&
+                !is_late(pairs->options)) {
+                TND_TRY(measure_beside(pairs, one, j, error));
+                one->rounds[j]++;
             }
         }
     }
@@ -219,7 +229,7 @@ static enum tandem_status keep(const struct pairs *pairs, struct tandem_table *t
         for (int j = 0; j < pairs->n && one->alone_us > 0; j++) {
             struct tnd_slowdown slowdown = {.count = one->count, .when = pairs->options->when};
             slowdown.factor = fmax(1.0, one->beside_us[j] / one->alone_us);
-            if (one->beside_us[j] > 0 && slowdown.factor <= 1000.0) {
+            if (one->rounds[j] == ROUNDS && one->beside_us[j] > 0 && slowdown.factor <= 1000.0) {
                 memcpy(slowdown.backend, one->name, sizeof(slowdown.backend));
                 memcpy(slowdown.beside, pairs->contenders[j].name, sizeof(slowdown.beside));
                 TND_TRY(tnd_table_add_slowdown(table, &slowdown));
