@@ -14,7 +14,7 @@
 #include "tune/planner.h"
 #include "tune/profiles.h"
 
-enum { ROUNDS = 2, MOST_ROTATED = 64 << 20 };
+enum { ROUNDS = 2, MOST_ROTATED = 48 << 20 };
 #define TIME_S     0.1   /* for one time, */
 #define SHORTEST_S 0.005 /* and at least */
 
@@ -27,7 +27,6 @@ struct contender {
     uint32_t count;
     double alone_us;                 /* 0: not yet */
     double beside_us[TND_MAX_SLOTS]; /* while contender i works */
-    int rounds[TND_MAX_SLOTS];       /* in which that was measured */
 };
 
 struct pairs {
@@ -157,7 +156,6 @@ static enum tandem_status run_round(struct pairs *pairs, struct tandem_error *er
             if (i != j && !one->failed && !pairs->contenders[j].failed &&
                 !is_late(pairs->options)) {
                 TND_TRY(measure_beside(pairs, one, j, error));
-                one->rounds[j]++;
             }
         }
     }
@@ -229,7 +227,7 @@ static enum tandem_status keep(const struct pairs *pairs, struct tandem_table *t
         for (int j = 0; j < pairs->n && one->alone_us > 0; j++) {
             struct tnd_slowdown slowdown = {.count = one->count, .when = pairs->options->when};
             slowdown.factor = fmax(1.0, one->beside_us[j] / one->alone_us);
-            if (one->rounds[j] == ROUNDS && one->beside_us[j] > 0 && slowdown.factor <= 1000.0) {
+            if (one->beside_us[j] > 0 && slowdown.factor <= 1000.0) {
                 memcpy(slowdown.backend, one->name, sizeof(slowdown.backend));
                 memcpy(slowdown.beside, pairs->contenders[j].name, sizeof(slowdown.beside));
                 TND_TRY(tnd_table_add_slowdown(table, &slowdown));

@@ -5,13 +5,11 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "tune/measure.h"
+enum { RUNS = 101, ROUNDS = 60000 }; /* a round is a multiplication and an addition: four cycles */
 
-enum { RUNS = 31, ROUNDS = 60000 }; /* a round is a multiplication and an addition: four cycles */
-
-/* What the fastest and the usual run may differ, from time to time and from each other. */
+/* How much the fastest run may change, and how far the mean may be from it. */
 #define STEADY_FRAC 0.10
-#define QUIET_FRAC  0.15
+#define QUIET_FRAC  0.25
 
 /* Nobody reads it; without it the work would be left out. */
 static volatile uint64_t result;
@@ -28,23 +26,23 @@ static void work(void)
 
 void tnd_reference_time(const struct tnd_clock *clock, struct tnd_reference_time *out)
 {
-    double us[RUNS];
-    double scratch[RUNS];
-    double fastest = INFINITY;
+    double fastest_us = INFINITY;
+    double sum_us = 0;
     for (int i = 0; i < RUNS; i++) {
         uint64_t begin_ns = clock->now_ns(clock);
         work();
-        us[i] = (double)(clock->now_ns(clock) - begin_ns) / 1e3;
-        fastest = fmin(fastest, us[i]);
+        double us = (double)(clock->now_ns(clock) - begin_ns) / 1e3;
+        fastest_us = fmin(fastest_us, us);
+        sum_us += us;
     }
-    out->fastest_us = fastest;
-    out->median_us = tnd_stage_time_of(us, RUNS, scratch).median_us;
+    out->fastest_us = fastest_us;
+    out->mean_us = sum_us / RUNS;
 }
 
 void tnd_sweep_state_between(struct tnd_sweep_state *sweep, const struct tnd_reference_time *time)
 {
     sweep->between.fastest_us = fmax(sweep->between.fastest_us, time->fastest_us);
-    sweep->between.median_us = fmax(sweep->between.median_us, time->median_us);
+    sweep->between.mean_us = fmax(sweep->between.mean_us, time->mean_us);
 }
 
 /* The same in a list; between may be missing. */
@@ -59,7 +57,8 @@ static int times_of(const struct tnd_sweep_state *sweep, const struct tnd_refere
     return n;
 }
 
-/* How much slower the usual run was than the fastest of the same moment; the worst moment. */
+/* How much slower the runs were than the fastest of the same moment; the worst moment. A mean: who
+ * shares a CPU is interrupted rarely, but for long. */
 static double interruption(const struct tnd_sweep_state *sweep)
 {
     const struct tnd_reference_time *times[3];
@@ -67,7 +66,7 @@ static double interruption(const struct tnd_sweep_state *sweep)
     double worst = 1;
     for (int i = 0; i < n; i++) {
         if (times[i]->fastest_us > 0) {
-            worst = fmax(worst, times[i]->median_us / times[i]->fastest_us);
+            worst = fmax(worst, times[i]->mean_us / times[i]->fastest_us);
         }
     }
     return worst;
@@ -106,10 +105,11 @@ void tnd_sweep_mood_text(const struct tnd_sweep_state *sweep, char *out, size_t 
         break;
     }
     case TND_MACHINE_BUSY:
-        snprintf(out, bytes,
-                 "the machine was busy: half of the reference kernel's runs took %.1f times the "
-                 "fastest or longer; measure again when it is idle",
-                 interruption(sweep));
+        snprintf(
+            out, bytes,
+            "the machine was busy: the reference kernel took %.1f times as long as its fastest "
+            "run; measure again when it is idle",
+            interruption(sweep));
         break;
     default:
         snprintf(out, bytes, "%s", "");

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "tune/tnd_table.h"
 
-/** Times the reference kernel, arithmetic of one thread that needs no memory, a few dozen times:
- *  some milliseconds in all. */
+/** Times the reference kernel, arithmetic of one thread that needs no memory, a hundred times:
+ *  about ten milliseconds in all. */
 void tnd_reference_time(const struct tnd_clock *clock, struct tnd_reference_time *out);
 /** Takes a measurement between two others into `sweep`: the slowest counts. */
 void tnd_sweep_state_between(struct tnd_sweep_state *sweep, const struct tnd_reference_time *time);

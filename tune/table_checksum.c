@@ -127,7 +127,7 @@ static uint64_t add_moves(uint64_t hash, const struct tandem_table *table)
 
 static uint64_t add_reference(uint64_t hash, const struct tnd_reference_time *time)
 {
-    return add_double(add_double(hash, time->fastest_us), time->median_us);
+    return add_double(add_double(hash, time->fastest_us), time->mean_us);
 }
 
 /* In the order in which they are sorted. */

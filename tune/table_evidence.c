@@ -183,11 +183,11 @@ static int compare_sweeps(const struct tnd_sweep_state *a, const struct tnd_swee
         return a->when > b->when ? -1 : 1;
     }
     const double numbers[6][2] = {{a->before.fastest_us, b->before.fastest_us},
-                                  {a->before.median_us, b->before.median_us},
+                                  {a->before.mean_us, b->before.mean_us},
                                   {a->between.fastest_us, b->between.fastest_us},
-                                  {a->between.median_us, b->between.median_us},
+                                  {a->between.mean_us, b->between.mean_us},
                                   {a->after.fastest_us, b->after.fastest_us},
-                                  {a->after.median_us, b->after.median_us}};
+                                  {a->after.mean_us, b->after.mean_us}};
     int order = 0;
     for (int i = 0; i < 6 && order == 0; i++) {
         order = compare_numbers(numbers[i][1], numbers[i][0]);
@@ -197,7 +197,7 @@ static int compare_sweeps(const struct tnd_sweep_state *a, const struct tnd_swee
 
 static bool is_reference(const struct tnd_reference_time *time)
 {
-    return tnd_table_is_time(time->fastest_us) && tnd_table_is_time(time->median_us);
+    return tnd_table_is_time(time->fastest_us) && tnd_table_is_time(time->mean_us);
 }
 
 /* The first of a list that grows by union: associative, as long as all are kept in one order. */

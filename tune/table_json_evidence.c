@@ -56,7 +56,7 @@ static enum tandem_status read_reference(struct tnd_json_reader *r, const cJSON 
         return tnd_json_wrong(r, key, "an object", time);
     }
     TND_TRY(tnd_json_time(r, time, "fastest_us", true, &out->fastest_us));
-    return tnd_json_time(r, time, "median_us", true, &out->median_us);
+    return tnd_json_time(r, time, "mean_us", true, &out->mean_us);
 }
 
 static enum tandem_status read_sweep(struct tnd_json_reader *r, const cJSON *object,

@@ -162,8 +162,8 @@ static void print_reference(struct tnd_text *out, const char *name,
 {
     tnd_text_printf(out, ", \"%s\": {\"fastest_us\": ", name);
     tnd_text_add_double(out, time->fastest_us);
-    tnd_text_add(out, ", \"median_us\": ");
-    tnd_text_add_double(out, time->median_us);
+    tnd_text_add(out, ", \"mean_us\": ");
+    tnd_text_add_double(out, time->mean_us);
     tnd_text_add_char(out, '}');
 }
 

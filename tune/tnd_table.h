@@ -97,7 +97,7 @@ struct tnd_slowdown {
 /* A fixed piece of work on one thread, timed a few times. */
 struct tnd_reference_time {
     double fastest_us; /* what the clock rate gives */
-    double median_us;  /* and what is left of it beside other programs */
+    double mean_us;    /* and what is left of it beside other programs */
 };
 
 /* How the machine was while a sweep measured. */
