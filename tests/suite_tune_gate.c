@@ -12,6 +12,7 @@
 #include "backends/sim/sim.h"
 #include "sched/pool.h"
 #include "tests/suite_tune.h"
+#include "tune/bench.h"
 #include "tune/measure_gate.h"
 #include "tune/measure_pairs.h"
 #include "tune/measure_reference.h"
@@ -176,7 +177,9 @@ static void the_machines_mood_is_said_in_words(void)
         {{1, {131, 135}, {0, 0}, {100, 101}},
          TND_MACHINE_THROTTLED,
          "reference kernel 131 -> 100 us"},
-        {{1, {100, 101}, {100, 180}, {101, 102}}, TND_MACHINE_BUSY, "took 1.8 times as long as its fastest run"},
+        {{1, {100, 101}, {100, 180}, {101, 102}},
+         TND_MACHINE_BUSY,
+         "took 1.8 times as long as its fastest run"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[160] = "before";
@@ -354,12 +357,8 @@ static void a_backend_that_fails_leaves_its_pairs_unknown(void)
 static void pairs_end_with_their_deadline(void)
 {
     begin_with_fakes();
-    struct tnd_pairs_options pairs = {.measure = options,
-                                      .type = TANDEM_TYPE_Q4_0,
-                                      .n = 32,
-                                      .k = 64,
-                                      .m = 2,
-                                      .budget_s = 0.01};
+    struct tnd_pairs_options pairs = {
+        .measure = options, .type = TANDEM_TYPE_Q4_0, .n = 32, .k = 64, .m = 2, .budget_s = 0.01};
     pairs.deadline_ns = virtual_clock.now_ns; /* at once, and after the first round */
     check_ok(tnd_measure_pairs(&pairs, table, NULL));
     check_int(table->n_slowdowns, 0);
@@ -375,6 +374,94 @@ static void one_backend_has_no_pairs(void)
     check_ok(measure_pairs());
     check_int(table->n_slowdowns, 0);
     end();
+}
+
+/* ---- all of it in a sweep ---- */
+
+static int64_t first_m; /* of the first visit that a sweep tells of */
+
+static bool note_first(void *user, const struct tnd_bench_progress *progress)
+{
+    (void)user;
+    first_m = first_m == 0 ? progress->problem.m : first_m;
+    return false;
+}
+
+static void sweep(const struct tandem_table *known, double budget_s)
+{
+    static const struct tnd_shapes shapes = {
+        .model = "custom", .count = 1, .shape = {{32, 64}}, .use = {{1, false, TANDEM_TYPE_F32}}};
+    struct tnd_bench_options bench = {.measure = options,
+                                      .shapes = &shapes,
+                                      .n_types = 1,
+                                      .types = {TANDEM_TYPE_Q4_0},
+                                      .n_m = 3,
+                                      .m = {1, 4, 8},
+                                      .n_thread_counts = 1,
+                                      .thread_counts = {1},
+                                      .budget_s = budget_s,
+                                      .known = known,
+                                      .progress = note_first};
+    struct tandem_error error = {0};
+    first_m = 0;
+    check_status(tnd_bench_run(&bench, table, NULL, &error), TANDEM_OK, NULL, &error);
+}
+
+static void a_sweep_checks_results_and_looks_at_the_machine(void)
+{
+    begin_with_fakes();
+    sweep(NULL, 0);
+    /* Fakes compute nothing: what they leave behind is wrong. */
+    CU_ASSERT_EQUAL(tnd_table_check(table, "cpu", TANDEM_TYPE_Q4_0, 0, NULL), TND_VERDICT_RIGHT);
+    CU_ASSERT_EQUAL(tnd_table_check(table, "opencl", TANDEM_TYPE_Q4_0, 0, NULL), TND_VERDICT_WRONG);
+    check_int(table->n_sweeps, 1);
+    check_int(table->sweeps[0].when, table->checks[0].when);
+    end_with_fakes();
+}
+
+static void a_sweep_too_short_to_check_measures_times_alone(void)
+{
+    begin_with_fakes();
+    sweep(NULL, 0.5);
+    CU_ASSERT_TRUE(table->n_curves > 0);
+    check_int(table->n_checks + table->n_sweeps + table->n_slowdowns, 0);
+    end_with_fakes();
+}
+
+static void a_sweep_begins_with_stale_cells(void)
+{
+    begin_with_fakes();
+    tandem_table *known = tune_new();
+    struct tnd_curve_key key = tune_key(32, 64, TANDEM_TASK_NODE, false, 1);
+    strcpy(key.backend, "opencl");
+    for (int m = 1; m <= 8; m++) {
+        tune_add(known, &key, m, 5);
+    }
+    tnd_table_mark_stale(known, &key, 7);
+    sweep(known, 0);
+    check_int(first_m, 7);
+    const struct tnd_curve *curve = tnd_table_find(table, &key);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(curve);
+    tnd_table_supersede(table, known);
+    check_ok(tandem_table_merge(known, table, NULL));
+    check_int(tnd_table_count_stale(known), 0);
+    CU_ASSERT_EQUAL(tnd_table_find(known, &key)->samples[6].median_us, 200);
+    tandem_table_free(known);
+    end_with_fakes();
+}
+
+/* Rotating through memory is what the others do; here all weights fit into any cache. */
+static void weights_that_stay_in_the_cache_are_measured_warm_too(void)
+{
+    begin_with_fakes();
+    int n_warm = 0;
+    options.rotate_bytes = 0;
+    sweep(NULL, 0);
+    for (int i = 0; i < table->n_curves; i++) {
+        n_warm += table->curves[i].key.warm;
+    }
+    CU_ASSERT_TRUE(n_warm > 0 && n_warm < table->n_curves);
+    end_with_fakes();
 }
 
 static CU_TestInfo gate_tests[] = {
@@ -399,6 +486,13 @@ static CU_TestInfo other_tests[] = {
      a_backend_that_fails_leaves_its_pairs_unknown},
     {"pairs_end_with_their_deadline", pairs_end_with_their_deadline},
     {"one_backend_has_no_pairs", one_backend_has_no_pairs},
+    {"a_sweep_checks_results_and_looks_at_the_machine",
+     a_sweep_checks_results_and_looks_at_the_machine},
+    {"a_sweep_too_short_to_check_measures_times_alone",
+     a_sweep_too_short_to_check_measures_times_alone},
+    {"a_sweep_begins_with_stale_cells", a_sweep_begins_with_stale_cells},
+    {"weights_that_stay_in_the_cache_are_measured_warm_too",
+     weights_that_stay_in_the_cache_are_measured_warm_too},
     CU_TEST_INFO_NULL,
 };
 

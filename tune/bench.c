@@ -25,6 +25,7 @@ enum { MOST_TRANSFERRED = 64 << 20, MOST_MOVED_QUICKLY = 4 << 20 };
 #define LONGEST_VISIT   0.15 /* of the budget, for one cell */
 #define PART_OF_MOVES   0.10 /* of the budget, for what lies between stages */
 #define PART_OF_OPS     0.03 /* for the operations beside products */
+#define LOOK_S          0.012 /* at the machine, at the end */
 #define HANDOFF_S       0.09
 #define TRANSFERS_S     1.5 /* of one device, up to MOST_TRANSFERRED */
 #define QUICK_MOVES_S   0.7 /* the same, up to MOST_MOVED_QUICKLY */
@@ -85,7 +86,8 @@ double tnd_sweep_elapsed_s(const struct tnd_sweep *sweep)
 
 static double left_s(const struct tnd_sweep *sweep)
 {
-    return sweep->budget_s - tnd_sweep_elapsed_s(sweep) - sweep->options->reserve_s;
+    double last_look_s = tnd_sweep_has_time_to_check(sweep) ? LOOK_S : 0;
+    return sweep->budget_s - tnd_sweep_elapsed_s(sweep) - sweep->options->reserve_s - last_look_s;
 }
 
 /* ---- groups and lines ---- */
@@ -107,25 +109,40 @@ static bool has_type(const struct tnd_bench_options *options, int shape, enum ta
            tandem_type_row_bytes(type, options->shapes->shape[shape].k) != 0;
 }
 
-static void add_group(struct tnd_sweep *sweep, enum tandem_type type, int shape)
+static void add_group(struct tnd_sweep *sweep, enum tandem_type type, int shape,
+                      bool stays_in_cache)
 {
     const struct tnd_bench_options *options = sweep->options;
+    struct tnd_measure_options measure = options->measure;
     struct tnd_bench_group *group = &sweep->groups[sweep->n_groups++];
     double calls = options->shapes->use[shape].calls;
     group->type = type;
     group->shape = options->shapes->shape[shape];
     group->calls = calls > 0 ? calls : 1;
-    group->bytes = tnd_measure_bytes(&options->measure, type, group->shape.n, group->shape.k,
+    group->stays_in_cache = stays_in_cache;
+    measure.rotate_bytes = stays_in_cache ? 1 : measure.rotate_bytes;
+    group->bytes = tnd_measure_bytes(&measure, type, group->shape.n, group->shape.k,
                                      sweep->most_m);
     double tokens = (double)sweep->most_m * (double)(group->shape.n + group->shape.k);
     group->weight_bytes = (group->bytes - tokens * sizeof(float)) / 2;
+}
+
+/* Cold, and warm where programs will find the weights in the cache. */
+static void add_groups(struct tnd_sweep *sweep, enum tandem_type type, int shape)
+{
+    bool rotates = sweep->options->measure.rotate_bytes == 0;
+    add_group(sweep, type, shape, false);
+    if (rotates && sweep->options->effort != TND_EFFORT_ESTIMATE &&
+        tnd_bench_fits_cache(sweep->options, type)) {
+        add_group(sweep, type, shape, true);
+    }
 }
 
 /* Shapes that have a type are measured with it, the others with each type that was asked for. */
 static enum tandem_status make_groups(struct tnd_sweep *sweep)
 {
     const struct tnd_bench_options *options = sweep->options;
-    size_t most = (size_t)options->shapes->count * (size_t)(options->n_types + 1);
+    size_t most = 2 * (size_t)options->shapes->count * (size_t)(options->n_types + 1);
     sweep->groups = tnd_calloc(most, sizeof(sweep->groups[0]));
     if (sweep->groups == NULL) {
         return TANDEM_E_MEMORY;
@@ -133,13 +150,13 @@ static enum tandem_status make_groups(struct tnd_sweep *sweep)
     for (int s = 0; s < options->shapes->count; s++) {
         if (options->shapes->use[s].is_typed) {
             if (has_type(options, s, options->shapes->use[s].type)) {
-                add_group(sweep, options->shapes->use[s].type, s);
+                add_groups(sweep, options->shapes->use[s].type, s);
             }
             continue;
         }
         for (int y = 0; y < options->n_types; y++) {
             if (has_type(options, s, options->types[y])) {
-                add_group(sweep, options->types[y], s);
+                add_groups(sweep, options->types[y], s);
             }
         }
     }
@@ -366,7 +383,8 @@ static enum tandem_status visit_all(struct tnd_sweep *sweep, bool *out_certain)
     double overrun = 1; /* how much longer than foretold visits take: others use the machine too */
     for (;;) {
         double left = left_s(sweep) / overrun;
-        if (left <= 0 || !tnd_adapt_next(sweep->adapt, left, longest_s, &cell)) {
+        if (left <= 0 || (!tnd_sweep_next_stale(sweep, left, &cell) &&
+                          !tnd_adapt_next(sweep->adapt, left, longest_s, &cell))) {
             /* Nothing fits: is there anything at all? */
             for (int i = 0; i < sweep->n_lines; i++) {
                 if (sweep->lines[i].first == i) {
@@ -379,6 +397,7 @@ static enum tandem_status visit_all(struct tnd_sweep *sweep, bool *out_certain)
         double begin_s = tnd_sweep_elapsed_s(sweep);
         TND_TRY(visit(sweep, &cell));
         double took = (tnd_sweep_elapsed_s(sweep) - begin_s) / cell.cost_s;
+        tnd_sweep_look_between(sweep);
         overrun = fmax(overrun + NEWEST_PART * (fmin(took, MOST_OVERRUN) - overrun), 1.0);
     }
 }
@@ -419,6 +438,7 @@ static enum tandem_status prepare(struct tnd_sweep *sweep)
     struct thoroughness how;
     bool with_devices = false;
     choose_thoroughness(sweep, &how);
+    tnd_sweep_look_before(sweep);
     TND_TRY(make_groups(sweep));
     choose_visit_s(sweep, &how);
     struct tnd_adapt_options adaptive = {
@@ -435,6 +455,8 @@ static enum tandem_status prepare(struct tnd_sweep *sweep)
     TND_TRY(measure_transfers(sweep, &with_devices));
     TND_TRY(measure_handoffs(sweep));
     TND_TRY(measure_ops(sweep));
+    TND_TRY(tnd_sweep_check_results(sweep));
+    TND_TRY(tnd_sweep_measure_pairs(sweep));
     return make_lines(sweep, with_devices);
 }
 
@@ -479,6 +501,7 @@ enum tandem_status tnd_bench_run(const struct tnd_bench_options *options,
     if (status == TANDEM_OK) {
         status = visit_all(&sweep, &is_certain);
     }
+    tnd_sweep_look_after(&sweep);
     if (status == TANDEM_E_MEMORY && error != NULL && error->status != TANDEM_E_MEMORY) {
         (void)tnd_error_set(error, TANDEM_E_MEMORY, "bench", 0, 0, "bench: out of memory");
     }

@@ -51,6 +51,7 @@ struct tnd_bench_options {
     int thread_counts[TND_MAX_BENCH_THREADS]; /* ascending */
     const char *profile;   /* only this one; NULL: all that are available */
     struct tnd_pool *pool; /* borrowed; NULL: hand-offs are not measured */
+    const struct tandem_table *known; /* borrowed: its stale cells come first; NULL: none */
     enum tnd_effort effort;
     double budget_s;   /* the whole run ends within it, by the clock; 0: none, but for ESTIMATE */
     double reserve_s;  /* of it, for what the caller does afterwards */

@@ -38,6 +38,7 @@ static void make_key(const struct tnd_bench_group *group, const struct tnd_table
     out->task = stage->task;
     out->parallel = stage->parallel;
     out->own_threads = stage->own_threads;
+    out->warm = group->stays_in_cache;
     out->threads = stage->parallel || stage->own_threads ? threads : 1;
 }
 

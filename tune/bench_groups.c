@@ -101,8 +101,10 @@ enum tandem_status tnd_sweep_open(struct tnd_sweep *sweep, int line, struct tand
     double begin_s = tnd_sweep_elapsed_s(sweep);
     group->last_used = ++sweep->n_visits;
     if (group->measure == NULL) {
+        struct tnd_measure_options options = sweep->options->measure;
+        options.rotate_bytes = group->stays_in_cache ? 1 : options.rotate_bytes;
         make_room(sweep, group->bytes);
-        TND_TRY(tnd_measure_open(&sweep->options->measure, group->type, group->shape.n,
+        TND_TRY(tnd_measure_open(&options, group->type, group->shape.n,
                                  group->shape.k, sweep->most_m, &group->measure, error));
         sweep->open_bytes += group->bytes;
         learn(&sweep->open_s_per_byte, tnd_sweep_elapsed_s(sweep) - begin_s, group->bytes / 2);

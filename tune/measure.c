@@ -479,6 +479,16 @@ const float *tnd_measure_output(const struct tnd_measure *measure)
     return measure->graph != NULL ? measure->graph->nodes[measure->n_nodes - 1]->data : NULL;
 }
 
+void tnd_measure_spoil(struct tnd_measure *measure)
+{
+    size_t bytes = (size_t)measure->m * (size_t)measure->operands.n * sizeof(float);
+    for (int i = 0; measure->graph != NULL && i < measure->n_nodes; i++) {
+        if (measure->graph->nodes[i]->data != NULL) {
+            memset(measure->graph->nodes[i]->data, 0xff, bytes); /* not a number */
+        }
+    }
+}
+
 enum tandem_status tnd_measure_reference(struct tnd_measure *measure, int64_t m, float *out,
                                          struct tandem_error *error)
 {

@@ -70,6 +70,7 @@ static enum tandem_status check_profile(const struct tnd_gate_options *options, 
                                    options->n_threads, &choice)) {
         return TANDEM_OK;
     }
+    tnd_measure_spoil(measure);
     enum tandem_status status = tnd_measure_run(measure, check.m, &choice, &once, &result, NULL);
     if (status != TANDEM_OK) {
         return status == TANDEM_E_MEMORY ? status : TANDEM_OK;

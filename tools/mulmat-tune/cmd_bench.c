@@ -13,6 +13,8 @@
 #include "tools/mulmat-tune/model_shapes.h"
 #include "tools/mulmat-tune/open_runtime.h"
 #include "tune/bench.h"
+#include "tune/measure_reference.h"
+#include "tune/table_health.h"
 
 /* What was asked for on the command line. */
 struct request {
@@ -67,11 +69,11 @@ static bool show_progress(void *user, const struct tnd_bench_progress *progress)
         char problem[TND_PROBLEM_MAX];
         int left = (int)(progress->left_s + 0.5);
         tnd_problem_print(&progress->problem, problem, sizeof(problem));
-        fprintf(stderr, "%s[%3.0f %%] %s: %.1f us, spread %.1f %%, %d:%02d left%s",
+        fprintf(stderr, "%s[%3.0f %%] %s: %.1f us, spread %.1f %%%s, %d:%02d left%s",
                 display->is_terminal ? "\r\033[K" : "",
                 all_s > 0 ? 100 * progress->elapsed_s / all_s : 0, problem,
-                progress->total.median_us, spread, left / 60, left % 60,
-                display->is_terminal ? "" : "\n");
+                progress->total.median_us, spread, spread > 100 * TND_NOISY_FRAC ? " (noisy)" : "",
+                left / 60, left % 60, display->is_terminal ? "" : "\n");
         display->shown_s = progress->elapsed_s;
     }
     return interrupted != 0;
@@ -93,6 +95,32 @@ static void show_summary(const struct display *display, const struct request *re
                 "the time was too short for %d cells of the first grid; of %d ways %d were not "
                 "measured at all\n",
                 summary->unmeasured, summary->ways, summary->unknown);
+    }
+}
+
+/* What is to be distrusted of what was measured. */
+static void show_trust(const tandem_table *table)
+{
+    struct tnd_health health;
+    tnd_table_health(table, &health, NULL);
+    if (health.n_noisy > 0) {
+        fprintf(stderr, "%lld of %lld times are noisy (spread above %.0f %% of the median)\n",
+                (long long)health.n_noisy, (long long)health.n_samples, 100 * TND_NOISY_FRAC);
+    }
+    for (int i = 0; i < table->n_checks; i++) {
+        const struct tnd_check *check = &table->checks[i];
+        if (check->nmse > check->bound) {
+            fprintf(stderr,
+                    "WRONG: %s with %s weights, M %lld: error %.2g, allowed %.0e; it is not "
+                    "chosen\n",
+                    check->profile, tandem_type_name(check->type), (long long)check->m,
+                    check->nmse, check->bound);
+        }
+    }
+    if (table->n_sweeps > 0) {
+        char text[160];
+        tnd_sweep_mood_text(&table->sweeps[0], text, sizeof(text));
+        fprintf(stderr, "%s%s", text, text[0] != '\0' ? "\n" : "");
     }
 }
 
@@ -215,6 +243,18 @@ static enum tandem_status new_table(const struct request *request, const struct 
     return TANDEM_OK;
 }
 
+/* This machine's own table, whose stale cells come first; NULL: there is none. */
+static tandem_table *load_known(void)
+{
+    char path[4096];
+    tandem_table *known = NULL;
+    if (tandem_table_default_path(path, sizeof(path), NULL) != TANDEM_OK ||
+        tandem_table_load(path, &known, NULL) != TANDEM_OK) {
+        return NULL;
+    }
+    return known;
+}
+
 static int measure(const struct request *request, struct tnd_bench_options *options,
                    const struct tnd_runtime_rooms *rooms)
 {
@@ -228,10 +268,14 @@ static int measure(const struct request *request, struct tnd_bench_options *opti
     options->progress = show_progress;
     options->user = &display;
     signal(SIGINT, on_interrupt);
+    tandem_table *known = load_known();
+    options->known = known;
     enum tandem_status status = tnd_bench_run(options, table, &summary, &error);
+    tandem_table_free(known);
     int result = 0;
     if (status == TANDEM_OK || status == TANDEM_E_CANCELLED) {
         show_summary(&display, request, &summary);
+        show_trust(table);
     }
     if (status == TANDEM_E_CANCELLED) {
         fprintf(stderr, "mulmat-tune: %s; they are kept\n", error.text);
