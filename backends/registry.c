@@ -260,7 +260,7 @@ enum tandem_status tnd_registry_open(const struct tnd_registry_options *options,
 {
     TND_TRY(check_names(options->backends, error));
     TND_TRY(check_settings(options->settings, error));
-    struct tnd_registry *registry;
+    struct tnd_registry *registry = NULL;
     TND_TRY(new_registry(options->n_threads_max, options->log, &registry, error));
     for (int i = 0; i < N_BUILT_INS; i++) {
         if (!is_wanted(&built_ins[i], options->backends)) {
@@ -281,7 +281,7 @@ enum tandem_status tnd_registry_open(const struct tnd_registry_options *options,
 enum tandem_status tnd_registry_hold(tandem_backend *const *backends, int n, int n_threads_max,
                                      struct tnd_registry **out_registry, struct tandem_error *error)
 {
-    struct tnd_registry *registry;
+    struct tnd_registry *registry = NULL;
     TND_TRY(new_registry(n_threads_max, (struct tnd_log){0}, &registry, error));
     for (int i = 0; i < n; i++) {
         enum tandem_status status =

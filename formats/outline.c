@@ -35,8 +35,8 @@ static enum tandem_status add_tensors(tandem_source *source, const struct tnd_ll
     size_t at = 0;
     for (int r = 0; r < TND_LLAMA_ROLES; r++) {
         const enum tnd_llama_role role = (enum tnd_llama_role)r;
-        enum tandem_type type;
-        size_t bytes;
+        enum tandem_type type = wanted;
+        size_t bytes = 0;
         (void)layout_of(role, dims, wanted, &type, &bytes);
         for (int64_t layer = 0; layer < tnd_llama_role_count(role, dims); layer++) {
             TND_TRY(tnd_llama_add(source, role, layer, dims, type, source->file.data + at, bytes,
@@ -68,7 +68,7 @@ enum tandem_status tnd_source_outline(const struct tandem_llama_shape *shape, en
                                       tandem_source **out_source, struct tandem_error *error)
 {
     struct tnd_llama_dims dims;
-    tandem_source *source;
+    tandem_source *source = NULL;
     TND_TRY(tnd_llama_dims_from(shape, "outline", TANDEM_E_ARGUMENT, &dims, error));
     TND_TRY(tnd_source_new("outline", &source, error));
     enum tandem_status status = reserve(source, &dims, type, error);

@@ -326,7 +326,7 @@ static enum tandem_status wake(struct replaying *r, const struct tnd_step *step,
     if (!costs) {
         return TANDEM_OK;
     }
-    int32_t lane;
+    int32_t lane = 0;
     TND_TRY(find_lane(r, "waking", true, 1, &lane));
     run_here(r, add_event(r, NONE, step->node, lane, us, true), TANDEM_BACKEND_CPU);
     return TANDEM_OK;
@@ -336,8 +336,8 @@ static enum tandem_status wake(struct replaying *r, const struct tnd_step *step,
 static enum tandem_status run_step(struct replaying *r, int s, double factor)
 {
     const struct tnd_step *step = &r->options->steps->steps[s];
-    int32_t lane;
-    double us;
+    int32_t lane = 0;
+    double us = 0;
     TND_TRY(lane_of(r, step, &lane));
     bool is_timed = alone_us(r, step, &us);
     int32_t event = add_event(r, s, step->node, lane, us * factor, is_timed);
@@ -503,7 +503,7 @@ enum tandem_status tnd_replay_unfold(const struct tandem_graph *graph,
                                      struct tnd_steps **out_steps, struct tandem_error *error)
 {
     struct tnd_steps *steps = NULL;
-    struct tnd_mirrors *mirrors;
+    struct tnd_mirrors *mirrors = NULL;
     TND_TRY(tnd_mirrors_new(registry, &mirrors, error));
     enum tandem_status status = unfold_twice(graph, plan, registry, mirrors, &steps, error);
     tnd_mirrors_free(mirrors);
