@@ -31,6 +31,9 @@ static void add_cell_json(struct tnd_text *text, const struct tnd_oracle_cell *c
     tnd_text_printf(text, ", \"best_profile\": \"%s\", \"best_threads\": %d, ", cell->best_profile,
                     cell->best_threads);
     add_decimal(text, "regret", cell->regret);
+    tnd_text_add(text, ", ");
+    add_decimal(text, "noise", cell->noise);
+    tnd_text_printf(text, ", \"limit_threads\": %d", cell->limit_threads);
     tnd_text_add(text, ", \"ways\": [");
     for (int i = 0; i < cell->n_ways; i++) {
         tnd_text_printf(text, "%s{\"profile\": \"%s\", \"threads\": %d, ", i > 0 ? ", " : "",
@@ -52,6 +55,8 @@ static void add_json(struct tnd_text *text, const struct tnd_oracle_cell *cells,
     add_decimal(text, "p95_regret", regret->p95);
     tnd_text_add(text, ",\n  ");
     add_decimal(text, "worst_regret", regret->worst);
+    tnd_text_add(text, ",\n  ");
+    add_decimal(text, "noise", regret->noise);
     tnd_text_add(text, ",\n  \"cells\": [\n");
     for (int i = 0; i < n; i++) {
         add_cell_json(text, &cells[i]);
@@ -63,7 +68,7 @@ static void add_json(struct tnd_text *text, const struct tnd_oracle_cell *cells,
 static void add_text(struct tnd_text *text, const struct tnd_oracle_cell *cells, int n,
                      const struct tnd_regret *regret)
 {
-    tnd_text_printf(text, "%-34s %-26s %11s %11s %-26s %11s %7s\n", "problem", "chosen",
+    tnd_text_printf(text, "%-37s %-26s %11s %11s %-26s %11s %7s\n", "problem", "chosen",
                     "predicted us", "measured us", "best", "best us", "regret");
     for (int i = 0; i < n; i++) {
         const struct tnd_oracle_cell *cell = &cells[i];
@@ -71,18 +76,20 @@ static void add_text(struct tnd_text *text, const struct tnd_oracle_cell *cells,
         char problem[TND_PROBLEM_MAX];
         char chosen[48];
         char best[48];
-        bare.threads = 0;
+        bare.threads = cell->limit_threads;
         bare.profile[0] = '\0';
         tnd_problem_print(&bare, problem, sizeof(problem));
         snprintf(chosen, sizeof(chosen), "%s t%d", cell->problem.profile, cell->problem.threads);
         snprintf(best, sizeof(best), "%s t%d", cell->best_profile, cell->best_threads);
-        tnd_text_printf(text, "%-34s %-26s %12.1f %11.1f %-26s %11.1f %5.1f %%\n", problem, chosen,
+        tnd_text_printf(text, "%-37s %-26s %12.1f %11.1f %-26s %11.1f %5.1f %%\n", problem, chosen,
                         cell->predicted_us, cell->chosen_us, best, cell->best_us,
                         100 * cell->regret);
     }
     tnd_text_printf(text,
                     "%d problems: median regret %.2f %%, 95th percentile %.2f %%, worst %.2f %%\n",
                     n, 100 * regret->median, 100 * regret->p95, 100 * regret->worst);
+    tnd_text_printf(text, "noise: the best way differed from itself by %.2f %% in the median\n",
+                    100 * regret->noise);
 }
 
 enum tandem_status oracle_report(const struct tnd_oracle_cell *cells, int n,

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * The parts of mulmat-tune test, each in a file of its own. */
+#ifndef MULMAT_TUNE_TEST_PARTS_H
+#define MULMAT_TUNE_TEST_PARTS_H
+
+#include "tools/mulmat-tune/args.h"
+#include "tools/mulmat-tune/open_runtime.h"
+
+/* What was asked for on the command line. */
+struct test_request {
+    bool oracle;
+    bool interpolation;
+    bool json;
+    const char *shapes;
+    struct args_ints m;
+    const char *types;
+    int64_t threads;
+    const char *table;
+    const char *profile;
+    const char *device;
+    int64_t rounds;
+    double cell_s;
+    double budget_s;
+    int64_t seed;
+    double max_median, max_p95, max_worst; /* percent; 0: no bound */
+    uint64_t begin_ns;
+};
+
+/** Whether the plan's choices are near the best ones (test_oracle.c). Returns the exit status. */
+int test_oracle(const struct test_request *request, tandem_runtime *runtime);
+/** How far one table's predictions are from another one's times (test_interpolation.c). */
+int test_interpolation(const struct test_request *request, const char *path,
+                       const char *full_path);
+
+#endif
