@@ -492,6 +492,114 @@ static void a_sweep_measures_all_profiles_of_a_device(void)
     end();
 }
 
+/* ---- the run of a bench in virtual time: one device, whose works take 300 us ---- */
+
+static struct tnd_shapes device_shapes;
+static struct tnd_bench_options device_bench;
+static uint64_t stop_at_visit;
+
+static bool stop_then(void *user, const struct tnd_bench_progress *progress)
+{
+    (void)user;
+    CU_ASSERT_TRUE(progress->elapsed_s >= 0 && progress->left_s >= -1e-3);
+    return (uint64_t)progress->visits == stop_at_visit;
+}
+
+static void begin_bench_of_device(void)
+{
+    begin(NULL);
+    opencl_api = tnd_sim_own_api;
+    opencl_api.name = "opencl";
+    opencl_api.kind = TANDEM_KIND_OPENCL;
+    check_ok(tnd_registry_add(registry, &opencl_api, "latency_us=300,upload_gbps=1,download_gbps=1",
+                              NULL));
+    int slot = tnd_registry_find(registry, "opencl", NULL);
+    tnd_sim_set_clock(tnd_registry_backend(registry, slot), &virtual_clock.clock);
+    device_shapes = (struct tnd_shapes){
+        .model = "custom", .count = 2, .shape = {{64, 128}, {96, 64}}, .use = {{.calls = 9}}};
+    device_bench = (struct tnd_bench_options){.measure = options,
+                                              .shapes = &device_shapes,
+                                              .n_types = 1,
+                                              .types = {TANDEM_TYPE_Q4_0},
+                                              .n_thread_counts = 1,
+                                              .thread_counts = {1},
+                                              .profile = "opencl",
+                                              .progress = stop_then};
+    stop_at_visit = 0;
+}
+
+static double virtual_s(void)
+{
+    return (double)virtual_clock.clock.now_ns(&virtual_clock.clock) / 1e9;
+}
+
+static void a_budget_holds_all_that_a_bench_does(void)
+{
+    static const double budgets_s[] = {5, 15, 60};
+    int cells_before = 0;
+    for (int i = 0; i < 3; i++) {
+        begin_bench_of_device();
+        device_bench.n_m = TND_MAX_BENCH_M; /* more than there is time for */
+        for (int m = 0; m < TND_MAX_BENCH_M; m++) {
+            device_bench.m[m] = m + 1;
+        }
+        device_bench.measure.rotate_bytes = 1;
+        device_bench.budget_s = budgets_s[i];
+        device_bench.reserve_s = 0.01 * budgets_s[i];
+        struct tnd_bench_summary summary;
+        struct tandem_error error = {0};
+        tandem_table *table = tune_new();
+        double begin_s = virtual_s();
+        check_status(tnd_bench_run(&device_bench, table, &summary, &error), TANDEM_OK, NULL,
+                     &error);
+        double took_s = virtual_s() - begin_s;
+        CU_ASSERT_TRUE(took_s <= 0.99 * budgets_s[i]);
+        CU_ASSERT_TRUE(took_s >= 0.95 * budgets_s[i] || summary.is_certain);
+        CU_ASSERT_DOUBLE_EQUAL(summary.elapsed_s, took_s, 1e-6);
+        CU_ASSERT_TRUE(summary.cells >= cells_before);
+        CU_ASSERT_TRUE(summary.is_certain || summary.unmeasured > 0 || summary.visits > 128);
+        cells_before = summary.cells;
+        tandem_table_free(table);
+        end();
+    }
+}
+
+static void a_bench_that_is_stopped_keeps_what_it_measured(void)
+{
+    begin_bench_of_device();
+    stop_at_visit = 3;
+    struct tnd_bench_summary summary;
+    struct tandem_error error = {0};
+    tandem_table *table = tune_new();
+    check_status(tnd_bench_run(&device_bench, table, &summary, &error), TANDEM_E_CANCELLED,
+                 "after 3", &error);
+    check_int(summary.visits, 3);
+    check_int(table->n_curves > 0, 1);
+    check_int(table->n_transfers, 2);
+    tandem_table_free(table);
+    end();
+}
+
+static void a_bench_without_a_budget_ends_when_all_is_certain(void)
+{
+    begin_bench_of_device();
+    struct tnd_bench_summary summary;
+    tandem_table *table = tune_new();
+    check_ok(tnd_bench_run(&device_bench, table, &summary, NULL));
+    CU_ASSERT_TRUE(summary.is_certain);
+    check_int(summary.unmeasured, 0);
+    check_int(summary.unknown, 0);
+    check_int(summary.ways, 2);
+    /* The full sweep has more cells, each measured twice. */
+    int few = summary.cells;
+    device_bench.effort = TND_EFFORT_PATIENT;
+    check_ok(tnd_bench_run(&device_bench, table, &summary, NULL));
+    check_int(summary.cells, 2 * 18);
+    CU_ASSERT_TRUE(summary.visits >= 2 * summary.cells && few < summary.cells);
+    tandem_table_free(table);
+    end();
+}
+
 /* The first OpenCL device there is: what bench says about it serves the planner. */
 static void a_sweep_over_the_machines_own_device(void)
 {
@@ -537,6 +645,11 @@ static void a_sweep_over_the_machines_own_device(void)
 }
 
 static CU_TestInfo tests[] = {
+    {"a budget holds all that a bench does", a_budget_holds_all_that_a_bench_does},
+    {"a bench that is stopped keeps what it measured",
+     a_bench_that_is_stopped_keeps_what_it_measured},
+    {"a bench without a budget ends when all is certain",
+     a_bench_without_a_budget_ends_when_all_is_certain},
     {"a sweep over the machine's own device", a_sweep_over_the_machines_own_device},
     {"a sweep measures all profiles of a device", a_sweep_measures_all_profiles_of_a_device},
     {"transfers of a device are measured apart", transfers_of_a_device_are_measured_apart},

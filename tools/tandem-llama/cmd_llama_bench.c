@@ -8,6 +8,7 @@
 
 #include "tools/device_option.h"
 #include "tools/tandem-llama/cli.h"
+#include "tools/tandem-llama/never_slower.h"
 #include "tools/tandem-llama/op_split.h"
 #include "tools/tandem-llama/plan_summary.h"
 #include "tools/tandem-llama/speed.h"
@@ -33,6 +34,7 @@ struct bench_options {
     bool has_ops;
     bool has_no_fusion;
     bool has_no_sharing;
+    bool never_slower;
     bool help;
 };
 
@@ -421,6 +423,9 @@ int tnd_cmd_bench(int argc, char **argv)
         {"ops", CLI_FLAG, &o->has_ops, NULL, "say which operations the time went to (md)"},
         {"against-threads", CLI_TEXT, &o->against, "N,N",
          "compare with N threads for every node, in turns (md)"},
+        {"never-slower", CLI_FLAG, &o->never_slower, NULL,
+         "fail when the plan is slower than a fixed choice by 2 %: prompts of 8 to 512, "
+         "generation"},
         {"output", CLI_TEXT, &o->output, "md|json|csv", "default: md"},
         {"help", CLI_FLAG, &o->help, NULL, "this text"},
     };
@@ -434,6 +439,14 @@ int tnd_cmd_bench(int argc, char **argv)
         printf("usage: tandem-llama bench [MODEL] [OPTIONS]\n\n");
         tnd_cli_print_options(&options);
         return 0;
+    }
+    if (o->never_slower && checkpoint == NULL && o->repeat >= 1 && o->repeat <= TND_SPEED_MAX) {
+        const struct tnd_never_slower wanted = {.shape = o->synth != NULL ? o->synth : "1.1b",
+                                                .type = o->type != NULL ? o->type : "q4_0",
+                                                .table = o->table,
+                                                .threads = o->threads,
+                                                .rounds = o->repeat};
+        return tnd_never_slower_run(&wanted);
     }
     return check_options(&bench, checkpoint) ? run(&bench, checkpoint) : 2;
 }
