@@ -15,6 +15,8 @@
 #define SAFELY          1.2  /* times within the measured range */
 #define SAFELY_RELATIVE 1.5  /* times told by another line */
 #define LEAST_RELEVANCE 0.15 /* of a way that loses */
+/* Graphs of many tokens are computed less often: with 0 as often, with 1 as many tokens in all. */
+#define RARER_WITH_M    0.75
 #define CROSSING        3.0  /* gaps in which another way begins to win */
 #define DOUBT_THREADS   0.30 /* of a line that is known on other thread counts */
 #define SLOWEST_MADDS   2e9  /* multiply-adds a second, where nothing is known at all */
@@ -227,7 +229,8 @@ static void consider(const struct tnd_adapt *adapt, struct line *line, const str
         return;
     }
     double us = expect_us(adapt, line, cell.m, false);
-    cell.score = line->is.calls * matters * cell.doubt * us / sqrt((double)cell.m) / cell.cost_s;
+    cell.score = line->is.calls * matters * cell.doubt * us / pow((double)cell.m, RARER_WITH_M) /
+                 cell.cost_s;
     if (!line->has_best || is_better(&cell, &line->best)) {
         line->best = cell;
         line->has_best = true;

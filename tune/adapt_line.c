@@ -15,6 +15,7 @@
 #define DOUBT_ONCE       0.03 /* one visit: a disturbance may have lasted all of it */
 #define PART_OF_BEND     0.25 /* of what the lines before and behind say otherwise */
 #define PART_OF_SEEN     0.40 /* of what was wrong in the middle is left in each half */
+#define PART_LEFT        0.75 /* of DOUBT_GAP where the middle was foretold */
 #define SEEN_NOISE       0.01 /* differences as small as this are no shape */
 #define CLOSE_RATIO      1.25 /* two M this close need nothing between them */
 
@@ -71,6 +72,13 @@ static enum tandem_status reserve(struct tnd_adapt_points *points)
     return TANDEM_OK;
 }
 
+/* What is left of the doubt in one of the halves. One right prediction does not make a curve
+ * straight: kernels step with their tiles. */
+static double doubt_left(int64_t low, int64_t high, double wrong)
+{
+    return fmax(PART_OF_SEEN * (wrong - SEEN_NOISE), PART_LEFT * DOUBT_GAP * doublings(low, high));
+}
+
 enum tandem_status tnd_adapt_put(struct tnd_adapt_points *points, int64_t m,
                                  const struct tnd_stage_time *total)
 {
@@ -87,8 +95,8 @@ enum tandem_status tnd_adapt_put(struct tnd_adapt_points *points, int64_t m,
     if (before >= 0 && before + 1 < points->n) {
         double foretold = along(&points->points[before], &points->points[before + 1], m);
         double wrong = us > 0 ? fabs(foretold - us) / us : 0;
-        doubt = PART_OF_SEEN * fmax(wrong - SEEN_NOISE, 0.0);
-        points->points[before].doubt = doubt;
+        points->points[before].doubt = doubt_left(points->points[before].m, m, wrong);
+        doubt = doubt_left(m, points->points[before + 1].m, wrong);
     }
     struct tnd_adapt_point *at = points->points + before + 1;
     memmove(at + 1, at, (size_t)(points->n - before - 1) * sizeof(at[0]));
