@@ -12,7 +12,7 @@
 #define DOUBT_GAP        0.04 /* for each doubling of M between two points */
 #define DOUBT_BEYOND     0.08 /* for each doubling beyond two points or more */
 #define DOUBT_BEYOND_ONE 0.25 /* for each doubling away from a single point */
-#define DOUBT_ONCE       0.03 /* one visit: a disturbance may have lasted all of it */
+#define DOUBT_ONCE       0.04 /* one visit: a disturbance may have lasted all of it */
 #define PART_OF_BEND     0.25 /* of what the lines before and behind say otherwise */
 #define PART_OF_SEEN     0.40 /* of what was wrong in the middle is left in each half */
 #define PART_LEFT        0.75 /* of DOUBT_GAP where the middle was foretold */

@@ -56,7 +56,7 @@ static const int64_t all_m[] = {1,  2,  3,  4,  6,  8,   12,  16,  24,
 #define M_LIST(list) (int)(sizeof(list) / sizeof((list)[0])), list
 
 static const struct thoroughness efforts[] = {
-    [TND_EFFORT_MEASURE] = {M_LIST(first_m), false, 0.02, 3, 0.04},
+    [TND_EFFORT_MEASURE] = {M_LIST(first_m), false, 0.035, 3, 0.04},
     [TND_EFFORT_ESTIMATE] = {M_LIST(few_m), false, 0.10, 2, 0.01},
     [TND_EFFORT_PATIENT] = {M_LIST(all_m), true, 0.01, 4, 0.10},
 };
