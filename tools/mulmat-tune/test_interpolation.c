@@ -111,7 +111,7 @@ static bool compare_curve(struct comparison *c, const struct tnd_table_profile *
             continue;
         }
         if (!tnd_estimate_stages(c->table, profile, key->type, key->n, key->k, curve->samples[i].m,
-                                 key->threads, stages, &sum)) {
+                                 key->threads, false, stages, &sum)) {
             c->n_missing++;
         } else if (!add_error(c, curve->samples[i].m, fabs(sum.us / us - 1))) {
             return false;
