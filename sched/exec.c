@@ -149,8 +149,8 @@ static enum tandem_status run_graph(struct tnd_exec *exec, struct tnd_run *run,
                                     struct tandem_error *error)
 {
     struct tnd_exec_failure failure = {TND_FAILURE_NONE, 0, true, -1};
-    TND_TRY(tnd_steps_renew(graph, plan, exec->registry, exec->mirrors, tnd_exec_style(exec),
-                            &run->steps, error));
+    uint32_t style = options->is_plain ? 0 : tnd_exec_style(exec);
+    TND_TRY(tnd_steps_renew(graph, plan, exec->registry, exec->mirrors, style, &run->steps, error));
     run->clock = exec->clock;
     run->graph = graph;
     run->options = options;

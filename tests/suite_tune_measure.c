@@ -189,6 +189,27 @@ static void stages_are_timed_one_by_one_and_together(void)
     end();
 }
 
+/* Products of one X may share groups and the INIT stage in a program; here each is by itself. */
+static void every_product_is_timed_by_itself(void)
+{
+    begin(NULL);
+    struct tnd_measure *measure = open_measure(TANDEM_TYPE_Q8_0, 16, 32, 4);
+    struct tandem_plan_node choice = choose("cpu", TANDEM_TASK_MUL_MAT_Q);
+    choice.stage[TANDEM_STAGE_INIT] = choice.stage[TANDEM_STAGE_COMPUTE];
+    choice.stage[TANDEM_STAGE_INIT].task = TANDEM_TASK_QUANTIZE_X;
+    choice.stage[TANDEM_STAGE_INIT].parallel = true;
+    choice.stage[TANDEM_STAGE_COMPUTE].parallel = true;
+    choice.n_threads = 2;
+    struct tnd_measure_effort effort = {.expected_us = 1}; /* many in a graph */
+    struct tnd_measure_result result;
+    check_ok(tnd_measure_run(measure, 2, &choice, &effort, &result, NULL));
+    CU_ASSERT_TRUE(result.total.count > 3);
+    check_int(result.stage[TANDEM_STAGE_INIT].count, result.total.count);
+    check_int(result.stage[TANDEM_STAGE_COMPUTE].count, result.total.count);
+    tnd_measure_close(measure);
+    end();
+}
+
 static void the_result_is_the_median_and_the_median_deviation(void)
 {
     begin(NULL);
@@ -659,6 +680,7 @@ static CU_TestInfo tests[] = {
     {"handing over costs more to sleepers", handing_over_costs_more_to_sleepers},
     {"a device takes the time of its script", a_device_takes_the_time_of_its_script},
     {"stages are timed one by one and together", stages_are_timed_one_by_one_and_together},
+    {"every product is timed by itself", every_product_is_timed_by_itself},
     {"the result is the median and the median deviation",
      the_result_is_the_median_and_the_median_deviation},
     {"measuring stops when values agree or the budget ends",

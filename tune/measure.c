@@ -337,6 +337,7 @@ static enum tandem_status run_once(struct tnd_measure *measure, const tandem_pla
         .n_times = MAX_NODES * MAX_TIMES,
         .out_n_times = &n_times,
         .sync_each = !measure->options.is_whole,
+        .is_plain = true,
     };
     rotate(measure);
     TND_TRY(tnd_exec_run(measure->options.exec, measure->graph, plan, &options, error));

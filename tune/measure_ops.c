@@ -132,7 +132,11 @@ static enum tandem_status run_once(struct op_bench *bench, tandem_graph *graph, 
     int n_times = 0;
     int threads = bench->thread_counts[count];
     struct tnd_exec_run_options options = {
-        .times = bench->times, .n_times = 2 * NODES, .out_n_times = &n_times};
+        .times = bench->times,
+        .n_times = 2 * NODES,
+        .out_n_times = &n_times,
+        .is_plain = true,
+    };
     for (int i = 0; i < plan->n_nodes; i++) {
         plan->nodes[i].n_threads = threads;
         plan->nodes[i].stage[TANDEM_STAGE_COMPUTE].parallel = threads > 1;
