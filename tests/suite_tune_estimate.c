@@ -133,6 +133,24 @@ static void thread_counts_follow_the_model_and_are_exact_where_measured(void)
     }
 }
 
+/* Reading the weights bounds few tokens, computing many: a curve with two points knows nothing of
+ * the corner that the other thread count's curve shows. */
+static void a_thin_curve_follows_the_one_of_another_thread_count(void)
+{
+    struct tnd_curve_key two = tune_key(64, 32, TANDEM_TASK_MUL_MAT_Q, true, 2);
+    struct tnd_curve_key one = tune_key(64, 32, TANDEM_TASK_MUL_MAT_Q, true, 1);
+    for (int64_t m = 1; m <= 512; m *= 2) {
+        tune_add(table, &two, m, fmax(100.0, 10.0 * (double)m));
+    }
+    tune_add(table, &one, 1, 150.0);
+    tune_add(table, &one, 128, 2560.0); /* ratios 1.5 and 2 */
+    CU_ASSERT_EQUAL(stage(64, 32, 1, 1), 150.0);
+    CU_ASSERT_EQUAL(stage(64, 32, 128, 1), 2560.0);
+    CU_ASSERT_DOUBLE_EQUAL(stage(64, 32, 8, 1), 100.0 * (1.5 + 0.5 * 3 / 7), 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(stage(64, 32, 512, 1), 2 * 5120.0, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(stage(64, 32, 48, 2), 480.0, 1e-9); /* its own points are near */
+}
+
 static void noisy_thread_counts_stay_exact_and_between_sensible(void)
 {
     const double counts[] = {1, 2, 4, 8};
@@ -296,6 +314,8 @@ static CU_TestInfo tests[] = {
     {"nothing_is_estimated_from_nothing", nothing_is_estimated_from_nothing},
     {"thread_counts_follow_the_model_and_are_exact_where_measured",
      thread_counts_follow_the_model_and_are_exact_where_measured},
+    {"a_thin_curve_follows_the_one_of_another_thread_count",
+     a_thin_curve_follows_the_one_of_another_thread_count},
     {"noisy_thread_counts_stay_exact_and_between_sensible",
      noisy_thread_counts_stay_exact_and_between_sensible},
     {"random_times_never_give_a_negative_or_infinite_estimate",

@@ -14,7 +14,9 @@
 
 #define SAFELY          1.2  /* times within the measured range */
 #define SAFELY_RELATIVE 1.5  /* times told by another line */
-#define LEAST_RELEVANCE 0.15 /* of a way that loses */
+#define LEAST_RELEVANCE 0.02 /* of a way that loses */
+#define SUSPICIOUS      0.08 /* doubt from which a point is measured anew before finer ones, */
+#define RELEVANT        0.30 /* where its way may win */
 /* Graphs of many tokens are computed less often: with 0 as often, with 1 as many tokens in all. */
 #define RARER_WITH_M    0.75
 #define CROSSING        3.0  /* gaps in which another way begins to win */
@@ -203,7 +205,7 @@ static bool must_be_measured(const struct tnd_adapt *adapt, const struct line *l
     if (line->is.threads == adapt->options.most_threads) {
         return i < n - 1 || n < 3;
     }
-    return line->is.threads == 1 && (i == 0 || i == n / 2);
+    return line->is.threads == 1 && (i == 0 || i == n / 2 || i == n - 2);
 }
 
 static bool is_better(const struct tnd_adapt_cell *a, const struct tnd_adapt_cell *b)
@@ -291,8 +293,13 @@ static void consider_repeats(const struct tnd_adapt *adapt, struct line *line,
     for (int i = 0; i < line->points.n; i++) {
         const struct tnd_adapt_point *point = &line->points.points[i];
         if (point->visits < adapt->options.max_visits) {
-            struct tnd_adapt_cell cell = {.m = point->m, .doubt = tnd_adapt_point_doubt(point)};
-            cell.rank = adapt->options.is_fixed && point->visits < 2 ? 1 : 0;
+            double suspicion = tnd_adapt_suspicion(&line->points, i);
+            struct tnd_adapt_cell cell = {
+                .m = point->m, .doubt = fmax(tnd_adapt_point_doubt(point), suspicion)};
+            bool is_wanted = adapt->options.is_fixed && point->visits < 2;
+            bool is_suspicious =
+                suspicion > SUSPICIOUS && relevance(adapt, line, point->m) > RELEVANT;
+            cell.rank = is_wanted || is_suspicious ? 1 : 0;
             consider(adapt, line, room, cell);
         }
     }

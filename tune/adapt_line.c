@@ -181,6 +181,16 @@ double tnd_adapt_point_doubt(const struct tnd_adapt_point *point)
     return fmax(point->spread, differs / point->visits);
 }
 
+double tnd_adapt_suspicion(const struct tnd_adapt_points *points, int i)
+{
+    const struct tnd_adapt_point *point = &points->points[i];
+    double least = point->us;
+    for (int j = i + 1; j < points->n; j++) {
+        least = fmin(least, points->points[j].us);
+    }
+    return point->us > 0 ? (point->us - least) / point->us / point->visits : 0;
+}
+
 int64_t tnd_adapt_middle(int64_t low, int64_t high)
 {
     if (high - low < 2 || (double)high / (double)low < CLOSE_RATIO) {

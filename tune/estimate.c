@@ -16,6 +16,7 @@
 #define DOUBT_BEYOND  0.10 /* for each doubling of M beyond the measured range */
 #define DOUBT_THREADS 0.10 /* thread count that was not measured */
 #define DOUBT_SHAPE   0.15 /* another shape */
+#define DOUBT_RATIO   0.25 /* of how much two thread counts' ratio changes over a gap */
 
 #define MAX_SHAPE_RATIO  8.0
 #define MAX_SHAPES_TRIED 8
@@ -162,6 +163,74 @@ static bool same_but_threads(const struct tnd_curve_key *a, const struct tnd_cur
            a->warm == b->warm && strcmp(a->backend, b->backend) == 0 && strcmp(a->op, b->op) == 0;
 }
 
+/* log2 of the ratio of m and the nearest sample's. */
+static double distance_to(const struct tnd_curve *curve, int64_t m)
+{
+    double nearest = INFINITY;
+    for (int i = 0; i < curve->n_samples; i++) {
+        nearest = fmin(nearest, fabs(log2((double)curve->samples[i].m / (double)m)));
+    }
+    return nearest;
+}
+
+/* How many times as long as on the guide's threads the stage takes, by one sample. */
+static double ratio_at(const struct tnd_sample *sample, const struct tnd_curve *guide)
+{
+    double us = on_curve(guide, sample->m).us;
+    return us > 0 ? sample->median_us / us : 0;
+}
+
+/* Where another thread count was measured nearer to m, its curve gives the shape and the own
+ * samples around m the ratio: steps and bends over M come from the kernels, which are the same. */
+static struct point along_guide(const struct tnd_curve *own, const struct tnd_curve *guide,
+                                int64_t m)
+{
+    const struct tnd_sample *below = NULL;
+    const struct tnd_sample *above = NULL;
+    for (int i = 0; i < own->n_samples; i++) {
+        const struct tnd_sample *sample = &own->samples[i];
+        below = sample->m < m ? sample : below;
+        above = sample->m > m && above == NULL ? sample : above;
+    }
+    const struct tnd_sample *a = below != NULL ? below : above;
+    const struct tnd_sample *b = above != NULL ? above : below;
+    double ratio_a = ratio_at(a, guide);
+    double ratio_b = ratio_at(b, guide);
+    double part = a == b ? 0 : log2((double)m / (double)a->m) / log2((double)b->m / (double)a->m);
+    double ratio = ratio_a + part * (ratio_b - ratio_a);
+    struct point there = on_curve(guide, m);
+    double us = ratio * there.us;
+    double spread = fmax(a->spread_us, b->spread_us);
+    double doubt = DOUBT_MODEL * us + DOUBT_RATIO * fabs(ratio_b - ratio_a) * there.us;
+    if (a == b) {
+        doubt += us * DOUBT_BEYOND / 2 * fabs(log2((double)m / (double)a->m));
+    }
+    return (struct point){us, spread + ratio * there.error_us + doubt, spread,
+                          tnd_sample_is_stale(a) || tnd_sample_is_stale(b)};
+}
+
+/* The curve of the wanted thread count, led by another one of the stage where that knows more. */
+static struct point on_led_curve(const struct tandem_table *table, int at, int end, int wanted,
+                                 int64_t m)
+{
+    const struct tnd_curve *own = &table->curves[wanted];
+    const struct tnd_curve *guide = NULL;
+    double nearest = distance_to(own, m) / 2; /* a guide has to be much nearer */
+    for (int i = at; i < end && nearest > 0; i++) {
+        double far = distance_to(&table->curves[i], m);
+        if (i != wanted && far < nearest) {
+            nearest = far;
+            guide = &table->curves[i];
+        }
+    }
+    struct point point = on_curve(own, m);
+    if (guide != NULL) {
+        struct point led = along_guide(own, guide, m);
+        point = led.us > 0 && isfinite(led.us) ? led : point;
+    }
+    return point;
+}
+
 /* Time of one stage of one shape that has curves starting at index `at`. */
 static struct point over_threads(const struct tandem_table *table, const struct tnd_curve_key *key,
                                  int at, int64_t m, int threads)
@@ -171,15 +240,17 @@ static struct point over_threads(const struct tandem_table *table, const struct 
     struct point last = {0.0, 0.0, 0.0, false};
     bool stale = false;
     int end = at;
+    int wanted = -1;
     while (end < table->n_curves && end - at < MAX_COUNTS &&
            same_but_threads(key, &table->curves[end].key)) {
-        if (table->curves[end].key.threads == threads) {
-            return on_curve(&table->curves[end], m);
-        }
+        wanted = table->curves[end].key.threads == threads ? end : wanted;
         end++;
     }
+    if (wanted >= 0) {
+        return on_led_curve(table, at, end, wanted, m);
+    }
     for (int i = at; i < end; i++) {
-        last = on_curve(&table->curves[i], m);
+        last = on_led_curve(table, at, end, i, m);
         stale = stale || last.stale;
         counts[i - at] = table->curves[i].key.threads;
         times[i - at] = last.us;
