@@ -96,7 +96,8 @@ static bool is_wanted(const struct tnd_bench_options *options, int profile, enum
                       int threads, struct tandem_plan_node *out)
 {
     const char *name = tnd_profile_at(profile)->name;
-    if (options->profile != NULL && strcmp(options->profile, name) != 0) {
+    if (options->profile != NULL ? strcmp(options->profile, name) != 0
+                                 : tnd_profile_is_twin(profile, type)) {
         return false;
     }
     return tnd_plan_node_for_profile(options->measure.registry, profile, type, threads, out);

@@ -55,7 +55,7 @@ int tnd_ways_here(const struct tnd_registry *registry, const struct tandem_table
     for (int i = 0; i < tnd_profile_count() && n < TND_TABLE_MAX_PROFILES; i++) {
         struct tnd_way way;
         memset(&way, 0, sizeof(way));
-        if (!tnd_profile_describe(i, type, &way.profile) ||
+        if (tnd_profile_is_twin(i, type) || !tnd_profile_describe(i, type, &way.profile) ||
             !tnd_profile_resolve(&way.profile, registry, way.node.stage, NULL, 0) ||
             (node != NULL && !tnd_node_is_supported(registry, &way.node, node))) {
             continue;

@@ -62,9 +62,8 @@ static bool one_stage(enum tandem_type type, const char *backend,
     static bool device##_openblas(enum tandem_type type,                                           \
                                   struct tnd_table_stage out[TANDEM_STAGES])                       \
     {                                                                                              \
-        /* For F32 nothing would be left to the device: that is cpu+openblas. */                   \
-        return type != TANDEM_TYPE_F32 && two_stages(type, #device, TANDEM_KIND_CLBLAST,           \
-                                                     "openblas", TANDEM_KIND_OPENBLAS, out);       \
+        return two_stages(type, #device, TANDEM_KIND_CLBLAST, "openblas", TANDEM_KIND_OPENBLAS,    \
+                          out);                                                                    \
     }                                                                                              \
     extern const struct tnd_profile tnd_profile_##device;                                          \
     const struct tnd_profile tnd_profile_##device = {                                              \

@@ -51,6 +51,32 @@ bool tnd_profile_describe(int i, enum tandem_type type, struct tnd_table_profile
     return true;
 }
 
+static bool has_same_stages(const struct tnd_table_profile *a, const struct tnd_table_profile *b)
+{
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *x = &a->stage[s];
+        const struct tnd_table_stage *y = &b->stage[s];
+        if (strcmp(x->backend, y->backend) != 0 || x->task != y->task ||
+            x->parallel != y->parallel || x->own_threads != y->own_threads) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool tnd_profile_is_twin(int i, enum tandem_type type)
+{
+    struct tnd_table_profile own;
+    struct tnd_table_profile other;
+    bool found = false;
+    if (tnd_profile_describe(i, type, &own)) {
+        for (int j = 0; j < i && !found; j++) {
+            found = tnd_profile_describe(j, type, &other) && has_same_stages(&own, &other);
+        }
+    }
+    return found;
+}
+
 bool tnd_profile_resolve(const struct tnd_table_profile *profile,
                          const struct tnd_registry *registry,
                          struct tandem_task_config out[TANDEM_STAGES], char *reason, size_t n)

@@ -26,6 +26,10 @@ int tnd_profile_find(const char *name);
  *  type. */
 bool tnd_profile_describe(int i, enum tandem_type type, struct tnd_table_profile *out);
 
+/** Whether an earlier profile has the same stages for `type`: F32 weights need no INIT, so that
+ *  ways which differ in who dequantises become one. */
+bool tnd_profile_is_twin(int i, enum tandem_type type);
+
 /** Turns a described profile into task configs. False when a backend is not open; `reason` (NULL
  *  allowed, n  bytes) then says which and why. */
 bool tnd_profile_resolve(const struct tnd_table_profile *profile,
