@@ -16,7 +16,8 @@ mkdir -p "$pictures"
 command -v chromium >/dev/null || { echo "report_pictures: needs chromium" >&2; exit 1; }
 
 "$build/mulmat-tune" analyze bench-data/macbook-pro-2018/table.txt -threads 1,4 --html "$pages/macbook-pro-2018.html"
-"$build/mulmat-tune" analyze "$table" --html "$pages/epyc-zen5-2-cores.html"
+"$build/mulmat-tune" analyze "$table" -type q4_0 --html "$pages/epyc-zen5-2-cores.html"
+"$build/mulmat-tune" analyze "$table" -type f32 --html "$work/floats.html"
 "$build/mulmat-tune" analyze bench-data/pocl-epyc-zen5/table.json -type q4_0 --html "$work/devices.html"
 
 # shoot PAGE PICTURE WIDTH HEIGHT OPTION...: a picture of the top of a page, made smaller where
@@ -57,9 +58,10 @@ picture() {
     local name=$1 width=$2 height=$3
     shift 3
     figures "$@" >"$work/$name.html"
+    grep -q "<figure>" "$work/$name.html" || { echo "$name: no such chart" >&2; exit 1; }
     shoot "$work/$name.html" "$name" "$width" "$height"
 }
-picture chart-heat 900 300 "$pages/epyc-zen5-2-cores.html" "Fastest profile, f32, 1 thread" "Fastest profile, f32, 2 threads"
+picture chart-heat 900 300 "$work/floats.html" "Fastest profile, f32, 1 thread" "Fastest profile, f32, 2 threads"
 picture chart-over-m 900 430 "$pages/macbook-pro-2018.html" "Time over M, 4096 × 4096, q4_0, 1 thread" "Speed over M, 4096 × 4096, q4_0, 1 thread"
 picture chart-noise 900 560 "$work/devices.html" "Time over M, 256 × 256, q4_0, 2 threads" "Speed over M, 256 × 256, q4_0, 2 threads"
 picture chart-threads 900 460 "$pages/epyc-zen5-2-cores.html" "Speed-up over threads at M = 512, 2048 × 2048, q4_0" "Efficiency over threads at M = 512, 2048 × 2048, q4_0"
