@@ -16,6 +16,7 @@
 #define SAFELY_RELATIVE 1.5  /* times told by another line */
 #define LEAST_RELEVANCE 0.02 /* of a way that loses */
 #define SUSPICIOUS      0.08 /* doubt from which a point is measured anew before finer ones, */
+#define NOISY_VISITS    5    /* a noisy point has until it is left at that */
 #define RELEVANT        0.30 /* where its way may win */
 /* Graphs of many tokens are computed less often: with 0 as often, with 1 as many tokens in all. */
 #define RARER_WITH_M    0.75
@@ -298,7 +299,8 @@ static void consider_repeats(const struct tnd_adapt *adapt, struct line *line,
                 .m = point->m, .doubt = fmax(tnd_adapt_point_doubt(point), suspicion)};
             bool is_wanted = adapt->options.is_fixed && point->visits < 2;
             bool is_suspicious =
-                suspicion > SUSPICIOUS && relevance(adapt, line, point->m) > RELEVANT;
+                (suspicion > SUSPICIOUS || (point->is_noisy && point->visits < NOISY_VISITS)) &&
+                relevance(adapt, line, point->m) > RELEVANT;
             cell.rank = is_wanted || is_suspicious ? 1 : 0;
             consider(adapt, line, room, cell);
         }

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/tnd_status.h"
+#include "tune/tnd_table.h"
 
 /* Doubts before anything was seen, as fractions of a time. */
 #define DOUBT_GAP        0.04 /* for each doubling of M between two points */
@@ -41,12 +42,13 @@ static double doublings(int64_t a, int64_t b)
 
 /* ---- adding ---- */
 
-static void visit_again(struct tnd_adapt_point *point, double us, double spread)
+static void visit_again(struct tnd_adapt_point *point, double us, double spread, bool is_noisy)
 {
     if (us < point->us) {
         point->second_us = point->us;
         point->us = us;
         point->spread = spread;
+        point->is_noisy = is_noisy;
     } else if (point->second_us == 0 || us < point->second_us) {
         point->second_us = us;
     }
@@ -85,9 +87,10 @@ enum tandem_status tnd_adapt_put(struct tnd_adapt_points *points, int64_t m,
     double us = total->median_us;
     double spread =
         us > 0 && total->count > 0 ? total->spread_us / us / sqrt((double)total->count) : 0;
+    bool is_noisy = total->spread_us > TND_NOISY_FRAC * us;
     int before = tnd_adapt_find(points, m);
     if (before >= 0 && points->points[before].m == m) {
-        visit_again(&points->points[before], us, spread);
+        visit_again(&points->points[before], us, spread, is_noisy);
         return TANDEM_OK;
     }
     TND_TRY(reserve(points));
@@ -101,7 +104,7 @@ enum tandem_status tnd_adapt_put(struct tnd_adapt_points *points, int64_t m,
     struct tnd_adapt_point *at = points->points + before + 1;
     memmove(at + 1, at, (size_t)(points->n - before - 1) * sizeof(at[0]));
     *at = (struct tnd_adapt_point){
-        .m = m, .us = us, .spread = spread, .visits = 1, .doubt = doubt};
+        .m = m, .us = us, .spread = spread, .is_noisy = is_noisy, .visits = 1, .doubt = doubt};
     points->n++;
     return TANDEM_OK;
 }

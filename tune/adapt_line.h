@@ -11,6 +11,7 @@ struct tnd_adapt_point {
     double us;        /* the fastest of the visits' medians */
     double second_us; /* the second fastest; 0 after one visit */
     double spread;    /* deviation of the median, as a fraction */
+    bool is_noisy;    /* as tnd_sample_is_noisy has it */
     int visits;
     double doubt; /* seen between this and the next point, as a fraction; below 0: never looked */
 };

@@ -17,6 +17,7 @@
 #define DOUBT_THREADS 0.10 /* thread count that was not measured */
 #define DOUBT_SHAPE   0.15 /* another shape */
 #define DOUBT_RATIO   0.25 /* of how much two thread counts' ratio changes over a gap */
+#define FAR_FROM_OWN  0.6  /* doublings of M from a curve's own points, where another one leads */
 
 #define MAX_SHAPE_RATIO  8.0
 #define MAX_SHAPES_TRIED 8
@@ -215,8 +216,9 @@ static struct point on_led_curve(const struct tandem_table *table, int at, int e
 {
     const struct tnd_curve *own = &table->curves[wanted];
     const struct tnd_curve *guide = NULL;
-    double nearest = distance_to(own, m) / 2; /* a guide has to be much nearer */
-    for (int i = at; i < end && nearest > 0; i++) {
+    double own_distance = distance_to(own, m);
+    double nearest = own_distance / 2; /* a guide has to be much nearer */
+    for (int i = at; i < end && own_distance > FAR_FROM_OWN; i++) {
         double far = distance_to(&table->curves[i], m);
         if (i != wanted && far < nearest) {
             nearest = far;
