@@ -14,39 +14,13 @@
 #include "tools/mulmat-tune/open_runtime.h"
 #include "tools/mulmat-tune/test_parts.h"
 #include "tune/measure.h"
+#include "tune/measure_gate.h"
 #include "tune/problem.h"
 #include "tune/profiles.h"
 
 enum { MAX_TYPES = 16 };
 
 /* ---- results ---- */
-
-/* Normalised mean squared error that a profile may have against double precision. */
-static double allowed_error(enum tandem_type type)
-{
-    switch (type) {
-    case TANDEM_TYPE_F32:
-        return 1e-10;
-    case TANDEM_TYPE_F16:
-        return 1e-6;
-    case TANDEM_TYPE_BF16:
-        return 5e-6;
-    default:
-        return 5e-4;
-    }
-}
-
-static double nmse(const float *got, const float *want, int64_t n)
-{
-    double error = 0;
-    double power = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double difference = (double)got[i] - (double)want[i];
-        error += difference * difference;
-        power += (double)want[i] * (double)want[i];
-    }
-    return power > 0 ? error / power : error;
-}
 
 /* Runs every profile at every thread count on one problem; returns how many were wrong, or -1. */
 static int test_problem(const struct tnd_measure_options *measure_options, enum tandem_type type,
@@ -80,10 +54,10 @@ static int test_problem(const struct tnd_measure_options *measure_options, enum 
             wrong++;
             continue;
         }
-        double found = nmse(tnd_measure_output(measure), want, m * N);
-        bool right = found <= allowed_error(type);
+        double found = tnd_gate_error(tnd_measure_output(measure), want, m, N);
+        bool right = found <= tnd_gate_bound(type);
         printf("%s %-56s error %.2e, allowed %.0e\n", right ? "ok    " : "WRONG ", text, found,
-               allowed_error(type));
+               tnd_gate_bound(type));
         wrong += right ? 0 : 1;
     }
 done:
