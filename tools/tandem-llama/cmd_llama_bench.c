@@ -424,8 +424,7 @@ int tnd_cmd_bench(int argc, char **argv)
         {"against-threads", CLI_TEXT, &o->against, "N,N",
          "compare with N threads for every node, in turns (md)"},
         {"never-slower", CLI_FLAG, &o->never_slower, NULL,
-         "fail when the plan is slower than a fixed choice by 2 %: prompts of 8 to 512, "
-         "generation"},
+         "fail when the plan is slower than a fixed choice by 2 %"},
         {"output", CLI_TEXT, &o->output, "md|json|csv", "default: md"},
         {"help", CLI_FLAG, &o->help, NULL, "this text"},
     };
