@@ -61,8 +61,8 @@ static int collect(void *user, const char *bytes, unsigned long n)
 /* ---- measuring for a graph ---- */
 
 /* Seconds: sanitizers and a busy machine leave time enough for one measurement of each way. */
-#define BUDGET_S    3.0
-#define BUDGET_TEXT "3"
+#define BUDGET_S    5.0
+#define BUDGET_TEXT "5"
 
 static int n_told;
 
