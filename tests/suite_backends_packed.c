@@ -3,6 +3,7 @@
  * shape, the number of tokens, the workers, the row ranges and the instruction set; copies are
  * counted, limited, told apart and given back. */
 #include <CUnit/CUnit.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -318,10 +319,8 @@ static void released_rows_are_still_there(void)
         return;
     }
     enum { N = 256, K = 256, BYTES = N * K * 4 };
-    char path[] = "/tmp/tandem-rows-XXXXXX";
-    int file = mkstemp(path);
+    int file = open(tnd_test_temp("rows"), O_RDWR | O_CREAT, 0600);
     CU_ASSERT_FATAL(file >= 0);
-    unlink(path);
     float *rows = malloc(BYTES);
     for (int i = 0; i < N * K; i++) {
         rows[i] = (float)(i % 251) / 16 - 7;

@@ -116,12 +116,9 @@ static void the_first_use_is_measured_once_and_only_when_asked_for(void)
 {
 #ifdef TND_HAVE_CJSON
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
-    char folder[] = "/tmp/tandem-first-use-XXXXXX";
+    const char *path = tnd_test_temp("first-use.json");
     tandem_runtime *mine = NULL;
     tandem_plan *plan = NULL;
-    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
-    char path[64];
-    snprintf(path, sizeof(path), "%s/table.json", folder);
     setenv("TANDEM_TABLE", path, 1);
     setenv("TANDEM_TUNE", "on-first-use", 1);
     setenv("TANDEM_TUNE_BUDGET", BUDGET_TEXT, 1);
@@ -149,10 +146,6 @@ static void the_first_use_is_measured_once_and_only_when_asked_for(void)
     unsetenv("TANDEM_TABLE");
     unsetenv("TANDEM_TUNE");
     unsetenv("TANDEM_TUNE_BUDGET");
-    remove(path);
-    strcat(path, ".lock");
-    remove(path);
-    remove(folder);
 #else
     tnd_skip("optional part not built: tables as JSON need cJSON");
 #endif

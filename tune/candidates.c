@@ -47,6 +47,16 @@ static void look_up_check(const struct tandem_table *table, enum tandem_type typ
         way->verdict == TND_VERDICT_WRONG || (way->verdict == TND_VERDICT_UNKNOWN && bound > 0);
 }
 
+/* F32 weights need no INIT, so that ways which differ in who dequantises are one. */
+static bool is_among(const struct tnd_way *ways, int n, const struct tnd_table_profile *profile)
+{
+    bool found = false;
+    for (int i = 0; i < n && !found; i++) {
+        found = tnd_profile_is_same(&ways[i].profile, profile);
+    }
+    return found;
+}
+
 int tnd_ways_here(const struct tnd_registry *registry, const struct tandem_table *table,
                   const tandem_tensor *node, enum tandem_type type, double error_bound,
                   struct tnd_way *out)
@@ -55,13 +65,16 @@ int tnd_ways_here(const struct tnd_registry *registry, const struct tandem_table
     for (int i = 0; i < tnd_profile_count() && n < TND_TABLE_MAX_PROFILES; i++) {
         struct tnd_way way;
         memset(&way, 0, sizeof(way));
-        if (tnd_profile_is_twin(i, type) || !tnd_profile_describe(i, type, &way.profile) ||
+        if (!tnd_profile_describe(i, type, &way.profile) ||
             !tnd_profile_resolve(&way.profile, registry, way.node.stage, NULL, 0) ||
             (node != NULL && !tnd_node_is_supported(registry, &way.node, node))) {
             continue;
         }
         memcpy(way.node.profile, way.profile.name, sizeof(way.node.profile));
         way.profile = *as_measured(table, &way.profile);
+        if (is_among(out, n, &way.profile)) {
+            continue;
+        }
         way.node.n_threads = 1;
         look_up_check(table, type, error_bound, &way);
         out[n++] = way;
@@ -79,7 +92,8 @@ int tnd_ways_of_table(const struct tandem_table *table, enum tandem_type type, d
         way.profile = table->profiles[i];
         /* A table of version 2 names the stages for one type; ours know each. */
         int ours = table->version == 1 ? -1 : tnd_profile_find(way.profile.name);
-        if (ours >= 0 && !tnd_profile_describe(ours, type, &way.profile)) {
+        if ((ours >= 0 && !tnd_profile_describe(ours, type, &way.profile)) ||
+            is_among(out, n, &way.profile)) {
             continue;
         }
         look_up_check(table, type, error_bound, &way);

@@ -51,7 +51,7 @@ bool tnd_profile_describe(int i, enum tandem_type type, struct tnd_table_profile
     return true;
 }
 
-static bool has_same_stages(const struct tnd_table_profile *a, const struct tnd_table_profile *b)
+bool tnd_profile_is_same(const struct tnd_table_profile *a, const struct tnd_table_profile *b)
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tnd_table_stage *x = &a->stage[s];
@@ -71,7 +71,7 @@ bool tnd_profile_is_twin(int i, enum tandem_type type)
     bool found = false;
     if (tnd_profile_describe(i, type, &own)) {
         for (int j = 0; j < i && !found; j++) {
-            found = tnd_profile_describe(j, type, &other) && has_same_stages(&own, &other);
+            found = tnd_profile_describe(j, type, &other) && tnd_profile_is_same(&own, &other);
         }
     }
     return found;

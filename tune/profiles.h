@@ -26,6 +26,8 @@ int tnd_profile_find(const char *name);
  *  type. */
 bool tnd_profile_describe(int i, enum tandem_type type, struct tnd_table_profile *out);
 
+/** Whether both have the same stages, whatever their names. */
+bool tnd_profile_is_same(const struct tnd_table_profile *a, const struct tnd_table_profile *b);
 /** Whether an earlier profile has the same stages for `type`: F32 weights need no INIT, so that
  *  ways which differ in who dequantises become one. */
 bool tnd_profile_is_twin(int i, enum tandem_type type);
