@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "backends/chunks.h"
@@ -24,7 +25,8 @@ struct tnd_crew {
     void *user;
     atomic_int generation; /* release: job and user are set; acquired by the members */
     atomic_int n_done;     /* release: a member's results; acquired by the caller */
-    atomic_llong taken; /* chunks */
+    uint64_t loop;      /* the job's number, for the cursors */
+    struct tnd_cursor cursors[THREADS_MAX];
     struct member members[THREADS_MAX];
 };
 
@@ -32,8 +34,8 @@ static bool crew_next(struct tandem_worker *worker, int64_t n_items, int64_t chu
                       int64_t *out_begin, int64_t *out_end)
 {
     struct tnd_crew *crew = ((struct member *)worker)->crew;
-    int64_t i = atomic_fetch_add_explicit(&crew->taken, 1, memory_order_relaxed);
-    return tnd_chunk_at(i, n_items, chunk, crew->n_threads, out_begin, out_end);
+    return tnd_cursor_next(crew->cursors, worker->index, worker->count, crew->loop, n_items, chunk,
+                           out_begin, out_end);
 }
 
 static double now_s(void)
@@ -66,10 +68,11 @@ static void *member_main(void *argument)
 
 tnd_crew *tnd_crew_new(int n_threads, size_t scratch_bytes)
 {
-    struct tnd_crew *crew = calloc(1, sizeof(*crew));
+    struct tnd_crew *crew = aligned_alloc(64, (sizeof(*crew) + 63) / 64 * 64);
     if (crew == NULL) {
         return NULL;
     }
+    memset(crew, 0, sizeof(*crew));
     crew->n_threads = n_threads < 1 ? 1 : n_threads > THREADS_MAX ? THREADS_MAX : n_threads;
     for (int i = 0; i < crew->n_threads; i++) {
         struct member *member = &crew->members[i];
@@ -94,7 +97,7 @@ void tnd_crew_run(tnd_crew *crew, tnd_crew_fn *job, void *user)
 {
     crew->job = job;
     crew->user = user;
-    atomic_store_explicit(&crew->taken, 0, memory_order_relaxed);
+    crew->loop++;
     atomic_store_explicit(&crew->n_done, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&crew->generation, 1, memory_order_release);
     job(user, &crew->members[0].base);

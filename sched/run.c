@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/chunks.h"
 #include "base/tnd_status.h"
+
+enum { LOOPS_BITS = 16 }; /* of one step; backends have one or two */
 
 static const struct tnd_step *steps_of(const struct tnd_run *run, const struct tnd_group *group)
 {
@@ -28,8 +29,6 @@ static bool is_stopped(const struct tnd_run *run)
 
 /* ---- what backends see of a worker ---- */
 
-/* Chunks are counted, not items: the counter cannot overflow, however often it is asked at the
- * end. */
 static bool next_chunk(struct tandem_worker *worker, int64_t n_items, int64_t chunk,
                        int64_t *out_begin, int64_t *out_end)
 {
@@ -37,27 +36,19 @@ static bool next_chunk(struct tandem_worker *worker, int64_t n_items, int64_t ch
     if (n_items <= 0 || is_stopped(self->run)) {
         return false;
     }
-    /* relaxed: operands were published by the barrier before the step. */
-    int64_t i = atomic_fetch_add_explicit(&self->chunks->next, 1, memory_order_relaxed);
-    return tnd_chunk_at(i, n_items, chunk, worker->count, out_begin, out_end);
+    return tnd_cursor_next(self->cursors, worker->index, worker->count, self->loop, n_items, chunk,
+                           out_begin, out_end);
 }
 
-static void reset_chunks(void *user)
-{
-    struct tnd_run_chunks *chunks = user;
-    atomic_store_explicit(&chunks->next, 0, memory_order_relaxed); /* published by the barrier */
-}
-
-/* After the barrier chunks begin at 0 again, so that a backend may hand out a second loop. */
+/* After the barrier a backend may hand out a second loop. */
 static void stage_barrier(struct tandem_worker *worker)
 {
     struct tnd_run_worker *self = (struct tnd_run_worker *)worker;
-    if (worker->count == 1) {
-        reset_chunks(self->chunks);
-        return;
+    if (worker->count > 1) {
+        struct tnd_spin spin = tnd_pool_spin(self->run->pool, worker->count);
+        tnd_barrier_wait(&self->run->stage, worker->count, &spin, NULL, NULL);
     }
-    struct tnd_spin spin = tnd_pool_spin(self->run->pool, worker->count);
-    tnd_barrier_wait(&self->run->stage, worker->count, &spin, reset_chunks, self->chunks);
+    self->loop++;
 }
 
 /* ---- failing ---- */
@@ -175,7 +166,8 @@ static bool run_on_worker(struct tnd_run *run, const struct tnd_step *step, int 
     if (run->steps->fused[step->node].from >= 0) {
         describe_chain(run, step, chain, &work);
     }
-    worker->chunks = &run->chunks[group->n_workers > 1 ? place : 0];
+    worker->cursors = &run->cursors[group->n_workers > 1 ? place * run->n_workers : 0];
+    worker->loop = (uint64_t)(step - run->steps->steps + 1) << LOOPS_BITS;
     worker->worker.index = index;
     worker->worker.count = count;
     worker->worker.own_threads = step->own_threads < pool_size ? step->own_threads : pool_size;
@@ -183,7 +175,7 @@ static bool run_on_worker(struct tnd_run *run, const struct tnd_step *step, int 
     if (status != TANDEM_OK) {
         fail_on_worker(worker, step, status);
         /* others may wait for it in there */
-        tnd_barrier_leave(&run->stage, group_count, reset_chunks, worker->chunks);
+        tnd_barrier_leave(&run->stage, group_count, NULL, NULL);
     }
     return status == TANDEM_OK;
 }
@@ -347,7 +339,6 @@ static void run_alone(struct tnd_run *run, const struct tnd_group *group)
             continue;
         }
         struct tnd_run_wait wait;
-        reset_chunks(&run->chunks[group->n_workers > 1 ? i : 0]);
         tnd_run_wait_begin(run, &steps[i], 0, 0, &wait);
         (void)run_on_worker(run, &steps[i], 0, 1, 1);
         tnd_run_wait_end(run, &wait);
@@ -389,9 +380,6 @@ static void run_together(struct tnd_run *run, int g, int count)
     const struct tnd_step *step = steps_of(run, group);
     bool foretells = group->n_workers < count && tnd_step_is_timed(step);
     struct tnd_run_wait wait;
-    for (int i = 0; i < group->n_steps; i++) {
-        reset_chunks(&run->chunks[i]);
-    }
     run->n_begun = group->first_step + group->n_steps;
     run->group_now = g;
     if (foretells) {
@@ -527,6 +515,10 @@ static void reset(struct tnd_run *run, int n_workers)
         worker->worker.error = &worker->error;
         worker->worker.next = next_chunk;
         worker->worker.barrier = stage_barrier;
+    }
+    /* loops are numbered from step 0 on in each run */
+    for (int i = 0; i < TND_WAVE_NODES * run->n_workers; i++) {
+        atomic_store_explicit(&run->cursors[i].at, 0, memory_order_relaxed);
     }
 }
 

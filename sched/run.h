@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "backends/chunks.h"
 #include "sched/barrier.h"
 #include "sched/exec.h"
 #include "sched/refused.h"
@@ -22,16 +23,12 @@ struct tnd_run_memory {
 
 struct tnd_run;
 
-/** Chunks of a step that are handed out. */
-struct tnd_run_chunks {
-    _Alignas(TND_CACHE_LINE) _Atomic int64_t next;
-};
-
 /** A worker of a run. The worker that backends see comes first. */
 struct tnd_run_worker {
     _Alignas(TND_CACHE_LINE) struct tandem_worker worker;
     struct tnd_run *run;
-    struct tnd_run_chunks *chunks; /* of the step that it runs */
+    struct tnd_cursor *cursors; /* of the step that it runs, one a worker */
+    uint64_t loop;              /* of that step, that it hands out now */
     struct tandem_error error;
     enum tandem_status status; /* why this worker failed */
     int failed_step;
@@ -73,11 +70,10 @@ struct tnd_run_own {
 };
 
 struct tnd_run {
-    struct tnd_run_chunks chunks[TND_WAVE_NODES]; /* of the steps of the group that runs */
-    _Alignas(TND_CACHE_LINE) atomic_bool stop;    /* an error or cancel: hand out nothing more */
-    atomic_int failed_worker;                     /* first one; -1: none */
-    struct tnd_barrier groups;                    /* pass, gather, release: between groups */
-    struct tnd_barrier stage;                     /* wait: inside a step, for backends */
+    _Alignas(TND_CACHE_LINE) atomic_bool stop; /* an error or cancel: hand out nothing more */
+    atomic_int failed_worker;                  /* first one; -1: none */
+    struct tnd_barrier groups;                 /* pass, gather, release: between groups */
+    struct tnd_barrier stage;                  /* wait: inside a step, for backends */
     _Alignas(TND_CACHE_LINE) _Atomic uint64_t
         expected_ns; /* when the next parallel group may begin, as in struct tnd_spin */
 
@@ -113,7 +109,8 @@ struct tnd_run {
     struct tnd_run_memory workspace;
     struct tnd_run_memory scratch;
     struct tnd_run_worker *workers;
-    int n_workers;             /* entries of `workers` */
+    struct tnd_cursor *cursors; /* for each step of a group, one a worker */
+    int n_workers;              /* entries of `workers` */
     struct tnd_run *next_idle; /* in the cache */
 };
 

@@ -48,11 +48,16 @@ static bool reserve_workers(struct tnd_run *run, int n_workers)
         return true;
     }
     struct tnd_run_worker *workers = tnd_calloc((size_t)n_workers, sizeof(*workers));
-    if (workers == NULL) {
+    struct tnd_cursor *cursors = tnd_calloc((size_t)n_workers * TND_WAVE_NODES, sizeof(*cursors));
+    if (workers == NULL || cursors == NULL) {
+        tnd_free(workers);
+        tnd_free(cursors);
         return false;
     }
     tnd_free(run->workers);
+    tnd_free(run->cursors);
     run->workers = workers;
+    run->cursors = cursors;
     run->n_workers = n_workers;
     return true;
 }
@@ -131,5 +136,6 @@ void tnd_run_free(struct tnd_run *run)
     tnd_free(run->workspace.memory);
     tnd_free(run->scratch.memory);
     tnd_free(run->workers);
+    tnd_free(run->cursors);
     tnd_free(run);
 }

@@ -20,11 +20,10 @@ TND_INLINE void prefetch_ahead(const struct tnd_tile_f *tile, int stretch)
     }
 }
 
-TND_INLINE void gemm_tile(const struct tnd_tile_f *tile, const int n_tokens)
+TND_INLINE void gemm_tile(const struct tnd_tile_f *tile, const int n_strips, const int n_tokens)
 {
     const size_t x_stride = tile->x_stride;
-    const float *w0 = tile->w;
-    const float *w1 = tile->w + tile->w_strip;
+    const float *w[STRIPS] = {tile->w, tile->w + tile->w_strip};
     const float *x[4]; /* three tokens a pointer, as addressing modes have it */
     __m512 sum[STRIPS][TOKENS];
     TND_UNROLL
@@ -33,23 +32,29 @@ TND_INLINE void gemm_tile(const struct tnd_tile_f *tile, const int n_tokens)
     }
     TND_UNROLL
     for (int t = 0; t < n_tokens; t++) {
-        sum[0][t] = _mm512_setzero_ps();
-        sum[1][t] = _mm512_setzero_ps();
+        TND_UNROLL
+        for (int s = 0; s < n_strips; s++) {
+            sum[s][t] = _mm512_setzero_ps();
+        }
     }
     for (int begin = 0; begin < tile->n_values; begin += AHEAD_STEPS) {
         const int end =
             begin + AHEAD_STEPS < tile->n_values ? begin + AHEAD_STEPS : tile->n_values;
         prefetch_ahead(tile, begin / AHEAD_STEPS);
         for (int k = begin; k < end; k++) {
-            __m512 v0 = _mm512_load_ps(w0);
-            __m512 v1 = _mm512_load_ps(w1);
-            w0 += LANES;
-            w1 += LANES;
+            __m512 v[STRIPS];
+            TND_UNROLL
+            for (int s = 0; s < n_strips; s++) {
+                v[s] = _mm512_load_ps(w[s]);
+                w[s] += LANES;
+            }
             TND_UNROLL
             for (int t = 0; t < n_tokens; t++) {
                 __m512 value = _mm512_set1_ps(x[t / 3][(size_t)(t % 3) * x_stride]);
-                sum[0][t] = _mm512_fmadd_ps(v0, value, sum[0][t]);
-                sum[1][t] = _mm512_fmadd_ps(v1, value, sum[1][t]);
+                TND_UNROLL
+                for (int s = 0; s < n_strips; s++) {
+                    sum[s][t] = _mm512_fmadd_ps(v[s], value, sum[s][t]);
+                }
             }
             TND_UNROLL
             for (int i = 0; i < 4; i++) {
@@ -60,56 +65,55 @@ TND_INLINE void gemm_tile(const struct tnd_tile_f *tile, const int n_tokens)
     TND_UNROLL
     for (int t = 0; t < n_tokens; t++) {
         float *y = tile->y + (size_t)t * tile->y_stride;
-        if (tile->accumulate) {
-            sum[0][t] = _mm512_add_ps(sum[0][t], _mm512_loadu_ps(y));
-            sum[1][t] = _mm512_add_ps(sum[1][t], _mm512_loadu_ps(y + LANES));
+        TND_UNROLL
+        for (int s = 0; s < n_strips; s++, y += LANES) {
+            if (tile->accumulate) {
+                sum[s][t] = _mm512_add_ps(sum[s][t], _mm512_loadu_ps(y));
+            }
+            _mm512_storeu_ps(y, sum[s][t]);
         }
-        _mm512_storeu_ps(y, sum[0][t]);
-        _mm512_storeu_ps(y + LANES, sum[1][t]);
     }
 }
+
+/* One function for each number of rows or tokens that are broadcast. */
+#define CASE(strips, n)                                                                            \
+    case n:                                                                                        \
+        gemm_tile(tile, strips, n);                                                                \
+        break;
+#define CASES(strips)                                                                              \
+    CASE(strips, 1)                                                                                \
+    CASE(strips, 2)                                                                                \
+    CASE(strips, 3)                                                                                \
+    CASE(strips, 4)                                                                                \
+    CASE(strips, 5)                                                                                \
+    CASE(strips, 6)                                                                                \
+    CASE(strips, 7)                                                                                \
+    CASE(strips, 8)                                                                                \
+    CASE(strips, 9)                                                                                \
+    CASE(strips, 10)                                                                               \
+    CASE(strips, 11)
 
 static void gemm_f(const struct tnd_tile_f *tile)
 {
     switch (tile->n_tokens) {
-    case 1:
-        gemm_tile(tile, 1);
-        break;
-    case 2:
-        gemm_tile(tile, 2);
-        break;
-    case 3:
-        gemm_tile(tile, 3);
-        break;
-    case 4:
-        gemm_tile(tile, 4);
-        break;
-    case 5:
-        gemm_tile(tile, 5);
-        break;
-    case 6:
-        gemm_tile(tile, 6);
-        break;
-    case 7:
-        gemm_tile(tile, 7);
-        break;
-    case 8:
-        gemm_tile(tile, 8);
-        break;
-    case 9:
-        gemm_tile(tile, 9);
-        break;
-    case 10:
-        gemm_tile(tile, 10);
-        break;
-    case 11:
-        gemm_tile(tile, 11);
-        break;
+        CASES(2)
     default:
-        gemm_tile(tile, 12);
+        gemm_tile(tile, 2, TOKENS);
         break;
     }
 }
+
+static void gemm_f_strip(const struct tnd_tile_f *tile)
+{
+    switch (tile->n_tokens) {
+        CASES(1)
+    default:
+        gemm_tile(tile, 1, TOKENS);
+        break;
+    }
+}
+#undef CASES
+#undef CASE
 
 /* As quantize_x of gemm_scalar.c. The largest magnitude is found on the bits, where not-a-number
  * is above infinity and infinity above all numbers. */
@@ -161,6 +165,7 @@ void tnd_kernels_fill_avx512(struct tnd_cpu_kernels *out)
     out->f.strips = STRIPS;
     out->f.tokens = TOKENS;
     out->f.gemm = gemm_f;
+    out->f.gemm_strip = gemm_f_strip;
     out->q.quantize_x = quantize_x;
 }
 #else

@@ -127,4 +127,5 @@ void tnd_kernels_fill_scalar(struct tnd_cpu_kernels *out)
     out->f.strips = STRIPS;
     out->f.tokens = TOKENS;
     out->f.gemm = gemm_f;
+    out->f.gemm_strip = NULL;
 }

@@ -110,6 +110,7 @@ struct tnd_kernels_f {
     int lanes, strips, tokens;
     tnd_decode_f_fn *decode[TANDEM_TYPE_NUMBERS]; /* F32, F16, BF16 */
     tnd_gemm_f_fn *gemm;
+    tnd_gemm_f_fn *gemm_strip; /* or NULL: one strip in place of a panel, with the same bits */
 };
 
 struct tnd_cpu_kernels {

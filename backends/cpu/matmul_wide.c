@@ -33,7 +33,6 @@ struct product {
     const struct tnd_cpu_kernels *kernels;
     enum tandem_type type;
     const struct tnd_type_traits *traits;
-    tnd_gemm_f_fn *gemm;
     tnd_decode_f_fn *turn; /* floats of `lanes` rows to lanes */
     size_t w_row_bytes;
     size_t x_row_bytes, y_row_bytes;
@@ -168,7 +167,8 @@ static void multiply_part(const struct product *p, struct scratch *s, const stru
         }
         look_ahead(p, item, r, k0, &tile);
         for (int64_t t = 0; t < item->tokens; t += panel) {
-            p->gemm(&tile);
+            bool is_strip = item->tokens - t <= f->lanes && f->gemm_strip != NULL;
+            (is_strip ? f->gemm_strip : f->gemm)(&tile);
             tile.ahead = NULL;
             tile.w += panel * TND_KC_F;
             tile.y += panel;
@@ -213,7 +213,6 @@ void tnd_matmul_wide(const struct tnd_cpu_kernels *kernels, const struct tandem_
     struct product p = {
         .kernels = kernels,
         .type = from_workspace ? TANDEM_TYPE_F32 : w->type,
-        .gemm = kernels->f.gemm,
         .turn = kernels->f.decode[TANDEM_TYPE_F32],
         .w_row_bytes = from_workspace ? (size_t)w->ne[0] * sizeof(float) : w->nb[1],
         .x_row_bytes = x->nb[1],

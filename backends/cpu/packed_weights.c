@@ -45,9 +45,7 @@ static void *take_pages(size_t bytes)
     if (pages == MAP_FAILED) {
         return NULL;
     }
-    if (bytes >= HUGE_PAGE) {
-        (void)madvise(pages, bytes, MADV_HUGEPAGE);
-    }
+    (void)madvise(pages, bytes, MADV_HUGEPAGE);
     return pages;
 }
 
