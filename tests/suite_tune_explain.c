@@ -71,8 +71,8 @@ static void threads_divide_what_version_1_calls_parallel(void)
     CU_ASSERT_DOUBLE_EQUAL(explanation.choice.best.total.us, 22 + 14387 / 4.0, 0.01);
     CU_ASSERT_DOUBLE_EQUAL(explanation.choice.second.total.us, 12468 / 4.0 + 7173, 0.01);
     for (int i = 1; i < explanation.n_candidates; i++) {
-        CU_ASSERT_TRUE(explanation.candidates[i - 1].at_worst_us <=
-                       explanation.candidates[i].at_worst_us);
+        CU_ASSERT_TRUE(explanation.candidates[i - 1].cautious_us <=
+                       explanation.candidates[i].cautious_us);
     }
     tnd_explanation_fini(&explanation);
     tandem_table_free(table);
@@ -258,7 +258,7 @@ static void what_is_explained_is_what_is_planned(void)
         for (int s = 0; s < TANDEM_STAGES; s++) {
             CU_ASSERT_EQUAL((float)e.choice.best.stage[s].us, node->predicted_us[s]);
         }
-        CU_ASSERT_EQUAL(e.candidates[0].at_worst_us, e.choice.best.at_worst_us);
+        CU_ASSERT_EQUAL(e.candidates[0].cautious_us, e.choice.best.cautious_us);
         tnd_explanation_fini(&e);
         tandem_plan_free(plan);
         tnd_planner_set_table(planner, NULL);

@@ -24,9 +24,12 @@ struct tnd_candidate {
     struct tnd_estimate stage[TANDEM_STAGES]; /* all zero where the stage does not exist */
     struct tnd_estimate moving; /* what `total` holds beside the stages: transfers, waking */
     struct tnd_moves moves;     /* each transfer, counted or not */
-    double at_worst_us; /* prediction and error bar together, of noisy ones the bar twice, so that
-                           their lead exceeds their noise: what is compared */
+    double cautious_us;         /* what is compared: tnd_cautious_us of the total */
 };
+
+/** Prediction and a part of its error bar; where it is noisy the spread of the samples too, so that
+ *  it wins only with a lead above its noise. Of a stage: `noisy` as for the total. */
+double tnd_cautious_us(const struct tnd_estimate *estimate, bool noisy);
 
 /** What this machine can run: profiles whose backends are open and take the node (NULL: any product
  *  of `type`). A way is barred when the table says that its results are wrong, or with a bound > 0
@@ -67,7 +70,7 @@ struct tnd_choice {
  *  one), and a tenth of the incumbent's time. */
 bool tnd_lead_is_clear(const struct tnd_estimate *challenger, const struct tnd_estimate *incumbent);
 
-/** The cheapest at worst over ways that are not barred and thread counts 1, 2, 4, .. n_threads; of
+/** The cheapest by cautious_us over ways that are not barred and thread counts 1, 2, 4, .. n_threads; of
  *  equals the first. `neighbours` NULL: in host memory, running on n_threads. `visit` (may be NULL)
  *  sees every candidate that has a prediction. */
 void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, int n_ways,

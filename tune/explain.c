@@ -85,8 +85,8 @@ static int compare_candidates(const void *left, const void *right)
 {
     const struct tnd_candidate *a = left;
     const struct tnd_candidate *b = right;
-    if (a->at_worst_us != b->at_worst_us) {
-        return a->at_worst_us < b->at_worst_us ? -1 : 1;
+    if (a->cautious_us != b->cautious_us) {
+        return a->cautious_us < b->cautious_us ? -1 : 1;
     }
     return a->way != b->way ? a->way - b->way : a->threads - b->threads;
 }
@@ -120,8 +120,8 @@ static enum tandem_status find_candidates(const struct tnd_explain_options *opti
     tnd_choose(options->table, e->ways, e->n_ways, &e->problem, e->n_threads, &neighbours, collect,
                &collector, &e->choice);
     qsort(e->candidates, (size_t)e->n_candidates, sizeof(e->candidates[0]), compare_candidates);
-    if (e->choice.second.way >= 0 && e->choice.best.at_worst_us > 0) {
-        e->margin = e->choice.second.at_worst_us / e->choice.best.at_worst_us - 1;
+    if (e->choice.second.way >= 0 && e->choice.best.cautious_us > 0) {
+        e->margin = e->choice.second.cautious_us / e->choice.best.cautious_us - 1;
     }
     return TANDEM_OK;
 }
@@ -256,14 +256,14 @@ static void add_flip(struct tnd_explanation *e, const char *backend, double fact
     }
 }
 
-/* What a candidate spends on a backend, at worst. */
+/* What a candidate spends on a backend, as it is compared. */
 static double share_of(const struct tnd_explanation *e, const struct tnd_candidate *candidate,
                        const char *backend)
 {
     double us = 0;
     for (int s = 0; s < TANDEM_STAGES; s++) {
         if (strcmp(e->ways[candidate->way].profile.stage[s].backend, backend) == 0) {
-            us += candidate->stage[s].us + candidate->stage[s].error_us;
+            us += tnd_cautious_us(&candidate->stage[s], candidate->total.noisy);
         }
     }
     return us;
@@ -281,8 +281,8 @@ static void add_backend_flip(struct tnd_explanation *e, const char *backend)
         }
     }
     double difference = share_of(e, best, backend) - share_of(e, second, backend);
-    if (fabs(difference) > 1e-9 * best->at_worst_us) {
-        double factor = 1 + (second->at_worst_us - best->at_worst_us) / difference;
+    if (fabs(difference) > 1e-9 * best->cautious_us) {
+        double factor = 1 + (second->cautious_us - best->cautious_us) / difference;
         if (factor >= 1 / MAX_FLIP_FACTOR && factor <= MAX_FLIP_FACTOR) {
             add_flip(e, backend, factor, 0, second->way);
         }

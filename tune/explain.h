@@ -57,9 +57,9 @@ struct tnd_explanation {
     int n_ways;
     struct tnd_way ways[TND_TABLE_MAX_PROFILES];
     int n_candidates;
-    struct tnd_candidate *candidates; /* each way at each thread count, cheapest at worst first */
+    struct tnd_candidate *candidates; /* each way at each thread count, as compared */
     struct tnd_choice choice;         /* what tnd_choose says, as in the planner */
-    double margin;                    /* second / best - 1, both at worst; 0 without a second */
+    double margin;                    /* second / best - 1, as compared; 0 without a second */
     int64_t m_limit;                  /* the largest M looked at for turns */
     struct tnd_turn below, above;     /* before and behind the problem's M */
     int n_flips;

@@ -33,7 +33,7 @@ static bool is_plain_cpu(const struct tnd_table_profile *profile)
 
 enum which { PLAIN_WAYS, OTHER_WAYS, ALL_WAYS };
 
-/* Time at worst of all shapes once, each by its best way, on exactly `threads` threads; infinite
+/* Time, cautiously, of all shapes once, each by its best way, on exactly `threads` threads; infinite
  * when a shape has none. `out_us`: as predicted. */
 static double sum_at(const struct ways *ways, enum which which, int64_t m, int threads,
                      double *out_us)
@@ -43,16 +43,16 @@ static double sum_at(const struct ways *ways, enum which which, int64_t m, int t
     for (int i = 0; i < ways->n_shapes; i++) {
         struct tnd_problem problem = {
             .type = ways->type, .n = ways->shapes[i].n, .k = ways->shapes[i].k, .m = m};
-        struct tnd_candidate best = {.at_worst_us = INFINITY};
+        struct tnd_candidate best = {.cautious_us = INFINITY};
         for (int w = 0; w < ways->n; w++) {
             struct tnd_candidate one;
             if ((which == ALL_WAYS || ways->is_plain[w] == (which == PLAIN_WAYS)) &&
                 tnd_predict(ways->table, ways->way, w, &problem, threads, NULL, &one) &&
-                one.at_worst_us < best.at_worst_us) {
+                one.cautious_us < best.cautious_us) {
                 best = one;
             }
         }
-        sum += best.at_worst_us;
+        sum += best.cautious_us;
         sum_us += best.total.us;
     }
     *out_us = sum_us;
@@ -61,20 +61,20 @@ static double sum_at(const struct ways *ways, enum which which, int64_t m, int t
 
 /* The thread count that is best at m; 0: nothing is known. */
 static int best_threads(const struct ways *ways, enum which which, int64_t m, int n_threads,
-                        double *out_us, double *out_at_worst_us)
+                        double *out_us, double *out_cautious_us)
 {
     int best = 0;
-    double best_at_worst = INFINITY;
+    double best_cautious = INFINITY;
     for (int threads = 1;; threads = tnd_next_thread_count(threads, n_threads)) {
         double us;
-        double at_worst = sum_at(ways, which, m, threads, &us);
-        if (at_worst < best_at_worst) {
-            best_at_worst = at_worst;
+        double cautious = sum_at(ways, which, m, threads, &us);
+        if (cautious < best_cautious) {
+            best_cautious = cautious;
             best = threads;
             *out_us = us;
         }
         if (threads >= n_threads) {
-            *out_at_worst_us = best_at_worst;
+            *out_cautious_us = best_cautious;
             return best;
         }
     }
@@ -115,13 +115,13 @@ void tnd_explain_llama(const struct tandem_table *table, const struct tnd_regist
     for (int w = 0; w < ways.n; w++) {
         ways.is_plain[w] = is_plain_cpu(&ways.way[w].profile);
     }
-    double at_worst;
+    double cautious;
     advice.prompt_m = largest < PROMPT_M ? largest : PROMPT_M;
     advice.m_limit = 4 * largest;
     advice.prompt_threads = best_threads(&ways, ALL_WAYS, advice.prompt_m, n_threads,
-                                         &advice.prompt_us, &at_worst);
+                                         &advice.prompt_us, &cautious);
     advice.generation_threads =
-        best_threads(&ways, ALL_WAYS, 1, n_threads, &advice.generation_us, &at_worst);
+        best_threads(&ways, ALL_WAYS, 1, n_threads, &advice.generation_us, &cautious);
     advice.found = advice.prompt_threads > 0 && advice.generation_threads > 0;
     if (advice.found) {
         find_pays(&ways, n_threads, &advice);

@@ -15,7 +15,7 @@ enum { TND_PLACE_MAX_DEVICES = 3, TND_PLACE_HOMES = TND_PLACE_MAX_DEVICES + 1 };
 
 struct tnd_place_choice {
     struct tandem_plan_node node;
-    double us; /* at worst */
+    double us; /* cautiously */
 };
 
 struct tnd_place_options {

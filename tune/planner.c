@@ -243,7 +243,7 @@ static bool choose_by_table(const struct plan_run *run, const tandem_tensor *nod
         out->node.predicted_us[s] = (float)choice.best.stage[s].us;
     }
     choose_waiting(planner, &choice.best, n_threads, &out->node);
-    out->us = choice.best.at_worst_us;
+    out->us = choice.best.cautious_us;
     return true;
 }
 

@@ -27,7 +27,7 @@
 enum {
     TND_STRIP_ROWS = 16,
     TND_PACKED_TOKENS = 8,    /* most that one tile takes */
-    TND_PACKED_STREAM = 16384 /* bytes to fetch ahead: the memory's latency at its full speed */
+    TND_PACKED_STREAM = 8192 /* bytes to fetch ahead: the memory's latency at its full speed */
 };
 
 /* A product of one strip and a few tokens over part of K: y = w * x, or y += w * x. */

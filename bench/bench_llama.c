@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT
+ * bench-llama: prompts and generation of a synthetic 1.1B llama as shares of what this machine can
+ * do at most: the int8 dot product's peak, and the read bandwidth over as many bytes as the weights
+ * have. Peaks and model take turns, round by round, so that a share does not depend on what other
+ * programs of the machine do. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "bench/crew.h"
+#include "bench/peak.h"
+#include "llama/session.h"
+#include "tandem/formats.h"
+
+enum { LIST_MAX = 16, ROUNDS_MAX = 200, HUGE_PAGE = 2 << 20 };
+
+static const struct tandem_llama_shape shape = {
+    .size = sizeof(struct tandem_llama_shape),
+    .dim = 2048,
+    .hidden = 5632,
+    .layers = 22,
+    .heads = 32,
+    .kv_heads = 4,
+    .vocabulary = 32000,
+    .context = 2048};
+
+struct options {
+    enum tandem_type type;
+    const char *profile;
+    int prompts[LIST_MAX];
+    int n_prompts;
+    int generated; /* tokens of one sample */
+    int threads;
+    int rounds;
+};
+
+/* What is measured in turns, and a sample of each a round. */
+struct series {
+    double rate[ROUNDS_MAX];  /* tokens a second */
+    double share[ROUNDS_MAX]; /* of the peak of the same round */
+};
+
+struct bench {
+    struct options options;
+    tandem_source *source;
+    struct tnd_llama_model *model;
+    tandem_runtime *runtime;
+    struct tnd_llama_session *session;
+    struct tnd_peaks peaks;
+    char *memory; /* as many bytes as the weights that a token reads */
+    size_t bytes;
+    bool reads;
+    double done[LIST_MAX];
+    int64_t sink[LIST_MAX]; /* so that the reads are not dropped */
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Multiply-adds of a token: in the layers, and for its logits. */
+static double layer_products(void)
+{
+    const double kv_dim = (double)(shape.dim / shape.heads * shape.kv_heads);
+    const double dim = (double)shape.dim;
+    return (double)shape.layers * dim * (2 * dim + 2 * kv_dim + 3 * (double)shape.hidden);
+}
+
+static double output_products(void)
+{
+    return (double)shape.dim * (double)shape.vocabulary;
+}
+
+/* ---- peaks ---- */
+
+static void peak_main(void *user, struct tandem_worker *worker)
+{
+    struct bench *bench = user;
+    const int i = worker->index;
+    if (!bench->reads) {
+        bench->done[i] = bench->peaks.int8(1000000);
+        return;
+    }
+    const size_t part = bench->bytes / (size_t)worker->count / 64 * 64;
+    bench->sink[i] = bench->peaks.read(bench->memory + (size_t)i * part, part);
+    bench->done[i] = (double)part;
+}
+
+/* A second's operations or bytes; the second pass of two, which finds threads awake. */
+static double measure_peak(struct bench *bench, tnd_crew *crew, bool reads)
+{
+    double seconds = 0;
+    double done = 0;
+    bench->reads = reads;
+    for (int pass = 0; pass < 2; pass++) {
+        const double begin = now();
+        tnd_crew_run(crew, peak_main, bench);
+        seconds = now() - begin;
+    }
+    for (int i = 0; i < bench->options.threads; i++) {
+        done += bench->done[i];
+    }
+    return done / seconds;
+}
+
+static enum tandem_status measure_peaks(struct bench *bench, double *out_int8, double *out_read)
+{
+    tandem_runtime_pause(bench->runtime);
+    tnd_crew *crew = tnd_crew_new(bench->options.threads, 64);
+    if (crew == NULL) {
+        return TANDEM_E_MEMORY;
+    }
+    *out_int8 = measure_peak(bench, crew, false);
+    *out_read = measure_peak(bench, crew, true);
+    tnd_crew_free(crew);
+    tandem_runtime_resume(bench->runtime);
+    return TANDEM_OK;
+}
+
+/* ---- the model ---- */
+
+static enum tandem_status feed(struct bench *bench, int n, int batch, double *out_seconds,
+                               struct tandem_error *error)
+{
+    int32_t tokens[4096];
+    for (int i = 0; i < n; i++) {
+        tokens[i] = (int32_t)((i * 7919 + 1) % shape.vocabulary);
+    }
+    tnd_llama_session_rewind(bench->session, 0);
+    const double begin = now();
+    const enum tandem_status status =
+        tnd_llama_session_feed(bench->session, tokens, n, batch, error);
+    *out_seconds = now() - begin;
+    return status;
+}
+
+/* Row 0 .. n_prompts - 1: prompts; the last one: generation. */
+static enum tandem_status run_round(struct bench *bench, int round, struct series *rows,
+                                    double *out_int8, double *out_read, struct tandem_error *error)
+{
+    const struct options *o = &bench->options;
+    for (int r = 0; r <= o->n_prompts; r++) {
+        const bool is_prompt = r < o->n_prompts;
+        const int n = is_prompt ? o->prompts[r] : o->generated;
+        double seconds;
+        enum tandem_status status = measure_peaks(bench, out_int8, out_read);
+        if (status == TANDEM_OK) { /* wakes the workers */
+            status = feed(bench, is_prompt ? 8 : 2, is_prompt ? 0 : 1, &seconds, error);
+        }
+        if (status == TANDEM_OK) {
+            status = feed(bench, n, is_prompt ? 0 : 1, &seconds, error);
+        }
+        if (status != TANDEM_OK) {
+            return status;
+        }
+        const double operations = 2 * (n * layer_products() + output_products());
+        rows[r].rate[round] = n / seconds;
+        rows[r].share[round] = is_prompt ? operations / seconds / *out_int8
+                                         : n * (double)bench->bytes / seconds / *out_read;
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status open_model(struct bench *bench, struct tandem_error *error)
+{
+    const struct options *o = &bench->options;
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    options.n_threads = o->threads;
+    options.profile = o->profile;
+    options.table_path = "";
+    enum tandem_status status =
+        tandem_source_synthesize(&shape, o->type, 1, &bench->source, error);
+    if (status == TANDEM_OK) {
+        status = tnd_llama_model_new(bench->source, &bench->model, error);
+    }
+    if (status == TANDEM_OK) {
+        status = tandem_runtime_open(&options, &bench->runtime, error);
+    }
+    if (status == TANDEM_OK) {
+        status = tnd_llama_session_new(bench->model, bench->runtime, shape.context,
+                                       &bench->session, error);
+    }
+    return status;
+}
+
+static bool take_memory(struct bench *bench)
+{
+    const double values = layer_products() + output_products();
+    bench->bytes = (size_t)(values / 256) * tandem_type_row_bytes(bench->options.type, 256);
+    bench->memory = aligned_alloc(HUGE_PAGE, (bench->bytes / HUGE_PAGE + 1) * HUGE_PAGE);
+    if (bench->memory == NULL) {
+        return false;
+    }
+    (void)madvise(bench->memory, bench->bytes, MADV_HUGEPAGE);
+    memset(bench->memory, 1, bench->bytes);
+    return true;
+}
+
+static void close_model(struct bench *bench)
+{
+    tnd_llama_session_free(bench->session);
+    tandem_runtime_close(bench->runtime);
+    tnd_llama_model_free(bench->model);
+    tandem_source_close(bench->source);
+    free(bench->memory);
+}
+
+/* ---- output ---- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_row(const struct bench *bench, int r, struct series *row)
+{
+    const struct options *o = &bench->options;
+    const bool is_prompt = r < o->n_prompts;
+    const int n = o->rounds;
+    qsort(row->rate, (size_t)n, sizeof(row->rate[0]), compare_doubles);
+    qsort(row->share, (size_t)n, sizeof(row->share[0]), compare_doubles);
+    printf("| %s %d | %.1f | %.1f | %.1f %% | %.1f .. %.1f %% | %s |\n",
+           is_prompt ? "prompt" : "generation", is_prompt ? o->prompts[r] : o->generated,
+           row->rate[n / 2], row->rate[n - 1], 100 * row->share[n / 2], 100 * row->share[n / 4],
+           100 * row->share[3 * n / 4], is_prompt ? "int8 peak" : "read bandwidth");
+}
+
+static void print(const struct bench *bench, struct series *rows, double *int8, double *read)
+{
+    const struct options *o = &bench->options;
+    qsort(int8, (size_t)o->rounds, sizeof(int8[0]), compare_doubles);
+    qsort(read, (size_t)o->rounds, sizeof(read[0]), compare_doubles);
+    printf("%s, %d threads, %s; 1.1B llama in %s (%.0f MB read for a token), %s, %d rounds\n\n"
+           "peaks, median of the rounds: int8 dot %.0f GOP/s, read %.1f GB/s\n\n"
+           "| test | tokens/s, median | best | share, median | quartiles | of |\n"
+           "|---|---|---|---|---|---|\n",
+           tnd_cpu_model(), o->threads, tnd_cpu_isa_name(tnd_cpu_features()), tandem_type_name(o->type),
+           1e-6 * (double)bench->bytes, o->profile, o->rounds, 1e-9 * int8[o->rounds / 2],
+           1e-9 * read[o->rounds / 2]);
+    for (int r = 0; r <= o->n_prompts; r++) {
+        print_row(bench, r, &rows[r]);
+    }
+}
+
+/* ---- arguments ---- */
+
+static const char usage[] =
+    "A synthetic 1.1B llama as shares of this machine's own peaks, measured in turns.\n"
+    "bench-llama [--type T] [--prompt M,..] [--gen N] [--threads N] [--rounds N]\n"
+    "            [--profile NAME]\n"
+    "Defaults: q4_0, prompts of 32,128,512 tokens, 16 generated tokens, one thread a CPU,\n"
+    "15 rounds, cpu-packed. Shares: of the int8 dot product's peak (prompts), and of the\n"
+    "bandwidth at which as many bytes as the weights are read (generation).\n";
+
+static bool parse_prompts(const char *text, struct options *o)
+{
+    char copy[256];
+    bool good = true;
+    snprintf(copy, sizeof(copy), "%s", text);
+    o->n_prompts = 0;
+    for (char *w = strtok(copy, ","); w != NULL && good; w = strtok(NULL, ",")) {
+        const int m = atoi(w);
+        good = o->n_prompts < LIST_MAX - 1 && m >= 1 && m <= shape.context;
+        o->prompts[o->n_prompts++] = m;
+    }
+    return good;
+}
+
+static bool parse_arguments(int argc, char **argv, struct options *o)
+{
+    for (int i = 1; i < argc; i += 2) {
+        bool good = i + 1 < argc;
+        const char *value = good ? argv[i + 1] : "";
+        if (strcmp(argv[i], "--type") == 0) {
+            good = good && tandem_type_from_name(value, &o->type);
+        } else if (strcmp(argv[i], "--prompt") == 0) {
+            good = good && parse_prompts(value, o);
+        } else if (strcmp(argv[i], "--gen") == 0) {
+            o->generated = atoi(value);
+            good = o->generated >= 1 && o->generated <= shape.context;
+        } else if (strcmp(argv[i], "--threads") == 0) {
+            o->threads = atoi(value);
+            good = o->threads >= 1 && o->threads <= LIST_MAX;
+        } else if (strcmp(argv[i], "--rounds") == 0) {
+            o->rounds = atoi(value);
+            good = o->rounds >= 1 && o->rounds <= ROUNDS_MAX;
+        } else if (strcmp(argv[i], "--profile") == 0) {
+            o->profile = value;
+        } else {
+            good = false;
+        }
+        if (!good) {
+            fprintf(stderr, "bench-llama: wrong argument '%s %s'\n%s", argv[i], value, usage);
+            return false;
+        }
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static struct series rows[LIST_MAX];
+    static double int8[ROUNDS_MAX];
+    static double read[ROUNDS_MAX];
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    struct bench bench = {.options = {.type = TANDEM_TYPE_Q4_0,
+                                      .profile = "cpu-packed",
+                                      .prompts = {32, 128, 512},
+                                      .n_prompts = 3,
+                                      .generated = 16,
+                                      .threads = cpus < 1          ? 1
+                                                 : cpus > LIST_MAX ? LIST_MAX
+                                                                   : (int)cpus,
+                                      .rounds = 15},
+                          .peaks = tnd_peaks_find()};
+    struct tandem_error error = {0};
+    if (!parse_arguments(argc, argv, &bench.options)) {
+        return 2;
+    }
+    enum tandem_status status = open_model(&bench, &error);
+    if (status == TANDEM_OK && !take_memory(&bench)) {
+        status = TANDEM_E_MEMORY;
+    }
+    for (int round = -1; round < bench.options.rounds && status == TANDEM_OK; round++) {
+        const int at = round < 0 ? 0 : round; /* the first one packs the weights */
+        status = run_round(&bench, at, rows, &int8[at], &read[at], &error);
+    }
+    if (status == TANDEM_OK) {
+        print(&bench, rows, int8, read);
+    } else {
+        fprintf(stderr, "bench-llama: %s\n",
+                error.text[0] != '\0' ? error.text : tandem_status_text(status));
+    }
+    close_model(&bench);
+    return status == TANDEM_OK ? 0 : 1;
+}
