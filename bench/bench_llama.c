@@ -243,8 +243,8 @@ static void print(const struct bench *bench, struct series *rows, double *int8, 
            "peaks, median of the rounds: int8 dot %.0f GOP/s, read %.1f GB/s\n\n"
            "| test | tokens/s, median | best | share, median | quartiles | of |\n"
            "|---|---|---|---|---|---|\n",
-           tnd_cpu_model(), o->threads, tnd_cpu_isa_name(tnd_cpu_features()), tandem_type_name(o->type),
-           1e-6 * (double)bench->bytes, o->profile, o->rounds, 1e-9 * int8[o->rounds / 2],
+           tnd_cpu_model(), o->threads, tnd_cpu_isa_name(tnd_cpu_features()),
+           tandem_type_name(o->type), 1e-6 * (double)bench->bytes, o->profile, o->rounds, 1e-9 * int8[o->rounds / 2],
            1e-9 * read[o->rounds / 2]);
     for (int r = 0; r <= o->n_prompts; r++) {
         print_row(bench, r, &rows[r]);

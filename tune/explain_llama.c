@@ -33,8 +33,8 @@ static bool is_plain_cpu(const struct tnd_table_profile *profile)
 
 enum which { PLAIN_WAYS, OTHER_WAYS, ALL_WAYS };
 
-/* Time, cautiously, of all shapes once, each by its best way, on exactly `threads` threads; infinite
- * when a shape has none. `out_us`: as predicted. */
+/* Time, cautiously, of all shapes once, each by its best way, on exactly `threads` threads;
+ * infinite when a shape has none. `out_us`: as predicted. */
 static double sum_at(const struct ways *ways, enum which which, int64_t m, int threads,
                      double *out_us)
 {
