@@ -244,8 +244,8 @@ static void print(const struct bench *bench, struct series *rows, double *int8, 
            "| test | tokens/s, median | best | share, median | quartiles | of |\n"
            "|---|---|---|---|---|---|\n",
            tnd_cpu_model(), o->threads, tnd_cpu_isa_name(tnd_cpu_features()),
-           tandem_type_name(o->type), 1e-6 * (double)bench->bytes, o->profile, o->rounds, 1e-9 * int8[o->rounds / 2],
-           1e-9 * read[o->rounds / 2]);
+           tandem_type_name(o->type), 1e-6 * (double)bench->bytes, o->profile, o->rounds,
+           1e-9 * int8[o->rounds / 2], 1e-9 * read[o->rounds / 2]);
     for (int r = 0; r <= o->n_prompts; r++) {
         print_row(bench, r, &rows[r]);
     }

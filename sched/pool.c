@@ -5,6 +5,7 @@
 #include "sched/pool.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/tnd_status.h"
+#include "sched/aside.h"
 
 enum { STACK_BYTES = 4 * 1024 * 1024 }; /* room for BLAS kernels and custom operations */
 
@@ -35,6 +37,8 @@ struct tnd_pool {
     void *user;
     int count;
     struct tnd_spin spin;
+    unsigned round;   /* not 0 */
+    bool steps_aside; /* workers do where their CPU is taken */
 
     _Alignas(TND_CACHE_LINE) atomic_int remaining; /* workers inside fn, the caller not counted */
     _Alignas(TND_CACHE_LINE) atomic_uint done;     /* raised by the last of them */
@@ -43,6 +47,8 @@ struct tnd_pool {
     atomic_bool paused;
     atomic_int rests; /* reasons for idle workers to sleep: the pause, and stages that wait */
     _Atomic uint64_t expected_ns; /* when idle workers may be needed; 0: unknown */
+    struct tnd_aside aside;
+    atomic_ullong asides;
 
     /* ---- turns: who may run, resize, bind. `turn_lock` guards these two; nothing is locked
      * inside. ---- */
@@ -142,6 +148,9 @@ static void *work(void *user)
         spin = pool->spin;
         spin.cut_short = &pool->rests;
         spin.expected_ns = &pool->expected_ns;
+        if (pool->steps_aside && tnd_aside_step(&pool->aside, pool->round)) {
+            atomic_fetch_add_explicit(&pool->asides, 1, memory_order_relaxed);
+        }
         pool->fn(pool->user, worker->index, pool->count);
         TND_POINT("between the work and saying so");
         if (atomic_fetch_sub_explicit(&pool->remaining, 1, memory_order_acq_rel) == 1) {
@@ -348,6 +357,11 @@ static void run_together(struct tnd_pool *pool, int count, tnd_pool_fn fn, void 
     pool->user = user;
     pool->count = count;
     pool->spin = tnd_pool_spin(pool, count);
+    pool->round = pool->round == UINT_MAX ? 1 : pool->round + 1;
+    pool->steps_aside = pool->n_cpu_ids == 0 && !pool->spin.crowded;
+    if (pool->steps_aside) {
+        tnd_aside_take(&pool->aside, pool->round);
+    }
     atomic_store_explicit(&pool->remaining, count - 1, memory_order_relaxed);
     unsigned done = atomic_load_explicit(&pool->done, memory_order_relaxed) + 1;
     for (int i = 1; i < count; i++) {
@@ -501,6 +515,7 @@ void tnd_pool_statistics(const struct tnd_pool *pool, struct tnd_pool_statistics
     out->parks = atomic_load_explicit(&pool->park_counts.parks, memory_order_relaxed);
     out->dozes = atomic_load_explicit(&pool->park_counts.dozes, memory_order_relaxed);
     out->wakes = atomic_load_explicit(&pool->park_counts.wakes, memory_order_relaxed);
+    out->asides = atomic_load_explicit(&pool->asides, memory_order_relaxed);
     out->shortfall = atomic_load_explicit(&pool->shortfall, memory_order_relaxed);
     out->threads_alive = atomic_load_explicit(&pool->threads_alive, memory_order_relaxed);
 }

@@ -78,6 +78,7 @@ struct tnd_pool_statistics {
     uint64_t parks;     /* times a worker or a waiter went to sleep */
     uint64_t dozes;     /* those of them that were to end by the clock */
     uint64_t wakes;     /* broadcasts sent */
+    uint64_t asides;    /* times a worker found its CPU taken and moved to another one */
     uint64_t shortfall; /* workers asked for that could not be started */
     int threads_alive;
 };

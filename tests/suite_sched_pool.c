@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "sched/aside.h"
 #include "sched/barrier.h"
 #include "sched/pool.h"
 #include "tests/suite_sched.h"
@@ -495,6 +496,35 @@ static void barriers_keep_workers_in_step(void)
     }
 }
 
+/* ---- one CPU each ---- */
+
+static void a_thread_whose_cpu_is_taken_steps_aside(void)
+{
+    static struct tnd_aside aside;
+    cpu_set_t allowed;
+    cpu_set_t after;
+    CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+    if (CPU_COUNT(&allowed) < 2) {
+        tnd_skip("needs two CPUs");
+        return;
+    }
+    unsigned round = 0;
+    for (int target = 0; target < TND_ASIDE_CPUS; target++) {
+        if (!CPU_ISSET((size_t)target, &allowed)) {
+            continue;
+        }
+        round++;
+        for (int cpu = 0; cpu < TND_ASIDE_CPUS; cpu++) {
+            atomic_store(&aside.taken[cpu], cpu == target ? 0 : round);
+        }
+        (void)tnd_aside_step(&aside, round); /* unless it was there already */
+        check_int(atomic_load(&aside.taken[target]), round);
+        CU_ASSERT_FALSE(tnd_aside_step(&aside, round)); /* all are taken */
+        CU_ASSERT_EQUAL(sched_getaffinity(0, sizeof(after), &after), 0);
+        CU_ASSERT_TRUE(CPU_EQUAL(&allowed, &after));
+    }
+}
+
 static CU_TestInfo tests[] = {
     {"every_worker_runs_exactly_once", every_worker_runs_exactly_once},
     {"a_run_with_one_worker_starts_no_thread", a_run_with_one_worker_starts_no_thread},
@@ -513,6 +543,7 @@ static CU_TestInfo tests[] = {
     {"wrong_options_are_refused", wrong_options_are_refused},
     {"workers_have_names_masks_and_niceness", workers_have_names_masks_and_niceness},
     {"barriers_keep_workers_in_step", barriers_keep_workers_in_step},
+    {"a_thread_whose_cpu_is_taken_steps_aside", a_thread_whose_cpu_is_taken_steps_aside},
     CU_TEST_INFO_NULL,
 };
 

@@ -20,6 +20,7 @@ struct made_up_line {
 static struct made_up_line lines[MOST_LINES];
 static int n_lines;
 static double noise; /* times are up to this fraction longer */
+static int64_t disturbed_m; /* the first visit of line 0 there takes twice as long; 0: none */
 static struct tnd_test_rng rng;
 static struct tnd_adapt *adapt;
 static struct tnd_adapt_cell visited[MOST_CELLS];
@@ -83,6 +84,7 @@ static void end(void)
     tnd_adapt_free(adapt);
     n_lines = 0;
     noise = 0;
+    disturbed_m = 0;
 }
 
 /* Visits cells until the budget or the machine's secrets end. */
@@ -92,6 +94,9 @@ static void run(double budget_s)
     while (n_visited < MOST_CELLS &&
            tnd_adapt_next(adapt, budget_s - elapsed_s, budget_s, &cell)) {
         double us = true_us(cell.line, cell.m) * (1 + noise * tnd_test_rng_float(&rng));
+        if (cell.line == 0 && cell.m == disturbed_m && cell.is_new) {
+            us *= 2;
+        }
         struct tnd_stage_time total = {us, 0, 7};
         visited[n_visited++] = cell;
         elapsed_s += visit_s(us);
@@ -220,6 +225,25 @@ static void too_little_time_is_spent_on_the_most_valuable_cells(void)
     end();
 }
 
+static void a_point_above_the_line_around_it_is_measured_anew_before_finer_ones(void)
+{
+    add_line(0, 0, 1, 100, 10);
+    add_line(0, 1, 1, 120, 12); /* faster than the first where that was disturbed */
+    disturbed_m = 32;
+    begin(false, 0.001);
+    run(0.2);
+    int again = -1;
+    int finer = -1;
+    for (int i = n_visited - 1; i >= 0; i--) {
+        again = visited[i].line == 0 && visited[i].m == 32 && !visited[i].is_new ? i : again;
+        finer = visited[i].rank == 0 ? i : finer;
+    }
+    CU_ASSERT(again >= 0);
+    CU_ASSERT(finer > again);
+    CU_ASSERT_DOUBLE_EQUAL(tnd_adapt_expect_us(adapt, 0, 32, false), 420, 0.01);
+    end();
+}
+
 static void a_list_that_was_asked_for_is_measured_twice_and_nothing_else(void)
 {
     add_line(0, 0, 1, 10, 30);
@@ -287,6 +311,8 @@ static CU_TestInfo tests[] = {
      too_little_time_is_spent_on_the_most_valuable_cells},
     {"a list that was asked for is measured twice and nothing else",
      a_list_that_was_asked_for_is_measured_twice_and_nothing_else},
+    {"a point above the line around it is measured anew before finer ones",
+     a_point_above_the_line_around_it_is_measured_anew_before_finer_ones},
     {"what a machine cannot compute is left out", what_a_machine_cannot_compute_is_left_out},
     {"failing allocations are errors without a leak",
      failing_allocations_are_errors_without_a_leak},

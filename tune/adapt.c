@@ -177,14 +177,20 @@ static const struct line *fastest_at(const struct tnd_adapt *adapt, const struct
     return best;
 }
 
-static double relevance(const struct tnd_adapt *adapt, const struct line *line, int64_t m)
+/* Of a line at m if it took `us` there. */
+static double relevance_if(const struct tnd_adapt *adapt, const struct line *line, int64_t m,
+                           double us)
 {
     double best_us = 0;
-    double us = expect_us(adapt, line, m, false);
     if (fastest_at(adapt, line, m, &best_us) == NULL || us <= 0) {
         return 1.0;
     }
     return fmax(fmin(best_us / us * (best_us / us), 1.0), LEAST_RELEVANCE);
+}
+
+static double relevance(const struct tnd_adapt *adapt, const struct line *line, int64_t m)
+{
+    return relevance_if(adapt, line, m, expect_us(adapt, line, m, false));
 }
 
 static bool is_crossing(const struct tnd_adapt *adapt, const struct line *line, int64_t low,
@@ -294,13 +300,14 @@ static void consider_repeats(const struct tnd_adapt *adapt, struct line *line,
     for (int i = 0; i < line->points.n; i++) {
         const struct tnd_adapt_point *point = &line->points.points[i];
         if (point->visits < adapt->options.max_visits) {
-            double suspicion = tnd_adapt_suspicion(&line->points, i);
+            double excess = tnd_adapt_suspicion(&line->points, i);
+            double suspicion = excess / point->visits;
             struct tnd_adapt_cell cell = {
                 .m = point->m, .doubt = fmax(tnd_adapt_point_doubt(point), suspicion)};
             bool is_wanted = adapt->options.is_fixed && point->visits < 2;
             bool is_suspicious =
                 (suspicion > SUSPICIOUS || (point->is_noisy && point->visits < NOISY_VISITS)) &&
-                relevance(adapt, line, point->m) > RELEVANT;
+                relevance_if(adapt, line, point->m, (1 - excess) * point->us) > RELEVANT;
             cell.rank = is_wanted || is_suspicious ? 1 : 0;
             consider(adapt, line, room, cell);
         }

@@ -19,6 +19,7 @@
 #define PART_LEFT        0.75 /* of DOUBT_GAP where the middle was foretold */
 #define SEEN_NOISE       0.01 /* differences as small as this are no shape */
 #define CLOSE_RATIO      1.25 /* two M this close need nothing between them */
+#define CREDIBLE_STEP    0.20 /* of a kernel, above the line through the points around it */
 
 int tnd_adapt_find(const struct tnd_adapt_points *points, int64_t m)
 {
@@ -187,11 +188,15 @@ double tnd_adapt_point_doubt(const struct tnd_adapt_point *point)
 double tnd_adapt_suspicion(const struct tnd_adapt_points *points, int i)
 {
     const struct tnd_adapt_point *point = &points->points[i];
-    double least = point->us;
+    double credible = point->us;
     for (int j = i + 1; j < points->n; j++) {
-        least = fmin(least, points->points[j].us);
+        credible = fmin(credible, points->points[j].us);
     }
-    return point->us > 0 ? (point->us - least) / point->us / point->visits : 0;
+    if (i > 0 && i + 1 < points->n) {
+        double told = along(point - 1, point + 1, point->m);
+        credible = fmin(credible, fmax(told, point[-1].us) * (1 + CREDIBLE_STEP));
+    }
+    return point->us > 0 ? (point->us - credible) / point->us : 0;
 }
 
 int64_t tnd_adapt_middle(int64_t low, int64_t high)

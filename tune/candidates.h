@@ -71,8 +71,8 @@ struct tnd_choice {
 bool tnd_lead_is_clear(const struct tnd_estimate *challenger, const struct tnd_estimate *incumbent);
 
 /** The cheapest by cautious_us over ways that are not barred and thread counts 1, 2, 4, ..
- *  n_threads; of equals the first. `neighbours` NULL: in host memory, running on n_threads. `visit` (may be NULL)
- *  sees every candidate that has a prediction. */
+ *  n_threads; of equals the first. `neighbours` NULL: in host memory, running on n_threads.
+ *  `visit` (may be NULL) sees every candidate that has a prediction. */
 void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, int n_ways,
                 const struct tnd_problem *problem, int n_threads,
                 const struct tnd_neighbours *neighbours,

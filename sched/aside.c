@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * All is advice: numbers may be old when they are read, and the system may move a thread again. */
+#include "sched/aside.h"
+
+#include <sched.h>
+
+/* Returns the CPU, or -1 when the round has it already or there is no number for it. */
+static int take(struct tnd_aside *aside, unsigned round)
+{
+    int cpu = sched_getcpu();
+    if (cpu < 0 || cpu >= TND_ASIDE_CPUS) {
+        return -1;
+    }
+    /* relaxed: nothing hangs on it but where threads run */
+    unsigned before = atomic_exchange_explicit(&aside->taken[cpu], round, memory_order_relaxed);
+    return before != round ? cpu : -1;
+}
+
+void tnd_aside_take(struct tnd_aside *aside, unsigned round)
+{
+    (void)take(aside, round);
+}
+
+bool tnd_aside_step(struct tnd_aside *aside, unsigned round)
+{
+    cpu_set_t allowed;
+    if (take(aside, round) >= 0 || sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
+        return false;
+    }
+    cpu_set_t is_free = allowed;
+    for (int cpu = 0; cpu < TND_ASIDE_CPUS && cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET((size_t)cpu, &is_free) &&
+            atomic_load_explicit(&aside->taken[cpu], memory_order_relaxed) == round) {
+            CPU_CLR((size_t)cpu, &is_free);
+        }
+    }
+    if (CPU_COUNT(&is_free) == 0 || sched_setaffinity(0, sizeof(is_free), &is_free) != 0) {
+        return false;
+    }
+    (void)take(aside, round); /* it is there now */
+    (void)sched_setaffinity(0, sizeof(allowed), &allowed);
+    return true;
+}
