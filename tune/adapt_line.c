@@ -19,7 +19,7 @@
 #define PART_LEFT        0.75 /* of DOUBT_GAP where the middle was foretold */
 #define SEEN_NOISE       0.01 /* differences as small as this are no shape */
 #define CLOSE_RATIO      1.25 /* two M this close need nothing between them */
-#define CREDIBLE_STEP    0.20 /* of a kernel, above the line through the points around it */
+#define CREDIBLE_STEP    0.15 /* of a kernel, above what the points around it tell */
 
 int tnd_adapt_find(const struct tnd_adapt_points *points, int64_t m)
 {
@@ -192,9 +192,12 @@ double tnd_adapt_suspicion(const struct tnd_adapt_points *points, int i)
     for (int j = i + 1; j < points->n; j++) {
         credible = fmin(credible, points->points[j].us);
     }
-    if (i > 0 && i + 1 < points->n) {
-        double told = along(point - 1, point + 1, point->m);
-        credible = fmin(credible, fmax(told, point[-1].us) * (1 + CREDIBLE_STEP));
+    if (i > 0) {
+        double told = point[-1].us * (double)point->m / (double)point[-1].m;
+        if (i + 1 < points->n) {
+            told = fmin(told, fmax(along(point - 1, point + 1, point->m), point[-1].us));
+        }
+        credible = fmin(credible, told * (1 + CREDIBLE_STEP));
     }
     return point->us > 0 ? (point->us - credible) / point->us : 0;
 }

@@ -41,7 +41,7 @@ double tnd_adapt_point_doubt(const struct tnd_adapt_point *point);
 
 /** How much of point i's time may be a disturbance: the fraction by which it exceeds a point of
  *  more tokens (more work takes no less time, but for steps of kernels), or clearly the line
- *  through the points around it. */
+ *  through the points around it, or the time a token of the point before. */
 double tnd_adapt_suspicion(const struct tnd_adapt_points *points, int i);
 /** Where to divide the range between two measured M; 0: nowhere. */
 int64_t tnd_adapt_middle(int64_t low, int64_t high);
