@@ -19,6 +19,7 @@
 #define PART_LEFT        0.75 /* of DOUBT_GAP where the middle was foretold */
 #define SEEN_NOISE       0.01 /* differences as small as this are no shape */
 #define CLOSE_RATIO      1.25 /* two M this close need nothing between them */
+#define MANY_TOKENS      24.0
 #define CREDIBLE_STEP    0.15 /* of a kernel, above what the points around it tell */
 
 int tnd_adapt_find(const struct tnd_adapt_points *points, int64_t m)
@@ -207,19 +208,25 @@ int64_t tnd_adapt_middle(int64_t low, int64_t high)
     if (high - low < 2 || (double)high / (double)low < CLOSE_RATIO) {
         return 0;
     }
-    /* Powers of two and the numbers half-way between them: kernels work in such tiles. */
-    double wanted = log2(sqrt((double)low * (double)high));
+    /* Few tokens: powers of two and the numbers half-way between them. Many: kernels work in tiles
+     * of 8, 12 or 16 tokens, so that times are stairs; what is asked for later lies anywhere on a
+     * stair, so that its middle tells more than its end. */
+    double wanted = sqrt((double)low * (double)high);
+    int64_t mid_stair = (int64_t)(wanted / 8) * 8 + 4;
+    if (wanted >= MANY_TOKENS && mid_stair > low && mid_stair < high) {
+        return mid_stair;
+    }
     double nearest = INFINITY;
     int64_t best = 0;
     for (int64_t power = 1; power < high; power *= 2) {
         const int64_t tries[2] = {power, power + power / 2};
         for (int i = 0; i < 2; i++) {
-            double distance = fabs(log2((double)tries[i]) - wanted);
+            double distance = fabs(log2((double)tries[i] / wanted));
             if (tries[i] > low && tries[i] < high && distance < nearest) {
                 nearest = distance;
                 best = tries[i];
             }
         }
     }
-    return best > 0 ? best : (int64_t)(sqrt((double)low * (double)high) + 0.5);
+    return best > 0 ? best : (int64_t)(wanted + 0.5);
 }
