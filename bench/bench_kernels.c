@@ -139,9 +139,10 @@ static void print_head(const struct options *o, const struct peaks *p, const cha
     }
 }
 
-/* A line for one layout of a cell. At M = 1 the bound is what reading the same weights took. */
-static void print_cell(const struct options *o, const struct peaks *p,
-                       const struct tnd_kernel_cell *c, int layout, const char *isa, bool first)
+/* A line for one layout of a cell; the bound is the peak or the reading of the same turns, whichever
+ * it is nearer to. */
+static void print_cell(const struct options *o, const struct tnd_kernel_cell *c, int layout,
+                       const char *isa, bool first)
 {
     static const char *const names[TND_LAYOUTS] = {"rows", "packed"};
     const struct tnd_cell_time *t = &c->layout[layout];
@@ -149,21 +150,19 @@ static void print_cell(const struct options *o, const struct peaks *p,
     bool quantized = tandem_type_is_quantized(c->type);
     double gflops = 2e-3 * (double)c->n * (double)c->k * (double)c->m / t->median_us;
     double gbps = 1e-3 * (double)c->bytes[TND_LAYOUT_ROWS] / t->median_us;
-    double compute = gflops / (quantized ? p->int8_gops : p->fma_gflops);
-    double read_peak = c->m == 1 ? c->read_gbps : p->read_gbps;
-    double read = gbps / read_peak;
-    const char *peak = read > compute ? "read" : quantized ? "int8" : "fma";
-    double share = read > compute ? read : compute;
+    const char *peak = t->read_share > t->peak_share ? "read" : quantized ? "int8" : "fma";
+    double share = t->read_share > t->peak_share ? t->read_share : t->peak_share;
     long long n = c->n;
     long long k = c->k;
     long long m = c->m;
     if (strcmp(o->output, "json") == 0) {
         printf("%s{\"type\":\"%s\",\"n\":%lld,\"k\":%lld,\"m\":%lld,\"threads\":%d,\"isa\":\"%s\","
                "\"layout\":\"%s\",\"median_us\":%.2f,\"spread\":%.3f,\"gflops\":%.1f,"
-               "\"gbps\":%.2f,\"peak\":\"%s\",\"peak_share\":%.3f,\"read_gbps\":%.2f,"
-               "\"weight_bytes\":%zu,\"tail\":%.4f}",
+               "\"gbps\":%.2f,\"peak\":\"%s\",\"peak_share\":%.3f,\"compute_share\":%.3f,"
+               "\"peak_gops\":%.1f,\"read_gbps\":%.2f,\"weight_bytes\":%zu,\"tail\":%.4f}",
                first ? "" : ",", type, n, k, m, o->threads, isa, names[layout], t->median_us,
-               t->spread, gflops, gbps, peak, share, read_peak, c->bytes[layout], t->tail);
+               t->spread, gflops, gbps, peak, share, t->peak_share, c->peak_gops, c->read_gbps,
+               c->bytes[layout], t->tail);
     } else if (strcmp(o->output, "csv") == 0) {
         printf("%s,%lld,%lld,%lld,%d,%s,%s,%.2f,%.3f,%.1f,%.2f,%s,%.3f,%.4f\n", type, n, k, m,
                o->threads, isa, names[layout], t->median_us, t->spread, gflops, gbps, peak, share,
@@ -230,7 +229,8 @@ static const char usage[] =
     "              [--seconds S (of a cell)] [--output md|json|csv]\n"
     "Defaults: all types, 4096x4096, M 1,2,4,8,32,128,512, one thread a CPU, 0.3 s a cell, md.\n"
     "rows: weights as in the file; packed: Tandem's own copy. Times count the quantising of the\n"
-    "activations. GB/s are of the type's bytes. M = 1: share of reading the same weights.\n";
+    "activations. GB/s are of the type's bytes. Shares are of the arithmetic's peak or (up to 16\n"
+    "tokens) of reading the same weights, both measured in turn with the kernel; medians.\n";
 
 static bool parse_arguments(int argc, char **argv, struct options *o)
 {
@@ -316,7 +316,7 @@ int main(int argc, char **argv)
                 bool quantized = tandem_type_is_quantized(cell.type);
                 for (int layout = 0; layout < TND_LAYOUTS; layout++) {
                     if (cell.layout[layout].samples > 0) {
-                        print_cell(&o, &peaks, &cell, layout,
+                        print_cell(&o, &cell, layout,
                                    quantized ? kernels.isa_q : kernels.isa_f, first);
                         first = false;
                     }

@@ -12,7 +12,15 @@
 #include "bench/peak.h"
 #include "ggml-like/tnd_tensor.h"
 
-enum { SAMPLES_MAX = 1000, COPIES_MAX = 64, KINDS = TND_LAYOUTS + 1, READ = TND_LAYOUTS };
+enum {
+    SAMPLES_MAX = 1000,
+    COPIES_MAX = 64,
+    READ = TND_LAYOUTS,
+    PEAK,
+    KINDS,
+    PEAK_ROUNDS = 100000, /* some tenths of a millisecond */
+    FEW_TOKENS = 16       /* up to which weights rotate and reading them is measured */
+};
 static const size_t ROTATE_BYTES = (size_t)192 << 20;
 
 struct cell_job {
@@ -22,6 +30,8 @@ struct cell_job {
     tnd_packed_f_fn *packed_f_kernel;
     struct tnd_packed_weight *packed;
     tnd_read_fn *read;
+    tnd_peak_fn *peak;
+    double operations[TND_LANES_MAX * 4]; /* of each thread's peak */
     const char *memory;
     size_t bytes;
     int threads;
@@ -57,6 +67,12 @@ static void read_main(void *user, struct tandem_worker *worker)
     size_t share = job->bytes / (size_t)job->threads / 64 * 64;
     int i = worker->index;
     job->sink[i % (TND_LANES_MAX * 4)] = job->read(job->memory + (size_t)i * share, share);
+}
+
+static void peak_main(void *user, struct tandem_worker *worker)
+{
+    struct cell_job *job = user;
+    job->operations[worker->index % (TND_LANES_MAX * 4)] = job->peak(PEAK_ROUNDS);
 }
 
 static int by_value(const void *a, const void *b)
@@ -129,7 +145,7 @@ static bool make_operands(const struct tnd_kernel_cell *cell, bool has_packed, s
     bool quantized = tandem_type_is_quantized(cell->type);
     memset(o, 0, sizeof(*o));
     o->stride = (w_bytes + 4095) / 4096 * 4096;
-    o->copies = w_bytes == 0 ? 0 : cell->m <= 16 ? (int)(ROTATE_BYTES / o->stride) + 1 : 1;
+    o->copies = w_bytes == 0 ? 0 : cell->m <= FEW_TOKENS ? (int)(ROTATE_BYTES / o->stride) + 1 : 1;
     o->copies = o->copies > COPIES_MAX ? COPIES_MAX : o->copies;
     o->w = aligned_alloc(4096, o->stride * (size_t)o->copies);
     if (o->w == NULL || tandem_context_new(NULL, &o->context, NULL) != TANDEM_OK ||
@@ -175,8 +191,8 @@ static double run_once(tnd_crew *crew, struct cell_job *job, struct operands *o,
     }
     job->memory = o->weights->data;
     double begin = now();
-    if (kind == READ) {
-        tnd_crew_run(crew, read_main, job);
+    if (kind >= TND_LAYOUTS) {
+        tnd_crew_run(crew, kind == READ ? read_main : peak_main, job);
         return now() - begin;
     }
     if (quantized) {
@@ -188,13 +204,37 @@ static double run_once(tnd_crew *crew, struct cell_job *job, struct operands *o,
     return now() - begin;
 }
 
+/* The median over the turns. */
+static double median_ratio(const double *a, const double *b, int n)
+{
+    static double ratios[SAMPLES_MAX];
+    for (int i = 0; i < n; i++) {
+        ratios[i] = a[i] / b[i];
+    }
+    qsort(ratios, (size_t)n, sizeof(ratios[0]), by_value);
+    return ratios[n / 2];
+}
+
+static double operations_of(const struct cell_job *job)
+{
+    double sum = 0;
+    for (int i = 0; i < job->threads; i++) {
+        sum += job->operations[i];
+    }
+    return sum;
+}
+
 bool tnd_kernel_cell_measure(tnd_crew *crew, int threads, const struct tnd_cpu_kernels *kernels,
                              uint32_t features, double budget_s, struct tnd_kernel_cell *cell)
 {
     static double samples[KINDS][SAMPLES_MAX];
     static double tails[KINDS][SAMPLES_MAX];
     bool quantized = tandem_type_is_quantized(cell->type);
-    struct cell_job job = {.kernels = kernels, .read = tnd_peaks_find().read, .threads = threads};
+    const struct tnd_peaks peaks = tnd_peaks_find();
+    struct cell_job job = {.kernels = kernels,
+                           .read = peaks.read,
+                           .peak = quantized ? peaks.int8 : peaks.fma,
+                           .threads = threads};
     struct operands o;
     bool has_packed = tnd_packed_kernels_for(features, cell->type, &job.packed_kernels);
     if (!quantized) {
@@ -215,7 +255,7 @@ bool tnd_kernel_cell_measure(tnd_crew *crew, int threads, const struct tnd_cpu_k
                                     .row_end = cell->n,
                                     .workspace = o.workspace,
                                     .workspace_bytes = o.workspace_bytes};
-    bool exists[KINDS] = {true, has_packed, cell->m == 1};
+    const bool exists[KINDS] = {true, has_packed, cell->m <= FEW_TOKENS, true};
     for (int i = 0; i < o.copies && exists[TND_LAYOUT_PACKED]; i++) {
         run_once(crew, &job, &o, TND_LAYOUT_PACKED, i, quantized); /* packs */
     }
@@ -236,15 +276,23 @@ bool tnd_kernel_cell_measure(tnd_crew *crew, int threads, const struct tnd_cpu_k
             break;
         }
     }
+    const double operations = operations_of(&job);
+    const double wanted = 2.0 * (double)cell->n * (double)cell->k * (double)cell->m;
     for (int kind = 0; kind < TND_LAYOUTS; kind++) {
-        if (exists[kind]) {
-            summarise(samples[kind], n, &cell->layout[kind]);
+        struct tnd_cell_time *time = &cell->layout[kind];
+        if (exists[kind]) { /* ratios first: summarising sorts */
+            time->peak_share = wanted / operations * median_ratio(samples[PEAK], samples[kind], n);
+            time->read_share = exists[READ] ? median_ratio(samples[READ], samples[kind], n) : 0;
+            summarise(samples[kind], n, time);
             qsort(tails[kind], (size_t)n, sizeof(tails[kind][0]), by_value);
-            cell->layout[kind].tail = tails[kind][n * 9 / 10];
+            time->tail = tails[kind][n * 9 / 10];
         }
     }
+    struct tnd_cell_time peak = {.samples = 0};
     struct tnd_cell_time read = {.samples = 0};
+    summarise(samples[PEAK], n, &peak);
     summarise(samples[READ], n, &read);
+    cell->peak_gops = 1e-3 * operations / peak.median_us;
     cell->read_gbps = exists[READ] ? 1e-3 * (double)job.bytes / read.median_us : 0;
     free_operands(&o);
     return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * One cell of bench-kernels: a product in every layout that there is, and plain reading of the same
- * weights, one after the other in turn, so that a disturbance meets them alike. */
+ * One cell of bench-kernels: a product in every layout that there is, the peak of the arithmetic and
+ * plain reading of the same weights, one after the other in turn, so that a disturbance meets them
+ * alike: shares are those of the same turn. */
 #ifndef TND_KERNEL_CELL_H
 #define TND_KERNEL_CELL_H
 
@@ -13,6 +14,7 @@ struct tnd_cell_time {
     double median_us, best_us;
     double spread; /* (90th - 10th percentile) / median */
     double tail;   /* share of the time in which a thread had nothing left to do: 90th percentile */
+    double peak_share, read_share; /* of the peak and of reading, median over the turns */
     int samples;   /* 0: this layout does not exist */
 };
 
@@ -21,7 +23,8 @@ struct tnd_kernel_cell {
     int64_t n, k, m;
     struct tnd_cell_time layout[TND_LAYOUTS];
     size_t bytes[TND_LAYOUTS]; /* of the weights */
-    double read_gbps;          /* of the weights alone, by the same threads; M = 1 */
+    double peak_gops;          /* of the arithmetic: int8 dots or fp32 FMA; median of the turns */
+    double read_gbps;          /* of the weights alone, by the same threads; 0: M is above 16 */
 };
 
 /** Measures for about `budget_s` seconds. False when there is no memory. */
