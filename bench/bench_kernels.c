@@ -139,8 +139,8 @@ static void print_head(const struct options *o, const struct peaks *p, const cha
     }
 }
 
-/* A line for one layout of a cell; the bound is the peak or the reading of the same turns, whichever
- * it is nearer to. */
+/* A line for one layout of a cell; the bound is the peak or the reading of the same turns,
+ * whichever it is nearer to. */
 static void print_cell(const struct options *o, const struct tnd_kernel_cell *c, int layout,
                        const char *isa, bool first)
 {
