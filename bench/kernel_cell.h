@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * One cell of bench-kernels: a product in every layout that there is, the peak of the arithmetic
- * and plain reading of the same weights, one after the other in turn, so that a disturbance meets them
- * alike: shares are those of the same turn. */
+ * and plain reading of the same weights, one after the other in turn, so that a disturbance meets
+ * them alike: shares are those of the same turn. */
 #ifndef TND_KERNEL_CELL_H
 #define TND_KERNEL_CELL_H
 
