@@ -93,6 +93,12 @@ static void attention_goes_by_keys_and_queries(void)
     check_ok(tandem_context_status(context, NULL));
     check_int(threads_of(short_one, 4), 1);
     check_int(threads_of(long_one, 4), 4);
+    /* A prompt: far more than was measured, and uncertain for that on all thread counts alike. */
+    tandem_tensor *k = tandem_tensor_new(context, TANDEM_TYPE_F32, 3, (int64_t[]){64, 2048, 2});
+    q = tandem_tensor_new(context, TANDEM_TYPE_F32, 3, (int64_t[]){64, 2048, 8});
+    tandem_tensor *prompt = tandem_attention(context, q, k, k, NULL, 1.0f);
+    check_ok(tandem_context_status(context, NULL));
+    check_int(threads_of(prompt, 4), 4);
 }
 
 static void unknown_operations_and_products_are_left_to_others(void)
