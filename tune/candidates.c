@@ -113,6 +113,18 @@ int tnd_next_thread_count(int threads, int limit)
     return 2 * threads < limit ? 2 * threads : limit;
 }
 
+/* Whether the number of threads makes a difference. */
+static bool uses_threads(const struct tnd_table_profile *profile)
+{
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &profile->stage[s];
+        if (stage->backend[0] != '\0' && (stage->parallel || stage->own_threads)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 double tnd_cautious_us(const struct tnd_estimate *estimate, bool noisy)
 {
     return estimate->us + CAUTION * estimate->error_us + (noisy ? estimate->spread_us : 0);
@@ -148,19 +160,10 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_way *ways, i
     out->total.us += out->moving.us;
     out->total.error_us += out->moving.error_us;
     out->cautious_us = tnd_cautious_us(&out->total, out->total.noisy);
-    return true;
-}
-
-/* Whether the number of threads makes a difference. */
-static bool uses_threads(const struct tnd_table_profile *profile)
-{
-    for (int s = 0; s < TANDEM_STAGES; s++) {
-        const struct tnd_table_stage *stage = &profile->stage[s];
-        if (stage->backend[0] != '\0' && (stage->parallel || stage->own_threads)) {
-            return true;
-        }
+    if (uses_threads(profile)) {
+        out->cautious_us += tnd_estimate_sharing(table, threads);
     }
-    return false;
+    return true;
 }
 
 static bool is_better(const struct tnd_candidate *a, const struct tnd_candidate *b)

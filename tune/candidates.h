@@ -24,7 +24,7 @@ struct tnd_candidate {
     struct tnd_estimate stage[TANDEM_STAGES]; /* all zero where the stage does not exist */
     struct tnd_estimate moving; /* what `total` holds beside the stages: transfers, waking */
     struct tnd_moves moves;     /* each transfer, counted or not */
-    double cautious_us;         /* what is compared: tnd_cautious_us of the total */
+    double cautious_us; /* what is compared: tnd_cautious_us of the total, and the sharing */
 };
 
 /** Prediction and a part of its error bar; where it is noisy the spread of the samples too, so that

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { SHARED_LINES = 8 }; /* of a small node's operands, at the price of a hand-off each */
+
 struct tnd_estimate tnd_estimate_transfer(const struct tandem_table *table, const char *backend,
                                           enum tnd_direction direction, int64_t bytes)
 {
@@ -110,6 +112,11 @@ double tnd_estimate_wake(const struct tandem_table *table, int threads)
 double tnd_estimate_handoff(const struct tandem_table *table, int threads)
 {
     return between_crews(table, threads, spin_of);
+}
+
+double tnd_estimate_sharing(const struct tandem_table *table, int threads)
+{
+    return threads > 1 ? SHARED_LINES * tnd_estimate_handoff(table, threads) : 0;
 }
 
 bool tnd_profile_leaves_sleepers(const struct tnd_table_profile *profile)

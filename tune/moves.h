@@ -30,6 +30,10 @@ double tnd_estimate_wake(const struct tandem_table *table, int threads);
 /** What handing work to `threads` workers that spin costs, until all are back; between measured
  *  counts along the line, 0 for one thread or when nothing is known. */
 double tnd_estimate_handoff(const struct tandem_table *table, int threads);
+/** What sharing a node among threads costs beside its measured stages: what one thread wrote before
+ *  comes to the others' caches line by line, each at the price of a hand-off. A guess of how many;
+ *  it keeps the nodes of tiny models on one thread. 0 for one thread. */
+double tnd_estimate_sharing(const struct tandem_table *table, int threads);
 
 /** Whether idle workers sleep in a stage of the profile and no other stage wakes them: the next
  *  node does. Where another stage does, its measured time holds the waking. */

@@ -151,9 +151,11 @@ bool tnd_op_estimate(const struct tandem_table *table, const struct tnd_op_work 
 /* Of two thread counts of one operation. What the error bars hold beside the spread (beyond the
  * measured rows, between them) concerns both alike: a prompt's attention is a hundred times what
  * was measured, and yet two threads take half the time of one. */
-static bool is_clearly_less(const struct tnd_estimate *a, const struct tnd_estimate *b)
+static bool is_clearly_less(const struct tnd_estimate *a, double a_sharing_us,
+                            const struct tnd_estimate *b, double b_sharing_us)
 {
-    return a->us + a->spread_us < (b->us - b->spread_us) * (1 - CLEAR_GAIN);
+    return a->us + a_sharing_us + a->spread_us <
+           (b->us + b_sharing_us - b->spread_us) * (1 - CLEAR_GAIN);
 }
 
 bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node, int limit,
@@ -172,7 +174,8 @@ bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node,
     for (int t = 2; t <= limit; t = tnd_next_thread_count(t, limit)) {
         struct tnd_estimate one;
         if (on_shape(table, &shape, &work, t, &one) &&
-            is_clearly_less(&one, &best)) {
+            is_clearly_less(&one, tnd_estimate_sharing(table, t), &best,
+                            tnd_estimate_sharing(table, threads))) {
             best = one;
             threads = t;
         }
