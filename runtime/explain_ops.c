@@ -38,7 +38,7 @@ static void add_predictions(const struct tandem_table *table, const struct tnd_o
     struct tnd_estimate one;
     const char *separator = "; ";
     for (int t = 1; tnd_op_estimate(table, work, t, &one);
-         t = tnd_next_thread_count(t, n_threads)) {
+         t = tnd_next_thread_count(table, t, n_threads)) {
         tnd_text_printf(out, "%s%d: ", separator, t);
         tnd_emit_number(out, 0, 1, one.us);
         tnd_text_add(out, " +- ");

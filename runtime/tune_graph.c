@@ -96,19 +96,6 @@ static bool tell(void *user, const struct tnd_bench_progress *progress)
            watch->options->progress(watch->options->user, progress->elapsed_s, watch->budget_s);
 }
 
-static int thread_counts(int n_threads, int *out)
-{
-    int n = 0;
-    for (int threads = 1; n < TND_MAX_BENCH_THREADS;
-         threads = tnd_next_thread_count(threads, n_threads)) {
-        out[n++] = threads;
-        if (threads >= n_threads) {
-            break;
-        }
-    }
-    return n;
-}
-
 /* Beside the table that is in use, what was measured serves from now on. */
 static enum tandem_status adopt(tandem_runtime *runtime, tandem_table *fresh, bool saves,
                                 struct tandem_error *error)
@@ -155,7 +142,9 @@ static enum tandem_status measure(tandem_runtime *runtime, const struct subject 
     bench.n_m = subject->n_m;
     memcpy(bench.m, subject->m, sizeof(bench.m));
     bench.looks_between = true;
-    bench.n_thread_counts = thread_counts(tandem_runtime_threads(runtime), bench.thread_counts);
+    bench.n_thread_counts =
+        tnd_bench_thread_counts(tandem_runtime_threads(runtime),
+                                tnd_topology_fast_cores(rooms.topology), bench.thread_counts);
     bench.pool = rooms.pool;
     bench.budget_s = watch.budget_s;
     bench.reserve_s = options->saves ? PART_FOR_SAVING * watch.budget_s : 0;

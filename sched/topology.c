@@ -273,6 +273,15 @@ enum tandem_status tnd_topology_read(struct tnd_topology *out_topology, struct t
     return TANDEM_OK;
 }
 
+int tnd_topology_fast_cores(const struct tnd_topology *topology)
+{
+    int n = 0;
+    for (int i = 0; i < topology->n_cores && topology->n_core_kinds > 1; i++) {
+        n += topology->kind[i] == topology->kind[0];
+    }
+    return n;
+}
+
 enum tandem_status tnd_topology_read_xml(const char *path, struct tnd_topology *out_topology,
                                          struct tandem_error *error)
 {

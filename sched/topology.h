@@ -33,6 +33,9 @@ struct tnd_topology {
     char text[128]; /* "2 cores, 2 threads, 1 NUMA node, L2 1 MiB, L3 32 MiB" */
 };
 
+/** Cores of the fastest kind, where there are several kinds; else 0. */
+int tnd_topology_fast_cores(const struct tnd_topology *topology);
+
 /** Reads this machine. Never fails for want of information: what is unknown is 0 or 1. Errors:
  *  MEMORY. */
 enum tandem_status tnd_topology_read(struct tnd_topology *out_topology, struct tandem_error *error);

@@ -115,6 +115,7 @@ static void a_smt_machine_places_one_thread_a_core_first(void)
     check_int(topology.n_cores, 2);
     check_int(topology.threads_per_core, 2);
     check_int(topology.n_core_kinds, 1);
+    check_int(tnd_topology_fast_cores(&topology), 0);
     check_int(topology.recommended_threads, 2);
     check_int(topology.l3_bytes, 8388608);
     check_int(topology.cpu_ids[0], 0);
@@ -189,6 +190,7 @@ static void a_hybrid_machine_places_fast_cores_first(void)
         check_int(topology.kind[i], order[i] < 4 ? 0 : 1);
     }
     check_contains(topology.text, "6 cores of 2 kinds");
+    check_int(tnd_topology_fast_cores(&topology), 2);
 }
 
 static void a_mask_changes_the_cpus_and_not_the_hash(void)

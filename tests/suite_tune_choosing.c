@@ -7,6 +7,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "sched/pool.h"
 #include "tests/suite_tune.h"
+#include "tune/bench.h"
 #include "tune/candidates.h"
 #include "tune/explain.h"
 #include "tune/measure_gate.h"
@@ -185,6 +186,32 @@ static void a_bound_leaves_out_what_is_above_it_or_unknown(void)
     check_string(plan_one(graph, 1).profile, "cpu-packed");
 }
 
+/* ---- thread counts ---- */
+
+static void all_cores_of_the_faster_kind_are_a_thread_count(void)
+{
+    static const int on_14[] = {1, 2, 4, 6, 12, 14};
+    static const int on_6[] = {1, 2, 4, 6};
+    int counts[TND_MAX_BENCH_THREADS];
+    check_int(tnd_bench_thread_counts(14, 6, counts), 6);
+    for (int i = 0; i < 6; i++) {
+        check_int(counts[i], on_14[i]);
+        const struct tnd_handoff handoff = {
+            .threads = on_14[i], .spin_us = 1, .wake_us = 9, .count = 1, .when = 1};
+        if (on_14[i] > 1) {
+            check_ok(tnd_table_add_handoff(table, &handoff));
+        }
+    }
+    check_int(tnd_bench_thread_counts(6, 0, counts), 4);
+    for (int i = 0; i < 4; i++) {
+        check_int(counts[i], on_6[i]);
+    }
+    check_int(tnd_bench_thread_counts(1, 0, counts), 1);
+    check_int(tnd_next_thread_count(table, 4, 14), 6); /* as measured, */
+    check_int(tnd_next_thread_count(NULL, 4, 14), 8);  /* or by doubling */
+    check_int(tnd_next_thread_count(table, 4, 5), 5);
+}
+
 /* ---- noise ---- */
 
 static void a_noisy_cell_wins_only_by_more_than_its_noise(void)
@@ -328,6 +355,8 @@ static CU_TestInfo tests[] = {
     {"a_wrong_way_is_shown_but_may_not_win", a_wrong_way_is_shown_but_may_not_win},
     {"a_bound_leaves_out_what_is_above_it_or_unknown",
      a_bound_leaves_out_what_is_above_it_or_unknown},
+    {"all_cores_of_the_faster_kind_are_a_thread_count",
+     all_cores_of_the_faster_kind_are_a_thread_count},
     {"a_noisy_cell_wins_only_by_more_than_its_noise",
      a_noisy_cell_wins_only_by_more_than_its_noise},
     {"choices_do_not_flap_over_a_thousand_noisy_tables",

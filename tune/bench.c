@@ -479,6 +479,20 @@ static void sum_up(const struct tnd_sweep *sweep, bool is_certain, struct tnd_be
     };
 }
 
+int tnd_bench_thread_counts(int n_threads, int n_fast, int out[TND_MAX_BENCH_THREADS])
+{
+    int n = 0;
+    for (int threads = 1; n < TND_MAX_BENCH_THREADS;) {
+        out[n++] = threads;
+        if (threads >= n_threads) {
+            break;
+        }
+        int next = 2 * threads < n_threads ? 2 * threads : n_threads;
+        threads = n_fast > threads && n_fast < next ? n_fast : next;
+    }
+    return n;
+}
+
 enum tandem_status tnd_bench_run(const struct tnd_bench_options *options,
                                  struct tandem_table *table, struct tnd_bench_summary *out_summary,
                                  struct tandem_error *error)

@@ -62,6 +62,10 @@ struct tnd_bench_options {
     void *user;
 };
 
+/** Thread counts to measure: 1, 2, 4, .. n_threads, and `n_fast`: where a machine has cores of two
+ *  kinds, all of the faster one alone may beat all together (0: no such). Returns how many. */
+int tnd_bench_thread_counts(int n_threads, int n_fast, int out[TND_MAX_BENCH_THREADS]);
+
 /** Adds profiles and cells to `table`, and transfers of the devices that take part. Shapes whose
  *  rows do not fit a type's blocks are left out for that type. `out_summary` may be NULL; it is
  *  filled after CANCELLED too. Errors: MEMORY, CANCELLED, those of measuring. */

@@ -108,9 +108,14 @@ int tnd_ways_of_table(const struct tandem_table *table, enum tandem_type type, d
     return n;
 }
 
-int tnd_next_thread_count(int threads, int limit)
+int tnd_next_thread_count(const struct tandem_table *table, int threads, int limit)
 {
-    return 2 * threads < limit ? 2 * threads : limit;
+    int next = 2 * threads;
+    for (int i = 0; table != NULL && i < table->n_handoffs; i++) {
+        int measured = table->handoffs[i].threads;
+        next = measured > threads && measured < next ? measured : next;
+    }
+    return next < limit ? next : limit;
 }
 
 /* Whether the number of threads makes a difference. */
@@ -189,7 +194,7 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, in
                                 .second = {.way = -1, .cautious_us = INFINITY}};
     for (int w = 0; w < n_ways; w++) {
         struct tnd_candidate own = {.way = -1};
-        for (int threads = 1;; threads = tnd_next_thread_count(threads, n_threads)) {
+        for (int threads = 1;; threads = tnd_next_thread_count(table, threads, n_threads)) {
             struct tnd_candidate one;
             if (tnd_predict(table, ways, w, problem, threads, neighbours, &one)) {
                 if (visit != NULL) {

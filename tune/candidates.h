@@ -79,7 +79,8 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, in
                 void (*visit)(void *user, const struct tnd_candidate *candidate), void *user,
                 struct tnd_choice *out);
 
-/** The next thread count behind `threads` that is worth predicting, up to the limit. */
-int tnd_next_thread_count(int threads, int limit);
+/** The next thread count behind `threads` that is worth predicting, up to the limit: the double, or
+ *  one between that the table was measured with. NULL: no table. */
+int tnd_next_thread_count(const struct tandem_table *table, int threads, int limit);
 
 #endif

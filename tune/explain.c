@@ -13,6 +13,8 @@
 
 #define MAX_FLIP_FACTOR 64.0
 
+enum { MOST_THREADS_TOLD = 40 }; /* counts in a command */
+
 const char *tnd_explain_profile(const struct tnd_explanation *explanation,
                                 const struct tnd_candidate *candidate)
 {
@@ -91,11 +93,11 @@ static int compare_candidates(const void *left, const void *right)
     return a->way != b->way ? a->way - b->way : a->threads - b->threads;
 }
 
-static int count_thread_counts(int n_threads)
+static int count_thread_counts(const struct tandem_table *table, int n_threads)
 {
     int n = 1;
     for (int threads = 1; threads < n_threads; n++) {
-        threads = tnd_next_thread_count(threads, n_threads);
+        threads = tnd_next_thread_count(table, threads, n_threads);
     }
     return n;
 }
@@ -109,7 +111,7 @@ static struct tnd_neighbours neighbours_of(const struct tnd_explanation *e, int 
 static enum tandem_status find_candidates(const struct tnd_explain_options *options,
                                           struct tnd_explanation *e, struct tandem_error *error)
 {
-    int capacity = e->n_ways * count_thread_counts(e->n_threads);
+    int capacity = e->n_ways * count_thread_counts(options->table, e->n_threads);
     e->candidates = tnd_calloc((size_t)capacity + 1, sizeof(e->candidates[0]));
     if (e->candidates == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "explain", capacity, 0,
@@ -395,10 +397,10 @@ static int add_sorted(int64_t *numbers, int n, int64_t number)
 }
 
 /* What to measure: all of a shape that is not known, else this M and the nearest turn. */
-static void write_command(struct tnd_explanation *e)
+static void write_command(const struct tandem_table *table, struct tnd_explanation *e)
 {
     int64_t m[4];
-    int64_t threads[40];
+    int64_t threads[MOST_THREADS_TOLD];
     int n_m = 0;
     int n_threads = 0;
     int only = 0;
@@ -418,9 +420,9 @@ static void write_command(struct tnd_explanation *e)
         }
         add_numbers(e, " -m ", m, n_m);
     }
-    for (int t = 1;; t = tnd_next_thread_count(t, e->n_threads)) {
+    for (int t = 1;; t = tnd_next_thread_count(table, t, e->n_threads)) {
         threads[n_threads++] = t;
-        if (t >= e->n_threads) {
+        if (t >= e->n_threads || n_threads == MOST_THREADS_TOLD) {
             break;
         }
     }
@@ -458,7 +460,7 @@ enum tandem_status tnd_explain(const struct tnd_explain_options *options,
         find_flips(options->table, &e);
     }
     find_thin(options->table, &e);
-    write_command(&e);
+    write_command(options->table, &e);
     *out = e;
     return TANDEM_OK;
 }

@@ -65,7 +65,7 @@ static int best_threads(const struct ways *ways, enum which which, int64_t m, in
 {
     int best = 0;
     double best_cautious = INFINITY;
-    for (int threads = 1;; threads = tnd_next_thread_count(threads, n_threads)) {
+    for (int threads = 1;; threads = tnd_next_thread_count(ways->table, threads, n_threads)) {
         double us;
         double cautious = sum_at(ways, which, m, threads, &us);
         if (cautious < best_cautious) {

@@ -171,7 +171,7 @@ bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node,
     int threads = 1;
     limit = work.shares < limit ? (int)work.shares : limit;
     limit = limit > 1 ? limit : 1;
-    for (int t = 2; t <= limit; t = tnd_next_thread_count(t, limit)) {
+    for (int t = 2; t <= limit; t = tnd_next_thread_count(table, t, limit)) {
         struct tnd_estimate one;
         if (on_shape(table, &shape, &work, t, &one) &&
             is_clearly_less(&one, tnd_estimate_sharing(table, t), &best,

@@ -186,7 +186,7 @@ static bool knows_cpu(const struct tandem_table *table, const struct tnd_way *wa
         way++;
     }
     bool found = way == n_ways; /* the CPU does not take the product at all */
-    for (int t = 1; t <= n_threads && !found; t = tnd_next_thread_count(t, n_threads)) {
+    for (int t = 1; t <= n_threads && !found; t = tnd_next_thread_count(table, t, n_threads)) {
         found = tnd_predict(table, ways, way, problem, t, NULL, &candidate);
         if (t == n_threads) {
             break;

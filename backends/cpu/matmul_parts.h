@@ -49,8 +49,7 @@ static inline int64_t tnd_max(int64_t a, int64_t b)
 }
 
 /** Chunk of `n` items that gives each worker several turns. Not more of them: the even end is made
- *  by `next`, whose last chunks are smaller, and each chunk begins with weights that nobody has
- *  fetched ahead. */
+ *  by `next`, whose last chunks are smaller. */
 static inline int64_t tnd_chunk(int64_t n, int workers, int64_t most)
 {
     int64_t chunk = n / ((int64_t)workers * 4);

@@ -50,9 +50,10 @@ struct tandem_worker {
     void *scratch;   /**< this worker's own memory, 64-byte aligned */
     size_t scratch_bytes;
     struct tandem_error *error; /**< this worker's error slot; may be NULL */
-    /** Takes the next chunk of 0..n_items-1, of at most `chunk` items and fewer towards the end;
-     *  false when nothing is left (or the graph was cancelled). All workers of a stage pass the
-     *  same n_items and chunk. */
+    /** Takes a chunk of 0..n_items-1, of about `chunk` items at most and fewer towards the end;
+     *  false when nothing is left (or the graph was cancelled). A worker's chunks follow one
+     *  another, until it helps others with theirs. All workers of a stage pass the same n_items
+     *  and chunk; at most 65535 such loops a work, with a barrier between two. */
     bool (*next)(struct tandem_worker *worker, int64_t n_items, int64_t chunk, int64_t *out_begin,
                  int64_t *out_end);
     /** Waits until all workers of the stage are here. All of them must call it equally often. */

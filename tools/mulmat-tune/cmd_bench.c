@@ -170,20 +170,15 @@ static int choose_m(const struct request *request, struct tnd_bench_options *opt
     return 0; /* none: as the effort wants it */
 }
 
-static void choose_threads(const struct request *request, int n_cores,
+static void choose_threads(const struct request *request, int n_cores, int n_fast,
                            struct tnd_bench_options *options)
 {
     options->n_thread_counts = 0;
     for (int i = 0; i < request->threads.n && i < TND_MAX_BENCH_THREADS; i++) {
         options->thread_counts[options->n_thread_counts++] = (int)request->threads.values[i];
     }
-    for (int threads = 1;
-         request->threads.n == 0 && options->n_thread_counts < TND_MAX_BENCH_THREADS;
-         threads = 2 * threads < n_cores ? 2 * threads : n_cores) {
-        options->thread_counts[options->n_thread_counts++] = threads;
-        if (threads >= n_cores) {
-            break;
-        }
+    if (request->threads.n == 0) {
+        options->n_thread_counts = tnd_bench_thread_counts(n_cores, n_fast, options->thread_counts);
     }
 }
 
@@ -342,7 +337,8 @@ static int run(const struct request *request)
     }
     struct tnd_runtime_rooms rooms;
     tnd_runtime_rooms(runtime, &rooms);
-    choose_threads(request, tandem_runtime_threads(runtime), &options);
+    choose_threads(request, tandem_runtime_threads(runtime),
+                   tnd_topology_fast_cores(rooms.topology), &options);
     options.measure = tnd_cmd_measure_options(&rooms);
     options.pool = rooms.pool;
     options.shapes = &shapes;
@@ -372,7 +368,7 @@ int tnd_cmd_bench(int argc, char **argv)
         {"m", ARGS_INTS, &request.m, 1, 65536, "M[,M..]",
          "measure just these M (default: as the effort says)"},
         {"threads", ARGS_INTS, &request.threads, 1, 1024, "N[,N..]",
-         "thread counts (default: 1, 2, 4, .. up to one a core)"},
+         "thread counts (default: 1, 2, 4, .. to one a core; all fast cores)"},
         {"profile", ARGS_STRING, &request.profile, 0, 0, "NAME",
          "only this profile (default: all)"},
         {"device", ARGS_STRING, &request.device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},
