@@ -79,6 +79,37 @@ static void the_page_is_whole_and_needs_no_network(void)
     tandem_table_free(table);
 }
 
+/* Who leads by a hair is not worth a change; who leads clearly is, from where both cost the same */
+static void the_words_tell_of_clear_leads_alone(void)
+{
+    static const int64_t m[] = {1, 2, 4, 8, 16};
+    static const double by_a_hair[] = {99, 102, 99, 102, 99};
+    static const double clearly[] = {102, 99, 102, 60, 60};
+    for (int is_clear = 0; is_clear < 2; is_clear++) {
+        tandem_table *table = tune_new();
+        struct tnd_text page = TND_TEXT_INIT;
+        tune_add_cost(table, "cpu", 5, 1); /* names the profiles; another shape has the times */
+        tune_add_cost(table, "cpu-packed", 5, 1);
+        struct tnd_curve_key init = tune_key(64, 64, TANDEM_TASK_QUANTIZE_X, true, 1);
+        struct tnd_curve_key rows = tune_key(64, 64, TANDEM_TASK_MUL_MAT_Q, true, 1);
+        struct tnd_curve_key packed = tune_key(64, 64, TANDEM_TASK_MUL_MAT_PACKED, true, 1);
+        packed.stage = TANDEM_STAGE_COMPUTE;
+        for (int i = 0; i < 5; i++) {
+            tune_add(table, &init, m[i], 1);
+            tune_add(table, &rows, m[i], 100);
+            tune_add(table, &packed, m[i], is_clear ? clearly[i] : by_a_hair[i]);
+        }
+        check_ok(report(table, "t.json", append, &page));
+        const char *text = tnd_text_string(&page);
+        check_contains(text, is_clear ? "<li>64 \u00d7 64: <b>cpu</b> from M = 1 to"
+                                      : "<li>64 \u00d7 64: <b>cpu-packed</b> at every M");
+        check_contains(text, is_clear ? "on <b>cpu-packed</b> (both cost the same at"
+                                      : "now and then another profile is faster");
+        tnd_text_fini(&page);
+        tandem_table_free(table);
+    }
+}
+
 /* One cell is noisy, one stale, one profile wrong, a device has transfers. */
 static void what_speaks_against_a_table_is_told(void)
 {
@@ -149,6 +180,7 @@ static void running_out_of_memory_leaks_nothing(void)
 }
 
 static CU_TestInfo tests[] = {
+    {"the_words_tell_of_clear_leads_alone", the_words_tell_of_clear_leads_alone},
     {"what_speaks_against_a_table_is_told", what_speaks_against_a_table_is_told},
     {"the_page_is_whole_and_needs_no_network", the_page_is_whole_and_needs_no_network},
     {"names_cannot_break_out_of_the_page", names_cannot_break_out_of_the_page},

@@ -4,7 +4,7 @@
 
 #include "tune/report_parts.h"
 
-#define ENOUGH 1.05 /* a thread count within 5 % of the fastest is as good */
+#define ENOUGH 1.05 /* what is within 5 % of the fastest is as good */
 
 bool tnd_report_same_shape(const struct tnd_analysis *a, const struct tnd_analysis *b)
 {
@@ -85,6 +85,11 @@ int tnd_report_total_us(const struct tnd_analyses *analyses, enum tandem_type ty
         out_us[at] += tnd_report_best(a, last_m ? a->n_points - 1 : 0);
     }
     return n;
+}
+
+bool tnd_report_is_clearly_less(double a_us, double b_us)
+{
+    return b_us > ENOUGH * a_us;
 }
 
 int tnd_report_enough(const double *us, int n)

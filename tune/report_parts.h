@@ -54,6 +54,8 @@ bool tnd_report_within_noise(const struct tnd_analysis *a, int point);
  *  sums of the fastest times over the shapes, in microseconds, go to out_us. Returns how many. */
 int tnd_report_total_us(const struct tnd_analyses *analyses, enum tandem_type type, bool last_m,
                         int out_counts[TND_REPORT_COUNTS], double out_us[TND_REPORT_COUNTS]);
+/** Whether a is faster than b by more than 5 %: worth telling a reader. */
+bool tnd_report_is_clearly_less(double a_us, double b_us);
 /** Index of the smallest thread count within 5 % of the fastest. */
 int tnd_report_enough(const double *us, int n);
 
