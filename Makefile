@@ -126,18 +126,18 @@ LINK = $(CC) $(LDSAN) $(CFLAGS) $(LDFLAGS)
 ifneq ($(filter x86_64% amd64%,$(MACHINE)),)
 AVX2 := -mavx2 -mfma -mf16c -mbmi2
 AVX512 := $(AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq
-$(OBJ)/%_avx2.o: ISA := $(AVX2)
-$(OBJ)/%_avxvnni.o: ISA := $(AVX2) -mavxvnni
-$(OBJ)/%_avx512.o: ISA := $(AVX512)
-$(OBJ)/%_vnni.o: ISA := $(AVX512) -mavx512vnni
-$(OBJ)/%_bf16.o: ISA := $(AVX512) -mavx512bf16
+$(OBJ)/%_avx2.o: private ISA := $(AVX2)
+$(OBJ)/%_avxvnni.o: private ISA := $(AVX2) -mavxvnni
+$(OBJ)/%_avx512.o: private ISA := $(AVX512)
+$(OBJ)/%_vnni.o: private ISA := $(AVX512) -mavx512vnni
+$(OBJ)/%_bf16.o: private ISA := $(AVX512) -mavx512bf16
 else ifneq ($(filter aarch64%,$(MACHINE)),)
 # (NEON itself is part of every 64-bit ARM CPU.)
-$(OBJ)/%_dotprod.o: ISA := -march=armv8.2-a+dotprod
-$(OBJ)/%_i8mm.o: ISA := -march=armv8.2-a+dotprod+i8mm
+$(OBJ)/%_dotprod.o: private ISA := -march=armv8.2-a+dotprod
+$(OBJ)/%_i8mm.o: private ISA := -march=armv8.2-a+dotprod+i8mm
 endif
 
-$(OBJ)/tools/tandem-llama/line.o: TND_CPPFLAGS += $(if $(LIBEDIT),-DTND_HAVE_LIBEDIT \
+$(OBJ)/tools/tandem-llama/line.o: private TND_CPPFLAGS += $(if $(LIBEDIT),-DTND_HAVE_LIBEDIT \
     $(shell $(PKG_CONFIG) --cflags libedit))
 tandem-llama_LIBS := $(if $(LIBEDIT),$(shell $(PKG_CONFIG) --libs libedit))
 

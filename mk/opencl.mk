@@ -42,7 +42,7 @@ $(CL_GEN)/cl_kernels.h $(CL_GEN)/cl_kernels.c: $(CL_GEN)/pack.stamp ;
 
 # The generated header is included as "backends/opencl/cl_kernels.h".
 CL_USERS := backends/opencl tune tests bench tools
-$(foreach users,$(CL_USERS),$(eval $(OBJ)/$(users)/%.o: TND_CPPFLAGS += -I$(BUILD)/gen))
+$(foreach users,$(CL_USERS),$(eval $(OBJ)/$(users)/%.o: private TND_CPPFLAGS += -I$(BUILD)/gen))
 $(OBJ)/backends/opencl/cl_kernels.o: $(CL_GEN)/cl_kernels.c $(BUILD)/flags.stamp
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
