@@ -150,8 +150,8 @@ static void print_cell(const struct options *o, const struct tnd_kernel_cell *c,
     bool quantized = tandem_type_is_quantized(c->type);
     double gflops = 2e-3 * (double)c->n * (double)c->k * (double)c->m / t->median_us;
     double gbps = 1e-3 * (double)c->bytes[TND_LAYOUT_ROWS] / t->median_us;
-    const char *peak = t->read_share > t->peak_share ? "read" : quantized ? "int8" : "fma";
-    double share = t->read_share > t->peak_share ? t->read_share : t->peak_share;
+    const char *peak = t->read_share > t->compute_share ? "read" : quantized ? "int8" : "fma";
+    double share = t->read_share > t->compute_share ? t->read_share : t->compute_share;
     long long n = c->n;
     long long k = c->k;
     long long m = c->m;
@@ -161,7 +161,7 @@ static void print_cell(const struct options *o, const struct tnd_kernel_cell *c,
                "\"gbps\":%.2f,\"peak\":\"%s\",\"peak_share\":%.3f,\"compute_share\":%.3f,"
                "\"peak_gops\":%.1f,\"read_gbps\":%.2f,\"weight_bytes\":%zu,\"tail\":%.4f}",
                first ? "" : ",", type, n, k, m, o->threads, isa, names[layout], t->median_us,
-               t->spread, gflops, gbps, peak, share, t->peak_share, c->peak_gops, c->read_gbps,
+               t->spread, gflops, gbps, peak, share, t->compute_share, c->peak_gops, c->read_gbps,
                c->bytes[layout], t->tail);
     } else if (strcmp(o->output, "csv") == 0) {
         printf("%s,%lld,%lld,%lld,%d,%s,%s,%.2f,%.3f,%.1f,%.2f,%s,%.3f,%.4f\n", type, n, k, m,

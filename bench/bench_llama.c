@@ -93,12 +93,17 @@ static void peak_main(void *user, struct tandem_worker *worker)
     bench->done[i] = (double)part;
 }
 
-/* A second's operations or bytes; the second pass of two, which finds threads awake. */
-static double measure_peak(struct bench *bench, tnd_crew *crew, bool reads)
+/* Operations or bytes a second; the second pass of two, which finds threads awake. */
+static enum tandem_status measure_peak(struct bench *bench, bool reads, double *out_rate)
 {
     double seconds = 0;
     double done = 0;
+    tnd_crew *crew = tnd_crew_new(bench->options.threads, 64);
+    if (crew == NULL) {
+        return TANDEM_E_MEMORY;
+    }
     bench->reads = reads;
+    tandem_runtime_pause(bench->runtime); /* its workers leave the CPUs to the crew */
     for (int pass = 0; pass < 2; pass++) {
         const double begin = now();
         tnd_crew_run(crew, peak_main, bench);
@@ -107,22 +112,12 @@ static double measure_peak(struct bench *bench, tnd_crew *crew, bool reads)
     for (int i = 0; i < bench->options.threads; i++) {
         done += bench->done[i];
     }
-    return done / seconds;
-}
-
-static enum tandem_status measure_peaks(struct bench *bench, double *out_int8, double *out_read)
-{
-    tandem_runtime_pause(bench->runtime);
-    tnd_crew *crew = tnd_crew_new(bench->options.threads, 64);
-    if (crew == NULL) {
-        return TANDEM_E_MEMORY;
-    }
-    *out_int8 = measure_peak(bench, crew, false);
-    *out_read = measure_peak(bench, crew, true);
-    tnd_crew_free(crew);
     tandem_runtime_resume(bench->runtime);
+    tnd_crew_free(crew);
+    *out_rate = done / seconds;
     return TANDEM_OK;
 }
+
 
 /* ---- the model ---- */
 
@@ -141,7 +136,8 @@ static enum tandem_status feed(struct bench *bench, int n, int batch, double *ou
     return status;
 }
 
-/* Row 0 .. n_prompts - 1: prompts; the last one: generation. */
+/* Row 0 .. n_prompts - 1: prompts, beside the int8 peak; the last one: generation, beside reading.
+ * out_int8, out_read: as measured last. */
 static enum tandem_status run_round(struct bench *bench, int round, struct series *rows,
                                     double *out_int8, double *out_read, struct tandem_error *error)
 {
@@ -150,7 +146,8 @@ static enum tandem_status run_round(struct bench *bench, int round, struct serie
         const bool is_prompt = r < o->n_prompts;
         const int n = is_prompt ? o->prompts[r] : o->generated;
         double seconds;
-        enum tandem_status status = measure_peaks(bench, out_int8, out_read);
+        double *peak = is_prompt ? out_int8 : out_read;
+        enum tandem_status status = measure_peak(bench, !is_prompt, peak);
         if (status == TANDEM_OK) { /* wakes the workers */
             status = feed(bench, is_prompt ? 8 : 2, is_prompt ? 0 : 1, &seconds, error);
         }
@@ -162,8 +159,8 @@ static enum tandem_status run_round(struct bench *bench, int round, struct serie
         }
         const double operations = 2 * (n * layer_products() + output_products());
         rows[r].rate[round] = n / seconds;
-        rows[r].share[round] = is_prompt ? operations / seconds / *out_int8
-                                         : n * (double)bench->bytes / seconds / *out_read;
+        rows[r].share[round] =
+            (is_prompt ? operations : n * (double)bench->bytes) / seconds / *peak;
     }
     return TANDEM_OK;
 }

@@ -281,7 +281,8 @@ bool tnd_kernel_cell_measure(tnd_crew *crew, int threads, const struct tnd_cpu_k
     for (int kind = 0; kind < TND_LAYOUTS; kind++) {
         struct tnd_cell_time *time = &cell->layout[kind];
         if (exists[kind]) { /* ratios first: summarising sorts */
-            time->peak_share = wanted / operations * median_ratio(samples[PEAK], samples[kind], n);
+            time->compute_share =
+                wanted / operations * median_ratio(samples[PEAK], samples[kind], n);
             time->read_share = exists[READ] ? median_ratio(samples[READ], samples[kind], n) : 0;
             summarise(samples[kind], n, time);
             qsort(tails[kind], (size_t)n, sizeof(tails[kind][0]), by_value);

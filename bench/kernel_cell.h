@@ -14,7 +14,7 @@ struct tnd_cell_time {
     double median_us, best_us;
     double spread; /* (90th - 10th percentile) / median */
     double tail;   /* share of the time in which a thread had nothing left to do: 90th percentile */
-    double peak_share, read_share; /* of the peak and of reading, median over the turns */
+    double compute_share, read_share; /* of the peak and of reading, median over the turns */
     int samples;   /* 0: this layout does not exist */
 };
 

@@ -29,7 +29,7 @@ soak: ## long: suites with full effort and fresh seeds, ten minutes for each fuz
 	done
 	@$(MAKE) --no-print-directory fuzz-all SECONDS_EACH=600
 
-bench: all benches ## kernels, copies, hand-off and wake-up on this machine
+bench: all benches ## this machine: kernels, attention, a llama, hand-offs, waiting, sampling
 	@for bench in $(addprefix $(BIN)/,$(BENCHES)); do ./$$bench $(ARGS) || exit 1; done
 
 # ---- variants side by side -----------------------------------------------------------------------

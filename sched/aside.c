@@ -4,27 +4,20 @@
 
 #include <sched.h>
 
-/* Returns the CPU, or -1 when the round has it already or there is no number for it. */
-static int take(struct tnd_aside *aside, unsigned round)
+bool tnd_aside_take(struct tnd_aside *aside, unsigned round)
 {
     int cpu = sched_getcpu();
     if (cpu < 0 || cpu >= TND_ASIDE_CPUS) {
-        return -1;
+        return true; /* nothing is known of it */
     }
     /* relaxed: nothing hangs on it but where threads run */
-    unsigned before = atomic_exchange_explicit(&aside->taken[cpu], round, memory_order_relaxed);
-    return before != round ? cpu : -1;
-}
-
-void tnd_aside_take(struct tnd_aside *aside, unsigned round)
-{
-    (void)take(aside, round);
+    return atomic_exchange_explicit(&aside->taken[cpu], round, memory_order_relaxed) != round;
 }
 
 bool tnd_aside_step(struct tnd_aside *aside, unsigned round)
 {
     cpu_set_t allowed;
-    if (take(aside, round) >= 0 || sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
+    if (tnd_aside_take(aside, round) || sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
         return false;
     }
     cpu_set_t is_free = allowed;
@@ -37,7 +30,7 @@ bool tnd_aside_step(struct tnd_aside *aside, unsigned round)
     if (CPU_COUNT(&is_free) == 0 || sched_setaffinity(0, sizeof(is_free), &is_free) != 0) {
         return false;
     }
-    (void)take(aside, round); /* it is there now */
+    (void)tnd_aside_take(aside, round); /* it is there now */
     (void)sched_setaffinity(0, sizeof(allowed), &allowed);
     return true;
 }

@@ -16,10 +16,11 @@ struct tnd_aside {
     atomic_uint taken[TND_ASIDE_CPUS];
 };
 
-/** This thread begins its part of `round` (not 0) on the CPU where it is. Any thread. */
-void tnd_aside_take(struct tnd_aside *aside, unsigned round);
-/** The same; but where another thread of the round took the CPU before, this one moves to one that
- *  nobody has taken, if it may run on such a CPU. Returns whether it did. */
+/** This thread begins its part of `round` (not 0) on the CPU where it is. False when another thread
+ *  of the round took that CPU before. Any thread. */
+bool tnd_aside_take(struct tnd_aside *aside, unsigned round);
+/** The same; but where the CPU is taken, this thread moves to one that nobody has taken, if it may
+ *  run on such a CPU. Returns whether it moved. */
 bool tnd_aside_step(struct tnd_aside *aside, unsigned round);
 
 #endif

@@ -360,7 +360,7 @@ static void run_together(struct tnd_pool *pool, int count, tnd_pool_fn fn, void 
     pool->round = pool->round == UINT_MAX ? 1 : pool->round + 1;
     pool->steps_aside = pool->n_cpu_ids == 0 && !pool->spin.crowded;
     if (pool->steps_aside) {
-        tnd_aside_take(&pool->aside, pool->round);
+        (void)tnd_aside_take(&pool->aside, pool->round);
     }
     atomic_store_explicit(&pool->remaining, count - 1, memory_order_relaxed);
     unsigned done = atomic_load_explicit(&pool->done, memory_order_relaxed) + 1;

@@ -14,6 +14,7 @@
 #include "base/cpu.h"
 #include "base/tnd_status.h"
 #include "tune/bench_sweep.h"
+#include "tune/candidates.h"
 #include "tune/measure_moves.h"
 #include "tune/measure_ops.h"
 #include "tune/planner.h"
@@ -487,7 +488,7 @@ int tnd_bench_thread_counts(int n_threads, int n_fast, int out[TND_MAX_BENCH_THR
         if (threads >= n_threads) {
             break;
         }
-        int next = 2 * threads < n_threads ? 2 * threads : n_threads;
+        int next = tnd_next_thread_count(NULL, threads, n_threads);
         threads = n_fast > threads && n_fast < next ? n_fast : next;
     }
     return n;

@@ -147,7 +147,7 @@ void tnd_explain_text(const struct tnd_explanation *e, struct tnd_text *out)
         if (e->choice.second.way >= 0) {
             tnd_text_add(out, ", ");
             tnd_emit_number(out, 0, 1, 100 * e->margin);
-            tnd_text_printf(out, " %% ahead of %s, comparing time and error bar together\n",
+            tnd_text_printf(out, " %% ahead of %s, a quarter of the error bars counted\n",
                             tnd_explain_profile(e, &e->choice.second));
         } else {
             tnd_text_add(out, ", the only way with times\n");

@@ -148,14 +148,19 @@ bool tnd_op_estimate(const struct tandem_table *table, const struct tnd_op_work 
            on_shape(table, &shape, work, threads, out);
 }
 
-/* Of two thread counts of one operation. What the error bars hold beside the spread (beyond the
- * measured rows, between them) concerns both alike: a prompt's attention is a hundred times what
- * was measured, and yet two threads take half the time of one. */
-static bool is_clearly_less(const struct tnd_estimate *a, double a_sharing_us,
-                            const struct tnd_estimate *b, double b_sharing_us)
+/* One operation on one thread count, to be compared with others. What the error bar holds beside
+ * the spread (beyond the measured rows, between them) concerns all counts alike and is left out: a
+ * prompt's attention is a hundred times what was measured, and yet two threads take half the time
+ * of one. */
+static bool on_threads(const struct tandem_table *table, const struct tnd_curve_key *shape,
+                       const struct tnd_op_work *work, int threads, struct tnd_estimate *out)
 {
-    return a->us + a_sharing_us + a->spread_us <
-           (b->us + b_sharing_us - b->spread_us) * (1 - CLEAR_GAIN);
+    if (!on_shape(table, shape, work, threads, out)) {
+        return false;
+    }
+    out->us += tnd_estimate_sharing(table, threads);
+    out->error_us = out->spread_us;
+    return true;
 }
 
 bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node, int limit,
@@ -165,7 +170,7 @@ bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node,
     struct tnd_curve_key shape;
     struct tnd_estimate best;
     if (table == NULL || !tnd_op_work_of(node, &work) || !nearest_shape(table, &work, &shape) ||
-        !on_shape(table, &shape, &work, 1, &best)) {
+        !on_threads(table, &shape, &work, 1, &best)) {
         return false;
     }
     int threads = 1;
@@ -173,9 +178,8 @@ bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node,
     limit = limit > 1 ? limit : 1;
     for (int t = 2; t <= limit; t = tnd_next_thread_count(table, t, limit)) {
         struct tnd_estimate one;
-        if (on_shape(table, &shape, &work, t, &one) &&
-            is_clearly_less(&one, tnd_estimate_sharing(table, t), &best,
-                            tnd_estimate_sharing(table, threads))) {
+        if (on_threads(table, &shape, &work, t, &one) &&
+            one.us + one.error_us < (best.us - best.error_us) * (1 - CLEAR_GAIN)) {
             best = one;
             threads = t;
         }
@@ -185,13 +189,13 @@ bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node,
     }
     struct tnd_estimate kept;
     if (incumbent > 0 && incumbent != threads && incumbent <= limit &&
-        on_shape(table, &shape, &work, incumbent, &kept) && !tnd_lead_is_clear(&best, &kept)) {
+        on_threads(table, &shape, &work, incumbent, &kept) && !tnd_lead_is_clear(&best, &kept)) {
         best = kept;
         threads = incumbent;
     }
     *out_threads = threads;
     if (out_us != NULL) {
-        *out_us = best.us;
+        *out_us = best.us - tnd_estimate_sharing(table, threads);
     }
     return true;
 }

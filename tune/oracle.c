@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
+#include "tune/candidates.h"
 #include "tune/profiles.h"
 
 enum { DEFAULT_ROUNDS = 7, MAX_ROUNDS = 64, FIRST_ROUNDS = 3 };
@@ -71,7 +72,7 @@ static int list_ways(const struct tnd_oracle_options *options, enum tandem_type 
             if (threads >= n_threads) {
                 break;
             }
-            threads = 2 * threads < n_threads ? 2 * threads : n_threads;
+            threads = tnd_next_thread_count(options->table, threads, n_threads);
         }
     }
     return n;

@@ -36,6 +36,7 @@ struct tnd_oracle_cell {
 struct tnd_oracle_options {
     struct tnd_measure_options measure;
     struct tnd_planner *planner;
+    const struct tandem_table *table; /* borrowed, the planner's; NULL: none */
     int rounds;    /* of the second comparison; 0: 7 */
     double cell_s; /* time aimed at for one cell; 0: 2 s */
     double end_s;  /* by the clock; a cell that would not end before is not begun; 0: none */

@@ -15,7 +15,7 @@
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 
-enum { BUCKETS = 1024, HUGE_PAGE = 2 << 20 };
+enum { BUCKETS = 1024 };
 
 struct tnd_packed_weights {
     pthread_rwlock_t lock;
@@ -38,7 +38,8 @@ enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *optio
     return TANDEM_OK;
 }
 
-/* Pages that nobody has touched take no memory; where the system allows, they are huge. */
+/* Pages that nobody has touched take no memory; where the system allows, they are huge. Small
+ * copies ask for that too: lying between large ones, they would break up what is joined. */
 static void *take_pages(size_t bytes)
 {
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

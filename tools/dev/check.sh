@@ -70,7 +70,7 @@ job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
 all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 pack includes style docs headers"
-all_jobs+=" install symbols examples tools"
+all_jobs+=" symbols install examples tools"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}
 
@@ -110,10 +110,9 @@ wait_for_one() {
 }
 
 for job in $jobs; do
-    # The jobs that look at the results of gcc wait for it, and for install, which may link them
-    # again.
+    # The jobs that look at the results of gcc wait for it.
     if [[ $job =~ ^(symbols|install|examples|tools)$ ]]; then
-        while [[ " ${name_of[*]} " =~ " gcc "|" install " ]]; do
+        while [[ " ${name_of[*]} " == *" gcc "* ]]; do
             wait_for_one
         done
     fi

@@ -11,6 +11,7 @@
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/oracle_report.h"
 #include "tools/mulmat-tune/test_parts.h"
+#include "tune/bench.h"
 #include "tune/oracle.h"
 
 enum {
@@ -136,15 +137,9 @@ static enum tandem_status choose_groups(struct exam *exam, struct tandem_error *
 
 static int random_threads(struct exam *exam)
 {
-    int counts[16];
-    int n = 0;
-    for (int threads = 1; n < 16; threads = 2 * threads < exam->n_threads ? 2 * threads
-                                                                          : exam->n_threads) {
-        counts[n++] = threads;
-        if (threads >= exam->n_threads) {
-            break;
-        }
-    }
+    int counts[TND_MAX_BENCH_THREADS];
+    int n_fast = tnd_topology_fast_cores(exam->rooms.topology);
+    int n = tnd_bench_thread_counts(exam->n_threads, n_fast, counts);
     return counts[tnd_rng_below(&exam->rng, (uint64_t)n)];
 }
 
@@ -224,6 +219,7 @@ static enum tandem_status run_group(struct exam *exam, int index, struct tandem_
     memset(&options, 0, sizeof(options));
     options.measure = tnd_cmd_measure_options(&exam->rooms);
     options.planner = exam->rooms.planner;
+    options.table = exam->rooms.table;
     options.rounds = (int)exam->request->rounds;
     options.cell_s = exam->cell_s;
     options.progress = show_cell;
