@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "backends/chunks.h"
+#include "sched/aside.h"
 
 enum { THREADS_MAX = 64 };
 
@@ -27,6 +28,7 @@ struct tnd_crew {
     atomic_int n_done;     /* release: a member's results; acquired by the caller */
     uint64_t loop;      /* the job's number, for the cursors */
     struct tnd_cursor cursors[THREADS_MAX];
+    struct tnd_aside aside; /* threads of a job run on one CPU each */
     struct member members[THREADS_MAX];
 };
 
@@ -60,6 +62,7 @@ static void *member_main(void *argument)
         if (crew->job == NULL) {
             return NULL;
         }
+        (void)tnd_aside_step(&crew->aside, (unsigned)crew->loop);
         crew->job(crew->user, &member->base);
         member->end_s = now_s();
         atomic_fetch_add_explicit(&crew->n_done, 1, memory_order_release);
@@ -98,6 +101,7 @@ void tnd_crew_run(tnd_crew *crew, tnd_crew_fn *job, void *user)
     crew->job = job;
     crew->user = user;
     crew->loop++;
+    (void)tnd_aside_take(&crew->aside, (unsigned)crew->loop);
     atomic_store_explicit(&crew->n_done, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&crew->generation, 1, memory_order_release);
     job(user, &crew->members[0].base);
