@@ -44,19 +44,22 @@ base_SRC := $(wildcard base/*.c)
 ggml-like_SRC := $(wildcard ggml-like/*.c)
 backends_SRC := $(wildcard backends/*.c backends/*/*.c) # mk/opencl.mk corrects it
 sched_SRC := $(wildcard sched/*.c)
+table_SRC := $(wildcard table/*.c)
 tune_SRC := $(wildcard tune/*.c)
+measure_SRC := $(wildcard measure/*.c)
 runtime_SRC := $(wildcard runtime/*.c)
 formats_SRC := $(wildcard formats/*.c)
 llama_SRC := $(wildcard llama/*.c)
+report_SRC := $(wildcard tools/report/*.c)
 
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 have = $(shell $(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1)
 ZLIB := $(if $(NO_ZLIB),,$(call have,zlib))
 include mk/opencl.mk
 
-ROOMS := base ggml-like backends sched tune runtime formats
+ROOMS := base ggml-like backends sched table tune measure runtime formats
 LIB_SRC := $(foreach room,$(ROOMS),$($(room)_SRC))
-TOOLS := $(filter-out kernel-pack,$(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
+TOOLS := $(filter-out kernel-pack report,$(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
 TOOL_COMMON_SRC := $(wildcard tools/*.c)
 BENCH_MAIN_SRC := $(wildcard bench/bench_*.c)
 BENCH_COMMON_SRC := $(filter-out $(BENCH_MAIN_SRC),$(wildcard bench/*.c))
@@ -73,8 +76,12 @@ sim_ARCH := $(backends_ARCH)
 opencl_ARCH := $(backends_ARCH)
 sched_ARCH := sched $(backends_ARCH)
 stress_ARCH := $(sched_ARCH)
-tune_ARCH := tune $(sched_ARCH)
-runtime_ARCH := runtime $(tune_ARCH)
+table_ARCH := table $(sched_ARCH)
+tune_ARCH := tune $(table_ARCH)
+measure_ARCH := measure $(tune_ARCH)
+report_ARCH := report $(measure_ARCH)
+tune_SUITE_ARCH = $(report_ARCH)
+runtime_ARCH := runtime $(measure_ARCH)
 formats_ARCH := formats $(ggml_ARCH)
 llama_ARCH := llama formats $(runtime_ARCH)
 
@@ -147,6 +154,7 @@ LIB_OBJ := $(call obj,$(LIB_SRC))
 STATIC := $(BIN)/libtandem.a
 SHARED := $(BIN)/libtandem.so.$(VERSION)
 LLAMA := $(BIN)/libtandem-llama.a
+REPORT := $(BUILD)/room-report.a
 
 .PHONY: all lib tools parts benches
 all: lib tools parts ## build the library and the tools (default)
@@ -187,7 +195,7 @@ endef
 $(BUILD)/%.list: FORCE
 	@mkdir -p $(@D)
 	@echo '$($*_SRC)' | cmp -s - $@ || echo '$($*_SRC)' > $@
-$(foreach room,$(ROOMS) llama,$(eval $(call room_rule,$(room))))
+$(foreach room,$(ROOMS) llama report,$(eval $(call room_rule,$(room))))
 
 LISTS := $(patsubst %,$(BUILD)/%.list,$(ROOMS))
 $(STATIC): $(LIB_OBJ) $(LISTS)
@@ -204,7 +212,7 @@ $(SHARED): $(LIB_OBJ) $(LISTS)
 	$(Q)ln -sf libtandem.so.$(SOVERSION) $(@D)/libtandem.so
 
 define tool_rule
-$$(BIN)/$(1): $$(call obj,$$(wildcard tools/$(1)/*.c) $$(TOOL_COMMON_SRC)) $$(LLAMA) $$(STATIC)
+$$(BIN)/$(1): $$(call obj,$$(wildcard tools/$(1)/*.c) $$(TOOL_COMMON_SRC)) $$(REPORT) $$(LLAMA) $$(STATIC)
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -o $$@ $$^ $$($(1)_LIBS) $$(LIBS)
 endef
@@ -244,9 +252,9 @@ define suite_rule
 $(1)_TESTS := $$(foreach file,$$(TEST_SRC),$$(if $$(filter $(1),$$(call suite_of,$$(file))),$$(file)))
 $$(BUILD)/suite_$(1): $$(call obj,$$($(1)_TESTS) $$($(1)_MORE)) $$(SANITIZER_OBJ) \
     $$(BUILD)/libsupport.a \
-    $$(call archives,$$(or $$($(1)_ARCH),$$(llama_ARCH)))
+    $$(call archives,$$(or $$($(1)_SUITE_ARCH),$$($(1)_ARCH),report $$(llama_ARCH)))
 	$$(call say,LD,$$@)
-	$$(Q)$$(LINK) -o $$@ $$^ -lcunit $$(LIBS)
+	$$(Q)$$(LINK) -o $$@ -Wl,--start-group $$^ -Wl,--end-group -lcunit $$(LIBS)
 .PHONY: suite_$(1)
 suite_$(1): $$(BUILD)/suite_$(1)
 endef
@@ -263,14 +271,13 @@ suites: $(SUITE_BINS)
 check-suites: suites ## build and run all test suites of one variant (BUILD=, CC=, SAN=)
 	@bash tests/process.sh $(SUITE_BINS)
 
-# ---- fuzzing: tests/fuzz/fuzz_X.c, linked like the suite of the room that has X.c ----------------
+# ---- fuzzing: tests/fuzz/fuzz_X.c, linked with every room ------------------------------------------
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(filter-out $(CL_FUZZ),$(wildcard tests/fuzz/fuzz_*.c)))
-room_of = $(firstword $(foreach room,$(ROOMS),$(if $(filter %/$(1).c,$($(room)_SRC)),$(room))))
 define fuzz_rule
 $$(BUILD)/fuzz_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(SANITIZER_OBJ) \
-    $$(call archives,$$(or $$($$(subst -like,,$$(call room_of,$(1)))_ARCH),$$(llama_ARCH)))
+    $$(call archives,report $$(llama_ARCH))
 	$$(call say,LD,$$@)
-	$$(Q)$$(LINK) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
+	$$(Q)$$(LINK) -fsanitize=fuzzer -o $$@ -Wl,--start-group $$^ -Wl,--end-group $$(LIBS)
 endef
 $(foreach target,$(FUZZ),$(eval $(call fuzz_rule,$(target))))
 

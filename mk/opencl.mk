@@ -41,7 +41,7 @@ $(CL_GEN)/pack.stamp: $(BUILD)/kernel-pack $(kernels_SRC) $(CL_INCLUDED) $(BUILD
 $(CL_GEN)/cl_kernels.h $(CL_GEN)/cl_kernels.c: $(CL_GEN)/pack.stamp ;
 
 # The generated header is included as "backends/opencl/cl_kernels.h".
-CL_USERS := backends/opencl tune tests bench tools
+CL_USERS := backends/opencl tune measure tests bench tools
 $(foreach users,$(CL_USERS),$(eval $(OBJ)/$(users)/%.o: private TND_CPPFLAGS += -I$(BUILD)/gen))
 $(OBJ)/backends/opencl/cl_kernels.o: $(CL_GEN)/cl_kernels.c $(BUILD)/flags.stamp
 	$(call say,CC,$<)

@@ -9,7 +9,7 @@
 #include "runtime/explain_ops.h"
 #include "runtime/tnd_runtime.h"
 #include "sched/plan.h"
-#include "tune/emit.h"
+#include "base/emit.h"
 #include "tune/explain.h"
 
 enum { MAX_NODES_NAMED = 8 };

@@ -3,7 +3,7 @@
 #include "runtime/explain_ops.h"
 
 #include "tune/candidates.h"
-#include "tune/emit.h"
+#include "base/emit.h"
 #include "tune/op_cost.h"
 
 static bool is_alike(const tandem_graph *graph, const tandem_plan *plan, int a, int b)

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "ggml-like/tnd_tensor.h"
 #include "sched/plan.h"
-#include "tune/tnd_table.h"
+#include "table/tnd_table.h"
 
 /** One line for each different operation of nodes that are not `done`: what was predicted for 1, 2,
  *  4, .. n_threads threads, and what was chosen. Marks them as done; returns how many they are. */

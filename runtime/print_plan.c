@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "sched/plan.h"
-#include "tune/problem.h"
+#include "table/problem.h"
 
 /* "init cpu/quantize_x*2, " : backend, task, and how many threads take part ("+own" for its
  * own). */

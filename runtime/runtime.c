@@ -21,7 +21,7 @@
 #include "runtime/tune_graph.h"
 #include "sched/trace.h"
 #include "tune/profiles.h"
-#include "tune/table_layers.h"
+#include "table/table_layers.h"
 
 /* Weights that take no more than this part of the last-level cache stay there: the rest is for
  * activations and for others. */

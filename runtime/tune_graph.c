@@ -11,10 +11,10 @@
 #include "base/tnd_log.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
-#include "tune/bench.h"
+#include "measure/bench.h"
 #include "tune/candidates.h"
 #include "tune/profiles.h"
-#include "tune/table_layers.h"
+#include "table/table_layers.h"
 
 #define DEFAULT_BUDGET_S 5.0
 #define FIRST_USE_S      3.0 /* of TANDEM_TUNE=on-first-use */

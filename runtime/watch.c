@@ -9,7 +9,7 @@
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "runtime/runtime_internal.h"
-#include "tune/table_layers.h"
+#include "table/table_layers.h"
 
 enum { EVERY = 3 /* runs, one of which is compared: a run without costs nothing */ };
 

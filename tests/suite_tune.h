@@ -5,8 +5,8 @@
 
 #include "base/text.h"
 #include "tests/support.h"
-#include "tune/analyze.h"
-#include "tune/tnd_table.h"
+#include "tools/report/analyze.h"
+#include "table/tnd_table.h"
 
 extern const char tune_example[];
 

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "tests/suite_tune.h"
-#include "tune/adapt.h"
+#include "measure/adapt.h"
 
 enum { MOST_LINES = 16, MOST_CELLS = 4096 };
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tune/crossover.h"
+#include "tools/report/crossover.h"
 
 static void check_crossover(const struct tnd_crossover *got, int from, int to, double m,
                             int64_t first_m)

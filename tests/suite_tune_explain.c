@@ -8,6 +8,7 @@
 #include "tandem/graph.h"
 #include "tandem/ops.h"
 #include "tests/suite_tune.h"
+#include "tools/report/explain_llama.h"
 #include "tune/explain.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"

@@ -12,10 +12,10 @@
 #include "backends/sim/sim.h"
 #include "sched/pool.h"
 #include "tests/suite_tune.h"
-#include "tune/bench.h"
-#include "tune/measure_gate.h"
-#include "tune/measure_pairs.h"
-#include "tune/measure_reference.h"
+#include "measure/bench.h"
+#include "measure/measure_gate.h"
+#include "measure/measure_pairs.h"
+#include "measure/measure_reference.h"
 
 static struct tnd_clock_virtual virtual_clock;
 static struct tnd_registry *registry;

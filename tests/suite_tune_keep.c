@@ -12,10 +12,10 @@
 
 #include "base/alloc.h"
 #include "tests/suite_tune.h"
-#include "tune/fingerprint_fields.h"
-#include "tune/table_filter.h"
-#include "tune/table_layers.h"
-#include "tune/table_void.h"
+#include "table/fingerprint_fields.h"
+#include "table/table_filter.h"
+#include "table/table_layers.h"
+#include "table/table_void.h"
 
 /* ---- tables with something of every kind ---- */
 

@@ -10,9 +10,9 @@
 #include "ggml-like/tnd_tensor.h"
 #include "sched/pool.h"
 #include "tests/suite_tune.h"
-#include "tune/bench.h"
-#include "tune/measure.h"
-#include "tune/measure_moves.h"
+#include "measure/bench.h"
+#include "measure/measure.h"
+#include "measure/measure_moves.h"
 
 /* ---- a backend whose tasks take scripted times ---- */
 

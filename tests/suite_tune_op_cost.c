@@ -7,7 +7,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "sched/pool.h"
 #include "tests/suite_tune.h"
-#include "tune/measure_ops.h"
+#include "measure/measure_ops.h"
 #include "tune/moves.h"
 #include "tune/op_cost.h"
 #include "tune/planner.h"

@@ -8,9 +8,9 @@
 #include "base/alloc.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tests/support.h"
-#include "tune/models.h"
+#include "measure/models.h"
 #include "tune/planner.h"
-#include "tune/problem.h"
+#include "table/problem.h"
 #include "tune/profiles.h"
 
 static struct tnd_registry *registry;

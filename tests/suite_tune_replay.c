@@ -10,8 +10,8 @@
 #include "ggml-like/tnd_tensor.h"
 #include "tests/suite_tune.h"
 #include "tune/planner.h"
-#include "tune/replay_print.h"
-#include "tune/stand_in.h"
+#include "tools/report/replay_print.h"
+#include "tools/report/stand_in.h"
 
 enum { N = TUNE_DEVICE_N, K = TUNE_DEVICE_K, M = 4 };
 

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "tests/suite_tune.h"
 #include "tests/support.h"
-#include "tune/report_html.h"
+#include "tools/report/report_html.h"
 
 static int append(void *user, const char *bytes, unsigned long n)
 {

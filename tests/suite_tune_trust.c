@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "tests/suite_tune.h"
-#include "tune/table_cells.h"
-#include "tune/table_health.h"
-#include "tune/table_layers.h"
+#include "table/table_cells.h"
+#include "tools/report/table_health.h"
+#include "table/table_layers.h"
 
 static tandem_table *table;
 

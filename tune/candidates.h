@@ -6,7 +6,7 @@
 #define TND_CANDIDATES_H
 
 #include "tune/moves.h"
-#include "tune/problem.h"
+#include "table/problem.h"
 
 /* A profile in the terms of the table. */
 struct tnd_way {

@@ -7,7 +7,7 @@
 #define TND_DRIFT_H
 
 #include "sched/exec.h"
-#include "tune/tnd_table.h"
+#include "table/tnd_table.h"
 
 enum { TND_DRIFT_MAX_CASES = 64 };
 

@@ -7,8 +7,8 @@
 #include "base/tnd_status.h"
 #include "tune/drift_internal.h"
 #include "tune/estimate.h"
-#include "tune/problem.h"
-#include "tune/table_cells.h"
+#include "table/problem.h"
+#include "table/table_cells.h"
 
 enum { MOST_M = 4096 }; /* of a curve that is made up for a shape that was not measured */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tune/moves.h"
-#include "tune/table_cells.h"
+#include "table/table_cells.h"
 #include "tune/thread_model.h"
 
 /* What distance from the measured points costs in trust, as fractions of the time. */

@@ -3,7 +3,7 @@
 #ifndef TND_ESTIMATE_H
 #define TND_ESTIMATE_H
 
-#include "tune/tnd_table.h"
+#include "table/tnd_table.h"
 
 struct tnd_estimate {
     double us;

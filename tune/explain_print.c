@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tune/emit.h"
+#include "base/emit.h"
 #include "tune/explain.h"
 
 /* ---- text ---- */

@@ -7,7 +7,7 @@
 
 #include "ggml-like/tnd_tensor.h"
 #include "tune/candidates.h"
-#include "tune/table_cells.h"
+#include "table/table_cells.h"
 
 /* Values from which a further worker gets a part: backends hand out no smaller ones. */
 enum { LEAST_SHARE = 2048 };

@@ -8,7 +8,7 @@
 
 #include "backends/registry.h"
 #include "tandem/profile.h"
-#include "tune/tnd_table.h"
+#include "table/tnd_table.h"
 
 /* A home is where a product reads X and leaves its result: 0 host memory, 1 .. devices. */
 enum { TND_PLACE_MAX_DEVICES = 3, TND_PLACE_HOMES = TND_PLACE_MAX_DEVICES + 1 };

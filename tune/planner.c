@@ -12,7 +12,7 @@
 #include "sched/plan.h"
 #include "tune/candidates.h"
 #include "tune/op_cost.h"
-#include "tune/problem.h"
+#include "table/problem.h"
 #include "tune/profiles.h"
 #include "tune/remember.h"
 #include "tune/rule.h"

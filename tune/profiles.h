@@ -6,7 +6,7 @@
 #define TND_PROFILES_H
 
 #include "backends/registry.h"
-#include "tune/tnd_table.h"
+#include "table/tnd_table.h"
 
 struct tnd_profile {
     const char *name;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Writer of the text table, version 1, and what it shares with the reader. The format holds one
  * weight type on one thread, so a table that knows more is written in part. */
-#include "tune/table_text.h"
+#include "table/table_text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "tune/emit.h"
+#include "base/emit.h"
 #include "tune/moves.h"
 #include "tune/profiles.h"
-#include "tune/table_cells.h"
+#include "table/table_cells.h"
 
 /* ---- what the format calls things ---- */
 

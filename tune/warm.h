@@ -5,7 +5,7 @@
 #define TND_WARM_H
 
 #include "ggml-like/tnd_tensor.h"
-#include "tune/tnd_table.h"
+#include "table/tnd_table.h"
 
 /** Whether the constant operands of all nodes together take at most `bytes`. False for 0 bytes. */
 bool tnd_graph_stays_in(const struct tandem_graph *graph, size_t bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * room: tune
+ * room: table
  *
  * Timing tables: what each stage of each way of computing a matrix product costs on one machine,
  * over the number of tokens M. Written by mulmat-tune, read by the runtime. A table never decides

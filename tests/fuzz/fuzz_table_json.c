@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tune/analyze.h"
-#include "tune/tnd_table.h"
+#include "tools/report/analyze.h"
+#include "table/tnd_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

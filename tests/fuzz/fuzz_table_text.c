@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "tune/estimate.h"
-#include "tune/tnd_table.h"
+#include "table/tnd_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

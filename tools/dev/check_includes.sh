@@ -13,13 +13,15 @@ declare -A below=(
     [ggml-like]="ggml-like base"
     [backends]="backends ggml-like base"
     [sched]="sched backends ggml-like base"
-    [tune]="tune sched backends ggml-like base"
-    [runtime]="runtime tune sched backends ggml-like base"
+    [table]="table sched backends ggml-like base"
+    [tune]="tune table sched backends ggml-like base"
+    [measure]="measure tune table sched backends ggml-like base"
+    [runtime]="runtime measure tune table sched backends ggml-like base"
     [formats]="formats ggml-like base"
     [llama]="llama"
     [docs]="docs"
-    [tools]="tools llama runtime tune sched backends formats ggml-like base"
-    [bench]="bench llama runtime tune sched backends formats ggml-like base"
+    [tools]="tools llama runtime measure tune table sched backends formats ggml-like base"
+    [bench]="bench llama runtime measure tune table sched backends formats ggml-like base"
 )
 declare -A owner
 for header in include/tandem/*.h; do

@@ -27,7 +27,7 @@ awk '/\/\*/ { c = 1 } { lines++; if (c) comment++ } /\*\// { c = 0 }
 printf '%-34s %s\n' "public functions" "$(grep -h '^TANDEM_API' include/tandem/*.h | wc -l)"
 printf '%-34s %s\n' "switches over op or type" "$(library | grep '\.c$' |
     xargs grep -nE 'switch \(.*(op|type)\)' | wc -l)"
-for room in base ggml-like backends sched tune runtime formats llama tools tests; do
+for room in base ggml-like backends sched table tune measure runtime formats llama tools tests; do
     printf '%-34s %s lines of C\n' "$room" "$(sources | grep "^$room/" | xargs -r cat | wc -l)"
 done
 for check in includes style docs; do

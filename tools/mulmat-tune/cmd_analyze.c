@@ -7,8 +7,8 @@
 #include "tandem/table.h"
 #include "tools/mulmat-tune/args.h"
 #include "tools/mulmat-tune/commands.h"
-#include "tune/analyze.h"
-#include "tune/report_html.h"
+#include "tools/report/analyze.h"
+#include "tools/report/report_html.h"
 
 static int collect(void *text, const char *bytes, unsigned long n)
 {

@@ -12,9 +12,9 @@
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/model_shapes.h"
 #include "tools/mulmat-tune/open_runtime.h"
-#include "tune/bench.h"
-#include "tune/measure_reference.h"
-#include "tune/table_health.h"
+#include "measure/bench.h"
+#include "measure/measure_reference.h"
+#include "tools/report/table_health.h"
 
 /* What was asked for on the command line. */
 struct request {

@@ -7,7 +7,7 @@
 #include "tandem/device.h"
 #include "tools/mulmat-tune/args.h"
 #include "tools/mulmat-tune/commands.h"
-#include "tune/emit.h"
+#include "base/emit.h"
 
 static const char *yes(bool value)
 {

@@ -11,7 +11,8 @@
 #include "tools/mulmat-tune/args.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/open_runtime.h"
-#include "tune/emit.h"
+#include "base/emit.h"
+#include "tools/report/explain_llama.h"
 #include "tune/explain.h"
 
 struct request {

@@ -6,7 +6,7 @@
 #include "tools/mulmat-tune/args.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/open_runtime.h"
-#include "tune/emit.h"
+#include "base/emit.h"
 
 enum { MAX_PROFILES = 64 };
 

@@ -11,11 +11,11 @@
 #include "tools/mulmat-tune/args.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/model_graph.h"
-#include "tune/emit.h"
+#include "base/emit.h"
 #include "tune/explain.h"
 #include "tune/planner.h"
-#include "tune/replay_print.h"
-#include "tune/stand_in.h"
+#include "tools/report/replay_print.h"
+#include "tools/report/stand_in.h"
 
 enum { MOST_TOKENS = 8192, MOST_THREADS = 1024 };
 

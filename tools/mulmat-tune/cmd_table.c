@@ -13,9 +13,9 @@
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/open_runtime.h"
 #include "tools/mulmat-tune/table_show.h"
-#include "tune/emit.h"
-#include "tune/table_filter.h"
-#include "tune/table_health.h"
+#include "base/emit.h"
+#include "table/table_filter.h"
+#include "tools/report/table_health.h"
 
 enum { MAX_FILES = 64 };
 

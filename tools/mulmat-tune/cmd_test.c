@@ -13,9 +13,9 @@
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/open_runtime.h"
 #include "tools/mulmat-tune/test_parts.h"
-#include "tune/measure.h"
-#include "tune/measure_gate.h"
-#include "tune/problem.h"
+#include "measure/measure.h"
+#include "measure/measure_gate.h"
+#include "table/problem.h"
 #include "tune/profiles.h"
 
 enum { MAX_TYPES = 16 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Graphs of models. Those known by name have the dimensions of the LLaMA paper (Touvron et al.
  * 2023, table 2) with the hidden sizes of its released weights, OpenLLaMA 3B, TinyLlama (1.1B) and
- * quick, its little sister; as in tune/models.c, which knows their matrices. */
+ * quick, its little sister; as in measure/models.c, which knows their matrices. */
 #include "tools/mulmat-tune/model_graph.h"
 
 #include <string.h>

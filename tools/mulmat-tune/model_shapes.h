@@ -3,7 +3,7 @@
 #ifndef MULMAT_TUNE_MODEL_SHAPES_H
 #define MULMAT_TUNE_MODEL_SHAPES_H
 
-#include "tune/models.h"
+#include "measure/models.h"
 
 /** Shapes of `text`: a size ("7B"), a list ("NxK,NxK"), or a file in any format that formats/
  *  reads, whose matrices are counted with their types. `keeps_types` false: the shapes of a file

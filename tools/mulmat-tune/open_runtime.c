@@ -7,7 +7,7 @@
 
 #include "base/tnd_status.h"
 #include "tools/device_option.h"
-#include "tune/table_layers.h"
+#include "table/table_layers.h"
 
 static void log_to_stderr(void *user, enum tandem_log_level level, const char *room,
                           const char *text)

@@ -5,7 +5,7 @@
 #define MULMAT_TUNE_OPEN_RUNTIME_H
 
 #include "runtime/tnd_runtime.h"
-#include "tune/measure.h"
+#include "measure/measure.h"
 
 /** Opens a runtime; `table_path` as in struct tandem_runtime_options; n_threads 0: default;
  *  `device` as in tools/device_option.h. */

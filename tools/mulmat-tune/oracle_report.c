@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "tools/mulmat-tune/commands.h"
-#include "tune/emit.h"
+#include "base/emit.h"
 
 static void add_decimal(struct tnd_text *text, const char *name, double value)
 {

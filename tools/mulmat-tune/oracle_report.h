@@ -3,7 +3,7 @@
 #ifndef MULMAT_TUNE_ORACLE_REPORT_H
 #define MULMAT_TUNE_ORACLE_REPORT_H
 
-#include "tune/oracle.h"
+#include "tools/report/oracle.h"
 
 /** Prints cells and regret to stdout, as text or as one JSON object. Errors: MEMORY, FILE. */
 enum tandem_status oracle_report(const struct tnd_oracle_cell *cells, int n,

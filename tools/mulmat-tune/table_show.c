@@ -7,9 +7,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "tune/fingerprint_fields.h"
-#include "tune/measure_reference.h"
-#include "tune/table_filter.h"
+#include "table/fingerprint_fields.h"
+#include "measure/measure_reference.h"
+#include "table/table_filter.h"
 
 /* ---- the machine ---- */
 

@@ -4,8 +4,8 @@
 #define MULMAT_TUNE_TABLE_SHOW_H
 
 #include "base/text.h"
-#include "tune/table_layers.h"
-#include "tune/table_void.h"
+#include "table/table_layers.h"
+#include "table/table_void.h"
 
 /** Machine, profiles, and for each type, backend and task: shapes, M, threads, cells, age. */
 void tnd_show_table(struct tnd_text *out, const struct tandem_table *table);

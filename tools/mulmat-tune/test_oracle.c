@@ -11,8 +11,8 @@
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/oracle_report.h"
 #include "tools/mulmat-tune/test_parts.h"
-#include "tune/bench.h"
-#include "tune/oracle.h"
+#include "measure/bench.h"
+#include "tools/report/oracle.h"
 
 enum {
     MOST_TYPES = 16,

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: MIT
+ * The choice among cells. A cell's worth is (calls in the user's graph) x (time) x (doubt), less
+ * for ways that lose anyway and for large M, which programs compute less often; it is divided by
+ * what the visit costs. The grid's cells come first, so that every way is compared with. */
+#include "measure/adapt.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_status.h"
+#include "measure/adapt_line.h"
+
+#define SAFELY          1.2  /* times within the measured range */
+#define SAFELY_RELATIVE 1.5  /* times told by another line */
+#define LEAST_RELEVANCE 0.02 /* of a way that loses */
+#define SUSPICIOUS      0.08 /* doubt from which a point is measured anew before finer ones, */
+#define NOISY_VISITS    5    /* a noisy point has until it is left at that */
+#define RELEVANT        0.30 /* where its way may win */
+/* Graphs of many tokens are computed less often: with 0 as often, with 1 as many tokens in all. */
+#define RARER_WITH_M    0.75
+#define CROSSING        3.0  /* gaps in which another way begins to win */
+#define DOUBT_THREADS   0.30 /* of a line that is known on other thread counts */
+#define SLOWEST_MADDS   2e9  /* multiply-adds a second, where nothing is known at all */
+#define UNKNOWN_TOKENS  10.0
+
+struct line {
+    struct tnd_adapt_line is;
+    struct tnd_adapt_points points;
+    int64_t m_limit; /* not from here on */
+    int first;       /* line of the group; the others follow it */
+    int relative;    /* the line that tells about this one as long as it has no points; -1: none */
+    bool is_stale;   /* `best` is to be found anew */
+    bool has_best;
+    struct tnd_adapt_cell best;
+};
+
+struct tnd_adapt {
+    struct tnd_adapt_options options;
+    int64_t *m;
+    int n_lines, capacity;
+    struct line *lines;
+};
+
+/* What is left for one cell. */
+struct room {
+    double left_s, longest_s;
+};
+
+enum tandem_status tnd_adapt_new(const struct tnd_adapt_options *options,
+                                 struct tnd_adapt **out_adapt, struct tandem_error *error)
+{
+    struct tnd_adapt *adapt = tnd_calloc(1, sizeof(*adapt));
+    int64_t *m = tnd_calloc((size_t)options->n_m, sizeof(m[0]));
+    if (adapt == NULL || m == NULL) {
+        tnd_free(adapt);
+        tnd_free(m);
+        return tnd_error_set(error, TANDEM_E_MEMORY, "bench", options->n_m, 0,
+                             "bench: out of memory");
+    }
+    memcpy(m, options->m, (size_t)options->n_m * sizeof(m[0]));
+    adapt->options = *options;
+    adapt->m = m;
+    *out_adapt = adapt;
+    return TANDEM_OK;
+}
+
+void tnd_adapt_free(struct tnd_adapt *adapt)
+{
+    if (adapt == NULL) {
+        return;
+    }
+    for (int i = 0; i < adapt->n_lines; i++) {
+        tnd_free(adapt->lines[i].points.points);
+    }
+    tnd_free(adapt->lines);
+    tnd_free(adapt->m);
+    tnd_free(adapt);
+}
+
+enum tandem_status tnd_adapt_add_line(struct tnd_adapt *adapt, const struct tnd_adapt_line *line)
+{
+    if (adapt->n_lines == adapt->capacity) {
+        int capacity = adapt->capacity > 0 ? 2 * adapt->capacity : 32;
+        struct line *grown = tnd_calloc((size_t)capacity, sizeof(grown[0]));
+        if (grown == NULL) {
+            return TANDEM_E_MEMORY;
+        }
+        if (adapt->n_lines > 0) {
+            memcpy(grown, adapt->lines, (size_t)adapt->n_lines * sizeof(grown[0]));
+        }
+        tnd_free(adapt->lines);
+        adapt->lines = grown;
+        adapt->capacity = capacity;
+    }
+    int i = adapt->n_lines++;
+    bool joins = i > 0 && adapt->lines[i - 1].is.group == line->group;
+    adapt->lines[i] = (struct line){.is = *line,
+                                    .m_limit = INT64_MAX,
+                                    .first = joins ? adapt->lines[i - 1].first : i,
+                                    .relative = -1,
+                                    .is_stale = true};
+    return TANDEM_OK;
+}
+
+/* ---- what a product takes ---- */
+
+/* How well another line tells about this one; 0: not at all. */
+static int kinship(const struct tnd_adapt_line *a, const struct tnd_adapt_line *b)
+{
+    return 1 + (a->way == b->way ? 8 : 0) + (a->type == b->type ? 4 : 0) +
+           (a->group == b->group ? 2 : 0) + (a->threads == b->threads ? 1 : 0);
+}
+
+/* The line at `index` has got its first point: it tells about those that have none. */
+static void introduce(struct tnd_adapt *adapt, int index)
+{
+    const struct line *known = &adapt->lines[index];
+    for (int i = 0; i < adapt->n_lines; i++) {
+        struct line *line = &adapt->lines[i];
+        if (line->points.n == 0 &&
+            (line->relative < 0 || kinship(&line->is, &known->is) >
+                                       kinship(&line->is, &adapt->lines[line->relative].is))) {
+            line->relative = index;
+            line->is_stale = true;
+        }
+    }
+}
+
+static double by_relative(const struct line *line, const struct line *relative, int64_t m,
+                          bool safely)
+{
+    double us = tnd_adapt_line_us(&relative->points, m, relative->is.fixed_tokens, safely);
+    double work = line->is.work / relative->is.work;
+    double threads = (double)relative->is.threads / line->is.threads;
+    us *= safely && work < 1 ? sqrt(work) : work; /* small products cost more than their share */
+    return safely ? SAFELY_RELATIVE * us * fmax(threads, 1.0) : us * threads;
+}
+
+static double expect_us(const struct tnd_adapt *adapt, const struct line *line, int64_t m,
+                        bool safely)
+{
+    const struct tnd_adapt_points *points = &line->points;
+    if (points->n == 0) {
+        return line->relative >= 0
+                   ? by_relative(line, &adapt->lines[line->relative], m, safely)
+                   : line->is.work * ((double)m + UNKNOWN_TOKENS) / SLOWEST_MADDS * 1e6;
+    }
+    double us = tnd_adapt_line_us(points, m, line->is.fixed_tokens, safely);
+    return safely ? SAFELY * us : us;
+}
+
+double tnd_adapt_expect_us(const struct tnd_adapt *adapt, int line, int64_t m, bool safely)
+{
+    return expect_us(adapt, &adapt->lines[line], m, safely);
+}
+
+/* ---- what a cell is worth ---- */
+
+/* The fastest line of the group at m, as far as is known; NULL: none was measured. */
+static const struct line *fastest_at(const struct tnd_adapt *adapt, const struct line *of,
+                                     int64_t m, double *out_us)
+{
+    const struct line *best = NULL;
+    for (int i = of->first; i < adapt->n_lines && adapt->lines[i].first == of->first; i++) {
+        const struct line *line = &adapt->lines[i];
+        if (line->points.n == 0) {
+            continue;
+        }
+        double us = expect_us(adapt, line, m, false);
+        if (best == NULL || us < *out_us) {
+            best = line;
+            *out_us = us;
+        }
+    }
+    return best;
+}
+
+/* Of a line at m if it took `us` there. */
+static double relevance_if(const struct tnd_adapt *adapt, const struct line *line, int64_t m,
+                           double us)
+{
+    double best_us = 0;
+    if (fastest_at(adapt, line, m, &best_us) == NULL || us <= 0) {
+        return 1.0;
+    }
+    return fmax(fmin(best_us / us * (best_us / us), 1.0), LEAST_RELEVANCE);
+}
+
+static double relevance(const struct tnd_adapt *adapt, const struct line *line, int64_t m)
+{
+    return relevance_if(adapt, line, m, expect_us(adapt, line, m, false));
+}
+
+static bool is_crossing(const struct tnd_adapt *adapt, const struct line *line, int64_t low,
+                        int64_t high)
+{
+    double us;
+    return (fastest_at(adapt, line, low, &us) == line) !=
+           (fastest_at(adapt, line, high, &us) == line);
+}
+
+/* Cells without which nothing can be said of a way: few M where all threads work, fewer on one
+ * thread; a grid that was asked for is wanted as a whole. */
+static bool must_be_measured(const struct tnd_adapt *adapt, const struct line *line, int i)
+{
+    int n = adapt->options.n_m;
+    if (adapt->options.is_fixed) {
+        return true;
+    }
+    if (line->is.threads == adapt->options.most_threads) {
+        return i < n - 1 || n < 3;
+    }
+    return line->is.threads == 1 && (i == 0 || i == n / 2 || i == n - 2);
+}
+
+static bool is_better(const struct tnd_adapt_cell *a, const struct tnd_adapt_cell *b)
+{
+    return a->rank > b->rank || (a->rank == b->rank && a->score > b->score);
+}
+
+/* Takes over the cell when it fits and is worth more than the best of the line so far. */
+static void consider(const struct tnd_adapt *adapt, struct line *line, const struct room *room,
+                     struct tnd_adapt_cell cell)
+{
+    if (cell.m >= line->m_limit) {
+        return;
+    }
+    double matters = relevance(adapt, line, cell.m);
+    if (cell.rank == 0 && cell.doubt * matters < adapt->options.tolerance) {
+        return;
+    }
+    cell.line = (int)(line - adapt->lines);
+    cell.expected_us = expect_us(adapt, line, cell.m, true);
+    cell.cost_s = adapt->options.cost_s(adapt->options.user, cell.line, cell.m, cell.expected_us);
+    if (cell.cost_s > room->left_s || cell.cost_s > room->longest_s) {
+        return;
+    }
+    double us = expect_us(adapt, line, cell.m, false);
+    cell.score = line->is.calls * matters * cell.doubt * us / pow((double)cell.m, RARER_WITH_M) /
+                 cell.cost_s;
+    if (!line->has_best || is_better(&cell, &line->best)) {
+        line->best = cell;
+        line->has_best = true;
+    }
+}
+
+static bool is_known_elsewhere(const struct tnd_adapt *adapt, const struct line *line)
+{
+    for (int i = line->first; i < adapt->n_lines && adapt->lines[i].first == line->first; i++) {
+        const struct line *other = &adapt->lines[i];
+        if (other->points.n > 0 && other->is.way == line->is.way) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void consider_grid(const struct tnd_adapt *adapt, struct line *line,
+                          const struct room *room)
+{
+    const struct tnd_adapt_points *points = &line->points;
+    bool is_new_way = points->n == 0 && !is_known_elsewhere(adapt, line);
+    for (int i = 0; i < adapt->options.n_m; i++) {
+        int64_t m = adapt->m[i];
+        int at = tnd_adapt_find(points, m);
+        if (at >= 0 && points->points[at].m == m) {
+            continue;
+        }
+        double doubt = tnd_adapt_gap_doubt(points, m);
+        if (points->n == 0 && !is_new_way) {
+            doubt = DOUBT_THREADS;
+        }
+        struct tnd_adapt_cell cell = {.m = m, .doubt = doubt, .is_new = true};
+        cell.rank = must_be_measured(adapt, line, i) ? 2 : 0;
+        consider(adapt, line, room, cell);
+    }
+}
+
+static void consider_gaps(const struct tnd_adapt *adapt, struct line *line,
+                          const struct room *room)
+{
+    const struct tnd_adapt_points *points = &line->points;
+    for (int i = 0; i + 1 < points->n && !adapt->options.is_fixed; i++) {
+        int64_t low = points->points[i].m;
+        int64_t high = points->points[i + 1].m;
+        struct tnd_adapt_cell cell = {.m = tnd_adapt_middle(low, high), .is_new = true};
+        if (cell.m > 0) {
+            cell.doubt = tnd_adapt_gap_doubt(points, cell.m) *
+                         (is_crossing(adapt, line, low, high) ? CROSSING : 1.0);
+            consider(adapt, line, room, cell);
+        }
+    }
+}
+
+static void consider_repeats(const struct tnd_adapt *adapt, struct line *line,
+                             const struct room *room)
+{
+    for (int i = 0; i < line->points.n; i++) {
+        const struct tnd_adapt_point *point = &line->points.points[i];
+        if (point->visits < adapt->options.max_visits) {
+            double excess = tnd_adapt_suspicion(&line->points, i);
+            double suspicion = excess / point->visits;
+            struct tnd_adapt_cell cell = {
+                .m = point->m, .doubt = fmax(tnd_adapt_point_doubt(point), suspicion)};
+            bool is_wanted = adapt->options.is_fixed && point->visits < 2;
+            bool is_suspicious =
+                (suspicion > SUSPICIOUS || (point->is_noisy && point->visits < NOISY_VISITS)) &&
+                relevance_if(adapt, line, point->m, (1 - excess) * point->us) > RELEVANT;
+            cell.rank = is_wanted || is_suspicious ? 1 : 0;
+            consider(adapt, line, room, cell);
+        }
+    }
+}
+
+static void find_best(const struct tnd_adapt *adapt, struct line *line, const struct room *room)
+{
+    line->has_best = false;
+    consider_grid(adapt, line, room);
+    consider_gaps(adapt, line, room);
+    consider_repeats(adapt, line, room);
+    line->is_stale = false;
+}
+
+bool tnd_adapt_next(struct tnd_adapt *adapt, double left_s, double longest_s,
+                    struct tnd_adapt_cell *out)
+{
+    const struct room room = {left_s, longest_s};
+    const struct tnd_adapt_cell *best = NULL;
+    for (int i = 0; i < adapt->n_lines; i++) {
+        struct line *line = &adapt->lines[i];
+        /* A cell that was best of a longer time and still fits is the best of this one. */
+        if (line->is_stale || (line->has_best && line->best.cost_s > left_s)) {
+            find_best(adapt, line, &room);
+        }
+        if (line->has_best && (best == NULL || is_better(&line->best, best))) {
+            best = &line->best;
+        }
+    }
+    if (best != NULL) {
+        *out = *best;
+    }
+    return best != NULL;
+}
+
+/* ---- what is told ---- */
+
+void tnd_adapt_touch(struct tnd_adapt *adapt, int line)
+{
+    int first = adapt->lines[line].first;
+    for (int i = first; i < adapt->n_lines && adapt->lines[i].first == first; i++) {
+        adapt->lines[i].is_stale = true;
+    }
+}
+
+enum tandem_status tnd_adapt_done(struct tnd_adapt *adapt, const struct tnd_adapt_cell *cell,
+                                  const struct tnd_stage_time *total)
+{
+    struct line *line = &adapt->lines[cell->line];
+    bool is_first = line->points.n == 0;
+    TND_TRY(tnd_adapt_put(&line->points, cell->m, total));
+    if (is_first) {
+        introduce(adapt, cell->line);
+    }
+    tnd_adapt_touch(adapt, cell->line);
+    return TANDEM_OK;
+}
+
+void tnd_adapt_stop_at(struct tnd_adapt *adapt, int line, int64_t m)
+{
+    struct line *stopped = &adapt->lines[line];
+    stopped->m_limit = m < stopped->m_limit ? m : stopped->m_limit;
+    stopped->is_stale = true;
+}
+
+/* ---- how far it is ---- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double visit_s(const struct tnd_adapt *adapt, const struct line *line, int64_t m)
+{
+    return adapt->options.cost_s(adapt->options.user, (int)(line - adapt->lines), m,
+                                 expect_us(adapt, line, m, false));
+}
+
+static void add_line_state(const struct tnd_adapt *adapt, const struct line *line,
+                           struct tnd_adapt_state *state)
+{
+    bool can_measure = line->m_limit > adapt->m[0];
+    state->unknown_lines += line->points.n == 0 && can_measure ? 1 : 0;
+    for (int i = 0; i < adapt->options.n_m && adapt->m[i] < line->m_limit; i++) {
+        int at = tnd_adapt_find(&line->points, adapt->m[i]);
+        bool known = at >= 0 && line->points.points[at].m == adapt->m[i];
+        if (must_be_measured(adapt, line, i)) {
+            int visits = known ? line->points.points[at].visits : 0;
+            state->unmeasured += known ? 0 : 1;
+            state->pending_s +=
+                visits < 2 ? (2 - visits) * visit_s(adapt, line, adapt->m[i]) : 0.0;
+        }
+    }
+    for (int i = 0; i < line->points.n; i++) {
+        state->cells++;
+        state->visits += line->points.points[i].visits;
+    }
+}
+
+enum tandem_status tnd_adapt_state(const struct tnd_adapt *adapt, struct tnd_adapt_state *out)
+{
+    struct tnd_adapt_state state = {0};
+    for (int i = 0; i < adapt->n_lines; i++) {
+        add_line_state(adapt, &adapt->lines[i], &state);
+    }
+    double *doubts = tnd_calloc((size_t)state.cells * 2 + 1, sizeof(doubts[0]));
+    int n = 0;
+    if (doubts == NULL) {
+        return TANDEM_E_MEMORY;
+    }
+    for (int i = 0; i < adapt->n_lines; i++) {
+        const struct tnd_adapt_points *points = &adapt->lines[i].points;
+        for (int p = 0; p < points->n; p++) {
+            doubts[n++] = tnd_adapt_point_doubt(&points->points[p]);
+            if (p + 1 < points->n && points->points[p + 1].m - points->points[p].m > 1) {
+                doubts[n++] = tnd_adapt_gap_doubt(points, points->points[p].m + 1);
+            }
+        }
+    }
+    if (n > 0) {
+        qsort(doubts, (size_t)n, sizeof(doubts[0]), compare_doubles);
+        state.median_doubt = doubts[n / 2];
+    }
+    tnd_free(doubts);
+    *out = state;
+    return TANDEM_OK;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * What to measure next: of all cells (a line at some M) the one that takes away the most
+ * uncertainty a second. Knows neither clocks nor backends: it is told what each cell took.
+ * A line is one profile on one thread count for one (type, N, K); lines of one group compete. */
+#ifndef TND_ADAPT_H
+#define TND_ADAPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tandem/status.h"
+#include "measure/measure.h"
+
+struct tnd_adapt;
+
+struct tnd_adapt_line {
+    int group; /* number of its (type, N, K) */
+    int way;   /* number of its profile */
+    int threads;
+    enum tandem_type type;
+    double calls;        /* of the product in the user's graph, above 0 */
+    double work;         /* N * K */
+    double fixed_tokens; /* few tokens cost as much as this many */
+};
+
+struct tnd_adapt_options {
+    const int64_t *m; /* ascending: where every line begins. Copied */
+    int n_m;
+    bool is_fixed; /* these M and no others, each of them twice */
+    int most_threads;
+    double tolerance; /* fraction of a time that needs no further measuring */
+    int max_visits;   /* of one cell */
+    /** Predicted seconds of a visit to a cell whose product takes `expected_us`, what has to be
+     *  prepared for it included. */
+    double (*cost_s)(void *user, int line, int64_t m, double expected_us);
+    void *user;
+};
+
+struct tnd_adapt_cell {
+    int line;
+    int64_t m;
+    double expected_us; /* of one product, on the safe side */
+    double cost_s;
+    double doubt; /* fraction of the time that is not known */
+    bool is_new;  /* else a repetition of a cell that was measured before */
+    int rank;     /* 2: should not stay unmeasured, 1: is to be repeated once; before others */
+    double score; /* what it is worth a second, among those of one rank */
+};
+
+/** Errors: MEMORY. */
+enum tandem_status tnd_adapt_new(const struct tnd_adapt_options *options,
+                                 struct tnd_adapt **out_adapt, struct tandem_error *error);
+/** NULL allowed. */
+void tnd_adapt_free(struct tnd_adapt *adapt);
+
+/** Lines are numbered from 0 in the order of adding, which is group by group. Errors: MEMORY. */
+enum tandem_status tnd_adapt_add_line(struct tnd_adapt *adapt, const struct tnd_adapt_line *line);
+
+/** The cell worth most of those that end within `left_s`, and take at most `longest_s` each; false
+ *  when none does, or everything is certain. */
+bool tnd_adapt_next(struct tnd_adapt *adapt, double left_s, double longest_s,
+                    struct tnd_adapt_cell *out);
+
+/** The cell was visited. Errors: MEMORY. */
+enum tandem_status tnd_adapt_done(struct tnd_adapt *adapt, const struct tnd_adapt_cell *cell,
+                                  const struct tnd_stage_time *total);
+/** The line is not measured at M from this one on: the machine cannot. */
+void tnd_adapt_stop_at(struct tnd_adapt *adapt, int line, int64_t m);
+/** What visits to the group of this line cost has changed. */
+void tnd_adapt_touch(struct tnd_adapt *adapt, int line);
+
+/** Time of one product on a line, as far as the cells tell; `safely`: rather too long. */
+double tnd_adapt_expect_us(const struct tnd_adapt *adapt, int line, int64_t m, bool safely);
+
+struct tnd_adapt_state {
+    int cells, visits;   /* measured */
+    int unmeasured;      /* cells of the grid that were not visited */
+    int unknown_lines;   /* lines without any cell */
+    double pending_s;    /* what visiting the grid, and each of its cells twice, still takes */
+    double median_doubt; /* over the measured cells and the gaps between them */
+};
+/** Errors: MEMORY. */
+enum tandem_status tnd_adapt_state(const struct tnd_adapt *adapt, struct tnd_adapt_state *out);
+
+#endif

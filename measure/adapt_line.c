@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ * Points of a line, and the doubt about them. */
+#include "measure/adapt_line.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_status.h"
+#include "table/tnd_table.h"
+
+/* Doubts before anything was seen, as fractions of a time. */
+#define DOUBT_GAP        0.04 /* for each doubling of M between two points */
+#define DOUBT_BEYOND     0.08 /* for each doubling beyond two points or more */
+#define DOUBT_BEYOND_ONE 0.25 /* for each doubling away from a single point */
+#define DOUBT_ONCE       0.04 /* one visit: a disturbance may have lasted all of it */
+#define PART_OF_BEND     0.25 /* of what the lines before and behind say otherwise */
+#define PART_OF_SEEN     0.40 /* of what was wrong in the middle is left in each half */
+#define PART_LEFT        0.75 /* of DOUBT_GAP where the middle was foretold */
+#define SEEN_NOISE       0.01 /* differences as small as this are no shape */
+#define CLOSE_RATIO      1.25 /* two M this close need nothing between them */
+#define MANY_TOKENS      24.0
+#define CREDIBLE_STEP    0.15 /* of a kernel, above what the points around it tell */
+
+int tnd_adapt_find(const struct tnd_adapt_points *points, int64_t m)
+{
+    int i = points->n - 1;
+    while (i >= 0 && points->points[i].m > m) {
+        i--;
+    }
+    return i;
+}
+
+static double along(const struct tnd_adapt_point *a, const struct tnd_adapt_point *b, int64_t m)
+{
+    double part = (double)(m - a->m) / (double)(b->m - a->m);
+    return fmax(a->us + part * (b->us - a->us), 0.0);
+}
+
+static double doublings(int64_t a, int64_t b)
+{
+    return fabs(log2((double)b / (double)a));
+}
+
+/* ---- adding ---- */
+
+static void visit_again(struct tnd_adapt_point *point, double us, double spread, bool is_noisy)
+{
+    if (us < point->us) {
+        point->second_us = point->us;
+        point->us = us;
+        point->spread = spread;
+        point->is_noisy = is_noisy;
+    } else if (point->second_us == 0 || us < point->second_us) {
+        point->second_us = us;
+    }
+    point->visits++;
+}
+
+static enum tandem_status reserve(struct tnd_adapt_points *points)
+{
+    if (points->n < points->capacity) {
+        return TANDEM_OK;
+    }
+    int capacity = points->capacity > 0 ? 2 * points->capacity : 8;
+    struct tnd_adapt_point *grown = tnd_calloc((size_t)capacity, sizeof(grown[0]));
+    if (grown == NULL) {
+        return TANDEM_E_MEMORY;
+    }
+    if (points->n > 0) {
+        memcpy(grown, points->points, (size_t)points->n * sizeof(grown[0]));
+    }
+    tnd_free(points->points);
+    points->points = grown;
+    points->capacity = capacity;
+    return TANDEM_OK;
+}
+
+/* What is left of the doubt in one of the halves. One right prediction does not make a curve
+ * straight: kernels step with their tiles. */
+static double doubt_left(int64_t low, int64_t high, double wrong)
+{
+    return fmax(PART_OF_SEEN * (wrong - SEEN_NOISE), PART_LEFT * DOUBT_GAP * doublings(low, high));
+}
+
+enum tandem_status tnd_adapt_put(struct tnd_adapt_points *points, int64_t m,
+                                 const struct tnd_stage_time *total)
+{
+    double us = total->median_us;
+    double spread =
+        us > 0 && total->count > 0 ? total->spread_us / us / sqrt((double)total->count) : 0;
+    bool is_noisy = total->spread_us > TND_NOISY_FRAC * us;
+    int before = tnd_adapt_find(points, m);
+    if (before >= 0 && points->points[before].m == m) {
+        visit_again(&points->points[before], us, spread, is_noisy);
+        return TANDEM_OK;
+    }
+    TND_TRY(reserve(points));
+    double doubt = -1;
+    if (before >= 0 && before + 1 < points->n) {
+        double foretold = along(&points->points[before], &points->points[before + 1], m);
+        double wrong = us > 0 ? fabs(foretold - us) / us : 0;
+        points->points[before].doubt = doubt_left(points->points[before].m, m, wrong);
+        doubt = doubt_left(m, points->points[before + 1].m, wrong);
+    }
+    struct tnd_adapt_point *at = points->points + before + 1;
+    memmove(at + 1, at, (size_t)(points->n - before - 1) * sizeof(at[0]));
+    *at = (struct tnd_adapt_point){
+        .m = m, .us = us, .spread = spread, .is_noisy = is_noisy, .visits = 1, .doubt = doubt};
+    points->n++;
+    return TANDEM_OK;
+}
+
+/* ---- times ---- */
+
+double tnd_adapt_line_us(const struct tnd_adapt_points *points, int64_t m, double fixed_tokens,
+                         bool safely)
+{
+    const struct tnd_adapt_point *first = &points->points[0];
+    const struct tnd_adapt_point *last = &points->points[points->n - 1];
+    if (m > last->m) {
+        if (safely) {
+            return last->us * (double)m / (double)last->m;
+        }
+        if (points->n > 1) {
+            double slope = (last->us - last[-1].us) / (double)(last->m - last[-1].m);
+            return last->us + fmax(slope, 0.0) * (double)(m - last->m);
+        }
+        return last->us * ((double)m + fixed_tokens) / ((double)last->m + fixed_tokens);
+    }
+    if (m <= first->m) {
+        return safely
+                   ? first->us
+                   : first->us * ((double)m + fixed_tokens) / ((double)first->m + fixed_tokens);
+    }
+    int before = tnd_adapt_find(points, m);
+    const struct tnd_adapt_point *a = &points->points[before];
+    return a->m == m ? a->us : along(a, a + 1, m);
+}
+
+/* ---- doubts ---- */
+
+/* A step or a bow of the curve shows in what the lines before and behind say about the gap. */
+static double bend(const struct tnd_adapt_points *points, int low, int64_t m)
+{
+    const struct tnd_adapt_point *p = points->points;
+    double us = along(&p[low], &p[low + 1], m);
+    double differs = 0;
+    if (us <= 0) {
+        return 0;
+    }
+    if (low > 0) {
+        differs = fabs(along(&p[low - 1], &p[low], m) - us);
+    }
+    if (low + 2 < points->n) {
+        differs = fmax(differs, fabs(along(&p[low + 1], &p[low + 2], m) - us));
+    }
+    return differs / us;
+}
+
+double tnd_adapt_gap_doubt(const struct tnd_adapt_points *points, int64_t m)
+{
+    const struct tnd_adapt_point *p = points->points;
+    int n = points->n;
+    if (n == 0) {
+        return 1.0;
+    }
+    int low = tnd_adapt_find(points, m);
+    if (low < 0 || low == n - 1) {
+        double far = doublings(low < 0 ? p[0].m : p[n - 1].m, m);
+        return fmin(1.0, far * (n == 1 || low < 0 ? DOUBT_BEYOND_ONE : DOUBT_BEYOND));
+    }
+    if (p[low].doubt >= 0) {
+        return p[low].doubt;
+    }
+    double prior = DOUBT_GAP * doublings(p[low].m, p[low + 1].m);
+    return fmin(1.0, fmax(prior, PART_OF_BEND * bend(points, low, m)));
+}
+
+double tnd_adapt_point_doubt(const struct tnd_adapt_point *point)
+{
+    if (point->visits < 2 || point->us <= 0) {
+        return fmax(point->spread, DOUBT_ONCE);
+    }
+    double differs = (point->second_us - point->us) / point->us;
+    return fmax(point->spread, differs / point->visits);
+}
+
+double tnd_adapt_suspicion(const struct tnd_adapt_points *points, int i)
+{
+    const struct tnd_adapt_point *point = &points->points[i];
+    double credible = point->us;
+    for (int j = i + 1; j < points->n; j++) {
+        credible = fmin(credible, points->points[j].us);
+    }
+    if (i > 0) {
+        double told = point[-1].us * (double)point->m / (double)point[-1].m;
+        if (i + 1 < points->n) {
+            told = fmin(told, fmax(along(point - 1, point + 1, point->m), point[-1].us));
+        }
+        credible = fmin(credible, told * (1 + CREDIBLE_STEP));
+    }
+    return point->us > 0 ? (point->us - credible) / point->us : 0;
+}
+
+int64_t tnd_adapt_middle(int64_t low, int64_t high)
+{
+    if (high - low < 2 || (double)high / (double)low < CLOSE_RATIO) {
+        return 0;
+    }
+    /* Few tokens: powers of two and the numbers half-way between them. Many: kernels work in tiles
+     * of 8, 12 or 16 tokens, so that times are stairs; what is asked for later lies anywhere on a
+     * stair, so that its middle tells more than its end. */
+    double wanted = sqrt((double)low * (double)high);
+    int64_t mid_stair = (int64_t)(wanted / 8) * 8 + 4;
+    if (wanted >= MANY_TOKENS && mid_stair > low && mid_stair < high) {
+        return mid_stair;
+    }
+    double nearest = INFINITY;
+    int64_t best = 0;
+    for (int64_t power = 1; power < high; power *= 2) {
+        const int64_t tries[2] = {power, power + power / 2};
+        for (int i = 0; i < 2; i++) {
+            double distance = fabs(log2((double)tries[i] / wanted));
+            if (tries[i] > low && tries[i] < high && distance < nearest) {
+                nearest = distance;
+                best = tries[i];
+            }
+        }
+    }
+    return best > 0 ? best : (int64_t)(wanted + 0.5);
+}

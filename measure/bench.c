@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: MIT
+ * The run of mulmat-tune bench: visits one cell after another as tnd_adapt says, until all is
+ * certain or the budget ends. Cells are visited again later, with others between, and the faster
+ * median counts: what disturbs a machine (another program, the host of a virtual machine) lasts
+ * for seconds, spoils neighbouring cells together, and only ever slows down. */
+#include "measure/bench.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "base/tnd_status.h"
+#include "measure/bench_sweep.h"
+#include "tune/candidates.h"
+#include "measure/measure_moves.h"
+#include "measure/measure_ops.h"
+#include "tune/planner.h"
+#include "tune/profiles.h"
+
+enum { MOST_TRANSFERRED = 64 << 20, MOST_MOVED_QUICKLY = 4 << 20 };
+
+/* Shares of a budget, and seconds. */
+#define LONGEST_VISIT   0.15 /* of the budget, for one cell */
+#define PART_OF_MOVES   0.10 /* of the budget, for what lies between stages */
+#define PART_OF_OPS     0.03 /* for the operations beside products */
+#define LOOK_S          0.012 /* at the machine, at the end */
+#define HANDOFF_S       0.09
+#define TRANSFERS_S     1.5 /* of one device, up to MOST_TRANSFERRED */
+#define QUICK_MOVES_S   0.7 /* the same, up to MOST_MOVED_QUICKLY */
+#define ESTIMATE_S      5.0 /* default budget of TND_EFFORT_ESTIMATE */
+#define FIRST_OPENING   2e-9 /* seconds a byte before any is known */
+#define FIRST_PACKING   4e-9
+#define NEWEST_PART     0.1 /* of the mean of overruns */
+#define MOST_OVERRUN    4.0
+#define FEWEST_TOKENS   10.0 /* reading the weights costs about as much, */
+#define DEQUANTIZATION  30.0 /* turning them into floats this much more */
+
+/* How thorough an effort is. */
+struct thoroughness {
+    int n_m;
+    const int64_t *m;
+    bool is_fixed;
+    double tolerance;
+    int max_visits;
+    double visit_s;
+};
+
+static const int64_t few_m[] = {1, 32, 128};
+static const int64_t first_m[] = {1, 8, 32, 128, 512};
+/* Dense where libraries change their kernels with M, then in steps of a half. */
+static const int64_t all_m[] = {1,  2,  3,  4,  6,  8,   12,  16,  24,
+                                32, 48, 64, 96, 128, 192, 256, 384, 512};
+
+#define M_LIST(list) (int)(sizeof(list) / sizeof((list)[0])), list
+
+static const struct thoroughness efforts[] = {
+    [TND_EFFORT_MEASURE] = {M_LIST(first_m), false, 0.035, 3, 0.04},
+    [TND_EFFORT_ESTIMATE] = {M_LIST(few_m), false, 0.10, 2, 0.01},
+    [TND_EFFORT_PATIENT] = {M_LIST(all_m), true, 0.01, 4, 0.10},
+};
+
+static const char *const effort_names[] = {
+    [TND_EFFORT_MEASURE] = "measure",
+    [TND_EFFORT_ESTIMATE] = "estimate",
+    [TND_EFFORT_PATIENT] = "patient",
+};
+
+bool tnd_effort_from_name(const char *name, enum tnd_effort *out)
+{
+    for (size_t i = 0; i < sizeof(effort_names) / sizeof(effort_names[0]); i++) {
+        if (strcmp(name, effort_names[i]) == 0) {
+            *out = (enum tnd_effort)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+double tnd_sweep_elapsed_s(const struct tnd_sweep *sweep)
+{
+    const struct tnd_clock *clock = sweep->options->measure.clock;
+    return (double)(clock->now_ns(clock) - sweep->begin_ns) / 1e9;
+}
+
+static double left_s(const struct tnd_sweep *sweep)
+{
+    double last_look_s = tnd_sweep_has_time_to_check(sweep) ? LOOK_S : 0;
+    return sweep->budget_s - tnd_sweep_elapsed_s(sweep) - sweep->options->reserve_s - last_look_s;
+}
+
+/* ---- groups and lines ---- */
+
+static bool is_wanted(const struct tnd_bench_options *options, int profile, enum tandem_type type,
+                      int threads, struct tandem_plan_node *out)
+{
+    const char *name = tnd_profile_at(profile)->name;
+    if (options->profile != NULL ? strcmp(options->profile, name) != 0
+                                 : tnd_profile_is_twin(profile, type)) {
+        return false;
+    }
+    return tnd_plan_node_for_profile(options->measure.registry, profile, type, threads, out);
+}
+
+static bool has_type(const struct tnd_bench_options *options, int shape, enum tandem_type type)
+{
+    const struct tnd_shape_use *use = &options->shapes->use[shape];
+    return (!use->is_typed || use->type == type) &&
+           tandem_type_row_bytes(type, options->shapes->shape[shape].k) != 0;
+}
+
+static void add_group(struct tnd_sweep *sweep, enum tandem_type type, int shape,
+                      bool stays_in_cache)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    struct tnd_measure_options measure = options->measure;
+    struct tnd_bench_group *group = &sweep->groups[sweep->n_groups++];
+    double calls = options->shapes->use[shape].calls;
+    group->type = type;
+    group->shape = options->shapes->shape[shape];
+    group->calls = calls > 0 ? calls : 1;
+    group->stays_in_cache = stays_in_cache;
+    measure.rotate_bytes = stays_in_cache ? 1 : measure.rotate_bytes;
+    group->bytes = tnd_measure_bytes(&measure, type, group->shape.n, group->shape.k,
+                                     sweep->most_m);
+    double tokens = (double)sweep->most_m * (double)(group->shape.n + group->shape.k);
+    group->weight_bytes = (group->bytes - tokens * sizeof(float)) / 2;
+}
+
+/* Cold, and warm where programs will find the weights in the cache. */
+static void add_groups(struct tnd_sweep *sweep, enum tandem_type type, int shape)
+{
+    bool rotates = sweep->options->measure.rotate_bytes == 0;
+    add_group(sweep, type, shape, false);
+    if (rotates && sweep->options->effort != TND_EFFORT_ESTIMATE &&
+        tnd_bench_fits_cache(sweep->options, type)) {
+        add_group(sweep, type, shape, true);
+    }
+}
+
+/* Shapes that have a type are measured with it, the others with each type that was asked for. */
+static enum tandem_status make_groups(struct tnd_sweep *sweep)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    size_t most = 2 * (size_t)options->shapes->count * (size_t)(options->n_types + 1);
+    sweep->groups = tnd_calloc(most, sizeof(sweep->groups[0]));
+    if (sweep->groups == NULL) {
+        return TANDEM_E_MEMORY;
+    }
+    for (int s = 0; s < options->shapes->count; s++) {
+        if (options->shapes->use[s].is_typed) {
+            if (has_type(options, s, options->shapes->use[s].type)) {
+                add_groups(sweep, options->shapes->use[s].type, s);
+            }
+            continue;
+        }
+        for (int y = 0; y < options->n_types; y++) {
+            if (has_type(options, s, options->types[y])) {
+                add_groups(sweep, options->types[y], s);
+            }
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* Whether the number of threads makes a difference to any stage. */
+static bool uses_threads(const struct tnd_table_profile *profile)
+{
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        if (profile->stage[s].parallel || profile->stage[s].own_threads) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool uses_own_memory(const struct tnd_sweep *sweep, const struct tandem_plan_node *choice)
+{
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const tandem_backend *backend =
+            tnd_registry_backend(sweep->options->measure.registry, choice->stage[s].backend);
+        if (backend != NULL && tnd_backend_is_own(backend)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum tandem_status add_line(struct tnd_sweep *sweep, int group, int profile, int threads,
+                                   const struct tandem_plan_node *choice)
+{
+    struct tnd_bench_line *line = &sweep->lines[sweep->n_lines];
+    const struct tnd_bench_group *of = &sweep->groups[group];
+    bool joins = sweep->n_lines > 0 && line[-1].group == group;
+    bool dequantizes = choice->stage[TANDEM_STAGE_INIT].task == TANDEM_TASK_DEQUANTIZE_W;
+    struct tnd_adapt_line adaptive = {
+        .group = group,
+        .way = profile,
+        .threads = threads,
+        .type = of->type,
+        .calls = of->calls,
+        .work = (double)of->shape.n * (double)of->shape.k,
+        .fixed_tokens = FEWEST_TOKENS + (dequantizes ? DEQUANTIZATION : 0.0),
+    };
+    line->group = group;
+    line->first = joins ? line[-1].first : sweep->n_lines;
+    line->threads = threads;
+    line->choice = *choice;
+    line->uses_device = uses_own_memory(sweep, choice);
+    (void)tnd_profile_describe(profile, of->type, &line->described);
+    sweep->n_lines++;
+    return tnd_adapt_add_line(sweep->adapt, &adaptive);
+}
+
+static enum tandem_status make_lines(struct tnd_sweep *sweep, bool with_devices)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    size_t most = (size_t)sweep->n_groups * (size_t)tnd_profile_count() *
+                  (size_t)options->n_thread_counts;
+    sweep->lines = tnd_calloc(most + 1, sizeof(sweep->lines[0]));
+    if (sweep->lines == NULL) {
+        return TANDEM_E_MEMORY;
+    }
+    for (int g = 0; g < sweep->n_groups; g++) {
+        for (int p = 0; p < tnd_profile_count(); p++) {
+            for (int t = 0; t < options->n_thread_counts; t++) {
+                struct tandem_plan_node choice;
+                struct tnd_table_profile described;
+                int threads = options->thread_counts[t];
+                if (is_wanted(options, p, sweep->groups[g].type, threads, &choice) &&
+                    tnd_profile_describe(p, sweep->groups[g].type, &described) &&
+                    (t == 0 || uses_threads(&described)) &&
+                    (with_devices || !uses_own_memory(sweep, &choice))) {
+                    TND_TRY(add_line(sweep, g, p, threads, &choice));
+                }
+            }
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* ---- what lies between stages ---- */
+
+static bool uses_slot(const struct tnd_bench_options *options, int slot)
+{
+    struct tandem_plan_node choice;
+    for (int p = 0; p < tnd_profile_count(); p++) {
+        for (int s = 0; s < TANDEM_STAGES; s++) {
+            if (is_wanted(options, p, TANDEM_TYPE_Q4_0, 1, &choice) &&
+                choice.stage[s].backend == slot) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Transfers of all devices, smaller ones when time is short. Without them nothing can be said of
+ * a device, so *out_measured tells whether there was time. */
+static enum tandem_status measure_transfers(struct tnd_sweep *sweep, bool *out_measured)
+{
+    const struct tnd_measure_options *measure = &sweep->options->measure;
+    int n_devices = 0;
+    for (int slot = 1; slot < tnd_registry_count(measure->registry); slot++) {
+        const tandem_backend *backend = tnd_registry_backend(measure->registry, slot);
+        n_devices += backend != NULL && tnd_backend_is_own(backend) &&
+                     uses_slot(sweep->options, slot);
+    }
+    double room_s = 2 * PART_OF_MOVES * sweep->budget_s;
+    bool is_quick = n_devices * TRANSFERS_S > room_s;
+    *out_measured = !is_quick || n_devices * QUICK_MOVES_S <= 2 * room_s;
+    for (int slot = 1; slot < tnd_registry_count(measure->registry) && *out_measured; slot++) {
+        if (uses_slot(sweep->options, slot)) {
+            TND_TRY(tnd_measure_transfers(measure->registry, slot, measure->clock,
+                                          is_quick ? MOST_MOVED_QUICKLY : MOST_TRANSFERRED,
+                                          sweep->when, sweep->table, sweep->error));
+            TND_TRY(tnd_measure_round_trip(measure->registry, slot, measure->clock,
+                                           &sweep->round_trip_us[slot], sweep->error));
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* The most threads first: they are handed to most. */
+static enum tandem_status measure_handoffs(struct tnd_sweep *sweep)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    double room_s = PART_OF_MOVES * sweep->budget_s;
+    for (int t = options->n_thread_counts - 1; t >= 0 && options->pool != NULL; t--) {
+        if (room_s >= HANDOFF_S) {
+            room_s -= HANDOFF_S;
+            TND_TRY(tnd_measure_handoff(options->pool, options->measure.clock,
+                                        options->thread_counts[t], sweep->when, sweep->table,
+                                        sweep->error));
+        }
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status measure_ops(struct tnd_sweep *sweep)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    if (options->pool == NULL || options->profile != NULL) {
+        return TANDEM_OK;
+    }
+    double room_s = isinf(sweep->budget_s) ? 0 : PART_OF_OPS * sweep->budget_s;
+    return tnd_measure_ops(&options->measure, options->thread_counts, options->n_thread_counts,
+                           room_s, sweep->when, sweep->table, sweep->error);
+}
+
+/* ---- visiting ---- */
+
+static enum tandem_status report(struct tnd_sweep *sweep, const struct tnd_adapt_cell *cell,
+                                 const struct tnd_measure_result *result)
+{
+    const struct tnd_bench_line *line = &sweep->lines[cell->line];
+    const struct tnd_bench_group *group = &sweep->groups[line->group];
+    if (sweep->options->progress == NULL) {
+        return TANDEM_OK;
+    }
+    struct tnd_bench_progress progress;
+    memset(&progress, 0, sizeof(progress));
+    strcpy(progress.problem.op, "mul_mat");
+    progress.problem.type = group->type;
+    progress.problem.n = group->shape.n;
+    progress.problem.k = group->shape.k;
+    progress.problem.m = cell->m;
+    progress.problem.threads = line->threads;
+    snprintf(progress.problem.profile, sizeof(progress.problem.profile), "%s",
+             line->described.name);
+    progress.total = result->total;
+    progress.visits = (int)sweep->n_visits;
+    progress.elapsed_s = tnd_sweep_elapsed_s(sweep);
+    progress.left_s = left_s(sweep);
+    if (isinf(sweep->budget_s)) {
+        struct tnd_adapt_state state;
+        TND_TRY(tnd_adapt_state(sweep->adapt, &state));
+        progress.left_s = state.pending_s;
+    }
+    if (sweep->options->progress(sweep->options->user, &progress)) {
+        return tnd_error_set(sweep->error, TANDEM_E_CANCELLED, "bench", progress.visits, 0,
+                             "bench: stopped after %d measurements", progress.visits);
+    }
+    return TANDEM_OK;
+}
+
+/* One visit. A cell that this machine cannot compute (the type, or the size) is left out, with
+ * those of its line that are larger: others are worth having. */
+static enum tandem_status visit(struct tnd_sweep *sweep, const struct tnd_adapt_cell *cell)
+{
+    const struct tnd_bench_line *line = &sweep->lines[cell->line];
+    struct tnd_bench_group *group = &sweep->groups[line->group];
+    struct tnd_measure_effort effort = {.budget_s = sweep->visit_s, .min_repeats = 1};
+    struct tnd_measure_result result;
+    struct tandem_error why = {0};
+    effort.expected_us = tnd_adapt_expect_us(sweep->adapt, cell->line, cell->m, false);
+    enum tandem_status status = tnd_sweep_open(sweep, cell->line, &why);
+    if (status == TANDEM_OK) {
+        effort.is_warm = tnd_sweep_is_warm(sweep, cell->line, effort.expected_us);
+        status = tnd_measure_run(group->measure, cell->m, &line->choice, &effort, &result, &why);
+    }
+    if (status == TANDEM_E_UNSUPPORTED_BACKEND || status == TANDEM_E_DEVICE_MEMORY) {
+        tnd_adapt_stop_at(sweep->adapt, cell->line, cell->m);
+        return TANDEM_OK;
+    }
+    if (status != TANDEM_OK) {
+        if (sweep->error != NULL) {
+            *sweep->error = why;
+        }
+        return status;
+    }
+    int bit = cell->line - line->first;
+    group->warm |= bit < 64 ? UINT64_C(1) << bit : 0;
+    TND_TRY(tnd_sweep_keep(sweep, cell->line, cell->m, &result));
+    TND_TRY(tnd_adapt_done(sweep->adapt, cell, &result.total));
+    return report(sweep, cell, &result);
+}
+
+static enum tandem_status visit_all(struct tnd_sweep *sweep, bool *out_certain)
+{
+    struct tnd_adapt_cell cell;
+    double longest_s = LONGEST_VISIT * sweep->budget_s;
+    double overrun = 1; /* how much longer than foretold visits take: others use the machine too */
+    for (;;) {
+        double left = left_s(sweep) / overrun;
+        if (left <= 0 || (!tnd_sweep_next_stale(sweep, left, &cell) &&
+                          !tnd_adapt_next(sweep->adapt, left, longest_s, &cell))) {
+            /* Nothing fits: is there anything at all? */
+            for (int i = 0; i < sweep->n_lines; i++) {
+                if (sweep->lines[i].first == i) {
+                    tnd_adapt_touch(sweep->adapt, i);
+                }
+            }
+            *out_certain = !tnd_adapt_next(sweep->adapt, INFINITY, INFINITY, &cell);
+            return TANDEM_OK;
+        }
+        double begin_s = tnd_sweep_elapsed_s(sweep);
+        TND_TRY(visit(sweep, &cell));
+        double took = (tnd_sweep_elapsed_s(sweep) - begin_s) / cell.cost_s;
+        tnd_sweep_look_between(sweep);
+        overrun = fmax(overrun + NEWEST_PART * (fmin(took, MOST_OVERRUN) - overrun), 1.0);
+    }
+}
+
+/* ---- the run ---- */
+
+static void choose_thoroughness(struct tnd_sweep *sweep, struct thoroughness *out)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    *out = efforts[options->effort];
+    sweep->budget_s = options->budget_s;
+    if (sweep->budget_s <= 0) {
+        sweep->budget_s = options->effort == TND_EFFORT_ESTIMATE ? ESTIMATE_S : INFINITY;
+    } else {
+        /* A budget is there to be used: on and on, as long as anything is uncertain. */
+        out->tolerance = 0.002;
+        out->max_visits = 100;
+    }
+    if (options->n_m > 0) {
+        out->n_m = options->n_m;
+        out->m = options->m;
+        out->is_fixed = !options->looks_between;
+    }
+    sweep->most_m = out->m[out->n_m - 1];
+}
+
+/* So that the first grid takes about a third of a budget; between 2 ms and what the effort says. */
+static void choose_visit_s(struct tnd_sweep *sweep, const struct thoroughness *how)
+{
+    double cells = (double)sweep->n_groups * tnd_profile_count() *
+                   sweep->options->n_thread_counts * how->n_m;
+    sweep->visit_s = fmin(fmax(sweep->budget_s / 3 / fmax(cells, 1), 0.002), how->visit_s);
+}
+
+static enum tandem_status prepare(struct tnd_sweep *sweep)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    struct thoroughness how;
+    bool with_devices = false;
+    choose_thoroughness(sweep, &how);
+    tnd_sweep_look_before(sweep);
+    TND_TRY(make_groups(sweep));
+    choose_visit_s(sweep, &how);
+    struct tnd_adapt_options adaptive = {
+        .m = how.m,
+        .n_m = how.n_m,
+        .is_fixed = how.is_fixed,
+        .most_threads = options->thread_counts[options->n_thread_counts - 1],
+        .tolerance = how.tolerance,
+        .max_visits = how.max_visits,
+        .cost_s = tnd_sweep_cost_s,
+        .user = sweep,
+    };
+    TND_TRY(tnd_adapt_new(&adaptive, &sweep->adapt, sweep->error));
+    TND_TRY(measure_transfers(sweep, &with_devices));
+    TND_TRY(measure_handoffs(sweep));
+    TND_TRY(measure_ops(sweep));
+    TND_TRY(tnd_sweep_check_results(sweep));
+    TND_TRY(tnd_sweep_measure_pairs(sweep));
+    return make_lines(sweep, with_devices);
+}
+
+static void sum_up(const struct tnd_sweep *sweep, bool is_certain, struct tnd_bench_summary *out)
+{
+    struct tnd_adapt_state state = {0};
+    if (sweep->adapt != NULL) {
+        (void)tnd_adapt_state(sweep->adapt, &state);
+    }
+    *out = (struct tnd_bench_summary){
+        .cells = state.cells,
+        .visits = state.visits,
+        .unmeasured = state.unmeasured,
+        .ways = sweep->n_lines,
+        .unknown = state.unknown_lines,
+        .median_doubt = state.median_doubt,
+        .elapsed_s = tnd_sweep_elapsed_s(sweep),
+        .is_certain = is_certain,
+    };
+}
+
+int tnd_bench_thread_counts(int n_threads, int n_fast, int out[TND_MAX_BENCH_THREADS])
+{
+    int n = 0;
+    for (int threads = 1; n < TND_MAX_BENCH_THREADS;) {
+        out[n++] = threads;
+        if (threads >= n_threads) {
+            break;
+        }
+        int next = tnd_next_thread_count(NULL, threads, n_threads);
+        threads = n_fast > threads && n_fast < next ? n_fast : next;
+    }
+    return n;
+}
+
+enum tandem_status tnd_bench_run(const struct tnd_bench_options *options,
+                                 struct tandem_table *table, struct tnd_bench_summary *out_summary,
+                                 struct tandem_error *error)
+{
+    struct tnd_sweep sweep;
+    const struct tnd_clock *clock = options->measure.clock;
+    uint64_t ram_bytes = tnd_cpu_ram_bytes();
+    bool is_certain = false;
+    memset(&sweep, 0, sizeof(sweep));
+    sweep.options = options;
+    sweep.table = table;
+    sweep.error = error;
+    sweep.when = (int64_t)time(NULL);
+    sweep.begin_ns = options->begin_ns > 0 ? options->begin_ns : clock->now_ns(clock);
+    sweep.limit_bytes = options->measure.limit_bytes > 0 ? (double)options->measure.limit_bytes
+                        : ram_bytes > 0                  ? (double)ram_bytes / 4
+                                                         : (double)(1u << 30);
+    sweep.open_s_per_byte = FIRST_OPENING;
+    sweep.pack_s_per_byte = FIRST_PACKING;
+    enum tandem_status status = prepare(&sweep);
+    if (status == TANDEM_OK) {
+        status = visit_all(&sweep, &is_certain);
+    }
+    tnd_sweep_look_after(&sweep);
+    if (status == TANDEM_E_MEMORY && error != NULL && error->status != TANDEM_E_MEMORY) {
+        (void)tnd_error_set(error, TANDEM_E_MEMORY, "bench", 0, 0, "bench: out of memory");
+    }
+    if (out_summary != NULL) {
+        sum_up(&sweep, is_certain, out_summary);
+    }
+    tnd_sweep_close_all(&sweep);
+    tnd_adapt_free(sweep.adapt);
+    tnd_free(sweep.lines);
+    tnd_free(sweep.groups);
+    return status;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ * From one visit to the samples of a table: each stage a curve, of several visits the faster
+ * median, since what disturbs a machine only ever slows it down. */
+#include <string.h>
+
+#include "measure/bench_sweep.h"
+
+#include "base/tnd_status.h"
+
+static const struct tnd_sample *find_sample(const struct tnd_curve *curve, int64_t m)
+{
+    for (int i = 0; curve != NULL && i < curve->n_samples; i++) {
+        if (curve->samples[i].m == m) {
+            return &curve->samples[i];
+        }
+    }
+    return NULL;
+}
+
+/* A device is waited for after each stage that is measured; where it matters, in a graph, only
+ * when something is fetched, and the time of the fetching holds it. */
+static double without_waiting(const struct tnd_sweep *sweep, int slot, double us)
+{
+    double rest = us - sweep->round_trip_us[slot];
+    return rest > us / 4 ? rest : us / 4;
+}
+
+static void make_key(const struct tnd_bench_group *group, const struct tnd_table_stage *stage,
+                     int which, int threads, struct tnd_curve_key *out)
+{
+    memset(out, 0, sizeof(*out));
+    strcpy(out->op, "mul_mat");
+    out->type = group->type;
+    out->n = group->shape.n;
+    out->k = group->shape.k;
+    memcpy(out->backend, stage->backend, sizeof(out->backend));
+    out->stage = (uint8_t)which;
+    out->task = stage->task;
+    out->parallel = stage->parallel;
+    out->own_threads = stage->own_threads;
+    out->warm = group->stays_in_cache;
+    out->threads = stage->parallel || stage->own_threads ? threads : 1;
+}
+
+enum tandem_status tnd_sweep_keep(struct tnd_sweep *sweep, int line, int64_t m,
+                                  const struct tnd_measure_result *result)
+{
+    const struct tnd_bench_line *of = &sweep->lines[line];
+    TND_TRY(tnd_table_add_profile(sweep->table, &of->described));
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &of->described.stage[s];
+        const struct tnd_stage_time *time = &result->stage[s];
+        if (stage->backend[0] == '\0' || time->count == 0) {
+            continue;
+        }
+        struct tnd_curve_key key;
+        make_key(&sweep->groups[of->group], stage, s, of->threads, &key);
+        double us = without_waiting(sweep, of->choice.stage[s].backend, time->median_us);
+        struct tnd_sample sample = {m, us, time->spread_us, time->count, sweep->when, 0};
+        /* Also of a stage that several profiles share. */
+        const struct tnd_sample *before = find_sample(tnd_table_find(sweep->table, &key), m);
+        if (before != NULL) {
+            uint32_t count = sample.count + before->count;
+            sample = before->median_us < sample.median_us ? *before : sample;
+            sample.count = count;
+        }
+        if (tnd_table_add(sweep->table, &key, &sample) == TANDEM_E_MEMORY) {
+            return TANDEM_E_MEMORY; /* refused otherwise: not finite; then it stays unknown */
+        }
+    }
+    return TANDEM_OK;
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT
+ * Measuring one product. A graph holds the product several times, as a model holds many, and
+ * runs by the real executor; between two runs the weights are exchanged for other copies, so
+ * that they come from memory and not from a cache. Medians, since a noisy neighbour spoils
+ * single values by any factor. */
+#include "measure/measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "base/tnd_status.h"
+#include "ggml-like/tnd_tensor.h"
+#include "measure/operands.h"
+
+enum {
+    MAX_NODES = 8,                 /* products in a graph */
+    MAX_TIMES = 8 * TANDEM_STAGES, /* steps of one product, transfers included */
+    MAX_SAMPLES = 10000,
+    SURE_REPEATS = 7, /* fewer samples may agree by chance: only the budget ends before */
+    MAX_COPIES = 256
+};
+
+/* Samples in microseconds: one list a stage, one for transfers, and one for all together. */
+enum { MOVING = TANDEM_STAGES, TOTAL, N_LISTS };
+struct samples {
+    double *us[N_LISTS];
+    uint32_t count[N_LISTS];
+    uint32_t capacity;
+};
+
+struct tnd_measure {
+    struct tnd_measure_options options;
+    struct tnd_operands operands;
+    tandem_context *context;        /* of the graph */
+    tandem_graph *graph;            /* for m tokens; NULL: none yet */
+    tandem_tensor *x;               /* its activations */
+    tandem_context *weight_context; /* lives as long: devices know weights by it */
+    tandem_tensor *weights[MAX_NODES];
+    int64_t m;
+    int n_nodes;
+    uint64_t next_copy;
+    bool is_packed; /* all copies of the weights have been met by MUL_MAT_PACKED */
+    struct samples samples;
+    double *sorted; /* scratch of the medians */
+    struct tnd_step_time times[MAX_NODES * MAX_TIMES];
+};
+
+/* ---- medians ---- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median of n > 0 values; sorts them. */
+static double median(double *values, uint32_t n)
+{
+    qsort(values, n, sizeof(values[0]), compare_doubles);
+    return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+struct tnd_stage_time tnd_stage_time_of(const double *us, uint32_t count, double *scratch)
+{
+    struct tnd_stage_time out = {0, 0, count};
+    if (count == 0) {
+        return out;
+    }
+    memcpy(scratch, us, count * sizeof(us[0]));
+    out.median_us = median(scratch, count);
+    for (uint32_t i = 0; i < count; i++) {
+        scratch[i] = fabs(us[i] - out.median_us);
+    }
+    out.spread_us = median(scratch, count);
+    return out;
+}
+
+/* ---- opening ---- */
+
+static size_t rotate_bytes(const struct tnd_measure_options *options)
+{
+    if (options->rotate_bytes > 0) {
+        return options->rotate_bytes;
+    }
+    struct tnd_cpu_caches caches = tnd_cpu_caches();
+    size_t largest = caches.l3_bytes > caches.l2_bytes ? caches.l3_bytes : caches.l2_bytes;
+    return 2 * (largest > 0 ? largest : (size_t)32 << 20);
+}
+
+static size_t limit_bytes(const struct tnd_measure_options *options)
+{
+    if (options->limit_bytes > 0) {
+        return options->limit_bytes;
+    }
+    uint64_t ram = tnd_cpu_ram_bytes() / 4;
+    return ram == 0 ? (size_t)1 << 30 : ram > SIZE_MAX ? SIZE_MAX : (size_t)ram;
+}
+
+double tnd_measure_bytes(const struct tnd_measure_options *options, enum tandem_type type,
+                         int64_t n, int64_t k, int64_t m_max)
+{
+    double weights = (double)tandem_type_row_bytes(type, k) * (double)n;
+    double copies = floor((double)rotate_bytes(options) / fmax(weights, 1)) + 1;
+    double tokens = (double)m_max * (double)(n + k) * sizeof(float);
+    return 2 * fmin(copies, MAX_COPIES) * weights + tokens;
+}
+
+static enum tandem_status make_weights(struct tnd_measure *measure, struct tandem_error *error)
+{
+    const struct tnd_operands *o = &measure->operands;
+    for (int i = 0; i < MAX_NODES; i++) {
+        measure->weights[i] =
+            tandem_tensor_borrow(measure->weight_context, o->type, 2, (int64_t[]){o->k, o->n},
+                                 tnd_operands_weights(o, (uint64_t)i), o->weight_bytes);
+        tandem_tensor_set_role(measure->weights[i], TANDEM_ROLE_CONSTANT);
+    }
+    return tandem_context_status(measure->weight_context, error);
+}
+
+/* Devices give up what they have of the activations. */
+static void forget_x(struct tnd_measure *measure)
+{
+    if (measure->x != NULL) {
+        tnd_exec_forget(measure->options.exec, measure->x);
+        measure->x = NULL;
+    }
+}
+
+static void forget_weights(struct tnd_measure *measure)
+{
+    tandem_tensor *weight = measure->weights[0];
+    for (int i = 0; weight != NULL && i < measure->operands.n_copies; i++) {
+        weight->data = tnd_operands_weights(&measure->operands, (uint64_t)i);
+        tnd_exec_forget(measure->options.exec, weight);
+    }
+}
+
+enum tandem_status tnd_measure_open(const struct tnd_measure_options *options,
+                                    enum tandem_type type, int64_t n, int64_t k, int64_t m_max,
+                                    struct tnd_measure **out_measure, struct tandem_error *error)
+{
+    struct tnd_measure *measure = tnd_calloc(1, sizeof(*measure));
+    if (measure == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "measure", (int64_t)sizeof(*measure), 0,
+                             "measure: no memory");
+    }
+    measure->options = *options;
+    struct tnd_operands_limits limits = {rotate_bytes(options), limit_bytes(options), MAX_COPIES};
+    enum tandem_status status = tandem_context_new(NULL, &measure->context, error);
+    if (status == TANDEM_OK) {
+        status = tandem_context_new(NULL, &measure->weight_context, error);
+    }
+    if (status == TANDEM_OK) {
+        status =
+            tnd_operands_init(type, n, k, m_max, options->seed, &limits, &measure->operands, error);
+    }
+    if (status == TANDEM_OK) {
+        status = make_weights(measure, error);
+    }
+    if (status != TANDEM_OK) {
+        tnd_measure_close(measure);
+        return status;
+    }
+    *out_measure = measure;
+    return TANDEM_OK;
+}
+
+void tnd_measure_close(struct tnd_measure *measure)
+{
+    if (measure == NULL) {
+        return;
+    }
+    forget_x(measure);
+    forget_weights(measure);
+    tandem_context_free(measure->context);
+    tandem_context_free(measure->weight_context);
+    tnd_operands_fini(&measure->operands);
+    for (int i = 0; i < N_LISTS; i++) {
+        tnd_free(measure->samples.us[i]);
+    }
+    tnd_free(measure->sorted);
+    tnd_free(measure);
+}
+
+/* ---- the graph ---- */
+
+/* Whether a device takes part: its works may overlap with those of other products. */
+static bool uses_device(const struct tnd_measure *measure, const struct tandem_plan_node *choice)
+{
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const tandem_backend *backend =
+            tnd_registry_backend(measure->options.registry, choice->stage[s].backend);
+        if (backend != NULL && tnd_backend_is_async(backend)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Products in a graph: short ones stand several in a row, as in a model, where the workers are
+ * awake already when the next product begins; long ones (5 ms) stand alone. */
+int tnd_measure_nodes(double expected_us)
+{
+    double nodes = 5e3 / fmax(expected_us, 1);
+    return nodes < 2 ? 1 : nodes > MAX_NODES ? MAX_NODES : (int)nodes;
+}
+
+static int nodes_for(const struct tnd_measure *measure, int64_t m,
+                     const struct tandem_plan_node *choice, double expected_us)
+{
+    const struct tnd_operands *o = &measure->operands;
+    double guess_s =
+        2.0 * (double)m * (double)o->n * (double)o->k / 5e10 + (double)o->weight_bytes / 1e10;
+    if (uses_device(measure, choice)) {
+        return 1;
+    }
+    return tnd_measure_nodes(expected_us > 0 ? expected_us : 1e6 * guess_s);
+}
+
+static enum tandem_status build_graph(struct tnd_measure *measure, int64_t m, int n_nodes,
+                                      struct tandem_error *error)
+{
+    if (measure->graph != NULL && measure->m == m && measure->n_nodes == n_nodes) {
+        return TANDEM_OK;
+    }
+    const struct tnd_operands *o = &measure->operands;
+    tandem_context *context = measure->context;
+    measure->graph = NULL;
+    forget_x(measure);
+    tandem_context_reset(context);
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_tensor *x = tandem_tensor_borrow(context, TANDEM_TYPE_F32, 2, (int64_t[]){o->k, m}, o->x,
+                                            (size_t)o->k * (size_t)m * sizeof(float));
+    if (!measure->options.is_whole) {
+        tandem_tensor_set_role(x, TANDEM_ROLE_CONSTANT);
+    }
+    for (int i = 0; i < n_nodes; i++) {
+        tandem_graph_add(graph, tandem_mul_mat(context, measure->weights[i], x));
+    }
+    TND_TRY(tandem_context_status(context, error));
+    TND_TRY(tandem_graph_finish(graph, error));
+    for (int i = 0; i < n_nodes; i++) {
+        if (graph->nodes[i]->data != NULL) { /* no measurement shall meet fresh pages */
+            memset(graph->nodes[i]->data, 0, (size_t)m * (size_t)o->n * sizeof(float));
+        }
+    }
+    measure->graph = graph;
+    measure->x = x;
+    measure->m = m;
+    measure->n_nodes = n_nodes;
+    return TANDEM_OK;
+}
+
+/* The copies that were longest out of use take the places of the weights. */
+static void rotate(struct tnd_measure *measure)
+{
+    for (int i = 0; i < measure->n_nodes; i++) {
+        measure->weights[i]->data = tnd_operands_weights(&measure->operands, measure->next_copy++);
+    }
+}
+
+/* ---- running ---- */
+
+static enum tandem_status reserve_samples(struct tnd_measure *measure, uint32_t capacity,
+                                          struct tandem_error *error)
+{
+    struct samples *samples = &measure->samples;
+    memset(samples->count, 0, sizeof(samples->count));
+    if (capacity <= samples->capacity) {
+        return TANDEM_OK;
+    }
+    samples->capacity = 0;
+    bool failed = false;
+    for (int i = 0; i <= N_LISTS; i++) {
+        double **list = i < N_LISTS ? &samples->us[i] : &measure->sorted;
+        tnd_free(*list);
+        *list = tnd_alloc(capacity * sizeof(double));
+        failed = failed || *list == NULL;
+    }
+    if (failed) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "measure", capacity, 0,
+                             "measure: no memory for %u samples", (unsigned)capacity);
+    }
+    samples->capacity = capacity;
+    return TANDEM_OK;
+}
+
+static void add_sample(struct samples *samples, int list, uint64_t begin_ns, uint64_t end_ns)
+{
+    if (end_ns >= begin_ns && samples->count[list] < samples->capacity) {
+        samples->us[list][samples->count[list]++] = (double)(end_ns - begin_ns) / 1e3;
+    }
+}
+
+/* From the begin of the first to the end of the last of a node's steps, of one stage and of all;
+ * transfers together. */
+static void add_node(struct tnd_measure *measure, int node, int n_times)
+{
+    uint64_t moving_ns = 0;
+    uint64_t begin[N_LISTS];
+    uint64_t end[N_LISTS] = {0};
+    memset(begin, 0xff, sizeof(begin));
+    for (int i = 0; i < n_times; i++) {
+        const struct tnd_step_time *time = &measure->times[i];
+        if (time->node != node || time->stage >= TANDEM_STAGES) {
+            continue;
+        }
+        bool moves = time->kind != TND_STEP_WORK;
+        const int lists[2] = {time->stage, TOTAL};
+        moving_ns += moves ? time->end_ns - time->begin_ns : 0;
+        for (int j = moves ? 1 : 0; j < 2; j++) {
+            int list = lists[j];
+            begin[list] = time->begin_ns < begin[list] ? time->begin_ns : begin[list];
+            end[list] = time->end_ns > end[list] ? time->end_ns : end[list];
+        }
+    }
+    if (moving_ns > 0) {
+        add_sample(&measure->samples, MOVING, 0, moving_ns);
+    }
+    for (int list = 0; list < N_LISTS; list++) {
+        if (begin[list] != UINT64_MAX) {
+            add_sample(&measure->samples, list, begin[list], end[list]);
+        }
+    }
+}
+
+static enum tandem_status run_once(struct tnd_measure *measure, const tandem_plan *plan,
+                                   bool is_warm_up, struct tandem_error *error)
+{
+    int n_times = 0;
+    struct tnd_exec_run_options options = {
+        .times = measure->times,
+        .n_times = MAX_NODES * MAX_TIMES,
+        .out_n_times = &n_times,
+        .sync_each = !measure->options.is_whole,
+        .is_plain = true,
+    };
+    rotate(measure);
+    TND_TRY(tnd_exec_run(measure->options.exec, measure->graph, plan, &options, error));
+    /* The first of several products bears the waking of the workers. */
+    int first = measure->n_nodes > 1 ? 1 : 0;
+    for (int i = first; i < measure->n_nodes && !is_warm_up; i++) {
+        add_node(measure, i, n_times);
+    }
+    return TANDEM_OK;
+}
+
+static struct tnd_measure_effort complete_effort(const struct tnd_measure_effort *effort)
+{
+    struct tnd_measure_effort out = {0};
+    if (effort != NULL) {
+        out = *effort;
+    }
+    out.budget_s = out.budget_s > 0 ? out.budget_s : 0.1;
+    out.min_repeats = out.min_repeats > 0 ? out.min_repeats : 3;
+    out.min_repeats = out.min_repeats < MAX_SAMPLES ? out.min_repeats : MAX_SAMPLES;
+    out.max_repeats = out.max_repeats > 0 ? out.max_repeats : 200;
+    out.max_repeats = out.max_repeats < MAX_SAMPLES ? out.max_repeats : MAX_SAMPLES;
+    out.max_repeats = out.max_repeats > out.min_repeats ? out.max_repeats : out.min_repeats;
+    out.spread_frac = out.spread_frac > 0 ? out.spread_frac : 0.01;
+    return out;
+}
+
+/* Whether the samples suffice. A cell that is much slower than expected may end with one sample,
+ * so that a whole bench keeps its time. */
+static bool is_enough(const struct tnd_measure *measure, const struct tnd_measure_effort *effort,
+                      double elapsed_s)
+{
+    const struct samples *samples = &measure->samples;
+    uint32_t count = samples->count[TOTAL];
+    if (count >= (uint32_t)effort->max_repeats || elapsed_s >= 3 * effort->budget_s) {
+        return true;
+    }
+    if (count < (uint32_t)effort->min_repeats) {
+        return false;
+    }
+    if (elapsed_s >= effort->budget_s) {
+        return true;
+    }
+    struct tnd_stage_time total = tnd_stage_time_of(samples->us[TOTAL], count, measure->sorted);
+    return count >= SURE_REPEATS &&
+           total.spread_us / sqrt((double)count) <= effort->spread_frac * total.median_us;
+}
+
+static enum tandem_status repeat(struct tnd_measure *measure, const tandem_plan *plan,
+                                 const struct tnd_measure_effort *effort,
+                                 struct tandem_error *error)
+{
+    const struct tnd_clock *clock = measure->options.clock;
+    uint64_t begin_ns = clock->now_ns(clock);
+    double elapsed_s = 0;
+    if (!effort->is_warm) {
+        TND_TRY(run_once(measure, plan, true, error));
+    }
+    for (int i = 0; i < MAX_SAMPLES && !is_enough(measure, effort, elapsed_s); i++) {
+        TND_TRY(run_once(measure, plan, false, error));
+        elapsed_s = (double)(clock->now_ns(clock) - begin_ns) / 1e9;
+    }
+    return TANDEM_OK;
+}
+
+/* A plan that runs all products of the graph alike. */
+static enum tandem_status new_plan(const struct tnd_measure *measure,
+                                   const struct tandem_plan_node *choice, tandem_plan **out_plan,
+                                   struct tandem_error *error)
+{
+    TND_TRY(tandem_plan_new(measure->n_nodes, out_plan, error));
+    for (int i = 0; i < measure->n_nodes; i++) {
+        (void)tandem_plan_set_node(*out_plan, i,
+                                   choice); /* what is wrong with it, running says better */
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_measure_prepare(struct tnd_measure *measure,
+                                       const struct tandem_plan_node *choice,
+                                       struct tandem_error *error)
+{
+    if (measure->is_packed ||
+        choice->stage[TANDEM_STAGE_COMPUTE].task != TANDEM_TASK_MUL_MAT_PACKED) {
+        return TANDEM_OK;
+    }
+    /* One token is enough: a copy is made when its weights are first met. */
+    int n_copies = measure->operands.n_copies;
+    int n_nodes = n_copies < MAX_NODES ? n_copies : MAX_NODES;
+    tandem_plan *plan = NULL;
+    TND_TRY(build_graph(measure, 1, n_nodes, error));
+    TND_TRY(new_plan(measure, choice, &plan, error));
+    enum tandem_status status = TANDEM_OK;
+    for (int i = 0; i < n_copies && status == TANDEM_OK; i += n_nodes) {
+        status = run_once(measure, plan, true, error);
+    }
+    tandem_plan_free(plan);
+    measure->is_packed = status == TANDEM_OK;
+    return status;
+}
+
+enum tandem_status tnd_measure_run(struct tnd_measure *measure, int64_t m,
+                                   const struct tandem_plan_node *choice,
+                                   const struct tnd_measure_effort *effort,
+                                   struct tnd_measure_result *out_result,
+                                   struct tandem_error *error)
+{
+    if (m < 1 || m > measure->operands.m_max) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "measure", m, measure->operands.m_max,
+                             "measure: m %lld, expected 1 to %lld", (long long)m,
+                             (long long)measure->operands.m_max);
+    }
+    struct tnd_measure_effort complete = complete_effort(effort);
+    TND_TRY(tnd_measure_prepare(measure, choice, error));
+    TND_TRY(build_graph(measure, m, nodes_for(measure, m, choice, complete.expected_us), error));
+    TND_TRY(reserve_samples(measure, (uint32_t)complete.max_repeats + MAX_NODES, error));
+    tandem_plan *plan = NULL;
+    TND_TRY(new_plan(measure, choice, &plan, error));
+    enum tandem_status status = repeat(measure, plan, &complete, error);
+    tandem_plan_free(plan);
+    if (status != TANDEM_OK) {
+        return status;
+    }
+    struct samples *samples = &measure->samples;
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        out_result->stage[s] =
+            tnd_stage_time_of(samples->us[s], samples->count[s], measure->sorted);
+    }
+    out_result->moving =
+        tnd_stage_time_of(samples->us[MOVING], samples->count[MOVING], measure->sorted);
+    out_result->total =
+        tnd_stage_time_of(samples->us[TOTAL], samples->count[TOTAL], measure->sorted);
+    return TANDEM_OK;
+}
+
+/* ---- for checking ---- */
+
+const float *tnd_measure_output(const struct tnd_measure *measure)
+{
+    return measure->graph != NULL ? measure->graph->nodes[measure->n_nodes - 1]->data : NULL;
+}
+
+void tnd_measure_spoil(struct tnd_measure *measure)
+{
+    size_t bytes = (size_t)measure->m * (size_t)measure->operands.n * sizeof(float);
+    for (int i = 0; measure->graph != NULL && i < measure->n_nodes; i++) {
+        if (measure->graph->nodes[i]->data != NULL) {
+            memset(measure->graph->nodes[i]->data, 0xff, bytes); /* not a number */
+        }
+    }
+}
+
+enum tandem_status tnd_measure_reference(struct tnd_measure *measure, int64_t m, float *out,
+                                         struct tandem_error *error)
+{
+    if (m < 1 || m > measure->operands.m_max) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "measure", m, measure->operands.m_max,
+                             "measure: m %lld, expected 1 to %lld", (long long)m,
+                             (long long)measure->operands.m_max);
+    }
+    if (measure->graph == NULL || measure->m != m) {
+        TND_TRY(build_graph(measure, m, 1, error));
+    }
+    tandem_tensor *node = measure->graph->nodes[0];
+    void *data = node->data; /* the result of the last run stays */
+    node->data = out;
+    enum tandem_status status = tnd_eval_ref_node(node, error);
+    node->data = data;
+    return status;
+}

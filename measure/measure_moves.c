@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT
+ * Transfers by the backend's own functions, hand-offs by the barriers of the executor. Medians. */
+#include "measure/measure_moves.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_status.h"
+#include "ggml-like/tnd_tensor.h"
+#include "sched/barrier.h"
+#include "measure/measure.h"
+
+enum {
+    LEAST_BYTES = 4096,
+    PROBE_BYTES = 64, /* a download that ends after everything before it */
+    LEAST_REPEATS = 5,
+    REPEATS = 60,
+    ROUNDS = 16 /* hand-offs of one sample */
+};
+#define SIZE_BUDGET_NS    40000000 /* for one size in one direction */
+#define HANDOFF_BUDGET_NS 40000000
+
+static double us_since(const struct tnd_clock *clock, uint64_t begin_ns)
+{
+    return (double)(clock->now_ns(clock) - begin_ns) / 1e3;
+}
+
+/* ---- transfers ---- */
+
+struct link {
+    const struct tnd_registry *registry;
+    int slot;
+    tandem_backend *backend;
+    const struct tnd_clock *clock;
+    char *buffer;
+    double samples[REPEATS];
+    double scratch[REPEATS];
+};
+
+static enum tandem_status download(struct link *link, size_t bytes, double *out_us,
+                                   struct tandem_error *error)
+{
+    uint64_t ticket = 0;
+    uint64_t begin_ns = link->clock->now_ns(link->clock);
+    TND_TRY(tnd_backend_download(link->backend, link->buffer, bytes, &ticket, error));
+    TND_TRY(tnd_backend_sync(link->backend, ticket, error));
+    *out_us = us_since(link->clock, begin_ns);
+    return TANDEM_OK;
+}
+
+/* An upload is over when a download behind it is. */
+static enum tandem_status upload(struct link *link, size_t bytes, double probe_us, double *out_us,
+                                 struct tandem_error *error)
+{
+    double behind_us = 0;
+    uint64_t begin_ns = link->clock->now_ns(link->clock);
+    TND_TRY(tnd_backend_upload(link->backend, link->buffer, bytes, error));
+    double call_us = us_since(link->clock, begin_ns);
+    TND_TRY(download(link, PROBE_BYTES, &behind_us, error));
+    double us = us_since(link->clock, begin_ns) - probe_us;
+    *out_us = us > call_us ? us : call_us;
+    return TANDEM_OK;
+}
+
+static enum tandem_status repeat(struct link *link, enum tnd_direction direction, size_t bytes,
+                                 double probe_us, struct tnd_stage_time *out,
+                                 struct tandem_error *error)
+{
+    uint64_t begin_ns = link->clock->now_ns(link->clock);
+    double warm_up;
+    int n = 0;
+    TND_TRY(direction == TND_UPLOAD ? upload(link, bytes, probe_us, &warm_up, error)
+                                    : download(link, bytes, &warm_up, error));
+    while (n < REPEATS &&
+           (n < LEAST_REPEATS || link->clock->now_ns(link->clock) - begin_ns < SIZE_BUDGET_NS)) {
+        TND_TRY(direction == TND_UPLOAD ? upload(link, bytes, probe_us, &link->samples[n], error)
+                                        : download(link, bytes, &link->samples[n], error));
+        n++;
+    }
+    *out = tnd_stage_time_of(link->samples, (uint32_t)n, link->scratch);
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_measure_round_trip(const struct tnd_registry *registry, int slot,
+                                          const struct tnd_clock *clock, double *out_us,
+                                          struct tandem_error *error)
+{
+    tandem_backend *backend = tnd_registry_backend(registry, slot);
+    *out_us = 0;
+    if (backend == NULL || !tnd_backend_is_own(backend)) {
+        return TANDEM_OK;
+    }
+    struct link *link = tnd_calloc(1, sizeof(*link));
+    char *memory = tnd_calloc(1, LEAST_BYTES);
+    struct tnd_stage_time time = {0, 0, 0};
+    enum tandem_status status = TANDEM_OK;
+    if (link == NULL || memory == NULL) {
+        status = tnd_error_set(error, TANDEM_E_MEMORY, "transfers", LEAST_BYTES, 0,
+                               "measuring transfers: no memory");
+    } else {
+        link->backend = backend;
+        link->clock = clock;
+        link->buffer = memory;
+        status = tnd_backend_map(backend, memory, LEAST_BYTES, error);
+    }
+    if (status == TANDEM_OK) {
+        status = tnd_backend_upload(backend, memory, LEAST_BYTES, error);
+        if (status == TANDEM_OK) {
+            status = repeat(link, TND_DOWNLOAD, PROBE_BYTES, 0, &time, error);
+        }
+        tnd_backend_unmap(backend, memory);
+    }
+    *out_us = time.median_us;
+    tnd_free(memory);
+    tnd_free(link);
+    return status;
+}
+
+/* One size, both ways, through a mirror of just that size. */
+static enum tandem_status measure_size(struct link *link, size_t bytes, int64_t when,
+                                       struct tandem_table *table, struct tandem_error *error)
+{
+    const char *name = tnd_registry_name(link->registry, link->slot);
+    struct tnd_stage_time probe = {0, 0, 0};
+    TND_TRY(tnd_backend_map(link->backend, link->buffer, bytes, error));
+    enum tandem_status status = tnd_backend_upload(link->backend, link->buffer, bytes, error);
+    if (status == TANDEM_OK) {
+        status = repeat(link, TND_DOWNLOAD, PROBE_BYTES, 0, &probe, error);
+    }
+    for (int d = 0; d < TND_DIRECTIONS && status == TANDEM_OK; d++) {
+        struct tnd_stage_time time;
+        status = repeat(link, (enum tnd_direction)d, bytes, probe.median_us, &time, error);
+        if (status == TANDEM_OK) {
+            struct tnd_sample sample = {(int64_t)bytes, time.median_us, time.spread_us, time.count,
+                                        when, 0};
+            status = tnd_table_add_transfer(table, name, (enum tnd_direction)d, &sample);
+        }
+    }
+    tnd_backend_unmap(link->backend, link->buffer);
+    return status;
+}
+
+enum tandem_status tnd_measure_transfers(const struct tnd_registry *registry, int slot,
+                                         const struct tnd_clock *clock, int64_t most_bytes,
+                                         int64_t when, struct tandem_table *table,
+                                         struct tandem_error *error)
+{
+    tandem_backend *backend = tnd_registry_backend(registry, slot);
+    if (backend == NULL || !tnd_backend_is_own(backend)) {
+        return TANDEM_OK;
+    }
+    struct link *link = tnd_calloc(1, sizeof(*link));
+    char *memory = tnd_alloc((size_t)most_bytes + TND_ALIGNMENT);
+    enum tandem_status status = TANDEM_OK;
+    if (link == NULL || memory == NULL) {
+        status =
+            tnd_error_set(error, TANDEM_E_MEMORY, "transfers", most_bytes, 0,
+                          "measuring transfers: no memory for %lld bytes", (long long)most_bytes);
+    } else {
+        link->registry = registry;
+        link->slot = slot;
+        link->backend = backend;
+        link->clock = clock;
+        link->buffer = memory + (TND_ALIGNMENT - (uintptr_t)memory % TND_ALIGNMENT) % TND_ALIGNMENT;
+        memset(memory, 1, (size_t)most_bytes + TND_ALIGNMENT);
+    }
+    for (int64_t bytes = LEAST_BYTES; bytes <= most_bytes && status == TANDEM_OK; bytes *= 4) {
+        status = measure_size(link, (size_t)bytes, when, table, error);
+        if (status == TANDEM_E_DEVICE_MEMORY && bytes > LEAST_BYTES) {
+            status = TANDEM_OK;
+            break;
+        }
+    }
+    tnd_free(memory);
+    tnd_free(link);
+    return status;
+}
+
+/* ---- hand-offs ---- */
+
+struct meeting {
+    struct tnd_barrier barrier;
+    struct tnd_spin spin; /* of worker 0, and of the others while they spin */
+    const struct tnd_clock *clock;
+    bool asleep;
+    atomic_bool is_over;
+    unsigned ticket;
+    int count;
+    uint32_t n_samples;
+    double samples[REPEATS];
+    double scratch[REPEATS];
+};
+
+static void wait_for_sleepers(struct meeting *meeting, int count)
+{
+    const struct tnd_clock *clock = meeting->clock;
+    while ((int)atomic_load(&meeting->barrier.releases.sleepers) < count - 1) {
+    }
+    /* They have said that they will; give them the time to do so. */
+    for (uint64_t begin = clock->now_ns(clock); clock->now_ns(clock) - begin < 50000;) {
+    }
+}
+
+static void lead(struct meeting *meeting, int count)
+{
+    const struct tnd_clock *clock = meeting->clock;
+    int rounds = meeting->asleep ? 1 : ROUNDS;
+    uint64_t first_ns = clock->now_ns(clock);
+    meeting->count = count;
+    for (int i = 0;
+         i < REPEATS && (i < LEAST_REPEATS || clock->now_ns(clock) - first_ns < HANDOFF_BUDGET_NS);
+         i++) {
+        if (meeting->asleep) {
+            wait_for_sleepers(meeting, count);
+        }
+        uint64_t begin_ns = clock->now_ns(clock);
+        for (int r = 0; r < rounds; r++) {
+            tnd_barrier_release(&meeting->barrier);
+            tnd_barrier_gather(&meeting->barrier, count, &meeting->spin);
+        }
+        meeting->samples[meeting->n_samples++] = us_since(clock, begin_ns) / rounds;
+    }
+    /* Release: pairs with the acquire of follow, through the barrier too. */
+    atomic_store_explicit(&meeting->is_over, true, memory_order_release);
+    tnd_barrier_release(&meeting->barrier);
+    tnd_barrier_gather(&meeting->barrier, count, &meeting->spin);
+}
+
+static void follow(struct meeting *meeting, int count)
+{
+    static const struct tnd_spin none = {.polls = 0};
+    unsigned ticket = meeting->ticket;
+    bool is_over = false;
+    while (!is_over) {
+        tnd_barrier_pass(&meeting->barrier, &ticket, meeting->asleep ? &none : &meeting->spin);
+        is_over = atomic_load_explicit(&meeting->is_over, memory_order_acquire);
+        tnd_barrier_arrive(&meeting->barrier, count);
+    }
+}
+
+/* Worker 0 hands over and takes back, again and again. */
+static void meet(void *user, int index, int count)
+{
+    struct meeting *meeting = user;
+    if (index == 0) {
+        lead(meeting, count);
+    } else {
+        follow(meeting, count);
+    }
+}
+
+static enum tandem_status hand_over(struct tnd_pool *pool, struct meeting *meeting, int threads,
+                                    bool asleep, struct tnd_stage_time *out,
+                                    struct tandem_error *error)
+{
+    if (!tnd_barrier_init(&meeting->barrier, NULL)) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "hand-offs", 0, 0,
+                             "measuring hand-offs: no barrier");
+    }
+    meeting->spin = tnd_pool_spin(pool, threads);
+    meeting->ticket = tnd_barrier_ticket(&meeting->barrier);
+    meeting->asleep = asleep;
+    atomic_store_explicit(&meeting->is_over, false, memory_order_relaxed); /* nobody runs yet */
+    meeting->n_samples = 0;
+    enum tandem_status status = tnd_pool_run(pool, threads, meet, meeting);
+    tnd_barrier_fini(&meeting->barrier);
+    *out = tnd_stage_time_of(meeting->samples, meeting->n_samples, meeting->scratch);
+    return status;
+}
+
+enum tandem_status tnd_measure_handoff(struct tnd_pool *pool, const struct tnd_clock *clock,
+                                       int threads, int64_t when, struct tandem_table *table,
+                                       struct tandem_error *error)
+{
+    struct tnd_stage_time spinning;
+    struct tnd_stage_time sleeping;
+    threads = threads < tnd_pool_size(pool) ? threads : tnd_pool_size(pool);
+    if (threads < 2) {
+        return TANDEM_OK;
+    }
+    struct meeting *meeting = tnd_calloc(1, sizeof(*meeting));
+    if (meeting == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "hand-offs", (int64_t)sizeof(*meeting), 0,
+                             "measuring hand-offs: no memory");
+    }
+    meeting->clock = clock;
+    enum tandem_status status = hand_over(pool, meeting, threads, false, &spinning, error);
+    if (status == TANDEM_OK) {
+        status = hand_over(pool, meeting, threads, true, &sleeping, error);
+    }
+    int met = meeting->count;
+    tnd_free(meeting);
+    TND_TRY(status);
+    if (met == threads) { /* else threads could not be started: that is another crew */
+        struct tnd_handoff handoff = {threads, spinning.median_us, sleeping.median_us,
+                                      sleeping.count, when};
+        status = tnd_table_add_handoff(table, &handoff);
+    }
+    return status;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT
+ * A graph holds the operation several times over the same operands and runs by the real executor;
+ * the first node bears the waking of the workers and does not count. */
+#include "measure/measure_ops.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_status.h"
+#include "ggml-like/tnd_tensor.h"
+#include "tune/op_cost.h"
+
+enum {
+    NODES = 9,       /* the first is not counted */
+    MAX_RUNS = 16,   /* of one graph on one thread count */
+    LEAST_RUNS = 2,  /* however short the budget */
+    MAX_COUNTS = 16, /* thread counts */
+    HEADS_GROUP = 4  /* query heads of a KV head */
+};
+
+/* Rows of 64 values are those of small models and of heads. Values are at most 512 Ki, as a
+ * prompt's. */
+struct op_row {
+    enum tandem_op op;
+    int64_t n, k;
+    int64_t first_m, last_m; /* m = first, 8 first, .. last */
+};
+
+static const struct op_row op_rows[] = {
+    {TANDEM_OP_ADD, 64, 1, 1, 512},       {TANDEM_OP_ADD, 2048, 1, 1, 256},
+    {TANDEM_OP_MUL, 64, 1, 1, 512},       {TANDEM_OP_MUL, 2048, 1, 1, 256},
+    {TANDEM_OP_SILU, 64, 1, 1, 512},      {TANDEM_OP_SILU, 2048, 1, 1, 256},
+    {TANDEM_OP_RMS_NORM, 64, 1, 1, 512},  {TANDEM_OP_RMS_NORM, 2048, 1, 1, 256},
+    {TANDEM_OP_ROPE, 8, 1, 8, 4096},      {TANDEM_OP_ROPE, 64, 1, 8, 4096},
+    {TANDEM_OP_SOFT_MAX, 64, 1, 1, 4096}, {TANDEM_OP_SOFT_MAX, 512, 1, 1, 512},
+    {TANDEM_OP_ATTENTION, 8, 64, 8, 512}, {TANDEM_OP_ATTENTION, 64, 128, 8, 512},
+    {TANDEM_OP_GET_ROWS, 64, 1, 1, 512},  {TANDEM_OP_GET_ROWS, 2048, 1, 1, 64},
+    {TANDEM_OP_CPY, 64, 1, 1, 512},       {TANDEM_OP_CPY, 2048, 1, 1, 256},
+};
+enum { N_OP_ROWS = sizeof(op_rows) / sizeof(op_rows[0]), STEP_M = 8 };
+
+#define LEAST_S 0.2 /* less would know a part of the operations alone */
+
+struct op_bench {
+    const struct tnd_measure_options *options;
+    const int *thread_counts;
+    int n_thread_counts;
+    double cell_s; /* of all thread counts of one graph */
+    int64_t when;
+    struct tandem_table *table;
+    tandem_context *context;
+    struct tnd_step_time times[NODES * 2];
+    double us[MAX_COUNTS][MAX_RUNS * NODES];
+    uint32_t count[MAX_COUNTS];
+    double scratch[MAX_RUNS * NODES];
+};
+
+static tandem_tensor *floats(tandem_context *context, int64_t a, int64_t b, int64_t c)
+{
+    return tandem_tensor_new(context, TANDEM_TYPE_F32, 3, (int64_t[]){a, b, c});
+}
+
+static tandem_tensor *add_node(tandem_context *context, const struct op_row *row, int64_t m,
+                               tandem_tensor *x, tandem_tensor *other)
+{
+    switch (row->op) {
+    case TANDEM_OP_ADD:
+        return tandem_add(context, x, other);
+    case TANDEM_OP_MUL:
+        return tandem_mul(context, x, other);
+    case TANDEM_OP_SILU:
+        return tandem_silu(context, x);
+    case TANDEM_OP_RMS_NORM:
+        return tandem_rms_norm(context, x, 1e-5f);
+    case TANDEM_OP_ROPE:
+        return tandem_rope(context, tandem_reshape(context, x, 3, (int64_t[]){row->n, 8, m / 8}),
+                           other, NULL);
+    case TANDEM_OP_SOFT_MAX:
+        return tandem_soft_max(context, x, NULL, 1.0f);
+    case TANDEM_OP_ATTENTION:
+        return tandem_attention(context, x, other, other, NULL, 1.0f);
+    case TANDEM_OP_GET_ROWS:
+        return tandem_get_rows(context, x, other);
+    default:
+        return tandem_cpy(context, x, other);
+    }
+}
+
+/* What the nodes read. All zero: none of the operations is faster or slower for that. */
+static void make_operands(tandem_context *context, const struct op_row *row, int64_t m,
+                          tandem_tensor **x, tandem_tensor **other)
+{
+    switch (row->op) {
+    case TANDEM_OP_ROPE:
+        *other = tandem_tensor_new(context, TANDEM_TYPE_I32, 1, &(int64_t){m / 8});
+        break;
+    case TANDEM_OP_GET_ROWS:
+        *x = floats(context, row->n, 256, 1);
+        *other = tandem_tensor_new(context, TANDEM_TYPE_I32, 1, &m);
+        return;
+    case TANDEM_OP_ATTENTION: /* m: queries times heads, as many of which read one KV head */
+        *x = floats(context, row->n, m / 8, 8);
+        *other = floats(context, row->n, row->k, 8 / HEADS_GROUP);
+        return;
+    default:
+        *other = floats(context, row->n, m, 1);
+        break;
+    }
+    *x = floats(context, row->n, m, 1);
+}
+
+static enum tandem_status build(struct op_bench *bench, const struct op_row *row, int64_t m,
+                                tandem_graph **out_graph, struct tandem_error *error)
+{
+    tandem_tensor *x = NULL;
+    tandem_tensor *other = NULL;
+    tandem_context_reset(bench->context);
+    tandem_graph *graph = tandem_graph_new(bench->context);
+    make_operands(bench->context, row, m, &x, &other);
+    for (int i = 0; i < NODES; i++) {
+        tandem_graph_add(graph, add_node(bench->context, row, m, x, other));
+    }
+    TND_TRY(tandem_context_status(bench->context, error));
+    TND_TRY(tandem_graph_finish(graph, error));
+    *out_graph = graph;
+    return TANDEM_OK;
+}
+
+static enum tandem_status run_once(struct op_bench *bench, tandem_graph *graph, tandem_plan *plan,
+                                   int count, bool is_warm_up, struct tandem_error *error)
+{
+    int n_times = 0;
+    int threads = bench->thread_counts[count];
+    struct tnd_exec_run_options options = {
+        .times = bench->times,
+        .n_times = 2 * NODES,
+        .out_n_times = &n_times,
+        .is_plain = true,
+    };
+    for (int i = 0; i < plan->n_nodes; i++) {
+        plan->nodes[i].n_threads = threads;
+        plan->nodes[i].stage[TANDEM_STAGE_COMPUTE].parallel = threads > 1;
+    }
+    TND_TRY(tnd_exec_run(bench->options->exec, graph, plan, &options, error));
+    for (int i = 1; i < n_times && !is_warm_up; i++) {
+        const struct tnd_step_time *time = &bench->times[i];
+        if (time->end_ns >= time->begin_ns && bench->count[count] < MAX_RUNS * NODES) {
+            bench->us[count][bench->count[count]++] = (double)(time->end_ns - time->begin_ns) / 1e3;
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* All thread counts in turns. */
+static enum tandem_status run_in_turns(struct op_bench *bench, tandem_graph *graph,
+                                       tandem_plan *plan, struct tandem_error *error)
+{
+    const struct tnd_clock *clock = bench->options->clock;
+    uint64_t begin_ns = clock->now_ns(clock);
+    memset(bench->count, 0, sizeof(bench->count));
+    for (int run = 0; run <= MAX_RUNS; run++) {
+        double elapsed_s = (double)(clock->now_ns(clock) - begin_ns) / 1e9;
+        if (run > LEAST_RUNS && elapsed_s > bench->cell_s) {
+            break;
+        }
+        for (int c = 0; c < bench->n_thread_counts; c++) {
+            TND_TRY(run_once(bench, graph, plan, c, run == 0, error));
+        }
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status measure_cell(struct op_bench *bench, const struct op_row *row, int64_t m,
+                                       struct tandem_error *error)
+{
+    tandem_graph *graph = NULL;
+    tandem_plan *plan = NULL;
+    TND_TRY(build(bench, row, m, &graph, error));
+    TND_TRY(tandem_plan_new(graph->n_nodes, &plan, error));
+    enum tandem_status status = run_in_turns(bench, graph, plan, error);
+    tandem_plan_free(plan);
+    for (int c = 0; c < bench->n_thread_counts && status == TANDEM_OK; c++) {
+        struct tnd_curve_key key = tnd_op_key(row->op, row->n, row->k, bench->thread_counts[c]);
+        struct tnd_stage_time time =
+            tnd_stage_time_of(bench->us[c], bench->count[c], bench->scratch);
+        struct tnd_sample sample = {.m = m,
+                                    .median_us = time.median_us,
+                                    .spread_us = time.spread_us,
+                                    .count = time.count,
+                                    .when = bench->when};
+        if (time.count > 0) {
+            status = tnd_table_add(bench->table, &key, &sample);
+        }
+    }
+    return status;
+}
+
+static int count_cells(void)
+{
+    int n = 0;
+    for (int i = 0; i < N_OP_ROWS; i++) {
+        for (int64_t m = op_rows[i].first_m; m <= op_rows[i].last_m; m *= STEP_M) {
+            n++;
+        }
+    }
+    return n;
+}
+
+enum tandem_status tnd_measure_ops(const struct tnd_measure_options *options,
+                                   const int *thread_counts, int n_thread_counts, double budget_s,
+                                   int64_t when, struct tandem_table *table,
+                                   struct tandem_error *error)
+{
+    if (budget_s > 0 && budget_s < LEAST_S) {
+        return TANDEM_OK;
+    }
+    struct op_bench *bench = tnd_calloc(1, sizeof(*bench));
+    if (bench == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "operations", (int64_t)sizeof(*bench), 0,
+                             "measuring operations: no memory");
+    }
+    bench->options = options;
+    bench->thread_counts = thread_counts;
+    bench->n_thread_counts = n_thread_counts < MAX_COUNTS ? n_thread_counts : MAX_COUNTS;
+    budget_s = budget_s > 0 ? budget_s : 0.5 * n_thread_counts;
+    bench->cell_s = budget_s / count_cells();
+    uint64_t deadline_ns = options->clock->now_ns(options->clock) + (uint64_t)(budget_s * 1e9);
+    bench->when = when;
+    bench->table = table;
+    enum tandem_status status = tandem_context_new(NULL, &bench->context, error);
+    for (int i = 0; i < N_OP_ROWS && status == TANDEM_OK; i++) {
+        const struct op_row *row = &op_rows[i];
+        for (int64_t m = row->first_m; m <= row->last_m && status == TANDEM_OK; m *= STEP_M) {
+            if (options->clock->now_ns(options->clock) < deadline_ns) {
+                status = measure_cell(bench, row, m, error);
+            }
+        }
+    }
+    tandem_context_free(bench->context);
+    tnd_free(bench);
+    return status;
+}

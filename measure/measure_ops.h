@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * Measures the operations beside matrix products: add, mul, silu, rms_norm, rope, soft_max,
+ * attention, get_rows, cpy, on one thread and on several, in turns, so that what disturbs the
+ * machine hits all thread counts alike. */
+#ifndef TND_MEASURE_OPS_H
+#define TND_MEASURE_OPS_H
+
+#include "measure/measure.h"
+#include "table/tnd_table.h"
+
+/** Adds curves of all operations for the thread counts (ascending) to `table`. Takes
+ *  `budget_s` at most, nothing below 0.2 s: then it measures nothing; 0: a second for two thread
+ *  counts. Errors: MEMORY, those of running. */
+enum tandem_status tnd_measure_ops(const struct tnd_measure_options *options,
+                                   const int *thread_counts, int n_thread_counts, double budget_s,
+                                   int64_t when, struct tandem_table *table,
+                                   struct tandem_error *error);
+
+#endif

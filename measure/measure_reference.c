@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * The reference kernel and what its times mean. */
+#include "measure/measure_reference.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { RUNS = 101, ROUNDS = 60000 }; /* a round is a multiplication and an addition: four cycles */
+
+/* How much the fastest run may change, and how far the mean may be from it. */
+#define STEADY_FRAC 0.10
+#define QUIET_FRAC  0.25
+
+/* Nobody reads it; without it the work would be left out. */
+static volatile uint64_t result;
+
+/* Each round needs the one before: nothing to vectorise, no memory. Constants: Knuth's MMIX. */
+static void work(void)
+{
+    uint64_t value = result;
+    for (int i = 0; i < ROUNDS; i++) {
+        value = value * 6364136223846793005u + 1442695040888963407u;
+    }
+    result = value;
+}
+
+void tnd_reference_time(const struct tnd_clock *clock, struct tnd_reference_time *out)
+{
+    double fastest_us = INFINITY;
+    double sum_us = 0;
+    for (int i = 0; i < RUNS; i++) {
+        uint64_t begin_ns = clock->now_ns(clock);
+        work();
+        double us = (double)(clock->now_ns(clock) - begin_ns) / 1e3;
+        fastest_us = fmin(fastest_us, us);
+        sum_us += us;
+    }
+    out->fastest_us = fastest_us;
+    out->mean_us = sum_us / RUNS;
+}
+
+void tnd_sweep_state_between(struct tnd_sweep_state *sweep, const struct tnd_reference_time *time)
+{
+    sweep->between.fastest_us = fmax(sweep->between.fastest_us, time->fastest_us);
+    sweep->between.mean_us = fmax(sweep->between.mean_us, time->mean_us);
+}
+
+/* The same in a list; between may be missing. */
+static int times_of(const struct tnd_sweep_state *sweep, const struct tnd_reference_time *out[3])
+{
+    int n = 0;
+    out[n++] = &sweep->before;
+    if (sweep->between.fastest_us > 0) {
+        out[n++] = &sweep->between;
+    }
+    out[n++] = &sweep->after;
+    return n;
+}
+
+/* How much slower the runs were than the fastest of the same moment; the worst moment. A mean: who
+ * shares a CPU is interrupted rarely, but for long. */
+static double interruption(const struct tnd_sweep_state *sweep)
+{
+    const struct tnd_reference_time *times[3];
+    int n = times_of(sweep, times);
+    double worst = 1;
+    for (int i = 0; i < n; i++) {
+        if (times[i]->fastest_us > 0) {
+            worst = fmax(worst, times[i]->mean_us / times[i]->fastest_us);
+        }
+    }
+    return worst;
+}
+
+enum tnd_machine_mood tnd_sweep_mood(const struct tnd_sweep_state *sweep)
+{
+    const struct tnd_reference_time *times[3];
+    int n = times_of(sweep, times);
+    double fastest = INFINITY;
+    double slowest = 0;
+    for (int i = 0; i < n; i++) {
+        fastest = fmin(fastest, times[i]->fastest_us);
+        slowest = fmax(slowest, times[i]->fastest_us);
+    }
+    if (slowest > fastest * (1 + STEADY_FRAC)) {
+        return TND_MACHINE_THROTTLED;
+    }
+    return interruption(sweep) > 1 + QUIET_FRAC ? TND_MACHINE_BUSY : TND_MACHINE_STEADY;
+}
+
+void tnd_sweep_mood_text(const struct tnd_sweep_state *sweep, char *out, size_t bytes)
+{
+    const struct tnd_reference_time *times[3];
+    int n = times_of(sweep, times);
+    switch (tnd_sweep_mood(sweep)) {
+    case TND_MACHINE_THROTTLED: {
+        size_t length = 0;
+        char path[80] = "";
+        for (int i = 0; i < n && length < sizeof(path); i++) {
+            length += (size_t)snprintf(path + length, sizeof(path) - length, "%s%.0f",
+                                       i > 0 ? " -> " : "", times[i]->fastest_us);
+        }
+        snprintf(out, bytes,
+                 "the machine was throttled or busy: reference kernel %s us; measure again", path);
+        break;
+    }
+    case TND_MACHINE_BUSY:
+        snprintf(
+            out, bytes,
+            "the machine was busy: the reference kernel took %.1f times as long as its fastest "
+            "run; measure again when it is idle",
+            interruption(sweep));
+        break;
+    default:
+        snprintf(out, bytes, "%s", "");
+    }
+}

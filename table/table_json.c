@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT
+ * Reader of the JSON table, version 2: which members stand where (docs/table-format.md). How they
+ * are checked is in json_read.c. Unknown members are ignored. */
+#include "table/table_cells.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/tnd_status.h"
+
+#ifndef TND_HAVE_CJSON
+
+enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *name,
+                                       struct tandem_table *out, struct tandem_error *error)
+{
+    (void)bytes;
+    (void)n;
+    (void)out;
+    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, name, 0, 0,
+                         "%.120s: JSON tables need cJSON, which this build has not", name);
+}
+
+#else
+
+#include <math.h>
+
+#include "base/alloc.h"
+#include "table/fingerprint_fields.h"
+#include "table/json_read.h"
+#include "table/table_json_evidence.h"
+
+static const char *const stage_names[TANDEM_STAGES] = {"init", "compute", "finalize"};
+static const char *const task_names[] = {
+#define NAME(name, text, what) text,
+    TANDEM_TASK_LIST(NAME)
+#undef NAME
+};
+
+static enum tandem_status get_task(const struct tnd_json_reader *r, const cJSON *object,
+                                   uint8_t *out)
+{
+    uint8_t task = TANDEM_TASK_NONE;
+    TND_TRY(tnd_json_name(r, object, "task", task_names, TANDEM_TASK_COUNT, "the name of a task",
+                          &task));
+    if (task == TANDEM_TASK_NONE) {
+        return tnd_json_wrong(r, "task", "a task that exists", tnd_json_get(object, "task"));
+    }
+    *out = task;
+    return TANDEM_OK;
+}
+
+/* ---- parts of the file ---- */
+
+static enum tandem_status read_shapes(struct tnd_json_reader *r, const cJSON *header,
+                                      struct tandem_table *out)
+{
+    const cJSON *list = NULL;
+    TND_TRY(tnd_json_array(r, header, "shapes", &list));
+    int n = cJSON_GetArraySize(list);
+    if (n > 4096) {
+        return tnd_json_wrong(r, "shapes", "at most 4096 shapes", list);
+    }
+    out->shapes = tnd_alloc((size_t)n * sizeof(*out->shapes));
+    if (out->shapes == NULL) {
+        return tnd_error_set(r->error, TANDEM_E_MEMORY, r->name, n, 0, "%.120s: out of memory",
+                             r->name);
+    }
+    const cJSON *shape;
+    cJSON_ArrayForEach(shape, list)
+    {
+        bool valid = cJSON_IsArray(shape) && cJSON_GetArraySize(shape) == 2;
+        for (int i = 0; i < 2 && valid; i++) {
+            const cJSON *extent = cJSON_GetArrayItem(shape, i);
+            double value = cJSON_IsNumber(extent) ? extent->valuedouble : NAN;
+            valid = value >= 1 && value <= TND_TABLE_MAX_EXTENT && value == floor(value);
+            out->shapes[out->n_shapes][i] = valid ? (int64_t)value : 0;
+        }
+        if (!valid) {
+            return tnd_json_wrong(r, "shapes", "pairs [N, K] of whole numbers", shape);
+        }
+        out->n_shapes++;
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_text_header(struct tnd_json_reader *r, const cJSON *root,
+                                           struct tandem_table *out)
+{
+    const cJSON *header = tnd_json_get(root, "text_header");
+    if (header == NULL) {
+        return TANDEM_OK;
+    }
+    if (!cJSON_IsObject(header)) {
+        return tnd_json_wrong(r, "text_header", "an object", header);
+    }
+    snprintf(r->path, sizeof(r->path), "text_header.");
+    int64_t kind = 0;
+    TND_TRY(tnd_json_string(r, header, "type", false, out->type_text, sizeof(out->type_text)));
+    TND_TRY(tnd_json_string(r, header, "gpu_name", false, out->gpu_name, sizeof(out->gpu_name)));
+    TND_TRY(tnd_json_int(r, header, "gpu_kind", false, 0, UINT8_MAX, &kind));
+    TND_TRY(tnd_json_int(r, header, "m_step", false, 0, TND_TABLE_MAX_EXTENT, &out->m_step));
+    out->gpu_kind = (uint8_t)kind;
+    TND_TRY(read_shapes(r, header, out));
+    r->path[0] = '\0';
+    return TANDEM_OK;
+}
+
+static bool parse_hex(const char *text, uint64_t *out)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < 16; i++) {
+        const char *digits = "0123456789abcdef";
+        const char *digit = text[i] != '\0' ? strchr(digits, text[i]) : NULL;
+        if (digit == NULL) {
+            return false;
+        }
+        value = value << 4 | (uint64_t)(digit - digits);
+    }
+    *out = value;
+    return text[16] == '\0';
+}
+
+static enum tandem_status read_field(const struct tnd_json_reader *r, const cJSON *object,
+                                     const struct tnd_fingerprint_field *field, char *at)
+{
+    if (field->kind == TND_FIELD_TEXT) {
+        return tnd_json_string(r, object, field->name, false, at, field->bytes);
+    }
+    if (field->kind == TND_FIELD_HASH) {
+        char hex[24] = "0000000000000000";
+        uint64_t value;
+        TND_TRY(tnd_json_string(r, object, field->name, false, hex, sizeof(hex)));
+        if (!parse_hex(hex, &value)) {
+            return tnd_json_wrong(r, field->name, "16 hexadecimal digits",
+                                  tnd_json_get(object, field->name));
+        }
+        memcpy(at, &value, sizeof(value));
+        return TANDEM_OK;
+    }
+    int64_t value = 0;
+    int64_t high = field->kind == TND_FIELD_COUNT ? INT32_MAX : (int64_t)1 << 53;
+    TND_TRY(tnd_json_int(r, object, field->name, false, 0, high, &value));
+    int32_t count = (int32_t)(field->kind == TND_FIELD_COUNT ? value : 0);
+    uint64_t bytes = (uint64_t)value;
+    memcpy(at, field->kind == TND_FIELD_COUNT ? (void *)&count : (void *)&bytes, field->bytes);
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_fingerprint(struct tnd_json_reader *r, const cJSON *root,
+                                           struct tandem_table *out)
+{
+    const cJSON *object = tnd_json_get(root, "fingerprint");
+    if (object == NULL) {
+        return TANDEM_OK;
+    }
+    if (!cJSON_IsObject(object)) {
+        return tnd_json_wrong(r, "fingerprint", "an object", object);
+    }
+    snprintf(r->path, sizeof(r->path), "fingerprint.");
+    for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
+        const struct tnd_fingerprint_field *field = &tnd_fingerprint_fields[i];
+        TND_TRY(read_field(r, object, field, (char *)&out->fingerprint + field->offset));
+    }
+    out->has_fingerprint = true;
+    r->path[0] = '\0';
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_stage(struct tnd_json_reader *r, const cJSON *stages, int which,
+                                     int index, struct tnd_table_stage *out)
+{
+    const cJSON *object = tnd_json_get(stages, stage_names[which]);
+    if (object == NULL) {
+        return TANDEM_OK;
+    }
+    snprintf(r->path, sizeof(r->path), "profiles[%d].stages.%s.", index, stage_names[which]);
+    if (!cJSON_IsObject(object)) {
+        return tnd_json_wrong(r, "", "an object", object);
+    }
+    int64_t kind = 0;
+    TND_TRY(tnd_json_string(r, object, "backend", true, out->backend, sizeof(out->backend)));
+    TND_TRY(tnd_json_int(r, object, "kind", false, 0, UINT8_MAX, &kind));
+    TND_TRY(get_task(r, object, &out->task));
+    TND_TRY(tnd_json_bool(r, object, "parallel", &out->parallel));
+    TND_TRY(tnd_json_bool(r, object, "wait", &out->wait));
+    TND_TRY(tnd_json_bool(r, object, "own_threads", &out->own_threads));
+    out->kind = (uint8_t)kind;
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_profiles(struct tnd_json_reader *r, const cJSON *root,
+                                        struct tandem_table *out)
+{
+    const cJSON *list = NULL;
+    TND_TRY(tnd_json_array(r, root, "profiles", &list));
+    const cJSON *object;
+    int index = 0;
+    cJSON_ArrayForEach(object, list)
+    {
+        struct tnd_table_profile profile;
+        memset(&profile, 0, sizeof(profile));
+        snprintf(r->path, sizeof(r->path), "profiles[%d].", index);
+        TND_TRY(tnd_json_string(r, object, "name", true, profile.name, sizeof(profile.name)));
+        if (tnd_table_profile(out, profile.name) != NULL) {
+            return tnd_json_wrong(r, "name", "a name that no profile before has",
+                                  tnd_json_get(object, "name"));
+        }
+        if (out->n_profiles >= TND_TABLE_MAX_PROFILES) {
+            return tnd_json_wrong(r, "name", "at most 32 profiles", tnd_json_get(object, "name"));
+        }
+        const cJSON *stages = tnd_json_get(object, "stages");
+        if (!cJSON_IsObject(stages)) {
+            return tnd_json_wrong(r, "stages", "an object", stages);
+        }
+        for (int s = 0; s < TANDEM_STAGES; s++) {
+            TND_TRY(read_stage(r, stages, s, index, &profile.stage[s]));
+        }
+        out->profiles[out->n_profiles++] = profile;
+        index++;
+    }
+    r->path[0] = '\0';
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_key(struct tnd_json_reader *r, const cJSON *object,
+                                   struct tnd_curve_key *out)
+{
+    struct tnd_curve_key key = {0};
+    char type[16] = "";
+    int64_t threads = 1;
+    TND_TRY(tnd_json_string(r, object, "op", true, key.op, sizeof(key.op)));
+    TND_TRY(tnd_json_string(r, object, "type", true, type, sizeof(type)));
+    if (!tandem_type_from_name(type, &key.type)) {
+        return tnd_json_wrong(r, "type", "a weight type such as q4_0",
+                              tnd_json_get(object, "type"));
+    }
+    TND_TRY(tnd_json_int(r, object, "n", true, 1, TND_TABLE_MAX_EXTENT, &key.n));
+    TND_TRY(tnd_json_int(r, object, "k", true, 1, TND_TABLE_MAX_EXTENT, &key.k));
+    TND_TRY(tnd_json_string(r, object, "backend", true, key.backend, sizeof(key.backend)));
+    TND_TRY(tnd_json_name(r, object, "stage", stage_names, TANDEM_STAGES,
+                          "init, compute or finalize", &key.stage));
+    TND_TRY(get_task(r, object, &key.task));
+    TND_TRY(tnd_json_bool(r, object, "parallel", &key.parallel));
+    TND_TRY(tnd_json_bool(r, object, "own_threads", &key.own_threads));
+    TND_TRY(tnd_json_bool(r, object, "warm", &key.warm));
+    TND_TRY(tnd_json_int(r, object, "threads", true, 1, TND_TABLE_MAX_THREADS, &threads));
+    key.threads = (int32_t)threads;
+    *out = key;
+    return TANDEM_OK;
+}
+
+/* A time at `what`, "m" or "bytes". */
+static enum tandem_status read_sample(const struct tnd_json_reader *r, const cJSON *object,
+                                      const char *what, struct tnd_sample *out)
+{
+    struct tnd_sample sample = {0};
+    int64_t count = 0;
+    int64_t generation = 0;
+    TND_TRY(tnd_json_int(r, object, what, true, 1, TND_TABLE_MAX_EXTENT, &sample.m));
+    TND_TRY(tnd_json_time(r, object, "median_us", true, &sample.median_us));
+    TND_TRY(tnd_json_time(r, object, "spread_us", false, &sample.spread_us));
+    TND_TRY(tnd_json_int(r, object, "count", false, 0, UINT32_MAX, &count));
+    TND_TRY(tnd_json_int(r, object, "when", false, 0, (int64_t)1 << 53, &sample.when));
+    TND_TRY(tnd_json_int(r, object, "generation", false, 0, TND_TABLE_MAX_GENERATION, &generation));
+    sample.count = (uint32_t)count;
+    sample.generation = (uint32_t)generation;
+    *out = sample;
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_curve(struct tnd_json_reader *r, const cJSON *object, int index,
+                                     struct tandem_table *out)
+{
+    struct tnd_curve_key key;
+    const cJSON *samples = NULL;
+    snprintf(r->path, sizeof(r->path), "curves[%d].", index);
+    TND_TRY(read_key(r, object, &key));
+    TND_TRY(tnd_json_array(r, object, "samples", &samples));
+    const cJSON *item;
+    int i = 0;
+    cJSON_ArrayForEach(item, samples)
+    {
+        struct tnd_sample sample;
+        snprintf(r->path, sizeof(r->path), "curves[%d].samples[%d].", index, i++);
+        TND_TRY(read_sample(r, item, "m", &sample));
+        enum tandem_status status = tnd_table_append(out, &key, &sample);
+        if (status != TANDEM_OK) {
+            return tnd_error_set(r->error, status, r->name, out->n_curves, TND_TABLE_MAX_CURVES,
+                                 "%.100s: %s %s", r->name, r->path, tandem_status_text(status));
+        }
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_curves(struct tnd_json_reader *r, const cJSON *root,
+                                      struct tandem_table *out)
+{
+    const cJSON *list = NULL;
+    TND_TRY(tnd_json_array(r, root, "curves", &list));
+    const cJSON *object;
+    int index = 0;
+    cJSON_ArrayForEach(object, list)
+    {
+        TND_TRY(read_curve(r, object, index++, out));
+    }
+    r->path[0] = '\0';
+    enum tandem_status status = tnd_table_sort(out);
+    if (status != TANDEM_OK) {
+        return tnd_error_set(r->error, status, r->name, 0, 0, "%.100s: curves: %s", r->name,
+                             tandem_status_text(status));
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_transfers(struct tnd_json_reader *r, const cJSON *root,
+                                         struct tandem_table *out)
+{
+    static const char *const directions[TND_DIRECTIONS] = {"upload", "download"};
+    const cJSON *list = NULL;
+    if (tnd_json_get(root, "transfers") == NULL) {
+        return TANDEM_OK; /* files of versions that knew none */
+    }
+    TND_TRY(tnd_json_array(r, root, "transfers", &list));
+    const cJSON *object;
+    int index = 0;
+    cJSON_ArrayForEach(object, list)
+    {
+        char backend[16] = "";
+        uint8_t direction = TND_UPLOAD;
+        const cJSON *samples = NULL;
+        snprintf(r->path, sizeof(r->path), "transfers[%d].", index);
+        TND_TRY(tnd_json_string(r, object, "backend", true, backend, sizeof(backend)));
+        TND_TRY(tnd_json_name(r, object, "direction", directions, TND_DIRECTIONS,
+                              "upload or download", &direction));
+        TND_TRY(tnd_json_array(r, object, "samples", &samples));
+        const cJSON *item;
+        int i = 0;
+        cJSON_ArrayForEach(item, samples)
+        {
+            struct tnd_sample sample;
+            snprintf(r->path, sizeof(r->path), "transfers[%d].samples[%d].", index, i++);
+            TND_TRY(read_sample(r, item, "bytes", &sample));
+            TND_TRY(tnd_json_refused(
+                r, tnd_table_add_transfer(out, backend, (enum tnd_direction)direction, &sample)));
+        }
+        index++;
+    }
+    r->path[0] = '\0';
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_handoffs(struct tnd_json_reader *r, const cJSON *root,
+                                        struct tandem_table *out)
+{
+    const cJSON *list = NULL;
+    if (tnd_json_get(root, "handoffs") == NULL) {
+        return TANDEM_OK;
+    }
+    TND_TRY(tnd_json_array(r, root, "handoffs", &list));
+    const cJSON *object;
+    int index = 0;
+    cJSON_ArrayForEach(object, list)
+    {
+        struct tnd_handoff handoff = {0};
+        int64_t threads = 0;
+        int64_t count = 0;
+        snprintf(r->path, sizeof(r->path), "handoffs[%d].", index++);
+        TND_TRY(tnd_json_int(r, object, "threads", true, 2, TND_TABLE_MAX_THREADS, &threads));
+        TND_TRY(tnd_json_time(r, object, "spin_us", true, &handoff.spin_us));
+        TND_TRY(tnd_json_time(r, object, "wake_us", true, &handoff.wake_us));
+        TND_TRY(tnd_json_int(r, object, "count", false, 0, UINT32_MAX, &count));
+        TND_TRY(tnd_json_int(r, object, "when", false, 0, (int64_t)1 << 53, &handoff.when));
+        handoff.threads = (int32_t)threads;
+        handoff.count = (uint32_t)count;
+        TND_TRY(tnd_json_refused(r, tnd_table_add_handoff(out, &handoff)));
+    }
+    r->path[0] = '\0';
+    return TANDEM_OK;
+}
+
+static enum tandem_status check_sum(struct tnd_json_reader *r, const cJSON *root,
+                                    const struct tandem_table *table)
+{
+    char text[24] = "";
+    TND_TRY(tnd_json_string(r, root, "checksum", false, text, sizeof(text)));
+    if (tnd_json_get(root, "checksum") == NULL) {
+        return TANDEM_OK; /* written by hand or by another program */
+    }
+    uint64_t written;
+    if (!parse_hex(text, &written)) {
+        return tnd_json_wrong(r, "checksum", "16 hexadecimal digits",
+                              tnd_json_get(root, "checksum"));
+    }
+    uint64_t found = tnd_table_checksum(table);
+    if (written != found) {
+        return tnd_error_set(r->error, TANDEM_E_FORMAT, r->name, (int64_t)found, (int64_t)written,
+                             "%.100s: checksum: the contents give %016" PRIx64
+                             ", the file says %016" PRIx64
+                             "; it is damaged, or was edited with its checksum left in",
+                             r->name, found, written);
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_root(struct tnd_json_reader *r, const cJSON *root,
+                                    struct tandem_table *out)
+{
+    int64_t version = 0;
+    int64_t from = 2;
+    TND_TRY(tnd_json_int(r, root, "version", true, 0, INT32_MAX, &version));
+    if (version != 2) {
+        return tnd_error_set(r->error, TANDEM_E_TABLE_VERSION, r->name, version, 2,
+                             "%.100s: JSON table of version %" PRId64 ", this library knows 2",
+                             r->name, version);
+    }
+    TND_TRY(tnd_json_int(r, root, "from_version", false, 1, 2, &from));
+    out->version = (int)from;
+    TND_TRY(tnd_json_string(r, root, "model", false, out->model, sizeof(out->model)));
+    TND_TRY(read_text_header(r, root, out));
+    TND_TRY(read_fingerprint(r, root, out));
+    TND_TRY(read_profiles(r, root, out));
+    TND_TRY(read_curves(r, root, out));
+    TND_TRY(read_transfers(r, root, out));
+    TND_TRY(read_handoffs(r, root, out));
+    TND_TRY(tnd_table_read_evidence(r, root, out));
+    return check_sum(r, root, out);
+}
+
+enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *name,
+                                       struct tandem_table *out, struct tandem_error *error)
+{
+    cJSON *root = NULL;
+    TND_TRY(tnd_json_parse(bytes, n, name, &root, error));
+    struct tnd_json_reader r = {name, error, ""};
+    enum tandem_status status = read_root(&r, root, out);
+    cJSON_Delete(root);
+    return status;
+}
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ * Finding and reading the layers, and adding to a file that others may be adding to as well. */
+#include "table/table_layers.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/environment.h"
+#include "base/file.h"
+#include "base/tnd_status.h"
+#include "table/table_filter.h"
+#include "table/table_void.h"
+
+enum { MAX_SYSTEM = 4, MAX_FORMER = 4 };
+
+const char *tnd_layer_origin_name(enum tnd_layer_origin origin)
+{
+    static const char *const names[] = {"system", "former", "user", "named"};
+    return names[origin];
+}
+
+/* ---- where ---- */
+
+static bool is_later(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
+static void add_layer(struct tnd_layers *layers, enum tnd_layer_origin origin, const char *path)
+{
+    if (layers->n < TND_LAYERS_MAX && strlen(path) < TND_LAYER_PATH_MAX) {
+        struct tnd_layer *layer = &layers->layers[layers->n++];
+        layer->origin = origin;
+        snprintf(layer->path, sizeof(layer->path), "%s", path);
+    }
+}
+
+/* The first folder of the list has precedence, so it comes last. Source: XDG Base Directory
+ * Specification 0.8. */
+static void add_system(struct tnd_layers *layers, const char *file)
+{
+    const char *listed = getenv("XDG_DATA_DIRS");
+    listed = listed != NULL && listed[0] != '\0' ? listed : "/usr/local/share:/usr/share";
+    const char *end = listed + strlen(listed);
+    while (end > listed) {
+        const char *begin = end;
+        while (begin > listed && begin[-1] != ':') {
+            begin--;
+        }
+        size_t length = (size_t)(end - begin);
+        while (length > 1 && begin[length - 1] == '/') {
+            length--;
+        }
+        char path[TND_LAYER_PATH_MAX];
+        int n = snprintf(path, sizeof(path), "%.*s/tandem/%s", (int)length, begin, file);
+        bool is_absolute = length > 0 && begin[0] == '/'; /* others are to be ignored */
+        if (is_absolute && n > 0 && (size_t)n < sizeof(path) && layers->n < MAX_SYSTEM) {
+            add_layer(layers, TND_LAYER_SYSTEM, path);
+        }
+        end = begin > listed ? begin - 1 : listed;
+    }
+}
+
+/* Files beside the user's own table, the oldest first. */
+struct former {
+    int n;
+    struct {
+        char name[24];
+        struct timespec when;
+    } files[MAX_FORMER];
+};
+
+/* Keeps the newest. */
+static void keep_former(struct former *former, const char *name, const struct timespec *when)
+{
+    int at = former->n;
+    while (at > 0 && is_later(&former->files[at - 1].when, when)) {
+        at--;
+    }
+    if (former->n == MAX_FORMER && at == 0) {
+        return;
+    }
+    if (former->n == MAX_FORMER) {
+        at--; /* the oldest goes */
+        memmove(&former->files[0], &former->files[1], (size_t)at * sizeof(former->files[0]));
+    } else {
+        memmove(&former->files[at + 1], &former->files[at],
+                (size_t)(former->n - at) * sizeof(former->files[0]));
+        former->n++;
+    }
+    snprintf(former->files[at].name, sizeof(former->files[at].name), "%s", name);
+    former->files[at].when = *when;
+}
+
+/* Tables in the folder of `own`: their names are fingerprints. */
+static void add_former(struct tnd_layers *layers, const char *own)
+{
+    const char *base = strrchr(own, '/');
+    char path[TND_LAYER_PATH_MAX];
+    struct former former = {0};
+    if (base == NULL) {
+        return;
+    }
+    int folder = (int)(base - own);
+    snprintf(path, sizeof(path), "%.*s", folder, own);
+    DIR *files = opendir(path);
+    const struct dirent *file = NULL;
+    while (files != NULL && (file = readdir(files)) != NULL) {
+        struct stat facts;
+        const char *name = file->d_name;
+        bool is_table = strspn(name, "0123456789abcdef") == 16 &&
+                        strcmp(name + 16, ".json") == 0 && strcmp(name, base + 1) != 0;
+        snprintf(path, sizeof(path), "%.*s/%s", folder, own, name);
+        if (is_table && stat(path, &facts) == 0) {
+            keep_former(&former, name, &facts.st_mtim);
+        }
+    }
+    if (files != NULL) {
+        closedir(files);
+    }
+    for (int i = 0; i < former.n; i++) {
+        snprintf(path, sizeof(path), "%.*s/%s", folder, own, former.files[i].name);
+        add_layer(layers, TND_LAYER_FORMER, path);
+    }
+}
+
+enum tandem_status tnd_layers_find(const char *named, struct tnd_layers **out_layers,
+                                   struct tandem_error *error)
+{
+    struct tnd_layers *layers = tnd_calloc(1, sizeof(*layers));
+    if (layers == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "table", 0, 0, "table: out of memory");
+    }
+    const char *instead = tnd_environment(TND_ENVIRONMENT_TABLE);
+    char path[TND_LAYER_PATH_MAX];
+    if (instead == NULL || strcmp(instead, "none") != 0) {
+        struct tnd_fingerprint machine;
+        tnd_fingerprint_read(&machine);
+        snprintf(path, sizeof(path), "%016llx.json",
+                 (unsigned long long)tnd_fingerprint_hash(&machine));
+        add_system(layers, path);
+        if (tandem_table_default_path(path, sizeof(path), NULL) == TANDEM_OK) {
+            if (instead == NULL) {
+                add_former(layers, path);
+            }
+            add_layer(layers, TND_LAYER_USER, path);
+        }
+    }
+    if (named != NULL) {
+        add_layer(layers, TND_LAYER_NAMED, named);
+    }
+    *out_layers = layers;
+    return TANDEM_OK;
+}
+
+/* ---- reading ---- */
+
+/* What of one layer serves on this machine; NULL and the reason in the layer when nothing does. */
+static tandem_table *read_layer(struct tnd_layer *layer, const struct tnd_fingerprint *machine)
+{
+    tandem_table *table = NULL;
+    struct tnd_void_report report;
+    layer->is_there = tnd_file_exists(layer->path);
+    if (tandem_table_load(layer->path, &table, &layer->error) != TANDEM_OK) {
+        return NULL;
+    }
+    layer->n_cells = tnd_table_count_cells(table);
+    tnd_table_void(table, machine, &report);
+    layer->n_void = report.n_cells;
+    tnd_void_error(&report, &layer->error);
+    if (layer->n_void > 0 && layer->n_void == layer->n_cells) {
+        tandem_table_free(table);
+        return NULL;
+    }
+    layer->serves = true;
+    return table;
+}
+
+enum tandem_status tnd_layers_load(struct tnd_layers *layers, const struct tnd_fingerprint *machine,
+                                   tandem_table **out_table, struct tandem_error *error)
+{
+    tandem_table *table = NULL;
+    enum tandem_status status = TANDEM_OK;
+    for (int i = 0; i < layers->n && status == TANDEM_OK; i++) {
+        tandem_table *upper = read_layer(&layers->layers[i], machine);
+        if (table == NULL) {
+            table = upper;
+        } else if (upper != NULL) {
+            status = tnd_table_overlay(table, upper, error);
+            tandem_table_free(upper);
+        }
+    }
+    if (status == TANDEM_OK && table == NULL) {
+        const struct tandem_error *why =
+            layers->n > 0 ? &layers->layers[layers->n - 1].error : NULL;
+        status = why != NULL ? why->status : TANDEM_E_NOT_FOUND;
+        tnd_error_set(error, status, why != NULL ? why->where : "", 0, 0, "%s",
+                      why != NULL ? why->text : "no timing table: none is wanted");
+    }
+    if (status != TANDEM_OK) {
+        tandem_table_free(table);
+        return status;
+    }
+    *out_table = table;
+    return TANDEM_OK;
+}
+
+void tnd_layers_log(const struct tnd_layers *layers, const struct tnd_log *log, const char *room)
+{
+    for (int i = 0; i < layers->n; i++) {
+        const struct tnd_layer *layer = &layers->layers[i];
+        /* Of what was measured before a change only a part can be of use. */
+        bool is_whole = layer->error.status == TANDEM_OK || layer->origin == TND_LAYER_FORMER;
+        if (layer->serves) {
+            tnd_log_line(log, is_whole ? TANDEM_LOG_INFO : TANDEM_LOG_WARN, room,
+                         "timing table (%s) %s%s%s", tnd_layer_origin_name(layer->origin),
+                         layer->path, is_whole ? "" : ": ", layer->error.text);
+        } else if (layer->is_there && layer->origin != TND_LAYER_FORMER) {
+            tnd_log_line(log, TANDEM_LOG_WARN, room, "timing table (%s) does not serve: %s",
+                         tnd_layer_origin_name(layer->origin), layer->error.text);
+        }
+    }
+}
+
+/* ---- adding ---- */
+
+/* The table at `path` without what is void; NULL when there is none, or none that can be used. */
+static tandem_table *read_to_extend(const char *path, const tandem_table *addition,
+                                    struct tandem_error *note)
+{
+    tandem_table *table = NULL;
+    struct tnd_void_report report;
+    if (!tnd_file_exists(path) || tandem_table_load(path, &table, note) != TANDEM_OK) {
+        return NULL;
+    }
+    if (addition->has_fingerprint) {
+        tnd_table_void(table, &addition->fingerprint, &report);
+        tnd_void_error(&report, note);
+    }
+    return table;
+}
+
+enum tandem_status tnd_table_update_file(const char *path, const tandem_table *table,
+                                         struct tandem_error *out_note,
+                                         struct tandem_error *error)
+{
+    struct tandem_error note = {0};
+    int lock;
+    TND_TRY(tnd_file_make_folders(path, error));
+    TND_TRY(tnd_file_lock(path, &lock, error));
+    tandem_table *fresh = NULL;
+    tandem_table *sum = read_to_extend(path, table, &note);
+    enum tandem_status status = tandem_table_copy(table, &fresh, error);
+    if (status == TANDEM_OK && sum == NULL) {
+        sum = fresh;
+        fresh = NULL;
+    } else if (status == TANDEM_OK) {
+        tnd_table_supersede(fresh, sum);
+        status = tandem_table_merge(sum, fresh, error);
+    }
+    if (status == TANDEM_OK) {
+        status = tandem_table_save(sum, path, TANDEM_TABLE_JSON, error);
+    }
+    tandem_table_free(fresh);
+    tandem_table_free(sum);
+    tnd_file_unlock(lock);
+    if (out_note != NULL) {
+        *out_note = note;
+    }
+    return status;
+}

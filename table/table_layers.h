@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * The tables that serve a runtime, one over the other; the later wins (tnd_table_overlay):
+ *
+ *     system   D/tandem/<fingerprint>.json for each D of $XDG_DATA_DIRS (default /usr/local/share
+ *              and /usr/share), the first of them on top; read only
+ *     former   other tables in the folder of this machine's own one, the newest on top: what was
+ *              measured before CPUs, caches or the build changed, as far as it still holds
+ *     user     this machine's own table, tandem_table_default_path; $TANDEM_TABLE takes its place
+ *     named    the file that the application names
+ *
+ * A layer that is missing, damaged or of another machine does not keep the others from serving. */
+#ifndef TND_TABLE_LAYERS_H
+#define TND_TABLE_LAYERS_H
+
+#include "table/tnd_table.h"
+
+enum tnd_layer_origin { TND_LAYER_SYSTEM, TND_LAYER_FORMER, TND_LAYER_USER, TND_LAYER_NAMED };
+enum { TND_LAYERS_MAX = 10, TND_LAYER_PATH_MAX = 4096 };
+
+struct tnd_layer {
+    enum tnd_layer_origin origin;
+    char path[TND_LAYER_PATH_MAX];
+    bool is_there;             /* the file exists */
+    bool serves;               /* some of its cells do */
+    struct tandem_error error; /* why not, or why not all */
+    int64_t n_cells;           /* in the file */
+    int64_t n_void;            /* of them of no use on this machine */
+};
+
+struct tnd_layers {
+    int n;
+    struct tnd_layer layers[TND_LAYERS_MAX]; /* lowest first */
+};
+
+/** "system", "former", "user", "named". Static. */
+const char *tnd_layer_origin_name(enum tnd_layer_origin origin);
+
+/** Where the layers lie. `named`: the application's file, NULL: none. The caller frees the result
+ *  with tnd_free. Errors: MEMORY. */
+enum tandem_status tnd_layers_find(const char *named, struct tnd_layers **out_layers,
+                                   struct tandem_error *error);
+
+/** One line to the log for each layer that is there: what serves, what does not and why. */
+void tnd_layers_log(const struct tnd_layers *layers, const struct tnd_log *log, const char *room);
+
+/** Reads all of them and lays them over each other; fills in what became of each. Errors:
+ *  NOT_FOUND, or what is wrong with the highest layer, when none serves; MEMORY. */
+enum tandem_status tnd_layers_load(struct tnd_layers *layers, const struct tnd_fingerprint *machine,
+                                   tandem_table **out_table, struct tandem_error *error);
+
+/** Adds `table`, which is newly measured, to the file at `path` by the merge rule, with its samples
+ *  in place of older stale ones (tnd_table_supersede): locks it against other processes, reads it
+ *  anew, merges, replaces it in one step. Cells there that are void on the machine of `table` are
+ *  left out, with the reason in `out_note` (may be NULL; status OK: nothing was). A file that
+ *  cannot be read is replaced, with the reason likewise. Errors: FILE, MEMORY, LIMIT. */
+enum tandem_status tnd_table_update_file(const char *path, const tandem_table *table,
+                                         struct tandem_error *out_note,
+                                         struct tandem_error *error);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * What reader and writer of the text table share: its backend numbers, the names that its nameless
+ * profiles get, the keys of its cells. */
+#ifndef TND_TABLE_TEXT_H
+#define TND_TABLE_TEXT_H
+
+#include "table/tnd_table.h"
+
+#define TND_TEXT_KINDS 6 /* backend numbers 0 to 5 exist in version 1 */
+
+/** "cpu", "cuda", ... for 1 to 5; "" for 0. */
+const char *tnd_table_text_kind(int kind);
+/** Fills in tasks and name of a profile of which the file gives only backends and flags. */
+void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profile);
+/** Key of the cells of one stage; `shape` is N, K. */
+void tnd_table_text_key(const struct tnd_table_stage *stage, int which, enum tandem_type type,
+                        const int64_t shape[2], struct tnd_curve_key *out);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ * From fields that differ to cells that are void. Start at the list of dependencies. */
+#include "table/table_void.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/backend-list.h"
+#include "base/tnd_status.h"
+#include "table/fingerprint_fields.h"
+#include "table/table_filter.h"
+
+#define HOST    (TND_PART_CPU | TND_PART_LIBRARY)
+#define DEVICES (TND_PART_DEVICES | TND_PART_TRANSFERS)
+
+/* Fields and what depends on them. A core's own properties decide all times on the host; how many
+ * cores there are only what crews do; TANDEM_CPU masks our own kernels, libraries choose for
+ * themselves; a device's times depend on nothing of the host, moving bytes there does. */
+static const struct {
+    const char *field;
+    uint32_t parts;
+} dependencies[] = {
+    {"cpu_model", HOST | TND_PART_HANDOFFS | TND_PART_TRANSFERS},
+    {"isa", TND_PART_CPU},
+    {"n_cpus", TND_PART_CREWS | TND_PART_HANDOFFS},
+    {"n_cores", TND_PART_CREWS | TND_PART_HANDOFFS},
+    {"n_core_kinds", TND_PART_CREWS | TND_PART_HANDOFFS},
+    {"l2_bytes", HOST},
+    {"l3_bytes", HOST},
+    {"ram_bytes", HOST | TND_PART_TRANSFERS},
+    {"topology_hash", TND_PART_CREWS | TND_PART_HANDOFFS},
+    {"openblas", TND_PART_LIBRARY},
+    {"gpu", DEVICES},
+    {"driver", DEVICES},
+    {"build_id", TND_PART_CPU | TND_PART_HANDOFFS},
+};
+enum { N_DEPENDENCIES = sizeof(dependencies) / sizeof(dependencies[0]) };
+
+uint32_t tnd_void_parts(const char *field)
+{
+    for (int i = 0; i < N_DEPENDENCIES; i++) {
+        if (strcmp(dependencies[i].field, field) == 0) {
+            return dependencies[i].parts;
+        }
+    }
+    return 0;
+}
+
+void tnd_void_parts_text(uint32_t parts, char *out, size_t bytes)
+{
+    static const char *const names[] = {"our kernels", "BLAS libraries", "several threads",
+                                        "hand-offs",   "devices",        "transfers"};
+    size_t n = 0;
+    out[0] = '\0';
+    for (int i = 0; i < 6 && n < bytes; i++) {
+        if ((parts >> i & 1) != 0) {
+            int printed = snprintf(out + n, bytes - n, "%s%s", n > 0 ? ", " : "", names[i]);
+            n += printed > 0 ? (size_t)printed : 0;
+        }
+    }
+}
+
+/* ---- what a cell depends on ---- */
+
+static int kind_of(const struct tandem_table *table, const char *backend)
+{
+    static const struct {
+        const char *name;
+        int kind;
+    } known[] = {
+#define KNOWN(name, kind, is_default) {#name, kind},
+        TND_BACKEND_LIST(KNOWN)
+#undef KNOWN
+    };
+    for (int i = 0; i < table->n_profiles; i++) {
+        for (int s = 0; s < TANDEM_STAGES; s++) {
+            const struct tnd_table_stage *stage = &table->profiles[i].stage[s];
+            if (stage->kind != TANDEM_KIND_NONE && strcmp(stage->backend, backend) == 0) {
+                return stage->kind;
+            }
+        }
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(known[i].name, backend) == 0) {
+            return known[i].kind;
+        }
+    }
+    return TANDEM_KIND_NONE;
+}
+
+static uint32_t backend_parts(const struct tandem_table *table, const char *backend, uint32_t crew)
+{
+    int kind = kind_of(table, backend);
+    bool is_library = kind == TANDEM_KIND_OPENBLAS || kind == TANDEM_KIND_ACCELERATE;
+    return kind == TANDEM_KIND_NONE  ? UINT32_MAX
+           : kind == TANDEM_KIND_CPU ? TND_PART_CPU | crew
+           : is_library              ? TND_PART_LIBRARY | crew
+                                     : TND_PART_DEVICES;
+}
+
+uint32_t tnd_curve_parts(const struct tandem_table *table, const struct tnd_curve_key *key)
+{
+    return backend_parts(table, key->backend, key->threads > 1 ? TND_PART_CREWS : 0);
+}
+
+uint32_t tnd_check_parts(const struct tandem_table *table, const struct tnd_check *check)
+{
+    const struct tnd_table_profile *profile = tnd_table_profile(table, check->profile);
+    uint32_t parts = profile == NULL ? UINT32_MAX : 0;
+    for (int s = 0; profile != NULL && s < TANDEM_STAGES; s++) {
+        if (profile->stage[s].backend[0] != '\0') {
+            parts |= backend_parts(table, profile->stage[s].backend, 0);
+        }
+    }
+    return parts;
+}
+
+uint32_t tnd_slowdown_parts(const struct tandem_table *table, const struct tnd_slowdown *slowdown)
+{
+    return backend_parts(table, slowdown->backend, TND_PART_CREWS) |
+           backend_parts(table, slowdown->beside, TND_PART_CREWS);
+}
+
+/* ---- voiding ---- */
+
+/* What the filter asks: the first reason that takes a cell gets it. */
+struct search {
+    const struct tandem_table *table;
+    struct tnd_void_report *report;
+};
+
+static bool keep(struct tnd_void_report *report, uint32_t parts)
+{
+    for (int i = 0; i < report->n; i++) {
+        if ((report->reasons[i].parts & parts) != 0) {
+            report->reasons[i].n_cells++;
+            report->n_cells++;
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool keep_sample(void *user, const struct tnd_curve_key *key,
+                        const struct tnd_sample *sample)
+{
+    const struct search *search = user;
+    (void)sample;
+    return keep(search->report, tnd_curve_parts(search->table, key));
+}
+
+static bool keep_transfer(void *user, const struct tnd_transfer *transfer,
+                          const struct tnd_sample *sample)
+{
+    (void)transfer;
+    (void)sample;
+    return keep(((const struct search *)user)->report, TND_PART_TRANSFERS);
+}
+
+static bool keep_handoff(void *user, const struct tnd_handoff *handoff)
+{
+    (void)handoff;
+    return keep(((const struct search *)user)->report, TND_PART_HANDOFFS);
+}
+
+static bool keep_check(void *user, const struct tnd_check *check)
+{
+    const struct search *search = user;
+    return keep(search->report, tnd_check_parts(search->table, check));
+}
+
+static bool keep_slowdown(void *user, const struct tnd_slowdown *slowdown)
+{
+    const struct search *search = user;
+    return keep(search->report, tnd_slowdown_parts(search->table, slowdown));
+}
+
+/* Times of our own kernels, but no cells: nothing is computed from them. */
+static bool keep_sweep(void *user, const struct tnd_sweep_state *sweep)
+{
+    const struct tnd_void_report *report = ((const struct search *)user)->report;
+    uint32_t parts = 0;
+    (void)sweep;
+    for (int i = 0; i < report->n; i++) {
+        parts |= report->reasons[i].parts;
+    }
+    return (parts & TND_PART_CPU) == 0;
+}
+
+static void copy_field(struct tnd_fingerprint *to, const struct tnd_fingerprint *from,
+                       const struct tnd_fingerprint_field *field)
+{
+    memcpy((char *)to + field->offset, (const char *)from + field->offset, field->bytes);
+}
+
+/* Compares one field by the rules of tnd_fingerprint_compare: all others are unknown. */
+static bool differs(const struct tnd_fingerprint *table, const struct tnd_fingerprint *machine,
+                    const struct tnd_fingerprint_field *field, struct tandem_error *error)
+{
+    struct tnd_fingerprint a;
+    struct tnd_fingerprint b;
+    memset(&a, 0, sizeof(a));
+    memset(&b, 0, sizeof(b));
+    copy_field(&a, table, field);
+    copy_field(&b, machine, field);
+    return tnd_fingerprint_compare(&a, &b, error) != TANDEM_OK;
+}
+
+static bool is_known(const struct tnd_fingerprint *fingerprint,
+                     const struct tnd_fingerprint_field *field)
+{
+    return field->kind == TND_FIELD_TEXT ? tnd_fingerprint_string(fingerprint, field)[0] != '\0'
+                                         : tnd_fingerprint_number(fingerprint, field) != 0;
+}
+
+static void find_reasons(const struct tnd_fingerprint *table, const struct tnd_fingerprint *machine,
+                         struct tnd_void_report *out)
+{
+    for (int i = 0; i < tnd_fingerprint_field_count() && out->n < TND_VOID_MAX_REASONS; i++) {
+        const struct tnd_fingerprint_field *field = &tnd_fingerprint_fields[i];
+        struct tandem_error error = {0};
+        if (!differs(table, machine, field, &error)) {
+            continue;
+        }
+        struct tnd_void_reason *reason = &out->reasons[out->n++];
+        reason->field = field->name;
+        reason->parts = tnd_void_parts(field->name);
+        snprintf(reason->text, sizeof(reason->text), "%s", error.text);
+    }
+}
+
+void tnd_table_void(struct tandem_table *table, const struct tnd_fingerprint *machine,
+                    struct tnd_void_report *out_report)
+{
+    struct tnd_void_report report;
+    memset(&report, 0, sizeof(report));
+    if (table->has_fingerprint) {
+        find_reasons(&table->fingerprint, machine, &report);
+        struct search search = {table, &report};
+        const struct tnd_table_filter filter = {keep_sample, keep_transfer, keep_handoff,
+                                                keep_check,  keep_slowdown, keep_sweep,
+                                                &search};
+        if (report.n > 0) {
+            tnd_table_remove(table, &filter);
+        }
+        for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
+            if (is_known(machine, &tnd_fingerprint_fields[i])) {
+                copy_field(&table->fingerprint, machine, &tnd_fingerprint_fields[i]);
+            }
+        }
+    }
+    if (out_report != NULL) {
+        *out_report = report;
+    }
+}
+
+enum tandem_status tnd_void_error(const struct tnd_void_report *report, struct tandem_error *error)
+{
+    if (report->n == 0) {
+        return TANDEM_OK;
+    }
+    const struct tnd_void_reason *first = &report->reasons[0];
+    char parts[96];
+    char more[48] = "";
+    tnd_void_parts_text(first->parts, parts, sizeof(parts));
+    if (report->n > 1) {
+        snprintf(more, sizeof(more), "; %d more fields differ", report->n - 1);
+    }
+    return tnd_error_set(error, TANDEM_E_TABLE_FOREIGN, first->field, report->n_cells, 0,
+                         "%s: %lld cells are void (%s)%s", first->text, (long long)report->n_cells,
+                         parts, more);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ * What analyze.c works out and analyze_print.c prints. */
+#ifndef TND_ANALYZE_DATA_H
+#define TND_ANALYZE_DATA_H
+
+#include "base/text.h"
+#include "tools/report/analyze.h"
+#include "tools/report/crossover.h"
+
+/* What speaks against a cell; bits. */
+enum tnd_analysis_mark {
+    TND_MARK_NOISY = 1, /* spread above TND_NOISY_FRAC of the time */
+    TND_MARK_STALE = 2  /* found wrong while programs ran, waits for the next measuring */
+};
+
+/* One shape on one thread count. Profiles with wrong results are left out. */
+struct tnd_analysis {
+    const struct tandem_table *table;
+    enum tandem_type type;
+    int64_t n, k;
+    int threads;
+    bool measured_threads; /* this thread count was measured on this shape */
+    int n_profiles;
+    const struct tnd_table_profile *profiles[TND_TABLE_MAX_PROFILES];
+    struct tnd_table_profile *described; /* those that this type computes otherwise; owned */
+    int n_points;
+    int64_t *m;                      /* [n_points] */
+    double *times;                   /* [n_profiles][n_points] */
+    double *errors;                  /* [n_profiles][n_points] expected deviation of the times */
+    double *spreads;                 /* [n_profiles][n_points] that of the samples alone */
+    uint8_t *marks;                  /* [n_profiles][n_points] enum tnd_analysis_mark */
+    double (*stages)[TANDEM_STAGES]; /* [n_profiles][n_points] */
+    int n_crossovers;
+    struct tnd_crossover *crossovers;
+};
+
+/** Printers of one format: begin once, each analysis in turn, end once. */
+struct tnd_analyze_printer {
+    void (*begin)(struct tnd_text *out, const struct tandem_table *table,
+                  const struct tnd_analyze_options *options, int n_types, enum tandem_type first);
+    void (*add)(struct tnd_text *out, const struct tnd_analysis *analysis, int index, int n_types);
+    void (*end)(struct tnd_text *out, const struct tnd_text *crossovers);
+    /** Adds the crossovers to a text of their own that `end` gets. May be NULL. */
+    void (*crossovers)(struct tnd_text *out, const struct tnd_analysis *analysis, int n_types);
+};
+
+/* Everything that a table says, in the order of the reports: thread counts within shapes. */
+struct tnd_analyses {
+    int n, capacity;
+    struct tnd_analysis *list;
+};
+
+/** Only name, threads, n_threads and type of `options` count. Errors: TABLE (nothing to report on),
+ *  MEMORY. */
+enum tandem_status tnd_analyses_make(const struct tandem_table *table,
+                                     const struct tnd_analyze_options *options,
+                                     struct tnd_analyses *out, struct tandem_error *error);
+/** A zeroed one is allowed. */
+void tnd_analyses_free(struct tnd_analyses *analyses);
+
+/** The names of profiles whose results were found wrong for a type, separated by `between`. False,
+ *  and nothing added, when there are none. */
+bool tnd_analyses_add_wrong(const struct tandem_table *table, enum tandem_type type,
+                            const char *between,
+                            void (*add)(struct tnd_text *out, const char *name),
+                            struct tnd_text *out);
+
+extern const struct tnd_analyze_printer tnd_analyze_text;
+extern const struct tnd_analyze_printer tnd_analyze_json;
+extern const struct tnd_analyze_printer tnd_analyze_csv;
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT
+ * The three forms of the analyze report. JSON and CSV are read by programs: their keys and columns
+ * are pinned in docs/table-format.md. */
+#include "tools/report/analyze_data.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/emit.h"
+
+static double time_of(const struct tnd_analysis *a, int profile, int point)
+{
+    return a->times[profile * a->n_points + point];
+}
+
+/* What the total holds beside the stages. */
+static double transfer_of(const struct tnd_analysis *a, int profile, int point)
+{
+    const double *stage = a->stages[profile * a->n_points + point];
+    double rest = time_of(a, profile, point);
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        rest -= stage[s];
+    }
+    return rest > 1e-6 * time_of(a, profile, point) ? rest : 0; /* nothing is left but rounding */
+}
+
+static unsigned marks_of(const struct tnd_analysis *a, int profile, int point)
+{
+    return a->marks[profile * a->n_points + point];
+}
+
+static int winner_at(const struct tnd_analysis *a, int point)
+{
+    return tnd_winner(a->times, a->n_profiles, a->n_points, point);
+}
+
+/* ---- text ---- */
+
+static void text_begin(struct tnd_text *out, const struct tandem_table *table,
+                       const struct tnd_analyze_options *options, int n_types,
+                       enum tandem_type first)
+{
+    tnd_text_printf(out, "Timing table %.200s", options->name != NULL ? options->name : "");
+    if (table->model[0] != '\0') {
+        tnd_text_printf(out, ", model %s", table->model);
+    }
+    if (n_types == 1) {
+        tnd_text_printf(out, ", weights %s", tandem_type_name(first));
+    }
+    if (table->has_fingerprint && table->fingerprint.cpu_model[0] != '\0') {
+        tnd_text_printf(out, "\nMeasured on %s (%s)", table->fingerprint.cpu_model,
+                        table->fingerprint.isa);
+    }
+    tnd_text_add(out, "\nTimes in microseconds; * marks the fastest way for M tokens.\n");
+    if (table->version == 1) {
+        tnd_text_add(
+            out,
+            "Measured on one thread: for more, parallel stages are divided by their number.\n");
+    }
+}
+
+static int column_width(const struct tnd_analysis *a, int profile)
+{
+    int width = (int)strlen(a->profiles[profile]->name);
+    return width < 12 ? 12 : width;
+}
+
+static void text_add_findings(struct tnd_text *out, const struct tnd_analysis *a)
+{
+    int64_t first = a->m[0];
+    int64_t last = a->m[a->n_points - 1];
+    const char *winner = a->profiles[winner_at(a, 0)]->name;
+    if (a->n_profiles == 1) {
+        tnd_text_printf(out, "  Only %s was measured.\n", winner);
+        return;
+    }
+    if (a->n_crossovers == 0) {
+        tnd_text_printf(out,
+                        "  No crossover: %s wins at every M from %" PRId64 " to %" PRId64 ".\n",
+                        winner, first, last);
+        return;
+    }
+    for (int i = 0; i < a->n_crossovers; i++) {
+        const struct tnd_crossover *crossover = &a->crossovers[i];
+        tnd_text_printf(out, "  Crossover at M = ");
+        tnd_emit_number(out, 0, 2, crossover->m);
+        tnd_text_printf(out, ": from M = %" PRId64 " on %s is faster than %s.\n",
+                        crossover->first_m, a->profiles[crossover->to]->name,
+                        a->profiles[crossover->from]->name);
+    }
+}
+
+/* "  Noisy (spread above 8 % of the median): cpu at M = 8, 16.", one line a profile. */
+static void text_add_marked(struct tnd_text *out, const struct tnd_analysis *a, unsigned bit,
+                            const char *what)
+{
+    for (int p = 0; p < a->n_profiles; p++) {
+        int n = 0;
+        for (int i = 0; i < a->n_points; i++) {
+            if ((marks_of(a, p, i) & bit) == 0) {
+                continue;
+            }
+            if (n == 0) {
+                tnd_text_printf(out, "  %s: %s at M = ", what, a->profiles[p]->name);
+            }
+            tnd_text_printf(out, "%s%" PRId64, n++ > 0 ? ", " : "", a->m[i]);
+        }
+        tnd_text_add(out, n > 0 ? ".\n" : "");
+    }
+}
+
+static void text_add_wrong(struct tnd_text *out, const struct tnd_analysis *a)
+{
+    struct tnd_text names = TND_TEXT_INIT;
+    if (tnd_analyses_add_wrong(a->table, a->type, ", ", tnd_text_add, &names)) {
+        tnd_text_printf(out, "  Left out, since their results were wrong on this machine: %s.\n",
+                        tnd_text_string(&names));
+    }
+    out->failed = out->failed || names.failed;
+    tnd_text_fini(&names);
+}
+
+static void text_add(struct tnd_text *out, const struct tnd_analysis *a, int index, int n_types)
+{
+    (void)index;
+    tnd_text_printf(out, "\nN %" PRId64 " x K %" PRId64, a->n, a->k);
+    if (n_types > 1) {
+        tnd_text_printf(out, ", %s", tandem_type_name(a->type));
+    }
+    tnd_text_printf(out, ", %d thread%s%s\n", a->threads, a->threads == 1 ? "" : "s",
+                    a->measured_threads ? "" : " (not measured, estimated)");
+    tnd_text_printf(out, "%8s", "M");
+    for (int p = 0; p < a->n_profiles; p++) {
+        tnd_text_printf(out, "  %*s ", column_width(a, p), a->profiles[p]->name);
+    }
+    tnd_text_add_char(out, '\n');
+    for (int i = 0; i < a->n_points; i++) {
+        int winner = winner_at(a, i);
+        tnd_text_printf(out, "%8" PRId64, a->m[i]);
+        for (int p = 0; p < a->n_profiles; p++) {
+            tnd_text_add(out, "  ");
+            tnd_emit_number(out, column_width(a, p), 1, time_of(a, p, i));
+            tnd_text_add_char(out, p == winner ? '*' : ' ');
+        }
+        tnd_text_add_char(out, '\n');
+    }
+    text_add_findings(out, a);
+    text_add_marked(out, a, TND_MARK_NOISY, "Noisy (spread above 8 % of the median)");
+    text_add_marked(out, a, TND_MARK_STALE, "Stale (found wrong while programs ran)");
+    text_add_wrong(out, a);
+}
+
+static void text_end(struct tnd_text *out, const struct tnd_text *crossovers)
+{
+    (void)out;
+    (void)crossovers;
+}
+
+const struct tnd_analyze_printer tnd_analyze_text = {text_begin, text_add, text_end, NULL};
+
+/* ---- JSON ---- */
+
+static void json_begin(struct tnd_text *out, const struct tandem_table *table,
+                       const struct tnd_analyze_options *options, int n_types,
+                       enum tandem_type first)
+{
+    tnd_text_add(out, "{\n  \"table\": ");
+    tnd_emit_json_string(out, options->name != NULL ? options->name : "");
+    tnd_text_printf(out, ",\n  \"version\": %d,\n  \"model\": ", table->version);
+    tnd_emit_json_string(out, table->model);
+    tnd_text_add(out, ",\n  \"type\": ");
+    if (n_types == 1) {
+        tnd_emit_json_string(out, tandem_type_name(first));
+    } else {
+        tnd_text_add(out, "null");
+    }
+    tnd_text_add(out, ",\n  \"profiles\": [");
+    for (int p = 0; p < table->n_profiles; p++) {
+        tnd_text_add(out, p > 0 ? ", " : "");
+        tnd_emit_json_string(out, table->profiles[p].name);
+    }
+    tnd_text_add(out, "],\n  \"shapes\": [");
+}
+
+static void json_add_point(struct tnd_text *out, const struct tnd_analysis *a, int point)
+{
+    tnd_text_printf(out, "{\"m\": %" PRId64 ", \"winner\": ", a->m[point]);
+    tnd_emit_json_string(out, a->profiles[winner_at(a, point)]->name);
+    tnd_text_add(out, ", \"times\": {");
+    for (int p = 0; p < a->n_profiles; p++) {
+        const double *stage = a->stages[p * a->n_points + point];
+        tnd_text_add(out, p > 0 ? ", " : "");
+        tnd_emit_json_string(out, a->profiles[p]->name);
+        static const char *const keys[TANDEM_STAGES] = {"init_us", "compute_us", "finalize_us"};
+        tnd_text_add(out, ": {\"total_us\": ");
+        tnd_text_add_double(out, time_of(a, p, point));
+        for (int s = 0; s < TANDEM_STAGES; s++) {
+            tnd_text_printf(out, ", \"%s\": ", keys[s]);
+            tnd_text_add_double(out, stage[s]);
+        }
+        tnd_text_add(out, ", \"transfer_us\": ");
+        tnd_text_add_double(out, transfer_of(a, p, point));
+        tnd_text_add(out, ", \"spread_us\": ");
+        tnd_text_add_double(out, a->spreads[p * a->n_points + point]);
+        tnd_text_printf(out, ", \"noisy\": %s, \"stale\": %s}",
+                        (marks_of(a, p, point) & TND_MARK_NOISY) != 0 ? "true" : "false",
+                        (marks_of(a, p, point) & TND_MARK_STALE) != 0 ? "true" : "false");
+    }
+    tnd_text_add(out, "}}");
+}
+
+static void json_add(struct tnd_text *out, const struct tnd_analysis *a, int index, int n_types)
+{
+    (void)n_types;
+    tnd_text_printf(out,
+                    "%s\n    {\"type\": \"%s\", \"n\": %" PRId64 ", \"k\": %" PRId64
+                    ", \"threads\": %d, \"measured_threads\": %s, \"wrong_profiles\": [",
+                    index > 0 ? "," : "", tandem_type_name(a->type), a->n, a->k, a->threads,
+                    a->measured_threads ? "true" : "false");
+    (void)tnd_analyses_add_wrong(a->table, a->type, ", ", tnd_emit_json_string, out);
+    tnd_text_add(out, "], \"points\": [");
+    for (int i = 0; i < a->n_points; i++) {
+        tnd_text_add(out, i > 0 ? ",\n      " : "\n      ");
+        json_add_point(out, a, i);
+    }
+    tnd_text_add(out, "]}");
+}
+
+static void json_crossovers(struct tnd_text *out, const struct tnd_analysis *a, int n_types)
+{
+    for (int i = 0; i < a->n_crossovers; i++) {
+        const struct tnd_crossover *crossover = &a->crossovers[i];
+        tnd_text_add(out, out->n > 0 ? ",\n    {" : "\n    {");
+        if (n_types > 1) {
+            tnd_text_printf(out, "\"type\": \"%s\", ", tandem_type_name(a->type));
+        }
+        tnd_text_printf(out,
+                        "\"n\": %" PRId64 ", \"k\": %" PRId64 ", \"threads\": %d, \"from\": ", a->n,
+                        a->k, a->threads);
+        tnd_emit_json_string(out, a->profiles[crossover->from]->name);
+        tnd_text_add(out, ", \"to\": ");
+        tnd_emit_json_string(out, a->profiles[crossover->to]->name);
+        tnd_text_add(out, ", \"m\": ");
+        tnd_emit_number(out, 0, 2, crossover->m);
+        tnd_text_printf(out, ", \"first_m\": %" PRId64 "}", crossover->first_m);
+    }
+}
+
+static void json_end(struct tnd_text *out, const struct tnd_text *crossovers)
+{
+    tnd_text_add(out, "\n  ],\n  \"crossovers\": [");
+    tnd_text_add(out, tnd_text_string(crossovers));
+    tnd_text_add(out, crossovers->n > 0 ? "\n  ]\n}\n" : "]\n}\n");
+}
+
+const struct tnd_analyze_printer tnd_analyze_json = {json_begin, json_add, json_end,
+                                                     json_crossovers};
+
+/* ---- CSV: one line a profile at one M ---- */
+
+static void csv_begin(struct tnd_text *out, const struct tandem_table *table,
+                      const struct tnd_analyze_options *options, int n_types,
+                      enum tandem_type first)
+{
+    (void)table;
+    (void)options;
+    (void)n_types;
+    (void)first;
+    tnd_text_add(out, "type,n,k,threads,m,profile,init_us,compute_us,finalize_us,total_us,wins,"
+                      "transfer_us,spread_us,noisy,stale\n");
+}
+
+/* Quoted where RFC 4180 asks for it; names may come from a file. */
+static void csv_add_name(struct tnd_text *out, const char *name)
+{
+    if (strpbrk(name, ",\"\r\n") == NULL) {
+        tnd_text_add(out, name);
+        return;
+    }
+    tnd_text_add_char(out, '"');
+    for (const char *c = name; *c != '\0'; c++) {
+        tnd_text_add(out, *c == '"' ? "\"" : "");
+        tnd_text_add_char(out, *c);
+    }
+    tnd_text_add_char(out, '"');
+}
+
+static void csv_add(struct tnd_text *out, const struct tnd_analysis *a, int index, int n_types)
+{
+    (void)index;
+    (void)n_types;
+    for (int i = 0; i < a->n_points; i++) {
+        int winner = winner_at(a, i);
+        for (int p = 0; p < a->n_profiles; p++) {
+            tnd_text_printf(out, "%s,%" PRId64 ",%" PRId64 ",%d,%" PRId64 ",",
+                            tandem_type_name(a->type), a->n, a->k, a->threads, a->m[i]);
+            csv_add_name(out, a->profiles[p]->name);
+            for (int s = 0; s < TANDEM_STAGES; s++) {
+                tnd_text_add_char(out, ',');
+                tnd_emit_number(out, 0, 3, a->stages[p * a->n_points + i][s]);
+            }
+            tnd_text_add_char(out, ',');
+            tnd_emit_number(out, 0, 3, time_of(a, p, i));
+            tnd_text_printf(out, ",%d,", p == winner ? 1 : 0);
+            tnd_emit_number(out, 0, 3, transfer_of(a, p, i));
+            tnd_text_add_char(out, ',');
+            tnd_emit_number(out, 0, 3, a->spreads[p * a->n_points + i]);
+            tnd_text_printf(out, ",%d,%d\n", (marks_of(a, p, i) & TND_MARK_NOISY) != 0,
+                            (marks_of(a, p, i) & TND_MARK_STALE) != 0);
+        }
+    }
+}
+
+const struct tnd_analyze_printer tnd_analyze_csv = {csv_begin, csv_add, text_end, NULL};

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT
+ * Measuring what the planner's choice costs against the best choice. */
+#include "tools/report/oracle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_status.h"
+#include "ggml-like/tnd_tensor.h"
+#include "tune/candidates.h"
+#include "tune/profiles.h"
+
+enum { DEFAULT_ROUNDS = 7, MAX_ROUNDS = 64, FIRST_ROUNDS = 3 };
+
+#define FIRST_PART    0.6 /* of a cell's time, for all ways */
+#define HOPELESS      1.5 /* times as slow as the best after one round: not run again */
+#define SLOWEST_MADDS 1e10 /* multiply-adds a second, where nothing is predicted */
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_of(double *values, int n)
+{
+    qsort(values, (size_t)n, sizeof(values[0]), compare_doubles);
+    return n % 2 != 0 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* The planner's choice for the problem, asked for through a graph of one node as any program
+ * would. */
+static enum tandem_status ask_planner(const struct tnd_oracle_options *options,
+                                      const struct tnd_problem *problem, int n_threads,
+                                      struct tandem_plan_node *out, struct tandem_error *error)
+{
+    tandem_context *context;
+    TND_TRY(tandem_context_new(NULL, &context, error));
+    const int64_t w_ne[2] = {problem->k, problem->n};
+    const int64_t x_ne[2] = {problem->k, problem->m};
+    static char nothing; /* weights are never read while planning */
+    tandem_tensor *w = tandem_tensor_borrow(context, problem->type, 2, w_ne, &nothing, SIZE_MAX);
+    tandem_tensor *x = tandem_tensor_borrow(context, TANDEM_TYPE_F32, 2, x_ne, &nothing, SIZE_MAX);
+    tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_graph_add(graph, tandem_mul_mat(context, w, x));
+    enum tandem_status status = tandem_graph_finish(graph, error);
+    tandem_plan *plan = NULL;
+    if (status == TANDEM_OK) {
+        status = tnd_planner_plan(options->planner, graph, n_threads, &plan, error);
+    }
+    if (status == TANDEM_OK) {
+        *out = *tandem_plan_node(plan, 0);
+    }
+    tandem_plan_free(plan);
+    tandem_context_free(context);
+    return status;
+}
+
+/* Every profile that is open, at the thread counts that the planner considers. */
+static int list_ways(const struct tnd_oracle_options *options, enum tandem_type type,
+                     int n_threads, struct tandem_plan_node *out)
+{
+    int n = 0;
+    for (int p = 0; p < tnd_profile_count(); p++) {
+        for (int threads = 1; n < TND_ORACLE_MAX_WAYS;) {
+            if (tnd_plan_node_for_profile(options->measure.registry, p, type, threads, &out[n])) {
+                n++;
+            }
+            if (threads >= n_threads) {
+                break;
+            }
+            threads = tnd_next_thread_count(options->table, threads, n_threads);
+        }
+    }
+    return n;
+}
+
+/* One problem while it is measured. */
+struct trial {
+    const struct tnd_oracle_options *options;
+    struct tnd_measure *measure;
+    int64_t m;
+    int n_ways;
+    int chosen; /* index of the plan's way; -1: not among them */
+    struct tandem_plan_node ways[TND_ORACLE_MAX_WAYS];
+};
+
+static enum tandem_status time_way(const struct trial *trial, int way, double budget_s,
+                                   double *out_us, struct tandem_error *error)
+{
+    struct tnd_measure_effort effort = {.budget_s = budget_s, .min_repeats = 1};
+    struct tnd_measure_result result;
+    TND_TRY(
+        tnd_measure_run(trial->measure, trial->m, &trial->ways[way], &effort, &result, error));
+    *out_us = result.total.median_us;
+    return TANDEM_OK;
+}
+
+/* All ways in turns; the slow ones once. Returns the fastest in *out_best. */
+static enum tandem_status find_best(const struct trial *trial, double cell_s,
+                                    struct tnd_oracle_cell *cell, int *out_best,
+                                    struct tandem_error *error)
+{
+    double times[TND_ORACLE_MAX_WAYS][FIRST_ROUNDS];
+    double fastest_us = 0;
+    double budget_s = FIRST_PART * cell_s / (FIRST_ROUNDS * trial->n_ways);
+    for (int round = 0; round < FIRST_ROUNDS; round++) {
+        for (int i = 0; i < trial->n_ways; i++) {
+            if (round > 0 && times[i][0] > HOPELESS * fastest_us) {
+                times[i][round] = times[i][0];
+                continue;
+            }
+            TND_TRY(time_way(trial, i, budget_s, &times[i][round], error));
+        }
+        for (int i = 0; i < trial->n_ways && round == 0; i++) {
+            fastest_us = i == 0 || times[i][0] < fastest_us ? times[i][0] : fastest_us;
+        }
+    }
+    *out_best = 0;
+    for (int i = 0; i < trial->n_ways; i++) {
+        struct tnd_oracle_way *way = &cell->ways[i];
+        memcpy(way->profile, trial->ways[i].profile, sizeof(way->profile));
+        way->threads = trial->ways[i].n_threads;
+        way->median_us = median_of(times[i], FIRST_ROUNDS); /* leaves them sorted */
+        way->spread_us = (times[i][FIRST_ROUNDS - 1] - times[i][0]) / 2;
+        *out_best = way->median_us < cell->ways[*out_best].median_us ? i : *out_best;
+    }
+    cell->n_ways = trial->n_ways;
+    return TANDEM_OK;
+}
+
+static double ratio_of(double a, double b)
+{
+    return b > 0 ? a / b : 1.0;
+}
+
+/* The choice, the best, and the best once more, in turns: the third tells what noise alone does. */
+static enum tandem_status compare(const struct trial *trial, int best, double cell_s,
+                                  struct tnd_oracle_cell *cell, struct tandem_error *error)
+{
+    double times[3][MAX_ROUNDS];
+    const int ways[3] = {trial->chosen, best, best};
+    int asked = trial->options->rounds > 0 ? trial->options->rounds : DEFAULT_ROUNDS;
+    int rounds = asked < MAX_ROUNDS ? asked : MAX_ROUNDS;
+    double budget_s = (1 - FIRST_PART) * cell_s / (3 * rounds);
+    for (int round = 0; round < rounds; round++) {
+        for (int turn = 0; turn < 3; turn++) {
+            int i = (turn + round) % 3; /* each goes first as often as the others */
+            TND_TRY(time_way(trial, ways[i], budget_s, &times[i][round], error));
+        }
+    }
+    cell->chosen_us = median_of(times[0], rounds);
+    cell->best_us = median_of(times[1], rounds);
+    double again_us = median_of(times[2], rounds);
+    double same = ratio_of(cell->best_us, again_us);
+    cell->noise = same > 1 ? same - 1 : 1 / same - 1;
+    cell->best_us = (cell->best_us + again_us) / 2;
+    double slower = ratio_of(cell->chosen_us, cell->best_us) - 1;
+    cell->regret = slower > 0 ? slower : 0;
+    return TANDEM_OK;
+}
+
+/* The plan's way among those that were listed. */
+static int find_chosen(const struct trial *trial, const struct tandem_plan_node *chosen)
+{
+    for (int i = 0; i < trial->n_ways; i++) {
+        if (trial->ways[i].n_threads == chosen->n_threads &&
+            strcmp(trial->ways[i].profile, chosen->profile) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static enum tandem_status answer(const struct tnd_oracle_options *options,
+                                 struct tnd_measure *measure, const struct tandem_plan_node *chosen,
+                                 struct tnd_oracle_cell *cell, struct tandem_error *error)
+{
+    struct trial trial = {.options = options, .measure = measure, .m = cell->problem.m};
+    double cell_s = options->cell_s > 0 ? options->cell_s : 2.0;
+    int best = 0;
+    trial.n_ways = list_ways(options, cell->problem.type, cell->limit_threads, trial.ways);
+    trial.chosen = find_chosen(&trial, chosen);
+    if (trial.chosen < 0 && trial.n_ways < TND_ORACLE_MAX_WAYS) {
+        trial.chosen = trial.n_ways++;
+        trial.ways[trial.chosen] = *chosen;
+    }
+    TND_TRY(find_best(&trial, cell_s, cell, &best, error));
+    memcpy(cell->problem.profile, chosen->profile, sizeof(cell->problem.profile));
+    cell->problem.threads = chosen->n_threads;
+    cell->best_threads = trial.ways[best].n_threads;
+    memcpy(cell->best_profile, trial.ways[best].profile, sizeof(cell->best_profile));
+    if (best == trial.chosen) {
+        cell->chosen_us = cell->best_us = cell->ways[best].median_us;
+        return TANDEM_OK;
+    }
+    return compare(&trial, best, cell_s, cell, error);
+}
+
+/* What a cell takes at least: each way three times, most of them slower than the choice. */
+static double least_s(const struct tnd_oracle_options *options, const struct tnd_oracle_cell *cell)
+{
+    const struct tnd_problem *problem = &cell->problem;
+    double us = cell->predicted_us > 0 ? cell->predicted_us
+                                       : (double)problem->n * (double)problem->k *
+                                             (double)problem->m / SLOWEST_MADDS * 1e6;
+    double runs = 3.0 * tnd_profile_count() + 2.0 * DEFAULT_ROUNDS;
+    double cell_s = options->cell_s > 0 ? options->cell_s : 2.0;
+    double needed_s = 1e-6 * us * runs;
+    return needed_s > cell_s ? needed_s : cell_s;
+}
+
+static bool fits(const struct tnd_oracle_options *options, const struct tnd_oracle_cell *cell)
+{
+    const struct tnd_clock *clock = options->measure.clock;
+    return options->end_s <= 0 ||
+           (double)clock->now_ns(clock) / 1e9 + least_s(options, cell) <= options->end_s;
+}
+
+static enum tandem_status run_question(const struct tnd_oracle_options *options,
+                                       struct tnd_measure *measure, enum tandem_type type,
+                                       const struct tnd_shape *shape,
+                                       const struct tnd_oracle_question *question,
+                                       struct tnd_oracle_cell *cell, bool *out_answered,
+                                       struct tandem_error *error)
+{
+    struct tandem_plan_node chosen;
+    memset(cell, 0, sizeof(*cell));
+    strcpy(cell->problem.op, "mul_mat");
+    cell->problem.type = type;
+    cell->problem.n = shape->n;
+    cell->problem.k = shape->k;
+    cell->problem.m = question->m;
+    cell->limit_threads = question->threads;
+    TND_TRY(ask_planner(options, &cell->problem, question->threads, &chosen, error));
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        cell->predicted_us += (double)chosen.predicted_us[s];
+    }
+    *out_answered = fits(options, cell);
+    if (!*out_answered) {
+        return TANDEM_OK;
+    }
+    TND_TRY(answer(options, measure, &chosen, cell, error));
+    if (options->progress != NULL && options->progress(options->user, cell)) {
+        return tnd_error_set(error, TANDEM_E_CANCELLED, "oracle", 0, 0, "oracle: stopped");
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_oracle_run(const struct tnd_oracle_options *options, enum tandem_type type,
+                                  const struct tnd_shape *shape,
+                                  const struct tnd_oracle_question *questions, int n,
+                                  struct tnd_oracle_cell *out_cells, int *out_n,
+                                  struct tandem_error *error)
+{
+    struct tnd_measure *measure;
+    struct tnd_measure_options measure_options = options->measure;
+    int64_t most_m = 1;
+    int done = 0;
+    for (int i = 0; i < n; i++) {
+        most_m = questions[i].m > most_m ? questions[i].m : most_m;
+    }
+    measure_options.is_whole = true; /* what a choice costs with all that it moves */
+    TND_TRY(
+        tnd_measure_open(&measure_options, type, shape->n, shape->k, most_m, &measure, error));
+    enum tandem_status status = TANDEM_OK;
+    for (int i = 0; i < n && status == TANDEM_OK; i++) {
+        bool answered = false;
+        status = run_question(options, measure, type, shape, &questions[i], &out_cells[done],
+                              &answered, error);
+        done += answered ? 1 : 0;
+    }
+    tnd_measure_close(measure);
+    *out_n = done;
+    return status;
+}
+
+enum tandem_status tnd_oracle_regret(const struct tnd_oracle_cell *cells, int n,
+                                     struct tnd_regret *out)
+{
+    double *regrets = tnd_calloc((size_t)n, sizeof(regrets[0]));
+    if (regrets == NULL) {
+        return TANDEM_E_MEMORY;
+    }
+    for (int i = 0; i < n; i++) {
+        regrets[i] = cells[i].regret;
+    }
+    out->median = median_of(regrets, n); /* leaves the array sorted */
+    int rank = (int)(0.95 * n + 0.999999);
+    out->p95 = regrets[rank > 0 ? rank - 1 : 0];
+    out->worst = regrets[n - 1];
+    int n_compared = 0;
+    for (int i = 0; i < n; i++) {
+        if (cells[i].noise > 0) { /* else the choice was the best, and compared with nothing */
+            regrets[n_compared++] = cells[i].noise;
+        }
+    }
+    out->noise = n_compared > 0 ? median_of(regrets, n_compared) : 0;
+    tnd_free(regrets);
+    return TANDEM_OK;
+}

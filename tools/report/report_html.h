@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * One self-contained HTML page about one or several tables: what to use, and charts that show why.
+ * The page explains itself to its readers. */
+#ifndef TND_REPORT_HTML_H
+#define TND_REPORT_HTML_H
+
+#include "tools/report/analyze.h"
+
+enum { TND_REPORT_MAX_SOURCES = 8 };
+
+struct tnd_report_source {
+    const struct tandem_table *table;
+    const char *name; /* of the file, not trusted */
+};
+
+/** Prints the page; `options` as for tnd_analyze, without format and name. The first source is what
+ *  the others are compared with. Errors: TABLE (nothing to report on), MEMORY, LIMIT (sources),
+ *  FILE (`write` stopped). */
+enum tandem_status tnd_report_html(const struct tnd_report_source *sources, int n_sources,
+                                   const struct tnd_analyze_options *options, tandem_write_fn write,
+                                   void *user, struct tandem_error *error);
+
+#endif

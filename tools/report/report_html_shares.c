@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ * What part of the time each stage takes: stacked bars for a few M, one bar a profile. */
+#include <inttypes.h>
+
+#include "base/emit.h"
+#include "tools/report/report_chart.h"
+
+enum { WIDTH = 420, LEFT = 150, BAR_WIDTH = 205, ROW = 19, GROUPS = 3 };
+
+static const char *const stage_names[TANDEM_STAGES] = {"INIT", "COMPUTE", "FINALIZE"};
+
+static void bar(struct tnd_report *report, const struct tnd_analysis *a, int p, int point, int y)
+{
+    struct tnd_text *out = &report->out;
+    const double *stage = a->stages[p * a->n_points + point];
+    double total = a->times[p * a->n_points + point];
+    tnd_text_printf(out, "<text class=\"end row\" x=\"%d\" y=\"%d\">", LEFT - 6, y + 12);
+    tnd_report_escape(out, a->profiles[p]->name);
+    tnd_text_add(out, "</text>");
+    double at = LEFT;
+    for (int s = 0; s < TANDEM_STAGES && total > 0.0; s++) {
+        double width = stage[s] / total * BAR_WIDTH;
+        if (stage[s] > 0.0) {
+            tnd_text_printf(out, "<rect class=\"bar i%d\" y=\"%d\" height=\"14\" x=\"", s, y);
+            tnd_emit_number(out, 0, 1, at);
+            tnd_text_add(out, "\" width=\"");
+            tnd_emit_number(out, 0, 1, width);
+            tnd_text_printf(out, "\"><title>%s ", stage_names[s]);
+            tnd_report_time(out, stage[s]);
+            tnd_text_add(out, ", ");
+            tnd_emit_number(out, 0, 1, 100.0 * stage[s] / total);
+            tnd_text_add(out, " %</title></rect>");
+        }
+        at += width;
+    }
+    double rest = LEFT + BAR_WIDTH - at;
+    if (total > 0.0 && rest > 0.5) {
+        tnd_text_printf(out, "<rect class=\"bar move\" y=\"%d\" height=\"14\" x=\"", y);
+        tnd_emit_number(out, 0, 1, at);
+        tnd_text_add(out, "\" width=\"");
+        tnd_emit_number(out, 0, 1, rest);
+        tnd_text_add(out, "\"><title>transfers ");
+        tnd_report_time(out, rest / BAR_WIDTH * total);
+        tnd_text_add(out, ", ");
+        tnd_emit_number(out, 0, 1, 100.0 * rest / BAR_WIDTH);
+        tnd_text_add(out, " %</title></rect>");
+    }
+    tnd_text_printf(out, "<text class=\"row\" x=\"%d\" y=\"%d\">", LEFT + BAR_WIDTH + 6, y + 12);
+    tnd_report_time(out, total);
+    tnd_text_add(out, "</text>\n");
+}
+
+void tnd_report_shares(struct tnd_report *report, const struct tnd_analysis *a)
+{
+    if (!tnd_report_has_room(report)) {
+        return;
+    }
+    int points[GROUPS] = {0, a->n_points / 2, a->n_points - 1};
+    int n_groups = a->n_points < GROUPS ? a->n_points : GROUPS;
+    points[n_groups - 1] = a->n_points - 1;
+    int height = n_groups * (a->n_profiles * ROW + 22) + 6;
+    struct tnd_text title = TND_TEXT_INIT;
+    tnd_text_add(&title, "Stage shares, ");
+    tnd_report_shape(&title, a);
+    tnd_text_add(&title, ", ");
+    tnd_report_thread_count(&title, a);
+    tnd_figure_begin(report, WIDTH, height, tnd_text_string(&title),
+                     "Stacked bars: the share of INIT, COMPUTE and FINALIZE in the time of each "
+                     "profile, with the whole time at the end of the bar.");
+    int y = 0;
+    for (int g = 0; g < n_groups; g++) {
+        tnd_text_printf(&report->out,
+                        "<text class=\"name\" x=\"%d\" y=\"%d\">M = %" PRId64 "</text>\n", LEFT,
+                        y + 14, a->m[points[g]]);
+        y += 20;
+        for (int p = 0; p < a->n_profiles; p++, y += ROW) {
+            bar(report, a, p, points[g], y);
+        }
+        y += 2;
+    }
+    struct tnd_text legend = TND_TEXT_INIT;
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        tnd_text_printf(&legend,
+                        "<span class=\"key\"><svg viewBox=\"0 0 34 12\" aria-hidden=\"true\"><rect "
+                        "class=\"bar i%d\" x=\"1\" y=\"1\" width=\"32\" height=\"10\"/></svg>%s"
+                        "</span> ",
+                        s, stage_names[s]);
+    }
+    if (a->table->n_transfers > 0) {
+        tnd_text_add(&legend,
+                     "<span class=\"key\"><svg viewBox=\"0 0 34 12\" aria-hidden=\"true\"><rect "
+                     "class=\"bar move\" x=\"1\" y=\"1\" width=\"32\" height=\"10\"/></svg>"
+                     "transfers</span> ");
+    }
+    report->out.failed = report->out.failed || title.failed || legend.failed;
+    tnd_figure_end(report, tnd_text_string(&title), tnd_text_string(&legend),
+                   "INIT prepares (dequantizes or quantizes), COMPUTE multiplies.");
+    tnd_text_fini(&title);
+    tnd_text_fini(&legend);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT
+ * Speed-up and efficiency over threads, stage by stage, with the curve that thread_model.c fits. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "tune/estimate.h"
+#include "tools/report/report_chart.h"
+
+enum { MAX_LINES = TND_REPORT_STYLES, MAX_STEPS = 65 };
+
+static const char *const stage_names[TANDEM_STAGES] = {" INIT", " COMPUTE", " FINALIZE"};
+
+/* One stage of one profile at one M. */
+struct line {
+    const struct tnd_table_profile *profile;
+    enum tandem_stage stage;
+    int n;
+    double counts[TND_REPORT_COUNTS];
+    double us[TND_REPORT_COUNTS];
+    int enough; /* index: more threads do not pay */
+};
+
+static bool time_of(const struct tnd_analysis *a, const struct line *line, int64_t m, int threads,
+                    double *out_us)
+{
+    struct tnd_estimate estimate;
+    bool found = tnd_estimate_stage(a->table, &line->profile->stage[line->stage], line->stage,
+                                    a->type, a->n, a->k, m, threads, &estimate);
+    *out_us = found ? estimate.us : 0.0;
+    return found && estimate.us > 0.0;
+}
+
+/* Thread counts that were measured for the stage, in the order of the table: ascending. */
+static void read_line(const struct tnd_analysis *a, int64_t m, struct line *line)
+{
+    const struct tnd_table_stage *stage = &line->profile->stage[line->stage];
+    for (int i = 0; i < a->table->n_curves; i++) {
+        const struct tnd_curve_key *key = &a->table->curves[i].key;
+        bool fits = key->type == a->type && key->n == a->n && key->k == a->k &&
+                    key->stage == line->stage && key->task == stage->task &&
+                    key->parallel == stage->parallel && key->own_threads == stage->own_threads &&
+                    !key->warm && strcmp(key->op, "mul_mat") == 0 &&
+                    strcmp(key->backend, stage->backend) == 0;
+        bool ascends = line->n == 0 || line->counts[line->n - 1] < key->threads;
+        double us;
+        if (fits && ascends && line->n < TND_REPORT_COUNTS &&
+            time_of(a, line, m, key->threads, &us)) {
+            line->counts[line->n] = key->threads;
+            line->us[line->n++] = us;
+        }
+    }
+    if (line->n > 0) {
+        line->enough = tnd_report_enough(line->us, line->n);
+    }
+}
+
+/* Stages that several profiles share are shown once. */
+static int read_lines(const struct tnd_analysis *a, int64_t m, struct line lines[MAX_LINES])
+{
+    int n = 0;
+    for (int p = 0; p < a->n_profiles; p++) {
+        for (int s = 0; s < TANDEM_STAGES; s++) {
+            const struct tnd_table_stage *stage = &a->profiles[p]->stage[s];
+            bool known = n == MAX_LINES || stage->backend[0] == '\0' ||
+                         (!stage->parallel && !stage->own_threads);
+            for (int i = 0; i < n && !known; i++) {
+                const struct tnd_table_stage *other = &lines[i].profile->stage[s];
+                known = lines[i].stage == (enum tandem_stage)s && other->task == stage->task &&
+                        other->parallel == stage->parallel &&
+                        other->own_threads == stage->own_threads &&
+                        strcmp(other->backend, stage->backend) == 0;
+            }
+            if (!known) {
+                lines[n] = (struct line){.profile = a->profiles[p], .stage = (enum tandem_stage)s};
+                read_line(a, m, &lines[n]);
+                n += lines[n].n >= 2;
+            }
+        }
+    }
+    return n;
+}
+
+/* Speed-up over the smallest measured count, or that divided by the factor of threads. */
+static double gain(const struct line *line, bool efficiency, double threads, double us)
+{
+    double speed_up = line->us[0] / us;
+    return efficiency ? speed_up * line->counts[0] / threads : speed_up;
+}
+
+static void draw(struct tnd_chart *chart, const struct tnd_analysis *a, const struct line *line,
+                 int64_t m, int style, bool efficiency)
+{
+    double x[MAX_STEPS];
+    double y[MAX_STEPS];
+    int n = 0;
+    double first = line->counts[0];
+    double last = line->counts[line->n - 1];
+    double step = fmax(1.0, ceil((last - first) / (MAX_STEPS - 1)));
+    for (double threads = first; threads <= last && n < MAX_STEPS; threads += step) {
+        double us;
+        if (time_of(a, line, m, (int)threads, &us)) {
+            x[n] = threads;
+            y[n++] = gain(line, efficiency, threads, us);
+        }
+    }
+    tnd_chart_line(chart, style, x, y, n);
+    double at[TND_REPORT_COUNTS];
+    for (int i = 0; i < line->n; i++) {
+        at[i] = gain(line, efficiency, line->counts[i], line->us[i]);
+    }
+    tnd_chart_marks(chart, style, line->counts, at, line->n);
+    if (line->enough + 1 < line->n) { /* at the last one nobody knows whether more would pay */
+        tnd_chart_ring(chart, style, line->counts[line->enough], at[line->enough]);
+    }
+    tnd_chart_legend(chart, style, line->profile->name, stage_names[line->stage]);
+}
+
+/* Where more threads stop paying, in words. */
+static void add_enough(struct tnd_text *note, const struct line *lines, int n_lines)
+{
+    int n = 0;
+    for (int l = 0; l < n_lines; l++) {
+        const struct line *line = &lines[l];
+        if (line->enough + 1 < line->n) {
+            tnd_text_add(note, n++ > 0 ? ", "
+                                       : "Ring: more threads do not pay (less than 5 % to gain): ");
+            tnd_report_escape(note, line->profile->name);
+            tnd_text_printf(note, "%s from %d on", stage_names[line->stage],
+                            (int)line->counts[line->enough]);
+        }
+    }
+    tnd_text_add(note, n == 0         ? "Each thread that was measured pays."
+                       : n == n_lines ? "."
+                                      : ". Elsewhere each that was measured pays.");
+}
+
+static void chart_of(struct tnd_report *report, const struct tnd_analysis *a,
+                     const struct line *lines, int n_lines, int64_t m, bool efficiency)
+{
+    struct tnd_chart chart = {.report = report,
+                              .x_title = "threads",
+                              .y_title = efficiency ? "efficiency" : "speed-up",
+                              .unit = efficiency ? TND_CHART_PERCENT : TND_CHART_NUMBER};
+    struct tnd_text note = TND_TEXT_INIT;
+    double most = 1.0;
+    for (int l = 0; l < n_lines; l++) {
+        const struct line *line = &lines[l];
+        for (int i = 0; i < line->n; i++) {
+            tnd_chart_include(&chart, line->counts[i],
+                              gain(line, efficiency, line->counts[i], line->us[i]));
+            most = fmax(most, line->counts[i] / line->counts[0]);
+        }
+    }
+    add_enough(&note, lines, n_lines);
+    tnd_chart_include(&chart, chart.x0, efficiency ? 1.0 : most);
+    double first = chart.x0;
+    double last = chart.x1;
+    struct tnd_text title = TND_TEXT_INIT;
+    tnd_text_printf(&title, "%s over threads at M = %" PRId64 ", ",
+                    efficiency ? "Efficiency" : "Speed-up", m);
+    tnd_report_shape(&title, a);
+    tnd_chart_begin(&chart, tnd_text_string(&title),
+                    "Markers are measured, lines fitted; the dotted line is ideal scaling, a ring "
+                    "marks where more threads stop paying.");
+    tnd_chart_guide(&chart, first, 1.0, last, efficiency ? 1.0 : last / first);
+    for (int l = 0; l < n_lines; l++) {
+        draw(&chart, a, &lines[l], m, l, efficiency);
+    }
+    report->out.failed = report->out.failed || title.failed || note.failed;
+    tnd_chart_end(&chart, tnd_text_string(&title), tnd_text_string(&note));
+    tnd_text_fini(&title);
+    tnd_text_fini(&note);
+}
+
+void tnd_report_threads(struct tnd_report *report, const struct tnd_analysis *a)
+{
+    struct line lines[MAX_LINES];
+    for (int i = 0; i < 2; i++) {
+        int64_t m = a->m[i == 0 ? 0 : a->n_points - 1];
+        int n = i == 1 && a->n_points == 1 ? 0 : read_lines(a, m, lines);
+        if (n > 0 && tnd_report_has_room(report)) {
+            chart_of(report, a, lines, n, m, false);
+            chart_of(report, a, lines, n, m, true);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * What the files of the HTML report share: the report itself, its sections, and how names, numbers
+ * and colours are written. Nobody outside report_*.c includes it. */
+#ifndef TND_REPORT_PARTS_H
+#define TND_REPORT_PARTS_H
+
+#include "base/text.h"
+#include "tools/report/analyze_data.h"
+#include "tools/report/report_html.h"
+
+enum {
+    TND_REPORT_STYLES = 12,  /* colour, dash and marker of a profile */
+    TND_REPORT_CHARTS = 240, /* more of them no reader looks at: the page says what it left out */
+    TND_REPORT_COUNTS = 64   /* thread counts of one stage */
+};
+
+struct tnd_report {
+    struct tnd_text out;
+    int n_sources;
+    const struct tnd_report_source *sources;
+    struct tnd_analyses *analyses; /* [n_sources] */
+    int n_charts;
+    int n_left_out;
+};
+
+/* ---- sections: report_html_*.c ---- */
+
+void tnd_report_style_sheet(struct tnd_text *out);
+void tnd_report_words(struct tnd_report *report);
+void tnd_report_heat(struct tnd_report *report, int source);
+void tnd_report_curves(struct tnd_report *report, const struct tnd_analysis *a);
+void tnd_report_threads(struct tnd_report *report, const struct tnd_analysis *a);
+void tnd_report_shares(struct tnd_report *report, const struct tnd_analysis *a);
+void tnd_report_transfer_shares(struct tnd_report *report, const struct tnd_analysis *a);
+void tnd_report_moves(struct tnd_report *report, int source);
+void tnd_report_numbers(struct tnd_report *report, const struct tnd_analysis *a);
+void tnd_report_compare(struct tnd_report *report);
+
+/* ---- what they find: report_find.c ---- */
+
+/** Whether a and b are of one shape and weight type. */
+bool tnd_report_same_shape(const struct tnd_analysis *a, const struct tnd_analysis *b);
+/** First analysis behind `first` that is of another shape. */
+int tnd_report_shape_end(const struct tnd_analyses *analyses, int first);
+/** Time of the fastest profile at a point. */
+double tnd_report_best(const struct tnd_analysis *a, int point);
+/** Cells with any of these bits of enum tnd_analysis_mark. */
+int64_t tnd_report_marks(const struct tnd_analysis *a, unsigned bits);
+/** Index of M among the points, or -1. */
+int tnd_report_point_of(const struct tnd_analysis *a, int64_t m);
+/** Whether the lead of the fastest is within what both times may be off. */
+bool tnd_report_within_noise(const struct tnd_analysis *a, int point);
+/** The same (first, last) M and thread counts in ascending order that were measured for a type;
+ *  sums of the fastest times over the shapes, in microseconds, go to out_us. Returns how many. */
+int tnd_report_total_us(const struct tnd_analyses *analyses, enum tandem_type type, bool last_m,
+                        int out_counts[TND_REPORT_COUNTS], double out_us[TND_REPORT_COUNTS]);
+/** Whether a is faster than b by more than 5 %: worth telling a reader. */
+bool tnd_report_is_clearly_less(double a_us, double b_us);
+/** Index of the smallest thread count within 5 % of the fastest. */
+int tnd_report_enough(const double *us, int n);
+
+/* ---- writing: report_text.c ---- */
+
+/** Text for elements and attributes: markup characters escaped, what is no UTF-8 or no printable
+ *  character replaced. */
+void tnd_report_escape(struct tnd_text *out, const char *string);
+/** Three significant digits without an exponent. */
+void tnd_report_number(struct tnd_text *out, double value);
+/** The same with a unit: "12.3 us", "4 ms", "1.5 s". */
+void tnd_report_time(struct tnd_text *out, double us);
+/** "4096 x 11008, q4_0". */
+void tnd_report_shape(struct tnd_text *out, const struct tnd_analysis *a);
+void tnd_report_thread_count(struct tnd_text *out, const struct tnd_analysis *a);
+/** Style of a profile: one name has one style on the whole page. */
+int tnd_report_style(const struct tnd_report *report, const char *profile);
+/** Whether one more chart fits; counts what does not. */
+bool tnd_report_has_room(struct tnd_report *report);
+
+#endif
