@@ -23,9 +23,11 @@ datarootdir ?= $(prefix)/share
 docdir ?= $(datarootdir)/doc/tandem
 PKG_CONFIG ?= pkg-config
 INSTALL ?= install
-# SAN=address,undefined or SAN=thread; WERROR=1 makes warnings errors; V=1 shows the commands.
+# SAN=address,undefined or SAN=thread; WERROR=1 makes warnings errors; ASSERT=1 checks the library's
+# own invariants; V=1 shows the commands.
 SAN ?=
 WERROR ?=
+ASSERT ?=
 V ?=
 
 # The release tree keeps its objects in build/release and its results directly in build/.
@@ -116,7 +118,7 @@ WARN += -Wno-format-truncation -Wno-stringop-truncation
 endif
 # No contraction into fused multiply-add: every compiler gives the same bits; kernels ask for it.
 TND_CFLAGS := -std=c11 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -pthread
-TND_CPPFLAGS := -D_GNU_SOURCE -I. -Iinclude $(PARTS_CFLAGS)
+TND_CPPFLAGS := -D_GNU_SOURCE -I. -Iinclude $(if $(ASSERT),-DTND_ASSERTIONS) $(PARTS_CFLAGS)
 ifneq ($(SAN),)
 TND_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 LDSAN := -fsanitize=$(SAN)

@@ -74,6 +74,11 @@ const char *tnd_backend_describe(tandem_backend *backend)
     return text != NULL ? text : backend->api->name;
 }
 
+bool tnd_backend_identity(tandem_backend *backend, int i, struct tandem_backend_fact *out)
+{
+    return backend->api->identity != NULL && backend->api->identity(backend, i, out);
+}
+
 bool tnd_backend_is_async(const tandem_backend *backend)
 {
     return backend->api->run == NULL;

@@ -68,6 +68,8 @@ enum tandem_status tnd_registry_supports(const struct tnd_registry *registry, in
 
 enum tandem_backend_kind tnd_backend_kind(const tandem_backend *backend);
 const char *tnd_backend_describe(tandem_backend *backend);
+/** The i-th fact of the backend's identity; false beyond the last. */
+bool tnd_backend_identity(tandem_backend *backend, int i, struct tandem_backend_fact *out);
 /** Whether the task is run by workers (run) or by submit and sync. */
 bool tnd_backend_is_async(const tandem_backend *backend);
 enum tandem_status tnd_backend_supports(tandem_backend *backend, const tandem_tensor *node,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Bump arena over a list of chunks. Chunks in front of `current` are full, `current` is being
  * filled, those behind it are empty (left over from before a reset). */
-#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/checked.h"
+#include "base/tnd_assert.h"
 
 /* AddressSanitizer then traps what touches memory that no piece was made of. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -134,7 +134,7 @@ static struct tnd_arena_chunk *chunk_new(struct tnd_arena *arena, size_t bytes, 
 
 void *tnd_arena_alloc(struct tnd_arena *arena, size_t bytes, size_t alignment)
 {
-    assert(alignment > 0 && (alignment & (alignment - 1)) == 0);
+    TND_ASSERT(alignment > 0 && (alignment & (alignment - 1)) == 0);
     for (struct tnd_arena_chunk *chunk = arena->current; chunk != NULL; chunk = chunk->next) {
         void *piece = chunk_take(chunk, bytes, alignment);
         if (piece != NULL) {

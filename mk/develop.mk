@@ -18,7 +18,7 @@ check: ## everything: GCC, Clang, sanitizers, fuzzing, style, install (under 40 
 	@bash tools/dev/check.sh $(JOBS)
 
 check-fast: ## before each commit, about a minute: the suites with little effort, includes, style
-	@TANDEM_TEST_EFFORT=1 $(MAKE) --no-print-directory check-suites
+	@TANDEM_TEST_EFFORT=1 $(MAKE) --no-print-directory BUILD=build/fast ASSERT=1 check-suites
 	@bash tools/dev/check_includes.sh
 	@bash tools/dev/check_style.sh
 
@@ -34,11 +34,11 @@ bench: all benches ## this machine: kernels, attention, a llama, hand-offs, wait
 
 # ---- variants side by side -----------------------------------------------------------------------
 asan: ## the suites with Clang's address and undefined-behaviour sanitizers
-	@$(MAKE) --no-print-directory BUILD=build/asan CC=clang WERROR=1 SAN=address,undefined \
+	@$(MAKE) --no-print-directory BUILD=build/asan CC=clang WERROR=1 ASSERT=1 SAN=address,undefined \
 	    CFLAGS='-O1 -g' check-suites
 
 tsan: ## the suites that start threads with the thread sanitizer
-	@$(MAKE) --no-print-directory BUILD=build/tsan CC=clang WERROR=1 SAN=thread \
+	@$(MAKE) --no-print-directory BUILD=build/tsan CC=clang WERROR=1 ASSERT=1 SAN=thread \
 	    CFLAGS='-O1 -g' SUITES='sched stress runtime backends' check-suites
 
 model: ## every interleaving of parking and waking, by the model checker spin

@@ -100,6 +100,13 @@ struct tandem_backend_options {
     bool is_asked_for; /**< the program has named the backend: it is not just tried */
 };
 
+/** One fact of a backend's identity: what its measured times depend on (device, driver, version of
+ *  a library). */
+struct tandem_backend_fact {
+    const char *key;   /**< lower case, [a-z0-9_], at most 23 bytes; unique within the backend */
+    const char *value; /**< UTF-8, at most 127 bytes */
+};
+
 /** A backend's functions. `abi` and `size` come first; members are only ever added at the end.
  *  Functions  marked optional may be NULL. */
 struct tandem_backend_api {
@@ -179,6 +186,11 @@ struct tandem_backend_api {
      *  of unread nodes go to the rows of the last result, operands lie disjoint from all results or
      *  in the same rows. The bits are those of node by node. Pure; optional (false). */
     bool (*fuses)(tandem_backend *backend, const tandem_tensor *const *nodes, int n_nodes);
+
+    /** The i-th fact of the identity of this device, from 0 on; false beyond the last. Texts live
+     *  as long as the backend. A table keeps the facts; when one changes, the times measured on
+     *  this backend are no longer used. Pure; optional (no facts). */
+    bool (*identity)(tandem_backend *backend, int i, struct tandem_backend_fact *out);
 };
 
 #ifdef __cplusplus
