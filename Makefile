@@ -44,7 +44,7 @@ MAKEFLAGS += --no-builtin-rules
 # ---- the rooms, lowest first ---------------------------------------------------------------------
 base_SRC := $(wildcard base/*.c)
 ggml-like_SRC := $(wildcard ggml-like/*.c)
-backends_SRC := $(wildcard backends/*.c backends/*/*.c) # mk/opencl.mk corrects it
+backends_SRC := $(wildcard backends/*.c backends/*/*.c backends/*/*/*.c) # mk/opencl.mk corrects it
 sched_SRC := $(wildcard sched/*.c)
 table_SRC := $(wildcard table/*.c)
 tune_SRC := $(wildcard tune/*.c)

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backends/cpu/cpu_ops.h"
+#include "backends/cpu/ops/cpu_ops.h"
 #include "base/cpu.h"
 #include "base/rng.h"
 #include "bench/crew.h"

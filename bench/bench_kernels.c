@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backends/cpu/matmul_parts.h"
-#include "backends/cpu/packed_weights.h"
+#include "backends/cpu/matmul/matmul_parts.h"
+#include "backends/cpu/packing/packed_weights.h"
 #include "base/cpu.h"
 #include "bench/crew.h"
 #include "bench/kernel_cell.h"
@@ -316,8 +316,8 @@ int main(int argc, char **argv)
                 bool quantized = tandem_type_is_quantized(cell.type);
                 for (int layout = 0; layout < TND_LAYOUTS; layout++) {
                     if (cell.layout[layout].samples > 0) {
-                        print_cell(&o, &cell, layout,
-                                   quantized ? kernels.isa_q : kernels.isa_f, first);
+                        print_cell(&o, &cell, layout, quantized ? kernels.isa_q : kernels.isa_f,
+                                   first);
                         first = false;
                     }
                 }

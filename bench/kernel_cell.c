@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "backends/cpu/matmul_parts.h"
-#include "backends/cpu/packed_weights.h"
+#include "backends/cpu/matmul/matmul_parts.h"
+#include "backends/cpu/packing/packed_weights.h"
 #include "bench/peak.h"
 #include "ggml-like/tnd_tensor.h"
 

@@ -5,7 +5,7 @@
 #ifndef TND_KERNEL_CELL_H
 #define TND_KERNEL_CELL_H
 
-#include "backends/cpu/kernels.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "bench/crew.h"
 
 enum tnd_layout { TND_LAYOUT_ROWS, TND_LAYOUT_PACKED, TND_LAYOUTS };
@@ -15,7 +15,7 @@ struct tnd_cell_time {
     double spread; /* (90th - 10th percentile) / median */
     double tail;   /* share of the time in which a thread had nothing left to do: 90th percentile */
     double compute_share, read_share; /* of the peak and of reading, median over the turns */
-    int samples;   /* 0: this layout does not exist */
+    int samples;                      /* 0: this layout does not exist */
 };
 
 struct tnd_kernel_cell {

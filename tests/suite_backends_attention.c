@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/cpu/vec.h"
+#include "backends/cpu/kernels/vec.h"
 #include "base/cpu.h"
 #include "base/rng.h"
 #include "tests/suite_backends.h"

@@ -3,7 +3,7 @@
 #ifndef TND_TESTS_SUITE_BACKENDS_CPU_CASES_H
 #define TND_TESTS_SUITE_BACKENDS_CPU_CASES_H
 
-#include "backends/cpu/vec.h"
+#include "backends/cpu/kernels/vec.h"
 #include "tests/suite_backends_stage.h"
 
 struct tnd_cpu_case {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/cpu/cpu_ops.h"
+#include "backends/cpu/ops/cpu_ops.h"
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "tests/suite_backends.h"

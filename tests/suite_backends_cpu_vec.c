@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/cpu/vec.h"
+#include "backends/cpu/kernels/vec.h"
 #include "base/cpu.h"
 #include "base/half.h"
 #include "base/rng.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/cpu/matmul_parts.h"
+#include "backends/cpu/matmul/matmul_parts.h"
 #include "base/cpu.h"
 #include "ggml-like/tnd_tensor.h"
 #include "ggml-like/tnd_type.h"

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "backends/cpu/matmul_parts.h"
-#include "backends/cpu/packed_weights.h"
+#include "backends/cpu/matmul/matmul_parts.h"
+#include "backends/cpu/packing/packed_weights.h"
 #include "base/cpu.h"
 #include "tests/suite_backends.h"
 #include "tests/suite_backends_stage.h"

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/cpu/cpu_ops.h"
-#include "backends/cpu/matmul.h"
-#include "backends/cpu/packed_weights.h"
+#include "backends/cpu/ops/cpu_ops.h"
+#include "backends/cpu/matmul/matmul.h"
+#include "backends/cpu/packing/packed_weights.h"
 #include "backends/settings.h"
 #include "base/alloc.h"
 #include "base/cpu.h"

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ * Integer and float kernels for every 64-bit ARM CPU (NEON), and the quantisation of
+ * activations. */
+#if defined(__aarch64__)
+#include "backends/cpu/arm/dot_neon.h"
+
+#define STRIPS_Q 2
+#define TOKENS_Q 2 /* with more the 16-bit sums leave the registers */
+enum { STRIPS_F = 4, TOKENS_F = 4 };
+
+#include "backends/cpu/arm/gemm_lanes128.h"
+
+/* ---- floats: 16 rows and up to 4 tokens ---- */
+
+/* y += w * x[k] for value k of 4. */
+TND_INLINE float32x4_t multiply_add(float32x4_t y, float32x4_t w, float32x4_t x, const int k)
+{
+    return k == 0   ? vfmaq_laneq_f32(y, w, x, 0)
+           : k == 1 ? vfmaq_laneq_f32(y, w, x, 1)
+           : k == 2 ? vfmaq_laneq_f32(y, w, x, 2)
+                    : vfmaq_laneq_f32(y, w, x, 3);
+}
+
+TND_INLINE void gemm_f_tile(const struct tnd_tile_f *tile, const int n_tokens)
+{
+    const float *w = tile->w;
+    const float *x = tile->x;
+    float32x4_t sum[STRIPS_F][TOKENS_F];
+    TND_UNROLL
+    for (int i = 0; i < STRIPS_F * n_tokens; i++) {
+        sum[i % STRIPS_F][i / STRIPS_F] = vdupq_n_f32(0);
+    }
+    int left = tile->n_values;
+    for (; left >= 4; left -= 4, x += 4) {
+        float32x4_t four[TOKENS_F];
+        TND_UNROLL
+        for (int t = 0; t < n_tokens; t++) {
+            four[t] = vld1q_f32(x + (size_t)t * tile->x_stride);
+        }
+        TND_UNROLL
+        for (int k = 0; k < 4; k++, w += LANES) {
+            TND_UNROLL
+            for (int s = 0; s < STRIPS_F; s++) {
+                float32x4_t rows = vld1q_f32(w + (size_t)s * tile->w_strip);
+                TND_UNROLL
+                for (int t = 0; t < n_tokens; t++) {
+                    sum[s][t] = multiply_add(sum[s][t], rows, four[t], k);
+                }
+            }
+        }
+    }
+    for (; left > 0; left--, x++, w += LANES) {
+        TND_UNROLL
+        for (int s = 0; s < STRIPS_F; s++) {
+            float32x4_t rows = vld1q_f32(w + (size_t)s * tile->w_strip);
+            TND_UNROLL
+            for (int t = 0; t < n_tokens; t++) {
+                sum[s][t] = vfmaq_n_f32(sum[s][t], rows, x[(size_t)t * tile->x_stride]);
+            }
+        }
+    }
+    TND_UNROLL
+    for (int t = 0; t < n_tokens; t++) {
+        float *y = tile->y + (size_t)t * tile->y_stride;
+        TND_UNROLL
+        for (int s = 0; s < STRIPS_F; s++) {
+            float32x4_t all = sum[s][t];
+            vst1q_f32(y + s * LANES,
+                      tile->accumulate ? vaddq_f32(all, vld1q_f32(y + s * LANES)) : all);
+        }
+    }
+}
+
+static void gemm_f(const struct tnd_tile_f *tile)
+{
+    switch (tile->n_tokens) {
+    case 1:
+        gemm_f_tile(tile, 1);
+        break;
+    case 2:
+        gemm_f_tile(tile, 2);
+        break;
+    case 3:
+        gemm_f_tile(tile, 3);
+        break;
+    default:
+        gemm_f_tile(tile, 4);
+        break;
+    }
+}
+
+/* ---- activations to bytes: as quantize_x of gemm_scalar.c ---- */
+
+/* The largest magnitude is found on the bits, where not-a-number is above infinity and infinity
+ * above all numbers. */
+static float top_magnitude(const float32x4_t x[8])
+{
+    uint32x4_t top = vdupq_n_u32(0);
+    for (int i = 0; i < 8; i++) {
+        top = vmaxq_u32(top, vreinterpretq_u32_f32(vabsq_f32(x[i])));
+    }
+    return vgetq_lane_f32(vreinterpretq_f32_u32(vdupq_n_u32(vmaxvq_u32(top))), 0);
+}
+
+static void quantize_x(const float *x, int64_t n, int form, int offset, struct tnd_x_block *out)
+{
+    for (int64_t b = 0; b < n / TND_X_BLOCK; b++, x += TND_X_BLOCK, out++) {
+        float32x4_t values[8];
+        for (int i = 0; i < 8; i++) {
+            values[i] = vld1q_f32(x + 4 * i);
+        }
+        float top = top_magnitude(values);
+        bool tiny = top < 1e-30f;
+        float inverse = tiny ? 0.0f : 127.0f / top;
+        int32_t sum[2];
+        for (int half = 0; half < 2; half++) {
+            int16x4_t q[4];
+            for (int i = 0; i < 4; i++) { /* what is no number becomes 0 */
+                float32x4_t scaled = vmulq_n_f32(values[4 * half + i], inverse);
+                q[i] = vmovn_s32(vcvtnq_s32_f32(scaled));
+            }
+            int8x16_t bytes = vcombine_s8(vmovn_s16(vcombine_s16(q[0], q[1])),
+                                          vmovn_s16(vcombine_s16(q[2], q[3])));
+            vst1q_s8(out->q + 16 * half, bytes);
+            sum[half] = vaddlvq_s8(bytes);
+        }
+        if ((form & TND_GROUPS_OF_16) == 0) {
+            sum[0] += sum[1];
+            sum[1] = 0;
+        }
+        out->scale = tiny ? 0.0f : top / 127.0f;
+        for (int g = 0; g < 2; g++) {
+            if ((form & TND_AFFINE) != 0) {
+                out->group.sum[g] = out->scale * (float)sum[g];
+            } else {
+                out->group.correction[g] = -offset * sum[g];
+            }
+        }
+        out->unused = 0;
+    }
+}
+
+void tnd_kernels_fill_neon(struct tnd_cpu_kernels *out)
+{
+    tnd_decoders_neon(out);
+    tnd_dequantizers_neon(out);
+    fill_gemm_q(&out->q);
+    out->isa_q = "neon";
+    out->isa_f = "neon";
+    out->q.quantize_x = quantize_x;
+    out->f.strips = STRIPS_F;
+    out->f.tokens = TOKENS_F;
+    out->f.gemm = gemm_f;
+}
+#else
+typedef int tnd_no_neon;
+#endif

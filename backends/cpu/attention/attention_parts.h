@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * What the two ways of attention on the CPU share (attention_rows.c: one query at a time;
+ * attention_strips.c: many). A row is a query of one KV head: token * group + head of its group.
+ * Keys are met in tiles that begin at key 0 whatever the split, so a query's bits do not depend on
+ * the thread count. */
+#ifndef TND_ATTENTION_PARTS_H
+#define TND_ATTENTION_PARTS_H
+
+#include <stdbool.h>
+
+#include "backends/cpu/ops/cpu_ops.h"
+
+enum { TND_STRIPS = 8 }; /* that share a tile */
+
+struct tnd_attention {
+    const struct tnd_vec *vec;
+    const struct tandem_tensor *node;
+    int64_t group; /* query heads of a KV head */
+    void *scratch; /* of this worker */
+};
+
+/** Computes rows first .. first + n - 1 of a KV head, n up to TND_STRIP_MAX. */
+void tnd_attend_rows(const struct tnd_attention *attention, int64_t kv_head, int64_t first, int n);
+size_t tnd_attend_rows_scratch(const struct tandem_tensor *node);
+
+/* Some strips of a KV head, a strip being vec->strip.queries rows, from row 0 on. */
+struct tnd_strips {
+    int64_t kv_head, first;
+    int n; /* up to TND_STRIPS */
+};
+
+/** Computes some strips. What those after them will read is brought nearer meanwhile. */
+void tnd_attend_strips(const struct tnd_attention *attention, const struct tnd_strips *strips,
+                       const struct tnd_strips *next);
+size_t tnd_attend_strips_scratch(const struct tandem_tensor *node);
+
+/** Row t of a KV head's keys or values as floats. */
+void tnd_attention_convert(const struct tnd_vec *vec, const struct tandem_tensor *a, int64_t t,
+                           int64_t kv_head, float *y);
+
+/** Places in their texts of keys (T) and queries (M), NULL where the mask is no such. */
+const int32_t *tnd_attention_orders(const struct tandem_tensor *node);
+/** The first place that a query at `last` sees. */
+int32_t tnd_attention_first(const struct tandem_tensor *node, int32_t last);
+/** Row of token m in the mask that is added to the scores; NULL when there is none. */
+const float *tnd_attention_mask(const struct tandem_tensor *node, int64_t m);
+
+static inline size_t tnd_attention_padded(int64_t n)
+{
+    return ((size_t)n + 15) / 16 * 16;
+}
+
+static inline const float *tnd_attention_query(const struct tnd_attention *a, int64_t kv_head,
+                                               int64_t row)
+{
+    const int64_t head = kv_head * a->group + row % a->group;
+    return (const float *)(void *)tnd_row_at(a->node->src[0], row / a->group, head, 0);
+}
+
+static inline float *tnd_attention_result(const struct tnd_attention *a, int64_t kv_head,
+                                          int64_t row)
+{
+    const int64_t head = kv_head * a->group + row % a->group;
+    return (float *)(void *)tnd_row_at(a->node, head, row / a->group, 0);
+}
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ * Fused attention: keys and values pass once, a tile at a time, by the queries that share a KV
+ * head; each query keeps its running maximum, sum and weighted values (online soft_max, Milakov and
+ * Gimelshein 2018). Here is what is handed to whom; the work is in attention_strips.c and, for a
+ * few queries, attention_rows.c. */
+#include <string.h>
+
+#include "backends/cpu/attention/attention_parts.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "base/tnd_status.h"
+
+/* From so many queries of a KV head on they are worth a strip. It goes by the node, not by the
+ * worker's share, so that bits do not change with it. */
+enum { STRIP_ROWS = 8 };
+
+/* ---- operands ---- */
+
+void tnd_attention_convert(const struct tnd_vec *vec, const struct tandem_tensor *a, int64_t t,
+                           int64_t kv_head, float *y)
+{
+    const void *from = tnd_row_at(a, t, kv_head, 0);
+    switch (a->type) {
+    case TANDEM_TYPE_F32:
+        memcpy(y, from, (size_t)a->ne[0] * sizeof(float));
+        break;
+    case TANDEM_TYPE_F16:
+        vec->f16_to_f32(from, y, a->ne[0]);
+        break;
+    case TANDEM_TYPE_BF16:
+        vec->bf16_to_f32(from, y, a->ne[0]);
+        break;
+    default:
+        tnd_cpu_kernels()->dequantize[a->type](from, y, a->ne[0]);
+        break;
+    }
+}
+
+static const struct tandem_tensor *mask_of(const struct tandem_tensor *node)
+{
+    return node->n_src > 3 ? node->src[3] : NULL;
+}
+
+const int32_t *tnd_attention_orders(const struct tandem_tensor *node)
+{
+    const struct tandem_tensor *mask = mask_of(node);
+    return mask != NULL && mask->type == TANDEM_TYPE_I32 ? mask->data : NULL;
+}
+
+int32_t tnd_attention_first(const struct tandem_tensor *node, int32_t last)
+{
+    const int64_t window = node->params.attention.window;
+    return window > (int64_t)last - INT32_MIN ? INT32_MIN : (int32_t)(last - window + 1);
+}
+
+const float *tnd_attention_mask(const struct tandem_tensor *node, int64_t m)
+{
+    const struct tandem_tensor *mask = mask_of(node);
+    return mask == NULL || mask->type == TANDEM_TYPE_I32
+               ? NULL
+               : (const float *)(void *)tnd_row_at(mask, m, 0, 0);
+}
+
+/* ---- shares ---- */
+
+size_t tnd_cpu_attention_scratch(const struct tandem_tensor *node)
+{
+    const size_t rows = tnd_attend_rows_scratch(node);
+    const size_t strips = tnd_attend_strips_scratch(node);
+    return rows > strips ? rows : strips;
+}
+
+/* A few queries: everybody gets some of them. */
+static void run_rows(const struct tnd_attention *attention, int64_t rows, int64_t kv_heads,
+                     struct tandem_worker *worker)
+{
+    int64_t step = rows * kv_heads / worker->count;
+    int64_t begin, end;
+    step = step < 1 ? 1 : step > TND_STRIP_MAX ? TND_STRIP_MAX : step;
+    const int64_t shares = (rows + step - 1) / step;
+    while (worker->next(worker, shares * kv_heads, 1, &begin, &end)) {
+        for (int64_t i = begin; i < end; i++) {
+            const int64_t first = i % shares * step;
+            tnd_attend_rows(attention, i / shares, first,
+                            (int)(rows - first < step ? rows - first : step));
+        }
+    }
+}
+
+/* Of each KV head the last strips come first: in a prompt they see the most, and the short ones
+ * fill up what is left at the end. One KV head after the other, so that it stays in the cache. */
+static struct tnd_strips share_of(int64_t i, int64_t strips, int64_t step)
+{
+    const int64_t shares = (strips + step - 1) / step;
+    const int64_t first = (shares - 1 - i % shares) * step;
+    return (struct tnd_strips){i / shares, first,
+                               (int)(strips - first < step ? strips - first : step)};
+}
+
+static void run_strips(const struct tnd_attention *attention, int64_t rows, int64_t kv_heads,
+                       struct tandem_worker *worker)
+{
+    const int64_t strips = (rows - 1) / attention->vec->strip.queries + 1;
+    int64_t step = strips * kv_heads / (8 * worker->count);
+    int64_t begin, end;
+    step = step < 1 ? 1 : step > TND_STRIPS ? TND_STRIPS : step;
+    const int64_t shares = (strips + step - 1) / step * kv_heads;
+    while (worker->next(worker, shares, 1, &begin, &end)) {
+        for (int64_t i = begin; i < end; i++) {
+            /* a guess: the others take one each meanwhile */
+            const int64_t guess = i + worker->count < shares ? i + worker->count : i;
+            const struct tnd_strips now = share_of(i, strips, step);
+            const struct tnd_strips next = share_of(guess, strips, step);
+            tnd_attend_strips(attention, &now, &next);
+        }
+    }
+}
+
+enum tandem_status tnd_cpu_attention(const struct tnd_vec *vec, const struct tandem_tensor *node,
+                                     struct tandem_worker *worker)
+{
+    const int64_t kv_heads = node->src[1]->ne[2];
+    const size_t scratch = tnd_cpu_attention_scratch(node);
+    if (worker->scratch_bytes < scratch) {
+        return tnd_error_set(worker->error, TANDEM_E_ARGUMENT, node->name,
+                             (int64_t)worker->scratch_bytes, (int64_t)scratch,
+                             "cpu attention: %zu bytes of scratch, needs %zu",
+                             worker->scratch_bytes, scratch);
+    }
+    if (tandem_tensor_elements(node) == 0) {
+        return TANDEM_OK;
+    }
+    const struct tnd_attention attention = {
+        .vec = vec, .node = node, .group = node->ne[1] / kv_heads, .scratch = worker->scratch};
+    const int64_t rows = node->ne[2] * attention.group;  /* of one KV head */
+    if (rows < STRIP_ROWS || node->src[1]->ne[0] == 0) { /* without a key all scores are 0 */
+        run_rows(&attention, rows, kv_heads, worker);
+    } else {
+        run_strips(&attention, rows, kv_heads, worker);
+    }
+    return TANDEM_OK;
+}

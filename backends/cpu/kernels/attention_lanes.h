@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ * The kernels of attention_strip.h written once for every width of vectors; included by the files
+ * vec_<isa>.c behind vec_lanes.h. They also define STRIP_VECTORS (vectors of queries in a strip),
+ * STRIP_TILE (keys or values whose sums stand in registers with them), and v_zip_low, v_zip_high
+ * and v_between. */
+#ifndef TND_ATTENTION_LANES_H
+#define TND_ATTENTION_LANES_H
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/vec.h"
+
+enum { STRIP = STRIP_VECTORS * LANES };
+
+/* ---- rows into lanes and back ---- */
+
+/* Exchanges vectors and lanes: each round turns the bits of (vector, lane) by one place. */
+TND_INLINE void exchange(vec x[LANES])
+{
+    TND_UNROLL
+    for (int round = 1; round < LANES; round *= 2) {
+        vec y[LANES];
+        TND_UNROLL
+        for (int i = 0; i < LANES / 2; i++) {
+            y[2 * i] = v_zip_low(x[i], x[i + LANES / 2]);
+            y[2 * i + 1] = v_zip_high(x[i], x[i + LANES / 2]);
+        }
+        memcpy(x, y, sizeof(y));
+    }
+}
+
+static void strip_turn(const float *const *rows, int n_rows, int64_t n, float factor, float *y)
+{
+    const vec f = v_set(factor);
+    for (int r = 0; r < n_rows; r += LANES) {
+        for (int64_t i = 0; i < n; i += LANES) {
+            const int rest = (int)(n - i < LANES ? n - i : LANES);
+            vec x[LANES];
+            TND_UNROLL
+            for (int l = 0; l < LANES; l++) {
+                x[l] = r + l < n_rows ? v_mul(v_load_part(rows[r + l] + i, rest), f) : v_set(0.0f);
+            }
+            exchange(x);
+            for (int l = 0; l < rest; l++) {
+                v_store(y + (i + l) * STRIP + r, x[l]);
+            }
+        }
+    }
+}
+
+static void strip_finish(const struct tnd_strip *strip, float *const *rows)
+{
+    float factors[STRIP] = {0};
+    for (int r = 0; r < strip->n_queries; r++) {
+        factors[r] = strip->weight[r] == 0.0f ? 0.0f : 1.0f / strip->weight[r];
+    }
+    for (int r = 0; r < strip->n_queries; r += LANES) {
+        const vec f = v_load(factors + r);
+        for (int64_t i = 0; i < strip->value; i += LANES) {
+            const int rest = (int)(strip->value - i < LANES ? strip->value - i : LANES);
+            vec x[LANES];
+            TND_UNROLL
+            for (int l = 0; l < LANES; l++) {
+                x[l] = l < rest ? v_mul(v_load(strip->sums + (i + l) * STRIP + r), f) : f;
+            }
+            exchange(x);
+            for (int l = 0; l < LANES && r + l < strip->n_queries; l++) {
+                v_store_part(rows[r + l] + i, rest, x[l]);
+            }
+        }
+    }
+}
+
+/* Rows that are read or written soon are asked for a few lines at a time: more at once than the
+ * core can keep in mind are forgotten. Returns how far it came. */
+TND_INLINE int bring_some(const struct tnd_strip *strip, int at)
+{
+    const int end = at + 6 < strip->n_soon ? at + 6 : strip->n_soon;
+    for (; at < end; at++) {
+        __builtin_prefetch(strip->soon[at], 1, 3);
+    }
+    return at;
+}
+
+/* ---- scores ---- */
+
+/* Scores of `n_keys` keys and n_vectors vectors of queries, over `n` values of the head: */
+TND_INLINE void scores_tile(const float *queries, const float *keys, int64_t n, bool continues,
+                            float *scores, const int n_keys, const int n_vectors)
+{
+    vec sum[STRIP_TILE][STRIP_VECTORS];
+    TND_UNROLL
+    for (int j = 0; j < n_keys; j++) {
+        TND_UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            sum[j][v] = continues ? v_load(scores + j * STRIP + v * LANES) : v_set(0.0f);
+        }
+    }
+    for (int64_t i = 0; i < n; i++, queries += STRIP, keys++) {
+        vec q[STRIP_VECTORS];
+        TND_UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            q[v] = v_load(queries + v * LANES);
+        }
+        TND_UNROLL
+        for (int j = 0; j < n_keys; j++) {
+            const vec k = v_set(keys[j * TND_KEY_BLOCK]);
+            TND_UNROLL
+            for (int v = 0; v < n_vectors; v++) {
+                sum[j][v] = v_fmadd(k, q[v], sum[j][v]);
+            }
+        }
+    }
+    TND_UNROLL
+    for (int j = 0; j < n_keys; j++) {
+        TND_UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            v_store(scores + j * STRIP + v * LANES, sum[j][v]);
+        }
+    }
+}
+
+TND_INLINE int scores_all(const struct tnd_strip *strip, int soon, const int n_vectors)
+{
+    const float *keys = strip->keys;
+    for (int64_t i = 0; i < strip->head; i += TND_KEY_BLOCK, keys += TND_KEY_BLOCK * TND_KEYS) {
+        const int64_t n = strip->head - i < TND_KEY_BLOCK ? strip->head - i : TND_KEY_BLOCK;
+        const float *q = strip->queries + i * STRIP;
+        int j = 0;
+        for (; j + STRIP_TILE <= strip->n_keys; j += STRIP_TILE) {
+            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, strip->scores + j * STRIP,
+                        STRIP_TILE, n_vectors);
+            soon = bring_some(strip, soon);
+        }
+        for (; j < strip->n_keys; j++) {
+            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, strip->scores + j * STRIP, 1,
+                        n_vectors);
+        }
+    }
+    return soon;
+}
+
+/* ---- weights ---- */
+
+/* e^x for x <= 0, at most 2.5 units in the last place off above -5, 6 where it is a normal number:
+ * 2^k * e^r with |r| <= ln(2) / 2 and a polynomial whose relative error is below 1e-7 (least
+ * squares, weighted until the errors were even; r = 0 gives 1). ln(2) in one part adds |k| * 2e-9.
+ * NaN passes. */
+static inline vec v_exp_below(vec x)
+{
+    x = v_max(v_set(-104.0f), x);                           /* 0 from there on */
+    const vec k = v_round(v_mul(x, v_set(0x1.715476p+0f))); /* log2(e) */
+    const vec r = v_fmadd(k, v_set(-0x1.62e43p-1f), x);
+    vec p = v_set(0x1.0fa834p-7f);
+    p = v_fmadd(p, r, v_set(0x1.573a54p-5f));
+    p = v_fmadd(p, r, v_set(0x1.555a6ap-3f));
+    p = v_fmadd(p, r, v_set(0x1.fffdc6p-2f));
+    p = v_fmadd(p, r, v_set(0x1.fffff6p-1f));
+    p = v_fmadd(p, r, v_set(1.0f));
+    return v_times_power_of_2(p, k);
+}
+
+/* Masks the scores and turns them into weights. Sets what the sums so far are to be multiplied
+ * with, since the largest score has changed. */
+TND_INLINE void weigh_all(const struct tnd_strip *strip, vec *shrink, const int n_vectors)
+{
+    vec largest[STRIP_VECTORS], shift[STRIP_VECTORS], weight[STRIP_VECTORS];
+    TND_UNROLL
+    for (int v = 0; v < n_vectors; v++) {
+        largest[v] = v_load(strip->largest + v * LANES);
+    }
+    for (int j = 0; j < strip->n_keys; j++) {
+        float *s = strip->scores + j * STRIP;
+        TND_UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            const int at = v * LANES;
+            vec x = v_load(s + at);
+            if (strip->mask != NULL) {
+                x = v_add(x, v_load(strip->mask + j * STRIP + at));
+                v_store(s + at, x);
+            } else if (strip->orders != NULL) {
+                x = v_between(x, strip->orders[j], strip->first + at, strip->last + at);
+                v_store(s + at, x);
+            }
+            largest[v] = v_max(x, largest[v]); /* NaN does not count */
+        }
+    }
+    TND_UNROLL
+    for (int v = 0; v < n_vectors; v++) {
+        const int at = v * LANES;
+        /* where nothing is seen yet: -infinity less 0, not less itself */
+        shift[v] = v_max(largest[v], v_set(-FLT_MAX));
+        shrink[v] = v_exp_below(v_sub(v_load(strip->largest + at), shift[v]));
+        weight[v] = v_set(0.0f);
+        v_store(strip->largest + at, largest[v]);
+    }
+    for (int j = 0; j < strip->n_keys; j++) {
+        float *s = strip->scores + j * STRIP;
+        TND_UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            const vec x = v_exp_below(v_sub(v_load(s + v * LANES), shift[v]));
+            weight[v] = v_add(weight[v], x);
+            v_store(s + v * LANES, x);
+        }
+    }
+    TND_UNROLL
+    for (int v = 0; v < n_vectors; v++) {
+        float *w = strip->weight + v * LANES;
+        v_store(w, v_fmadd(v_load(w), shrink[v], weight[v]));
+    }
+}
+
+/* ---- sums ---- */
+
+TND_INLINE void sums_tile(const struct tnd_strip *strip, int64_t i, const vec *shrink,
+                          const int n_values, const int n_vectors)
+{
+    vec sum[STRIP_TILE][STRIP_VECTORS];
+    float *y = strip->sums + i * STRIP;
+    const float *values = strip->values + i;
+    const float *weights = strip->scores;
+    TND_UNROLL
+    for (int k = 0; k < n_values; k++) {
+        TND_UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            sum[k][v] = v_mul(v_load(y + k * STRIP + v * LANES), shrink[v]);
+        }
+    }
+    for (int j = 0; j < strip->n_keys; j++, values += strip->value_stride, weights += STRIP) {
+        vec w[STRIP_VECTORS];
+        TND_UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            w[v] = v_load(weights + v * LANES);
+        }
+        TND_UNROLL
+        for (int k = 0; k < n_values; k++) {
+            const vec x = v_set(values[k]);
+            TND_UNROLL
+            for (int v = 0; v < n_vectors; v++) {
+                sum[k][v] = v_fmadd(x, w[v], sum[k][v]);
+            }
+        }
+    }
+    TND_UNROLL
+    for (int k = 0; k < n_values; k++) {
+        TND_UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            v_store(y + k * STRIP + v * LANES, sum[k][v]);
+        }
+    }
+}
+
+TND_INLINE void attend(const struct tnd_strip *strip, const int n_vectors)
+{
+    vec shrink[STRIP_VECTORS];
+    int64_t i = 0;
+    int soon = scores_all(strip, 0, n_vectors);
+    weigh_all(strip, shrink, n_vectors);
+    for (; i + STRIP_TILE <= strip->value; i += STRIP_TILE) {
+        sums_tile(strip, i, shrink, STRIP_TILE, n_vectors);
+        soon = bring_some(strip, soon);
+    }
+    for (; i < strip->value; i++) {
+        sums_tile(strip, i, shrink, 1, n_vectors);
+    }
+}
+
+static void strip_attend(const struct tnd_strip *strip)
+{
+    const int n_vectors = (strip->n_queries + LANES - 1) / LANES;
+    if (n_vectors == STRIP_VECTORS) {
+        attend(strip, STRIP_VECTORS);
+    } else if (n_vectors == 2) {
+        attend(strip, 2);
+    } else {
+        attend(strip, 1);
+    }
+}
+
+static void fill_strip(struct tnd_strip_kernels *out)
+{
+    out->queries = STRIP;
+    out->turn = strip_turn;
+    out->attend = strip_attend;
+    out->finish = strip_finish;
+}
+
+#endif

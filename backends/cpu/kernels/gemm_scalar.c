@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ * The plain kernels: what every vector version is compared with. A strip is one row. */
+#include <math.h>
+#include <string.h>
+
+#include "backends/cpu/kernels/kernels.h"
+
+enum { STRIPS = 4, TOKENS = 4 };
+
+/* Activations to bytes: scale = largest magnitude / 127, halves to even. Not-a-number and infinity
+ * make the scale so, and with it the result; the bytes stay defined. */
+static void quantize_x(const float *x, int64_t n, int form, int offset, struct tnd_x_block *out)
+{
+    for (int64_t b = 0; b < n / TND_X_BLOCK; b++, x += TND_X_BLOCK, out++) {
+        float top = 0;
+        for (int i = 0; i < TND_X_BLOCK; i++) {
+            float magnitude = fabsf(x[i]);
+            top = magnitude <= top ? top : magnitude; /* also when x[i] is not a number */
+            if (top != top) {
+                break;
+            }
+        }
+        bool tiny = top < 1e-30f; /* its inverse would overflow */
+        float inverse = tiny ? 0.0f : 127.0f / top;
+        int32_t sum[2] = {0, 0};
+        out->scale = tiny ? 0.0f : top / 127.0f;
+        for (int i = 0; i < TND_X_BLOCK; i++) {
+            float scaled = x[i] * inverse;
+            int q = fabsf(scaled) < 128.0f ? (int)rintf(scaled) : 0; /* false for NaN too */
+            out->q[i] = (int8_t)q;
+            sum[i / 16] += q;
+        }
+        if ((form & TND_GROUPS_OF_16) == 0) {
+            sum[0] += sum[1];
+            sum[1] = 0;
+        }
+        for (int g = 0; g < 2; g++) {
+            if ((form & TND_AFFINE) != 0) {
+                out->group.sum[g] = out->scale * (float)sum[g];
+            } else {
+                out->group.correction[g] = -offset * sum[g];
+            }
+        }
+        out->unused = 0;
+    }
+}
+
+static int32_t dot(const uint8_t *w, const int8_t *x, int n)
+{
+    int32_t sum = 0;
+    for (int i = 0; i < n; i++) {
+        sum += w[i] * x[i];
+    }
+    return sum;
+}
+
+/* One element over the tile's part of K. `group` is 32 or 16 values. */
+static inline float element(const struct tnd_tile_q *tile, const uint8_t *w, const float *scales,
+                            const float *mins, const struct tnd_x_block *x, int form, float y)
+{
+    int group = (form & TND_GROUPS_OF_16) != 0 ? 16 : 32;
+    int n_groups = 32 / group;
+    for (int b = 0; b < tile->n_blocks; b++) {
+        float sum = 0;
+        for (int g = 0; g < n_groups; g++) {
+            int32_t start = (form & TND_AFFINE) != 0 ? 0 : x[b].group.correction[g];
+            int32_t total = start + dot(w + b * 32 + g * group, x[b].q + g * group, group);
+            sum += scales[b * n_groups + g] * (float)total;
+        }
+        y += sum * x[b].scale;
+        for (int g = 0; g < n_groups && (form & TND_AFFINE) != 0; g++) {
+            y += mins[b * n_groups + g] * x[b].group.sum[g];
+        }
+    }
+    return y;
+}
+
+static inline void gemm_q(const struct tnd_tile_q *tile, int form)
+{
+    for (int t = 0; t < tile->n_tokens; t++) {
+        const struct tnd_x_block *x = tile->x + (size_t)t * tile->x_blocks;
+        for (int r = 0; r < STRIPS; r++) {
+            float *y = &tile->y[(size_t)t * tile->y_stride + (size_t)r];
+            size_t groups = (size_t)r * tile->scales_strip;
+            *y = element(tile, tile->values + (size_t)r * tile->values_strip, tile->scales + groups,
+                         tile->mins + groups, x, form, tile->accumulate ? *y : 0.0f);
+        }
+    }
+}
+
+#define GEMM_Q(NAME, form, offset, bits)                                                           \
+    static void gemm_##NAME(const struct tnd_tile_q *tile)                                         \
+    {                                                                                              \
+        gemm_q(tile, form);                                                                        \
+    }
+TND_QUANT_KERNELS(GEMM_Q)
+#undef GEMM_Q
+
+static void gemm_f(const struct tnd_tile_f *tile)
+{
+    for (int t = 0; t < tile->n_tokens; t++) {
+        const float *x = tile->x + (size_t)t * tile->x_stride;
+        for (int r = 0; r < STRIPS; r++) {
+            const float *w = tile->w + (size_t)r * tile->w_strip;
+            float *y = &tile->y[(size_t)t * tile->y_stride + (size_t)r];
+            float sum = 0;
+            for (int k = 0; k < tile->n_values; k++) {
+                sum += w[k] * x[k];
+            }
+            *y = tile->accumulate ? *y + sum : sum;
+        }
+    }
+}
+
+void tnd_kernels_fill_scalar(struct tnd_cpu_kernels *out)
+{
+    memset(out, 0, sizeof(*out));
+    tnd_decoders_scalar(out);
+    out->isa_q = "scalar";
+    out->isa_f = "scalar";
+    out->q.strips = STRIPS;
+    out->q.tokens = TOKENS;
+    out->q.quantize_x = quantize_x;
+#define FILL(NAME, form, offset, bits) out->q.gemm[TANDEM_TYPE_##NAME] = gemm_##NAME;
+    TND_QUANT_KERNELS(FILL)
+#undef FILL
+    out->f.strips = STRIPS;
+    out->f.tokens = TOKENS;
+    out->f.gemm = gemm_f;
+    out->f.gemm_strip = NULL;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * Quantised weights in a layout that kernels read as one stream: strips of 16 rows, lane by lane.
+ * Bits per weight stay what they are in the type (scales grow by a few percent); the product has
+ * the bits of the unpacked one. A strip is a run of units; a unit is 64 values of K (two blocks of
+ * 32; the last one may be half used) or one block of 256:
+ *
+ *   header   per block of 32 a vector of 16 halves (scale), affine types a second one (min);
+ *            K-quants: halves d and, if affine, dmin, then a byte a lane for each group:
+ *            Q4_K and Q5_K 8 scales, then 8 mins; Q6_K and Q3_K 16 signed scales;
+ *            Q2_K 16 bytes with the scale low and the min high. Padded to 64 bytes.
+ *   payload  per 32 values the unsigned codes of 8 steps (a step is 4 values of each lane, 64
+ *            bytes), by halves h of 4 steps:
+ *            4 bits  2 vectors a half: low steps 4h and 4h + 1, high steps 4h + 2 and 4h + 3
+ *            8 bits  4 vectors a half, a step each
+ *            2 bits  1 vector a half, its steps from the low bits up
+ *            6 bits  the low 4 bits of both halves, then the high 2 bits of both
+ *            3 and 5 bits  the low 2 or 4 bits of both halves, then for each of the 8 steps a word
+ *                    of 64 bits: the top bits of its bytes
+ *
+ * A step is what the decoders of the instruction set make of it: with i8mm two steps of 4 rows hold
+ * 8 values of rows 0 and 1, then of rows 2 and 3. */
+#ifndef TND_PACKED_H
+#define TND_PACKED_H
+
+#include "backends/cpu/kernels/kernels.h"
+
+enum {
+    TND_STRIP_ROWS = 16,
+    TND_PACKED_TOKENS = 8,   /* most that one tile takes */
+    TND_PACKED_STREAM = 8192 /* bytes to fetch ahead: the memory's latency at its full speed */
+};
+
+/* A product of one strip and a few tokens over part of K: y = w * x, or y += w * x. */
+struct tnd_tile_packed {
+    const uint8_t *units;
+    int n_blocks; /* of 32 values; begins with a unit */
+    int n_tokens; /* 1 .. TND_PACKED_TOKENS */
+    const struct tnd_x_block *x;
+    size_t x_blocks; /* from one token to the next */
+    float *y;        /* 16 floats a token are written */
+    size_t y_stride;
+    bool accumulate;
+    size_t ahead; /* bytes from what is read to what is fetched meanwhile; 0: nothing */
+};
+typedef void tnd_packed_fn(const struct tnd_tile_packed *tile);
+
+/* Part of a strip to one strip of the panel of kernels.h, for many tokens. */
+typedef void tnd_unpack_fn(const uint8_t *units, int n_blocks, size_t ahead, uint8_t *values,
+                           float *scales, float *mins);
+
+struct tnd_packed_kernels {
+    tnd_packed_fn *multiply;
+    tnd_unpack_fn *unpack; /* or NULL: `multiply` serves any number of tokens */
+};
+
+/* X(TYPE, form, bits, is_super): types that have a packed form; form and bits as in kernel-list.h,
+ * is_super: integer scales times one half. */
+#define TND_PACKED_TYPES(X)                                                                        \
+    X(Q4_0, 0, 4, false)                                                                           \
+    X(Q4_1, TND_AFFINE, 4, false)                                                                  \
+    X(BCML1, TND_AFFINE, 4, false)                                                                 \
+    X(Q5_0, 0, 5, false)                                                                           \
+    X(Q5_1, TND_AFFINE, 5, false)                                                                  \
+    X(Q8_0, 0, 8, false)                                                                           \
+    X(Q2_K, TND_AFFINE | TND_GROUPS_OF_16, 2, true)                                                \
+    X(Q3_K, TND_GROUPS_OF_16, 3, true)                                                             \
+    X(Q4_K, TND_AFFINE, 4, true)                                                                   \
+    X(Q5_K, TND_AFFINE, 5, true)                                                                   \
+    X(Q6_K, TND_GROUPS_OF_16, 6, true)
+
+/** Values of K and bytes of a unit; 0 for a type that has no packed form. */
+int tnd_packed_unit_values(enum tandem_type type);
+size_t tnd_packed_unit_bytes(enum tandem_type type);
+/** Bytes of a strip of rows with k values. */
+size_t tnd_packed_strip_bytes(enum tandem_type type, int64_t k);
+
+/** Packs n_rows (1..16, missing ones become zeros) rows of k values that lie row_bytes apart. */
+void tnd_pack_strip(const struct tnd_kernels_q *kernels, enum tandem_type type, const uint8_t *rows,
+                    size_t row_bytes, int n_rows, int64_t k, uint8_t *out);
+
+/** Kernels of a type on a machine with these CPU features; false when there are none. They go with
+ *  the integer kernels that tnd_cpu_kernels_for chooses for the same features. */
+bool tnd_packed_kernels_for(uint32_t features, enum tandem_type type,
+                            struct tnd_packed_kernels *out);
+/** Those of one instruction set. */
+bool tnd_packed_kernels_avx2(enum tandem_type type, struct tnd_packed_kernels *out);
+bool tnd_packed_kernels_avxvnni(enum tandem_type type, struct tnd_packed_kernels *out);
+bool tnd_packed_kernels_vnni(enum tandem_type type, struct tnd_packed_kernels *out);
+bool tnd_packed_kernels_neon(enum tandem_type type, struct tnd_packed_kernels *out);
+bool tnd_packed_kernels_dotprod(enum tandem_type type, struct tnd_packed_kernels *out);
+bool tnd_packed_kernels_i8mm(enum tandem_type type, struct tnd_packed_kernels *out);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ * Products of packed float weights: up to 3 tokens pass over all vectors of a panel, more over half
+ * of them at a time, by sixes. Each part of K is summed by itself, as in gemm_<isa>.c: the same
+ * bits. packed_float_<isa>.c includes it after it has defined LANES, `vec`, v_halves (16-bit
+ * numbers of either type to floats), v_load, v_store, v_set, v_add and v_fmadd. */
+#include "backends/cpu/kernels/packed_float.h"
+
+enum { VECTORS = TND_PANEL_F_ROWS / LANES, TOKENS_MOST = 6 };
+
+TND_INLINE vec load(const uint8_t *p, const enum tandem_type type)
+{
+    return type == TANDEM_TYPE_F32 ? v_load((const float *)(const void *)p) : v_halves(p, type);
+}
+
+/* A piece of the product: n values of K, a few vectors of the panel, a few tokens. */
+struct piece {
+    const uint8_t *w;
+    const float *x;
+    size_t x_stride; /* from one value of K to the next */
+    float *y;
+    size_t y_stride;
+    int n;
+    bool accumulate;
+    size_t ahead; /* 0: nothing is fetched */
+};
+
+TND_INLINE void multiply_piece(const struct piece *piece, const enum tandem_type type,
+                               const int n_vectors, const int n_tokens)
+{
+    const size_t bytes = type == TANDEM_TYPE_F32 ? 4 : 2;
+    const uint8_t *w = piece->w;
+    const float *x = piece->x;
+    vec sum[TOKENS_MOST][VECTORS];
+    TND_UNROLL
+    for (int t = 0; t < n_tokens; t++) {
+        TND_UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            sum[t][v] = v_set(0.0f);
+        }
+    }
+    for (int k = 0; k < piece->n; k++) {
+        vec weights[VECTORS];
+        if (piece->ahead != 0) {
+            __builtin_prefetch(w + piece->ahead, 0, 3);
+            if (type == TANDEM_TYPE_F32) {
+                __builtin_prefetch(w + piece->ahead + 64, 0, 3);
+            }
+        }
+        TND_UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            weights[v] = load(w + (size_t)(v * LANES) * bytes, type);
+        }
+        TND_UNROLL
+        for (int t = 0; t < n_tokens; t++) {
+            vec value = v_set(x[t]);
+            TND_UNROLL
+            for (int v = 0; v < n_vectors; v++) {
+                sum[t][v] = v_fmadd(weights[v], value, sum[t][v]);
+            }
+        }
+        w += TND_PANEL_F_ROWS * bytes;
+        x += piece->x_stride;
+    }
+    TND_UNROLL
+    for (int t = 0; t < n_tokens; t++) {
+        TND_UNROLL
+        for (int v = 0; v < n_vectors; v++) {
+            float *y = piece->y + (size_t)t * piece->y_stride + v * LANES;
+            vec before = piece->accumulate ? v_load(y) : v_set(0.0f);
+            vec all = piece->accumulate ? v_add(sum[t][v], before) : sum[t][v];
+            v_store(y, all);
+        }
+    }
+}
+
+/* All tokens over one part of K, in pieces that fill the registers. */
+TND_INLINE void multiply_part(struct piece piece, const enum tandem_type type, int n_tokens)
+{
+    const size_t bytes = type == TANDEM_TYPE_F32 ? 4 : 2;
+    switch (n_tokens) {
+    case 1:
+        multiply_piece(&piece, type, VECTORS, 1);
+        return;
+    case 2:
+        multiply_piece(&piece, type, VECTORS, 2);
+        return;
+    case 3:
+        multiply_piece(&piece, type, VECTORS, 3);
+        return;
+    default:
+        break;
+    }
+    const int n_pieces = (n_tokens + TOKENS_MOST - 1) / TOKENS_MOST;
+    const struct piece whole = piece;
+    for (int first = 0, i = 0; i < n_pieces; i++) {
+        const int n = (n_tokens - first + n_pieces - i - 1) / (n_pieces - i);
+        for (int v = 0; v < VECTORS; v += VECTORS / 2) {
+            piece.w = whole.w + (size_t)(v * LANES) * bytes;
+            piece.x = whole.x + first;
+            piece.y = whole.y + (size_t)first * whole.y_stride + v * LANES;
+            switch (n) {
+            case 4:
+                multiply_piece(&piece, type, VECTORS / 2, 4);
+                break;
+            case 5:
+                multiply_piece(&piece, type, VECTORS / 2, 5);
+                break;
+            case 6:
+                multiply_piece(&piece, type, VECTORS / 2, 6);
+                break;
+            default:
+                multiply_piece(&piece, type, VECTORS / 2, 3);
+                break;
+            }
+            piece.ahead = 0;
+        }
+        first += n;
+    }
+}
+
+TND_INLINE void multiply(const struct tnd_tile_packed_f *tile, const enum tandem_type type)
+{
+    const size_t value_bytes = TND_PANEL_F_ROWS * (type == TANDEM_TYPE_F32 ? 4 : 2);
+    for (int64_t k0 = 0; k0 == 0 || k0 < tile->k; k0 += TND_KC_F) {
+        const int64_t left = tile->k - k0;
+        multiply_part((struct piece){.w = tile->panel + (size_t)k0 * value_bytes,
+                                     .x = tile->x + k0 * tile->n_tokens,
+                                     .x_stride = (size_t)tile->n_tokens,
+                                     .y = tile->y,
+                                     .y_stride = tile->y_stride,
+                                     .n = left < TND_KC_F ? (int)left : TND_KC_F,
+                                     .accumulate = k0 > 0,
+                                     .ahead = tile->ahead},
+                      type, tile->n_tokens);
+    }
+}
+
+#define PACKED(NAME)                                                                               \
+    static void packed_##NAME(const struct tnd_tile_packed_f *tile)                                \
+    {                                                                                              \
+        multiply(tile, TANDEM_TYPE_##NAME);                                                        \
+    }
+PACKED(F32)
+PACKED(F16)
+PACKED(BF16)
+#undef PACKED
+
+static tnd_packed_f_fn *find_kernel(enum tandem_type type)
+{
+    switch (type) {
+    case TANDEM_TYPE_F32:
+        return packed_F32;
+    case TANDEM_TYPE_F16:
+        return packed_F16;
+    case TANDEM_TYPE_BF16:
+        return packed_BF16;
+    default:
+        return NULL;
+    }
+}

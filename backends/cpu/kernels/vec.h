@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ * Kernels over rows of floats that the drivers cpu_*.c call: one struct of pointers, filled by the
+ * plain versions first, then by each instruction set that the CPU has. All take any n >= 0 and any
+ * alignment; value i of the result never depends on n or on its place in a vector. */
+#ifndef TND_VEC_H
+#define TND_VEC_H
+
+#include <stdint.h>
+
+#include "backends/cpu/kernels/attention_strip.h"
+
+/** y[i] = a[i] op b[i]; `y` may be `a` or `b`. */
+typedef void tnd_vec_binary_fn(const float *a, const float *b, float *y, int64_t n);
+/** y[i] = f(a[i]); `y` may be `a`. */
+typedef void tnd_vec_unary_fn(const float *a, float *y, int64_t n);
+
+struct tnd_vec {
+    const char *isa;
+    tnd_vec_binary_fn *add, *sub, *mul, *div;
+    tnd_vec_unary_fn *sqr, *sqrt, *relu;
+    tnd_vec_unary_fn *silu, *gelu; /* at most 4 units in the last place off */
+    tnd_vec_unary_fn *exp;         /* at most 2 units in the last place off */
+    /** y = (a - shift) * factor; `y` may be `a`. */
+    void (*affine)(const float *a, float shift, float factor, float *y, int64_t n);
+    double (*sum)(const float *a, int64_t n);
+    /** Sum of (a - shift)^2. */
+    double (*sum_squares)(const float *a, float shift, int64_t n);
+    /** y = a * scale + mask (`mask` may be NULL); returns the largest y that is a number, else
+     * -inf. */
+    float (*scores)(const float *a, const float *mask, float scale, float *y, int64_t n);
+    /** y = exp(y - largest); returns the sum. */
+    double (*exp_sum)(float *y, float largest, int64_t n);
+    /** Turns pairs (a[2i], a[2i+1]). cosines: c0 c0 c1 c1 ...; sines: -s0 s0 -s1 s1 ...; n
+     * values. */
+    void (*rope_adjacent)(const float *a, const float *cosines, const float *sines, float *y,
+                          int64_t n);
+    /** Turns pairs (a[i], a[i + n]) with c0 c1 ... and s0 s1 ...; n pairs. */
+    void (*rope_halves)(const float *a, const float *cosines, const float *sines, float *y,
+                        int64_t n);
+    /** y[j] = sum of x[i] * rows[j * stride + i]; n values, n_rows rows. */
+    void (*dots)(const float *x, const float *rows, int64_t stride, float *y, int64_t n_rows,
+                 int64_t n);
+    /** y[i] += sum over j, in this order, of p[j] * rows[j * stride + i]. */
+    void (*add_rows)(const float *p, const float *rows, int64_t stride, float *y, int64_t n_rows,
+                     int64_t n);
+    /* The same bits as base/half.h. */
+    void (*f16_to_f32)(const uint16_t *a, float *y, int64_t n);
+    void (*f32_to_f16)(const float *a, uint16_t *y, int64_t n);
+    void (*bf16_to_f32)(const uint16_t *a, float *y, int64_t n);
+    void (*f32_to_bf16)(const float *a, uint16_t *y, int64_t n);
+    struct tnd_strip_kernels strip;
+};
+
+/** The kernels for a set of CPU features (tnd_cpu_features or a subset of it). */
+void tnd_vec_for(uint32_t features, struct tnd_vec *out);
+
+/** The kernels of this machine, chosen at the first call. Any thread. */
+const struct tnd_vec *tnd_vec(void);
+
+/* Each overwrites what its instruction set has. */
+void tnd_vec_fill_scalar(struct tnd_vec *out);
+void tnd_vec_fill_avx2(struct tnd_vec *out);
+void tnd_vec_fill_avx512(struct tnd_vec *out);
+void tnd_vec_fill_neon(struct tnd_vec *out);
+
+#endif

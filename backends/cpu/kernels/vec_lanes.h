@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT
+ * The row kernels written once for every width of vectors; included by vec_<isa>.c after it has
+ * defined `vec`, LANES and the operations v_*. The end of a row runs through the
+ * same instructions as its body (with lanes switched off), so that a value's bits do not depend on
+ * n. */
+#ifndef TND_VEC_LANES_H
+#define TND_VEC_LANES_H
+
+#include <math.h>
+
+#include "backends/cpu/kernels/kernels.h"
+#include "base/half.h"
+
+enum { SUM_BLOCK = 1024 }; /* values summed in single precision before a double takes over */
+
+#define BINARY(name, operation)                                                                    \
+    static void name(const float *a, const float *b, float *y, int64_t n)                          \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        for (; i + LANES <= n; i += LANES) {                                                       \
+            v_store(y + i, operation(v_load(a + i), v_load(b + i)));                               \
+        }                                                                                          \
+        if (i < n) {                                                                               \
+            int rest = (int)(n - i);                                                               \
+            v_store_part(y + i, rest,                                                              \
+                         operation(v_load_part(a + i, rest), v_load_part(b + i, rest)));           \
+        }                                                                                          \
+    }
+BINARY(vec_add, v_add)
+BINARY(vec_sub, v_sub)
+BINARY(vec_mul, v_mul)
+BINARY(vec_div, v_div)
+
+#define UNARY(name, function)                                                                      \
+    static void name(const float *a, float *y, int64_t n)                                          \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        for (; i + LANES <= n; i += LANES) {                                                       \
+            v_store(y + i, function(v_load(a + i)));                                               \
+        }                                                                                          \
+        if (i < n) {                                                                               \
+            int rest = (int)(n - i);                                                               \
+            v_store_part(y + i, rest, function(v_load_part(a + i, rest)));                         \
+        }                                                                                          \
+    }
+
+/* e^x = 2^k * e^r with |r| <= ln(2) / 2 and the Taylor series of e^r up to r^7, whose rest is below
+ * 6e-9. ln(2) is taken in two parts so that r is exact. */
+static inline vec v_exp(vec x)
+{
+    /* Beyond these e^x is infinity or 0. In this order NaN passes: min and max give their second
+     * operand for it. */
+    x = v_max(v_set(-104.0f), v_min(v_set(89.0f), x));
+    vec k = v_round(v_mul(x, v_set(0x1.715476p+0f))); /* log2(e) */
+    vec r = v_fmadd(k, v_set(-0x1.62e4p-1f), x);      /* upper 15 bits of ln(2) */
+    r = v_fmadd(k, v_set(-0x1.7f7d1cp-20f), r);       /* the rest */
+    vec p = v_set(1.0f / 5040);
+    p = v_fmadd(p, r, v_set(1.0f / 720));
+    p = v_fmadd(p, r, v_set(1.0f / 120));
+    p = v_fmadd(p, r, v_set(1.0f / 24));
+    p = v_fmadd(p, r, v_set(1.0f / 6));
+    p = v_fmadd(p, r, v_set(0.5f));
+    p = v_fmadd(p, r, v_set(1.0f));
+    p = v_fmadd(p, r, v_set(1.0f));
+    return v_times_power_of_2(p, k);
+}
+
+static inline vec v_silu(vec x)
+{
+    return v_div(x, v_add(v_set(1.0f), v_exp(v_sub(v_set(0.0f), x))));
+}
+
+static inline vec v_gelu(vec x)
+{
+    vec cube = v_mul(v_mul(x, x), x);
+    vec u = v_add(x, v_mul(v_set(0.044715f), cube));
+    return v_div(x, v_add(v_set(1.0f), v_exp(v_mul(v_set(-1.5957691216057308f), u))));
+}
+
+static inline vec v_square(vec x)
+{
+    return v_mul(x, x);
+}
+
+static inline vec v_relu(vec x)
+{
+    return v_max(v_set(0.0f), x); /* NaN passes as second operand */
+}
+
+UNARY(vec_sqr, v_square)
+UNARY(vec_sqrt, v_sqrt)
+UNARY(vec_relu, v_relu)
+UNARY(vec_silu, v_silu)
+UNARY(vec_gelu, v_gelu)
+UNARY(vec_exp, v_exp)
+
+static void vec_affine(const float *a, float shift, float factor, float *y, int64_t n)
+{
+    vec s = v_set(shift);
+    vec f = v_set(factor);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        v_store(y + i, v_mul(v_sub(v_load(a + i), s), f));
+    }
+    if (i < n) {
+        int rest = (int)(n - i);
+        v_store_part(y + i, rest, v_mul(v_sub(v_load_part(a + i, rest), s), f));
+    }
+}
+
+/* ---- sums: lanes of a block in single precision, blocks in double ---- */
+
+static double block_sum(const float *a, int64_t n)
+{
+    vec sum0 = v_set(0.0f);
+    vec sum1 = v_set(0.0f);
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        sum0 = v_add(sum0, v_load(a + i));
+        sum1 = v_add(sum1, v_load(a + i + LANES));
+    }
+    for (; i < n; i += LANES) {
+        sum0 = v_add(sum0, v_load_part(a + i, (int)(n - i < LANES ? n - i : LANES)));
+    }
+    return v_sum(v_add(sum0, sum1));
+}
+
+static double vec_sum(const float *a, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += SUM_BLOCK) {
+        sum += block_sum(a + i, n - i < SUM_BLOCK ? n - i : SUM_BLOCK);
+    }
+    return sum;
+}
+
+static double block_sum_squares(const float *a, float shift, int64_t n)
+{
+    vec s = v_set(shift);
+    vec sum0 = v_set(0.0f);
+    vec sum1 = v_set(0.0f);
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        vec x0 = v_sub(v_load(a + i), s);
+        vec x1 = v_sub(v_load(a + i + LANES), s);
+        sum0 = v_fmadd(x0, x0, sum0);
+        sum1 = v_fmadd(x1, x1, sum1);
+    }
+    for (; i < n; i += LANES) {
+        int rest = (int)(n - i < LANES ? n - i : LANES);
+        vec x = v_keep(v_sub(v_load_part(a + i, rest), s), rest, v_set(0.0f));
+        sum0 = v_fmadd(x, x, sum0);
+    }
+    return v_sum(v_add(sum0, sum1));
+}
+
+static double vec_sum_squares(const float *a, float shift, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += SUM_BLOCK) {
+        sum += block_sum_squares(a + i, shift, n - i < SUM_BLOCK ? n - i : SUM_BLOCK);
+    }
+    return sum;
+}
+
+/* ---- soft_max ---- */
+
+static float vec_scores(const float *a, const float *mask, float scale, float *y, int64_t n)
+{
+    vec s = v_set(scale);
+    vec largest = v_set(-INFINITY);
+    for (int64_t i = 0; i < n; i += LANES) {
+        int rest = (int)(n - i < LANES ? n - i : LANES);
+        vec x = v_mul(v_load_part(a + i, rest), s);
+        if (mask != NULL) {
+            x = v_add(x, v_load_part(mask + i, rest));
+        }
+        v_store_part(y + i, rest, x);
+        largest = v_max(v_keep(x, rest, largest), largest); /* NaN does not count */
+    }
+    return v_largest(largest);
+}
+
+static double vec_exp_sum(float *y, float largest, int64_t n)
+{
+    vec shift = v_set(largest);
+    double sum = 0;
+    for (int64_t block = 0; block < n; block += SUM_BLOCK) {
+        int64_t end = n - block < SUM_BLOCK ? n : block + SUM_BLOCK;
+        vec part = v_set(0.0f);
+        for (int64_t i = block; i < end; i += LANES) {
+            int rest = (int)(end - i < LANES ? end - i : LANES);
+            vec x = v_exp(v_sub(v_load_part(y + i, rest), shift));
+            v_store_part(y + i, rest, x);
+            part = v_add(part, v_keep(x, rest, v_set(0.0f)));
+        }
+        sum += v_sum(part);
+    }
+    return sum;
+}
+
+/* ---- rope: no fused operations, so that all instruction sets give the same bits ---- */
+
+static void vec_rope_adjacent(const float *a, const float *cosines, const float *sines, float *y,
+                              int64_t n)
+{
+    for (int64_t i = 0; i < n; i += LANES) {
+        int rest = (int)(n - i < LANES ? n - i : LANES);
+        vec x = v_load_part(a + i, rest);
+        vec turned = v_mul(v_swap_pairs(x), v_load_part(sines + i, rest));
+        v_store_part(y + i, rest, v_add(v_mul(x, v_load_part(cosines + i, rest)), turned));
+    }
+}
+
+static void vec_rope_halves(const float *a, const float *cosines, const float *sines, float *y,
+                            int64_t n)
+{
+    for (int64_t i = 0; i < n; i += LANES) {
+        int rest = (int)(n - i < LANES ? n - i : LANES);
+        vec c = v_load_part(cosines + i, rest);
+        vec s = v_load_part(sines + i, rest);
+        vec x0 = v_load_part(a + i, rest);
+        vec x1 = v_load_part(a + n + i, rest);
+        v_store_part(y + i, rest, v_sub(v_mul(x0, c), v_mul(x1, s)));
+        v_store_part(y + n + i, rest, v_add(v_mul(x1, c), v_mul(x0, s)));
+    }
+}
+
+/* ---- attention ---- */
+
+/* One row: the same order of sums as in vec_dots. */
+static float dot_one(const float *x, const float *row, int64_t n)
+{
+    vec sum = v_set(0.0f);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        sum = v_fmadd(v_load(x + i), v_load(row + i), sum);
+    }
+    if (i < n) {
+        int rest = (int)(n - i);
+        sum = v_fmadd(v_load_part(x + i, rest), v_load_part(row + i, rest), sum);
+    }
+    return (float)v_sum(sum);
+}
+
+/* Four rows at a time, so that their sums do not wait for each other. */
+static void vec_dots(const float *x, const float *rows, int64_t stride, float *y, int64_t n_rows,
+                     int64_t n)
+{
+    int64_t j = 0;
+    for (; j + 4 <= n_rows; j += 4) {
+        const float *row = rows + j * stride;
+        vec sum0 = v_set(0.0f), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+        int64_t i = 0;
+        for (; i + LANES <= n; i += LANES) {
+            vec a = v_load(x + i);
+            sum0 = v_fmadd(a, v_load(row + i), sum0);
+            sum1 = v_fmadd(a, v_load(row + stride + i), sum1);
+            sum2 = v_fmadd(a, v_load(row + 2 * stride + i), sum2);
+            sum3 = v_fmadd(a, v_load(row + 3 * stride + i), sum3);
+        }
+        if (i < n) {
+            int rest = (int)(n - i);
+            vec a = v_load_part(x + i, rest);
+            sum0 = v_fmadd(a, v_load_part(row + i, rest), sum0);
+            sum1 = v_fmadd(a, v_load_part(row + stride + i, rest), sum1);
+            sum2 = v_fmadd(a, v_load_part(row + 2 * stride + i, rest), sum2);
+            sum3 = v_fmadd(a, v_load_part(row + 3 * stride + i, rest), sum3);
+        }
+        y[j] = (float)v_sum(sum0);
+        y[j + 1] = (float)v_sum(sum1);
+        y[j + 2] = (float)v_sum(sum2);
+        y[j + 3] = (float)v_sum(sum3);
+    }
+    for (; j < n_rows; j++) {
+        y[j] = dot_one(x, rows + j * stride, n);
+    }
+}
+
+/* Four vectors of the result stay in registers while all rows pass. */
+static void vec_add_rows(const float *p, const float *rows, int64_t stride, float *y,
+                         int64_t n_rows, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        vec sum0 = v_load(y + i);
+        vec sum1 = v_load(y + i + LANES);
+        vec sum2 = v_load(y + i + 2 * LANES);
+        vec sum3 = v_load(y + i + 3 * LANES);
+        for (int64_t j = 0; j < n_rows; j++) {
+            const float *row = rows + j * stride + i;
+            vec w = v_set(p[j]);
+            sum0 = v_fmadd(w, v_load(row), sum0);
+            sum1 = v_fmadd(w, v_load(row + LANES), sum1);
+            sum2 = v_fmadd(w, v_load(row + 2 * LANES), sum2);
+            sum3 = v_fmadd(w, v_load(row + 3 * LANES), sum3);
+        }
+        v_store(y + i, sum0);
+        v_store(y + i + LANES, sum1);
+        v_store(y + i + 2 * LANES, sum2);
+        v_store(y + i + 3 * LANES, sum3);
+    }
+    for (; i < n; i += LANES) {
+        int rest = (int)(n - i < LANES ? n - i : LANES);
+        vec sum = v_load_part(y + i, rest);
+        for (int64_t j = 0; j < n_rows; j++) {
+            sum = v_fmadd(v_set(p[j]), v_load_part(rows + j * stride + i, rest), sum);
+        }
+        v_store_part(y + i, rest, sum);
+    }
+}
+
+/* ---- 16-bit floats: conversions are exact by definition, so the end may run in plain C ---- */
+
+#define CONVERSION(name, from, to, vector_step, one)                                               \
+    static void name(const from *a, to *y, int64_t n)                                              \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        for (; i + LANES <= n; i += LANES) {                                                       \
+            vector_step;                                                                           \
+        }                                                                                          \
+        for (; i < n; i++) {                                                                       \
+            y[i] = one(a[i]);                                                                      \
+        }                                                                                          \
+    }
+CONVERSION(vec_f16_to_f32, uint16_t, float, v_store(y + i, v_load_f16(a + i)), tnd_f16_to_f32)
+CONVERSION(vec_f32_to_f16, float, uint16_t, v_store_f16(y + i, v_load(a + i)), tnd_f32_to_f16)
+CONVERSION(vec_bf16_to_f32, uint16_t, float, v_store(y + i, v_load_bf16(a + i)), tnd_bf16_to_f32)
+CONVERSION(vec_f32_to_bf16, float, uint16_t, v_store_bf16(y + i, v_load(a + i)), tnd_f32_to_bf16)
+
+static void fill(struct tnd_vec *out)
+{
+    out->add = vec_add;
+    out->sub = vec_sub;
+    out->mul = vec_mul;
+    out->div = vec_div;
+    out->sqr = vec_sqr;
+    out->sqrt = vec_sqrt;
+    out->relu = vec_relu;
+    out->silu = vec_silu;
+    out->gelu = vec_gelu;
+    out->exp = vec_exp;
+    out->affine = vec_affine;
+    out->sum = vec_sum;
+    out->sum_squares = vec_sum_squares;
+    out->scores = vec_scores;
+    out->exp_sum = vec_exp_sum;
+    out->rope_adjacent = vec_rope_adjacent;
+    out->rope_halves = vec_rope_halves;
+    out->dots = vec_dots;
+    out->add_rows = vec_add_rows;
+    out->f16_to_f32 = vec_f16_to_f32;
+    out->f32_to_f16 = vec_f32_to_f16;
+    out->bf16_to_f32 = vec_bf16_to_f32;
+    out->f32_to_bf16 = vec_f32_to_bf16;
+}
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ * What matmul.c, matmul_q.c and matmul_f.c share, and what the tests and the bench call to choose
+ * an instruction set by themselves. */
+#ifndef TND_MATMUL_PARTS_H
+#define TND_MATMUL_PARTS_H
+
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/matmul/matmul.h"
+
+/** tnd_cpu_mul_mat_run with kernels of the caller's choice. */
+enum tandem_status tnd_cpu_mul_mat_run_with(const struct tnd_cpu_kernels *kernels,
+                                            const struct tandem_work *work,
+                                            struct tandem_worker *worker);
+
+/** Blocks of quantised activations from one token to the next. */
+size_t tnd_x_row_blocks(int64_t k);
+
+/** Bytes of scratch of each family; each is a multiple of 64. */
+size_t tnd_matmul_q_scratch(void);
+size_t tnd_matmul_f_scratch(int64_t m, int64_t k);
+
+/** Tasks MUL_MAT_Q, and MUL_MAT_F32 or NODE; the caller has checked node and scratch. */
+void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work *work,
+                  struct tandem_worker *worker);
+void tnd_matmul_f(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
+                  struct tandem_worker *worker);
+
+/** The way of tnd_matmul_f where there are many tokens, and whether and with what it is taken. */
+bool tnd_matmul_wide_fits(int64_t m, int64_t k);
+size_t tnd_matmul_wide_scratch(int64_t m, int64_t k);
+void tnd_matmul_wide(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
+                     struct tandem_worker *worker);
+
+/** Tokens of one tile when `m` tokens are shared out evenly over tiles of at most `most`. */
+static inline int tnd_tile_tokens(int64_t m, int most)
+{
+    int64_t tiles = (m + most - 1) / most;
+    return tiles > 0 ? (int)((m + tiles - 1) / tiles) : 1;
+}
+
+static inline int64_t tnd_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t tnd_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/** Chunk of `n` items that gives each worker several turns. Not more of them: the even end is made
+ *  by `next`, whose last chunks are smaller. */
+static inline int64_t tnd_chunk(int64_t n, int workers, int64_t most)
+{
+    int64_t chunk = n / ((int64_t)workers * 4);
+    return chunk < 1 ? 1 : tnd_min(chunk, most);
+}
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT
+ * Driver of quantised weights times quantised activations: a panel of rows is decoded part by part
+ * of K into scratch that stays in the L1 cache, and all tokens pass over it. Knows no instruction
+ * set. */
+#include <string.h>
+
+#include "backends/cpu/matmul/matmul_parts.h"
+#include "ggml-like/tnd_tensor.h"
+#include "ggml-like/tnd_type.h"
+
+enum {
+    GROUPS = TND_KC_Q_FEW / 16,
+    TAIL_ROW_BYTES = TND_KC_Q_FEW / 32 * 34 + 32, /* Q8_0 is the widest */
+    FEW_TOKENS = 4,
+    TOKENS_MAX = 16,
+    PIECE = 128 /* values decoded between two prefetches, or one block */
+};
+
+struct scratch {
+    uint8_t values[TND_PANEL_ROWS_MAX * TND_KC_Q_FEW];
+    float scales[TND_PANEL_ROWS_MAX * GROUPS];
+    float mins[TND_PANEL_ROWS_MAX * GROUPS];
+    float y[TOKENS_MAX * TND_PANEL_ROWS_MAX];
+    uint8_t tail[TND_LANES_MAX * TAIL_ROW_BYTES];
+};
+
+/* The one token of tnd_gemv_q. */
+struct gemv_scratch {
+    int8_t x[TND_GEMV_K_MAX];
+    float x_scale[TND_GEMV_K_MAX / TND_X_BLOCK];
+    int32_t x_correction[TND_GEMV_K_MAX / TND_X_BLOCK];
+    float x_sum[TND_GEMV_K_MAX / TND_X_BLOCK];
+};
+
+/* What stays the same during one call. */
+struct product {
+    const struct tnd_kernels_q *kernels;
+    const struct tnd_type_traits *traits;
+    tnd_decode_q_fn *decode;
+    tnd_gemm_q_fn *gemm;
+    const uint8_t *w; /* K x N blocks */
+    size_t w_row_bytes;
+    const struct tnd_x_block *x;
+    size_t x_blocks; /* from one token to the next */
+    float *y;
+    size_t y_stride;
+    int64_t m, n, k;
+    int64_t group; /* values that share a scale */
+    int64_t kc;    /* values of K decoded at once */
+    size_t values_strip, scales_strip;
+    int tile_tokens;
+};
+
+size_t tnd_x_row_blocks(int64_t k)
+{
+    /* one more than needed: rows of 2^n blocks would compete for the same cache sets */
+    return (size_t)(k / TND_X_BLOCK) + 1;
+}
+
+size_t tnd_matmul_q_scratch(void)
+{
+    size_t bytes = sizeof(struct gemv_scratch) > sizeof(struct scratch)
+                       ? sizeof(struct gemv_scratch)
+                       : sizeof(struct scratch);
+    return (bytes + 63) / 64 * 64;
+}
+
+/* Asks for the bytes that share `part` of `parts` of the next panel holds. Rows are more streams
+ * than the hardware follows, but the rows of a panel lie one behind the other: it is fetched in
+ * one line, a little with each piece that is decoded. Inlined: gcc takes calls of a function that
+ * only prefetches for calls without effect, and drops them. */
+TND_INLINE void prefetch_next(const struct product *p, int64_t row, int64_t part, int64_t parts)
+{
+    int64_t panel_rows = (int64_t)p->kernels->lanes * p->kernels->strips;
+    int64_t rows = tnd_min(panel_rows, p->n - row - panel_rows);
+    if (rows <= 0) {
+        return;
+    }
+    const uint8_t *next = p->w + (size_t)(row + panel_rows) * p->w_row_bytes;
+    size_t lines = ((size_t)rows * p->w_row_bytes) / 64;
+    size_t end = lines * (size_t)(part + 1) / (size_t)parts;
+    for (size_t line = lines * (size_t)part / (size_t)parts; line < end; line++) {
+        __builtin_prefetch(next + line * 64, 0, 3);
+    }
+}
+
+/* Decodes `n` values from column k0 on of `n_rows` rows into the panel; missing rows are zeros. */
+static void decode_panel(const struct product *p, struct scratch *s, int64_t row, int n_rows,
+                         int64_t k0, int64_t n)
+{
+    int lanes = p->kernels->lanes;
+    size_t offset = (size_t)(k0 / p->traits->block_values) * p->traits->block_bytes;
+    size_t part_bytes = (size_t)(n / p->traits->block_values) * p->traits->block_bytes;
+    for (int strip = 0; strip < p->kernels->strips; strip++) {
+        int valid = n_rows - strip * lanes;
+        const uint8_t *rows = p->w + (size_t)(valid > 0 ? row + strip * lanes : 0) * p->w_row_bytes;
+        size_t row_bytes = p->w_row_bytes;
+        rows += offset;
+        if (valid < lanes) {
+            memset(s->tail, 0, sizeof(s->tail));
+            for (int r = 0; r < valid; r++) {
+                memcpy(s->tail + (size_t)r * TAIL_ROW_BYTES, rows + (size_t)r * row_bytes,
+                       part_bytes);
+            }
+            rows = s->tail;
+            row_bytes = TAIL_ROW_BYTES;
+        }
+        size_t groups = (size_t)strip * p->scales_strip;
+        uint8_t *values = s->values + (size_t)strip * p->values_strip;
+        int64_t piece = p->traits->block_values > PIECE ? p->traits->block_values : PIECE;
+        int64_t pieces = (p->k + piece - 1) / piece;
+        for (int64_t i = 0; i < n; i += piece) {
+            prefetch_next(p, row, strip * pieces + (k0 + i) / piece, p->kernels->strips * pieces);
+            size_t skip = (size_t)(i / p->traits->block_values) * p->traits->block_bytes;
+            size_t skip_groups = (size_t)(i / p->group * lanes);
+            p->decode(rows + skip, row_bytes, tnd_min(piece, n - i), values + (size_t)(i * lanes),
+                      s->scales + groups + skip_groups, s->mins + groups + skip_groups);
+        }
+    }
+}
+
+/* A tile at the end of the rows: through a copy, since kernels write whole panels. */
+static void gemm_tail(const struct product *p, struct scratch *s, struct tnd_tile_q *tile,
+                      int n_rows)
+{
+    float *y = tile->y;
+    size_t panel_rows = (size_t)p->kernels->lanes * (size_t)p->kernels->strips;
+    for (int t = 0; t < tile->n_tokens && tile->accumulate; t++) {
+        memcpy(s->y + (size_t)t * panel_rows, y + (size_t)t * p->y_stride,
+               (size_t)n_rows * sizeof(float));
+    }
+    tile->y = s->y;
+    tile->y_stride = panel_rows;
+    p->gemm(tile);
+    for (int t = 0; t < tile->n_tokens; t++) {
+        memcpy(y + (size_t)t * p->y_stride, s->y + (size_t)t * panel_rows,
+               (size_t)n_rows * sizeof(float));
+    }
+}
+
+/* All tokens over the part of the panel that is decoded. */
+static void multiply_panel(const struct product *p, struct scratch *s, int64_t row, int n_rows,
+                           int64_t k0, int64_t n)
+{
+    bool whole = n_rows == p->kernels->lanes * p->kernels->strips;
+    for (int64_t t = 0; t < p->m; t += p->tile_tokens) {
+        struct tnd_tile_q tile = {
+            .values = s->values,
+            .scales = s->scales,
+            .mins = s->mins,
+            .values_strip = p->values_strip,
+            .scales_strip = p->scales_strip,
+            .n_blocks = (int)(n / TND_X_BLOCK),
+            .n_tokens = (int)tnd_min(p->m - t, p->tile_tokens),
+            .x = p->x + (size_t)t * p->x_blocks + k0 / TND_X_BLOCK,
+            .x_blocks = p->x_blocks,
+            .y = p->y + (size_t)t * p->y_stride + row,
+            .y_stride = p->y_stride,
+            .accumulate = k0 > 0,
+        };
+        if (whole) {
+            p->gemm(&tile);
+        } else {
+            gemm_tail(p, s, &tile, n_rows);
+        }
+    }
+}
+
+/* One token: rows as they lie in memory. */
+static void multiply_token(const struct product *p, tnd_gemv_q_fn *gemv,
+                           const struct tandem_work *work, struct tandem_worker *worker)
+{
+    struct gemv_scratch *s = worker->scratch;
+    int64_t n_blocks = p->k / TND_X_BLOCK;
+    for (int64_t b = 0; b < n_blocks; b++) {
+        memcpy(s->x + b * TND_X_BLOCK, p->x[b].q, TND_X_BLOCK);
+        s->x_scale[b] = p->x[b].scale;
+        memcpy(&s->x_correction[b], p->x[b].group.correction, sizeof(int32_t));
+        memcpy(&s->x_sum[b], p->x[b].group.sum, sizeof(float));
+    }
+    for (int64_t b = n_blocks; b % 16 != 0; b++) {
+        memset(s->x + b * TND_X_BLOCK, 0, TND_X_BLOCK);
+        s->x_scale[b] = 0;
+        s->x_correction[b] = 0;
+        s->x_sum[b] = 0;
+    }
+    int64_t n_rows = work->row_end - work->row_begin;
+    int64_t groups = (n_rows + TND_GEMV_ROWS - 1) / TND_GEMV_ROWS;
+    int64_t begin;
+    int64_t end;
+    while (worker->next(worker, groups, tnd_chunk(groups, worker->count, 16), &begin, &end)) {
+        for (int64_t group = begin; group < end; group++) {
+            int64_t row = work->row_begin + group * TND_GEMV_ROWS;
+            gemv(&(struct tnd_gemv_q){
+                .rows = p->w + (size_t)row * p->w_row_bytes,
+                .row_bytes = p->w_row_bytes,
+                .n_rows = (int)tnd_min(TND_GEMV_ROWS, work->row_end - row),
+                .n_blocks = (int)n_blocks,
+                .x = s->x,
+                .x_scale = s->x_scale,
+                .x_correction = s->x_correction,
+                .x_sum = s->x_sum,
+                .y = p->y + row,
+            });
+        }
+    }
+}
+
+void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work *work,
+                  struct tandem_worker *worker)
+{
+    const struct tandem_tensor *node = work->node;
+    const struct tandem_tensor *w = node->src[0];
+    struct product p = {
+        .kernels = kernels,
+        .traits = tnd_type_traits(w->type),
+        .decode = kernels->decode[w->type],
+        .gemm = kernels->gemm[w->type],
+        .w = w->data,
+        .w_row_bytes = w->nb[1],
+        .x = work->workspace,
+        .x_blocks = tnd_x_row_blocks(w->ne[0]),
+        .y = node->data,
+        .y_stride = node->nb[1] / sizeof(float),
+        .m = node->ne[1],
+        .n = w->ne[1],
+        .k = w->ne[0],
+        .tile_tokens = tnd_tile_tokens(node->ne[1], kernels->tokens),
+    };
+    if (p.m == 1 && kernels->gemv[w->type] != NULL && p.k <= TND_GEMV_K_MAX) {
+        multiply_token(&p, kernels->gemv[w->type], work, worker);
+        return;
+    }
+    int form = 0;
+    int offset = 0;
+    (void)tnd_quant_form(w->type, &form, &offset);
+    p.group = (form & TND_GROUPS_OF_16) != 0 ? 16 : 32;
+    p.kc = p.m <= FEW_TOKENS ? TND_KC_Q_FEW : TND_KC_Q;
+    p.values_strip = (size_t)(p.kc * kernels->lanes);
+    p.scales_strip = (size_t)(p.kc / 16 * kernels->lanes);
+    int64_t panel_rows = (int64_t)kernels->lanes * kernels->strips;
+    int64_t n_panels = (work->row_end - work->row_begin + panel_rows - 1) / panel_rows;
+    int64_t chunk = tnd_chunk(n_panels, worker->count, 8);
+    int64_t begin;
+    int64_t end;
+    while (worker->next(worker, n_panels, chunk, &begin, &end)) {
+        for (int64_t panel = begin; panel < end; panel++) {
+            int64_t row = work->row_begin + panel * panel_rows;
+            int n_rows = (int)tnd_min(panel_rows, work->row_end - row);
+            /* once at least: K may be 0 */
+            for (int64_t k0 = 0; k0 == 0 || k0 < p.k; k0 += p.kc) {
+                int64_t n = tnd_min(p.kc, p.k - k0);
+                decode_panel(&p, worker->scratch, row, n_rows, k0, n);
+                multiply_panel(&p, worker->scratch, row, n_rows, k0, n);
+            }
+        }
+    }
+}

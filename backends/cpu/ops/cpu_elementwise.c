@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * Operations that go element by element. The result may lie on the bytes of the first operand. */
+#include "backends/cpu/ops/cpu_ops.h"
+
+enum { PIECE = TND_CPU_PIECE };
+
+/* ---- two operands ---- */
+
+static tnd_vec_binary_fn *binary_kernel(const struct tnd_vec *vec, enum tandem_op op)
+{
+    switch (op) {
+    case TANDEM_OP_ADD:
+        return vec->add;
+    case TANDEM_OP_SUB:
+        return vec->sub;
+    case TANDEM_OP_MUL:
+        return vec->mul;
+    default:
+        return vec->div;
+    }
+}
+
+void tnd_cpu_binary_row(const struct tnd_vec *vec, enum tandem_op op, const float *a,
+                        const float *b, int64_t b_values, float *y, int64_t n)
+{
+    tnd_vec_binary_fn *kernel = binary_kernel(vec, op);
+    if (b_values >= 16 || b_values == n) {
+        for (int64_t i = 0; i < n; i += b_values) {
+            kernel(a + i, b, y + i, b_values);
+        }
+        return;
+    }
+    /* Short ones are repeated in a buffer first. */
+    float repeated[256];
+    int64_t filled = sizeof(repeated) / sizeof(repeated[0]) / b_values * b_values;
+    filled = filled < n ? filled : n;
+    for (int64_t i = 0; i < filled; i++) {
+        repeated[i] = b[i % b_values];
+    }
+    for (int64_t i = 0; i < n; i += filled) {
+        kernel(a + i, repeated, y + i, n - i < filled ? n - i : filled);
+    }
+}
+
+enum tandem_status tnd_cpu_binary(const struct tnd_vec *vec, const struct tandem_tensor *node,
+                                  struct tandem_worker *worker)
+{
+    const struct tandem_tensor *a = node->src[0];
+    const struct tandem_tensor *b = node->src[1];
+    int64_t n_rows = node->ne[0] > 0 ? tnd_tensor_rows(node) : 0;
+    int64_t chunk = tnd_rows_chunk(n_rows, node->ne[0], worker->count);
+    int64_t begin, end;
+    while (worker->next(worker, n_rows, chunk, &begin, &end)) {
+        for (int64_t i = begin; i < end; i++) {
+            struct tnd_row row = tnd_row_of(node, i);
+            struct tnd_row b_row = {row.i1 % b->ne[1], row.i2 % b->ne[2], row.i3 % b->ne[3]};
+            tnd_cpu_binary_row(vec, node->op, tnd_row_f32(a, row), tnd_row_f32(b, b_row), b->ne[0],
+                               tnd_row_f32(node, row), node->ne[0]);
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* ---- one operand ---- */
+
+void tnd_cpu_unary_row(const struct tnd_vec *vec, const struct tandem_tensor *node, const float *a,
+                       float *y, int64_t n)
+{
+    switch (node->op) {
+    case TANDEM_OP_SCALE:
+        vec->affine(a, 0.0f, node->params.factor, y, n);
+        break;
+    case TANDEM_OP_SQR:
+        vec->sqr(a, y, n);
+        break;
+    case TANDEM_OP_SQRT:
+        vec->sqrt(a, y, n);
+        break;
+    case TANDEM_OP_SILU:
+        vec->silu(a, y, n);
+        break;
+    case TANDEM_OP_GELU:
+        vec->gelu(a, y, n);
+        break;
+    default:
+        vec->relu(a, y, n);
+        break;
+    }
+}
+
+enum tandem_status tnd_cpu_unary(const struct tnd_vec *vec, const struct tandem_tensor *node,
+                                 struct tandem_worker *worker)
+{
+    const struct tandem_tensor *a = node->src[0];
+    int64_t begin, end;
+    if (tandem_tensor_is_contiguous(a) && tandem_tensor_is_contiguous(node)) {
+        /* A few long rows are shared out too. */
+        int64_t n = tandem_tensor_elements(node);
+        int64_t pieces = (n + PIECE - 1) / PIECE;
+        int64_t chunk = tnd_rows_chunk(pieces, PIECE, worker->count);
+        while (worker->next(worker, pieces, chunk, &begin, &end)) {
+            int64_t first = begin * PIECE;
+            int64_t last = end * PIECE < n ? end * PIECE : n;
+            tnd_cpu_unary_row(vec, node, (const float *)a->data + first,
+                              (float *)node->data + first, last - first);
+        }
+        return TANDEM_OK;
+    }
+    int64_t n_rows = tnd_tensor_rows(node);
+    int64_t chunk = tnd_rows_chunk(n_rows, node->ne[0], worker->count);
+    while (worker->next(worker, n_rows, chunk, &begin, &end)) {
+        for (int64_t i = begin; i < end; i++) {
+            struct tnd_row row = tnd_row_of(node, i);
+            tnd_cpu_unary_row(vec, node, tnd_row_f32(a, row), tnd_row_f32(node, row), node->ne[0]);
+        }
+    }
+    return TANDEM_OK;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ * Chains of nodes that work row by row: every row passes through all of them while it is in the L1
+ * cache, by the kernels that run node by node. Results that nobody else reads are never written:
+ * they stand for a while where the last result will. */
+#include "backends/cpu/ops/cpu_ops.h"
+
+/* Element by element without rows: long ones can be cut. */
+static bool is_cuttable(const struct tandem_tensor *node)
+{
+    if (node->op == TANDEM_OP_RMS_NORM || node->op == TANDEM_OP_NORM ||
+        !tandem_tensor_is_contiguous(node)) {
+        return false;
+    }
+    for (int i = 0; i < node->n_src; i++) {
+        if (!tandem_tensor_is_contiguous(node->src[i]) ||
+            tandem_tensor_elements(node->src[i]) != tandem_tensor_elements(node)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool tnd_cpu_fuses(const struct tandem_tensor *const *nodes, int n_nodes)
+{
+    for (int i = 0; i < n_nodes; i++) {
+        bool is_norm = nodes[i]->op == TANDEM_OP_RMS_NORM || nodes[i]->op == TANDEM_OP_NORM;
+        bool is_element_wise = nodes[i]->op >= TANDEM_OP_ADD && nodes[i]->op <= TANDEM_OP_RELU;
+        if (!is_norm && !is_element_wise) {
+            return false;
+        }
+        for (int d = 0; d < TANDEM_MAX_DIMS; d++) {
+            if (nodes[i]->ne[d] != nodes[0]->ne[d]) {
+                return false;
+            }
+        }
+    }
+    return nodes[0]->ne[0] > 0;
+}
+
+/* What is handed out: rows, or pieces of all the values. */
+struct unit {
+    bool is_piece;
+    int64_t index; /* of the row or the piece */
+    int64_t n;     /* values */
+};
+
+/* The unit's part of an operand, which may be repeated along other dimensions than the first. */
+static float *part_of(const struct tandem_tensor *tensor, const struct tandem_tensor *node,
+                      const struct unit *unit)
+{
+    if (unit->is_piece) {
+        return (float *)tensor->data + unit->index * TND_CPU_PIECE;
+    }
+    struct tnd_row row = tnd_row_of(node, unit->index);
+    return tnd_row_f32(tensor, (struct tnd_row){row.i1 % tensor->ne[1], row.i2 % tensor->ne[2],
+                                                row.i3 % tensor->ne[3]});
+}
+
+static void run_unit(const struct tnd_vec *vec, const struct tandem_work *work,
+                     const struct unit *unit)
+{
+    float *last = part_of(work->node, work->node, unit);
+    const float *before = NULL; /* result of the node before */
+    for (int i = 0; i < work->n_nodes; i++) {
+        const struct tandem_tensor *node = work->nodes[i];
+        const struct tandem_tensor *linked = i > 0 ? work->nodes[i - 1] : NULL;
+        const float *src[2] = {NULL, NULL};
+        for (int s = 0; s < node->n_src; s++) {
+            src[s] = node->src[s] == linked ? before : part_of(node->src[s], node, unit);
+        }
+        float *y = (work->unread >> i & 1) != 0 ? last : part_of(node, node, unit);
+        if (node->op == TANDEM_OP_RMS_NORM || node->op == TANDEM_OP_NORM) {
+            tnd_cpu_norm_row(vec, node, src[0], y, unit->n);
+        } else if (node->n_src == 2) {
+            int64_t b_values = unit->is_piece ? unit->n : node->src[1]->ne[0];
+            tnd_cpu_binary_row(vec, node->op, src[0], src[1], b_values, y, unit->n);
+        } else {
+            tnd_cpu_unary_row(vec, node, src[0], y, unit->n);
+        }
+        before = y;
+    }
+}
+
+void tnd_cpu_fused(const struct tnd_vec *vec, const struct tandem_work *work,
+                   struct tandem_worker *worker)
+{
+    const struct tandem_tensor *node = work->node;
+    struct unit unit = {.is_piece = true};
+    for (int i = 0; i < work->n_nodes; i++) {
+        unit.is_piece = unit.is_piece && is_cuttable(work->nodes[i]);
+    }
+    int64_t n_values = tandem_tensor_elements(node);
+    int64_t width = unit.is_piece ? TND_CPU_PIECE : node->ne[0];
+    int64_t n_units = (n_values + width - 1) / width;
+    int64_t chunk = tnd_rows_chunk(n_units, width, worker->count);
+    int64_t begin;
+    int64_t end;
+    while (worker->next(worker, n_units, chunk, &begin, &end)) {
+        for (unit.index = begin; unit.index < end; unit.index++) {
+            int64_t left = n_values - unit.index * width;
+            unit.n = left < width ? left : width;
+            run_unit(vec, work, &unit);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ * Drivers of all operations but matrix products: each walks over the rows of a node and calls the
+ * row kernels of vec.h. A row (or an element) is computed by one worker in one way, so the result
+ * does not depend on thread count or chunks. */
+#ifndef TND_CPU_OPS_H
+#define TND_CPU_OPS_H
+
+#include "backends/cpu/kernels/vec.h"
+#include "ggml-like/tnd_tensor.h"
+#include "tandem/backend.h"
+
+/** The vtable, see backend-list.h. */
+extern const struct tandem_backend_api tnd_backend_cpu;
+
+/** Computes a node; called by all workers of a stage. */
+typedef enum tandem_status tnd_cpu_op_fn(const struct tnd_vec *vec,
+                                         const struct tandem_tensor *node,
+                                         struct tandem_worker *worker);
+
+tnd_cpu_op_fn tnd_cpu_get_rows;
+tnd_cpu_op_fn tnd_cpu_binary; /* ADD, SUB, MUL, DIV */
+tnd_cpu_op_fn tnd_cpu_unary;  /* SCALE, SQR, SQRT, SILU, GELU, RELU */
+tnd_cpu_op_fn tnd_cpu_norm;   /* RMS_NORM, NORM */
+tnd_cpu_op_fn tnd_cpu_rope;
+tnd_cpu_op_fn tnd_cpu_soft_max;
+tnd_cpu_op_fn tnd_cpu_diag_mask_inf;
+tnd_cpu_op_fn tnd_cpu_copy; /* CPY, CONT, CONCAT */
+tnd_cpu_op_fn tnd_cpu_attention;
+tnd_cpu_op_fn tnd_cpu_custom;
+
+/** Whether the chain works row by row on one shape, and the run of such a work. */
+bool tnd_cpu_fuses(const struct tandem_tensor *const *nodes, int n_nodes);
+void tnd_cpu_fused(const struct tnd_vec *vec, const struct tandem_work *work,
+                   struct tandem_worker *worker);
+
+/* Rows of single operations. `y` may be `a`, and of binary ones `b` if that is not repeated. */
+
+/** b: b_values that are repeated along the n of the row. */
+void tnd_cpu_binary_row(const struct tnd_vec *vec, enum tandem_op op, const float *a,
+                        const float *b, int64_t b_values, float *y, int64_t n);
+void tnd_cpu_unary_row(const struct tnd_vec *vec, const struct tandem_tensor *node, const float *a,
+                       float *y, int64_t n);
+void tnd_cpu_norm_row(const struct tnd_vec *vec, const struct tandem_tensor *node, const float *a,
+                      float *y, int64_t n);
+
+/** Bytes of each worker's own memory. */
+size_t tnd_cpu_rope_scratch(const struct tandem_tensor *node);
+size_t tnd_cpu_attention_scratch(const struct tandem_tensor *node);
+
+/** Computes any node that is no matrix product with kernels of the caller's choice. */
+enum tandem_status tnd_cpu_node_run(const struct tnd_vec *vec, const struct tandem_tensor *node,
+                                    struct tandem_worker *worker);
+
+/** Values that are handed out together when there are no rows to respect. */
+enum { TND_CPU_PIECE = 1024 };
+
+/** Indices of a row, given its number in the order of ne. */
+struct tnd_row {
+    int64_t i1, i2, i3;
+};
+
+static inline struct tnd_row tnd_row_of(const struct tandem_tensor *tensor, int64_t row)
+{
+    int64_t matrix = row / tensor->ne[1];
+    return (struct tnd_row){row % tensor->ne[1], matrix % tensor->ne[2], matrix / tensor->ne[2]};
+}
+
+static inline char *tnd_row_at(const struct tandem_tensor *tensor, int64_t i1, int64_t i2,
+                               int64_t i3)
+{
+    return (char *)tensor->data + (size_t)i1 * tensor->nb[1] + (size_t)i2 * tensor->nb[2] +
+           (size_t)i3 * tensor->nb[3];
+}
+
+static inline float *tnd_row_f32(const struct tandem_tensor *tensor, struct tnd_row row)
+{
+    return (float *)(void *)tnd_row_at(tensor, row.i1, row.i2, row.i3);
+}
+
+/** Rows of one chunk: several turns for each worker, but at least some 2,000 values, which take
+ * longer than the hand-out. */
+static inline int64_t tnd_rows_chunk(int64_t n_rows, int64_t row_values, int n_workers)
+{
+    int64_t fair = n_rows / ((int64_t)n_workers * 4);
+    int64_t least = 2048 / (row_values > 0 ? row_values : 1);
+    int64_t chunk = fair > least ? fair : least;
+    return chunk > 0 ? chunk : 1;
+}
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ * Sizes of packed weights, and packing: codes come from the decoders of the matrix kernels, which
+ * bring them into lanes already; headers are copied from the rows. Knows no instruction set. */
+#include "backends/cpu/kernels/packed.h"
+
+#include <string.h>
+
+#include "backends/cpu/matmul/matmul_parts.h"
+#include "base/cpu.h"
+#include "ggml-like/quant.h"
+#include "ggml-like/tnd_type.h"
+
+enum { LANES = TND_STRIP_ROWS, STEP = 4 * LANES, GROUP = 8 * STEP, MAX_UNIT_VALUES = 256 };
+
+/* ---- sizes ---- */
+
+static int bits_of(enum tandem_type type)
+{
+    switch (type) {
+#define BITS(NAME, form, offset, bits)                                                             \
+    case TANDEM_TYPE_##NAME:                                                                       \
+        return bits;
+        TND_QUANT_KERNELS(BITS)
+#undef BITS
+    default:
+        return 0;
+    }
+}
+
+static size_t header_bytes(enum tandem_type type)
+{
+    switch (type) {
+    case TANDEM_TYPE_Q4_0:
+    case TANDEM_TYPE_Q5_0:
+    case TANDEM_TYPE_Q8_0:
+        return 64;
+    case TANDEM_TYPE_Q4_1:
+    case TANDEM_TYPE_Q5_1:
+    case TANDEM_TYPE_BCML1:
+        return 128;
+    case TANDEM_TYPE_Q2_K:
+    case TANDEM_TYPE_Q3_K:
+    case TANDEM_TYPE_Q4_K:
+    case TANDEM_TYPE_Q5_K:
+    case TANDEM_TYPE_Q6_K:
+        return 320;
+    default:
+        return 0;
+    }
+}
+
+int tnd_packed_unit_values(enum tandem_type type)
+{
+    if (header_bytes(type) == 0) {
+        return 0;
+    }
+    int64_t block = tnd_type_traits(type)->block_values;
+    return block == 32 ? 64 : (int)block;
+}
+
+size_t tnd_packed_unit_bytes(enum tandem_type type)
+{
+    return header_bytes(type) +
+           (size_t)(tnd_packed_unit_values(type) / 32) * (size_t)bits_of(type) * 64;
+}
+
+size_t tnd_packed_strip_bytes(enum tandem_type type, int64_t k)
+{
+    int64_t unit = tnd_packed_unit_values(type);
+    return unit == 0 ? 0 : (size_t)((k + unit - 1) / unit) * tnd_packed_unit_bytes(type);
+}
+
+/* ---- payload ---- */
+
+/* The low `bits` of 8 steps, 64 bytes each, so that a half's steps share vectors. */
+static void pack_low_bits(const uint8_t *steps, int bits, uint8_t *out)
+{
+    int shared = 8 / bits; /* steps a vector */
+    int vectors = 4 / shared;
+    uint8_t mask = (uint8_t)((1 << bits) - 1);
+    for (int half = 0; half < 2; half++, steps += 4 * STEP) {
+        for (int v = 0; v < vectors; v++, out += STEP) {
+            for (int i = 0; i < STEP; i++) {
+                unsigned packed = 0;
+                for (int s = 0; s < shared; s++) {
+                    packed |= (unsigned)(steps[(s * vectors + v) * STEP + i] & mask) << s * bits;
+                }
+                out[i] = (uint8_t)packed;
+            }
+        }
+    }
+}
+
+static void pack_top_bit(const uint8_t *steps, int bit, uint8_t *out)
+{
+    for (int s = 0; s < 8; s++, steps += STEP, out += 8) {
+        uint64_t word = 0;
+        for (int i = 0; i < STEP; i++) {
+            word |= (uint64_t)(steps[i] >> bit & 1) << i;
+        }
+        memcpy(out, &word, sizeof(word));
+    }
+}
+
+static void pack_group(const uint8_t *steps, int bits, uint8_t *out)
+{
+    uint8_t upper[GROUP];
+    switch (bits) {
+    case 8:
+        memcpy(out, steps, GROUP);
+        break;
+    case 6:
+        for (int i = 0; i < GROUP; i++) {
+            upper[i] = steps[i] >> 4;
+        }
+        pack_low_bits(steps, 4, out);
+        pack_low_bits(upper, 2, out + 4 * STEP);
+        break;
+    case 5:
+        pack_low_bits(steps, 4, out);
+        pack_top_bit(steps, 4, out + 4 * STEP);
+        break;
+    case 3:
+        pack_low_bits(steps, 2, out);
+        pack_top_bit(steps, 2, out + 2 * STEP);
+        break;
+    default:
+        pack_low_bits(steps, bits, out);
+        break;
+    }
+}
+
+/* ---- header ---- */
+
+static void copy_half(uint8_t *out, int vector, int lane, const void *half)
+{
+    memcpy(out + vector * 2 * LANES + 2 * lane, half, 2);
+}
+
+/* Header of one unit for one row; `n` of its values exist. */
+static void pack_header(enum tandem_type type, const uint8_t *row, int n, int lane, uint8_t *out)
+{
+    const size_t block = tnd_type_traits(type)->block_bytes;
+    uint8_t *bytes = out + 2 * 2 * LANES + lane; /* behind two vectors of halves */
+    switch (type) {
+    case TANDEM_TYPE_Q2_K: {
+        const struct tnd_block_q2_k *b = (const void *)row;
+        copy_half(out, 0, lane, &b->d);
+        copy_half(out, 1, lane, &b->dmin);
+        for (int g = 0; g < 16; g++) {
+            bytes[g * LANES] = b->scales[g];
+        }
+        break;
+    }
+    case TANDEM_TYPE_Q3_K: {
+        const struct tnd_block_q3_k *b = (const void *)row;
+        copy_half(out, 0, lane, &b->d);
+        for (int g = 0; g < 16; g++) {
+            bytes[g * LANES] = (uint8_t)tnd_q3_k_scale(b->scales, g);
+        }
+        break;
+    }
+    case TANDEM_TYPE_Q6_K: {
+        const struct tnd_block_q6_k *b = (const void *)row;
+        copy_half(out, 0, lane, &b->d);
+        for (int g = 0; g < 16; g++) {
+            bytes[g * LANES] = (uint8_t)b->scales[g];
+        }
+        break;
+    }
+    case TANDEM_TYPE_Q4_K:
+    case TANDEM_TYPE_Q5_K: { /* both begin alike */
+        const struct tnd_block_q4_k *b = (const void *)row;
+        copy_half(out, 0, lane, &b->d);
+        copy_half(out, 1, lane, &b->dmin);
+        for (int g = 0; g < 8; g++) {
+            int scale = 0;
+            int min = 0;
+            tnd_k4_scale_min(b->scales, g, &scale, &min);
+            bytes[g * LANES] = (uint8_t)scale;
+            bytes[(8 + g) * LANES] = (uint8_t)min;
+        }
+        break;
+    }
+    default:
+        for (int b = 0; b < n / 32; b++) { /* the half d comes first, m behind it */
+            copy_half(out, b, lane, row + (size_t)b * block);
+            if (header_bytes(type) == 128) {
+                copy_half(out, 2 + b, lane, row + (size_t)b * block + 2);
+            }
+        }
+        break;
+    }
+}
+
+/* ---- strips ---- */
+
+/* Codes of `n` values (at most a unit) of all rows, step by step. */
+static void decode_unit(const struct tnd_kernels_q *kernels, enum tandem_type type,
+                        const uint8_t *rows, size_t row_bytes, int n, uint8_t *steps)
+{
+    _Alignas(64) uint8_t values[LANES * MAX_UNIT_VALUES];
+    _Alignas(64) float scales[LANES * MAX_UNIT_VALUES / 16];
+    _Alignas(64) float mins[LANES * MAX_UNIT_VALUES / 16];
+    const int lanes = kernels->lanes;
+    for (int r = 0; r < LANES; r += lanes) {
+        uint8_t *to = lanes == LANES ? steps : values;
+        kernels->decode[type](rows + (size_t)r * row_bytes, row_bytes, n, to, scales, mins);
+        for (int step = 0; step < n / 4 && lanes != LANES; step++) {
+            memcpy(steps + step * STEP + 4 * r, values + step * 4 * lanes, (size_t)(4 * lanes));
+        }
+    }
+}
+
+void tnd_pack_strip(const struct tnd_kernels_q *kernels, enum tandem_type type, const uint8_t *rows,
+                    size_t row_bytes, int n_rows, int64_t k, uint8_t *out)
+{
+    _Alignas(64) uint8_t steps[LANES * MAX_UNIT_VALUES];
+    uint8_t tail[LANES * 256]; /* a unit of the widest type has 210 bytes */
+    const int unit = tnd_packed_unit_values(type);
+    const int bits = bits_of(type);
+    const struct tnd_type_traits *traits = tnd_type_traits(type);
+    const size_t row_unit = (size_t)(unit / traits->block_values) * traits->block_bytes;
+    for (int64_t k0 = 0; k0 < k; k0 += unit, rows += row_unit) {
+        int n = (int)tnd_min(unit, k - k0);
+        const uint8_t *from = rows;
+        size_t stride = row_bytes;
+        memset(out, 0, header_bytes(type));
+        for (int r = 0; r < n_rows; r++) {
+            pack_header(type, rows + (size_t)r * row_bytes, n, r, out);
+        }
+        if (n_rows < LANES) {
+            size_t bytes = (size_t)(n / traits->block_values) * traits->block_bytes;
+            stride = 256;
+            memset(tail, 0, sizeof(tail));
+            for (int r = 0; r < n_rows; r++) {
+                memcpy(tail + (size_t)r * stride, rows + (size_t)r * row_bytes, bytes);
+            }
+            from = tail;
+        }
+        memset(steps, 0, sizeof(steps));
+        decode_unit(kernels, type, from, stride, n, steps);
+        out += header_bytes(type);
+        for (int g = 0; g < unit / 32; g++, out += bits * 64) {
+            pack_group(steps + g * GROUP, bits, out);
+        }
+    }
+}
+
+bool tnd_packed_kernels_for(uint32_t features, enum tandem_type type,
+                            struct tnd_packed_kernels *out)
+{
+#if defined(__x86_64__)
+    const uint32_t vnni = TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI;
+    const uint32_t avxvnni = TND_CPU_SET_AVX2 | (uint32_t)TND_CPU_AVX_VNNI;
+    if ((features & vnni) == vnni) {
+        return tnd_packed_kernels_vnni(type, out);
+    }
+    if ((features & avxvnni) == avxvnni) {
+        return tnd_packed_kernels_avxvnni(type, out);
+    }
+    return (features & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2 && tnd_packed_kernels_avx2(type, out);
+#elif defined(__aarch64__)
+    if ((features & TND_CPU_SET_I8MM) == TND_CPU_SET_I8MM) {
+        return tnd_packed_kernels_i8mm(type, out);
+    }
+    if ((features & TND_CPU_SET_DOTPROD) == TND_CPU_SET_DOTPROD) {
+        return tnd_packed_kernels_dotprod(type, out);
+    }
+    return (features & (uint32_t)TND_CPU_NEON) != 0 && tnd_packed_kernels_neon(type, out);
+#else
+    (void)features;
+    (void)type;
+    (void)out;
+    return false;
+#endif
+}

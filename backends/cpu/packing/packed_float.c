@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * Packing of float weights and the driver of their products. Knows no instruction set. */
+#include "backends/cpu/kernels/packed_float.h"
+
+#include <string.h>
+
+#include "backends/cpu/matmul/matmul_parts.h"
+#include "backends/cpu/packing/packed_weights.h"
+#include "base/cpu.h"
+#include "ggml-like/tnd_tensor.h"
+
+enum { ROWS = TND_PANEL_F_ROWS, AHEAD = 16384 };
+
+tnd_packed_f_fn *tnd_packed_f_kernel(uint32_t features, enum tandem_type type)
+{
+#if defined(__x86_64__)
+    if ((features & TND_CPU_SET_AVX512) == TND_CPU_SET_AVX512) {
+        return tnd_packed_f_kernel_avx512(type);
+    }
+    return (features & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2 ? tnd_packed_f_kernel_avx2(type)
+                                                             : NULL;
+#elif defined(__aarch64__)
+    return (features & (uint32_t)TND_CPU_NEON) != 0 ? tnd_packed_f_kernel_neon(type) : NULL;
+#else
+    (void)features;
+    (void)type;
+    return NULL;
+#endif
+}
+
+/* ---- packing ---- */
+
+#define TURN(name, number)                                                                         \
+    static void name(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, uint8_t *out)   \
+    {                                                                                              \
+        enum { PIECE = 64 }; /* of K: what is read stays in L1 until it is used */                 \
+        for (int64_t k0 = 0; k0 < k; k0 += PIECE) {                                                \
+            int64_t end = tnd_min(k, k0 + PIECE);                                                  \
+            for (int r = 0; r < n_rows; r++) {                                                     \
+                const uint8_t *from = rows + (size_t)r * row_bytes;                                \
+                for (int64_t i = k0; i < end; i++) {                                               \
+                    memcpy(out + (size_t)(i * ROWS + r) * sizeof(number),                          \
+                           from + (size_t)i * sizeof(number), sizeof(number));                     \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+TURN(turn_16, uint16_t)
+TURN(turn_32, uint32_t)
+#undef TURN
+
+void tnd_pack_panel_f(enum tandem_type type, const uint8_t *rows, size_t row_bytes, int n_rows,
+                      int64_t k, uint8_t *out)
+{
+    if (n_rows < ROWS) {
+        memset(out, 0, (size_t)k * ROWS * tandem_type_block_bytes(type));
+    }
+    if (type == TANDEM_TYPE_F32) {
+        turn_32(rows, row_bytes, n_rows, k, out);
+    } else {
+        turn_16(rows, row_bytes, n_rows, k, out);
+    }
+}
+
+/* ---- the driver ---- */
+
+/* Tokens that are turned together: the weights are read once for all of them. */
+enum { BLOCK_TOKENS = 4 * TND_PACKED_F_TOKENS };
+
+struct scratch {
+    float y[TND_PACKED_F_TOKENS * ROWS];
+    float x[]; /* tile by tile, value by value of K the numbers of the tile's tokens */
+};
+
+size_t tnd_matmul_packed_f_scratch(int64_t m, int64_t k)
+{
+    size_t values = (size_t)tnd_min(m, BLOCK_TOKENS) * (size_t)k;
+    return (sizeof(struct scratch) + values * sizeof(float) + 63) / 64 * 64;
+}
+
+/* What stays the same during one call. */
+struct product {
+    tnd_packed_f_fn *kernel;
+    const struct tnd_packed_weight *packed;
+    const struct tandem_tensor *x;
+    float *y;
+    size_t y_stride;
+    int64_t row_begin, row_end;
+};
+
+/* Tokens first .. first + n - 1 of a tile. */
+static void turn_x(const struct product *p, int64_t first, int n, float *out)
+{
+    enum { PIECE = 16 };
+    const char *x = (const char *)p->x->data + (size_t)first * p->x->nb[1];
+    const int64_t k = p->packed->k;
+    for (int64_t k0 = 0; k0 < k; k0 += PIECE) {
+        int64_t end = tnd_min(k, k0 + PIECE);
+        for (int t = 0; t < n; t++) {
+            const float *from = (const float *)(const void *)(x + (size_t)t * p->x->nb[1]);
+            for (int64_t i = k0; i < end; i++) {
+                out[i * n + t] = from[i];
+            }
+        }
+    }
+}
+
+/* One panel times a tile of tokens. A panel at an end of the rows goes through a copy, since
+ * kernels write all of it. */
+static void multiply_tile(const struct product *p, struct scratch *s, int64_t panel, const float *x,
+                          int64_t token, int n_tokens, size_t ahead)
+{
+    int64_t row = panel * ROWS;
+    int low = (int)tnd_max(p->row_begin - row, 0);
+    int high = (int)tnd_min(p->row_end - row, ROWS);
+    bool whole = high - low == ROWS;
+    float *y = p->y + (size_t)token * p->y_stride + row;
+    p->kernel(&(struct tnd_tile_packed_f){
+        .panel = tnd_packed_strip(NULL, p->packed, panel),
+        .k = p->packed->k,
+        .n_tokens = n_tokens,
+        .x = x,
+        .y = whole ? y : s->y,
+        .y_stride = whole ? p->y_stride : ROWS,
+        .ahead = ahead,
+    });
+    for (int t = 0; t < n_tokens && !whole; t++) {
+        memcpy(y + (size_t)t * p->y_stride + low, s->y + t * ROWS + low,
+               (size_t)(high - low) * sizeof(float));
+    }
+}
+
+void tnd_matmul_packed_f(tnd_packed_f_fn *kernel, const struct tnd_packed_weight *packed,
+                         const struct tandem_work *work, struct tandem_worker *worker)
+{
+    const struct tandem_tensor *node = work->node;
+    struct product p = {
+        .kernel = kernel,
+        .packed = packed,
+        .x = node->src[1],
+        .y = node->data,
+        .y_stride = node->nb[1] / sizeof(float),
+        .row_begin = work->row_begin,
+        .row_end = work->row_end,
+    };
+    struct scratch *s = worker->scratch;
+    const int64_t m = node->ne[1];
+    const int64_t first = p.row_begin / ROWS;
+    int64_t turned = -1; /* block of tokens in the scratch */
+    int64_t begin;
+    int64_t end;
+    if (p.row_begin >= p.row_end || m == 0) {
+        return;
+    }
+    const int64_t n_blocks = (m + BLOCK_TOKENS - 1) / BLOCK_TOKENS;
+    const int64_t block_tokens = (m + n_blocks - 1) / n_blocks;
+    const int tile = tnd_tile_tokens(block_tokens, TND_PACKED_F_TOKENS);
+    const int64_t n_panels = (p.row_end - 1) / ROWS + 1 - first;
+    const int64_t chunk = tnd_chunk(n_panels, worker->count, 4);
+    while (worker->next(worker, n_blocks * n_panels, chunk, &begin, &end)) {
+        for (int64_t i = begin; i < end; i++) {
+            int64_t block = i / n_panels;
+            int64_t token = block * block_tokens;
+            int64_t tokens = tnd_min(block_tokens, m - token);
+            for (int64_t t = 0; t < tokens && block != turned; t += tile) {
+                turn_x(&p, token + t, (int)tnd_min(tile, tokens - t), s->x + t * packed->k);
+            }
+            turned = block;
+            for (int64_t t = 0; t < tokens; t += tile) {
+                multiply_tile(&p, s, first + i % n_panels, s->x + t * packed->k, token + t,
+                              (int)tnd_min(tile, tokens - t), t == 0 ? AHEAD : 0);
+            }
+        }
+    }
+}

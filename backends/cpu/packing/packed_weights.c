@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT
+ * A small hash table of packed copies. It is read by every worker in every product, and changed
+ * when a model is loaded: readers share the lock. */
+#include "backends/cpu/packing/packed_weights.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/hash.h"
+#include "base/tnd_status.h"
+#include "ggml-like/tnd_tensor.h"
+
+enum { BUCKETS = 1024 };
+
+struct tnd_packed_weights {
+    pthread_rwlock_t lock;
+    struct tnd_packed_options options;
+    size_t bytes;
+    struct tnd_packed_weight *buckets[BUCKETS];
+};
+
+enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *options,
+                                          struct tnd_packed_weights **out,
+                                          struct tandem_error *error)
+{
+    struct tnd_packed_weights *weights = tnd_calloc(1, sizeof(*weights));
+    if (weights == NULL || pthread_rwlock_init(&weights->lock, NULL) != 0) {
+        tnd_free(weights);
+        return tnd_error_set(error, TANDEM_E_MEMORY, "cpu", 0, 0, "cpu: no memory for weights");
+    }
+    weights->options = *options;
+    *out = weights;
+    return TANDEM_OK;
+}
+
+/* Pages that nobody has touched take no memory; where the system allows, they are huge. Small
+ * copies ask for that too: lying between large ones, they would break up what is joined. */
+static void *take_pages(size_t bytes)
+{
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) {
+        return NULL;
+    }
+    (void)madvise(pages, bytes, MADV_HUGEPAGE);
+    return pages;
+}
+
+static void free_weight(struct tnd_packed_weight *packed)
+{
+    if (packed != NULL) {
+        if (packed->strips != NULL) {
+            munmap(packed->strips, packed->bytes);
+        }
+        tnd_free(packed->states);
+        tnd_free(packed);
+    }
+}
+
+void tnd_packed_weights_free(struct tnd_packed_weights *weights)
+{
+    if (weights == NULL) {
+        return;
+    }
+    for (int i = 0; i < BUCKETS; i++) {
+        while (weights->buckets[i] != NULL) {
+            struct tnd_packed_weight *packed = weights->buckets[i];
+            weights->buckets[i] = packed->next;
+            free_weight(packed);
+        }
+    }
+    pthread_rwlock_destroy(&weights->lock);
+    tnd_free(weights);
+}
+
+static struct tnd_packed_weight **bucket_of(struct tnd_packed_weights *weights, const void *data)
+{
+    return &weights->buckets[tnd_hash_bytes(&data, sizeof(data), 0) % BUCKETS];
+}
+
+static bool is_copy_of(const struct tnd_packed_weight *packed, const struct tandem_tensor *weight)
+{
+    return packed->data == weight->data && packed->type == weight->type &&
+           packed->k == weight->ne[0] && packed->n == weight->ne[1] &&
+           packed->serial == tnd_context_serial(weight->context);
+}
+
+static struct tnd_packed_weight *find(struct tnd_packed_weights *weights,
+                                      const struct tandem_tensor *weight)
+{
+    struct tnd_packed_weight *packed = *bucket_of(weights, weight->data);
+    while (packed != NULL && !is_copy_of(packed, weight)) {
+        packed = packed->next;
+    }
+    return packed;
+}
+
+static enum tandem_status make_weight(const struct tnd_packed_weights *weights,
+                                      const struct tandem_tensor *weight,
+                                      struct tnd_packed_weight **out, struct tandem_error *error)
+{
+    bool quantized = tandem_type_is_quantized(weight->type);
+    int strip_rows = quantized ? TND_STRIP_ROWS : TND_PANEL_F_ROWS;
+    size_t strips = (size_t)((weight->ne[1] + strip_rows - 1) / strip_rows);
+    size_t strip_bytes =
+        quantized ? tnd_packed_strip_bytes(weight->type, weight->ne[0])
+                  : tandem_type_row_bytes(weight->type, weight->ne[0]) * TND_PANEL_F_ROWS;
+    size_t bytes = 0;
+    size_t left = weights->options.limit_bytes - weights->bytes;
+    /* The stream is fetched ahead of its end: harmless, prefetches never fault. */
+    if (!tnd_mul_size(strips, strip_bytes, &bytes) || bytes > left) {
+        return tnd_error_set(error, TANDEM_E_DEVICE_MEMORY, weight->name, (int64_t)bytes,
+                             (int64_t)left,
+                             "cpu: packed weights would take %zu bytes more, %zu are left of the "
+                             "limit",
+                             bytes, left);
+    }
+    struct tnd_packed_weight *packed = tnd_calloc(1, sizeof(*packed));
+    if (packed != NULL) {
+        packed->states = tnd_calloc(1, sizeof(*packed->states) + strips);
+        packed->strips = bytes > 0 ? take_pages(bytes) : NULL;
+    }
+    if (packed == NULL || packed->states == NULL || (bytes > 0 && packed->strips == NULL)) {
+        free_weight(packed);
+        return tnd_error_set(error, TANDEM_E_MEMORY, weight->name, (int64_t)bytes, 0,
+                             "cpu: no memory for %zu bytes of packed weights", bytes);
+    }
+    packed->serial = tnd_context_serial(weight->context);
+    packed->data = weight->data;
+    packed->type = weight->type;
+    packed->n = weight->ne[1];
+    packed->k = weight->ne[0];
+    packed->strip_rows = strip_rows;
+    packed->strip_bytes = strip_bytes;
+    packed->bytes = bytes;
+    packed->release_rows = weights->options.release_rows;
+    atomic_init(&packed->states->left, (int_least64_t)strips);
+    *out = packed;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_packed_weights_add(struct tnd_packed_weights *weights,
+                                          const struct tandem_tensor *weight,
+                                          struct tandem_error *error)
+{
+    if (tnd_packed_weights_find(weights, weight) != NULL) {
+        return TANDEM_OK;
+    }
+    enum tandem_status status = TANDEM_OK;
+    pthread_rwlock_wrlock(&weights->lock);
+    if (find(weights, weight) == NULL) {
+        struct tnd_packed_weight *packed = NULL;
+        status = make_weight(weights, weight, &packed, error);
+        if (status == TANDEM_OK) {
+            struct tnd_packed_weight **bucket = bucket_of(weights, weight->data);
+            packed->next = *bucket;
+            *bucket = packed;
+            weights->bytes += packed->bytes;
+        }
+    }
+    pthread_rwlock_unlock(&weights->lock);
+    return status;
+}
+
+void tnd_packed_weights_remove(struct tnd_packed_weights *weights,
+                               const struct tandem_tensor *weight)
+{
+    pthread_rwlock_wrlock(&weights->lock);
+    struct tnd_packed_weight **at = bucket_of(weights, weight->data);
+    while (*at != NULL && !is_copy_of(*at, weight)) {
+        at = &(*at)->next;
+    }
+    struct tnd_packed_weight *packed = *at;
+    if (packed != NULL) {
+        *at = packed->next;
+        weights->bytes -= packed->bytes;
+    }
+    pthread_rwlock_unlock(&weights->lock);
+    free_weight(packed);
+}
+
+struct tnd_packed_weight *tnd_packed_weights_find(struct tnd_packed_weights *weights,
+                                                  const struct tandem_tensor *weight)
+{
+    pthread_rwlock_rdlock(&weights->lock);
+    struct tnd_packed_weight *packed = find(weights, weight);
+    pthread_rwlock_unlock(&weights->lock);
+    return packed;
+}
+
+size_t tnd_packed_weights_bytes(struct tnd_packed_weights *weights)
+{
+    pthread_rwlock_rdlock(&weights->lock);
+    size_t bytes = weights->bytes;
+    pthread_rwlock_unlock(&weights->lock);
+    return bytes;
+}
+
+static void pack(const struct tnd_kernels_q *kernels, const struct tnd_packed_weight *packed,
+                 int64_t i, uint8_t *out)
+{
+    size_t row_bytes = tandem_type_row_bytes(packed->type, packed->k);
+    int64_t row = i * packed->strip_rows;
+    int n_rows = (int)(packed->n - row < packed->strip_rows ? packed->n - row : packed->strip_rows);
+    const uint8_t *rows = (const uint8_t *)packed->data + (size_t)row * row_bytes;
+    if (tandem_type_is_quantized(packed->type)) {
+        tnd_pack_strip(kernels, packed->type, rows, row_bytes, n_rows, packed->k, out);
+    } else {
+        tnd_pack_panel_f(packed->type, rows, row_bytes, n_rows, packed->k, out);
+    }
+}
+
+/* The system may take the pages of the rows back. Whoever reads them later gets them from the file
+ * that they were mapped from (or from swap) again, so that nothing is lost. Systems that cannot
+ * (Linux before 5.4) refuse, and the rows stay. */
+static void release_rows(const struct tnd_packed_weight *packed)
+{
+#ifdef MADV_PAGEOUT
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = (uintptr_t)packed->data;
+    uintptr_t end = begin + (size_t)packed->n * tandem_type_row_bytes(packed->type, packed->k);
+    begin = (begin + page - 1) / page * page; /* pages at the edges hold other things too */
+    end = end / page * page;
+    if (begin < end) {
+        (void)madvise((void *)begin, end - begin, MADV_PAGEOUT);
+    }
+#else
+    (void)packed;
+#endif
+}
+
+static void finish_strip(const struct tnd_packed_weight *packed, int64_t i)
+{
+    atomic_store_explicit(&packed->states->state[i], TND_STRIP_READY, memory_order_release);
+    int_least64_t left =
+        atomic_fetch_sub_explicit(&packed->states->left, 1, memory_order_acq_rel) - 1;
+    if (left == 0 && packed->release_rows) {
+        release_rows(packed);
+    }
+}
+
+const uint8_t *tnd_packed_strip(const struct tnd_kernels_q *kernels,
+                                const struct tnd_packed_weight *packed, int64_t i)
+{
+    uint8_t *strip = packed->strips + (size_t)i * packed->strip_bytes;
+    atomic_uchar *state = &packed->states->state[i];
+    unsigned char seen = atomic_load_explicit(state, memory_order_acquire);
+    if (seen == TND_STRIP_READY) {
+        return strip;
+    }
+    if (seen == TND_STRIP_EMPTY &&
+        atomic_compare_exchange_strong_explicit(state, &seen, TND_STRIP_BUSY, memory_order_acquire,
+                                                memory_order_acquire)) {
+        pack(kernels, packed, i, strip);
+        finish_strip(packed, i);
+        return strip;
+    }
+    /* Another graph packs this very strip: a matter of microseconds. */
+    while (atomic_load_explicit(state, memory_order_acquire) != TND_STRIP_READY) {
+        sched_yield();
+    }
+    return strip;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * The packed weights of one CPU backend: which tensors have a second, packed copy. The copy is
+ * made strip by strip by the worker that reads the strip first, so that all workers share the
+ * work and pages lie near their reader. */
+#ifndef TND_PACKED_WEIGHTS_H
+#define TND_PACKED_WEIGHTS_H
+
+#include <stdatomic.h>
+
+#include "backends/cpu/kernels/packed.h"
+#include "backends/cpu/kernels/packed_float.h"
+#include "tandem/backend.h"
+
+enum tnd_strip_state { TND_STRIP_EMPTY, TND_STRIP_BUSY, TND_STRIP_READY };
+
+struct tnd_strip_states {
+    atomic_int_least64_t left; /* strips that are not ready */
+    atomic_uchar state[];      /* enum tnd_strip_state of each */
+};
+
+struct tnd_packed_options {
+    size_t limit_bytes; /* all copies together never take more */
+    bool release_rows;  /* rows that are packed leave the memory until somebody reads them */
+};
+
+struct tnd_packed_weight {
+    uint64_t serial; /* of the weight's context: an address may be used again later, and several
+                        contexts may borrow the same weights at once, a copy each */
+    const void *data;
+    enum tandem_type type;
+    int64_t n, k;
+    int strip_rows; /* 16, or 32 of floats */
+    size_t strip_bytes;
+    uint8_t *strips; /* ceil(n / strip_rows) strips, 64-byte aligned */
+    struct tnd_strip_states *states;
+    bool release_rows;
+    size_t bytes;                   /* taken from the system */
+    struct tnd_packed_weight *next; /* in its bucket */
+};
+
+struct tnd_packed_weights;
+
+enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *options,
+                                          struct tnd_packed_weights **out,
+                                          struct tandem_error *error);
+/** NULL is allowed. */
+void tnd_packed_weights_free(struct tnd_packed_weights *weights);
+
+/** Makes room for the copy of a constant, dense, two-dimensional weight. Any thread. Errors:
+ *  DEVICE_MEMORY (limit), MEMORY. */
+enum tandem_status tnd_packed_weights_add(struct tnd_packed_weights *weights,
+                                          const struct tandem_tensor *weight,
+                                          struct tandem_error *error);
+/** Frees the copy; nobody may be computing with it. */
+void tnd_packed_weights_remove(struct tnd_packed_weights *weights,
+                               const struct tandem_tensor *weight);
+/** The copy, or NULL. Any thread. */
+struct tnd_packed_weight *tnd_packed_weights_find(struct tnd_packed_weights *weights,
+                                                  const struct tandem_tensor *weight);
+/** Bytes of all copies. */
+size_t tnd_packed_weights_bytes(struct tnd_packed_weights *weights);
+
+/** Makes strip `i` ready: packs it, or waits for the worker that does. Floats need no kernels. */
+const uint8_t *tnd_packed_strip(const struct tnd_kernels_q *kernels,
+                                const struct tnd_packed_weight *packed, int64_t i);
+
+/** Task MUL_MAT_PACKED; the caller has checked node and scratch. */
+void tnd_matmul_packed(const struct tnd_kernels_q *kernels,
+                       const struct tnd_packed_kernels *packed_kernels,
+                       const struct tnd_packed_weight *packed, const struct tandem_work *work,
+                       struct tandem_worker *worker);
+size_t tnd_matmul_packed_scratch(void);
+
+/** The same for float weights. */
+void tnd_matmul_packed_f(tnd_packed_f_fn *kernel, const struct tnd_packed_weight *packed,
+                         const struct tandem_work *work, struct tandem_worker *worker);
+size_t tnd_matmul_packed_f_scratch(int64_t m, int64_t k);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ * Rows of weights to floats (AVX2), with the bits of the plain codecs in ggml-like: the same
+ * products and sums in the same order, nothing fused. Layouts: ggml-like/quant.h. */
+#if defined(__AVX2__)
+#include <immintrin.h>
+#include <string.h>
+
+#include "backends/cpu/kernels/kernels.h"
+#include "ggml-like/quant.h"
+
+static inline float half_to_float(uint16_t bits)
+{
+    return _cvtsh_ss(bits);
+}
+
+static inline __m256i load_32(const uint8_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+static inline __m128i load_16(const uint8_t *p)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+/* 8 signed bytes to floats. */
+static inline __m256 floats_8(__m128i bytes)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+}
+
+/* 16 values scale * q. */
+static inline void put_16(float *dst, __m128i q, float scale)
+{
+    __m256 s = _mm256_set1_ps(scale);
+    _mm256_storeu_ps(dst, _mm256_mul_ps(s, floats_8(q)));
+    _mm256_storeu_ps(dst + 8, _mm256_mul_ps(s, floats_8(_mm_srli_si128(q, 8))));
+}
+
+/* 16 values scale * q + min. */
+static inline void put_16_min(float *dst, __m128i q, float scale, float min)
+{
+    __m256 s = _mm256_set1_ps(scale);
+    __m256 m = _mm256_set1_ps(min);
+    _mm256_storeu_ps(dst, _mm256_add_ps(_mm256_mul_ps(s, floats_8(q)), m));
+    _mm256_storeu_ps(dst + 8, _mm256_add_ps(_mm256_mul_ps(s, floats_8(_mm_srli_si128(q, 8))), m));
+}
+
+static inline __m128i low_half(__m256i v)
+{
+    return _mm256_castsi256_si128(v);
+}
+
+static inline __m128i high_half(__m256i v)
+{
+    return _mm256_extracti128_si256(v, 1);
+}
+
+/* (v >> count) & mask in each byte; count + bits of the mask are at most 8. */
+static inline __m256i bits_of(__m256i v, int count, int mask)
+{
+    return _mm256_and_si256(_mm256_srl_epi16(v, _mm_cvtsi32_si128(count)),
+                            _mm256_set1_epi8((char)mask));
+}
+
+/* Values 0..15 in the low nibbles of 16 bytes, 16..31 in the high ones. */
+static inline __m256i nibbles(const uint8_t *qs)
+{
+    __m128i q = load_16(qs);
+    __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(q), _mm_srli_epi16(q, 4), 1);
+    return _mm256_and_si256(both, _mm256_set1_epi8(15));
+}
+
+/* Bit i of 4 bytes as 16 in byte i. */
+static inline __m256i fifth_bits(const uint8_t *qh)
+{
+    int32_t bits;
+    memcpy(&bits, qh, sizeof(bits));
+    const __m256i which =
+        _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const __m256i bit = _mm256_set1_epi64x((int64_t)0x8040201008040201u);
+    __m256i spread = _mm256_shuffle_epi8(_mm256_set1_epi32(bits), which);
+    __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bit), bit);
+    return _mm256_and_si256(set, _mm256_set1_epi8(16));
+}
+
+/* ---- plain types ---- */
+
+static void dequantize_F16(const void *src, float *dst, int64_t n)
+{
+    const uint8_t *p = src;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(load_16(p + 2 * i)));
+    }
+    tnd_dequantize_F16(p + 2 * i, dst + i, n - i);
+}
+
+static void dequantize_BF16(const void *src, float *dst, int64_t n)
+{
+    const uint8_t *p = src;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256i wide = _mm256_cvtepu16_epi32(load_16(p + 2 * i));
+        _mm256_storeu_ps(dst + i, _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
+    }
+    tnd_dequantize_BF16(p + 2 * i, dst + i, n - i);
+}
+
+/* ---- blocks of 32 ---- */
+
+static void dequantize_Q4_0(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_q4_0 *block = src;
+    for (int64_t i = 0; i < n; i += 32, block++) {
+        __m256i q = _mm256_sub_epi8(nibbles(block->qs), _mm256_set1_epi8(8));
+        float d = half_to_float(block->d);
+        put_16(dst + i, low_half(q), d);
+        put_16(dst + i + 16, high_half(q), d);
+    }
+}
+
+static void dequantize_Q4_1(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_q4_1 *block = src;
+    for (int64_t i = 0; i < n; i += 32, block++) {
+        __m256i q = nibbles(block->qs);
+        float d = half_to_float(block->d);
+        float m = half_to_float(block->m);
+        put_16_min(dst + i, low_half(q), d, m);
+        put_16_min(dst + i + 16, high_half(q), d, m);
+    }
+}
+
+static void dequantize_BCML1(const void *src, float *dst, int64_t n)
+{
+    dequantize_Q4_1(src, dst, n); /* the same bits */
+}
+
+static void dequantize_Q5_0(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_q5_0 *block = src;
+    for (int64_t i = 0; i < n; i += 32, block++) {
+        __m256i q = _mm256_or_si256(nibbles(block->qs), fifth_bits(block->qh));
+        float d = half_to_float(block->d);
+        q = _mm256_sub_epi8(q, _mm256_set1_epi8(16));
+        put_16(dst + i, low_half(q), d);
+        put_16(dst + i + 16, high_half(q), d);
+    }
+}
+
+static void dequantize_Q5_1(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_q5_1 *block = src;
+    for (int64_t i = 0; i < n; i += 32, block++) {
+        __m256i q = _mm256_or_si256(nibbles(block->qs), fifth_bits(block->qh));
+        float d = half_to_float(block->d);
+        float m = half_to_float(block->m);
+        put_16_min(dst + i, low_half(q), d, m);
+        put_16_min(dst + i + 16, high_half(q), d, m);
+    }
+}
+
+static void dequantize_Q8_0(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_q8_0 *block = src;
+    for (int64_t i = 0; i < n; i += 32, block++) {
+        __m256i q = load_32((const uint8_t *)block->qs);
+        float d = half_to_float(block->d);
+        put_16(dst + i, low_half(q), d);
+        put_16(dst + i + 16, high_half(q), d);
+    }
+}
+
+/* ---- K-quants: blocks of 32 values, g counts the groups of 16 ---- */
+
+static void dequantize_Q2_K(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_q2_k *block = src;
+    for (int64_t i = 0; i < n; i += 256, block++) {
+        float d = half_to_float(block->d);
+        float dmin = half_to_float(block->dmin);
+        for (int b = 0; b < 8; b++, dst += 32) {
+            __m256i q = bits_of(load_32(block->qs + b / 4 * 32), b % 4 * 2, 3);
+            const uint8_t *s = block->scales + 2 * b;
+            put_16_min(dst, low_half(q), d * (float)(s[0] & 15), -(dmin * (float)(s[0] >> 4)));
+            put_16_min(dst + 16, high_half(q), d * (float)(s[1] & 15),
+                       -(dmin * (float)(s[1] >> 4)));
+        }
+    }
+}
+
+static void dequantize_Q3_K(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_q3_k *block = src;
+    for (int64_t i = 0; i < n; i += 256, block++) {
+        float d = half_to_float(block->d);
+        __m256i mask = load_32(block->hmask);
+        for (int b = 0; b < 8; b++, dst += 32) {
+            __m256i q = bits_of(load_32(block->qs + b / 4 * 32), b % 4 * 2, 3);
+            __m256i high = _mm256_slli_epi16(bits_of(mask, b, 1), 2);
+            q = _mm256_sub_epi8(_mm256_or_si256(q, high), _mm256_set1_epi8(4));
+            put_16(dst, low_half(q), d * (float)tnd_q3_k_scale(block->scales, 2 * b));
+            put_16(dst + 16, high_half(q), d * (float)tnd_q3_k_scale(block->scales, 2 * b + 1));
+        }
+    }
+}
+
+static inline void put_k4(float *dst, __m256i q, const uint8_t *scales, int b, float d, float dmin)
+{
+    int scale;
+    int min;
+    tnd_k4_scale_min(scales, b, &scale, &min);
+    put_16_min(dst, low_half(q), d * (float)scale, -(dmin * (float)min));
+    put_16_min(dst + 16, high_half(q), d * (float)scale, -(dmin * (float)min));
+}
+
+static void dequantize_Q4_K(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_q4_k *block = src;
+    for (int64_t i = 0; i < n; i += 256, block++) {
+        float d = half_to_float(block->d);
+        float dmin = half_to_float(block->dmin);
+        for (int b = 0; b < 8; b++, dst += 32) {
+            __m256i q = bits_of(load_32(block->qs + b / 2 * 32), b % 2 * 4, 15);
+            put_k4(dst, q, block->scales, b, d, dmin);
+        }
+    }
+}
+
+static void dequantize_Q5_K(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_q5_k *block = src;
+    for (int64_t i = 0; i < n; i += 256, block++) {
+        float d = half_to_float(block->d);
+        float dmin = half_to_float(block->dmin);
+        __m256i qh = load_32(block->qh);
+        for (int b = 0; b < 8; b++, dst += 32) {
+            __m256i q = bits_of(load_32(block->qs + b / 2 * 32), b % 2 * 4, 15);
+            __m256i high = _mm256_slli_epi16(bits_of(qh, b, 1), 4);
+            put_k4(dst, _mm256_or_si256(q, high), block->scales, b, d, dmin);
+        }
+    }
+}
+
+static void dequantize_Q6_K(const void *src, float *dst, int64_t n)
+{
+    const struct tnd_block_q6_k *block = src;
+    for (int64_t i = 0; i < n; i += 256, block++) {
+        float d = half_to_float(block->d);
+        for (int b = 0; b < 8; b++, dst += 32) {
+            const uint8_t *ql = block->ql + b / 4 * 64 + b % 2 * 32;
+            __m256i q = bits_of(load_32(ql), b % 4 / 2 * 4, 15);
+            __m256i high = bits_of(load_32(block->qh + b / 4 * 32), b % 4 * 2, 3);
+            q = _mm256_or_si256(q, _mm256_slli_epi16(high, 4));
+            q = _mm256_sub_epi8(q, _mm256_set1_epi8(32));
+            put_16(dst, low_half(q), d * (float)block->scales[2 * b]);
+            put_16(dst + 16, high_half(q), d * (float)block->scales[2 * b + 1]);
+        }
+    }
+}
+
+void tnd_dequantizers_avx2(struct tnd_cpu_kernels *out)
+{
+    out->dequantize[TANDEM_TYPE_F16] = dequantize_F16;
+    out->dequantize[TANDEM_TYPE_BF16] = dequantize_BF16;
+#define FILL(NAME, form, offset, bits) out->dequantize[TANDEM_TYPE_##NAME] = dequantize_##NAME;
+    TND_QUANT_KERNELS(FILL)
+#undef FILL
+}
+#else
+typedef int tnd_no_avx2;
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * Products of packed float weights for AVX-512: one panel (two vectors), up to 12 tokens. Each part
+ * of K is summed by itself, as in gemm_avx512.c: the same bits. */
+#if defined(__AVX512F__)
+#include <immintrin.h>
+
+#include "backends/cpu/kernels/packed_float.h"
+
+enum { LANES = 16, TOKENS = TND_PACKED_F_TOKENS };
+
+TND_INLINE __m512 load(const uint8_t *p, const enum tandem_type type)
+{
+    if (type == TANDEM_TYPE_F32) {
+        return _mm512_loadu_ps((const void *)p);
+    }
+    __m256i halves = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    return type == TANDEM_TYPE_F16
+               ? _mm512_cvtph_ps(halves)
+               : _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+
+TND_INLINE void multiply(const struct tnd_tile_packed_f *tile, const enum tandem_type type,
+                         const int n_tokens)
+{
+    const size_t bytes = type == TANDEM_TYPE_F32 ? 4 : 2;
+    const uint8_t *w = tile->panel;
+    const float *x = tile->x;
+    for (int64_t k0 = 0; k0 == 0 || k0 < tile->k; k0 += TND_KC_F) {
+        const int64_t left = tile->k - k0;
+        const int n = left < TND_KC_F ? (int)left : TND_KC_F;
+        __m512 sum[2][TOKENS];
+        TND_UNROLL
+        for (int t = 0; t < n_tokens; t++) {
+            sum[0][t] = _mm512_setzero_ps();
+            sum[1][t] = _mm512_setzero_ps();
+        }
+        for (int k = 0; k < n; k++) {
+            _mm_prefetch((const char *)w + tile->ahead, _MM_HINT_T0);
+            if (type == TANDEM_TYPE_F32) {
+                _mm_prefetch((const char *)w + tile->ahead + 64, _MM_HINT_T0);
+            }
+            __m512 w0 = load(w, type);
+            __m512 w1 = load(w + LANES * bytes, type);
+            TND_UNROLL
+            for (int t = 0; t < n_tokens; t++) {
+                __m512 value = _mm512_set1_ps(x[t]);
+                sum[0][t] = _mm512_fmadd_ps(w0, value, sum[0][t]);
+                sum[1][t] = _mm512_fmadd_ps(w1, value, sum[1][t]);
+            }
+            w += 2 * LANES * bytes;
+            x += n_tokens;
+        }
+        TND_UNROLL
+        for (int t = 0; t < n_tokens; t++) {
+            float *y = tile->y + (size_t)t * tile->y_stride;
+            if (k0 > 0) {
+                sum[0][t] = _mm512_add_ps(sum[0][t], _mm512_loadu_ps(y));
+                sum[1][t] = _mm512_add_ps(sum[1][t], _mm512_loadu_ps(y + LANES));
+            }
+            _mm512_storeu_ps(y, sum[0][t]);
+            _mm512_storeu_ps(y + LANES, sum[1][t]);
+        }
+    }
+}
+
+#if defined(TND_IS_CHECKED) /* one function for any number of tokens; see TND_UNROLL */
+#define PACKED(NAME)                                                                               \
+    static void packed_##NAME(const struct tnd_tile_packed_f *tile)                                \
+    {                                                                                              \
+        multiply(tile, TANDEM_TYPE_##NAME, tile->n_tokens);                                        \
+    }
+#else
+#define TOKENS_CASE(type, n)                                                                       \
+    case n:                                                                                        \
+        multiply(tile, type, n);                                                                   \
+        break;
+#define PACKED(NAME)                                                                               \
+    static void packed_##NAME(const struct tnd_tile_packed_f *tile)                                \
+    {                                                                                              \
+        switch (tile->n_tokens) {                                                                  \
+            TOKENS_CASE(TANDEM_TYPE_##NAME, 1)                                                     \
+            TOKENS_CASE(TANDEM_TYPE_##NAME, 2)                                                     \
+            TOKENS_CASE(TANDEM_TYPE_##NAME, 3)                                                     \
+            TOKENS_CASE(TANDEM_TYPE_##NAME, 4)                                                     \
+            TOKENS_CASE(TANDEM_TYPE_##NAME, 5)                                                     \
+            TOKENS_CASE(TANDEM_TYPE_##NAME, 6)                                                     \
+            TOKENS_CASE(TANDEM_TYPE_##NAME, 7)                                                     \
+            TOKENS_CASE(TANDEM_TYPE_##NAME, 8)                                                     \
+            TOKENS_CASE(TANDEM_TYPE_##NAME, 9)                                                     \
+            TOKENS_CASE(TANDEM_TYPE_##NAME, 10)                                                    \
+            TOKENS_CASE(TANDEM_TYPE_##NAME, 11)                                                    \
+        default:                                                                                   \
+            multiply(tile, TANDEM_TYPE_##NAME, TOKENS);                                            \
+            break;                                                                                 \
+        }                                                                                          \
+    }
+#endif
+PACKED(F32)
+PACKED(F16)
+PACKED(BF16)
+#undef PACKED
+
+tnd_packed_f_fn *tnd_packed_f_kernel_avx512(enum tandem_type type)
+{
+    switch (type) {
+    case TANDEM_TYPE_F32:
+        return packed_F32;
+    case TANDEM_TYPE_F16:
+        return packed_F16;
+    case TANDEM_TYPE_BF16:
+        return packed_BF16;
+    default:
+        return NULL;
+    }
+}
+#else
+typedef int tnd_no_avx512;
+#endif

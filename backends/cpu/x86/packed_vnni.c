@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT
+ * Products of packed weights for AVX-512 with VNNI: one strip, up to 8 tokens. Codes are unpacked
+ * in registers and used for all tokens; the weights are one stream of memory. The order of sums is
+ * that of gemm_vnni.c: the same bits. For many tokens strips are unpacked for gemm_vnni.c. */
+#if defined(__AVX512VNNI__)
+#include <immintrin.h>
+#include <string.h>
+
+#include "backends/cpu/kernels/packed.h"
+
+enum { LANES = 16, TOKENS = TND_PACKED_TOKENS, STEP = 64 };
+
+/* What a type is, as constants once inlined. */
+struct shape {
+    int bits;
+    int form;      /* as in kernel-list.h */
+    int blocks;    /* of 32 values in a unit */
+    int header;    /* bytes */
+    int group;     /* bytes of 32 values */
+    bool is_super; /* integer scales times one half */
+};
+
+TND_INLINE __m512i load(const uint8_t *p)
+{
+    return _mm512_loadu_si512((const void *)p);
+}
+
+TND_INLINE __m512i broadcast_4(const void *p)
+{
+    int32_t value;
+    memcpy(&value, p, sizeof(value));
+    return _mm512_set1_epi32(value);
+}
+
+TND_INLINE __m512 halves(const uint8_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+
+TND_INLINE __m128i bytes_16(const uint8_t *p)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+TND_INLINE void unpack_nibbles(const uint8_t *p, __m512i w[4])
+{
+    const __m512i mask = _mm512_set1_epi8(15);
+    TND_UNROLL
+    for (int v = 0; v < 2; v++) {
+        __m512i packed = load(p + v * STEP);
+        w[v] = _mm512_and_si512(packed, mask);
+        w[v + 2] = _mm512_and_si512(_mm512_srli_epi16(packed, 4), mask);
+    }
+}
+
+TND_INLINE void unpack_pairs(const uint8_t *p, __m512i w[4])
+{
+    const __m512i mask = _mm512_set1_epi8(3);
+    __m512i packed = load(p);
+    w[0] = _mm512_and_si512(packed, mask);
+    w[1] = _mm512_and_si512(_mm512_srli_epi16(packed, 2), mask);
+    w[2] = _mm512_and_si512(_mm512_srli_epi16(packed, 4), mask);
+    w[3] = _mm512_and_si512(_mm512_srli_epi16(packed, 6), mask);
+}
+
+TND_INLINE void add_top_bits(const uint8_t *p, const char value, __m512i w[4])
+{
+    TND_UNROLL
+    for (int s = 0; s < 4; s++) {
+        uint64_t bits;
+        memcpy(&bits, p + 8 * s, sizeof(bits));
+        w[s] = _mm512_mask_add_epi8(w[s], (__mmask64)bits, w[s], _mm512_set1_epi8(value));
+    }
+}
+
+/* The four steps of one half of a group. */
+TND_INLINE void unpack_half(const uint8_t *group, const int half, const int bits, __m512i w[4])
+{
+    switch (bits) {
+    case 8:
+        TND_UNROLL
+        for (int s = 0; s < 4; s++) {
+            w[s] = load(group + (4 * half + s) * STEP);
+        }
+        break;
+    case 6: {
+        const __m512i upper = _mm512_set1_epi8(0x30);
+        __m512i u = load(group + (4 + half) * STEP);
+        unpack_nibbles(group + 2 * half * STEP, w);
+        w[0] = _mm512_or_si512(w[0], _mm512_and_si512(_mm512_slli_epi16(u, 4), upper));
+        w[1] = _mm512_or_si512(w[1], _mm512_and_si512(_mm512_slli_epi16(u, 2), upper));
+        w[2] = _mm512_or_si512(w[2], _mm512_and_si512(u, upper));
+        w[3] = _mm512_or_si512(w[3], _mm512_and_si512(_mm512_srli_epi16(u, 2), upper));
+        break;
+    }
+    case 5:
+        unpack_nibbles(group + 2 * half * STEP, w);
+        add_top_bits(group + 4 * STEP + 32 * half, 16, w);
+        break;
+    case 4:
+        unpack_nibbles(group + 2 * half * STEP, w);
+        break;
+    case 3:
+        unpack_pairs(group + half * STEP, w);
+        add_top_bits(group + 2 * STEP + 32 * half, 4, w);
+        break;
+    default:
+        unpack_pairs(group + half * STEP, w);
+        break;
+    }
+}
+
+/* Scale and min of group `g` of 16 or 32 values in block `b` of a unit. */
+TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, int b, const int g,
+                            __m512 *scale, __m512 *min)
+{
+    if (!shape.is_super) {
+        *scale = halves(unit + 32 * b);
+        if ((shape.form & TND_AFFINE) != 0) {
+            *min = halves(unit + 64 + 32 * b);
+        }
+        return;
+    }
+    const bool by_16 = (shape.form & TND_GROUPS_OF_16) != 0;
+    const uint8_t *bytes = unit + 64 + LANES * (by_16 ? 2 * b + g : b);
+    __m512 d = halves(unit);
+    if ((shape.form & TND_AFFINE) == 0) {
+        *scale = _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes_16(bytes))));
+        return;
+    }
+    __m512 dmin = _mm512_sub_ps(_mm512_setzero_ps(), halves(unit + 32));
+    __m512i s = _mm512_cvtepu8_epi32(bytes_16(bytes));
+    __m512i m;
+    if (by_16) {
+        m = _mm512_srli_epi32(s, 4);
+        s = _mm512_and_si512(s, _mm512_set1_epi32(15));
+    } else {
+        m = _mm512_cvtepu8_epi32(bytes_16(bytes + 8 * LANES));
+    }
+    *scale = _mm512_mul_ps(d, _mm512_cvtepi32_ps(s));
+    *min = _mm512_mul_ps(dmin, _mm512_cvtepi32_ps(m));
+}
+
+/* Four steps for all tokens. */
+TND_INLINE void dot_half(const __m512i w[4], const struct tnd_x_block *const x[3], size_t x_blocks,
+                         const int half, const int n_tokens, __m512i sum[TOKENS])
+{
+    TND_UNROLL
+    for (int s = 0; s < 4; s++) {
+        TND_UNROLL
+        for (int t = 0; t < n_tokens; t++) {
+            const struct tnd_x_block *block = x[t / 3] + (size_t)(t % 3) * x_blocks;
+            sum[t] = _mm512_dpbusd_epi32(sum[t], w[s], broadcast_4(block->q + 16 * half + 4 * s));
+        }
+    }
+}
+
+TND_INLINE void start_sums(const struct tnd_x_block *const x[3], size_t x_blocks, const int form,
+                           const int g, const int n_tokens, __m512i sum[TOKENS])
+{
+    TND_UNROLL
+    for (int t = 0; t < n_tokens; t++) {
+        const struct tnd_x_block *block = x[t / 3] + (size_t)(t % 3) * x_blocks;
+        sum[t] = (form & TND_AFFINE) != 0 ? _mm512_setzero_si512()
+                                          : broadcast_4(&block->group.correction[g]);
+    }
+}
+
+TND_INLINE void add_sums(const struct tnd_x_block *const x[3], size_t x_blocks, const int form,
+                         const int g, const int n_tokens, const __m512i sum[TOKENS], __m512 scale,
+                         __m512 min, __m512 y[TOKENS])
+{
+    TND_UNROLL
+    for (int t = 0; t < n_tokens; t++) {
+        const struct tnd_x_block *block = x[t / 3] + (size_t)(t % 3) * x_blocks;
+        __m512 part = _mm512_mul_ps(_mm512_cvtepi32_ps(sum[t]), _mm512_set1_ps(block->scale));
+        y[t] = _mm512_fmadd_ps(part, scale, y[t]);
+        if ((form & TND_AFFINE) != 0) {
+            y[t] = _mm512_fmadd_ps(min, _mm512_set1_ps(block->group.sum[g]), y[t]);
+        }
+    }
+}
+
+TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape shape,
+                         const int n_tokens)
+{
+    const int n_groups = (shape.form & TND_GROUPS_OF_16) != 0 ? 2 : 1;
+    const size_t unit_bytes = (size_t)(shape.header + shape.blocks * shape.group);
+    const int lines = (int)((unit_bytes / (size_t)shape.blocks + 63) / 64);
+    const size_t x_blocks = tile->x_blocks;
+    const uint8_t *unit = tile->units;
+    /* three tokens a pointer: base, base + stride, base + 2 * stride are addressing modes */
+    const struct tnd_x_block *x[3] = {tile->x, tile->x + (n_tokens > 3 ? 3 * x_blocks : 0),
+                                      tile->x + (n_tokens > 6 ? 6 * x_blocks : 0)};
+    __m512 y[TOKENS];
+    TND_UNROLL
+    for (int t = 0; t < n_tokens; t++) {
+        y[t] = tile->accumulate ? _mm512_loadu_ps(tile->y + (size_t)t * tile->y_stride)
+                                : _mm512_setzero_ps();
+    }
+    for (int left = tile->n_blocks; left > 0; left -= shape.blocks, unit += unit_bytes) {
+        const int blocks = left < shape.blocks ? left : shape.blocks;
+        const uint8_t *group = unit + shape.header;
+        for (int b = 0; b < blocks; b++, group += shape.group) {
+            __m512i sum[TOKENS];
+            __m512i w[4];
+            __m512 scale;
+            __m512 min = _mm512_setzero_ps();
+            if (tile->ahead != 0) {
+                const char *next = (const char *)unit + tile->ahead +
+                                   (size_t)b * (unit_bytes / (size_t)shape.blocks);
+                TND_UNROLL
+                for (int i = 0; i < lines; i++) {
+                    _mm_prefetch(next + 64 * i, _MM_HINT_T0);
+                }
+            }
+            TND_UNROLL
+            for (int half = 0; half < 2; half++) {
+                const int g = n_groups == 2 ? half : 0;
+                if (half == 0 || n_groups == 2) {
+                    start_sums(x, x_blocks, shape.form, g, n_tokens, sum);
+                }
+                unpack_half(group, half, shape.bits, w);
+                dot_half(w, x, x_blocks, half, n_tokens, sum);
+                if (half == 1 || n_groups == 2) {
+                    read_scales(unit, shape, b, g, &scale, &min);
+                    add_sums(x, x_blocks, shape.form, g, n_tokens, sum, scale, min, y);
+                }
+            }
+            x[0]++;
+            x[1]++;
+            x[2]++;
+        }
+    }
+    TND_UNROLL
+    for (int t = 0; t < n_tokens; t++) {
+        _mm512_storeu_ps(tile->y + (size_t)t * tile->y_stride, y[t]);
+    }
+}
+
+/* What a decoder of kernels.h brings into a panel, from a strip. */
+TND_INLINE void unpack(const uint8_t *unit, int n_blocks, const struct shape shape, size_t ahead,
+                       uint8_t *values, float *scales, float *mins)
+{
+    const int n_groups = (shape.form & TND_GROUPS_OF_16) != 0 ? 2 : 1;
+    const size_t unit_bytes = (size_t)(shape.header + shape.blocks * shape.group);
+    for (int left = n_blocks; left > 0; left -= shape.blocks, unit += unit_bytes) {
+        const int blocks = left < shape.blocks ? left : shape.blocks;
+        for (size_t i = 0; i < unit_bytes; i += 64) {
+            _mm_prefetch((const char *)unit + ahead + i, _MM_HINT_T0);
+        }
+        for (int b = 0; b < blocks; b++) {
+            const uint8_t *group = unit + shape.header + b * shape.group;
+            TND_UNROLL
+            for (int half = 0; half < 2; half++, values += 4 * STEP) {
+                __m512i w[4];
+                unpack_half(group, half, shape.bits, w);
+                TND_UNROLL
+                for (int s = 0; s < 4; s++) {
+                    _mm512_store_si512((void *)(values + s * STEP), w[s]);
+                }
+            }
+            TND_UNROLL
+            for (int g = 0; g < n_groups; g++, scales += LANES, mins += LANES) {
+                __m512 scale;
+                __m512 min = _mm512_setzero_ps();
+                read_scales(unit, shape, b, g, &scale, &min);
+                _mm512_store_ps(scales, scale);
+                if ((shape.form & TND_AFFINE) != 0) {
+                    _mm512_store_ps(mins, min);
+                }
+            }
+        }
+    }
+}
+
+#define SHAPE(form, bits, is_super)                                                                \
+    ((struct shape){bits, form, (is_super) ? 8 : 2,                                                \
+                    (is_super)                 ? 320                                               \
+                    : ((form)&TND_AFFINE) != 0 ? 128                                               \
+                                               : 64,                                               \
+                    (bits)*64, is_super})
+#if defined(TND_IS_CHECKED) /* one function for any number of tokens; see TND_UNROLL */
+#define PACKED(NAME, form, bits, is_super)                                                         \
+    static void packed_##NAME(const struct tnd_tile_packed *tile)                                  \
+    {                                                                                              \
+        multiply(tile, SHAPE(form, bits, is_super), tile->n_tokens);                               \
+    }
+#else
+#define PACKED(NAME, form, bits, is_super)                                                         \
+    static void packed_##NAME(const struct tnd_tile_packed *tile)                                  \
+    {                                                                                              \
+        switch (tile->n_tokens) {                                                                  \
+        case 1:                                                                                    \
+            multiply(tile, SHAPE(form, bits, is_super), 1);                                        \
+            break;                                                                                 \
+        case 2:                                                                                    \
+            multiply(tile, SHAPE(form, bits, is_super), 2);                                        \
+            break;                                                                                 \
+        case 3:                                                                                    \
+            multiply(tile, SHAPE(form, bits, is_super), 3);                                        \
+            break;                                                                                 \
+        case 4:                                                                                    \
+            multiply(tile, SHAPE(form, bits, is_super), 4);                                        \
+            break;                                                                                 \
+        case 5:                                                                                    \
+            multiply(tile, SHAPE(form, bits, is_super), 5);                                        \
+            break;                                                                                 \
+        case 6:                                                                                    \
+            multiply(tile, SHAPE(form, bits, is_super), 6);                                        \
+            break;                                                                                 \
+        case 7:                                                                                    \
+            multiply(tile, SHAPE(form, bits, is_super), 7);                                        \
+            break;                                                                                 \
+        default:                                                                                   \
+            multiply(tile, SHAPE(form, bits, is_super), 8);                                        \
+            break;                                                                                 \
+        }                                                                                          \
+    }
+#endif
+#define UNPACK(NAME, form, bits, is_super)                                                         \
+    static void unpack_##NAME(const uint8_t *units, int n_blocks, size_t ahead, uint8_t *values,   \
+                              float *scales, float *mins)                                          \
+    {                                                                                              \
+        unpack(units, n_blocks, SHAPE(form, bits, is_super), ahead, values, scales, mins);         \
+    }
+TND_PACKED_TYPES(PACKED)
+TND_PACKED_TYPES(UNPACK)
+#undef PACKED
+#undef UNPACK
+
+bool tnd_packed_kernels_vnni(enum tandem_type type, struct tnd_packed_kernels *out)
+{
+    switch (type) {
+#define KERNELS(NAME, form, bits, is_super)                                                        \
+    case TANDEM_TYPE_##NAME:                                                                       \
+        *out = (struct tnd_packed_kernels){packed_##NAME, unpack_##NAME};                          \
+        return true;
+        TND_PACKED_TYPES(KERNELS)
+#undef KERNELS
+    default:
+        return false;
+    }
+}
+#else
+typedef int tnd_no_vnni;
+#endif
