@@ -117,7 +117,9 @@ ifeq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
 WARN += -Wno-format-truncation -Wno-stringop-truncation
 endif
 # No contraction into fused multiply-add: every compiler gives the same bits; kernels ask for it.
-TND_CFLAGS := -std=c11 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -pthread
+# A section a function: libtandem.so keeps only what a public function reaches (check_reach.sh).
+TND_CFLAGS := -std=c11 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
+    -ffunction-sections -fdata-sections
 TND_CPPFLAGS := -D_GNU_SOURCE -I. -Iinclude $(if $(ASSERT),-DTND_ASSERTIONS) $(PARTS_CFLAGS)
 ifneq ($(SAN),)
 TND_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -208,7 +210,7 @@ $(LLAMA): $(call obj,$(llama_SRC)) $(BUILD)/llama.list
 $(SHARED): $(LIB_OBJ) $(LISTS)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(LINK) -shared -Wl,-soname,libtandem.so.$(SOVERSION) $(NO_UNDEFINED) -o $@ \
+	$(Q)$(LINK) -shared -Wl,-soname,libtandem.so.$(SOVERSION) $(NO_UNDEFINED) -Wl,--gc-sections -o $@ \
 	    $(LIB_OBJ) $(LIBS)
 	$(Q)ln -sf $(@F) $(@D)/libtandem.so.$(SOVERSION)
 	$(Q)ln -sf libtandem.so.$(SOVERSION) $(@D)/libtandem.so

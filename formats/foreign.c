@@ -19,11 +19,6 @@ static const struct foreign_row {
 #undef FOREIGN_ROW
 };
 
-const char *tnd_foreign_name(enum tnd_foreign_type type)
-{
-    return rows[type].name;
-}
-
 size_t tnd_foreign_bytes(enum tnd_foreign_type type)
 {
     return rows[type].bytes;

@@ -43,8 +43,7 @@ struct tnd_foreign_tensor {
     size_t file_bytes; /* bounds what is copied */
 };
 
-/** Name and size of a type. */
-const char *tnd_foreign_name(enum tnd_foreign_type type);
+/** Bytes of a value. */
 size_t tnd_foreign_bytes(enum tnd_foreign_type type);
 /** Type by safetensors' name, or by torch's storage class; false when there is none. */
 bool tnd_foreign_from_name(const char *name, enum tnd_foreign_type *out);

@@ -137,11 +137,6 @@ enum tandem_status tnd_source_set_text_bytes(tandem_source *source, const char *
     return tnd_source_add_value(source, key, item, error);
 }
 
-void tnd_source_last_type(tandem_source *source, int gguf_type)
-{
-    source->values[source->n_values - 1].gguf_type = gguf_type;
-}
-
 enum tandem_status tnd_source_copy_values(tandem_source *source, const tandem_source *from,
                                           struct tandem_error *error)
 {

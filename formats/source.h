@@ -96,8 +96,6 @@ enum tandem_status tnd_source_add_value(tandem_source *source, const char *key,
 /** The value of a key and kind, or NULL. */
 const struct tnd_source_value *tnd_source_value_of(const tandem_source *source, const char *key,
                                                    enum tnd_value_kind kind);
-/** The value added last had this type of GGUF in its file. */
-void tnd_source_last_type(tandem_source *source, int gguf_type);
 
 /* ---- outline.c ---- */
 

@@ -24,10 +24,7 @@ static const struct model models[] = {
 };
 enum { N_MODELS = sizeof(models) / sizeof(models[0]) };
 
-const char *tnd_model_names(void)
-{
-    return "quick, 1.1B, 3B, 7B, 13B, 30B, 65B";
-}
+static const char model_names[] = "quick, 1.1B, 3B, 7B, 13B, 30B, 65B";
 
 static void add_shape(struct tnd_shapes *shapes, int64_t n, int64_t k, double calls)
 {
@@ -109,7 +106,7 @@ enum tandem_status tnd_shapes_parse(const char *text, struct tnd_shapes *out,
         return tnd_error_set(error, TANDEM_E_NOT_FOUND, text, 0, 0,
                              "model '%.64s' is not known; known are %s, shapes as NxK,NxK, and "
                              "model files",
-                             text, tnd_model_names());
+                             text, model_names);
     }
     struct tnd_shapes shapes;
     memset(&shapes, 0, sizeof(shapes));

@@ -37,7 +37,4 @@ enum tandem_status tnd_shapes_parse(const char *text, struct tnd_shapes *out,
 enum tandem_status tnd_shapes_count(struct tnd_shapes *shapes, enum tandem_type type, int64_t n,
                                     int64_t k, double calls, struct tandem_error *error);
 
-/** "3B, 7B, ..." for help texts. Static. */
-const char *tnd_model_names(void);
-
 #endif

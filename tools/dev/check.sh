@@ -66,11 +66,13 @@ job_style() { bash tools/dev/check_style.sh; }
 job_docs() { bash tools/dev/check_docs.sh; }
 job_headers() { bash tools/dev/check_headers.sh; }
 job_symbols() { bash tools/dev/check_symbols.sh build/gcc; }
+# No function of libtandem.so is out of reach, and none of the library is dead.
+job_reach() { bash tools/dev/check_reach.sh build/gcc; }
 job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
 all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 pack includes style docs headers"
-all_jobs+=" symbols install examples tools"
+all_jobs+=" symbols reach install examples tools"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}
 
@@ -111,7 +113,7 @@ wait_for_one() {
 
 for job in $jobs; do
     # The jobs that look at the results of gcc wait for it.
-    if [[ $job =~ ^(symbols|install|examples|tools)$ ]]; then
+    if [[ $job =~ ^(symbols|reach|install|examples|tools)$ ]]; then
         while [[ " ${name_of[*]} " == *" gcc "* ]]; do
             wait_for_one
         done
