@@ -68,7 +68,8 @@ static void add_kept(const struct tandem_plan_node *choice, const struct tnd_exp
     }
 }
 
-static enum tandem_status explain_nodes(const struct tnd_runtime_rooms *rooms, int n_threads,
+static enum tandem_status explain_nodes(const struct tnd_runtime_rooms *rooms,
+                                        const struct tandem_table *table, int n_threads,
                                         const tandem_graph *graph, const tandem_plan *plan,
                                         bool *done, struct tnd_text *out,
                                         struct tandem_error *error)
@@ -78,7 +79,7 @@ static enum tandem_status explain_nodes(const struct tnd_runtime_rooms *rooms, i
         if (done[i] || !has_choice(graph->nodes[i])) {
             continue;
         }
-        struct tnd_explain_options options = {.table = rooms->table,
+        struct tnd_explain_options options = {.table = table,
                                               .registry = rooms->registry,
                                               .node = graph->nodes[i],
                                               .n_threads = n_threads,
@@ -93,7 +94,7 @@ static enum tandem_status explain_nodes(const struct tnd_runtime_rooms *rooms, i
         tnd_explanation_fini(&explanation);
         tnd_text_add_char(out, '\n');
     }
-    int n_only = tnd_explain_ops(rooms->table, graph, plan, n_threads, done, out);
+    int n_only = tnd_explain_ops(table, graph, plan, n_threads, done, out);
     tnd_text_printf(out, "%d of %d nodes have one way alone (the CPU's own kernels)\n", n_only,
                     graph->n_nodes);
     tnd_text_add(out, is_warm ? "planned by times of weights in the cache: all of them fit\n" : "");
@@ -119,12 +120,11 @@ enum tandem_status tandem_runtime_explain(tandem_runtime *runtime, const tandem_
         plan == NULL ? tandem_runtime_plan(runtime, graph, &own, NULL) : TANDEM_OK;
     if (status == TANDEM_OK) {
         done = tnd_calloc((size_t)graph->n_nodes + 1, sizeof(done[0]));
-        status = done != NULL ? tnd_runtime_copy_table(runtime, &table) : TANDEM_E_MEMORY;
+        status = done != NULL ? tnd_runtime_copy_table(runtime, &table, NULL) : TANDEM_E_MEMORY;
     }
     if (status == TANDEM_OK) {
-        rooms.table = table;
-        status =
-            explain_nodes(&rooms, n_threads, graph, own != NULL ? own : plan, done, &text, NULL);
+        status = explain_nodes(&rooms, table, n_threads, graph, own != NULL ? own : plan, done,
+                               &text, NULL);
     }
     if (status == TANDEM_OK) {
         status = tnd_emit_end(&text, write, user, "explanation", NULL);

@@ -95,6 +95,7 @@ static void load_table(tandem_runtime *runtime, const char *path)
         if (layers->layers[i].serves) { /* the highest stays */
             snprintf(runtime->table_path, sizeof(runtime->table_path), "%s",
                      layers->layers[i].path);
+            runtime->is_from_file = true;
         }
     }
     tnd_free(layers);
@@ -276,7 +277,7 @@ enum tandem_status tandem_runtime_set_table(tandem_runtime *runtime, const tande
     }
     pthread_mutex_lock(&runtime->lock);
     take_table(runtime, copy);
-    runtime->table_path[0] = '\0';
+    runtime->is_from_file = false;
     if (copy == NULL) {
         tnd_error_set(&runtime->table_error, TANDEM_E_NOT_FOUND, "", 0, 0,
                       "no timing table: the program took it away");
@@ -380,8 +381,8 @@ enum tandem_status tnd_runtime_check_graph(const tandem_graph *graph, struct tan
 /* One of several threads measures, once in the life of a runtime: never inside a later request. */
 static void tune_on_first_use(tandem_runtime *runtime, const tandem_graph *graph)
 {
-    /* Who gets the flag may read and replace the table; acquire and release pair with each other,
-     * from one owner to the next. */
+    /* Who gets the flag may measure; acquire and release pair with each other, from one owner to
+     * the next. */
     if (atomic_load_explicit(&runtime->may_tune, memory_order_relaxed) &&
         atomic_exchange_explicit(&runtime->may_tune, false, memory_order_acquire) &&
         !tnd_tune_on_first_use(runtime, graph)) {
@@ -437,11 +438,14 @@ int tandem_runtime_profiles(const tandem_runtime *runtime, struct tandem_profile
 
 void tandem_runtime_describe(const tandem_runtime *runtime, struct tandem_runtime_info *out_info)
 {
+    tandem_runtime *unlocked = (tandem_runtime *)runtime; /* the mutex is no part of the value */
     struct tandem_runtime_info info;
     info.cpu = tnd_cpu_model();
     info.isa = tnd_cpu_isa_name(tnd_cpu_features());
     info.topology = runtime->topology.text;
-    info.table = runtime->table_path;
+    pthread_mutex_lock(&unlocked->lock);
+    info.table = runtime->is_from_file ? runtime->table_path : "";
+    pthread_mutex_unlock(&unlocked->lock);
     info.n_threads = tandem_runtime_threads(runtime);
     info.n_cores = runtime->topology.n_cores;
     info.prepared_bytes = 0;
@@ -452,18 +456,18 @@ void tandem_runtime_describe(const tandem_runtime *runtime, struct tandem_runtim
     *out_info = info;
 }
 
-/* What is planned by. The runtime is locked. */
-static const struct tandem_table *table_of(const tandem_runtime *runtime)
+const struct tandem_table *tnd_runtime_locked_table(const tandem_runtime *runtime)
 {
     return runtime->corrected != NULL ? runtime->corrected : runtime->table;
 }
 
-enum tandem_status tnd_runtime_copy_table(tandem_runtime *runtime, tandem_table **out_table)
+enum tandem_status tnd_runtime_copy_table(tandem_runtime *runtime, tandem_table **out_table,
+                                          struct tandem_error *error)
 {
     tandem_table *copy = NULL;
     pthread_mutex_lock(&runtime->lock);
-    const struct tandem_table *table = table_of(runtime);
-    enum tandem_status status = table != NULL ? tandem_table_copy(table, &copy, NULL) : TANDEM_OK;
+    const struct tandem_table *table = tnd_runtime_locked_table(runtime);
+    enum tandem_status status = table != NULL ? tandem_table_copy(table, &copy, error) : TANDEM_OK;
     pthread_mutex_unlock(&runtime->lock);
     *out_table = copy;
     return status;
@@ -478,7 +482,6 @@ void tnd_runtime_rooms(tandem_runtime *runtime, struct tnd_runtime_rooms *out)
     out->clock = runtime->clock;
     out->topology = &runtime->topology;
     pthread_mutex_lock(&runtime->lock);
-    out->table = table_of(runtime);
     out->error_bound = runtime->error_bound;
     pthread_mutex_unlock(&runtime->lock);
     out->trace = runtime->trace;
@@ -489,6 +492,6 @@ void tnd_runtime_forget_choices(tandem_runtime *runtime)
 {
     pthread_mutex_lock(&runtime->lock);
     /* begins anew with the same table */
-    tnd_planner_set_table(runtime->planner, table_of(runtime));
+    tnd_planner_set_table(runtime->planner, tnd_runtime_locked_table(runtime));
     pthread_mutex_unlock(&runtime->lock);
 }

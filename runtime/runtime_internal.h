@@ -38,13 +38,15 @@ struct tandem_runtime {
     struct tnd_quota quota;
     atomic_bool may_tune; /* TANDEM_TUNE asks for it, and nothing was measured yet */
 
+    char table_path[TND_TABLE_PATH_MAX]; /* written while opening only: programs read it */
+
     pthread_mutex_t lock; /* guards the members below; never held while planning or computing */
     tandem_table *table;
     tandem_table
         *corrected;       /* what is planned by when cells of `table` were found wrong; or NULL */
     unsigned table_round; /* counts tables */
     double error_bound;
-    char table_path[TND_TABLE_PATH_MAX];
+    bool is_from_file; /* `table` came from table_path, and nobody has replaced it */
     struct tandem_error table_error;
     int n_threads;
 };
@@ -52,5 +54,8 @@ struct tandem_runtime {
 /** Errors: MEMORY. */
 enum tandem_status tnd_watch_init(struct tnd_watch *watch, struct tandem_error *error);
 void tnd_watch_fini(struct tnd_watch *watch);
+/** What is planned by; NULL: nothing. The caller holds `lock` as long as it reads the table: a run
+ *  of another thread may replace and free it (tnd_runtime_end_watch). */
+const struct tandem_table *tnd_runtime_locked_table(const tandem_runtime *runtime);
 
 #endif

@@ -16,7 +16,6 @@ struct tnd_runtime_rooms {
     struct tnd_planner *planner;
     const struct tnd_clock *clock;
     const struct tnd_topology *topology;
-    const struct tandem_table *table; /* in use, or NULL; until drift or a program replaces it */
     double error_bound;
     struct tnd_trace *trace; /* NULL: nobody asked for one */
     const struct tnd_log *log;
@@ -35,7 +34,8 @@ void tnd_runtime_end_watch(tandem_runtime *runtime, const tandem_graph *graph,
 void tnd_runtime_set_quota_files(tandem_runtime *runtime, const char *root, const char *self,
                                  const struct tnd_clock *clock);
 /** A copy of the table in use, which the caller owns; NULL when there is none. Errors: MEMORY. */
-enum tandem_status tnd_runtime_copy_table(tandem_runtime *runtime, tandem_table **out_table);
+enum tandem_status tnd_runtime_copy_table(tandem_runtime *runtime, tandem_table **out_table,
+                                          struct tandem_error *error);
 /** STATE for a graph that is not finished. */
 enum tandem_status tnd_runtime_check_graph(const tandem_graph *graph, struct tandem_error *error);
 /** Plans by `table` from now on, which the runtime then owns; what is said of its path stays. */

@@ -12,6 +12,7 @@
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "measure/bench.h"
+#include "runtime/runtime_internal.h"
 #include "tune/candidates.h"
 #include "tune/profiles.h"
 #include "table/table_layers.h"
@@ -103,7 +104,7 @@ static enum tandem_status adopt(tandem_runtime *runtime, tandem_table *fresh, bo
     tandem_table *merged = NULL;
     struct tandem_error note;
     char path[4096] = "";
-    enum tandem_status status = tnd_runtime_copy_table(runtime, &merged);
+    enum tandem_status status = tnd_runtime_copy_table(runtime, &merged, error);
     if (status == TANDEM_OK && merged == NULL) {
         status = tandem_table_copy(fresh, &merged, error);
     } else if (status == TANDEM_OK) {
@@ -215,7 +216,10 @@ bool tnd_tune_on_first_use(tandem_runtime *runtime, const tandem_graph *graph)
     struct tandem_error error = {0};
     tnd_runtime_rooms(runtime, &rooms);
     uint64_t begin_ns = rooms.clock->now_ns(rooms.clock);
-    list_products(graph, rooms.table, tandem_runtime_threads(runtime), &subject);
+    int n_threads = tandem_runtime_threads(runtime);
+    pthread_mutex_lock(&runtime->lock);
+    list_products(graph, tnd_runtime_locked_table(runtime), n_threads, &subject);
+    pthread_mutex_unlock(&runtime->lock);
     if (subject.n_m == 0) {
         return false;
     }

@@ -113,10 +113,8 @@ void tnd_runtime_end_watch(tandem_runtime *runtime, const tandem_graph *graph,
         tnd_drift_clear(watch->drift);
     }
     if (runtime->table != NULL && n_times > 0) {
-        const tandem_table *table =
-            runtime->corrected != NULL ? runtime->corrected : runtime->table;
-        found = tnd_drift_observe(watch->drift, table, runtime->registry, graph, plan, is_warm,
-                                  times, n_times);
+        found = tnd_drift_observe(watch->drift, tnd_runtime_locked_table(runtime),
+                                  runtime->registry, graph, plan, is_warm, times, n_times);
     }
     if (found > 0) {
         adopt(runtime);

@@ -182,6 +182,25 @@ static void a_table_can_be_exchanged_while_the_runtime_is_open(void)
     tandem_context_free(net.context);
 }
 
+static void the_path_of_the_table_stays_readable_when_another_table_is_set(void)
+{
+    const char *path = tnd_test_temp("described.txt");
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_runtime_info before;
+    struct tandem_runtime_info after;
+    tandem_runtime *runtime = NULL;
+    tnd_test_write_file(path, foreign_text, sizeof(foreign_text) - 1);
+    options.table_path = path;
+    check_ok(tandem_runtime_open(&options, &runtime, NULL));
+    tandem_runtime_describe(runtime, &before);
+    check_string(before.table, path);
+    check_ok(tandem_runtime_set_table(runtime, NULL, NULL));
+    tandem_runtime_describe(runtime, &after);
+    check_string(after.table, "");
+    check_string(before.table, path);
+    tandem_runtime_close(runtime);
+}
+
 static void every_profile_and_thread_count_gives_the_right_result(void)
 {
     for (int64_t m = 1; m <= 33; m += 16) {
@@ -458,6 +477,8 @@ static CU_TestInfo tests[] = {
     {"a_bad_table_is_no_error_but_is_told", a_bad_table_is_no_error_but_is_told},
     {"a_table_can_be_exchanged_while_the_runtime_is_open",
      a_table_can_be_exchanged_while_the_runtime_is_open},
+    {"the_path_of_the_table_stays_readable_when_another_table_is_set",
+     the_path_of_the_table_stays_readable_when_another_table_is_set},
     {"every_profile_and_thread_count_gives_the_right_result",
      every_profile_and_thread_count_gives_the_right_result},
     {"a_plan_changed_by_hand_is_run_as_changed", a_plan_changed_by_hand_is_run_as_changed},

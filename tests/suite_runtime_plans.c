@@ -20,10 +20,8 @@ static tandem_graph *network(enum tandem_type type, int64_t m)
     float row[256];
     for (int64_t n = 0; n < 256; n++) {
         tnd_test_fill(&rng, row, 256);
-        check_ok(tandem_quantize(type, row,
-                                 (char *)tandem_tensor_data(w) +
-                                     (size_t)n * tandem_tensor_nb(w)[1],
-                                 256));
+        check_ok(tandem_quantize(
+            type, row, (char *)tandem_tensor_data(w) + (size_t)n * tandem_tensor_nb(w)[1], 256));
     }
     x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){256, m});
     tnd_test_fill(&rng, tandem_tensor_data(x), 256 * m);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What a runtime notices while it runs: times that the table has wrong, and a control group that
  * grants fewer CPUs. With made-up times, files and a clock that tests move. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,6 +158,51 @@ static void a_wrong_cell_is_told_once_and_planned_around_within_twenty_graphs(vo
     check_int(log_lines, 1);
 }
 
+struct planner {
+    pthread_t thread;
+    atomic_bool is_over;
+    int n_failed;
+};
+
+static void *plan_until_over(void *argument)
+{
+    struct planner *planner = argument;
+    while (!atomic_load(&planner->is_over)) {
+        tandem_plan *plan = NULL;
+        planner->n_failed += tandem_runtime_plan(runtime, graph, &plan, NULL) != TANDEM_OK;
+        tandem_plan_free(plan);
+    }
+    return NULL;
+}
+
+/* Every plan looks into the table whether there is something to measure (there is not), while runs
+ * of another thread correct the table and the program replaces it. For the thread sanitizer. */
+static void plans_of_a_first_use_may_be_made_while_drift_replaces_the_table(void)
+{
+    struct planner planner = {.n_failed = 0};
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    options.n_threads = 1;
+    options.backends = "cpu";
+    add_cell("cpu", 500);
+    add_cell("cpu-packed", 100);
+    setenv("TANDEM_TUNE", "on-first-use", 1);
+    check_ok(tandem_runtime_open(&options, &runtime, NULL));
+    unsetenv("TANDEM_TUNE");
+    check_ok(tandem_runtime_set_table(runtime, table, NULL));
+    atomic_init(&planner.is_over, false);
+    CU_ASSERT_EQUAL(pthread_create(&planner.thread, NULL, plan_until_over, &planner), 0);
+    int rounds = tnd_effort() > 2 ? 2000 : 100;
+    int corrected = 0;
+    for (int i = 0; i < rounds; i++) {
+        corrected += run_until_planned_anew(20) > 0;
+        check_ok(tandem_runtime_set_table(runtime, table, NULL));
+    }
+    atomic_store(&planner.is_over, true);
+    pthread_join(planner.thread, NULL);
+    check_int(corrected, rounds);
+    check_int(planner.n_failed, 0);
+}
+
 static void what_was_found_is_marked_in_a_file_when_the_program_asks(void)
 {
 #ifdef TND_HAVE_CJSON
@@ -298,6 +345,8 @@ static void a_quota_that_is_halved_leads_to_plans_with_fewer_threads(void)
 static CU_TestInfo tests[] = {
     {"a_wrong_cell_is_told_once_and_planned_around_within_twenty_graphs",
      a_wrong_cell_is_told_once_and_planned_around_within_twenty_graphs},
+    {"plans_of_a_first_use_may_be_made_while_drift_replaces_the_table",
+     plans_of_a_first_use_may_be_made_while_drift_replaces_the_table},
     {"what_was_found_is_marked_in_a_file_when_the_program_asks",
      what_was_found_is_marked_in_a_file_when_the_program_asks},
     {"who_ignores_drift_is_left_alone", who_ignores_drift_is_left_alone},

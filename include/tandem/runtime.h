@@ -65,7 +65,8 @@ TANDEM_API enum tandem_status tandem_runtime_add_backend(tandem_runtime *runtime
 /** OK when a timing table is in use; else why not (NOT_FOUND, TABLE_FOREIGN, ...). */
 TANDEM_API enum tandem_status tandem_runtime_table_status(const tandem_runtime *runtime,
                                                           struct tandem_error *error);
-/** Uses another table (copied); NULL: none. Plans made before stay valid. Not while planning. */
+/** Uses another table (copied); NULL: none. Plans made before stay valid. Any thread. Errors:
+ *  MEMORY. */
 TANDEM_API enum tandem_status tandem_runtime_set_table(tandem_runtime *runtime,
                                                        const tandem_table *table,
                                                        struct tandem_error *error);

@@ -91,7 +91,8 @@ static enum tandem_status open_table(const struct request *request, struct subje
         tnd_runtime_rooms(subject->runtime, &rooms);
         tandem_runtime_describe(subject->runtime, &info);
         subject->registry = rooms.registry;
-        subject->table = rooms.table;
+        TND_TRY(tnd_runtime_copy_table(subject->runtime, &subject->loaded, error));
+        subject->table = subject->loaded;
         subject->n_threads = info.n_threads;
         snprintf(subject->table_name, sizeof(subject->table_name), "%s", info.table);
     }

@@ -39,6 +39,7 @@ struct group {
 struct exam {
     const struct test_request *request;
     struct tnd_runtime_rooms rooms;
+    tandem_table *table; /* a copy of the one in use; NULL: none */
     int n_threads;
     struct tnd_rng rng;
     int n_types;
@@ -72,7 +73,7 @@ static enum tandem_status choose_types(struct exam *exam, struct tandem_error *e
                                    error);
     }
     for (int type = 0; type < TANDEM_TYPE_NUMBERS && exam->n_types < DEFAULT_TYPES; type++) {
-        if (knows_type(exam->rooms.table, (enum tandem_type)type)) {
+        if (knows_type(exam->table, (enum tandem_type)type)) {
             exam->types[exam->n_types++] = (enum tandem_type)type;
         }
     }
@@ -92,7 +93,7 @@ static void add_group(struct exam *exam, enum tandem_type type, const struct tnd
 /* Shapes of the type that the table has, drawn at random: KNOWN_SHAPES at most. */
 static void add_known(struct exam *exam, enum tandem_type type)
 {
-    const struct tandem_table *table = exam->rooms.table;
+    const struct tandem_table *table = exam->table;
     struct tnd_shape known[TND_MAX_SHAPES];
     int n = 0;
     for (int c = 0; table != NULL && c < table->n_curves && n < TND_MAX_SHAPES; c++) {
@@ -219,7 +220,7 @@ static enum tandem_status run_group(struct exam *exam, int index, struct tandem_
     memset(&options, 0, sizeof(options));
     options.measure = tnd_cmd_measure_options(&exam->rooms);
     options.planner = exam->rooms.planner;
-    options.table = exam->rooms.table;
+    options.table = exam->table;
     options.rounds = (int)exam->request->rounds;
     options.cell_s = exam->cell_s;
     options.progress = show_cell;
@@ -231,8 +232,8 @@ static enum tandem_status run_group(struct exam *exam, int index, struct tandem_
         return TANDEM_E_MEMORY;
     }
     enum tandem_status status =
-        tnd_oracle_run(&options, exam->groups[index].type, &exam->groups[index].shape, questions,
-                       n, &exam->cells[exam->n_cells], &answered, error);
+        tnd_oracle_run(&options, exam->groups[index].type, &exam->groups[index].shape, questions, n,
+                       &exam->cells[exam->n_cells], &answered, error);
     exam->n_cells += status == TANDEM_OK ? answered : 0;
     return status;
 }
@@ -301,13 +302,17 @@ int test_oracle(const struct test_request *request, tandem_runtime *runtime)
         fprintf(stderr, "mulmat-tune test: the fixed rule is judged, not a table: %s\n",
                 error.text);
     }
-    enum tandem_status status = choose_groups(exam, &error);
+    enum tandem_status status = tnd_runtime_copy_table(runtime, &exam->table, &error);
+    if (status == TANDEM_OK) {
+        status = choose_groups(exam, &error);
+    }
     for (int i = 0; i < exam->n_groups && status == TANDEM_OK; i++) {
         if (exam->end_s <= 0 || now_s(exam) + exam->cell_s < exam->end_s) {
             status = run_group(exam, i, &error);
         }
     }
     result = status == TANDEM_OK ? report(exam) : tnd_cmd_failed(&error);
+    tandem_table_free(exam->table);
     tnd_free(exam->cells);
     tnd_free(exam);
     return result;
