@@ -258,7 +258,7 @@ $$(BUILD)/suite_$(1): $$(call obj,$$($(1)_TESTS) $$($(1)_MORE)) $$(SANITIZER_OBJ
     $$(BUILD)/libsupport.a \
     $$(call archives,$$(or $$($(1)_SUITE_ARCH),$$($(1)_ARCH),report $$(llama_ARCH)))
 	$$(call say,LD,$$@)
-	$$(Q)$$(LINK) -o $$@ -Wl,--start-group $$^ -Wl,--end-group -lcunit $$(LIBS)
+	$$(Q)$$(LINK) -o $$@ $$^ -lcunit $$(LIBS)
 .PHONY: suite_$(1)
 suite_$(1): $$(BUILD)/suite_$(1)
 endef
@@ -281,7 +281,7 @@ define fuzz_rule
 $$(BUILD)/fuzz_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(SANITIZER_OBJ) \
     $$(call archives,report $$(llama_ARCH))
 	$$(call say,LD,$$@)
-	$$(Q)$$(LINK) -fsanitize=fuzzer -o $$@ -Wl,--start-group $$^ -Wl,--end-group $$(LIBS)
+	$$(Q)$$(LINK) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
 endef
 $(foreach target,$(FUZZ),$(eval $(call fuzz_rule,$(target))))
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tune/moves.h"
+#include "table/curve_line.h"
 #include "table/table_cells.h"
 #include "tune/thread_model.h"
 
@@ -25,53 +26,12 @@
 
 /* ---- one curve over M ---- */
 
-/* Slope of the line through the last points: the median of the slopes between the last three, which
- * one bad point cannot turn. A stage does not become cheaper with more tokens, so it is never
- * negative. */
-static double last_slope(const struct tnd_curve *curve)
-{
-    int n = curve->n_samples < 3 ? curve->n_samples : 3;
-    const struct tnd_sample *p = curve->samples + curve->n_samples - n;
-    double slope[3];
-    int count = 0;
-    for (int i = 0; i < n; i++) {
-        for (int j = i + 1; j < n; j++) {
-            slope[count++] = (p[j].median_us - p[i].median_us) / (double)(p[j].m - p[i].m);
-        }
-    }
-    double middle = slope[0];
-    if (count == 3) {
-        middle = fmax(fmin(slope[0], slope[1]), fmin(fmax(slope[0], slope[1]), slope[2]));
-    }
-    return fmax(middle, 0.0);
-}
-
-/* Whether the stage's time goes with M. Told by the first two points: which of "held" and "through
- * the origin" foretells the first from the second better. With a single point the task itself must
- * say. */
-static bool goes_with_m(const struct tnd_curve *curve)
-{
-    if (curve->n_samples < 2) {
-        return curve->key.task != TANDEM_TASK_DEQUANTIZE_W;
-    }
-    const struct tnd_sample *p = curve->samples;
-    double scaled = p[1].median_us * (double)p[0].m / (double)p[1].m;
-    return fabs(scaled - p[0].median_us) < fabs(p[1].median_us - p[0].median_us);
-}
-
 struct point {
     double us;
     double error_us;
     double spread_us;
     bool stale;
 };
-
-/* The line through two samples at m. */
-static double along(const struct tnd_sample *a, const struct tnd_sample *b, int64_t m)
-{
-    double part = (double)(m - a->m) / (double)(b->m - a->m);
-    return a->median_us + part * (b->median_us - a->median_us);
-}
 
 /* How wrong the line between samples low and low + 1 may be at m, told by the lines of the segments
  * before and behind: where a library changes its kernel at some M, the curve has a step that lies
@@ -81,10 +41,10 @@ static double bend(const struct tnd_curve *curve, int low, int64_t m, double us)
     const struct tnd_sample *p = curve->samples;
     double doubt = 0.0;
     if (low > 0) {
-        doubt = fabs(along(&p[low - 1], &p[low], m) - us);
+        doubt = fabs(tnd_sample_line(&p[low - 1], &p[low], m) - us);
     }
     if (low + 2 < curve->n_samples) {
-        doubt = fmax(doubt, fabs(along(&p[low + 1], &p[low + 2], m) - us));
+        doubt = fmax(doubt, fabs(tnd_sample_line(&p[low + 1], &p[low + 2], m) - us));
     }
     return DOUBT_BEND * doubt;
 }
@@ -92,46 +52,22 @@ static double bend(const struct tnd_curve *curve, int low, int64_t m, double us)
 /* Expects at least one sample. */
 static struct point on_curve(const struct tnd_curve *curve, int64_t m)
 {
-    const struct tnd_sample *first = &curve->samples[0];
-    const struct tnd_sample *last = &curve->samples[curve->n_samples - 1];
-    if (m <= first->m) {
-        double ratio = (double)m / (double)first->m;
-        double us =
-            m < first->m && goes_with_m(curve) ? first->median_us * ratio : first->median_us;
-        double doubt = m < first->m ? DOUBT_BEYOND * log2(1.0 / ratio) : 0.0;
-        return (struct point){us, first->spread_us + us * doubt, first->spread_us,
-                              tnd_sample_is_stale(first)};
-    }
-    if (m > last->m) {
-        double ratio = (double)m / (double)last->m;
-        double us = last->median_us;
-        if (curve->n_samples > 1) {
-            us += last_slope(curve) * (double)(m - last->m);
-        } else if (goes_with_m(curve)) {
-            us *= ratio;
-        }
-        return (struct point){us, last->spread_us + us * DOUBT_BEYOND * log2(ratio),
-                              last->spread_us, tnd_sample_is_stale(last)};
-    }
-    int low = 0; /* samples[low].m < m <= samples[high].m */
-    int high = curve->n_samples - 1;
-    while (high - low > 1) {
-        int middle = low + (high - low) / 2;
-        if (curve->samples[middle].m < m) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    const struct tnd_sample *b = &curve->samples[high];
-    if (m == b->m) {
-        return (struct point){b->median_us, b->spread_us, b->spread_us, tnd_sample_is_stale(b)};
-    }
+    int low;
+    int high;
+    double us = tnd_curve_line(curve, m, &low, &high);
     const struct tnd_sample *a = &curve->samples[low];
-    double us = along(a, b, m);
+    const struct tnd_sample *b = &curve->samples[high];
+    double ratio = (double)m / (double)a->m;
     double spread = fmax(a->spread_us, b->spread_us);
-    return (struct point){us, spread + us * DOUBT_MODEL + bend(curve, low, m, us), spread,
-                          tnd_sample_is_stale(a) || tnd_sample_is_stale(b)};
+    double error = spread;
+    if (low < high) {
+        error = spread + us * DOUBT_MODEL + bend(curve, low, m, us);
+    } else if (m < a->m) {
+        error = spread + us * (DOUBT_BEYOND * log2(1.0 / ratio));
+    } else if (m > a->m) {
+        error = spread + us * DOUBT_BEYOND * log2(ratio);
+    }
+    return (struct point){us, error, spread, tnd_sample_is_stale(a) || tnd_sample_is_stale(b)};
 }
 
 bool tnd_estimate_curve(const struct tnd_curve *curve, int64_t m, double *out_us)

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "table/product_moves.h"
+
 enum { SHARED_LINES = 8 }; /* of a small node's operands, at the price of a hand-off each */
 
 struct tnd_estimate tnd_estimate_transfer(const struct tandem_table *table, const char *backend,
@@ -22,55 +24,31 @@ struct tnd_estimate tnd_estimate_transfer(const struct tandem_table *table, cons
     return estimate;
 }
 
-static void add(struct tnd_estimate *sum, struct tnd_estimate one)
+static struct tnd_estimate price(const struct tandem_table *table, const struct tnd_move *move)
 {
-    sum->us += one.us;
-    sum->error_us += one.error_us;
-}
-
-/* Kinds of devices that work in memory of their own; text tables measured them together with it. */
-static bool lacks_transfers(const struct tandem_table *table, const struct tnd_table_stage *stage)
-{
-    bool moves = stage->kind == TANDEM_KIND_OPENCL || stage->kind == TANDEM_KIND_CLBLAST ||
-                 stage->kind == TANDEM_KIND_CUDA;
-    return moves && table->version != 1 &&
-           (tnd_table_transfer(table, stage->backend, TND_UPLOAD) == NULL ||
-            tnd_table_transfer(table, stage->backend, TND_DOWNLOAD) == NULL);
+    return move->backend != NULL
+               ? tnd_estimate_transfer(table, move->backend, move->direction, move->bytes)
+               : (struct tnd_estimate){0};
 }
 
 bool tnd_estimate_moves(const struct tandem_table *table, const struct tnd_table_profile *profile,
                         int64_t n, int64_t k, int64_t m, struct tnd_moves *out)
 {
-    struct tnd_moves moves;
-    const char *weights = NULL; /* where INIT leaves them in F32; NULL: it makes none */
-    memset(&moves, 0, sizeof(moves));
-    for (int s = 0; s < TANDEM_STAGES; s++) {
-        const struct tnd_table_stage *stage = &profile->stage[s];
-        if (stage->backend[0] == '\0') {
-            continue;
-        }
-        if (lacks_transfers(table, stage)) {
-            return false;
-        }
-        bool is_device = tnd_table_transfer(table, stage->backend, TND_UPLOAD) != NULL;
-        if (stage->task == TANDEM_TASK_DEQUANTIZE_W) {
-            weights = stage->backend;
-            continue;
-        }
-        if (stage->task == TANDEM_TASK_MUL_MAT_F32 && weights != NULL &&
-            strcmp(weights, stage->backend) != 0) {
-            add(&moves.inside, tnd_estimate_transfer(table, weights, TND_DOWNLOAD, 4 * n * k));
-            add(&moves.inside, tnd_estimate_transfer(table, stage->backend, TND_UPLOAD, 4 * n * k));
-        }
-        if (is_device) {
-            memcpy(moves.home, stage->backend, sizeof(moves.home));
-        }
+    struct tnd_product_moves moves;
+    if (!tnd_product_moves(table, profile, n, k, m, &moves)) {
+        return false;
     }
-    if (moves.home[0] != '\0') {
-        moves.x = tnd_estimate_transfer(table, moves.home, TND_UPLOAD, 4 * k * m);
-        moves.y = tnd_estimate_transfer(table, moves.home, TND_DOWNLOAD, 4 * n * m);
+    memset(out, 0, sizeof(*out));
+    for (int i = 0; i < 2; i++) {
+        struct tnd_estimate one = price(table, &moves.inside[i]);
+        out->inside.us += one.us;
+        out->inside.error_us += one.error_us;
     }
-    *out = moves;
+    if (moves.home != NULL) {
+        memcpy(out->home, moves.home, sizeof(out->home));
+    }
+    out->x = price(table, &moves.x);
+    out->y = price(table, &moves.y);
     return true;
 }
 

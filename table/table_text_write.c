@@ -10,8 +10,8 @@
 
 #include "base/alloc.h"
 #include "base/emit.h"
-#include "tune/moves.h"
-#include "tune/profiles.h"
+#include "table/curve_line.h"
+#include "table/product_moves.h"
 #include "table/table_cells.h"
 
 /* ---- what the format calls things ---- */
@@ -23,29 +23,31 @@ const char *tnd_table_text_kind(int kind)
     return kind >= 0 && kind < TND_TEXT_KINDS ? names[kind] : "";
 }
 
-/* Whether the two profiles look the same in version 1, which knows no more of a stage. */
-static bool same_in_text(const struct tnd_table_profile *a, const struct tnd_table_profile *b)
-{
-    for (int s = 0; s < TANDEM_STAGES; s++) {
-        if (a->stage[s].kind != b->stage[s].kind || a->stage[s].parallel != b->stage[s].parallel ||
-            a->stage[s].wait != b->stage[s].wait || b->stage[s].own_threads) {
-            return false;
-        }
-    }
-    return true;
-}
+/* Names that do not follow from the backends alone: of profiles of the library that differ from
+ * others in their flags, or in who decodes the weights. Each number is backend, parallel, wait. */
+static const struct {
+    const char *name;
+    uint8_t stages[TANDEM_STAGES][3];
+} names_by_flags[] = {
+    {"cpu+openblas-panels", {{1, 1, 0}, {4, 1, 0}, {0, 0, 0}}},
+    {"opencl+openblas", {{5, 0, 1}, {4, 0, 1}, {0, 0, 0}}},
+};
 
-/* The name that the library itself gives to a profile with these stages, if there is one. */
-static bool name_of_library(enum tandem_type type, struct tnd_table_profile *profile)
+static const char *name_by_flags(const struct tnd_table_profile *profile)
 {
-    for (int i = 0; i < tnd_profile_count(); i++) {
-        struct tnd_table_profile known;
-        if (tnd_profile_describe(i, type, &known) && same_in_text(profile, &known)) {
-            memcpy(profile->name, known.name, sizeof(profile->name));
-            return true;
+    for (size_t i = 0; i < sizeof(names_by_flags) / sizeof(names_by_flags[0]); i++) {
+        bool is_same = true;
+        for (int s = 0; s < TANDEM_STAGES; s++) {
+            const struct tnd_table_stage *stage = &profile->stage[s];
+            const uint8_t *want = names_by_flags[i].stages[s];
+            is_same = is_same && stage->kind == want[0] && stage->parallel == want[1] &&
+                      stage->wait == want[2];
+        }
+        if (is_same) {
+            return names_by_flags[i].name;
         }
     }
-    return false;
+    return NULL;
 }
 
 /* Profiles of version 1 have no names, and their stages no tasks: both follow from the backends, by
@@ -67,10 +69,12 @@ void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profil
     bool quantized = on_cpu && tandem_type_is_quantized(type);
     init->task = quantized ? TANDEM_TASK_QUANTIZE_X : TANDEM_TASK_DEQUANTIZE_W;
     compute->task = quantized ? TANDEM_TASK_MUL_MAT_Q : TANDEM_TASK_MUL_MAT_F32;
-    if (name_of_library(type, profile)) {
-        return;
-    }
-    if (init->kind != compute->kind) {
+    /* The library has no such profiles of weights that are F32 or I32. */
+    bool has_them = type != TANDEM_TYPE_F32 && type != TANDEM_TYPE_I32;
+    const char *known = has_them ? name_by_flags(profile) : NULL;
+    if (known != NULL) {
+        snprintf(profile->name, sizeof(profile->name), "%s", known);
+    } else if (init->kind != compute->kind) {
         snprintf(profile->name, sizeof(profile->name), "%s+%s", first, second);
     } else if (init->kind == TANDEM_KIND_CLBLAST) {
         /* CLBlast has no such kernel: the original dequantised with OpenCL under the same number.
@@ -347,20 +351,37 @@ static void print_header(struct tnd_text *text, const struct selection *chosen)
     }
 }
 
+static double move_us(const struct tandem_table *table, const struct tnd_move *move)
+{
+    const struct tnd_curve *curve =
+        move->backend != NULL ? tnd_table_transfer(table, move->backend, move->direction) : NULL;
+    return curve != NULL && move->bytes > 0 ? tnd_transfer_line(curve, move->bytes) : 0;
+}
+
+/* What a profile moves at M; 0 where that is in the times of its stages. */
+static double moves_us(const struct selection *chosen, const struct tnd_table_profile *profile,
+                       const int64_t shape[2], int64_t m)
+{
+    struct tnd_product_moves moves;
+    const struct tandem_table *table = chosen->table;
+    if (!tnd_product_moves(table, profile, shape[0], shape[1], m, &moves)) {
+        return 0;
+    }
+    double inside = move_us(table, &moves.inside[0]) + move_us(table, &moves.inside[1]);
+    return inside + move_us(table, &moves.x) + move_us(table, &moves.y);
+}
+
 static void print_row(struct tnd_text *text, const struct selection *chosen, const int64_t shape[2],
                       int64_t m)
 {
     static const char *const formats[TANDEM_STAGES] = {" %8.0f", " %8.0f", " %.0f"};
     tnd_text_printf(text, "%3" PRId64, m);
     for (int p = 0; p < chosen->n_profiles; p++) {
-        struct tnd_moves moves;
-        bool moves_known =
-            tnd_estimate_moves(chosen->table, chosen->profiles[p], shape[0], shape[1], m, &moves);
         for (int s = 0; s < TANDEM_STAGES; s++) {
             const struct tnd_curve *curve = curve_of(chosen, shape, chosen->profiles[p], s);
             double us = curve != NULL ? sample_at(curve, m)->median_us : 0.0;
-            if (s == TANDEM_STAGE_COMPUTE && moves_known) {
-                us += moves.inside.us + moves.x.us + moves.y.us;
+            if (s == TANDEM_STAGE_COMPUTE) {
+                us += moves_us(chosen, chosen->profiles[p], shape, m);
             }
             tnd_text_printf(text, formats[s], round(us));
         }

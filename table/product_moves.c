@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * The moves of a product: weights between its stages, X in, Y out. */
+#include "table/product_moves.h"
+
+#include <string.h>
+
+/* Kinds of devices that work in memory of their own; text tables measured them together with it. */
+static bool lacks_transfers(const struct tandem_table *table, const struct tnd_table_stage *stage)
+{
+    bool moves = stage->kind == TANDEM_KIND_OPENCL || stage->kind == TANDEM_KIND_CLBLAST ||
+                 stage->kind == TANDEM_KIND_CUDA;
+    return moves && table->version != 1 &&
+           (tnd_table_transfer(table, stage->backend, TND_UPLOAD) == NULL ||
+            tnd_table_transfer(table, stage->backend, TND_DOWNLOAD) == NULL);
+}
+
+bool tnd_product_moves(const struct tandem_table *table, const struct tnd_table_profile *profile,
+                       int64_t n, int64_t k, int64_t m, struct tnd_product_moves *out)
+{
+    struct tnd_product_moves moves;
+    const char *weights = NULL; /* where INIT leaves them in F32; NULL: it makes none */
+    memset(&moves, 0, sizeof(moves));
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &profile->stage[s];
+        if (stage->backend[0] == '\0') {
+            continue;
+        }
+        if (lacks_transfers(table, stage)) {
+            return false;
+        }
+        if (stage->task == TANDEM_TASK_DEQUANTIZE_W) {
+            weights = stage->backend;
+            continue;
+        }
+        if (stage->task == TANDEM_TASK_MUL_MAT_F32 && weights != NULL &&
+            strcmp(weights, stage->backend) != 0) {
+            moves.inside[0] = (struct tnd_move){weights, TND_DOWNLOAD, 4 * n * k};
+            moves.inside[1] = (struct tnd_move){stage->backend, TND_UPLOAD, 4 * n * k};
+        }
+        if (tnd_table_transfer(table, stage->backend, TND_UPLOAD) != NULL) {
+            moves.home = stage->backend;
+        }
+    }
+    if (moves.home != NULL) {
+        moves.x = (struct tnd_move){moves.home, TND_UPLOAD, 4 * k * m};
+        moves.y = (struct tnd_move){moves.home, TND_DOWNLOAD, 4 * n * m};
+    }
+    *out = moves;
+    return true;
+}
