@@ -274,8 +274,8 @@ static void measure_unfolding(struct empty_graph *empty)
     for (int repeat = 0; repeat < REPEATS; repeat++) {
         uint64_t begin = now_ns();
         for (int i = 0; i < 100; i++) {
-            tnd_steps_renew(empty->graph, empty->plan, empty->registry, NULL, TANDEM_STYLE_DEFAULT,
-                            &steps, NULL);
+            tnd_steps_renew(empty->graph, empty->plan, empty->registry, NULL,
+                            TANDEM_EXECUTE_DEFAULT, &steps, NULL);
         }
         samples[repeat] = (double)(now_ns() - begin) / (100.0 * NODES);
     }

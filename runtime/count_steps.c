@@ -12,7 +12,7 @@ enum tandem_status tandem_runtime_count_steps(tandem_runtime *runtime, const tan
     struct tnd_steps *steps = NULL;
     tnd_runtime_rooms(runtime, &rooms);
     enum tandem_status status = tnd_steps_renew(graph, plan, rooms.registry, NULL,
-                                                tnd_exec_style(rooms.exec), &steps, error);
+                                                tnd_exec_execution(rooms.exec), &steps, error);
     if (status == TANDEM_OK) {
         struct tandem_step_counts counts = {steps->n_steps, steps->n_groups, 0};
         for (int g = 0; g < steps->n_groups; g++) {

@@ -322,9 +322,9 @@ int tandem_runtime_threads(const tandem_runtime *runtime)
     return limit > 0 && limit < n_threads ? limit : n_threads;
 }
 
-void tandem_runtime_set_style(tandem_runtime *runtime, uint32_t style)
+void tandem_runtime_set_execution(tandem_runtime *runtime, uint32_t execution)
 {
-    tnd_exec_set_style(runtime->exec, style);
+    tnd_exec_set_execution(runtime->exec, execution);
 }
 
 void tandem_runtime_pause(tandem_runtime *runtime)

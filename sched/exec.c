@@ -18,10 +18,10 @@ struct tnd_exec {
     struct tnd_run_device devices[TND_MAX_SLOTS];
     struct tnd_mirrors *mirrors;
     struct tnd_refused *refused;
-    _Atomic uint32_t style; /* bits of enum tandem_style; nothing else depends on it */
-    pthread_mutex_t lock;   /* guards the members below; nothing is locked or called inside */
-    struct tnd_run *idle;   /* last one used first: its memory is the warmest */
-    size_t bytes;           /* of all runs, idle or not, as of the end of their last run */
+    _Atomic uint32_t execution; /* bits of enum tandem_execution; nothing else depends on it */
+    pthread_mutex_t lock;       /* guards the members below; nothing is locked or called inside */
+    struct tnd_run *idle;       /* last one used first: its memory is the warmest */
+    size_t bytes;               /* of all runs, idle or not, as of the end of their last run */
 };
 
 enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry *registry,
@@ -36,7 +36,7 @@ enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry
     exec->pool = pool;
     exec->registry = registry;
     exec->clock = clock;
-    atomic_init(&exec->style, TANDEM_STYLE_DEFAULT);
+    atomic_init(&exec->execution, TANDEM_EXECUTE_DEFAULT);
     for (int slot = 0; slot < TND_MAX_SLOTS; slot++) {
         pthread_mutex_init(&exec->devices[slot].lock, NULL);
     }
@@ -70,14 +70,14 @@ void tnd_exec_free(struct tnd_exec *exec)
     tnd_free(exec);
 }
 
-void tnd_exec_set_style(struct tnd_exec *exec, uint32_t style)
+void tnd_exec_set_execution(struct tnd_exec *exec, uint32_t execution)
 {
-    atomic_store_explicit(&exec->style, style, memory_order_relaxed);
+    atomic_store_explicit(&exec->execution, execution, memory_order_relaxed);
 }
 
-uint32_t tnd_exec_style(const struct tnd_exec *exec)
+uint32_t tnd_exec_execution(const struct tnd_exec *exec)
 {
-    return atomic_load_explicit(&exec->style, memory_order_relaxed);
+    return atomic_load_explicit(&exec->execution, memory_order_relaxed);
 }
 
 static struct tnd_run *take_run(struct tnd_exec *exec)
@@ -149,8 +149,9 @@ static enum tandem_status run_graph(struct tnd_exec *exec, struct tnd_run *run,
                                     struct tandem_error *error)
 {
     struct tnd_exec_failure failure = {TND_FAILURE_NONE, 0, true, -1};
-    uint32_t style = options->is_plain ? 0 : tnd_exec_style(exec);
-    TND_TRY(tnd_steps_renew(graph, plan, exec->registry, exec->mirrors, style, &run->steps, error));
+    uint32_t execution = options->is_plain ? 0 : tnd_exec_execution(exec);
+    TND_TRY(
+        tnd_steps_renew(graph, plan, exec->registry, exec->mirrors, execution, &run->steps, error));
     run->clock = exec->clock;
     run->graph = graph;
     run->options = options;

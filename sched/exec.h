@@ -50,7 +50,7 @@ struct tnd_exec_run_options {
     int n_times;
     int *out_n_times; /* entries filled; may be NULL */
     bool sync_each;   /* every step of a device with memory of its own is synced at once */
-    bool is_plain; /* no chains and no shared groups, so that each node has times of its own */
+    bool is_plain;    /* no chains and no shared groups, so that each node has times of its own */
     struct tnd_exec_failure *out_failure; /* filled when the run fails; may be NULL */
 };
 
@@ -59,9 +59,9 @@ enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry
                                 struct tandem_error *error);
 /** No run may be in progress. */
 void tnd_exec_free(struct tnd_exec *exec);
-/** Bits of enum tandem_style, for later runs; first TANDEM_STYLE_DEFAULT. Any thread. */
-void tnd_exec_set_style(struct tnd_exec *exec, uint32_t style);
-uint32_t tnd_exec_style(const struct tnd_exec *exec);
+/** Bits of enum tandem_execution, for later runs; first TANDEM_EXECUTE_DEFAULT. Any thread. */
+void tnd_exec_set_execution(struct tnd_exec *exec, uint32_t execution);
+uint32_t tnd_exec_execution(const struct tnd_exec *exec);
 
 /** Runs a finished graph by a plan. On failure outputs are undefined, devices are drained, and
  *  the runtime stays usable. Errors: those of tnd_steps_new, of backends (first one wins),

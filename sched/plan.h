@@ -104,10 +104,11 @@ void tnd_steps_free(struct tnd_steps *steps);
 /** The same into the memory of *io_steps (NULL: none yet), which grows when it is too small. Its
  *  contents are undefined after a failure. No allocation when it fits. `mirrors` knows what
  *  devices hold already (NULL: nothing); states found there are held until
- *  tnd_residency_release, which the caller owes on success. `style`: bits of enum tandem_style. */
+ *  tnd_residency_release, which the caller owes on success. `execution`: bits of enum
+ *  tandem_execution. */
 enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struct tandem_plan *plan,
                                    const struct tnd_registry *registry, struct tnd_mirrors *mirrors,
-                                   uint32_t style, struct tnd_steps **io_steps,
+                                   uint32_t execution, struct tnd_steps **io_steps,
                                    struct tandem_error *error);
 
 /** Device steps that may be in flight at the same time. */

@@ -25,7 +25,7 @@ struct unfolding {
     const struct tnd_registry *registry;
     struct tandem_error *error;
     struct tnd_steps *out;
-    uint32_t style;       /* bits of enum tandem_style */
+    uint32_t execution;   /* bits of enum tandem_execution */
     uint32_t quarantined; /* bit a slot */
     bool must_break;      /* the next step opens a group, since devices are synced before it */
     bool has_download;    /* in the last group: what follows opens a group */
@@ -462,7 +462,7 @@ static enum tandem_status unfold_wave(struct unfolding *unfolding, int first, in
     struct member members[TND_WAVE_NODES];
     int n = 0;
     int end = first + 1;
-    if ((unfolding->style & TANDEM_STYLE_SIDE_BY_SIDE) != 0) {
+    if ((unfolding->execution & TANDEM_EXECUTE_CONCURRENT) != 0) {
         end = tnd_wave_end(unfolding->graph, unfolding->plan, unfolding->registry,
                            unfolding->out->fused, first);
     }
@@ -481,7 +481,7 @@ static enum tandem_status unfold_wave(struct unfolding *unfolding, int first, in
 static void find_fused(struct unfolding *unfolding)
 {
     struct tnd_fused *fused = unfolding->out->fused;
-    if ((unfolding->style & TANDEM_STYLE_FUSED) != 0) {
+    if ((unfolding->execution & TANDEM_EXECUTE_FUSED) != 0) {
         tnd_fuse(unfolding->graph, unfolding->plan, unfolding->registry, fused);
         return;
     }
@@ -502,7 +502,7 @@ static enum tandem_status fetch_outputs(struct unfolding *unfolding)
 }
 
 static enum tandem_status unfold(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                                 const struct tnd_registry *registry, uint32_t style,
+                                 const struct tnd_registry *registry, uint32_t execution,
                                  struct tnd_steps *out, struct tandem_error *error)
 {
     struct unfolding unfolding;
@@ -512,7 +512,7 @@ static enum tandem_status unfold(const struct tandem_graph *graph, const struct 
     unfolding.error = error;
     unfolding.out = out;
     /* Devices with memory of their own want to know of every node by itself. */
-    unfolding.style = out->residency == NULL ? style : 0;
+    unfolding.execution = out->residency == NULL ? execution : 0;
     unfolding.quarantined = tnd_registry_quarantined(registry);
     unfolding.must_break = false;
     unfolding.has_download = false;
@@ -609,7 +609,7 @@ static enum tandem_status renew_residency(const struct tandem_graph *graph,
 
 enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struct tandem_plan *plan,
                                    const struct tnd_registry *registry, struct tnd_mirrors *mirrors,
-                                   uint32_t style, struct tnd_steps **io_steps,
+                                   uint32_t execution, struct tnd_steps **io_steps,
                                    struct tandem_error *error)
 {
     int count = 0;
@@ -627,7 +627,7 @@ enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struc
     TND_TRY(reserve_steps(steps, count, error));
     TND_TRY(reserve_fused(steps, graph->n_nodes, error));
     TND_TRY(renew_residency(graph, mirrors, steps, error));
-    enum tandem_status status = unfold(graph, plan, registry, style, steps, error);
+    enum tandem_status status = unfold(graph, plan, registry, execution, steps, error);
     if (status != TANDEM_OK && steps->residency != NULL) {
         tnd_residency_release(steps->residency, false);
     }
@@ -640,7 +640,7 @@ enum tandem_status tnd_steps_new(const struct tandem_graph *graph, const struct 
 {
     struct tnd_steps *steps = NULL;
     enum tandem_status status =
-        tnd_steps_renew(graph, plan, registry, NULL, TANDEM_STYLE_DEFAULT, &steps, error);
+        tnd_steps_renew(graph, plan, registry, NULL, TANDEM_EXECUTE_DEFAULT, &steps, error);
     if (status != TANDEM_OK) {
         tnd_steps_free(steps);
         return status;

@@ -85,7 +85,7 @@ static void check_results(struct fused_graph *f, tandem_tensor *a, tandem_tensor
     char *alone = malloc(a_bytes + b_bytes);
     for (int n_threads = 0; n_threads <= 8; n_threads++) {
         tandem_plan *plan = fake_plan(f->graph, slot, n_threads > 0 ? n_threads : 1);
-        tnd_exec_set_style(fakes.exec, n_threads > 0 ? TANDEM_STYLE_DEFAULT : 0);
+        tnd_exec_set_execution(fakes.exec, n_threads > 0 ? TANDEM_EXECUTE_DEFAULT : 0);
         check_ok(tnd_exec_run(fakes.exec, f->graph, plan, NULL, NULL));
         if (n_threads == 0) {
             memcpy(alone, a->data, a_bytes);
@@ -217,7 +217,7 @@ static void the_last_node_stands_for_its_chain(void)
     struct tnd_step_time times[4];
     int n_times = 0;
     struct tnd_exec_run_options options = {.times = times, .n_times = 4, .out_n_times = &n_times};
-    tnd_exec_set_style(fakes.exec, TANDEM_STYLE_DEFAULT);
+    tnd_exec_set_execution(fakes.exec, TANDEM_EXECUTE_DEFAULT);
     check_ok(tnd_exec_run(fakes.exec, f.graph, f.plan, &options, NULL));
     check_int(n_times, 1);
     check_int(times[0].node, 2);

@@ -329,7 +329,7 @@ static void unfolding_again_takes_no_memory(void)
     struct tnd_steps *steps = unfold(graph, plan);
     long before = tnd_alloc_count();
     check_ok(
-        tnd_steps_renew(graph, plan, fakes.registry, NULL, TANDEM_STYLE_DEFAULT, &steps, NULL));
+        tnd_steps_renew(graph, plan, fakes.registry, NULL, TANDEM_EXECUTE_DEFAULT, &steps, NULL));
     check_int(tnd_alloc_count(), before);
     check_int(steps->n_groups, 40);
     tnd_steps_free(steps);

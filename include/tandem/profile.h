@@ -56,12 +56,12 @@ struct tandem_plan_node {
 
 typedef struct tandem_plan tandem_plan;
 
-/** Liberties that a run takes with a plan, as bits: for comparisons, since none of them changes a
- *  bit of the results. */
-enum tandem_style {
-    TANDEM_STYLE_FUSED = 1,        /**< chains of small nodes run as one step */
-    TANDEM_STYLE_SIDE_BY_SIDE = 2, /**< nodes that do not depend on one another share barriers */
-    TANDEM_STYLE_DEFAULT = 3
+/** Options of execution, as bits: how a run carries its plan out. None of them changes a bit of the
+ *  results; they are there for comparisons. */
+enum tandem_execution {
+    TANDEM_EXECUTE_FUSED = 1,      /**< small nodes that follow each other run as one step */
+    TANDEM_EXECUTE_CONCURRENT = 2, /**< nodes that do not depend on one another share barriers */
+    TANDEM_EXECUTE_DEFAULT = 3     /**< both */
 };
 
 /** A plan for `n_nodes` nodes: each on one CPU thread in its COMPUTE stage. The caller owns it. */

@@ -103,8 +103,9 @@ TANDEM_API enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const t
  *  threads than that, and tandem_runtime_threads says so. */
 TANDEM_API enum tandem_status tandem_runtime_set_threads(tandem_runtime *runtime, int n_threads);
 TANDEM_API int tandem_runtime_threads(const tandem_runtime *runtime);
-/** How later runs carry their plans out: bits of enum tandem_style, first TANDEM_STYLE_DEFAULT. */
-TANDEM_API void tandem_runtime_set_style(tandem_runtime *runtime, uint32_t style);
+/** How later runs carry their plans out: bits of enum tandem_execution; TANDEM_EXECUTE_DEFAULT when
+ *  the runtime is opened. Never fails. Any thread. */
+TANDEM_API void tandem_runtime_set_execution(tandem_runtime *runtime, uint32_t execution);
 /** Parks idle workers at once until tandem_runtime_resume; computing still works. */
 TANDEM_API void tandem_runtime_pause(tandem_runtime *runtime);
 TANDEM_API void tandem_runtime_resume(tandem_runtime *runtime);

@@ -484,7 +484,8 @@ static enum tandem_status unfold_twice(const struct tandem_graph *graph,
                                        struct tnd_mirrors *mirrors, struct tnd_steps **io_steps,
                                        struct tandem_error *error)
 {
-    TND_TRY(tnd_steps_renew(graph, plan, registry, mirrors, TANDEM_STYLE_DEFAULT, io_steps, error));
+    TND_TRY(
+        tnd_steps_renew(graph, plan, registry, mirrors, TANDEM_EXECUTE_DEFAULT, io_steps, error));
     struct tnd_residency *residency = (*io_steps)->residency;
     if (residency == NULL) {
         return TANDEM_OK;
@@ -492,7 +493,8 @@ static enum tandem_status unfold_twice(const struct tandem_graph *graph,
     enum tandem_status status = keep_states(mirrors, residency, error);
     tnd_residency_release(residency, status == TANDEM_OK);
     TND_TRY(status);
-    TND_TRY(tnd_steps_renew(graph, plan, registry, mirrors, TANDEM_STYLE_DEFAULT, io_steps, error));
+    TND_TRY(
+        tnd_steps_renew(graph, plan, registry, mirrors, TANDEM_EXECUTE_DEFAULT, io_steps, error));
     tnd_residency_release((*io_steps)->residency, true);
     return TANDEM_OK;
 }

@@ -58,9 +58,9 @@ struct bench {
     struct test tests[MAX_TESTS];
     int n_tests;
     struct tnd_thread_compare against; /* what the session's plans are changed by */
-    int64_t context; /* tokens of the longest test */
-    double gib;      /* of all weights */
-    double millions; /* of weights */
+    int64_t context;                   /* tokens of the longest test */
+    double gib;                        /* of all weights */
+    double millions;                   /* of weights */
 };
 
 /* ---- tests ---- */
@@ -132,9 +132,9 @@ static enum tandem_status open_all(struct bench *bench, const char *checkpoint,
         status = tnd_cli_open_runtime(&wanted, &bench->runtime, error);
     }
     if (status == TANDEM_OK) {
-        tandem_runtime_set_style(bench->runtime,
-                                 (o->has_no_fusion ? 0 : TANDEM_STYLE_FUSED) |
-                                     (o->has_no_sharing ? 0 : TANDEM_STYLE_SIDE_BY_SIDE));
+        tandem_runtime_set_execution(bench->runtime,
+                                     (o->has_no_fusion ? 0 : TANDEM_EXECUTE_FUSED) |
+                                         (o->has_no_sharing ? 0 : TANDEM_EXECUTE_CONCURRENT));
     }
     return status == TANDEM_OK ? open_session(bench, error) : status;
 }
