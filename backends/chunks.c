@@ -34,7 +34,7 @@ bool tnd_chunk_at(int64_t i, int64_t n_items, int64_t chunk, int count, int64_t 
 }
 
 /* Items are published by the barrier before the loop, so that no order is needed here. */
-static bool take(struct tnd_cursor *cursor, uint64_t loop, int64_t n_items, int64_t chunk,
+static bool take(struct tnd_chunk_cursor *cursor, uint64_t loop, int64_t n_items, int64_t chunk,
                  int sharers, int64_t *out_begin, int64_t *out_end)
 {
     const uint64_t mask = (UINT64_C(1) << TND_CURSOR_ITEMS_BITS) - 1;
@@ -52,8 +52,8 @@ static bool take(struct tnd_cursor *cursor, uint64_t loop, int64_t n_items, int6
     return true;
 }
 
-bool tnd_cursor_next(struct tnd_cursor *cursors, int index, int count, uint64_t loop,
-                     int64_t n_items, int64_t chunk, int64_t *out_begin, int64_t *out_end)
+bool tnd_chunk_next(struct tnd_chunk_cursor *cursors, int index, int count, uint64_t loop,
+                    int64_t n_items, int64_t chunk, int64_t *out_begin, int64_t *out_end)
 {
     int64_t share = n_items / count;
     int64_t rest = n_items % count; /* the first ranges have one item more */

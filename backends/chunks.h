@@ -14,7 +14,7 @@
 enum { TND_CURSOR_ITEMS_BITS = 20 };
 
 /** How far a worker's range is handed out. Zero at the start; loops follow one another. */
-struct tnd_cursor {
+struct tnd_chunk_cursor {
     _Alignas(64) _Atomic uint64_t at; /* the loop, and the chunks of it that were taken */
 };
 
@@ -28,7 +28,7 @@ bool tnd_chunk_at(int64_t i, int64_t n_items, int64_t chunk, int count, int64_t 
 /** The next chunk for worker `index` of `count`, each with one of `cursors`; false when all items
  *  are taken. All workers pass the same `loop` (at least 1, below 2^44), n_items and chunk. Later
  *  loops have greater numbers and begin when all workers have left the one before (a barrier). */
-bool tnd_cursor_next(struct tnd_cursor *cursors, int index, int count, uint64_t loop,
-                     int64_t n_items, int64_t chunk, int64_t *out_begin, int64_t *out_end);
+bool tnd_chunk_next(struct tnd_chunk_cursor *cursors, int index, int count, uint64_t loop,
+                    int64_t n_items, int64_t chunk, int64_t *out_begin, int64_t *out_end);
 
 #endif

@@ -12,8 +12,8 @@
 enum { MAX_ROUNDS = 101 };
 
 struct input {
-    struct tnd_candidate *weights; /* {n}, tokens ascending */
-    struct tnd_candidate *work;    /* {n} */
+    struct tnd_token_candidate *weights; /* {n}, tokens ascending */
+    struct tnd_token_candidate *work;    /* {n} */
     struct tnd_select_room *room;
     int64_t n;
 };
@@ -27,13 +27,13 @@ static double now_us(void)
 
 static int likelier(const void *a, const void *b)
 {
-    const struct tnd_candidate *x = a;
-    const struct tnd_candidate *y = b;
+    const struct tnd_token_candidate *x = a;
+    const struct tnd_token_candidate *y = b;
     return x->weight != y->weight ? (x->weight > y->weight ? -1 : 1)
                                   : (x->token < y->token ? -1 : 1);
 }
 
-static int64_t cut(const struct tnd_candidate *sorted, int64_t n, double mass)
+static int64_t cut(const struct tnd_token_candidate *sorted, int64_t n, double mass)
 {
     double sum = 0.0;
     int64_t kept = 0;
@@ -68,7 +68,7 @@ static int64_t full_sort(struct input *in, int64_t k, double p)
 
 /* Top-k: a heap of the k likeliest, the least of them on top. Top-p: what is below
  * (1 - p) / n of all cannot be needed and is not sorted (llama2.c's way). */
-static void sink(struct tnd_candidate *heap, int64_t n, int64_t i)
+static void sink(struct tnd_token_candidate *heap, int64_t n, int64_t i)
 {
     for (;;) {
         int64_t least = i;
@@ -78,7 +78,7 @@ static void sink(struct tnd_candidate *heap, int64_t n, int64_t i)
         if (least == i) {
             return;
         }
-        const struct tnd_candidate other = heap[i];
+        const struct tnd_token_candidate other = heap[i];
         heap[i] = heap[least];
         heap[least] = other;
         i = least;
@@ -87,7 +87,7 @@ static void sink(struct tnd_candidate *heap, int64_t n, int64_t i)
 
 static int64_t partial_sort(struct input *in, int64_t k, double p)
 {
-    struct tnd_candidate *c = in->work;
+    struct tnd_token_candidate *c = in->work;
     if (p < 1.0) {
         const double sum = sum_of(in);
         const float floor = (float)((1.0 - p) / (double)in->n * sum);
@@ -145,7 +145,7 @@ static void fill(struct input *in, double width)
             state = state * 6364136223846793005u + 1442695040888963407u;
             sum += (double)(state >> 40) * 0x1p-24;
         }
-        in->weights[i] = (struct tnd_candidate){(float)exp(width * (sum - 12.0)), (int32_t)i};
+        in->weights[i] = (struct tnd_token_candidate){(float)exp(width * (sum - 12.0)), (int32_t)i};
         in->weights[i].weight = i == in->n / 2 ? 1.0f : in->weights[i].weight;
     }
 }

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "backends/chunks.h"
-#include "sched/aside.h"
+#include "sched/idle_cpu.h"
 
 enum { THREADS_MAX = 64 };
 
@@ -26,9 +26,9 @@ struct tnd_crew {
     void *user;
     atomic_int generation; /* release: job and user are set; acquired by the members */
     atomic_int n_done;     /* release: a member's results; acquired by the caller */
-    uint64_t loop;      /* the job's number, for the cursors */
-    struct tnd_cursor cursors[THREADS_MAX];
-    struct tnd_aside aside; /* threads of a job run on one CPU each */
+    uint64_t loop;         /* the job's number, for the cursors */
+    struct tnd_chunk_cursor cursors[THREADS_MAX];
+    struct tnd_cpu_claims claims; /* threads of a job run on one CPU each */
     struct member members[THREADS_MAX];
 };
 
@@ -36,8 +36,8 @@ static bool crew_next(struct tandem_worker *worker, int64_t n_items, int64_t chu
                       int64_t *out_begin, int64_t *out_end)
 {
     struct tnd_crew *crew = ((struct member *)worker)->crew;
-    return tnd_cursor_next(crew->cursors, worker->index, worker->count, crew->loop, n_items, chunk,
-                           out_begin, out_end);
+    return tnd_chunk_next(crew->cursors, worker->index, worker->count, crew->loop, n_items, chunk,
+                          out_begin, out_end);
 }
 
 static double now_s(void)
@@ -62,7 +62,7 @@ static void *member_main(void *argument)
         if (crew->job == NULL) {
             return NULL;
         }
-        (void)tnd_aside_step(&crew->aside, (unsigned)crew->loop);
+        (void)tnd_cpu_move_to_idle(&crew->claims, (unsigned)crew->loop);
         crew->job(crew->user, &member->base);
         member->end_s = now_s();
         atomic_fetch_add_explicit(&crew->n_done, 1, memory_order_release);
@@ -101,7 +101,7 @@ void tnd_crew_run(tnd_crew *crew, tnd_crew_fn *job, void *user)
     crew->job = job;
     crew->user = user;
     crew->loop++;
-    (void)tnd_aside_take(&crew->aside, (unsigned)crew->loop);
+    (void)tnd_cpu_claim(&crew->claims, (unsigned)crew->loop);
     atomic_store_explicit(&crew->n_done, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&crew->generation, 1, memory_order_release);
     job(user, &crew->members[0].base);

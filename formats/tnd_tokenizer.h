@@ -96,7 +96,7 @@ struct tandem_tokenizer {
     struct tnd_prefix_index normalized; /* added tokens for the normalized text */
     struct tnd_added *added;            /* NULL or one a token */
 
-    struct tnd_step *steps; /* in `memory`; their patterns are freed with the tokenizer */
+    struct tnd_token_step *steps; /* in `memory`; their patterns are freed with the tokenizer */
     size_t n_steps;
     size_t n_normalizing; /* of them, the first, before normalized tokens are looked for */
 
@@ -135,7 +135,7 @@ int32_t tnd_tokenizer_find(const tandem_tokenizer *tokenizer, const char *text, 
 enum tandem_status tnd_tokenizer_index_prefixes(tandem_tokenizer *tokenizer, const char *name,
                                                 struct tandem_error *error);
 /* Twice the largest vocabulary of the field; a bound on what a hostile file makes us allocate. */
-#define TND_MAX_TOKENS ((int64_t)1 << 19)
+#define TND_MAX_TOKENS      ((int64_t)1 << 19)
 /* Longer tokens would make looking for them slow, and no tokenizer has any. */
 #define TND_MAX_TOKEN_BYTES 4096
 
@@ -243,7 +243,7 @@ enum tandem_status tnd_tokenizer_reserve(tandem_tokenizer *tokenizer, int64_t n,
 /** Fills byte_ids from the tokens of type BYTE. */
 void tnd_tokenizer_find_byte_tokens(tandem_tokenizer *tokenizer);
 /** Appends a step, whose pattern changes its owner. Errors: MEMORY. */
-enum tandem_status tnd_tokenizer_add_step(tandem_tokenizer *tokenizer, struct tnd_step step,
+enum tandem_status tnd_tokenizer_add_step(tandem_tokenizer *tokenizer, struct tnd_token_step step,
                                           struct tandem_error *error);
 /** Appends a step that splits at a pattern's matches. Errors: MEMORY, FORMAT, UNSUPPORTED_BUILD. */
 enum tandem_status tnd_tokenizer_add_split(tandem_tokenizer *tokenizer, const char *pattern,

@@ -112,11 +112,11 @@ void tnd_tokenizer_find_byte_tokens(tandem_tokenizer *tokenizer)
     }
 }
 
-enum tandem_status tnd_tokenizer_add_step(tandem_tokenizer *tokenizer, struct tnd_step step,
+enum tandem_status tnd_tokenizer_add_step(tandem_tokenizer *tokenizer, struct tnd_token_step step,
                                           struct tandem_error *error)
 {
     const size_t n = tokenizer->n_steps;
-    struct tnd_step *larger =
+    struct tnd_token_step *larger =
         tnd_realloc(tokenizer->steps, n * sizeof(step), (n + 1) * sizeof(step));
     if (larger == NULL) {
         tnd_pattern_free(step.pattern);
@@ -130,7 +130,7 @@ enum tandem_status tnd_tokenizer_add_step(tandem_tokenizer *tokenizer, struct tn
 enum tandem_status tnd_tokenizer_add_split(tandem_tokenizer *tokenizer, const char *pattern,
                                            struct tandem_error *error)
 {
-    struct tnd_step step = {.kind = TND_STEP_SPLIT, .split = TND_SPLIT_ISOLATED};
+    struct tnd_token_step step = {.kind = TND_TOKEN_STEP_SPLIT, .split = TND_SPLIT_ISOLATED};
     TND_TRY(tnd_pattern_new(pattern, &step.pattern, error));
     return tnd_tokenizer_add_step(tokenizer, step, error);
 }

@@ -148,14 +148,15 @@ static enum tandem_status fill_sentencepiece(const tandem_source *source,
     tnd_tokenizer_find_byte_tokens(tokenizer);
     if (tokenizer->strips_blank) {
         TND_TRY(tnd_tokenizer_add_step(
-            tokenizer, (struct tnd_step){.kind = TND_STEP_PREPEND, .to = " ", .n_to = 1}, error));
+            tokenizer,
+            (struct tnd_token_step){.kind = TND_TOKEN_STEP_PREPEND, .to = " ", .n_to = 1}, error));
     }
     return tnd_tokenizer_add_step(tokenizer,
-                                  (struct tnd_step){.kind = TND_STEP_REPLACE,
-                                                    .from = " ",
-                                                    .n_from = 1,
-                                                    .to = TND_BLANK_MARK,
-                                                    .n_to = TND_BLANK_MARK_N},
+                                  (struct tnd_token_step){.kind = TND_TOKEN_STEP_REPLACE,
+                                                          .from = " ",
+                                                          .n_from = 1,
+                                                          .to = TND_BLANK_MARK,
+                                                          .n_to = TND_BLANK_MARK_N},
                                   error);
 }
 
@@ -168,7 +169,8 @@ static enum tandem_status fill_byte_level(const tandem_source *source, tandem_to
     (void)tandem_source_text(source, "tokenizer.ggml.pre", &pre);
     if (boolean(source, "tokenizer.ggml.add_space_prefix", false)) {
         TND_TRY(tnd_tokenizer_add_step(
-            tokenizer, (struct tnd_step){.kind = TND_STEP_PREPEND, .to = " ", .n_to = 1}, error));
+            tokenizer,
+            (struct tnd_token_step){.kind = TND_TOKEN_STEP_PREPEND, .to = " ", .n_to = 1}, error));
     }
     TND_TRY(tnd_tokenizer_add_pretokenizer(tokenizer, pre, error));
     TND_TRY(copy_tokens(tokenizer, lists, error));

@@ -21,7 +21,7 @@ enum tandem_status tnd_hf_unsupported(const struct tnd_hf_reader *reader, const 
                          "%.90s: the %s \"%.60s\" is not supported", reader->name, part, type);
 }
 
-static enum tandem_status add(const struct tnd_hf_reader *reader, struct tnd_step step,
+static enum tandem_status add(const struct tnd_hf_reader *reader, struct tnd_token_step step,
                               struct tandem_error *error)
 {
     return tnd_tokenizer_add_step(reader->tokenizer, step, error);
@@ -38,7 +38,7 @@ static enum tandem_status keep(const struct tnd_hf_reader *reader, const char *t
 
 /* {"String": ...} or {"Regex": ...} */
 static enum tandem_status read_pattern(const struct tnd_hf_reader *reader, const cJSON *object,
-                                       struct tnd_step *step, struct tandem_error *error)
+                                       struct tnd_token_step *step, struct tandem_error *error)
 {
     const cJSON *pattern = cJSON_GetObjectItemCaseSensitive(object, "pattern");
     const char *literal = tnd_hf_text(pattern, "String");
@@ -55,7 +55,7 @@ static enum tandem_status read_pattern(const struct tnd_hf_reader *reader, const
 
 /* ---- normalizer ---- */
 
-static enum tandem_status add_form(const struct tnd_hf_reader *reader, struct tnd_step step,
+static enum tandem_status add_form(const struct tnd_hf_reader *reader, struct tnd_token_step step,
                                    struct tandem_error *error)
 {
     TND_TRY(tnd_unicode_check(error));
@@ -65,7 +65,7 @@ static enum tandem_status add_form(const struct tnd_hf_reader *reader, struct tn
 static enum tandem_status add_replace(const struct tnd_hf_reader *reader, const cJSON *object,
                                       struct tandem_error *error)
 {
-    struct tnd_step step = {.kind = TND_STEP_REPLACE};
+    struct tnd_token_step step = {.kind = TND_TOKEN_STEP_REPLACE};
     const char *content = tnd_hf_text(object, "content");
     if (content == NULL) {
         return tnd_error_set(error, TANDEM_E_FORMAT, reader->name, 0, 0,
@@ -77,13 +77,13 @@ static enum tandem_status add_replace(const struct tnd_hf_reader *reader, const 
 }
 
 static enum tandem_status add_prepend(const struct tnd_hf_reader *reader, const char *text,
-                                      struct tnd_step step, struct tandem_error *error)
+                                      struct tnd_token_step step, struct tandem_error *error)
 {
     if (text == NULL) {
         return tnd_error_set(error, TANDEM_E_FORMAT, reader->name, 0, 0,
                              "%.90s: a Prepend has no text", reader->name);
     }
-    step.kind = TND_STEP_PREPEND;
+    step.kind = TND_TOKEN_STEP_PREPEND;
     TND_TRY(keep(reader, text, &step.to, &step.n_to, error));
     return add(reader, step, error);
 }
@@ -93,13 +93,13 @@ static enum tandem_status read_normalizer(const struct tnd_hf_reader *reader, co
 {
     static const struct {
         const char *type;
-        struct tnd_step step;
+        struct tnd_token_step step;
     } forms[] = {
-        {"NFC", {.kind = TND_STEP_FORM, .form = TND_FORM_NFC}},
-        {"NFD", {.kind = TND_STEP_FORM, .form = TND_FORM_NFD}},
-        {"NFKC", {.kind = TND_STEP_FORM, .form = TND_FORM_NFKC}},
-        {"NFKD", {.kind = TND_STEP_FORM, .form = TND_FORM_NFKD}},
-        {"Lowercase", {.kind = TND_STEP_LOWER}},
+        {"NFC", {.kind = TND_TOKEN_STEP_FORM, .form = TND_FORM_NFC}},
+        {"NFD", {.kind = TND_TOKEN_STEP_FORM, .form = TND_FORM_NFD}},
+        {"NFKC", {.kind = TND_TOKEN_STEP_FORM, .form = TND_FORM_NFKC}},
+        {"NFKD", {.kind = TND_TOKEN_STEP_FORM, .form = TND_FORM_NFKD}},
+        {"Lowercase", {.kind = TND_TOKEN_STEP_LOWER}},
     };
     const char *type = tnd_hf_text(object, "type");
     if (object == NULL || cJSON_IsNull(object)) {
@@ -119,16 +119,17 @@ static enum tandem_status read_normalizer(const struct tnd_hf_reader *reader, co
         return TANDEM_OK;
     }
     if (type != NULL && strcmp(type, "Prepend") == 0) {
-        return add_prepend(reader, tnd_hf_text(object, "prepend"), (struct tnd_step){0}, error);
+        return add_prepend(reader, tnd_hf_text(object, "prepend"), (struct tnd_token_step){0},
+                           error);
     }
     if (type != NULL && strcmp(type, "Replace") == 0) {
         return add_replace(reader, object, error);
     }
     if (type != NULL && strcmp(type, "Strip") == 0) {
         return add(reader,
-                   (struct tnd_step){.kind = TND_STEP_STRIP,
-                                     .left = tnd_hf_flag(object, "strip_left", true),
-                                     .right = tnd_hf_flag(object, "strip_right", true)},
+                   (struct tnd_token_step){.kind = TND_TOKEN_STEP_STRIP,
+                                           .left = tnd_hf_flag(object, "strip_left", true),
+                                           .right = tnd_hf_flag(object, "strip_right", true)},
                    error);
     }
     return tnd_hf_unsupported(reader, "normalizer", type == NULL ? "(no type)" : type, error);
@@ -139,7 +140,7 @@ static enum tandem_status read_normalizer(const struct tnd_hf_reader *reader, co
 static enum tandem_status split_at(const struct tnd_hf_reader *reader, const char *pattern,
                                    enum tnd_split split, bool inverts, struct tandem_error *error)
 {
-    struct tnd_step step = {.kind = TND_STEP_SPLIT, .split = split, .inverts = inverts};
+    struct tnd_token_step step = {.kind = TND_TOKEN_STEP_SPLIT, .split = split, .inverts = inverts};
     TND_TRY(tnd_pattern_new(pattern, &step.pattern, error));
     return add(reader, step, error);
 }
@@ -155,8 +156,8 @@ static enum tandem_status add_split(const struct tnd_hf_reader *reader, const cJ
                      {"MergedWithPrevious", TND_SPLIT_PREVIOUS},
                      {"MergedWithNext", TND_SPLIT_NEXT},
                      {"Contiguous", TND_SPLIT_CONTIGUOUS}};
-    struct tnd_step step = {.kind = TND_STEP_SPLIT,
-                            .inverts = tnd_hf_flag(object, "invert", false)};
+    struct tnd_token_step step = {.kind = TND_TOKEN_STEP_SPLIT,
+                                  .inverts = tnd_hf_flag(object, "invert", false)};
     const char *behavior = tnd_hf_text(object, "behavior");
     const size_t n = sizeof(behaviors) / sizeof(behaviors[0]);
     size_t i = 0;
@@ -177,7 +178,7 @@ static enum tandem_status add_byte_level(const struct tnd_hf_reader *reader, con
 {
     reader->tokenizer->is_byte_level = true;
     if (tnd_hf_flag(object, "add_prefix_space", true)) {
-        TND_TRY(add_prepend(reader, " ", (struct tnd_step){.unless_there = true}, error));
+        TND_TRY(add_prepend(reader, " ", (struct tnd_token_step){.unless_there = true}, error));
     }
     return tnd_hf_flag(object, "use_regex", true)
                ? tnd_tokenizer_add_split(reader->tokenizer, byte_level_pattern, error)
@@ -189,25 +190,25 @@ static enum tandem_status add_metaspace(const struct tnd_hf_reader *reader, cons
 {
     const char *mark = tnd_hf_text(object, "replacement");
     const char *scheme = tnd_hf_text(object, "prepend_scheme");
-    struct tnd_step replace = {.kind = TND_STEP_REPLACE, .from = " ", .n_from = 1};
+    struct tnd_token_step replace = {.kind = TND_TOKEN_STEP_REPLACE, .from = " ", .n_from = 1};
     if (scheme == NULL) { /* files of older versions */
         scheme = tnd_hf_flag(object, "add_prefix_space", true) ? "always" : "never";
     }
     TND_TRY(keep(reader, mark == NULL ? TND_BLANK_MARK : mark, &replace.to, &replace.n_to, error));
     TND_TRY(add(reader, replace, error));
     if (strcmp(scheme, "never") != 0) {
-        const struct tnd_step prepend = {.unless_there = true,
-                                         .only_first = strcmp(scheme, "first") == 0};
+        const struct tnd_token_step prepend = {.unless_there = true,
+                                               .only_first = strcmp(scheme, "first") == 0};
         TND_TRY(add_prepend(reader, replace.to, prepend, error));
     }
     if (!tnd_hf_flag(object, "split", true)) {
         return TANDEM_OK;
     }
     return add(reader,
-               (struct tnd_step){.kind = TND_STEP_SPLIT,
-                                 .split = TND_SPLIT_NEXT,
-                                 .from = replace.to,
-                                 .n_from = replace.n_to},
+               (struct tnd_token_step){.kind = TND_TOKEN_STEP_SPLIT,
+                                       .split = TND_SPLIT_NEXT,
+                                       .from = replace.to,
+                                       .n_from = replace.n_to},
                error);
 }
 

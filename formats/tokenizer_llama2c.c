@@ -117,7 +117,8 @@ static enum tandem_status fill(struct reader *reader, int64_t vocabulary,
     TND_TRY(tnd_tokenizer_index(tokenizer, error));
     if (tnd_tokenizer_find(tokenizer, " ", 1) >= 0) {
         TND_TRY(tnd_tokenizer_add_step(
-            tokenizer, (struct tnd_step){.kind = TND_STEP_PREPEND, .to = " ", .n_to = 1}, error));
+            tokenizer,
+            (struct tnd_token_step){.kind = TND_TOKEN_STEP_PREPEND, .to = " ", .n_to = 1}, error));
     }
     return TANDEM_OK;
 }

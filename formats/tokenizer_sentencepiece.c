@@ -269,7 +269,8 @@ static enum tandem_status add_normalizer(const struct model *model, tandem_token
     TND_TRY(tnd_charsmap_read((const uint8_t *)rules, model->n_charsmap, model->file.name, charsmap,
                               error));
     return tnd_tokenizer_add_step(
-        tokenizer, (struct tnd_step){.kind = TND_STEP_CHARSMAP, .charsmap = charsmap}, error);
+        tokenizer, (struct tnd_token_step){.kind = TND_TOKEN_STEP_CHARSMAP, .charsmap = charsmap},
+        error);
 }
 
 static int32_t id_of(uint64_t id, const tandem_tokenizer *tokenizer)

@@ -71,7 +71,7 @@ static size_t take_pieces(struct tnd_pieces *pieces)
 /* ---- separators: matches of a pattern, or of a literal text ---- */
 
 struct finder {
-    const struct tnd_step *step;
+    const struct tnd_token_step *step;
     const char *text;
     size_t n;
     size_t at;
@@ -79,7 +79,7 @@ struct finder {
     struct tnd_pattern_search search;
 };
 
-static enum tandem_status finder_begin(struct finder *finder, const struct tnd_step *step,
+static enum tandem_status finder_begin(struct finder *finder, const struct tnd_token_step *step,
                                        struct tandem_error *error)
 {
     *finder = (struct finder){.step = step};
@@ -98,7 +98,7 @@ static void finder_set(struct finder *finder, const char *text, size_t n)
 
 static bool find_literal(struct finder *finder, struct tnd_piece *out)
 {
-    const struct tnd_step *step = finder->step;
+    const struct tnd_token_step *step = finder->step;
     const char *found =
         step->n_from == 0 || finder->at >= finder->n
             ? NULL
@@ -221,7 +221,7 @@ static enum tandem_status split_piece(struct finder *finder, struct splitter *sp
     return TANDEM_OK;
 }
 
-static enum tandem_status split(const struct tnd_step *step, struct tnd_pieces *pieces,
+static enum tandem_status split(const struct tnd_token_step *step, struct tnd_pieces *pieces,
                                 struct tandem_error *error)
 {
     struct finder finder;
@@ -248,7 +248,7 @@ static enum tandem_status grows_too_much(size_t limit, struct tandem_error *erro
 static enum tandem_status replace(struct finder *finder, const char *text, size_t n, size_t limit,
                                   struct tnd_text *out, struct tandem_error *error)
 {
-    const struct tnd_step *step = finder->step;
+    const struct tnd_token_step *step = finder->step;
     size_t at = 0;
     finder_set(finder, text, n);
     for (;;) {
@@ -268,7 +268,8 @@ static enum tandem_status replace(struct finder *finder, const char *text, size_
     }
 }
 
-static void strip(const struct tnd_step *step, const char *text, size_t n, struct tnd_text *out)
+static void strip(const struct tnd_token_step *step, const char *text, size_t n,
+                  struct tnd_text *out)
 {
     size_t space;
     while (step->left && (space = tnd_utf8_space(text, n)) > 0) {
@@ -284,7 +285,7 @@ static void strip(const struct tnd_step *step, const char *text, size_t n, struc
     tnd_text_add_bytes(out, text, step->right ? kept : n);
 }
 
-static void prepend(const struct tnd_step *step, const char *text, size_t n, bool is_first,
+static void prepend(const struct tnd_token_step *step, const char *text, size_t n, bool is_first,
                     struct tnd_text *out)
 {
     const bool is_there =
@@ -300,30 +301,30 @@ static enum tandem_status rewrite_piece(struct finder *finder, const char *text,
                                         const struct tnd_pieces *pieces, bool is_first,
                                         struct tnd_text *out, struct tandem_error *error)
 {
-    const struct tnd_step *step = finder->step;
+    const struct tnd_token_step *step = finder->step;
     switch (step->kind) {
-    case TND_STEP_PREPEND:
+    case TND_TOKEN_STEP_PREPEND:
         prepend(step, text, n, is_first, out);
         return TANDEM_OK;
-    case TND_STEP_REPLACE:
+    case TND_TOKEN_STEP_REPLACE:
         return replace(finder, text, n, pieces->limit, out, error);
-    case TND_STEP_FORM:
+    case TND_TOKEN_STEP_FORM:
         return tnd_unicode_normalize(step->form, text, n, out, error);
-    case TND_STEP_LOWER:
+    case TND_TOKEN_STEP_LOWER:
         return tnd_unicode_lower(text, n, out, error);
-    case TND_STEP_STRIP:
+    case TND_TOKEN_STEP_STRIP:
         strip(step, text, n, out);
         return TANDEM_OK;
-    case TND_STEP_CHARSMAP:
+    case TND_TOKEN_STEP_CHARSMAP:
         tnd_charsmap_apply(step->charsmap, text, n, out);
         return TANDEM_OK;
-    case TND_STEP_SPLIT:
+    case TND_TOKEN_STEP_SPLIT:
         break;
     }
     return TANDEM_OK;
 }
 
-static enum tandem_status rewrite(const struct tnd_step *step, struct tnd_pieces *pieces,
+static enum tandem_status rewrite(const struct tnd_token_step *step, struct tnd_pieces *pieces,
                                   struct tandem_error *error)
 {
     struct finder finder;
@@ -345,12 +346,12 @@ static enum tandem_status rewrite(const struct tnd_step *step, struct tnd_pieces
     return status;
 }
 
-enum tandem_status tnd_steps_run(const struct tnd_step *steps, size_t n, struct tnd_pieces *pieces,
-                                 struct tandem_error *error)
+enum tandem_status tnd_steps_run(const struct tnd_token_step *steps, size_t n,
+                                 struct tnd_pieces *pieces, struct tandem_error *error)
 {
     for (size_t i = 0; i < n && !pieces->failed; i++) {
-        TND_TRY(steps[i].kind == TND_STEP_SPLIT ? split(&steps[i], pieces, error)
-                                                : rewrite(&steps[i], pieces, error));
+        TND_TRY(steps[i].kind == TND_TOKEN_STEP_SPLIT ? split(&steps[i], pieces, error)
+                                                      : rewrite(&steps[i], pieces, error));
         if (pieces->failed || pieces->text.failed || pieces->other.failed) {
             return tnd_error_set(error, TANDEM_E_MEMORY, "tokenizer", (int64_t)pieces->text.n, 0,
                                  "tokenizer: no memory to prepare a text");

@@ -19,14 +19,14 @@ struct tnd_charsmap;
 #define TND_BLANK_MARK   "\xe2\x96\x81"
 #define TND_BLANK_MARK_N 3
 
-enum tnd_step_kind {
-    TND_STEP_PREPEND, /* `to` before a piece that is not empty */
-    TND_STEP_REPLACE, /* `from` or matches of `pattern` by `to` */
-    TND_STEP_SPLIT,   /* at `from` or matches of `pattern` */
-    TND_STEP_FORM,    /* Unicode normalization */
-    TND_STEP_LOWER,   /* lower case */
-    TND_STEP_STRIP,   /* white space at the ends */
-    TND_STEP_CHARSMAP /* sentencepiece's normalizer */
+enum tnd_token_step_kind {
+    TND_TOKEN_STEP_PREPEND, /* `to` before a piece that is not empty */
+    TND_TOKEN_STEP_REPLACE, /* `from` or matches of `pattern` by `to` */
+    TND_TOKEN_STEP_SPLIT,   /* at `from` or matches of `pattern` */
+    TND_TOKEN_STEP_FORM,    /* Unicode normalization */
+    TND_TOKEN_STEP_LOWER,   /* lower case */
+    TND_TOKEN_STEP_STRIP,   /* white space at the ends */
+    TND_TOKEN_STEP_CHARSMAP /* sentencepiece's normalizer */
 };
 
 /* What becomes of the separator; names of Hugging Face's tokenizers. */
@@ -38,8 +38,8 @@ enum tnd_split {
     TND_SPLIT_CONTIGUOUS
 };
 
-struct tnd_step {
-    enum tnd_step_kind kind;
+struct tnd_token_step {
+    enum tnd_token_step_kind kind;
     const char *from; /* in the tokenizer's memory */
     size_t n_from;
     const char *to;
@@ -77,8 +77,8 @@ void tnd_pieces_fini(struct tnd_pieces *pieces);
 /** Begins anew with one piece. */
 void tnd_pieces_set(struct tnd_pieces *pieces, const char *text, size_t n);
 /** Errors: MEMORY, LIMIT (a pattern that takes too long, a text that grows without bounds). */
-enum tandem_status tnd_steps_run(const struct tnd_step *steps, size_t n, struct tnd_pieces *pieces,
-                                 struct tandem_error *error);
+enum tandem_status tnd_steps_run(const struct tnd_token_step *steps, size_t n,
+                                 struct tnd_pieces *pieces, struct tandem_error *error);
 
 /* ---- tokenizer_pattern.c: regular expressions by PCRE2 ---- */
 

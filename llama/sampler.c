@@ -19,9 +19,9 @@ struct token_bytes {
 
 struct tnd_llama_sampler {
     struct tnd_llama_sampler_options options;
-    uint64_t state;                   /* of the random numbers */
-    float *logits;                    /* {vocabulary}: changed ones, where something changes them */
-    struct tnd_candidate *candidates; /* {vocabulary} */
+    uint64_t state; /* of the random numbers */
+    float *logits;  /* {vocabulary}: changed ones, where something changes them */
+    struct tnd_token_candidate *candidates; /* {vocabulary} */
     struct tnd_select_room *room;
     int32_t *recent; /* {repeat_last}: ring of tokens */
     int64_t n_recent, next_recent;
@@ -283,7 +283,7 @@ static int64_t fill_candidates(struct tnd_llama_sampler *sampler, const float *l
                              : i == best    ? 1.0f
                                             : expf((logits[i] - largest) / temperature);
         if (weight > 0.0f) { /* not for NaN */
-            sampler->candidates[n++] = (struct tnd_candidate){weight, (int32_t)i};
+            sampler->candidates[n++] = (struct tnd_token_candidate){weight, (int32_t)i};
         }
     }
     return n;
@@ -293,7 +293,7 @@ static int64_t fill_candidates(struct tnd_llama_sampler *sampler, const float *l
 static int64_t keep(struct tnd_llama_sampler *sampler, const float *logits)
 {
     const struct tnd_llama_sampler_options *o = &sampler->options;
-    struct tnd_candidate *c = sampler->candidates;
+    struct tnd_token_candidate *c = sampler->candidates;
     int64_t n = fill_candidates(sampler, logits, likeliest(logits, o->vocabulary));
     n = tnd_select(c, n, o->top_k, 1.0, sampler->room);
     n = tnd_select(c, n, INT64_MAX, (double)o->top_p, sampler->room);

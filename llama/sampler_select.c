@@ -21,7 +21,7 @@ uint32_t tnd_select_key(float weight)
 }
 
 /* Returns the sum of all weights. */
-static double count_keys(const struct tnd_candidate *candidates, int64_t n,
+static double count_keys(const struct tnd_token_candidate *candidates, int64_t n,
                          struct tnd_select_room *room)
 {
     double all = 0.0;
@@ -38,7 +38,7 @@ static double count_keys(const struct tnd_candidate *candidates, int64_t n,
 
 /* Sorts by descending weight, equal ones as they stand: 3 passes over 11 bits, the last of them the
  * highest. Non-negative floats stand in the order of their bits. */
-static void sort_bucket(struct tnd_candidate *a, struct tnd_candidate *b, int64_t n)
+static void sort_bucket(struct tnd_token_candidate *a, struct tnd_token_candidate *b, int64_t n)
 {
     enum { DIGITS = 2048 };
     for (int pass = 0; pass < 3; pass++) {
@@ -53,7 +53,7 @@ static void sort_bucket(struct tnd_candidate *a, struct tnd_candidate *b, int64_
         for (int64_t i = 0; i < n; i++) {
             b[starts[DIGITS - 1 - (bits_of(a[i].weight) >> shift & (DIGITS - 1))]++] = a[i];
         }
-        struct tnd_candidate *other = a;
+        struct tnd_token_candidate *other = a;
         a = b;
         b = other;
     }
@@ -80,7 +80,8 @@ static uint32_t find_border(const struct tnd_select_room *room, int64_t k, doubl
 }
 
 /* How many of a sorted bucket are needed: one at least. */
-static int64_t take_bucket(const struct tnd_candidate *bucket, int64_t n, int64_t k, double mass)
+static int64_t take_bucket(const struct tnd_token_candidate *bucket, int64_t n, int64_t k,
+                           double mass)
 {
     int64_t taken = 0;
     double sum = 0.0;
@@ -91,12 +92,12 @@ static int64_t take_bucket(const struct tnd_candidate *bucket, int64_t n, int64_
 }
 
 /* Whether a candidate of the border's bucket comes not behind the last that is kept. */
-static int is_kept(const struct tnd_candidate *one, const struct tnd_candidate *last)
+static int is_kept(const struct tnd_token_candidate *one, const struct tnd_token_candidate *last)
 {
     return one->weight > last->weight || (one->weight == last->weight && one->token <= last->token);
 }
 
-int64_t tnd_select(struct tnd_candidate *candidates, int64_t n, int64_t k, double share,
+int64_t tnd_select(struct tnd_token_candidate *candidates, int64_t n, int64_t k, double share,
                    struct tnd_select_room *room)
 {
     if (n < 1 || (k >= n && share >= 1.0)) {
@@ -107,7 +108,7 @@ int64_t tnd_select(struct tnd_candidate *candidates, int64_t n, int64_t k, doubl
     int64_t above;
     double mass_above;
     const uint32_t border = find_border(room, k, mass, &above, &mass_above);
-    struct tnd_candidate *bucket = room->spare;
+    struct tnd_token_candidate *bucket = room->spare;
     int64_t m = 0;
     for (int64_t i = 0; i < n; i++) {
         if (tnd_select_key(candidates[i].weight) == border) {

@@ -8,14 +8,14 @@
 /** Half-precision numbers from 0 to 1: bits 0 to 0x3c00. */
 #define TND_SELECT_KEYS 0x3c01
 
-struct tnd_candidate {
+struct tnd_token_candidate {
     float weight; /* 0 to 1, a number: exp((logit - largest) / temperature) */
     int32_t token;
 };
 
 /** Room for a selection; no initial contents. */
 struct tnd_select_room {
-    struct tnd_candidate *spare; /* twice as many as there are candidates */
+    struct tnd_token_candidate *spare; /* twice as many as there are candidates */
     uint32_t counts[TND_SELECT_KEYS];
     double sums[TND_SELECT_KEYS];
 };
@@ -26,7 +26,7 @@ uint32_t tnd_select_key(float weight);
 /** Moves to the front of `candidates` (tokens ascending) the likeliest: at most k of them, and no
  *  more than needed for `share` of the weight of all; at least one if n > 0. Of equal weights the
  *  lower tokens. Returns how many; they are in ascending order of tokens. O(n). */
-int64_t tnd_select(struct tnd_candidate *candidates, int64_t n, int64_t k, double share,
+int64_t tnd_select(struct tnd_token_candidate *candidates, int64_t n, int64_t k, double share,
                    struct tnd_select_room *room);
 
 #endif

@@ -131,7 +131,7 @@ static enum tandem_status run_steps(struct tnd_exec *exec, struct tnd_run *run,
                                     struct tnd_exec_failure *out_failure,
                                     struct tandem_error *error)
 {
-    /* The pool may shrink before its turn comes: it then runs with fewer workers, never with
+    /* The pool may shrink before this run gets it: it then runs with fewer workers, never with
      * more. */
     int n_workers = smaller(run->steps->n_workers, tnd_pool_size(exec->pool));
     TND_TRY(tnd_run_reserve(run, n_workers, error));

@@ -50,7 +50,7 @@ struct tnd_exec_run_options {
     int n_times;
     int *out_n_times; /* entries filled; may be NULL */
     bool sync_each;   /* every step of a device with memory of its own is synced at once */
-    bool is_plain;    /* no chains and no shared groups, so that each node has times of its own */
+    bool is_plain; /* no fused nodes and no shared groups, so that each node has times of its own */
     struct tnd_exec_failure *out_failure; /* filled when the run fails; may be NULL */
 };
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Finding chains: one walk over the nodes, each of which may lengthen the chain of one of its
- * operands. Runs for every token: what cannot be fused is left at the first look at its operation.
- * Why memory matters: the memory plan has given bytes to later nodes that earlier ones need, in the
- * order of the graph. A chain keeps that order for each row alone. */
+ * Finding what to fuse: one walk over the nodes, each of which may join the fused nodes of one of
+ * its operands. Runs for every token: what cannot be fused is left at the first look at its
+ * operation. Why memory matters: the memory plan has given bytes to later nodes that earlier ones
+ * need, in the order of the graph. Fused nodes keep that order for each row alone. */
 #include "sched/fuse.h"
 
 #include "sched/conflict.h"
 #include "sched/plan.h"
 
-struct chain {
+struct fusion {
     int nodes[TANDEM_FUSED_NODES];
     int n;
 };
@@ -51,20 +51,20 @@ static bool has_same_shape(const struct tandem_tensor *a, const struct tandem_te
     return same;
 }
 
-static bool is_kept(const struct tandem_graph *graph, const struct chain *chain, int i)
+static bool is_kept(const struct tandem_graph *graph, const struct fusion *fusion, int i)
 {
-    return i == chain->n - 1 || !tnd_is_read_once(graph->nodes[chain->nodes[i]]);
+    return i == fusion->n - 1 || !tnd_is_read_once(graph->nodes[fusion->nodes[i]]);
 }
 
 /* Whether what member `reader` reads is there still, when the rows of `written` are written from
- * member `first` of the chain on. */
-static bool reads_in_time(const struct tandem_graph *graph, const struct chain *chain, int reader,
+ * member `first` on. */
+static bool reads_in_time(const struct tandem_graph *graph, const struct fusion *fusion, int reader,
                           const struct tandem_tensor *written, int first)
 {
-    const struct tandem_tensor *node = graph->nodes[chain->nodes[reader]];
+    const struct tandem_tensor *node = graph->nodes[fusion->nodes[reader]];
     for (int i = 0; i < node->n_src; i++) {
         const struct tandem_tensor *read = node->src[i];
-        bool is_link = reader > 0 && read == graph->nodes[chain->nodes[reader - 1]];
+        bool is_link = reader > 0 && read == graph->nodes[fusion->nodes[reader - 1]];
         if (!is_link && tnd_tensors_overlap(read, written) &&
             !(reader <= first && has_same_rows(read, written))) {
             return false;
@@ -75,26 +75,26 @@ static bool reads_in_time(const struct tandem_graph *graph, const struct chain *
 
 /* Whether the members may run row by row. Results that only the next member reads are written to
  * the rows of the last one's result. */
-static bool is_safe(const struct tandem_graph *graph, const struct chain *chain)
+static bool is_safe(const struct tandem_graph *graph, const struct fusion *fusion)
 {
-    const struct tandem_tensor *last = graph->nodes[chain->nodes[chain->n - 1]];
+    const struct tandem_tensor *last = graph->nodes[fusion->nodes[fusion->n - 1]];
     int first_of_last = 0; /* member that writes to the rows of `last` first */
-    while (is_kept(graph, chain, first_of_last) && first_of_last < chain->n - 1) {
+    while (is_kept(graph, fusion, first_of_last) && first_of_last < fusion->n - 1) {
         first_of_last++;
     }
-    for (int w = 0; w < chain->n; w++) {
-        const struct tandem_tensor *written = graph->nodes[chain->nodes[w]];
-        if (!is_kept(graph, chain, w)) {
+    for (int w = 0; w < fusion->n; w++) {
+        const struct tandem_tensor *written = graph->nodes[fusion->nodes[w]];
+        if (!is_kept(graph, fusion, w)) {
             continue;
         }
-        for (int other = w + 1; other < chain->n; other++) {
-            const struct tandem_tensor *later = graph->nodes[chain->nodes[other]];
-            if (is_kept(graph, chain, other) && tnd_tensors_overlap(written, later)) {
+        for (int other = w + 1; other < fusion->n; other++) {
+            const struct tandem_tensor *later = graph->nodes[fusion->nodes[other]];
+            if (is_kept(graph, fusion, other) && tnd_tensors_overlap(written, later)) {
                 return false;
             }
         }
-        for (int r = 0; r < chain->n; r++) {
-            if (!reads_in_time(graph, chain, r, written, written == last ? first_of_last : w)) {
+        for (int r = 0; r < fusion->n; r++) {
+            if (!reads_in_time(graph, fusion, r, written, written == last ? first_of_last : w)) {
                 return false;
             }
         }
@@ -103,14 +103,14 @@ static bool is_safe(const struct tandem_graph *graph, const struct chain *chain)
 }
 
 /* Whether no node in between touches what members before it do, which now run later. */
-static bool can_wait(const struct tandem_graph *graph, const struct chain *chain)
+static bool can_wait(const struct tandem_graph *graph, const struct fusion *fusion)
 {
-    int last = chain->nodes[chain->n - 1];
-    for (int m = 0; m < chain->n - 1; m++) {
-        for (int i = chain->nodes[m] + 1, next = m + 1; i < last; i++) {
-            if (i == chain->nodes[next]) {
+    int last = fusion->nodes[fusion->n - 1];
+    for (int m = 0; m < fusion->n - 1; m++) {
+        for (int i = fusion->nodes[m] + 1, next = m + 1; i < last; i++) {
+            if (i == fusion->nodes[next]) {
                 next++;
-            } else if (tnd_nodes_conflict(graph->nodes[chain->nodes[m]], graph->nodes[i])) {
+            } else if (tnd_nodes_conflict(graph->nodes[fusion->nodes[m]], graph->nodes[i])) {
                 return false;
             }
         }
@@ -123,7 +123,7 @@ static bool may_join(const struct tandem_graph *graph, const struct tandem_plan 
                      int i)
 {
     const struct tandem_tensor *nodes[TANDEM_FUSED_NODES];
-    struct chain chain;
+    struct fusion fusion;
     int slot = plan->nodes[i].stage[TANDEM_STAGE_COMPUTE].backend;
     int length = 1;
     for (int j = from; fused[j].from >= 0; j = fused[j].from) {
@@ -134,19 +134,19 @@ static bool may_join(const struct tandem_graph *graph, const struct tandem_plan 
         !runs_whole(plan, registry, from)) {
         return false;
     }
-    chain.n = tnd_fused_nodes(fused, from, chain.nodes) + 1;
-    chain.nodes[chain.n - 1] = i;
-    if (i - chain.nodes[0] > TND_FUSE_REACH) {
+    fusion.n = tnd_fused_nodes(fused, from, fusion.nodes) + 1;
+    fusion.nodes[fusion.n - 1] = i;
+    if (i - fusion.nodes[0] > TND_FUSE_REACH) {
         return false;
     }
-    for (int j = 0; j < chain.n; j++) {
-        nodes[j] = graph->nodes[chain.nodes[j]];
+    for (int j = 0; j < fusion.n; j++) {
+        nodes[j] = graph->nodes[fusion.nodes[j]];
     }
-    return is_safe(graph, &chain) && can_wait(graph, &chain) &&
-           tnd_backend_fuses(tnd_registry_backend(registry, slot), nodes, chain.n);
+    return is_safe(graph, &fusion) && can_wait(graph, &fusion) &&
+           tnd_backend_fuses(tnd_registry_backend(registry, slot), nodes, fusion.n);
 }
 
-/* The operand of node i whose chain it joins; -1: none. */
+/* The operand of node i whose fused nodes it joins; -1: none. */
 static int find_from(const struct tandem_graph *graph, const struct tandem_plan *plan,
                      const struct tnd_registry *registry, const struct tnd_fused *fused, int i)
 {

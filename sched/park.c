@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Spin, then sleep. A doze is a sleep that ends by the clock at the latest; what follows it is
- * the same wait from its beginning, so all that holds for sleeps holds for dozes. Why no wake-up is
- * lost: the sleeper first adds itself to `sleepers`, then
- * looks at the word; the waker first writes the word, then looks at `sleepers`. All four are
- * seq_cst, so at least one of the two sees the other. A waker that sees a sleeper takes the
- * mutex, which the sleeper holds from adding itself until it is asleep: the broadcast finds it.
- * The timed re-check is for C libraries whose condition variables may lose a signal (glibc
- * before 2.41, bug 25847), not for us. */
+ * Spin, then sleep. A timed wait is a sleep that the clock ends at the latest; after it the same
+ * wait begins again, so what holds for sleeps holds for timed waits. Why no wake-up is lost: the
+ * sleeper first adds itself to `sleepers`, then looks at the word; the waker first writes the word,
+ * then looks at `sleepers`. All four are seq_cst, so at least one of the two sees the other. A
+ * waker that sees a sleeper takes the mutex, which the sleeper holds from adding itself until it is
+ * asleep: the broadcast finds it. The timed re-check is for C libraries whose condition variables
+ * may lose a signal (glibc before 2.41, bug 25847), not for us. */
 #include "sched/park.h"
 
 #include <sched.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "sched/doze.h"
+#include "sched/timed_wait.h"
 
 enum {
     POLLS_BEFORE_YIELDS = 2048, /* afterwards one poll in YIELD_EVERY lets others run */
@@ -157,24 +156,24 @@ uint64_t tnd_park_wake_ns(const struct tnd_park_counts *counts)
 
 /* A sleep that ends by the clock; learns what waking costs. Returns whether the word has its
  * value. */
-static bool doze(struct tnd_park *park, atomic_uint *word, unsigned value, uint64_t until_ns)
+static bool sleep_timed(struct tnd_park *park, atomic_uint *word, unsigned value, uint64_t until_ns)
 {
     struct tnd_park_counts *counts = park->counts;
     if (counts != NULL) {
-        count_one(&counts->dozes);
+        count_one(&counts->timed_waits);
     }
     if (sleep_until(park, word, value, until_ns)) {
         return true;
     }
     if (counts != NULL) { /* of two that learn at the same time one is lost: no harm */
-        uint64_t wake_ns = tnd_doze_learn(tnd_park_wake_ns(counts), now_ns() - until_ns);
+        uint64_t wake_ns = tnd_wake_cost_learn(tnd_park_wake_ns(counts), now_ns() - until_ns);
         atomic_store_explicit(&counts->wake_ns, wake_ns, memory_order_relaxed);
     }
     return false;
 }
 
-/* Spins, and dozes while an end is expected. Returns whether the word has its value; else the
- * caller sleeps until it has. */
+/* Spins, and sleeps by the clock while an end is expected. Returns whether the word has its value;
+ * else the caller sleeps until it has. */
 static bool stay_awake(struct tnd_park *park, atomic_uint *word, unsigned value,
                        const struct tnd_spin *spin)
 {
@@ -192,17 +191,17 @@ static bool stay_awake(struct tnd_park *park, atomic_uint *word, unsigned value,
             expected_ns = known_ns;
             break;
         case SPIN_TIRED:
-            expected_ns = tnd_doze_renew(now_ns(), expected_ns, wake_ns);
+            expected_ns = tnd_timed_wait_renew(now_ns(), expected_ns, wake_ns);
             if (expected_ns == 0) {
                 return false;
             }
             break;
         }
-        uint64_t until_ns = tnd_doze_until(now_ns(), expected_ns, wake_ns);
+        uint64_t until_ns = tnd_timed_wait_until(now_ns(), expected_ns, wake_ns);
         if (until_ns != 0 && spin->crowded) {
-            return false; /* it may not spin after a doze either: it sleeps until it is woken */
+            return false; /* no spinning after a timed wait either: it sleeps until woken */
         }
-        if (until_ns != 0 && doze(park, word, value, until_ns)) {
+        if (until_ns != 0 && sleep_timed(park, word, value, until_ns)) {
             return true;
         }
     }

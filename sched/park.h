@@ -29,14 +29,15 @@ struct tnd_spin {
 
 /** Shared by all parks of a pool. */
 struct tnd_park_counts {
-    atomic_ullong parks; /* times a thread went to sleep */
-    atomic_ullong wakes; /* broadcasts sent */
-    atomic_ullong dozes; /* sleeps until shortly before an expected end, among `parks` */
-    /** How late a thread is that wakes by the clock; see sched/doze.h. 0: not measured yet. */
+    atomic_ullong parks;       /* times a thread went to sleep */
+    atomic_ullong wakes;       /* broadcasts sent */
+    atomic_ullong timed_waits; /* sleeps until shortly before an expected end, among `parks` */
+    /** How late a thread is that wakes by the clock; see sched/timed_wait.h. 0: not measured
+     *  yet. */
     _Atomic uint64_t wake_ns;
 };
 
-/** The bed beside a word. Many may wait, any may wake. */
+/** Wait queue of one atomic word. Any number of threads may wait; any thread may wake them. */
 struct tnd_park {
     pthread_mutex_t
         mutex; /* taken only by who sleeps and who wakes sleepers; no lock is taken inside */

@@ -6,7 +6,7 @@
  * and device, independent nodes); a barrier stands between two groups. Consecutive one-thread
  * steps of the CPU are folded into one group of which worker 0 runs them in order, without
  * barriers in between. Neighbours that do not depend on one another share the groups of their
- * stages (wave.h): a worker that finds nothing left to do in one step goes on to the next.
+ * stages (concurrent.h): a worker that finds nothing left to do in one step goes on to the next.
  * A step of a device that works in host memory is synced before group `until` begins, so that it
  * may overlap with several groups.
  *
@@ -38,7 +38,7 @@ enum tnd_step_kind {
 struct tnd_step {
     int32_t node;       /* index in the graph; transfers: of the node that needs them */
     uint8_t kind;       /* enum tnd_step_kind */
-    bool is_own;        /* on a device with memory of its own */
+    bool on_device;     /* on a device with memory of its own */
     uint8_t stage;      /* enum tandem_stage; downloads at the end of the run: FINALIZE */
     uint8_t task;       /* enum tandem_task */
     uint8_t backend;    /* slot */
@@ -62,7 +62,7 @@ struct tnd_step {
 struct tnd_group {
     int32_t first_step;
     int32_t n_steps;
-    int32_t n_workers; /* 1: worker 0 runs all in turn; more: steps of the CPU side by side, each
+    int32_t n_workers; /* 1: worker 0 runs all, one by one; more: concurrent steps of the CPU, each
                           for one worker or for this many */
     bool wait_after;   /* workers that have nothing to do until the next parallel group sleep at
                           once, since nothing says when it begins; else they wait as told */
@@ -74,12 +74,12 @@ struct tnd_steps {
     int n_steps;
     int n_groups;
     int n_workers;           /* most workers of any step, >= 1 */
-    size_t workspace_bytes;  /* shared by all nodes in turn */
+    size_t workspace_bytes;  /* nodes use it one after the other */
     size_t scratch_bytes;    /* of one worker */
     int capacity;            /* steps and groups that the memory holds */
     struct tnd_fused *fused; /* by node; see fuse.h */
     int fused_capacity;
-    uint32_t own_slots; /* bit a slot: backends of the plan with memory of their own */
+    uint32_t device_slots; /* bit a slot: backends of the plan with memory of their own */
     /** Where things are; NULL when no device of the plan has memory of its own and none holds a
      *  state. */
     struct tnd_residency *residency;

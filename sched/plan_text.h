@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "sched/plan.h"
 
-/** What a plan fits: operations, types and weights of the nodes in turn, but not the number of
+/** What a plan fits: operations, types and weights of the nodes in order, but not the number of
  *  tokens. */
 uint64_t tnd_plan_graph_hash(const struct tandem_graph *graph);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Worker threads. Each worker waits for its own word, so that a run with few workers leaves the
- * others asleep. A run: take a turn, publish the function, raise the words of the workers that
+ * others asleep. A run: take a ticket, publish the function, raise the words of the workers that
  * take part, do one's own part, wait until the last worker has raised `done`. */
 #include "sched/pool.h"
 
@@ -17,7 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/tnd_status.h"
-#include "sched/aside.h"
+#include "sched/idle_cpu.h"
 
 enum { STACK_BYTES = 4 * 1024 * 1024 }; /* room for BLAS kernels and custom operations */
 
@@ -37,27 +37,28 @@ struct tnd_pool {
     void *user;
     int count;
     struct tnd_spin spin;
-    unsigned round;   /* not 0 */
-    bool steps_aside; /* workers do where their CPU is taken */
+    unsigned round;          /* not 0 */
+    bool moves_to_idle_cpus; /* workers do where their CPU is taken */
 
     _Alignas(TND_CACHE_LINE) atomic_int remaining; /* workers inside fn, the caller not counted */
     _Alignas(TND_CACHE_LINE) atomic_uint done;     /* raised by the last of them */
     _Alignas(TND_CACHE_LINE) struct tnd_park done_park;
     struct tnd_park_counts park_counts;
     atomic_bool paused;
-    atomic_int rests; /* reasons for idle workers to sleep: the pause, and stages that wait */
+    atomic_int
+        park_requests; /* reasons for idle workers to sleep: the pause, and stages that wait */
     _Atomic uint64_t expected_ns; /* when idle workers may be needed; 0: unknown */
-    struct tnd_aside aside;
-    atomic_ullong asides;
+    struct tnd_cpu_claims claims;
+    atomic_ullong cpu_moves;
 
-    /* ---- turns: who may run, resize, bind. `turn_lock` guards these two; nothing is locked
-     * inside. ---- */
-    pthread_mutex_t turn_lock;
-    pthread_cond_t turn_cond;
-    uint64_t turn_next;
-    uint64_t turn_now;
+    /* ---- tickets: who may run, resize, bind, in the order of asking. `ticket_lock` guards these
+     * two; nothing is locked inside. ---- */
+    pthread_mutex_t ticket_lock;
+    pthread_cond_t ticket_cond;
+    uint64_t ticket_next;
+    uint64_t ticket_served;
 
-    /* ---- changed only by who has the turn ---- */
+    /* ---- changed only by the thread whose ticket is served ---- */
     struct worker **workers; /* [1 .. n_threads-1]; NULL: not started yet */
     atomic_int n_threads;
     int n_cpus;
@@ -74,30 +75,30 @@ struct tnd_pool {
     atomic_int threads_alive;
 };
 
-/* Whether this thread is inside a run of any pool. A nested run could wait for a turn that ends
- * only after itself, so it runs alone. */
+/* Whether this thread is inside a run of any pool. A nested run could wait for a ticket that is
+ * returned only after itself, so it runs alone. */
 static _Thread_local bool inside_run;
 
-/* ---- turns ---- */
+/* ---- tickets ---- */
 
-static void take_turn(struct tnd_pool *pool)
+static void take_ticket(struct tnd_pool *pool)
 {
-    pthread_mutex_lock(&pool->turn_lock);
-    uint64_t mine = pool->turn_next++;
-    while (pool->turn_now != mine) {
-        tnd_condition_wait(&pool->turn_cond, &pool->turn_lock);
+    pthread_mutex_lock(&pool->ticket_lock);
+    uint64_t mine = pool->ticket_next++;
+    while (pool->ticket_served != mine) {
+        tnd_condition_wait(&pool->ticket_cond, &pool->ticket_lock);
     }
-    pthread_mutex_unlock(&pool->turn_lock);
+    pthread_mutex_unlock(&pool->ticket_lock);
 }
 
-static void pass_turn(struct tnd_pool *pool)
+static void serve_next(struct tnd_pool *pool)
 {
-    pthread_mutex_lock(&pool->turn_lock);
-    pool->turn_now++;
-    if (pool->turn_now != pool->turn_next) {
-        pthread_cond_broadcast(&pool->turn_cond);
+    pthread_mutex_lock(&pool->ticket_lock);
+    pool->ticket_served++;
+    if (pool->ticket_served != pool->ticket_next) {
+        pthread_cond_broadcast(&pool->ticket_cond);
     }
-    pthread_mutex_unlock(&pool->turn_lock);
+    pthread_mutex_unlock(&pool->ticket_lock);
 }
 
 /* ---- threads ---- */
@@ -121,7 +122,7 @@ static void introduce(struct worker *worker)
     char name[16];
     snprintf(name, sizeof(name), "tandem-w%d", worker->index % 10000);
     pthread_setname_np(pthread_self(), name);
-    /* Dozes end by the clock: the system must not put that off to save wake-ups. Advice. */
+    /* Timed waits end by the clock: the system must not put that off to save wake-ups. Advice. */
     (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     int tid = (int)syscall(SYS_gettid);
     /* Both seq_cst, as in tnd_pool_set_nice: either it sees our number or we see its value. */
@@ -137,7 +138,8 @@ static void *work(void *user)
     struct worker *worker = user;
     struct tnd_pool *pool = worker->pool;
     /* A new thread waits for its first round as if it had just finished one. */
-    struct tnd_spin spin = {.polls = TND_SPIN_DEFAULT, .crowded = true, .cut_short = &pool->rests};
+    struct tnd_spin spin = {
+        .polls = TND_SPIN_DEFAULT, .crowded = true, .cut_short = &pool->park_requests};
     inside_run = true;
     introduce(worker);
     for (unsigned round = 1;; round++) {
@@ -146,10 +148,10 @@ static void *work(void *user)
             return NULL;
         }
         spin = pool->spin;
-        spin.cut_short = &pool->rests;
+        spin.cut_short = &pool->park_requests;
         spin.expected_ns = &pool->expected_ns;
-        if (pool->steps_aside && tnd_aside_step(&pool->aside, pool->round)) {
-            atomic_fetch_add_explicit(&pool->asides, 1, memory_order_relaxed);
+        if (pool->moves_to_idle_cpus && tnd_cpu_move_to_idle(&pool->claims, pool->round)) {
+            atomic_fetch_add_explicit(&pool->cpu_moves, 1, memory_order_relaxed);
         }
         pool->fn(pool->user, worker->index, pool->count);
         TND_POINT("between the work and saying so");
@@ -264,12 +266,12 @@ static bool init_waiting(struct tnd_pool *pool)
     if (!tnd_park_init(&pool->done_park, &pool->park_counts)) {
         return false;
     }
-    if (pthread_mutex_init(&pool->turn_lock, NULL) != 0) {
+    if (pthread_mutex_init(&pool->ticket_lock, NULL) != 0) {
         tnd_park_fini(&pool->done_park);
         return false;
     }
-    if (!tnd_condition_init(&pool->turn_cond)) {
-        pthread_mutex_destroy(&pool->turn_lock);
+    if (!tnd_condition_init(&pool->ticket_cond)) {
+        pthread_mutex_destroy(&pool->ticket_lock);
         tnd_park_fini(&pool->done_park);
         return false;
     }
@@ -325,13 +327,13 @@ void tnd_pool_free(struct tnd_pool *pool)
     if (pool == NULL) {
         return;
     }
-    take_turn(pool);
+    take_ticket(pool);
     for (int i = 1; i < atomic_load(&pool->n_threads); i++) {
         end_worker(pool, i);
     }
-    pass_turn(pool);
-    pthread_cond_destroy(&pool->turn_cond);
-    pthread_mutex_destroy(&pool->turn_lock);
+    serve_next(pool);
+    pthread_cond_destroy(&pool->ticket_cond);
+    pthread_mutex_destroy(&pool->ticket_lock);
     tnd_park_fini(&pool->done_park);
     tnd_free(pool->workers);
     tnd_free(pool->cpu_ids);
@@ -358,9 +360,9 @@ static void run_together(struct tnd_pool *pool, int count, tnd_pool_fn fn, void 
     pool->count = count;
     pool->spin = tnd_pool_spin(pool, count);
     pool->round = pool->round == UINT_MAX ? 1 : pool->round + 1;
-    pool->steps_aside = pool->n_cpu_ids == 0 && !pool->spin.crowded;
-    if (pool->steps_aside) {
-        (void)tnd_aside_take(&pool->aside, pool->round);
+    pool->moves_to_idle_cpus = pool->n_cpu_ids == 0 && !pool->spin.crowded;
+    if (pool->moves_to_idle_cpus) {
+        (void)tnd_cpu_claim(&pool->claims, pool->round);
     }
     atomic_store_explicit(&pool->remaining, count - 1, memory_order_relaxed);
     unsigned done = atomic_load_explicit(&pool->done, memory_order_relaxed) + 1;
@@ -381,13 +383,13 @@ enum tandem_status tnd_pool_run(struct tnd_pool *pool, int count, tnd_pool_fn fn
         fn(user, 0, 1);
         return TANDEM_OK;
     }
-    take_turn(pool);
+    take_ticket(pool);
     int n_threads = atomic_load_explicit(&pool->n_threads, memory_order_relaxed);
     count = ensure_workers(pool, count < n_threads ? count : n_threads);
     if (count > 1) {
         run_together(pool, count, fn, user);
     }
-    pass_turn(pool);
+    serve_next(pool);
     if (count <= 1) {
         fn(user, 0, 1);
     }
@@ -423,9 +425,9 @@ enum tandem_status tnd_pool_resize(struct tnd_pool *pool, int n_threads)
     if (inside_run) {
         return TANDEM_E_BUSY;
     }
-    take_turn(pool);
+    take_ticket(pool);
     enum tandem_status status = resize(pool, n_threads);
-    pass_turn(pool);
+    serve_next(pool);
     return status;
 }
 
@@ -437,26 +439,26 @@ int tnd_pool_size(const struct tnd_pool *pool)
 void tnd_pool_pause(struct tnd_pool *pool)
 {
     if (!atomic_exchange(&pool->paused, true)) {
-        tnd_pool_rest_begin(pool);
+        tnd_pool_park_begin(pool);
     }
 }
 
 void tnd_pool_resume(struct tnd_pool *pool)
 {
     if (atomic_exchange(&pool->paused, false)) {
-        tnd_pool_rest_end(pool);
+        tnd_pool_park_end(pool);
     }
 }
 
 /* relaxed: spinning workers look at it now and then, nothing else hangs on it. */
-void tnd_pool_rest_begin(struct tnd_pool *pool)
+void tnd_pool_park_begin(struct tnd_pool *pool)
 {
-    atomic_fetch_add_explicit(&pool->rests, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&pool->park_requests, 1, memory_order_relaxed);
 }
 
-void tnd_pool_rest_end(struct tnd_pool *pool)
+void tnd_pool_park_end(struct tnd_pool *pool)
 {
-    atomic_fetch_sub_explicit(&pool->rests, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&pool->park_requests, 1, memory_order_relaxed);
 }
 
 /* relaxed: as above. */
@@ -477,7 +479,7 @@ enum tandem_status tnd_pool_set_cpus(struct tnd_pool *pool, const int *cpu_ids, 
         return TANDEM_E_BUSY;
     }
     TND_TRY(copy_cpus(cpu_ids, n_cpu_ids, &copy));
-    take_turn(pool);
+    take_ticket(pool);
     tnd_free(pool->cpu_ids);
     pool->cpu_ids = copy;
     pool->n_cpu_ids = n_cpu_ids;
@@ -487,7 +489,7 @@ enum tandem_status tnd_pool_set_cpus(struct tnd_pool *pool, const int *cpu_ids, 
             status = TANDEM_E_THREAD;
         }
     }
-    pass_turn(pool);
+    serve_next(pool);
     return status;
 }
 
@@ -496,7 +498,7 @@ enum tandem_status tnd_pool_set_nice(struct tnd_pool *pool, int nice)
     if (inside_run) {
         return TANDEM_E_BUSY;
     }
-    take_turn(pool);
+    take_ticket(pool);
     enum tandem_status status = TANDEM_OK;
     atomic_store(&pool->nice, pool->nice_base + nice);
     for (int i = 1; i < atomic_load_explicit(&pool->n_threads, memory_order_relaxed); i++) {
@@ -505,7 +507,7 @@ enum tandem_status tnd_pool_set_nice(struct tnd_pool *pool, int nice)
             status = TANDEM_E_THREAD;
         }
     }
-    pass_turn(pool);
+    serve_next(pool);
     return status;
 }
 
@@ -513,9 +515,9 @@ void tnd_pool_statistics(const struct tnd_pool *pool, struct tnd_pool_statistics
 {
     out->runs = atomic_load_explicit(&pool->runs, memory_order_relaxed);
     out->parks = atomic_load_explicit(&pool->park_counts.parks, memory_order_relaxed);
-    out->dozes = atomic_load_explicit(&pool->park_counts.dozes, memory_order_relaxed);
+    out->timed_waits = atomic_load_explicit(&pool->park_counts.timed_waits, memory_order_relaxed);
     out->wakes = atomic_load_explicit(&pool->park_counts.wakes, memory_order_relaxed);
-    out->asides = atomic_load_explicit(&pool->asides, memory_order_relaxed);
+    out->cpu_moves = atomic_load_explicit(&pool->cpu_moves, memory_order_relaxed);
     out->shortfall = atomic_load_explicit(&pool->shortfall, memory_order_relaxed);
     out->threads_alive = atomic_load_explicit(&pool->threads_alive, memory_order_relaxed);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Worker threads. The caller of tnd_pool_run is worker 0; the others spin for a bounded time
  * waiting for work, then park. Several threads may call tnd_pool_run on one pool: runs with more
- * than one worker take turns in the order of asking, runs with one worker do not touch the pool.
+ * than one worker are served in the order of asking, runs with one worker do not touch the pool.
  * A process that forks must not use the parent's pools in the child. */
 #ifndef TND_POOL_H
 #define TND_POOL_H
@@ -48,8 +48,8 @@ enum tandem_status tnd_pool_run(struct tnd_pool *pool, int count, tnd_pool_fn fn
 struct tnd_spin tnd_pool_spin(const struct tnd_pool *pool, int count);
 /** Between the two, idle workers sleep at once instead of spinning; nests. For stages that want
  *  the CPUs for themselves. */
-void tnd_pool_rest_begin(struct tnd_pool *pool);
-void tnd_pool_rest_end(struct tnd_pool *pool);
+void tnd_pool_park_begin(struct tnd_pool *pool);
+void tnd_pool_park_end(struct tnd_pool *pool);
 /** From now on idle workers may be needed at `expected_ns` of the monotonic clock and not before:
  *  they sleep until shortly before it, then spin as long as after a run. 0: unknown. A hint that
  *  the last caller wins. */
@@ -74,12 +74,12 @@ enum tandem_status tnd_pool_set_cpus(struct tnd_pool *pool, const int *cpu_ids, 
 enum tandem_status tnd_pool_set_nice(struct tnd_pool *pool, int nice);
 
 struct tnd_pool_statistics {
-    uint64_t runs;      /* with more than one worker */
-    uint64_t parks;     /* times a worker or a waiter went to sleep */
-    uint64_t dozes;     /* those of them that were to end by the clock */
-    uint64_t wakes;     /* broadcasts sent */
-    uint64_t asides;    /* times a worker found its CPU taken and moved to another one */
-    uint64_t shortfall; /* workers asked for that could not be started */
+    uint64_t runs;        /* with more than one worker */
+    uint64_t parks;       /* times a worker or a waiter went to sleep */
+    uint64_t timed_waits; /* those of them that were to end by the clock */
+    uint64_t wakes;       /* broadcasts sent */
+    uint64_t cpu_moves;   /* times a worker found its CPU taken and moved to another one */
+    uint64_t shortfall;   /* workers asked for that could not be started */
     int threads_alive;
 };
 void tnd_pool_statistics(const struct tnd_pool *pool, struct tnd_pool_statistics *out);

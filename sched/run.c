@@ -36,8 +36,8 @@ static bool next_chunk(struct tandem_worker *worker, int64_t n_items, int64_t ch
     if (n_items <= 0 || is_stopped(self->run)) {
         return false;
     }
-    return tnd_cursor_next(self->cursors, worker->index, worker->count, self->loop, n_items, chunk,
-                           out_begin, out_end);
+    return tnd_chunk_next(self->cursors, worker->index, worker->count, self->loop, n_items, chunk,
+                          out_begin, out_end);
 }
 
 /* After the barrier a backend may hand out a second loop. */
@@ -122,14 +122,14 @@ static void note_end(struct tnd_run *run, const struct tnd_step *step)
 
 /* ---- steps ---- */
 
-/* The nodes of a chain, for a work that is described. */
-static void describe_chain(const struct tnd_run *run, const struct tnd_step *step,
+/* The fused nodes, for a work that is described. */
+static void describe_fused(const struct tnd_run *run, const struct tnd_step *step,
                            const struct tandem_tensor **out_nodes, struct tandem_work *out)
 {
-    int chain[TANDEM_FUSED_NODES];
-    int n = tnd_fused_nodes(run->steps->fused, step->node, chain);
+    int fused[TANDEM_FUSED_NODES];
+    int n = tnd_fused_nodes(run->steps->fused, step->node, fused);
     for (int i = 0; i < n; i++) {
-        out_nodes[i] = run->graph->nodes[chain[i]];
+        out_nodes[i] = run->graph->nodes[fused[i]];
         bool is_unread = i < n - 1 && tnd_is_read_once(out_nodes[i]);
         out->unread |= is_unread ? UINT32_C(1) << i : 0;
     }
@@ -159,12 +159,12 @@ static bool run_on_worker(struct tnd_run *run, const struct tnd_step *step, int 
     struct tnd_run_worker *worker = &run->workers[index];
     const struct tnd_group *group = &run->steps->groups[step->group];
     int place = (int)(step - steps_of(run, group));
-    const struct tandem_tensor *chain[TANDEM_FUSED_NODES];
+    const struct tandem_tensor *fused[TANDEM_FUSED_NODES];
     struct tandem_work work;
     int pool_size = tnd_pool_size(run->pool);
     describe_work(run, step, &work);
     if (run->steps->fused[step->node].from >= 0) {
-        describe_chain(run, step, chain, &work);
+        describe_fused(run, step, fused, &work);
     }
     worker->cursors = &run->cursors[group->n_workers > 1 ? place * run->n_workers : 0];
     worker->loop = (uint64_t)(step - run->steps->steps + 1) << LOOPS_BITS;
@@ -181,13 +181,13 @@ static bool run_on_worker(struct tnd_run *run, const struct tnd_step *step, int 
 }
 
 /* The device has a ticket more; only the last one is synced. */
-static void note_own(struct tnd_run *run, const struct tnd_step *step, uint64_t ticket)
+static void note_device_work(struct tnd_run *run, const struct tnd_step *step, uint64_t ticket)
 {
-    struct tnd_run_own *own = &run->own[step->backend];
-    own->last = (int)(step - run->steps->steps);
-    own->first = own->is_open ? own->first : own->last;
-    own->is_open = true;
-    own->ticket = ticket;
+    struct tnd_run_device_work *given = &run->device_work[step->backend];
+    given->last = (int)(step - run->steps->steps);
+    given->first = given->is_open ? given->first : given->last;
+    given->is_open = true;
+    given->ticket = ticket;
 }
 
 static void submit(struct tnd_run *run, const struct tnd_step *step)
@@ -202,13 +202,13 @@ static void submit(struct tnd_run *run, const struct tnd_step *step)
         fail_on_device(run, step, status, &error);
         return;
     }
-    if (step->is_own) {
-        note_own(run, step, ticket);
-        (void)tnd_run_foresee(run, step);
+    if (step->on_device) {
+        note_device_work(run, step, ticket);
+        (void)tnd_run_predict_end(run, step);
         return;
     }
     run->flights[run->n_flights++] = (struct tnd_run_flight){
-        ticket, (int)(step - run->steps->steps), tnd_run_foresee(run, step)};
+        ticket, (int)(step - run->steps->steps), tnd_run_predict_end(run, step)};
 }
 
 static void move(struct tnd_run *run, const struct tnd_step *step)
@@ -225,8 +225,8 @@ static void move(struct tnd_run *run, const struct tnd_step *step)
     if (status != TANDEM_OK) {
         fail_on_device(run, step, status, &error);
     } else if (is_download) {
-        note_own(run, step, ticket);
-        run->own[step->backend].has_download = true;
+        note_device_work(run, step, ticket);
+        run->device_work[step->backend].has_download = true;
         run->has_download = true;
     } else {
         note_end(run, step);
@@ -248,8 +248,8 @@ static enum tandem_status sync_shared(const struct tnd_run *run, int slot,
     struct tnd_run_device *device = &run->devices[slot];
     tandem_backend *backend = tnd_registry_backend(run->registry, slot);
     pthread_mutex_lock(&device->lock);
-    enum tandem_status status = tnd_backend_sync(backend, run->own[slot].ticket, error);
-    bool others_failed = device->n_failures != run->own[slot].n_failures;
+    enum tandem_status status = tnd_backend_sync(backend, run->device_work[slot].ticket, error);
+    bool others_failed = device->n_failures != run->device_work[slot].n_failures;
     device->n_failures += status != TANDEM_OK;
     pthread_mutex_unlock(&device->lock);
     if (status == TANDEM_OK && others_failed) {
@@ -260,36 +260,36 @@ static enum tandem_status sync_shared(const struct tnd_run *run, int slot,
 }
 
 /* Waits for all that the device was given. */
-static void sync_own(struct tnd_run *run, int slot)
+static void sync_device(struct tnd_run *run, int slot)
 {
-    struct tnd_run_own *own = &run->own[slot];
-    const struct tnd_step *last = &run->steps->steps[own->last];
+    struct tnd_run_device_work *given = &run->device_work[slot];
+    const struct tnd_step *last = &run->steps->steps[given->last];
     struct tandem_error error;
     memset(&error, 0, sizeof(error));
     struct tnd_run_wait wait;
     tnd_run_wait_begin(run, last, slot, run->expected_ns_of[slot], &wait);
     enum tandem_status status = sync_shared(run, slot, &error);
     tnd_run_wait_end(run, &wait);
-    for (int i = own->first; i <= own->last && i < run->n_times; i++) {
+    for (int i = given->first; i <= given->last && i < run->n_times; i++) {
         const struct tnd_step *step = &run->steps->steps[i];
-        if (step->is_own && step->backend == slot && step->kind != TND_STEP_UPLOAD) {
+        if (step->on_device && step->backend == slot && step->kind != TND_STEP_UPLOAD) {
             note_end(run, step);
         }
     }
-    own->is_open = false;
-    own->has_download = false;
+    given->is_open = false;
+    given->has_download = false;
     if (status != TANDEM_OK) {
         fail_on_device(run, last, status, &error);
     }
 }
 
 /* Downloads are awaited, or everything. */
-static void sync_all_own(struct tnd_run *run, bool downloads_only)
+static void sync_devices_all(struct tnd_run *run, bool downloads_only)
 {
     for (int slot = 1; slot < TND_MAX_SLOTS; slot++) {
-        const struct tnd_run_own *own = &run->own[slot];
-        if (own->is_open && (own->has_download || !downloads_only)) {
-            sync_own(run, slot);
+        const struct tnd_run_device_work *given = &run->device_work[slot];
+        if (given->is_open && (given->has_download || !downloads_only)) {
+            sync_device(run, slot);
         }
     }
     run->has_download = false;
@@ -334,7 +334,7 @@ static void run_alone(struct tnd_run *run, const struct tnd_group *group)
                 move(run, &steps[i]);
             }
             if (run->options->sync_each) {
-                sync_all_own(run, false);
+                sync_devices_all(run, false);
             }
             continue;
         }
@@ -378,17 +378,17 @@ static void run_together(struct tnd_run *run, int g, int count)
 {
     const struct tnd_group *group = &run->steps->groups[g];
     const struct tnd_step *step = steps_of(run, group);
-    bool foretells = group->n_workers < count && tnd_step_is_timed(step);
+    bool hints = group->n_workers < count && tnd_step_is_timed(step);
     struct tnd_run_wait wait;
     run->n_begun = group->first_step + group->n_steps;
     run->group_now = g;
-    if (foretells) {
+    if (hints) {
         tnd_run_wait_begin(run, step, 0, 0, &wait);
     }
     tnd_barrier_release(&run->groups);
     run_shares(run, group, 0, count);
     tnd_barrier_gather(&run->groups, count, &run->spin);
-    if (foretells) {
+    if (hints) {
         tnd_run_wait_end(run, &wait);
     }
     note_end(run, step + group->n_steps - 1);
@@ -408,7 +408,7 @@ static bool begin_group(struct tnd_run *run, int g)
         sync_devices(run, g);
     }
     if (!is_stopped(run) && run->has_download) {
-        sync_all_own(run, true);
+        sync_devices_all(run, true);
     }
     return !is_stopped(run);
 }
@@ -496,11 +496,11 @@ static void reset(struct tnd_run *run, int n_workers)
     run->group_now = -1;
     run->group_next = 0;
     run->n_flights = 0;
-    memset(run->own, 0, sizeof(run->own));
+    memset(run->device_work, 0, sizeof(run->device_work));
     memset(run->expected_ns_of, 0, sizeof(run->expected_ns_of));
     atomic_store_explicit(&run->expected_ns, 0, memory_order_relaxed);
-    for (int slot = 1; slot < TND_MAX_SLOTS && run->steps->own_slots >> slot != 0; slot++) {
-        run->own[slot].n_failures = failures_of(run, slot);
+    for (int slot = 1; slot < TND_MAX_SLOTS && run->steps->device_slots >> slot != 0; slot++) {
+        run->device_work[slot].n_failures = failures_of(run, slot);
     }
     run->has_download = false;
     run->n_begun = 0;
@@ -517,7 +517,7 @@ static void reset(struct tnd_run *run, int n_workers)
         worker->worker.barrier = stage_barrier;
     }
     /* loops are numbered from step 0 on in each run */
-    for (int i = 0; i < TND_WAVE_NODES * run->n_workers; i++) {
+    for (int i = 0; i < TND_CONCURRENT_NODES * run->n_workers; i++) {
         atomic_store_explicit(&run->cursors[i].at, 0, memory_order_relaxed);
     }
 }
@@ -561,7 +561,7 @@ enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers,
     run_groups(run, run->steps->n_groups, 1);
     sync_devices(run, run->steps->n_groups); /* whatever happened, nothing stays in flight */
     if (run->steps->residency != NULL) {
-        sync_all_own(run, false);
+        sync_devices_all(run, false);
     }
     if (run->options->out_n_times != NULL) {
         *run->options->out_n_times = run->n_times;

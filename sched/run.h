@@ -10,7 +10,7 @@
 #include "sched/barrier.h"
 #include "sched/exec.h"
 #include "sched/refused.h"
-#include "sched/wave.h"
+#include "sched/concurrent.h"
 
 /** Memory that only grows and whose contents do not outlive a run. */
 struct tnd_run_memory {
@@ -27,8 +27,8 @@ struct tnd_run;
 struct tnd_run_worker {
     _Alignas(TND_CACHE_LINE) struct tandem_worker worker;
     struct tnd_run *run;
-    struct tnd_cursor *cursors; /* of the step that it runs, one a worker */
-    uint64_t loop;              /* of that step, that it hands out now */
+    struct tnd_chunk_cursor *cursors; /* of the step that it runs, one a worker */
+    uint64_t loop;                    /* of that step, that it hands out now */
     struct tandem_error error;
     enum tandem_status status; /* why this worker failed */
     int failed_step;
@@ -41,8 +41,8 @@ struct tnd_run_flight {
 };
 
 /** A device with memory of its own, as all runs see it. A failure is told to one of those that wait
- *  for the device, but works of all may have failed: so they wait in turn, and each one looks
- *  whether somebody was told of a failure since it began. */
+ *  for the device, but works of all may have failed: so they wait one after the other, and each one
+ *  looks whether somebody was told of a failure since it began. */
 struct tnd_run_device {
     pthread_mutex_t lock;
     unsigned n_failures; /* under the lock */
@@ -52,8 +52,8 @@ struct tnd_run_device {
 
 /** One wait of worker 0, from tnd_run_wait_begin to tnd_run_wait_end. */
 struct tnd_run_wait {
-    bool rests;      /* idle workers sleep until it is over */
-    bool foretells;  /* idle workers sleep until shortly before its end */
+    bool parks;      /* idle workers sleep until it is over */
+    bool hints;      /* idle workers sleep until shortly before its end */
     int timed_slot;  /* a device is synced whose end is predicted; 0: no */
     bool slept;      /* then: worker 0 slept before the sync */
     uint64_t now_ns; /* when the sync began, by the run's clock */
@@ -61,7 +61,7 @@ struct tnd_run_wait {
 };
 
 /** What a device with memory of its own was given since it was synced last. */
-struct tnd_run_own {
+struct tnd_run_device_work {
     uint64_t ticket;     /* of the last work or download */
     int first, last;     /* steps */
     bool is_open;        /* there is something to sync */
@@ -95,7 +95,7 @@ struct tnd_run {
     struct tnd_spin spin;
     struct tnd_run_flight flights[TND_MAX_IN_FLIGHT];
     int n_flights;
-    struct tnd_run_own own[TND_MAX_SLOTS];
+    struct tnd_run_device_work device_work[TND_MAX_SLOTS];
     uint64_t expected_ns_of[TND_MAX_SLOTS]; /* when a device will have done all; 0: unknown */
     bool has_download;                      /* of any device */
     int n_begun;                            /* steps 0 .. n_begun - 1 may have changed something */
@@ -109,9 +109,9 @@ struct tnd_run {
     struct tnd_run_memory workspace;
     struct tnd_run_memory scratch;
     struct tnd_run_worker *workers;
-    struct tnd_cursor *cursors; /* for each step of a group, one a worker */
-    int n_workers;              /* entries of `workers` */
-    struct tnd_run *next_idle; /* in the cache */
+    struct tnd_chunk_cursor *cursors; /* for each step of a group, one a worker */
+    int n_workers;                    /* entries of `workers` */
+    struct tnd_run *next_idle;        /* in the cache */
 };
 
 /** Empty run, or NULL. */
@@ -130,7 +130,7 @@ void *tnd_run_address(const struct tnd_run *run, const struct tnd_extent *extent
 void tnd_run_unmap(const struct tnd_registry *registry, struct tnd_run_memory *memory);
 
 /** When a device will have ended a step that is submitted now, by the run's clock; 0: unknown. */
-uint64_t tnd_run_foresee(struct tnd_run *run, const struct tnd_step *step);
+uint64_t tnd_run_predict_end(struct tnd_run *run, const struct tnd_step *step);
 /** Worker 0 begins something for which idle workers wait: `step` itself, or (`slot` > 0) the sync
  *  of a device (`expected_ns`: its end by the run's clock, 0: unknown). Tells the idle workers how
  *  to wait, and sleeps before a sync that would keep a CPU busy. */

@@ -99,10 +99,10 @@ enum tandem_status tnd_run_attach(struct tnd_run *run, struct tnd_mirrors *mirro
     for (int side = 1; residency != NULL && side < residency->n_sides; side++) {
         int slot = residency->slot_of[side];
         enum tandem_status status = TANDEM_OK;
-        if ((run->steps->own_slots >> slot & 1) != 0) {
+        if ((run->steps->device_slots >> slot & 1) != 0) {
             status = map_buffer(run, slot, &run->intermediates, &why);
         }
-        if (status == TANDEM_OK && (run->steps->own_slots >> slot & 1) != 0) {
+        if (status == TANDEM_OK && (run->steps->device_slots >> slot & 1) != 0) {
             status = map_buffer(run, slot, &run->workspace, &why);
         }
         for (int i = residency->n_nodes; i < residency->n_regions && status == TANDEM_OK; i++) {

@@ -48,7 +48,8 @@ static bool reserve_workers(struct tnd_run *run, int n_workers)
         return true;
     }
     struct tnd_run_worker *workers = tnd_calloc((size_t)n_workers, sizeof(*workers));
-    struct tnd_cursor *cursors = tnd_calloc((size_t)n_workers * TND_WAVE_NODES, sizeof(*cursors));
+    struct tnd_chunk_cursor *cursors =
+        tnd_calloc((size_t)n_workers * TND_CONCURRENT_NODES, sizeof(*cursors));
     if (workers == NULL || cursors == NULL) {
         tnd_free(workers);
         tnd_free(cursors);

@@ -44,7 +44,7 @@ static bool overwrites(const struct tnd_step *step)
     if (step->kind == TND_STEP_DOWNLOAD) {
         return step->moved.space == TND_SPACE_MEMORY;
     }
-    return step->kind == TND_STEP_WORK && !step->is_own;
+    return step->kind == TND_STEP_WORK && !step->on_device;
 }
 
 bool tnd_run_can_repeat(const struct tnd_run *run, int *out_node)
@@ -57,7 +57,7 @@ bool tnd_run_can_repeat(const struct tnd_run *run, int *out_node)
     }
     for (int i = 0; i < steps->n_steps; i++) {
         const struct tnd_step *step = &steps->steps[i];
-        bool may_have = step->is_own ? downloads_leaf : i < run->n_begun && overwrites(step);
+        bool may_have = step->on_device ? downloads_leaf : i < run->n_begun && overwrites(step);
         const struct tandem_tensor *node = run->graph->nodes[step->node];
         uintptr_t begin = 0;
         uintptr_t end = 0;

@@ -4,7 +4,7 @@
  * one costs time alone: work that is ready wakes whoever sleeps. */
 #include <time.h>
 
-#include "sched/doze.h"
+#include "sched/timed_wait.h"
 #include "sched/run.h"
 
 enum {
@@ -28,7 +28,7 @@ static uint64_t predicted_ns(const struct tnd_step *step)
     return ns < (double)FOREVER_NS ? (uint64_t)ns : FOREVER_NS;
 }
 
-uint64_t tnd_run_foresee(struct tnd_run *run, const struct tnd_step *step)
+uint64_t tnd_run_predict_end(struct tnd_run *run, const struct tnd_step *step)
 {
     uint64_t *io_expected_ns = &run->expected_ns_of[step->backend];
     if (!tnd_step_is_timed(step)) {
@@ -55,7 +55,7 @@ static bool sleep_before_sync(const struct tnd_run *run, int slot, uint64_t now_
                               uint64_t left_ns)
 {
     uint64_t wake_ns = tnd_pool_wake_ns(run->pool) + CALLER_SLACK_NS;
-    uint64_t until_ns = tnd_doze_until(now_ns, now_ns + left_ns / 4 * 3, wake_ns);
+    uint64_t until_ns = tnd_timed_wait_until(now_ns, now_ns + left_ns / 4 * 3, wake_ns);
     if (until_ns == 0 ||
         !atomic_load_explicit(&run->devices[slot].sync_spins, memory_order_relaxed)) {
         return false;
@@ -69,10 +69,10 @@ void tnd_run_wait_begin(struct tnd_run *run, const struct tnd_step *step, int sl
 {
     bool is_timed = slot > 0 ? step->wait && expected_ns != 0 : tnd_step_is_timed(step);
     out->timed_slot = is_timed ? slot : 0;
-    out->foretells = is_timed && run->uses_pool; /* else no worker will be needed */
-    out->rests = step->wait && !out->foretells;
-    if (out->rests) {
-        tnd_pool_rest_begin(run->pool);
+    out->hints = is_timed && run->uses_pool; /* else no worker will be needed */
+    out->parks = step->wait && !out->hints;
+    if (out->parks) {
+        tnd_pool_park_begin(run->pool);
         atomic_store_explicit(&run->expected_ns, FOREVER_NS, memory_order_relaxed);
     }
     if (!is_timed) {
@@ -82,7 +82,7 @@ void tnd_run_wait_begin(struct tnd_run *run, const struct tnd_step *step, int sl
     uint64_t left_ns = slot == 0              ? predicted_ns(step)
                        : expected_ns > now_ns ? expected_ns - now_ns
                                               : 0;
-    if (out->foretells) {
+    if (out->hints) {
         publish(run, left_ns);
     }
     if (slot > 0) {
@@ -107,11 +107,11 @@ static void learn(struct tnd_run *run, const struct tnd_run_wait *wait)
 
 void tnd_run_wait_end(struct tnd_run *run, const struct tnd_run_wait *wait)
 {
-    if (wait->rests) {
-        tnd_pool_rest_end(run->pool);
+    if (wait->parks) {
+        tnd_pool_park_end(run->pool);
         atomic_store_explicit(&run->expected_ns, 0, memory_order_relaxed);
     }
-    if (wait->foretells) {
+    if (wait->hints) {
         publish(run, 0);
     }
     if (wait->timed_slot > 0) {

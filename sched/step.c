@@ -10,7 +10,7 @@
 #include "base/tnd_status.h"
 #include "sched/conflict.h"
 #include "sched/plan.h"
-#include "sched/wave.h"
+#include "sched/concurrent.h"
 
 /* A device step that has not been synced yet. */
 struct flight {
@@ -29,7 +29,7 @@ struct unfolding {
     uint32_t quarantined; /* bit a slot */
     bool must_break;      /* the next step opens a group, since devices are synced before it */
     bool has_download;    /* in the last group: what follows opens a group */
-    bool is_side_by_side; /* steps join the last group, whatever it holds */
+    bool is_concurrent;   /* steps join the last group, whatever it holds */
     bool device_waits;    /* workers sleep while a device works whose result is downloaded next */
     float device_us;      /* predicted time of those works */
     struct flight flights[TND_MAX_IN_FLIGHT];
@@ -43,8 +43,9 @@ static int last_group(const struct tnd_steps *out)
     return out->n_groups - 1;
 }
 
-/* Devices that stand in the way of `node` (NULL: all of them) are synced before the next group. */
-static void settle(struct unfolding *unfolding, const struct tandem_tensor *node)
+/* Before the next group begins, devices are synced that use memory of `node` (NULL: all of
+ * them). */
+static void wait_for_devices(struct unfolding *unfolding, const struct tandem_tensor *node)
 {
     int n_kept = 0;
     for (int i = 0; i < unfolding->n_flights; i++) {
@@ -105,7 +106,7 @@ static void add_step(struct unfolding *unfolding, struct tnd_step *step)
     }
     bool folds = out->n_groups > 0 && !unfolding->must_break && step->n_workers <= 1 &&
                  out->groups[last_group(out)].n_workers == 1;
-    if (!folds && !unfolding->is_side_by_side) {
+    if (!folds && !unfolding->is_concurrent) {
         open_group(unfolding, step->n_workers);
     }
     step->group = last_group(out);
@@ -114,7 +115,7 @@ static void add_step(struct unfolding *unfolding, struct tnd_step *step)
     if (step->n_workers > out->n_workers) {
         out->n_workers = step->n_workers;
     }
-    if (step->n_workers == 0 && !step->is_own) {
+    if (step->n_workers == 0 && !step->on_device) {
         struct flight *flight = &unfolding->flights[unfolding->n_flights++];
         flight->step = out->n_steps;
         flight->node = unfolding->graph->nodes[step->node];
@@ -158,7 +159,7 @@ static enum tandem_status add_move(struct unfolding *unfolding, const struct tnd
     struct tnd_step step = {
         .node = i,
         .kind = move->is_download ? TND_STEP_DOWNLOAD : TND_STEP_UPLOAD,
-        .is_own = true,
+        .on_device = true,
         .stage = (uint8_t)stage,
         .backend = move->slot,
         .own_threads = 1,
@@ -284,13 +285,13 @@ static enum tandem_status move_operands(struct unfolding *unfolding, const struc
     for (int i = 0; i < n; i++) {
         TND_TRY(add_move(unfolding, &moves[i], step->node, step->stage));
     }
-    unfolding->device_waits = step->is_own && (step->wait || unfolding->device_waits);
-    unfolding->device_us = step->is_own ? unfolding->device_us + step->predicted_us : 0;
+    unfolding->device_waits = step->on_device && (step->wait || unfolding->device_waits);
+    unfolding->device_us = step->on_device ? unfolding->device_us + step->predicted_us : 0;
     return reserve_steps(unfolding->out, unfolding->out->n_steps + 2, unfolding->error);
 }
 
-/* Workers of a stage that runs on workers; of a chain, most of any of its nodes. One token is
- * quantised by one worker: tokens are what is handed out. */
+/* Workers of a stage that runs on workers; of fused nodes, the most that one of them wants. One
+ * token is quantised by one worker: tokens are what is handed out. */
 static int workers_of(const struct unfolding *unfolding, int last, int s)
 {
     int n_workers = 1;
@@ -311,15 +312,16 @@ static enum tandem_status unfold_stage(struct unfolding *unfolding, int i, int s
     const struct tandem_plan_node *choice = &unfolding->plan->nodes[i];
     const struct tandem_task_config *config = &choice->stage[s];
     const struct tandem_tensor *node = unfolding->graph->nodes[i];
-    bool is_own = (unfolding->out->own_slots >> config->backend & 1) != 0;
-    bool is_async =
-        is_own || tnd_backend_is_async(tnd_registry_backend(unfolding->registry, config->backend));
+    bool on_device = (unfolding->out->device_slots >> config->backend & 1) != 0;
+    bool is_async = on_device || tnd_backend_is_async(
+                                     tnd_registry_backend(unfolding->registry, config->backend));
     bool is_full = is_async && unfolding->n_flights == TND_MAX_IN_FLIGHT;
-    settle(unfolding, is_full ? NULL : node); /* an earlier stage of the node may be in flight */
+    wait_for_devices(unfolding,
+                     is_full ? NULL : node); /* an earlier stage of the node may be in flight */
     struct tnd_step step = {
         .node = i,
         .kind = TND_STEP_WORK,
-        .is_own = is_own,
+        .on_device = on_device,
         .stage = (uint8_t)s,
         .task = config->task,
         .backend = config->backend,
@@ -346,10 +348,10 @@ static enum tandem_status unfold_node(struct unfolding *unfolding, int i)
     size_t workspace_offset = 0;
     TND_TRY(check_node(unfolding, i, &workspace_bytes));
     if (unfolding->out->fused[i].into >= 0) {
-        return TANDEM_OK; /* it runs with the last node of its chain */
+        return TANDEM_OK; /* it runs with the last of its fused nodes */
     }
     for (int j = i; j >= 0; j = unfolding->out->fused[j].from) {
-        settle(unfolding, unfolding->graph->nodes[j]);
+        wait_for_devices(unfolding, unfolding->graph->nodes[j]);
     }
     TND_TRY(place_workspace(unfolding, workspace_bytes, &workspace_offset));
     if (unfolding->out->residency != NULL) {
@@ -363,9 +365,9 @@ static enum tandem_status unfold_node(struct unfolding *unfolding, int i)
     return TANDEM_OK;
 }
 
-/* ---- waves ---- */
+/* ---- concurrent nodes ---- */
 
-/* A node of a wave. */
+/* One of several concurrent nodes. */
 struct member {
     int node;
     bool has_init; /* else that of an earlier member serves it, in the same workspace */
@@ -379,8 +381,8 @@ static const struct member *find_init(const struct unfolding *unfolding,
 {
     for (int i = 0; i < n; i++) {
         if (members[i].has_init && members[i].workspace_bytes >= member->workspace_bytes &&
-            tnd_wave_shares_init(unfolding->graph, unfolding->plan, unfolding->registry,
-                                 members[i].node, member->node)) {
+            tnd_concurrent_shares_init(unfolding->graph, unfolding->plan, unfolding->registry,
+                                       members[i].node, member->node)) {
             return &members[i];
         }
     }
@@ -394,7 +396,7 @@ static bool has_stage(const struct unfolding *unfolding, const struct member *me
            (s != TANDEM_STAGE_INIT || member->has_init);
 }
 
-/* Nodes of the wave, as long as its workspace does not grow too much. */
+/* The concurrent nodes, as long as their workspace does not grow too much. */
 static enum tandem_status gather(struct unfolding *unfolding, int first, int end,
                                  struct member *members, int *out_count)
 {
@@ -411,14 +413,15 @@ static enum tandem_status gather(struct unfolding *unfolding, int first, int end
         member.has_init = source == NULL;
         member.workspace_offset = source == NULL ? total : source->workspace_offset;
         if (source == NULL && n > 0 &&
-            member.workspace_bytes > members[0].workspace_bytes + TND_WAVE_WORKSPACE - total) {
+            member.workspace_bytes >
+                members[0].workspace_bytes + TND_CONCURRENT_WORKSPACE - total) {
             break;
         }
         total += source == NULL ? member.workspace_bytes : 0;
         members[n++] = member;
     }
     for (int i = 0; i < n; i++) {
-        settle(unfolding, unfolding->graph->nodes[members[i].node]);
+        wait_for_devices(unfolding, unfolding->graph->nodes[members[i].node]);
     }
     TND_TRY(place_workspace(unfolding, total, &base));
     for (int i = 0; i < n; i++) {
@@ -429,9 +432,9 @@ static enum tandem_status gather(struct unfolding *unfolding, int first, int end
 }
 
 /* One stage of all members: those for one worker first, which worker 0 does while the others begin
- * with the rest. */
-static enum tandem_status unfold_side_by_side(struct unfolding *unfolding,
-                                              const struct member *members, int n, int s)
+ * with the other steps. */
+static enum tandem_status unfold_members(struct unfolding *unfolding, const struct member *members,
+                                         int n, int s)
 {
     int n_workers = 1;
     for (int i = 0; i < n; i++) {
@@ -441,30 +444,30 @@ static enum tandem_status unfold_side_by_side(struct unfolding *unfolding,
     }
     if (n_workers > 1) {
         open_group(unfolding, n_workers);
-        unfolding->is_side_by_side = true;
+        unfolding->is_concurrent = true;
     }
-    for (int turn = 0; turn < 2; turn++) {
+    for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < n; i++) {
             bool is_alone = workers_of(unfolding, members[i].node, s) == 1;
-            if (has_stage(unfolding, &members[i], s) && is_alone == (turn == 0)) {
+            if (has_stage(unfolding, &members[i], s) && is_alone == (pass == 0)) {
                 TND_TRY(unfold_stage(unfolding, members[i].node, s, members[i].workspace_offset,
                                      members[i].workspace_bytes));
             }
         }
     }
-    unfolding->is_side_by_side = false;
+    unfolding->is_concurrent = false;
     return TANDEM_OK;
 }
 
 /* Nodes from `first` on; *out_end is the first one that is not among them. */
-static enum tandem_status unfold_wave(struct unfolding *unfolding, int first, int *out_end)
+static enum tandem_status unfold_concurrent(struct unfolding *unfolding, int first, int *out_end)
 {
-    struct member members[TND_WAVE_NODES];
+    struct member members[TND_CONCURRENT_NODES];
     int n = 0;
     int end = first + 1;
     if ((unfolding->execution & TANDEM_EXECUTE_CONCURRENT) != 0) {
-        end = tnd_wave_end(unfolding->graph, unfolding->plan, unfolding->registry,
-                           unfolding->out->fused, first);
+        end = tnd_concurrent_end(unfolding->graph, unfolding->plan, unfolding->registry,
+                                 unfolding->out->fused, first);
     }
     *out_end = end;
     if (end == first + 1) {
@@ -472,7 +475,7 @@ static enum tandem_status unfold_wave(struct unfolding *unfolding, int first, in
     }
     TND_TRY(gather(unfolding, first, end, members, &n));
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        TND_TRY(unfold_side_by_side(unfolding, members, n, s));
+        TND_TRY(unfold_members(unfolding, members, n, s));
     }
     *out_end = members[n - 1].node + 1;
     return TANDEM_OK;
@@ -516,7 +519,7 @@ static enum tandem_status unfold(const struct tandem_graph *graph, const struct 
     unfolding.quarantined = tnd_registry_quarantined(registry);
     unfolding.must_break = false;
     unfolding.has_download = false;
-    unfolding.is_side_by_side = false;
+    unfolding.is_concurrent = false;
     unfolding.device_waits = false;
     unfolding.device_us = 0;
     unfolding.n_flights = 0;
@@ -527,9 +530,9 @@ static enum tandem_status unfold(const struct tandem_graph *graph, const struct 
     out->scratch_bytes = 0;
     find_fused(&unfolding);
     for (int i = 0; i < graph->n_nodes;) {
-        TND_TRY(unfold_wave(&unfolding, i, &i));
+        TND_TRY(unfold_concurrent(&unfolding, i, &i));
     }
-    settle(&unfolding, NULL);
+    wait_for_devices(&unfolding, NULL);
     if (out->residency != NULL) {
         TND_TRY(fetch_outputs(&unfolding));
     }
@@ -599,10 +602,10 @@ static enum tandem_status renew_residency(const struct tandem_graph *graph,
 {
     uint32_t slots = mirrors != NULL ? tnd_mirrors_state_slots(mirrors) : 0;
     steps->residency = NULL;
-    if ((steps->own_slots | slots) == 0) {
+    if ((steps->device_slots | slots) == 0) {
         return TANDEM_OK;
     }
-    TND_TRY(tnd_residency_renew(graph, steps->own_slots, mirrors, &steps->spare, error));
+    TND_TRY(tnd_residency_renew(graph, steps->device_slots, mirrors, &steps->spare, error));
     steps->residency = steps->spare;
     return TANDEM_OK;
 }
@@ -623,7 +626,7 @@ enum tandem_status tnd_steps_renew(const struct tandem_graph *graph, const struc
         }
     }
     struct tnd_steps *steps = *io_steps;
-    steps->own_slots = slots & tnd_registry_own_slots(registry);
+    steps->device_slots = slots & tnd_registry_own_slots(registry);
     TND_TRY(reserve_steps(steps, count, error));
     TND_TRY(reserve_fused(steps, graph->n_nodes, error));
     TND_TRY(renew_residency(graph, mirrors, steps, error));

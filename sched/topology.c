@@ -27,7 +27,7 @@ static int by_core(const void *left, const void *right)
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* First one CPU of every core, fastest kind first, neighbours side by side. */
+/* First one CPU of every core, fastest kind first, neighbours next to each other. */
 static int by_placing(const void *left, const void *right)
 {
     const struct tnd_cpu_row *a = left;

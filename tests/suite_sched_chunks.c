@@ -36,7 +36,7 @@ static void every_item_is_in_one_chunk_and_chunks_shrink_towards_the_end(void)
 
 /* Workers whose speeds differ, in virtual time: each takes the next chunk when it is done. */
 static void play(int count, int64_t n_items, int64_t chunk, uint64_t loop, const int *cost,
-                 struct tnd_cursor *cursors, uint8_t *times, int64_t *done)
+                 struct tnd_chunk_cursor *cursors, uint8_t *times, int64_t *done)
 {
     bool is_home[PLAYERS] = {false};
     for (int n_home = 0; n_home < count;) {
@@ -46,7 +46,7 @@ static void play(int count, int64_t n_items, int64_t chunk, uint64_t loop, const
         for (int w = 0; w < count; w++) {
             next = !is_home[w] && (next < 0 || done[w] < done[next]) ? w : next;
         }
-        if (!tnd_cursor_next(cursors, next, count, loop, n_items, chunk, &begin, &end)) {
+        if (!tnd_chunk_next(cursors, next, count, loop, n_items, chunk, &begin, &end)) {
             is_home[next] = true;
             n_home++;
             continue;
@@ -61,7 +61,7 @@ static void play(int count, int64_t n_items, int64_t chunk, uint64_t loop, const
 static void every_item_is_handed_out_once_in_each_loop(void)
 {
     struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
-    struct tnd_cursor cursors[PLAYERS];
+    struct tnd_chunk_cursor cursors[PLAYERS];
     long n_wrong = 0;
     memset(cursors, 0, sizeof(cursors));
     for (int loop = 1; loop <= 5000; loop++) {
@@ -85,14 +85,14 @@ static void every_item_is_handed_out_once_in_each_loop(void)
 /* The first chunks of a worker are one stretch: a stream. */
 static void a_worker_begins_with_a_range_of_its_own(void)
 {
-    struct tnd_cursor cursors[3];
+    struct tnd_chunk_cursor cursors[3];
     memset(cursors, 0, sizeof(cursors));
     for (int w = 0; w < 3; w++) {
         int64_t at = w * 40;
         int64_t begin;
         int64_t end;
         while (at < (w + 1) * 40) {
-            CU_ASSERT_TRUE_FATAL(tnd_cursor_next(cursors, w, 3, 7, 120, 8, &begin, &end));
+            CU_ASSERT_TRUE_FATAL(tnd_chunk_next(cursors, w, 3, 7, 120, 8, &begin, &end));
             check_int(begin, at);
             at = end;
         }
@@ -102,13 +102,13 @@ static void a_worker_begins_with_a_range_of_its_own(void)
 
 static void more_items_than_can_be_counted_are_taken_in_greater_chunks(void)
 {
-    struct tnd_cursor cursors[2];
+    struct tnd_chunk_cursor cursors[2];
     int64_t n_items = INT64_C(1) << 40;
     int64_t taken = 0;
     int64_t begin;
     int64_t end;
     memset(cursors, 0, sizeof(cursors));
-    while (tnd_cursor_next(cursors, 0, 2, 1, n_items, 1, &begin, &end)) {
+    while (tnd_chunk_next(cursors, 0, 2, 1, n_items, 1, &begin, &end)) {
         taken += end - begin;
     }
     CU_ASSERT(taken == n_items);
@@ -118,7 +118,7 @@ static void workers_end_within_one_item_of_the_slowest(void)
 {
     static const int cost[3] = {10, 13, 19}; /* of one item */
     for (int count = 2; count <= 3; count++) {
-        struct tnd_cursor cursors[3];
+        struct tnd_chunk_cursor cursors[3];
         uint8_t times[64] = {0};
         int64_t done[3] = {0};
         memset(cursors, 0, sizeof(cursors));

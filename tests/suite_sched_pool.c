@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "sched/aside.h"
+#include "sched/idle_cpu.h"
 #include "sched/barrier.h"
 #include "sched/pool.h"
 #include "tests/suite_sched.h"
@@ -298,13 +298,13 @@ static void idle_workers_sleep_while_somebody_wants_rest(void)
     uint64_t before = statistics.parks;
     tnd_pool_pause(pool);
     tnd_pool_resume(pool);
-    tnd_pool_resume(pool); /* once too often: still no reason to rest is missing */
-    tnd_pool_rest_begin(pool);
+    tnd_pool_resume(pool); /* once too often: still no request to park is missing */
+    tnd_pool_park_begin(pool);
     do {
         sched_yield();
         tnd_pool_statistics(pool, &statistics);
     } while (statistics.parks == before);
-    tnd_pool_rest_end(pool);
+    tnd_pool_park_end(pool);
     tnd_pool_run(pool, 2, add_one, &tally);
     check_int(total(&tally), 4);
     tnd_pool_free(pool);
@@ -498,9 +498,9 @@ static void barriers_keep_workers_in_step(void)
 
 /* ---- one CPU each ---- */
 
-static void a_thread_whose_cpu_is_taken_steps_aside(void)
+static void a_thread_whose_cpu_is_taken_moves_to_an_idle_one(void)
 {
-    static struct tnd_aside aside;
+    static struct tnd_cpu_claims claims;
     cpu_set_t allowed;
     cpu_set_t after;
     CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
@@ -509,17 +509,17 @@ static void a_thread_whose_cpu_is_taken_steps_aside(void)
         return;
     }
     unsigned round = 0;
-    for (int target = 0; target < TND_ASIDE_CPUS; target++) {
+    for (int target = 0; target < TND_CLAIM_CPUS; target++) {
         if (!CPU_ISSET((size_t)target, &allowed)) {
             continue;
         }
         round++;
-        for (int cpu = 0; cpu < TND_ASIDE_CPUS; cpu++) {
-            atomic_store(&aside.taken[cpu], cpu == target ? 0 : round);
+        for (int cpu = 0; cpu < TND_CLAIM_CPUS; cpu++) {
+            atomic_store(&claims.taken[cpu], cpu == target ? 0 : round);
         }
-        (void)tnd_aside_step(&aside, round); /* unless it was there already */
-        check_int(atomic_load(&aside.taken[target]), round);
-        CU_ASSERT_FALSE(tnd_aside_step(&aside, round)); /* all are taken */
+        (void)tnd_cpu_move_to_idle(&claims, round); /* unless it was there already */
+        check_int(atomic_load(&claims.taken[target]), round);
+        CU_ASSERT_FALSE(tnd_cpu_move_to_idle(&claims, round)); /* all are taken */
         CU_ASSERT_EQUAL(sched_getaffinity(0, sizeof(after), &after), 0);
         CU_ASSERT_TRUE(CPU_EQUAL(&allowed, &after));
     }
@@ -543,7 +543,8 @@ static CU_TestInfo tests[] = {
     {"wrong_options_are_refused", wrong_options_are_refused},
     {"workers_have_names_masks_and_niceness", workers_have_names_masks_and_niceness},
     {"barriers_keep_workers_in_step", barriers_keep_workers_in_step},
-    {"a_thread_whose_cpu_is_taken_steps_aside", a_thread_whose_cpu_is_taken_steps_aside},
+    {"a_thread_whose_cpu_is_taken_moves_to_an_idle_one",
+     a_thread_whose_cpu_is_taken_moves_to_an_idle_one},
     CU_TEST_INFO_NULL,
 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ggml-like/tnd_tensor.h"
-#include "sched/doze.h"
+#include "sched/timed_wait.h"
 #include "tests/suite_sched.h"
 #include "tests/support.h"
 
@@ -19,13 +19,13 @@ static const uint64_t FAR_NS = 1000u * UINT64_C(1000000000);
 
 static void a_wait_longer_than_waking_is_slept_until_waking_is_due(void)
 {
-    check_int(tnd_doze_until(5000 * US, 7000 * US, 60 * US), 6940 * US);
-    check_int(tnd_doze_until(6939 * US, 7000 * US, 60 * US), 6940 * US);
-    check_int(tnd_doze_until(6940 * US, 7000 * US, 60 * US), 0); /* waking takes as long */
-    check_int(tnd_doze_until(6990 * US, 7000 * US, 60 * US), 0);
-    check_int(tnd_doze_until(7000 * US, 7000 * US, 60 * US), 0);
-    check_int(tnd_doze_until(8000 * US, 7000 * US, 60 * US), 0); /* past */
-    check_int(tnd_doze_until(8000 * US, 0, 60 * US), 0);         /* unknown */
+    check_int(tnd_timed_wait_until(5000 * US, 7000 * US, 60 * US), 6940 * US);
+    check_int(tnd_timed_wait_until(6939 * US, 7000 * US, 60 * US), 6940 * US);
+    check_int(tnd_timed_wait_until(6940 * US, 7000 * US, 60 * US), 0); /* waking takes as long */
+    check_int(tnd_timed_wait_until(6990 * US, 7000 * US, 60 * US), 0);
+    check_int(tnd_timed_wait_until(7000 * US, 7000 * US, 60 * US), 0);
+    check_int(tnd_timed_wait_until(8000 * US, 7000 * US, 60 * US), 0); /* past */
+    check_int(tnd_timed_wait_until(8000 * US, 0, 60 * US), 0);         /* unknown */
 }
 
 static void naps_grow_while_the_end_is_overdue_and_end_in_sleep(void)
@@ -36,8 +36,8 @@ static void naps_grow_while_the_end_is_overdue_and_end_in_sleep(void)
     uint64_t end_ns = expected_ns;
     uint64_t last_ns = 0;
     int n_naps = 0;
-    while ((end_ns = tnd_doze_renew(now_ns, end_ns, wake_ns)) != 0) {
-        uint64_t until_ns = tnd_doze_until(now_ns, end_ns, wake_ns);
+    while ((end_ns = tnd_timed_wait_renew(now_ns, end_ns, wake_ns)) != 0) {
+        uint64_t until_ns = tnd_timed_wait_until(now_ns, end_ns, wake_ns);
         CU_ASSERT(until_ns > now_ns);
         CU_ASSERT(until_ns - now_ns >= last_ns);
         last_ns = until_ns - now_ns;
@@ -46,20 +46,20 @@ static void naps_grow_while_the_end_is_overdue_and_end_in_sleep(void)
         CU_ASSERT_FATAL(n_naps < 100);
     }
     CU_ASSERT(n_naps > 3);
-    check_int(tnd_doze_renew(5000 * US, 0, wake_ns), 0); /* nothing was expected */
+    check_int(tnd_timed_wait_renew(5000 * US, 0, wake_ns), 0); /* nothing was expected */
 }
 
 static void the_cost_of_waking_follows_what_is_measured(void)
 {
     uint64_t wake_ns = TND_WAKE_FIRST_NS;
     for (int i = 0; i < 1000; i++) {
-        wake_ns = tnd_doze_learn(wake_ns, i % 10 == 0 ? 40 * US : 15 * US);
+        wake_ns = tnd_wake_cost_learn(wake_ns, i % 10 == 0 ? 40 * US : 15 * US);
     }
     CU_ASSERT(wake_ns > 25 * US && wake_ns < 40 * US); /* near the late ones, not the mean */
-    wake_ns = tnd_doze_learn(wake_ns, FAR_NS);         /* lost its CPU */
+    wake_ns = tnd_wake_cost_learn(wake_ns, FAR_NS);    /* lost its CPU */
     CU_ASSERT(wake_ns <= TND_WAKE_MOST_NS);
     for (int i = 0; i < 1000; i++) {
-        wake_ns = tnd_doze_learn(wake_ns, 0);
+        wake_ns = tnd_wake_cost_learn(wake_ns, 0);
     }
     check_int(wake_ns, TND_WAKE_LEAST_NS);
 }
@@ -76,18 +76,18 @@ static struct tnd_pool *tireless_pool(int n_threads)
     return pool;
 }
 
-static uint64_t dozes_of(const struct tnd_pool *pool)
+static uint64_t timed_waits_of(const struct tnd_pool *pool)
 {
     struct tnd_pool_statistics statistics;
     tnd_pool_statistics(pool, &statistics);
-    return statistics.dozes;
+    return statistics.timed_waits;
 }
 
-static void expect_far_and_wait_for_dozes(struct tnd_pool *pool, unsigned n)
+static void expect_far_and_wait_for_sleepers(struct tnd_pool *pool, unsigned n)
 {
-    uint64_t before = dozes_of(pool);
+    uint64_t before = timed_waits_of(pool);
     tnd_pool_expect(pool, tnd_clock_real()->now_ns(tnd_clock_real()) + FAR_NS);
-    while (dozes_of(pool) < before + n) {
+    while (timed_waits_of(pool) < before + n) {
         sched_yield();
     }
     tnd_pool_expect(pool, 0); /* who sleeps does not look */
@@ -99,14 +99,14 @@ static void add_one(void *user, int index, int count)
     ((long *)user)[index]++;
 }
 
-static void a_run_wakes_workers_that_doze(void)
+static void a_run_wakes_workers_that_sleep_by_the_clock(void)
 {
     struct tnd_pool *pool = tireless_pool(2);
     long done[2] = {0, 0};
     for (int i = 1; i <= 20; i++) {
         tnd_pool_run(pool, 2, add_one, done);
         if (i > 1) { /* a worker has the run's way of waiting from its first run on */
-            expect_far_and_wait_for_dozes(pool, 1);
+            expect_far_and_wait_for_sleepers(pool, 1);
         }
     }
     tnd_pool_run(pool, 2, add_one, done);
@@ -115,26 +115,26 @@ static void a_run_wakes_workers_that_doze(void)
     tnd_pool_free(pool);
 }
 
-static void workers_that_doze_end_with_the_pool(void)
+static void workers_that_sleep_by_the_clock_end_with_the_pool(void)
 {
     struct tnd_pool *pool = tireless_pool(3);
     long done[3] = {0, 0, 0};
     for (int i = 0; i < 2; i++) {
         tnd_pool_run(pool, 3, add_one, done);
     }
-    expect_far_and_wait_for_dozes(pool, 2);
+    expect_far_and_wait_for_sleepers(pool, 2);
     check_ok(tnd_pool_resize(pool, 2)); /* ends one of them */
     tnd_pool_free(pool);
 }
 
-static void a_pause_does_not_disturb_workers_that_doze(void)
+static void a_pause_does_not_disturb_workers_that_sleep_by_the_clock(void)
 {
     struct tnd_pool *pool = tireless_pool(2);
     long done[2] = {0, 0};
     for (int i = 0; i < 2; i++) {
         tnd_pool_run(pool, 2, add_one, done);
     }
-    expect_far_and_wait_for_dozes(pool, 1);
+    expect_far_and_wait_for_sleepers(pool, 1);
     tnd_pool_pause(pool);
     tnd_pool_run(pool, 2, add_one, done);
     tnd_pool_resume(pool);
@@ -172,21 +172,21 @@ static void expectations_that_change_at_any_time_lose_no_work(void)
 
 /* ---- runs ---- */
 
-/* One node of the CPU's that lasts until somebody dozes. */
+/* One node of the CPU's that lasts until somebody waits by the clock. */
 struct patience {
     struct tnd_pool *pool;
     uint64_t before;
     bool is_cancelled;
 };
 
-static enum tandem_status wait_for_a_doze(void *user, const tandem_tensor *node, int64_t begin,
-                                          int64_t end)
+static enum tandem_status wait_for_a_timed_wait(void *user, const tandem_tensor *node,
+                                                int64_t begin, int64_t end)
 {
     const struct patience *patience = user;
     (void)begin;
     (void)end;
     memcpy(node->data, node->src[0]->data, tandem_tensor_bytes(node));
-    while (dozes_of(patience->pool) == patience->before) {
+    while (timed_waits_of(patience->pool) == patience->before) {
         sched_yield();
     }
     return TANDEM_OK;
@@ -195,11 +195,11 @@ static enum tandem_status wait_for_a_doze(void *user, const tandem_tensor *node,
 static bool is_cancelled(void *user)
 {
     struct patience *patience = user;
-    return patience->is_cancelled && dozes_of(patience->pool) != patience->before;
+    return patience->is_cancelled && timed_waits_of(patience->pool) != patience->before;
 }
 
 /* Two threads, one thread for long, two threads; the end is predicted a thousand seconds off. */
-static void workers_doze_beside_one_thread_and_are_woken_by_work_or_cancel(void)
+static void workers_sleep_by_the_clock_beside_one_thread_and_are_woken_by_work_or_cancel(void)
 {
     struct tnd_registry *registry = NULL;
     struct tnd_registry_options options = {.backends = "cpu", .n_threads_max = 2};
@@ -216,7 +216,7 @@ static void workers_doze_beside_one_thread_and_are_woken_by_work_or_cancel(void)
     ((float *)x->data)[5] = 1;
     tandem_tensor *first = tandem_scale(context, x, 2);
     tandem_tensor *slow = tandem_custom(context, 1, (const int64_t[]){ELEMENTS}, &first, 1, 1,
-                                        wait_for_a_doze, &patience);
+                                        wait_for_a_timed_wait, &patience);
     tandem_tensor *y = tandem_scale(context, slow, 3);
     tandem_graph *graph = tandem_graph_new(context);
     tandem_graph_add(graph, y);
@@ -227,7 +227,7 @@ static void workers_doze_beside_one_thread_and_are_woken_by_work_or_cancel(void)
     plan->nodes[1].stage[TANDEM_STAGE_COMPUTE].wait = true;
     plan->nodes[1].predicted_us[TANDEM_STAGE_COMPUTE] = 1e9f;
     for (int i = 0; i < 6; i++) {
-        patience.before = dozes_of(patience.pool);
+        patience.before = timed_waits_of(patience.pool);
         patience.is_cancelled = i % 2 == 1;
         enum tandem_status status = tnd_exec_run(exec, graph, plan, &run_options, NULL);
         check_int(status, patience.is_cancelled ? TANDEM_E_CANCELLED : TANDEM_OK);
@@ -283,13 +283,15 @@ static CU_TestInfo tests[] = {
     {"naps_grow_while_the_end_is_overdue_and_end_in_sleep",
      naps_grow_while_the_end_is_overdue_and_end_in_sleep},
     {"the_cost_of_waking_follows_what_is_measured", the_cost_of_waking_follows_what_is_measured},
-    {"a_run_wakes_workers_that_doze", a_run_wakes_workers_that_doze},
-    {"workers_that_doze_end_with_the_pool", workers_that_doze_end_with_the_pool},
-    {"a_pause_does_not_disturb_workers_that_doze", a_pause_does_not_disturb_workers_that_doze},
+    {"a_run_wakes_workers_that_sleep_by_the_clock", a_run_wakes_workers_that_sleep_by_the_clock},
+    {"workers_that_sleep_by_the_clock_end_with_the_pool",
+     workers_that_sleep_by_the_clock_end_with_the_pool},
+    {"a_pause_does_not_disturb_workers_that_sleep_by_the_clock",
+     a_pause_does_not_disturb_workers_that_sleep_by_the_clock},
     {"expectations_that_change_at_any_time_lose_no_work",
      expectations_that_change_at_any_time_lose_no_work},
-    {"workers_doze_beside_one_thread_and_are_woken_by_work_or_cancel",
-     workers_doze_beside_one_thread_and_are_woken_by_work_or_cancel},
+    {"workers_sleep_by_the_clock_beside_one_thread_and_are_woken_by_work_or_cancel",
+     workers_sleep_by_the_clock_beside_one_thread_and_are_woken_by_work_or_cancel},
     {"predictions_of_a_device_change_neither_results_nor_their_time",
      predictions_of_a_device_change_neither_results_nor_their_time},
     CU_TEST_INFO_NULL,

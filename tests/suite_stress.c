@@ -74,7 +74,7 @@ static void runs_survive(int64_t spin_limit, bool with_resize)
         if (with_resize && i % 16 == 0) {
             CU_ASSERT_EQUAL(tnd_pool_resize(pool, (int)tnd_test_rng_int(&rng, 2, 6)), TANDEM_OK);
         }
-        if (i % 3 == 0) { /* workers doze, to be woken by the run */
+        if (i % 3 == 0) { /* workers sleep by the clock, to be woken by the run */
             tnd_pool_expect(pool, now_ns() + (uint64_t)tnd_test_rng_int(&rng, 0, 1 << (i % 30)));
         }
         int size = tnd_pool_size(pool);

@@ -37,8 +37,8 @@ inline broadcast(p) {
     atomic { p.asleep[0] = false; p.asleep[1] = false; p.asleep[2] = false }
 }
 
-/* A doze: a sleep that may end at any time, by the clock. */
-inline doze(p, word, value, me) {
+/* A timed wait: a sleep that may end at any time, by the clock. */
+inline sleep_timed(p, word, value, me) {
     lock(p);
     p.sleepers++;
     if
@@ -55,14 +55,14 @@ inline doze(p, word, value, me) {
     unlock(p)
 }
 
-/* The spin before sleeping is one look: more looks add nothing to what can happen. One doze or none
+/* The spin before sleeping is one look: more looks add nothing to what can happen. One timed wait or none
  * comes before the sleep for good. */
 inline park_until(p, word, value, me) {
     if
     :: word == value -> skip
     :: else ->
         if
-        :: doze(p, word, value, me)
+        :: sleep_timed(p, word, value, me)
         :: skip
         fi
     fi;

@@ -347,7 +347,7 @@ static enum tandem_status run_step(struct replaying *r, int s, double factor)
         return TANDEM_OK;
     }
     submit(r, event, step->backend);
-    if (!step->is_own) {
+    if (!step->on_device) {
         r->flights[r->n_flights++] = s; /* the unfolding never has more of them */
     }
     if (step->kind == TND_STEP_DOWNLOAD) {

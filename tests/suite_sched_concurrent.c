@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "ggml-like/tnd_tensor.h"
-#include "sched/wave.h"
+#include "sched/concurrent.h"
 #include "tests/suite_sched.h"
 #include "tests/support.h"
 
@@ -77,14 +77,14 @@ static void three_free(struct three *t)
     tandem_context_free(t->context);
 }
 
-/* End of the wave when nothing is fused. */
-static int wave_end(const tandem_graph *graph, const tandem_plan *plan, int first)
+/* End of the concurrent nodes when nothing is fused. */
+static int concurrent_end(const tandem_graph *graph, const tandem_plan *plan, int first)
 {
     struct tnd_fused alone[8];
     for (int i = 0; i < graph->n_nodes; i++) {
         alone[i] = (struct tnd_fused){-1, -1};
     }
-    return tnd_wave_end(graph, plan, fakes.registry, alone, first);
+    return tnd_concurrent_end(graph, plan, fakes.registry, alone, first);
 }
 
 static struct tnd_steps *unfold(const struct three *t)
@@ -151,20 +151,20 @@ static void some_nodes_stand_alone(void)
     struct tandem_task_config config = tandem_node_task_conf(t.plan, 2, TANDEM_STAGE_COMPUTE);
     config.wait = true;
     check_ok(tandem_node_set_task_conf(t.plan, 2, TANDEM_STAGE_COMPUTE, config));
-    check_int(wave_end(t.graph, t.plan, 0), 2);
+    check_int(concurrent_end(t.graph, t.plan, 0), 2);
     config.wait = false;
     config.own_threads = true;
     check_ok(tandem_node_set_task_conf(t.plan, 2, TANDEM_STAGE_COMPUTE, config));
-    check_int(wave_end(t.graph, t.plan, 0), 2);
+    check_int(concurrent_end(t.graph, t.plan, 0), 2);
     config.own_threads = false;
     check_ok(tandem_node_set_task_conf(t.plan, 2, TANDEM_STAGE_COMPUTE, config));
-    check_int(wave_end(t.graph, t.plan, 0), 4);
+    check_int(concurrent_end(t.graph, t.plan, 0), 4);
 
     fake_plan_product(t.plan, 1, fakes.cpu_slot, fakes.cpu_slot, 3);
-    check_int(wave_end(t.graph, t.plan, 0), 1);
+    check_int(concurrent_end(t.graph, t.plan, 0), 1);
     fake_plan_product(t.plan, 1, fakes.cpu_slot, fakes.device_slot, 2);
-    check_int(wave_end(t.graph, t.plan, 0), 1);
-    check_int(wave_end(t.graph, t.plan, 1), 2);
+    check_int(concurrent_end(t.graph, t.plan, 0), 1);
+    check_int(concurrent_end(t.graph, t.plan, 1), 2);
     three_free(&t);
 }
 
@@ -195,9 +195,9 @@ static void custom_operations_and_shared_memory_end_a_wave(void)
     tandem_graph_add(graph, custom);
     CU_ASSERT_EQUAL_FATAL(tandem_graph_finish(graph, NULL), TANDEM_OK);
     tandem_plan *plan = fake_plan(graph, fakes.cpu_slot, 2);
-    check_int(wave_end(graph, plan, 0), 1);
-    check_int(wave_end(graph, plan, 1), 3);
-    check_int(wave_end(graph, plan, 3), 4);
+    check_int(concurrent_end(graph, plan, 0), 1);
+    check_int(concurrent_end(graph, plan, 1), 3);
+    check_int(concurrent_end(graph, plan, 3), 4);
     tandem_plan_free(plan);
     tandem_context_free(context);
 }
@@ -234,7 +234,7 @@ static void results_are_the_same_on_any_number_of_threads(void)
         for (int repeat = 0; repeat < 20; repeat++) {
             memset(t.y->data, 0, sizeof(t.expected));
             check_ok(tnd_exec_run(fakes.exec, t.graph, t.plan, NULL, NULL));
-            check_nmse(t.y->data, t.expected, N * M, 1e-12, "a wave");
+            check_nmse(t.y->data, t.expected, N * M, 1e-12, "concurrent nodes");
         }
         three_free(&t);
     }
@@ -278,7 +278,7 @@ static void every_step_of_a_shared_group_has_its_time(void)
     three_free(&t);
 }
 
-static CU_TestInfo wave_tests[] = {
+static CU_TestInfo concurrent_tests[] = {
     {"independent_neighbours_share_the_groups_of_their_stages",
      independent_neighbours_share_the_groups_of_their_stages},
     {"an_init_that_serves_two_nodes_runs_once", an_init_that_serves_two_nodes_runs_once},
@@ -296,6 +296,6 @@ static CU_TestInfo wave_tests[] = {
 };
 
 CU_SuiteInfo suites_sched_wave[] = {
-    {"waves", NULL, NULL, set_up, tear_down, wave_tests},
+    {"concurrent", NULL, NULL, set_up, tear_down, concurrent_tests},
     CU_SUITE_INFO_NULL,
 };

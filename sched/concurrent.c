@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Finding waves. Asked for every node of every token: the common case, a node whose neighbour
- * needs it, is left after one comparison. */
-#include "sched/wave.h"
+ * Finding concurrent nodes. Asked for every node of every token: the common case, a node whose
+ * neighbour needs it, is left after one comparison. */
+#include "sched/concurrent.h"
 
 #include "sched/conflict.h"
 
@@ -27,8 +27,9 @@ static bool may_stand_beside(const struct tandem_graph *graph, const struct tand
     return true;
 }
 
-int tnd_wave_end(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                 const struct tnd_registry *registry, const struct tnd_fused *fused, int first)
+int tnd_concurrent_end(const struct tandem_graph *graph, const struct tandem_plan *plan,
+                       const struct tnd_registry *registry, const struct tnd_fused *fused,
+                       int first)
 {
     const struct tandem_plan_node *choice = &plan->nodes[first];
     int end = first + 1;
@@ -37,7 +38,7 @@ int tnd_wave_end(const struct tandem_graph *graph, const struct tandem_plan *pla
         !may_stand_beside(graph, plan, registry, first)) {
         return end;
     }
-    for (; end < graph->n_nodes && end - first < TND_WAVE_NODES; end++) {
+    for (; end < graph->n_nodes && end - first < TND_CONCURRENT_NODES; end++) {
         if (fused[end].into >= 0) {
             continue;
         }
@@ -58,8 +59,8 @@ int tnd_wave_end(const struct tandem_graph *graph, const struct tandem_plan *pla
     return end;
 }
 
-bool tnd_wave_shares_init(const struct tandem_graph *graph, const struct tandem_plan *plan,
-                          const struct tnd_registry *registry, int a, int b)
+bool tnd_concurrent_shares_init(const struct tandem_graph *graph, const struct tandem_plan *plan,
+                                const struct tnd_registry *registry, int a, int b)
 {
     const struct tandem_task_config *init = &plan->nodes[a].stage[TANDEM_STAGE_INIT];
     const struct tandem_task_config *other = &plan->nodes[b].stage[TANDEM_STAGE_INIT];

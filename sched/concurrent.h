@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Concurrent nodes: neighbours in a graph that do not depend on one another, such as the products
+ * of queries, keys and values of one layer. Their stages share groups, so that a stage of all of
+ * them costs one barrier, and threads that finish one node early go on with the next. Knows no
+ * costs. */
+#ifndef TND_CONCURRENT_H
+#define TND_CONCURRENT_H
+
+#include "sched/plan.h"
+
+/** Most concurrent nodes, and so steps of a parallel group. */
+#define TND_CONCURRENT_NODES 8
+
+/** Workspace that the later nodes may take together: nodes that run one after the other share it,
+ *  concurrent ones do not. */
+#define TND_CONCURRENT_WORKSPACE ((size_t)8 << 20)
+
+/** End of the concurrent nodes that begin with node `first`: at least first + 1. More nodes follow
+ *  when all of them run on workers in host memory, the first one on several, and none waits for
+ *  threads of a library or calls functions of the program, which may share what they like. Fused
+ *  nodes stand alone; all but the last of them are skipped. */
+int tnd_concurrent_end(const struct tandem_graph *graph, const struct tandem_plan *plan,
+                       const struct tnd_registry *registry, const struct tnd_fused *fused,
+                       int first);
+
+/** Whether INIT of node `a` leaves in its workspace what that of node `b` would. */
+bool tnd_concurrent_shares_init(const struct tandem_graph *graph, const struct tandem_plan *plan,
+                                const struct tnd_registry *registry, int a, int b);
+
+#endif
