@@ -11,19 +11,7 @@
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "measure/adapt_line.h"
-
-#define SAFELY          1.2  /* times within the measured range */
-#define SAFELY_RELATIVE 1.5  /* times told by another line */
-#define LEAST_RELEVANCE 0.02 /* of a way that loses */
-#define SUSPICIOUS      0.08 /* doubt from which a point is measured anew before finer ones, */
-#define NOISY_VISITS    5    /* a noisy point has until it is left at that */
-#define RELEVANT        0.30 /* where its way may win */
-/* Graphs of many tokens are computed less often: with 0 as often, with 1 as many tokens in all. */
-#define RARER_WITH_M    0.75
-#define CROSSING        3.0  /* gaps in which another way begins to win */
-#define DOUBT_THREADS   0.30 /* of a line that is known on other thread counts */
-#define SLOWEST_MADDS   2e9  /* multiply-adds a second, where nothing is known at all */
-#define UNKNOWN_TOKENS  10.0
+#include "tune/policy.h"
 
 struct line {
     struct tnd_adapt_line is;
@@ -135,7 +123,7 @@ static double by_relative(const struct line *line, const struct line *relative, 
     double work = line->is.work / relative->is.work;
     double threads = (double)relative->is.threads / line->is.threads;
     us *= safely && work < 1 ? sqrt(work) : work; /* small products cost more than their share */
-    return safely ? SAFELY_RELATIVE * us * fmax(threads, 1.0) : us * threads;
+    return safely ? TND_EXPECT_SIMILAR * us * fmax(threads, 1.0) : us * threads;
 }
 
 static double expect_us(const struct tnd_adapt *adapt, const struct line *line, int64_t m,
@@ -145,10 +133,10 @@ static double expect_us(const struct tnd_adapt *adapt, const struct line *line, 
     if (points->n == 0) {
         return line->relative >= 0
                    ? by_relative(line, &adapt->lines[line->relative], m, safely)
-                   : line->is.work * ((double)m + UNKNOWN_TOKENS) / SLOWEST_MADDS * 1e6;
+                   : line->is.work * ((double)m + TND_UNKNOWN_TOKENS) / TND_SLOWEST_MADDS * 1e6;
     }
     double us = tnd_adapt_line_us(points, m, line->is.fixed_tokens, safely);
-    return safely ? SAFELY * us : us;
+    return safely ? TND_EXPECT_SAFELY * us : us;
 }
 
 double tnd_adapt_expect_us(const struct tnd_adapt *adapt, int line, int64_t m, bool safely)
@@ -185,7 +173,7 @@ static double relevance_if(const struct tnd_adapt *adapt, const struct line *lin
     if (fastest_at(adapt, line, m, &best_us) == NULL || us <= 0) {
         return 1.0;
     }
-    return fmax(fmin(best_us / us * (best_us / us), 1.0), LEAST_RELEVANCE);
+    return fmax(fmin(best_us / us * (best_us / us), 1.0), TND_RELEVANCE_LEAST);
 }
 
 static double relevance(const struct tnd_adapt *adapt, const struct line *line, int64_t m)
@@ -238,8 +226,8 @@ static void consider(const struct tnd_adapt *adapt, struct line *line, const str
         return;
     }
     double us = expect_us(adapt, line, cell.m, false);
-    cell.score = line->is.calls * matters * cell.doubt * us / pow((double)cell.m, RARER_WITH_M) /
-                 cell.cost_s;
+    cell.score = line->is.calls * matters * cell.doubt * us /
+                 pow((double)cell.m, TND_RARER_WITH_M) / cell.cost_s;
     if (!line->has_best || is_better(&cell, &line->best)) {
         line->best = cell;
         line->has_best = true;
@@ -257,8 +245,7 @@ static bool is_known_elsewhere(const struct tnd_adapt *adapt, const struct line 
     return false;
 }
 
-static void consider_grid(const struct tnd_adapt *adapt, struct line *line,
-                          const struct room *room)
+static void consider_grid(const struct tnd_adapt *adapt, struct line *line, const struct room *room)
 {
     const struct tnd_adapt_points *points = &line->points;
     bool is_new_way = points->n == 0 && !is_known_elsewhere(adapt, line);
@@ -270,7 +257,7 @@ static void consider_grid(const struct tnd_adapt *adapt, struct line *line,
         }
         double doubt = tnd_adapt_gap_doubt(points, m);
         if (points->n == 0 && !is_new_way) {
-            doubt = DOUBT_THREADS;
+            doubt = TND_UNCERTAIN_THREADS;
         }
         struct tnd_adapt_cell cell = {.m = m, .doubt = doubt, .is_new = true};
         cell.rank = must_be_measured(adapt, line, i) ? 2 : 0;
@@ -278,8 +265,7 @@ static void consider_grid(const struct tnd_adapt *adapt, struct line *line,
     }
 }
 
-static void consider_gaps(const struct tnd_adapt *adapt, struct line *line,
-                          const struct room *room)
+static void consider_gaps(const struct tnd_adapt *adapt, struct line *line, const struct room *room)
 {
     const struct tnd_adapt_points *points = &line->points;
     for (int i = 0; i + 1 < points->n && !adapt->options.is_fixed; i++) {
@@ -288,7 +274,7 @@ static void consider_gaps(const struct tnd_adapt *adapt, struct line *line,
         struct tnd_adapt_cell cell = {.m = tnd_adapt_middle(low, high), .is_new = true};
         if (cell.m > 0) {
             cell.doubt = tnd_adapt_gap_doubt(points, cell.m) *
-                         (is_crossing(adapt, line, low, high) ? CROSSING : 1.0);
+                         (is_crossing(adapt, line, low, high) ? TND_CROSSOVER_WEIGHT : 1.0);
             consider(adapt, line, room, cell);
         }
     }
@@ -302,12 +288,13 @@ static void consider_repeats(const struct tnd_adapt *adapt, struct line *line,
         if (point->visits < adapt->options.max_visits) {
             double excess = tnd_adapt_suspicion(&line->points, i);
             double suspicion = excess / point->visits;
-            struct tnd_adapt_cell cell = {
-                .m = point->m, .doubt = fmax(tnd_adapt_point_doubt(point), suspicion)};
+            struct tnd_adapt_cell cell = {.m = point->m,
+                                          .doubt = fmax(tnd_adapt_point_doubt(point), suspicion)};
             bool is_wanted = adapt->options.is_fixed && point->visits < 2;
-            bool is_suspicious =
-                (suspicion > SUSPICIOUS || (point->is_noisy && point->visits < NOISY_VISITS)) &&
-                relevance_if(adapt, line, point->m, (1 - excess) * point->us) > RELEVANT;
+            bool is_suspicious = (suspicion > TND_REMEASURE_ABOVE ||
+                                  (point->is_noisy && point->visits < TND_TRIALS_NOISY)) &&
+                                 relevance_if(adapt, line, point->m, (1 - excess) * point->us) >
+                                     TND_REMEASURE_RELEVANCE;
             cell.rank = is_wanted || is_suspicious ? 1 : 0;
             consider(adapt, line, room, cell);
         }
@@ -400,8 +387,7 @@ static void add_line_state(const struct tnd_adapt *adapt, const struct line *lin
         if (must_be_measured(adapt, line, i)) {
             int visits = known ? line->points.points[at].visits : 0;
             state->unmeasured += known ? 0 : 1;
-            state->pending_s +=
-                visits < 2 ? (2 - visits) * visit_s(adapt, line, adapt->m[i]) : 0.0;
+            state->pending_s += visits < 2 ? (2 - visits) * visit_s(adapt, line, adapt->m[i]) : 0.0;
         }
     }
     for (int i = 0; i < line->points.n; i++) {

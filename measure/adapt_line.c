@@ -8,19 +8,7 @@
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "table/tnd_table.h"
-
-/* Doubts before anything was seen, as fractions of a time. */
-#define DOUBT_GAP        0.04 /* for each doubling of M between two points */
-#define DOUBT_BEYOND     0.08 /* for each doubling beyond two points or more */
-#define DOUBT_BEYOND_ONE 0.25 /* for each doubling away from a single point */
-#define DOUBT_ONCE       0.04 /* one visit: a disturbance may have lasted all of it */
-#define PART_OF_BEND     0.25 /* of what the lines before and behind say otherwise */
-#define PART_OF_SEEN     0.40 /* of what was wrong in the middle is left in each half */
-#define PART_LEFT        0.75 /* of DOUBT_GAP where the middle was foretold */
-#define SEEN_NOISE       0.01 /* differences as small as this are no shape */
-#define CLOSE_RATIO      1.25 /* two M this close need nothing between them */
-#define MANY_TOKENS      24.0
-#define CREDIBLE_STEP    0.15 /* of a kernel, above what the points around it tell */
+#include "tune/policy.h"
 
 int tnd_adapt_find(const struct tnd_adapt_points *points, int64_t m)
 {
@@ -80,7 +68,8 @@ static enum tandem_status reserve(struct tnd_adapt_points *points)
  * straight: kernels step with their tiles. */
 static double doubt_left(int64_t low, int64_t high, double wrong)
 {
-    return fmax(PART_OF_SEEN * (wrong - SEEN_NOISE), PART_LEFT * DOUBT_GAP * doublings(low, high));
+    return fmax(TND_UNCERTAIN_SEEN * (wrong - TND_SEEN_NOISE),
+                TND_UNCERTAIN_LEFT * TND_UNCERTAIN_GAP * doublings(low, high));
 }
 
 enum tandem_status tnd_adapt_put(struct tnd_adapt_points *points, int64_t m,
@@ -129,9 +118,8 @@ double tnd_adapt_line_us(const struct tnd_adapt_points *points, int64_t m, doubl
         return last->us * ((double)m + fixed_tokens) / ((double)last->m + fixed_tokens);
     }
     if (m <= first->m) {
-        return safely
-                   ? first->us
-                   : first->us * ((double)m + fixed_tokens) / ((double)first->m + fixed_tokens);
+        return safely ? first->us
+                      : first->us * ((double)m + fixed_tokens) / ((double)first->m + fixed_tokens);
     }
     int before = tnd_adapt_find(points, m);
     const struct tnd_adapt_point *a = &points->points[before];
@@ -168,19 +156,20 @@ double tnd_adapt_gap_doubt(const struct tnd_adapt_points *points, int64_t m)
     int low = tnd_adapt_find(points, m);
     if (low < 0 || low == n - 1) {
         double far = doublings(low < 0 ? p[0].m : p[n - 1].m, m);
-        return fmin(1.0, far * (n == 1 || low < 0 ? DOUBT_BEYOND_ONE : DOUBT_BEYOND));
+        return fmin(1.0,
+                    far * (n == 1 || low < 0 ? TND_UNCERTAIN_BEYOND_ONE : TND_UNCERTAIN_BEYOND));
     }
     if (p[low].doubt >= 0) {
         return p[low].doubt;
     }
-    double prior = DOUBT_GAP * doublings(p[low].m, p[low + 1].m);
-    return fmin(1.0, fmax(prior, PART_OF_BEND * bend(points, low, m)));
+    double prior = TND_UNCERTAIN_GAP * doublings(p[low].m, p[low + 1].m);
+    return fmin(1.0, fmax(prior, TND_UNCERTAIN_BEND * bend(points, low, m)));
 }
 
 double tnd_adapt_point_doubt(const struct tnd_adapt_point *point)
 {
     if (point->visits < 2 || point->us <= 0) {
-        return fmax(point->spread, DOUBT_ONCE);
+        return fmax(point->spread, TND_UNCERTAIN_ONCE);
     }
     double differs = (point->second_us - point->us) / point->us;
     return fmax(point->spread, differs / point->visits);
@@ -198,14 +187,14 @@ double tnd_adapt_suspicion(const struct tnd_adapt_points *points, int i)
         if (i + 1 < points->n) {
             told = fmin(told, fmax(along(point - 1, point + 1, point->m), point[-1].us));
         }
-        credible = fmin(credible, told * (1 + CREDIBLE_STEP));
+        credible = fmin(credible, told * (1 + TND_CREDIBLE_STEP));
     }
     return point->us > 0 ? (point->us - credible) / point->us : 0;
 }
 
 int64_t tnd_adapt_middle(int64_t low, int64_t high)
 {
-    if (high - low < 2 || (double)high / (double)low < CLOSE_RATIO) {
+    if (high - low < 2 || (double)high / (double)low < TND_CLOSE_RATIO) {
         return 0;
     }
     /* Few tokens: powers of two and the numbers half-way between them. Many: kernels work in tiles
@@ -213,7 +202,7 @@ int64_t tnd_adapt_middle(int64_t low, int64_t high)
      * stair, so that its middle tells more than its end. */
     double wanted = sqrt((double)low * (double)high);
     int64_t mid_stair = (int64_t)(wanted / 8) * 8 + 4;
-    if (wanted >= MANY_TOKENS && mid_stair > low && mid_stair < high) {
+    if (wanted >= TND_MANY_TOKENS && mid_stair > low && mid_stair < high) {
         return mid_stair;
     }
     double nearest = INFINITY;

@@ -19,24 +19,7 @@
 #include "measure/measure_ops.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
-
-enum { MOST_TRANSFERRED = 64 << 20, MOST_MOVED_QUICKLY = 4 << 20 };
-
-/* Shares of a budget, and seconds. */
-#define LONGEST_VISIT   0.15 /* of the budget, for one cell */
-#define PART_OF_MOVES   0.10 /* of the budget, for what lies between stages */
-#define PART_OF_OPS     0.03 /* for the operations beside products */
-#define LOOK_S          0.012 /* at the machine, at the end */
-#define HANDOFF_S       0.09
-#define TRANSFERS_S     1.5 /* of one device, up to MOST_TRANSFERRED */
-#define QUICK_MOVES_S   0.7 /* the same, up to MOST_MOVED_QUICKLY */
-#define ESTIMATE_S      5.0 /* default budget of TND_EFFORT_ESTIMATE */
-#define FIRST_OPENING   2e-9 /* seconds a byte before any is known */
-#define FIRST_PACKING   4e-9
-#define NEWEST_PART     0.1 /* of the mean of overruns */
-#define MOST_OVERRUN    4.0
-#define FEWEST_TOKENS   10.0 /* reading the weights costs about as much, */
-#define DEQUANTIZATION  30.0 /* turning them into floats this much more */
+#include "tune/policy.h"
 
 /* How thorough an effort is. */
 struct thoroughness {
@@ -51,15 +34,18 @@ struct thoroughness {
 static const int64_t few_m[] = {1, 32, 128};
 static const int64_t first_m[] = {1, 8, 32, 128, 512};
 /* Dense where libraries change their kernels with M, then in steps of a half. */
-static const int64_t all_m[] = {1,  2,  3,  4,  6,  8,   12,  16,  24,
+static const int64_t all_m[] = {1,  2,  3,  4,  6,   8,   12,  16,  24,
                                 32, 48, 64, 96, 128, 192, 256, 384, 512};
 
 #define M_LIST(list) (int)(sizeof(list) / sizeof((list)[0])), list
 
 static const struct thoroughness efforts[] = {
-    [TND_EFFORT_MEASURE] = {M_LIST(first_m), false, 0.035, 3, 0.04},
-    [TND_EFFORT_ESTIMATE] = {M_LIST(few_m), false, 0.10, 2, 0.01},
-    [TND_EFFORT_PATIENT] = {M_LIST(all_m), true, 0.01, 4, 0.10},
+    [TND_EFFORT_MEASURE] = {M_LIST(first_m), false, TND_BENCH_MEASURE_TOLERANCE,
+                            TND_BENCH_MEASURE_TRIALS, TND_BENCH_MEASURE_S},
+    [TND_EFFORT_ESTIMATE] = {M_LIST(few_m), false, TND_BENCH_ESTIMATE_TOLERANCE,
+                             TND_BENCH_ESTIMATE_TRIALS, TND_BENCH_ESTIMATE_TRIAL_S},
+    [TND_EFFORT_PATIENT] = {M_LIST(all_m), true, TND_BENCH_PATIENT_TOLERANCE,
+                            TND_BENCH_PATIENT_TRIALS, TND_BENCH_PATIENT_S},
 };
 
 static const char *const effort_names[] = {
@@ -87,7 +73,7 @@ double tnd_sweep_elapsed_s(const struct tnd_sweep *sweep)
 
 static double left_s(const struct tnd_sweep *sweep)
 {
-    double last_look_s = tnd_sweep_has_time_to_check(sweep) ? LOOK_S : 0;
+    double last_look_s = tnd_sweep_has_time_to_check(sweep) ? TND_BENCH_REFERENCE_S : 0;
     return sweep->budget_s - tnd_sweep_elapsed_s(sweep) - sweep->options->reserve_s - last_look_s;
 }
 
@@ -123,8 +109,7 @@ static void add_group(struct tnd_sweep *sweep, enum tandem_type type, int shape,
     group->calls = calls > 0 ? calls : 1;
     group->stays_in_cache = stays_in_cache;
     measure.rotate_bytes = stays_in_cache ? 1 : measure.rotate_bytes;
-    group->bytes = tnd_measure_bytes(&measure, type, group->shape.n, group->shape.k,
-                                     sweep->most_m);
+    group->bytes = tnd_measure_bytes(&measure, type, group->shape.n, group->shape.k, sweep->most_m);
     double tokens = (double)sweep->most_m * (double)(group->shape.n + group->shape.k);
     group->weight_bytes = (group->bytes - tokens * sizeof(float)) / 2;
 }
@@ -202,7 +187,7 @@ static enum tandem_status add_line(struct tnd_sweep *sweep, int group, int profi
         .type = of->type,
         .calls = of->calls,
         .work = (double)of->shape.n * (double)of->shape.k,
-        .fixed_tokens = FEWEST_TOKENS + (dequantizes ? DEQUANTIZATION : 0.0),
+        .fixed_tokens = TND_WEIGHT_READ_TOKENS + (dequantizes ? TND_DEQUANTIZE_TOKENS : 0.0),
     };
     line->group = group;
     line->first = joins ? line[-1].first : sweep->n_lines;
@@ -217,8 +202,8 @@ static enum tandem_status add_line(struct tnd_sweep *sweep, int group, int profi
 static enum tandem_status make_lines(struct tnd_sweep *sweep, bool with_devices)
 {
     const struct tnd_bench_options *options = sweep->options;
-    size_t most = (size_t)sweep->n_groups * (size_t)tnd_profile_count() *
-                  (size_t)options->n_thread_counts;
+    size_t most =
+        (size_t)sweep->n_groups * (size_t)tnd_profile_count() * (size_t)options->n_thread_counts;
     sweep->lines = tnd_calloc(most + 1, sizeof(sweep->lines[0]));
     if (sweep->lines == NULL) {
         return TANDEM_E_MEMORY;
@@ -265,16 +250,16 @@ static enum tandem_status measure_transfers(struct tnd_sweep *sweep, bool *out_m
     int n_devices = 0;
     for (int slot = 1; slot < tnd_registry_count(measure->registry); slot++) {
         const tandem_backend *backend = tnd_registry_backend(measure->registry, slot);
-        n_devices += backend != NULL && tnd_backend_is_own(backend) &&
-                     uses_slot(sweep->options, slot);
+        n_devices +=
+            backend != NULL && tnd_backend_is_own(backend) && uses_slot(sweep->options, slot);
     }
-    double room_s = 2 * PART_OF_MOVES * sweep->budget_s;
-    bool is_quick = n_devices * TRANSFERS_S > room_s;
-    *out_measured = !is_quick || n_devices * QUICK_MOVES_S <= 2 * room_s;
+    double room_s = 2 * TND_BENCH_TRANSFERS_SHARE * sweep->budget_s;
+    bool is_quick = n_devices * TND_BENCH_TRANSFERS_S > room_s;
+    *out_measured = !is_quick || n_devices * TND_BENCH_QUICK_TRANSFERS_S <= 2 * room_s;
     for (int slot = 1; slot < tnd_registry_count(measure->registry) && *out_measured; slot++) {
         if (uses_slot(sweep->options, slot)) {
             TND_TRY(tnd_measure_transfers(measure->registry, slot, measure->clock,
-                                          is_quick ? MOST_MOVED_QUICKLY : MOST_TRANSFERRED,
+                                          is_quick ? TND_QUICK_TRANSFER_BYTES : TND_TRANSFER_BYTES,
                                           sweep->when, sweep->table, sweep->error));
             TND_TRY(tnd_measure_round_trip(measure->registry, slot, measure->clock,
                                            &sweep->round_trip_us[slot], sweep->error));
@@ -287,10 +272,10 @@ static enum tandem_status measure_transfers(struct tnd_sweep *sweep, bool *out_m
 static enum tandem_status measure_handoffs(struct tnd_sweep *sweep)
 {
     const struct tnd_bench_options *options = sweep->options;
-    double room_s = PART_OF_MOVES * sweep->budget_s;
+    double room_s = TND_BENCH_TRANSFERS_SHARE * sweep->budget_s;
     for (int t = options->n_thread_counts - 1; t >= 0 && options->pool != NULL; t--) {
-        if (room_s >= HANDOFF_S) {
-            room_s -= HANDOFF_S;
+        if (room_s >= TND_BENCH_HANDOFF_S) {
+            room_s -= TND_BENCH_HANDOFF_S;
             TND_TRY(tnd_measure_handoff(options->pool, options->measure.clock,
                                         options->thread_counts[t], sweep->when, sweep->table,
                                         sweep->error));
@@ -305,7 +290,7 @@ static enum tandem_status measure_ops(struct tnd_sweep *sweep)
     if (options->pool == NULL || options->profile != NULL) {
         return TANDEM_OK;
     }
-    double room_s = isinf(sweep->budget_s) ? 0 : PART_OF_OPS * sweep->budget_s;
+    double room_s = isinf(sweep->budget_s) ? 0 : TND_BENCH_OPS_SHARE * sweep->budget_s;
     return tnd_measure_ops(&options->measure, options->thread_counts, options->n_thread_counts,
                            room_s, sweep->when, sweep->table, sweep->error);
 }
@@ -381,7 +366,7 @@ static enum tandem_status visit(struct tnd_sweep *sweep, const struct tnd_adapt_
 static enum tandem_status visit_all(struct tnd_sweep *sweep, bool *out_certain)
 {
     struct tnd_adapt_cell cell;
-    double longest_s = LONGEST_VISIT * sweep->budget_s;
+    double longest_s = TND_BENCH_LONGEST_TRIAL * sweep->budget_s;
     double overrun = 1; /* how much longer than foretold visits take: others use the machine too */
     for (;;) {
         double left = left_s(sweep) / overrun;
@@ -400,7 +385,8 @@ static enum tandem_status visit_all(struct tnd_sweep *sweep, bool *out_certain)
         TND_TRY(visit(sweep, &cell));
         double took = (tnd_sweep_elapsed_s(sweep) - begin_s) / cell.cost_s;
         tnd_sweep_look_between(sweep);
-        overrun = fmax(overrun + NEWEST_PART * (fmin(took, MOST_OVERRUN) - overrun), 1.0);
+        overrun = fmax(
+            overrun + TND_BENCH_OVERRUN_SHARE * (fmin(took, TND_BENCH_OVERRUN) - overrun), 1.0);
     }
 }
 
@@ -412,11 +398,11 @@ static void choose_thoroughness(struct tnd_sweep *sweep, struct thoroughness *ou
     *out = efforts[options->effort];
     sweep->budget_s = options->budget_s;
     if (sweep->budget_s <= 0) {
-        sweep->budget_s = options->effort == TND_EFFORT_ESTIMATE ? ESTIMATE_S : INFINITY;
+        sweep->budget_s = options->effort == TND_EFFORT_ESTIMATE ? TND_BENCH_ESTIMATE_S : INFINITY;
     } else {
         /* A budget is there to be used: on and on, as long as anything is uncertain. */
-        out->tolerance = 0.002;
-        out->max_visits = 100;
+        out->tolerance = TND_BENCH_BUDGET_TOLERANCE;
+        out->max_visits = TND_BENCH_BUDGET_TRIALS;
     }
     if (options->n_m > 0) {
         out->n_m = options->n_m;
@@ -429,9 +415,11 @@ static void choose_thoroughness(struct tnd_sweep *sweep, struct thoroughness *ou
 /* So that the first grid takes about a third of a budget; between 2 ms and what the effort says. */
 static void choose_visit_s(struct tnd_sweep *sweep, const struct thoroughness *how)
 {
-    double cells = (double)sweep->n_groups * tnd_profile_count() *
-                   sweep->options->n_thread_counts * how->n_m;
-    sweep->visit_s = fmin(fmax(sweep->budget_s / 3 / fmax(cells, 1), 0.002), how->visit_s);
+    double cells =
+        (double)sweep->n_groups * tnd_profile_count() * sweep->options->n_thread_counts * how->n_m;
+    sweep->visit_s = fmin(
+        fmax(sweep->budget_s * TND_BENCH_GRID_SHARE / fmax(cells, 1), TND_BENCH_SHORTEST_TRIAL_S),
+        how->visit_s);
 }
 
 static enum tandem_status prepare(struct tnd_sweep *sweep)
@@ -511,8 +499,8 @@ enum tandem_status tnd_bench_run(const struct tnd_bench_options *options,
     sweep.limit_bytes = options->measure.limit_bytes > 0 ? (double)options->measure.limit_bytes
                         : ram_bytes > 0                  ? (double)ram_bytes / 4
                                                          : (double)(1u << 30);
-    sweep.open_s_per_byte = FIRST_OPENING;
-    sweep.pack_s_per_byte = FIRST_PACKING;
+    sweep.open_s_per_byte = TND_BENCH_OPENING;
+    sweep.pack_s_per_byte = TND_BENCH_PACKING;
     enum tandem_status status = prepare(&sweep);
     if (status == TANDEM_OK) {
         status = visit_all(&sweep, &is_certain);

@@ -5,11 +5,7 @@
 
 #include "base/tnd_status.h"
 #include "measure/bench_sweep.h"
-
-enum { LONG_US = 20000 }; /* what runs this long needs no warming up of its own */
-
-#define WRITING_S_PER_BYTE 0.3e-9 /* results of a graph are written before it runs */
-#define NEWER_PART         0.5    /* of a learned rate */
+#include "tune/policy.h"
 
 static bool packs(const struct tnd_bench_line *line)
 {
@@ -20,7 +16,8 @@ bool tnd_sweep_is_warm(const struct tnd_sweep *sweep, int line, double expected_
 {
     const struct tnd_bench_line *of = &sweep->lines[line];
     int bit = line - of->first;
-    return expected_us > LONG_US && bit < 64 && (sweep->groups[of->group].warm >> bit & 1) != 0;
+    return expected_us > TND_BENCH_LONG_US && bit < 64 &&
+           (sweep->groups[of->group].warm >> bit & 1) != 0;
 }
 
 double tnd_sweep_cost_s(void *user, int line, int64_t m, double expected_us)
@@ -33,7 +30,7 @@ double tnd_sweep_cost_s(void *user, int line, int64_t m, double expected_us)
     double run_s = 1e-6 * expected_us * nodes;
     double warm_up_s = tnd_sweep_is_warm(sweep, line, likely_us) ? 0 : run_s;
     double cost_s = fmax(warm_up_s + run_s, sweep->visit_s + run_s);
-    cost_s += (double)m * (double)group->shape.n * sizeof(float) * nodes * WRITING_S_PER_BYTE;
+    cost_s += (double)m * (double)group->shape.n * sizeof(float) * nodes * TND_BENCH_WRITING;
     if (group->measure == NULL) {
         cost_s += group->bytes / 2 * sweep->open_s_per_byte;
     }
@@ -90,7 +87,7 @@ static void make_room(struct tnd_sweep *sweep, double bytes)
 static void learn(double *rate, double seconds, double bytes)
 {
     if (bytes > 0 && seconds > 0) {
-        *rate += NEWER_PART * (seconds / bytes - *rate);
+        *rate += TND_BENCH_LEARNING * (seconds / bytes - *rate);
     }
 }
 
@@ -104,8 +101,8 @@ enum tandem_status tnd_sweep_open(struct tnd_sweep *sweep, int line, struct tand
         struct tnd_measure_options options = sweep->options->measure;
         options.rotate_bytes = group->stays_in_cache ? 1 : options.rotate_bytes;
         make_room(sweep, group->bytes);
-        TND_TRY(tnd_measure_open(&options, group->type, group->shape.n,
-                                 group->shape.k, sweep->most_m, &group->measure, error));
+        TND_TRY(tnd_measure_open(&options, group->type, group->shape.n, group->shape.k,
+                                 sweep->most_m, &group->measure, error));
         sweep->open_bytes += group->bytes;
         learn(&sweep->open_s_per_byte, tnd_sweep_elapsed_s(sweep) - begin_s, group->bytes / 2);
     }

@@ -10,14 +10,7 @@
 #include "measure/bench_sweep.h"
 #include "measure/measure_gate.h"
 #include "measure/measure_pairs.h"
-
-/* Shares of a budget. */
-#define PART_OF_GATE  0.08
-#define PART_OF_PAIRS 0.05
-#define PAIRS_S       0.5 /* less than this is not worth beginning */
-#define LEAST_S       1.0 /* budget below which times are all that is measured */
-#define BETWEEN_S     20  /* from one time of the reference kernel to the next, at most */
-#define BETWEEN_PART  0.2 /* of the budget */
+#include "tune/policy.h"
 
 static uint64_t deadline_ns(const struct tnd_sweep *sweep, double part)
 {
@@ -30,7 +23,7 @@ static uint64_t deadline_ns(const struct tnd_sweep *sweep, double part)
 
 bool tnd_sweep_has_time_to_check(const struct tnd_sweep *sweep)
 {
-    return sweep->budget_s >= LEAST_S;
+    return sweep->budget_s >= TND_BENCH_CHECKS_S;
 }
 
 /* ---- the machine ---- */
@@ -49,7 +42,7 @@ void tnd_sweep_look_between(struct tnd_sweep *sweep)
 {
     double since_s = tnd_sweep_elapsed_s(sweep) - sweep->looked_s;
     if (tnd_sweep_has_time_to_check(sweep) &&
-        since_s >= fmin(BETWEEN_S, BETWEEN_PART * sweep->budget_s)) {
+        since_s >= fmin(TND_BENCH_REFERENCE_EVERY_S, TND_BENCH_REFERENCE_SHARE * sweep->budget_s)) {
         struct tnd_reference_time time;
         tnd_reference_time(sweep->options->measure.clock, &time);
         tnd_sweep_state_between(&sweep->state, &time);
@@ -85,7 +78,7 @@ enum tandem_status tnd_sweep_check_results(struct tnd_sweep *sweep)
         .profile = options->profile,
         .n_threads = options->thread_counts[options->n_thread_counts - 1],
         .when = sweep->when,
-        .deadline_ns = deadline_ns(sweep, PART_OF_GATE),
+        .deadline_ns = deadline_ns(sweep, TND_BENCH_CHECKS_SHARE),
     };
     for (int t = 0; t < TANDEM_TYPE_NUMBERS && tnd_sweep_has_time_to_check(sweep); t++) {
         if (has_group(sweep, (enum tandem_type)t)) {
@@ -98,15 +91,15 @@ enum tandem_status tnd_sweep_check_results(struct tnd_sweep *sweep)
 enum tandem_status tnd_sweep_measure_pairs(struct tnd_sweep *sweep)
 {
     const struct tnd_bench_options *options = sweep->options;
-    bool has_time = sweep->budget_s * PART_OF_PAIRS >= PAIRS_S;
+    bool has_time = sweep->budget_s * TND_BENCH_PAIRS_SHARE >= TND_BENCH_PAIRS_S;
     if (options->profile != NULL || options->pool == NULL || sweep->n_groups == 0 || !has_time) {
         return TANDEM_OK;
     }
     struct tnd_pairs_options pairs = {
         .measure = options->measure,
         .type = sweep->groups[0].type,
-        .budget_s = isinf(sweep->budget_s) ? 0 : PART_OF_PAIRS * sweep->budget_s / 2,
-        .deadline_ns = deadline_ns(sweep, PART_OF_PAIRS),
+        .budget_s = isinf(sweep->budget_s) ? 0 : TND_BENCH_PAIRS_SHARE * sweep->budget_s / 2,
+        .deadline_ns = deadline_ns(sweep, TND_BENCH_PAIRS_SHARE),
         .when = sweep->when,
     };
     return tnd_measure_pairs(&pairs, sweep->table, sweep->error);

@@ -14,14 +14,9 @@
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "measure/operands.h"
+#include "tune/policy.h"
 
-enum {
-    MAX_NODES = 8,                 /* products in a graph */
-    MAX_TIMES = 8 * TANDEM_STAGES, /* steps of one product, transfers included */
-    MAX_SAMPLES = 10000,
-    SURE_REPEATS = 7, /* fewer samples may agree by chance: only the budget ends before */
-    MAX_COPIES = 256
-};
+enum { MAX_TIMES = 8 * TANDEM_STAGES }; /* steps of one product, transfers included */
 
 /* Samples in microseconds: one list a stage, one for transfers, and one for all together. */
 enum { MOVING = TANDEM_STAGES, TOTAL, N_LISTS };
@@ -38,14 +33,14 @@ struct tnd_measure {
     tandem_graph *graph;            /* for m tokens; NULL: none yet */
     tandem_tensor *x;               /* its activations */
     tandem_context *weight_context; /* lives as long: devices know weights by it */
-    tandem_tensor *weights[MAX_NODES];
+    tandem_tensor *weights[TND_MEASURE_NODES];
     int64_t m;
     int n_nodes;
     uint64_t next_copy;
     bool is_packed; /* all copies of the weights have been met by MUL_MAT_PACKED */
     struct samples samples;
     double *sorted; /* scratch of the medians */
-    struct tnd_step_time times[MAX_NODES * MAX_TIMES];
+    struct tnd_step_time times[TND_MEASURE_NODES * MAX_TIMES];
 };
 
 /* ---- medians ---- */
@@ -106,13 +101,13 @@ double tnd_measure_bytes(const struct tnd_measure_options *options, enum tandem_
     double weights = (double)tandem_type_row_bytes(type, k) * (double)n;
     double copies = floor((double)rotate_bytes(options) / fmax(weights, 1)) + 1;
     double tokens = (double)m_max * (double)(n + k) * sizeof(float);
-    return 2 * fmin(copies, MAX_COPIES) * weights + tokens;
+    return 2 * fmin(copies, TND_MEASURE_COPIES) * weights + tokens;
 }
 
 static enum tandem_status make_weights(struct tnd_measure *measure, struct tandem_error *error)
 {
     const struct tnd_operands *o = &measure->operands;
-    for (int i = 0; i < MAX_NODES; i++) {
+    for (int i = 0; i < TND_MEASURE_NODES; i++) {
         measure->weights[i] =
             tandem_tensor_borrow(measure->weight_context, o->type, 2, (int64_t[]){o->k, o->n},
                                  tnd_operands_weights(o, (uint64_t)i), o->weight_bytes);
@@ -149,7 +144,8 @@ enum tandem_status tnd_measure_open(const struct tnd_measure_options *options,
                              "measure: no memory");
     }
     measure->options = *options;
-    struct tnd_operands_limits limits = {rotate_bytes(options), limit_bytes(options), MAX_COPIES};
+    struct tnd_operands_limits limits = {rotate_bytes(options), limit_bytes(options),
+                                         TND_MEASURE_COPIES};
     enum tandem_status status = tandem_context_new(NULL, &measure->context, error);
     if (status == TANDEM_OK) {
         status = tandem_context_new(NULL, &measure->weight_context, error);
@@ -205,8 +201,8 @@ static bool uses_device(const struct tnd_measure *measure, const struct tandem_p
  * awake already when the next product begins; long ones (5 ms) stand alone. */
 int tnd_measure_nodes(double expected_us)
 {
-    double nodes = 5e3 / fmax(expected_us, 1);
-    return nodes < 2 ? 1 : nodes > MAX_NODES ? MAX_NODES : (int)nodes;
+    double nodes = TND_MEASURE_GRAPH_US / fmax(expected_us, 1);
+    return nodes < 2 ? 1 : nodes > TND_MEASURE_NODES ? TND_MEASURE_NODES : (int)nodes;
 }
 
 static int nodes_for(const struct tnd_measure *measure, int64_t m,
@@ -334,7 +330,7 @@ static enum tandem_status run_once(struct tnd_measure *measure, const tandem_pla
     int n_times = 0;
     struct tnd_exec_run_options options = {
         .times = measure->times,
-        .n_times = MAX_NODES * MAX_TIMES,
+        .n_times = TND_MEASURE_NODES * MAX_TIMES,
         .out_n_times = &n_times,
         .sync_each = !measure->options.is_whole,
         .is_plain = true,
@@ -355,13 +351,13 @@ static struct tnd_measure_effort complete_effort(const struct tnd_measure_effort
     if (effort != NULL) {
         out = *effort;
     }
-    out.budget_s = out.budget_s > 0 ? out.budget_s : 0.1;
+    out.budget_s = out.budget_s > 0 ? out.budget_s : TND_MEASURE_BUDGET_S;
     out.min_repeats = out.min_repeats > 0 ? out.min_repeats : 3;
-    out.min_repeats = out.min_repeats < MAX_SAMPLES ? out.min_repeats : MAX_SAMPLES;
+    out.min_repeats = out.min_repeats < TND_MEASURE_SAMPLES ? out.min_repeats : TND_MEASURE_SAMPLES;
     out.max_repeats = out.max_repeats > 0 ? out.max_repeats : 200;
-    out.max_repeats = out.max_repeats < MAX_SAMPLES ? out.max_repeats : MAX_SAMPLES;
+    out.max_repeats = out.max_repeats < TND_MEASURE_SAMPLES ? out.max_repeats : TND_MEASURE_SAMPLES;
     out.max_repeats = out.max_repeats > out.min_repeats ? out.max_repeats : out.min_repeats;
-    out.spread_frac = out.spread_frac > 0 ? out.spread_frac : 0.01;
+    out.spread_frac = out.spread_frac > 0 ? out.spread_frac : TND_MEASURE_SPREAD;
     return out;
 }
 
@@ -382,7 +378,7 @@ static bool is_enough(const struct tnd_measure *measure, const struct tnd_measur
         return true;
     }
     struct tnd_stage_time total = tnd_stage_time_of(samples->us[TOTAL], count, measure->sorted);
-    return count >= SURE_REPEATS &&
+    return count >= TND_MEASURE_REPEATS &&
            total.spread_us / sqrt((double)count) <= effort->spread_frac * total.median_us;
 }
 
@@ -396,7 +392,7 @@ static enum tandem_status repeat(struct tnd_measure *measure, const tandem_plan 
     if (!effort->is_warm) {
         TND_TRY(run_once(measure, plan, true, error));
     }
-    for (int i = 0; i < MAX_SAMPLES && !is_enough(measure, effort, elapsed_s); i++) {
+    for (int i = 0; i < TND_MEASURE_SAMPLES && !is_enough(measure, effort, elapsed_s); i++) {
         TND_TRY(run_once(measure, plan, false, error));
         elapsed_s = (double)(clock->now_ns(clock) - begin_ns) / 1e9;
     }
@@ -426,7 +422,7 @@ enum tandem_status tnd_measure_prepare(struct tnd_measure *measure,
     }
     /* One token is enough: a copy is made when its weights are first met. */
     int n_copies = measure->operands.n_copies;
-    int n_nodes = n_copies < MAX_NODES ? n_copies : MAX_NODES;
+    int n_nodes = n_copies < TND_MEASURE_NODES ? n_copies : TND_MEASURE_NODES;
     tandem_plan *plan = NULL;
     TND_TRY(build_graph(measure, 1, n_nodes, error));
     TND_TRY(new_plan(measure, choice, &plan, error));
@@ -453,7 +449,7 @@ enum tandem_status tnd_measure_run(struct tnd_measure *measure, int64_t m,
     struct tnd_measure_effort complete = complete_effort(effort);
     TND_TRY(tnd_measure_prepare(measure, choice, error));
     TND_TRY(build_graph(measure, m, nodes_for(measure, m, choice, complete.expected_us), error));
-    TND_TRY(reserve_samples(measure, (uint32_t)complete.max_repeats + MAX_NODES, error));
+    TND_TRY(reserve_samples(measure, (uint32_t)complete.max_repeats + TND_MEASURE_NODES, error));
     tandem_plan *plan = NULL;
     TND_TRY(new_plan(measure, choice, &plan, error));
     enum tandem_status status = repeat(measure, plan, &complete, error);

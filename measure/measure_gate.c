@@ -10,6 +10,7 @@
 #include "base/tnd_status.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
+#include "tune/policy.h"
 
 /* K is a multiple of every block; the first shape has tails in tiles of rows and of tokens. */
 static const struct {
@@ -22,13 +23,13 @@ double tnd_gate_bound(enum tandem_type type)
 {
     switch (type) {
     case TANDEM_TYPE_F32:
-        return 1e-10;
+        return TND_CHECK_NMSE_F32;
     case TANDEM_TYPE_F16:
-        return 1e-6;
+        return TND_CHECK_NMSE_F16;
     case TANDEM_TYPE_BF16:
-        return 5e-6;
+        return TND_CHECK_NMSE_BF16;
     default:
-        return 5e-4;
+        return TND_CHECK_NMSE;
     }
 }
 
@@ -58,7 +59,7 @@ static enum tandem_status check_profile(const struct tnd_gate_options *options, 
                                         const struct tnd_check *problem, struct tandem_table *table)
 {
     static const struct tnd_measure_effort once = {
-        .budget_s = 1e-6, .min_repeats = 1, .max_repeats = 1, .spread_frac = 1};
+        .budget_s = TND_CHECK_NMSE_F16, .min_repeats = 1, .max_repeats = 1, .spread_frac = 1};
     struct tandem_plan_node choice;
     struct tnd_table_profile described;
     struct tnd_measure_result result;

@@ -10,16 +10,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "sched/barrier.h"
 #include "measure/measure.h"
-
-enum {
-    LEAST_BYTES = 4096,
-    PROBE_BYTES = 64, /* a download that ends after everything before it */
-    LEAST_REPEATS = 5,
-    REPEATS = 60,
-    ROUNDS = 16 /* hand-offs of one sample */
-};
-#define SIZE_BUDGET_NS    40000000 /* for one size in one direction */
-#define HANDOFF_BUDGET_NS 40000000
+#include "tune/policy.h"
 
 static double us_since(const struct tnd_clock *clock, uint64_t begin_ns)
 {
@@ -34,8 +25,8 @@ struct link {
     tandem_backend *backend;
     const struct tnd_clock *clock;
     char *buffer;
-    double samples[REPEATS];
-    double scratch[REPEATS];
+    double samples[TND_MOVE_REPEATS];
+    double scratch[TND_MOVE_REPEATS];
 };
 
 static enum tandem_status download(struct link *link, size_t bytes, double *out_us,
@@ -57,7 +48,7 @@ static enum tandem_status upload(struct link *link, size_t bytes, double probe_u
     uint64_t begin_ns = link->clock->now_ns(link->clock);
     TND_TRY(tnd_backend_upload(link->backend, link->buffer, bytes, error));
     double call_us = us_since(link->clock, begin_ns);
-    TND_TRY(download(link, PROBE_BYTES, &behind_us, error));
+    TND_TRY(download(link, TND_TRANSFER_PROBE_BYTES, &behind_us, error));
     double us = us_since(link->clock, begin_ns) - probe_us;
     *out_us = us > call_us ? us : call_us;
     return TANDEM_OK;
@@ -72,8 +63,9 @@ static enum tandem_status repeat(struct link *link, enum tnd_direction direction
     int n = 0;
     TND_TRY(direction == TND_UPLOAD ? upload(link, bytes, probe_us, &warm_up, error)
                                     : download(link, bytes, &warm_up, error));
-    while (n < REPEATS &&
-           (n < LEAST_REPEATS || link->clock->now_ns(link->clock) - begin_ns < SIZE_BUDGET_NS)) {
+    while (n < TND_MOVE_REPEATS &&
+           (n < TND_MOVE_LEAST_REPEATS ||
+            link->clock->now_ns(link->clock) - begin_ns < TND_TRANSFER_BUDGET_NS)) {
         TND_TRY(direction == TND_UPLOAD ? upload(link, bytes, probe_us, &link->samples[n], error)
                                         : download(link, bytes, &link->samples[n], error));
         n++;
@@ -92,22 +84,22 @@ enum tandem_status tnd_measure_round_trip(const struct tnd_registry *registry, i
         return TANDEM_OK;
     }
     struct link *link = tnd_calloc(1, sizeof(*link));
-    char *memory = tnd_calloc(1, LEAST_BYTES);
+    char *memory = tnd_calloc(1, TND_TRANSFER_LEAST_BYTES);
     struct tnd_stage_time time = {0, 0, 0};
     enum tandem_status status = TANDEM_OK;
     if (link == NULL || memory == NULL) {
-        status = tnd_error_set(error, TANDEM_E_MEMORY, "transfers", LEAST_BYTES, 0,
+        status = tnd_error_set(error, TANDEM_E_MEMORY, "transfers", TND_TRANSFER_LEAST_BYTES, 0,
                                "measuring transfers: no memory");
     } else {
         link->backend = backend;
         link->clock = clock;
         link->buffer = memory;
-        status = tnd_backend_map(backend, memory, LEAST_BYTES, error);
+        status = tnd_backend_map(backend, memory, TND_TRANSFER_LEAST_BYTES, error);
     }
     if (status == TANDEM_OK) {
-        status = tnd_backend_upload(backend, memory, LEAST_BYTES, error);
+        status = tnd_backend_upload(backend, memory, TND_TRANSFER_LEAST_BYTES, error);
         if (status == TANDEM_OK) {
-            status = repeat(link, TND_DOWNLOAD, PROBE_BYTES, 0, &time, error);
+            status = repeat(link, TND_DOWNLOAD, TND_TRANSFER_PROBE_BYTES, 0, &time, error);
         }
         tnd_backend_unmap(backend, memory);
     }
@@ -126,14 +118,14 @@ static enum tandem_status measure_size(struct link *link, size_t bytes, int64_t 
     TND_TRY(tnd_backend_map(link->backend, link->buffer, bytes, error));
     enum tandem_status status = tnd_backend_upload(link->backend, link->buffer, bytes, error);
     if (status == TANDEM_OK) {
-        status = repeat(link, TND_DOWNLOAD, PROBE_BYTES, 0, &probe, error);
+        status = repeat(link, TND_DOWNLOAD, TND_TRANSFER_PROBE_BYTES, 0, &probe, error);
     }
     for (int d = 0; d < TND_DIRECTIONS && status == TANDEM_OK; d++) {
         struct tnd_stage_time time;
         status = repeat(link, (enum tnd_direction)d, bytes, probe.median_us, &time, error);
         if (status == TANDEM_OK) {
-            struct tnd_sample sample = {(int64_t)bytes, time.median_us, time.spread_us, time.count,
-                                        when, 0};
+            struct tnd_sample sample = {(int64_t)bytes, time.median_us, time.spread_us,
+                                        time.count,     when,           0};
             status = tnd_table_add_transfer(table, name, (enum tnd_direction)d, &sample);
         }
     }
@@ -165,9 +157,10 @@ enum tandem_status tnd_measure_transfers(const struct tnd_registry *registry, in
         link->buffer = memory + (TND_ALIGNMENT - (uintptr_t)memory % TND_ALIGNMENT) % TND_ALIGNMENT;
         memset(memory, 1, (size_t)most_bytes + TND_ALIGNMENT);
     }
-    for (int64_t bytes = LEAST_BYTES; bytes <= most_bytes && status == TANDEM_OK; bytes *= 4) {
+    for (int64_t bytes = TND_TRANSFER_LEAST_BYTES; bytes <= most_bytes && status == TANDEM_OK;
+         bytes *= 4) {
         status = measure_size(link, (size_t)bytes, when, table, error);
-        if (status == TANDEM_E_DEVICE_MEMORY && bytes > LEAST_BYTES) {
+        if (status == TANDEM_E_DEVICE_MEMORY && bytes > TND_TRANSFER_LEAST_BYTES) {
             status = TANDEM_OK;
             break;
         }
@@ -188,8 +181,8 @@ struct meeting {
     unsigned ticket;
     int count;
     uint32_t n_samples;
-    double samples[REPEATS];
-    double scratch[REPEATS];
+    double samples[TND_MOVE_REPEATS];
+    double scratch[TND_MOVE_REPEATS];
 };
 
 static void wait_for_sleepers(struct meeting *meeting, int count)
@@ -205,11 +198,12 @@ static void wait_for_sleepers(struct meeting *meeting, int count)
 static void lead(struct meeting *meeting, int count)
 {
     const struct tnd_clock *clock = meeting->clock;
-    int rounds = meeting->asleep ? 1 : ROUNDS;
+    int rounds = meeting->asleep ? 1 : TND_HANDOFF_ROUNDS;
     uint64_t first_ns = clock->now_ns(clock);
     meeting->count = count;
     for (int i = 0;
-         i < REPEATS && (i < LEAST_REPEATS || clock->now_ns(clock) - first_ns < HANDOFF_BUDGET_NS);
+         i < TND_MOVE_REPEATS &&
+         (i < TND_MOVE_LEAST_REPEATS || clock->now_ns(clock) - first_ns < TND_HANDOFF_BUDGET_NS);
          i++) {
         if (meeting->asleep) {
             wait_for_sleepers(meeting, count);

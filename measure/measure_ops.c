@@ -9,14 +9,9 @@
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tune/op_cost.h"
+#include "tune/policy.h"
 
-enum {
-    NODES = 9,       /* the first is not counted */
-    MAX_RUNS = 16,   /* of one graph on one thread count */
-    LEAST_RUNS = 2,  /* however short the budget */
-    MAX_COUNTS = 16, /* thread counts */
-    HEADS_GROUP = 4  /* query heads of a KV head */
-};
+enum { MAX_COUNTS = 16, /* thread counts */ HEADS_GROUP = 4 /* query heads of a KV head */ };
 
 /* Rows of 64 values are those of small models and of heads. Values are at most 512 Ki, as a
  * prompt's. */
@@ -39,8 +34,6 @@ static const struct op_row op_rows[] = {
 };
 enum { N_OP_ROWS = sizeof(op_rows) / sizeof(op_rows[0]), STEP_M = 8 };
 
-#define LEAST_S 0.2 /* less would know a part of the operations alone */
-
 struct op_bench {
     const struct tnd_measure_options *options;
     const int *thread_counts;
@@ -49,10 +42,10 @@ struct op_bench {
     int64_t when;
     struct tandem_table *table;
     tandem_context *context;
-    struct tnd_step_time times[NODES * 2];
-    double us[MAX_COUNTS][MAX_RUNS * NODES];
+    struct tnd_step_time times[TND_OPS_NODES * 2];
+    double us[MAX_COUNTS][TND_OPS_RUNS * TND_OPS_NODES];
     uint32_t count[MAX_COUNTS];
-    double scratch[MAX_RUNS * NODES];
+    double scratch[TND_OPS_RUNS * TND_OPS_NODES];
 };
 
 static tandem_tensor *floats(tandem_context *context, int64_t a, int64_t b, int64_t c)
@@ -117,7 +110,7 @@ static enum tandem_status build(struct op_bench *bench, const struct op_row *row
     tandem_context_reset(bench->context);
     tandem_graph *graph = tandem_graph_new(bench->context);
     make_operands(bench->context, row, m, &x, &other);
-    for (int i = 0; i < NODES; i++) {
+    for (int i = 0; i < TND_OPS_NODES; i++) {
         tandem_graph_add(graph, add_node(bench->context, row, m, x, other));
     }
     TND_TRY(tandem_context_status(bench->context, error));
@@ -133,7 +126,7 @@ static enum tandem_status run_once(struct op_bench *bench, tandem_graph *graph, 
     int threads = bench->thread_counts[count];
     struct tnd_exec_run_options options = {
         .times = bench->times,
-        .n_times = 2 * NODES,
+        .n_times = 2 * TND_OPS_NODES,
         .out_n_times = &n_times,
         .is_plain = true,
     };
@@ -144,7 +137,7 @@ static enum tandem_status run_once(struct op_bench *bench, tandem_graph *graph, 
     TND_TRY(tnd_exec_run(bench->options->exec, graph, plan, &options, error));
     for (int i = 1; i < n_times && !is_warm_up; i++) {
         const struct tnd_step_time *time = &bench->times[i];
-        if (time->end_ns >= time->begin_ns && bench->count[count] < MAX_RUNS * NODES) {
+        if (time->end_ns >= time->begin_ns && bench->count[count] < TND_OPS_RUNS * TND_OPS_NODES) {
             bench->us[count][bench->count[count]++] = (double)(time->end_ns - time->begin_ns) / 1e3;
         }
     }
@@ -158,9 +151,9 @@ static enum tandem_status run_in_turns(struct op_bench *bench, tandem_graph *gra
     const struct tnd_clock *clock = bench->options->clock;
     uint64_t begin_ns = clock->now_ns(clock);
     memset(bench->count, 0, sizeof(bench->count));
-    for (int run = 0; run <= MAX_RUNS; run++) {
+    for (int run = 0; run <= TND_OPS_RUNS; run++) {
         double elapsed_s = (double)(clock->now_ns(clock) - begin_ns) / 1e9;
-        if (run > LEAST_RUNS && elapsed_s > bench->cell_s) {
+        if (run > TND_OPS_LEAST_RUNS && elapsed_s > bench->cell_s) {
             break;
         }
         for (int c = 0; c < bench->n_thread_counts; c++) {
@@ -211,7 +204,7 @@ enum tandem_status tnd_measure_ops(const struct tnd_measure_options *options,
                                    int64_t when, struct tandem_table *table,
                                    struct tandem_error *error)
 {
-    if (budget_s > 0 && budget_s < LEAST_S) {
+    if (budget_s > 0 && budget_s < TND_OPS_LEAST_S) {
         return TANDEM_OK;
     }
     struct op_bench *bench = tnd_calloc(1, sizeof(*bench));
@@ -222,7 +215,7 @@ enum tandem_status tnd_measure_ops(const struct tnd_measure_options *options,
     bench->options = options;
     bench->thread_counts = thread_counts;
     bench->n_thread_counts = n_thread_counts < MAX_COUNTS ? n_thread_counts : MAX_COUNTS;
-    budget_s = budget_s > 0 ? budget_s : 0.5 * n_thread_counts;
+    budget_s = budget_s > 0 ? budget_s : TND_OPS_S * n_thread_counts;
     bench->cell_s = budget_s / count_cells();
     uint64_t deadline_ns = options->clock->now_ns(options->clock) + (uint64_t)(budget_s * 1e9);
     bench->when = when;

@@ -13,10 +13,7 @@
 #include "base/tnd_status.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
-
-enum { ROUNDS = 2, MOST_ROTATED = 48 << 20 };
-#define TIME_S     0.1   /* for one time, */
-#define SHORTEST_S 0.005 /* and at least */
+#include "tune/policy.h"
 
 /* One backend with a product that it computes alone. */
 struct contender {
@@ -193,7 +190,7 @@ static size_t rotated_bytes(const struct tnd_measure_options *options)
     }
     struct tnd_cpu_caches caches = tnd_cpu_caches();
     size_t twice = 2 * (caches.l3_bytes > caches.l2_bytes ? caches.l3_bytes : caches.l2_bytes);
-    return twice > 0 && twice < MOST_ROTATED ? twice : MOST_ROTATED;
+    return twice > 0 && twice < TND_PAIR_BYTES ? twice : TND_PAIR_BYTES;
 }
 
 static enum tandem_status add_contender(struct pairs *pairs, int slot, struct tandem_error *error)
@@ -246,10 +243,10 @@ enum tandem_status tnd_measure_pairs(const struct tnd_pairs_options *options,
          slot++) {
         status = add_contender(&pairs, slot, error);
     }
-    double times = ROUNDS * pairs.n * pairs.n;
-    pairs.time_s = options->budget_s > 0 ? options->budget_s / fmax(times, 1) : TIME_S;
-    pairs.time_s = fmax(fmin(pairs.time_s, TIME_S), SHORTEST_S);
-    for (int i = 0; i < ROUNDS && status == TANDEM_OK && pairs.n > 1; i++) {
+    double times = TND_PAIR_ROUNDS * pairs.n * pairs.n;
+    pairs.time_s = options->budget_s > 0 ? options->budget_s / fmax(times, 1) : TND_PAIR_S;
+    pairs.time_s = fmax(fmin(pairs.time_s, TND_PAIR_S), TND_PAIR_LEAST_S);
+    for (int i = 0; i < TND_PAIR_ROUNDS && status == TANDEM_OK && pairs.n > 1; i++) {
         status = run_round(&pairs, error);
     }
     if (status == TANDEM_OK) {

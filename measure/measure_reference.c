@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The reference kernel and what its times mean. */
 #include "measure/measure_reference.h"
+#include "base/tnd_assert.h"
+#include "tune/policy.h"
 
 #include <math.h>
 #include <stdio.h>
-
-enum { RUNS = 101, ROUNDS = 60000 }; /* a round is a multiplication and an addition: four cycles */
-
-/* How much the fastest run may change, and how far the mean may be from it. */
-#define STEADY_FRAC 0.10
-#define QUIET_FRAC  0.25
 
 /* Nobody reads it; without it the work would be left out. */
 static volatile uint64_t result;
@@ -18,7 +14,7 @@ static volatile uint64_t result;
 static void work(void)
 {
     uint64_t value = result;
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < TND_REFERENCE_ROUNDS; i++) {
         value = value * 6364136223846793005u + 1442695040888963407u;
     }
     result = value;
@@ -28,7 +24,7 @@ void tnd_reference_time(const struct tnd_clock *clock, struct tnd_reference_time
 {
     double fastest_us = INFINITY;
     double sum_us = 0;
-    for (int i = 0; i < RUNS; i++) {
+    for (int i = 0; i < TND_REFERENCE_RUNS; i++) {
         uint64_t begin_ns = clock->now_ns(clock);
         work();
         double us = (double)(clock->now_ns(clock) - begin_ns) / 1e3;
@@ -36,7 +32,7 @@ void tnd_reference_time(const struct tnd_clock *clock, struct tnd_reference_time
         sum_us += us;
     }
     out->fastest_us = fastest_us;
-    out->mean_us = sum_us / RUNS;
+    out->mean_us = sum_us / TND_REFERENCE_RUNS;
 }
 
 void tnd_sweep_state_between(struct tnd_sweep_state *sweep, const struct tnd_reference_time *time)
@@ -72,7 +68,7 @@ static double interruption(const struct tnd_sweep_state *sweep)
     return worst;
 }
 
-enum tnd_machine_mood tnd_sweep_mood(const struct tnd_sweep_state *sweep)
+bool tnd_sweep_state_text(const struct tnd_sweep_state *sweep, char *out, size_t bytes)
 {
     const struct tnd_reference_time *times[3];
     int n = times_of(sweep, times);
@@ -82,18 +78,9 @@ enum tnd_machine_mood tnd_sweep_mood(const struct tnd_sweep_state *sweep)
         fastest = fmin(fastest, times[i]->fastest_us);
         slowest = fmax(slowest, times[i]->fastest_us);
     }
-    if (slowest > fastest * (1 + STEADY_FRAC)) {
-        return TND_MACHINE_THROTTLED;
-    }
-    return interruption(sweep) > 1 + QUIET_FRAC ? TND_MACHINE_BUSY : TND_MACHINE_STEADY;
-}
-
-void tnd_sweep_mood_text(const struct tnd_sweep_state *sweep, char *out, size_t bytes)
-{
-    const struct tnd_reference_time *times[3];
-    int n = times_of(sweep, times);
-    switch (tnd_sweep_mood(sweep)) {
-    case TND_MACHINE_THROTTLED: {
+    TND_ASSERT(bytes > 0);
+    out[0] = '\0';
+    if (slowest > fastest * (1 + TND_STEADY)) {
         size_t length = 0;
         char path[80] = "";
         for (int i = 0; i < n && length < sizeof(path); i++) {
@@ -102,16 +89,11 @@ void tnd_sweep_mood_text(const struct tnd_sweep_state *sweep, char *out, size_t 
         }
         snprintf(out, bytes,
                  "the machine was throttled or busy: reference kernel %s us; measure again", path);
-        break;
+    } else if (interruption(sweep) > 1 + TND_QUIET) {
+        snprintf(out, bytes,
+                 "the machine was busy: the reference kernel took %.1f times as long as its "
+                 "fastest run; measure again when it is idle",
+                 interruption(sweep));
     }
-    case TND_MACHINE_BUSY:
-        snprintf(
-            out, bytes,
-            "the machine was busy: the reference kernel took %.1f times as long as its fastest "
-            "run; measure again when it is idle",
-            interruption(sweep));
-        break;
-    default:
-        snprintf(out, bytes, "%s", "");
-    }
+    return out[0] != '\0';
 }

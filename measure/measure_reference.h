@@ -13,16 +13,9 @@ void tnd_reference_time(const struct tnd_clock *clock, struct tnd_reference_time
 /** Takes a measurement between two others into `sweep`: the slowest counts. */
 void tnd_sweep_state_between(struct tnd_sweep_state *sweep, const struct tnd_reference_time *time);
 
-enum tnd_machine_mood {
-    TND_MACHINE_STEADY,
-    TND_MACHINE_BUSY,     /* some runs of the kernel were interrupted: others used the CPU */
-    TND_MACHINE_THROTTLED /* even its fastest run became slower (or faster): the clock rate moved,
-                             or others used the CPU all the time */
-};
-
-enum tnd_machine_mood tnd_sweep_mood(const struct tnd_sweep_state *sweep);
-/** "the machine was throttled: reference kernel 100 -> 131 us; measure again". Empty when it was
- *  steady; always terminated. */
-void tnd_sweep_mood_text(const struct tnd_sweep_state *sweep, char *out, size_t bytes);
+/** What the reference kernel tells about the machine during a run: "the machine was throttled or
+ *  busy: reference kernel 100 -> 131 us; measure again". False, and an empty text, when the machine
+ *  was steady; always terminated. */
+bool tnd_sweep_state_text(const struct tnd_sweep_state *sweep, char *out, size_t bytes);
 
 #endif

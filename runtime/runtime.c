@@ -22,10 +22,11 @@
 #include "sched/trace.h"
 #include "tune/profiles.h"
 #include "table/table_layers.h"
+#include "tune/policy.h"
 
 /* Weights that take no more than this part of the last-level cache stay there: the rest is for
  * activations and for others. */
-enum { MAX_THREADS = 1024, CACHE_PARTS = 2 };
+enum { MAX_THREADS = 1024 };
 
 /* ---- opening ---- */
 
@@ -150,9 +151,9 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
     TND_TRY(open_registry(runtime, options, error));
     TND_TRY(open_pool(runtime, options, error));
     TND_TRY(tnd_exec_new(runtime->pool, runtime->registry, runtime->clock, &runtime->exec, error));
-    struct tnd_planner_options planner_options = {runtime->registry, runtime->clock, runtime->log,
-                                                  runtime->topology.n_cpus,
-                                                  runtime->topology.l3_bytes / CACHE_PARTS};
+    struct tnd_planner_options planner_options = {
+        runtime->registry, runtime->clock, runtime->log, runtime->topology.n_cpus,
+        runtime->topology.l3_bytes / TND_WARM_CACHE_PARTS};
     TND_TRY(tnd_planner_new(&planner_options, &runtime->planner, error));
     tnd_planner_force(runtime->planner, forced);
     tnd_planner_set_error_bound(runtime->planner, runtime->error_bound);

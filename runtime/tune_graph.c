@@ -16,11 +16,7 @@
 #include "tune/candidates.h"
 #include "tune/profiles.h"
 #include "table/table_layers.h"
-
-#define DEFAULT_BUDGET_S 5.0
-#define FIRST_USE_S      3.0 /* of TANDEM_TUNE=on-first-use */
-#define MOST_BUDGET_S    1e6
-#define PART_FOR_SAVING  0.03
+#include "tune/policy.h"
 
 /* The products of a graph, and where to begin measuring them. */
 struct subject {
@@ -131,7 +127,7 @@ static enum tandem_status measure(tandem_runtime *runtime, const struct subject 
 {
     struct tnd_runtime_rooms rooms;
     struct tnd_bench_options bench;
-    struct watch watch = {options, options->budget_s > 0 ? options->budget_s : DEFAULT_BUDGET_S};
+    struct watch watch = {options, options->budget_s > 0 ? options->budget_s : TND_TUNE_BUDGET_S};
     tandem_table *fresh = NULL;
     tnd_runtime_rooms(runtime, &rooms);
     memset(&bench, 0, sizeof(bench));
@@ -148,7 +144,7 @@ static enum tandem_status measure(tandem_runtime *runtime, const struct subject 
                                 tnd_topology_fast_cores(rooms.topology), bench.thread_counts);
     bench.pool = rooms.pool;
     bench.budget_s = watch.budget_s;
-    bench.reserve_s = options->saves ? PART_FOR_SAVING * watch.budget_s : 0;
+    bench.reserve_s = options->saves ? TND_TUNE_SAVING * watch.budget_s : 0;
     bench.begin_ns = begin_ns;
     bench.progress = tell;
     bench.user = &watch;
@@ -175,11 +171,11 @@ enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const tandem_graph
     struct tnd_runtime_rooms rooms;
     struct subject subject;
     TND_TRY(tnd_options_read(options, "tandem_tune_options", &complete, sizeof(complete), error));
-    if (!(complete.budget_s >= 0) || complete.budget_s > MOST_BUDGET_S) {
+    if (!(complete.budget_s >= 0) || complete.budget_s > TND_TUNE_LONGEST_S) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, "budget_s", (int64_t)complete.budget_s,
-                             (int64_t)MOST_BUDGET_S,
+                             (int64_t)TND_TUNE_LONGEST_S,
                              "tune: budget of %g s, expected 0 (default) to %g", complete.budget_s,
-                             MOST_BUDGET_S);
+                             TND_TUNE_LONGEST_S);
     }
     TND_TRY(tnd_runtime_check_graph(graph, error));
     tnd_runtime_rooms(runtime, &rooms);
@@ -205,7 +201,7 @@ static double first_use_budget_s(void)
 {
     const char *text = tnd_environment(TND_ENVIRONMENT_TUNE_BUDGET);
     double budget_s = text != NULL ? strtod(text, NULL) : 0;
-    return budget_s > 0 && budget_s <= MOST_BUDGET_S ? budget_s : FIRST_USE_S;
+    return budget_s > 0 && budget_s <= TND_TUNE_LONGEST_S ? budget_s : TND_TUNE_FIRST_USE_S;
 }
 
 bool tnd_tune_on_first_use(tandem_runtime *runtime, const tandem_graph *graph)

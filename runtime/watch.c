@@ -10,8 +10,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "runtime/runtime_internal.h"
 #include "table/table_layers.h"
-
-enum { EVERY = 3 /* runs, one of which is compared: a run without costs nothing */ };
+#include "tune/policy.h"
 
 enum tandem_status tnd_watch_init(struct tnd_watch *watch, struct tandem_error *error)
 {
@@ -63,7 +62,7 @@ struct tnd_step_time *tnd_runtime_begin_watch(tandem_runtime *runtime, const tan
 {
     struct tnd_watch *watch = &runtime->watch;
     if (watch->is_off ||
-        atomic_fetch_add_explicit(&watch->n_runs, 1, memory_order_relaxed) % EVERY != 0 ||
+        atomic_fetch_add_explicit(&watch->n_runs, 1, memory_order_relaxed) % TND_DRIFT_EVERY != 0 ||
         !has_predictions(plan) ||
         /* acquire: pairs with the release of the run that was compared before */
         atomic_exchange_explicit(&watch->is_taken, true, memory_order_acquire)) {

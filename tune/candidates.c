@@ -6,17 +6,7 @@
 #include <string.h>
 
 #include "tune/profiles.h"
-
-/* A choice that was made before gives way to one that is faster by three standard deviations, of
- * which an error bar (a median deviation) is 1 / 1.4826, and by this share. */
-#define CLEAR_BARS  (3 * 1.4826)
-#define CLEAR_SHARE 0.1
-
-/* How much of its error bar counts against a way. All of it would let slow ways that are known well
- * win against faster ones that are known less, nothing would bet on points around a step of a
- * curve. A quarter had the least regret over 886 problems measured in every way with tables of 15,
- * 60 and 120 s; 0.1 to 0.5 were nearly as good. */
-#define CAUTION 0.25
+#include "tune/policy.h"
 
 /* The profile as the table measured it: tables of version 1 bring their own stages, which differ
  * from ours in what ran in parallel. */
@@ -132,7 +122,7 @@ static bool uses_threads(const struct tnd_table_profile *profile)
 
 double tnd_cautious_us(const struct tnd_estimate *estimate, bool noisy)
 {
-    return estimate->us + CAUTION * estimate->error_us + (noisy ? estimate->spread_us : 0);
+    return estimate->us + TND_CAUTION * estimate->error_us + (noisy ? estimate->spread_us : 0);
 }
 
 bool tnd_predict(const struct tandem_table *table, const struct tnd_way *ways, int way,
@@ -178,8 +168,9 @@ static bool is_better(const struct tnd_candidate *a, const struct tnd_candidate 
 
 bool tnd_lead_is_clear(const struct tnd_estimate *challenger, const struct tnd_estimate *incumbent)
 {
-    double noise_us = CLEAR_BARS * hypot(challenger->error_us, incumbent->error_us);
-    return incumbent->us - challenger->us > fmax(noise_us, CLEAR_SHARE * incumbent->us);
+    double noise_us =
+        TND_CLEAR_SIGMAS * TND_MAD_TO_SIGMA * hypot(challenger->error_us, incumbent->error_us);
+    return incumbent->us - challenger->us > fmax(noise_us, TND_CLEAR_LEAD * incumbent->us);
 }
 
 void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, int n_ways,

@@ -13,20 +13,9 @@
 #include "ggml-like/tnd_tensor.h"
 #include "tune/drift_internal.h"
 #include "tune/estimate.h"
+#include "tune/policy.h"
 
-enum {
-    RING = 9,          /* graphs that a running median is over */
-    LEAST_GRAPHS = 5,  /* before anything is said */
-    LEAST_WATCHES = 3, /* that tell how fast the machine is */
-    RECENT_GRAPHS = 8, /* a watch that was not seen for longer says nothing of now */
-    WATCHES = 1024,    /* power of two; at most half of them are used */
-};
-
-#define LEAST_DEVIATION 0.25
-#define LEAST_FEW       1.0 /* with too few watches to know the machine's own speed */
-#define NOISES          3.0 /* a deviation is this many times the noise at least */
-#define MAD_TO_SIGMA    1.4826
-#define LEAST_US        10.0 /* below lie hand-offs, and neighbours that share a group */
+enum { WATCHES = 1024 }; /* power of two; at most half of them are used */
 
 /* What a prediction is about. A later prediction of the same cell has a watch of its own. */
 struct identity {
@@ -43,7 +32,7 @@ struct watch {
     uint32_t count;     /* in that graph: stages, their time, the longest */
     float sum_us, longest_us;
     uint32_t n_ratios; /* ever */
-    float ratios[RING];
+    float ratios[TND_DRIFT_RING];
     float median;
 };
 
@@ -113,7 +102,7 @@ static float median_of(float *values, int n)
 
 static int filled(const struct watch *watch)
 {
-    return watch->n_ratios < RING ? (int)watch->n_ratios : RING;
+    return watch->n_ratios < TND_DRIFT_RING ? (int)watch->n_ratios : TND_DRIFT_RING;
 }
 
 /* NULL: there is no room, or the stage is none whose time says anything. */
@@ -168,8 +157,8 @@ static void close_watch(struct watch *watch)
 {
     float us = watch->count > 2 ? (watch->sum_us - watch->longest_us) / (float)(watch->count - 1)
                                 : watch->sum_us / (float)watch->count;
-    float sorted[RING];
-    watch->ratios[watch->n_ratios++ % RING] = us / watch->id.predicted_us;
+    float sorted[TND_DRIFT_RING];
+    watch->ratios[watch->n_ratios++ % TND_DRIFT_RING] = us / watch->id.predicted_us;
     memcpy(sorted, watch->ratios, sizeof(sorted));
     watch->median = median_of(sorted, filled(watch));
 }
@@ -184,12 +173,13 @@ static double machine_factor(const struct tnd_drift *drift, bool is_crew)
     int n = 0;
     for (int i = 0; i < WATCHES; i++) {
         const struct watch *watch = &drift->watches[i];
-        if (watch->n_ratios >= LEAST_WATCHES && watch->seen + RECENT_GRAPHS > drift->n_graphs &&
+        if (watch->n_ratios >= TND_DRIFT_CELLS &&
+            watch->seen + TND_DRIFT_RECENT > drift->n_graphs &&
             (watch->id.threads > 1) == is_crew && n < WATCHES / 2) {
             medians[n++] = watch->median;
         }
     }
-    return n >= LEAST_WATCHES ? (double)median_of(medians, n) : 0.0;
+    return n >= TND_DRIFT_CELLS ? (double)median_of(medians, n) : 0.0;
 }
 
 /* Deviation in the terms of "times as long": the smaller of what the clock says and what is left
@@ -205,12 +195,12 @@ static double deviation_of(const struct watch *watch, double machine)
 
 static double noise_of(const struct watch *watch)
 {
-    float off[RING];
+    float off[TND_DRIFT_RING];
     int n = filled(watch);
     for (int i = 0; i < n; i++) {
         off[i] = fabsf(watch->ratios[i] - watch->median);
     }
-    return MAD_TO_SIGMA * (double)median_of(off, n) / (double)watch->median;
+    return TND_MAD_TO_SIGMA * (double)median_of(off, n) / (double)watch->median;
 }
 
 /* The cell behind a watch. */
@@ -240,7 +230,7 @@ static double doubt_of(const struct tandem_table *table, const struct tnd_drift_
 {
     struct tnd_estimate estimate;
     bool known = tnd_estimate_key(table, &one->key, one->m, &estimate) && estimate.us > 0;
-    return known ? estimate.error_us / estimate.us : LEAST_DEVIATION;
+    return known ? estimate.error_us / estimate.us : TND_DRIFT_SHARE;
 }
 
 static double machine_now(struct tnd_drift *drift, bool is_crew)
@@ -255,26 +245,27 @@ static void judge(struct tnd_drift *drift, struct watch *watch, const struct tan
                   const struct tnd_registry *registry, const struct tandem_task_config *config,
                   bool is_warm)
 {
-    if (watch->is_settled || watch->n_ratios < LEAST_GRAPHS ||
+    if (watch->is_settled || watch->n_ratios < TND_DRIFT_RUNS ||
         drift->cases.n == TND_DRIFT_MAX_CASES) {
         return;
     }
     double plain = fabs((double)watch->median - 1.0);
     double predicted_us = (double)watch->id.predicted_us;
-    if (plain < LEAST_DEVIATION / 2 || plain * predicted_us < LEAST_US) {
+    if (plain < TND_DRIFT_SHARE / 2 || plain * predicted_us < TND_DRIFT_US) {
         return; /* the usual case */
     }
     double machine = machine_now(drift, watch->id.threads > 1);
     double factor = deviation_of(watch, machine);
     double times = fmax(factor, 1 / factor);
     double noise = noise_of(watch);
-    double least = fmax(machine > 0 ? LEAST_DEVIATION : LEAST_FEW, NOISES * noise);
+    double least =
+        fmax(machine > 0 ? TND_DRIFT_SHARE : TND_DRIFT_SHARE_ALONE, TND_DRIFT_SIGMAS * noise);
     struct tnd_drift_case one;
     if (times < 1 + least) {
         return;
     }
     cell_of(watch, registry, table, config, is_warm, &one);
-    if (times < 1 + NOISES * doubt_of(table, &one)) {
+    if (times < 1 + TND_DRIFT_SIGMAS * doubt_of(table, &one)) {
         return;
     }
     one.predicted_us = predicted_us;

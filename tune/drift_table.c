@@ -9,8 +9,7 @@
 #include "tune/estimate.h"
 #include "table/problem.h"
 #include "table/table_cells.h"
-
-enum { MOST_M = 4096 }; /* of a curve that is made up for a shape that was not measured */
+#include "tune/policy.h"
 
 void tnd_drift_print(const struct tnd_drift_case *one, char *out, size_t n)
 {
@@ -61,7 +60,7 @@ static enum tandem_status make_curve(const struct tnd_drift_case *one,
 {
     double factor = one->measured_us / one->predicted_us;
     struct tnd_estimate predicted;
-    for (int64_t m = 1; m <= MOST_M; m *= 2) {
+    for (int64_t m = 1; m <= TND_DRIFT_M; m *= 2) {
         if (m != one->m && estimate(from, &one->key, m, &predicted)) {
             struct tnd_sample sample = {.m = m,
                                         .median_us = predicted.us * factor,

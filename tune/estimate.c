@@ -10,19 +10,9 @@
 #include "table/curve_line.h"
 #include "table/table_cells.h"
 #include "tune/thread_model.h"
+#include "tune/policy.h"
 
-/* What distance from the measured points costs in trust, as fractions of the time. */
-#define DOUBT_MODEL   0.02 /* straight line between two points */
-#define DOUBT_BEND    0.50 /* of what the lines before and behind say otherwise */
-#define DOUBT_BEYOND  0.10 /* for each doubling of M beyond the measured range */
-#define DOUBT_THREADS 0.10 /* thread count that was not measured */
-#define DOUBT_SHAPE   0.15 /* another shape */
-#define DOUBT_RATIO   0.25 /* of how much two thread counts' ratio changes over a gap */
-#define FAR_FROM_OWN  0.6  /* doublings of M from a curve's own points, where another one leads */
-
-#define MAX_SHAPE_RATIO  8.0
-#define MAX_SHAPES_TRIED 8
-#define MAX_COUNTS       32 /* thread counts of one stage that are looked at */
+#define MAX_COUNTS 32 /* thread counts of one stage that are looked at */
 
 /* ---- one curve over M ---- */
 
@@ -46,7 +36,7 @@ static double bend(const struct tnd_curve *curve, int low, int64_t m, double us)
     if (low + 2 < curve->n_samples) {
         doubt = fmax(doubt, fabs(tnd_sample_line(&p[low + 1], &p[low + 2], m) - us));
     }
-    return DOUBT_BEND * doubt;
+    return TND_ERROR_BEND * doubt;
 }
 
 /* Expects at least one sample. */
@@ -61,11 +51,11 @@ static struct point on_curve(const struct tnd_curve *curve, int64_t m)
     double spread = fmax(a->spread_us, b->spread_us);
     double error = spread;
     if (low < high) {
-        error = spread + us * DOUBT_MODEL + bend(curve, low, m, us);
+        error = spread + us * TND_ERROR_LINE + bend(curve, low, m, us);
     } else if (m < a->m) {
-        error = spread + us * (DOUBT_BEYOND * log2(1.0 / ratio));
+        error = spread + us * (TND_ERROR_BEYOND * log2(1.0 / ratio));
     } else if (m > a->m) {
-        error = spread + us * DOUBT_BEYOND * log2(ratio);
+        error = spread + us * TND_ERROR_BEYOND * log2(ratio);
     }
     return (struct point){us, error, spread, tnd_sample_is_stale(a) || tnd_sample_is_stale(b)};
 }
@@ -138,9 +128,9 @@ static struct point along_guide(const struct tnd_curve *own, const struct tnd_cu
     struct point there = on_curve(guide, m);
     double us = ratio * there.us;
     double spread = fmax(a->spread_us, b->spread_us);
-    double doubt = DOUBT_MODEL * us + DOUBT_RATIO * fabs(ratio_b - ratio_a) * there.us;
+    double doubt = TND_ERROR_LINE * us + TND_ERROR_RATIO * fabs(ratio_b - ratio_a) * there.us;
     if (a == b) {
-        doubt += us * DOUBT_BEYOND / 2 * fabs(log2((double)m / (double)a->m));
+        doubt += us * TND_ERROR_BEYOND / 2 * fabs(log2((double)m / (double)a->m));
     }
     return (struct point){us, spread + ratio * there.error_us + doubt, spread,
                           tnd_sample_is_stale(a) || tnd_sample_is_stale(b)};
@@ -153,8 +143,8 @@ static struct point on_led_curve(const struct tandem_table *table, int at, int e
     const struct tnd_curve *own = &table->curves[wanted];
     const struct tnd_curve *guide = NULL;
     double own_distance = distance_to(own, m);
-    double nearest = own_distance / 2; /* a guide has to be much nearer */
-    for (int i = at; i < end && own_distance > FAR_FROM_OWN; i++) {
+    double nearest = own_distance * TND_GUIDE_NEARER; /* a guide has to be much nearer */
+    for (int i = at; i < end && own_distance > TND_GUIDE_GAP_LOG2; i++) {
         double far = distance_to(&table->curves[i], m);
         if (i != wanted && far < nearest) {
             nearest = far;
@@ -195,7 +185,7 @@ static struct point over_threads(const struct tandem_table *table, const struct 
     }
     bool divide = table->version == 1 && key->parallel && end - at == 1 && counts[0] == 1.0;
     double us = divide ? last.us / threads : tnd_thread_model(counts, times, end - at, threads);
-    return (struct point){us, last.error_us + us * DOUBT_THREADS, last.spread_us, stale};
+    return (struct point){us, last.error_us + us * TND_ERROR_THREADS, last.spread_us, stale};
 }
 
 /* Whether `index` starts curves of the stage of `key`, whatever their thread counts. */
@@ -310,7 +300,7 @@ static int next_nearest(const struct tandem_table *table, const struct tnd_curve
         double size = n_ratio * k_ratio;
         double ratio = work_ratio((enum tandem_task)wanted->task, n_ratio, k_ratio);
         double distance = shape_distance(n_ratio, k_ratio);
-        if (size <= MAX_SHAPE_RATIO && size >= 1.0 / MAX_SHAPE_RATIO && distance > beyond &&
+        if (size <= TND_SHAPE_RATIO && size >= 1.0 / TND_SHAPE_RATIO && distance > beyond &&
             (larger ? ratio <= 1.0 : ratio >= 1.0) && strcmp(shape->op, wanted->op) == 0 &&
             (best < 0 || distance < *out_distance)) {
             best = at;
@@ -331,7 +321,7 @@ static struct neighbour find_neighbour(const struct tandem_table *table,
 {
     struct neighbour neighbour = {.found = false};
     double distance = 0.0;
-    for (int tries = 0; tries < MAX_SHAPES_TRIED && !neighbour.found; tries++) {
+    for (int tries = 0; tries < TND_SHAPES_TRIED && !neighbour.found; tries++) {
         int at = next_nearest(table, wanted, larger, distance, &distance);
         if (at < 0) {
             break;
@@ -373,7 +363,7 @@ static bool between_shapes(const struct tandem_table *table, const struct tnd_cu
     }
     out->stale =
         (smaller.found && smaller.estimate.stale) || (larger.found && larger.estimate.stale);
-    out->error_us += out->us * DOUBT_SHAPE;
+    out->error_us += out->us * TND_ERROR_SHAPE;
     out->measured_shape = false;
     return true;
 }

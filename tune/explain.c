@@ -10,8 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/tnd_status.h"
-
-#define MAX_FLIP_FACTOR 64.0
+#include "tune/policy.h"
 
 enum { MOST_THREADS_TOLD = 40 }; /* counts in a command */
 
@@ -59,8 +58,7 @@ int64_t tnd_table_largest_m(const struct tandem_table *table, enum tandem_type t
     for (int i = 0; table != NULL && i < table->n_curves; i++) {
         const struct tnd_curve *curve = &table->curves[i];
         if (strcmp(curve->key.op, "mul_mat") == 0 && curve->key.type == type &&
-            curve->n_samples > 0 &&
-            curve->samples[curve->n_samples - 1].m > largest) {
+            curve->n_samples > 0 && curve->samples[curve->n_samples - 1].m > largest) {
             largest = curve->samples[curve->n_samples - 1].m;
         }
     }
@@ -285,7 +283,7 @@ static void add_backend_flip(struct tnd_explanation *e, const char *backend)
     double difference = share_of(e, best, backend) - share_of(e, second, backend);
     if (fabs(difference) > 1e-9 * best->cautious_us) {
         double factor = 1 + (second->cautious_us - best->cautious_us) / difference;
-        if (factor >= 1 / MAX_FLIP_FACTOR && factor <= MAX_FLIP_FACTOR) {
+        if (factor >= 1 / TND_FLIP_FACTOR && factor <= TND_FLIP_FACTOR) {
             add_flip(e, backend, factor, 0, second->way);
         }
     }

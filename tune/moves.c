@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Transfers and waking, out of the table's own curves for them. */
 #include "tune/moves.h"
+#include "tune/policy.h"
 
 #include <string.h>
 
 #include "table/product_moves.h"
-
-enum { SHARED_LINES = 8 }; /* of a small node's operands, at the price of a hand-off each */
 
 struct tnd_estimate tnd_estimate_transfer(const struct tandem_table *table, const char *backend,
                                           enum tnd_direction direction, int64_t bytes)
@@ -94,7 +93,7 @@ double tnd_estimate_handoff(const struct tandem_table *table, int threads)
 
 double tnd_estimate_sharing(const struct tandem_table *table, int threads)
 {
-    return threads > 1 ? SHARED_LINES * tnd_estimate_handoff(table, threads) : 0;
+    return threads > 1 ? TND_SHARED_LINES * tnd_estimate_handoff(table, threads) : 0;
 }
 
 bool tnd_profile_leaves_sleepers(const struct tnd_table_profile *profile)

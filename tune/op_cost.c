@@ -8,11 +8,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "tune/candidates.h"
 #include "table/table_cells.h"
-
-/* Values from which a further worker gets a part: backends hand out no smaller ones. */
-enum { LEAST_SHARE = 2048 };
-
-#define CLEAR_GAIN 0.03 /* less is not worth a further thread */
+#include "tune/policy.h"
 
 /* Which measured operation stands for which; NONE: nothing does. */
 static enum tandem_op stand_in(enum tandem_op op)
@@ -77,7 +73,7 @@ bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out)
         work.k = node->src[1]->ne[1] > 0 ? rounded(node->src[1]->ne[1]) : 1;
         values *= (double)work.k;
     }
-    work.shares = (int64_t)(values / LEAST_SHARE);
+    work.shares = (int64_t)(values / TND_SHARE_VALUES);
     if (!splits_rows(work.op) && work.shares > work.m) {
         work.shares = work.m;
     }
@@ -179,7 +175,7 @@ bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node,
     for (int t = 2; t <= limit; t = tnd_next_thread_count(table, t, limit)) {
         struct tnd_estimate one;
         if (on_threads(table, &shape, &work, t, &one) &&
-            one.us + one.error_us < (best.us - best.error_us) * (1 - CLEAR_GAIN)) {
+            one.us + one.error_us < (best.us - best.error_us) * (1 - TND_THREAD_GAIN)) {
             best = one;
             threads = t;
         }

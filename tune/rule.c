@@ -3,11 +3,7 @@
 #include "tune/rule.h"
 
 #include "ggml-like/tnd_tensor.h"
-
-/* A hand-off between spinning threads costs about a microsecond (make bench prints it) unless a
- * table knows better. One core does about this many multiply-adds, or moves this many values, in
- * the ten hand-offs from which sharing pays. */
-enum { WORTH_MULTIPLY_ADDS = 200000, WORTH_VALUES = 24576, WORTH_EXPONENTIALS = 8192 };
+#include "tune/policy.h"
 
 const char *tnd_rule_profile(int64_t m)
 {
@@ -19,18 +15,18 @@ static bool is_worth_sharing(const tandem_tensor *node, double handoff_us)
     double values = (double)tandem_tensor_elements(node) / (handoff_us > 1.0 ? handoff_us : 1.0);
     switch (node->op) {
     case TANDEM_OP_MUL_MAT:
-        return values * (double)node->src[0]->ne[0] >= WORTH_MULTIPLY_ADDS;
+        return values * (double)node->src[0]->ne[0] >= TND_RULE_MULTIPLY_ADDS;
     case TANDEM_OP_ATTENTION: /* two products with T keys */
-        return values * 2.0 * (double)node->src[1]->ne[1] >= WORTH_MULTIPLY_ADDS;
+        return values * 2.0 * (double)node->src[1]->ne[1] >= TND_RULE_MULTIPLY_ADDS;
     case TANDEM_OP_SILU:
     case TANDEM_OP_GELU:
     case TANDEM_OP_SOFT_MAX:
     case TANDEM_OP_ROPE:
-        return values >= WORTH_EXPONENTIALS;
+        return values >= TND_RULE_EXPONENTIALS;
     case TANDEM_OP_CUSTOM:
         return node->params.custom.n_items > 1; /* nothing is known of the user's work */
     default:
-        return values >= WORTH_VALUES;
+        return values >= TND_RULE_VALUES;
     }
 }
 

@@ -4,11 +4,10 @@
 #define TND_RULE_H
 
 #include "tandem/ops.h"
+#include "tune/policy.h"
 
 /** From this many tokens on a matrix product goes to BLAS where there is one; the threshold that
  *  llama.cpp  used (ggml_compute_forward_mul_mat_use_blas) when the original proposal was made. */
-enum { TND_RULE_BLAS_M = 32 };
-
 /** Name of the profile for a product of m tokens; the planner falls back to "cpu" where it cannot
  *  run. */
 const char *tnd_rule_profile(int64_t m);

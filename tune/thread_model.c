@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "tune/policy.h"
+
 /* Value of the i-th term of the model. */
 static double term(int i, double threads)
 {
@@ -127,5 +129,5 @@ double tnd_thread_model(const double *counts, const double *times, int n, double
     double us = model(coefficient, threads) + miss_below + part * (miss_above - miss_below);
     double smallest = fmin(times[below], times[above]);
     /* The misses may not push the time out of what both neighbours allow. */
-    return fmax(us, span > 0.0 ? 0.5 * smallest : 0.1 * smallest);
+    return fmax(us, span > 0.0 ? TND_THREADS_BETWEEN * smallest : TND_THREADS_BEYOND * smallest);
 }

@@ -113,14 +113,13 @@ static void show_trust(const tandem_table *table)
             fprintf(stderr,
                     "WRONG: %s with %s weights, M %lld: error %.2g, allowed %.0e; it is not "
                     "chosen\n",
-                    check->profile, tandem_type_name(check->type), (long long)check->m,
-                    check->nmse, check->bound);
+                    check->profile, tandem_type_name(check->type), (long long)check->m, check->nmse,
+                    check->bound);
         }
     }
-    if (table->n_sweeps > 0) {
-        char text[160];
-        tnd_sweep_mood_text(&table->sweeps[0], text, sizeof(text));
-        fprintf(stderr, "%s%s", text, text[0] != '\0' ? "\n" : "");
+    char text[160];
+    if (table->n_sweeps > 0 && tnd_sweep_state_text(&table->sweeps[0], text, sizeof(text))) {
+        fprintf(stderr, "%s\n", text);
     }
 }
 

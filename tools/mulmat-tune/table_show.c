@@ -22,12 +22,10 @@ static void add_machine(struct tnd_text *out, const struct tandem_table *table)
     tnd_text_add(out, "machine\n");
     for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
         const struct tnd_fingerprint_field *field = &tnd_fingerprint_fields[i];
-        const char *text = field->kind == TND_FIELD_TEXT
-                               ? tnd_fingerprint_string(&table->fingerprint, field)
-                               : "";
-        uint64_t number = field->kind == TND_FIELD_TEXT
-                              ? 0
-                              : tnd_fingerprint_number(&table->fingerprint, field);
+        const char *text =
+            field->kind == TND_FIELD_TEXT ? tnd_fingerprint_string(&table->fingerprint, field) : "";
+        uint64_t number =
+            field->kind == TND_FIELD_TEXT ? 0 : tnd_fingerprint_number(&table->fingerprint, field);
         if (field->kind == TND_FIELD_TEXT && text[0] != '\0') {
             tnd_text_printf(out, "    %-14s %s\n", field->name, text);
         } else if (field->kind == TND_FIELD_HASH && number != 0) {
@@ -53,8 +51,7 @@ struct group {
 static bool same_group(const struct tnd_curve_key *a, const struct tnd_curve_key *b)
 {
     return a->type == b->type && a->task == b->task && a->warm == b->warm &&
-           strcmp(a->backend, b->backend) == 0 &&
-           strcmp(a->op, b->op) == 0;
+           strcmp(a->backend, b->backend) == 0 && strcmp(a->op, b->op) == 0;
 }
 
 static void add_threads(struct group *group, int32_t threads)
@@ -117,8 +114,9 @@ static void add_group(struct tnd_text *out, const struct tnd_curve_key *key,
         n += (size_t)snprintf(threads + n, sizeof(threads) - n, "%s%d", i > 0 ? "," : "",
                               group->threads[i]);
     }
-    tnd_text_printf(out, "    %-8s %-6s %-10s %-19s %6" PRId64 " %-9s %-12s %7" PRId64 " %6" PRId64
-                         " %6" PRId64 "  ",
+    tnd_text_printf(out,
+                    "    %-8s %-6s %-10s %-19s %6" PRId64 " %-9s %-12s %7" PRId64 " %6" PRId64
+                    " %6" PRId64 "  ",
                     key->op, tandem_type_name(key->type), key->backend, task, group->n_shapes, m,
                     threads, group->n_cells, group->n_noisy, group->n_stale);
     add_date(out, group->newest);
@@ -153,12 +151,11 @@ static void add_moves(struct tnd_text *out, const struct tandem_table *table)
     for (int i = 0; i < table->n_transfers; i++) {
         const struct tnd_transfer *transfer = &table->transfers[i];
         const struct tnd_sample *last = &transfer->curve.samples[transfer->curve.n_samples - 1];
-        tnd_text_printf(out, "%s    %-10s %-8s %d cells, %.3g GB/s at %" PRId64 " bytes\n",
-                        i == 0 ? "transfers\n" : "", transfer->backend,
-                        tnd_direction_name((enum tnd_direction)transfer->direction),
-                        transfer->curve.n_samples,
-                        last->median_us > 0 ? (double)last->m / last->median_us / 1e3 : 0.0,
-                        last->m);
+        tnd_text_printf(
+            out, "%s    %-10s %-8s %d cells, %.3g GB/s at %" PRId64 " bytes\n",
+            i == 0 ? "transfers\n" : "", transfer->backend,
+            tnd_direction_name((enum tnd_direction)transfer->direction), transfer->curve.n_samples,
+            last->median_us > 0 ? (double)last->m / last->median_us / 1e3 : 0.0, last->m);
     }
     for (int i = 0; i < table->n_handoffs; i++) {
         const struct tnd_handoff *handoff = &table->handoffs[i];
@@ -180,8 +177,8 @@ static void add_checks(struct tnd_text *out, const struct tandem_table *table)
             tnd_text_add(out, "results (error against double precision)\n");
         }
         if (is_first) {
-            bool is_wrong = tnd_table_check(table, check->profile, check->type, 0, &nmse) ==
-                            TND_VERDICT_WRONG;
+            bool is_wrong =
+                tnd_table_check(table, check->profile, check->type, 0, &nmse) == TND_VERDICT_WRONG;
             tnd_text_printf(out, "    %-24s %-6s %-5s %8.2g, allowed %.0e  ", check->profile,
                             tandem_type_name(check->type), is_wrong ? "WRONG" : "right", nmse,
                             check->bound);
@@ -206,10 +203,10 @@ static void add_sweeps(struct tnd_text *out, const struct tandem_table *table)
     for (int i = 0; i < table->n_sweeps; i++) {
         const struct tnd_sweep_state *sweep = &table->sweeps[i];
         char text[160];
-        tnd_sweep_mood_text(sweep, text, sizeof(text));
+        bool is_unsteady = tnd_sweep_state_text(sweep, text, sizeof(text));
         tnd_text_add(out, i == 0 ? "the machine while it was measured\n    " : "    ");
         add_date(out, sweep->when);
-        tnd_text_printf(out, " %s\n", text[0] != '\0' ? text : "steady");
+        tnd_text_printf(out, " %s\n", is_unsteady ? text : "steady");
     }
 }
 

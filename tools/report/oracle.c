@@ -10,12 +10,9 @@
 #include "ggml-like/tnd_tensor.h"
 #include "tune/candidates.h"
 #include "tune/profiles.h"
+#include "tune/policy.h"
 
-enum { DEFAULT_ROUNDS = 7, MAX_ROUNDS = 64, FIRST_ROUNDS = 3 };
-
-#define FIRST_PART    0.6 /* of a cell's time, for all ways */
-#define HOPELESS      1.5 /* times as slow as the best after one round: not run again */
-#define SLOWEST_MADDS 1e10 /* multiply-adds a second, where nothing is predicted */
+enum { MAX_ROUNDS = 64 };
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -60,8 +57,8 @@ static enum tandem_status ask_planner(const struct tnd_oracle_options *options,
 }
 
 /* Every profile that is open, at the thread counts that the planner considers. */
-static int list_ways(const struct tnd_oracle_options *options, enum tandem_type type,
-                     int n_threads, struct tandem_plan_node *out)
+static int list_ways(const struct tnd_oracle_options *options, enum tandem_type type, int n_threads,
+                     struct tandem_plan_node *out)
 {
     int n = 0;
     for (int p = 0; p < tnd_profile_count(); p++) {
@@ -93,8 +90,7 @@ static enum tandem_status time_way(const struct trial *trial, int way, double bu
 {
     struct tnd_measure_effort effort = {.budget_s = budget_s, .min_repeats = 1};
     struct tnd_measure_result result;
-    TND_TRY(
-        tnd_measure_run(trial->measure, trial->m, &trial->ways[way], &effort, &result, error));
+    TND_TRY(tnd_measure_run(trial->measure, trial->m, &trial->ways[way], &effort, &result, error));
     *out_us = result.total.median_us;
     return TANDEM_OK;
 }
@@ -104,12 +100,12 @@ static enum tandem_status find_best(const struct trial *trial, double cell_s,
                                     struct tnd_oracle_cell *cell, int *out_best,
                                     struct tandem_error *error)
 {
-    double times[TND_ORACLE_MAX_WAYS][FIRST_ROUNDS];
+    double times[TND_ORACLE_MAX_WAYS][TND_ORACLE_FIRST_ROUNDS];
     double fastest_us = 0;
-    double budget_s = FIRST_PART * cell_s / (FIRST_ROUNDS * trial->n_ways);
-    for (int round = 0; round < FIRST_ROUNDS; round++) {
+    double budget_s = TND_ORACLE_FIRST_SHARE * cell_s / (TND_ORACLE_FIRST_ROUNDS * trial->n_ways);
+    for (int round = 0; round < TND_ORACLE_FIRST_ROUNDS; round++) {
         for (int i = 0; i < trial->n_ways; i++) {
-            if (round > 0 && times[i][0] > HOPELESS * fastest_us) {
+            if (round > 0 && times[i][0] > TND_ORACLE_HOPELESS * fastest_us) {
                 times[i][round] = times[i][0];
                 continue;
             }
@@ -124,8 +120,8 @@ static enum tandem_status find_best(const struct trial *trial, double cell_s,
         struct tnd_oracle_way *way = &cell->ways[i];
         memcpy(way->profile, trial->ways[i].profile, sizeof(way->profile));
         way->threads = trial->ways[i].n_threads;
-        way->median_us = median_of(times[i], FIRST_ROUNDS); /* leaves them sorted */
-        way->spread_us = (times[i][FIRST_ROUNDS - 1] - times[i][0]) / 2;
+        way->median_us = median_of(times[i], TND_ORACLE_FIRST_ROUNDS); /* leaves them sorted */
+        way->spread_us = (times[i][TND_ORACLE_FIRST_ROUNDS - 1] - times[i][0]) / 2;
         *out_best = way->median_us < cell->ways[*out_best].median_us ? i : *out_best;
     }
     cell->n_ways = trial->n_ways;
@@ -143,9 +139,9 @@ static enum tandem_status compare(const struct trial *trial, int best, double ce
 {
     double times[3][MAX_ROUNDS];
     const int ways[3] = {trial->chosen, best, best};
-    int asked = trial->options->rounds > 0 ? trial->options->rounds : DEFAULT_ROUNDS;
+    int asked = trial->options->rounds > 0 ? trial->options->rounds : TND_ORACLE_ROUNDS;
     int rounds = asked < MAX_ROUNDS ? asked : MAX_ROUNDS;
-    double budget_s = (1 - FIRST_PART) * cell_s / (3 * rounds);
+    double budget_s = (1 - TND_ORACLE_FIRST_SHARE) * cell_s / (3 * rounds);
     for (int round = 0; round < rounds; round++) {
         for (int turn = 0; turn < 3; turn++) {
             int i = (turn + round) % 3; /* each goes first as often as the others */
@@ -206,8 +202,8 @@ static double least_s(const struct tnd_oracle_options *options, const struct tnd
     const struct tnd_problem *problem = &cell->problem;
     double us = cell->predicted_us > 0 ? cell->predicted_us
                                        : (double)problem->n * (double)problem->k *
-                                             (double)problem->m / SLOWEST_MADDS * 1e6;
-    double runs = 3.0 * tnd_profile_count() + 2.0 * DEFAULT_ROUNDS;
+                                             (double)problem->m / TND_ORACLE_SLOWEST_MADDS * 1e6;
+    double runs = 3.0 * tnd_profile_count() + 2.0 * TND_ORACLE_ROUNDS;
     double cell_s = options->cell_s > 0 ? options->cell_s : 2.0;
     double needed_s = 1e-6 * us * runs;
     return needed_s > cell_s ? needed_s : cell_s;
@@ -264,8 +260,7 @@ enum tandem_status tnd_oracle_run(const struct tnd_oracle_options *options, enum
         most_m = questions[i].m > most_m ? questions[i].m : most_m;
     }
     measure_options.is_whole = true; /* what a choice costs with all that it moves */
-    TND_TRY(
-        tnd_measure_open(&measure_options, type, shape->n, shape->k, most_m, &measure, error));
+    TND_TRY(tnd_measure_open(&measure_options, type, shape->n, shape->k, most_m, &measure, error));
     enum tandem_status status = TANDEM_OK;
     for (int i = 0; i < n && status == TANDEM_OK; i++) {
         bool answered = false;

@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "tools/report/report_parts.h"
-
-#define ENOUGH 1.05 /* what is within 5 % of the fastest is as good */
+#include "tune/policy.h"
 
 bool tnd_report_same_shape(const struct tnd_analysis *a, const struct tnd_analysis *b)
 {
@@ -89,7 +88,7 @@ int tnd_report_total_us(const struct tnd_analyses *analyses, enum tandem_type ty
 
 bool tnd_report_is_clearly_less(double a_us, double b_us)
 {
-    return b_us > ENOUGH * a_us;
+    return b_us > TND_REPORT_ENOUGH * a_us;
 }
 
 int tnd_report_enough(const double *us, int n)
@@ -99,7 +98,7 @@ int tnd_report_enough(const double *us, int n)
         least = us[i] < least ? us[i] : least;
     }
     int at = 0;
-    while (us[at] > ENOUGH * least) {
+    while (us[at] > TND_REPORT_ENOUGH * least) {
         at++;
     }
     return at;

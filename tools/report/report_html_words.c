@@ -228,8 +228,7 @@ static void add_doubts(struct tnd_text *out, const struct tandem_table *table,
     }
     for (int i = 0; i < table->n_sweeps; i++) {
         char text[160];
-        tnd_sweep_mood_text(&table->sweeps[i], text, sizeof(text));
-        if (text[0] != '\0') {
+        if (tnd_sweep_state_text(&table->sweeps[i], text, sizeof(text))) {
             tnd_text_add(out, "<p>While it was measured, ");
             tnd_report_escape(out, text);
             tnd_text_add(out, ".</p>\n");

@@ -194,10 +194,9 @@ void tnd_table_health(const struct tandem_table *table, struct tnd_health *out,
     look_at_results(table, &health, words);
     look_at_cells(table, &health, words);
     look_at_pairs(table, &health, words);
-    if (table->n_sweeps > 0 && tnd_sweep_mood(&table->sweeps[0]) != TND_MACHINE_STEADY) {
-        char text[160];
+    char text[160];
+    if (table->n_sweeps > 0 && tnd_sweep_state_text(&table->sweeps[0], text, sizeof(text))) {
         health.is_steady = false;
-        tnd_sweep_mood_text(&table->sweeps[0], text, sizeof(text));
         if (words != NULL) {
             tnd_text_printf(words, "    at the last measuring %s\n", text);
         }
