@@ -82,7 +82,6 @@ table_ARCH := table $(sched_ARCH)
 tune_ARCH := tune $(table_ARCH)
 measure_ARCH := measure $(tune_ARCH)
 report_ARCH := report $(measure_ARCH)
-tune_SUITE_ARCH = $(report_ARCH)
 runtime_ARCH := runtime $(measure_ARCH)
 formats_ARCH := formats $(ggml_ARCH)
 llama_ARCH := llama formats $(runtime_ARCH)
@@ -256,7 +255,7 @@ define suite_rule
 $(1)_TESTS := $$(foreach file,$$(TEST_SRC),$$(if $$(filter $(1),$$(call suite_of,$$(file))),$$(file)))
 $$(BUILD)/suite_$(1): $$(call obj,$$($(1)_TESTS) $$($(1)_MORE)) $$(SANITIZER_OBJ) \
     $$(BUILD)/libsupport.a \
-    $$(call archives,$$(or $$($(1)_SUITE_ARCH),$$($(1)_ARCH),report $$(llama_ARCH)))
+    $$(call archives,$$(or $$($(1)_ARCH),report $$(llama_ARCH)))
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -o $$@ $$^ -lcunit $$(LIBS)
 .PHONY: suite_$(1)

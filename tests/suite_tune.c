@@ -1,120 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * Main of the tune suites, and what they share; each tests/suite_tune_*.c brings one CU_SuiteInfo
- * array. */
-#include "tests/suite_tune.h"
+ * Main of the tune suites; each tests/suite_tune_*.c brings one CU_SuiteInfo array. */
+#include "tests/support.h"
 
-#include <string.h>
-
-extern CU_SuiteInfo suites_tune_adapt[];
-extern CU_SuiteInfo suites_tune_analyze[];
-extern CU_SuiteInfo suites_tune_args[];
+extern CU_SuiteInfo suites_tune_op_cost[];
 extern CU_SuiteInfo suites_tune_choosing[];
-extern CU_SuiteInfo suites_tune_damage[];
-extern CU_SuiteInfo suites_tune_devices[];
-extern CU_SuiteInfo suites_tune_replay[];
 extern CU_SuiteInfo suites_tune_drift[];
 extern CU_SuiteInfo suites_tune_estimate[];
-extern CU_SuiteInfo suites_tune_gate[];
-extern CU_SuiteInfo suites_tune_explain[];
-extern CU_SuiteInfo suites_tune_keep[];
-extern CU_SuiteInfo suites_tune_measure[];
-extern CU_SuiteInfo suites_tune_moves[];
-extern CU_SuiteInfo suites_tune_op_cost[];
 extern CU_SuiteInfo suites_tune_planner[];
-extern CU_SuiteInfo suites_tune_report[];
-extern CU_SuiteInfo suites_tune_table[];
-extern CU_SuiteInfo suites_tune_trust[];
-
-/* The published example, with its misprint. */
-const char tune_example[] = "1 7B Q4_0 3 ACCELERATE 4 8 3 2\n"
-                            "1 0 0 1 1 0 0 0 0\n"
-                            "1 1 0 3 0 1 0 0 0\n"
-                            "4096 4096\n"
-                            "  8        8     7477 0    12438     6448 0\n"
-                            " 16       22    14387 0    12468     7173 0\n"
-                            " 24       31    18584 0    10948     6641 0\n"
-                            "4094 11008\n"
-                            "  8       24    16279 0    29243     8578 0\n"
-                            " 16       48    32857 0    29370     9313 0\n"
-                            " 24       73    51046 0    29593     9684 0\n"
-                            "11008 4096\n"
-                            "  8        9    16783 0    28571    20398 0\n"
-                            " 16       17    32989 0    28463    21112 0\n"
-                            " 24       25    48836 0    28881    21928 0\n"
-                            "32000 4096\n"
-                            "  8        8    49100 0    83752    63537 0\n"
-                            " 16       18    97093 0    83577    66874 0\n"
-                            " 24       24   141918 0    83565    71988 0\n";
-
-static int collect(void *user, const char *bytes, unsigned long n)
-{
-    tnd_text_add_bytes(user, bytes, n);
-    return 0;
-}
-
-tandem_table *tune_parse(const char *text)
-{
-    tandem_table *table = NULL;
-    struct tandem_error error = {0};
-    check_status(tandem_table_parse(text, strlen(text), "test", &table, &error), TANDEM_OK, NULL,
-                 &error);
-    return table;
-}
-
-struct tnd_text tune_print(const tandem_table *table, enum tandem_table_format format)
-{
-    struct tnd_text text = TND_TEXT_INIT;
-    struct tandem_error error = {0};
-    check_status(tandem_table_print(table, format, collect, &text, &error), TANDEM_OK, NULL,
-                 &error);
-    return text;
-}
-
-struct tnd_text tune_analyze(const tandem_table *table, const struct tnd_analyze_options *options)
-{
-    struct tnd_text text = TND_TEXT_INIT;
-    check_ok(tnd_analyze(table, options, collect, &text, NULL));
-    return text;
-}
-
-struct tnd_curve_key tune_key(int64_t n, int64_t k, enum tandem_task task, bool parallel,
-                              int threads)
-{
-    struct tnd_curve_key key = {0};
-    strcpy(key.op, "mul_mat");
-    strcpy(key.backend, "cpu");
-    key.type = TANDEM_TYPE_Q4_0;
-    key.n = n;
-    key.k = k;
-    key.stage =
-        task == TANDEM_TASK_MUL_MAT_Q || task == TANDEM_TASK_MUL_MAT_F32 || task == TANDEM_TASK_NODE
-            ? TANDEM_STAGE_COMPUTE
-            : TANDEM_STAGE_INIT;
-    key.task = (uint8_t)task;
-    key.parallel = parallel;
-    key.threads = threads;
-    return key;
-}
-
-void tune_add(tandem_table *table, const struct tnd_curve_key *key, int64_t m, double us)
-{
-    struct tnd_sample sample = {m, us, 0.0, 5, 100, 0};
-    check_ok(tnd_table_add(table, key, &sample));
-}
-
-tandem_table *tune_new(void)
-{
-    tandem_table *table = NULL;
-    check_ok(tandem_table_new(&table, NULL));
-    return table;
-}
+extern CU_SuiteInfo suites_tune_explain[];
+extern CU_SuiteInfo suites_tune_devices[];
+extern CU_SuiteInfo suites_tune_moves[];
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(
-        argc, argv, suites_tune_op_cost, suites_tune_choosing, suites_tune_drift, suites_tune_table,
-        suites_tune_damage, suites_tune_estimate, suites_tune_analyze, suites_tune_measure,
-        suites_tune_planner, suites_tune_args, suites_tune_explain, suites_tune_report,
-        suites_tune_devices, suites_tune_moves, suites_tune_keep, suites_tune_trust,
-        suites_tune_gate, suites_tune_replay, suites_tune_adapt, NULL);
+    return tnd_suites_run(argc, argv, suites_tune_op_cost, suites_tune_choosing, suites_tune_drift,
+                          suites_tune_estimate, suites_tune_planner, suites_tune_explain,
+                          suites_tune_devices, suites_tune_moves, NULL);
 }

@@ -3,14 +3,10 @@
  * cells, incumbents under noise, weights that stay in the cache. */
 #include <string.h>
 
-#include "backends/sim/sim.h"
 #include "ggml-like/tnd_tensor.h"
-#include "sched/pool.h"
-#include "tests/suite_tune.h"
-#include "measure/bench.h"
+#include "tests/support_tune.h"
 #include "tune/candidates.h"
 #include "tune/explain.h"
-#include "measure/measure_gate.h"
 #include "tune/op_cost.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
@@ -21,7 +17,6 @@ static struct tnd_registry *registry;
 static struct tnd_planner *planner;
 static tandem_context *context;
 static tandem_table *table;
-static struct tandem_backend_api opencl_api;
 
 static void set_up(void)
 {
@@ -40,14 +35,6 @@ static void tear_down(void)
     tandem_table_free(table);
     tandem_context_free(context);
     tnd_registry_close(registry);
-}
-
-static void add_device(const char *settings)
-{
-    opencl_api = tnd_sim_own_api;
-    opencl_api.name = "opencl";
-    opencl_api.kind = TANDEM_KIND_OPENCL;
-    check_ok(tnd_registry_add(registry, &opencl_api, settings, NULL));
 }
 
 static tandem_graph *product(int64_t n, int64_t k, int64_t m)
@@ -114,38 +101,6 @@ static void add_check(const char *profile, double nmse)
 
 /* ---- results ---- */
 
-static void a_device_that_computes_wrong_numbers_is_never_chosen(void)
-{
-    static const char *const settings[] = {"wrong=0", "wrong=1"};
-    for (int wrong = 0; wrong < 2; wrong++) {
-        struct tnd_pool_options pool_options = {.n_threads = 1, .n_cpus = 1, .spin_limit = -1};
-        struct tnd_pool *pool = NULL;
-        struct tnd_exec *exec = NULL;
-        add_device(settings[wrong]);
-        check_ok(tnd_pool_new(&pool_options, &pool, NULL));
-        check_ok(tnd_exec_new(pool, registry, tnd_clock_real(), &exec, NULL));
-        struct tnd_gate_options gate = {.measure = {.registry = registry,
-                                                    .exec = exec,
-                                                    .clock = tnd_clock_real(),
-                                                    .limit_bytes = (size_t)64 << 20},
-                                        .n_threads = 1,
-                                        .when = 1};
-        tune_add_cost(table, "cpu", 500, 10);
-        tune_add_cost(table, "opencl", 1, 0.01);
-        tune_add_link(table, "opencl", 1, 1e6);
-        check_ok(tnd_measure_gate(&gate, TANDEM_TYPE_Q4_0, table, NULL));
-        tnd_planner_set_table(planner, table);
-        for (int64_t m = 1; m <= 64; m *= 8) {
-            struct tandem_plan_node node = plan_one(product(N, K, m), 2);
-            check_string(node.profile, wrong == 1 ? "cpu" : "opencl");
-        }
-        tnd_exec_free(exec);
-        tnd_pool_free(pool);
-        tear_down();
-        set_up();
-    }
-}
-
 static void a_wrong_way_is_shown_but_may_not_win(void)
 {
     add_cells(table, "cpu", false, 100, 1);
@@ -184,32 +139,6 @@ static void a_bound_leaves_out_what_is_above_it_or_unknown(void)
     check_string(plan_one(graph, 1).profile, "cpu");
     tnd_planner_set_error_bound(planner, 0);
     check_string(plan_one(graph, 1).profile, "cpu-packed");
-}
-
-/* ---- thread counts ---- */
-
-static void all_cores_of_the_faster_kind_are_a_thread_count(void)
-{
-    static const int on_14[] = {1, 2, 4, 6, 12, 14};
-    static const int on_6[] = {1, 2, 4, 6};
-    int counts[TND_MAX_BENCH_THREADS];
-    check_int(tnd_bench_thread_counts(14, 6, counts), 6);
-    for (int i = 0; i < 6; i++) {
-        check_int(counts[i], on_14[i]);
-        const struct tnd_handoff handoff = {
-            .threads = on_14[i], .spin_us = 1, .wake_us = 9, .count = 1, .when = 1};
-        if (on_14[i] > 1) {
-            check_ok(tnd_table_add_handoff(table, &handoff));
-        }
-    }
-    check_int(tnd_bench_thread_counts(6, 0, counts), 4);
-    for (int i = 0; i < 4; i++) {
-        check_int(counts[i], on_6[i]);
-    }
-    check_int(tnd_bench_thread_counts(1, 0, counts), 1);
-    check_int(tnd_next_thread_count(table, 4, 14), 6); /* as measured, */
-    check_int(tnd_next_thread_count(NULL, 4, 14), 8);  /* or by doubling */
-    check_int(tnd_next_thread_count(table, 4, 5), 5);
 }
 
 /* ---- noise ---- */
@@ -350,13 +279,9 @@ static void small_models_are_planned_by_times_of_weights_in_the_cache(void)
 }
 
 static CU_TestInfo tests[] = {
-    {"a_device_that_computes_wrong_numbers_is_never_chosen",
-     a_device_that_computes_wrong_numbers_is_never_chosen},
     {"a_wrong_way_is_shown_but_may_not_win", a_wrong_way_is_shown_but_may_not_win},
     {"a_bound_leaves_out_what_is_above_it_or_unknown",
      a_bound_leaves_out_what_is_above_it_or_unknown},
-    {"all_cores_of_the_faster_kind_are_a_thread_count",
-     all_cores_of_the_faster_kind_are_a_thread_count},
     {"a_noisy_cell_wins_only_by_more_than_its_noise",
      a_noisy_cell_wins_only_by_more_than_its_noise},
     {"choices_do_not_flap_over_a_thousand_noisy_tables",

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "ggml-like/tnd_tensor.h"
 #include "sched/exec.h"
-#include "tests/suite_tune.h"
+#include "tests/support_tune.h"
 #include "tune/candidates.h"
 #include "tune/explain.h"
 #include "tune/planner.h"

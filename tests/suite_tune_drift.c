@@ -5,7 +5,7 @@
 
 #include "ggml-like/tnd_tensor.h"
 #include "sched/plan.h"
-#include "tests/suite_tune.h"
+#include "tests/support_tune.h"
 #include "tune/drift.h"
 #include "tune/estimate.h"
 #include "tune/planner.h"

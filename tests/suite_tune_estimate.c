@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Estimates: over M, over thread counts, over shapes; version 1 tables. */
-#include "tests/suite_tune.h"
+#include "tests/support_tune.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,8 +7,7 @@
 #include "base/alloc.h"
 #include "tandem/graph.h"
 #include "tandem/ops.h"
-#include "tests/suite_tune.h"
-#include "tools/report/explain_llama.h"
+#include "tests/support_tune.h"
 #include "tune/explain.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
@@ -118,29 +117,6 @@ static void turns_are_where_the_winner_changes(void)
     CU_ASSERT_TRUE(before.above.low <= before.above.m && before.above.m <= before.above.high);
     tnd_explanation_fini(&before);
     tnd_explanation_fini(&behind);
-    tandem_table_free(table);
-}
-
-/* 512 is beyond 24, the largest; one shape: the same crossover as above. */
-static void llama_cpps_settings_follow_from_the_table(void)
-{
-    tandem_table *table = tune_parse(tune_example);
-    struct tnd_shape shape = {4096, 4096};
-    struct tnd_llama_advice advice;
-    tnd_explain_llama(table, NULL, TANDEM_TYPE_Q4_0, &shape, 1, 1, &advice);
-    CU_ASSERT_TRUE(advice.found && advice.has_other && advice.pays);
-    check_int(advice.prompt_m, 24);
-    check_int(advice.pays_from, 23);
-    check_int(advice.generation_threads, 1);
-    CU_ASSERT_DOUBLE_EQUAL(advice.prompt_us, 10948 + 6641, 0.01);
-    struct tnd_text text = TND_TEXT_INIT;
-    tnd_explain_llama_text(&advice, &text);
-    check_contains(tnd_text_string(&text), "pay from M = 23 on");
-    tnd_text_fini(&text);
-    tnd_explain_llama(table, NULL, TANDEM_TYPE_Q4_0, &shape, 1, 8, &advice);
-    check_int(advice.prompt_threads, 8);
-    tnd_explain_llama(table, NULL, TANDEM_TYPE_Q8_0, &shape, 1, 8, &advice);
-    CU_ASSERT_FALSE(advice.found);
     tandem_table_free(table);
 }
 
@@ -315,7 +291,6 @@ static CU_TestInfo tests[] = {
     {"threads_divide_what_version_1_calls_parallel", threads_divide_what_version_1_calls_parallel},
     {"the_named_factor_is_where_the_winner_changes", the_named_factor_is_where_the_winner_changes},
     {"turns_are_where_the_winner_changes", turns_are_where_the_winner_changes},
-    {"llama_cpps_settings_follow_from_the_table", llama_cpps_settings_follow_from_the_table},
     {"thin_data_names_the_command_that_helps", thin_data_names_the_command_that_helps},
     {"an_explanation_is_one_json_object", an_explanation_is_one_json_object},
     {"what_is_explained_is_what_is_planned", what_is_explained_is_what_is_planned},

@@ -1,149 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Transfers and hand-offs: in tables and files, and what they add to predictions. */
+ * Transfers and hand-offs: what they add to predictions. */
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/suite_tune.h"
+#include "table/table_text.h"
+#include "tests/support_tune.h"
 #include "tune/candidates.h"
 #include "tune/explain.h"
 #include "tune/profiles.h"
 
-/* ---- transfers and hand-offs in tables ---- */
-
-static void add_transfer(tandem_table *table, const char *backend, enum tnd_direction direction,
-                         int64_t bytes, double us, uint32_t count)
-{
-    struct tnd_sample sample = {bytes, us, us / 100, count, 7, 0};
-    check_ok(tnd_table_add_transfer(table, backend, direction, &sample));
-}
-
-void tune_add_handoff(tandem_table *table, int threads, double spin_us, double wake_us)
-{
-    struct tnd_handoff handoff = {threads, spin_us, wake_us, 5, 7};
-    check_ok(tnd_table_add_handoff(table, &handoff));
-}
-
-static void transfers_and_hand_offs_are_kept_in_json(void)
-{
-    tandem_table *table = tune_new();
-    add_transfer(table, "opencl1", TND_UPLOAD, 4096, 5.5, 9);
-    add_transfer(table, "opencl", TND_DOWNLOAD, 1 << 20, 300, 9);
-    add_transfer(table, "opencl", TND_DOWNLOAD, 4096, 20.25, 9);
-    add_transfer(table, "opencl", TND_UPLOAD, 4096, 10.125, 9);
-    tune_add_handoff(table, 4, 0.75, 55);
-    tune_add_handoff(table, 2, 0.5, 50);
-    struct tnd_text text = tune_print(table, TANDEM_TABLE_JSON);
-    check_contains(text.bytes, "\"handoffs\": [\n    {\"threads\": 2, \"spin_us\": 0.5");
-    tandem_table *again = tune_parse(text.bytes);
-    struct tnd_text printed = tune_print(again, TANDEM_TABLE_JSON);
-    check_string(printed.bytes, text.bytes);
-    check_int(again->n_transfers, 3);
-    const struct tnd_curve *curve = tnd_table_transfer(again, "opencl", TND_DOWNLOAD);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(curve);
-    check_int(curve->n_samples, 2);
-    check_int(curve->samples[0].m, 4096);
-    CU_ASSERT_EQUAL(curve->samples[0].median_us, 20.25);
-    CU_ASSERT_PTR_NULL(tnd_table_transfer(again, "cpu", TND_UPLOAD));
-    /* A digit that flipped is noticed here too. */
-    char *digit = strstr(text.bytes, "20.25");
-    *digit = '3';
-    tandem_table *none = NULL;
-    struct tandem_error error;
-    check_status(tandem_table_parse(text.bytes, text.n, "t", &none, &error), TANDEM_E_FORMAT,
-                 "checksum", &error);
-    tnd_text_fini(&text);
-    tnd_text_fini(&printed);
-    tandem_table_free(again);
-    tandem_table_free(table);
-}
-
-static void what_is_no_transfer_is_refused_with_its_place(void)
-{
-    static const char *const bad[][2] = {
-        {"\"transfers\": 3", "transfers"},
-        {"\"transfers\": [{\"backend\": \"opencl\", \"direction\": \"sideways\", \"samples\": []}]",
-         "upload or download"},
-        {"\"transfers\": [{\"backend\": \"opencl\", \"direction\": \"upload\", \"samples\": "
-         "[{\"m\": 1, \"median_us\": 1}]}]",
-         "transfers[0].samples[0].bytes"},
-        {"\"transfers\": [{\"backend\": \"opencl\", \"direction\": \"upload\", \"samples\": "
-         "[{\"bytes\": 1, \"median_us\": -1}]}]",
-         "transfers[0].samples[0].median_us"},
-        {"\"handoffs\": [{\"threads\": 1, \"spin_us\": 1, \"wake_us\": 1}]", "handoffs[0].threads"},
-        {"\"handoffs\": [{\"threads\": 2, \"spin_us\": 1}]", "handoffs[0].wake_us"},
-    };
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        char text[512];
-        tandem_table *table = NULL;
-        struct tandem_error error;
-        snprintf(text, sizeof(text), "{\"version\": 2, \"profiles\": [], \"curves\": [], %s}",
-                 bad[i][0]);
-        check_status(tandem_table_parse(text, strlen(text), "t", &table, &error), TANDEM_E_FORMAT,
-                     bad[i][1], &error);
-    }
-}
-
-static void transfers_merge_by_count_and_age_in_any_order(void)
-{
-    tandem_table *a = tune_new();
-    tandem_table *b = tune_new();
-    tandem_table *other = NULL;
-    add_transfer(a, "opencl", TND_UPLOAD, 4096, 10, 9);
-    add_transfer(b, "opencl", TND_UPLOAD, 4096, 12, 20);
-    add_transfer(b, "opencl", TND_UPLOAD, 8192, 15, 1);
-    tune_add_handoff(a, 2, 0.5, 50);
-    tune_add_handoff(b, 2, 0.25, 60);
-    check_ok(tandem_table_copy(a, &other, NULL));
-    check_ok(tandem_table_merge(a, b, NULL));
-    check_ok(tandem_table_merge(b, other, NULL));
-    check_ok(tandem_table_merge(b, a, NULL));
-    struct tnd_text one = tune_print(a, TANDEM_TABLE_JSON);
-    struct tnd_text two = tune_print(b, TANDEM_TABLE_JSON);
-    check_string(one.bytes, two.bytes);
-    CU_ASSERT_EQUAL(tnd_table_transfer(a, "opencl", TND_UPLOAD)->samples[0].median_us, 12);
-    CU_ASSERT_EQUAL(a->handoffs[0].spin_us, 0.25);
-    tnd_text_fini(&one);
-    tnd_text_fini(&two);
-    tandem_table_free(a);
-    tandem_table_free(b);
-    tandem_table_free(other);
-}
-
-/* ---- what moving costs ---- */
-
 enum { N = TUNE_DEVICE_N, K = TUNE_DEVICE_K };
-
-/* Puts a made-up cost into all stages of a profile: each takes fixed + per_token * m
- * microseconds. */
-void tune_add_cost(tandem_table *table, const char *profile, double fixed, double per_token)
-{
-    struct tnd_table_profile described;
-    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find(profile), TANDEM_TYPE_Q4_0, &described));
-    check_ok(tnd_table_add_profile(table, &described));
-    for (int s = 0; s < TANDEM_STAGES; s++) {
-        const struct tnd_table_stage *stage = &described.stage[s];
-        for (int threads = 1; threads <= 2 && stage->backend[0] != '\0'; threads++) {
-            struct tnd_curve_key key = tune_key(N, K, (enum tandem_task)stage->task,
-                                                stage->parallel, stage->parallel ? threads : 1);
-            memcpy(key.backend, stage->backend, sizeof(key.backend));
-            key.stage = (uint8_t)s;
-            for (int64_t m = 1; m <= 64; m *= 4) {
-                struct tnd_sample sample = {m, fixed + per_token * (double)m, 0, 10, 1, 0};
-                check_ok(tnd_table_add(table, &key, &sample));
-            }
-        }
-    }
-}
-
-/* latency + bytes / rate, both ways, and no noise. */
-void tune_add_link(tandem_table *table, const char *backend, double latency_us, double bytes_per_us)
-{
-    for (int64_t bytes = 4096; bytes <= (int64_t)64 << 20; bytes *= 4) {
-        struct tnd_sample sample = {bytes, latency_us + (double)bytes / bytes_per_us, 0, 9, 7, 0};
-        check_ok(tnd_table_add_transfer(table, backend, TND_UPLOAD, &sample));
-        check_ok(tnd_table_add_transfer(table, backend, TND_DOWNLOAD, &sample));
-    }
-}
 
 static struct tnd_moves moves_of(const tandem_table *table, const char *profile, int64_t m)
 {
@@ -256,20 +122,6 @@ static void a_text_table_holds_backend_5_and_the_transfers_in_compute(void)
     tandem_table_free(table);
 }
 
-static void analyze_shows_crossovers_between_cpu_and_device(void)
-{
-    tandem_table *table = tune_new();
-    const struct tnd_analyze_options json = {TND_ANALYZE_JSON, "t", NULL, 0, TANDEM_TYPE_NUMBERS};
-    tune_add_cost(table, "cpu", 5, 4);
-    tune_add_cost(table, "opencl", 80, 0.5);
-    tune_add_link(table, "opencl", 10, 1000);
-    struct tnd_text text = tune_analyze(table, &json);
-    check_contains(tnd_text_string(&text), "\"from\": \"cpu\", \"to\": \"opencl\"");
-    check_contains(tnd_text_string(&text), "\"transfer_us\": 28.19");
-    tnd_text_fini(&text);
-    tandem_table_free(table);
-}
-
 static void what_if_transfers_were_slower(void)
 {
     tandem_table *table = tune_new();
@@ -285,7 +137,48 @@ static void what_if_transfers_were_slower(void)
     tandem_table_free(table);
 }
 
+/* Without tasks it would come back as "cpu". */
+static void packed_weights_are_in_no_text_table(void)
+{
+    struct tandem_error error = {0};
+    tandem_table *table = tune_new();
+    tune_add_cost(table, "cpu-packed", 20, 1);
+    check_status(tandem_table_save(table, tnd_test_temp("packed.txt"), TANDEM_TABLE_TEXT, &error),
+                 TANDEM_E_TABLE, "table", &error);
+    tune_add_cost(table, "cpu", 50, 1);
+    struct tnd_text text = tune_print(table, TANDEM_TABLE_TEXT);
+    check_contains(tnd_text_string(&text), " 1 4 1\n1 1 0 1 1 0 0 0 0\n256 512\n");
+    tnd_text_fini(&text);
+    tandem_table_free(table);
+}
+
+/* A text table has no names: the numbers alone must lead back to the library's own. */
+static void text_tables_give_the_profiles_of_the_library_their_names(void)
+{
+    int n_seen = 0;
+    for (int i = 0; i < tnd_profile_count(); i++) {
+        struct tnd_table_profile profile;
+        CU_ASSERT_TRUE(tnd_profile_describe(i, TANDEM_TYPE_Q4_0, &profile));
+        const struct tnd_table_stage *compute = &profile.stage[TANDEM_STAGE_COMPUTE];
+        bool is_second = strchr(profile.name, '@') != NULL;
+        if (compute->kind >= TND_TEXT_KINDS || compute->own_threads || is_second ||
+            compute->task == TANDEM_TASK_MUL_MAT_PACKED) {
+            continue;
+        }
+        char name[sizeof(profile.name)];
+        memcpy(name, profile.name, sizeof(name));
+        memset(profile.name, 0, sizeof(profile.name));
+        tnd_table_text_name(TANDEM_TYPE_Q4_0, &profile);
+        check_string(profile.name, name);
+        n_seen++;
+    }
+    CU_ASSERT_TRUE(n_seen >= 2);
+}
+
 static CU_TestInfo moving_tests[] = {
+    {"packed_weights_are_in_no_text_table", packed_weights_are_in_no_text_table},
+    {"text_tables_give_the_profiles_of_the_library_their_names",
+     text_tables_give_the_profiles_of_the_library_their_names},
     {"what if transfers were slower", what_if_transfers_were_slower},
     {"a profile moves what its stages do not find where they run",
      a_profile_moves_what_its_stages_do_not_find_where_they_run},
@@ -294,23 +187,11 @@ static CU_TestInfo moving_tests[] = {
      a_candidate_counts_the_moves_that_its_neighbours_leave_to_it},
     {"a text table holds backend 5 and the transfers in COMPUTE",
      a_text_table_holds_backend_5_and_the_transfers_in_compute},
-    {"analyze shows crossovers between CPU and device",
-     analyze_shows_crossovers_between_cpu_and_device},
-    CU_TEST_INFO_NULL,
-};
-
-static CU_TestInfo table_tests[] = {
-    {"transfers and hand-offs are kept in JSON", transfers_and_hand_offs_are_kept_in_json},
-    {"what is no transfer is refused with its place",
-     what_is_no_transfer_is_refused_with_its_place},
-    {"transfers merge by count and age in any order",
-     transfers_merge_by_count_and_age_in_any_order},
     CU_TEST_INFO_NULL,
 };
 
 extern CU_SuiteInfo suites_tune_moves[];
 CU_SuiteInfo suites_tune_moves[] = {
-    {"transfers in tables", NULL, NULL, NULL, NULL, table_tests},
     {"what moving costs", NULL, NULL, NULL, NULL, moving_tests},
     CU_SUITE_INFO_NULL,
 };

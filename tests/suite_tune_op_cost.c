@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * What other operations cost and on how many threads they run: by made-up curves, by the rule with
- * measured hand-offs, and measured once for real. */
+ * What other operations cost and on how many threads they run: by made-up curves, and by the rule
+ * with measured hand-offs. */
 #include <string.h>
 
 #include "backends/registry.h"
 #include "ggml-like/tnd_tensor.h"
-#include "sched/pool.h"
-#include "tests/suite_tune.h"
-#include "measure/measure_ops.h"
+#include "tests/support_tune.h"
 #include "tune/moves.h"
 #include "tune/op_cost.h"
 #include "tune/planner.h"
@@ -193,30 +191,6 @@ static void dear_hand_offs_make_the_rule_share_less(void)
     CU_ASSERT_DOUBLE_EQUAL(tnd_estimate_wake(table, 3), 66.0, 1e-9);
 }
 
-static void operations_are_measured_on_this_machine(void)
-{
-    static const int counts[] = {1, 2};
-    struct tnd_pool_options pool_options = {.n_threads = 2, .n_cpus = 2, .spin_limit = -1};
-    struct tnd_pool *pool = NULL;
-    struct tnd_exec *exec = NULL;
-    check_ok(tnd_pool_new(&pool_options, &pool, NULL));
-    check_ok(tnd_exec_new(pool, registry, tnd_clock_real(), &exec, NULL));
-    struct tnd_measure_options options = {
-        .registry = registry, .exec = exec, .clock = tnd_clock_real()};
-    check_ok(tnd_measure_ops(&options, counts, 2, 1e-6, 7, table, NULL));
-    check_int(table->n_curves, 0); /* too little time to begin with */
-    check_ok(tnd_measure_ops(&options, counts, 2, 0.5, 7, table, NULL));
-    for (int i = 0; i < table->n_curves; i++) {
-        const struct tnd_curve *curve = &table->curves[i];
-        CU_ASSERT_TRUE(curve->samples[0].count > 0 && curve->samples[0].median_us > 0);
-        check_int(curve->samples[0].when, 7);
-    }
-    CU_ASSERT_TRUE(table->n_curves >= 2); /* a busy machine gets no further than the first */
-    (void)threads_of(tandem_add(context, matrix(64, 8), matrix(64, 8)), 2);
-    tnd_exec_free(exec);
-    tnd_pool_free(pool);
-}
-
 static CU_TestInfo tests[] = {
     {"a_norm_gets_the_threads_that_pay", a_norm_gets_the_threads_that_pay},
     {"few_rows_are_not_shared_out_by_rows", few_rows_are_not_shared_out_by_rows},
@@ -228,7 +202,6 @@ static CU_TestInfo tests[] = {
     {"a_plan_by_table_has_no_more_threads_than_cpus",
      a_plan_by_table_has_no_more_threads_than_cpus},
     {"dear_hand_offs_make_the_rule_share_less", dear_hand_offs_make_the_rule_share_less},
-    {"operations_are_measured_on_this_machine", operations_are_measured_on_this_machine},
     CU_TEST_INFO_NULL,
 };
 

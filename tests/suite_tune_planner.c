@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The planner: table, rule, force, memory of choices; the fixed rule; problem strings; model
- * shapes. */
+ * The planner: table, rule, force, memory of choices; the fixed rule. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,9 +7,7 @@
 #include "base/alloc.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tests/support.h"
-#include "measure/models.h"
 #include "tune/planner.h"
-#include "table/problem.h"
 #include "tune/profiles.h"
 
 static struct tnd_registry *registry;
@@ -323,51 +320,6 @@ static void running_out_of_memory_leaks_nothing(void)
     CU_FAIL("never ran through");
 }
 
-static void problem_strings_are_read_as_they_are_written(void)
-{
-    static const char *const good[] = {
-        "mul_mat:q4_0:n4096:k4096:m32", "mul_mat:q6_k:n1:k256:m1:t12",
-        "mul_mat:f32:n3:k5:m7:t2:cpu+openblas", "mul_mat:bf16:n3:k5:m7:cpu+openblas-panels"};
-    static const char *const bad[] = {"",
-                                      "mul_mat",
-                                      "mul_mat:q9_9:n1:k1:m1",
-                                      "mul_mat:q4_0:n0:k1:m1",
-                                      "mul_mat:q4_0:k1:n1:m1",
-                                      "mul_mat:q4_0:n1:k1:m-1",
-                                      "mul_mat:q4_0:n1:k1:m1:t0",
-                                      "mul_mat:q4_0:n99999999999:k1:m1",
-                                      "mul_mat:q4_0:n1:k1:m1:t1:cpu:more"};
-    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        struct tnd_problem problem;
-        char text[TND_PROBLEM_MAX];
-        check_ok(tnd_problem_parse(good[i], &problem, NULL));
-        tnd_problem_print(&problem, text, sizeof(text));
-        check_string(text, good[i]);
-    }
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        struct tnd_problem problem;
-        struct tandem_error error;
-        check_status(tnd_problem_parse(bad[i], &problem, &error), TANDEM_E_FORMAT, "expected",
-                     &error);
-    }
-}
-
-static void model_names_and_shape_lists_are_understood(void)
-{
-    struct tnd_shapes shapes;
-    struct tandem_error error;
-    check_ok(tnd_shapes_parse("7b", &shapes, NULL));
-    check_int(shapes.count, 4);
-    check_int(shapes.shape[1].k, 11008);
-    check_ok(tnd_shapes_parse("64x32,64x32,7X5", &shapes, NULL));
-    check_int(shapes.count, 2);
-    check_int(shapes.shape[1].n, 7);
-    check_status(tnd_shapes_parse("8B", &shapes, &error), TANDEM_E_NOT_FOUND, "7B", &error);
-    check_status(tnd_shapes_parse("64x", &shapes, &error), TANDEM_E_FORMAT, "character 1", &error);
-    check_status(tnd_shapes_parse("64x32;", &shapes, &error), TANDEM_E_FORMAT, "','", &error);
-    check_status(tnd_shapes_parse("1x99999999", &shapes, &error), TANDEM_E_FORMAT, "NxK", &error);
-}
-
 static void times_of_a_library_alone_leave_the_choice_to_the_rule(void)
 {
     if (!has_openblas()) {
@@ -401,8 +353,6 @@ static CU_TestInfo tests[] = {
      thousands_of_shapes_are_planned_alike_however_often},
     {"small_nodes_stay_on_one_thread", small_nodes_stay_on_one_thread},
     {"running_out_of_memory_leaks_nothing", running_out_of_memory_leaks_nothing},
-    {"problem_strings_are_read_as_they_are_written", problem_strings_are_read_as_they_are_written},
-    {"model_names_and_shape_lists_are_understood", model_names_and_shape_lists_are_understood},
     {"times of a library alone leave the choice to the rule",
      times_of_a_library_alone_leave_the_choice_to_the_rule},
     CU_TEST_INFO_NULL,

@@ -3,7 +3,7 @@
  * table, never a crash or a leak (run under AddressSanitizer). JSON carries a checksum, so there it
  * is an error or the very same table; a text table with a flipped digit is another valid table, and
  * no reader can tell. */
-#include "tests/suite_tune.h"
+#include "tests/support_tune.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -181,8 +181,8 @@ static CU_TestInfo tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-extern CU_SuiteInfo suites_tune_damage[];
-CU_SuiteInfo suites_tune_damage[] = {
+extern CU_SuiteInfo suites_table_damage[];
+CU_SuiteInfo suites_table_damage[] = {
     {"damage", NULL, NULL, NULL, NULL, tests},
     CU_SUITE_INFO_NULL,
 };

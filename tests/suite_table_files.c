@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Tables: cells and the merge rule, both file formats, fingerprints, where files go. */
-#include "tests/suite_tune.h"
+#include "tests/support_tune.h"
 
 #include <locale.h>
 #include <stdlib.h>
@@ -100,21 +100,6 @@ static void profiles_of_one_kind_keep_their_own_numbers(void)
     check_string(table->profiles[2].name, "cpu+openblas#3");
     struct tnd_text text = tune_print(table, TANDEM_TABLE_TEXT);
     check_string(tnd_text_string(&text), twins);
-    tnd_text_fini(&text);
-    tandem_table_free(table);
-}
-
-/* Without tasks it would come back as "cpu". */
-static void packed_weights_are_in_no_text_table(void)
-{
-    struct tandem_error error = {0};
-    tandem_table *table = tune_new();
-    tune_add_cost(table, "cpu-packed", 20, 1);
-    check_status(tandem_table_save(table, tnd_test_temp("packed.txt"), TANDEM_TABLE_TEXT, &error),
-                 TANDEM_E_TABLE, "table", &error);
-    tune_add_cost(table, "cpu", 50, 1);
-    struct tnd_text text = tune_print(table, TANDEM_TABLE_TEXT);
-    check_contains(tnd_text_string(&text), " 1 4 1\n1 1 0 1 1 0 0 0 0\n256 512\n");
     tnd_text_fini(&text);
     tandem_table_free(table);
 }
@@ -373,9 +358,9 @@ static tandem_table *random_table(struct tnd_test_rng *rng)
         struct tnd_curve_key key = tune_key(32 * tnd_test_rng_int(rng, 1, 2), 32, TANDEM_TASK_NODE,
                                             true, (int)tnd_test_rng_int(rng, 1, 2));
         struct tnd_sample sample = {
-            tnd_test_rng_int(rng, 1, 4), (double)tnd_test_rng_int(rng, 1, 3),
+            tnd_test_rng_int(rng, 1, 4),         (double)tnd_test_rng_int(rng, 1, 3),
             (double)tnd_test_rng_int(rng, 0, 2), (uint32_t)tnd_test_rng_int(rng, 0, 2),
-            tnd_test_rng_int(rng, 0, 2), (uint32_t)tnd_test_rng_int(rng, 0, 2)};
+            tnd_test_rng_int(rng, 0, 2),         (uint32_t)tnd_test_rng_int(rng, 0, 2)};
         check_ok(tnd_table_add(table, &key, &sample));
     }
     for (int i = 0; i < 2; i++) {
@@ -581,7 +566,6 @@ static CU_TestInfo tests[] = {
     {"profiles_of_text_tables_get_names_from_their_backends",
      profiles_of_text_tables_get_names_from_their_backends},
     {"profiles_of_one_kind_keep_their_own_numbers", profiles_of_one_kind_keep_their_own_numbers},
-    {"packed_weights_are_in_no_text_table", packed_weights_are_in_no_text_table},
     {"broken_text_tables_are_refused_with_a_place", broken_text_tables_are_refused_with_a_place},
     {"a_table_without_one_thread_times_is_no_text_table",
      a_table_without_one_thread_times_is_no_text_table},
@@ -608,8 +592,8 @@ static CU_TestInfo tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-extern CU_SuiteInfo suites_tune_table[];
-CU_SuiteInfo suites_tune_table[] = {
+extern CU_SuiteInfo suites_table_files[];
+CU_SuiteInfo suites_table_files[] = {
     {"table", NULL, NULL, NULL, NULL, tests},
     CU_SUITE_INFO_NULL,
 };

@@ -3,9 +3,8 @@
  * results, slow-downs, the machine's state. */
 #include <string.h>
 
-#include "tests/suite_tune.h"
+#include "tests/support_tune.h"
 #include "table/table_cells.h"
-#include "tools/report/table_health.h"
 #include "table/table_layers.h"
 
 static tandem_table *table;
@@ -121,29 +120,6 @@ static void warm_times_stand_beside_cold_ones(void)
     CU_ASSERT_EQUAL(tnd_table_find(table, &warm)->samples[0].median_us, 10.0);
 }
 
-/* Reports are about cold ones; what is noisy is named. */
-static void reports_name_what_is_noisy_and_leave_warm_times_out(void)
-{
-    const struct tnd_analyze_options text_options = {TND_ANALYZE_TEXT, "t", NULL, 0,
-                                                     TANDEM_TYPE_NUMBERS};
-    tune_add_cost(table, "cpu", 100, 1);
-    struct tnd_text before = tune_analyze(table, &text_options);
-    struct tnd_curve_key warm = table->curves[0].key;
-    warm.warm = true;
-    warm.threads = 1;
-    tune_add(table, &warm, 77, 1.0);
-    struct tnd_text after = tune_analyze(table, &text_options);
-    check_string(tnd_text_string(&after), tnd_text_string(&before));
-    for (int i = 0; i < table->n_curves; i++) {
-        table->curves[i].samples[0].spread_us = 50;
-    }
-    struct tnd_text noisy = tune_analyze(table, &text_options);
-    check_contains(tnd_text_string(&noisy), "Noisy (spread above 8 % of the median): cpu at M = 1");
-    tnd_text_fini(&before);
-    tnd_text_fini(&after);
-    tnd_text_fini(&noisy);
-}
-
 /* ---- checks, slow-downs, sweeps ---- */
 
 static struct tnd_check check_of(const char *profile, int64_t m, double nmse, int64_t when)
@@ -219,79 +195,6 @@ static void the_newest_sweeps_are_kept(void)
     for (int i = 0; i < table->n_sweeps; i++) {
         check_int(table->sweeps[i].when, 16 - i);
     }
-}
-
-/* ---- table check ---- */
-
-static void add_cpu_beside_openblas(void)
-{
-    struct tnd_table_profile profile;
-    memset(&profile, 0, sizeof(profile));
-    strcpy(profile.name, "both");
-    profile.stage[TANDEM_STAGE_INIT] =
-        (struct tnd_table_stage){"cpu", TANDEM_KIND_CPU, TANDEM_TASK_NODE, true, false, false};
-    profile.stage[TANDEM_STAGE_COMPUTE] = (struct tnd_table_stage){
-        "openblas", TANDEM_KIND_OPENBLAS, TANDEM_TASK_NODE, false, true, false};
-    check_ok(tnd_table_add_profile(table, &profile));
-}
-
-static void a_table_in_good_health_has_nothing_said_about_it(void)
-{
-    struct tnd_text words = TND_TEXT_INIT;
-    struct tnd_health health;
-    key_of_ten_samples();
-    tnd_table_health(table, &health, &words);
-    check_string(tnd_text_string(&words), "");
-    check_int(health.n_samples, 10);
-    check_int(health.n_noisy + health.n_stale + health.n_wrong + health.n_unchecked +
-                  health.n_missing_pairs,
-              0);
-    CU_ASSERT_TRUE(health.is_steady);
-    tnd_text_fini(&words);
-}
-
-static void trouble_is_counted_and_the_worst_of_it_named(void)
-{
-    static const char *const parts[] = {
-        "6 of 17 times are noisy (spread above 8 % of the median), the worst:",
-        "mul_mat:q4_0:n64:k32:m207:t1 openblas node: 100.0 us, spread 63 %",
-        "and 1 more",
-        "1 time is stale",
-        "mul_mat:q4_0:n64:k32:m20:t1 cpu node",
-        "profile both computes wrong results from q4_0 weights (error 0.5)",
-        "nobody measured how much openblas slows down while cpu works",
-        "at the last measuring the machine was throttled",
-    };
-    struct tnd_curve_key key = key_of_ten_samples();
-    tnd_table_mark_stale(table, &key, 20);
-    add_cpu_beside_openblas();
-    strcpy(key.backend, "openblas");
-    for (int i = 1; i <= 7; i++) {
-        const struct tnd_sample sample = {200 + i, 100.0, 9.0 * i - (i == 1), 5, 100, 0};
-        check_ok(tnd_table_add(table, &key, &sample));
-    }
-    const struct tnd_check wrong = check_of("both", 7, 0.5, 5);
-    const struct tnd_slowdown slowdown = {"cpu", "openblas", 1.5, 3, 1};
-    const struct tnd_sweep_state sweep = {100, {100, 100}, {0, 0}, {131, 131}};
-    struct tnd_text words = TND_TEXT_INIT;
-    struct tnd_health health;
-    tnd_table_health(table, &health, NULL);
-    check_int(health.n_unchecked, 1);
-    check_int(health.n_missing_pairs, 2);
-    check_ok(tnd_table_add_check(table, &wrong));
-    check_ok(tnd_table_add_slowdown(table, &slowdown));
-    check_ok(tnd_table_add_sweep(table, &sweep));
-    tnd_table_health(table, &health, &words);
-    check_int(health.n_noisy, 6);
-    check_int(health.n_stale, 1);
-    check_int(health.n_wrong, 1);
-    check_int(health.n_unchecked, 0);
-    check_int(health.n_missing_pairs, 1);
-    CU_ASSERT_FALSE(health.is_steady);
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        check_contains(tnd_text_string(&words), parts[i]);
-    }
-    tnd_text_fini(&words);
 }
 
 #ifdef TND_HAVE_CJSON
@@ -395,15 +298,10 @@ static CU_TestInfo tests[] = {
     {"a_fresh_sample_clears_the_mark_whatever_its_count",
      a_fresh_sample_clears_the_mark_whatever_its_count},
     {"warm_times_stand_beside_cold_ones", warm_times_stand_beside_cold_ones},
-    {"reports_name_what_is_noisy_and_leave_warm_times_out",
-     reports_name_what_is_noisy_and_leave_warm_times_out},
     {"one_wrong_result_makes_a_profile_wrong", one_wrong_result_makes_a_profile_wrong},
     {"what_is_no_evidence_is_refused", what_is_no_evidence_is_refused},
     {"slow_downs_are_found_by_who_and_beside_whom", slow_downs_are_found_by_who_and_beside_whom},
     {"the_newest_sweeps_are_kept", the_newest_sweeps_are_kept},
-    {"a_table_in_good_health_has_nothing_said_about_it",
-     a_table_in_good_health_has_nothing_said_about_it},
-    {"trouble_is_counted_and_the_worst_of_it_named", trouble_is_counted_and_the_worst_of_it_named},
 #ifdef TND_HAVE_CJSON
     {"json_brings_back_all_evidence", json_brings_back_all_evidence},
     {"a_changed_piece_of_evidence_is_noticed", a_changed_piece_of_evidence_is_noticed},
@@ -412,7 +310,7 @@ static CU_TestInfo tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-CU_SuiteInfo suites_tune_trust[] = {
+CU_SuiteInfo suites_table_trust[] = {
     {"trust in tables", NULL, NULL, make_table, free_table, tests},
     CU_SUITE_INFO_NULL,
 };

@@ -11,7 +11,7 @@
 
 #include "backends/sim/sim.h"
 #include "sched/pool.h"
-#include "tests/suite_tune.h"
+#include "tests/support_tune.h"
 #include "measure/bench.h"
 #include "measure/measure_gate.h"
 #include "measure/measure_pairs.h"
@@ -490,7 +490,7 @@ static CU_TestInfo other_tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-CU_SuiteInfo suites_tune_gate[] = {
+CU_SuiteInfo suites_measure_gate[] = {
     {"gate", NULL, NULL, begin, end, gate_tests},
     {"beside times", NULL, NULL, NULL, NULL, other_tests},
     CU_SUITE_INFO_NULL,

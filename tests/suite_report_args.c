@@ -108,8 +108,8 @@ static CU_TestInfo tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-extern CU_SuiteInfo suites_tune_args[];
-CU_SuiteInfo suites_tune_args[] = {
+extern CU_SuiteInfo suites_report_args[];
+CU_SuiteInfo suites_report_args[] = {
     {"args", NULL, NULL, NULL, NULL, tests},
     CU_SUITE_INFO_NULL,
 };

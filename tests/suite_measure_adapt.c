@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "tests/suite_tune.h"
+#include "tests/support_tune.h"
 #include "measure/adapt.h"
 
 enum { MOST_LINES = 16, MOST_CELLS = 4096 };
@@ -19,7 +19,7 @@ struct made_up_line {
 
 static struct made_up_line lines[MOST_LINES];
 static int n_lines;
-static double noise; /* times are up to this fraction longer */
+static double noise;        /* times are up to this fraction longer */
 static int64_t disturbed_m; /* the first visit of line 0 there takes twice as long; 0: none */
 static struct tnd_test_rng rng;
 static struct tnd_adapt *adapt;
@@ -91,8 +91,7 @@ static void end(void)
 static void run(double budget_s)
 {
     struct tnd_adapt_cell cell;
-    while (n_visited < MOST_CELLS &&
-           tnd_adapt_next(adapt, budget_s - elapsed_s, budget_s, &cell)) {
+    while (n_visited < MOST_CELLS && tnd_adapt_next(adapt, budget_s - elapsed_s, budget_s, &cell)) {
         double us = true_us(cell.line, cell.m) * (1 + noise * tnd_test_rng_float(&rng));
         if (cell.line == 0 && cell.m == disturbed_m && cell.is_new) {
             us *= 2;
@@ -319,8 +318,8 @@ static CU_TestInfo tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-extern CU_SuiteInfo suites_tune_adapt[];
-CU_SuiteInfo suites_tune_adapt[] = {
+extern CU_SuiteInfo suites_measure_adapt[];
+CU_SuiteInfo suites_measure_adapt[] = {
     {"adaptive measuring", NULL, NULL, NULL, NULL, tests},
     CU_SUITE_INFO_NULL,
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * What the tune suites share. Every function makes its own checks. */
-#ifndef TND_TESTS_SUITE_TUNE_H
-#define TND_TESTS_SUITE_TUNE_H
+ * Made-up tables, for the suites of table/ and of the rooms above. Every function makes its own
+ * checks. */
+#ifndef TND_TESTS_SUPPORT_TUNE_H
+#define TND_TESTS_SUPPORT_TUNE_H
 
 #include "base/text.h"
 #include "tests/support.h"
-#include "tools/report/analyze.h"
 #include "table/tnd_table.h"
 
 extern const char tune_example[];
@@ -13,18 +13,17 @@ extern const char tune_example[];
 tandem_table *tune_new(void);
 tandem_table *tune_parse(const char *text);
 struct tnd_text tune_print(const tandem_table *table, enum tandem_table_format format);
-struct tnd_text tune_analyze(const tandem_table *table, const struct tnd_analyze_options *options);
 /** Key of a q4_0 mul_mat curve on "cpu"; the stage follows from the task. */
 struct tnd_curve_key tune_key(int64_t n, int64_t k, enum tandem_task task, bool parallel,
                               int threads);
 void tune_add(tandem_table *table, const struct tnd_curve_key *key, int64_t m, double us);
 
-/* ---- made-up devices (suite_tune_moves.c) ---- */
+/* ---- made-up devices ---- */
 
 enum { TUNE_DEVICE_N = 256, TUNE_DEVICE_K = 512 };
 
-/** Puts a made-up cost into all stages of a profile for q4_0 weights of this shape: each takes
- *  fixed + per_token * m microseconds. */
+/** Puts a made-up cost into all stages of a profile of tune/ for q4_0 weights of this shape: each
+ *  takes fixed + per_token * m microseconds. */
 void tune_add_cost(tandem_table *table, const char *profile, double fixed, double per_token);
 /** latency + bytes / rate, both ways, and no noise. */
 void tune_add_link(tandem_table *table, const char *backend, double latency_us,

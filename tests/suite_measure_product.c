@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "ggml-like/tnd_tensor.h"
 #include "sched/pool.h"
-#include "tests/suite_tune.h"
+#include "tests/support_tune.h"
 #include "measure/bench.h"
 #include "measure/measure.h"
 #include "measure/measure_moves.h"
@@ -694,8 +694,8 @@ static CU_TestInfo tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-extern CU_SuiteInfo suites_tune_measure[];
-CU_SuiteInfo suites_tune_measure[] = {
+extern CU_SuiteInfo suites_measure_product[];
+CU_SuiteInfo suites_measure_product[] = {
     {"measure", NULL, NULL, NULL, NULL, tests},
     CU_SUITE_INFO_NULL,
 };

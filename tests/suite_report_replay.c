@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "ggml-like/tnd_tensor.h"
-#include "tests/suite_tune.h"
+#include "tests/support_tune.h"
 #include "tune/planner.h"
 #include "tools/report/replay_print.h"
 #include "tools/report/stand_in.h"
@@ -419,8 +419,8 @@ static CU_TestInfo tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-extern CU_SuiteInfo suites_tune_replay[];
-CU_SuiteInfo suites_tune_replay[] = {
+extern CU_SuiteInfo suites_report_replay[];
+CU_SuiteInfo suites_report_replay[] = {
     {"replay", NULL, NULL, set_up, tear_down, tests},
     CU_SUITE_INFO_NULL,
 };

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "tests/suite_tune.h"
+#include "tests/support_tune.h"
 #include "table/fingerprint_fields.h"
 #include "table/table_filter.h"
 #include "table/table_layers.h"
@@ -751,8 +751,8 @@ static CU_TestInfo keep_tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-extern CU_SuiteInfo suites_tune_keep[];
-CU_SuiteInfo suites_tune_keep[] = {
+extern CU_SuiteInfo suites_table_keep[];
+CU_SuiteInfo suites_table_keep[] = {
     {"what changes void", NULL, NULL, NULL, NULL, void_tests},
     {"keeping tables", NULL, NULL, NULL, NULL, keep_tests},
     CU_SUITE_INFO_NULL,

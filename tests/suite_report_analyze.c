@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Crossovers and the analyze report; the facts of the published table. */
-#include "tests/suite_tune.h"
+#include "tests/suite_report.h"
+#include "tests/support_tune.h"
 
 #include <math.h>
 #include <string.h>
@@ -180,7 +181,23 @@ static void an_empty_table_has_nothing_to_report(void)
     tandem_table_free(table);
 }
 
+static void analyze_shows_crossovers_between_cpu_and_device(void)
+{
+    tandem_table *table = tune_new();
+    const struct tnd_analyze_options json = {TND_ANALYZE_JSON, "t", NULL, 0, TANDEM_TYPE_NUMBERS};
+    tune_add_cost(table, "cpu", 5, 4);
+    tune_add_cost(table, "opencl", 80, 0.5);
+    tune_add_link(table, "opencl", 10, 1000);
+    struct tnd_text text = tune_analyze(table, &json);
+    check_contains(tnd_text_string(&text), "\"from\": \"cpu\", \"to\": \"opencl\"");
+    check_contains(tnd_text_string(&text), "\"transfer_us\": 28.19");
+    tnd_text_fini(&text);
+    tandem_table_free(table);
+}
+
 static CU_TestInfo tests[] = {
+    {"analyze shows crossovers between CPU and device",
+     analyze_shows_crossovers_between_cpu_and_device},
     {"two_lines_cross_once", two_lines_cross_once},
     {"one_segment_may_have_several_crossovers", one_segment_may_have_several_crossovers},
     {"the_winner_may_win_back", the_winner_may_win_back},
@@ -197,8 +214,8 @@ static CU_TestInfo tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-extern CU_SuiteInfo suites_tune_analyze[];
-CU_SuiteInfo suites_tune_analyze[] = {
+extern CU_SuiteInfo suites_report_analyze[];
+CU_SuiteInfo suites_report_analyze[] = {
     {"analyze", NULL, NULL, NULL, NULL, tests},
     CU_SUITE_INFO_NULL,
 };

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "tests/suite_tune.h"
+#include "tests/support_tune.h"
 #include "tests/support.h"
 #include "tools/report/report_html.h"
 
@@ -189,8 +189,8 @@ static CU_TestInfo tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-extern CU_SuiteInfo suites_tune_report[];
-CU_SuiteInfo suites_tune_report[] = {
+extern CU_SuiteInfo suites_report_html[];
+CU_SuiteInfo suites_report_html[] = {
     {"report", NULL, NULL, NULL, NULL, tests},
     CU_SUITE_INFO_NULL,
 };

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ * Main of the measure suites; each tests/suite_measure_*.c brings one CU_SuiteInfo array. */
+#include "tests/support.h"
+
+extern CU_SuiteInfo suites_measure_adapt[];
+extern CU_SuiteInfo suites_measure_product[];
+extern CU_SuiteInfo suites_measure_gate[];
+extern CU_SuiteInfo suites_measure_choice[];
+
+int main(int argc, char **argv)
+{
+    return tnd_suites_run(argc, argv, suites_measure_adapt, suites_measure_product,
+                          suites_measure_gate, suites_measure_choice, NULL);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ * Main of the table suites; each tests/suite_table_*.c brings one CU_SuiteInfo array. */
+#include "tests/support.h"
+
+extern CU_SuiteInfo suites_table_files[];
+extern CU_SuiteInfo suites_table_damage[];
+extern CU_SuiteInfo suites_table_keep[];
+extern CU_SuiteInfo suites_table_trust[];
+extern CU_SuiteInfo suites_table_moves[];
+extern CU_SuiteInfo suites_table_problem[];
+
+int main(int argc, char **argv)
+{
+    return tnd_suites_run(argc, argv, suites_table_files, suites_table_damage, suites_table_keep,
+                          suites_table_trust, suites_table_moves, suites_table_problem, NULL);
+}

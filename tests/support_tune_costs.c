@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Made-up costs of the library's own profiles, for suites of tune/ and above. */
+#include <string.h>
+
+#include "tests/support_tune.h"
+#include "tune/profiles.h"
+
+enum { N = TUNE_DEVICE_N, K = TUNE_DEVICE_K };
+
+/* Puts a made-up cost into all stages of a profile: each takes fixed + per_token * m
+ * microseconds. */
+void tune_add_cost(tandem_table *table, const char *profile, double fixed, double per_token)
+{
+    struct tnd_table_profile described;
+    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find(profile), TANDEM_TYPE_Q4_0, &described));
+    check_ok(tnd_table_add_profile(table, &described));
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &described.stage[s];
+        for (int threads = 1; threads <= 2 && stage->backend[0] != '\0'; threads++) {
+            struct tnd_curve_key key = tune_key(N, K, (enum tandem_task)stage->task,
+                                                stage->parallel, stage->parallel ? threads : 1);
+            memcpy(key.backend, stage->backend, sizeof(key.backend));
+            key.stage = (uint8_t)s;
+            for (int64_t m = 1; m <= 64; m *= 4) {
+                struct tnd_sample sample = {m, fixed + per_token * (double)m, 0, 10, 1, 0};
+                check_ok(tnd_table_add(table, &key, &sample));
+            }
+        }
+    }
+}
