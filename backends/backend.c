@@ -6,20 +6,19 @@
 
 #include <stddef.h>
 
+#include "backends/task.h"
 #include "base/tnd_status.h"
+
+#define TASK_COLUMNS(name, text, columns, what) columns,
+const uint16_t tnd_task_columns[TANDEM_TASK_COUNT] = {TANDEM_TASK_LIST(TASK_COLUMNS)};
+#undef TASK_COLUMNS
 
 const char *tandem_task_name(enum tandem_task task)
 {
-    switch (task) {
-#define TASK_NAME(name, text, what)                                                                \
-    case TANDEM_TASK_##name:                                                                       \
-        return text;
-        TANDEM_TASK_LIST(TASK_NAME)
+#define TASK_NAME(name, text, columns, what) text,
+    static const char *const names[TANDEM_TASK_COUNT] = {TANDEM_TASK_LIST(TASK_NAME)};
 #undef TASK_NAME
-    case TANDEM_TASK_COUNT:
-        break;
-    }
-    return "unknown";
+    return (unsigned)task < TANDEM_TASK_COUNT ? names[task] : "unknown";
 }
 
 /* A failure of a backend's function as the library hands it on: never a number that is no

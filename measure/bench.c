@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "backends/task.h"
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/tnd_status.h"
@@ -179,7 +180,7 @@ static enum tandem_status add_line(struct tnd_sweep *sweep, int group, int profi
     struct tnd_bench_line *line = &sweep->lines[sweep->n_lines];
     const struct tnd_bench_group *of = &sweep->groups[group];
     bool joins = sweep->n_lines > 0 && line[-1].group == group;
-    bool dequantizes = choice->stage[TANDEM_STAGE_INIT].task == TANDEM_TASK_DEQUANTIZE_W;
+    bool dequantizes = tnd_task_is(choice->stage[TANDEM_STAGE_INIT].task, TND_TASK_LEAVES_W);
     struct tnd_adapt_line adaptive = {
         .group = group,
         .way = profile,

@@ -3,13 +3,14 @@
  * visit to a cell costs with all that it needs. */
 #include <math.h>
 
+#include "backends/task.h"
 #include "base/tnd_status.h"
 #include "measure/bench_sweep.h"
 #include "tune/policy.h"
 
 static bool packs(const struct tnd_bench_line *line)
 {
-    return line->choice.stage[TANDEM_STAGE_COMPUTE].task == TANDEM_TASK_MUL_MAT_PACKED;
+    return tnd_task_is(line->choice.stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_USES_PACKED);
 }
 
 bool tnd_sweep_is_warm(const struct tnd_sweep *sweep, int line, double expected_us)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/task.h"
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/tnd_status.h"
@@ -417,7 +418,7 @@ enum tandem_status tnd_measure_prepare(struct tnd_measure *measure,
                                        struct tandem_error *error)
 {
     if (measure->is_packed ||
-        choice->stage[TANDEM_STAGE_COMPUTE].task != TANDEM_TASK_MUL_MAT_PACKED) {
+        !tnd_task_is(choice->stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_USES_PACKED)) {
         return TANDEM_OK;
     }
     /* One token is enough: a copy is made when its weights are first met. */

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "backends/task.h"
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "sched/run.h"
@@ -119,7 +120,7 @@ static void prepare_copies(const struct tnd_run *run)
     const struct tnd_steps *steps = run->steps;
     for (int i = 0; i < steps->n_steps; i++) {
         const struct tnd_step *step = &steps->steps[i];
-        if (step->task == TANDEM_TASK_MUL_MAT_PACKED && step->kind == TND_STEP_WORK) {
+        if (step->kind == TND_STEP_WORK && tnd_task_is(step->task, TND_TASK_USES_PACKED)) {
             (void)tnd_backend_prepare(tnd_registry_backend(run->registry, step->backend),
                                       run->graph->nodes[step->node]->src[0], NULL);
         }

@@ -5,6 +5,7 @@
  * need, in the order of the graph. Fused nodes keep that order for each row alone. */
 #include "sched/fuse.h"
 
+#include "backends/task.h"
 #include "sched/conflict.h"
 #include "sched/plan.h"
 
@@ -26,8 +27,9 @@ static bool runs_whole(const struct tandem_plan *plan, const struct tnd_registry
     const tandem_backend *backend = tnd_registry_backend(registry, compute->backend);
     return choice->stage[TANDEM_STAGE_INIT].backend == TANDEM_BACKEND_NONE &&
            choice->stage[TANDEM_STAGE_FINALIZE].backend == TANDEM_BACKEND_NONE &&
-           compute->task == TANDEM_TASK_NODE && !compute->wait && !compute->own_threads &&
-           backend != NULL && !tnd_backend_is_async(backend);
+           compute->task < TANDEM_TASK_COUNT && tnd_task_is(compute->task, TND_TASK_WHOLE) &&
+           !compute->wait && !compute->own_threads && backend != NULL &&
+           !tnd_backend_is_async(backend);
 }
 
 /* Whether row i of both lies in the same place, for all i. */

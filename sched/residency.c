@@ -3,6 +3,8 @@
  * residency_regions.c. */
 #include "sched/residency.h"
 
+#include "backends/task.h"
+
 enum { HOST = 0 };
 
 static struct tnd_span hull(struct tnd_span a, struct tnd_span b)
@@ -149,16 +151,11 @@ static void read_tensor(struct tnd_residency *residency, const struct tandem_ten
 
 static bool reads_operand(const struct tandem_tensor *node, uint32_t task, int i)
 {
-    switch (task) {
-    case TANDEM_TASK_QUANTIZE_X:
-        return i == 1;
-    case TANDEM_TASK_DEQUANTIZE_W:
-        return i == 0;
-    case TANDEM_TASK_MUL_MAT_F32:
-        return i == 1 || node->src[0]->type == TANDEM_TYPE_F32;
-    default:
-        return node->op != TANDEM_OP_CPY || i == 0; /* cpy writes its second operand only */
+    if (i > 0) { /* cpy writes its second operand only */
+        return tnd_task_is(task, TND_TASK_READS_X) && node->op != TANDEM_OP_CPY;
     }
+    return tnd_task_is(task, TND_TASK_READS_W) ||
+           (tnd_task_is(task, TND_TASK_USES_LEFT_W) && node->src[0]->type == TANDEM_TYPE_F32);
 }
 
 /* Bytes of dequantised weights, the only contents of a workspace that other backends read. */
@@ -178,7 +175,7 @@ static void write_result(struct tnd_residency *residency, const struct tandem_te
 {
     struct tnd_region *region = region_of(residency, node->root);
     struct tnd_span span = span_of(region, node);
-    bool is_dense = tandem_tensor_is_contiguous(node) && task != TANDEM_TASK_FINALIZE;
+    bool is_dense = tandem_tensor_is_contiguous(node) && !tnd_task_is(task, TND_TASK_FETCHES);
     bring_for_writing(residency, region, side, span, is_dense, moves);
     note_written(residency, region, side, span, node->index);
 }
@@ -195,16 +192,16 @@ int tnd_residency_work(struct tnd_residency *residency, const struct tandem_tens
             read_tensor(residency, node->src[i], side, &moves);
         }
     }
-    if (task == TANDEM_TASK_DEQUANTIZE_W) {
+    if (tnd_task_is(task, TND_TASK_LEAVES_W)) {
         struct tnd_span whole = {0, dequantized_bytes(node, workspace_bytes)};
         workspace->extent =
             (struct tnd_extent){TND_SPACE_WORKSPACE, workspace_offset, workspace_bytes};
         note_written(residency, workspace, side, whole, node->index);
-    } else if (task == TANDEM_TASK_MUL_MAT_F32) {
+    } else if (tnd_task_is(task, TND_TASK_USES_LEFT_W)) {
         struct tnd_span all = {0, workspace_bytes};
         bring(residency, workspace, side, all, &moves);
     }
-    if (task != TANDEM_TASK_DEQUANTIZE_W && task != TANDEM_TASK_QUANTIZE_X) {
+    if (tnd_task_is(task, TND_TASK_WRITES_RESULT)) {
         write_result(residency, node, task, side, &moves);
     }
     return moves.n;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/task.h"
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/tnd_status.h"
@@ -299,7 +300,7 @@ static int workers_of(const struct unfolding *unfolding, int last, int s)
         const struct tandem_plan_node *choice = &unfolding->plan->nodes[i];
         const struct tandem_task_config *config = &choice->stage[s];
         bool is_one_item =
-            config->task == TANDEM_TASK_QUANTIZE_X && unfolding->graph->nodes[i]->ne[1] == 1;
+            tnd_task_is(config->task, TND_TASK_BY_TOKEN) && unfolding->graph->nodes[i]->ne[1] == 1;
         int wanted = config->parallel && !is_one_item ? choice->n_threads : 1;
         n_workers = wanted > n_workers ? wanted : n_workers;
     }

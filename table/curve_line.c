@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "backends/task.h"
 #include "base/tnd_assert.h"
 
 /* Slope of the line through the last points: the median of the slopes between the last three, which
@@ -34,7 +35,7 @@ static double last_slope(const struct tnd_curve *curve)
 static bool goes_with_m(const struct tnd_curve *curve)
 {
     if (curve->n_samples < 2) {
-        return curve->key.task != TANDEM_TASK_DEQUANTIZE_W;
+        return !tnd_task_is(curve->key.task, TND_TASK_LEAVES_W);
     }
     const struct tnd_sample *p = curve->samples;
     double scaled = p[1].median_us * (double)p[0].m / (double)p[1].m;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "backends/task.h"
+
 /* Kinds of devices that work in memory of their own; text tables measured them together with it. */
 static bool lacks_transfers(const struct tandem_table *table, const struct tnd_table_stage *stage)
 {
@@ -28,11 +30,11 @@ bool tnd_product_moves(const struct tandem_table *table, const struct tnd_table_
         if (lacks_transfers(table, stage)) {
             return false;
         }
-        if (stage->task == TANDEM_TASK_DEQUANTIZE_W) {
+        if (tnd_task_is(stage->task, TND_TASK_LEAVES_W)) {
             weights = stage->backend;
             continue;
         }
-        if (stage->task == TANDEM_TASK_MUL_MAT_F32 && weights != NULL &&
+        if (tnd_task_is(stage->task, TND_TASK_USES_LEFT_W) && weights != NULL &&
             strcmp(weights, stage->backend) != 0) {
             moves.inside[0] = (struct tnd_move){weights, TND_DOWNLOAD, 4 * n * k};
             moves.inside[1] = (struct tnd_move){stage->backend, TND_UPLOAD, 4 * n * k};

@@ -32,7 +32,7 @@ enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *
 
 static const char *const stage_names[TANDEM_STAGES] = {"init", "compute", "finalize"};
 static const char *const task_names[] = {
-#define NAME(name, text, what) text,
+#define NAME(name, text, columns, what) text,
     TANDEM_TASK_LIST(NAME)
 #undef NAME
 };

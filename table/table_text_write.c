@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/task.h"
 #include "base/alloc.h"
 #include "base/emit.h"
 #include "table/curve_line.h"
@@ -141,7 +142,7 @@ static bool fits_format(const struct tnd_table_profile *profile)
         const struct tnd_table_stage *stage = &profile->stage[s];
         bool exists = stage->backend[0] != '\0';
         if (stage->kind >= TND_TEXT_KINDS || stage->own_threads || exists != (stage->kind != 0) ||
-            stage->task == TANDEM_TASK_MUL_MAT_PACKED) {
+            tnd_task_is(stage->task, TND_TASK_USES_PACKED)) {
             return false;
         }
     }

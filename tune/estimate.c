@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/task.h"
 #include "tune/moves.h"
 #include "table/curve_line.h"
 #include "table/table_cells.h"
@@ -259,14 +260,10 @@ bool tnd_estimate_key(const struct tandem_table *table, const struct tnd_curve_k
 /* How the work of a task grows from one shape to another. */
 static double work_ratio(enum tandem_task task, double n_ratio, double k_ratio)
 {
-    switch (task) {
-    case TANDEM_TASK_QUANTIZE_X: /* M * K values */
-        return k_ratio;
-    case TANDEM_TASK_FINALIZE: /* M * N values */
-        return n_ratio;
-    default: /* N * K weights, or N * K * M products */
-        return n_ratio * k_ratio;
+    if (tnd_task_is(task, TND_TASK_READS_W | TND_TASK_USES_LEFT_W)) {
+        return n_ratio * k_ratio; /* N * K weights, or N * K * M products */
     }
+    return tnd_task_is(task, TND_TASK_READS_X) ? k_ratio : n_ratio; /* M * K or M * N values */
 }
 
 /* How far apart two shapes are: the product of both ratios, each turned to be at least 1, because

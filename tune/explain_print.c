@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/emit.h"
+#include "backends/task.h"
 #include "tune/explain.h"
 
 /* ---- text ---- */
@@ -122,7 +123,7 @@ static void add_checks(struct tnd_text *out, const struct tnd_explanation *e)
 static void add_memory(struct tnd_text *out, const struct tnd_explanation *e)
 {
     const struct tnd_table_profile *winner = &e->ways[e->choice.best.way].profile;
-    if (winner->stage[TANDEM_STAGE_COMPUTE].task == TANDEM_TASK_MUL_MAT_PACKED) {
+    if (tnd_task_is(winner->stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_USES_PACKED)) {
         double bytes =
             (double)e->problem.n * (double)tandem_type_row_bytes(e->problem.type, e->problem.k);
         tnd_text_printf(out, "  memory: %s keeps a second copy of the weights, about ",

@@ -20,7 +20,7 @@ extern "C" {
 
 /** A unit of work that a backend may offer; see task-list.h. Names are pinned, numbers are not. */
 enum tandem_task {
-#define TANDEM_TASK_ENUM(name, text, what) TANDEM_TASK_##name,
+#define TANDEM_TASK_ENUM(name, text, columns, what) TANDEM_TASK_##name,
     TANDEM_TASK_LIST(TANDEM_TASK_ENUM)
 #undef TANDEM_TASK_ENUM
         TANDEM_TASK_COUNT

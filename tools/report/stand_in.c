@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "backends/task.h"
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
@@ -50,7 +51,7 @@ static enum tandem_status supports(tandem_backend *backend, const tandem_tensor 
 {
     enum tandem_backend_kind kind = (enum tandem_backend_kind)backend->api->kind;
     bool is_product = node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node);
-    if (task == TANDEM_TASK_NODE) {
+    if (tnd_task_is(task, TND_TASK_WHOLE)) {
         bool takes = kind == TANDEM_KIND_CPU || (is_device(kind) && node->op != TANDEM_OP_CUSTOM);
         return takes || is_product ? TANDEM_OK
                                    : refuse(backend, "takes products of matrices alone", error);
@@ -61,7 +62,7 @@ static enum tandem_status supports(tandem_backend *backend, const tandem_tensor 
     const tandem_tensor *weight = node->src[0];
     bool is_whole_constant =
         (weight->root->flags & TND_TENSOR_CONSTANT) != 0 && weight->root == weight;
-    if (task == TANDEM_TASK_MUL_MAT_PACKED && !is_whole_constant) {
+    if (tnd_task_is(task, TND_TASK_USES_PACKED) && !is_whole_constant) {
         return refuse(backend, "packs constant weights alone", error);
     }
     return TANDEM_OK;
@@ -71,21 +72,16 @@ static enum tandem_status supports(tandem_backend *backend, const tandem_tensor 
 static size_t workspace(tandem_backend *backend, const tandem_tensor *node, uint32_t task)
 {
     (void)backend;
-    switch (task) {
-    case TANDEM_TASK_DEQUANTIZE_W:
-    case TANDEM_TASK_MUL_MAT_F32: {
+    if (tnd_task_is(task, TND_TASK_LEAVES_W | TND_TASK_USES_LEFT_W)) {
         const tandem_tensor *w = node->src[0];
         bool is_float = w->type == TANDEM_TYPE_F32;
         return is_float ? 0 : (size_t)w->ne[0] * (size_t)w->ne[1] * sizeof(float);
     }
-    case TANDEM_TASK_QUANTIZE_X:
-    case TANDEM_TASK_MUL_MAT_Q: {
+    if (tnd_task_is(task, TND_TASK_LEAVES_X | TND_TASK_USES_LEFT_X)) {
         const tandem_tensor *x = node->src[1];
         return tandem_type_row_bytes(TANDEM_TYPE_Q8_0, x->ne[0]) * (size_t)x->ne[1];
     }
-    default:
-        return 0;
-    }
+    return 0;
 }
 
 static enum tandem_status no_run(tandem_backend *backend, const struct tandem_work *work,

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * The columns of include/tandem/task-list.h: what the scheduler, the planner and the reports need
+ * to know of a task. Knows no backend and no node. */
+#ifndef TND_TASK_H
+#define TND_TASK_H
+
+#include "base/tnd_assert.h"
+#include "tandem/backend.h"
+
+enum tnd_task_column {
+    TND_TASK_WHOLE = 1 << 0,    /* the whole operation, whatever the operation is */
+    TND_TASK_READS_W = 1 << 1,  /* the first operand as it is given */
+    TND_TASK_READS_X = 1 << 2,  /* the other operands as they are given */
+    TND_TASK_LEAVES_W = 1 << 3, /* leaves the weights in F32 in the workspace, for any backend */
+    TND_TASK_LEAVES_X = 1 << 4, /* leaves the quantised activations there, for the same backend */
+    TND_TASK_USES_LEFT_W = 1 << 5,   /* reads W from the workspace, unless W is F32 as given */
+    TND_TASK_USES_LEFT_X = 1 << 6,   /* reads X from the workspace */
+    TND_TASK_USES_PACKED = 1 << 7,   /* reads a packed copy that the backend keeps of W */
+    TND_TASK_BY_TOKEN = 1 << 8,      /* hands out tokens: one token keeps one worker busy */
+    TND_TASK_WRITES_RESULT = 1 << 9, /* some or all bytes of the node's result */
+    TND_TASK_FETCHES = 1 << 10       /* from device memory: a download, made by the executor */
+};
+
+/** By enum tandem_task: bits of enum tnd_task_column. */
+extern const uint16_t tnd_task_columns[TANDEM_TASK_COUNT];
+
+/** Whether one of the columns is set. */
+static inline bool tnd_task_is(unsigned task, unsigned columns)
+{
+    TND_ASSERT(task < TANDEM_TASK_COUNT);
+    return (tnd_task_columns[task] & columns) != 0;
+}
+
+#endif
