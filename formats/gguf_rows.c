@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
 #define MAX_THREADS 64
@@ -32,8 +33,9 @@ enum tandem_status tnd_gguf_rows_plan(const struct tandem_source_tensor *tensor,
         return tnd_error_set(error, TANDEM_E_ARGUMENT, tensor->name, 0, 1,
                              "%.80s: has no values, and GGUF has no empty tensors", tensor->name);
     }
-    if (heads != 0 && rows.n_rows % (2 * heads) != 0) {
-        return tnd_error_set(error, TANDEM_E_ARGUMENT, tensor->name, rows.n_rows, 2 * heads,
+    /* Heads come from a file: row_before() reads out of bounds when they do not divide the rows. */
+    if (heads != 0 && (heads < 0 || rows.n_rows % 2 != 0 || rows.n_rows / 2 % heads != 0)) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, tensor->name, rows.n_rows, heads,
                              "%.80s: has %lld rows, expected a multiple of 2 x %lld heads",
                              tensor->name, (long long)rows.n_rows, (long long)heads);
     }
@@ -58,6 +60,7 @@ static int64_t row_before(const struct tnd_gguf_rows *rows, int64_t row)
         return row;
     }
     const int64_t d = rows->n_rows / rows->heads;
+    TND_ASSERT(d > 0 && d % 2 == 0 && row >= 0 && row < rows->n_rows);
     const int64_t within = row % d;
     return row - within + within % 2 * (d / 2) + within / 2;
 }

@@ -192,17 +192,26 @@ static bool has_part(const char *name, const char *part)
 }
 
 /* Heads of a tensor whose rows must be reordered; 0: it stays. */
-static int64_t heads_of(const struct writer *writer, const char *name)
+static enum tandem_status heads_of(const struct writer *writer, const char *name,
+                                   int64_t *out_heads, struct tandem_error *error)
 {
+    const bool is_key = has_part(name, ".attn_k.");
     int64_t heads = 0;
-    int64_t kv_heads = 0;
-    if (!writer->reorders) {
-        return 0;
+    *out_heads = 0;
+    if (!writer->reorders || (!is_key && !has_part(name, ".attn_q."))) {
+        return TANDEM_OK;
     }
     (void)tandem_source_integer(writer->source, "llama.attention.head_count", &heads);
-    kv_heads = heads;
-    (void)tandem_source_integer(writer->source, "llama.attention.head_count_kv", &kv_heads);
-    return has_part(name, ".attn_q.") ? heads : has_part(name, ".attn_k.") ? kv_heads : 0;
+    if (is_key) {
+        (void)tandem_source_integer(writer->source, "llama.attention.head_count_kv", &heads);
+    }
+    if (heads < 1) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, "llama.attention.head_count", heads, 1,
+                             "%.80s: the model has %lld heads, expected at least 1", name,
+                             (long long)heads);
+    }
+    *out_heads = heads;
+    return TANDEM_OK;
 }
 
 static enum tandem_status plan_tensors(struct writer *writer, struct tandem_error *error)
@@ -218,8 +227,10 @@ static enum tandem_status plan_tensors(struct writer *writer, struct tandem_erro
                                  "%.100s: the name has %zu bytes, GGUF allows %d", tensor->name, n,
                                  TND_GGUF_MAX_NAME - 1);
         }
-        TND_TRY(tnd_gguf_rows_plan(tensor, writer->options.converts, writer->options.type,
-                                   heads_of(writer, tensor->name), &writer->rows[i], error));
+        int64_t heads;
+        TND_TRY(heads_of(writer, tensor->name, &heads, error));
+        TND_TRY(tnd_gguf_rows_plan(tensor, writer->options.converts, writer->options.type, heads,
+                                   &writer->rows[i], error));
         int64_t bytes = (int64_t)data_bytes(&writer->rows[i]);
         if (bytes < 0 || !tnd_add_i64(writer->all_bytes, bytes, &writer->all_bytes)) {
             return tnd_error_set(error, TANDEM_E_OVERFLOW, tensor->name, 0, 0,

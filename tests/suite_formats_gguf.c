@@ -379,6 +379,37 @@ static void rotated_rows_in_halves_come_out_in_adjacent_pairs(void)
     tandem_source_close(source);
 }
 
+/* From any file: SIGSEGV, SIGFPE, and with enough rows the process's memory in the output. */
+static void head_counts_that_do_not_fit_the_rows_are_refused(void)
+{
+    static const struct {
+        int64_t heads, kv_heads;
+        const char *part;
+    } cases[] = {
+        {-1, 1, "-1 heads"},          {0, 1, "0 heads"},          {INT64_MIN, 1, "heads"},
+        {3, 1, "multiple of 2 x 3"},  {8, 1, "multiple of 2 x"},  {INT64_MAX, 1, "multiple of 2 x"},
+        {1, -1, "-1 heads"},          {1, INT64_MIN, "heads"},    {1, 4, "multiple of 2 x 4"},
+        {INT64_MAX / 2 + 1, 1, "of"}, {1, INT64_MAX / 2 + 1, ""},
+    };
+    const float values[16] = {0};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        tandem_source *source = NULL;
+        struct tandem_error error = {0};
+        check_ok(tnd_source_new("made", &source, NULL));
+        check_ok(tnd_source_set_text(source, "general.architecture", "llama", NULL));
+        check_ok(tnd_source_set_text(source, "tandem.rope.pairs", "halves", NULL));
+        check_ok(
+            tnd_source_set_integer(source, "llama.attention.head_count", cases[i].heads, NULL));
+        check_ok(tnd_source_set_integer(source, "llama.attention.head_count_kv", cases[i].kv_heads,
+                                        NULL));
+        add_matrix(source, "blk.0.attn_q.weight", 2, 8, values);
+        add_matrix(source, "blk.0.attn_k.weight", 2, 4, values);
+        check_status(tandem_source_save_gguf(source, tnd_test_temp("heads.gguf"), NULL, &error),
+                     TANDEM_E_FORMAT, cases[i].part, &error);
+        tandem_source_close(source);
+    }
+}
+
 struct progress {
     int64_t done;
     int64_t all;
@@ -672,6 +703,8 @@ static CU_TestInfo tests_gguf[] = {
     {"the parts of a split model are one source", the_parts_of_a_split_model_are_one_source},
     {"rotated rows in halves come out in adjacent pairs",
      rotated_rows_in_halves_come_out_in_adjacent_pairs},
+    {"head counts that do not fit the rows are refused",
+     head_counts_that_do_not_fit_the_rows_are_refused},
     {"converting while writing equals converting in memory",
      converting_while_writing_equals_converting_in_memory},
     {"the file type is that of the new weights or left out",
