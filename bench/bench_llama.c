@@ -13,20 +13,19 @@
 #include "base/cpu.h"
 #include "bench/crew.h"
 #include "bench/peak.h"
-#include "llama/session.h"
 #include "tandem/formats.h"
+#include "tandem/llama.h"
 
 enum { LIST_MAX = 16, ROUNDS_MAX = 200, PEAK_PASSES = 5, HUGE_PAGE = 2 << 20 };
 
-static const struct tandem_llama_shape shape = {
-    .size = sizeof(struct tandem_llama_shape),
-    .dim = 2048,
-    .hidden = 5632,
-    .layers = 22,
-    .heads = 32,
-    .kv_heads = 4,
-    .vocabulary = 32000,
-    .context = 2048};
+static const struct tandem_llama_shape shape = {.size = sizeof(struct tandem_llama_shape),
+                                                .dim = 2048,
+                                                .hidden = 5632,
+                                                .layers = 22,
+                                                .heads = 32,
+                                                .kv_heads = 4,
+                                                .vocabulary = 32000,
+                                                .context = 2048};
 
 struct options {
     enum tandem_type type;
@@ -47,9 +46,9 @@ struct series {
 struct bench {
     struct options options;
     tandem_source *source;
-    struct tnd_llama_model *model;
+    tandem_model *model;
     tandem_runtime *runtime;
-    struct tnd_llama_session *session;
+    tandem_session *session;
     struct tnd_peaks peaks;
     char *memory; /* as many bytes as the weights that a token reads */
     size_t bytes;
@@ -119,7 +118,6 @@ static enum tandem_status measure_peak(struct bench *bench, bool reads, double *
     return TANDEM_OK;
 }
 
-
 /* ---- the model ---- */
 
 static enum tandem_status feed(struct bench *bench, int n, int batch, double *out_seconds,
@@ -129,10 +127,10 @@ static enum tandem_status feed(struct bench *bench, int n, int batch, double *ou
     for (int i = 0; i < n; i++) {
         tokens[i] = (int32_t)((i * 7919 + 1) % shape.vocabulary);
     }
-    tnd_llama_session_rewind(bench->session, 0);
+    tandem_session_rollback(bench->session, 0, 0);
     const double begin = now();
     const enum tandem_status status =
-        tnd_llama_session_feed(bench->session, tokens, n, batch, error);
+        tandem_session_decode(bench->session, tokens, n, batch, error);
     *out_seconds = now() - begin;
     return status;
 }
@@ -170,20 +168,20 @@ static enum tandem_status open_model(struct bench *bench, struct tandem_error *e
 {
     const struct options *o = &bench->options;
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    const struct tandem_session_options session = {.size = sizeof(session),
+                                                   .context = shape.context};
     options.n_threads = o->threads;
     options.profile = o->profile;
     options.table_path = "";
-    enum tandem_status status =
-        tandem_source_synthesize(&shape, o->type, 1, &bench->source, error);
+    enum tandem_status status = tandem_source_synthesize(&shape, o->type, 1, &bench->source, error);
     if (status == TANDEM_OK) {
-        status = tnd_llama_model_new(bench->source, &bench->model, error);
+        status = tandem_model_new(bench->source, &bench->model, error);
     }
     if (status == TANDEM_OK) {
         status = tandem_runtime_open(&options, &bench->runtime, error);
     }
     if (status == TANDEM_OK) {
-        status = tnd_llama_session_new(bench->model, bench->runtime, shape.context,
-                                       &bench->session, error);
+        status = tandem_session_new(bench->model, bench->runtime, &session, &bench->session, error);
     }
     return status;
 }
@@ -203,9 +201,9 @@ static bool take_memory(struct bench *bench)
 
 static void close_model(struct bench *bench)
 {
-    tnd_llama_session_free(bench->session);
+    tandem_session_free(bench->session);
     tandem_runtime_close(bench->runtime);
-    tnd_llama_model_free(bench->model);
+    tandem_model_free(bench->model);
     tandem_source_close(bench->source);
     free(bench->memory);
 }

@@ -14,7 +14,7 @@ enum { MAX_ROUNDS = 101 };
 struct input {
     struct tnd_token_candidate *weights; /* {n}, tokens ascending */
     struct tnd_token_candidate *work;    /* {n} */
-    struct tnd_select_room *room;
+    struct tnd_select_memory *room;
     int64_t n;
 };
 

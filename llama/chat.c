@@ -2,6 +2,7 @@
  * Conversations. Texts of a template may name special tokens; what the user says never does. */
 #include "llama/chat.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ static enum tandem_status no_memory(struct tandem_error *error)
     return tnd_llama_fail(error, TANDEM_E_MEMORY, "chat", 0, 0, "chat: no memory for a turn");
 }
 
-static enum tandem_status reserve(struct tnd_chat *chat, size_t n, struct tandem_error *error)
+static enum tandem_status reserve(tandem_chat *chat, size_t n, struct tandem_error *error)
 {
     if (chat->n_ids + n <= chat->id_capacity) {
         return TANDEM_OK;
@@ -29,7 +30,7 @@ static enum tandem_status reserve(struct tnd_chat *chat, size_t n, struct tandem
     return TANDEM_OK;
 }
 
-static enum tandem_status add_token(struct tnd_chat *chat, int32_t id, struct tandem_error *error)
+static enum tandem_status add_token(tandem_chat *chat, int32_t id, struct tandem_error *error)
 {
     if (id < 0) {
         return TANDEM_OK; /* the tokenizer has none of that kind */
@@ -39,19 +40,19 @@ static enum tandem_status add_token(struct tnd_chat *chat, int32_t id, struct ta
     return TANDEM_OK;
 }
 
-static enum tandem_status add_text(struct tnd_chat *chat, const char *text, size_t n,
+static enum tandem_status add_text(tandem_chat *chat, const char *text, size_t n,
                                    bool special_tokens, struct tandem_error *error)
 {
     struct tandem_encode_options options = TANDEM_ENCODE_OPTIONS_INIT;
-    const size_t room = 2 * n + 16;
+    const size_t capacity = 2 * n + 16;
     size_t n_new = 0;
     options.special_tokens = special_tokens;
     if (n == 0) {
         return TANDEM_OK;
     }
-    LLAMA_TRY(reserve(chat, room, error));
-    LLAMA_TRY(tandem_tokenizer_encode_with(chat->tokenizer, text, n, &options,
-                                           chat->ids + chat->n_ids, room, &n_new, error));
+    LLAMA_TRY(reserve(chat, capacity, error));
+    LLAMA_TRY(tandem_tokenizer_encode_with(chat->options.tokenizer, text, n, &options,
+                                           chat->ids + chat->n_ids, capacity, &n_new, error));
     chat->n_ids += n_new;
     return TANDEM_OK;
 }
@@ -63,8 +64,8 @@ struct part {
     bool is_users;
 };
 
-/* Plain text is encoded in one piece, since tokenizers may put a blank in front of each. */
-static enum tandem_status add_parts(struct tnd_chat *chat, const struct part *parts, int n_parts,
+/* Plain text is encoded as a whole, since tokenizers may put a blank in front of each. */
+static enum tandem_status add_parts(tandem_chat *chat, const struct part *parts, int n_parts,
                                     struct tandem_error *error)
 {
     if (chat->template->has_special_tokens) {
@@ -96,28 +97,29 @@ static struct part part_of(const char *text)
     return (struct part){.text = text, .n = strlen(text), .is_users = false};
 }
 
-static enum tandem_status render(struct tnd_chat *chat, const char *text, size_t n,
+static enum tandem_status render(tandem_chat *chat, const char *text, size_t n,
                                  struct tandem_error *error)
 {
     const struct tnd_chat_template *t = chat->template;
-    const bool is_first = chat->n_turns == 0;
-    const bool has_system = is_first && chat->system != NULL && chat->system[0] != '\0';
+    const bool is_first = chat->info.n_turns == 0;
+    const bool has_system =
+        is_first && chat->options.system != NULL && chat->options.system[0] != '\0';
     struct part parts[6];
     int n_parts = 0;
     chat->n_ids = 0;
     if (chat->is_answer_open && t->answer_end == NULL) {
-        LLAMA_TRY(add_token(chat, tandem_tokenizer_eos(chat->tokenizer), error));
+        LLAMA_TRY(add_token(chat, tandem_tokenizer_eos(chat->options.tokenizer), error));
     } else if (chat->is_answer_open) {
         LLAMA_TRY(
             add_text(chat, t->answer_end, strlen(t->answer_end), t->has_special_tokens, error));
     }
-    if (is_first ? tandem_tokenizer_adds_bos(chat->tokenizer) || t->begins_every_turn
+    if (is_first ? tandem_tokenizer_adds_bos(chat->options.tokenizer) || t->begins_every_turn
                  : t->begins_every_turn) {
-        LLAMA_TRY(add_token(chat, tandem_tokenizer_bos(chat->tokenizer), error));
+        LLAMA_TRY(add_token(chat, tandem_tokenizer_bos(chat->options.tokenizer), error));
     }
     if (has_system) {
         parts[n_parts++] = part_of(t->system_before);
-        parts[n_parts++] = part_of(chat->system);
+        parts[n_parts++] = part_of(chat->options.system);
         parts[n_parts++] = part_of(t->system_after);
     }
     parts[n_parts++] = part_of(has_system ? t->first_user_before : t->user_before);
@@ -126,7 +128,7 @@ static enum tandem_status render(struct tnd_chat *chat, const char *text, size_t
     return add_parts(chat, parts, n_parts, error);
 }
 
-enum tandem_status tnd_chat_render(struct tnd_chat *chat, const char *text, size_t n,
+enum tandem_status tnd_chat_render(tandem_chat *chat, const char *text, size_t n,
                                    const int32_t **out_ids, size_t *out_n,
                                    struct tandem_error *error)
 {
@@ -138,11 +140,11 @@ enum tandem_status tnd_chat_render(struct tnd_chat *chat, const char *text, size
 
 /* ---- turns ---- */
 
-/* Makes room for n more tokens by forgetting the oldest half of what may be forgotten. */
-static enum tandem_status make_room(struct tnd_chat *chat, int64_t n, struct tandem_error *error)
+/* Makes space for n more tokens by dropping the oldest half of what may be dropped. */
+static enum tandem_status make_space(tandem_chat *chat, int64_t n, struct tandem_error *error)
 {
-    const int64_t context = tnd_llama_session_context(chat->session);
-    const int64_t position = tnd_llama_session_position(chat->session);
+    const int64_t context = tandem_session_context(chat->options.session);
+    const int64_t position = tandem_session_position(chat->options.session, 0);
     const int64_t needed = position + n - context;
     const int64_t loose = position - chat->n_keep;
     if (needed <= 0) {
@@ -154,53 +156,54 @@ static enum tandem_status make_room(struct tnd_chat *chat, int64_t n, struct tan
                               (long long)context);
     }
     const int64_t dropped = needed > loose / 2 ? needed : loose / 2;
-    LLAMA_TRY(tnd_llama_session_shift(chat->session, 0, chat->n_keep, dropped, error));
-    chat->n_shifted += dropped;
+    LLAMA_TRY(tandem_session_shift(chat->options.session, 0, chat->n_keep, dropped, error));
+    chat->info.n_shifted += dropped;
     return TANDEM_OK;
 }
 
-static bool is_stop(const struct tnd_chat *chat, int32_t token)
+static bool is_stop(const tandem_chat *chat, int32_t token)
 {
-    return token == tandem_tokenizer_eos(chat->tokenizer) ||
-           token == tandem_tokenizer_bos(chat->tokenizer) ||
+    return token == tandem_tokenizer_eos(chat->options.tokenizer) ||
+           token == tandem_tokenizer_bos(chat->options.tokenizer) ||
            (chat->template->stop != NULL &&
-            token == tandem_tokenizer_find(chat->tokenizer, chat->template->stop));
+            token == tandem_tokenizer_find(chat->options.tokenizer, chat->template->stop));
 }
 
-static bool is_cancelled(struct tnd_chat *chat)
+static bool is_cancelled(tandem_chat *chat)
 {
-    return chat->cancel != NULL && chat->cancel(chat->user);
+    return chat->options.cancel != NULL && chat->options.cancel(chat->options.user);
 }
 
-/* Feeds one token of the answer and its text. False ends the answer. */
-static enum tandem_status go_on(struct tnd_chat *chat, struct tandem_token_stream *stream,
+/* Emits the text of one token of the answer and decodes it. False ends the answer. */
+static enum tandem_status go_on(tandem_chat *chat, struct tandem_token_stream *stream,
                                 int32_t token, bool *out_more, struct tandem_error *error)
 {
     char text[1024];
     const size_t n = tandem_token_stream_next(stream, token, text, sizeof(text));
-    chat->n_answer++;
-    *out_more = n == 0 || n > sizeof(text) || chat->emit(chat->user, text, n);
-    LLAMA_TRY(make_room(chat, 1, error));
-    return tnd_llama_session_feed(chat->session, &token, 1, 1, error);
+    chat->info.n_answer++;
+    *out_more = n == 0 || n > sizeof(text) || chat->options.emit(chat->options.user, text, n);
+    LLAMA_TRY(make_space(chat, 1, error));
+    return tandem_session_decode(chat->options.session, &token, 1, 1, error);
 }
 
-static enum tandem_status answer(struct tnd_chat *chat, struct tandem_error *error)
+static enum tandem_status answer(tandem_chat *chat, struct tandem_error *error)
 {
     struct tandem_token_stream stream =
-        tandem_token_stream_begin(chat->tokenizer, !chat->template->has_special_tokens);
-    const int64_t bound =
-        chat->max_answer > 0 ? chat->max_answer : tnd_llama_session_context(chat->session) / 2;
+        tandem_token_stream_begin(chat->options.tokenizer, !chat->template->has_special_tokens);
+    const int64_t bound = chat->options.max_answer > 0
+                              ? chat->options.max_answer
+                              : tandem_session_context(chat->options.session) / 2;
     enum tandem_status status = TANDEM_OK;
     char rest[8];
     bool more = true;
-    while (status == TANDEM_OK && more && chat->n_answer < bound) {
-        chat->was_cancelled = is_cancelled(chat);
-        if (chat->was_cancelled) {
+    while (status == TANDEM_OK && more && chat->info.n_answer < bound) {
+        chat->info.was_cancelled = is_cancelled(chat);
+        if (chat->info.was_cancelled) {
             break;
         }
-        const int32_t token =
-            tnd_llama_sampler_choose(chat->sampler, tnd_llama_session_logits(chat->session));
-        tnd_llama_sampler_accept(chat->sampler, token, true);
+        const int32_t token = tandem_sampler_sample(
+            chat->options.sampler, tandem_session_logits(chat->options.session, 0));
+        tandem_sampler_accept(chat->options.sampler, token, true);
         if (is_stop(chat, token)) {
             break;
         }
@@ -208,24 +211,24 @@ static enum tandem_status answer(struct tnd_chat *chat, struct tandem_error *err
     }
     const size_t n = tandem_token_stream_end(&stream, rest, sizeof(rest));
     if (n > 0 && n <= sizeof(rest)) {
-        (void)chat->emit(chat->user, rest, n);
+        (void)chat->options.emit(chat->options.user, rest, n);
     }
     if (status == TANDEM_E_CANCELLED) { /* the token in hand is not in the context: no matter */
-        chat->was_cancelled = true;
+        chat->info.was_cancelled = true;
         return TANDEM_OK;
     }
     return status;
 }
 
 /* What of the first turn a shift must keep: beginning token and system's text. */
-static enum tandem_status count_kept(struct tnd_chat *chat, struct tandem_error *error)
+static enum tandem_status count_kept(tandem_chat *chat, struct tandem_error *error)
 {
     const struct tnd_chat_template *t = chat->template;
     struct part parts[3];
     chat->n_ids = 0;
-    if (chat->system != NULL && chat->system[0] != '\0') {
+    if (chat->options.system != NULL && chat->options.system[0] != '\0') {
         parts[0] = part_of(t->system_before);
-        parts[1] = part_of(chat->system);
+        parts[1] = part_of(chat->options.system);
         parts[2] = part_of(t->system_after);
         LLAMA_TRY(add_parts(chat, parts, 3, error));
     }
@@ -233,65 +236,114 @@ static enum tandem_status count_kept(struct tnd_chat *chat, struct tandem_error 
     return TANDEM_OK;
 }
 
-/* A turn that was stopped while it was fed is forgotten; after a shift, or where a window has lost
- * what was before, the whole conversation is. */
-static void forget_turn(struct tnd_chat *chat, int64_t begin, int64_t shifted)
+/* Drops a turn that was stopped while it was decoded; after a shift, or where a window has lost
+ * what was before, drops the whole conversation. */
+static void drop_turn(tandem_chat *chat, int64_t begin, int64_t shifted)
 {
-    const int64_t position = begin - (chat->n_shifted - shifted);
-    if (position <= 0 || tnd_llama_session_rewind(chat->session, position) != position) {
-        tnd_chat_reset(chat);
+    const int64_t position = begin - (chat->info.n_shifted - shifted);
+    if (position <= 0 || tandem_session_rollback(chat->options.session, 0, position) != position) {
+        tandem_chat_reset(chat);
     }
 }
 
-enum tandem_status tnd_chat_say(struct tnd_chat *chat, const char *text, size_t n,
-                                struct tandem_error *error)
+enum tandem_status tandem_chat_say(tandem_chat *chat, const char *text, size_t n,
+                                   struct tandem_error *error)
 {
-    const int64_t begin = tnd_llama_session_position(chat->session);
-    const int64_t shifted = chat->n_shifted;
+    const int64_t begin = tandem_session_position(chat->options.session, 0);
+    const int64_t shifted = chat->info.n_shifted;
     enum tandem_status status = TANDEM_OK;
-    if (chat->n_turns == 0) {
+    if (chat->info.n_turns == 0) {
         LLAMA_TRY(count_kept(chat, error));
     }
     LLAMA_TRY(render(chat, text, n, error));
-    chat->n_prompt = (int64_t)chat->n_ids;
-    chat->n_answer = 0;
-    chat->was_cancelled = false;
+    chat->info.n_prompt = (int64_t)chat->n_ids;
+    chat->info.n_answer = 0;
+    chat->info.was_cancelled = false;
     if (chat->n_ids == 0) {
         return TANDEM_OK; /* nothing was said */
     }
-    LLAMA_TRY(make_room(chat, chat->n_prompt, error));
-    tnd_llama_session_set_cancel(chat->session, chat->cancel, chat->user);
-    status = tnd_llama_session_feed(chat->session, chat->ids, chat->n_prompt, 512, error);
+    LLAMA_TRY(make_space(chat, chat->info.n_prompt, error));
+    tandem_session_set_cancel(chat->options.session, chat->options.cancel, chat->options.user);
+    status =
+        tandem_session_decode(chat->options.session, chat->ids, chat->info.n_prompt, 512, error);
     if (status == TANDEM_OK) {
         for (size_t i = 0; i < chat->n_ids; i++) {
-            tnd_llama_sampler_accept(chat->sampler, chat->ids[i], false);
+            tandem_sampler_accept(chat->options.sampler, chat->ids[i], false);
         }
-        chat->n_turns++;
+        chat->info.n_turns++;
         chat->is_answer_open = true;
         status = answer(chat, error);
     } else {
-        forget_turn(chat, begin, shifted);
-        chat->was_cancelled = status == TANDEM_E_CANCELLED;
-        status = chat->was_cancelled ? TANDEM_OK : status;
+        drop_turn(chat, begin, shifted);
+        chat->info.was_cancelled = status == TANDEM_E_CANCELLED;
+        status = chat->info.was_cancelled ? TANDEM_OK : status;
     }
-    tnd_llama_session_set_cancel(chat->session, NULL, NULL);
+    tandem_session_set_cancel(chat->options.session, NULL, NULL);
     return status;
 }
 
-void tnd_chat_reset(struct tnd_chat *chat)
+void tandem_chat_reset(tandem_chat *chat)
 {
-    (void)tnd_llama_session_rewind(chat->session, 0);
-    tnd_llama_sampler_reset(chat->sampler);
-    chat->n_turns = 0;
+    (void)tandem_session_rollback(chat->options.session, 0, 0);
+    tandem_sampler_reset(chat->options.sampler);
+    chat->info.n_turns = 0;
     chat->n_keep = 0;
-    chat->n_shifted = 0;
+    chat->info.n_shifted = 0;
     chat->is_answer_open = false;
 }
 
-void tnd_chat_fini(struct tnd_chat *chat)
+/* Turns are not part of a state: behind a text that was loaded, the next turn is not the first. */
+void tandem_chat_resume(tandem_chat *chat)
 {
-    free(chat->ids);
-    chat->ids = NULL;
-    chat->n_ids = 0;
-    chat->id_capacity = 0;
+    const bool is_empty = tandem_session_position(chat->options.session, 0) == 0;
+    chat->info.n_turns = is_empty ? 0 : 1;
+    chat->is_answer_open = !is_empty;
+    chat->n_keep = is_empty ? 0 : 1;
+    tandem_sampler_reset(chat->options.sampler);
+}
+
+const struct tandem_chat_info *tandem_chat_info(const tandem_chat *chat)
+{
+    return &chat->info;
+}
+
+/* ---- opening ---- */
+
+static enum tandem_status unknown_template(const char *name, struct tandem_error *error)
+{
+    char known[128] = "";
+    for (int i = 0, at = 0; tandem_chat_template_name(i) != NULL; i++) {
+        at += snprintf(known + at, sizeof(known) - (size_t)at, " %s", tandem_chat_template_name(i));
+    }
+    return tnd_llama_fail(error, TANDEM_E_ARGUMENT, name, 0, 0,
+                          "unknown template '%.40s'; known:%s", name, known);
+}
+
+enum tandem_status tandem_chat_new(const struct tandem_chat_options *given, tandem_chat **out_chat,
+                                   struct tandem_error *error)
+{
+    struct tandem_chat_options o = TANDEM_CHAT_OPTIONS_INIT;
+    LLAMA_TRY(tnd_llama_options_read(given, "chat options", &o, sizeof(o), error));
+    const char *name = o.template_name != NULL ? o.template_name : "plain";
+    const struct tnd_chat_template *template = tnd_chat_template_find(name);
+    if (template == NULL) {
+        return unknown_template(name, error);
+    }
+    tandem_chat *chat = calloc(1, sizeof(*chat));
+    if (chat == NULL) {
+        return no_memory(error);
+    }
+    chat->options = o;
+    chat->template = template;
+    chat->info.size = sizeof(chat->info);
+    *out_chat = chat;
+    return TANDEM_OK;
+}
+
+void tandem_chat_free(tandem_chat *chat)
+{
+    if (chat != NULL) {
+        free(chat->ids);
+        free(chat);
+    }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The templates, after the model cards of Llama 2, Llama 3 and Mistral 7B Instruct and OpenAI's
  * description of ChatML. */
-#include "llama/chat_template.h"
+#include "llama/chat.h"
 
 #include <string.h>
 
@@ -47,9 +47,9 @@ static const struct tnd_chat_template templates[] = {
 };
 enum { N_TEMPLATES = sizeof(templates) / sizeof(templates[0]) };
 
-const struct tnd_chat_template *tnd_chat_template_at(int i)
+const char *tandem_chat_template_name(int i)
 {
-    return i >= 0 && i < N_TEMPLATES ? &templates[i] : NULL;
+    return i >= 0 && i < N_TEMPLATES ? templates[i].name : NULL;
 }
 
 const struct tnd_chat_template *tnd_chat_template_find(const char *name)
@@ -62,8 +62,8 @@ const struct tnd_chat_template *tnd_chat_template_find(const char *name)
     return NULL;
 }
 
-const struct tnd_chat_template *tnd_chat_template_guess(const tandem_source *source,
-                                                        const tandem_tokenizer *tokenizer)
+const char *tandem_chat_template_guess(const tandem_source *source,
+                                       const tandem_tokenizer *tokenizer)
 {
     const char *theirs = NULL;
     const char *guess = "plain";
@@ -81,5 +81,5 @@ const struct tnd_chat_template *tnd_chat_template_guess(const tandem_source *sou
                tandem_tokenizer_find(tokenizer, "<|im_end|>") >= 0) {
         guess = "chatml";
     }
-    return tnd_chat_template_find(guess);
+    return guess;
 }

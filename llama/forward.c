@@ -10,7 +10,7 @@
 
 /* What every formula needs. */
 struct pass {
-    const struct tnd_llama_model *model;
+    const tandem_model *model;
     const struct tnd_llama_kv_cache *cache;
     const struct tnd_llama_batch *batch;
     tandem_context *context;
@@ -37,11 +37,11 @@ static tandem_tensor *split(const struct pass *p, tandem_tensor *y, tandem_tenso
     return tandem_reshape(p->context, y, 3, ne); /* {head_size, heads, M} */
 }
 
-/* Turns pairs of values by their position (Su et al. 2021). */
-static tandem_tensor *rope(const struct tnd_llama_model *model, tandem_context *c,
-                           tandem_tensor *heads, tandem_tensor *positions)
+/* Rotates pairs of values by their position (Su et al. 2021). */
+static tandem_tensor *rope(const tandem_model *model, tandem_context *c, tandem_tensor *heads,
+                           tandem_tensor *positions)
 {
-    const struct tandem_rope_options *options = &model->hparams.rope;
+    const struct tandem_rope_options *options = &model->rope.options;
     return model->rope_factors == NULL
                ? tandem_rope(c, heads, positions, options)
                : tandem_rope_factors(c, heads, positions, model->rope_factors, options);
@@ -52,7 +52,7 @@ static tandem_tensor *rope(const struct tnd_llama_model *model, tandem_context *
 static tandem_tensor *attention(const struct pass *p, tandem_tensor *q, int64_t layer)
 {
     tandem_context *c = p->context;
-    const struct tnd_llama_hparams *h = &p->model->hparams;
+    const struct tandem_hparams *h = &p->model->hparams;
     const int64_t ne[] = {h->q_dim, p->m};
     const float scale = 1.0f / sqrtf((float)h->head_size);
     tandem_tensor *Q = tandem_permute(c, q, 0, 2, 1, 3);              /* {head_size, M, heads} */
@@ -76,11 +76,11 @@ static tandem_tensor *attention(const struct pass *p, tandem_tensor *q, int64_t 
 static tandem_tensor *attention_block(const struct pass *p, tandem_tensor *x, int64_t layer)
 {
     tandem_context *c = p->context;
-    const struct tnd_llama_hparams *h = &p->model->hparams;
+    const struct tandem_hparams *h = &p->model->hparams;
     const struct tnd_llama_layer *w = &p->model->layers[layer];
     tandem_tensor *y = rms_norm(p, x, w->attn_norm); /* {dim, M} */
     tandem_tensor *q = tandem_mul_mat(c, w->wq, y);  /* products of one X one after another: they */
-    tandem_tensor *k = tandem_mul_mat(c, w->wk, y);  /* are computed side by side */
+    tandem_tensor *k = tandem_mul_mat(c, w->wk, y);  /* run concurrently */
     tandem_tensor *v = tandem_mul_mat(c, w->wv, y);
     q = split(p, q, w->bq, h->heads);
     k = split(p, k, w->bk, h->kv_heads);
@@ -192,7 +192,7 @@ static enum tandem_status make_inputs(struct pass *p, struct tandem_error *error
     return tandem_context_status(p->context, error);
 }
 
-enum tandem_status tnd_llama_forward(const struct tnd_llama_model *model,
+enum tandem_status tnd_llama_forward(const tandem_model *model,
                                      const struct tnd_llama_kv_cache *cache,
                                      const struct tnd_llama_batch *batch, tandem_context *context,
                                      struct tnd_llama_forward *out_forward,
@@ -206,6 +206,7 @@ enum tandem_status tnd_llama_forward(const struct tnd_llama_model *model,
                      .m = batch->m,
                      .t = cache->n_used};
     struct tnd_llama_forward forward = {.graph = p.graph};
+    LLAMA_ASSERT(batch->m > 0 && batch->m == cache->n_taken && batch->n_outputs <= batch->m);
     LLAMA_TRY(make_inputs(&p, error));
     tandem_tensor *x = tandem_get_rows(context, model->token_embedding, p.tokens); /* {dim, M} */
     for (int64_t layer = 0; layer < model->hparams.layers; layer++) {
@@ -223,9 +224,10 @@ enum tandem_status tnd_llama_forward(const struct tnd_llama_model *model,
 
 /* ---- context shift ---- */
 
-/* Turns n cells side by side by `delta` positions: angles add up, so keys need not be known
- * unturned. Rows pass through floats, whatever the type of the cache. */
-static void shift_run(const struct tnd_llama_model *model, const struct tnd_llama_kv_cache *cache,
+/* Rotates the keys of n adjacent cells by deltas[cell] positions. Angles add up, so the keys need
+ * not be known as they were before rope. Rows pass through floats, whatever the type of the cache.
+ * */
+static void shift_run(const tandem_model *model, const struct tnd_llama_kv_cache *cache,
                       int64_t layer, int64_t cell, int64_t n, const int32_t *deltas,
                       tandem_context *c, tandem_graph *graph)
 {
@@ -234,7 +236,7 @@ static void shift_run(const struct tnd_llama_model *model, const struct tnd_llam
     const int64_t ne[] = {cache->head_size, cache->kv_heads, n};
     const size_t row = tandem_type_row_bytes(cache->type, kv_dim);
     tandem_tensor *ids = tandem_tensor_new(c, TANDEM_TYPE_I32, 1, &n);
-    tandem_tensor *turns = integers(c, deltas + cell, n);
+    tandem_tensor *angles = integers(c, deltas + cell, n);
     int32_t *id = tandem_tensor_data(ids);
     for (int64_t i = 0; ids != NULL && i < n; i++) {
         id[i] = (int32_t)(cell + i);
@@ -242,12 +244,12 @@ static void shift_run(const struct tnd_llama_model *model, const struct tnd_llam
     tandem_tensor *all = tandem_view(c, cache->keys[layer], 2, all_ne, NULL, 0);
     tandem_tensor *rows = tandem_get_rows(c, all, ids); /* {kv_dim, n} */
     tandem_tensor *k =
-        rope(model, c, tandem_reshape(c, rows, 3, ne), turns); /* {hs, kv_heads, n} */
+        rope(model, c, tandem_reshape(c, rows, 3, ne), angles); /* {hs, kv_heads, n} */
     tandem_tensor *place = tandem_view(c, cache->keys[layer], 3, ne, NULL, (size_t)cell * row);
     tandem_graph_add(graph, tandem_cpy(c, k, place));
 }
 
-enum tandem_status tnd_llama_shift(const struct tnd_llama_model *model,
+enum tandem_status tnd_llama_shift(const tandem_model *model,
                                    const struct tnd_llama_kv_cache *cache, const int32_t *deltas,
                                    tandem_context *context, tandem_graph **out_graph,
                                    struct tandem_error *error)

@@ -1,63 +1,85 @@
 /* SPDX-License-Identifier: MIT
- * Continuing a text. A token that was chosen is fed only when the one behind it is asked for, so
- * that no step is computed in vain. */
-#include "llama/generate.h"
+ * Continuing a text. A token that was chosen is decoded only when the one behind it is asked for,
+ * so that no step is computed in vain. */
+#include <stdlib.h>
 
 #include "llama/llama_error.h"
+#include "tandem/llama.h"
 
-enum tandem_status tnd_llama_generate_begin(struct tnd_llama_generator *generator, int64_t batch,
-                                            struct tandem_error *error)
+struct tandem_generator {
+    struct tandem_generator_options options; /* steps: at most the context */
+    int64_t n_emitted;
+    int64_t n_silent; /* 1: the beginning token stands in front and is not emitted */
+    int32_t previous;
+    struct tandem_token_stream stream;
+};
+
+enum tandem_status tandem_generator_new(const struct tandem_generator_options *given,
+                                        tandem_generator **out_generator,
+                                        struct tandem_error *error)
 {
-    const int64_t room = tnd_llama_session_context(generator->session);
-    if (generator->n_prompt < 1) {
-        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", generator->n_prompt, 1,
+    struct tandem_generator_options o = TANDEM_GENERATOR_OPTIONS_INIT;
+    LLAMA_TRY(tnd_llama_options_read(given, "generator options", &o, sizeof(o), error));
+    if (o.n_prompt < 1) {
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", o.n_prompt, 1,
                               "llama: a prompt needs at least one token");
     }
-    if (generator->steps <= 0 || generator->steps > room) {
-        generator->steps = room;
+    const int64_t context = tandem_session_context(o.session);
+    o.steps = o.steps <= 0 || o.steps > context ? context : o.steps;
+    const int64_t n = o.n_prompt < o.steps ? o.n_prompt : o.steps;
+    LLAMA_TRY(tandem_session_decode(o.session, o.prompt, n, o.batch, error));
+    tandem_generator *generator = malloc(sizeof(*generator));
+    if (generator == NULL) {
+        return tnd_llama_fail(error, TANDEM_E_MEMORY, "llama", sizeof(*generator), 0,
+                              "llama: no memory for a generator");
     }
-    generator->n_emitted = 0;
-    generator->n_silent = generator->prompt[0] == tandem_tokenizer_bos(generator->tokenizer);
-    generator->previous = generator->prompt[0];
-    generator->stream = tandem_token_stream_begin(generator->tokenizer, true);
-    const int64_t n =
-        generator->n_prompt < generator->steps ? generator->n_prompt : generator->steps;
-    return tnd_llama_session_feed(generator->session, generator->prompt, n, batch, error);
+    *generator =
+        (struct tandem_generator){.options = o,
+                                  .n_silent = o.prompt[0] == tandem_tokenizer_bos(o.tokenizer),
+                                  .previous = o.prompt[0],
+                                  .stream = tandem_token_stream_begin(o.tokenizer, true)};
+    *out_generator = generator;
+    return TANDEM_OK;
+}
+
+void tandem_generator_free(tandem_generator *generator)
+{
+    free(generator);
 }
 
 /* The token at the next position: of the prompt, or chosen. */
-static enum tandem_status next_token(struct tnd_llama_generator *generator, int32_t *out_token,
+static enum tandem_status next_token(tandem_generator *generator, int32_t *out_token,
                                      struct tandem_error *error)
 {
     const int64_t position = generator->n_emitted + generator->n_silent;
-    if (position < generator->n_prompt) {
-        *out_token = generator->prompt[position];
-        tnd_llama_sampler_accept(generator->sampler, *out_token, false);
+    if (position < generator->options.n_prompt) {
+        *out_token = generator->options.prompt[position];
+        tandem_sampler_accept(generator->options.sampler, *out_token, false);
         return TANDEM_OK;
     }
-    if (tnd_llama_session_position(generator->session) < position) {
-        LLAMA_TRY(tnd_llama_session_feed(generator->session, &generator->previous, 1, 1, error));
+    if (tandem_session_position(generator->options.session, 0) < position) {
+        LLAMA_TRY(
+            tandem_session_decode(generator->options.session, &generator->previous, 1, 1, error));
     }
-    *out_token =
-        tnd_llama_sampler_choose(generator->sampler, tnd_llama_session_logits(generator->session));
-    tnd_llama_sampler_accept(generator->sampler, *out_token, true);
+    *out_token = tandem_sampler_sample(generator->options.sampler,
+                                       tandem_session_logits(generator->options.session, 0));
+    tandem_sampler_accept(generator->options.sampler, *out_token, true);
     return TANDEM_OK;
 }
 
 /* Whether the text ends in front of a token: the model says so, or begins another text. */
-static bool is_end(const struct tnd_llama_generator *generator, int32_t token)
+static bool is_end(const tandem_generator *generator, int32_t token)
 {
-    return token < 0 || token == tandem_tokenizer_bos(generator->tokenizer) ||
-           (token == tandem_tokenizer_eos(generator->tokenizer) &&
-            generator->n_emitted + generator->n_silent >= generator->n_prompt);
+    return token < 0 || token == tandem_tokenizer_bos(generator->options.tokenizer) ||
+           (token == tandem_tokenizer_eos(generator->options.tokenizer) &&
+            generator->n_emitted + generator->n_silent >= generator->options.n_prompt);
 }
 
-enum tandem_status tnd_llama_generate_next(struct tnd_llama_generator *generator, char *out,
-                                           size_t capacity, size_t *out_n, bool *out_more,
-                                           struct tandem_error *error)
+enum tandem_status tandem_generator_next(tandem_generator *generator, char *out, size_t capacity,
+                                         size_t *out_n, bool *out_more, struct tandem_error *error)
 {
     int32_t token = -1;
-    if (generator->n_emitted < generator->steps) {
+    if (generator->n_emitted < generator->options.steps) {
         LLAMA_TRY(next_token(generator, &token, error));
     }
     const bool ends = is_end(generator, token);
@@ -65,11 +87,11 @@ enum tandem_status tnd_llama_generate_next(struct tnd_llama_generator *generator
                           : tandem_token_stream_next(&generator->stream, token, out, capacity);
     if (n > capacity) {
         return tnd_llama_fail(error, TANDEM_E_LIMIT, "llama", (int64_t)n, (int64_t)capacity,
-                              "llama: a piece of text has %zu bytes, there is room for %zu", n,
+                              "llama: a part of the text has %zu bytes, the buffer has %zu", n,
                               capacity);
     }
     if (ends) {
-        generator->steps = generator->n_emitted; /* what follows would begin another text */
+        generator->options.steps = generator->n_emitted; /* what follows would begin another text */
     } else {
         generator->previous = token;
         generator->n_emitted++;

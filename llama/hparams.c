@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Hyperparameters from a source's values (keys of the GGUF convention, which begin with the name of
- * the architecture). */
+ * Hyper-parameters from a source's values (keys of the GGUF convention, which begin with the name
+ * of the architecture). */
 #include "llama/hparams.h"
 
 #include <math.h>
@@ -26,7 +26,8 @@ static const struct architecture architectures[] = {
 struct reader {
     const tandem_source *source;
     const struct architecture *architecture;
-    char key[96]; /* the key read last */
+    struct tnd_llama_rope rope; /* what has been read of it */
+    char key[96];               /* the key read last */
 };
 
 static const char *key_of(struct reader *reader, const char *name)
@@ -99,20 +100,21 @@ static enum tandem_status find_architecture(struct reader *reader, struct tandem
 }
 
 /* Heads must share out evenly, and rope turns pairs. */
-static enum tandem_status check_heads(const struct tnd_llama_hparams *h, struct tandem_error *error)
+static enum tandem_status check_heads(const struct tandem_hparams *h, int64_t n_rot,
+                                      struct tandem_error *error)
 {
     if (h->heads % h->kv_heads == 0 && h->head_size % 2 == 0 && h->head_size <= 65536 &&
-        h->rope.n_rot % 2 == 0 && h->rope.n_rot <= h->head_size) {
+        n_rot % 2 == 0 && n_rot <= h->head_size) {
         return TANDEM_OK;
     }
     return tnd_llama_fail(error, TANDEM_E_FORMAT, "attention", h->heads, h->dim,
                           "llama: %lld values in %lld heads of %lld, %lld KV heads, %lld values "
                           "rotated do not fit together",
                           (long long)h->dim, (long long)h->heads, (long long)h->head_size,
-                          (long long)h->kv_heads, (long long)h->rope.n_rot);
+                          (long long)h->kv_heads, (long long)n_rot);
 }
 
-static enum tandem_status read_heads(struct reader *reader, struct tnd_llama_hparams *h,
+static enum tandem_status read_heads(struct reader *reader, struct tandem_hparams *h,
                                      struct tandem_error *error)
 {
     LLAMA_TRY(read_count(reader, "attention.head_count", &h->heads, error));
@@ -123,10 +125,11 @@ static enum tandem_status read_heads(struct reader *reader, struct tnd_llama_hpa
         LLAMA_TRY(
             read_count_or(reader, "attention.key_length", h->dim / h->heads, &h->head_size, error));
     }
-    LLAMA_TRY(read_count_or(reader, "rope.dimension_count", h->head_size, &h->rope.n_rot, error));
+    LLAMA_TRY(read_count_or(reader, "rope.dimension_count", h->head_size,
+                            &reader->rope.options.n_rot, error));
     h->q_dim = h->head_size * h->heads;
     h->kv_dim = h->head_size * h->kv_heads;
-    return check_heads(h, error);
+    return check_heads(h, reader->rope.options.n_rot, error);
 }
 
 static enum tandem_status bad_scaling(const char *key, double value, struct tandem_error *error)
@@ -137,57 +140,57 @@ static enum tandem_status bad_scaling(const char *key, double value, struct tand
 
 /* Numbers of llama 3's scaling (Llama 3.1 model card): frequencies whose waves are shorter than
  * original / high stay, those longer than original / low are divided by the factor. */
-static enum tandem_status read_llama3(struct reader *reader, struct tnd_llama_hparams *h,
-                                      struct tandem_error *error)
+static enum tandem_status read_llama3(struct reader *reader, struct tandem_error *error)
 {
-    h->low_freq_factor = read_number(reader, "rope.scaling.low_freq_factor", 1.0);
-    h->high_freq_factor = read_number(reader, "rope.scaling.high_freq_factor", 4.0);
-    h->original_context = read_number(reader, "rope.scaling.original_context_length", 8192.0);
-    if (!(h->low_freq_factor > 0.0) || !(h->high_freq_factor > h->low_freq_factor) ||
-        !isfinite(h->high_freq_factor)) {
-        return bad_scaling(key_of(reader, "rope.scaling.high_freq_factor"), h->high_freq_factor,
+    struct tnd_llama_rope *rope = &reader->rope;
+    rope->low_freq_factor = read_number(reader, "rope.scaling.low_freq_factor", 1.0);
+    rope->high_freq_factor = read_number(reader, "rope.scaling.high_freq_factor", 4.0);
+    rope->original_context = read_number(reader, "rope.scaling.original_context_length", 8192.0);
+    if (!(rope->low_freq_factor > 0.0) || !(rope->high_freq_factor > rope->low_freq_factor) ||
+        !isfinite(rope->high_freq_factor)) {
+        return bad_scaling(key_of(reader, "rope.scaling.high_freq_factor"), rope->high_freq_factor,
                            error);
     }
-    if (!(h->original_context >= 1.0) || !(h->original_context <= 1e12)) {
+    if (!(rope->original_context >= 1.0) || !(rope->original_context <= 1e12)) {
         return bad_scaling(key_of(reader, "rope.scaling.original_context_length"),
-                           h->original_context, error);
+                           rope->original_context, error);
     }
     return TANDEM_OK;
 }
 
-static enum tandem_status read_scaling(struct reader *reader, struct tnd_llama_hparams *h,
-                                       struct tandem_error *error)
+static enum tandem_status read_scaling(struct reader *reader, struct tandem_error *error)
 {
+    struct tnd_llama_rope *rope = &reader->rope;
     const char *type = NULL;
     (void)tandem_source_text(reader->source, key_of(reader, "rope.scaling.type"), &type);
     /* rope.scale_linear is the key of older files */
     const double older = read_number(reader, "rope.scale_linear", 1.0);
-    h->scaling_factor = read_number(reader, "rope.scaling.factor", older);
+    rope->factor = read_number(reader, "rope.scaling.factor", older);
     if (type == NULL) {
-        type = h->scaling_factor != 1.0 ? "linear" : "none";
+        type = rope->factor != 1.0 ? "linear" : "none";
     }
-    if (!(h->scaling_factor >= 1e-3) || !(h->scaling_factor <= 1e6)) {
-        return bad_scaling(key_of(reader, "rope.scaling.factor"), h->scaling_factor, error);
+    if (!(rope->factor >= 1e-3) || !(rope->factor <= 1e6)) {
+        return bad_scaling(key_of(reader, "rope.scaling.factor"), rope->factor, error);
     }
     /* the base of "dynamic" grows for texts beyond the context only, and no session goes there */
     if (strcmp(type, "none") == 0 || strcmp(type, "default") == 0 || strcmp(type, "dynamic") == 0) {
         return TANDEM_OK;
     }
     if (strcmp(type, "linear") == 0) {
-        h->scaling = TND_ROPE_LINEAR;
-        h->rope.freq_scale = (float)(1.0 / h->scaling_factor);
+        rope->scaling = TND_ROPE_LINEAR;
+        rope->options.freq_scale = (float)(1.0 / rope->factor);
         return TANDEM_OK;
     }
-    if (strcmp(type, "ntk") == 0 && h->rope.n_rot > 2) {
-        const double n_rot = (double)h->rope.n_rot;
-        h->scaling = TND_ROPE_NTK;
-        h->rope.freq_base =
-            (float)((double)h->rope.freq_base * pow(h->scaling_factor, n_rot / (n_rot - 2.0)));
+    if (strcmp(type, "ntk") == 0 && rope->options.n_rot > 2) {
+        const double n_rot = (double)rope->options.n_rot;
+        rope->scaling = TND_ROPE_NTK;
+        rope->options.freq_base =
+            (float)((double)rope->options.freq_base * pow(rope->factor, n_rot / (n_rot - 2.0)));
         return TANDEM_OK;
     }
     if (strcmp(type, "llama3") == 0) {
-        h->scaling = TND_ROPE_LLAMA3;
-        return read_llama3(reader, h, error);
+        rope->scaling = TND_ROPE_LLAMA3;
+        return read_llama3(reader, error);
     }
     return tnd_llama_fail(error, TANDEM_E_UNSUPPORTED_BUILD, key_of(reader, "rope.scaling.type"), 0,
                           0,
@@ -196,19 +199,21 @@ static enum tandem_status read_scaling(struct reader *reader, struct tnd_llama_h
                           type);
 }
 
-static enum tandem_status read_rope(struct reader *reader, struct tnd_llama_hparams *h,
-                                    struct tandem_error *error)
+static enum tandem_status read_rope(struct reader *reader, struct tandem_error *error)
 {
+    struct tnd_llama_rope *rope = &reader->rope;
     const char *pairs = NULL;
-    h->rope.pairs = reader->architecture->pairs;
+    rope->options.pairs = reader->architecture->pairs;
     if (tandem_source_text(reader->source, "tandem.rope.pairs", &pairs)) {
-        h->rope.pairs = strcmp(pairs, "halves") == 0 ? TANDEM_ROPE_HALVES : TANDEM_ROPE_ADJACENT;
+        rope->options.pairs =
+            strcmp(pairs, "halves") == 0 ? TANDEM_ROPE_HALVES : TANDEM_ROPE_ADJACENT;
     }
-    h->rope.freq_base = (float)read_number(reader, "rope.freq_base", 10000.0);
-    if (!(h->rope.freq_base > 0.0f) || !isfinite(h->rope.freq_base)) {
-        return bad_scaling(key_of(reader, "rope.freq_base"), (double)h->rope.freq_base, error);
+    rope->options.freq_base = (float)read_number(reader, "rope.freq_base", 10000.0);
+    if (!(rope->options.freq_base > 0.0f) || !isfinite(rope->options.freq_base)) {
+        return bad_scaling(key_of(reader, "rope.freq_base"), (double)rope->options.freq_base,
+                           error);
     }
-    return read_scaling(reader, h, error);
+    return read_scaling(reader, error);
 }
 
 /* Files of some converters do not say how many tokens there are: the embedding does. */
@@ -218,7 +223,7 @@ static int64_t embedding_rows(const tandem_source *source)
     return tandem_source_find(source, "token_embd.weight", &found) ? found.ne[1] : 0;
 }
 
-static enum tandem_status read_all(struct reader *reader, struct tnd_llama_hparams *h,
+static enum tandem_status read_all(struct reader *reader, struct tandem_hparams *h,
                                    struct tandem_error *error)
 {
     int64_t window = 0;
@@ -238,33 +243,38 @@ static enum tandem_status read_all(struct reader *reader, struct tnd_llama_hpara
                               "llama: %s is %g, expected a number of 0 or more", reader->key,
                               (double)h->norm_eps);
     }
-    return read_rope(reader, h, error);
+    return read_rope(reader, error);
 }
 
 enum tandem_status tnd_llama_hparams_read(const tandem_source *source,
-                                          struct tnd_llama_hparams *out_hparams,
+                                          struct tandem_hparams *out_hparams,
+                                          struct tnd_llama_rope *out_rope,
                                           struct tandem_error *error)
 {
-    struct tnd_llama_hparams h = {.rope = TANDEM_ROPE_OPTIONS_INIT};
-    struct reader reader = {.source = source};
+    struct tandem_hparams h = {.size = sizeof(h)};
+    struct reader reader = {.source = source, .rope = {.options = TANDEM_ROPE_OPTIONS_INIT}};
     LLAMA_TRY(find_architecture(&reader, error));
     h.architecture = reader.architecture->name;
     h.has_biases = reader.architecture->has_biases;
     LLAMA_TRY(read_all(&reader, &h, error));
     *out_hparams = h;
+    *out_rope = reader.rope;
     return TANDEM_OK;
 }
 
-void tnd_llama_rope_factors(const struct tnd_llama_hparams *h, float *out_factors)
+void tnd_llama_rope_factors(const struct tnd_llama_rope *rope, float *out_factors)
 {
     const double pi = 3.14159265358979323846;
-    for (int64_t i = 0; i < h->rope.n_rot / 2; i++) {
+    const int64_t n_rot = rope->options.n_rot;
+    LLAMA_ASSERT(rope->scaling == TND_ROPE_LLAMA3 && n_rot % 2 == 0);
+    for (int64_t i = 0; i < n_rot / 2; i++) {
         const double frequency =
-            pow((double)h->rope.freq_base, -2.0 * (double)i / (double)h->rope.n_rot);
+            pow((double)rope->options.freq_base, -2.0 * (double)i / (double)n_rot);
         /* waves of this pair in the original context */
-        const double waves = h->original_context * frequency / (2.0 * pi);
-        double kept = (waves - h->low_freq_factor) / (h->high_freq_factor - h->low_freq_factor);
+        const double waves = rope->original_context * frequency / (2.0 * pi);
+        double kept =
+            (waves - rope->low_freq_factor) / (rope->high_freq_factor - rope->low_freq_factor);
         kept = kept < 0.0 ? 0.0 : kept > 1.0 ? 1.0 : kept;
-        out_factors[i] = (float)(1.0 / ((1.0 - kept) / h->scaling_factor + kept));
+        out_factors[i] = (float)(1.0 / ((1.0 - kept) / rope->factor + kept));
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The numbers that describe a model of the llama family: what the papers call hyperparameters. */
+ * Hyper-parameters of a model of the llama family, and how it rotates queries and keys. */
 #ifndef TND_LLAMA_HPARAMS_H
 #define TND_LLAMA_HPARAMS_H
 
-#include "tandem/formats.h"
+#include "tandem/llama.h"
 #include "tandem/ops.h"
 
 /** How positions beyond those of the training are squeezed into its range. */
@@ -14,35 +14,23 @@ enum tnd_llama_rope_scaling {
     TND_ROPE_LLAMA3  /* slow pairs are divided, fast ones kept, those between blended */
 };
 
-struct tnd_llama_hparams {
-    const char *architecture; /* "llama", "mistral" or "qwen2" */
-    int64_t dim;              /* length of a token's vector x */
-    int64_t hidden;           /* inside the feed-forward network */
-    int64_t layers;
-    int64_t heads;     /* of the queries */
-    int64_t kv_heads;  /* of keys and values: each serves heads / kv_heads queries */
-    int64_t head_size; /* dim / heads unless the model says otherwise */
-    int64_t q_dim;     /* heads * head_size */
-    int64_t kv_dim;    /* kv_heads * head_size */
-    int64_t vocabulary;
-    int64_t context; /* positions that the model was trained for */
-    int64_t window;  /* a token sees this many tokens, itself among them; 0: all before it */
-    bool has_biases; /* of q, k and v: the architecture promises them */
-    float norm_eps;
-    struct tandem_rope_options rope; /* linear and NTK scaling are in it */
+struct tnd_llama_rope {
+    struct tandem_rope_options options; /* linear and NTK scaling are in it */
     enum tnd_llama_rope_scaling scaling;
-    double scaling_factor;
+    double factor;
     double low_freq_factor, high_freq_factor; /* llama 3 */
     double original_context;                  /* llama 3 */
 };
 
-/** Reads and checks them. Errors: FORMAT (another architecture, or numbers that do not fit
- *  together), NOT_FOUND, UNSUPPORTED_BUILD (a scaling of rope that is not known). */
+/** Reads and checks them, but for weight_type. Errors: FORMAT (another architecture, or numbers
+ *  that do not fit together), NOT_FOUND, UNSUPPORTED_BUILD (a scaling of rope that is not known).
+ *  */
 enum tandem_status tnd_llama_hparams_read(const tandem_source *source,
-                                          struct tnd_llama_hparams *out_hparams,
+                                          struct tandem_hparams *out_hparams,
+                                          struct tnd_llama_rope *out_rope,
                                           struct tandem_error *error);
 
 /** Divisor of the angle of each pair, n_rot / 2 values, for TND_ROPE_LLAMA3. */
-void tnd_llama_rope_factors(const struct tnd_llama_hparams *hparams, float *out_factors);
+void tnd_llama_rope_factors(const struct tnd_llama_rope *rope, float *out_factors);
 
 #endif

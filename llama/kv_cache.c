@@ -9,7 +9,7 @@
 
 /* ---- memory ---- */
 
-static enum tandem_status check_options(const struct tnd_llama_hparams *h,
+static enum tandem_status check_options(const struct tandem_hparams *h,
                                         const struct tnd_llama_kv_options *options,
                                         struct tandem_error *error)
 {
@@ -78,7 +78,7 @@ static enum tandem_status make_tensors(struct tnd_llama_kv_cache *cache, struct 
 }
 
 enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
-                                           const struct tnd_llama_hparams *hparams,
+                                           const struct tandem_hparams *hparams,
                                            const struct tnd_llama_kv_options *options,
                                            struct tandem_error *error)
 {
@@ -130,6 +130,8 @@ void tnd_llama_kv_cache_fini(struct tnd_llama_kv_cache *cache)
 
 static int32_t order_of(int32_t sequence, int64_t position)
 {
+    LLAMA_ASSERT(sequence >= 0 && sequence < TND_LLAMA_MAX_SEQUENCES);
+    LLAMA_ASSERT(position >= 0 && position <= TND_LLAMA_POSITIONS);
     return sequence * TND_LLAMA_SPAN + (int32_t)position;
 }
 
@@ -170,9 +172,10 @@ bool tnd_llama_kv_cache_has(const struct tnd_llama_kv_cache *cache, int32_t sequ
     return n == end - begin;
 }
 
-void tnd_llama_kv_cache_untake(struct tnd_llama_kv_cache *cache)
+void tnd_llama_kv_cache_rollback(struct tnd_llama_kv_cache *cache)
 {
     for (int64_t i = cache->n_taken; i-- > 0;) {
+        LLAMA_ASSERT(cache->orders[cache->taken[i]] != TND_LLAMA_FREE_CELL);
         cache->orders[cache->taken[i]] = TND_LLAMA_FREE_CELL;
         cache->next = cache->taken[i];
     }
@@ -238,13 +241,14 @@ static tandem_tensor *part(tandem_context *context, tandem_tensor *a, int64_t fi
     return tandem_view(context, a, 3, ne, NULL, (size_t)first * tandem_tensor_nb(a)[2]);
 }
 
-/* Tokens first .. first + n - 1 of the batch, whose cells lie side by side. */
+/* Tokens first .. first + n - 1 of the batch, whose cells are adjacent. */
 static void write_run(const struct tnd_llama_kv_cache *cache, tandem_graph *graph,
                       tandem_context *context, int64_t layer, tandem_tensor *k, tandem_tensor *v,
                       int64_t first, int64_t n)
 {
     const int64_t ne[] = {cache->head_size, cache->kv_heads, n};
     const int64_t cell = cache->taken[first];
+    LLAMA_ASSERT(first + n <= cache->n_taken && cell + n <= cache->n_used);
     const size_t offset = (size_t)cell * row_bytes(cache);
     tandem_tensor *place = tandem_view(context, cache->keys[layer], 3, ne, NULL, offset);
     k = part(context, k, first, n);
@@ -252,8 +256,9 @@ static void write_run(const struct tnd_llama_kv_cache *cache, tandem_graph *grap
     tandem_graph_add(graph, tandem_cpy(context, k, place));
     if (cache->is_transposed) {
         const size_t *nb = tandem_tensor_nb(cache->values[layer]);
-        const int64_t turned[] = {n, cache->head_size, cache->kv_heads};
-        place = tandem_view(context, cache->values[layer], 3, turned, nb + 1, (size_t)cell * nb[0]);
+        const int64_t transposed[] = {n, cache->head_size, cache->kv_heads};
+        place =
+            tandem_view(context, cache->values[layer], 3, transposed, nb + 1, (size_t)cell * nb[0]);
         v = tandem_permute(context, v, 1, 2, 0, 3); /* {n, head_size, kv_heads} */
     } else {
         place = tandem_view(context, cache->values[layer], 3, ne, NULL, offset);
@@ -278,6 +283,7 @@ static tandem_tensor *read_rows(tandem_context *context, tandem_tensor *rows, in
 {
     const int64_t *whole = tandem_tensor_ne(rows);
     const int64_t ne[] = {whole[0], whole[1], t};
+    LLAMA_ASSERT(t > 0 && t <= whole[2]);
     return tandem_permute(context, tandem_view(context, rows, 3, ne, NULL, 0), 0, 2, 1, 3);
 }
 

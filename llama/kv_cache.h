@@ -42,7 +42,7 @@ struct tnd_llama_kv_options {
 
 /** Errors: ARGUMENT (a type that does not fit), MEMORY, OVERFLOW. */
 enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
-                                           const struct tnd_llama_hparams *hparams,
+                                           const struct tandem_hparams *hparams,
                                            const struct tnd_llama_kv_options *options,
                                            struct tandem_error *error);
 /** Before the program looks at cells, or changes them: see tandem_runtime_fetch. `runtime` may be
@@ -61,7 +61,7 @@ enum tandem_status tnd_llama_kv_cache_take(struct tnd_llama_kv_cache *cache,
                                            const int32_t *sequences, const int32_t *positions,
                                            int64_t m, struct tandem_error *error);
 /** Frees the cells of the batch in hand: it was not computed. */
-void tnd_llama_kv_cache_untake(struct tnd_llama_kv_cache *cache);
+void tnd_llama_kv_cache_rollback(struct tnd_llama_kv_cache *cache);
 /** Frees the cells of a sequence from `begin` to `end` - 1. */
 void tnd_llama_kv_cache_forget(struct tnd_llama_kv_cache *cache, int32_t sequence, int64_t begin,
                                int64_t end);

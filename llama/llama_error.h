@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Filling struct tandem_error from outside the library: llama/ uses the public interface alone. */
+ * Errors, asserts and options of llama/, which uses the public interface of Tandem alone. */
 #ifndef TND_LLAMA_ERROR_H
 #define TND_LLAMA_ERROR_H
+
+#include <stddef.h>
 
 #include "tandem/status.h"
 
@@ -9,6 +11,19 @@
 enum tandem_status tnd_llama_fail(struct tandem_error *error, enum tandem_status status,
                                   const char *where, int64_t got, int64_t limit, const char *format,
                                   ...) __attribute__((format(printf, 6, 7)));
+
+/** Copies a caller's options struct (first member: size_t size; NULL allowed) over `out`, which
+ *  holds the defaults. A longer struct is accepted while its unknown tail is zero. Errors: ABI. */
+enum tandem_status tnd_llama_options_read(const void *options, const char *name, void *out,
+                                          size_t out_bytes, struct tandem_error *error);
+
+/** States what must hold inside llama/; on in every build of `make check`. */
+#ifdef TND_ASSERTIONS
+#include <assert.h>
+#define LLAMA_ASSERT(condition) assert(condition)
+#else
+#define LLAMA_ASSERT(condition) ((void)sizeof(!(condition)))
+#endif
 
 /** Hands a failure on. */
 #define LLAMA_TRY(expression)                                                                      \

@@ -9,7 +9,7 @@
 #include "llama/llama_error.h"
 
 /* Finds a weight with the extents {k, n}; n is 1 for a vector. */
-static enum tandem_status find(const struct tnd_llama_model *model, const tandem_source *source,
+static enum tandem_status find(const tandem_model *model, const tandem_source *source,
                                const char *name, int64_t k, int64_t n, tandem_tensor **out_tensor,
                                struct tandem_error *error)
 {
@@ -35,9 +35,8 @@ static enum tandem_status find(const struct tnd_llama_model *model, const tandem
     return TANDEM_OK;
 }
 
-static enum tandem_status find_in_layer(const struct tnd_llama_model *model,
-                                        const tandem_source *source, int64_t layer,
-                                        const char *name, int64_t k, int64_t n,
+static enum tandem_status find_in_layer(const tandem_model *model, const tandem_source *source,
+                                        int64_t layer, const char *name, int64_t k, int64_t n,
                                         tandem_tensor **out_tensor, struct tandem_error *error)
 {
     char full_name[TANDEM_MAX_NAME];
@@ -46,10 +45,9 @@ static enum tandem_status find_in_layer(const struct tnd_llama_model *model,
 }
 
 /* A bias {n} of q, k or v, F32; absent unless the architecture promises it. */
-static enum tandem_status find_bias(const struct tnd_llama_model *model,
-                                    const tandem_source *source, int64_t layer, const char *name,
-                                    int64_t n, tandem_tensor **out_tensor,
-                                    struct tandem_error *error)
+static enum tandem_status find_bias(const tandem_model *model, const tandem_source *source,
+                                    int64_t layer, const char *name, int64_t n,
+                                    tandem_tensor **out_tensor, struct tandem_error *error)
 {
     char full_name[TANDEM_MAX_NAME];
     struct tandem_source_tensor found;
@@ -60,11 +58,10 @@ static enum tandem_status find_bias(const struct tnd_llama_model *model,
     return find(model, source, full_name, n, 1, out_tensor, error);
 }
 
-static enum tandem_status load_layer(const struct tnd_llama_model *model,
-                                     const tandem_source *source, int64_t l,
-                                     struct tandem_error *error)
+static enum tandem_status load_layer(const tandem_model *model, const tandem_source *source,
+                                     int64_t l, struct tandem_error *error)
 {
-    const struct tnd_llama_hparams *h = &model->hparams;
+    const struct tandem_hparams *h = &model->hparams;
     struct tnd_llama_layer *layer = &model->layers[l];
     const struct {
         const char *name;
@@ -87,11 +84,10 @@ static enum tandem_status load_layer(const struct tnd_llama_model *model,
 }
 
 /* Divisors of rope's angles: those of the file (converters write llama 3's so), or computed. */
-static enum tandem_status load_rope_factors(struct tnd_llama_model *model,
-                                            const tandem_source *source, struct tandem_error *error)
+static enum tandem_status load_rope_factors(tandem_model *model, const tandem_source *source,
+                                            struct tandem_error *error)
 {
-    const struct tnd_llama_hparams *h = &model->hparams;
-    const int64_t n = h->rope.n_rot / 2;
+    const int64_t n = model->rope.options.n_rot / 2;
     struct tandem_source_tensor found;
     if (tandem_source_find(source, "rope_freqs.weight", &found) && found.type == TANDEM_TYPE_F32) {
         LLAMA_TRY(find(model, source, "rope_freqs.weight", n, 1, &model->rope_factors, error));
@@ -106,21 +102,21 @@ static enum tandem_status load_rope_factors(struct tnd_llama_model *model,
         }
         return TANDEM_OK;
     }
-    if (h->scaling == TND_ROPE_LLAMA3) {
+    if (model->rope.scaling == TND_ROPE_LLAMA3) {
         model->rope_factors = tandem_tensor_new(model->context, TANDEM_TYPE_F32, 1, &n);
         LLAMA_TRY(tandem_context_status(model->context, error));
-        tnd_llama_rope_factors(h, tandem_tensor_data(model->rope_factors));
+        tnd_llama_rope_factors(&model->rope, tandem_tensor_data(model->rope_factors));
         tandem_tensor_set_role(model->rope_factors, TANDEM_ROLE_CONSTANT);
     }
     return TANDEM_OK;
 }
 
-static enum tandem_status load(struct tnd_llama_model *model, const tandem_source *source,
+static enum tandem_status load(tandem_model *model, const tandem_source *source,
                                struct tandem_error *error)
 {
-    const struct tnd_llama_hparams *h = &model->hparams;
+    const struct tandem_hparams *h = &model->hparams;
     struct tandem_source_tensor ignored;
-    LLAMA_TRY(tnd_llama_hparams_read(source, &model->hparams, error));
+    LLAMA_TRY(tnd_llama_hparams_read(source, &model->hparams, &model->rope, error));
     LLAMA_TRY(tandem_context_new(NULL, &model->context, error));
     LLAMA_TRY(find(model, source, "token_embd.weight", h->dim, h->vocabulary,
                    &model->token_embedding, error));
@@ -147,29 +143,60 @@ static enum tandem_status load(struct tnd_llama_model *model, const tandem_sourc
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_llama_model_new(const tandem_source *source,
-                                       struct tnd_llama_model **out_model,
-                                       struct tandem_error *error)
+/* Takes `own_source` over, which may be NULL, also when it fails. */
+static enum tandem_status model_new(const tandem_source *source, tandem_source *own_source,
+                                    tandem_model **out_model, struct tandem_error *error)
 {
-    struct tnd_llama_model *model = calloc(1, sizeof(*model));
+    tandem_model *model = calloc(1, sizeof(*model));
+    enum tandem_status status;
+    LLAMA_ASSERT(own_source == NULL || own_source == source);
     if (model == NULL) {
+        tandem_source_close(own_source);
         return tnd_llama_fail(error, TANDEM_E_MEMORY, "llama", sizeof(*model), 0,
                               "llama: no memory for a model");
     }
-    const enum tandem_status status = load(model, source, error);
+    model->source = source;
+    model->own_source = own_source;
+    status = load(model, source, error);
     if (status != TANDEM_OK) {
-        tnd_llama_model_free(model);
+        tandem_model_free(model);
         return status;
     }
+    model->hparams.weight_type = tandem_tensor_type(model->layers[0].wq);
     *out_model = model;
     return TANDEM_OK;
 }
 
-void tnd_llama_model_free(struct tnd_llama_model *model)
+enum tandem_status tandem_model_new(const tandem_source *source, tandem_model **out_model,
+                                    struct tandem_error *error)
+{
+    return model_new(source, NULL, out_model, error);
+}
+
+enum tandem_status tandem_model_load(const char *path, tandem_model **out_model,
+                                     struct tandem_error *error)
+{
+    tandem_source *source;
+    LLAMA_TRY(tandem_source_open(path, &source, error));
+    return model_new(source, source, out_model, error);
+}
+
+void tandem_model_free(tandem_model *model)
 {
     if (model != NULL) {
         tandem_context_free(model->context);
+        tandem_source_close(model->own_source);
         free(model->layers);
         free(model);
     }
+}
+
+const struct tandem_hparams *tandem_model_hparams(const tandem_model *model)
+{
+    return &model->hparams;
+}
+
+const tandem_source *tandem_model_source(const tandem_model *model)
+{
+    return model->source;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A llama's weights, and its forward pass as a graph. Read forward() in forward.c first. */
+ * A llama's weights, and its forward pass as a graph. Read tnd_llama_forward in forward.c first. */
 #ifndef TND_LLAMA_MODEL_H
 #define TND_LLAMA_MODEL_H
 
@@ -23,8 +23,11 @@ struct tnd_llama_layer {
     tandem_tensor *w3;        /* {dim, hidden}, up */
 };
 
-struct tnd_llama_model {
-    struct tnd_llama_hparams hparams;
+struct tandem_model {
+    struct tandem_hparams hparams;
+    struct tnd_llama_rope rope;
+    const tandem_source *source;    /* of the weights */
+    tandem_source *own_source;      /* the same where the model has opened it, else NULL */
     tandem_context *context;        /* owns the tensors, not their data */
     tandem_tensor *token_embedding; /* {dim, vocabulary} */
     tandem_tensor *output_norm;     /* {dim} */
@@ -32,14 +35,6 @@ struct tnd_llama_model {
     tandem_tensor *rope_factors;    /* {n_rot / 2}, divisors of rope's angles; NULL: none */
     struct tnd_llama_layer *layers;
 };
-
-/** Finds all weights and checks their extents. The model borrows them: the source must outlive it.
- *  Errors: those of tnd_llama_hparams_read, NOT_FOUND, SHAPE, MEMORY. */
-enum tandem_status tnd_llama_model_new(const tandem_source *source,
-                                       struct tnd_llama_model **out_model,
-                                       struct tandem_error *error);
-/** NULL is allowed. */
-void tnd_llama_model_free(struct tnd_llama_model *model);
 
 /** Tokens that run together. Cells for them have been taken (tnd_llama_kv_cache_take). */
 struct tnd_llama_batch {
@@ -60,15 +55,15 @@ struct tnd_llama_forward {
 /** Builds the graph that runs a batch through the model and writes its keys and values into the
  *  cache. Without outputs only what the cache needs is computed. Errors: those of the builders and
  *  of tandem_graph_finish. */
-enum tandem_status tnd_llama_forward(const struct tnd_llama_model *model,
+enum tandem_status tnd_llama_forward(const tandem_model *model,
                                      const struct tnd_llama_kv_cache *cache,
                                      const struct tnd_llama_batch *batch, tandem_context *context,
                                      struct tnd_llama_forward *out_forward,
                                      struct tandem_error *error);
 
-/** Builds the graph that turns the keys of cells by deltas[cell] positions where that is not 0.
+/** Builds the graph that rotates the keys of cells by deltas[cell] positions where that is not 0.
  *  `out_graph` is NULL when there are none. Errors: as tnd_llama_forward. */
-enum tandem_status tnd_llama_shift(const struct tnd_llama_model *model,
+enum tandem_status tnd_llama_shift(const tandem_model *model,
                                    const struct tnd_llama_kv_cache *cache, const int32_t *deltas,
                                    tandem_context *context, tandem_graph **out_graph,
                                    struct tandem_error *error);

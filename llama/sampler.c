@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * The steps of a choice; selecting the likeliest is in sampler_select.c. */
-#include "llama/sampler.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +15,12 @@ struct token_bytes {
     bool *begins_well; /* {vocabulary}: may stand between characters */
 };
 
-struct tnd_llama_sampler {
-    struct tnd_llama_sampler_options options;
+struct tandem_sampler {
+    struct tandem_sampler_options options;
     uint64_t state; /* of the random numbers */
     float *logits;  /* {vocabulary}: changed ones, where something changes them */
     struct tnd_token_candidate *candidates; /* {vocabulary} */
-    struct tnd_select_room *room;
+    struct tnd_select_memory *select;
     int32_t *recent; /* {repeat_last}: ring of tokens */
     int64_t n_recent, next_recent;
     struct token_bytes tokens; /* bytes NULL: no mask */
@@ -31,7 +29,7 @@ struct tnd_llama_sampler {
 
 /* ---- opening ---- */
 
-static enum tandem_status check_options(const struct tnd_llama_sampler_options *o,
+static enum tandem_status check_options(const struct tandem_sampler_options *o,
                                         struct tandem_error *error)
 {
     if (o->vocabulary >= 1 && o->vocabulary <= INT32_MAX && o->temperature >= 0.0f &&
@@ -49,60 +47,52 @@ static enum tandem_status check_options(const struct tnd_llama_sampler_options *
         (double)o->min_p, (double)o->repeat_penalty, (long long)o->repeat_last);
 }
 
-static enum tandem_status no_memory(const struct tnd_llama_sampler_options *o,
+static enum tandem_status no_memory(const struct tandem_sampler_options *o,
                                     struct tandem_error *error)
 {
     return tnd_llama_fail(error, TANDEM_E_MEMORY, "sampler", o->vocabulary, 0,
                           "sampler: no memory for %lld candidates", (long long)o->vocabulary);
 }
 
-enum tandem_status tnd_llama_sampler_open(const struct tnd_llama_sampler_options *options,
-                                          struct tnd_llama_sampler **out_sampler,
-                                          struct tandem_error *error)
+enum tandem_status tandem_sampler_new(const struct tandem_sampler_options *given,
+                                      tandem_sampler **out_sampler, struct tandem_error *error)
 {
-    LLAMA_TRY(check_options(options, error));
-    const size_t n = (size_t)options->vocabulary;
-    struct tnd_llama_sampler *sampler = calloc(1, sizeof(*sampler));
+    struct tandem_sampler_options o = TANDEM_SAMPLER_OPTIONS_INIT;
+    LLAMA_TRY(tnd_llama_options_read(given, "sampler options", &o, sizeof(o), error));
+    LLAMA_TRY(check_options(&o, error));
+    const size_t n = (size_t)o.vocabulary;
+    tandem_sampler *sampler = calloc(1, sizeof(*sampler));
     if (sampler == NULL) {
-        return no_memory(options, error);
+        return no_memory(&o, error);
     }
-    sampler->options = *options;
-    sampler->options.top_k = options->top_k > 0 ? options->top_k : INT64_MAX;
-    sampler->options.top_p = options->top_p > 0.0f ? options->top_p : 1.0f;
-    sampler->options.repeat_last = options->repeat_last > 0 ? options->repeat_last : 64;
-    sampler->state = options->seed;
+    sampler->options = o;
+    sampler->options.top_k = o.top_k > 0 ? o.top_k : INT64_MAX;
+    sampler->options.top_p = o.top_p > 0.0f ? o.top_p : 1.0f;
+    sampler->options.repeat_last = o.repeat_last > 0 ? o.repeat_last : 64;
+    sampler->state = o.seed;
     sampler->logits = calloc(n, sizeof(float));
     sampler->candidates = calloc(n, sizeof(sampler->candidates[0]));
     sampler->recent = calloc((size_t)sampler->options.repeat_last, sizeof(int32_t));
-    sampler->room = calloc(1, sizeof(*sampler->room));
-    if (sampler->room != NULL) {
-        sampler->room->spare = calloc(2 * n, sizeof(sampler->room->spare[0]));
+    sampler->select = calloc(1, sizeof(*sampler->select));
+    if (sampler->select != NULL) {
+        sampler->select->spare = calloc(2 * n, sizeof(sampler->select->spare[0]));
     }
     if (sampler->logits == NULL || sampler->candidates == NULL || sampler->recent == NULL ||
-        sampler->room == NULL || sampler->room->spare == NULL) {
-        tnd_llama_sampler_free(sampler);
-        return no_memory(options, error);
+        sampler->select == NULL || sampler->select->spare == NULL) {
+        tandem_sampler_free(sampler);
+        return no_memory(&o, error);
     }
     *out_sampler = sampler;
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_llama_sampler_new(int64_t vocabulary, float temperature, float top_p,
-                                         uint64_t seed, struct tnd_llama_sampler **out_sampler,
-                                         struct tandem_error *error)
-{
-    const struct tnd_llama_sampler_options options = {
-        .vocabulary = vocabulary, .temperature = temperature, .top_p = top_p, .seed = seed};
-    return tnd_llama_sampler_open(&options, out_sampler, error);
-}
-
-void tnd_llama_sampler_free(struct tnd_llama_sampler *sampler)
+void tandem_sampler_free(tandem_sampler *sampler)
 {
     if (sampler != NULL) {
-        if (sampler->room != NULL) {
-            free(sampler->room->spare);
+        if (sampler->select != NULL) {
+            free(sampler->select->spare);
         }
-        free(sampler->room);
+        free(sampler->select);
         free(sampler->logits);
         free(sampler->candidates);
         free(sampler->recent);
@@ -123,9 +113,9 @@ static void fill_tokens(const tandem_tokenizer *tokenizer, int64_t vocabulary,
     for (int64_t i = 0; i < vocabulary; i++) {
         char nowhere[1];
         char *place = tokens->bytes == NULL ? nowhere : tokens->bytes + at;
-        const size_t room = tokens->bytes == NULL ? 0 : tokens->starts[i + 1] - at;
+        const size_t capacity = tokens->bytes == NULL ? 0 : tokens->starts[i + 1] - at;
         const size_t n = i < tandem_tokenizer_vocabulary(tokenizer)
-                             ? tandem_tokenizer_decode(tokenizer, -1, (int32_t)i, place, room)
+                             ? tandem_tokenizer_decode(tokenizer, -1, (int32_t)i, place, capacity)
                              : 0;
         tokens->starts[i] = at;
         at += n;
@@ -133,9 +123,9 @@ static void fill_tokens(const tandem_tokenizer *tokenizer, int64_t vocabulary,
     }
 }
 
-enum tandem_status tnd_llama_sampler_keep_utf8(struct tnd_llama_sampler *sampler,
-                                               const tandem_tokenizer *tokenizer,
-                                               struct tandem_error *error)
+enum tandem_status tandem_sampler_keep_utf8(tandem_sampler *sampler,
+                                            const tandem_tokenizer *tokenizer,
+                                            struct tandem_error *error)
 {
     const int64_t n = sampler->options.vocabulary;
     struct token_bytes tokens = {.starts = calloc((size_t)n + 1, sizeof(size_t)),
@@ -164,9 +154,10 @@ enum tandem_status tnd_llama_sampler_keep_utf8(struct tnd_llama_sampler *sampler
     return TANDEM_OK;
 }
 
-static bool is_allowed(const struct tnd_llama_sampler *sampler, int64_t token)
+static bool is_allowed(const tandem_sampler *sampler, int64_t token)
 {
     const struct token_bytes *t = &sampler->tokens;
+    LLAMA_ASSERT(token >= 0 && token < sampler->options.vocabulary);
     if (sampler->utf8.left == 0) {
         return t->begins_well[token];
     }
@@ -175,7 +166,7 @@ static bool is_allowed(const struct tnd_llama_sampler *sampler, int64_t token)
     return n > 0 && tnd_utf8_accepts(&state, t->bytes + t->starts[token], n);
 }
 
-static void apply_mask(const struct tnd_llama_sampler *sampler, float *logits)
+static void apply_mask(const tandem_sampler *sampler, float *logits)
 {
     bool any = false;
     for (int64_t i = 0; i < sampler->options.vocabulary && !any; i++) {
@@ -190,7 +181,7 @@ static void apply_mask(const struct tnd_llama_sampler *sampler, float *logits)
 
 /* ---- the penalty ---- */
 
-void tnd_llama_sampler_accept(struct tnd_llama_sampler *sampler, int32_t token, bool is_output)
+void tandem_sampler_accept(tandem_sampler *sampler, int32_t token, bool is_output)
 {
     if (token < 0 || token >= sampler->options.vocabulary) {
         return;
@@ -209,7 +200,7 @@ void tnd_llama_sampler_accept(struct tnd_llama_sampler *sampler, int32_t token, 
     }
 }
 
-void tnd_llama_sampler_reset(struct tnd_llama_sampler *sampler)
+void tandem_sampler_reset(tandem_sampler *sampler)
 {
     sampler->n_recent = 0;
     sampler->next_recent = 0;
@@ -217,19 +208,19 @@ void tnd_llama_sampler_reset(struct tnd_llama_sampler *sampler)
 }
 
 /* Each token that came lately once, however often it came. */
-static void apply_penalty(const struct tnd_llama_sampler *sampler, const float *original,
-                          float *logits)
+static void apply_penalty(const tandem_sampler *sampler, const float *original, float *logits)
 {
     const float penalty = sampler->options.repeat_penalty;
     for (int64_t i = 0; i < sampler->n_recent; i++) {
         const int32_t token = sampler->recent[i];
+        LLAMA_ASSERT(token >= 0 && token < sampler->options.vocabulary);
         const float logit = original[token];
         logits[token] = logit > 0.0f ? logit / penalty : logit * penalty;
     }
 }
 
 /* The logits after penalty and mask: those given where nothing changes. */
-static const float *change_logits(struct tnd_llama_sampler *sampler, const float *logits)
+static const float *change_logits(tandem_sampler *sampler, const float *logits)
 {
     const float penalty = sampler->options.repeat_penalty;
     const bool has_penalty = penalty != 0.0f && penalty != 1.0f && sampler->n_recent > 0;
@@ -249,7 +240,7 @@ static const float *change_logits(struct tnd_llama_sampler *sampler, const float
 /* ---- the choice ---- */
 
 /* Uniform in [0, 1): splitmix64 (Steele, Lea and Flood 2014), its upper 53 bits. */
-static double draw(struct tnd_llama_sampler *sampler)
+static double draw(tandem_sampler *sampler)
 {
     uint64_t z = sampler->state += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -270,7 +261,7 @@ static int64_t likeliest(const float *logits, int64_t n)
 }
 
 /* Weights exp((logit - largest) / temperature) of all tokens that have a chance, in their order. */
-static int64_t fill_candidates(struct tnd_llama_sampler *sampler, const float *logits, int64_t best)
+static int64_t fill_candidates(tandem_sampler *sampler, const float *logits, int64_t best)
 {
     const float largest = logits[best];
     const float temperature = sampler->options.temperature;
@@ -290,13 +281,13 @@ static int64_t fill_candidates(struct tnd_llama_sampler *sampler, const float *l
 }
 
 /* Candidates that are left after top-k, top-p and min-p, at the front. */
-static int64_t keep(struct tnd_llama_sampler *sampler, const float *logits)
+static int64_t keep(tandem_sampler *sampler, const float *logits)
 {
-    const struct tnd_llama_sampler_options *o = &sampler->options;
+    const struct tandem_sampler_options *o = &sampler->options;
     struct tnd_token_candidate *c = sampler->candidates;
     int64_t n = fill_candidates(sampler, logits, likeliest(logits, o->vocabulary));
-    n = tnd_select(c, n, o->top_k, 1.0, sampler->room);
-    n = tnd_select(c, n, INT64_MAX, (double)o->top_p, sampler->room);
+    n = tnd_select(c, n, o->top_k, 1.0, sampler->select);
+    n = tnd_select(c, n, INT64_MAX, (double)o->top_p, sampler->select);
     int64_t kept = 0;
     for (int64_t i = 0; i < n; i++) { /* the likeliest has weight 1 */
         if (c[i].weight >= o->min_p) {
@@ -306,7 +297,7 @@ static int64_t keep(struct tnd_llama_sampler *sampler, const float *logits)
     return kept;
 }
 
-int32_t tnd_llama_sampler_choose(struct tnd_llama_sampler *sampler, const float *given)
+int32_t tandem_sampler_sample(tandem_sampler *sampler, const float *given)
 {
     const float *logits = change_logits(sampler, given);
     if (sampler->options.temperature == 0.0f) {
@@ -329,8 +320,7 @@ int32_t tnd_llama_sampler_choose(struct tnd_llama_sampler *sampler, const float 
                  : (int32_t)likeliest(logits, sampler->options.vocabulary);
 }
 
-int64_t tnd_llama_sampler_keep(struct tnd_llama_sampler *sampler, const float *given,
-                               int32_t *out_tokens)
+int64_t tnd_sampler_keep(tandem_sampler *sampler, const float *given, int32_t *out_tokens)
 {
     const int64_t n = keep(sampler, change_logits(sampler, given));
     for (int64_t i = 0; i < n; i++) {

@@ -22,15 +22,15 @@ uint32_t tnd_select_key(float weight)
 
 /* Returns the sum of all weights. */
 static double count_keys(const struct tnd_token_candidate *candidates, int64_t n,
-                         struct tnd_select_room *room)
+                         struct tnd_select_memory *memory)
 {
     double all = 0.0;
-    memset(room->counts, 0, sizeof(room->counts));
-    memset(room->sums, 0, sizeof(room->sums));
+    memset(memory->counts, 0, sizeof(memory->counts));
+    memset(memory->sums, 0, sizeof(memory->sums));
     for (int64_t i = 0; i < n; i++) {
         const uint32_t key = tnd_select_key(candidates[i].weight);
-        room->counts[key]++;
-        room->sums[key] += (double)candidates[i].weight;
+        memory->counts[key]++;
+        memory->sums[key] += (double)candidates[i].weight;
         all += (double)candidates[i].weight;
     }
     return all;
@@ -61,18 +61,18 @@ static void sort_bucket(struct tnd_token_candidate *a, struct tnd_token_candidat
 }
 
 /* The bucket that has the border; what is above it has fewer than k and less than `mass`. */
-static uint32_t find_border(const struct tnd_select_room *room, int64_t k, double mass,
+static uint32_t find_border(const struct tnd_select_memory *memory, int64_t k, double mass,
                             int64_t *out_count, double *out_mass)
 {
     int64_t count = 0;
     double above = 0.0;
     uint32_t key = TND_SELECT_KEYS - 1;
     for (; key > 0; key--) {
-        if (count + room->counts[key] >= k || above + room->sums[key] >= mass) {
+        if (count + memory->counts[key] >= k || above + memory->sums[key] >= mass) {
             break;
         }
-        count += room->counts[key];
-        above += room->sums[key];
+        count += memory->counts[key];
+        above += memory->sums[key];
     }
     *out_count = count;
     *out_mass = above;
@@ -98,17 +98,17 @@ static int is_kept(const struct tnd_token_candidate *one, const struct tnd_token
 }
 
 int64_t tnd_select(struct tnd_token_candidate *candidates, int64_t n, int64_t k, double share,
-                   struct tnd_select_room *room)
+                   struct tnd_select_memory *memory)
 {
     if (n < 1 || (k >= n && share >= 1.0)) {
         return n;
     }
-    const double all = count_keys(candidates, n, room);
+    const double all = count_keys(candidates, n, memory);
     const double mass = share >= 1.0 ? 1e300 : share * all;
     int64_t above;
     double mass_above;
-    const uint32_t border = find_border(room, k, mass, &above, &mass_above);
-    struct tnd_token_candidate *bucket = room->spare;
+    const uint32_t border = find_border(memory, k, mass, &above, &mass_above);
+    struct tnd_token_candidate *bucket = memory->spare;
     int64_t m = 0;
     for (int64_t i = 0; i < n; i++) {
         if (tnd_select_key(candidates[i].weight) == border) {

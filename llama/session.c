@@ -8,9 +8,8 @@
 #include <string.h>
 
 #include "llama/llama_error.h"
-#include "llama/session_internal.h"
 
-/* Tokens fed at once to a model with a window: its cache holds a window and a batch. */
+/* Tokens decoded at once by a model with a window: its cache holds a window and a batch. */
 enum { WINDOW_BATCH = 512 };
 
 /* ---- opening ---- */
@@ -20,25 +19,24 @@ static enum tandem_status no_memory(struct tandem_error *error)
     return tnd_llama_fail(error, TANDEM_E_MEMORY, "llama", 0, 0, "llama: no memory for a session");
 }
 
-/* Room for m tokens in a batch. */
-static enum tandem_status grow_room(struct tnd_llama_session *session, int64_t m,
-                                    struct tandem_error *error)
+/* Memory for m tokens in a batch. */
+static enum tandem_status reserve_batch(tandem_session *session, int64_t m,
+                                        struct tandem_error *error)
 {
-    struct tnd_llama_batch_room *room = &session->room;
-    if (m <= room->capacity) {
+    struct tnd_llama_batch_memory *memory = &session->batch;
+    if (m <= memory->capacity) {
         return TANDEM_OK;
     }
     int32_t *all = malloc(4 * (size_t)m * sizeof(all[0])); /* m is at most the cells' number */
     if (all == NULL) {
         return no_memory(error);
     }
-    free(room->tokens);
-    *room = (struct tnd_llama_batch_room){m, all, all + m, all + 2 * m, all + 3 * m};
+    free(memory->tokens);
+    *memory = (struct tnd_llama_batch_memory){m, all, all + m, all + 2 * m, all + 3 * m};
     return TANDEM_OK;
 }
 
-static enum tandem_status init_sequences(struct tnd_llama_session *session,
-                                         struct tandem_error *error)
+static enum tandem_status init_sequences(tandem_session *session, struct tandem_error *error)
 {
     const size_t vocabulary = (size_t)session->model->hparams.vocabulary;
     session->sequences = calloc((size_t)session->n_sequences, sizeof(session->sequences[0]));
@@ -55,7 +53,7 @@ static enum tandem_status init_sequences(struct tnd_llama_session *session,
 }
 
 /* Cells that are needed: a text, or what its window sees and one batch. */
-static int64_t cells_needed(const struct tnd_llama_session *session)
+static int64_t cells_needed(const tandem_session *session)
 {
     const int64_t window = session->model->hparams.window;
     const int64_t one = window > 0 && window + WINDOW_BATCH < session->n_positions
@@ -64,11 +62,11 @@ static int64_t cells_needed(const struct tnd_llama_session *session)
     return one * session->n_sequences;
 }
 
-static enum tandem_status init(struct tnd_llama_session *session,
-                               const struct tnd_llama_session_options *options,
+static enum tandem_status init(tandem_session *session,
+                               const struct tandem_session_options *options,
                                struct tandem_error *error)
 {
-    const struct tnd_llama_hparams *h = &session->model->hparams;
+    const struct tandem_hparams *h = &session->model->hparams;
     int64_t n =
         options->context <= 0 || options->context > h->context ? h->context : options->context;
     n = n < TND_LLAMA_POSITIONS ? n : TND_LLAMA_POSITIONS;
@@ -96,37 +94,28 @@ static enum tandem_status init(struct tnd_llama_session *session,
     return init_sequences(session, error);
 }
 
-enum tandem_status tnd_llama_session_open(const struct tnd_llama_model *model,
-                                          tandem_runtime *runtime,
-                                          const struct tnd_llama_session_options *options,
-                                          struct tnd_llama_session **out_session,
-                                          struct tandem_error *error)
+enum tandem_status tandem_session_new(const tandem_model *model, tandem_runtime *runtime,
+                                      const struct tandem_session_options *given,
+                                      tandem_session **out_session, struct tandem_error *error)
 {
-    struct tnd_llama_session *session = calloc(1, sizeof(*session));
+    struct tandem_session_options options = TANDEM_SESSION_OPTIONS_INIT;
+    LLAMA_TRY(tnd_llama_options_read(given, "session options", &options, sizeof(options), error));
+    tandem_session *session = calloc(1, sizeof(*session));
     if (session == NULL) {
         return no_memory(error);
     }
     session->model = model;
     session->runtime = runtime;
-    const enum tandem_status status = init(session, options, error);
+    const enum tandem_status status = init(session, &options, error);
     if (status != TANDEM_OK) {
-        tnd_llama_session_free(session);
+        tandem_session_free(session);
         return status;
     }
     *out_session = session;
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_llama_session_new(const struct tnd_llama_model *model,
-                                         tandem_runtime *runtime, int64_t context,
-                                         struct tnd_llama_session **out_session,
-                                         struct tandem_error *error)
-{
-    const struct tnd_llama_session_options options = {.context = context};
-    return tnd_llama_session_open(model, runtime, &options, out_session, error);
-}
-
-void tnd_llama_session_free(struct tnd_llama_session *session)
+void tandem_session_free(tandem_session *session)
 {
     if (session == NULL) {
         return;
@@ -135,7 +124,7 @@ void tnd_llama_session_free(struct tnd_llama_session *session)
         free(session->sequences[i].logits);
     }
     free(session->sequences);
-    free(session->room.tokens);
+    free(session->batch.tokens);
     free(session->deltas);
     tnd_llama_kv_cache_leave(&session->cache, session->runtime);
     tnd_llama_kv_cache_fini(&session->cache);
@@ -146,9 +135,8 @@ void tnd_llama_session_free(struct tnd_llama_session *session)
 /* ---- batches ---- */
 
 /* Prints how a graph will run; what is printed is not what is run, but the same choices. */
-static enum tandem_status print_plan(const struct tnd_llama_session *session,
-                                     const tandem_graph *graph, int64_t m, int64_t position,
-                                     struct tandem_error *error)
+static enum tandem_status print_plan(const tandem_session *session, const tandem_graph *graph,
+                                     int64_t m, int64_t position, struct tandem_error *error)
 {
     tandem_plan *plan;
     char head[128];
@@ -167,17 +155,17 @@ static enum tandem_status print_plan(const struct tnd_llama_session *session,
 
 static bool ask_cancel(void *user)
 {
-    const struct tnd_llama_session *session = user;
+    const tandem_session *session = user;
     return session->cancel != NULL && session->cancel(session->cancel_user);
 }
 
 static void tell_time(void *user, const tandem_tensor *node, enum tandem_stage stage, double us)
 {
-    const struct tnd_llama_session *session = user;
+    const tandem_session *session = user;
     session->timed(session->timed_user, node, stage, us);
 }
 
-static enum tandem_status compute(struct tnd_llama_session *session, tandem_graph *graph,
+static enum tandem_status compute(tandem_session *session, tandem_graph *graph,
                                   struct tandem_error *error)
 {
     const struct tandem_compute_options options = {.size = sizeof(options),
@@ -196,100 +184,103 @@ static enum tandem_status compute(struct tnd_llama_session *session, tandem_grap
     return status;
 }
 
-/* Describes pieces as a batch. The logits wanted are those of the last token of each piece, or
- * none. */
-static enum tandem_status describe(struct tnd_llama_session *session,
-                                   const struct tnd_llama_piece *pieces, int64_t n_pieces,
-                                   bool with_logits, struct tnd_llama_batch *out,
-                                   struct tandem_error *error)
+/* Describes entries as a batch. */
+static enum tandem_status describe(tandem_session *session,
+                                   const struct tandem_batch_entry *entries, int64_t n_entries,
+                                   struct tnd_llama_batch *out, struct tandem_error *error)
 {
-    struct tnd_llama_batch_room *room = &session->room;
-    int64_t m = 0;
-    for (int64_t i = 0; i < n_pieces; i++) {
-        m += pieces[i].n;
+    struct tnd_llama_batch_memory *memory = &session->batch;
+    int64_t m = 0, n_outputs = 0;
+    for (int64_t i = 0; i < n_entries; i++) {
+        m += entries[i].n;
     }
-    LLAMA_TRY(grow_room(session, m, error));
+    LLAMA_TRY(reserve_batch(session, m, error));
     m = 0;
-    for (int64_t i = 0; i < n_pieces; i++) {
-        const int64_t n_past = session->sequences[pieces[i].sequence].n_past;
-        for (int64_t j = 0; j < pieces[i].n; j++, m++) {
-            room->tokens[m] = pieces[i].tokens[j];
-            room->positions[m] = (int32_t)(n_past + j);
-            room->sequences[m] = pieces[i].sequence;
+    for (int64_t i = 0; i < n_entries; i++) {
+        const struct tandem_batch_entry *entry = &entries[i];
+        const int64_t n_past = session->sequences[entry->sequence].n_past;
+        LLAMA_ASSERT(entry->n > 0 && n_past + entry->n <= session->n_positions);
+        for (int64_t j = 0; j < entry->n; j++, m++) {
+            memory->tokens[m] = entry->tokens[j];
+            memory->positions[m] = (int32_t)(n_past + j);
+            memory->sequences[m] = entry->sequence;
         }
-        room->outputs[i] = (int32_t)(m - 1);
+        if (entry->wants_logits) {
+            memory->outputs[n_outputs++] = (int32_t)(m - 1);
+        }
     }
     *out = (struct tnd_llama_batch){.m = m,
-                                    .tokens = room->tokens,
-                                    .positions = room->positions,
-                                    .sequences = room->sequences,
-                                    .outputs = room->outputs,
-                                    .n_outputs = with_logits ? n_pieces : 0};
+                                    .tokens = memory->tokens,
+                                    .positions = memory->positions,
+                                    .sequences = memory->sequences,
+                                    .outputs = memory->outputs,
+                                    .n_outputs = n_outputs};
     return TANDEM_OK;
 }
 
 /* Copies the logits and moves the sequences on. */
-static void take_results(struct tnd_llama_session *session, const struct tnd_llama_piece *pieces,
-                         int64_t n_pieces, const struct tnd_llama_forward *forward)
+static void take_results(tandem_session *session, const struct tandem_batch_entry *entries,
+                         int64_t n_entries, const struct tnd_llama_forward *forward)
 {
     const size_t vocabulary = (size_t)session->model->hparams.vocabulary;
-    for (int64_t i = 0; i < n_pieces; i++) {
-        struct tnd_llama_sequence *sequence = &session->sequences[pieces[i].sequence];
-        sequence->n_past += pieces[i].n;
-        if (forward->logits != NULL) {
-            const float *logits = tandem_tensor_data(forward->logits);
-            memcpy(sequence->logits, logits + (size_t)i * vocabulary, vocabulary * sizeof(float));
-            sequence->has_logits = true;
+    const float *logits = forward->logits != NULL ? tandem_tensor_data(forward->logits)
+                                                  : NULL; /* {vocabulary, outputs} */
+    for (int64_t i = 0; i < n_entries; i++) {
+        struct tnd_llama_sequence *sequence = &session->sequences[entries[i].sequence];
+        sequence->n_past += entries[i].n;
+        sequence->has_logits = entries[i].wants_logits;
+        if (entries[i].wants_logits) {
+            memcpy(sequence->logits, logits, vocabulary * sizeof(float));
+            logits += vocabulary;
         }
     }
 }
 
-static enum tandem_status run_taken(struct tnd_llama_session *session,
-                                    const struct tnd_llama_piece *pieces, int64_t n_pieces,
-                                    const struct tnd_llama_batch *batch, struct tandem_error *error)
+static enum tandem_status run_batch(tandem_session *session, const struct tnd_llama_batch *batch,
+                                    struct tnd_llama_forward *out_forward,
+                                    struct tandem_error *error)
 {
-    struct tnd_llama_forward forward;
     tandem_context_reset(session->context);
-    LLAMA_TRY(tnd_llama_forward(session->model, &session->cache, batch, session->context, &forward,
-                                error));
+    LLAMA_TRY(tnd_llama_forward(session->model, &session->cache, batch, session->context,
+                                out_forward, error));
     if (session->print != NULL) {
-        LLAMA_TRY(print_plan(session, forward.graph, batch->m, batch->positions[0], error));
+        LLAMA_TRY(print_plan(session, out_forward->graph, batch->m, batch->positions[0], error));
     }
-    LLAMA_TRY(compute(session, forward.graph, error));
-    take_results(session, pieces, n_pieces, &forward);
+    return compute(session, out_forward->graph, error);
+}
+
+static enum tandem_status decode(tandem_session *session, const struct tandem_batch_entry *entries,
+                                 int64_t n_entries, struct tandem_error *error)
+{
+    struct tnd_llama_batch batch;
+    struct tnd_llama_forward forward;
+    LLAMA_TRY(describe(session, entries, n_entries, &batch, error));
+    LLAMA_TRY(
+        tnd_llama_kv_cache_take(&session->cache, batch.sequences, batch.positions, batch.m, error));
+    const enum tandem_status status = run_batch(session, &batch, &forward, error);
+    if (status != TANDEM_OK) {
+        tnd_llama_kv_cache_rollback(&session->cache);
+        return status;
+    }
+    take_results(session, entries, n_entries, &forward);
     return TANDEM_OK;
 }
 
-static enum tandem_status run_pieces(struct tnd_llama_session *session,
-                                     const struct tnd_llama_piece *pieces, int64_t n_pieces,
-                                     bool with_logits, struct tandem_error *error)
-{
-    struct tnd_llama_batch batch;
-    LLAMA_TRY(describe(session, pieces, n_pieces, with_logits, &batch, error));
-    LLAMA_TRY(
-        tnd_llama_kv_cache_take(&session->cache, batch.sequences, batch.positions, batch.m, error));
-    const enum tandem_status status = run_taken(session, pieces, n_pieces, &batch, error);
-    if (status != TANDEM_OK) {
-        tnd_llama_kv_cache_untake(&session->cache);
-    }
-    return status;
-}
-
-static enum tandem_status check_room(const struct tnd_llama_session *session, int32_t sequence,
-                                     int64_t n, struct tandem_error *error)
+static enum tandem_status check_fits(const tandem_session *session, int32_t sequence, int64_t n,
+                                     struct tandem_error *error)
 {
     const int64_t n_past = session->sequences[sequence].n_past;
-    const int64_t room = session->n_positions - n_past;
-    if (n <= room) {
+    const int64_t n_free = session->n_positions - n_past;
+    if (n <= n_free) {
         return TANDEM_OK;
     }
-    return tnd_llama_fail(error, TANDEM_E_LIMIT, "llama", n, room,
+    return tnd_llama_fail(error, TANDEM_E_LIMIT, "llama", n, n_free,
                           "llama: %lld more tokens do not fit: %lld of %lld positions are used",
                           (long long)n, (long long)n_past, (long long)session->n_positions);
 }
 
-static enum tandem_status check_tokens(const struct tnd_llama_session *session,
-                                       const int32_t *tokens, int64_t n, struct tandem_error *error)
+static enum tandem_status check_tokens(const tandem_session *session, const int32_t *tokens,
+                                       int64_t n, struct tandem_error *error)
 {
     const int64_t vocabulary = session->model->hparams.vocabulary;
     for (int64_t i = 0; i < n; i++) {
@@ -302,69 +293,71 @@ static enum tandem_status check_tokens(const struct tnd_llama_session *session,
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_llama_session_feed(struct tnd_llama_session *session, const int32_t *tokens,
-                                          int64_t n, int64_t batch, struct tandem_error *error)
+enum tandem_status tandem_session_decode(tandem_session *session, const int32_t *tokens, int64_t n,
+                                         int64_t batch, struct tandem_error *error)
 {
     const int64_t most = batch > 0 && batch < session->batch_max ? batch : session->batch_max;
-    LLAMA_TRY(check_room(session, 0, n, error));
+    LLAMA_TRY(check_fits(session, 0, n, error));
     LLAMA_TRY(check_tokens(session, tokens, n, error));
     for (int64_t at = 0; at < n;) {
         const int64_t left = n - at;
         const int64_t m = most < left ? most : left;
-        const struct tnd_llama_piece piece = {.sequence = 0, .tokens = tokens + at, .n = m};
-        LLAMA_TRY(run_pieces(session, &piece, 1, m == left, error));
+        const struct tandem_batch_entry entry = {
+            .tokens = tokens + at, .n = m, .wants_logits = m == left};
+        LLAMA_TRY(decode(session, &entry, 1, error));
         at += m;
     }
     return TANDEM_OK;
 }
 
-static enum tandem_status check_piece(const struct tnd_llama_session *session,
-                                      const struct tnd_llama_piece *pieces, int64_t i,
+static enum tandem_status check_entry(const tandem_session *session,
+                                      const struct tandem_batch_entry *entries, int64_t i,
                                       struct tandem_error *error)
 {
-    const struct tnd_llama_piece *piece = &pieces[i];
+    const struct tandem_batch_entry *entry = &entries[i];
     bool is_new = true;
     for (int64_t j = 0; j < i; j++) {
-        is_new = is_new && pieces[j].sequence != piece->sequence;
+        is_new = is_new && entries[j].sequence != entry->sequence;
     }
-    if (piece->sequence < 0 || piece->sequence >= session->n_sequences || piece->n < 1 || !is_new) {
+    if (entry->sequence < 0 || entry->sequence >= session->n_sequences || entry->n < 1 || !is_new) {
         return tnd_llama_fail(
-            error, TANDEM_E_ARGUMENT, "llama", piece->sequence, session->n_sequences,
-            "llama: piece %lld has %lld tokens for sequence %d; expected 1 or "
+            error, TANDEM_E_ARGUMENT, "llama", entry->sequence, session->n_sequences,
+            "llama: batch entry %lld has %lld tokens for sequence %d; expected 1 or "
             "more, and each of %d sequences at most once",
-            (long long)i, (long long)piece->n, (int)piece->sequence, session->n_sequences);
+            (long long)i, (long long)entry->n, (int)entry->sequence, session->n_sequences);
     }
-    LLAMA_TRY(check_room(session, piece->sequence, piece->n, error));
-    return check_tokens(session, piece->tokens, piece->n, error);
+    LLAMA_TRY(check_fits(session, entry->sequence, entry->n, error));
+    return check_tokens(session, entry->tokens, entry->n, error);
 }
 
-enum tandem_status tnd_llama_session_feed_pieces(struct tnd_llama_session *session,
-                                                 const struct tnd_llama_piece *pieces,
-                                                 int64_t n_pieces, struct tandem_error *error)
+enum tandem_status tandem_session_decode_batch(tandem_session *session,
+                                               const struct tandem_batch_entry *entries,
+                                               int64_t n_entries, struct tandem_error *error)
 {
-    if (n_pieces < 1) {
-        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", n_pieces, 1,
-                              "llama: a batch needs at least one piece");
+    if (n_entries < 1) {
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", n_entries, 1,
+                              "llama: a batch needs at least one entry");
     }
-    for (int64_t i = 0; i < n_pieces; i++) {
-        LLAMA_TRY(check_piece(session, pieces, i, error));
+    for (int64_t i = 0; i < n_entries; i++) {
+        LLAMA_TRY(check_entry(session, entries, i, error));
     }
-    return run_pieces(session, pieces, n_pieces, true, error);
+    return decode(session, entries, n_entries, error);
 }
 
-enum tandem_status tnd_llama_session_plan(struct tnd_llama_session *session, int64_t m,
-                                          tandem_graph **out_graph, tandem_plan **out_plan,
-                                          struct tandem_error *error)
+enum tandem_status tandem_session_plan(tandem_session *session, int64_t m, tandem_graph **out_graph,
+                                       tandem_plan **out_plan, struct tandem_error *error)
 {
     struct tnd_llama_forward forward;
     struct tnd_llama_batch batch;
-    LLAMA_TRY(check_room(session, 0, m, error));
     int32_t *zeros = calloc((size_t)(m > 0 ? m : 1), sizeof(zeros[0]));
     if (zeros == NULL) {
         return no_memory(error);
     }
-    const struct tnd_llama_piece piece = {.sequence = 0, .tokens = zeros, .n = m};
-    enum tandem_status status = describe(session, &piece, 1, true, &batch, error);
+    const struct tandem_batch_entry entry = {.tokens = zeros, .n = m, .wants_logits = true};
+    enum tandem_status status = check_entry(session, &entry, 0, error);
+    if (status == TANDEM_OK) {
+        status = describe(session, &entry, 1, &batch, error);
+    }
     free(zeros);
     LLAMA_TRY(status);
     LLAMA_TRY(
@@ -372,7 +365,7 @@ enum tandem_status tnd_llama_session_plan(struct tnd_llama_session *session, int
     tandem_context_reset(session->context);
     status = tnd_llama_forward(session->model, &session->cache, &batch, session->context, &forward,
                                error);
-    tnd_llama_kv_cache_untake(&session->cache);
+    tnd_llama_kv_cache_rollback(&session->cache);
     LLAMA_TRY(status);
     LLAMA_TRY(tandem_runtime_plan(session->runtime, forward.graph, out_plan, error));
     *out_graph = forward.graph;
@@ -381,9 +374,8 @@ enum tandem_status tnd_llama_session_plan(struct tnd_llama_session *session, int
 
 /* ---- shift ---- */
 
-/* Positions by which each cell moves; remembers nothing. */
-static bool find_deltas(struct tnd_llama_session *session, int32_t sequence, int64_t from,
-                        int64_t n)
+/* Fills session->deltas: positions by which each cell moves. */
+static bool find_deltas(tandem_session *session, int32_t sequence, int64_t from, int64_t n)
 {
     const struct tnd_llama_kv_cache *cache = &session->cache;
     bool any = false;
@@ -396,8 +388,8 @@ static bool find_deltas(struct tnd_llama_session *session, int32_t sequence, int
     return any;
 }
 
-enum tandem_status tnd_llama_session_shift(struct tnd_llama_session *session, int32_t sequence,
-                                           int64_t keep, int64_t n, struct tandem_error *error)
+enum tandem_status tandem_session_shift(tandem_session *session, int32_t sequence, int64_t keep,
+                                        int64_t n, struct tandem_error *error)
 {
     struct tnd_llama_kv_cache *cache = &session->cache;
     tandem_graph *graph = NULL;
@@ -418,7 +410,7 @@ enum tandem_status tnd_llama_session_shift(struct tnd_llama_session *session, in
         tandem_context_reset(session->context);
         LLAMA_TRY(tnd_llama_shift(session->model, cache, session->deltas, session->context, &graph,
                                   error));
-        /* not to be cancelled: half of the layers would be turned */
+        /* not to be cancelled: half of the layers would be rotated */
         LLAMA_TRY(tandem_runtime_compute(session->runtime, graph, NULL, NULL, error));
     }
     tnd_llama_kv_cache_forget(cache, sequence, keep, keep + n);
@@ -431,13 +423,17 @@ enum tandem_status tnd_llama_session_shift(struct tnd_llama_session *session, in
 
 /* ---- the rest ---- */
 
-int64_t tnd_llama_session_rewind_of(struct tnd_llama_session *session, int32_t sequence,
-                                    int64_t position)
+static struct tnd_llama_sequence *find_sequence(const tandem_session *session, int32_t i)
 {
-    struct tnd_llama_sequence *s = &session->sequences[sequence];
+    return i >= 0 && i < session->n_sequences ? &session->sequences[i] : NULL;
+}
+
+int64_t tandem_session_rollback(tandem_session *session, int32_t sequence, int64_t position)
+{
+    struct tnd_llama_sequence *s = find_sequence(session, sequence);
     const int64_t window = session->cache.window;
-    if (position < 0 || position >= s->n_past) {
-        return s->n_past;
+    if (s == NULL || position < 0 || position >= s->n_past) {
+        return s == NULL ? 0 : s->n_past;
     }
     /* the next token sees the window - 1 tokens before it */
     const int64_t seen = window > 0 && position >= window ? position - window + 1 : 0;
@@ -449,54 +445,39 @@ int64_t tnd_llama_session_rewind_of(struct tnd_llama_session *session, int32_t s
     return position;
 }
 
-int64_t tnd_llama_session_rewind(struct tnd_llama_session *session, int64_t position)
+const float *tandem_session_logits(const tandem_session *session, int32_t sequence)
 {
-    return tnd_llama_session_rewind_of(session, 0, position);
+    const struct tnd_llama_sequence *s = find_sequence(session, sequence);
+    return s != NULL && s->has_logits ? s->logits : NULL;
 }
 
-const float *tnd_llama_session_logits_of(const struct tnd_llama_session *session, int32_t sequence)
+int64_t tandem_session_position(const tandem_session *session, int32_t sequence)
 {
-    const struct tnd_llama_sequence *s = &session->sequences[sequence];
-    return s->has_logits ? s->logits : NULL;
+    const struct tnd_llama_sequence *s = find_sequence(session, sequence);
+    return s != NULL ? s->n_past : 0;
 }
 
-const float *tnd_llama_session_logits(const struct tnd_llama_session *session)
-{
-    return tnd_llama_session_logits_of(session, 0);
-}
-
-int64_t tnd_llama_session_position_of(const struct tnd_llama_session *session, int32_t sequence)
-{
-    return session->sequences[sequence].n_past;
-}
-
-int64_t tnd_llama_session_position(const struct tnd_llama_session *session)
-{
-    return session->sequences[0].n_past;
-}
-
-int64_t tnd_llama_session_context(const struct tnd_llama_session *session)
+int64_t tandem_session_context(const tandem_session *session)
 {
     return session->n_positions;
 }
 
-void tnd_llama_session_set_cancel(struct tnd_llama_session *session, bool (*cancel)(void *user),
-                                  void *user)
+void tandem_session_set_cancel(tandem_session *session, bool (*cancel)(void *user), void *user)
 {
     session->cancel = cancel;
     session->cancel_user = user;
 }
 
-void tnd_llama_session_set_timed(struct tnd_llama_session *session,
-                                 void (*timed)(void *user, const tandem_tensor *node,
-                                               enum tandem_stage stage, double us),
-                                 void *user)
+void tandem_session_set_timed(tandem_session *session,
+                              void (*timed)(void *user, const tandem_tensor *node,
+                                            enum tandem_stage stage, double us),
+                              void *user)
 {
     session->timed = timed;
     session->timed_user = user;
 }
 
-void tnd_llama_session_set_runtime(struct tnd_llama_session *session, tandem_runtime *runtime)
+void tandem_session_set_runtime(tandem_session *session, tandem_runtime *runtime)
 {
     if (runtime != session->runtime) {
         tnd_llama_kv_cache_leave(&session->cache, session->runtime);
@@ -504,19 +485,18 @@ void tnd_llama_session_set_runtime(struct tnd_llama_session *session, tandem_run
     session->runtime = runtime;
 }
 
-void tnd_llama_session_print_plans(struct tnd_llama_session *session, tandem_write_fn write,
-                                   void *user)
+void tandem_session_print_plans(tandem_session *session, tandem_write_fn write, void *user)
 {
     session->print = write;
     session->print_user = user;
 }
 
-size_t tnd_llama_session_graph_bytes(const struct tnd_llama_session *session)
+size_t tandem_session_graph_bytes(const tandem_session *session)
 {
     return tandem_context_bytes(session->context);
 }
 
-size_t tnd_llama_session_cache_bytes(const struct tnd_llama_session *session)
+size_t tandem_session_cache_bytes(const tandem_session *session)
 {
     return tandem_context_bytes(session->cache.owner);
 }

@@ -10,7 +10,7 @@
  *   uint64 FNV-1a of everything before it
  * All sizes follow from numbers that the session knows, but for the count of cells, which has a
  * bound; so a reader allocates nothing that the file's header asks for. */
-#include "llama/state.h"
+#include "llama/session.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "llama/llama_error.h"
-#include "llama/session_internal.h"
 
 static const char magic[8] = {'T', 'N', 'D', 'S', 'T', 'A', 'T', 'E'};
 enum { VERSION = 1, HEADER_NUMBERS = 9, HEADER_BYTES = 16 + 8 * HEADER_NUMBERS, CHECK_BYTES = 8 };
@@ -43,7 +42,7 @@ static uint64_t fnv(const void *bytes, size_t n)
 
 /* ---- sizes ---- */
 
-static size_t cell_bytes(const struct tnd_llama_session *session)
+static size_t cell_bytes(const tandem_session *session)
 {
     const struct tnd_llama_kv_cache *cache = &session->cache;
     return tandem_type_row_bytes(cache->type, cache->head_size) * (size_t)cache->kv_heads;
@@ -51,7 +50,7 @@ static size_t cell_bytes(const struct tnd_llama_session *session)
 
 /* With n cells and logits for `n_logits` sequences. The cache itself is larger, so nothing
  * overflows. */
-static size_t state_bytes(const struct tnd_llama_session *session, int64_t n, int n_logits)
+static size_t state_bytes(const tandem_session *session, int64_t n, int n_logits)
 {
     return HEADER_BYTES + 16 * (size_t)session->n_sequences + 4 * (size_t)n +
            2 * (size_t)session->cache.layers * (size_t)n * cell_bytes(session) +
@@ -59,7 +58,7 @@ static size_t state_bytes(const struct tnd_llama_session *session, int64_t n, in
            CHECK_BYTES;
 }
 
-static int64_t cells_in_use(const struct tnd_llama_session *session)
+static int64_t cells_in_use(const tandem_session *session)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < session->cache.n_used; i++) {
@@ -68,7 +67,7 @@ static int64_t cells_in_use(const struct tnd_llama_session *session)
     return n;
 }
 
-size_t tnd_llama_state_bytes(const struct tnd_llama_session *session)
+size_t tandem_session_state_bytes(const tandem_session *session)
 {
     int n_logits = 0;
     for (int i = 0; i < session->n_sequences; i++) {
@@ -77,7 +76,7 @@ size_t tnd_llama_state_bytes(const struct tnd_llama_session *session)
     return state_bytes(session, cells_in_use(session), n_logits);
 }
 
-static void header_numbers(const struct tnd_llama_session *session, int64_t out[HEADER_NUMBERS])
+static void header_numbers(const tandem_session *session, int64_t out[HEADER_NUMBERS])
 {
     const struct tnd_llama_kv_cache *cache = &session->cache;
     const tandem_tensor *embedding = session->model->token_embedding;
@@ -94,8 +93,8 @@ static void header_numbers(const struct tnd_llama_session *session, int64_t out[
 /* ---- rows of the cache ---- */
 
 /* Copies between the row of a cell in a state and its place in the cache. */
-static void copy_row(const struct tnd_llama_session *session, const tandem_tensor *rows,
-                     bool is_transposed, int64_t cell, char *row, bool to_cache)
+static void copy_row(const tandem_session *session, const tandem_tensor *rows, bool is_transposed,
+                     int64_t cell, char *row, bool to_cache)
 {
     const struct tnd_llama_kv_cache *cache = &session->cache;
     const size_t bytes = cell_bytes(session);
@@ -122,8 +121,8 @@ static char *put(char *at, const void *bytes, size_t n)
     return at + n;
 }
 
-static char *put_rows(const struct tnd_llama_session *session, const tandem_tensor *rows,
-                      bool is_transposed, char *at)
+static char *put_rows(const tandem_session *session, const tandem_tensor *rows, bool is_transposed,
+                      char *at)
 {
     for (int64_t i = 0; i < session->cache.n_used; i++) {
         if (session->cache.orders[i] != TND_LLAMA_FREE_CELL) {
@@ -134,11 +133,13 @@ static char *put_rows(const struct tnd_llama_session *session, const tandem_tens
     return at;
 }
 
-void tnd_llama_state_write(const struct tnd_llama_session *session, void *out)
+enum tandem_status tandem_session_state_write(const tandem_session *session, void *out,
+                                              struct tandem_error *error)
 {
     const struct tnd_llama_kv_cache *cache = &session->cache;
     const uint32_t version[2] = {VERSION, 0};
     int64_t numbers[HEADER_NUMBERS];
+    LLAMA_TRY(tnd_llama_kv_cache_fetch(cache, session->runtime, false, error));
     char *at = put(out, magic, sizeof(magic));
     header_numbers(session, numbers);
     at = put(at, version, sizeof(version));
@@ -163,13 +164,15 @@ void tnd_llama_state_write(const struct tnd_llama_session *session, void *out)
         }
     }
     const uint64_t check = fnv(out, (size_t)(at - (char *)out));
-    put(at, &check, sizeof(check));
+    at = put(at, &check, sizeof(check));
+    LLAMA_ASSERT((size_t)(at - (char *)out) == tandem_session_state_bytes(session));
+    return TANDEM_OK;
 }
 
 /* ---- reading: all checks come before the first change ---- */
 
 struct reader {
-    const struct tnd_llama_session *session;
+    const tandem_session *session;
     const char *name;
     const char *bytes;
     size_t n;
@@ -301,8 +304,8 @@ static enum tandem_status check_cells(const struct reader *r, struct tandem_erro
     return TANDEM_OK;
 }
 
-static const char *take_rows(struct tnd_llama_session *session, tandem_tensor *rows,
-                             bool is_transposed, int64_t n, const char *at)
+static const char *take_rows(tandem_session *session, tandem_tensor *rows, bool is_transposed,
+                             int64_t n, const char *at)
 {
     for (int64_t i = 0; i < n; i++) {
         copy_row(session, rows, is_transposed, i, (char *)at, true);
@@ -311,7 +314,7 @@ static const char *take_rows(struct tnd_llama_session *session, tandem_tensor *r
     return at;
 }
 
-static void take(struct tnd_llama_session *session, const struct reader *r)
+static void take(tandem_session *session, const struct reader *r)
 {
     struct tnd_llama_kv_cache *cache = &session->cache;
     const size_t logits = (size_t)session->model->hparams.vocabulary * sizeof(float);
@@ -340,8 +343,8 @@ static void take(struct tnd_llama_session *session, const struct reader *r)
     }
 }
 
-enum tandem_status tnd_llama_state_read(struct tnd_llama_session *session, const void *bytes,
-                                        size_t n, const char *name, struct tandem_error *error)
+enum tandem_status tandem_session_state_read(tandem_session *session, const void *bytes, size_t n,
+                                             const char *name, struct tandem_error *error)
 {
     struct reader r = {.session = session, .name = name, .bytes = bytes, .n = n};
     LLAMA_TRY(check_header(&r, error));
@@ -371,10 +374,10 @@ static bool write_all(const char *path, const void *bytes, size_t n)
     return is_good;
 }
 
-enum tandem_status tnd_llama_state_save(const struct tnd_llama_session *session, const char *path,
-                                        struct tandem_error *error)
+enum tandem_status tandem_session_save(const tandem_session *session, const char *path,
+                                       struct tandem_error *error)
 {
-    const size_t n = tnd_llama_state_bytes(session);
+    const size_t n = tandem_session_state_bytes(session);
     char *part = malloc(strlen(path) + 6);
     char *bytes = malloc(n);
     enum tandem_status status = TANDEM_OK;
@@ -382,11 +385,10 @@ enum tandem_status tnd_llama_state_save(const struct tnd_llama_session *session,
         status = tnd_llama_fail(error, TANDEM_E_MEMORY, path, (int64_t)n, 0,
                                 "%s: no memory for a state of %zu bytes", path, n);
     } else {
-        status = tnd_llama_kv_cache_fetch(&session->cache, session->runtime, false, error);
+        status = tandem_session_state_write(session, bytes, error);
     }
     if (status == TANDEM_OK) {
         sprintf(part, "%s.part", path);
-        tnd_llama_state_write(session, bytes);
         if (!write_all(part, bytes, n) || rename(part, path) != 0) {
             status = file_fails(path, "written", error);
             remove(part);
@@ -397,8 +399,8 @@ enum tandem_status tnd_llama_state_save(const struct tnd_llama_session *session,
     return status;
 }
 
-enum tandem_status tnd_llama_state_load(struct tnd_llama_session *session, const char *path,
-                                        struct tandem_error *error)
+enum tandem_status tandem_session_load(tandem_session *session, const char *path,
+                                       struct tandem_error *error)
 {
     const size_t most = state_bytes(session, session->cache.n_cells, session->n_sequences);
     struct stat info;
@@ -421,7 +423,7 @@ enum tandem_status tnd_llama_state_load(struct tnd_llama_session *session, const
                                                 "%s: no memory for %zu bytes", path, n)
                  : fread(bytes, 1, n, file) != n
                      ? file_fails(path, "read", error)
-                     : tnd_llama_state_read(session, bytes, n, path, error);
+                     : tandem_session_state_read(session, bytes, n, path, error);
     }
     free(bytes);
     fclose(file);

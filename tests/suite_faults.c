@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "llama/generate.h"
+#include "tandem/llama.h"
 #include "tests/support.h"
 #include "tests/support_shim.h"
 
@@ -66,7 +66,7 @@ struct results {
 
 struct task {
     tandem_source *source;
-    struct tnd_llama_model *model;
+    tandem_model *model;
     tandem_tokenizer *tokenizer; /* NULL: feeds and logits */
 };
 
@@ -74,21 +74,20 @@ struct task {
 static void feed(const struct task *task, tandem_runtime *runtime, struct results *out)
 {
     static const int32_t tokens[] = {1, 17, 42, 7, 60};
-    const struct tnd_llama_session_options options = {.context = 8};
-    struct tnd_llama_session *session = NULL;
-    out->status =
-        tnd_llama_session_open(task->model, runtime, &options, &session, &out->error);
+    const struct tandem_session_options options = {.size = sizeof(options), .context = 8};
+    tandem_session *session = NULL;
+    out->status = tandem_session_new(task->model, runtime, &options, &session, &out->error);
     for (int i = 0; i < FEEDS && out->status == TANDEM_OK; i++) {
         bool has_failed = n_warnings > 0; /* releases that fail do not show */
         int64_t before = calls_so_far();
-        out->status = tnd_llama_session_feed(session, i == 0 ? tokens : tokens + 2 + i,
-                                             i == 0 ? 3 : 1, 0, &out->error);
+        out->status = tandem_session_decode(session, i == 0 ? tokens : tokens + 2 + i,
+                                            i == 0 ? 3 : 1, 0, &out->error);
         out->calls_after_failure += has_failed ? calls_so_far() - before : 0;
         if (out->status == TANDEM_OK) {
-            memcpy(out->logits[i], tnd_llama_session_logits(session), sizeof(out->logits[i]));
+            memcpy(out->logits[i], tandem_session_logits(session, 0), sizeof(out->logits[i]));
         }
     }
-    tnd_llama_session_free(session);
+    tandem_session_free(session);
 }
 
 static void write_text(const struct task *task, tandem_runtime *runtime, struct results *out)
@@ -97,31 +96,35 @@ static void write_text(const struct task *task, tandem_runtime *runtime, struct 
     size_t n = 0;
     size_t at = 0;
     bool more = true;
-    const struct tnd_llama_session_options options = {.context = TEXT_STEPS};
-    struct tnd_llama_session *session = NULL;
-    struct tnd_llama_sampler *sampler = NULL;
+    const struct tandem_session_options options = {.size = sizeof(options), .context = TEXT_STEPS};
+    tandem_session *session = NULL;
+    tandem_sampler *sampler = NULL;
+    tandem_generator *generator = NULL;
+    const struct tandem_sampler_options greedy = {
+        .size = sizeof(greedy), .vocabulary = tandem_model_hparams(task->model)->vocabulary};
     check_ok(tandem_tokenizer_encode(task->tokenizer, "Zoo", 3, true, ids, 64, &n, NULL));
-    check_ok(tnd_llama_sampler_new(task->model->hparams.vocabulary, 0.0f, 1.0f, 1, &sampler, NULL));
-    out->status =
-        tnd_llama_session_open(task->model, runtime, &options, &session, &out->error);
-    struct tnd_llama_generator generator = {.session = session,
-                                            .sampler = sampler,
-                                            .tokenizer = task->tokenizer,
-                                            .prompt = ids,
-                                            .n_prompt = (int64_t)n,
-                                            .steps = TEXT_STEPS};
+    check_ok(tandem_sampler_new(&greedy, &sampler, NULL));
+    out->status = tandem_session_new(task->model, runtime, &options, &session, &out->error);
+    const struct tandem_generator_options wanted = {.size = sizeof(wanted),
+                                                    .session = session,
+                                                    .sampler = sampler,
+                                                    .tokenizer = task->tokenizer,
+                                                    .prompt = ids,
+                                                    .n_prompt = (int64_t)n,
+                                                    .steps = TEXT_STEPS};
     if (out->status == TANDEM_OK) {
-        out->status = tnd_llama_generate_begin(&generator, 0, &out->error);
+        out->status = tandem_generator_new(&wanted, &generator, &out->error);
     }
     while (out->status == TANDEM_OK && more && at < TEXT_BYTES - 64) {
         size_t added = 0;
-        out->status = tnd_llama_generate_next(&generator, out->text + at, TEXT_BYTES - 1 - at,
-                                              &added, &more, &out->error);
+        out->status = tandem_generator_next(generator, out->text + at, TEXT_BYTES - 1 - at, &added,
+                                            &more, &out->error);
         at += added;
     }
+    tandem_generator_free(generator);
     out->text[at] = '\0';
-    tnd_llama_sampler_free(sampler);
-    tnd_llama_session_free(session);
+    tandem_sampler_free(sampler);
+    tandem_session_free(session);
 }
 
 /* One life of a runtime. `more`: settings of the device, NULL: the CPU alone. */
@@ -277,13 +280,13 @@ static bool make_tiny(struct task *task)
     memset(task, 0, sizeof(*task));
     return tnd_test_shim() != NULL &&
            check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_Q4_0, 3, &task->source, NULL)) &&
-           check_ok(tnd_llama_model_new(task->source, &task->model, NULL));
+           check_ok(tandem_model_new(task->source, &task->model, NULL));
 }
 
 static void task_free(struct task *task)
 {
     tandem_tokenizer_close(task->tokenizer);
-    tnd_llama_model_free(task->model);
+    tandem_model_free(task->model);
     tandem_source_close(task->source);
 }
 
@@ -330,7 +333,7 @@ static void the_trained_model_writes_its_text_whatever_call_fails(void)
     struct task task = {NULL, NULL, NULL};
     if (checkpoint != NULL && words != NULL && tnd_test_shim() != NULL &&
         check_ok(tandem_source_open(checkpoint, &task.source, NULL)) &&
-        check_ok(tnd_llama_model_new(task.source, &task.model, NULL)) &&
+        check_ok(tandem_model_new(task.source, &task.model, NULL)) &&
         check_ok(tandem_tokenizer_open(words, 512, &task.tokenizer, NULL))) {
         walk(&task, "", false, &steps);
         walk(&task, ",unified=off", true, &steps);

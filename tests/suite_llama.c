@@ -31,8 +31,8 @@ bool tnd_trained_open(struct tnd_trained *trained, int version)
     struct tandem_error error = {0};
     return check_status(tandem_source_open(checkpoint, &trained->source, &error), TANDEM_OK, NULL,
                         &error) &&
-           check_status(tnd_llama_model_new(trained->source, &trained->model, &error), TANDEM_OK,
-                        NULL, &error) &&
+           check_status(tandem_model_new(trained->source, &trained->model, &error), TANDEM_OK, NULL,
+                        &error) &&
            check_status(tandem_tokenizer_open(tokenizer, 512, &trained->tokenizer, &error),
                         TANDEM_OK, NULL, &error);
 }
@@ -40,7 +40,7 @@ bool tnd_trained_open(struct tnd_trained *trained, int version)
 void tnd_trained_close(struct tnd_trained *trained)
 {
     tandem_tokenizer_close(trained->tokenizer);
-    tnd_llama_model_free(trained->model);
+    tandem_model_free(trained->model);
     tandem_source_close(trained->source);
     memset(trained, 0, sizeof(*trained));
 }
@@ -57,18 +57,43 @@ tandem_runtime *tnd_test_runtime(int n_threads, const char *profile)
     return runtime;
 }
 
-static enum tandem_status collect(struct tnd_llama_generator *generator, int64_t batch, char *out,
+tandem_session *tnd_test_session(const tandem_model *model, tandem_runtime *runtime,
+                                 int64_t context)
+{
+    const struct tandem_session_options options = {.size = sizeof(options), .context = context};
+    struct tandem_error error = {0};
+    tandem_session *session = NULL;
+    check_status(tandem_session_new(model, runtime, &options, &session, &error), TANDEM_OK, NULL,
+                 &error);
+    return session;
+}
+
+tandem_sampler *tnd_test_sampler(int64_t vocabulary, float temperature, float top_p, uint64_t seed)
+{
+    const struct tandem_sampler_options options = {.size = sizeof(options),
+                                                   .vocabulary = vocabulary,
+                                                   .temperature = temperature,
+                                                   .top_p = top_p,
+                                                   .seed = seed};
+    tandem_sampler *sampler = NULL;
+    check_ok(tandem_sampler_new(&options, &sampler, NULL));
+    return sampler;
+}
+
+static enum tandem_status collect(const struct tandem_generator_options *options, char *out,
                                   struct tandem_error *error)
 {
     size_t at = 0;
     bool more = true;
-    enum tandem_status status = tnd_llama_generate_begin(generator, batch, error);
+    tandem_generator *generator = NULL;
+    enum tandem_status status = tandem_generator_new(options, &generator, error);
     while (status == TANDEM_OK && more && at < TND_TEXT_BYTES - 2) {
         size_t n = 0;
         status =
-            tnd_llama_generate_next(generator, out + at, TND_TEXT_BYTES - 2 - at, &n, &more, error);
+            tandem_generator_next(generator, out + at, TND_TEXT_BYTES - 2 - at, &n, &more, error);
         at += n;
     }
+    tandem_generator_free(generator);
     out[at++] = '\n';
     out[at] = '\0';
     return status;
@@ -78,41 +103,40 @@ enum tandem_status tnd_greedy_text(const struct tnd_trained *trained, tandem_run
                                    const char *prompt, int64_t steps, int64_t batch, char *out,
                                    struct tandem_error *error)
 {
-    const struct tnd_llama_session_options options = {0};
+    const struct tandem_session_options options = {.size = sizeof(options)};
     return tnd_greedy_text_with(trained, runtime, &options, prompt, steps, batch, out, error);
 }
 
 enum tandem_status tnd_greedy_text_with(const struct tnd_trained *trained, tandem_runtime *runtime,
-                                        const struct tnd_llama_session_options *given,
+                                        const struct tandem_session_options *given,
                                         const char *prompt, int64_t steps, int64_t batch, char *out,
                                         struct tandem_error *error)
 {
     int32_t ids[256];
     size_t n = 0;
-    struct tnd_llama_session *session = NULL;
-    struct tnd_llama_sampler *sampler = NULL;
-    struct tnd_llama_session_options options = *given;
+    tandem_session *session = NULL;
+    struct tandem_session_options options = *given;
     options.context = steps;
     enum tandem_status status = tandem_tokenizer_encode(trained->tokenizer, prompt, strlen(prompt),
                                                         true, ids, 256, &n, error);
     if (status == TANDEM_OK) {
-        status = tnd_llama_session_open(trained->model, runtime, &options, &session, error);
+        status = tandem_session_new(trained->model, runtime, &options, &session, error);
     }
     if (status == TANDEM_OK) {
-        status = tnd_llama_sampler_new(trained->model->hparams.vocabulary, 0.0f, 1.0f, 1, &sampler,
-                                       error);
+        const struct tandem_generator_options wanted = {
+            .size = sizeof(wanted),
+            .session = session,
+            .sampler =
+                tnd_test_sampler(tandem_model_hparams(trained->model)->vocabulary, 0.0f, 1.0f, 1),
+            .tokenizer = trained->tokenizer,
+            .prompt = ids,
+            .n_prompt = (int64_t)n,
+            .steps = steps,
+            .batch = batch};
+        status = collect(&wanted, out, error);
+        tandem_sampler_free(wanted.sampler);
     }
-    if (status == TANDEM_OK) {
-        struct tnd_llama_generator generator = {.session = session,
-                                                .sampler = sampler,
-                                                .tokenizer = trained->tokenizer,
-                                                .prompt = ids,
-                                                .n_prompt = (int64_t)n,
-                                                .steps = steps};
-        status = collect(&generator, batch, out, error);
-    }
-    tnd_llama_sampler_free(sampler);
-    tnd_llama_session_free(session);
+    tandem_session_free(session);
     return status;
 }
 

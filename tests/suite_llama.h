@@ -3,7 +3,7 @@
 #ifndef TND_TESTS_SUITE_LLAMA_H
 #define TND_TESTS_SUITE_LLAMA_H
 
-#include "llama/generate.h"
+#include "tandem/llama.h"
 #include "tests/support.h"
 
 #define TND_TEXT_BYTES 4096
@@ -11,7 +11,7 @@
 /** The trained model of the test data with its tokenizer. */
 struct tnd_trained {
     tandem_source *source;
-    struct tnd_llama_model *model;
+    tandem_model *model;
     tandem_tokenizer *tokenizer;
 };
 
@@ -29,9 +29,15 @@ enum tandem_status tnd_greedy_text(const struct tnd_trained *trained, tandem_run
 
 /** The same with a session of other options; `options->context` is set to the steps. */
 enum tandem_status tnd_greedy_text_with(const struct tnd_trained *trained, tandem_runtime *runtime,
-                                        const struct tnd_llama_session_options *options,
+                                        const struct tandem_session_options *options,
                                         const char *prompt, int64_t steps, int64_t batch, char *out,
                                         struct tandem_error *error);
+
+/** Fails the test when one cannot be opened. `context` as in tandem_session_options. */
+tandem_session *tnd_test_session(const tandem_model *model, tandem_runtime *runtime,
+                                 int64_t context);
+/** Greedy for temperature 0; fails the test when it cannot be opened. */
+tandem_sampler *tnd_test_sampler(int64_t vocabulary, float temperature, float top_p, uint64_t seed);
 
 /** A small synthetic llama of the shape that has everything: grouped heads, several layers. */
 tandem_source *tnd_small_llama(enum tandem_type type, int64_t context);

@@ -36,10 +36,10 @@ static bool is_impatient(void *user)
 struct setup {
     struct tnd_trained trained;
     tandem_runtime *runtime;
-    struct tnd_llama_session *session;
-    struct tnd_llama_sampler *sampler;
+    tandem_session *session;
+    tandem_sampler *sampler;
     struct listener listener;
-    struct tnd_chat chat;
+    tandem_chat *chat;
 };
 
 static bool setup_new(struct setup *s, const char *template, int64_t context)
@@ -49,25 +49,26 @@ static bool setup_new(struct setup *s, const char *template, int64_t context)
         return false;
     }
     s->runtime = tnd_test_runtime(1, NULL);
-    check_ok(tnd_llama_session_new(s->trained.model, s->runtime, context, &s->session, NULL));
-    check_ok(tnd_llama_sampler_new(512, 0.0f, 0.0f, 1, &s->sampler, NULL));
+    s->session = tnd_test_session(s->trained.model, s->runtime, context);
+    s->sampler = tnd_test_sampler(512, 0.0f, 0.0f, 1);
     s->listener.patience = -1;
-    s->chat = (struct tnd_chat){.session = s->session,
-                                .sampler = s->sampler,
-                                .tokenizer = s->trained.tokenizer,
-                                .template = tnd_chat_template_find(template),
-                                .cancel = is_impatient,
-                                .emit = hear,
-                                .user = &s->listener};
-    CU_ASSERT_PTR_NOT_NULL(s->chat.template);
+    const struct tandem_chat_options options = {.size = sizeof(options),
+                                                .session = s->session,
+                                                .sampler = s->sampler,
+                                                .tokenizer = s->trained.tokenizer,
+                                                .template_name = template,
+                                                .cancel = is_impatient,
+                                                .emit = hear,
+                                                .user = &s->listener};
+    check_ok(tandem_chat_new(&options, &s->chat, NULL));
     return true;
 }
 
 static void setup_free(struct setup *s)
 {
-    tnd_chat_fini(&s->chat);
-    tnd_llama_sampler_free(s->sampler);
-    tnd_llama_session_free(s->session);
+    tandem_chat_free(s->chat);
+    tandem_sampler_free(s->sampler);
+    tandem_session_free(s->session);
     tandem_runtime_close(s->runtime);
     tnd_trained_close(&s->trained);
 }
@@ -77,7 +78,7 @@ static void say(struct setup *s, const char *text)
     struct tandem_error error = {0};
     s->listener.n = 0;
     s->listener.text[0] = '\0';
-    check_status(tnd_chat_say(&s->chat, text, strlen(text), &error), TANDEM_OK, NULL, &error);
+    check_status(tandem_chat_say(s->chat, text, strlen(text), &error), TANDEM_OK, NULL, &error);
 }
 
 /* Text of the tokens of the next turn; beginning and end tokens as <s> and </s>. */
@@ -85,7 +86,7 @@ static void rendered(struct setup *s, const char *said, char *out, size_t capaci
 {
     const int32_t *ids;
     size_t n, at = 0;
-    check_ok(tnd_chat_render(&s->chat, said, strlen(said), &ids, &n, NULL));
+    check_ok(tnd_chat_render(s->chat, said, strlen(said), &ids, &n, NULL));
     for (size_t i = 0; i < n && at + 64 < capacity; i++) {
         if (ids[i] == 1 || ids[i] == 2) {
             at += (size_t)sprintf(out + at, ids[i] == 1 ? "<s>" : "</s>");
@@ -116,11 +117,11 @@ static void templates_write_turns_as_their_models_know_them(void)
         if (!setup_new(&s, cases[i].name, 0)) {
             return;
         }
-        s.chat.system = cases[i].system;
+        s.chat->options.system = cases[i].system;
         rendered(&s, "Hi", text, sizeof(text));
         check_string(text, cases[i].first);
-        s.chat.n_turns = 1;
-        s.chat.is_answer_open = true;
+        s.chat->info.n_turns = 1;
+        s.chat->is_answer_open = true;
         rendered(&s, "Hi", text, sizeof(text));
         if (cases[i].second != NULL) {
             check_string(text, cases[i].second);
@@ -185,7 +186,7 @@ static size_t expected_ids(const char *text, int32_t *ids)
     return n;
 }
 
-static void check_rendered(struct tnd_chat *chat, const char *said, const char *want)
+static void check_rendered(tandem_chat *chat, const char *said, const char *want)
 {
     int32_t want_ids[512];
     const int32_t *ids = NULL;
@@ -208,40 +209,54 @@ static void what_is_said_never_becomes_a_special_token(void)
     if (tokenizer == NULL) {
         return;
     }
-    struct tnd_chat chat = {.tokenizer = tokenizer, .system = "Be kind"};
-    chat.template = tnd_chat_template_guess(NULL, tokenizer);
-    check_string(chat.template->name, "chatml");
-    check_rendered(&chat, "Hi<|im_end|>",
+    struct tandem_chat_options options = TANDEM_CHAT_OPTIONS_INIT;
+    tandem_chat *chat = NULL;
+    options.tokenizer = tokenizer;
+    options.system = "Be kind";
+    options.template_name = tandem_chat_template_guess(NULL, tokenizer);
+    check_string(options.template_name, "chatml");
+    check_ok(tandem_chat_new(&options, &chat, NULL));
+    check_rendered(chat, "Hi<|im_end|>",
                    "{0}system\nBe kind{1}\n{0}user\nHi<|im_end|>{1}\n{0}assistant\n");
-    chat.n_turns = 1;
-    chat.is_answer_open = true;
-    check_rendered(&chat, "<|im_start|>", "{1}\n{0}user\n<|im_start|>{1}\n{0}assistant\n");
-    tnd_chat_fini(&chat);
+    chat->info.n_turns = 1;
+    chat->is_answer_open = true;
+    check_rendered(chat, "<|im_start|>", "{1}\n{0}user\n<|im_start|>{1}\n{0}assistant\n");
+    tandem_chat_free(chat);
     tandem_tokenizer_close(tokenizer);
 
     tokenizer = byte_tokenizer(llama3, 3);
-    chat = (struct tnd_chat){.tokenizer = tokenizer};
-    chat.template = tnd_chat_template_guess(NULL, tokenizer);
-    check_string(chat.template->name, "llama-3");
-    check_rendered(&chat, "Hi<|eot_id|>", "{0}user{1}\n\nHi<|eot_id|>{2}{0}assistant{1}\n\n");
-    tnd_chat_fini(&chat);
+    options = (struct tandem_chat_options)TANDEM_CHAT_OPTIONS_INIT;
+    options.tokenizer = tokenizer;
+    options.template_name = tandem_chat_template_guess(NULL, tokenizer);
+    check_string(options.template_name, "llama-3");
+    check_ok(tandem_chat_new(&options, &chat, NULL));
+    check_rendered(chat, "Hi<|eot_id|>", "{0}user{1}\n\nHi<|eot_id|>{2}{0}assistant{1}\n\n");
+    tandem_chat_free(chat);
     tandem_tokenizer_close(tokenizer);
 }
 
 static void templates_are_found_by_name_only(void)
 {
-    CU_ASSERT_PTR_NULL(tnd_chat_template_find("{{ messages }}"));
-    CU_ASSERT_PTR_NULL(tnd_chat_template_find(""));
+    struct tandem_chat_options options = TANDEM_CHAT_OPTIONS_INIT;
+    struct tandem_error error = {0};
+    tandem_chat *chat = NULL;
+    options.template_name = "{{ messages }}";
+    check_status(tandem_chat_new(&options, &chat, &error), TANDEM_E_ARGUMENT,
+                 "known: llama-2 llama-3 mistral-instruct chatml plain", &error);
+    options.template_name = "";
+    check_status(tandem_chat_new(&options, &chat, &error), TANDEM_E_ARGUMENT, "template ''",
+                 &error);
+    CU_ASSERT_PTR_NULL(chat);
     int n = 0;
-    for (; tnd_chat_template_at(n) != NULL; n++) {
-        CU_ASSERT_PTR_EQUAL(tnd_chat_template_find(tnd_chat_template_at(n)->name),
-                            tnd_chat_template_at(n));
+    for (; tandem_chat_template_name(n) != NULL; n++) {
+        check_string(tnd_chat_template_find(tandem_chat_template_name(n))->name,
+                     tandem_chat_template_name(n));
     }
     check_int(n, 5);
-    CU_ASSERT_PTR_NULL(tnd_chat_template_at(-1));
+    CU_ASSERT_PTR_NULL(tandem_chat_template_name(-1));
     struct tnd_trained trained;
     if (tnd_trained_open(&trained, 0)) {
-        check_string(tnd_chat_template_guess(trained.source, trained.tokenizer)->name, "plain");
+        check_string(tandem_chat_template_guess(trained.source, trained.tokenizer), "plain");
     }
     tnd_trained_close(&trained);
 }
@@ -253,14 +268,14 @@ static void an_answer_is_what_generating_gives(void)
     if (!setup_new(&s, "plain", 0)) {
         return;
     }
-    s.chat.max_answer = 50;
+    s.chat->options.max_answer = 50;
     say(&s, "Once upon a time");
     check_ok(tnd_greedy_text(&s.trained, s.runtime, "Once upon a time", 60, 0, want, NULL));
     CU_ASSERT(s.listener.n > 50);
     CU_ASSERT(strncmp(want, "Once upon a time", 16) == 0);
     CU_ASSERT(strncmp(want + 16, s.listener.text, 50) == 0);
-    check_int(s.chat.n_answer, 50);
-    check_int(tnd_llama_session_position(s.session), s.chat.n_prompt + 50);
+    check_int(s.chat->info.n_answer, 50);
+    check_int(tandem_session_position(s.session, 0), s.chat->info.n_prompt + 50);
     setup_free(&s);
 }
 
@@ -270,26 +285,26 @@ static void a_cancelled_answer_keeps_the_conversation(void)
     if (!setup_new(&s, "plain", 0)) {
         return;
     }
-    s.chat.max_answer = 100;
+    s.chat->options.max_answer = 100;
     s.listener.patience = 40;
     say(&s, "Lily went to the park");
-    CU_ASSERT(s.chat.was_cancelled);
-    CU_ASSERT(s.chat.n_answer < 100);
-    check_int(s.chat.n_turns, 1);
-    const int64_t position = tnd_llama_session_position(s.session);
-    CU_ASSERT(position >= s.chat.n_prompt);
+    CU_ASSERT(s.chat->info.was_cancelled);
+    CU_ASSERT(s.chat->info.n_answer < 100);
+    check_int(s.chat->info.n_turns, 1);
+    const int64_t position = tandem_session_position(s.session, 0);
+    CU_ASSERT(position >= s.chat->info.n_prompt);
     s.listener.patience = -1;
     say(&s, "She was happy");
-    CU_ASSERT(!s.chat.was_cancelled);
-    check_int(s.chat.n_turns, 2);
-    CU_ASSERT(tnd_llama_session_position(s.session) > position + 3);
+    CU_ASSERT(!s.chat->info.was_cancelled);
+    check_int(s.chat->info.n_turns, 2);
+    CU_ASSERT(tandem_session_position(s.session, 0) > position + 3);
     /* while a turn is fed: the turn is forgotten, what was before is not */
-    const int64_t before = tnd_llama_session_position(s.session);
+    const int64_t before = tandem_session_position(s.session, 0);
     s.listener.patience = 1;
     say(&s, "And then");
-    CU_ASSERT(s.chat.was_cancelled);
-    check_int(tnd_llama_session_position(s.session), before);
-    check_int(s.chat.n_turns, 2);
+    CU_ASSERT(s.chat->info.was_cancelled);
+    check_int(tandem_session_position(s.session, 0), before);
+    check_int(s.chat->info.n_turns, 2);
     setup_free(&s);
 }
 
@@ -301,21 +316,21 @@ static void a_full_context_forgets_its_oldest_half(void)
     if (!setup_new(&s, "plain", 64)) {
         return;
     }
-    s.chat.system = "A story";
-    s.chat.max_answer = 30;
+    s.chat->options.system = "A story";
+    s.chat->options.max_answer = 30;
     for (int i = 0; i < 8; i++) {
         say(&s, "and then they saw a big dog");
         CU_ASSERT(s.listener.n > 10);
-        CU_ASSERT(tnd_llama_session_position(s.session) <= 64);
-        CU_ASSERT(tnd_llama_session_position(s.session) >= s.chat.n_keep);
+        CU_ASSERT(tandem_session_position(s.session, 0) <= 64);
+        CU_ASSERT(tandem_session_position(s.session, 0) >= s.chat->n_keep);
     }
-    CU_ASSERT(s.chat.n_shifted > 64);
+    CU_ASSERT(s.chat->info.n_shifted > 64);
     memset(longer, 'x', sizeof(longer));
-    check_status(tnd_chat_say(&s.chat, longer, sizeof(longer), &error), TANDEM_E_LIMIT,
+    check_status(tandem_chat_say(s.chat, longer, sizeof(longer), &error), TANDEM_E_LIMIT,
                  "do not fit into a context of 64", &error);
     say(&s, "The end"); /* the conversation goes on */
-    tnd_chat_reset(&s.chat);
-    check_int(tnd_llama_session_position(s.session), 0);
+    tandem_chat_reset(s.chat);
+    check_int(tandem_session_position(s.session, 0), 0);
     say(&s, "Once upon a time");
     CU_ASSERT(s.listener.n > 10);
     setup_free(&s);

@@ -73,7 +73,8 @@ static void check_text(const struct tnd_trained *trained, const char *profile, b
 {
     tandem_runtime *runtime = open_runtime(profile);
     struct mixture mixture = {.is_mixed = is_mixed};
-    const struct tnd_llama_session_options options = {.adjust = mix, .adjust_user = &mixture};
+    const struct tandem_session_options options = {
+        .size = sizeof(options), .adjust = mix, .adjust_user = &mixture};
     const char *path = tnd_test_data(golden);
     char *want = path == NULL ? NULL : tnd_test_read_file(path, NULL);
     char got[TND_TEXT_BYTES] = "";

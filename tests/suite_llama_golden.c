@@ -62,12 +62,12 @@ static void check_file(const struct tnd_trained *trained, const char *path, cons
     struct tandem_error error = {0};
     tandem_runtime *runtime = tnd_test_runtime(2, NULL);
     if (check_status(tandem_source_open(path, &again.source, &error), TANDEM_OK, NULL, &error) &&
-        check_status(tnd_llama_model_new(again.source, &again.model, &error), TANDEM_OK, NULL,
+        check_status(tandem_model_new(again.source, &again.model, &error), TANDEM_OK, NULL,
                      &error)) {
         check_texts(&again, runtime, batches, 2, what);
     }
     tandem_runtime_close(runtime);
-    tnd_llama_model_free(again.model);
+    tandem_model_free(again.model);
     tandem_source_close(again.source);
 }
 
@@ -165,11 +165,11 @@ static void every_profile_gives_the_golden_texts_with_one_to_eight_threads(void)
 
 static void both_ways_of_attention_and_caches_give_the_golden_texts(void)
 {
-    const struct tnd_llama_session_options ways[] = {
-        {.is_unfused = true},
-        {.cache_type = TANDEM_TYPE_F16},
-        {.cache_type = TANDEM_TYPE_F16, .is_unfused = true},
-        {.n_sequences = 3},
+    const struct tandem_session_options ways[] = {
+        {.size = sizeof(ways[0]), .is_unfused = true},
+        {.size = sizeof(ways[0]), .cache_type = TANDEM_TYPE_F16},
+        {.size = sizeof(ways[0]), .cache_type = TANDEM_TYPE_F16, .is_unfused = true},
+        {.size = sizeof(ways[0]), .n_sequences = 3},
     };
     struct tnd_trained trained;
     if (!tnd_trained_open(&trained, 0)) {
@@ -205,10 +205,10 @@ static void weights_of_every_type_write_words(void)
         struct tnd_trained converted = {.tokenizer = trained.tokenizer};
         char got[TND_TEXT_BYTES] = "";
         check_ok(tandem_source_convert(trained.source, types[t], &converted.source, NULL));
-        check_ok(tnd_llama_model_new(converted.source, &converted.model, NULL));
+        check_ok(tandem_model_new(converted.source, &converted.model, NULL));
         check_ok(tnd_greedy_text(&converted, runtime, "", 100, 0, got, NULL));
         check_contains(got, "Once upon a time, there was a ");
-        tnd_llama_model_free(converted.model);
+        tandem_model_free(converted.model);
         tandem_source_close(converted.source);
     }
     tandem_runtime_close(runtime);

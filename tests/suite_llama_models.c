@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "llama/session_internal.h"
+#include "llama/session.h"
 #include "tests/suite_llama_naive.h"
 #include "tests/support_models.h"
 
@@ -31,30 +31,30 @@ enum { N_MODELS = sizeof(models) / sizeof(models[0]), WINDOWED = N_MODELS - 2 };
 struct setup {
     const struct naive_spec *spec;
     tandem_source *source;
-    struct tnd_llama_model *model;
+    tandem_model *model;
     tandem_runtime *runtime;
-    struct tnd_llama_session *session;
+    tandem_session *session;
     int32_t tokens[NAIVE_TOKENS];
 };
 
 static struct setup setup_new(const struct naive_spec *spec,
-                              const struct tnd_llama_session_options *options)
+                              const struct tandem_session_options *options)
 {
     struct setup s = {.spec = spec, .source = naive_source(spec)};
     struct tandem_error error = {0};
     s.runtime = tnd_test_runtime(2, NULL);
     naive_tokens(s.tokens, NAIVE_TOKENS);
-    check_status(tnd_llama_model_new(s.source, &s.model, &error), TANDEM_OK, NULL, &error);
-    check_status(tnd_llama_session_open(s.model, s.runtime, options, &s.session, &error), TANDEM_OK,
+    check_status(tandem_model_new(s.source, &s.model, &error), TANDEM_OK, NULL, &error);
+    check_status(tandem_session_new(s.model, s.runtime, options, &s.session, &error), TANDEM_OK,
                  NULL, &error);
     return s;
 }
 
 static void setup_free(struct setup *s)
 {
-    tnd_llama_session_free(s->session);
+    tandem_session_free(s->session);
     tandem_runtime_close(s->runtime);
-    tnd_llama_model_free(s->model);
+    tandem_model_free(s->model);
     tandem_source_close(s->source);
 }
 
@@ -71,15 +71,16 @@ static void check_logits(const struct setup *s, const float *got, const int32_t 
 
 static void check_model(int i, bool is_unfused, int64_t batch)
 {
-    const struct tnd_llama_session_options options = {.is_unfused = is_unfused};
+    const struct tandem_session_options options = {.size = sizeof(options),
+                                                   .is_unfused = is_unfused};
     struct setup s = setup_new(&models[i].spec, &options);
     char what[96];
     snprintf(what, sizeof(what), "%s, %s, batches of %lld", models[i].name,
              is_unfused ? "unfused" : "fused", (long long)batch);
-    check_ok(tnd_llama_session_feed(s.session, s.tokens, 30, batch, NULL));
-    check_logits(&s, tnd_llama_session_logits(s.session), s.tokens, 30, 1e-9, what);
-    check_ok(tnd_llama_session_feed(s.session, s.tokens + 30, 1, 1, NULL));
-    check_logits(&s, tnd_llama_session_logits(s.session), s.tokens, 31, 1e-9, what);
+    check_ok(tandem_session_decode(s.session, s.tokens, 30, batch, NULL));
+    check_logits(&s, tandem_session_logits(s.session, 0), s.tokens, 30, 1e-9, what);
+    check_ok(tandem_session_decode(s.session, s.tokens + 30, 1, 1, NULL));
+    check_logits(&s, tandem_session_logits(s.session, 0), s.tokens, 31, 1e-9, what);
     setup_free(&s);
 }
 
@@ -102,11 +103,12 @@ static void caches_of_half_and_8_bit_keep_the_logits_near(void)
     } caches[] = {{TANDEM_TYPE_F32, 1e-9}, {TANDEM_TYPE_F16, 1e-5}, {TANDEM_TYPE_Q8_0, 2e-3}};
     for (int c = 0; c < 3; c++) {
         for (int is_unfused = 0; is_unfused < (c < 2 ? 2 : 1); is_unfused++) {
-            const struct tnd_llama_session_options options = {.cache_type = caches[c].type,
-                                                              .is_unfused = is_unfused != 0};
+            const struct tandem_session_options options = {.size = sizeof(options),
+                                                           .cache_type = caches[c].type,
+                                                           .is_unfused = is_unfused != 0};
             struct setup s = setup_new(&models[0].spec, &options);
-            check_ok(tnd_llama_session_feed(s.session, s.tokens, NAIVE_TOKENS, 9, NULL));
-            check_logits(&s, tnd_llama_session_logits(s.session), s.tokens, NAIVE_TOKENS,
+            check_ok(tandem_session_decode(s.session, s.tokens, NAIVE_TOKENS, 9, NULL));
+            check_logits(&s, tandem_session_logits(s.session, 0), s.tokens, NAIVE_TOKENS,
                          caches[c].limit, tandem_type_name(caches[c].type));
             setup_free(&s);
         }
@@ -115,24 +117,26 @@ static void caches_of_half_and_8_bit_keep_the_logits_near(void)
 
 static void caches_that_cannot_be_are_refused(void)
 {
-    struct tnd_llama_session *session = NULL;
+    tandem_session *session = NULL;
     struct tandem_error error = {0};
-    const struct tnd_llama_session_options fine = {0};
+    const struct tandem_session_options fine = {.size = sizeof(fine)};
     struct setup s = setup_new(&models[2].spec, &fine); /* heads of 48 */
-    const struct tnd_llama_session_options blocks = {.cache_type = TANDEM_TYPE_Q8_0};
-    check_status(tnd_llama_session_open(s.model, s.runtime, &blocks, &session, &error),
+    const struct tandem_session_options blocks = {.size = sizeof(blocks),
+                                                  .cache_type = TANDEM_TYPE_Q8_0};
+    check_status(tandem_session_new(s.model, s.runtime, &blocks, &session, &error),
                  TANDEM_E_ARGUMENT, "heads of 48 values cannot be stored as q8_0", &error);
-    const struct tnd_llama_session_options other = {.cache_type = TANDEM_TYPE_Q4_0};
-    check_status(tnd_llama_session_open(s.model, s.runtime, &other, &session, &error),
+    const struct tandem_session_options other = {.size = sizeof(other),
+                                                 .cache_type = TANDEM_TYPE_Q4_0};
+    check_status(tandem_session_new(s.model, s.runtime, &other, &session, &error),
                  TANDEM_E_ARGUMENT, "q4_0", &error);
-    const struct tnd_llama_session_options many = {.n_sequences = 128};
-    check_status(tnd_llama_session_open(s.model, s.runtime, &many, &session, &error),
-                 TANDEM_E_ARGUMENT, "128 sequences", &error);
+    const struct tandem_session_options many = {.size = sizeof(many), .n_sequences = 128};
+    check_status(tandem_session_new(s.model, s.runtime, &many, &session, &error), TANDEM_E_ARGUMENT,
+                 "128 sequences", &error);
     setup_free(&s);
     s = setup_new(&models[0].spec, &fine);
-    const struct tnd_llama_session_options turned = {.cache_type = TANDEM_TYPE_Q8_0,
-                                                     .is_unfused = true};
-    check_status(tnd_llama_session_open(s.model, s.runtime, &turned, &session, &error),
+    const struct tandem_session_options turned = {
+        .size = sizeof(turned), .cache_type = TANDEM_TYPE_Q8_0, .is_unfused = true};
+    check_status(tandem_session_new(s.model, s.runtime, &turned, &session, &error),
                  TANDEM_E_ARGUMENT, "not fused needs f32 or f16", &error);
     CU_ASSERT_PTR_NULL(session);
     setup_free(&s);
@@ -143,21 +147,21 @@ static void caches_that_cannot_be_are_refused(void)
 static void a_window_rotates_through_a_small_cache(void)
 {
     /* window 9, cells for 12 tokens, 40 tokens: each cell is used several times */
-    const struct tnd_llama_session_options options = {.n_cells = 12};
+    const struct tandem_session_options options = {.size = sizeof(options), .n_cells = 12};
     struct setup s = setup_new(&models[WINDOWED].spec, &options);
     for (int64_t n = 0; n < NAIVE_TOKENS; n += 2) {
-        check_ok(tnd_llama_session_feed(s.session, s.tokens + n, 2, 2, NULL));
-        check_logits(&s, tnd_llama_session_logits(s.session), s.tokens, n + 2, 1e-9, "rotating");
+        check_ok(tandem_session_decode(s.session, s.tokens + n, 2, 2, NULL));
+        check_logits(&s, tandem_session_logits(s.session, 0), s.tokens, n + 2, 1e-9, "rotating");
     }
-    check_int(tnd_llama_session_position(s.session), NAIVE_TOKENS);
+    check_int(tandem_session_position(s.session, 0), NAIVE_TOKENS);
     /* what the window has lost cannot be gone back to, what it still has can */
-    check_int(tnd_llama_session_rewind(s.session, NAIVE_TOKENS - 2), NAIVE_TOKENS - 2);
-    check_ok(tnd_llama_session_feed(s.session, s.tokens + NAIVE_TOKENS - 2, 2, 1, NULL));
-    check_logits(&s, tnd_llama_session_logits(s.session), s.tokens, NAIVE_TOKENS, 1e-9, "rewound");
-    check_int(tnd_llama_session_rewind(s.session, 20), 0);
-    check_int(tnd_llama_session_position(s.session), 0);
-    check_ok(tnd_llama_session_feed(s.session, s.tokens, 11, 0, NULL));
-    check_logits(&s, tnd_llama_session_logits(s.session), s.tokens, 11, 1e-9, "again");
+    check_int(tandem_session_rollback(s.session, 0, NAIVE_TOKENS - 2), NAIVE_TOKENS - 2);
+    check_ok(tandem_session_decode(s.session, s.tokens + NAIVE_TOKENS - 2, 2, 1, NULL));
+    check_logits(&s, tandem_session_logits(s.session, 0), s.tokens, NAIVE_TOKENS, 1e-9, "rewound");
+    check_int(tandem_session_rollback(s.session, 0, 20), 0);
+    check_int(tandem_session_position(s.session, 0), 0);
+    check_ok(tandem_session_decode(s.session, s.tokens, 11, 0, NULL));
+    check_logits(&s, tandem_session_logits(s.session, 0), s.tokens, 11, 1e-9, "again");
     setup_free(&s);
 }
 
@@ -166,64 +170,89 @@ static void a_window_rotates_through_a_small_cache(void)
 static void sequences_in_one_batch_do_not_see_each_other(void)
 {
     for (int is_unfused = 0; is_unfused < 2; is_unfused++) {
-        const struct tnd_llama_session_options options = {.n_sequences = 3,
-                                                          .is_unfused = is_unfused != 0};
+        const struct tandem_session_options options = {
+            .size = sizeof(options), .n_sequences = 3, .is_unfused = is_unfused != 0};
         struct setup s = setup_new(&models[is_unfused ? WINDOWED : 0].spec, &options);
         const int32_t *texts[] = {s.tokens, s.tokens + 5, s.tokens + 11};
         const int64_t lengths[] = {6, 1, 9};
         int64_t position[3] = {0};
         for (int round = 0; round < 3; round++) {
-            struct tnd_llama_piece pieces[3];
+            struct tandem_batch_entry entries[3];
             for (int i = 0; i < 3; i++) { /* in another order each time */
                 const int q = (i + round) % 3;
-                pieces[i] = (struct tnd_llama_piece){q, texts[q] + position[q], lengths[q]};
+                entries[i] =
+                    (struct tandem_batch_entry){texts[q] + position[q], lengths[q], q, true};
                 position[q] += lengths[q];
             }
-            check_ok(tnd_llama_session_feed_pieces(s.session, pieces, 3, NULL));
+            check_ok(tandem_session_decode_batch(s.session, entries, 3, NULL));
             for (int q = 0; q < 3; q++) {
-                check_int(tnd_llama_session_position_of(s.session, q), position[q]);
-                check_logits(&s, tnd_llama_session_logits_of(s.session, q), texts[q], position[q],
-                             1e-9, "sequences");
+                check_int(tandem_session_position(s.session, q), position[q]);
+                check_logits(&s, tandem_session_logits(s.session, q), texts[q], position[q], 1e-9,
+                             "sequences");
             }
         }
         /* one of them begins anew, the others go on, in cells that lie apart now */
-        check_int(tnd_llama_session_rewind_of(s.session, 0, 0), 0);
-        const struct tnd_llama_piece more[] = {{0, s.tokens + 20, 19}, {2, texts[2] + 27, 2}};
-        check_ok(tnd_llama_session_feed_pieces(s.session, more, 2, NULL));
-        check_logits(&s, tnd_llama_session_logits_of(s.session, 0), s.tokens + 20, 19, 1e-9,
-                     "anew");
-        check_logits(&s, tnd_llama_session_logits_of(s.session, 2), texts[2], 29, 1e-9, "on");
+        check_int(tandem_session_rollback(s.session, 0, 0), 0);
+        const struct tandem_batch_entry more[] = {{s.tokens + 20, 19, 0, true},
+                                                  {texts[2] + 27, 2, 2, true}};
+        check_ok(tandem_session_decode_batch(s.session, more, 2, NULL));
+        check_logits(&s, tandem_session_logits(s.session, 0), s.tokens + 20, 19, 1e-9, "anew");
+        check_logits(&s, tandem_session_logits(s.session, 2), texts[2], 29, 1e-9, "on");
         setup_free(&s);
     }
 }
 
-static void pieces_that_do_not_fit_are_refused(void)
+static void an_entry_gets_logits_only_where_it_wants_them(void)
 {
-    const struct tnd_llama_session_options options = {.n_sequences = 2, .n_cells = 20};
+    const struct tandem_session_options options = {.size = sizeof(options), .n_sequences = 3};
+    struct setup s = setup_new(&models[0].spec, &options);
+    const int32_t *texts[] = {s.tokens, s.tokens + 5, s.tokens + 11};
+    const struct tandem_batch_entry entries[] = {
+        {texts[0], 4, 0, true}, {texts[1], 3, 1, false}, {texts[2], 5, 2, true}};
+    check_ok(tandem_session_decode_batch(s.session, entries, 3, NULL));
+    check_logits(&s, tandem_session_logits(s.session, 0), texts[0], 4, 1e-9, "first");
+    check_logits(&s, tandem_session_logits(s.session, 2), texts[2], 5, 1e-9, "third");
+    CU_ASSERT_PTR_NULL(tandem_session_logits(s.session, 1));
+    const struct tandem_batch_entry rest[] = {{texts[0] + 4, 2, 0, false},
+                                              {texts[1] + 3, 2, 1, true}};
+    check_ok(tandem_session_decode_batch(s.session, rest, 2, NULL));
+    CU_ASSERT_PTR_NULL(tandem_session_logits(s.session, 0));
+    check_logits(&s, tandem_session_logits(s.session, 1), texts[1], 5, 1e-9, "second");
+    /* a sequence that does not exist */
+    CU_ASSERT_PTR_NULL(tandem_session_logits(s.session, 3));
+    CU_ASSERT_PTR_NULL(tandem_session_logits(s.session, -1));
+    check_int(tandem_session_position(s.session, 3), 0);
+    check_int(tandem_session_rollback(s.session, -1, 0), 0);
+    setup_free(&s);
+}
+
+static void batch_entries_that_do_not_fit_are_refused(void)
+{
+    const struct tandem_session_options options = {
+        .size = sizeof(options), .n_sequences = 2, .n_cells = 20};
     struct setup s = setup_new(&models[0].spec, &options);
     struct tandem_error error = {0};
-    const struct tnd_llama_piece twice[] = {{1, s.tokens, 2}, {1, s.tokens, 2}};
-    check_status(tnd_llama_session_feed_pieces(s.session, twice, 2, &error), TANDEM_E_ARGUMENT,
-                 "piece 1 has 2 tokens for sequence 1", &error);
-    const struct tnd_llama_piece outside[] = {{2, s.tokens, 2}};
-    check_status(tnd_llama_session_feed_pieces(s.session, outside, 1, &error), TANDEM_E_ARGUMENT,
+    const struct tandem_batch_entry twice[] = {{s.tokens, 2, 1, true}, {s.tokens, 2, 1, true}};
+    check_status(tandem_session_decode_batch(s.session, twice, 2, &error), TANDEM_E_ARGUMENT,
+                 "batch entry 1 has 2 tokens for sequence 1", &error);
+    const struct tandem_batch_entry outside[] = {{s.tokens, 2, 2, true}};
+    check_status(tandem_session_decode_batch(s.session, outside, 1, &error), TANDEM_E_ARGUMENT,
                  "sequence 2", &error);
-    const struct tnd_llama_piece empty[] = {{0, s.tokens, 0}};
-    check_status(tnd_llama_session_feed_pieces(s.session, empty, 1, &error), TANDEM_E_ARGUMENT,
+    const struct tandem_batch_entry empty[] = {{s.tokens, 0, 0, true}};
+    check_status(tandem_session_decode_batch(s.session, empty, 1, &error), TANDEM_E_ARGUMENT,
                  "0 tokens", &error);
-    const struct tnd_llama_piece large[] = {{0, s.tokens, 11}, {1, s.tokens, 10}};
-    check_status(tnd_llama_session_feed_pieces(s.session, large, 2, &error), TANDEM_E_LIMIT,
+    const struct tandem_batch_entry large[] = {{s.tokens, 11, 0, true}, {s.tokens, 10, 1, true}};
+    check_status(tandem_session_decode_batch(s.session, large, 2, &error), TANDEM_E_LIMIT,
                  "21 more tokens do not fit: 20 of 20 cells are free", &error);
-    check_int(tnd_llama_session_position_of(s.session, 1), 0);
-    check_ok(tnd_llama_session_feed_pieces(s.session, large, 1, NULL));
+    check_int(tandem_session_position(s.session, 1), 0);
+    check_ok(tandem_session_decode_batch(s.session, large, 1, NULL));
     setup_free(&s);
 }
 
 /* ---- shift ---- */
 
 /* The key of a token in a layer as floats; returns how many. */
-static int64_t key_of(const struct tnd_llama_session *session, int layer, int64_t position,
-                      float *out)
+static int64_t key_of(const tandem_session *session, int layer, int64_t position, float *out)
 {
     const struct tnd_llama_kv_cache *cache = &session->cache;
     const int64_t n = cache->head_size * cache->kv_heads;
@@ -246,25 +275,26 @@ static void a_shift_turns_keys_to_their_new_positions(void)
         for (int c = 0; c < (i == 0 ? 3 : 1); c++) {
             /* the first layer's keys depend on token and position alone: after forgetting tokens 2
              * to 6 the cache must hold what the text without them gives */
-            const struct tnd_llama_session_options options = {.cache_type = types[c]};
+            const struct tandem_session_options options = {.size = sizeof(options),
+                                                           .cache_type = types[c]};
             struct setup s = setup_new(&models[i].spec, &options);
             struct setup t = setup_new(&models[i].spec, &options);
             int32_t shorter[NAIVE_TOKENS];
             float got[1024], want[1024];
             memcpy(shorter, s.tokens, 2 * sizeof(shorter[0]));
             memcpy(shorter + 2, s.tokens + 7, 5 * sizeof(shorter[0]));
-            check_ok(tnd_llama_session_feed(s.session, s.tokens, 12, 0, NULL));
-            check_ok(tnd_llama_session_shift(s.session, 0, 2, 5, NULL));
-            check_int(tnd_llama_session_position(s.session), 7);
-            check_ok(tnd_llama_session_feed(t.session, shorter, 7, 0, NULL));
+            check_ok(tandem_session_decode(s.session, s.tokens, 12, 0, NULL));
+            check_ok(tandem_session_shift(s.session, 0, 2, 5, NULL));
+            check_int(tandem_session_position(s.session, 0), 7);
+            check_ok(tandem_session_decode(t.session, shorter, 7, 0, NULL));
             for (int64_t position = 0; position < 7; position++) {
                 const int64_t n = key_of(s.session, 0, position, got);
                 CU_ASSERT(n > 0);
                 check_int(key_of(t.session, 0, position, want), n);
                 check_nmse(got, want, n, limits[c], models[i].name);
             }
-            check_ok(tnd_llama_session_feed(s.session, s.tokens, 3, 0, NULL));
-            check_int(tnd_llama_session_position(s.session), 10);
+            check_ok(tandem_session_decode(s.session, s.tokens, 3, 0, NULL));
+            check_int(tandem_session_position(s.session, 0), 10);
             setup_free(&s);
             setup_free(&t);
         }
@@ -273,20 +303,19 @@ static void a_shift_turns_keys_to_their_new_positions(void)
 
 static void a_shift_of_what_is_not_there_is_refused(void)
 {
-    const struct tnd_llama_session_options options = {0};
+    const struct tandem_session_options options = {.size = sizeof(options)};
     struct setup s = setup_new(&models[0].spec, &options);
     struct tandem_error error = {0};
-    check_ok(tnd_llama_session_feed(s.session, s.tokens, 10, 0, NULL));
-    check_status(tnd_llama_session_shift(s.session, 0, 5, 6, &error), TANDEM_E_ARGUMENT,
+    check_ok(tandem_session_decode(s.session, s.tokens, 10, 0, NULL));
+    check_status(tandem_session_shift(s.session, 0, 5, 6, &error), TANDEM_E_ARGUMENT,
                  "6 tokens behind the first 5", &error);
-    check_status(tnd_llama_session_shift(s.session, 0, -1, 2, &error), TANDEM_E_ARGUMENT, NULL,
+    check_status(tandem_session_shift(s.session, 0, -1, 2, &error), TANDEM_E_ARGUMENT, NULL,
                  &error);
-    check_status(tnd_llama_session_shift(s.session, 1, 0, 2, &error), TANDEM_E_ARGUMENT, NULL,
-                 &error);
-    check_ok(tnd_llama_session_shift(s.session, 0, 4, 6, NULL)); /* the end: nothing to turn */
-    check_int(tnd_llama_session_position(s.session), 4);
-    check_ok(tnd_llama_session_feed(s.session, s.tokens + 4, 1, 0, NULL));
-    check_logits(&s, tnd_llama_session_logits(s.session), s.tokens, 5, 1e-9, "after the shift");
+    check_status(tandem_session_shift(s.session, 1, 0, 2, &error), TANDEM_E_ARGUMENT, NULL, &error);
+    check_ok(tandem_session_shift(s.session, 0, 4, 6, NULL)); /* the end: nothing to turn */
+    check_int(tandem_session_position(s.session, 0), 4);
+    check_ok(tandem_session_decode(s.session, s.tokens + 4, 1, 0, NULL));
+    check_logits(&s, tandem_session_logits(s.session, 0), s.tokens, 5, 1e-9, "after the shift");
     setup_free(&s);
 }
 
@@ -296,16 +325,16 @@ static void a_shift_of_what_is_not_there_is_refused(void)
 static void check_file(const char *path, const tandem_source *made, const struct naive_spec *spec,
                        float *out, const char *what)
 {
-    const struct tnd_llama_session_options options = {0};
+    const struct tandem_session_options options = {.size = sizeof(options)};
     struct setup s = {.spec = spec, .runtime = tnd_test_runtime(2, NULL)};
     double want[NAIVE_VOCABULARY];
     naive_tokens(s.tokens, NAIVE_TOKENS);
     naive_logits(made, spec, s.tokens, 31, want);
     check_ok(tandem_source_open(path, &s.source, NULL));
-    check_ok(tnd_llama_model_new(s.source, &s.model, NULL));
-    check_ok(tnd_llama_session_open(s.model, s.runtime, &options, &s.session, NULL));
-    check_ok(tnd_llama_session_feed(s.session, s.tokens, 31, 0, NULL));
-    memcpy(out, tnd_llama_session_logits(s.session), NAIVE_VOCABULARY * sizeof(float));
+    check_ok(tandem_model_new(s.source, &s.model, NULL));
+    check_ok(tandem_session_new(s.model, s.runtime, &options, &s.session, NULL));
+    check_ok(tandem_session_decode(s.session, s.tokens, 31, 0, NULL));
+    memcpy(out, tandem_session_logits(s.session, 0), NAIVE_VOCABULARY * sizeof(float));
     check_nmse_double(out, want, NAIVE_VOCABULARY, 1e-9, what);
     setup_free(&s);
 }
@@ -369,7 +398,7 @@ static void scalings_of_rope_go_from_config_json_into_gguf(void)
 static void models_of_other_kinds_are_refused(void)
 {
     struct tandem_error error = {0};
-    struct tnd_llama_model *model = NULL;
+    tandem_model *model = NULL;
     const struct {
         struct naive_spec spec;
         enum tandem_status status;
@@ -386,8 +415,7 @@ static void models_of_other_kinds_are_refused(void)
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         tandem_source *source = naive_source(&bad[i].spec);
-        check_status(tnd_llama_model_new(source, &model, &error), bad[i].status, bad[i].part,
-                     &error);
+        check_status(tandem_model_new(source, &model, &error), bad[i].status, bad[i].part, &error);
         tandem_source_close(source);
     }
     CU_ASSERT_PTR_NULL(model);
@@ -400,7 +428,9 @@ static CU_TestInfo models_tests[] = {
     {"caches_that_cannot_be_are_refused", caches_that_cannot_be_are_refused},
     {"a_window_rotates_through_a_small_cache", a_window_rotates_through_a_small_cache},
     {"sequences_in_one_batch_do_not_see_each_other", sequences_in_one_batch_do_not_see_each_other},
-    {"pieces_that_do_not_fit_are_refused", pieces_that_do_not_fit_are_refused},
+    {"an_entry_gets_logits_only_where_it_wants_them",
+     an_entry_gets_logits_only_where_it_wants_them},
+    {"batch_entries_that_do_not_fit_are_refused", batch_entries_that_do_not_fit_are_refused},
     {"a_shift_turns_keys_to_their_new_positions", a_shift_turns_keys_to_their_new_positions},
     {"a_shift_of_what_is_not_there_is_refused", a_shift_of_what_is_not_there_is_refused},
     {"scalings_of_rope_go_from_config_json_into_gguf",

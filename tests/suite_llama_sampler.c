@@ -5,40 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "llama/sampler.h"
 #include "llama/sampler_select.h"
 #include "llama/utf8.h"
 #include "tests/suite_llama.h"
 
-static struct tnd_llama_sampler *sampler_new(int64_t vocabulary, float temperature, float top_p,
-                                             uint64_t seed)
-{
-    struct tnd_llama_sampler *sampler = NULL;
-    check_ok(tnd_llama_sampler_new(vocabulary, temperature, top_p, seed, &sampler, NULL));
-    return sampler;
-}
-
 static void temperature_zero_takes_the_likeliest_and_the_first_among_equals(void)
 {
-    struct tnd_llama_sampler *sampler = sampler_new(4, 0.0f, 0.9f, 1);
+    tandem_sampler *sampler = tnd_test_sampler(4, 0.0f, 0.9f, 1);
     const float logits[4] = {-1.0f, 2.0f, 2.0f, 0.0f};
     for (int i = 0; i < 10; i++) {
-        check_int(tnd_llama_sampler_choose(sampler, logits), 1);
+        check_int(tandem_sampler_sample(sampler, logits), 1);
     }
-    tnd_llama_sampler_free(sampler);
+    tandem_sampler_free(sampler);
 }
 
 /* How often each of 4 tokens comes in 40,000 draws. */
 static void count_draws(float temperature, float top_p, const float logits[4], int counts[4])
 {
-    struct tnd_llama_sampler *sampler = sampler_new(4, temperature, top_p, tnd_test_seed());
+    tandem_sampler *sampler = tnd_test_sampler(4, temperature, top_p, tnd_test_seed());
     for (int i = 0; i < 4; i++) {
         counts[i] = 0;
     }
     for (int i = 0; i < 40000; i++) {
-        counts[tnd_llama_sampler_choose(sampler, logits)]++;
+        counts[tandem_sampler_sample(sampler, logits)]++;
     }
-    tnd_llama_sampler_free(sampler);
+    tandem_sampler_free(sampler);
 }
 
 static void draws_follow_the_probabilities(void)
@@ -77,30 +68,30 @@ static void top_p_drops_the_unlikely_ones(void)
 static void the_same_seed_draws_the_same_tokens(void)
 {
     const float logits[4] = {0.0f, 0.1f, 0.2f, 0.3f};
-    struct tnd_llama_sampler *a = sampler_new(4, 1.0f, 0.9f, 11);
-    struct tnd_llama_sampler *b = sampler_new(4, 1.0f, 0.9f, 11);
-    struct tnd_llama_sampler *c = sampler_new(4, 1.0f, 0.9f, 12);
+    tandem_sampler *a = tnd_test_sampler(4, 1.0f, 0.9f, 11);
+    tandem_sampler *b = tnd_test_sampler(4, 1.0f, 0.9f, 11);
+    tandem_sampler *c = tnd_test_sampler(4, 1.0f, 0.9f, 12);
     int n_other = 0;
     for (int i = 0; i < 200; i++) {
-        const int32_t token = tnd_llama_sampler_choose(a, logits);
-        check_int(tnd_llama_sampler_choose(b, logits), token);
-        n_other += tnd_llama_sampler_choose(c, logits) != token;
+        const int32_t token = tandem_sampler_sample(a, logits);
+        check_int(tandem_sampler_sample(b, logits), token);
+        n_other += tandem_sampler_sample(c, logits) != token;
     }
     CU_ASSERT(n_other > 0);
-    tnd_llama_sampler_free(a);
-    tnd_llama_sampler_free(b);
-    tnd_llama_sampler_free(c);
+    tandem_sampler_free(a);
+    tandem_sampler_free(b);
+    tandem_sampler_free(c);
 }
 
 static void logits_that_are_no_numbers_still_give_a_token(void)
 {
-    struct tnd_llama_sampler *sampler = sampler_new(4, 1.0f, 0.9f, 1);
+    tandem_sampler *sampler = tnd_test_sampler(4, 1.0f, 0.9f, 1);
     const float logits[4] = {NAN, INFINITY, -INFINITY, NAN};
     for (int i = 0; i < 20; i++) {
-        const int32_t token = tnd_llama_sampler_choose(sampler, logits);
+        const int32_t token = tandem_sampler_sample(sampler, logits);
         CU_ASSERT(token >= 0 && token < 4);
     }
-    tnd_llama_sampler_free(sampler);
+    tandem_sampler_free(sampler);
 }
 
 /* ---- top-k, top-p and min-p against a plain sort ---- */
@@ -119,7 +110,7 @@ static int likelier(const void *a, const void *b)
 
 /* Exact probabilities after all steps, {n}; those of tokens that are not kept are 0. Weights are
  * floats as the sampler has them, so that ties are the same. */
-static void exact(const struct tnd_llama_sampler_options *o, const float *logits, double *out)
+static void exact(const struct tandem_sampler_options *o, const float *logits, double *out)
 {
     struct probability *all = calloc((size_t)o->vocabulary, sizeof(*all));
     const int64_t n = o->vocabulary;
@@ -177,16 +168,17 @@ static void what_is_kept_is_what_a_full_sort_keeps(void)
             logits[i] = round % 5 == 4 ? 1.5f : random_logit(&rng, i, round % 2 == 1);
         }
         for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
-            const struct tnd_llama_sampler_options o = {.vocabulary = n,
-                                                        .temperature = round % 4 == 3 ? 0.1f : 1.0f,
-                                                        .top_k = cases[c].k,
-                                                        .top_p = cases[c].p,
-                                                        .min_p = cases[c].min};
-            struct tnd_llama_sampler *sampler = NULL;
+            const struct tandem_sampler_options o = {.size = sizeof(o),
+                                                     .vocabulary = n,
+                                                     .temperature = round % 4 == 3 ? 0.1f : 1.0f,
+                                                     .top_k = cases[c].k,
+                                                     .top_p = cases[c].p,
+                                                     .min_p = cases[c].min};
+            tandem_sampler *sampler = NULL;
             int64_t n_want = 0, n_wrong = 0;
-            check_ok(tnd_llama_sampler_open(&o, &sampler, NULL));
+            check_ok(tandem_sampler_new(&o, &sampler, NULL));
             exact(&o, logits, want);
-            const int64_t kept = tnd_llama_sampler_keep(sampler, logits, tokens);
+            const int64_t kept = tnd_sampler_keep(sampler, logits, tokens);
             for (int64_t i = 0; i < n; i++) {
                 n_want += want[i] > 0.0;
             }
@@ -197,7 +189,7 @@ static void what_is_kept_is_what_a_full_sort_keeps(void)
             const int64_t slack = cases[c].p > 0.0f ? 1 : 0;
             CU_ASSERT(llabs(kept - n_want) <= slack);
             CU_ASSERT(n_wrong <= slack);
-            tnd_llama_sampler_free(sampler);
+            tandem_sampler_free(sampler);
         }
     }
 }
@@ -226,17 +218,18 @@ static void equal_probabilities_prefer_lower_tokens(void)
     enum { N = 500 };
     float logits[N];
     int32_t tokens[N];
-    const struct tnd_llama_sampler_options o = {.vocabulary = N, .temperature = 1.0f, .top_k = 7};
-    struct tnd_llama_sampler *sampler = NULL;
+    const struct tandem_sampler_options o = {
+        .size = sizeof(o), .vocabulary = N, .temperature = 1.0f, .top_k = 7};
+    tandem_sampler *sampler = NULL;
     for (int i = 0; i < N; i++) {
         logits[i] = i % 2 == 0 ? 1.0f : -2.0f;
     }
-    check_ok(tnd_llama_sampler_open(&o, &sampler, NULL));
-    check_int(tnd_llama_sampler_keep(sampler, logits, tokens), 7);
+    check_ok(tandem_sampler_new(&o, &sampler, NULL));
+    check_int(tnd_sampler_keep(sampler, logits, tokens), 7);
     for (int i = 0; i < 7; i++) {
         check_int(tokens[i], 2 * i);
     }
-    tnd_llama_sampler_free(sampler);
+    tandem_sampler_free(sampler);
 }
 
 static void what_is_no_number_is_never_chosen_while_another_can_be(void)
@@ -245,13 +238,13 @@ static void what_is_no_number_is_never_chosen_while_another_can_be(void)
     const float with_inf[4] = {NAN, INFINITY, 5.0f, INFINITY};
     const float nothing[4] = {NAN, -INFINITY, NAN, -INFINITY};
     for (int t = 0; t < 2; t++) {
-        struct tnd_llama_sampler *sampler = sampler_new(4, (float)t, 0.9f, 3);
+        tandem_sampler *sampler = tnd_test_sampler(4, (float)t, 0.9f, 3);
         for (int i = 0; i < 50; i++) {
-            check_int(tnd_llama_sampler_choose(sampler, with_nan), 1);
-            check_int(tnd_llama_sampler_choose(sampler, with_inf) % 2, 1);
-            check_int(tnd_llama_sampler_choose(sampler, nothing), 0);
+            check_int(tandem_sampler_sample(sampler, with_nan), 1);
+            check_int(tandem_sampler_sample(sampler, with_inf) % 2, 1);
+            check_int(tandem_sampler_sample(sampler, nothing), 0);
         }
-        tnd_llama_sampler_free(sampler);
+        tandem_sampler_free(sampler);
     }
 }
 
@@ -259,18 +252,18 @@ static void what_is_no_number_is_never_chosen_while_another_can_be(void)
 
 /* Pearson's chi-square of n draws; tokens that are expected fewer than 10 times count together.
  * Six standard deviations above the mean of the distribution are allowed: 1 in 10^8 by chance. */
-static void check_draws(const struct tnd_llama_sampler_options *o, const float *logits, int64_t n)
+static void check_draws(const struct tandem_sampler_options *o, const float *logits, int64_t n)
 {
     const int64_t vocabulary = o->vocabulary;
     double *want = calloc((size_t)vocabulary, sizeof(*want));
     int64_t *got = calloc((size_t)vocabulary, sizeof(*got));
-    struct tnd_llama_sampler *sampler = NULL;
+    tandem_sampler *sampler = NULL;
     double chi = 0.0, rare_want = 0.0, rare_got = 0.0;
     int64_t bins = 0, impossible = 0;
-    check_ok(tnd_llama_sampler_open(o, &sampler, NULL));
+    check_ok(tandem_sampler_new(o, &sampler, NULL));
     exact(o, logits, want);
     for (int64_t i = 0; i < n; i++) {
-        got[tnd_llama_sampler_choose(sampler, logits)]++;
+        got[tandem_sampler_sample(sampler, logits)]++;
     }
     for (int64_t i = 0; i < vocabulary; i++) {
         const double expected = want[i] * (double)n;
@@ -293,7 +286,7 @@ static void check_draws(const struct tnd_llama_sampler_options *o, const float *
         printf("  chi-square %.1f with %.0f degrees of freedom\n", chi, degrees);
     }
     check_int(impossible, 0);
-    tnd_llama_sampler_free(sampler);
+    tandem_sampler_free(sampler);
     free(want);
     free(got);
 }
@@ -306,17 +299,18 @@ static void draws_pass_a_chi_square_test(void)
     for (int i = 0; i < N; i++) {
         logits[i] = random_logit(&rng, i, true) * 0.4f;
     }
-    const struct tnd_llama_sampler_options cases[] = {
-        {.vocabulary = N, .temperature = 1.0f, .seed = 1},
-        {.vocabulary = N, .temperature = 0.7f, .top_k = 40, .seed = 2},
-        {.vocabulary = N, .temperature = 1.3f, .top_p = 0.8f, .seed = 3},
-        {.vocabulary = N,
+    const struct tandem_sampler_options cases[] = {
+        {.size = sizeof(cases[0]), .vocabulary = N, .temperature = 1.0f, .seed = 1},
+        {.size = sizeof(cases[0]), .vocabulary = N, .temperature = 0.7f, .top_k = 40, .seed = 2},
+        {.size = sizeof(cases[0]), .vocabulary = N, .temperature = 1.3f, .top_p = 0.8f, .seed = 3},
+        {.size = sizeof(cases[0]),
+         .vocabulary = N,
          .temperature = 1.0f,
          .top_k = 100,
          .top_p = 0.9f,
          .min_p = 0.05f,
          .seed = 4},
-        {.vocabulary = 2, .temperature = 1.0f, .seed = 5},
+        {.size = sizeof(cases[0]), .vocabulary = 2, .temperature = 1.0f, .seed = 5},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         /* a million of the one that has all steps */
@@ -330,26 +324,26 @@ static void draws_pass_a_chi_square_test(void)
 static void a_penalty_makes_what_came_less_likely_once(void)
 {
     const float logits[4] = {2.0f, 1.9f, -1.0f, -1.1f};
-    const struct tnd_llama_sampler_options o = {
-        .vocabulary = 4, .repeat_penalty = 1.5f, .repeat_last = 2};
-    struct tnd_llama_sampler *sampler = NULL;
-    check_ok(tnd_llama_sampler_open(&o, &sampler, NULL));
-    check_int(tnd_llama_sampler_choose(sampler, logits), 0);
-    tnd_llama_sampler_accept(sampler, 0, true);
-    tnd_llama_sampler_accept(sampler, 0, true); /* twice: 2 / 1.5, not 2 / 1.5^2 */
-    check_int(tnd_llama_sampler_choose(sampler, logits), 1);
-    tnd_llama_sampler_accept(sampler, 1, true); /* 0 and 1 are remembered: 1.33 and 1.27 */
-    check_int(tnd_llama_sampler_choose(sampler, logits), 0);
-    tnd_llama_sampler_accept(sampler, 3, true);
-    tnd_llama_sampler_accept(sampler, 2, true); /* 0 and 1 are forgotten */
-    check_int(tnd_llama_sampler_choose(sampler, logits), 0);
+    const struct tandem_sampler_options o = {
+        .size = sizeof(o), .vocabulary = 4, .repeat_penalty = 1.5f, .repeat_last = 2};
+    tandem_sampler *sampler = NULL;
+    check_ok(tandem_sampler_new(&o, &sampler, NULL));
+    check_int(tandem_sampler_sample(sampler, logits), 0);
+    tandem_sampler_accept(sampler, 0, true);
+    tandem_sampler_accept(sampler, 0, true); /* twice: 2 / 1.5, not 2 / 1.5^2 */
+    check_int(tandem_sampler_sample(sampler, logits), 1);
+    tandem_sampler_accept(sampler, 1, true); /* 0 and 1 are remembered: 1.33 and 1.27 */
+    check_int(tandem_sampler_sample(sampler, logits), 0);
+    tandem_sampler_accept(sampler, 3, true);
+    tandem_sampler_accept(sampler, 2, true); /* 0 and 1 are forgotten */
+    check_int(tandem_sampler_sample(sampler, logits), 0);
     const float negative[4] = {-9.0f, -9.0f, -1.0f, -1.1f}; /* 2 and 3: -1.5 and -1.65 */
-    check_int(tnd_llama_sampler_choose(sampler, negative), 2);
-    tnd_llama_sampler_reset(sampler);
-    tnd_llama_sampler_accept(sampler, 2, false);
-    check_int(tnd_llama_sampler_choose(sampler, negative), 3);
-    tnd_llama_sampler_accept(sampler, 99, true); /* no token: ignored */
-    tnd_llama_sampler_free(sampler);
+    check_int(tandem_sampler_sample(sampler, negative), 2);
+    tandem_sampler_reset(sampler);
+    tandem_sampler_accept(sampler, 2, false);
+    check_int(tandem_sampler_sample(sampler, negative), 3);
+    tandem_sampler_accept(sampler, 99, true); /* no token: ignored */
+    tandem_sampler_free(sampler);
 }
 
 static void utf8_is_told_from_other_bytes(void)
@@ -383,59 +377,63 @@ static void utf8_is_told_from_other_bytes(void)
 static void the_mask_keeps_the_output_valid(void)
 {
     struct tnd_trained trained;
-    struct tnd_llama_sampler *sampler = NULL;
+    tandem_sampler *sampler = NULL;
     float logits[512];
     struct tnd_utf8 state = {0};
     int n_partial = 0;
     if (!tnd_trained_open(&trained, 0)) {
         return;
     }
-    const struct tnd_llama_sampler_options o = {.vocabulary = 512, .temperature = 1.0f, .seed = 7};
-    check_ok(tnd_llama_sampler_open(&o, &sampler, NULL));
-    check_ok(tnd_llama_sampler_keep_utf8(sampler, trained.tokenizer, NULL));
+    const struct tandem_sampler_options o = {
+        .size = sizeof(o), .vocabulary = 512, .temperature = 1.0f, .seed = 7};
+    check_ok(tandem_sampler_new(&o, &sampler, NULL));
+    check_ok(tandem_sampler_keep_utf8(sampler, trained.tokenizer, NULL));
     for (int i = 0; i < 512; i++) {
         logits[i] = i >= 3 + 0x80 && i < 259 ? 3.0f : 0.0f; /* bytes above 0x7f are likely */
     }
     int n_bad = 0;
     for (int i = 0; i < 3000; i++) {
         char bytes[64];
-        const int32_t token = tnd_llama_sampler_choose(sampler, logits);
+        const int32_t token = tandem_sampler_sample(sampler, logits);
         const size_t n = tandem_tokenizer_decode(trained.tokenizer, -1, token, bytes, 64);
         n_bad += (n == 0 && state.left > 0) || !tnd_utf8_accepts(&state, bytes, n);
         n_partial += state.left > 0;
-        tnd_llama_sampler_accept(sampler, token, true);
+        tandem_sampler_accept(sampler, token, true);
     }
     check_int(n_bad, 0);
     CU_ASSERT(n_partial > 500);
-    tnd_llama_sampler_free(sampler);
+    tandem_sampler_free(sampler);
     tnd_trained_close(&trained);
 }
 
 static void wrong_parameters_are_refused(void)
 {
     struct tandem_error error = {0};
-    struct tnd_llama_sampler *sampler = NULL;
-    check_status(tnd_llama_sampler_new(4, -1.0f, 0.9f, 1, &sampler, &error), TANDEM_E_ARGUMENT,
-                 "temperature -1", &error);
-    check_status(tnd_llama_sampler_new(4, NAN, 0.9f, 1, &sampler, &error), TANDEM_E_ARGUMENT, NULL,
-                 &error);
-    check_status(tnd_llama_sampler_new(4, 1.0f, 1.5f, 1, &sampler, &error), TANDEM_E_ARGUMENT,
-                 "top-p 1.5", &error);
-    check_status(tnd_llama_sampler_new(0, 1.0f, 0.9f, 1, &sampler, &error), TANDEM_E_ARGUMENT, NULL,
-                 &error);
-    const struct tnd_llama_sampler_options bad[] = {
-        {.vocabulary = 4, .top_k = -1},
-        {.vocabulary = 4, .min_p = 1.5f},
-        {.vocabulary = 4, .repeat_penalty = INFINITY},
-        {.vocabulary = 4, .repeat_last = -1},
-        {.vocabulary = 4, .temperature = INFINITY},
+    tandem_sampler *sampler = NULL;
+    const struct {
+        struct tandem_sampler_options options;
+        const char *what;
+    } bad[] = {
+        {{.vocabulary = 4, .temperature = -1.0f, .top_p = 0.9f}, "temperature -1"},
+        {{.vocabulary = 4, .temperature = NAN, .top_p = 0.9f}, NULL},
+        {{.vocabulary = 4, .temperature = 1.0f, .top_p = 1.5f}, "top-p 1.5"},
+        {{.vocabulary = 0, .temperature = 1.0f, .top_p = 0.9f}, NULL},
+        {{.vocabulary = 4, .top_k = -1}, NULL},
+        {{.vocabulary = 4, .min_p = 1.5f}, NULL},
+        {{.vocabulary = 4, .repeat_penalty = INFINITY}, NULL},
+        {{.vocabulary = 4, .repeat_last = -1}, NULL},
+        {{.vocabulary = 4, .temperature = INFINITY}, NULL},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        check_status(tnd_llama_sampler_open(&bad[i], &sampler, &error), TANDEM_E_ARGUMENT, NULL,
+        struct tandem_sampler_options options = bad[i].options;
+        check_status(tandem_sampler_new(&options, &sampler, &error), TANDEM_E_ABI, "_INIT macro",
+                     &error);
+        options.size = sizeof(options);
+        check_status(tandem_sampler_new(&options, &sampler, &error), TANDEM_E_ARGUMENT, bad[i].what,
                      &error);
     }
     CU_ASSERT_PTR_NULL(sampler);
-    tnd_llama_sampler_free(NULL);
+    tandem_sampler_free(NULL);
 }
 
 static CU_TestInfo sampler_tests[] = {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "llama/model.h"
 #include "tests/suite_llama.h"
 
 #define N_TOKENS 24
@@ -11,25 +12,25 @@
 /* A model, a runtime and a session. */
 struct setup {
     tandem_source *source;
-    struct tnd_llama_model *model;
+    tandem_model *model;
     tandem_runtime *runtime;
-    struct tnd_llama_session *session;
+    tandem_session *session;
 };
 
 static struct setup setup_new(enum tandem_type type, int64_t context)
 {
     struct setup s = {.source = tnd_small_llama(type, context)};
     s.runtime = tnd_test_runtime(2, NULL);
-    check_ok(tnd_llama_model_new(s.source, &s.model, NULL));
-    check_ok(tnd_llama_session_new(s.model, s.runtime, 0, &s.session, NULL));
+    check_ok(tandem_model_new(s.source, &s.model, NULL));
+    s.session = tnd_test_session(s.model, s.runtime, 0);
     return s;
 }
 
 static void setup_free(struct setup *s)
 {
-    tnd_llama_session_free(s->session);
+    tandem_session_free(s->session);
     tandem_runtime_close(s->runtime);
-    tnd_llama_model_free(s->model);
+    tandem_model_free(s->model);
     tandem_source_close(s->source);
 }
 
@@ -46,29 +47,29 @@ static void batches_of_every_size_give_the_same_logits(void)
     int32_t tokens[N_TOKENS];
     float want[300];
     fill_tokens(tokens, N_TOKENS);
-    check_ok(tnd_llama_session_feed(s.session, tokens, N_TOKENS, 0, NULL));
-    memcpy(want, tnd_llama_session_logits(s.session), sizeof(want));
+    check_ok(tandem_session_decode(s.session, tokens, N_TOKENS, 0, NULL));
+    memcpy(want, tandem_session_logits(s.session, 0), sizeof(want));
     for (int64_t batch = 1; batch <= N_TOKENS; batch++) {
-        tnd_llama_session_rewind(s.session, 0);
-        check_ok(tnd_llama_session_feed(s.session, tokens, N_TOKENS, batch, NULL));
-        check_int(tnd_llama_session_position(s.session), N_TOKENS);
-        check_nmse(tnd_llama_session_logits(s.session), want, 300, 1e-10, "batches");
+        tandem_session_rollback(s.session, 0, 0);
+        check_ok(tandem_session_decode(s.session, tokens, N_TOKENS, batch, NULL));
+        check_int(tandem_session_position(s.session, 0), N_TOKENS);
+        check_nmse(tandem_session_logits(s.session, 0), want, 300, 1e-10, "batches");
     }
     setup_free(&s);
 }
 
-static void what_was_rewound_does_not_matter(void)
+static void what_was_rolled_back_does_not_matter(void)
 {
     struct setup s = setup_new(TANDEM_TYPE_Q8_0, 32);
     int32_t tokens[N_TOKENS];
     float want[300];
     fill_tokens(tokens, N_TOKENS);
-    check_ok(tnd_llama_session_feed(s.session, tokens, 8, 0, NULL));
-    memcpy(want, tnd_llama_session_logits(s.session), sizeof(want));
-    check_ok(tnd_llama_session_feed(s.session, tokens, N_TOKENS, 0, NULL));
-    tnd_llama_session_rewind(s.session, 5);
-    check_ok(tnd_llama_session_feed(s.session, tokens + 5, 3, 3, NULL));
-    check_nmse(tnd_llama_session_logits(s.session), want, 300, 1e-3, "after a rewind");
+    check_ok(tandem_session_decode(s.session, tokens, 8, 0, NULL));
+    memcpy(want, tandem_session_logits(s.session, 0), sizeof(want));
+    check_ok(tandem_session_decode(s.session, tokens, N_TOKENS, 0, NULL));
+    tandem_session_rollback(s.session, 0, 5);
+    check_ok(tandem_session_decode(s.session, tokens + 5, 3, 3, NULL));
+    check_nmse(tandem_session_logits(s.session, 0), want, 300, 1e-3, "after a rewind");
     setup_free(&s);
 }
 
@@ -78,20 +79,20 @@ static void a_full_context_and_a_foreign_token_are_refused(void)
     int32_t tokens[N_TOKENS];
     struct tandem_error error = {0};
     fill_tokens(tokens, N_TOKENS);
-    CU_ASSERT_PTR_NULL(tnd_llama_session_logits(s.session));
-    check_status(tnd_llama_session_feed(s.session, tokens, 17, 0, &error), TANDEM_E_LIMIT,
+    CU_ASSERT_PTR_NULL(tandem_session_logits(s.session, 0));
+    check_status(tandem_session_decode(s.session, tokens, 17, 0, &error), TANDEM_E_LIMIT,
                  "17 more tokens do not fit: 0 of 16", &error);
-    check_ok(tnd_llama_session_feed(s.session, tokens, 16, 0, NULL));
-    check_status(tnd_llama_session_feed(s.session, tokens, 1, 0, &error), TANDEM_E_LIMIT, NULL,
+    check_ok(tandem_session_decode(s.session, tokens, 16, 0, NULL));
+    check_status(tandem_session_decode(s.session, tokens, 1, 0, &error), TANDEM_E_LIMIT, NULL,
                  &error);
-    tnd_llama_session_rewind(s.session, 0);
+    tandem_session_rollback(s.session, 0, 0);
     tokens[3] = 300;
-    check_status(tnd_llama_session_feed(s.session, tokens, 5, 0, &error), TANDEM_E_ARGUMENT,
+    check_status(tandem_session_decode(s.session, tokens, 5, 0, &error), TANDEM_E_ARGUMENT,
                  "token 300", &error);
     tokens[3] = -1;
-    check_status(tnd_llama_session_feed(s.session, tokens, 5, 0, &error), TANDEM_E_ARGUMENT,
+    check_status(tandem_session_decode(s.session, tokens, 5, 0, &error), TANDEM_E_ARGUMENT,
                  "token -1", &error);
-    check_int(tnd_llama_session_position(s.session), 0);
+    check_int(tandem_session_position(s.session, 0), 0);
     setup_free(&s);
 }
 
@@ -99,37 +100,37 @@ static void memory_does_not_grow_from_token_to_token(void)
 {
     struct setup s = setup_new(TANDEM_TYPE_Q4_0, 600);
     const int32_t token = 5;
-    check_ok(tnd_llama_session_feed(s.session, &token, 1, 0, NULL));
-    const size_t bytes = tnd_llama_session_graph_bytes(s.session);
+    check_ok(tandem_session_decode(s.session, &token, 1, 0, NULL));
+    const size_t bytes = tandem_session_graph_bytes(s.session);
     long live =
         0; /* heap blocks of the library: the cache of plans has settled after some tokens */
     for (int i = 1; i < 600; i++) {
-        check_ok(tnd_llama_session_feed(s.session, &token, 1, 0, NULL));
+        check_ok(tandem_session_decode(s.session, &token, 1, 0, NULL));
         /* from some 400 tokens on attention is shared by the threads: another plan */
         live = i == 450 ? tnd_alloc_live() : live;
     }
     check_int(tnd_alloc_live(), live);
-    check_int(tnd_llama_session_graph_bytes(s.session), bytes);
+    check_int(tandem_session_graph_bytes(s.session), bytes);
     setup_free(&s);
 }
 
 static void two_sessions_share_a_model_without_mixing(void)
 {
     struct setup s = setup_new(TANDEM_TYPE_F32, 32);
-    struct tnd_llama_session *other = NULL;
+    tandem_session *other = NULL;
     int32_t tokens[N_TOKENS];
     float want[300];
     fill_tokens(tokens, N_TOKENS);
-    check_ok(tnd_llama_session_new(s.model, s.runtime, 32, &other, NULL));
-    check_ok(tnd_llama_session_feed(s.session, tokens, 10, 0, NULL));
-    memcpy(want, tnd_llama_session_logits(s.session), sizeof(want));
-    tnd_llama_session_rewind(s.session, 0);
+    other = tnd_test_session(s.model, s.runtime, 32);
+    check_ok(tandem_session_decode(s.session, tokens, 10, 0, NULL));
+    memcpy(want, tandem_session_logits(s.session, 0), sizeof(want));
+    tandem_session_rollback(s.session, 0, 0);
     for (int i = 0; i < 10; i++) {
-        check_ok(tnd_llama_session_feed(s.session, &tokens[i], 1, 0, NULL));
-        check_ok(tnd_llama_session_feed(other, &tokens[9 - i], 1, 0, NULL));
+        check_ok(tandem_session_decode(s.session, &tokens[i], 1, 0, NULL));
+        check_ok(tandem_session_decode(other, &tokens[9 - i], 1, 0, NULL));
     }
-    check_nmse(tnd_llama_session_logits(s.session), want, 300, 1e-10, "first session");
-    tnd_llama_session_free(other);
+    check_nmse(tandem_session_logits(s.session, 0), want, 300, 1e-10, "first session");
+    tandem_session_free(other);
     setup_free(&s);
 }
 
@@ -151,15 +152,15 @@ static void plans_are_printed_with_the_problem_of_each_product(void)
     static char text[16384];
     text[0] = '\0';
     fill_tokens(tokens, N_TOKENS);
-    tnd_llama_session_print_plans(s.session, append, text);
-    check_ok(tnd_llama_session_feed(s.session, tokens, 7, 0, NULL));
+    tandem_session_print_plans(s.session, append, text);
+    check_ok(tandem_session_decode(s.session, tokens, 7, 0, NULL));
     check_contains(text, "plan for 7 tokens from position 0");
     check_contains(text, "mul_mat:q4_0:n512:k256:m7");
     tandem_graph *graph = NULL;
     tandem_plan *plan = NULL;
-    check_ok(tnd_llama_session_plan(s.session, 3, &graph, &plan, NULL));
+    check_ok(tandem_session_plan(s.session, 3, &graph, &plan, NULL));
     check_int(tandem_plan_node_count(plan), tandem_graph_node_count(graph));
-    check_int(tnd_llama_session_position(s.session), 7);
+    check_int(tandem_session_position(s.session, 0), 7);
     tandem_plan_free(plan);
     setup_free(&s);
 }
@@ -167,7 +168,7 @@ static void plans_are_printed_with_the_problem_of_each_product(void)
 static void a_model_without_shared_classifier_has_its_own_output(void)
 {
     struct tandem_error error = {0};
-    struct tnd_llama_model *model = NULL;
+    tandem_model *model = NULL;
     struct tandem_llama_shape shape = {.size = sizeof(shape),
                                        .dim = 64,
                                        .hidden = 64,
@@ -178,18 +179,18 @@ static void a_model_without_shared_classifier_has_its_own_output(void)
                                        .context = 8};
     tandem_source *source = NULL;
     check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, NULL));
-    check_ok(tnd_llama_model_new(source, &model, &error));
-    check_int(model->hparams.kv_dim, 32);
+    check_ok(tandem_model_new(source, &model, &error));
+    check_int(tandem_model_hparams(model)->kv_dim, 32);
     CU_ASSERT_PTR_NOT_EQUAL(model->output, model->token_embedding);
-    tnd_llama_model_free(model);
+    tandem_model_free(model);
     tandem_source_close(source);
-    tnd_llama_model_free(NULL);
-    tnd_llama_session_free(NULL);
+    tandem_model_free(NULL);
+    tandem_session_free(NULL);
 }
 
 static CU_TestInfo session_tests[] = {
     {"batches_of_every_size_give_the_same_logits", batches_of_every_size_give_the_same_logits},
-    {"what_was_rewound_does_not_matter", what_was_rewound_does_not_matter},
+    {"what_was_rolled_back_does_not_matter", what_was_rolled_back_does_not_matter},
     {"a_full_context_and_a_foreign_token_are_refused",
      a_full_context_and_a_foreign_token_are_refused},
     {"memory_does_not_grow_from_token_to_token", memory_does_not_grow_from_token_to_token},

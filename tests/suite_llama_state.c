@@ -6,42 +6,42 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "llama/state.h"
+#include "llama/kv_cache.h"
 #include "tests/suite_llama_naive.h"
 
 struct setup {
     tandem_source *source;
-    struct tnd_llama_model *model;
+    tandem_model *model;
     tandem_runtime *runtime;
-    struct tnd_llama_session *session;
+    tandem_session *session;
     int32_t tokens[NAIVE_TOKENS];
 };
 
 static struct setup setup_new(const struct naive_spec *spec,
-                              const struct tnd_llama_session_options *options)
+                              const struct tandem_session_options *options)
 {
     struct setup s = {.source = naive_source(spec)};
     s.runtime = tnd_test_runtime(1, NULL);
     naive_tokens(s.tokens, NAIVE_TOKENS);
-    check_ok(tnd_llama_model_new(s.source, &s.model, NULL));
-    check_ok(tnd_llama_session_open(s.model, s.runtime, options, &s.session, NULL));
+    check_ok(tandem_model_new(s.source, &s.model, NULL));
+    check_ok(tandem_session_new(s.model, s.runtime, options, &s.session, NULL));
     return s;
 }
 
 static void setup_free(struct setup *s)
 {
-    tnd_llama_session_free(s->session);
+    tandem_session_free(s->session);
     tandem_runtime_close(s->runtime);
-    tnd_llama_model_free(s->model);
+    tandem_model_free(s->model);
     tandem_source_close(s->source);
 }
 
 /* The state as bytes, to be freed. */
-static unsigned char *state_of(const struct tnd_llama_session *session, size_t *out_n)
+static unsigned char *state_of(const tandem_session *session, size_t *out_n)
 {
-    *out_n = tnd_llama_state_bytes(session);
+    *out_n = tandem_session_state_bytes(session);
     unsigned char *bytes = malloc(*out_n);
-    tnd_llama_state_write(session, bytes);
+    check_ok(tandem_session_state_write(session, bytes, NULL));
     return bytes;
 }
 
@@ -49,35 +49,42 @@ static void a_conversation_goes_on_in_another_session(void)
 {
     const struct {
         struct naive_spec spec;
-        struct tnd_llama_session_options options;
+        struct tandem_session_options options;
     } cases[] = {
-        {{0}, {0}},
-        {{0}, {.is_unfused = true}},
-        {{0}, {.cache_type = TANDEM_TYPE_Q8_0, .n_sequences = 3}},
-        {{0}, {.cache_type = TANDEM_TYPE_F16, .is_unfused = true}},
-        {{.architecture = "mistral", .window = 9}, {.n_cells = 14}},
+        {{0}, {.size = sizeof(struct tandem_session_options)}},
+        {{0}, {.size = sizeof(struct tandem_session_options), .is_unfused = true}},
+        {{0},
+         {.size = sizeof(struct tandem_session_options),
+          .cache_type = TANDEM_TYPE_Q8_0,
+          .n_sequences = 3}},
+        {{0},
+         {.size = sizeof(struct tandem_session_options),
+          .cache_type = TANDEM_TYPE_F16,
+          .is_unfused = true}},
+        {{.architecture = "mistral", .window = 9},
+         {.size = sizeof(struct tandem_session_options), .n_cells = 14}},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct setup s = setup_new(&cases[i].spec, &cases[i].options);
-        struct tnd_llama_session *other = NULL;
+        tandem_session *other = NULL;
         char path[64];
         float want[NAIVE_VOCABULARY];
         snprintf(path, sizeof(path), "/tmp/tandem-state-%ld-%zu", (long)getpid(), i);
-        check_ok(tnd_llama_session_open(s.model, s.runtime, &cases[i].options, &other, NULL));
-        check_ok(tnd_llama_session_feed(s.session, s.tokens, 25, 5, NULL));
-        check_ok(tnd_llama_state_save(s.session, path, NULL));
-        check_ok(tnd_llama_session_feed(other, s.tokens + 3, 4, 0, NULL)); /* is forgotten */
+        check_ok(tandem_session_new(s.model, s.runtime, &cases[i].options, &other, NULL));
+        check_ok(tandem_session_decode(s.session, s.tokens, 25, 5, NULL));
+        check_ok(tandem_session_save(s.session, path, NULL));
+        check_ok(tandem_session_decode(other, s.tokens + 3, 4, 0, NULL)); /* is forgotten */
         struct tandem_error error = {0};
-        check_status(tnd_llama_state_load(other, path, &error), TANDEM_OK, NULL, &error);
-        check_int(tnd_llama_session_position(other), 25);
-        check_bits(tnd_llama_session_logits(other), tnd_llama_session_logits(s.session),
+        check_status(tandem_session_load(other, path, &error), TANDEM_OK, NULL, &error);
+        check_int(tandem_session_position(other, 0), 25);
+        check_bits(tandem_session_logits(other, 0), tandem_session_logits(s.session, 0),
                    sizeof(want), "logits of the state");
-        check_ok(tnd_llama_session_feed(s.session, s.tokens + 25, 3, 1, NULL));
-        memcpy(want, tnd_llama_session_logits(s.session), sizeof(want));
-        check_ok(tnd_llama_session_feed(other, s.tokens + 25, 3, 1, NULL));
-        check_nmse(tnd_llama_session_logits(other), want, NAIVE_VOCABULARY, 1e-10, "going on");
+        check_ok(tandem_session_decode(s.session, s.tokens + 25, 3, 1, NULL));
+        memcpy(want, tandem_session_logits(s.session, 0), sizeof(want));
+        check_ok(tandem_session_decode(other, s.tokens + 25, 3, 1, NULL));
+        check_nmse(tandem_session_logits(other, 0), want, NAIVE_VOCABULARY, 1e-10, "going on");
         remove(path);
-        tnd_llama_session_free(other);
+        tandem_session_free(other);
         setup_free(&s);
     }
 }
@@ -85,8 +92,10 @@ static void a_conversation_goes_on_in_another_session(void)
 static void a_state_of_another_session_is_refused(void)
 {
     const struct naive_spec plain = {0}, window = {.architecture = "mistral", .window = 9};
-    const struct tnd_llama_session_options none = {0}, halves = {.cache_type = TANDEM_TYPE_F16},
-                                           small = {.n_cells = 10};
+    const struct tandem_session_options none = {.size = sizeof(none)},
+                                        halves = {.size = sizeof(halves),
+                                                  .cache_type = TANDEM_TYPE_F16},
+                                        small = {.size = sizeof(small), .n_cells = 10};
     struct setup s = setup_new(&plain, &none);
     struct setup others[] = {setup_new(&window, &none), setup_new(&plain, &halves),
                              setup_new(&plain, &small)};
@@ -94,18 +103,18 @@ static void a_state_of_another_session_is_refused(void)
                                  "holds 12 tokens, the session has room for 10"};
     size_t n;
     struct tandem_error error = {0};
-    check_ok(tnd_llama_session_feed(s.session, s.tokens, 12, 0, NULL));
+    check_ok(tandem_session_decode(s.session, s.tokens, 12, 0, NULL));
     unsigned char *bytes = state_of(s.session, &n);
     for (int i = 0; i < 3; i++) {
-        check_status(tnd_llama_state_read(others[i].session, bytes, n, "state", &error),
+        check_status(tandem_session_state_read(others[i].session, bytes, n, "state", &error),
                      i == 2 ? TANDEM_E_LIMIT : TANDEM_E_FORMAT, parts[i], &error);
         setup_free(&others[i]);
     }
-    check_status(tnd_llama_state_load(s.session, "/no/such/file", &error), TANDEM_E_FILE,
+    check_status(tandem_session_load(s.session, "/no/such/file", &error), TANDEM_E_FILE,
                  "/no/such/file: cannot be opened", &error);
-    check_status(tnd_llama_state_save(s.session, "/no/such/file", &error), TANDEM_E_FILE,
+    check_status(tandem_session_save(s.session, "/no/such/file", &error), TANDEM_E_FILE,
                  "cannot be written", &error);
-    check_status(tnd_llama_state_load(s.session, "/tmp", &error), TANDEM_E_FILE, NULL, &error);
+    check_status(tandem_session_load(s.session, "/tmp", &error), TANDEM_E_FILE, NULL, &error);
     free(bytes);
     setup_free(&s);
 }
@@ -122,27 +131,27 @@ static uint64_t fnv(const unsigned char *bytes, size_t n)
 static void every_truncation_and_changed_byte_is_refused(void)
 {
     const struct naive_spec spec = {0};
-    const struct tnd_llama_session_options options = {.n_sequences = 2};
+    const struct tandem_session_options options = {.size = sizeof(options), .n_sequences = 2};
     struct setup s = setup_new(&spec, &options);
     size_t n;
-    check_ok(tnd_llama_session_feed(s.session, s.tokens, 2, 0, NULL));
+    check_ok(tandem_session_decode(s.session, s.tokens, 2, 0, NULL));
     unsigned char *bytes = state_of(s.session, &n);
     int accepted = 0;
     const size_t step = tnd_effort() >= 2 ? 1 : 7;
     for (size_t length = 0; length < n; length += step) {
         unsigned char *part = malloc(length + 1); /* ends where the state ends: ASan looks */
         memcpy(part, bytes, length);
-        accepted += tnd_llama_state_read(s.session, part, length, "part", NULL) == TANDEM_OK;
+        accepted += tandem_session_state_read(s.session, part, length, "part", NULL) == TANDEM_OK;
         free(part);
     }
     for (size_t i = 0; i < n; i += step) {
         bytes[i] ^= 0x40;
-        accepted += tnd_llama_state_read(s.session, bytes, n, "changed", NULL) == TANDEM_OK;
+        accepted += tandem_session_state_read(s.session, bytes, n, "changed", NULL) == TANDEM_OK;
         bytes[i] ^= 0x40;
     }
     check_int(accepted, 0);
-    check_int(tnd_llama_session_position(s.session), 2);
-    check_ok(tnd_llama_state_read(s.session, bytes, n, "whole", NULL));
+    check_int(tandem_session_position(s.session, 0), 2);
+    check_ok(tandem_session_state_read(s.session, bytes, n, "whole", NULL));
     free(bytes);
     setup_free(&s);
 }
@@ -168,10 +177,10 @@ static void contradictions_under_a_right_checksum_are_refused(void)
         {ORDERS, TND_LLAMA_FREE_CELL, 4}, /* of none */
     };
     const struct naive_spec spec = {0};
-    const struct tnd_llama_session_options options = {0};
+    const struct tandem_session_options options = {.size = sizeof(options)};
     struct setup s = setup_new(&spec, &options);
     size_t n;
-    check_ok(tnd_llama_session_feed(s.session, s.tokens, 3, 0, NULL));
+    check_ok(tandem_session_decode(s.session, s.tokens, 3, 0, NULL));
     unsigned char *bytes = state_of(s.session, &n);
     unsigned char *changed = malloc(n);
     for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
@@ -179,7 +188,7 @@ static void contradictions_under_a_right_checksum_are_refused(void)
         memcpy(changed + changes[i].at, &changes[i].value, changes[i].bytes);
         const uint64_t check = fnv(changed, n - 8);
         memcpy(changed + n - 8, &check, 8);
-        CU_ASSERT(tnd_llama_state_read(s.session, changed, n, "made", NULL) != TANDEM_OK);
+        CU_ASSERT(tandem_session_state_read(s.session, changed, n, "made", NULL) != TANDEM_OK);
     }
     free(changed);
     free(bytes);

@@ -20,38 +20,38 @@ static tandem_runtime *runtime_of_all(void)
     return runtime;
 }
 
-static void run(const struct tnd_llama_model *model)
+static void run(const tandem_model *model)
 {
-    struct tnd_llama_session *session = NULL;
+    tandem_session *session = NULL;
     struct tandem_error error = {0};
-    const struct tnd_llama_session_options options = {.context = 4};
+    const struct tandem_session_options options = {.size = sizeof(options), .context = 4};
     const int32_t tokens[2] = {0, (int32_t)(model->hparams.vocabulary - 1)};
     enum tandem_status status =
-        tnd_llama_session_open(model, runtime_of_all(), &options, &session, &error);
+        tandem_session_new(model, runtime_of_all(), &options, &session, &error);
     if (status == TANDEM_OK) {
-        status = tnd_llama_session_feed(session, tokens, 2, 0, &error);
+        status = tandem_session_decode(session, tokens, 2, 0, &error);
     }
     if (status != TANDEM_OK && error.text[0] == '\0') {
         __builtin_trap(); /* a failure without a reason */
     }
-    tnd_llama_session_free(session);
+    tandem_session_free(session);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tandem_source *source = NULL;
-    struct tnd_llama_model *model = NULL;
+    tandem_model *model = NULL;
     struct tandem_error error = {0};
     if (tnd_gguf_read(data, size, "fuzz", &source, &error) != TANDEM_OK) {
         return 0;
     }
     error.text[0] = '\0';
-    if (tnd_llama_model_new(source, &model, &error) == TANDEM_OK) {
+    if (tandem_model_new(source, &model, &error) == TANDEM_OK) {
         run(model);
     } else if (error.text[0] == '\0') {
         __builtin_trap();
     }
-    tnd_llama_model_free(model);
+    tandem_model_free(model);
     tandem_source_close(source);
     return 0;
 }

@@ -4,16 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "llama/state.h"
+#include "tandem/llama.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A session of a tiny model, made once. */
-static struct tnd_llama_session *session_of_all(void)
+static tandem_session *session_of_all(void)
 {
-    static struct tnd_llama_session *session;
-    static struct tnd_llama_model *model;
-    const struct tnd_llama_session_options options = {.n_sequences = 2, .n_cells = 8};
+    static tandem_session *session;
+    static tandem_model *model;
+    const struct tandem_session_options options = {
+        .size = sizeof(options), .n_sequences = 2, .n_cells = 8};
     struct tandem_llama_shape shape = {.size = sizeof(shape),
                                        .dim = 8,
                                        .hidden = 8,
@@ -25,8 +26,8 @@ static struct tnd_llama_session *session_of_all(void)
     static tandem_source *source; /* borrowed from as long as the process lives */
     if (session == NULL &&
         (tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, NULL) != TANDEM_OK ||
-         tnd_llama_model_new(source, &model, NULL) != TANDEM_OK ||
-         tnd_llama_session_open(model, NULL, &options, &session, NULL) != TANDEM_OK)) {
+         tandem_model_new(source, &model, NULL) != TANDEM_OK ||
+         tandem_session_new(model, NULL, &options, &session, NULL) != TANDEM_OK)) {
         abort();
     }
     return session;
@@ -34,7 +35,7 @@ static struct tnd_llama_session *session_of_all(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct tnd_llama_session *session = session_of_all();
+    tandem_session *session = session_of_all();
     uint8_t *bytes = malloc(size + 1);
     if (bytes == NULL) {
         return 0;
@@ -48,8 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(bytes + size - 8, &hash, sizeof(hash));
     }
     struct tandem_error error = {0};
-    if (tnd_llama_state_read(session, bytes, size, "fuzz", &error) == TANDEM_OK) {
-        if (tnd_llama_state_bytes(session) != size) {
+    if (tandem_session_state_read(session, bytes, size, "fuzz", &error) == TANDEM_OK) {
+        if (tandem_session_state_bytes(session) != size) {
             __builtin_trap(); /* what was read is not what would be written */
         }
     } else if (error.text[0] == '\0') {

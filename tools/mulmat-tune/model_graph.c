@@ -45,7 +45,7 @@ enum tandem_status model_graphs_open(const char *name, enum tandem_type type,
 {
     struct model_graphs graphs = {NULL, NULL};
     TND_TRY(open_source(name, type, &graphs.source, error));
-    enum tandem_status status = tnd_llama_model_new(graphs.source, &graphs.model, error);
+    enum tandem_status status = tandem_model_new(graphs.source, &graphs.model, error);
     if (status != TANDEM_OK) {
         model_graphs_close(&graphs);
         return status;
@@ -56,7 +56,7 @@ enum tandem_status model_graphs_open(const char *name, enum tandem_type type,
 
 void model_graphs_close(struct model_graphs *graphs)
 {
-    tnd_llama_model_free(graphs->model);
+    tandem_model_free(graphs->model);
     tandem_source_close(graphs->source);
 }
 

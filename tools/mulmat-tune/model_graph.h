@@ -8,7 +8,7 @@
 
 struct model_graphs {
     tandem_source *source;
-    struct tnd_llama_model *model;
+    tandem_model *model;
 };
 
 /* One pass. */

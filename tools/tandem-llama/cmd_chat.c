@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "llama/chat.h"
-#include "llama/state.h"
 #include "tools/tandem-llama/kit.h"
 #include "tools/tandem-llama/line.h"
 #include "tools/tandem-llama/offer_tune.h"
@@ -19,10 +17,10 @@ struct talk {
     const char *history;
     int64_t max_answer;
     bool help;
-    struct tnd_chat chat;
+    tandem_chat *chat;
     struct tnd_line *line;
     double begin; /* of the answer in hand */
-    double first; /* seconds until its first piece; 0: none yet */
+    double first; /* seconds until its first part; 0: none yet */
 };
 
 /* ---- Ctrl-C ---- */
@@ -51,13 +49,13 @@ static void catch_interrupts(void)
 
 /* ---- answers ---- */
 
-static bool print_piece(void *user, const char *text, size_t n)
+static bool print_part(void *user, const char *text, size_t n)
 {
     struct talk *talk = user;
     if (talk->first == 0.0) {
         talk->first = tnd_cli_seconds() - talk->begin;
     }
-    tnd_kit_print_piece(text, n);
+    tnd_kit_print_text(text, n);
     return !ferror(stdout);
 }
 
@@ -67,13 +65,14 @@ static enum tandem_status answer(struct talk *talk, const char *text, size_t n,
     was_interrupted = 0;
     talk->begin = tnd_cli_seconds();
     talk->first = 0.0;
-    const enum tandem_status status = tnd_chat_say(&talk->chat, text, n, error);
+    const enum tandem_status status = tandem_chat_say(talk->chat, text, n, error);
     const double seconds = tnd_cli_seconds() - talk->begin;
-    printf("%s\n", talk->chat.was_cancelled ? " ..." : "");
+    const struct tandem_chat_info *info = tandem_chat_info(talk->chat);
+    printf("%s\n", info->was_cancelled ? " ..." : "");
     fflush(stdout);
     if (status == TANDEM_OK && talk->kit.options.print_stats) {
-        tnd_kit_print_speed("prompt", talk->chat.n_prompt, talk->first);
-        tnd_kit_print_speed("answer", talk->chat.n_answer, seconds - talk->first);
+        tnd_kit_print_speed("prompt", info->n_prompt, talk->first);
+        tnd_kit_print_speed("answer", info->n_answer, seconds - talk->first);
     }
     return status;
 }
@@ -90,21 +89,6 @@ static void print_commands(void)
            "Ctrl-C       stops an answer and keeps the conversation\n");
 }
 
-/* Turns are not in a state file: after loading, the next turn is not the first. */
-static enum tandem_status load_state(struct talk *talk, const char *path,
-                                     struct tandem_error *error)
-{
-    const enum tandem_status status = tnd_llama_state_load(talk->kit.session, path, error);
-    if (status == TANDEM_OK) {
-        const bool is_empty = tnd_llama_session_position(talk->kit.session) == 0;
-        talk->chat.n_turns = is_empty ? 0 : 1;
-        talk->chat.is_answer_open = !is_empty;
-        talk->chat.n_keep = is_empty ? 0 : 1;
-        tnd_llama_sampler_reset(talk->kit.sampler);
-    }
-    return status;
-}
-
 /* True when the conversation goes on. */
 static bool run_command(struct talk *talk, const char *text)
 {
@@ -114,11 +98,14 @@ static bool run_command(struct talk *talk, const char *text)
         return false;
     }
     if (strcmp(text, "/reset") == 0) {
-        tnd_chat_reset(&talk->chat);
+        tandem_chat_reset(talk->chat);
     } else if (strncmp(text, "/save ", 6) == 0) {
-        status = tnd_llama_state_save(talk->kit.session, text + 6, &error);
+        status = tandem_session_save(talk->kit.session, text + 6, &error);
     } else if (strncmp(text, "/load ", 6) == 0) {
-        status = load_state(talk, text + 6, &error);
+        status = tandem_session_load(talk->kit.session, text + 6, &error);
+        if (status == TANDEM_OK) {
+            tandem_chat_resume(talk->chat);
+        }
     } else if (strcmp(text, "/stats") == 0) {
         tnd_kit_print_stats(&talk->kit);
     } else {
@@ -157,7 +144,7 @@ static int converse(struct talk *talk)
         if (said[0] == '/') {
             more = run_command(talk, said);
         } else if (n > 0 && answer(talk, said, n, &error) != TANDEM_OK) {
-            (void)tnd_cli_fail(&error); /* what was said is forgotten; the rest is kept */
+            (void)tnd_cli_fail(&error); /* what was said is dropped; the rest is kept */
         }
         free(said);
         if (!more) {
@@ -186,7 +173,7 @@ static enum tandem_status offer_tune(struct talk *talk, struct tandem_error *err
                                            o->settings};
     const enum tandem_status status = tnd_cli_open_runtime(&wanted, &tuned, error);
     if (status == TANDEM_OK) {
-        tnd_llama_session_set_runtime(talk->kit.session, tuned);
+        tandem_session_set_runtime(talk->kit.session, tuned);
         tandem_runtime_close(talk->kit.runtime);
         talk->kit.runtime = tuned;
         (void)tnd_kit_say_table(tuned);
@@ -194,29 +181,29 @@ static enum tandem_status offer_tune(struct talk *talk, struct tandem_error *err
     return status;
 }
 
-static enum tandem_status choose_template(struct talk *talk, struct tandem_error *error)
+static enum tandem_status open_chat(struct talk *talk, struct tandem_error *error)
 {
+    const struct tandem_chat_options options = {
+        .size = sizeof(options),
+        .session = talk->kit.session,
+        .sampler = talk->kit.sampler,
+        .tokenizer = talk->kit.tokenizer,
+        .template_name = talk->template != NULL
+                             ? talk->template
+                             : tandem_chat_template_guess(talk->kit.source, talk->kit.tokenizer),
+        .system = talk->system,
+        .max_answer = talk->max_answer,
+        .cancel = is_interrupted,
+        .emit = print_part,
+        .user = talk};
     const char *theirs;
-    if (talk->template != NULL) {
-        talk->chat.template = tnd_chat_template_find(talk->template);
-        if (talk->chat.template == NULL) {
-            size_t at = (size_t)snprintf(error->text, sizeof(error->text),
-                                         "unknown template '%.40s'; known:", talk->template);
-            for (int i = 0; tnd_chat_template_at(i) != NULL; i++) {
-                at += (size_t)snprintf(error->text + at, sizeof(error->text) - at, " %s",
-                                       tnd_chat_template_at(i)->name);
-            }
-            error->status = TANDEM_E_ARGUMENT;
-            return TANDEM_E_ARGUMENT;
-        }
-        return TANDEM_OK;
+    if (talk->template == NULL) {
+        fprintf(stderr, "template: %s%s\n", options.template_name,
+                tandem_source_text(talk->kit.source, "tokenizer.chat_template", &theirs)
+                    ? " (guessed; the file's own is never evaluated)"
+                    : "");
     }
-    talk->chat.template = tnd_chat_template_guess(talk->kit.source, talk->kit.tokenizer);
-    fprintf(stderr, "template: %s%s\n", talk->chat.template->name,
-            tandem_source_text(talk->kit.source, "tokenizer.chat_template", &theirs)
-                ? " (guessed; the file's own is never evaluated)"
-                : "");
-    return TANDEM_OK;
+    return tandem_chat_new(&options, &talk->chat, error);
 }
 
 /* Models know far longer texts than a conversation needs, and their cache takes memory at once. */
@@ -232,24 +219,16 @@ static int talk_with(struct talk *talk, const char *checkpoint)
     enum tandem_status status = tnd_kit_open(&talk->kit, checkpoint, &error);
     if (status == TANDEM_OK) {
         talk->line = tnd_line_open(talk->history);
-        status = talk->line != NULL ? choose_template(talk, &error) : TANDEM_E_MEMORY;
+        status = talk->line != NULL ? open_chat(talk, &error) : TANDEM_E_MEMORY;
     }
     if (status == TANDEM_OK) {
         catch_interrupts();
         status = offer_tune(talk, &error);
     }
     if (status == TANDEM_OK) {
-        talk->chat.session = talk->kit.session;
-        talk->chat.sampler = talk->kit.sampler;
-        talk->chat.tokenizer = talk->kit.tokenizer;
-        talk->chat.system = talk->system;
-        talk->chat.max_answer = talk->max_answer;
-        talk->chat.cancel = is_interrupted;
-        talk->chat.emit = print_piece;
-        talk->chat.user = talk;
         code = converse(talk);
     }
-    tnd_chat_fini(&talk->chat);
+    tandem_chat_free(talk->chat);
     tnd_line_close(talk->line);
     tnd_kit_close(&talk->kit);
     return status == TANDEM_OK ? code : tnd_cli_fail(&error);

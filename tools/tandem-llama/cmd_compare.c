@@ -68,14 +68,14 @@ static enum tandem_status compare_texts(struct tnd_kit *own, struct tnd_kit *oth
 {
     enum tandem_status status = TANDEM_OK;
     for (int64_t i = 0; i < n && status == TANDEM_OK; i++) {
-        status = tnd_llama_session_feed(own->session, &tokens[i], 1, 0, error);
+        status = tandem_session_decode(own->session, &tokens[i], 1, 0, error);
         if (status == TANDEM_OK) {
-            status = tnd_llama_session_feed(other->session, &tokens[i], 1, 0, error);
+            status = tandem_session_decode(other->session, &tokens[i], 1, 0, error);
         }
         if (status == TANDEM_OK) {
-            compare_logits(tnd_llama_session_logits(own->session),
-                           tnd_llama_session_logits(other->session), own->model->hparams.vocabulary,
-                           i + 1 < n ? tokens[i + 1] : -1, out);
+            compare_logits(
+                tandem_session_logits(own->session, 0), tandem_session_logits(other->session, 0),
+                tandem_model_hparams(own->model)->vocabulary, i + 1 < n ? tokens[i + 1] : -1, out);
         }
     }
     return status;
@@ -94,8 +94,8 @@ static enum tandem_status compare_type(const struct compare_options *o, const ch
 {
     struct tnd_kit own = {.options = o->kit};
     struct tnd_kit other = {.options = o->kit};
-    const size_t room = strlen(o->text) + 3;
-    int32_t *tokens = calloc(room, sizeof(tokens[0]));
+    const size_t capacity = strlen(o->text) + 3;
+    int32_t *tokens = calloc(capacity, sizeof(tokens[0]));
     size_t n = 0;
     other.options.type = type[0] != '\0' ? type : o->kit.type;
     other.options.cache_type = o->other_cache != NULL ? o->other_cache : o->kit.cache_type;
@@ -109,7 +109,7 @@ static enum tandem_status compare_type(const struct compare_options *o, const ch
     }
     if (status == TANDEM_OK) {
         status = tandem_tokenizer_encode(own.tokenizer, o->text, strlen(o->text), true, tokens,
-                                         room, &n, error);
+                                         capacity, &n, error);
     }
     struct agreement agreement = {0};
     if (status == TANDEM_OK) {

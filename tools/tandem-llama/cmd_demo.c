@@ -32,9 +32,9 @@ struct demo {
     double budget_s;
     bool help;
     tandem_source *source;
-    struct tnd_llama_model *model;
+    tandem_model *model;
     tandem_runtime *runtimes[WAYS];
-    struct tnd_llama_session *session;
+    tandem_session *session;
     struct tnd_speed speeds[CELLS][WAYS];
 };
 
@@ -49,12 +49,14 @@ static void cell_name(int cell, char *out, size_t n)
 
 static enum tandem_status open_all(struct demo *demo, struct tandem_error *error)
 {
-    const int64_t context = LONGEST_PROMPT + GENERATED;
+    const struct tandem_session_options options = {.size = sizeof(options),
+                                                   .context = LONGEST_PROMPT + GENERATED};
     const char *const shape = demo->quick ? "quick" : "1.1b";
     const double begin = tnd_cli_seconds();
-    enum tandem_status status = tnd_cli_synthesize(shape, "q4_0", context, &demo->source, error);
+    enum tandem_status status =
+        tnd_cli_synthesize(shape, "q4_0", options.context, &demo->source, error);
     if (status == TANDEM_OK) {
-        status = tnd_llama_model_new(demo->source, &demo->model, error);
+        status = tandem_model_new(demo->source, &demo->model, error);
     }
     const struct {
         const char *table;
@@ -67,10 +69,10 @@ static enum tandem_status open_all(struct demo *demo, struct tandem_error *error
     }
     if (status == TANDEM_OK) {
         status =
-            tnd_llama_session_new(demo->model, demo->runtimes[0], context, &demo->session, error);
+            tandem_session_new(demo->model, demo->runtimes[0], &options, &demo->session, error);
     }
     if (status == TANDEM_OK) {
-        const struct tnd_llama_hparams *h = &demo->model->hparams;
+        const struct tandem_hparams *h = tandem_model_hparams(demo->model);
         fprintf(stderr,
                 "made a %s llama with random weights in %.1f s: %lld layers, dim %lld, "
                 "%lld tokens, q4_0\n",
@@ -82,20 +84,20 @@ static enum tandem_status open_all(struct demo *demo, struct tandem_error *error
 
 static void close_all(struct demo *demo)
 {
-    tnd_llama_session_free(demo->session);
+    tandem_session_free(demo->session);
     for (int way = 0; way < WAYS; way++) {
         tandem_runtime_close(demo->runtimes[way]);
     }
-    tnd_llama_model_free(demo->model);
+    tandem_model_free(demo->model);
     tandem_source_close(demo->source);
 }
 
 static enum tandem_status measure_once(struct demo *demo, int cell, int way, bool is_counted,
                                        struct tandem_error *error)
 {
-    const int64_t vocabulary = demo->model->hparams.vocabulary;
+    const int64_t vocabulary = tandem_model_hparams(demo->model)->vocabulary;
     struct tnd_speed *speed = is_counted ? &demo->speeds[cell][way] : NULL;
-    tnd_llama_session_set_runtime(demo->session, demo->runtimes[way]);
+    tandem_session_set_runtime(demo->session, demo->runtimes[way]);
     if (cells[cell].prompt > 0) {
         return tnd_speed_prompt(demo->session, vocabulary, cells[cell].prompt, speed, error);
     }
@@ -159,14 +161,14 @@ static void print_gain(const struct demo *demo, enum way over)
 /* What the tuned plan does for each cell. */
 static enum tandem_status print_plans(struct demo *demo, struct tandem_error *error)
 {
-    tnd_llama_session_set_runtime(demo->session, demo->runtimes[WAY_TUNED]);
+    tandem_session_set_runtime(demo->session, demo->runtimes[WAY_TUNED]);
     printf("\nmatrix products by profile in the tuned plan:\n");
     for (int cell = 0; cell < CELLS; cell++) {
         char name[32];
         tandem_graph *graph;
         tandem_plan *plan;
-        tnd_llama_session_rewind(demo->session, 0);
-        const enum tandem_status status = tnd_llama_session_plan(
+        tandem_session_rollback(demo->session, 0, 0);
+        const enum tandem_status status = tandem_session_plan(
             demo->session, cells[cell].prompt > 0 ? cells[cell].prompt : 1, &graph, &plan, error);
         if (status != TANDEM_OK) {
             return status;

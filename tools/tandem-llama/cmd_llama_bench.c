@@ -52,9 +52,9 @@ struct test {
 struct bench {
     struct bench_options options;
     tandem_source *source;
-    struct tnd_llama_model *model;
+    tandem_model *model;
     tandem_runtime *runtime;
-    struct tnd_llama_session *session;
+    tandem_session *session;
     struct test tests[MAX_TESTS];
     int n_tests;
     struct tnd_thread_compare against; /* what the session's plans are changed by */
@@ -90,8 +90,9 @@ static bool add_tests(struct bench *bench, const char *list, bool is_prompt)
 
 static enum tandem_status open_session(struct bench *bench, struct tandem_error *error)
 {
-    struct tnd_llama_session_options options = {.context = bench->context,
-                                                .is_unfused = bench->options.is_unfused};
+    struct tandem_session_options options = {.size = sizeof(options),
+                                             .context = bench->context,
+                                             .is_unfused = bench->options.is_unfused};
     if (bench->against.n > 0) {
         options.adjust = tnd_thread_compare_adjust;
         options.adjust_user = &bench->against;
@@ -102,7 +103,7 @@ static enum tandem_status open_session(struct bench *bench, struct tandem_error 
         snprintf(error->text, sizeof(error->text), "unknown type: '%s'", bench->options.cache_type);
         return TANDEM_E_ARGUMENT;
     }
-    return tnd_llama_session_open(bench->model, bench->runtime, &options, &bench->session, error);
+    return tandem_session_new(bench->model, bench->runtime, &options, &bench->session, error);
 }
 
 static void add_up_weights(struct bench *bench)
@@ -124,7 +125,7 @@ static enum tandem_status open_all(struct bench *bench, const char *checkpoint,
                                                 bench->context, &bench->source, error);
     if (status == TANDEM_OK) {
         add_up_weights(bench);
-        status = tnd_llama_model_new(bench->source, &bench->model, error);
+        status = tandem_model_new(bench->source, &bench->model, error);
     }
     if (status == TANDEM_OK) {
         const struct tnd_cli_runtime wanted = {o->threads, o->profile, o->table, o->device,
@@ -141,16 +142,16 @@ static enum tandem_status open_all(struct bench *bench, const char *checkpoint,
 
 static void close_all(struct bench *bench)
 {
-    tnd_llama_session_free(bench->session);
+    tandem_session_free(bench->session);
     tandem_runtime_close(bench->runtime);
-    tnd_llama_model_free(bench->model);
+    tandem_model_free(bench->model);
     tandem_source_close(bench->source);
 }
 
 static enum tandem_status measure_once(struct bench *bench, const struct test *test, int64_t n,
                                        struct tnd_speed *speed, struct tandem_error *error)
 {
-    const int64_t vocabulary = bench->model->hparams.vocabulary;
+    const int64_t vocabulary = tandem_model_hparams(bench->model)->vocabulary;
     return test->is_prompt ? tnd_speed_prompt(bench->session, vocabulary, n, speed, error)
                            : tnd_speed_generation(bench->session, vocabulary, 0, n, speed, error);
 }
@@ -161,7 +162,7 @@ static enum tandem_status count_steps(struct bench *bench, struct test *test,
     tandem_graph *graph;
     tandem_plan *plan;
     enum tandem_status status =
-        tnd_llama_session_plan(bench->session, test->is_prompt ? test->n : 1, &graph, &plan, error);
+        tandem_session_plan(bench->session, test->is_prompt ? test->n : 1, &graph, &plan, error);
     if (status == TANDEM_OK) {
         status = tandem_runtime_count_steps(bench->runtime, graph, plan, &test->steps, error);
         tandem_plan_free(plan);
@@ -172,7 +173,7 @@ static enum tandem_status count_steps(struct bench *bench, struct test *test,
 static enum tandem_status measure(struct bench *bench, struct test *test,
                                   struct tandem_error *error)
 {
-    tnd_llama_session_rewind(bench->session, 0);
+    tandem_session_rollback(bench->session, 0, 0);
     enum tandem_status status = tnd_plan_summary_of(bench->session, test->is_prompt ? test->n : 1,
                                                     test->plan, sizeof(test->plan), error);
     if (status == TANDEM_OK && bench->options.has_ops) {
@@ -182,7 +183,7 @@ static enum tandem_status measure(struct bench *bench, struct test *test,
         status = measure_once(bench, test, test->is_prompt ? test->n : 1, NULL, error);
     }
     if (bench->options.has_ops) {
-        tnd_llama_session_set_timed(bench->session, tnd_op_split_add, &test->split);
+        tandem_session_set_timed(bench->session, tnd_op_split_add, &test->split);
     }
     test->compare = bench->against;
     for (int64_t i = 0; status == TANDEM_OK && i < bench->options.repeat; i++) {
@@ -193,7 +194,7 @@ static enum tandem_status measure(struct bench *bench, struct test *test,
         }
         bench->against.forced = 0;
     }
-    tnd_llama_session_set_timed(bench->session, NULL, NULL);
+    tandem_session_set_timed(bench->session, NULL, NULL);
     return status;
 }
 
@@ -201,11 +202,11 @@ static enum tandem_status measure(struct bench *bench, struct test *test,
 
 static void print_md(const struct bench *bench, const struct tandem_runtime_info *info)
 {
-    const struct tnd_llama_hparams *h = &bench->model->hparams;
+    const struct tandem_hparams *h = tandem_model_hparams(bench->model);
     const struct bench_options *o = &bench->options;
     char model[64];
     snprintf(model, sizeof(model), "%s %lldx%lld %s", h->architecture, (long long)h->layers,
-             (long long)h->dim, tandem_type_name(tandem_tensor_type(bench->model->layers[0].wq)));
+             (long long)h->dim, tandem_type_name(h->weight_type));
     printf("%s, %s, %s; %s%s%s\n\n", info->cpu, info->isa, tandem_source_format(bench->source),
            o->profile != NULL ? "profile " : "",
            o->profile != NULL       ? o->profile
@@ -270,7 +271,7 @@ static void print_csv_text(const char *text)
 
 static void print_csv(const struct bench *bench, const struct tandem_runtime_info *info)
 {
-    const struct tnd_llama_hparams *h = &bench->model->hparams;
+    const struct tandem_hparams *h = tandem_model_hparams(bench->model);
     const char *profile = bench->options.profile;
     printf("test,tokens,mean_tokens_per_s,deviation,median,low,high,samples,threads,architecture,"
            "layers,dim,type,gib,millions,isa,cpu,profile,table,plan\n");
@@ -280,9 +281,8 @@ static void print_csv(const struct bench *bench, const struct tandem_runtime_inf
         printf("%s,%lld,%.3f,%.3f,%.3f,%.3f,%.3f,%d,%d,%s,%lld,%lld,%s,%.4f,%.3f,%s,",
                test->is_prompt ? "prompt" : "generation", (long long)test->n, s.mean, s.deviation,
                s.median, s.low, s.high, test->speed.n, info->n_threads, h->architecture,
-               (long long)h->layers, (long long)h->dim,
-               tandem_type_name(tandem_tensor_type(bench->model->layers[0].wq)), bench->gib,
-               bench->millions, info->isa);
+               (long long)h->layers, (long long)h->dim, tandem_type_name(h->weight_type),
+               bench->gib, bench->millions, info->isa);
         print_csv_text(info->cpu);
         printf(",%s,", profile != NULL ? profile : "chosen");
         print_csv_text(info->table);
@@ -310,12 +310,12 @@ static void print_json_text(const char *text)
 
 static void print_json(const struct bench *bench, const struct tandem_runtime_info *info)
 {
-    const struct tnd_llama_hparams *h = &bench->model->hparams;
+    const struct tandem_hparams *h = tandem_model_hparams(bench->model);
     printf("{\n  \"architecture\": \"%s\", \"layers\": %lld, \"dim\": %lld, \"type\": \"%s\",\n"
            "  \"gib\": %.4f, \"millions\": %.3f, \"threads\": %d, \"isa\": \"%s\",\n  \"cpu\": ",
            h->architecture, (long long)h->layers, (long long)h->dim,
-           tandem_type_name(tandem_tensor_type(bench->model->layers[0].wq)), bench->gib,
-           bench->millions, info->n_threads, info->isa);
+           tandem_type_name(h->weight_type), bench->gib, bench->millions, info->n_threads,
+           info->isa);
     print_json_text(info->cpu);
     printf(",\n  \"profile\": ");
     print_json_text(bench->options.profile != NULL ? bench->options.profile : "chosen");

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "llama/generate.h"
 #include "tools/tandem-llama/kit.h"
 #include "tools/tandem-llama/offer_tune.h"
 
@@ -18,7 +17,7 @@ struct run {
     bool help;
     int32_t *prompt; /* ids, the beginning token first if the tokenizer wants one */
     int64_t n_prompt;
-    int64_t n_fed; /* of them, as far as the steps go */
+    int64_t n_decoded; /* of them, as far as the steps go */
     double prompt_seconds;
     double generation_seconds;
 };
@@ -45,42 +44,46 @@ static enum tandem_status encode_prompt(struct run *run, struct tandem_error *er
 static enum tandem_status generate(struct run *run, struct tandem_error *error)
 {
     struct tnd_kit *kit = &run->kit;
-    struct tnd_llama_generator generator = {.session = kit->session,
-                                            .sampler = kit->sampler,
-                                            .tokenizer = kit->tokenizer,
-                                            .prompt = run->prompt,
-                                            .n_prompt = run->n_prompt,
-                                            .steps = run->steps};
+    const struct tandem_generator_options options = {.size = sizeof(options),
+                                                     .session = kit->session,
+                                                     .sampler = kit->sampler,
+                                                     .tokenizer = kit->tokenizer,
+                                                     .prompt = run->prompt,
+                                                     .n_prompt = run->n_prompt,
+                                                     .steps = run->steps,
+                                                     .batch = run->batch};
+    tandem_generator *generator = NULL;
     char text[4096];
     size_t n = 0;
     bool more = true;
     double begin = tnd_cli_seconds();
-    enum tandem_status status = tnd_llama_generate_begin(&generator, run->batch, error);
-    run->n_fed = tnd_llama_session_position(kit->session);
+    enum tandem_status status = tandem_generator_new(&options, &generator, error);
+    run->n_decoded = tandem_session_position(kit->session, 0);
     run->prompt_seconds = tnd_cli_seconds() - begin;
-    if (status == TANDEM_OK && run->n_fed < run->n_prompt) {
+    if (status == TANDEM_OK && run->n_decoded < run->n_prompt) {
         fprintf(stderr,
                 "tandem-llama: note: the prompt has %lld tokens, %lld steps end inside it\n",
-                (long long)run->n_prompt, (long long)generator.steps);
+                (long long)run->n_prompt, (long long)run->n_decoded);
     }
     begin = tnd_cli_seconds();
     while (status == TANDEM_OK && more && !ferror(stdout)) { /* nobody reads: stop */
-        status = tnd_llama_generate_next(&generator, text, sizeof(text), &n, &more, error);
+        status = tandem_generator_next(generator, text, sizeof(text), &n, &more, error);
         if (status == TANDEM_OK) {
-            tnd_kit_print_piece(text, n);
+            tnd_kit_print_text(text, n);
         }
-        if (tnd_llama_session_position(kit->session) > run->n_fed) { /* one plan of each kind */
-            tnd_llama_session_print_plans(kit->session, NULL, NULL);
+        if (tandem_session_position(kit->session, 0) > run->n_decoded) { /* one plan of each kind */
+            tandem_session_print_plans(kit->session, NULL, NULL);
         }
     }
     run->generation_seconds = tnd_cli_seconds() - begin;
+    tandem_generator_free(generator);
     return status;
 }
 
 static void print_timing(const struct run *run)
 {
-    tnd_kit_print_speed("prompt", run->n_fed, run->prompt_seconds);
-    tnd_kit_print_speed("generation", tnd_llama_session_position(run->kit.session) - run->n_fed,
+    tnd_kit_print_speed("prompt", run->n_decoded, run->prompt_seconds);
+    tnd_kit_print_speed("generation", tandem_session_position(run->kit.session, 0) - run->n_decoded,
                         run->generation_seconds);
     if (run->kit.options.print_stats) {
         tnd_kit_print_stats(&run->kit);

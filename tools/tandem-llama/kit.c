@@ -9,8 +9,9 @@
 static enum tandem_status open_tokenizer(struct tnd_kit *kit, struct tandem_error *error)
 {
     if (kit->options.tokenizer != NULL) {
-        return tandem_tokenizer_open(kit->options.tokenizer, kit->model->hparams.vocabulary,
-                                     &kit->tokenizer, error);
+        return tandem_tokenizer_open(kit->options.tokenizer,
+                                     tandem_model_hparams(kit->model)->vocabulary, &kit->tokenizer,
+                                     error);
     }
     const enum tandem_status status =
         tandem_tokenizer_from_source(kit->source, &kit->tokenizer, error);
@@ -23,30 +24,33 @@ static enum tandem_status open_tokenizer(struct tnd_kit *kit, struct tandem_erro
 
 static enum tandem_status open_session(struct tnd_kit *kit, struct tandem_error *error)
 {
-    struct tnd_llama_session_options options = {.context = kit->options.context,
-                                                .is_unfused = kit->options.is_unfused};
+    struct tandem_session_options options = {.size = sizeof(options),
+                                             .context = kit->options.context,
+                                             .is_unfused = kit->options.is_unfused};
     if (kit->options.cache_type != NULL &&
         !tandem_type_from_name(kit->options.cache_type, &options.cache_type)) {
         error->status = TANDEM_E_ARGUMENT;
         snprintf(error->text, sizeof(error->text), "unknown type: '%s'", kit->options.cache_type);
         return TANDEM_E_ARGUMENT;
     }
-    return tnd_llama_session_open(kit->model, kit->runtime, &options, &kit->session, error);
+    return tandem_session_new(kit->model, kit->runtime, &options, &kit->session, error);
 }
 
 static enum tandem_status open_sampler(struct tnd_kit *kit, struct tandem_error *error)
 {
     const struct tnd_kit_options *o = &kit->options;
-    const struct tnd_llama_sampler_options options = {.vocabulary = kit->model->hparams.vocabulary,
-                                                      .temperature = (float)o->temperature,
-                                                      .top_k = o->top_k,
-                                                      .top_p = (float)o->top_p,
-                                                      .min_p = (float)o->min_p,
-                                                      .repeat_penalty = (float)o->repeat_penalty,
-                                                      .seed = (uint64_t)o->seed};
-    enum tandem_status status = tnd_llama_sampler_open(&options, &kit->sampler, error);
+    const struct tandem_sampler_options options = {.size = sizeof(options),
+                                                   .vocabulary =
+                                                       tandem_model_hparams(kit->model)->vocabulary,
+                                                   .temperature = (float)o->temperature,
+                                                   .top_k = o->top_k,
+                                                   .top_p = (float)o->top_p,
+                                                   .min_p = (float)o->min_p,
+                                                   .repeat_penalty = (float)o->repeat_penalty,
+                                                   .seed = (uint64_t)o->seed};
+    enum tandem_status status = tandem_sampler_new(&options, &kit->sampler, error);
     if (status == TANDEM_OK && o->keeps_utf8) {
-        status = tnd_llama_sampler_keep_utf8(kit->sampler, kit->tokenizer, error);
+        status = tandem_sampler_keep_utf8(kit->sampler, kit->tokenizer, error);
     }
     return status;
 }
@@ -58,7 +62,7 @@ enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,
     const double begin = tnd_cli_seconds();
     enum tandem_status status = tnd_cli_open_source(checkpoint, o->type, &kit->source, error);
     if (status == TANDEM_OK) {
-        status = tnd_llama_model_new(kit->source, &kit->model, error);
+        status = tandem_model_new(kit->source, &kit->model, error);
         kit->load_seconds = tnd_cli_seconds() - begin;
     }
     if (status == TANDEM_OK) {
@@ -76,18 +80,18 @@ enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,
         status = open_sampler(kit, error);
     }
     if (status == TANDEM_OK && o->print_plan) {
-        tnd_llama_session_print_plans(kit->session, tnd_cli_write, stderr);
+        tandem_session_print_plans(kit->session, tnd_cli_write, stderr);
     }
     return status;
 }
 
 void tnd_kit_close(struct tnd_kit *kit)
 {
-    tnd_llama_sampler_free(kit->sampler);
-    tnd_llama_session_free(kit->session);
+    tandem_sampler_free(kit->sampler);
+    tandem_session_free(kit->session);
     tandem_runtime_close(kit->runtime);
     tandem_tokenizer_close(kit->tokenizer);
-    tnd_llama_model_free(kit->model);
+    tandem_model_free(kit->model);
     tandem_source_close(kit->source);
 }
 
@@ -113,8 +117,8 @@ static double resident_bytes(void)
 static void print_memory(const struct tnd_kit *kit)
 {
     const double mib = 1048576.0;
-    const double cache = (double)tnd_llama_session_cache_bytes(kit->session);
-    const double graphs = (double)tnd_llama_session_graph_bytes(kit->session);
+    const double cache = (double)tandem_session_cache_bytes(kit->session);
+    const double graphs = (double)tandem_session_graph_bytes(kit->session);
     struct tandem_runtime_info info;
     tandem_runtime_describe(kit->runtime, &info);
     const double copies = (double)info.prepared_bytes;
@@ -137,7 +141,7 @@ static void print_memory(const struct tnd_kit *kit)
 void tnd_kit_print_stats(const struct tnd_kit *kit)
 {
     struct tandem_runtime_info info;
-    const struct tnd_llama_hparams *h = &kit->model->hparams;
+    const struct tandem_hparams *h = tandem_model_hparams(kit->model);
     tandem_runtime_describe(kit->runtime, &info);
     fprintf(stderr, "model: %s, %s, %lld layers, dim %lld; loaded in %.1f ms\n",
             tandem_source_format(kit->source), h->architecture, (long long)h->layers,
@@ -155,7 +159,7 @@ void tnd_kit_print_speed(const char *what, int64_t n, double seconds)
     }
 }
 
-void tnd_kit_print_piece(const char *text, size_t n)
+void tnd_kit_print_text(const char *text, size_t n)
 {
     const unsigned char first = n > 0 ? (unsigned char)text[0] : 0;
     const bool is_space = first == ' ' || (first >= '\t' && first <= '\r');

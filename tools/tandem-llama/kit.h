@@ -4,8 +4,7 @@
 #ifndef TANDEM_LLAMA_KIT_H
 #define TANDEM_LLAMA_KIT_H
 
-#include "llama/sampler.h"
-#include "llama/session.h"
+#include "tandem/llama.h"
 #include "tools/device_option.h"
 #include "tools/tandem-llama/cli.h"
 
@@ -69,11 +68,11 @@ struct tnd_kit_options {
 struct tnd_kit {
     struct tnd_kit_options options;
     tandem_source *source;
-    struct tnd_llama_model *model;
+    tandem_model *model;
     tandem_tokenizer *tokenizer;
     tandem_runtime *runtime;
-    struct tnd_llama_session *session;
-    struct tnd_llama_sampler *sampler;
+    tandem_session *session;
+    tandem_sampler *sampler;
     double load_seconds; /* of model file and weights */
 };
 
@@ -90,8 +89,8 @@ bool tnd_kit_say_table(const tandem_runtime *runtime);
 void tnd_kit_print_stats(const struct tnd_kit *kit);
 /** "prompt: 12 tokens in 0.1 s, 120 tokens/s" to stderr. */
 void tnd_kit_print_speed(const char *what, int64_t n, double seconds);
-/** Prints a piece of text at once. A control character alone, on which a terminal would act, is
+/** Prints a part of a text at once. A control character alone, on which a terminal would act, is
  *  left out, as llama2.c does; the bytes of other scripts pass. */
-void tnd_kit_print_piece(const char *text, size_t n);
+void tnd_kit_print_text(const char *text, size_t n);
 
 #endif

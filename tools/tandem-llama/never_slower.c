@@ -21,8 +21,8 @@ static const int64_t prompts[] = {8, 32, 128, 512, 0}; /* 0: generation */
 struct contest {
     const struct tnd_never_slower *wanted;
     tandem_source *source;
-    struct tnd_llama_model *model;
-    struct tnd_llama_session *session;
+    tandem_model *model;
+    tandem_session *session;
     int n_ways;
     char names[MOST_WAYS][48];
     tandem_runtime *runtimes[MOST_WAYS];
@@ -58,11 +58,12 @@ static enum tandem_status add_profiles(struct contest *contest, struct tandem_er
 static enum tandem_status open_all(struct contest *contest, struct tandem_error *error)
 {
     const struct tnd_never_slower *wanted = contest->wanted;
-    const int64_t context = LONGEST_PROMPT + GENERATED;
+    const struct tandem_session_options options = {.size = sizeof(options),
+                                                   .context = LONGEST_PROMPT + GENERATED};
     enum tandem_status status =
-        tnd_cli_synthesize(wanted->shape, wanted->type, context, &contest->source, error);
+        tnd_cli_synthesize(wanted->shape, wanted->type, options.context, &contest->source, error);
     if (status == TANDEM_OK) {
-        status = tnd_llama_model_new(contest->source, &contest->model, error);
+        status = tandem_model_new(contest->source, &contest->model, error);
     }
     if (status == TANDEM_OK) {
         status = add_way(contest, "the plan", wanted->table, NULL, error);
@@ -74,28 +75,28 @@ static enum tandem_status open_all(struct contest *contest, struct tandem_error 
         status = add_profiles(contest, error);
     }
     if (status == TANDEM_OK) {
-        status = tnd_llama_session_new(contest->model, contest->runtimes[PLANNED], context,
-                                       &contest->session, error);
+        status = tandem_session_new(contest->model, contest->runtimes[PLANNED], &options,
+                                    &contest->session, error);
     }
     return status;
 }
 
 static void close_all(struct contest *contest)
 {
-    tnd_llama_session_free(contest->session);
+    tandem_session_free(contest->session);
     for (int way = 0; way < contest->n_ways; way++) {
         tandem_runtime_close(contest->runtimes[way]);
     }
-    tnd_llama_model_free(contest->model);
+    tandem_model_free(contest->model);
     tandem_source_close(contest->source);
 }
 
 static enum tandem_status run_once(struct contest *contest, int cell, int way, double *out_seconds,
                                    struct tandem_error *error)
 {
-    const int64_t vocabulary = contest->model->hparams.vocabulary;
+    const int64_t vocabulary = tandem_model_hparams(contest->model)->vocabulary;
     struct tnd_speed speed = {.n = 0};
-    tnd_llama_session_set_runtime(contest->session, contest->runtimes[way]);
+    tandem_session_set_runtime(contest->session, contest->runtimes[way]);
     const enum tandem_status status =
         prompts[cell] > 0
             ? tnd_speed_prompt(contest->session, vocabulary, prompts[cell], &speed, error)

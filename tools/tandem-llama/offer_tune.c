@@ -13,15 +13,14 @@ extern char **environ;
 
 enum { PATH_BYTES = 4096, MAX_ARGUMENTS = 16 };
 
-void tnd_tune_arguments(const struct tnd_llama_model *model, char *out, size_t capacity)
+void tnd_tune_arguments(const tandem_model *model, char *out, size_t capacity)
 {
-    const struct tnd_llama_hparams *h = &model->hparams;
+    const struct tandem_hparams *h = tandem_model_hparams(model);
     snprintf(out, capacity,
              "bench -model %lldx%lld,%lldx%lld,%lldx%lld,%lldx%lld,%lldx%lld -type %s -budget 60",
              (long long)h->q_dim, (long long)h->dim, (long long)h->kv_dim, (long long)h->dim,
              (long long)h->hidden, (long long)h->dim, (long long)h->dim, (long long)h->hidden,
-             (long long)h->vocabulary, (long long)h->dim,
-             tandem_type_name(tandem_tensor_type(model->layers[0].wq)));
+             (long long)h->vocabulary, (long long)h->dim, tandem_type_name(h->weight_type));
 }
 
 /* mulmat-tune in the folder of this program; its bare name when that is not known. */
@@ -63,7 +62,7 @@ static bool run(char *const *arguments)
     return WIFEXITED(result) && WEXITSTATUS(result) == 0;
 }
 
-bool tnd_tune_run(const struct tnd_llama_model *model)
+bool tnd_tune_run(const tandem_model *model)
 {
     char program[PATH_BYTES];
     char text[512];

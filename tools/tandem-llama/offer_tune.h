@@ -3,14 +3,14 @@
 #ifndef TANDEM_LLAMA_OFFER_TUNE_H
 #define TANDEM_LLAMA_OFFER_TUNE_H
 
-#include "llama/model.h"
+#include "tandem/llama.h"
 
 /** The command line that measures the products of a model, without the program's name: "bench
  *  -model 4096x4096,... -type q4_0 -budget 60". */
-void tnd_tune_arguments(const struct tnd_llama_model *model, char *out, size_t capacity);
+void tnd_tune_arguments(const tandem_model *model, char *out, size_t capacity);
 
 /** Runs mulmat-tune for the model (the one beside this program, else in PATH). False after a
  *  message when it did not succeed. */
-bool tnd_tune_run(const struct tnd_llama_model *model);
+bool tnd_tune_run(const tandem_model *model);
 
 #endif

@@ -44,12 +44,12 @@ void tnd_plan_summary(const tandem_graph *graph, const tandem_plan *plan, char *
     }
 }
 
-enum tandem_status tnd_plan_summary_of(struct tnd_llama_session *session, int64_t m, char *out,
+enum tandem_status tnd_plan_summary_of(tandem_session *session, int64_t m, char *out,
                                        size_t capacity, struct tandem_error *error)
 {
     tandem_graph *graph;
     tandem_plan *plan;
-    const enum tandem_status status = tnd_llama_session_plan(session, m, &graph, &plan, error);
+    const enum tandem_status status = tandem_session_plan(session, m, &graph, &plan, error);
     if (status == TANDEM_OK) {
         tnd_plan_summary(graph, plan, out, capacity);
         tandem_plan_free(plan);

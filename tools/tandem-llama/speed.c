@@ -20,8 +20,8 @@ static void add_sample(struct tnd_speed *speed, int64_t n, double seconds)
     }
 }
 
-enum tandem_status tnd_speed_prompt(struct tnd_llama_session *session, int64_t vocabulary,
-                                    int64_t n, struct tnd_speed *speed, struct tandem_error *error)
+enum tandem_status tnd_speed_prompt(tandem_session *session, int64_t vocabulary, int64_t n,
+                                    struct tnd_speed *speed, struct tandem_error *error)
 {
     int32_t *tokens = calloc((size_t)n, sizeof(tokens[0]));
     if (tokens == NULL) {
@@ -32,9 +32,9 @@ enum tandem_status tnd_speed_prompt(struct tnd_llama_session *session, int64_t v
     for (int64_t i = 0; i < n; i++) {
         tokens[i] = some_token(i, vocabulary);
     }
-    tnd_llama_session_rewind(session, 0);
+    tandem_session_rollback(session, 0, 0);
     const double begin = tnd_cli_seconds();
-    const enum tandem_status status = tnd_llama_session_feed(session, tokens, n, 0, error);
+    const enum tandem_status status = tandem_session_decode(session, tokens, n, 0, error);
     const double seconds = tnd_cli_seconds() - begin;
     free(tokens);
     if (status == TANDEM_OK) {
@@ -43,19 +43,19 @@ enum tandem_status tnd_speed_prompt(struct tnd_llama_session *session, int64_t v
     return status;
 }
 
-enum tandem_status tnd_speed_generation(struct tnd_llama_session *session, int64_t vocabulary,
-                                        int64_t n_past, int64_t n, struct tnd_speed *speed,
+enum tandem_status tnd_speed_generation(tandem_session *session, int64_t vocabulary, int64_t n_past,
+                                        int64_t n, struct tnd_speed *speed,
                                         struct tandem_error *error)
 {
     enum tandem_status status = TANDEM_OK;
-    if (tnd_llama_session_position(session) < n_past) {
+    if (tandem_session_position(session, 0) < n_past) {
         status = tnd_speed_prompt(session, vocabulary, n_past, NULL, error);
     }
-    tnd_llama_session_rewind(session, n_past);
+    tandem_session_rollback(session, 0, n_past);
     const double begin = tnd_cli_seconds();
     for (int64_t i = 0; status == TANDEM_OK && i < n; i++) {
         const int32_t token = some_token(n_past + i, vocabulary);
-        status = tnd_llama_session_feed(session, &token, 1, 1, error);
+        status = tandem_session_decode(session, &token, 1, 1, error);
     }
     if (status == TANDEM_OK) {
         add_sample(speed, n, tnd_cli_seconds() - begin);

@@ -3,7 +3,7 @@
 #ifndef TANDEM_LLAMA_SPEED_H
 #define TANDEM_LLAMA_SPEED_H
 
-#include "llama/session.h"
+#include "tandem/llama.h"
 
 #define TND_SPEED_MAX 64 /* samples of one measurement */
 
@@ -22,12 +22,12 @@ struct tnd_speed_summary {
 };
 
 /** Feeds a prompt of n tokens in one batch to an emptied session and adds a sample. */
-enum tandem_status tnd_speed_prompt(struct tnd_llama_session *session, int64_t vocabulary,
-                                    int64_t n, struct tnd_speed *speed, struct tandem_error *error);
+enum tandem_status tnd_speed_prompt(tandem_session *session, int64_t vocabulary, int64_t n,
+                                    struct tnd_speed *speed, struct tandem_error *error);
 /** Feeds n tokens one by one behind a prompt of n_past tokens (which must be in the session
  *  already, or is fed without being measured) and adds a sample. */
-enum tandem_status tnd_speed_generation(struct tnd_llama_session *session, int64_t vocabulary,
-                                        int64_t n_past, int64_t n, struct tnd_speed *speed,
+enum tandem_status tnd_speed_generation(tandem_session *session, int64_t vocabulary, int64_t n_past,
+                                        int64_t n, struct tnd_speed *speed,
                                         struct tandem_error *error);
 /** Mean, deviation, median and extremes; all 0 without samples. */
 struct tnd_speed_summary tnd_speed_summary(const struct tnd_speed *speed);

@@ -20,7 +20,7 @@ struct tnd_thread_compare {
 
 /** Reads "1,2,4". False when it is no such list. */
 bool tnd_thread_compare_parse(const char *list, struct tnd_thread_compare *out);
-/** For tnd_llama_session_options: gives each node `forced` threads. `user` is the comparison. */
+/** For tandem_session_options: gives each node `forced` threads. `user` is the comparison. */
 void tnd_thread_compare_adjust(void *user, const tandem_graph *graph, tandem_plan *plan);
 /** "12.3 tokens/s with 4 threads for every node: planned is 2.31 x as fast (2.20 .. 2.41)": the
  *  median of the ratios of each round and their quartiles. */

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT
+ * room: llama
+ *
+ * Sessions of models of the llama family (Llama 1 to 3, Mistral, Qwen 2): load, decode, logits,
+ * sampling, state, chat. A library of its own, libtandem-llama (pkg-config: tandem-llama), made
+ * with the other public headers alone. docs/session.md has a program.
+ *
+ * Order of use: a source (tandem/formats.h) holds the weights, a model finds them, a runtime
+ * (tandem/runtime.h) computes, a session keeps the tokens seen so far, a sampler chooses the next
+ * one; a chat or a generator does all that for a text. Free in reverse order.
+ *
+ * Threads: a model is never changed and may be shared by any number of threads, a runtime too; a
+ * session, sampler, chat or generator is used by one thread at a time. Functions that fail leave
+ * their out-parameters untouched and fill `error`, which may be NULL. Structures that begin with
+ * `size` are initialised by their _INIT macro; members that are zero have the default. */
+#ifndef TANDEM_LLAMA_H
+#define TANDEM_LLAMA_H
+
+#include "tandem/formats.h"
+#include "tandem/runtime.h"
+#include "tandem/tokenizer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tandem_model tandem_model;
+typedef struct tandem_session tandem_session;
+typedef struct tandem_sampler tandem_sampler;
+typedef struct tandem_chat tandem_chat;
+typedef struct tandem_generator tandem_generator;
+
+/* ---- models ---- */
+
+/** The numbers that describe a model: what the papers call hyper-parameters. Only read: the library
+ *  fills them, later versions append members, and `size` says how many there are. */
+struct tandem_hparams {
+    size_t size;
+    const char *architecture; /**< "llama", "mistral" or "qwen2" */
+    int64_t dim;              /**< length of a token's vector */
+    int64_t hidden;           /**< width of the feed-forward network */
+    int64_t layers;
+    int64_t heads;     /**< of the queries */
+    int64_t kv_heads;  /**< of keys and values: each serves heads / kv_heads queries */
+    int64_t head_size; /**< dim / heads unless the model says otherwise */
+    int64_t q_dim;     /**< heads * head_size */
+    int64_t kv_dim;    /**< kv_heads * head_size */
+    int64_t vocabulary;
+    int64_t context; /**< positions that the model was trained for */
+    int64_t window;  /**< a token sees this many tokens, itself included; 0: all before it */
+    float norm_eps;  /**< added to the mean square in RMS norms */
+    bool has_biases; /**< of q, k and v: the architecture promises them */
+    enum tandem_type weight_type; /**< of the first layer's query matrix; others may differ */
+};
+
+/** Finds all weights in a source and checks their extents. Borrows the source, which must outlive
+ *  the model. Cost: no weight is copied or read. Errors: FORMAT (another architecture, or numbers
+ *  that do not fit together), NOT_FOUND (a tensor or a number), SHAPE, UNSUPPORTED_BUILD (a scaling
+ *  of rope that is not known), MEMORY. */
+TANDEM_API enum tandem_status
+tandem_model_new(const tandem_source *source, tandem_model **out_model, struct tandem_error *error);
+/** The same from a file or folder; the model owns the source that it opens. Errors also: those of
+ *  tandem_source_open. */
+TANDEM_API enum tandem_status tandem_model_load(const char *path, tandem_model **out_model,
+                                                struct tandem_error *error);
+/** Sessions of the model must be gone. NULL is allowed. */
+TANDEM_API void tandem_model_free(tandem_model *model);
+/** Borrowed: lives as long as the model. Any thread. */
+TANDEM_API const struct tandem_hparams *tandem_model_hparams(const tandem_model *model);
+/** The source of the weights, for its tokenizer and its other values. Borrowed. Any thread. */
+TANDEM_API const tandem_source *tandem_model_source(const tandem_model *model);
+
+/* ---- sessions ---- */
+
+struct tandem_session_options {
+    size_t size;     /**< sizeof(struct tandem_session_options) */
+    int64_t context; /**< positions of a text; 0, or more than the model knows: the model's */
+    int64_t n_cells; /**< tokens that the KV cache holds, of all sequences; 0: as many as needed */
+    int n_sequences; /**< independent texts at once, 1 to 127; 0: 1 */
+    enum tandem_type cache_type; /**< of keys and values: F32, F16 or Q8_0 */
+    bool is_unfused;             /**< attention by two products and soft_max, for comparison */
+    /** May change the plan of each graph before it is computed, on the thread that decodes; NULL:
+     *  plans serve as they are. */
+    void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
+    void *adjust_user;
+};
+#define TANDEM_SESSION_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        sizeof(struct tandem_session_options), 0, 0, 0, TANDEM_TYPE_F32, false, NULL, NULL         \
+    }
+
+/** A session without tokens. Borrows model and runtime, which must outlive it; owns its KV cache,
+ *  which is allocated at once: 2 * layers * cells * kv_dim values. `options` may be NULL. Several
+ *  sessions may share a model and a runtime. Errors: ABI, ARGUMENT, MEMORY. */
+TANDEM_API enum tandem_status tandem_session_new(const tandem_model *model, tandem_runtime *runtime,
+                                                 const struct tandem_session_options *options,
+                                                 tandem_session **out_session,
+                                                 struct tandem_error *error);
+/** NULL is allowed. */
+TANDEM_API void tandem_session_free(tandem_session *session);
+
+/** Appends n tokens to sequence 0 and computes the logits behind the last one. At most `batch`
+ *  tokens are computed together (0: as many as the KV cache takes). Errors: LIMIT (the context is
+ *  full; nothing is appended), ARGUMENT (a token outside of the vocabulary), CANCELLED, those of
+ *  tandem_runtime_compute; after these the position is where the last complete batch ended. Cost:
+ *  memory is allocated for the largest batch so far and kept. */
+TANDEM_API enum tandem_status tandem_session_decode(tandem_session *session, const int32_t *tokens,
+                                                    int64_t n, int64_t batch,
+                                                    struct tandem_error *error);
+
+/** Tokens that a batch appends to one sequence, at the positions that follow those it has. The
+ *  layout is fixed for good. */
+struct tandem_batch_entry {
+    const int32_t *tokens; /**< {n}, borrowed during the call */
+    int64_t n;             /**< 1 or more */
+    int32_t sequence;      /**< 0 to n_sequences - 1; at most once in a batch */
+    bool wants_logits;     /**< compute the logits behind the last of these tokens */
+};
+/** Appends to several sequences with one pass through the model. Errors: as tandem_session_decode,
+ *  and ARGUMENT for entries that break the rules above; nothing is appended then. */
+TANDEM_API enum tandem_status tandem_session_decode_batch(tandem_session *session,
+                                                          const struct tandem_batch_entry *entries,
+                                                          int64_t n_entries,
+                                                          struct tandem_error *error);
+
+/** Logits behind the last token of a sequence: `vocabulary` floats, borrowed until the sequence is
+ *  next changed. NULL when the last entry of the sequence wanted none, before the first one, and
+ *  for a sequence that does not exist. */
+TANDEM_API const float *tandem_session_logits(const tandem_session *session, int32_t sequence);
+/** Tokens of a sequence so far, which is the position of its next one. 0 for a sequence that does
+ *  not exist. */
+TANDEM_API int64_t tandem_session_position(const tandem_session *session, int32_t sequence);
+/** Positions that a sequence can have. */
+TANDEM_API int64_t tandem_session_context(const tandem_session *session);
+
+/** Drops the tokens of a sequence from `position` on (0: all). Returns the position reached: it is
+ *  0 where a sliding window has lost what the tokens before `position` would have to see, and the
+ *  present one when `position` lies behind it. The logits stay as they are. */
+TANDEM_API int64_t tandem_session_rollback(tandem_session *session, int32_t sequence,
+                                           int64_t position);
+/** Context shift: drops tokens keep .. keep + n - 1 of a sequence and moves those behind them
+ *  forward, by rotating their keys; nothing is decoded again. Cannot be cancelled. Errors: ARGUMENT
+ *  (there are no such tokens), MEMORY, those of tandem_runtime_compute. */
+TANDEM_API enum tandem_status tandem_session_shift(tandem_session *session, int32_t sequence,
+                                                   int64_t keep, int64_t n,
+                                                   struct tandem_error *error);
+
+/** Asked between the nodes of later decodes, on any thread of the runtime; true ends the decode
+ *  with CANCELLED. NULL: nobody is asked. */
+TANDEM_API void tandem_session_set_cancel(tandem_session *session, bool (*cancel)(void *user),
+                                          void *user);
+/** Told the microseconds of each stage of later decodes, as tandem_compute_options.timed. NULL:
+ *  nobody is told. */
+TANDEM_API void tandem_session_set_timed(tandem_session *session,
+                                         void (*timed)(void *user, const tandem_tensor *node,
+                                                       enum tandem_stage stage, double us),
+                                         void *user);
+/** Runs later decodes on another runtime, which must outlive the session. The one before gives up
+ *  what its devices keep of the KV cache. */
+TANDEM_API void tandem_session_set_runtime(tandem_session *session, tandem_runtime *runtime);
+
+/** Builds and plans, but does not compute, the graph that appends m more tokens to sequence 0. The
+ *  graph is borrowed until the next decode or plan; the plan is the caller's (tandem_plan_free).
+ *  Errors: LIMIT, MEMORY, those of tandem_runtime_plan. */
+TANDEM_API enum tandem_status tandem_session_plan(tandem_session *session, int64_t m,
+                                                  tandem_graph **out_graph, tandem_plan **out_plan,
+                                                  struct tandem_error *error);
+/** Writes the plan of every later batch as text. `write` NULL: no more. */
+TANDEM_API void tandem_session_print_plans(tandem_session *session, tandem_write_fn write,
+                                           void *user);
+/** Bytes of graphs and their inputs; and of the KV cache. */
+TANDEM_API size_t tandem_session_graph_bytes(const tandem_session *session);
+TANDEM_API size_t tandem_session_cache_bytes(const tandem_session *session);
+
+/* ---- states: a text that goes on later without being decoded again ---- */
+
+/** Writes keys, values, positions and logits of all sequences to a file, which appears at once when
+ *  it is complete. Errors: FILE, MEMORY, those of tandem_runtime_fetch. */
+TANDEM_API enum tandem_status tandem_session_save(const tandem_session *session, const char *path,
+                                                  struct tandem_error *error);
+/** Takes over a state that a session of the same model, cache type and number of sequences has
+ *  saved. After an error the session is as it was. The file is not trusted: all of it is checked
+ *  first. Errors: FILE, MEMORY, FORMAT (also another version and a wrong checksum), TRUNCATED,
+ *  LIMIT (more tokens than this session can hold). */
+TANDEM_API enum tandem_status tandem_session_load(tandem_session *session, const char *path,
+                                                  struct tandem_error *error);
+/** The same in memory: the number of bytes, writing them to `out`, and reading them. `name` stands
+ *  in messages. Errors: as save and load, but for FILE. */
+TANDEM_API size_t tandem_session_state_bytes(const tandem_session *session);
+TANDEM_API enum tandem_status tandem_session_state_write(const tandem_session *session, void *out,
+                                                         struct tandem_error *error);
+TANDEM_API enum tandem_status tandem_session_state_read(tandem_session *session, const void *bytes,
+                                                        size_t n, const char *name,
+                                                        struct tandem_error *error);
+
+/* ---- samplers ---- */
+
+/** How the next token is chosen from logits, in this order: a penalty for recent tokens (Keskar et
+ *  al. 2019); the mask of valid UTF-8; temperature 0 takes the likeliest token, else p =
+ *  soft_max(logits / temperature); top-k keeps the k likeliest (Fan et al. 2018); top-p of these
+ *  the smallest set with top_p of their probability (Holtzman et al. 2020); min-p of these what has
+ *  at least min_p of the likeliest's probability (Nguyen et al. 2024); one is drawn. Of equal
+ *  probabilities the lower token comes first. A logit that is NaN or -infinity is not chosen while
+ *  another can be; tokens of +infinity share all probability. Zeros switch a step off. */
+struct tandem_sampler_options {
+    size_t size;        /**< sizeof(struct tandem_sampler_options) */
+    int64_t vocabulary; /**< floats in the logits */
+    float temperature;
+    float top_p; /**< 0 and 1: all */
+    float min_p;
+    float repeat_penalty; /**< 0 and 1: none; logits above 0 are divided by it, others multiplied */
+    int64_t top_k;
+    int64_t repeat_last; /**< recent tokens that the penalty concerns; 0: 64 */
+    uint64_t seed;       /**< the same seed and logits give the same choices on every machine */
+};
+#define TANDEM_SAMPLER_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        sizeof(struct tandem_sampler_options), 0, 0, 0, 0, 0, 0, 0, 0                              \
+    }
+
+/** Copies the options. Errors: ABI, ARGUMENT, MEMORY. */
+TANDEM_API enum tandem_status tandem_sampler_new(const struct tandem_sampler_options *options,
+                                                 tandem_sampler **out_sampler,
+                                                 struct tandem_error *error);
+/** NULL is allowed. */
+TANDEM_API void tandem_sampler_free(tandem_sampler *sampler);
+/** From now on only tokens are chosen whose bytes keep the output valid UTF-8, as long as there are
+ *  any; tokens without text only between characters. Copies what it needs of the tokenizer. Errors:
+ *  MEMORY. */
+TANDEM_API enum tandem_status tandem_sampler_keep_utf8(tandem_sampler *sampler,
+                                                       const tandem_tokenizer *tokenizer,
+                                                       struct tandem_error *error);
+/** Chooses the next token. `logits`: `vocabulary` floats. Cost: O(vocabulary), no allocation. */
+TANDEM_API int32_t tandem_sampler_sample(tandem_sampler *sampler, const float *logits);
+/** Notes a token that stands in the text, for the penalty; and its bytes for the UTF-8 mask if it
+ *  `is_output`, not part of a prompt. Tokens outside of the vocabulary are ignored. */
+TANDEM_API void tandem_sampler_accept(tandem_sampler *sampler, int32_t token, bool is_output);
+/** Drops all noted tokens; the next choice begins a text. The random numbers go on. */
+TANDEM_API void tandem_sampler_reset(tandem_sampler *sampler);
+
+/* ---- chats ---- */
+
+/** Name of the i-th template for conversations ("llama-2", "llama-3", "mistral-instruct", "chatml",
+ *  "plain"); NULL behind the last. Any thread. */
+TANDEM_API const char *tandem_chat_template_name(int i);
+/** The template that a model seems to want, by tokens that it has and by words in the template of
+ *  its file, which is a program and is never run; "plain" when nothing is recognised. `source` may
+ *  be NULL. Any thread. */
+TANDEM_API const char *tandem_chat_template_guess(const tandem_source *source,
+                                                  const tandem_tokenizer *tokenizer);
+
+/** All pointers are borrowed and must outlive the chat. */
+struct tandem_chat_options {
+    size_t size;             /**< sizeof(struct tandem_chat_options) */
+    tandem_session *session; /**< an empty one; the chat is sequence 0 */
+    tandem_sampler *sampler;
+    const tandem_tokenizer *tokenizer;
+    const char *template_name;  /**< NULL: "plain" */
+    const char *system;         /**< what the model is told first; NULL: nothing */
+    int64_t max_answer;         /**< tokens; 0: half of the context */
+    bool (*cancel)(void *user); /**< asked between tokens and nodes; NULL: nobody is asked */
+    /** Takes the next part of an answer, whole characters; returning false ends the answer. */
+    bool (*emit)(void *user, const char *text, size_t n);
+    void *user;
+};
+#define TANDEM_CHAT_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct tandem_chat_options), NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL      \
+    }
+
+/** Only read: later versions append members. */
+struct tandem_chat_info {
+    size_t size;
+    int64_t n_turns;    /**< questions with their answers */
+    int64_t n_shifted;  /**< tokens that context shifts have dropped */
+    int64_t n_prompt;   /**< tokens of the last turn, */
+    int64_t n_answer;   /**< and of its answer */
+    bool was_cancelled; /**< the last answer */
+};
+
+/** A conversation. When the context is full, the oldest half behind the system's text is dropped.
+ *  Errors: ABI, ARGUMENT (an unknown template), MEMORY. */
+TANDEM_API enum tandem_status tandem_chat_new(const struct tandem_chat_options *options,
+                                              tandem_chat **out_chat, struct tandem_error *error);
+/** NULL is allowed. */
+TANDEM_API void tandem_chat_free(tandem_chat *chat);
+/** Decodes what the user says (n bytes of UTF-8; in it special tokens are plain text) and emits the
+ *  answer. An answer that is cancelled stays in the conversation as far as it came; that is no
+ *  error. Errors: LIMIT (the text does not fit into the context), those of the tokenizer and of
+ *  tandem_session_decode. */
+TANDEM_API enum tandem_status tandem_chat_say(tandem_chat *chat, const char *text, size_t n,
+                                              struct tandem_error *error);
+/** Drops the conversation. */
+TANDEM_API void tandem_chat_reset(tandem_chat *chat);
+/** To be called after tandem_session_load: what is said next goes on with the text of the state. */
+TANDEM_API void tandem_chat_resume(tandem_chat *chat);
+/** Borrowed: lives as long as the chat. */
+TANDEM_API const struct tandem_chat_info *tandem_chat_info(const tandem_chat *chat);
+
+/* ---- generators: a text continued token by token ---- */
+
+/** All pointers are borrowed and must outlive the generator. */
+struct tandem_generator_options {
+    size_t size;             /**< sizeof(struct tandem_generator_options) */
+    tandem_session *session; /**< an empty one */
+    tandem_sampler *sampler;
+    const tandem_tokenizer *tokenizer;
+    const int32_t *prompt; /**< {n_prompt}, the beginning token first if there is one */
+    int64_t n_prompt;      /**< at least 1 */
+    int64_t steps; /**< positions, counted as llama2.c does, with the beginning token at 0; 0, or
+                        more than the context: as many as that */
+    int64_t batch; /**< as tandem_session_decode */
+};
+#define TANDEM_GENERATOR_OPTIONS_INIT                                                              \
+    {                                                                                              \
+        sizeof(struct tandem_generator_options), NULL, NULL, NULL, NULL, 0, 0, 0                   \
+    }
+
+/** Decodes the prompt, as far as the steps go. Errors: ABI, ARGUMENT, MEMORY, those of
+ *  tandem_session_decode. */
+TANDEM_API enum tandem_status tandem_generator_new(const struct tandem_generator_options *options,
+                                                   tandem_generator **out_generator,
+                                                   struct tandem_error *error);
+/** NULL is allowed. */
+TANDEM_API void tandem_generator_free(tandem_generator *generator);
+/** The next part of the text, whole characters, those of the prompt first: writes at most
+ *  `capacity` bytes to `out` and their number to `out_n`. `out_more` is false when the text has
+ *  ended with this part, which may be empty: the model ended it, or began another one. Errors:
+ *  LIMIT (256 bytes suffice), those of tandem_session_decode. */
+TANDEM_API enum tandem_status tandem_generator_next(tandem_generator *generator, char *out,
+                                                    size_t capacity, size_t *out_n, bool *out_more,
+                                                    struct tandem_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
