@@ -10,7 +10,7 @@
 #include "backends/cpu/ops/cpu_ops.h"
 #include "base/cpu.h"
 #include "base/rng.h"
-#include "bench/crew.h"
+#include "bench/team.h"
 #include "bench/peak.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tandem/ops.h"
@@ -69,13 +69,13 @@ static void peak_main(void *user, struct tandem_worker *worker)
     job->done[i] = (double)job->bytes;
 }
 
-static double measure_peak(tnd_crew *crew, struct peak_job *job, int threads)
+static double measure_peak(tnd_team *team, struct peak_job *job, int threads)
 {
     double best = 0;
     for (int i = 0; i < 7; i++) {
         const double begin = now();
         double total = 0;
-        tnd_crew_run(crew, peak_main, job);
+        tnd_team_run(team, peak_main, job);
         for (int t = 0; t < threads; t++) {
             total += job->done[t];
         }
@@ -157,25 +157,25 @@ static bool measure(const struct options *o, const struct tnd_vec *vec, struct c
         return false;
     }
     tandem_tensor *node = build(context, cell);
-    tnd_crew *crew =
-        node == NULL ? NULL : tnd_crew_new(o->threads, tnd_cpu_attention_scratch(node));
-    if (crew == NULL || node->data == NULL) {
+    tnd_team *team =
+        node == NULL ? NULL : tnd_team_new(o->threads, tnd_cpu_attention_scratch(node));
+    if (team == NULL || node->data == NULL) {
         tandem_context_free(context);
         return false;
     }
     struct node_job job = {vec, node};
     const double end = now() + o->budget_s;
     int n = 0;
-    tnd_crew_run(crew, node_main, &job);
+    tnd_team_run(team, node_main, &job);
     do {
         const double begin = now();
-        tnd_crew_run(crew, node_main, &job);
+        tnd_team_run(team, node_main, &job);
         us[n++] = 1e6 * (now() - begin);
     } while (n < SAMPLES_MAX && (n < 5 || now() < end));
     qsort(us, (size_t)n, sizeof(us[0]), compare_doubles);
     cell->median_us = us[n / 2];
     cell->spread = (us[n * 9 / 10] - us[n / 10]) / us[n / 2];
-    tnd_crew_free(crew);
+    tnd_team_free(team);
     free(node->data);
     tandem_context_free(context);
     return true;
@@ -264,16 +264,16 @@ int main(int argc, char **argv)
     tnd_vec_for(tnd_cpu_mask(tnd_cpu_features(), o.isa), &vec);
     struct peak_job job = {.peaks = tnd_peaks_find(), .bytes = (size_t)64 << 20};
     char *memory = aligned_alloc(4096, job.bytes * (size_t)o.threads);
-    tnd_crew *crew = tnd_crew_new(o.threads, 64);
-    if (memory == NULL || crew == NULL) {
+    tnd_team *team = tnd_team_new(o.threads, 64);
+    if (memory == NULL || team == NULL) {
         return 1;
     }
     memset(memory, 1, job.bytes * (size_t)o.threads);
     job.memory = memory;
-    const double fma_gflops = measure_peak(crew, &job, o.threads);
+    const double fma_gflops = measure_peak(team, &job, o.threads);
     job.reads = true;
-    const double read_gbps = measure_peak(crew, &job, o.threads);
-    tnd_crew_free(crew);
+    const double read_gbps = measure_peak(team, &job, o.threads);
+    tnd_team_free(team);
     free(memory);
     printf("%s, %d threads, %s\n\npeaks: fp32 FMA %.0f GFLOP/s, read %.1f GB/s\n\n",
            tnd_cpu_model(), o.threads, vec.isa, fma_gflops, read_gbps);

@@ -10,7 +10,7 @@
 #include "backends/cpu/matmul/matmul_parts.h"
 #include "backends/cpu/packing/packed_weights.h"
 #include "base/cpu.h"
-#include "bench/crew.h"
+#include "bench/team.h"
 #include "bench/kernel_cell.h"
 #include "bench/peak.h"
 
@@ -73,12 +73,12 @@ static void peak_main(void *user, struct tandem_worker *worker)
 }
 
 /* Best of several: a peak is what the machine can do when nobody disturbs. */
-static double measure_peak(tnd_crew *crew, struct peak_job *job, int threads)
+static double measure_peak(tnd_team *team, struct peak_job *job, int threads)
 {
     double best = 0;
     for (int i = 0; i < 7; i++) {
         double begin = now();
-        tnd_crew_run(crew, peak_main, job);
+        tnd_team_run(team, peak_main, job);
         double seconds = now() - begin;
         double total = 0;
         for (int t = 0; t < threads; t++) {
@@ -89,7 +89,7 @@ static double measure_peak(tnd_crew *crew, struct peak_job *job, int threads)
     return best * 1e-9;
 }
 
-static struct peaks measure_peaks(tnd_crew *crew, int threads)
+static struct peaks measure_peaks(tnd_team *team, int threads)
 {
     struct tnd_peaks find = tnd_peaks_find();
     struct peaks peaks;
@@ -97,19 +97,19 @@ static struct peaks measure_peaks(tnd_crew *crew, int threads)
     char *memory = aligned_alloc(4096, bytes * (size_t)threads);
     memset(memory, 1, bytes * (size_t)threads);
     struct peak_job job = {.peak = find.fma, .rounds = 3000000};
-    peaks.fma_gflops = measure_peak(crew, &job, threads);
+    peaks.fma_gflops = measure_peak(team, &job, threads);
     job.peak = find.int8;
-    peaks.int8_gops = measure_peak(crew, &job, threads);
+    peaks.int8_gops = measure_peak(team, &job, threads);
     job.peak = find.bf16;
-    peaks.bf16_gflops = job.peak != NULL ? measure_peak(crew, &job, threads) : 0;
+    peaks.bf16_gflops = job.peak != NULL ? measure_peak(team, &job, threads) : 0;
     job = (struct peak_job){.read = find.read, .memory = memory, .bytes = bytes, .repeats = 1};
-    peaks.read_gbps = measure_peak(crew, &job, threads);
+    peaks.read_gbps = measure_peak(team, &job, threads);
     job.is_alone = true;
-    peaks.read_1_gbps = measure_peak(crew, &job, threads);
+    peaks.read_1_gbps = measure_peak(team, &job, threads);
     job.is_alone = false;
     job.bytes = (size_t)256 << 10;
     job.repeats = 400;
-    peaks.cache_gbps = measure_peak(crew, &job, threads);
+    peaks.cache_gbps = measure_peak(team, &job, threads);
     free(memory);
     return peaks;
 }
@@ -295,11 +295,11 @@ int main(int argc, char **argv)
         needs = tnd_matmul_packed_f_scratch(m, k);
         scratch = needs > scratch ? needs : scratch;
     }
-    tnd_crew *crew = tnd_crew_new(o.threads, scratch);
-    if (crew == NULL) {
+    tnd_team *team = tnd_team_new(o.threads, scratch);
+    if (team == NULL) {
         return 1;
     }
-    struct peaks peaks = measure_peaks(crew, o.threads);
+    struct peaks peaks = measure_peaks(team, o.threads);
     print_head(&o, &peaks, kernels.isa_q);
     bool first = true;
     for (int s = 0; s < o.n_shapes; s++) {
@@ -307,7 +307,7 @@ int main(int argc, char **argv)
             for (int i = 0; i < o.n_m; i++) {
                 struct tnd_kernel_cell cell = {
                     .type = o.types[t], .n = o.shapes[s][0], .k = o.shapes[s][1], .m = o.m[i]};
-                if (!tnd_kernel_cell_measure(crew, o.threads, &kernels, features, o.budget_s,
+                if (!tnd_kernel_cell_measure(team, o.threads, &kernels, features, o.budget_s,
                                              &cell)) {
                     fprintf(stderr, "bench-kernels: no memory for %s %lldx%lld\n",
                             tandem_type_name(cell.type), (long long)cell.n, (long long)cell.k);
@@ -325,6 +325,6 @@ int main(int argc, char **argv)
         }
     }
     printf(strcmp(o.output, "json") == 0 ? "]}\n" : "");
-    tnd_crew_free(crew);
+    tnd_team_free(team);
     return 0;
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
-#include "bench/crew.h"
+#include "bench/team.h"
 #include "bench/peak.h"
 #include "tandem/formats.h"
 #include "tandem/llama.h"
@@ -37,7 +37,7 @@ struct options {
     int rounds;
 };
 
-/* What is measured in turns, and a sample of each a round. */
+/* What is measured alternately, and a sample of each a round. */
 struct series {
     double rate[ROUNDS_MAX];  /* tokens a second */
     double share[ROUNDS_MAX]; /* of the peak of the same round */
@@ -96,16 +96,16 @@ static void peak_main(void *user, struct tandem_worker *worker)
 static enum tandem_status measure_peak(struct bench *bench, bool reads, double *out_rate)
 {
     double best = 0;
-    tandem_runtime_pause(bench->runtime); /* its workers leave the CPUs to the crew */
-    tnd_crew *crew = tnd_crew_new(bench->options.threads, 64);
-    if (crew == NULL) {
+    tandem_runtime_pause(bench->runtime); /* its workers leave the CPUs to the team */
+    tnd_team *team = tnd_team_new(bench->options.threads, 64);
+    if (team == NULL) {
         return TANDEM_E_MEMORY;
     }
     bench->reads = reads;
     for (int pass = 0; pass < PEAK_PASSES; pass++) {
         double done = 0;
         const double begin = now();
-        tnd_crew_run(crew, peak_main, bench);
+        tnd_team_run(team, peak_main, bench);
         const double seconds = now() - begin;
         for (int i = 0; i < bench->options.threads; i++) {
             done += bench->done[i];
@@ -113,7 +113,7 @@ static enum tandem_status measure_peak(struct bench *bench, bool reads, double *
         best = done / seconds > best ? done / seconds : best;
     }
     tandem_runtime_resume(bench->runtime);
-    tnd_crew_free(crew);
+    tnd_team_free(team);
     *out_rate = best;
     return TANDEM_OK;
 }

@@ -52,7 +52,7 @@ static double sum_of(const struct input *in)
     return sum;
 }
 
-/* ---- the ways; each leaves what is kept at the front and returns how many ---- */
+/* ---- the algorithms; each leaves what is kept at the front and returns how many ---- */
 
 static int64_t counting(struct input *in, int64_t k, double p)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * bench-waiting: what workers cost that wait for a device. A graph of small CPU nodes around one
- * device stage is run in turns with several ways of waiting; each line is the median over the
+ * device stage is run alternately with several ways of waiting; each line is the median over the
  * rounds of wall time and of CPU time of the whole process, a graph. Takes some seconds. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,7 +156,7 @@ static struct subject subject_new(void)
 
 struct way {
     const char *name;
-    bool is_crew;       /* all threads, else one */
+    bool is_parallel;   /* all threads, else one */
     int64_t spin_limit; /* of the pool; < 0: default */
     bool wait;          /* of the device stage */
     double predicted;   /* of its time, as a multiple of the real one; 0: none */
@@ -175,7 +175,7 @@ static const struct way ways[] = {
 
 enum { N_WAYS = sizeof(ways) / sizeof(ways[0]), SPINNING = 1 };
 
-struct bed {
+struct setup {
     struct tnd_pool *pool;
     struct tnd_exec *exec;
     tandem_plan *plan;
@@ -183,20 +183,20 @@ struct bed {
     double cpu_us[MOST_ROUNDS];
 };
 
-static void bed_open(struct bed *bed, const struct subject *subject, const struct way *way,
-                     int slot, int n_cpus)
+static void setup_open(struct setup *setup, const struct subject *subject, const struct way *way,
+                       int slot, int n_cpus)
 {
-    int n = way->is_crew ? n_threads : 1;
+    int n = way->is_parallel ? n_threads : 1;
     struct tnd_pool_options options = {
         .n_threads = n, .n_cpus = n_cpus, .spin_limit = way->spin_limit};
-    if (tnd_pool_new(&options, &bed->pool, NULL) != TANDEM_OK ||
-        tnd_exec_new(bed->pool, subject->registry, tnd_clock_real(), &bed->exec, NULL) !=
+    if (tnd_pool_new(&options, &setup->pool, NULL) != TANDEM_OK ||
+        tnd_exec_new(setup->pool, subject->registry, tnd_clock_real(), &setup->exec, NULL) !=
             TANDEM_OK ||
-        tandem_plan_new(subject->graph->n_nodes, &bed->plan, NULL) != TANDEM_OK) {
+        tandem_plan_new(subject->graph->n_nodes, &setup->plan, NULL) != TANDEM_OK) {
         give_up("out of memory");
     }
-    for (int i = 0; i < bed->plan->n_nodes; i++) {
-        struct tandem_plan_node *node = &bed->plan->nodes[i];
+    for (int i = 0; i < setup->plan->n_nodes; i++) {
+        struct tandem_plan_node *node = &setup->plan->nodes[i];
         struct tandem_task_config *config = &node->stage[TANDEM_STAGE_COMPUTE];
         bool is_device = i == subject->device_node;
         config->parallel = !is_device && n > 1;
@@ -209,26 +209,26 @@ static void bed_open(struct bed *bed, const struct subject *subject, const struc
     }
 }
 
-static void bed_close(struct bed *bed)
+static void setup_close(struct setup *setup)
 {
-    tandem_plan_free(bed->plan);
-    tnd_exec_free(bed->exec);
-    tnd_pool_free(bed->pool);
+    tandem_plan_free(setup->plan);
+    tnd_exec_free(setup->exec);
+    tnd_pool_free(setup->pool);
 }
 
-static void run_round(struct bed *bed, const struct subject *subject, int round)
+static void run_round(struct setup *setup, const struct subject *subject, int round)
 {
     for (int i = -2; i < GRAPHS; i++) { /* two to warm up: workers start, buffers grow */
         if (i == 0) {
-            bed->wall_us[round] = -(double)now_ns();
-            bed->cpu_us[round] = -(double)cpu_ns();
+            setup->wall_us[round] = -(double)now_ns();
+            setup->cpu_us[round] = -(double)cpu_ns();
         }
-        if (tnd_exec_run(bed->exec, subject->graph, bed->plan, NULL, NULL) != TANDEM_OK) {
+        if (tnd_exec_run(setup->exec, subject->graph, setup->plan, NULL, NULL) != TANDEM_OK) {
             give_up("a run failed");
         }
     }
-    bed->wall_us[round] = (bed->wall_us[round] + (double)now_ns()) / (1000.0 * GRAPHS);
-    bed->cpu_us[round] = (bed->cpu_us[round] + (double)cpu_ns()) / (1000.0 * GRAPHS);
+    setup->wall_us[round] = (setup->wall_us[round] + (double)now_ns()) / (1000.0 * GRAPHS);
+    setup->cpu_us[round] = (setup->cpu_us[round] + (double)cpu_ns()) / (1000.0 * GRAPHS);
 }
 
 static int by_value(const void *left, const void *right)
@@ -246,14 +246,14 @@ static double median(double *samples)
 
 static void measure(const struct subject *subject, const char *device, int n_cpus, const char *text)
 {
-    static struct bed beds[N_WAYS];
+    static struct setup beds[N_WAYS];
     int slot = tnd_registry_find(subject->registry, device, NULL);
     for (int round = 0; round < n_rounds; round++) {
         for (int w = 0; w < N_WAYS;
              w++) { /* opened anew: waiting workers of others would disturb */
-            bed_open(&beds[w], subject, &ways[w], slot, n_cpus);
+            setup_open(&beds[w], subject, &ways[w], slot, n_cpus);
             run_round(&beds[w], subject, round);
-            bed_close(&beds[w]);
+            setup_close(&beds[w]);
         }
     }
     double spinning_us = median(beds[SPINNING].wall_us);

@@ -182,7 +182,7 @@ static bool make_operands(const struct tnd_kernel_cell *cell, bool has_packed, s
 /* ---- measuring ---- */
 
 /* Seconds of one run of a kind on one copy of the weights. */
-static double run_once(tnd_crew *crew, struct cell_job *job, struct operands *o, int kind, int copy,
+static double run_once(tnd_team *team, struct cell_job *job, struct operands *o, int kind, int copy,
                        bool quantized)
 {
     o->weights->data = o->w + (size_t)copy * o->stride;
@@ -192,15 +192,15 @@ static double run_once(tnd_crew *crew, struct cell_job *job, struct operands *o,
     job->memory = o->weights->data;
     double begin = now();
     if (kind >= TND_LAYOUTS) {
-        tnd_crew_run(crew, kind == READ ? read_main : peak_main, job);
+        tnd_team_run(team, kind == READ ? read_main : peak_main, job);
         return now() - begin;
     }
     if (quantized) {
         job->work.task = TANDEM_TASK_QUANTIZE_X;
-        tnd_crew_run(crew, rows_main, job);
+        tnd_team_run(team, rows_main, job);
         job->work.task = TANDEM_TASK_MUL_MAT_Q;
     }
-    tnd_crew_run(crew, kind == TND_LAYOUT_PACKED ? packed_main : rows_main, job);
+    tnd_team_run(team, kind == TND_LAYOUT_PACKED ? packed_main : rows_main, job);
     return now() - begin;
 }
 
@@ -224,7 +224,7 @@ static double operations_of(const struct cell_job *job)
     return sum;
 }
 
-bool tnd_kernel_cell_measure(tnd_crew *crew, int threads, const struct tnd_cpu_kernels *kernels,
+bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_kernels *kernels,
                              uint32_t features, double budget_s, struct tnd_kernel_cell *cell)
 {
     static double samples[KINDS][SAMPLES_MAX];
@@ -257,7 +257,7 @@ bool tnd_kernel_cell_measure(tnd_crew *crew, int threads, const struct tnd_cpu_k
                                     .workspace_bytes = o.workspace_bytes};
     const bool exists[KINDS] = {true, has_packed, cell->m <= FEW_TOKENS, true};
     for (int i = 0; i < o.copies && exists[TND_LAYOUT_PACKED]; i++) {
-        run_once(crew, &job, &o, TND_LAYOUT_PACKED, i, quantized); /* packs */
+        run_once(team, &job, &o, TND_LAYOUT_PACKED, i, quantized); /* packs */
     }
     double start = now();
     int n = 0;
@@ -265,10 +265,10 @@ bool tnd_kernel_cell_measure(tnd_crew *crew, int threads, const struct tnd_cpu_k
         for (int kind = 0; kind < KINDS; kind++) {
             /* Kinds are on different copies: what one has read is not in the other's cache. */
             int copy = (i + 2 + kind * (o.copies / KINDS)) % o.copies;
-            double seconds = exists[kind] ? run_once(crew, &job, &o, kind, copy, quantized) : 0;
+            double seconds = exists[kind] ? run_once(team, &job, &o, kind, copy, quantized) : 0;
             if (i >= 0) {
                 samples[kind][n] = seconds;
-                tails[kind][n] = exists[kind] ? tnd_crew_tail_s(crew) / seconds : 0;
+                tails[kind][n] = exists[kind] ? tnd_team_tail_s(team) / seconds : 0;
             }
         }
         n += i >= 0;

@@ -6,7 +6,7 @@
 #define TND_KERNEL_CELL_H
 
 #include "backends/cpu/kernels/kernels.h"
-#include "bench/crew.h"
+#include "bench/team.h"
 
 enum tnd_layout { TND_LAYOUT_ROWS, TND_LAYOUT_PACKED, TND_LAYOUTS };
 
@@ -28,7 +28,7 @@ struct tnd_kernel_cell {
 };
 
 /** Measures for about `budget_s` seconds. False when there is no memory. */
-bool tnd_kernel_cell_measure(tnd_crew *crew, int threads, const struct tnd_cpu_kernels *kernels,
+bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_kernels *kernels,
                              uint32_t features, double budget_s, struct tnd_kernel_cell *cell);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The choice among cells. A cell's worth is (calls in the user's graph) x (time) x (doubt), less
- * for ways that lose anyway and for large M, which programs compute less often; it is divided by
- * what the visit costs. The grid's cells come first, so that every way is compared with. */
+ * The choice among cells. A cell's worth is (calls in the user's graph) x (time) x
+ * (uncertainty), less for profiles that lose anyway and for large M, which programs compute less
+ * often; it is divided by what the trial costs. The grid's cells come first, so that every
+ * profile is compared. */
 #include "measure/adapt.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@ struct line {
     struct tnd_adapt_points points;
     int64_t m_limit; /* not from here on */
     int first;       /* line of the group; the others follow it */
-    int relative;    /* the line that tells about this one as long as it has no points; -1: none */
+    int similar;     /* the line that tells about this one as long as it has no points; -1: none */
     bool is_stale;   /* `best` is to be found anew */
     bool has_best;
     struct tnd_adapt_cell best;
@@ -32,7 +33,7 @@ struct tnd_adapt {
 };
 
 /* What is left for one cell. */
-struct room {
+struct allowance {
     double left_s, longest_s;
 };
 
@@ -87,7 +88,7 @@ enum tandem_status tnd_adapt_add_line(struct tnd_adapt *adapt, const struct tnd_
     adapt->lines[i] = (struct line){.is = *line,
                                     .m_limit = INT64_MAX,
                                     .first = joins ? adapt->lines[i - 1].first : i,
-                                    .relative = -1,
+                                    .similar = -1,
                                     .is_stale = true};
     return TANDEM_OK;
 }
@@ -95,9 +96,9 @@ enum tandem_status tnd_adapt_add_line(struct tnd_adapt *adapt, const struct tnd_
 /* ---- what a product takes ---- */
 
 /* How well another line tells about this one; 0: not at all. */
-static int kinship(const struct tnd_adapt_line *a, const struct tnd_adapt_line *b)
+static int similarity(const struct tnd_adapt_line *a, const struct tnd_adapt_line *b)
 {
-    return 1 + (a->way == b->way ? 8 : 0) + (a->type == b->type ? 4 : 0) +
+    return 1 + (a->profile == b->profile ? 8 : 0) + (a->type == b->type ? 4 : 0) +
            (a->group == b->group ? 2 : 0) + (a->threads == b->threads ? 1 : 0);
 }
 
@@ -108,20 +109,20 @@ static void introduce(struct tnd_adapt *adapt, int index)
     for (int i = 0; i < adapt->n_lines; i++) {
         struct line *line = &adapt->lines[i];
         if (line->points.n == 0 &&
-            (line->relative < 0 || kinship(&line->is, &known->is) >
-                                       kinship(&line->is, &adapt->lines[line->relative].is))) {
-            line->relative = index;
+            (line->similar < 0 || similarity(&line->is, &known->is) >
+                                      similarity(&line->is, &adapt->lines[line->similar].is))) {
+            line->similar = index;
             line->is_stale = true;
         }
     }
 }
 
-static double by_relative(const struct line *line, const struct line *relative, int64_t m,
-                          bool safely)
+static double by_similar(const struct line *line, const struct line *similar, int64_t m,
+                         bool safely)
 {
-    double us = tnd_adapt_line_us(&relative->points, m, relative->is.fixed_tokens, safely);
-    double work = line->is.work / relative->is.work;
-    double threads = (double)relative->is.threads / line->is.threads;
+    double us = tnd_adapt_line_us(&similar->points, m, similar->is.fixed_tokens, safely);
+    double work = line->is.work / similar->is.work;
+    double threads = (double)similar->is.threads / line->is.threads;
     us *= safely && work < 1 ? sqrt(work) : work; /* small products cost more than their share */
     return safely ? TND_EXPECT_SIMILAR * us * fmax(threads, 1.0) : us * threads;
 }
@@ -131,8 +132,8 @@ static double expect_us(const struct tnd_adapt *adapt, const struct line *line, 
 {
     const struct tnd_adapt_points *points = &line->points;
     if (points->n == 0) {
-        return line->relative >= 0
-                   ? by_relative(line, &adapt->lines[line->relative], m, safely)
+        return line->similar >= 0
+                   ? by_similar(line, &adapt->lines[line->similar], m, safely)
                    : line->is.work * ((double)m + TND_UNKNOWN_TOKENS) / TND_SLOWEST_MADDS * 1e6;
     }
     double us = tnd_adapt_line_us(points, m, line->is.fixed_tokens, safely);
@@ -189,7 +190,7 @@ static bool is_crossing(const struct tnd_adapt *adapt, const struct line *line, 
            (fastest_at(adapt, line, high, &us) == line);
 }
 
-/* Cells without which nothing can be said of a way: few M where all threads work, fewer on one
+/* Cells without which nothing can be said of a profile: few M where all threads work, fewer on one
  * thread; a grid that was asked for is wanted as a whole. */
 static bool must_be_measured(const struct tnd_adapt *adapt, const struct line *line, int i)
 {
@@ -209,24 +210,24 @@ static bool is_better(const struct tnd_adapt_cell *a, const struct tnd_adapt_cel
 }
 
 /* Takes over the cell when it fits and is worth more than the best of the line so far. */
-static void consider(const struct tnd_adapt *adapt, struct line *line, const struct room *room,
-                     struct tnd_adapt_cell cell)
+static void consider(const struct tnd_adapt *adapt, struct line *line,
+                     const struct allowance *allowance, struct tnd_adapt_cell cell)
 {
     if (cell.m >= line->m_limit) {
         return;
     }
     double matters = relevance(adapt, line, cell.m);
-    if (cell.rank == 0 && cell.doubt * matters < adapt->options.tolerance) {
+    if (cell.rank == 0 && cell.uncertainty * matters < adapt->options.tolerance) {
         return;
     }
     cell.line = (int)(line - adapt->lines);
     cell.expected_us = expect_us(adapt, line, cell.m, true);
     cell.cost_s = adapt->options.cost_s(adapt->options.user, cell.line, cell.m, cell.expected_us);
-    if (cell.cost_s > room->left_s || cell.cost_s > room->longest_s) {
+    if (cell.cost_s > allowance->left_s || cell.cost_s > allowance->longest_s) {
         return;
     }
     double us = expect_us(adapt, line, cell.m, false);
-    cell.score = line->is.calls * matters * cell.doubt * us /
+    cell.score = line->is.calls * matters * cell.uncertainty * us /
                  pow((double)cell.m, TND_RARER_WITH_M) / cell.cost_s;
     if (!line->has_best || is_better(&cell, &line->best)) {
         line->best = cell;
@@ -238,34 +239,36 @@ static bool is_known_elsewhere(const struct tnd_adapt *adapt, const struct line 
 {
     for (int i = line->first; i < adapt->n_lines && adapt->lines[i].first == line->first; i++) {
         const struct line *other = &adapt->lines[i];
-        if (other->points.n > 0 && other->is.way == line->is.way) {
+        if (other->points.n > 0 && other->is.profile == line->is.profile) {
             return true;
         }
     }
     return false;
 }
 
-static void consider_grid(const struct tnd_adapt *adapt, struct line *line, const struct room *room)
+static void consider_grid(const struct tnd_adapt *adapt, struct line *line,
+                          const struct allowance *allowance)
 {
     const struct tnd_adapt_points *points = &line->points;
-    bool is_new_way = points->n == 0 && !is_known_elsewhere(adapt, line);
+    bool is_new_profile = points->n == 0 && !is_known_elsewhere(adapt, line);
     for (int i = 0; i < adapt->options.n_m; i++) {
         int64_t m = adapt->m[i];
         int at = tnd_adapt_find(points, m);
         if (at >= 0 && points->points[at].m == m) {
             continue;
         }
-        double doubt = tnd_adapt_gap_doubt(points, m);
-        if (points->n == 0 && !is_new_way) {
-            doubt = TND_UNCERTAIN_THREADS;
+        double uncertainty = tnd_adapt_gap_uncertainty(points, m);
+        if (points->n == 0 && !is_new_profile) {
+            uncertainty = TND_UNCERTAIN_THREADS;
         }
-        struct tnd_adapt_cell cell = {.m = m, .doubt = doubt, .is_new = true};
+        struct tnd_adapt_cell cell = {.m = m, .uncertainty = uncertainty, .is_new = true};
         cell.rank = must_be_measured(adapt, line, i) ? 2 : 0;
-        consider(adapt, line, room, cell);
+        consider(adapt, line, allowance, cell);
     }
 }
 
-static void consider_gaps(const struct tnd_adapt *adapt, struct line *line, const struct room *room)
+static void consider_gaps(const struct tnd_adapt *adapt, struct line *line,
+                          const struct allowance *allowance)
 {
     const struct tnd_adapt_points *points = &line->points;
     for (int i = 0; i + 1 < points->n && !adapt->options.is_fixed; i++) {
@@ -273,53 +276,54 @@ static void consider_gaps(const struct tnd_adapt *adapt, struct line *line, cons
         int64_t high = points->points[i + 1].m;
         struct tnd_adapt_cell cell = {.m = tnd_adapt_middle(low, high), .is_new = true};
         if (cell.m > 0) {
-            cell.doubt = tnd_adapt_gap_doubt(points, cell.m) *
-                         (is_crossing(adapt, line, low, high) ? TND_CROSSOVER_WEIGHT : 1.0);
-            consider(adapt, line, room, cell);
+            cell.uncertainty = tnd_adapt_gap_uncertainty(points, cell.m) *
+                               (is_crossing(adapt, line, low, high) ? TND_CROSSOVER_WEIGHT : 1.0);
+            consider(adapt, line, allowance, cell);
         }
     }
 }
 
 static void consider_repeats(const struct tnd_adapt *adapt, struct line *line,
-                             const struct room *room)
+                             const struct allowance *allowance)
 {
     for (int i = 0; i < line->points.n; i++) {
         const struct tnd_adapt_point *point = &line->points.points[i];
-        if (point->visits < adapt->options.max_visits) {
-            double excess = tnd_adapt_suspicion(&line->points, i);
-            double suspicion = excess / point->visits;
-            struct tnd_adapt_cell cell = {.m = point->m,
-                                          .doubt = fmax(tnd_adapt_point_doubt(point), suspicion)};
-            bool is_wanted = adapt->options.is_fixed && point->visits < 2;
-            bool is_suspicious = (suspicion > TND_REMEASURE_ABOVE ||
-                                  (point->is_noisy && point->visits < TND_TRIALS_NOISY)) &&
-                                 relevance_if(adapt, line, point->m, (1 - excess) * point->us) >
-                                     TND_REMEASURE_RELEVANCE;
-            cell.rank = is_wanted || is_suspicious ? 1 : 0;
-            consider(adapt, line, room, cell);
+        if (point->trials < adapt->options.max_trials) {
+            double excess = tnd_adapt_outlier(&line->points, i);
+            double outlier = excess / point->trials;
+            struct tnd_adapt_cell cell = {
+                .m = point->m, .uncertainty = fmax(tnd_adapt_point_uncertainty(point), outlier)};
+            bool is_wanted = adapt->options.is_fixed && point->trials < 2;
+            bool is_outlier = (outlier > TND_REMEASURE_ABOVE ||
+                               (point->is_noisy && point->trials < TND_TRIALS_NOISY)) &&
+                              relevance_if(adapt, line, point->m, (1 - excess) * point->us) >
+                                  TND_REMEASURE_RELEVANCE;
+            cell.rank = is_wanted || is_outlier ? 1 : 0;
+            consider(adapt, line, allowance, cell);
         }
     }
 }
 
-static void find_best(const struct tnd_adapt *adapt, struct line *line, const struct room *room)
+static void find_best(const struct tnd_adapt *adapt, struct line *line,
+                      const struct allowance *allowance)
 {
     line->has_best = false;
-    consider_grid(adapt, line, room);
-    consider_gaps(adapt, line, room);
-    consider_repeats(adapt, line, room);
+    consider_grid(adapt, line, allowance);
+    consider_gaps(adapt, line, allowance);
+    consider_repeats(adapt, line, allowance);
     line->is_stale = false;
 }
 
 bool tnd_adapt_next(struct tnd_adapt *adapt, double left_s, double longest_s,
                     struct tnd_adapt_cell *out)
 {
-    const struct room room = {left_s, longest_s};
+    const struct allowance allowance = {left_s, longest_s};
     const struct tnd_adapt_cell *best = NULL;
     for (int i = 0; i < adapt->n_lines; i++) {
         struct line *line = &adapt->lines[i];
         /* A cell that was best of a longer time and still fits is the best of this one. */
         if (line->is_stale || (line->has_best && line->best.cost_s > left_s)) {
-            find_best(adapt, line, &room);
+            find_best(adapt, line, &allowance);
         }
         if (line->has_best && (best == NULL || is_better(&line->best, best))) {
             best = &line->best;
@@ -370,7 +374,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double visit_s(const struct tnd_adapt *adapt, const struct line *line, int64_t m)
+static double trial_s(const struct tnd_adapt *adapt, const struct line *line, int64_t m)
 {
     return adapt->options.cost_s(adapt->options.user, (int)(line - adapt->lines), m,
                                  expect_us(adapt, line, m, false));
@@ -385,14 +389,14 @@ static void add_line_state(const struct tnd_adapt *adapt, const struct line *lin
         int at = tnd_adapt_find(&line->points, adapt->m[i]);
         bool known = at >= 0 && line->points.points[at].m == adapt->m[i];
         if (must_be_measured(adapt, line, i)) {
-            int visits = known ? line->points.points[at].visits : 0;
+            int trials = known ? line->points.points[at].trials : 0;
             state->unmeasured += known ? 0 : 1;
-            state->pending_s += visits < 2 ? (2 - visits) * visit_s(adapt, line, adapt->m[i]) : 0.0;
+            state->pending_s += trials < 2 ? (2 - trials) * trial_s(adapt, line, adapt->m[i]) : 0.0;
         }
     }
     for (int i = 0; i < line->points.n; i++) {
         state->cells++;
-        state->visits += line->points.points[i].visits;
+        state->trials += line->points.points[i].trials;
     }
 }
 
@@ -402,25 +406,25 @@ enum tandem_status tnd_adapt_state(const struct tnd_adapt *adapt, struct tnd_ada
     for (int i = 0; i < adapt->n_lines; i++) {
         add_line_state(adapt, &adapt->lines[i], &state);
     }
-    double *doubts = tnd_calloc((size_t)state.cells * 2 + 1, sizeof(doubts[0]));
+    double *uncertainties = tnd_calloc((size_t)state.cells * 2 + 1, sizeof(uncertainties[0]));
     int n = 0;
-    if (doubts == NULL) {
+    if (uncertainties == NULL) {
         return TANDEM_E_MEMORY;
     }
     for (int i = 0; i < adapt->n_lines; i++) {
         const struct tnd_adapt_points *points = &adapt->lines[i].points;
         for (int p = 0; p < points->n; p++) {
-            doubts[n++] = tnd_adapt_point_doubt(&points->points[p]);
+            uncertainties[n++] = tnd_adapt_point_uncertainty(&points->points[p]);
             if (p + 1 < points->n && points->points[p + 1].m - points->points[p].m > 1) {
-                doubts[n++] = tnd_adapt_gap_doubt(points, points->points[p].m + 1);
+                uncertainties[n++] = tnd_adapt_gap_uncertainty(points, points->points[p].m + 1);
             }
         }
     }
     if (n > 0) {
-        qsort(doubts, (size_t)n, sizeof(doubts[0]), compare_doubles);
-        state.median_doubt = doubts[n / 2];
+        qsort(uncertainties, (size_t)n, sizeof(uncertainties[0]), compare_doubles);
+        state.median_uncertainty = uncertainties[n / 2];
     }
-    tnd_free(doubts);
+    tnd_free(uncertainties);
     *out = state;
     return TANDEM_OK;
 }

@@ -14,8 +14,8 @@
 struct tnd_adapt;
 
 struct tnd_adapt_line {
-    int group; /* number of its (type, N, K) */
-    int way;   /* number of its profile */
+    int group;   /* number of its (type, N, K) */
+    int profile; /* number of its profile */
     int threads;
     enum tandem_type type;
     double calls;        /* of the product in the user's graph, above 0 */
@@ -29,8 +29,8 @@ struct tnd_adapt_options {
     bool is_fixed; /* these M and no others, each of them twice */
     int most_threads;
     double tolerance; /* fraction of a time that needs no further measuring */
-    int max_visits;   /* of one cell */
-    /** Predicted seconds of a visit to a cell whose product takes `expected_us`, what has to be
+    int max_trials;   /* of one cell */
+    /** Predicted seconds of a trial of a cell whose product takes `expected_us`, what has to be
      *  prepared for it included. */
     double (*cost_s)(void *user, int line, int64_t m, double expected_us);
     void *user;
@@ -41,8 +41,8 @@ struct tnd_adapt_cell {
     int64_t m;
     double expected_us; /* of one product, on the safe side */
     double cost_s;
-    double doubt; /* fraction of the time that is not known */
-    bool is_new;  /* else a repetition of a cell that was measured before */
+    double uncertainty; /* fraction of the time that is not known */
+    bool is_new;        /* else a repetition of a cell that was measured before */
     int rank;     /* 2: should not stay unmeasured, 1: is to be repeated once; before others */
     double score; /* what it is worth a second, among those of one rank */
 };
@@ -61,23 +61,23 @@ enum tandem_status tnd_adapt_add_line(struct tnd_adapt *adapt, const struct tnd_
 bool tnd_adapt_next(struct tnd_adapt *adapt, double left_s, double longest_s,
                     struct tnd_adapt_cell *out);
 
-/** The cell was visited. Errors: MEMORY. */
+/** The cell was measured. Errors: MEMORY. */
 enum tandem_status tnd_adapt_done(struct tnd_adapt *adapt, const struct tnd_adapt_cell *cell,
                                   const struct tnd_stage_time *total);
 /** The line is not measured at M from this one on: the machine cannot. */
 void tnd_adapt_stop_at(struct tnd_adapt *adapt, int line, int64_t m);
-/** What visits to the group of this line cost has changed. */
+/** What trials of the group of this line cost has changed. */
 void tnd_adapt_touch(struct tnd_adapt *adapt, int line);
 
 /** Time of one product on a line, as far as the cells tell; `safely`: rather too long. */
 double tnd_adapt_expect_us(const struct tnd_adapt *adapt, int line, int64_t m, bool safely);
 
 struct tnd_adapt_state {
-    int cells, visits;   /* measured */
-    int unmeasured;      /* cells of the grid that were not visited */
-    int unknown_lines;   /* lines without any cell */
-    double pending_s;    /* what visiting the grid, and each of its cells twice, still takes */
-    double median_doubt; /* over the measured cells and the gaps between them */
+    int cells, trials; /* measured */
+    int unmeasured;    /* cells of the grid that were not measured */
+    int unknown_lines; /* lines without any cell */
+    double pending_s;  /* what measuring the grid, and each of its cells twice, still takes */
+    double median_uncertainty; /* over the measured cells and the gaps between them */
 };
 /** Errors: MEMORY. */
 enum tandem_status tnd_adapt_state(const struct tnd_adapt *adapt, struct tnd_adapt_state *out);

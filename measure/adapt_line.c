@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Points of a line, and the doubt about them. */
+ * Points of a line, and the uncertainty about them. */
 #include "measure/adapt_line.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ static double doublings(int64_t a, int64_t b)
 
 /* ---- adding ---- */
 
-static void visit_again(struct tnd_adapt_point *point, double us, double spread, bool is_noisy)
+static void repeat_trial(struct tnd_adapt_point *point, double us, double spread, bool is_noisy)
 {
     if (us < point->us) {
         point->second_us = point->us;
@@ -42,7 +42,7 @@ static void visit_again(struct tnd_adapt_point *point, double us, double spread,
     } else if (point->second_us == 0 || us < point->second_us) {
         point->second_us = us;
     }
-    point->visits++;
+    point->trials++;
 }
 
 static enum tandem_status reserve(struct tnd_adapt_points *points)
@@ -64,9 +64,9 @@ static enum tandem_status reserve(struct tnd_adapt_points *points)
     return TANDEM_OK;
 }
 
-/* What is left of the doubt in one of the halves. One right prediction does not make a curve
+/* What is left of the uncertainty in one of the halves. One right prediction does not make a curve
  * straight: kernels step with their tiles. */
-static double doubt_left(int64_t low, int64_t high, double wrong)
+static double uncertainty_left(int64_t low, int64_t high, double wrong)
 {
     return fmax(TND_UNCERTAIN_SEEN * (wrong - TND_SEEN_NOISE),
                 TND_UNCERTAIN_LEFT * TND_UNCERTAIN_GAP * doublings(low, high));
@@ -81,21 +81,25 @@ enum tandem_status tnd_adapt_put(struct tnd_adapt_points *points, int64_t m,
     bool is_noisy = total->spread_us > TND_NOISY_FRAC * us;
     int before = tnd_adapt_find(points, m);
     if (before >= 0 && points->points[before].m == m) {
-        visit_again(&points->points[before], us, spread, is_noisy);
+        repeat_trial(&points->points[before], us, spread, is_noisy);
         return TANDEM_OK;
     }
     TND_TRY(reserve(points));
-    double doubt = -1;
+    double uncertainty = -1;
     if (before >= 0 && before + 1 < points->n) {
-        double foretold = along(&points->points[before], &points->points[before + 1], m);
-        double wrong = us > 0 ? fabs(foretold - us) / us : 0;
-        points->points[before].doubt = doubt_left(points->points[before].m, m, wrong);
-        doubt = doubt_left(m, points->points[before + 1].m, wrong);
+        double predicted = along(&points->points[before], &points->points[before + 1], m);
+        double wrong = us > 0 ? fabs(predicted - us) / us : 0;
+        points->points[before].uncertainty = uncertainty_left(points->points[before].m, m, wrong);
+        uncertainty = uncertainty_left(m, points->points[before + 1].m, wrong);
     }
     struct tnd_adapt_point *at = points->points + before + 1;
     memmove(at + 1, at, (size_t)(points->n - before - 1) * sizeof(at[0]));
-    *at = (struct tnd_adapt_point){
-        .m = m, .us = us, .spread = spread, .is_noisy = is_noisy, .visits = 1, .doubt = doubt};
+    *at = (struct tnd_adapt_point){.m = m,
+                                   .us = us,
+                                   .spread = spread,
+                                   .is_noisy = is_noisy,
+                                   .trials = 1,
+                                   .uncertainty = uncertainty};
     points->n++;
     return TANDEM_OK;
 }
@@ -126,7 +130,7 @@ double tnd_adapt_line_us(const struct tnd_adapt_points *points, int64_t m, doubl
     return a->m == m ? a->us : along(a, a + 1, m);
 }
 
-/* ---- doubts ---- */
+/* ---- uncertainties ---- */
 
 /* A step or a bow of the curve shows in what the lines before and behind say about the gap. */
 static double bend(const struct tnd_adapt_points *points, int low, int64_t m)
@@ -146,7 +150,7 @@ static double bend(const struct tnd_adapt_points *points, int low, int64_t m)
     return differs / us;
 }
 
-double tnd_adapt_gap_doubt(const struct tnd_adapt_points *points, int64_t m)
+double tnd_adapt_gap_uncertainty(const struct tnd_adapt_points *points, int64_t m)
 {
     const struct tnd_adapt_point *p = points->points;
     int n = points->n;
@@ -159,23 +163,23 @@ double tnd_adapt_gap_doubt(const struct tnd_adapt_points *points, int64_t m)
         return fmin(1.0,
                     far * (n == 1 || low < 0 ? TND_UNCERTAIN_BEYOND_ONE : TND_UNCERTAIN_BEYOND));
     }
-    if (p[low].doubt >= 0) {
-        return p[low].doubt;
+    if (p[low].uncertainty >= 0) {
+        return p[low].uncertainty;
     }
     double prior = TND_UNCERTAIN_GAP * doublings(p[low].m, p[low + 1].m);
     return fmin(1.0, fmax(prior, TND_UNCERTAIN_BEND * bend(points, low, m)));
 }
 
-double tnd_adapt_point_doubt(const struct tnd_adapt_point *point)
+double tnd_adapt_point_uncertainty(const struct tnd_adapt_point *point)
 {
-    if (point->visits < 2 || point->us <= 0) {
+    if (point->trials < 2 || point->us <= 0) {
         return fmax(point->spread, TND_UNCERTAIN_ONCE);
     }
     double differs = (point->second_us - point->us) / point->us;
-    return fmax(point->spread, differs / point->visits);
+    return fmax(point->spread, differs / point->trials);
 }
 
-double tnd_adapt_suspicion(const struct tnd_adapt_points *points, int i)
+double tnd_adapt_outlier(const struct tnd_adapt_points *points, int i)
 {
     const struct tnd_adapt_point *point = &points->points[i];
     double credible = point->us;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The run of mulmat-tune bench: visits one cell after another as tnd_adapt says, until all is
- * certain or the budget ends. Cells are visited again later, with others between, and the faster
+ * The run of mulmat-tune bench: measures one cell after another as tnd_adapt says, until all is
+ * certain or the budget ends. Cells are measured again later, with others between, and the faster
  * median counts: what disturbs a machine (another program, the host of a virtual machine) lasts
  * for seconds, spoils neighbouring cells together, and only ever slows down. */
 #include "measure/bench.h"
@@ -28,11 +28,11 @@ struct thoroughness {
     const int64_t *m;
     bool is_fixed;
     double tolerance;
-    int max_visits;
-    double visit_s;
+    int max_trials;
+    double trial_s;
 };
 
-static const int64_t few_m[] = {1, 32, 128};
+static const int64_t anchor_m[] = {1, 32, 128};
 static const int64_t first_m[] = {1, 8, 32, 128, 512};
 /* Dense where libraries change their kernels with M, then in steps of a half. */
 static const int64_t all_m[] = {1,  2,  3,  4,  6,   8,   12,  16,  24,
@@ -43,7 +43,7 @@ static const int64_t all_m[] = {1,  2,  3,  4,  6,   8,   12,  16,  24,
 static const struct thoroughness efforts[] = {
     [TND_EFFORT_MEASURE] = {M_LIST(first_m), false, TND_BENCH_MEASURE_TOLERANCE,
                             TND_BENCH_MEASURE_TRIALS, TND_BENCH_MEASURE_S},
-    [TND_EFFORT_ESTIMATE] = {M_LIST(few_m), false, TND_BENCH_ESTIMATE_TOLERANCE,
+    [TND_EFFORT_ESTIMATE] = {M_LIST(anchor_m), false, TND_BENCH_ESTIMATE_TOLERANCE,
                              TND_BENCH_ESTIMATE_TRIALS, TND_BENCH_ESTIMATE_TRIAL_S},
     [TND_EFFORT_PATIENT] = {M_LIST(all_m), true, TND_BENCH_PATIENT_TOLERANCE,
                             TND_BENCH_PATIENT_TRIALS, TND_BENCH_PATIENT_S},
@@ -74,8 +74,8 @@ double tnd_sweep_elapsed_s(const struct tnd_sweep *sweep)
 
 static double left_s(const struct tnd_sweep *sweep)
 {
-    double last_look_s = tnd_sweep_has_time_to_check(sweep) ? TND_BENCH_REFERENCE_S : 0;
-    return sweep->budget_s - tnd_sweep_elapsed_s(sweep) - sweep->options->reserve_s - last_look_s;
+    double reference_s = tnd_sweep_has_time_to_check(sweep) ? TND_BENCH_REFERENCE_S : 0;
+    return sweep->budget_s - tnd_sweep_elapsed_s(sweep) - sweep->options->reserve_s - reference_s;
 }
 
 /* ---- groups and lines ---- */
@@ -162,7 +162,7 @@ static bool uses_threads(const struct tnd_table_profile *profile)
     return false;
 }
 
-static bool uses_own_memory(const struct tnd_sweep *sweep, const struct tandem_plan_node *choice)
+static bool uses_device_memory(const struct tnd_sweep *sweep, const struct tandem_plan_node *choice)
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const tandem_backend *backend =
@@ -183,7 +183,7 @@ static enum tandem_status add_line(struct tnd_sweep *sweep, int group, int profi
     bool dequantizes = tnd_task_is(choice->stage[TANDEM_STAGE_INIT].task, TND_TASK_LEAVES_W);
     struct tnd_adapt_line adaptive = {
         .group = group,
-        .way = profile,
+        .profile = profile,
         .threads = threads,
         .type = of->type,
         .calls = of->calls,
@@ -194,7 +194,7 @@ static enum tandem_status add_line(struct tnd_sweep *sweep, int group, int profi
     line->first = joins ? line[-1].first : sweep->n_lines;
     line->threads = threads;
     line->choice = *choice;
-    line->uses_device = uses_own_memory(sweep, choice);
+    line->uses_device = uses_device_memory(sweep, choice);
     (void)tnd_profile_describe(profile, of->type, &line->described);
     sweep->n_lines++;
     return tnd_adapt_add_line(sweep->adapt, &adaptive);
@@ -218,7 +218,7 @@ static enum tandem_status make_lines(struct tnd_sweep *sweep, bool with_devices)
                 if (is_wanted(options, p, sweep->groups[g].type, threads, &choice) &&
                     tnd_profile_describe(p, sweep->groups[g].type, &described) &&
                     (t == 0 || uses_threads(&described)) &&
-                    (with_devices || !uses_own_memory(sweep, &choice))) {
+                    (with_devices || !uses_device_memory(sweep, &choice))) {
                     TND_TRY(add_line(sweep, g, p, threads, &choice));
                 }
             }
@@ -296,7 +296,7 @@ static enum tandem_status measure_ops(struct tnd_sweep *sweep)
                            room_s, sweep->when, sweep->table, sweep->error);
 }
 
-/* ---- visiting ---- */
+/* ---- measuring ---- */
 
 static enum tandem_status report(struct tnd_sweep *sweep, const struct tnd_adapt_cell *cell,
                                  const struct tnd_measure_result *result)
@@ -317,7 +317,7 @@ static enum tandem_status report(struct tnd_sweep *sweep, const struct tnd_adapt
     snprintf(progress.problem.profile, sizeof(progress.problem.profile), "%s",
              line->described.name);
     progress.total = result->total;
-    progress.visits = (int)sweep->n_visits;
+    progress.trials = (int)sweep->n_trials;
     progress.elapsed_s = tnd_sweep_elapsed_s(sweep);
     progress.left_s = left_s(sweep);
     if (isinf(sweep->budget_s)) {
@@ -326,19 +326,19 @@ static enum tandem_status report(struct tnd_sweep *sweep, const struct tnd_adapt
         progress.left_s = state.pending_s;
     }
     if (sweep->options->progress(sweep->options->user, &progress)) {
-        return tnd_error_set(sweep->error, TANDEM_E_CANCELLED, "bench", progress.visits, 0,
-                             "bench: stopped after %d measurements", progress.visits);
+        return tnd_error_set(sweep->error, TANDEM_E_CANCELLED, "bench", progress.trials, 0,
+                             "bench: stopped after %d measurements", progress.trials);
     }
     return TANDEM_OK;
 }
 
-/* One visit. A cell that this machine cannot compute (the type, or the size) is left out, with
+/* One trial. A cell that this machine cannot compute (the type, or the size) is left out, with
  * those of its line that are larger: others are worth having. */
-static enum tandem_status visit(struct tnd_sweep *sweep, const struct tnd_adapt_cell *cell)
+static enum tandem_status run_trial(struct tnd_sweep *sweep, const struct tnd_adapt_cell *cell)
 {
     const struct tnd_bench_line *line = &sweep->lines[cell->line];
     struct tnd_bench_group *group = &sweep->groups[line->group];
-    struct tnd_measure_effort effort = {.budget_s = sweep->visit_s, .min_repeats = 1};
+    struct tnd_measure_effort effort = {.budget_s = sweep->trial_s, .min_repeats = 1};
     struct tnd_measure_result result;
     struct tandem_error why = {0};
     effort.expected_us = tnd_adapt_expect_us(sweep->adapt, cell->line, cell->m, false);
@@ -364,11 +364,11 @@ static enum tandem_status visit(struct tnd_sweep *sweep, const struct tnd_adapt_
     return report(sweep, cell, &result);
 }
 
-static enum tandem_status visit_all(struct tnd_sweep *sweep, bool *out_certain)
+static enum tandem_status run_trials(struct tnd_sweep *sweep, bool *out_certain)
 {
     struct tnd_adapt_cell cell;
     double longest_s = TND_BENCH_LONGEST_TRIAL * sweep->budget_s;
-    double overrun = 1; /* how much longer than foretold visits take: others use the machine too */
+    double overrun = 1; /* how much longer than predicted trials take: others use the machine too */
     for (;;) {
         double left = left_s(sweep) / overrun;
         if (left <= 0 || (!tnd_sweep_next_stale(sweep, left, &cell) &&
@@ -383,9 +383,9 @@ static enum tandem_status visit_all(struct tnd_sweep *sweep, bool *out_certain)
             return TANDEM_OK;
         }
         double begin_s = tnd_sweep_elapsed_s(sweep);
-        TND_TRY(visit(sweep, &cell));
+        TND_TRY(run_trial(sweep, &cell));
         double took = (tnd_sweep_elapsed_s(sweep) - begin_s) / cell.cost_s;
-        tnd_sweep_look_between(sweep);
+        tnd_sweep_reference_between(sweep);
         overrun = fmax(
             overrun + TND_BENCH_OVERRUN_SHARE * (fmin(took, TND_BENCH_OVERRUN) - overrun), 1.0);
     }
@@ -403,24 +403,24 @@ static void choose_thoroughness(struct tnd_sweep *sweep, struct thoroughness *ou
     } else {
         /* A budget is there to be used: on and on, as long as anything is uncertain. */
         out->tolerance = TND_BENCH_BUDGET_TOLERANCE;
-        out->max_visits = TND_BENCH_BUDGET_TRIALS;
+        out->max_trials = TND_BENCH_BUDGET_TRIALS;
     }
     if (options->n_m > 0) {
         out->n_m = options->n_m;
         out->m = options->m;
-        out->is_fixed = !options->looks_between;
+        out->is_fixed = !options->is_adaptive;
     }
     sweep->most_m = out->m[out->n_m - 1];
 }
 
 /* So that the first grid takes about a third of a budget; between 2 ms and what the effort says. */
-static void choose_visit_s(struct tnd_sweep *sweep, const struct thoroughness *how)
+static void choose_trial_s(struct tnd_sweep *sweep, const struct thoroughness *how)
 {
     double cells =
         (double)sweep->n_groups * tnd_profile_count() * sweep->options->n_thread_counts * how->n_m;
-    sweep->visit_s = fmin(
+    sweep->trial_s = fmin(
         fmax(sweep->budget_s * TND_BENCH_GRID_SHARE / fmax(cells, 1), TND_BENCH_SHORTEST_TRIAL_S),
-        how->visit_s);
+        how->trial_s);
 }
 
 static enum tandem_status prepare(struct tnd_sweep *sweep)
@@ -429,16 +429,16 @@ static enum tandem_status prepare(struct tnd_sweep *sweep)
     struct thoroughness how;
     bool with_devices = false;
     choose_thoroughness(sweep, &how);
-    tnd_sweep_look_before(sweep);
+    tnd_sweep_reference_before(sweep);
     TND_TRY(make_groups(sweep));
-    choose_visit_s(sweep, &how);
+    choose_trial_s(sweep, &how);
     struct tnd_adapt_options adaptive = {
         .m = how.m,
         .n_m = how.n_m,
         .is_fixed = how.is_fixed,
         .most_threads = options->thread_counts[options->n_thread_counts - 1],
         .tolerance = how.tolerance,
-        .max_visits = how.max_visits,
+        .max_trials = how.max_trials,
         .cost_s = tnd_sweep_cost_s,
         .user = sweep,
     };
@@ -459,11 +459,11 @@ static void sum_up(const struct tnd_sweep *sweep, bool is_certain, struct tnd_be
     }
     *out = (struct tnd_bench_summary){
         .cells = state.cells,
-        .visits = state.visits,
+        .trials = state.trials,
         .unmeasured = state.unmeasured,
-        .ways = sweep->n_lines,
+        .lines = sweep->n_lines,
         .unknown = state.unknown_lines,
-        .median_doubt = state.median_doubt,
+        .median_uncertainty = state.median_uncertainty,
         .elapsed_s = tnd_sweep_elapsed_s(sweep),
         .is_certain = is_certain,
     };
@@ -504,9 +504,9 @@ enum tandem_status tnd_bench_run(const struct tnd_bench_options *options,
     sweep.pack_s_per_byte = TND_BENCH_PACKING;
     enum tandem_status status = prepare(&sweep);
     if (status == TANDEM_OK) {
-        status = visit_all(&sweep, &is_certain);
+        status = run_trials(&sweep, &is_certain);
     }
-    tnd_sweep_look_after(&sweep);
+    tnd_sweep_reference_after(&sweep);
     if (status == TANDEM_E_MEMORY && error != NULL && error->status != TANDEM_E_MEMORY) {
         (void)tnd_error_set(error, TANDEM_E_MEMORY, "bench", 0, 0, "bench: out of memory");
     }

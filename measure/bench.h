@@ -25,16 +25,16 @@ bool tnd_effort_from_name(const char *name, enum tnd_effort *out);
 struct tnd_bench_progress {
     struct tnd_problem problem; /* just measured */
     struct tnd_stage_time total;
-    int visits; /* to cells, so far */
+    int trials;               /* to cells, so far */
     double elapsed_s, left_s; /* left: of the budget, else an estimate */
 };
 
 /* What a run came to. */
 struct tnd_bench_summary {
-    int cells, visits;
-    int unmeasured;      /* cells that should have been measured: the budget was too small */
-    int ways, unknown;   /* profiles x thread counts x weights; those without any cell */
-    double median_doubt; /* how uncertain the times are, and what lies between them; a fraction */
+    int cells, trials;
+    int unmeasured;            /* cells that should have been measured: the budget was too small */
+    int lines, unknown;        /* profiles x thread counts x weights; those without any cell */
+    double median_uncertainty; /* of the times, and of what lies between them; a fraction */
     double elapsed_s;
     bool is_certain; /* nothing was left that is worth measuring */
 };
@@ -44,19 +44,19 @@ struct tnd_bench_options {
     const struct tnd_shapes *shapes;
     int n_types;
     enum tandem_type types[TND_MAX_BENCH_TYPES]; /* of shapes without a type of their own */
-    int n_m;                    /* 0: as the effort wants it */
-    int64_t m[TND_MAX_BENCH_M]; /* ascending: measure just these, */
-    bool looks_between;         /* or begin with these */
+    int n_m;                                     /* 0: as the effort wants it */
+    int64_t m[TND_MAX_BENCH_M];                  /* ascending: measure just these, */
+    bool is_adaptive;                            /* or begin with these */
     int n_thread_counts;
     int thread_counts[TND_MAX_BENCH_THREADS]; /* ascending */
-    const char *profile;   /* only this one; NULL: all that are available */
-    struct tnd_pool *pool; /* borrowed; NULL: hand-offs are not measured */
-    const struct tandem_table *known; /* borrowed: its stale cells come first; NULL: none */
+    const char *profile;                      /* only this one; NULL: all that are available */
+    struct tnd_pool *pool;                    /* borrowed; NULL: hand-offs are not measured */
+    const struct tandem_table *known;         /* borrowed: its stale cells come first; NULL: none */
     enum tnd_effort effort;
     double budget_s;   /* the whole run ends within it, by the clock; 0: none, but for ESTIMATE */
     double reserve_s;  /* of it, for what the caller does afterwards */
     uint64_t begin_ns; /* when the budget began; 0: with the call */
-    /** Told after each visit to a cell; true stops with CANCELLED (what was measured stays in the
+    /** Told after each trial of a cell; true stops with CANCELLED (what was measured stays in the
      *  table). */
     bool (*progress)(void *user, const struct tnd_bench_progress *progress);
     void *user;

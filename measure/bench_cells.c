@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * From one visit to the samples of a table: each stage a curve, of several visits the faster
+ * From one trial to the samples of a table: each stage a curve, of several trials the faster
  * median, since what disturbs a machine only ever slows it down. */
 #include <string.h>
 

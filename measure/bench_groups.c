@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Operands of the weights that are measured, as many open at once as memory allows, and what a
- * visit to a cell costs with all that it needs. */
+ * trial of a cell costs with all that it needs. */
 #include <math.h>
 
 #include "backends/task.h"
@@ -30,7 +30,7 @@ double tnd_sweep_cost_s(void *user, int line, int64_t m, double expected_us)
     int nodes = of->uses_device ? 1 : tnd_measure_nodes(likely_us);
     double run_s = 1e-6 * expected_us * nodes;
     double warm_up_s = tnd_sweep_is_warm(sweep, line, likely_us) ? 0 : run_s;
-    double cost_s = fmax(warm_up_s + run_s, sweep->visit_s + run_s);
+    double cost_s = fmax(warm_up_s + run_s, sweep->trial_s + run_s);
     cost_s += (double)m * (double)group->shape.n * sizeof(float) * nodes * TND_BENCH_WRITING;
     if (group->measure == NULL) {
         cost_s += group->bytes / 2 * sweep->open_s_per_byte;
@@ -97,7 +97,7 @@ enum tandem_status tnd_sweep_open(struct tnd_sweep *sweep, int line, struct tand
     const struct tnd_bench_line *of = &sweep->lines[line];
     struct tnd_bench_group *group = &sweep->groups[of->group];
     double begin_s = tnd_sweep_elapsed_s(sweep);
-    group->last_used = ++sweep->n_visits;
+    group->last_used = ++sweep->n_trials;
     if (group->measure == NULL) {
         struct tnd_measure_options options = sweep->options->measure;
         options.rotate_bytes = group->stays_in_cache ? 1 : options.rotate_bytes;

@@ -34,7 +34,7 @@ struct tnd_bench_line {
 };
 
 /* Where in the known table the search for stale cells goes on. */
-struct tnd_stale_place {
+struct tnd_stale_position {
     int curve, sample;
 };
 
@@ -46,37 +46,37 @@ struct tnd_sweep {
     int64_t when; /* seconds since 1970, the same for all cells of a sweep */
     uint64_t begin_ns;
     double budget_s; /* INFINITY: none */
-    double visit_s;  /* a visit repeats short products this long */
+    double trial_s;  /* a trial repeats short products this long */
     int64_t most_m;
     int n_groups, n_lines;
     struct tnd_bench_group *groups;
     struct tnd_bench_line *lines;
-    uint64_t n_visits;
+    uint64_t n_trials;
     double open_bytes, limit_bytes;      /* of operands */
     double open_s_per_byte;              /* what making operands takes */
     double pack_s_per_byte;              /* what copies of weights take */
     double round_trip_us[TND_MAX_SLOTS]; /* of devices with memory of their own */
-    struct tnd_stale_place stale_place;
+    struct tnd_stale_position stale_position;
     struct tnd_sweep_state state; /* of the machine */
-    double looked_s;              /* when the reference kernel ran last */
+    double reference_s;           /* when the reference kernel ran last */
 };
 
 double tnd_sweep_elapsed_s(const struct tnd_sweep *sweep);
 
 /* ---- bench_groups.c ---- */
 
-/** Predicted seconds of a visit; for tnd_adapt. */
+/** Predicted seconds of a trial; for tnd_adapt. */
 double tnd_sweep_cost_s(void *user, int line, int64_t m, double expected_us);
 /** Opens the operands of a line's group, closing others for which there is no memory, and has the
  *  copies made that its profile computes with. */
 enum tandem_status tnd_sweep_open(struct tnd_sweep *sweep, int line, struct tandem_error *error);
 void tnd_sweep_close_all(struct tnd_sweep *sweep);
-/** Whether a visit to this cell needs no warming up. */
+/** Whether a trial of this cell needs no warming up. */
 bool tnd_sweep_is_warm(const struct tnd_sweep *sweep, int line, double expected_us);
 
 /* ---- bench_cells.c ---- */
 
-/** Puts what a visit measured into the table. Errors: MEMORY. */
+/** Puts what a trial measured into the table. Errors: MEMORY. */
 enum tandem_status tnd_sweep_keep(struct tnd_sweep *sweep, int line, int64_t m,
                                   const struct tnd_measure_result *result);
 
@@ -87,11 +87,11 @@ enum tandem_status tnd_sweep_keep(struct tnd_sweep *sweep, int line, int64_t m,
 bool tnd_sweep_has_time_to_check(const struct tnd_sweep *sweep);
 /** Times the reference kernel: at the begin, now and then between, at the end, when what all three
  *  said goes into the table. */
-void tnd_sweep_look_before(struct tnd_sweep *sweep);
-void tnd_sweep_look_between(struct tnd_sweep *sweep);
-void tnd_sweep_look_after(struct tnd_sweep *sweep);
+void tnd_sweep_reference_before(struct tnd_sweep *sweep);
+void tnd_sweep_reference_between(struct tnd_sweep *sweep);
+void tnd_sweep_reference_after(struct tnd_sweep *sweep);
 /** Checks the results of all profiles for the types of the groups, within a part of the budget.
- *  Errors: those of tnd_measure_gate. */
+ *  Errors: those of tnd_measure_checks. */
 enum tandem_status tnd_sweep_check_results(struct tnd_sweep *sweep);
 /** Slow-downs of backends beside each other; left out where there is no time for them. */
 enum tandem_status tnd_sweep_measure_pairs(struct tnd_sweep *sweep);

@@ -8,7 +8,7 @@
 #include "base/cpu.h"
 #include "base/tnd_status.h"
 #include "measure/bench_sweep.h"
-#include "measure/measure_gate.h"
+#include "measure/measure_checks.h"
 #include "measure/measure_pairs.h"
 #include "tune/policy.h"
 
@@ -28,29 +28,29 @@ bool tnd_sweep_has_time_to_check(const struct tnd_sweep *sweep)
 
 /* ---- the machine ---- */
 
-void tnd_sweep_look_before(struct tnd_sweep *sweep)
+void tnd_sweep_reference_before(struct tnd_sweep *sweep)
 {
     if (!tnd_sweep_has_time_to_check(sweep)) {
         return;
     }
     sweep->state.when = sweep->when;
     tnd_reference_time(sweep->options->measure.clock, &sweep->state.before);
-    sweep->looked_s = tnd_sweep_elapsed_s(sweep);
+    sweep->reference_s = tnd_sweep_elapsed_s(sweep);
 }
 
-void tnd_sweep_look_between(struct tnd_sweep *sweep)
+void tnd_sweep_reference_between(struct tnd_sweep *sweep)
 {
-    double since_s = tnd_sweep_elapsed_s(sweep) - sweep->looked_s;
+    double since_s = tnd_sweep_elapsed_s(sweep) - sweep->reference_s;
     if (tnd_sweep_has_time_to_check(sweep) &&
         since_s >= fmin(TND_BENCH_REFERENCE_EVERY_S, TND_BENCH_REFERENCE_SHARE * sweep->budget_s)) {
         struct tnd_reference_time time;
         tnd_reference_time(sweep->options->measure.clock, &time);
         tnd_sweep_state_between(&sweep->state, &time);
-        sweep->looked_s = tnd_sweep_elapsed_s(sweep);
+        sweep->reference_s = tnd_sweep_elapsed_s(sweep);
     }
 }
 
-void tnd_sweep_look_after(struct tnd_sweep *sweep)
+void tnd_sweep_reference_after(struct tnd_sweep *sweep)
 {
     if (tnd_sweep_has_time_to_check(sweep)) {
         tnd_reference_time(sweep->options->measure.clock, &sweep->state.after);
@@ -58,7 +58,7 @@ void tnd_sweep_look_after(struct tnd_sweep *sweep)
     }
 }
 
-/* ---- the gate, pairs ---- */
+/* ---- the correctness check, pairs ---- */
 
 static bool has_group(const struct tnd_sweep *sweep, enum tandem_type type)
 {
@@ -73,7 +73,7 @@ static bool has_group(const struct tnd_sweep *sweep, enum tandem_type type)
 enum tandem_status tnd_sweep_check_results(struct tnd_sweep *sweep)
 {
     const struct tnd_bench_options *options = sweep->options;
-    struct tnd_gate_options gate = {
+    struct tnd_check_options gate = {
         .measure = options->measure,
         .profile = options->profile,
         .n_threads = options->thread_counts[options->n_thread_counts - 1],
@@ -82,7 +82,7 @@ enum tandem_status tnd_sweep_check_results(struct tnd_sweep *sweep)
     };
     for (int t = 0; t < TANDEM_TYPE_NUMBERS && tnd_sweep_has_time_to_check(sweep); t++) {
         if (has_group(sweep, (enum tandem_type)t)) {
-            TND_TRY(tnd_measure_gate(&gate, (enum tandem_type)t, sweep->table, sweep->error));
+            TND_TRY(tnd_measure_checks(&gate, (enum tandem_type)t, sweep->table, sweep->error));
         }
     }
     return TANDEM_OK;
@@ -135,7 +135,7 @@ static bool is_measured(const struct tandem_table *table, const struct tnd_curve
 }
 
 /* The next stale cell that this sweep can measure and has not yet; *at is where to go on. */
-static bool next_stale(const struct tnd_sweep *sweep, struct tnd_stale_place *at, int *out_line,
+static bool next_stale(const struct tnd_sweep *sweep, struct tnd_stale_position *at, int *out_line,
                        int64_t *out_m)
 {
     const struct tandem_table *known = sweep->options->known;
@@ -164,8 +164,8 @@ bool tnd_sweep_next_stale(struct tnd_sweep *sweep, double left_s, struct tnd_ada
 {
     int line;
     int64_t m;
-    while (next_stale(sweep, &sweep->stale_place, &line, &m)) {
-        struct tnd_adapt_cell cell = {.line = line, .m = m, .is_new = true, .doubt = 1};
+    while (next_stale(sweep, &sweep->stale_position, &line, &m)) {
+        struct tnd_adapt_cell cell = {.line = line, .m = m, .is_new = true, .uncertainty = 1};
         cell.expected_us = tnd_adapt_expect_us(sweep->adapt, line, m, true);
         cell.cost_s = tnd_sweep_cost_s(sweep, line, m, cell.expected_us);
         if (cell.cost_s <= left_s) {

@@ -172,7 +172,7 @@ enum tandem_status tnd_measure_transfers(const struct tnd_registry *registry, in
 
 /* ---- hand-offs ---- */
 
-struct meeting {
+struct handoff {
     struct tnd_barrier barrier;
     struct tnd_spin spin; /* of worker 0, and of the others while they spin */
     const struct tnd_clock *clock;
@@ -185,81 +185,81 @@ struct meeting {
     double scratch[TND_MOVE_REPEATS];
 };
 
-static void wait_for_sleepers(struct meeting *meeting, int count)
+static void wait_for_sleepers(struct handoff *handoff, int count)
 {
-    const struct tnd_clock *clock = meeting->clock;
-    while ((int)atomic_load(&meeting->barrier.releases.sleepers) < count - 1) {
+    const struct tnd_clock *clock = handoff->clock;
+    while ((int)atomic_load(&handoff->barrier.releases.sleepers) < count - 1) {
     }
     /* They have said that they will; give them the time to do so. */
     for (uint64_t begin = clock->now_ns(clock); clock->now_ns(clock) - begin < 50000;) {
     }
 }
 
-static void lead(struct meeting *meeting, int count)
+static void lead(struct handoff *handoff, int count)
 {
-    const struct tnd_clock *clock = meeting->clock;
-    int rounds = meeting->asleep ? 1 : TND_HANDOFF_ROUNDS;
+    const struct tnd_clock *clock = handoff->clock;
+    int rounds = handoff->asleep ? 1 : TND_HANDOFF_ROUNDS;
     uint64_t first_ns = clock->now_ns(clock);
-    meeting->count = count;
+    handoff->count = count;
     for (int i = 0;
          i < TND_MOVE_REPEATS &&
          (i < TND_MOVE_LEAST_REPEATS || clock->now_ns(clock) - first_ns < TND_HANDOFF_BUDGET_NS);
          i++) {
-        if (meeting->asleep) {
-            wait_for_sleepers(meeting, count);
+        if (handoff->asleep) {
+            wait_for_sleepers(handoff, count);
         }
         uint64_t begin_ns = clock->now_ns(clock);
         for (int r = 0; r < rounds; r++) {
-            tnd_barrier_release(&meeting->barrier);
-            tnd_barrier_gather(&meeting->barrier, count, &meeting->spin);
+            tnd_barrier_release(&handoff->barrier);
+            tnd_barrier_gather(&handoff->barrier, count, &handoff->spin);
         }
-        meeting->samples[meeting->n_samples++] = us_since(clock, begin_ns) / rounds;
+        handoff->samples[handoff->n_samples++] = us_since(clock, begin_ns) / rounds;
     }
     /* Release: pairs with the acquire of follow, through the barrier too. */
-    atomic_store_explicit(&meeting->is_over, true, memory_order_release);
-    tnd_barrier_release(&meeting->barrier);
-    tnd_barrier_gather(&meeting->barrier, count, &meeting->spin);
+    atomic_store_explicit(&handoff->is_over, true, memory_order_release);
+    tnd_barrier_release(&handoff->barrier);
+    tnd_barrier_gather(&handoff->barrier, count, &handoff->spin);
 }
 
-static void follow(struct meeting *meeting, int count)
+static void follow(struct handoff *handoff, int count)
 {
     static const struct tnd_spin none = {.polls = 0};
-    unsigned ticket = meeting->ticket;
+    unsigned ticket = handoff->ticket;
     bool is_over = false;
     while (!is_over) {
-        tnd_barrier_pass(&meeting->barrier, &ticket, meeting->asleep ? &none : &meeting->spin);
-        is_over = atomic_load_explicit(&meeting->is_over, memory_order_acquire);
-        tnd_barrier_arrive(&meeting->barrier, count);
+        tnd_barrier_pass(&handoff->barrier, &ticket, handoff->asleep ? &none : &handoff->spin);
+        is_over = atomic_load_explicit(&handoff->is_over, memory_order_acquire);
+        tnd_barrier_arrive(&handoff->barrier, count);
     }
 }
 
 /* Worker 0 hands over and takes back, again and again. */
 static void meet(void *user, int index, int count)
 {
-    struct meeting *meeting = user;
+    struct handoff *handoff = user;
     if (index == 0) {
-        lead(meeting, count);
+        lead(handoff, count);
     } else {
-        follow(meeting, count);
+        follow(handoff, count);
     }
 }
 
-static enum tandem_status hand_over(struct tnd_pool *pool, struct meeting *meeting, int threads,
+static enum tandem_status hand_over(struct tnd_pool *pool, struct handoff *handoff, int threads,
                                     bool asleep, struct tnd_stage_time *out,
                                     struct tandem_error *error)
 {
-    if (!tnd_barrier_init(&meeting->barrier, NULL)) {
+    if (!tnd_barrier_init(&handoff->barrier, NULL)) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "hand-offs", 0, 0,
                              "measuring hand-offs: no barrier");
     }
-    meeting->spin = tnd_pool_spin(pool, threads);
-    meeting->ticket = tnd_barrier_ticket(&meeting->barrier);
-    meeting->asleep = asleep;
-    atomic_store_explicit(&meeting->is_over, false, memory_order_relaxed); /* nobody runs yet */
-    meeting->n_samples = 0;
-    enum tandem_status status = tnd_pool_run(pool, threads, meet, meeting);
-    tnd_barrier_fini(&meeting->barrier);
-    *out = tnd_stage_time_of(meeting->samples, meeting->n_samples, meeting->scratch);
+    handoff->spin = tnd_pool_spin(pool, threads);
+    handoff->ticket = tnd_barrier_ticket(&handoff->barrier);
+    handoff->asleep = asleep;
+    atomic_store_explicit(&handoff->is_over, false, memory_order_relaxed); /* nobody runs yet */
+    handoff->n_samples = 0;
+    enum tandem_status status = tnd_pool_run(pool, threads, meet, handoff);
+    tnd_barrier_fini(&handoff->barrier);
+    *out = tnd_stage_time_of(handoff->samples, handoff->n_samples, handoff->scratch);
     return status;
 }
 
@@ -273,23 +273,23 @@ enum tandem_status tnd_measure_handoff(struct tnd_pool *pool, const struct tnd_c
     if (threads < 2) {
         return TANDEM_OK;
     }
-    struct meeting *meeting = tnd_calloc(1, sizeof(*meeting));
-    if (meeting == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "hand-offs", (int64_t)sizeof(*meeting), 0,
+    struct handoff *handoff = tnd_calloc(1, sizeof(*handoff));
+    if (handoff == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "hand-offs", (int64_t)sizeof(*handoff), 0,
                              "measuring hand-offs: no memory");
     }
-    meeting->clock = clock;
-    enum tandem_status status = hand_over(pool, meeting, threads, false, &spinning, error);
+    handoff->clock = clock;
+    enum tandem_status status = hand_over(pool, handoff, threads, false, &spinning, error);
     if (status == TANDEM_OK) {
-        status = hand_over(pool, meeting, threads, true, &sleeping, error);
+        status = hand_over(pool, handoff, threads, true, &sleeping, error);
     }
-    int met = meeting->count;
-    tnd_free(meeting);
+    int met = handoff->count;
+    tnd_free(handoff);
     TND_TRY(status);
-    if (met == threads) { /* else threads could not be started: that is another crew */
-        struct tnd_handoff handoff = {threads, spinning.median_us, sleeping.median_us,
-                                      sleeping.count, when};
-        status = tnd_table_add_handoff(table, &handoff);
+    if (met == threads) { /* else threads could not be started: that is another team */
+        struct tnd_handoff measured = {threads, spinning.median_us, sleeping.median_us,
+                                       sleeping.count, when};
+        status = tnd_table_add_handoff(table, &measured);
     }
     return status;
 }

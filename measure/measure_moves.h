@@ -23,7 +23,7 @@ enum tandem_status tnd_measure_round_trip(const struct tnd_registry *registry, i
                                           const struct tnd_clock *clock, double *out_us,
                                           struct tandem_error *error);
 
-/** Adds what handing work to a crew of `threads` costs; nothing for one thread. Errors: MEMORY,
+/** Adds what handing work to a team of `threads` costs; nothing for one thread. Errors: MEMORY,
  *  THREAD. */
 enum tandem_status tnd_measure_handoff(struct tnd_pool *pool, const struct tnd_clock *clock,
                                        int threads, int64_t when, struct tandem_table *table,

@@ -144,9 +144,9 @@ static enum tandem_status run_once(struct op_bench *bench, tandem_graph *graph, 
     return TANDEM_OK;
 }
 
-/* All thread counts in turns. */
-static enum tandem_status run_in_turns(struct op_bench *bench, tandem_graph *graph,
-                                       tandem_plan *plan, struct tandem_error *error)
+/* All thread counts alternately. */
+static enum tandem_status run_interleaved(struct op_bench *bench, tandem_graph *graph,
+                                          tandem_plan *plan, struct tandem_error *error)
 {
     const struct tnd_clock *clock = bench->options->clock;
     uint64_t begin_ns = clock->now_ns(clock);
@@ -170,7 +170,7 @@ static enum tandem_status measure_cell(struct op_bench *bench, const struct op_r
     tandem_plan *plan = NULL;
     TND_TRY(build(bench, row, m, &graph, error));
     TND_TRY(tandem_plan_new(graph->n_nodes, &plan, error));
-    enum tandem_status status = run_in_turns(bench, graph, plan, error);
+    enum tandem_status status = run_interleaved(bench, graph, plan, error);
     tandem_plan_free(plan);
     for (int c = 0; c < bench->n_thread_counts && status == TANDEM_OK; c++) {
         struct tnd_curve_key key = tnd_op_key(row->op, row->n, row->k, bench->thread_counts[c]);

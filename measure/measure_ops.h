@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Measures the operations beside matrix products: add, mul, silu, rms_norm, rope, soft_max,
- * attention, get_rows, cpy, on one thread and on several, in turns, so that what disturbs the
+ * attention, get_rows, cpy, on one thread and on several, alternately, so that what disturbs the
  * machine hits all thread counts alike. */
 #ifndef TND_MEASURE_OPS_H
 #define TND_MEASURE_OPS_H

@@ -138,7 +138,7 @@ static enum tandem_status measure(tandem_runtime *runtime, const struct subject 
     bench.shapes = &subject->shapes;
     bench.n_m = subject->n_m;
     memcpy(bench.m, subject->m, sizeof(bench.m));
-    bench.looks_between = true;
+    bench.is_adaptive = true;
     bench.n_thread_counts =
         tnd_bench_thread_counts(tandem_runtime_threads(runtime),
                                 tnd_topology_fast_cores(rooms.topology), bench.thread_counts);

@@ -4,11 +4,11 @@
 
 extern CU_SuiteInfo suites_measure_adapt[];
 extern CU_SuiteInfo suites_measure_product[];
-extern CU_SuiteInfo suites_measure_gate[];
+extern CU_SuiteInfo suites_measure_checks[];
 extern CU_SuiteInfo suites_measure_choice[];
 
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_measure_adapt, suites_measure_product,
-                          suites_measure_gate, suites_measure_choice, NULL);
+                          suites_measure_checks, suites_measure_choice, NULL);
 }

@@ -34,7 +34,7 @@ static double true_us(int line, int64_t m)
 }
 
 /* A visit is a warm-up and one run, and 1 ms at the least. */
-static double visit_s(double us)
+static double trial_s(double us)
 {
     return fmax(2 * us * 1e-6, 0.001);
 }
@@ -44,15 +44,15 @@ static double cost_s(void *user, int line, int64_t m, double expected_us)
     (void)user;
     (void)line;
     (void)m;
-    return visit_s(expected_us);
+    return trial_s(expected_us);
 }
 
-static void add_line(int group, int way, double calls, double fixed_us, double slope_us)
+static void add_line(int group, int profile, double calls, double fixed_us, double slope_us)
 {
     struct made_up_line *line = &lines[n_lines++];
     *line = (struct made_up_line){.fixed_us = fixed_us, .slope_us = slope_us, .step_m = INT64_MAX};
     line->is = (struct tnd_adapt_line){.group = group,
-                                       .way = way,
+                                       .profile = profile,
                                        .threads = 2,
                                        .type = TANDEM_TYPE_Q4_0,
                                        .calls = calls,
@@ -68,7 +68,7 @@ static void begin(bool is_fixed, double tolerance)
                                         .is_fixed = is_fixed,
                                         .most_threads = 2,
                                         .tolerance = tolerance,
-                                        .max_visits = 1000,
+                                        .max_trials = 1000,
                                         .cost_s = cost_s};
     check_ok(tnd_adapt_new(&options, &adapt, NULL));
     for (int i = 0; i < n_lines; i++) {
@@ -98,7 +98,7 @@ static void run(double budget_s)
         }
         struct tnd_stage_time total = {us, 0, 7};
         visited[n_visited++] = cell;
-        elapsed_s += visit_s(us);
+        elapsed_s += trial_s(us);
         check_ok(tnd_adapt_done(adapt, &cell, &total));
     }
 }
@@ -148,9 +148,9 @@ static void a_huge_budget_ends_when_everything_is_certain(void)
     check_ok(tnd_adapt_state(adapt, &state));
     check_int(state.unmeasured, 0);
     check_int(state.unknown_lines, 0);
-    check_int(state.visits, n_visited);
+    check_int(state.trials, n_visited);
     CU_ASSERT_TRUE(n_visited <= 2 * state.cells); /* straight lines: a second visit tells all */
-    CU_ASSERT_TRUE(state.median_doubt < 0.002);
+    CU_ASSERT_TRUE(state.median_uncertainty < 0.002);
     end();
 }
 
@@ -189,8 +189,8 @@ static void a_budget_is_used_but_never_overdrawn(void)
 {
     static const double budgets_s[] = {0.003, 0.05, 0.5, 5};
     for (int i = 0; i < 4; i++) {
-        for (int way = 0; way < 4; way++) {
-            add_line(0, way, 10, 50 * (way + 1), 20);
+        for (int profile = 0; profile < 4; profile++) {
+            add_line(0, profile, 10, 50 * (profile + 1), 20);
             lines[n_lines - 1].is.work = 2e5;
         }
         noise = 0.1;
@@ -277,7 +277,7 @@ static void failing_allocations_are_errors_without_a_leak(void)
     bool succeeded = false;
     for (long nth = 1; nth < 50 && !succeeded; nth++) {
         struct tnd_adapt_options options = {
-            .m = m, .n_m = 1, .most_threads = 1, .max_visits = 2, .cost_s = cost_s};
+            .m = m, .n_m = 1, .most_threads = 1, .max_trials = 2, .cost_s = cost_s};
         struct tnd_adapt_line line = {.threads = 1, .calls = 1, .work = 1};
         struct tnd_stage_time total = {5, 0, 7};
         struct tnd_adapt_cell cell;

@@ -6,7 +6,7 @@
 #include "backends/sim/sim.h"
 #include "ggml-like/tnd_tensor.h"
 #include "measure/bench.h"
-#include "measure/measure_gate.h"
+#include "measure/measure_checks.h"
 #include "measure/measure_ops.h"
 #include "measure/models.h"
 #include "sched/pool.h"
@@ -83,16 +83,16 @@ static void a_device_that_computes_wrong_numbers_is_never_chosen(void)
         add_device(settings[wrong]);
         check_ok(tnd_pool_new(&pool_options, &pool, NULL));
         check_ok(tnd_exec_new(pool, registry, tnd_clock_real(), &exec, NULL));
-        struct tnd_gate_options gate = {.measure = {.registry = registry,
-                                                    .exec = exec,
-                                                    .clock = tnd_clock_real(),
-                                                    .limit_bytes = (size_t)64 << 20},
-                                        .n_threads = 1,
-                                        .when = 1};
+        struct tnd_check_options gate = {.measure = {.registry = registry,
+                                                     .exec = exec,
+                                                     .clock = tnd_clock_real(),
+                                                     .limit_bytes = (size_t)64 << 20},
+                                         .n_threads = 1,
+                                         .when = 1};
         tune_add_cost(table, "cpu", 500, 10);
         tune_add_cost(table, "opencl", 1, 0.01);
         tune_add_link(table, "opencl", 1, 1e6);
-        check_ok(tnd_measure_gate(&gate, TANDEM_TYPE_Q4_0, table, NULL));
+        check_ok(tnd_measure_checks(&gate, TANDEM_TYPE_Q4_0, table, NULL));
         tnd_planner_set_table(planner, table);
         for (int64_t m = 1; m <= 64; m *= 8) {
             struct tandem_plan_node node = plan_one(product(N, K, m), 2);

@@ -523,7 +523,7 @@ static bool stop_then(void *user, const struct tnd_bench_progress *progress)
 {
     (void)user;
     CU_ASSERT_TRUE(progress->elapsed_s >= 0 && progress->left_s >= -1e-3);
-    return (uint64_t)progress->visits == stop_at_visit;
+    return (uint64_t)progress->trials == stop_at_visit;
 }
 
 static void begin_bench_of_device(void)
@@ -578,7 +578,7 @@ static void a_budget_holds_all_that_a_bench_does(void)
         CU_ASSERT_TRUE(took_s >= 0.95 * budgets_s[i] || summary.is_certain);
         CU_ASSERT_DOUBLE_EQUAL(summary.elapsed_s, took_s, 1e-6);
         CU_ASSERT_TRUE(summary.cells >= cells_before);
-        CU_ASSERT_TRUE(summary.is_certain || summary.unmeasured > 0 || summary.visits > 128);
+        CU_ASSERT_TRUE(summary.is_certain || summary.unmeasured > 0 || summary.trials > 128);
         cells_before = summary.cells;
         tandem_table_free(table);
         end();
@@ -594,7 +594,7 @@ static void a_bench_that_is_stopped_keeps_what_it_measured(void)
     tandem_table *table = tune_new();
     check_status(tnd_bench_run(&device_bench, table, &summary, &error), TANDEM_E_CANCELLED,
                  "after 3", &error);
-    check_int(summary.visits, 3);
+    check_int(summary.trials, 3);
     check_int(table->n_curves > 0, 1);
     check_int(table->n_transfers, 2);
     tandem_table_free(table);
@@ -610,13 +610,13 @@ static void a_bench_without_a_budget_ends_when_all_is_certain(void)
     CU_ASSERT_TRUE(summary.is_certain);
     check_int(summary.unmeasured, 0);
     check_int(summary.unknown, 0);
-    check_int(summary.ways, 2);
+    check_int(summary.lines, 2);
     /* The full sweep has more cells, each measured twice. */
     int few = summary.cells;
     device_bench.effort = TND_EFFORT_PATIENT;
     check_ok(tnd_bench_run(&device_bench, table, &summary, NULL));
     check_int(summary.cells, 2 * 18);
-    CU_ASSERT_TRUE(summary.visits >= 2 * summary.cells && few < summary.cells);
+    CU_ASSERT_TRUE(summary.trials >= 2 * summary.cells && few < summary.cells);
     tandem_table_free(table);
     end();
 }

@@ -11,7 +11,7 @@
 #include "tests/support_tune.h"
 #include "tune/planner.h"
 #include "tools/report/replay_print.h"
-#include "tools/report/stand_in.h"
+#include "tools/report/stub_backends.h"
 
 enum { N = TUNE_DEVICE_N, K = TUNE_DEVICE_K, M = 4 };
 
@@ -74,10 +74,10 @@ static void make_plan(int n_threads)
 {
     struct tnd_planner *planner = NULL;
     check_ok(tandem_graph_finish(graph, NULL));
-    check_ok(tnd_stand_in_open(table, n_threads, &registry, NULL));
+    check_ok(tnd_stub_backends_open(table, n_threads, &registry, NULL));
     const struct tnd_planner_options options = {.registry = registry, .clock = tnd_clock_real()};
     check_ok(tnd_planner_new(&options, &planner, NULL));
-    tnd_planner_set_ways(planner, tnd_stand_in_ways);
+    tnd_planner_set_candidates(planner, tnd_stub_candidates);
     tnd_planner_set_table(planner, table);
     check_ok(tnd_planner_plan(planner, graph, n_threads, &plan, NULL));
     tnd_planner_free(planner);
@@ -168,11 +168,12 @@ static void a_product_that_the_table_does_not_cover_is_told(void)
 static void run_on_device(int node)
 {
     struct tandem_plan_node choice = *tandem_plan_node(plan, node);
-    struct tnd_way ways[TND_TABLE_MAX_PROFILES];
-    int n = tnd_stand_in_ways(registry, table, graph->nodes[node], TANDEM_TYPE_Q4_0, 0, ways);
+    struct tnd_candidate candidates[TND_TABLE_MAX_PROFILES];
+    int n =
+        tnd_stub_candidates(registry, table, graph->nodes[node], TANDEM_TYPE_Q4_0, 0, candidates);
     for (int w = 0; w < n; w++) {
-        if (strcmp(ways[w].profile.name, "opencl") == 0) {
-            choice = ways[w].node;
+        if (strcmp(candidates[w].profile.name, "opencl") == 0) {
+            choice = candidates[w].node;
         }
     }
     check_ok(tandem_plan_set_node(plan, node, &choice));
@@ -181,11 +182,12 @@ static void run_on_device(int node)
 static void run_on_cpu(int node)
 {
     struct tandem_plan_node choice = *tandem_plan_node(plan, node);
-    struct tnd_way ways[TND_TABLE_MAX_PROFILES];
-    int n = tnd_stand_in_ways(registry, table, graph->nodes[node], TANDEM_TYPE_Q4_0, 0, ways);
+    struct tnd_candidate candidates[TND_TABLE_MAX_PROFILES];
+    int n =
+        tnd_stub_candidates(registry, table, graph->nodes[node], TANDEM_TYPE_Q4_0, 0, candidates);
     for (int w = 0; w < n; w++) {
-        if (strcmp(ways[w].profile.name, "cpu") == 0) {
-            choice = ways[w].node;
+        if (strcmp(candidates[w].profile.name, "cpu") == 0) {
+            choice = candidates[w].node;
         }
     }
     check_ok(tandem_plan_set_node(plan, node, &choice));
@@ -285,7 +287,7 @@ static void memory_that_runs_out_is_an_error_without_a_leak(void)
         struct tnd_replay own = {0};
         long live = tnd_alloc_live();
         tnd_alloc_fail_after(n);
-        status = tnd_stand_in_open(table, 4, &other, NULL);
+        status = tnd_stub_backends_open(table, 4, &other, NULL);
         status =
             status != TANDEM_OK ? status : tnd_replay_unfold(graph, plan, other, &own_steps, NULL);
         const struct tnd_replay_options options = {graph, plan, own_steps, other, table, 0};

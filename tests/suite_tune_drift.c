@@ -25,7 +25,7 @@ static struct tnd_test_rng rng;
 static double crew_factor, single_factor; /* how slow the machine is now */
 
 /* Each stage of a way takes us_per_row * n / threads on one and two threads, at any M. */
-static void add_way(tandem_table *to, const char *profile, int64_t n, double us_per_row)
+static void add_candidate(tandem_table *to, const char *profile, int64_t n, double us_per_row)
 {
     struct tnd_table_profile described;
     CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find(profile), TANDEM_TYPE_Q4_0, &described));
@@ -49,8 +49,8 @@ static void add_way(tandem_table *to, const char *profile, int64_t n, double us_
 static void make_tables(tandem_table *to)
 {
     for (int i = 0; i < SHAPES; i++) {
-        add_way(to, "cpu", rows[i], 0.4);
-        add_way(to, "cpu-packed", rows[i], 0.6);
+        add_candidate(to, "cpu", rows[i], 0.4);
+        add_candidate(to, "cpu-packed", rows[i], 0.6);
     }
 }
 
@@ -274,8 +274,8 @@ static void shapes_that_were_not_measured_get_a_curve_of_their_own(void)
     graph = tandem_graph_new(context);
     tandem_graph_add(graph, tandem_mul_mat(context, w, x));
     check_ok(tandem_graph_finish(graph, NULL));
-    add_way(truth, "cpu", 768, 0.4);
-    add_way(truth, "cpu-packed", 768, 0.6);
+    add_candidate(truth, "cpu", 768, 0.4);
+    add_candidate(truth, "cpu-packed", 768, 0.6);
     tandem_plan *plan = plan_now();
     int found = 0;
     for (int i = 0; i < 8; i++) {

@@ -21,8 +21,8 @@ static struct tnd_explanation explain_of_table(const tandem_table *table, int64_
     memset(&explanation, 0, sizeof(explanation));
     options.table = table;
     options.n_threads = n_threads;
-    options.problem = (struct tnd_problem){
-        .op = "mul_mat", .type = TANDEM_TYPE_Q4_0, .n = n, .k = k, .m = m};
+    options.problem =
+        (struct tnd_problem){.op = "mul_mat", .type = TANDEM_TYPE_Q4_0, .n = n, .k = k, .m = m};
     check_ok(tnd_explain(&options, &explanation, NULL));
     return explanation;
 }
@@ -66,13 +66,13 @@ static void threads_divide_what_version_1_calls_parallel(void)
 {
     tandem_table *table = tune_parse(tune_example);
     struct tnd_explanation explanation = explain_of_table(table, 4096, 4096, 16, 4);
-    check_int(explanation.n_candidates, 6);
+    check_int(explanation.n_predictions, 6);
     check_int(explanation.choice.best.threads, 4);
     CU_ASSERT_DOUBLE_EQUAL(explanation.choice.best.total.us, 22 + 14387 / 4.0, 0.01);
     CU_ASSERT_DOUBLE_EQUAL(explanation.choice.second.total.us, 12468 / 4.0 + 7173, 0.01);
-    for (int i = 1; i < explanation.n_candidates; i++) {
-        CU_ASSERT_TRUE(explanation.candidates[i - 1].cautious_us <=
-                       explanation.candidates[i].cautious_us);
+    for (int i = 1; i < explanation.n_predictions; i++) {
+        CU_ASSERT_TRUE(explanation.predictions[i - 1].cautious_us <=
+                       explanation.predictions[i].cautious_us);
     }
     tnd_explanation_fini(&explanation);
     tandem_table_free(table);
@@ -133,8 +133,7 @@ static void thin_data_names_the_command_that_helps(void)
     check_string(shape.command, "mulmat-tune bench -model 5120x5120 -type q4_0 -threads 1");
     struct tnd_explanation lead = explain_of_table(table, 4096, 4096, 23, 1);
     check_int(lead.thin, TND_THIN_LEAD);
-    check_string(lead.command,
-                 "mulmat-tune bench -model 4096x4096 -type q4_0 -m 21,23 -threads 1");
+    check_string(lead.command, "mulmat-tune bench -model 4096x4096 -type q4_0 -m 21,23 -threads 1");
     struct tnd_explanation beyond = explain_of_table(table, 4096, 4096, 100, 1);
     CU_ASSERT_TRUE((beyond.thin & TND_THIN_BEYOND) != 0);
     struct tnd_explanation good = explain_of_table(table, 4096, 4096, 8, 1);
@@ -174,13 +173,13 @@ static void an_explanation_is_one_json_object(void)
 static tandem_table *random_table(struct tnd_test_rng *rng, const struct tnd_registry *registry)
 {
     tandem_table *table = tune_new();
-    struct tnd_way ways[TND_TABLE_MAX_PROFILES];
-    int n_ways = tnd_ways_here(registry, table, NULL, TANDEM_TYPE_Q4_0, 0, ways);
-    for (int i = 0; i < n_ways * TANDEM_STAGES; i++) {
-        const struct tnd_table_stage *stage = &ways[i / TANDEM_STAGES].profile.stage[i % 3];
+    struct tnd_candidate candidates[TND_TABLE_MAX_PROFILES];
+    int n_candidates = tnd_candidates_here(registry, table, NULL, TANDEM_TYPE_Q4_0, 0, candidates);
+    for (int i = 0; i < n_candidates * TANDEM_STAGES; i++) {
+        const struct tnd_table_stage *stage = &candidates[i / TANDEM_STAGES].profile.stage[i % 3];
         for (int threads = 1; threads <= 4 && stage->backend[0] != '\0'; threads *= 2) {
-            struct tnd_curve_key key = tune_key(512, 256, (enum tandem_task)stage->task,
-                                                stage->parallel, threads);
+            struct tnd_curve_key key =
+                tune_key(512, 256, (enum tandem_task)stage->task, stage->parallel, threads);
             strcpy(key.backend, stage->backend);
             key.stage = (uint8_t)(i % TANDEM_STAGES);
             key.own_threads = stage->own_threads;
@@ -235,7 +234,7 @@ static void what_is_explained_is_what_is_planned(void)
         for (int s = 0; s < TANDEM_STAGES; s++) {
             CU_ASSERT_EQUAL((float)e.choice.best.stage[s].us, node->predicted_us[s]);
         }
-        CU_ASSERT_EQUAL(e.candidates[0].cautious_us, e.choice.best.cautious_us);
+        CU_ASSERT_EQUAL(e.predictions[0].cautious_us, e.choice.best.cautious_us);
         tnd_explanation_fini(&e);
         tandem_plan_free(plan);
         tnd_planner_set_table(planner, NULL);
@@ -273,9 +272,8 @@ static void running_out_of_memory_is_told_and_leaks_nothing(void)
     struct tnd_explain_options options = {.table = table, .n_threads = 2};
     struct tnd_explanation explanation;
     struct tandem_error error = {0};
-    options.problem =
-        (struct tnd_problem){.op = "mul_mat", .type = TANDEM_TYPE_Q4_0, .n = 4096, .k = 4096,
-                             .m = 8};
+    options.problem = (struct tnd_problem){
+        .op = "mul_mat", .type = TANDEM_TYPE_Q4_0, .n = 4096, .k = 4096, .m = 8};
     tnd_alloc_fail_after(1);
     check_status(tnd_explain(&options, &explanation, &error), TANDEM_E_MEMORY, "explain", &error);
     tnd_alloc_fail_after(-1);

@@ -73,26 +73,27 @@ static void a_candidate_counts_the_moves_that_its_neighbours_leave_to_it(void)
 {
     tandem_table *table = tune_new();
     const struct tnd_problem problem = {"mul_mat", TANDEM_TYPE_Q4_0, N, K, 4, 0, ""};
-    struct tnd_way way;
-    struct tnd_candidate at_host, at_home;
+    struct tnd_candidate candidate;
+    struct tnd_prediction at_host, at_home;
     struct tnd_choice choice;
-    memset(&way, 0, sizeof(way));
+    memset(&candidate, 0, sizeof(candidate));
     tune_add_cost(table, "opencl", 100, 0);
     tune_add_link(table, "opencl", 10, 1000);
     tune_add_handoff(table, 2, 1, 21);
     CU_ASSERT_TRUE(
-        tnd_profile_describe(tnd_profile_find("opencl"), TANDEM_TYPE_Q4_0, &way.profile));
-    const struct tnd_neighbours on_device = {.at_home = true, .home = "opencl", .crew = 2};
-    const struct tnd_neighbours on_host = {.at_home = true, .home = "", .crew = 2};
-    CU_ASSERT_TRUE(tnd_predict(table, &way, 0, &problem, 1, NULL, &at_host));
-    CU_ASSERT_TRUE(tnd_predict(table, &way, 0, &problem, 1, &on_device, &at_home));
-    CU_ASSERT_FALSE(tnd_predict(table, &way, 0, &problem, 1, &on_host, &at_home));
+        tnd_profile_describe(tnd_profile_find("opencl"), TANDEM_TYPE_Q4_0, &candidate.profile));
+    const struct tnd_neighbours on_device = {
+        .at_home = true, .home = "opencl", .neighbour_threads = 2};
+    const struct tnd_neighbours on_host = {.at_home = true, .home = "", .neighbour_threads = 2};
+    CU_ASSERT_TRUE(tnd_predict(table, &candidate, 0, &problem, 1, NULL, &at_host));
+    CU_ASSERT_TRUE(tnd_predict(table, &candidate, 0, &problem, 1, &on_device, &at_home));
+    CU_ASSERT_FALSE(tnd_predict(table, &candidate, 0, &problem, 1, &on_host, &at_home));
     CU_ASSERT_DOUBLE_EQUAL(at_home.total.us, 100, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(at_host.total.us, 100 + 10 + 4.0 * K * 4 / 1000 + 10 + 4096.0 / 1000,
                            1e-6);
     CU_ASSERT_DOUBLE_EQUAL(at_host.moving.us, at_host.total.us - 100, 1e-9);
     /* Whoever runs next on two threads has one to wake. */
-    tnd_choose(table, &way, 1, &problem, 2, NULL, NULL, NULL, &choice);
+    tnd_choose(table, &candidate, 1, &problem, 2, NULL, NULL, NULL, &choice);
     CU_ASSERT_DOUBLE_EQUAL(choice.best.total.us, at_host.total.us + 20, 1e-6);
     tandem_table_free(table);
 }

@@ -18,11 +18,11 @@ static const struct tnd_table_profile *as_measured(const struct tandem_table *ta
     return own != NULL ? own : described;
 }
 
-bool tnd_node_is_supported(const struct tnd_registry *registry, const struct tandem_plan_node *way,
-                           const tandem_tensor *node)
+bool tnd_node_is_supported(const struct tnd_registry *registry,
+                           const struct tandem_plan_node *candidate, const tandem_tensor *node)
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        const struct tandem_task_config *config = &way->stage[s];
+        const struct tandem_task_config *config = &candidate->stage[s];
         if (tnd_registry_backend(registry, config->backend) != NULL &&
             tnd_registry_supports(registry, config->backend, node, (enum tandem_task)config->task,
                                   NULL) != TANDEM_OK) {
@@ -32,68 +32,70 @@ bool tnd_node_is_supported(const struct tnd_registry *registry, const struct tan
     return true;
 }
 
-static void look_up_check(const struct tandem_table *table, enum tandem_type type, double bound,
-                          struct tnd_way *way)
+static void find_check(const struct tandem_table *table, enum tandem_type type, double bound,
+                       struct tnd_candidate *candidate)
 {
-    way->verdict = TND_VERDICT_UNKNOWN;
+    candidate->verdict = TND_VERDICT_UNKNOWN;
     if (table != NULL) {
-        way->verdict = tnd_table_check(table, way->profile.name, type, bound, &way->nmse);
+        candidate->verdict =
+            tnd_table_check(table, candidate->profile.name, type, bound, &candidate->nmse);
     }
-    way->is_barred =
-        way->verdict == TND_VERDICT_WRONG || (way->verdict == TND_VERDICT_UNKNOWN && bound > 0);
+    candidate->is_excluded = candidate->verdict == TND_VERDICT_WRONG ||
+                             (candidate->verdict == TND_VERDICT_UNKNOWN && bound > 0);
 }
 
-/* F32 weights need no INIT, so that ways which differ in who dequantises are one. */
-static bool is_among(const struct tnd_way *ways, int n, const struct tnd_table_profile *profile)
+/* F32 weights need no INIT, so that candidates which differ in who dequantises are one. */
+static bool is_among(const struct tnd_candidate *candidates, int n,
+                     const struct tnd_table_profile *profile)
 {
     bool found = false;
     for (int i = 0; i < n && !found; i++) {
-        found = tnd_profile_is_same(&ways[i].profile, profile);
+        found = tnd_profile_is_same(&candidates[i].profile, profile);
     }
     return found;
 }
 
-int tnd_ways_here(const struct tnd_registry *registry, const struct tandem_table *table,
-                  const tandem_tensor *node, enum tandem_type type, double error_bound,
-                  struct tnd_way *out)
+int tnd_candidates_here(const struct tnd_registry *registry, const struct tandem_table *table,
+                        const tandem_tensor *node, enum tandem_type type, double error_bound,
+                        struct tnd_candidate *out)
 {
     int n = 0;
     for (int i = 0; i < tnd_profile_count() && n < TND_TABLE_MAX_PROFILES; i++) {
-        struct tnd_way way;
-        memset(&way, 0, sizeof(way));
-        if (!tnd_profile_describe(i, type, &way.profile) ||
-            !tnd_profile_resolve(&way.profile, registry, way.node.stage, NULL, 0) ||
-            (node != NULL && !tnd_node_is_supported(registry, &way.node, node))) {
+        struct tnd_candidate candidate;
+        memset(&candidate, 0, sizeof(candidate));
+        if (!tnd_profile_describe(i, type, &candidate.profile) ||
+            !tnd_profile_resolve(&candidate.profile, registry, candidate.node.stage, NULL, 0) ||
+            (node != NULL && !tnd_node_is_supported(registry, &candidate.node, node))) {
             continue;
         }
-        memcpy(way.node.profile, way.profile.name, sizeof(way.node.profile));
-        way.profile = *as_measured(table, &way.profile);
-        if (is_among(out, n, &way.profile)) {
+        memcpy(candidate.node.profile, candidate.profile.name, sizeof(candidate.node.profile));
+        candidate.profile = *as_measured(table, &candidate.profile);
+        if (is_among(out, n, &candidate.profile)) {
             continue;
         }
-        way.node.n_threads = 1;
-        look_up_check(table, type, error_bound, &way);
-        out[n++] = way;
+        candidate.node.n_threads = 1;
+        find_check(table, type, error_bound, &candidate);
+        out[n++] = candidate;
     }
     return n;
 }
 
-int tnd_ways_of_table(const struct tandem_table *table, enum tandem_type type, double error_bound,
-                      struct tnd_way *out)
+int tnd_candidates_of_table(const struct tandem_table *table, enum tandem_type type,
+                            double error_bound, struct tnd_candidate *out)
 {
     int n = 0;
     for (int i = 0; i < table->n_profiles; i++) {
-        struct tnd_way way;
-        memset(&way, 0, sizeof(way));
-        way.profile = table->profiles[i];
+        struct tnd_candidate candidate;
+        memset(&candidate, 0, sizeof(candidate));
+        candidate.profile = table->profiles[i];
         /* A table of version 2 names the stages for one type; ours know each. */
-        int ours = table->version == 1 ? -1 : tnd_profile_find(way.profile.name);
-        if ((ours >= 0 && !tnd_profile_describe(ours, type, &way.profile)) ||
-            is_among(out, n, &way.profile)) {
+        int ours = table->version == 1 ? -1 : tnd_profile_find(candidate.profile.name);
+        if ((ours >= 0 && !tnd_profile_describe(ours, type, &candidate.profile)) ||
+            is_among(out, n, &candidate.profile)) {
             continue;
         }
-        look_up_check(table, type, error_bound, &way);
-        out[n++] = way;
+        find_check(table, type, error_bound, &candidate);
+        out[n++] = candidate;
     }
     return n;
 }
@@ -125,14 +127,14 @@ double tnd_cautious_us(const struct tnd_estimate *estimate, bool noisy)
     return estimate->us + TND_CAUTION * estimate->error_us + (noisy ? estimate->spread_us : 0);
 }
 
-bool tnd_predict(const struct tandem_table *table, const struct tnd_way *ways, int way,
-                 const struct tnd_problem *problem, int threads,
-                 const struct tnd_neighbours *neighbours, struct tnd_candidate *out)
+bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *candidates,
+                 int candidate, const struct tnd_problem *problem, int threads,
+                 const struct tnd_neighbours *neighbours, struct tnd_prediction *out)
 {
-    const struct tnd_table_profile *profile = &ways[way].profile;
+    const struct tnd_table_profile *profile = &candidates[candidate].profile;
     struct tnd_moves *moves = &out->moves;
     bool at_home = neighbours != NULL && neighbours->at_home;
-    out->way = way;
+    out->candidate = candidate;
     out->threads = threads;
     if (table == NULL ||
         !tnd_estimate_moves(table, profile, problem->n, problem->k, problem->m, moves) ||
@@ -149,7 +151,7 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_way *ways, i
         out->moving.us += moves->x.us + moves->y.us;
         out->moving.error_us += moves->x.error_us + moves->y.error_us;
         if (neighbours != NULL && moves->home[0] != '\0' && tnd_profile_leaves_sleepers(profile)) {
-            out->moving.us += tnd_estimate_wake(table, neighbours->crew);
+            out->moving.us += tnd_estimate_wake(table, neighbours->neighbour_threads);
         }
     }
     out->total.us += out->moving.us;
@@ -161,9 +163,9 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_way *ways, i
     return true;
 }
 
-static bool is_better(const struct tnd_candidate *a, const struct tnd_candidate *b)
+static bool is_better(const struct tnd_prediction *a, const struct tnd_prediction *b)
 {
-    return b->way < 0 || a->cautious_us < b->cautious_us;
+    return b->candidate < 0 || a->cautious_us < b->cautious_us;
 }
 
 bool tnd_lead_is_clear(const struct tnd_estimate *challenger, const struct tnd_estimate *incumbent)
@@ -173,33 +175,33 @@ bool tnd_lead_is_clear(const struct tnd_estimate *challenger, const struct tnd_e
     return incumbent->us - challenger->us > fmax(noise_us, TND_CLEAR_LEAD * incumbent->us);
 }
 
-void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, int n_ways,
-                const struct tnd_problem *problem, int n_threads,
+void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *candidates,
+                int n_candidates, const struct tnd_problem *problem, int n_threads,
                 const struct tnd_neighbours *neighbours,
-                void (*visit)(void *user, const struct tnd_candidate *candidate), void *user,
+                void (*each)(void *user, const struct tnd_prediction *prediction), void *user,
                 struct tnd_choice *out)
 {
-    const struct tnd_neighbours among_hosts = {.crew = n_threads};
+    const struct tnd_neighbours among_hosts = {.neighbour_threads = n_threads};
     neighbours = neighbours != NULL ? neighbours : &among_hosts;
-    struct tnd_choice choice = {.best = {.way = -1, .cautious_us = INFINITY},
-                                .second = {.way = -1, .cautious_us = INFINITY}};
-    for (int w = 0; w < n_ways; w++) {
-        struct tnd_candidate own = {.way = -1};
+    struct tnd_choice choice = {.best = {.candidate = -1, .cautious_us = INFINITY},
+                                .second = {.candidate = -1, .cautious_us = INFINITY}};
+    for (int w = 0; w < n_candidates; w++) {
+        struct tnd_prediction own = {.candidate = -1};
         for (int threads = 1;; threads = tnd_next_thread_count(table, threads, n_threads)) {
-            struct tnd_candidate one;
-            if (tnd_predict(table, ways, w, problem, threads, neighbours, &one)) {
-                if (visit != NULL) {
-                    visit(user, &one);
+            struct tnd_prediction one;
+            if (tnd_predict(table, candidates, w, problem, threads, neighbours, &one)) {
+                if (each != NULL) {
+                    each(user, &one);
                 }
                 if (is_better(&one, &own)) {
                     own = one;
                 }
             }
-            if (threads >= n_threads || !uses_threads(&ways[w].profile)) {
+            if (threads >= n_threads || !uses_threads(&candidates[w].profile)) {
                 break;
             }
         }
-        if (own.way < 0 || ways[w].is_barred) {
+        if (own.candidate < 0 || candidates[w].is_excluded) {
             continue;
         }
         if (is_better(&own, &choice.best)) {

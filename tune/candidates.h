@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The ways of computing a plain matrix product, each at each thread count, with what the table
+ * The candidates for a plain matrix product, each at each thread count, with what the table
  * predicts. The planner chooses from them and the explanation prints them: there is one list and
  * one comparison. No allocation. */
 #ifndef TND_CANDIDATES_H
@@ -9,16 +9,16 @@
 #include "table/problem.h"
 
 /* A profile in the terms of the table. */
-struct tnd_way {
+struct tnd_candidate {
     struct tnd_table_profile profile;
-    struct tandem_plan_node node; /* resolved to slots; only of ways on this machine */
+    struct tandem_plan_node node; /* resolved to slots; only of candidates on this machine */
     enum tnd_verdict verdict;     /* on its results, by the table */
     double nmse;                  /* the largest that was found, unless nobody looked */
-    bool is_barred;               /* may not win for that */
+    bool is_excluded;             /* may not win for that */
 };
 
-struct tnd_candidate {
-    int way; /* index; -1: none */
+struct tnd_prediction {
+    int candidate; /* index; -1: none */
     int threads;
     struct tnd_estimate total;
     struct tnd_estimate stage[TANDEM_STAGES]; /* all zero where the stage does not exist */
@@ -31,38 +31,39 @@ struct tnd_candidate {
  *  it wins only with a lead above its noise. Of a stage: `noisy` as for the total. */
 double tnd_cautious_us(const struct tnd_estimate *estimate, bool noisy);
 
-/** What this machine can run: profiles whose backends are open and take the node (NULL: any product
- *  of `type`). A way is barred when the table says that its results are wrong, or with a bound > 0
- *  when its error is above it or was never looked at. Fills at most TND_TABLE_MAX_PROFILES; returns
- *  how many. */
-int tnd_ways_here(const struct tnd_registry *registry, const struct tandem_table *table,
-                  const tandem_tensor *node, enum tandem_type type, double error_bound,
-                  struct tnd_way *out);
+/** What this machine can run: profiles whose backends are open and take the node (NULL: any
+ *  product of `type`). A candidate is excluded when the table says that its results are wrong,
+ *  or with a bound > 0 when its error is above it or was never looked at. Fills at most
+ *  TND_TABLE_MAX_PROFILES; returns how many. */
+int tnd_candidates_here(const struct tnd_registry *registry, const struct tandem_table *table,
+                        const tandem_tensor *node, enum tandem_type type, double error_bound,
+                        struct tnd_candidate *out);
 /** What the machine of the table can run: the profiles that were measured on it. */
-int tnd_ways_of_table(const struct tandem_table *table, enum tandem_type type, double error_bound,
-                      struct tnd_way *out);
+int tnd_candidates_of_table(const struct tandem_table *table, enum tandem_type type,
+                            double error_bound, struct tnd_candidate *out);
 
 /** Whether every backend of a choice takes this very node. */
-bool tnd_node_is_supported(const struct tnd_registry *registry, const struct tandem_plan_node *way,
-                           const tandem_tensor *node);
+bool tnd_node_is_supported(const struct tnd_registry *registry,
+                           const struct tandem_plan_node *candidate, const tandem_tensor *node);
 
 /** Where a product's neighbours are. */
 struct tnd_neighbours {
-    bool at_home;     /* X is where the way reads it, Y may stay: only ways of this home count */
-    const char *home; /* device, or "" for host memory */
-    int crew;         /* threads of the neighbours: whom sleeping costs something */
-    bool is_warm;     /* the weights stay in the cache: such times where there are some */
+    bool at_home;          /* X and Y are on one side: only candidates that work there count */
+    const char *home;      /* device, or "" for host memory */
+    int neighbour_threads; /* they pay the wake-up if this node lets them sleep */
+    bool is_warm;          /* the weights stay in the cache: such times where there are some */
 };
 
-/** One way on exactly this many threads; false where the table has no prediction, or when its home
- *  is another one. `neighbours` NULL: in host memory, nobody to wake. */
-bool tnd_predict(const struct tandem_table *table, const struct tnd_way *ways, int way,
-                 const struct tnd_problem *problem, int threads,
-                 const struct tnd_neighbours *neighbours, struct tnd_candidate *out);
+/** The prediction of one candidate on exactly this many threads; false where the table has no
+ *  prediction, or when its home is another one. `neighbours` NULL: in host memory, nobody to
+ *  wake. */
+bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *candidates,
+                 int candidate, const struct tnd_problem *problem, int threads,
+                 const struct tnd_neighbours *neighbours, struct tnd_prediction *out);
 
 struct tnd_choice {
-    struct tnd_candidate best;   /* way -1: the table covers none of them */
-    struct tnd_candidate second; /* of another way than the best */
+    struct tnd_prediction best;   /* candidate -1: the table covers none of them */
+    struct tnd_prediction second; /* of another candidate than the best */
 };
 
 /** Whether a challenger is faster than the incumbent by more than noise explains: three standard
@@ -70,13 +71,13 @@ struct tnd_choice {
  *  one), and a tenth of the incumbent's time. */
 bool tnd_lead_is_clear(const struct tnd_estimate *challenger, const struct tnd_estimate *incumbent);
 
-/** The cheapest by cautious_us over ways that are not barred and thread counts 1, 2, 4, ..
+/** The cheapest by cautious_us over candidates that are not excluded and thread counts 1, 2, 4, ..
  *  n_threads; of equals the first. `neighbours` NULL: in host memory, running on n_threads.
- *  `visit` (may be NULL) sees every candidate that has a prediction. */
-void tnd_choose(const struct tandem_table *table, const struct tnd_way *ways, int n_ways,
-                const struct tnd_problem *problem, int n_threads,
+ *  `each` (may be NULL) sees every candidate that has a prediction. */
+void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *candidates,
+                int n_candidates, const struct tnd_problem *problem, int n_threads,
                 const struct tnd_neighbours *neighbours,
-                void (*visit)(void *user, const struct tnd_candidate *candidate), void *user,
+                void (*each)(void *user, const struct tnd_prediction *prediction), void *user,
                 struct tnd_choice *out);
 
 /** The next thread count behind `threads` that is worth predicting, up to the limit: the double, or

@@ -42,7 +42,7 @@ struct tnd_drift {
     int n_used;
     int touched[WATCHES / 2]; /* watches of the graph at hand */
     int n_touched;
-    double machine[2]; /* factor of one thread and of crews in the graph at hand; < 0: not asked */
+    double machine[2]; /* factor of one thread and of teams in the graph at hand; < 0: not asked */
     struct watch watches[WATCHES];
 };
 
@@ -165,9 +165,9 @@ static void close_watch(struct watch *watch)
 
 /* ---- judging ---- */
 
-/* How many times as long as predicted everything takes now, as the watches of crews or those of one
- * thread tell: another program slows crews more. 0: too few to know. */
-static double machine_factor(const struct tnd_drift *drift, bool is_crew)
+/* How many times as long as predicted everything takes now, as the watches of teams or those of one
+ * thread tell: another program slows teams more. 0: too few to know. */
+static double machine_factor(const struct tnd_drift *drift, bool is_parallel)
 {
     float medians[WATCHES / 2];
     int n = 0;
@@ -175,7 +175,7 @@ static double machine_factor(const struct tnd_drift *drift, bool is_crew)
         const struct watch *watch = &drift->watches[i];
         if (watch->n_ratios >= TND_DRIFT_CELLS &&
             watch->seen + TND_DRIFT_RECENT > drift->n_graphs &&
-            (watch->id.threads > 1) == is_crew && n < WATCHES / 2) {
+            (watch->id.threads > 1) == is_parallel && n < WATCHES / 2) {
             medians[n++] = watch->median;
         }
     }
@@ -226,19 +226,19 @@ static void cell_of(const struct watch *watch, const struct tnd_registry *regist
 }
 
 /* What the table itself does not know better, as a fraction. */
-static double doubt_of(const struct tandem_table *table, const struct tnd_drift_case *one)
+static double uncertainty_of(const struct tandem_table *table, const struct tnd_drift_case *one)
 {
     struct tnd_estimate estimate;
     bool known = tnd_estimate_key(table, &one->key, one->m, &estimate) && estimate.us > 0;
     return known ? estimate.error_us / estimate.us : TND_DRIFT_SHARE;
 }
 
-static double machine_now(struct tnd_drift *drift, bool is_crew)
+static double machine_now(struct tnd_drift *drift, bool is_parallel)
 {
-    if (drift->machine[is_crew] < 0) {
-        drift->machine[is_crew] = machine_factor(drift, is_crew);
+    if (drift->machine[is_parallel] < 0) {
+        drift->machine[is_parallel] = machine_factor(drift, is_parallel);
     }
-    return drift->machine[is_crew];
+    return drift->machine[is_parallel];
 }
 
 static void judge(struct tnd_drift *drift, struct watch *watch, const struct tandem_table *table,
@@ -265,7 +265,7 @@ static void judge(struct tnd_drift *drift, struct watch *watch, const struct tan
         return;
     }
     cell_of(watch, registry, table, config, is_warm, &one);
-    if (times < 1 + TND_DRIFT_SIGMAS * doubt_of(table, &one)) {
+    if (times < 1 + TND_DRIFT_SIGMAS * uncertainty_of(table, &one)) {
         return;
     }
     one.predicted_us = predicted_us;

@@ -30,14 +30,14 @@ struct point {
 static double bend(const struct tnd_curve *curve, int low, int64_t m, double us)
 {
     const struct tnd_sample *p = curve->samples;
-    double doubt = 0.0;
+    double uncertainty = 0.0;
     if (low > 0) {
-        doubt = fabs(tnd_sample_line(&p[low - 1], &p[low], m) - us);
+        uncertainty = fabs(tnd_sample_line(&p[low - 1], &p[low], m) - us);
     }
     if (low + 2 < curve->n_samples) {
-        doubt = fmax(doubt, fabs(tnd_sample_line(&p[low + 1], &p[low + 2], m) - us));
+        uncertainty = fmax(uncertainty, fabs(tnd_sample_line(&p[low + 1], &p[low + 2], m) - us));
     }
-    return TND_ERROR_BEND * doubt;
+    return TND_ERROR_BEND * uncertainty;
 }
 
 /* Expects at least one sample. */
@@ -129,17 +129,17 @@ static struct point along_guide(const struct tnd_curve *own, const struct tnd_cu
     struct point there = on_curve(guide, m);
     double us = ratio * there.us;
     double spread = fmax(a->spread_us, b->spread_us);
-    double doubt = TND_ERROR_LINE * us + TND_ERROR_RATIO * fabs(ratio_b - ratio_a) * there.us;
+    double uncertainty = TND_ERROR_LINE * us + TND_ERROR_RATIO * fabs(ratio_b - ratio_a) * there.us;
     if (a == b) {
-        doubt += us * TND_ERROR_BEYOND / 2 * fabs(log2((double)m / (double)a->m));
+        uncertainty += us * TND_ERROR_BEYOND / 2 * fabs(log2((double)m / (double)a->m));
     }
-    return (struct point){us, spread + ratio * there.error_us + doubt, spread,
+    return (struct point){us, spread + ratio * there.error_us + uncertainty, spread,
                           tnd_sample_is_stale(a) || tnd_sample_is_stale(b)};
 }
 
 /* The curve of the wanted thread count, led by another one of the stage where that knows more. */
-static struct point on_led_curve(const struct tandem_table *table, int at, int end, int wanted,
-                                 int64_t m)
+static struct point on_guided_curve(const struct tandem_table *table, int at, int end, int wanted,
+                                    int64_t m)
 {
     const struct tnd_curve *own = &table->curves[wanted];
     const struct tnd_curve *guide = NULL;
@@ -176,10 +176,10 @@ static struct point over_threads(const struct tandem_table *table, const struct 
         end++;
     }
     if (wanted >= 0) {
-        return on_led_curve(table, at, end, wanted, m);
+        return on_guided_curve(table, at, end, wanted, m);
     }
     for (int i = at; i < end; i++) {
-        last = on_led_curve(table, at, end, i, m);
+        last = on_guided_curve(table, at, end, i, m);
         stale = stale || last.stale;
         counts[i - at] = table->curves[i].key.threads;
         times[i - at] = last.us;

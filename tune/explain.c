@@ -15,9 +15,10 @@
 enum { MOST_THREADS_TOLD = 40 }; /* counts in a command */
 
 const char *tnd_explain_profile(const struct tnd_explanation *explanation,
-                                const struct tnd_candidate *candidate)
+                                const struct tnd_prediction *prediction)
 {
-    return candidate->way >= 0 ? explanation->ways[candidate->way].profile.name : "";
+    return prediction->candidate >= 0 ? explanation->candidates[prediction->candidate].profile.name
+                                      : "";
 }
 
 /* ---- the table as a whole ---- */
@@ -72,23 +73,23 @@ struct collector {
     int capacity;
 };
 
-static void collect(void *user, const struct tnd_candidate *candidate)
+static void collect(void *user, const struct tnd_prediction *prediction)
 {
     struct collector *collector = user;
     struct tnd_explanation *e = collector->explanation;
-    if (e->n_candidates < collector->capacity) {
-        e->candidates[e->n_candidates++] = *candidate;
+    if (e->n_predictions < collector->capacity) {
+        e->predictions[e->n_predictions++] = *prediction;
     }
 }
 
 static int compare_candidates(const void *left, const void *right)
 {
-    const struct tnd_candidate *a = left;
-    const struct tnd_candidate *b = right;
+    const struct tnd_prediction *a = left;
+    const struct tnd_prediction *b = right;
     if (a->cautious_us != b->cautious_us) {
         return a->cautious_us < b->cautious_us ? -1 : 1;
     }
-    return a->way != b->way ? a->way - b->way : a->threads - b->threads;
+    return a->candidate != b->candidate ? a->candidate - b->candidate : a->threads - b->threads;
 }
 
 static int count_thread_counts(const struct tandem_table *table, int n_threads)
@@ -103,24 +104,25 @@ static int count_thread_counts(const struct tandem_table *table, int n_threads)
 /* In host memory. */
 static struct tnd_neighbours neighbours_of(const struct tnd_explanation *e, int n_threads)
 {
-    return (struct tnd_neighbours){.home = "", .crew = n_threads, .is_warm = e->is_warm};
+    return (struct tnd_neighbours){
+        .home = "", .neighbour_threads = n_threads, .is_warm = e->is_warm};
 }
 
 static enum tandem_status find_candidates(const struct tnd_explain_options *options,
                                           struct tnd_explanation *e, struct tandem_error *error)
 {
-    int capacity = e->n_ways * count_thread_counts(options->table, e->n_threads);
-    e->candidates = tnd_calloc((size_t)capacity + 1, sizeof(e->candidates[0]));
-    if (e->candidates == NULL) {
+    int capacity = e->n_candidates * count_thread_counts(options->table, e->n_threads);
+    e->predictions = tnd_calloc((size_t)capacity + 1, sizeof(e->predictions[0]));
+    if (e->predictions == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "explain", capacity, 0,
                              "explain: out of memory for %d candidates", capacity);
     }
     struct collector collector = {e, capacity};
     struct tnd_neighbours neighbours = neighbours_of(e, e->n_threads);
-    tnd_choose(options->table, e->ways, e->n_ways, &e->problem, e->n_threads, &neighbours, collect,
-               &collector, &e->choice);
-    qsort(e->candidates, (size_t)e->n_candidates, sizeof(e->candidates[0]), compare_candidates);
-    if (e->choice.second.way >= 0 && e->choice.best.cautious_us > 0) {
+    tnd_choose(options->table, e->candidates, e->n_candidates, &e->problem, e->n_threads,
+               &neighbours, collect, &collector, &e->choice);
+    qsort(e->predictions, (size_t)e->n_predictions, sizeof(e->predictions[0]), compare_candidates);
+    if (e->choice.second.candidate >= 0 && e->choice.best.cautious_us > 0) {
         e->margin = e->choice.second.cautious_us / e->choice.best.cautious_us - 1;
     }
     return TANDEM_OK;
@@ -135,13 +137,14 @@ static struct tnd_choice choose_at(const struct tandem_table *table,
     struct tnd_choice choice;
     problem.m = m;
     struct tnd_neighbours neighbours = neighbours_of(e, n_threads);
-    tnd_choose(table, e->ways, e->n_ways, &problem, n_threads, &neighbours, NULL, NULL, &choice);
+    tnd_choose(table, e->candidates, e->n_candidates, &problem, n_threads, &neighbours, NULL, NULL,
+               &choice);
     return choice;
 }
 
 static int winner_at(const struct tandem_table *table, const struct tnd_explanation *e, int64_t m)
 {
-    return choose_at(table, e, m, e->n_threads).best.way;
+    return choose_at(table, e, m, e->n_threads).best.candidate;
 }
 
 /* Every M up to 64, then steps of 3 %: a profile that wins within such a step alone is not seen. */
@@ -150,14 +153,14 @@ static int64_t step_at(int64_t m)
     return m < 64 ? 1 : m / 32;
 }
 
-/* Where the winner changes between `inside`, where it is `way`, and `outside`, where it is not: the
- * last M, seen from inside, at which it is. */
-static int64_t bisect(const struct tandem_table *table, const struct tnd_explanation *e, int way,
-                      int64_t inside, int64_t outside)
+/* Where the winner changes between `inside`, where it is `candidate`, and `outside`, where it is
+ * not: the last M, seen from inside, at which it is. */
+static int64_t bisect(const struct tandem_table *table, const struct tnd_explanation *e,
+                      int candidate, int64_t inside, int64_t outside)
 {
     while (llabs(outside - inside) > 1) {
         int64_t middle = inside + (outside - inside) / 2;
-        if (winner_at(table, e, middle) == way) {
+        if (winner_at(table, e, middle) == candidate) {
             inside = middle;
         } else {
             outside = middle;
@@ -166,15 +169,16 @@ static int64_t bisect(const struct tandem_table *table, const struct tnd_explana
     return inside;
 }
 
-/* Best of one way at m. */
-static struct tnd_candidate best_of(const struct tandem_table *table,
-                                    const struct tnd_explanation *e, int way, int64_t m)
+/* Best of one candidate at m. */
+static struct tnd_prediction best_of(const struct tandem_table *table,
+                                     const struct tnd_explanation *e, int candidate, int64_t m)
 {
     struct tnd_problem problem = e->problem;
     struct tnd_choice choice;
     problem.m = m;
     struct tnd_neighbours neighbours = neighbours_of(e, e->n_threads);
-    tnd_choose(table, &e->ways[way], 1, &problem, e->n_threads, &neighbours, NULL, NULL, &choice);
+    tnd_choose(table, &e->candidates[candidate], 1, &problem, e->n_threads, &neighbours, NULL, NULL,
+               &choice);
     return choice.best;
 }
 
@@ -182,20 +186,20 @@ static struct tnd_candidate best_of(const struct tandem_table *table,
 static bool overlap_at(const struct tandem_table *table, const struct tnd_explanation *e, int a,
                        int b, int64_t m)
 {
-    struct tnd_candidate one = best_of(table, e, a, m);
-    struct tnd_candidate two = best_of(table, e, b, m);
-    return one.way >= 0 && two.way >= 0 &&
+    struct tnd_prediction one = best_of(table, e, a, m);
+    struct tnd_prediction two = best_of(table, e, b, m);
+    return one.candidate >= 0 && two.candidate >= 0 &&
            fabs(one.total.us - two.total.us) <= one.total.error_us + two.total.error_us;
 }
 
 /* The turn at m, from `from` to `to`, with its interval. */
-static void fill_turn(const struct tandem_table *table, const struct tnd_explanation *e, int from,
-                      int to, int64_t m, struct tnd_turn *out)
+static void fill_crossing(const struct tandem_table *table, const struct tnd_explanation *e,
+                          int from, int to, int64_t m, struct tnd_crossing *out)
 {
     out->found = true;
     out->m = out->low = out->high = m;
-    memcpy(out->from, e->ways[from].profile.name, sizeof(out->from));
-    memcpy(out->to, e->ways[to].profile.name, sizeof(out->to));
+    memcpy(out->from, e->candidates[from].profile.name, sizeof(out->from));
+    memcpy(out->to, e->candidates[to].profile.name, sizeof(out->to));
     for (int64_t at = m - 1; at >= 1 && overlap_at(table, e, from, to, at); at -= step_at(at)) {
         out->low = at;
     }
@@ -209,16 +213,16 @@ static void fill_turn(const struct tandem_table *table, const struct tnd_explana
 
 static void find_turns(const struct tandem_table *table, struct tnd_explanation *e)
 {
-    int way = e->choice.best.way;
+    int candidate = e->choice.best.candidate;
     int64_t m = e->problem.m;
     for (int64_t at = m; at > 1;) {
         int64_t next = at - step_at(at) > 1 ? at - step_at(at) : 1;
         int other = winner_at(table, e, next);
-        if (other != way) {
-            at = bisect(table, e, way, at, next);
+        if (other != candidate) {
+            at = bisect(table, e, candidate, at, next);
             other = winner_at(table, e, at - 1);
             if (other >= 0) {
-                fill_turn(table, e, other, way, at, &e->below);
+                fill_crossing(table, e, other, candidate, at, &e->below);
             }
             break;
         }
@@ -227,11 +231,11 @@ static void find_turns(const struct tandem_table *table, struct tnd_explanation 
     for (int64_t at = m; at < e->m_limit;) {
         int64_t next = at + step_at(at);
         int other = winner_at(table, e, next);
-        if (other != way) {
-            at = bisect(table, e, way, at, next) + 1;
+        if (other != candidate) {
+            at = bisect(table, e, candidate, at, next) + 1;
             other = winner_at(table, e, at);
             if (other >= 0) {
-                fill_turn(table, e, way, other, at, &e->above);
+                fill_crossing(table, e, candidate, other, at, &e->above);
             }
             break;
         }
@@ -243,7 +247,7 @@ static void find_turns(const struct tandem_table *table, struct tnd_explanation 
 
 /* `backend`: the array of a table's stage, or NULL. */
 static void add_flip(struct tnd_explanation *e, const char *backend, double factor, int threads,
-                     int way)
+                     int candidate)
 {
     if (e->n_flips < TND_EXPLAIN_MAX_FLIPS) {
         struct tnd_flip *flip = &e->flips[e->n_flips++];
@@ -252,18 +256,18 @@ static void add_flip(struct tnd_explanation *e, const char *backend, double fact
         }
         flip->factor = factor;
         flip->threads = threads;
-        memcpy(flip->profile, e->ways[way].profile.name, sizeof(flip->profile));
+        memcpy(flip->profile, e->candidates[candidate].profile.name, sizeof(flip->profile));
     }
 }
 
 /* What a candidate spends on a backend, as it is compared. */
-static double share_of(const struct tnd_explanation *e, const struct tnd_candidate *candidate,
+static double share_of(const struct tnd_explanation *e, const struct tnd_prediction *prediction,
                        const char *backend)
 {
     double us = 0;
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        if (strcmp(e->ways[candidate->way].profile.stage[s].backend, backend) == 0) {
-            us += tnd_cautious_us(&candidate->stage[s], candidate->total.noisy);
+        if (strcmp(e->candidates[prediction->candidate].profile.stage[s].backend, backend) == 0) {
+            us += tnd_cautious_us(&prediction->stage[s], prediction->total.noisy);
         }
     }
     return us;
@@ -273,8 +277,8 @@ static double share_of(const struct tnd_explanation *e, const struct tnd_candida
  * same. */
 static void add_backend_flip(struct tnd_explanation *e, const char *backend)
 {
-    const struct tnd_candidate *best = &e->choice.best;
-    const struct tnd_candidate *second = &e->choice.second;
+    const struct tnd_prediction *best = &e->choice.best;
+    const struct tnd_prediction *second = &e->choice.second;
     for (int i = 0; i < e->n_flips; i++) {
         if (strcmp(e->flips[i].backend, backend) == 0) {
             return;
@@ -284,7 +288,7 @@ static void add_backend_flip(struct tnd_explanation *e, const char *backend)
     if (fabs(difference) > 1e-9 * best->cautious_us) {
         double factor = 1 + (second->cautious_us - best->cautious_us) / difference;
         if (factor >= 1 / TND_FLIP_FACTOR && factor <= TND_FLIP_FACTOR) {
-            add_flip(e, backend, factor, 0, second->way);
+            add_flip(e, backend, factor, 0, second->candidate);
         }
     }
 }
@@ -292,17 +296,17 @@ static void add_backend_flip(struct tnd_explanation *e, const char *backend)
 /* The nearest limits of threads below and above at which another profile wins. */
 static void add_thread_flips(const struct tandem_table *table, struct tnd_explanation *e)
 {
-    int way = e->choice.best.way;
+    int candidate = e->choice.best.candidate;
     for (int threads = e->n_threads / 2; threads >= 1; threads /= 2) {
-        int other = choose_at(table, e, e->problem.m, threads).best.way;
-        if (other >= 0 && other != way) {
+        int other = choose_at(table, e, e->problem.m, threads).best.candidate;
+        if (other >= 0 && other != candidate) {
             add_flip(e, NULL, 0, threads, other);
             break;
         }
     }
     for (int threads = 2 * e->n_threads; threads <= 8 * e->n_threads; threads *= 2) {
-        int other = choose_at(table, e, e->problem.m, threads).best.way;
-        if (other >= 0 && other != way) {
+        int other = choose_at(table, e, e->problem.m, threads).best.candidate;
+        if (other >= 0 && other != candidate) {
             add_flip(e, NULL, 0, threads, other);
             break;
         }
@@ -311,10 +315,10 @@ static void add_thread_flips(const struct tandem_table *table, struct tnd_explan
 
 static void find_flips(const struct tandem_table *table, struct tnd_explanation *e)
 {
-    const struct tnd_candidate *const both[2] = {&e->choice.best, &e->choice.second};
-    for (int i = 0; i < 2 && e->choice.second.way >= 0; i++) {
+    const struct tnd_prediction *const both[2] = {&e->choice.best, &e->choice.second};
+    for (int i = 0; i < 2 && e->choice.second.candidate >= 0; i++) {
         for (int s = 0; s < TANDEM_STAGES; s++) {
-            const char *backend = e->ways[both[i]->way].profile.stage[s].backend;
+            const char *backend = e->candidates[both[i]->candidate].profile.stage[s].backend;
             if (backend[0] != '\0') {
                 add_backend_flip(e, backend);
             }
@@ -325,14 +329,14 @@ static void find_flips(const struct tandem_table *table, struct tnd_explanation 
 
 /* ---- thin data ---- */
 
-/* Ways without any prediction; `out_only` is the last of them. */
+/* Candidates without any prediction; `out_only` is the last of them. */
 static int count_unmeasured(const struct tnd_explanation *e, int *out_only)
 {
     int n = 0;
-    for (int w = 0; w < e->n_ways; w++) {
+    for (int w = 0; w < e->n_candidates; w++) {
         bool found = false;
-        for (int i = 0; i < e->n_candidates && !found; i++) {
-            found = e->candidates[i].way == w;
+        for (int i = 0; i < e->n_predictions && !found; i++) {
+            found = e->predictions[i].candidate == w;
         }
         if (!found) {
             n++;
@@ -344,18 +348,18 @@ static int count_unmeasured(const struct tnd_explanation *e, int *out_only)
 
 static void find_thin(const struct tandem_table *table, struct tnd_explanation *e)
 {
-    const struct tnd_candidate *best = &e->choice.best;
-    const struct tnd_candidate *second = &e->choice.second;
+    const struct tnd_prediction *best = &e->choice.best;
+    const struct tnd_prediction *second = &e->choice.second;
     int only;
     if (table == NULL) {
         e->thin = TND_THIN_NO_TABLE;
         return;
     }
-    if (best->way < 0) {
+    if (best->candidate < 0) {
         e->thin = TND_THIN_NO_CELL;
         return;
     }
-    bool pair = second->way >= 0;
+    bool pair = second->candidate >= 0;
     e->thin |= !best->total.measured_shape || (pair && !second->total.measured_shape)
                    ? TND_THIN_SHAPE
                    : 0u;
@@ -365,7 +369,7 @@ static void find_thin(const struct tandem_table *table, struct tnd_explanation *
             ? TND_THIN_LEAD
             : 0u;
     e->thin |= best->total.stale || (pair && second->total.stale) ? TND_THIN_STALE : 0u;
-    e->thin |= count_unmeasured(e, &only) > 0 ? TND_THIN_WAYS : 0u;
+    e->thin |= count_unmeasured(e, &only) > 0 ? TND_THIN_CANDIDATES : 0u;
     e->thin |= e->problem.m > tnd_table_largest_m(table, e->problem.type) ? TND_THIN_BEYOND : 0u;
 }
 
@@ -408,8 +412,9 @@ static void write_command(const struct tandem_table *table, struct tnd_explanati
     snprintf(e->command, sizeof(e->command),
              "mulmat-tune bench -model %" PRId64 "x%" PRId64 " -type %s", e->problem.n,
              e->problem.k, tandem_type_name(e->problem.type));
-    if ((e->thin & (TND_THIN_NO_TABLE | TND_THIN_NO_CELL | TND_THIN_SHAPE | TND_THIN_WAYS)) == 0) {
-        const struct tnd_turn *turn = e->above.found ? &e->above : &e->below;
+    if ((e->thin & (TND_THIN_NO_TABLE | TND_THIN_NO_CELL | TND_THIN_SHAPE | TND_THIN_CANDIDATES)) ==
+        0) {
+        const struct tnd_crossing *turn = e->above.found ? &e->above : &e->below;
         n_m = add_sorted(m, n_m, e->problem.m);
         if (turn->found && (e->thin & TND_THIN_LEAD) != 0) {
             n_m = add_sorted(m, n_m, turn->low);
@@ -425,10 +430,10 @@ static void write_command(const struct tandem_table *table, struct tnd_explanati
         }
     }
     add_numbers(e, " -threads ", threads, n_threads);
-    if (e->thin == TND_THIN_WAYS && count_unmeasured(e, &only) == 1) {
+    if (e->thin == TND_THIN_CANDIDATES && count_unmeasured(e, &only) == 1) {
         size_t used = strlen(e->command);
         snprintf(e->command + used, sizeof(e->command) - used, " -profile %s",
-                 e->ways[only].profile.name);
+                 e->candidates[only].profile.name);
     }
 }
 
@@ -445,15 +450,16 @@ enum tandem_status tnd_explain(const struct tnd_explain_options *options,
     e.n_threads = options->n_threads > 1 ? options->n_threads : 1;
     e.is_warm = options->is_warm;
     if (options->registry != NULL) {
-        e.n_ways = tnd_ways_here(options->registry, options->table, options->node, e.problem.type,
-                                 options->error_bound, e.ways);
+        e.n_candidates = tnd_candidates_here(options->registry, options->table, options->node,
+                                             e.problem.type, options->error_bound, e.candidates);
     } else if (options->table != NULL) {
-        e.n_ways = tnd_ways_of_table(options->table, e.problem.type, options->error_bound, e.ways);
+        e.n_candidates = tnd_candidates_of_table(options->table, e.problem.type,
+                                                 options->error_bound, e.candidates);
     }
     TND_TRY(find_candidates(options, &e, error));
     int64_t largest = tnd_table_largest_m(options->table, e.problem.type);
     e.m_limit = 4 * (largest > e.problem.m ? largest : e.problem.m);
-    if (e.choice.best.way >= 0) {
+    if (e.choice.best.candidate >= 0) {
         find_turns(options->table, &e);
         find_flips(options->table, &e);
     }
@@ -465,7 +471,7 @@ enum tandem_status tnd_explain(const struct tnd_explain_options *options,
 
 void tnd_explanation_fini(struct tnd_explanation *explanation)
 {
-    tnd_free(explanation->candidates);
-    explanation->candidates = NULL;
-    explanation->n_candidates = 0;
+    tnd_free(explanation->predictions);
+    explanation->predictions = NULL;
+    explanation->n_predictions = 0;
 }

@@ -11,18 +11,19 @@
 enum { TND_EXPLAIN_MAX_FLIPS = 10, TND_EXPLAIN_COMMAND = 320 };
 
 struct tnd_explain_options {
-    const struct tandem_table *table;    /* borrowed; NULL: none, the fixed rule serves */
-    const struct tnd_registry *registry; /* ways of this machine; NULL: those of the table's */
-    const tandem_tensor *node;           /* NULL: any product like the problem */
-    struct tnd_problem problem;          /* threads and profile are not looked at */
-    int n_threads;                       /* the most */
-    double error_bound;                  /* of results; 0: what the checks say */
-    bool is_warm;                        /* the weights stay in the cache */
+    const struct tandem_table *table; /* borrowed; NULL: none, the fixed rule serves */
+    const struct tnd_registry
+        *registry;              /* candidates of this machine; NULL: those of the table's */
+    const tandem_tensor *node;  /* NULL: any product like the problem */
+    struct tnd_problem problem; /* threads and profile are not looked at */
+    int n_threads;              /* the most */
+    double error_bound;         /* of results; 0: what the checks say */
+    bool is_warm;               /* the weights stay in the cache */
 };
 
 /* A change of the winner over M, between `from` (at m - 1) and `to` (at m). Inside of [low, high]
  * the error bars of both overlap. */
-struct tnd_turn {
+struct tnd_crossing {
     bool found;
     int64_t m, low, high;
     bool high_open; /* they still overlap at the largest M looked at */
@@ -40,27 +41,27 @@ struct tnd_flip {
 /* Why a prediction is not to be trusted; bits. */
 enum tnd_thin {
     TND_THIN_NO_TABLE = 1,
-    TND_THIN_NO_CELL = 2, /* the table predicts none of the ways */
-    TND_THIN_SHAPE = 4,   /* told from other shapes */
-    TND_THIN_NOISY = 8,   /* wide error bar of one of the two best */
-    TND_THIN_LEAD = 16,   /* the lead is within the error bars */
-    TND_THIN_WAYS = 32,   /* ways that were never measured */
-    TND_THIN_BEYOND = 64, /* M is beyond what was measured */
-    TND_THIN_STALE = 128  /* one of the two best rests on times that were found wrong */
+    TND_THIN_NO_CELL = 2,     /* the table predicts none of the candidates */
+    TND_THIN_SHAPE = 4,       /* told from other shapes */
+    TND_THIN_NOISY = 8,       /* wide error bar of one of the two best */
+    TND_THIN_LEAD = 16,       /* the lead is within the error bars */
+    TND_THIN_CANDIDATES = 32, /* candidates that were never measured */
+    TND_THIN_BEYOND = 64,     /* M is beyond what was measured */
+    TND_THIN_STALE = 128      /* one of the two best rests on times that were found wrong */
 };
 
 struct tnd_explanation {
     struct tnd_problem problem;
     int n_threads;
     bool is_warm;
-    int n_ways;
-    struct tnd_way ways[TND_TABLE_MAX_PROFILES];
     int n_candidates;
-    struct tnd_candidate *candidates; /* each way at each thread count, as compared */
-    struct tnd_choice choice;         /* what tnd_choose says, as in the planner */
-    double margin;                    /* second / best - 1, as compared; 0 without a second */
-    int64_t m_limit;                  /* the largest M looked at for turns */
-    struct tnd_turn below, above;     /* before and behind the problem's M */
+    struct tnd_candidate candidates[TND_TABLE_MAX_PROFILES];
+    int n_predictions;
+    struct tnd_prediction *predictions; /* each candidate at each thread count, as compared */
+    struct tnd_choice choice;           /* what tnd_choose says, as in the planner */
+    double margin;                      /* second / best - 1, as compared; 0 without a second */
+    int64_t m_limit;                    /* the largest M looked at for turns */
+    struct tnd_crossing below, above;   /* before and behind the problem's M */
     int n_flips;
     struct tnd_flip flips[TND_EXPLAIN_MAX_FLIPS];
     unsigned thin;                     /* enum tnd_thin */
@@ -72,9 +73,9 @@ enum tandem_status tnd_explain(const struct tnd_explain_options *options,
                                struct tnd_explanation *out, struct tandem_error *error);
 void tnd_explanation_fini(struct tnd_explanation *explanation);
 
-/** Name of the way of a candidate, "" for none. */
+/** Name of the profile of a prediction, "" for none. */
 const char *tnd_explain_profile(const struct tnd_explanation *explanation,
-                                const struct tnd_candidate *candidate);
+                                const struct tnd_prediction *prediction);
 
 /** Appends an explanation for people, or as a JSON object. */
 void tnd_explain_text(const struct tnd_explanation *explanation, struct tnd_text *out);

@@ -18,40 +18,40 @@ static void add_with_error(struct tnd_text *out, const struct tnd_estimate *esti
 }
 
 static void add_candidate(struct tnd_text *out, const struct tnd_explanation *e,
-                          const struct tnd_candidate *candidate)
+                          const struct tnd_prediction *prediction)
 {
-    const struct tnd_way *way = &e->ways[candidate->way];
-    bool wins =
-        candidate->way == e->choice.best.way && candidate->threads == e->choice.best.threads;
-    tnd_text_printf(out, "  %s %-22s %3d thread%s", wins ? "*" : " ", way->profile.name,
-                    candidate->threads, candidate->threads == 1 ? "  " : "s ");
-    tnd_emit_number(out, 12, 1, candidate->total.us);
+    const struct tnd_candidate *candidate = &e->candidates[prediction->candidate];
+    bool wins = prediction->candidate == e->choice.best.candidate &&
+                prediction->threads == e->choice.best.threads;
+    tnd_text_printf(out, "  %s %-22s %3d thread%s", wins ? "*" : " ", candidate->profile.name,
+                    prediction->threads, prediction->threads == 1 ? "  " : "s ");
+    tnd_emit_number(out, 12, 1, prediction->total.us);
     tnd_text_add(out, " +- ");
-    tnd_emit_number(out, -9, 1, candidate->total.error_us);
+    tnd_emit_number(out, -9, 1, prediction->total.error_us);
     const char *separator = " ";
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        const struct tnd_table_stage *stage = &way->profile.stage[s];
+        const struct tnd_table_stage *stage = &candidate->profile.stage[s];
         if (stage->backend[0] != '\0') {
             tnd_text_printf(out, "%s%s %s ", separator, tandem_stage_name((enum tandem_stage)s),
                             stage->backend);
-            add_with_error(out, &candidate->stage[s]);
+            add_with_error(out, &prediction->stage[s]);
             separator = "; ";
         }
     }
-    if (candidate->moving.us > 0) {
+    if (prediction->moving.us > 0) {
         tnd_text_printf(out, "%stransfer ", separator);
-        add_with_error(out, &candidate->moving);
+        add_with_error(out, &prediction->moving);
     }
-    tnd_text_printf(out, "%s%s%s%s\n", candidate->total.noisy ? "  (noisy)" : "",
-                    candidate->total.stale ? "  (stale: found wrong by running programs)" : "",
-                    candidate->total.measured_shape ? "" : "  (from other shapes)",
-                    !way->is_barred ? ""
-                    : way->verdict == TND_VERDICT_UNKNOWN
+    tnd_text_printf(out, "%s%s%s%s\n", prediction->total.noisy ? "  (noisy)" : "",
+                    prediction->total.stale ? "  (stale: found wrong by running programs)" : "",
+                    prediction->total.measured_shape ? "" : "  (from other shapes)",
+                    !candidate->is_excluded ? ""
+                    : candidate->verdict == TND_VERDICT_UNKNOWN
                         ? "  (never: its results were not checked)"
                         : "  (never: its results are wrong)");
 }
 
-static void add_turn(struct tnd_text *out, const struct tnd_turn *turn, const char *what)
+static void add_crossing(struct tnd_text *out, const struct tnd_crossing *turn, const char *what)
 {
     tnd_text_printf(out, "  %s M = %" PRId64 " on: %s instead of %s", what, turn->m, turn->to,
                     turn->from);
@@ -90,7 +90,7 @@ static void add_thin(struct tnd_text *out, const struct tnd_explanation *e)
         {TND_THIN_SHAPE, "this shape was not measured; times are told from others"},
         {TND_THIN_NOISY, "the prediction of the winner is noisy"},
         {TND_THIN_LEAD, "the lead is within the error bars"},
-        {TND_THIN_WAYS, "not every way was measured"},
+        {TND_THIN_CANDIDATES, "not every way was measured"},
         {TND_THIN_BEYOND, "M is beyond what was measured"},
         {TND_THIN_STALE, "times behind it were found wrong by running programs"},
     };
@@ -104,16 +104,16 @@ static void add_thin(struct tnd_text *out, const struct tnd_explanation *e)
     }
 }
 
-/* How far the results of the ways were from the reference. */
+/* How far the results of the candidates were from the reference. */
 static void add_checks(struct tnd_text *out, const struct tnd_explanation *e)
 {
     int n = 0;
-    for (int w = 0; w < e->n_ways; w++) {
-        const struct tnd_way *way = &e->ways[w];
-        if (way->verdict != TND_VERDICT_UNKNOWN) {
+    for (int w = 0; w < e->n_candidates; w++) {
+        const struct tnd_candidate *candidate = &e->candidates[w];
+        if (candidate->verdict != TND_VERDICT_UNKNOWN) {
             tnd_text_printf(out, "%s%s %.1e%s", n++ == 0 ? "  checked, largest error: " : ", ",
-                            way->profile.name, way->nmse,
-                            way->verdict == TND_VERDICT_WRONG ? " (too large)" : "");
+                            candidate->profile.name, candidate->nmse,
+                            candidate->verdict == TND_VERDICT_WRONG ? " (too large)" : "");
         }
     }
     tnd_text_add(out, n > 0 ? " (squared, of the squared reference)\n" : "");
@@ -122,7 +122,7 @@ static void add_checks(struct tnd_text *out, const struct tnd_explanation *e)
 /* What the winner takes besides time. */
 static void add_memory(struct tnd_text *out, const struct tnd_explanation *e)
 {
-    const struct tnd_table_profile *winner = &e->ways[e->choice.best.way].profile;
+    const struct tnd_table_profile *winner = &e->candidates[e->choice.best.candidate].profile;
     if (tnd_task_is(winner->stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_USES_PACKED)) {
         double bytes =
             (double)e->problem.n * (double)tandem_type_row_bytes(e->problem.type, e->problem.k);
@@ -139,13 +139,13 @@ void tnd_explain_text(const struct tnd_explanation *e, struct tnd_text *out)
     tnd_problem_print(&e->problem, name, sizeof(name));
     tnd_text_printf(out, "%s, at most %d thread%s (microseconds)\n", name, e->n_threads,
                     e->n_threads == 1 ? "" : "s");
-    for (int i = 0; i < e->n_candidates; i++) {
-        add_candidate(out, e, &e->candidates[i]);
+    for (int i = 0; i < e->n_predictions; i++) {
+        add_candidate(out, e, &e->predictions[i]);
     }
-    if (e->choice.best.way >= 0) {
+    if (e->choice.best.candidate >= 0) {
         tnd_text_printf(out, "  wins: %s on %d thread%s", tnd_explain_profile(e, &e->choice.best),
                         e->choice.best.threads, e->choice.best.threads == 1 ? "" : "s");
-        if (e->choice.second.way >= 0) {
+        if (e->choice.second.candidate >= 0) {
             tnd_text_add(out, ", ");
             tnd_emit_number(out, 0, 1, 100 * e->margin);
             tnd_text_printf(out, " %% ahead of %s, a quarter of the error bars counted\n",
@@ -156,11 +156,11 @@ void tnd_explain_text(const struct tnd_explanation *e, struct tnd_text *out)
         add_memory(out, e);
     }
     if (e->below.found) {
-        add_turn(out, &e->below, "from");
+        add_crossing(out, &e->below, "from");
     }
     if (e->above.found) {
-        add_turn(out, &e->above, "from");
-    } else if (e->choice.second.way >= 0) {
+        add_crossing(out, &e->above, "from");
+    } else if (e->choice.second.candidate >= 0) {
         tnd_text_printf(out, "  no other profile wins behind it, up to M = %" PRId64 "\n",
                         e->m_limit);
     }
@@ -180,51 +180,51 @@ static void add_json_number(struct tnd_text *out, const char *key, double value)
 }
 
 static void json_candidate(struct tnd_text *out, const struct tnd_explanation *e,
-                           const struct tnd_candidate *candidate)
+                           const struct tnd_prediction *prediction)
 {
-    const struct tnd_way *way = &e->ways[candidate->way];
+    const struct tnd_candidate *candidate = &e->candidates[prediction->candidate];
     tnd_text_add(out, "{\"profile\": ");
-    tnd_emit_json_string(out, way->profile.name);
-    tnd_text_printf(out, ", \"threads\": %d, ", candidate->threads);
-    add_json_number(out, "us", candidate->total.us);
+    tnd_emit_json_string(out, candidate->profile.name);
+    tnd_text_printf(out, ", \"threads\": %d, ", prediction->threads);
+    add_json_number(out, "us", prediction->total.us);
     tnd_text_add(out, ", ");
-    add_json_number(out, "error_us", candidate->total.error_us);
+    add_json_number(out, "error_us", prediction->total.error_us);
     tnd_text_printf(out,
                     ", \"measured_shape\": %s, \"noisy\": %s, \"stale\": %s, "
                     "\"check\": \"%s\", \"barred\": %s, \"stages\": [",
-                    candidate->total.measured_shape ? "true" : "false",
-                    candidate->total.noisy ? "true" : "false",
-                    candidate->total.stale ? "true" : "false",
-                    way->verdict == TND_VERDICT_UNKNOWN ? "unknown"
-                    : way->verdict == TND_VERDICT_RIGHT ? "right"
-                                                        : "wrong",
-                    way->is_barred ? "true" : "false");
+                    prediction->total.measured_shape ? "true" : "false",
+                    prediction->total.noisy ? "true" : "false",
+                    prediction->total.stale ? "true" : "false",
+                    candidate->verdict == TND_VERDICT_UNKNOWN ? "unknown"
+                    : candidate->verdict == TND_VERDICT_RIGHT ? "right"
+                                                              : "wrong",
+                    candidate->is_excluded ? "true" : "false");
     const char *separator = "";
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        const struct tnd_table_stage *stage = &way->profile.stage[s];
+        const struct tnd_table_stage *stage = &candidate->profile.stage[s];
         if (stage->backend[0] != '\0') {
             tnd_text_printf(out, "%s{\"stage\": \"%s\", \"backend\": ", separator,
                             tandem_stage_name((enum tandem_stage)s));
             tnd_emit_json_string(out, stage->backend);
             tnd_text_add(out, ", ");
-            add_json_number(out, "us", candidate->stage[s].us);
+            add_json_number(out, "us", prediction->stage[s].us);
             tnd_text_add(out, ", ");
-            add_json_number(out, "error_us", candidate->stage[s].error_us);
+            add_json_number(out, "error_us", prediction->stage[s].error_us);
             tnd_text_add_char(out, '}');
             separator = ", ";
         }
     }
     tnd_text_add(out, "]");
-    if (candidate->moving.us > 0) {
+    if (prediction->moving.us > 0) {
         tnd_text_add(out, ", ");
-        add_json_number(out, "transfer_us", candidate->moving.us);
+        add_json_number(out, "transfer_us", prediction->moving.us);
         tnd_text_add(out, ", ");
-        add_json_number(out, "transfer_error_us", candidate->moving.error_us);
+        add_json_number(out, "transfer_error_us", prediction->moving.error_us);
     }
     tnd_text_add_char(out, '}');
 }
 
-static void json_turn(struct tnd_text *out, const char *key, const struct tnd_turn *turn)
+static void json_crossover(struct tnd_text *out, const char *key, const struct tnd_crossing *turn)
 {
     tnd_text_printf(out, "\"%s\": ", key);
     if (!turn->found) {
@@ -246,19 +246,19 @@ static void json_turn(struct tnd_text *out, const char *key, const struct tnd_tu
 }
 
 static void json_winner(struct tnd_text *out, const char *key, const struct tnd_explanation *e,
-                        const struct tnd_candidate *candidate)
+                        const struct tnd_prediction *prediction)
 {
     tnd_text_printf(out, "\"%s\": ", key);
-    if (candidate->way < 0) {
+    if (prediction->candidate < 0) {
         tnd_text_add(out, "null");
         return;
     }
     tnd_text_add(out, "{\"profile\": ");
-    tnd_emit_json_string(out, tnd_explain_profile(e, candidate));
-    tnd_text_printf(out, ", \"threads\": %d, ", candidate->threads);
-    add_json_number(out, "us", candidate->total.us);
+    tnd_emit_json_string(out, tnd_explain_profile(e, prediction));
+    tnd_text_printf(out, ", \"threads\": %d, ", prediction->threads);
+    add_json_number(out, "us", prediction->total.us);
     tnd_text_add(out, ", ");
-    add_json_number(out, "error_us", candidate->total.error_us);
+    add_json_number(out, "error_us", prediction->total.error_us);
     tnd_text_add_char(out, '}');
 }
 
@@ -310,9 +310,9 @@ void tnd_explain_json(const struct tnd_explanation *e, const char *indent, struc
     tnd_text_add(out, ", ");
     add_json_number(out, "margin", e->margin);
     tnd_text_printf(out, ",\n%s ", indent);
-    json_turn(out, "below", &e->below);
+    json_crossover(out, "below", &e->below);
     tnd_text_add(out, ", ");
-    json_turn(out, "above", &e->above);
+    json_crossover(out, "above", &e->above);
     tnd_text_printf(out, ", \"m_limit\": %" PRId64 ",\n%s ", e->m_limit, indent);
     json_flips(out, e);
     tnd_text_add(out, ", ");
@@ -320,9 +320,9 @@ void tnd_explain_json(const struct tnd_explanation *e, const char *indent, struc
     tnd_text_add(out, ", \"command\": ");
     tnd_emit_json_string(out, e->command);
     tnd_text_printf(out, ",\n%s \"candidates\": [", indent);
-    for (int i = 0; i < e->n_candidates; i++) {
+    for (int i = 0; i < e->n_predictions; i++) {
         tnd_text_printf(out, "%s\n%s  ", i > 0 ? "," : "", indent);
-        json_candidate(out, e, &e->candidates[i]);
+        json_candidate(out, e, &e->predictions[i]);
     }
     tnd_text_printf(out, "\n%s ]}", indent);
 }

@@ -61,8 +61,8 @@ static double spin_of(const struct tnd_handoff *handoff)
     return handoff->spin_us;
 }
 
-static double between_crews(const struct tandem_table *table, int threads,
-                            double (*cost)(const struct tnd_handoff *handoff))
+static double at_threads(const struct tandem_table *table, int threads,
+                         double (*cost)(const struct tnd_handoff *handoff))
 {
     if (table == NULL || threads < 2 || table->n_handoffs == 0) {
         return 0;
@@ -83,12 +83,12 @@ static double between_crews(const struct tandem_table *table, int threads,
 
 double tnd_estimate_wake(const struct tandem_table *table, int threads)
 {
-    return between_crews(table, threads, wake_of);
+    return at_threads(table, threads, wake_of);
 }
 
 double tnd_estimate_handoff(const struct tandem_table *table, int threads)
 {
-    return between_crews(table, threads, spin_of);
+    return at_threads(table, threads, spin_of);
 }
 
 double tnd_estimate_sharing(const struct tandem_table *table, int threads)

@@ -14,11 +14,11 @@
 #include "tune/op_cost.h"
 #include "table/problem.h"
 #include "tune/profiles.h"
-#include "tune/remember.h"
+#include "tune/plan_cache.h"
 #include "tune/rule.h"
 #include "tune/warm.h"
 
-/* What a product costs that runs by the fixed rule: a way with times is preferred. */
+/* What a product costs that runs by the fixed rule: a candidate with times is preferred. */
 #define BY_RULE_US 1e9
 
 struct tnd_planner {
@@ -26,7 +26,7 @@ struct tnd_planner {
     const struct tnd_clock *clock;
     struct tnd_log log;
     int n_cpus;
-    tnd_ways_fn ways;
+    tnd_candidates_fn candidates;
     size_t cache_bytes;
     pthread_mutex_t lock; /* guards everything below; never held together with another lock */
     const struct tandem_table *table;
@@ -35,14 +35,14 @@ struct tnd_planner {
     int forced;
     uint32_t types_reported; /* bit a type: its absence from the table was logged */
     bool idle_reported;      /* a device that nobody has measured was logged */
-    struct tnd_memory memory;
+    struct tnd_plan_cache memory;
 };
 
 enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,
                                    struct tnd_planner **out_planner, struct tandem_error *error)
 {
     struct tnd_planner *planner = tnd_calloc(1, sizeof(*planner));
-    if (planner == NULL || tnd_memory_init(&planner->memory) != TANDEM_OK) {
+    if (planner == NULL || tnd_plan_cache_init(&planner->memory) != TANDEM_OK) {
         tnd_free(planner);
         return tnd_error_set(error, TANDEM_E_MEMORY, "planner", 0, 0, "planner: out of memory");
     }
@@ -50,7 +50,7 @@ enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,
     planner->clock = options->clock;
     planner->log = options->log;
     planner->n_cpus = options->n_cpus;
-    planner->ways = tnd_ways_here;
+    planner->candidates = tnd_candidates_here;
     planner->cache_bytes = options->cache_bytes;
     planner->forced = -1;
     pthread_mutex_init(&planner->lock, NULL);
@@ -64,7 +64,7 @@ void tnd_planner_free(struct tnd_planner *planner)
         return;
     }
     pthread_mutex_destroy(&planner->lock);
-    tnd_memory_fini(&planner->memory);
+    tnd_plan_cache_fini(&planner->memory);
     tnd_free(planner);
 }
 
@@ -75,7 +75,7 @@ void tnd_planner_set_table(struct tnd_planner *planner, const struct tandem_tabl
     planner->has_warm = tnd_table_has_warm(table);
     planner->types_reported = 0;
     planner->idle_reported = false;
-    tnd_memory_begin_round(&planner->memory);
+    tnd_plan_cache_begin_round(&planner->memory);
     pthread_mutex_unlock(&planner->lock);
 }
 
@@ -83,20 +83,20 @@ void tnd_planner_force(struct tnd_planner *planner, int profile)
 {
     pthread_mutex_lock(&planner->lock);
     planner->forced = profile;
-    tnd_memory_clear(&planner->memory);
+    tnd_plan_cache_clear(&planner->memory);
     pthread_mutex_unlock(&planner->lock);
 }
 
-void tnd_planner_set_ways(struct tnd_planner *planner, tnd_ways_fn ways)
+void tnd_planner_set_candidates(struct tnd_planner *planner, tnd_candidates_fn candidates)
 {
-    planner->ways = ways;
+    planner->candidates = candidates;
 }
 
 void tnd_planner_set_error_bound(struct tnd_planner *planner, double bound)
 {
     pthread_mutex_lock(&planner->lock);
     planner->error_bound = bound;
-    tnd_memory_clear(&planner->memory);
+    tnd_plan_cache_clear(&planner->memory);
     pthread_mutex_unlock(&planner->lock);
 }
 
@@ -155,7 +155,7 @@ bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile,
 
 /* Idle workers sleep where a stage lasts longer than waking them takes: all of them while a device
  * or one thread works, those that are left over while fewer threads work. */
-static void choose_waiting(const struct tnd_planner *planner, const struct tnd_candidate *chosen,
+static void choose_waiting(const struct tnd_planner *planner, const struct tnd_prediction *chosen,
                            int n_threads, struct tandem_plan_node *out)
 {
     double wake_us = tnd_estimate_wake(planner->table, n_threads);
@@ -175,19 +175,19 @@ static void choose_waiting(const struct tnd_planner *planner, const struct tnd_c
     }
 }
 
-/* Whether the table has a time for the CPU's own way. Without it (void, or never measured) what
+/* Whether the table has a time for the CPU's own profile. Without it (void, or never measured) what
  * else the table knows would win unopposed. */
-static bool knows_cpu(const struct tandem_table *table, const struct tnd_way *ways, int n_ways,
-                      const struct tnd_problem *problem, int n_threads)
+static bool knows_cpu(const struct tandem_table *table, const struct tnd_candidate *candidates,
+                      int n_candidates, const struct tnd_problem *problem, int n_threads)
 {
-    struct tnd_candidate candidate;
-    int way = 0;
-    while (way < n_ways && strcmp(ways[way].profile.name, "cpu") != 0) {
-        way++;
+    struct tnd_prediction prediction;
+    int candidate = 0;
+    while (candidate < n_candidates && strcmp(candidates[candidate].profile.name, "cpu") != 0) {
+        candidate++;
     }
-    bool found = way == n_ways; /* the CPU does not take the product at all */
+    bool found = candidate == n_candidates; /* the CPU does not take the product at all */
     for (int t = 1; t <= n_threads && !found; t = tnd_next_thread_count(table, t, n_threads)) {
-        found = tnd_predict(table, ways, way, problem, t, NULL, &candidate);
+        found = tnd_predict(table, candidates, candidate, problem, t, NULL, &prediction);
         if (t == n_threads) {
             break;
         }
@@ -198,17 +198,17 @@ static bool knows_cpu(const struct tandem_table *table, const struct tnd_way *wa
 /* The choice of another table, as this one predicts it. */
 struct incumbent {
     const struct tandem_plan_node *node; /* NULL: there is none */
-    const struct tnd_way *ways;
-    struct tnd_candidate candidate; /* way -1: the table knows it no more */
+    const struct tnd_candidate *candidates;
+    struct tnd_prediction prediction; /* candidate -1: the table knows it no more */
 };
 
-static void meet_incumbent(void *user, const struct tnd_candidate *candidate)
+static void meet_incumbent(void *user, const struct tnd_prediction *prediction)
 {
     struct incumbent *incumbent = user;
-    const struct tnd_way *way = &incumbent->ways[candidate->way];
-    if (incumbent->node != NULL && candidate->threads == incumbent->node->n_threads &&
-        !way->is_barred && strcmp(way->profile.name, incumbent->node->profile) == 0) {
-        incumbent->candidate = *candidate;
+    const struct tnd_candidate *candidate = &incumbent->candidates[prediction->candidate];
+    if (incumbent->node != NULL && prediction->threads == incumbent->node->n_threads &&
+        !candidate->is_excluded && strcmp(candidate->profile.name, incumbent->node->profile) == 0) {
+        incumbent->prediction = *prediction;
     }
 }
 
@@ -219,26 +219,28 @@ static bool choose_by_table(const struct plan_run *run, const tandem_tensor *nod
 {
     const struct tnd_planner *planner = run->planner;
     int n_threads = run->n_threads;
-    struct tnd_way ways[TND_TABLE_MAX_PROFILES];
+    struct tnd_candidate candidates[TND_TABLE_MAX_PROFILES];
     struct tnd_choice choice;
     bool was_chosen = before != NULL && before->reason == TANDEM_REASON_TABLE;
-    struct incumbent incumbent = {was_chosen ? before : NULL, ways, {.way = -1}};
-    int n_ways = planner->ways(planner->registry, planner->table, node, problem->type,
-                               planner->error_bound, ways);
-    tnd_choose(planner->table, ways, n_ways, problem, n_threads, neighbours, meet_incumbent,
-               &incumbent, &choice);
-    if (choice.best.way < 0 || !knows_cpu(planner->table, ways, n_ways, problem, n_threads)) {
+    struct incumbent incumbent = {was_chosen ? before : NULL, candidates, {.candidate = -1}};
+    int n_candidates = planner->candidates(planner->registry, planner->table, node, problem->type,
+                                           planner->error_bound, candidates);
+    tnd_choose(planner->table, candidates, n_candidates, problem, n_threads, neighbours,
+               meet_incumbent, &incumbent, &choice);
+    if (choice.best.candidate < 0 ||
+        !knows_cpu(planner->table, candidates, n_candidates, problem, n_threads)) {
         return false;
     }
-    if (incumbent.candidate.way >= 0 &&
-        !tnd_lead_is_clear(&choice.best.total, &incumbent.candidate.total)) {
-        choice.second = choice.best.way != incumbent.candidate.way ? choice.best : choice.second;
-        choice.best = incumbent.candidate;
+    if (incumbent.prediction.candidate >= 0 &&
+        !tnd_lead_is_clear(&choice.best.total, &incumbent.prediction.total)) {
+        choice.second =
+            choice.best.candidate != incumbent.prediction.candidate ? choice.best : choice.second;
+        choice.best = incumbent.prediction;
     }
-    out->node = ways[choice.best.way].node;
+    out->node = candidates[choice.best.candidate].node;
     out->node.n_threads = choice.best.threads;
     out->node.reason = TANDEM_REASON_TABLE;
-    out->node.runner_up_us = choice.second.way >= 0 ? (float)choice.second.total.us : 0;
+    out->node.runner_up_us = choice.second.candidate >= 0 ? (float)choice.second.total.us : 0;
     for (int s = 0; s < TANDEM_STAGES; s++) {
         out->node.predicted_us[s] = (float)choice.best.stage[s].us;
     }
@@ -251,13 +253,13 @@ static bool choose_profile(const struct tnd_planner *planner, int profile,
                            const tandem_tensor *node, enum tandem_type type, int n_threads,
                            enum tandem_plan_reason reason, struct tandem_plan_node *out)
 {
-    struct tandem_plan_node candidate;
-    if (!tnd_plan_node_for_profile(planner->registry, profile, type, n_threads, &candidate) ||
-        !tnd_node_is_supported(planner->registry, &candidate, node)) {
+    struct tandem_plan_node prediction;
+    if (!tnd_plan_node_for_profile(planner->registry, profile, type, n_threads, &prediction) ||
+        !tnd_node_is_supported(planner->registry, &prediction, node)) {
         return false;
     }
-    candidate.reason = reason;
-    *out = candidate;
+    prediction.reason = reason;
+    *out = prediction;
     return true;
 }
 
@@ -302,16 +304,16 @@ static void choose_by_rule(const struct tnd_planner *planner, const tandem_tenso
     }
 }
 
-/* The best way at one home, or among all (TND_REMEMBER_ANY_HOME); a profile of "" when there is
+/* The best candidate at one home, or among all (TND_PLACE_ANY); a profile of "" when there is
  * none. */
 static void choose_product(struct plan_run *run, const tandem_tensor *node, int home,
                            const struct tandem_plan_node *before, struct tnd_place_choice *out)
 {
     struct tnd_planner *planner = run->planner;
     struct tnd_problem problem;
-    struct tnd_neighbours neighbours = {.at_home = home != TND_REMEMBER_ANY_HOME,
+    struct tnd_neighbours neighbours = {.at_home = home != TND_PLACE_ANY,
                                         .home = "",
-                                        .crew = run->n_threads,
+                                        .neighbour_threads = run->n_threads,
                                         .is_warm = run->is_warm};
     tnd_problem_of_node(node, &problem);
     int rule_threads = tnd_rule_threads(node, run->n_threads, run->handoff_us);
@@ -321,7 +323,7 @@ static void choose_product(struct plan_run *run, const tandem_tensor *node, int 
     }
     if (planner->forced >= 0 && choose_profile(planner, planner->forced, node, problem.type,
                                                rule_threads, TANDEM_REASON_FORCED, &out->node)) {
-        if (home != TND_REMEMBER_ANY_HOME && home_of(run, &out->node) != home) {
+        if (home != TND_PLACE_ANY && home_of(run, &out->node) != home) {
             memset(out, 0, sizeof(*out));
         }
         return;
@@ -355,7 +357,7 @@ static void choose_whole_threads(const struct plan_run *run, const tandem_tensor
 
 /* False where nothing is gained by remembering. */
 static bool key_of_whole(const struct plan_run *run, const tandem_tensor *node,
-                         struct tnd_remember_key *out)
+                         struct tnd_plan_cache_key *out)
 {
     struct tnd_op_work work;
     if (run->planner->table == NULL || !tnd_op_work_of(node, &work)) {
@@ -365,7 +367,7 @@ static bool key_of_whole(const struct plan_run *run, const tandem_tensor *node,
     out->n = work.n;
     out->k = work.k;
     out->m = work.m;
-    out->type = TND_REMEMBER_OPS + (int32_t)node->op;
+    out->type = TND_PLAN_CACHE_OPS + (int32_t)node->op;
     out->threads = run->n_threads;
     return true;
 }
@@ -373,10 +375,10 @@ static bool key_of_whole(const struct plan_run *run, const tandem_tensor *node,
 static void choose_whole(void *user, const tandem_tensor *node, struct tandem_plan_node *out)
 {
     struct plan_run *run = user;
-    struct tnd_memory *memory = &run->planner->memory;
-    struct tnd_remember_key key;
+    struct tnd_plan_cache *memory = &run->planner->memory;
+    struct tnd_plan_cache_key key;
     bool is_kept = key_of_whole(run, node, &key);
-    const struct tnd_remembered *before = is_kept ? tnd_memory_find(memory, &key) : NULL;
+    const struct tnd_plan_cache_entry *before = is_kept ? tnd_plan_cache_find(memory, &key) : NULL;
     if (before != NULL && before->round == memory->round) {
         *out = before->chosen.node;
         return;
@@ -390,7 +392,7 @@ static void choose_whole(void *user, const tandem_tensor *node, struct tandem_pl
     choose_whole_threads(run, node, was_chosen ? before->chosen.node.n_threads : 0, &chosen.node);
     *out = chosen.node;
     if (is_kept) {
-        (void)tnd_memory_keep(memory, &key, &chosen);
+        (void)tnd_plan_cache_put(memory, &key, &chosen);
     }
 }
 
@@ -407,8 +409,8 @@ static int32_t weight_kind_of(const struct plan_run *run, const tandem_tensor *w
 static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_tensor *node,
                                              int home)
 {
-    struct tnd_memory *memory = &run->planner->memory;
-    struct tnd_remember_key key;
+    struct tnd_plan_cache *memory = &run->planner->memory;
+    struct tnd_plan_cache_key key;
     memset(&key, 0, sizeof(key)); /* padding takes part in hash and comparison */
     key.n = node->src[0]->ne[1];
     key.k = node->src[0]->ne[0];
@@ -417,11 +419,11 @@ static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_
     key.threads = run->n_threads;
     key.home = home > 0 ? run->slots[home - 1] : home;
     key.weight = weight_kind_of(run, node->src[0]);
-    const struct tnd_remembered *known = tnd_memory_find(memory, &key);
+    const struct tnd_plan_cache_entry *known = tnd_plan_cache_find(memory, &key);
     if (known == NULL || known->round != memory->round) {
         struct tnd_place_choice chosen;
         choose_product(run, node, home, known != NULL ? &known->chosen.node : NULL, &chosen);
-        known = tnd_memory_keep(memory, &key, &chosen);
+        known = tnd_plan_cache_put(memory, &key, &chosen);
         run->is_new = true;
     }
     return &known->chosen;
@@ -461,7 +463,7 @@ static void choose(struct plan_run *run, const tandem_tensor *node, struct tande
 {
     if (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node)) {
         run->is_new = false;
-        *out = recall(run, node, TND_REMEMBER_ANY_HOME)->node;
+        *out = recall(run, node, TND_PLACE_ANY)->node;
         note_rule(run, node, out);
         if (out->profile[0] != '\0') {
             return;

@@ -12,10 +12,11 @@
 
 struct tnd_planner;
 
-/** Ways of computing a node on the machine of a registry, as tnd_ways_here. */
-typedef int (*tnd_ways_fn)(const struct tnd_registry *registry, const struct tandem_table *table,
-                           const tandem_tensor *node, enum tandem_type type, double error_bound,
-                           struct tnd_way *out);
+/** Candidates for a node on the machine of a registry, as tnd_candidates_here. */
+typedef int (*tnd_candidates_fn)(const struct tnd_registry *registry,
+                                 const struct tandem_table *table, const tandem_tensor *node,
+                                 enum tandem_type type, double error_bound,
+                                 struct tnd_candidate *out);
 
 struct tnd_planner_options {
     const struct tnd_registry *registry; /* borrowed */
@@ -35,11 +36,11 @@ void tnd_planner_set_table(struct tnd_planner *planner, const struct tandem_tabl
 /** Forces profile i (tnd_profile_at) wherever it applies; -1: choose. Any thread. */
 void tnd_planner_force(struct tnd_planner *planner, int profile);
 
-/** Ways to choose from; tnd_ways_here unless set. Before the first plan. */
-void tnd_planner_set_ways(struct tnd_planner *planner, tnd_ways_fn ways);
-/** Ways whose results are known to be farther from the reference than `bound` (normalised squared
- *  error), or not known at all, are not chosen; 0: those that were found wrong are not. Any
- *  thread. */
+/** Candidates to choose from; tnd_candidates_here unless set. Before the first plan. */
+void tnd_planner_set_candidates(struct tnd_planner *planner, tnd_candidates_fn candidates);
+/** Candidates whose results are known to be farther from the reference than `bound` (normalised
+ *  squared error), or not known at all, are not chosen; 0: those that were found wrong are not.
+ *  Any thread. */
 void tnd_planner_set_error_bound(struct tnd_planner *planner, double bound);
 /** The most threads of a plan for n_threads: as many, or with a table as there are CPUs. Any
  *  thread. */

@@ -16,8 +16,8 @@
 
 /* Part of its error bar that is added to a candidate's time before times are compared. With all
  * of it, slow profiles that are known well win against faster ones that are known less. Unit:
- * share. Why: measured: least mean regret over 886 problems measured in every way with tables of
- * 15, 60 and 120 s (Zen 5); 0.1 to 0.5 were nearly as good. */
+ * share. Why: measured: least mean regret over 886 problems measured with every profile and
+ * tables of 15, 60 and 120 s (Zen 5); 0.1 to 0.5 were nearly as good. */
 #define TND_CAUTION 0.25
 
 /* By how many standard deviations of the difference a challenger must be faster than the choice

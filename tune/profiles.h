@@ -11,7 +11,7 @@
 struct tnd_profile {
     const char *name;
     const char *what; /* a sentence for people */
-        /** Fills the stages for weights of `type` (name excluded, `out` is zeroed before); false
+    /** Fills the stages for weights of `type` (name excluded, `out` is zeroed before); false
      *  when the profile  is no way of computing them. */
     bool (*stages)(enum tandem_type type, struct tnd_table_stage out[TANDEM_STAGES]);
 };
@@ -29,7 +29,7 @@ bool tnd_profile_describe(int i, enum tandem_type type, struct tnd_table_profile
 /** Whether both have the same stages, whatever their names. */
 bool tnd_profile_is_same(const struct tnd_table_profile *a, const struct tnd_table_profile *b);
 /** Whether an earlier profile has the same stages for `type`: F32 weights need no INIT, so that
- *  ways which differ in who dequantises become one. */
+ *  profiles which differ in who dequantises become one. */
 bool tnd_profile_is_twin(int i, enum tandem_type type);
 
 /** Turns a described profile into task configs. False when a backend is not open; `reason` (NULL

@@ -86,19 +86,19 @@ static void fit(const double *counts, const double *times, int n, double out[3])
     out[1] = 0.0;
     out[2] = 0.0;
     for (int s = 0; s < 7; s++) {
-        double candidate[3];
-        if (sizes[s] > n || !solve(counts, times, n, subsets[s], candidate)) {
+        double prediction[3];
+        if (sizes[s] > n || !solve(counts, times, n, subsets[s], prediction)) {
             continue;
         }
         double error = 0.0;
         for (int p = 0; p < n; p++) {
-            double miss = (model(candidate, counts[p]) - times[p]) / (times[p] + 1e-6);
+            double miss = (model(prediction, counts[p]) - times[p]) / (times[p] + 1e-6);
             error += miss * miss;
         }
         if (error < best * (1.0 - 1e-9) - 1e-18) {
             best = error;
             for (int i = 0; i < 3; i++) {
-                out[i] = candidate[i];
+                out[i] = prediction[i];
             }
         }
     }

@@ -63,7 +63,7 @@ static bool show_progress(void *user, const struct tnd_bench_progress *progress)
                         ? 100 * progress->total.spread_us / progress->total.median_us
                         : 0;
     double all_s = progress->elapsed_s + progress->left_s;
-    bool is_time = progress->visits == 1 || progress->elapsed_s - display->shown_s >= 5 ||
+    bool is_time = progress->trials == 1 || progress->elapsed_s - display->shown_s >= 5 ||
                    progress->elapsed_s - display->shown_s >= 0.05 * all_s;
     if (display->is_terminal || is_time) {
         char problem[TND_PROBLEM_MAX];
@@ -84,17 +84,17 @@ static void show_summary(const struct display *display, const struct request *re
                          const struct tnd_bench_summary *summary)
 {
     fprintf(stderr, "%s%d cells in %d visits, %.1f s", display->is_terminal ? "\r\033[K" : "",
-            summary->cells, summary->visits, summary->elapsed_s);
+            summary->cells, summary->trials, summary->elapsed_s);
     if (request->budget_s > 0) {
         fprintf(stderr, " of %.1f s%s", request->budget_s,
                 summary->is_certain ? " (nothing is left that is uncertain)" : "");
     }
-    fprintf(stderr, "; median uncertainty %.1f %%\n", 100 * summary->median_doubt);
+    fprintf(stderr, "; median uncertainty %.1f %%\n", 100 * summary->median_uncertainty);
     if (summary->unmeasured > 0) {
         fprintf(stderr,
                 "the time was too short for %d cells of the first grid; of %d ways %d were not "
                 "measured at all\n",
-                summary->unmeasured, summary->ways, summary->unknown);
+                summary->unmeasured, summary->lines, summary->unknown);
     }
 }
 

@@ -40,7 +40,7 @@ struct subject {
     const tandem_table *table; /* NULL: none */
     tandem_table *scaled;      /* owned; NULL: nothing is scaled */
     char table_name[256];
-    tandem_runtime *runtime; /* NULL: the ways of the table */
+    tandem_runtime *runtime; /* NULL: the candidates of the table */
     const struct tnd_registry *registry;
 };
 
@@ -243,8 +243,8 @@ static enum tandem_status explain(const struct subject *subject, bool as_it_is,
 /* "cpu on 2 threads, 12.5 +- 0.3 us" */
 static void add_winner(struct tnd_text *out, const struct tnd_explanation *e)
 {
-    const struct tnd_candidate *best = &e->choice.best;
-    if (best->way < 0) {
+    const struct tnd_prediction *best = &e->choice.best;
+    if (best->candidate < 0) {
         tnd_text_add(out, "not in the table");
         return;
     }
@@ -269,7 +269,7 @@ static enum tandem_status add_one(const struct subject *subject, const struct tn
     } else {
         tnd_text_printf(out, "  M %5" PRId64 "  ", m);
         add_winner(out, &e);
-        if (e.choice.second.way >= 0) {
+        if (e.choice.second.candidate >= 0) {
             tnd_text_add(out, "; ");
             tnd_emit_number(out, 0, 1, 100 * e.margin);
             tnd_text_printf(out, " %% ahead of %s%s", tnd_explain_profile(&e, &e.choice.second),
@@ -293,8 +293,8 @@ static enum tandem_status add_one(const struct subject *subject, const struct tn
 
 static void add_model_command(const struct subject *subject, unsigned thin, struct tnd_text *out)
 {
-    const unsigned to_measure =
-        TND_THIN_NO_TABLE | TND_THIN_NO_CELL | TND_THIN_SHAPE | TND_THIN_WAYS | TND_THIN_BEYOND;
+    const unsigned to_measure = TND_THIN_NO_TABLE | TND_THIN_NO_CELL | TND_THIN_SHAPE |
+                                TND_THIN_CANDIDATES | TND_THIN_BEYOND;
     if ((thin & to_measure) != 0) {
         tnd_text_printf(out,
                         "\nNot all of it was measured. To know better, on that machine:\n"

@@ -15,7 +15,7 @@
 #include "tune/explain.h"
 #include "tune/planner.h"
 #include "tools/report/replay_print.h"
-#include "tools/report/stand_in.h"
+#include "tools/report/stub_backends.h"
 
 enum { MOST_TOKENS = 8192, MOST_THREADS = 1024 };
 
@@ -78,10 +78,10 @@ static enum tandem_status open_simulation(struct simulation *s, struct tandem_er
     TND_TRY(tandem_table_load(path, &s->table, error));
     TND_TRY(read_type(s, error));
     s->n_threads = s->request->threads > 0 ? (int)s->request->threads : most_threads(s->table);
-    TND_TRY(tnd_stand_in_open(s->table, s->n_threads, &s->registry, error));
+    TND_TRY(tnd_stub_backends_open(s->table, s->n_threads, &s->registry, error));
     const struct tnd_planner_options options = {.registry = s->registry, .clock = tnd_clock_real()};
     TND_TRY(tnd_planner_new(&options, &s->planner, error));
-    tnd_planner_set_ways(s->planner, tnd_stand_in_ways);
+    tnd_planner_set_candidates(s->planner, tnd_stub_candidates);
     tnd_planner_set_table(s->planner, s->table);
     return model_graphs_open(s->request->model, s->type, &s->graphs, error);
 }

@@ -14,7 +14,7 @@
 #include "tools/mulmat-tune/open_runtime.h"
 #include "tools/mulmat-tune/test_parts.h"
 #include "measure/measure.h"
-#include "measure/measure_gate.h"
+#include "measure/measure_checks.h"
 #include "table/problem.h"
 #include "tune/profiles.h"
 
@@ -54,10 +54,10 @@ static int test_problem(const struct tnd_measure_options *measure_options, enum 
             wrong++;
             continue;
         }
-        double found = tnd_gate_error(tnd_measure_output(measure), want, m, N);
-        bool right = found <= tnd_gate_bound(type);
+        double found = tnd_check_error(tnd_measure_output(measure), want, m, N);
+        bool right = found <= tnd_check_bound(type);
         printf("%s %-56s error %.2e, allowed %.0e\n", right ? "ok    " : "WRONG ", text, found,
-               tnd_gate_bound(type));
+               tnd_check_bound(type));
         wrong += right ? 0 : 1;
     }
 done:

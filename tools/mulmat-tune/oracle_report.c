@@ -35,12 +35,12 @@ static void add_cell_json(struct tnd_text *text, const struct tnd_oracle_cell *c
     add_decimal(text, "noise", cell->noise);
     tnd_text_printf(text, ", \"limit_threads\": %d", cell->limit_threads);
     tnd_text_add(text, ", \"ways\": [");
-    for (int i = 0; i < cell->n_ways; i++) {
+    for (int i = 0; i < cell->n_candidates; i++) {
         tnd_text_printf(text, "%s{\"profile\": \"%s\", \"threads\": %d, ", i > 0 ? ", " : "",
-                        cell->ways[i].profile, cell->ways[i].threads);
-        add_decimal(text, "median_us", cell->ways[i].median_us);
+                        cell->candidates[i].profile, cell->candidates[i].threads);
+        add_decimal(text, "median_us", cell->candidates[i].median_us);
         tnd_text_add(text, ", ");
-        add_decimal(text, "spread_us", cell->ways[i].spread_us);
+        add_decimal(text, "spread_us", cell->candidates[i].spread_us);
         tnd_text_add(text, "}");
     }
     tnd_text_add(text, "]}");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * mulmat-tune test --oracle: problems drawn at random, over shapes that the table knows and shapes
- * that it does not, and what the plan's choices cost more than the best ways. */
+ * that it does not, and what the plan's choices cost more than the best candidates. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

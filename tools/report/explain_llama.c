@@ -12,11 +12,11 @@
 
 enum { PROMPT_M = 512 };
 
-struct ways {
+struct candidates {
     const struct tandem_table *table;
     enum tandem_type type;
     int n;
-    struct tnd_way way[TND_TABLE_MAX_PROFILES];
+    struct tnd_candidate candidate[TND_TABLE_MAX_PROFILES];
     bool is_plain[TND_TABLE_MAX_PROFILES]; /* the CPU's own kernels alone */
     const struct tnd_shape *shapes;
     int n_shapes;
@@ -35,21 +35,24 @@ static bool is_plain_cpu(const struct tnd_table_profile *profile)
 
 enum which { PLAIN_WAYS, OTHER_WAYS, ALL_WAYS };
 
-/* Time, cautiously, of all shapes once, each by its best way, on exactly `threads` threads;
+/* Time, cautiously, of all shapes once, each by its best candidate, on exactly `threads` threads;
  * infinite when a shape has none. `out_us`: as predicted. */
-static double sum_at(const struct ways *ways, enum which which, int64_t m, int threads,
+static double sum_at(const struct candidates *candidates, enum which which, int64_t m, int threads,
                      double *out_us)
 {
     double sum = 0;
     double sum_us = 0;
-    for (int i = 0; i < ways->n_shapes; i++) {
-        struct tnd_problem problem = {
-            .type = ways->type, .n = ways->shapes[i].n, .k = ways->shapes[i].k, .m = m};
-        struct tnd_candidate best = {.cautious_us = INFINITY};
-        for (int w = 0; w < ways->n; w++) {
-            struct tnd_candidate one;
-            if ((which == ALL_WAYS || ways->is_plain[w] == (which == PLAIN_WAYS)) &&
-                tnd_predict(ways->table, ways->way, w, &problem, threads, NULL, &one) &&
+    for (int i = 0; i < candidates->n_shapes; i++) {
+        struct tnd_problem problem = {.type = candidates->type,
+                                      .n = candidates->shapes[i].n,
+                                      .k = candidates->shapes[i].k,
+                                      .m = m};
+        struct tnd_prediction best = {.cautious_us = INFINITY};
+        for (int w = 0; w < candidates->n; w++) {
+            struct tnd_prediction one;
+            if ((which == ALL_WAYS || candidates->is_plain[w] == (which == PLAIN_WAYS)) &&
+                tnd_predict(candidates->table, candidates->candidate, w, &problem, threads, NULL,
+                            &one) &&
                 one.cautious_us < best.cautious_us) {
                 best = one;
             }
@@ -62,14 +65,14 @@ static double sum_at(const struct ways *ways, enum which which, int64_t m, int t
 }
 
 /* The thread count that is best at m; 0: nothing is known. */
-static int best_threads(const struct ways *ways, enum which which, int64_t m, int n_threads,
-                        double *out_us, double *out_cautious_us)
+static int best_threads(const struct candidates *candidates, enum which which, int64_t m,
+                        int n_threads, double *out_us, double *out_cautious_us)
 {
     int best = 0;
     double best_cautious = INFINITY;
-    for (int threads = 1;; threads = tnd_next_thread_count(ways->table, threads, n_threads)) {
+    for (int threads = 1;; threads = tnd_next_thread_count(candidates->table, threads, n_threads)) {
         double us;
-        double cautious = sum_at(ways, which, m, threads, &us);
+        double cautious = sum_at(candidates, which, m, threads, &us);
         if (cautious < best_cautious) {
             best_cautious = cautious;
             best = threads;
@@ -82,16 +85,17 @@ static int best_threads(const struct ways *ways, enum which which, int64_t m, in
     }
 }
 
-static void find_pays(const struct ways *ways, int n_threads, struct tnd_llama_advice *advice)
+static void find_pays(const struct candidates *candidates, int n_threads,
+                      struct tnd_llama_advice *advice)
 {
     double us;
     double plain, other;
     for (int64_t m = 1; m <= advice->m_limit; m += m < 64 ? 1 : m / 32) {
-        if (best_threads(ways, OTHER_WAYS, m, n_threads, &us, &other) == 0) {
+        if (best_threads(candidates, OTHER_WAYS, m, n_threads, &us, &other) == 0) {
             return;
         }
         advice->has_other = true;
-        best_threads(ways, PLAIN_WAYS, m, n_threads, &us, &plain);
+        best_threads(candidates, PLAIN_WAYS, m, n_threads, &us, &plain);
         if (other < plain) {
             advice->pays = true;
             advice->pays_from = m;
@@ -105,28 +109,30 @@ void tnd_explain_llama(const struct tandem_table *table, const struct tnd_regist
                        int n_threads, struct tnd_llama_advice *out)
 {
     struct tnd_llama_advice advice;
-    struct ways ways = {.table = table, .type = type, .shapes = shapes, .n_shapes = n_shapes};
+    struct candidates candidates = {
+        .table = table, .type = type, .shapes = shapes, .n_shapes = n_shapes};
     memset(&advice, 0, sizeof(advice));
     int64_t largest = tnd_table_largest_m(table, type);
     if (table == NULL || largest < 1 || n_shapes < 1) {
         *out = advice;
         return;
     }
-    ways.n = registry != NULL ? tnd_ways_here(registry, table, NULL, type, 0, ways.way)
-                              : tnd_ways_of_table(table, type, 0, ways.way);
-    for (int w = 0; w < ways.n; w++) {
-        ways.is_plain[w] = is_plain_cpu(&ways.way[w].profile);
+    candidates.n = registry != NULL
+                       ? tnd_candidates_here(registry, table, NULL, type, 0, candidates.candidate)
+                       : tnd_candidates_of_table(table, type, 0, candidates.candidate);
+    for (int w = 0; w < candidates.n; w++) {
+        candidates.is_plain[w] = is_plain_cpu(&candidates.candidate[w].profile);
     }
     double cautious;
     advice.prompt_m = largest < PROMPT_M ? largest : PROMPT_M;
     advice.m_limit = 4 * largest;
-    advice.prompt_threads = best_threads(&ways, ALL_WAYS, advice.prompt_m, n_threads,
+    advice.prompt_threads = best_threads(&candidates, ALL_WAYS, advice.prompt_m, n_threads,
                                          &advice.prompt_us, &cautious);
     advice.generation_threads =
-        best_threads(&ways, ALL_WAYS, 1, n_threads, &advice.generation_us, &cautious);
+        best_threads(&candidates, ALL_WAYS, 1, n_threads, &advice.generation_us, &cautious);
     advice.found = advice.prompt_threads > 0 && advice.generation_threads > 0;
     if (advice.found) {
-        find_pays(&ways, n_threads, &advice);
+        find_pays(&candidates, n_threads, &advice);
     }
     *out = advice;
 }
@@ -151,8 +157,9 @@ void tnd_explain_llama_text(const struct tnd_llama_advice *advice, struct tnd_te
         tnd_text_printf(out, "  BLAS and devices: do not pay up to M = %" PRId64 "\n",
                         advice->m_limit);
     } else {
-        tnd_text_printf(out, "  BLAS and devices: pay from M = %" PRId64 " on (llama.cpp's own "
-                             "rule: 32)\n",
+        tnd_text_printf(out,
+                        "  BLAS and devices: pay from M = %" PRId64 " on (llama.cpp's own "
+                        "rule: 32)\n",
                         advice->pays_from);
     }
 }
@@ -163,8 +170,8 @@ void tnd_explain_llama_json(const struct tnd_llama_advice *advice, struct tnd_te
         tnd_text_add(out, "null");
         return;
     }
-    tnd_text_printf(out, "{\"generation_threads\": %d, \"generation_us\": ",
-                    advice->generation_threads);
+    tnd_text_printf(out,
+                    "{\"generation_threads\": %d, \"generation_us\": ", advice->generation_threads);
     tnd_text_add_double(out, advice->generation_us);
     tnd_text_printf(out, ", \"prompt_m\": %" PRId64 ", \"prompt_threads\": %d, \"prompt_us\": ",
                     advice->prompt_m, advice->prompt_threads);

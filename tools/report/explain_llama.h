@@ -12,7 +12,7 @@ struct tnd_llama_advice {
     int64_t prompt_m; /* 512, or the largest measured below */
     int prompt_threads, generation_threads;
     double prompt_us, generation_us; /* of all shapes once */
-    bool has_other;                  /* ways that use more than the CPU's own kernels are known */
+    bool has_other; /* profiles that use more than the CPU's own kernels are known */
     bool pays;
     int64_t pays_from; /* the first M at which the best of them is faster */
     int64_t m_limit;   /* the largest M looked at */

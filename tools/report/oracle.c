@@ -57,12 +57,12 @@ static enum tandem_status ask_planner(const struct tnd_oracle_options *options,
 }
 
 /* Every profile that is open, at the thread counts that the planner considers. */
-static int list_ways(const struct tnd_oracle_options *options, enum tandem_type type, int n_threads,
-                     struct tandem_plan_node *out)
+static int list_candidates(const struct tnd_oracle_options *options, enum tandem_type type,
+                           int n_threads, struct tandem_plan_node *out)
 {
     int n = 0;
     for (int p = 0; p < tnd_profile_count(); p++) {
-        for (int threads = 1; n < TND_ORACLE_MAX_WAYS;) {
+        for (int threads = 1; n < TND_ORACLE_MAX_CANDIDATES;) {
             if (tnd_plan_node_for_profile(options->measure.registry, p, type, threads, &out[n])) {
                 n++;
             }
@@ -80,51 +80,54 @@ struct trial {
     const struct tnd_oracle_options *options;
     struct tnd_measure *measure;
     int64_t m;
-    int n_ways;
-    int chosen; /* index of the plan's way; -1: not among them */
-    struct tandem_plan_node ways[TND_ORACLE_MAX_WAYS];
+    int n_candidates;
+    int chosen; /* index of the plan's candidate; -1: not among them */
+    struct tandem_plan_node candidates[TND_ORACLE_MAX_CANDIDATES];
 };
 
-static enum tandem_status time_way(const struct trial *trial, int way, double budget_s,
-                                   double *out_us, struct tandem_error *error)
+static enum tandem_status time_candidate(const struct trial *trial, int candidate, double budget_s,
+                                         double *out_us, struct tandem_error *error)
 {
     struct tnd_measure_effort effort = {.budget_s = budget_s, .min_repeats = 1};
     struct tnd_measure_result result;
-    TND_TRY(tnd_measure_run(trial->measure, trial->m, &trial->ways[way], &effort, &result, error));
+    TND_TRY(tnd_measure_run(trial->measure, trial->m, &trial->candidates[candidate], &effort,
+                            &result, error));
     *out_us = result.total.median_us;
     return TANDEM_OK;
 }
 
-/* All ways in turns; the slow ones once. Returns the fastest in *out_best. */
+/* All candidates alternately; the slow ones once. Returns the fastest in *out_best. */
 static enum tandem_status find_best(const struct trial *trial, double cell_s,
                                     struct tnd_oracle_cell *cell, int *out_best,
                                     struct tandem_error *error)
 {
-    double times[TND_ORACLE_MAX_WAYS][TND_ORACLE_FIRST_ROUNDS];
+    double times[TND_ORACLE_MAX_CANDIDATES][TND_ORACLE_FIRST_ROUNDS];
     double fastest_us = 0;
-    double budget_s = TND_ORACLE_FIRST_SHARE * cell_s / (TND_ORACLE_FIRST_ROUNDS * trial->n_ways);
+    double budget_s =
+        TND_ORACLE_FIRST_SHARE * cell_s / (TND_ORACLE_FIRST_ROUNDS * trial->n_candidates);
     for (int round = 0; round < TND_ORACLE_FIRST_ROUNDS; round++) {
-        for (int i = 0; i < trial->n_ways; i++) {
+        for (int i = 0; i < trial->n_candidates; i++) {
             if (round > 0 && times[i][0] > TND_ORACLE_HOPELESS * fastest_us) {
                 times[i][round] = times[i][0];
                 continue;
             }
-            TND_TRY(time_way(trial, i, budget_s, &times[i][round], error));
+            TND_TRY(time_candidate(trial, i, budget_s, &times[i][round], error));
         }
-        for (int i = 0; i < trial->n_ways && round == 0; i++) {
+        for (int i = 0; i < trial->n_candidates && round == 0; i++) {
             fastest_us = i == 0 || times[i][0] < fastest_us ? times[i][0] : fastest_us;
         }
     }
     *out_best = 0;
-    for (int i = 0; i < trial->n_ways; i++) {
-        struct tnd_oracle_way *way = &cell->ways[i];
-        memcpy(way->profile, trial->ways[i].profile, sizeof(way->profile));
-        way->threads = trial->ways[i].n_threads;
-        way->median_us = median_of(times[i], TND_ORACLE_FIRST_ROUNDS); /* leaves them sorted */
-        way->spread_us = (times[i][TND_ORACLE_FIRST_ROUNDS - 1] - times[i][0]) / 2;
-        *out_best = way->median_us < cell->ways[*out_best].median_us ? i : *out_best;
+    for (int i = 0; i < trial->n_candidates; i++) {
+        struct tnd_oracle_candidate *candidate = &cell->candidates[i];
+        memcpy(candidate->profile, trial->candidates[i].profile, sizeof(candidate->profile));
+        candidate->threads = trial->candidates[i].n_threads;
+        candidate->median_us =
+            median_of(times[i], TND_ORACLE_FIRST_ROUNDS); /* leaves them sorted */
+        candidate->spread_us = (times[i][TND_ORACLE_FIRST_ROUNDS - 1] - times[i][0]) / 2;
+        *out_best = candidate->median_us < cell->candidates[*out_best].median_us ? i : *out_best;
     }
-    cell->n_ways = trial->n_ways;
+    cell->n_candidates = trial->n_candidates;
     return TANDEM_OK;
 }
 
@@ -133,19 +136,20 @@ static double ratio_of(double a, double b)
     return b > 0 ? a / b : 1.0;
 }
 
-/* The choice, the best, and the best once more, in turns: the third tells what noise alone does. */
+/* The choice, the best, and the best once more, alternately: the third tells what noise alone
+ * does. */
 static enum tandem_status compare(const struct trial *trial, int best, double cell_s,
                                   struct tnd_oracle_cell *cell, struct tandem_error *error)
 {
     double times[3][MAX_ROUNDS];
-    const int ways[3] = {trial->chosen, best, best};
+    const int candidates[3] = {trial->chosen, best, best};
     int asked = trial->options->rounds > 0 ? trial->options->rounds : TND_ORACLE_ROUNDS;
     int rounds = asked < MAX_ROUNDS ? asked : MAX_ROUNDS;
     double budget_s = (1 - TND_ORACLE_FIRST_SHARE) * cell_s / (3 * rounds);
     for (int round = 0; round < rounds; round++) {
         for (int turn = 0; turn < 3; turn++) {
             int i = (turn + round) % 3; /* each goes first as often as the others */
-            TND_TRY(time_way(trial, ways[i], budget_s, &times[i][round], error));
+            TND_TRY(time_candidate(trial, candidates[i], budget_s, &times[i][round], error));
         }
     }
     cell->chosen_us = median_of(times[0], rounds);
@@ -159,12 +163,12 @@ static enum tandem_status compare(const struct trial *trial, int best, double ce
     return TANDEM_OK;
 }
 
-/* The plan's way among those that were listed. */
+/* The plan's candidate among those that were listed. */
 static int find_chosen(const struct trial *trial, const struct tandem_plan_node *chosen)
 {
-    for (int i = 0; i < trial->n_ways; i++) {
-        if (trial->ways[i].n_threads == chosen->n_threads &&
-            strcmp(trial->ways[i].profile, chosen->profile) == 0) {
+    for (int i = 0; i < trial->n_candidates; i++) {
+        if (trial->candidates[i].n_threads == chosen->n_threads &&
+            strcmp(trial->candidates[i].profile, chosen->profile) == 0) {
             return i;
         }
     }
@@ -178,25 +182,26 @@ static enum tandem_status answer(const struct tnd_oracle_options *options,
     struct trial trial = {.options = options, .measure = measure, .m = cell->problem.m};
     double cell_s = options->cell_s > 0 ? options->cell_s : 2.0;
     int best = 0;
-    trial.n_ways = list_ways(options, cell->problem.type, cell->limit_threads, trial.ways);
+    trial.n_candidates =
+        list_candidates(options, cell->problem.type, cell->limit_threads, trial.candidates);
     trial.chosen = find_chosen(&trial, chosen);
-    if (trial.chosen < 0 && trial.n_ways < TND_ORACLE_MAX_WAYS) {
-        trial.chosen = trial.n_ways++;
-        trial.ways[trial.chosen] = *chosen;
+    if (trial.chosen < 0 && trial.n_candidates < TND_ORACLE_MAX_CANDIDATES) {
+        trial.chosen = trial.n_candidates++;
+        trial.candidates[trial.chosen] = *chosen;
     }
     TND_TRY(find_best(&trial, cell_s, cell, &best, error));
     memcpy(cell->problem.profile, chosen->profile, sizeof(cell->problem.profile));
     cell->problem.threads = chosen->n_threads;
-    cell->best_threads = trial.ways[best].n_threads;
-    memcpy(cell->best_profile, trial.ways[best].profile, sizeof(cell->best_profile));
+    cell->best_threads = trial.candidates[best].n_threads;
+    memcpy(cell->best_profile, trial.candidates[best].profile, sizeof(cell->best_profile));
     if (best == trial.chosen) {
-        cell->chosen_us = cell->best_us = cell->ways[best].median_us;
+        cell->chosen_us = cell->best_us = cell->candidates[best].median_us;
         return TANDEM_OK;
     }
     return compare(&trial, best, cell_s, cell, error);
 }
 
-/* What a cell takes at least: each way three times, most of them slower than the choice. */
+/* What a cell takes at least: each candidate three times, most of them slower than the choice. */
 static double least_s(const struct tnd_oracle_options *options, const struct tnd_oracle_cell *cell)
 {
     const struct tnd_problem *problem = &cell->problem;

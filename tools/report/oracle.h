@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Regret: runs a problem in every way there is, in alternating rounds, then the plan's choice
- * against the way that was fastest, anew and in turns. Only the second comparison counts: the
- * fastest of many noisy times is too fast by chance, and would be counted as regret. */
+ * Regret: runs a problem with every candidate there is, in alternating rounds, then the plan's
+ * choice against the candidate that was fastest, anew and alternately. Only the second
+ * comparison counts: the fastest of many noisy times is too fast by chance, and would be counted
+ * as regret. */
 #ifndef TND_ORACLE_H
 #define TND_ORACLE_H
 
@@ -10,10 +11,10 @@
 #include "tune/planner.h"
 #include "table/problem.h"
 
-enum { TND_ORACLE_MAX_WAYS = 64 };
+enum { TND_ORACLE_MAX_CANDIDATES = 64 };
 
-/* One way of computing a problem: profile and thread count. */
-struct tnd_oracle_way {
+/* A candidate for a problem: profile and thread count. */
+struct tnd_oracle_candidate {
     char profile[32];
     int threads;
     double median_us; /* over the rounds */
@@ -24,22 +25,22 @@ struct tnd_oracle_cell {
     struct tnd_problem problem; /* threads and profile: the plan's choice */
     int limit_threads;          /* that the plan might use */
     double predicted_us;        /* 0: by the fixed rule */
-    double chosen_us, best_us;  /* measured, in turns */
+    double chosen_us, best_us;  /* measured, alternately */
     double regret;              /* chosen / best - 1, 0 where the choice was not slower */
-    double noise;               /* difference of the best way from itself in the same rounds */
+    double noise; /* difference of the best candidate from itself in the same rounds */
     char best_profile[32];
     int best_threads;
-    int n_ways;
-    struct tnd_oracle_way ways[TND_ORACLE_MAX_WAYS];
+    int n_candidates;
+    struct tnd_oracle_candidate candidates[TND_ORACLE_MAX_CANDIDATES];
 };
 
 struct tnd_oracle_options {
     struct tnd_measure_options measure;
     struct tnd_planner *planner;
     const struct tandem_table *table; /* borrowed, the planner's; NULL: none */
-    int rounds;    /* of the second comparison; 0: 7 */
-    double cell_s; /* time aimed at for one cell; 0: 2 s */
-    double end_s;  /* by the clock; a cell that would not end before is not begun; 0: none */
+    int rounds;                       /* of the second comparison; 0: 7 */
+    double cell_s;                    /* time aimed at for one cell; 0: 2 s */
+    double end_s; /* by the clock; a cell that would not end before is not begun; 0: none */
     /** Told after each cell; true stops with CANCELLED. */
     bool (*progress)(void *user, const struct tnd_oracle_cell *cell);
     void *user;

@@ -62,7 +62,7 @@ struct tnd_replay_options {
 };
 
 /** The steps of a plan as they are in the second run of its graph: states (KV caches) are where the
- *  first one left them. `registry` is one of stand-ins. Freed with tnd_steps_free. Errors: those of
+ *  first one left them. `registry` is one of stubs. Freed with tnd_steps_free. Errors: those of
  *  tnd_steps_new. */
 enum tandem_status tnd_replay_unfold(const struct tandem_graph *graph,
                                      const struct tandem_plan *plan,

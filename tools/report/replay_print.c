@@ -10,7 +10,7 @@
 
 enum { MAX_CHOICES = 64 };
 
-/* Products of one shape that run in one way. */
+/* Products of one shape that run by one profile. */
 struct choice {
     const struct tandem_plan_node *node; /* the first of them */
     const struct tandem_tensor *product;

@@ -161,7 +161,7 @@ void tnd_report_compare(struct tnd_report *report)
     const struct tnd_analyses *base = &report->analyses[0];
     for (int s = 1; s < report->n_sources; s++) {
         for (int i = 0; i < base->n; i++) {
-            if (!was_before(base, i) && tnd_report_has_room(report)) {
+            if (!was_before(base, i) && tnd_report_fits(report)) {
                 struct pair pair = {base, &report->analyses[s], base->list[i].type,
                                     base->list[i].threads};
                 chart_of(report, &pair, s);

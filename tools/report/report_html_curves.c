@@ -116,7 +116,7 @@ static void chart_of(struct tnd_report *report, const struct tnd_analysis *a, bo
 
 void tnd_report_curves(struct tnd_report *report, const struct tnd_analysis *a)
 {
-    if (!tnd_report_has_room(report)) {
+    if (!tnd_report_fits(report)) {
         return;
     }
     double *room = tnd_calloc((size_t)a->n_points * 4, sizeof(*room));

@@ -139,7 +139,7 @@ void tnd_report_heat(struct tnd_report *report, int source)
             const struct tnd_analysis *before = &analyses->list[j];
             done = before->type == first->type && before->threads == first->threads;
         }
-        if (done || !tnd_report_has_room(report)) {
+        if (done || !tnd_report_fits(report)) {
             continue;
         }
         struct map map = {.n_rows = 0};

@@ -104,7 +104,7 @@ void tnd_report_moves(struct tnd_report *report, int source)
         tnd_report_escape(&report->out, report->sources[source].name);
     }
     tnd_text_add(&report->out, "</h2>\n");
-    if (table->n_transfers > 0 && tnd_report_has_room(report)) {
+    if (table->n_transfers > 0 && tnd_report_fits(report)) {
         tnd_text_add(&report->out, "<div class=\"charts\">\n");
         transfers(report, table);
         tnd_text_add(&report->out, "</div>\n");
@@ -150,7 +150,7 @@ void tnd_report_transfer_shares(struct tnd_report *report, const struct tnd_anal
         any = any || moves_anything(a, p);
     }
     double *room = any ? tnd_calloc((size_t)a->n_points * 2, sizeof(*room)) : NULL;
-    if (room == NULL || !tnd_report_has_room(report)) {
+    if (room == NULL || !tnd_report_fits(report)) {
         report->out.failed = report->out.failed || (any && room == NULL);
         tnd_free(room);
         return;

@@ -52,7 +52,7 @@ static void bar(struct tnd_report *report, const struct tnd_analysis *a, int p, 
 
 void tnd_report_shares(struct tnd_report *report, const struct tnd_analysis *a)
 {
-    if (!tnd_report_has_room(report)) {
+    if (!tnd_report_fits(report)) {
         return;
     }
     int points[GROUPS] = {0, a->n_points / 2, a->n_points - 1};

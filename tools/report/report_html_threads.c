@@ -179,7 +179,7 @@ void tnd_report_threads(struct tnd_report *report, const struct tnd_analysis *a)
     for (int i = 0; i < 2; i++) {
         int64_t m = a->m[i == 0 ? 0 : a->n_points - 1];
         int n = i == 1 && a->n_points == 1 ? 0 : read_lines(a, m, lines);
-        if (n > 0 && tnd_report_has_room(report)) {
+        if (n > 0 && tnd_report_fits(report)) {
             chart_of(report, a, lines, n, m, false);
             chart_of(report, a, lines, n, m, true);
         }

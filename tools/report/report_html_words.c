@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The recommendation at the top of the HTML report: what wins where, how many threads are worth
- * using, from which M on another way pays. */
+ * using, from which M on another candidate pays. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "measure/measure_reference.h"
 #include "tools/report/report_parts.h"
 
-enum { MOST_TURNS = 16 };
+enum { MAX_CROSSINGS = 16 };
 
 static void add_code(struct tnd_text *out, const char *name)
 {
@@ -54,7 +54,7 @@ static int winner_at(const struct tnd_analysis *a, int point)
 }
 
 /* From first_m on this profile is told. */
-struct turn {
+struct crossing {
     int profile;
     int64_t first_m;
     double m; /* where both cost the same; 0: not among the crossovers */
@@ -62,7 +62,7 @@ struct turn {
 
 struct advice {
     int n;
-    struct turn turns[MOST_TURNS];
+    struct crossing crossings[MAX_CROSSINGS];
     bool is_near; /* now and then another profile is faster, by less than 5 % */
 };
 
@@ -78,24 +78,24 @@ static void find_advice(const struct tnd_analysis *a, struct advice *out)
     memset(out, 0, sizeof(*out));
     for (int p = 0; p < a->n_points; p++) {
         int winner = winner_at(a, p);
-        const struct turn *now = out->n > 0 ? &out->turns[out->n - 1] : NULL;
+        const struct crossing *now = out->n > 0 ? &out->crossings[out->n - 1] : NULL;
         if (now != NULL && winner != now->profile &&
             !tnd_report_is_clearly_less(time_of(a, winner, p), time_of(a, now->profile, p))) {
             out->is_near = true;
             continue;
         }
-        if (out->n == MOST_TURNS || (now != NULL && winner == now->profile)) {
+        if (out->n == MAX_CROSSINGS || (now != NULL && winner == now->profile)) {
             continue;
         }
-        struct turn turn = {.profile = winner, .first_m = a->m[p]};
+        struct crossing crossing = {.profile = winner, .first_m = a->m[p]};
         for (int c = 0; c < a->n_crossovers && now != NULL; c++) {
             const struct tnd_crossover *crossover = &a->crossovers[c];
             if (crossover->to == winner && crossover->first_m <= a->m[p]) {
-                turn.first_m = crossover->first_m;
-                turn.m = crossover->m;
+                crossing.first_m = crossover->first_m;
+                crossing.m = crossover->m;
             }
         }
-        out->turns[out->n++] = turn;
+        out->crossings[out->n++] = crossing;
     }
 }
 
@@ -105,23 +105,23 @@ static void add_winners(struct tnd_text *out, const struct tnd_analysis *a)
     int64_t last = a->m[a->n_points - 1];
     struct advice advice;
     find_advice(a, &advice);
-    add_code(out, a->profiles[advice.turns[0].profile]->name);
+    add_code(out, a->profiles[advice.crossings[0].profile]->name);
     if (a->n_profiles == 1) {
         tnd_text_add(out, " (nothing else was measured)");
     } else if (advice.n == 1) {
         tnd_text_printf(out, " at every M from %" PRId64 " to %" PRId64, first, last);
-    } else if (advice.turns[1].first_m - 1 > first) {
+    } else if (advice.crossings[1].first_m - 1 > first) {
         tnd_text_printf(out, " from M = %" PRId64 " to %" PRId64, first,
-                        advice.turns[1].first_m - 1);
+                        advice.crossings[1].first_m - 1);
     } else {
         tnd_text_printf(out, " at M = %" PRId64, first);
     }
     for (int i = 1; i < advice.n; i++) {
-        tnd_text_printf(out, ", from <b>M = %" PRId64 "</b> on ", advice.turns[i].first_m);
-        add_code(out, a->profiles[advice.turns[i].profile]->name);
-        if (advice.turns[i].m > 0) {
+        tnd_text_printf(out, ", from <b>M = %" PRId64 "</b> on ", advice.crossings[i].first_m);
+        add_code(out, a->profiles[advice.crossings[i].profile]->name);
+        if (advice.crossings[i].m > 0) {
             tnd_text_add(out, " (both cost the same at ");
-            tnd_emit_number(out, 0, 2, advice.turns[i].m);
+            tnd_emit_number(out, 0, 2, advice.crossings[i].m);
             tnd_text_add_char(out, ')');
         }
     }
@@ -138,8 +138,8 @@ static bool one_for_all(const struct tnd_analysis *a, const struct tnd_analysis 
     find_advice(a, &ours);
     find_advice(b, &theirs);
     return ours.n == 1 && theirs.n == 1 && ours.is_near == theirs.is_near &&
-           strcmp(a->profiles[ours.turns[0].profile]->name,
-                  b->profiles[theirs.turns[0].profile]->name) == 0 &&
+           strcmp(a->profiles[ours.crossings[0].profile]->name,
+                  b->profiles[theirs.crossings[0].profile]->name) == 0 &&
            (a->n_profiles == 1) == (b->n_profiles == 1) && a->m[0] == b->m[0] &&
            a->m[a->n_points - 1] == b->m[b->n_points - 1];
 }
@@ -201,8 +201,8 @@ static void advise(struct tnd_report *report, const struct tnd_analyses *analyse
 }
 
 /* What the table itself says against what it holds. */
-static void add_doubts(struct tnd_text *out, const struct tandem_table *table,
-                       const struct tnd_analyses *analyses)
+static void add_uncertainties(struct tnd_text *out, const struct tandem_table *table,
+                              const struct tnd_analyses *analyses)
 {
     int64_t cells = 0;
     int64_t noisy = 0;
@@ -295,7 +295,7 @@ void tnd_report_words(struct tnd_report *report)
                               "stages are divided by their number: an estimate.</p>\n");
         }
         add_noise(out, analyses);
-        add_doubts(out, report->sources[s].table, analyses);
+        add_uncertainties(out, report->sources[s].table, analyses);
     }
     tnd_text_add(out, "</section>\n");
 }

@@ -74,6 +74,6 @@ void tnd_report_thread_count(struct tnd_text *out, const struct tnd_analysis *a)
 /** Style of a profile: one name has one style on the whole page. */
 int tnd_report_style(const struct tnd_report *report, const char *profile);
 /** Whether one more chart fits; counts what does not. */
-bool tnd_report_has_room(struct tnd_report *report);
+bool tnd_report_fits(struct tnd_report *report);
 
 #endif

@@ -99,7 +99,7 @@ int tnd_report_style(const struct tnd_report *report, const char *profile)
     return 0;
 }
 
-bool tnd_report_has_room(struct tnd_report *report)
+bool tnd_report_fits(struct tnd_report *report)
 {
     if (report->n_charts < TND_REPORT_CHARTS) {
         return true;

@@ -53,8 +53,8 @@ static void print_cells(struct tnd_text *out, const struct cell *cells, int n, i
     }
 }
 
-static void look_at_cells(const struct tandem_table *table, struct tnd_health *health,
-                          struct tnd_text *words)
+static void judge_cells(const struct tandem_table *table, struct tnd_health *health,
+                        struct tnd_text *words)
 {
     struct cell noisy[MOST_NAMED];
     struct cell stale[MOST_NAMED];
@@ -108,8 +108,8 @@ static bool has_times(const struct tandem_table *table, const struct tnd_table_p
     return false;
 }
 
-static void look_at_results(const struct tandem_table *table, struct tnd_health *health,
-                            struct tnd_text *words)
+static void judge_results(const struct tandem_table *table, struct tnd_health *health,
+                          struct tnd_text *words)
 {
     for (int p = 0; p < table->n_profiles; p++) {
         const struct tnd_table_profile *profile = &table->profiles[p];
@@ -156,8 +156,8 @@ static int find_backends(const struct tandem_table *table, const char *names[MAX
     return n;
 }
 
-static void look_at_pairs(const struct tandem_table *table, struct tnd_health *health,
-                          struct tnd_text *words)
+static void judge_pairs(const struct tandem_table *table, struct tnd_health *health,
+                        struct tnd_text *words)
 {
     const char *names[MAX_BACKENDS];
     int n = find_backends(table, names);
@@ -191,9 +191,9 @@ void tnd_table_health(const struct tandem_table *table, struct tnd_health *out,
             health.n_noisy += tnd_sample_is_noisy(&curve->samples[s]);
         }
     }
-    look_at_results(table, &health, words);
-    look_at_cells(table, &health, words);
-    look_at_pairs(table, &health, words);
+    judge_results(table, &health, words);
+    judge_cells(table, &health, words);
+    judge_pairs(table, &health, words);
     char text[160];
     if (table->n_sweeps > 0 && tnd_sweep_state_text(&table->sweeps[0], text, sizeof(text))) {
         health.is_steady = false;

@@ -13,7 +13,7 @@
 #include "sched/pool.h"
 #include "tests/support_tune.h"
 #include "measure/bench.h"
-#include "measure/measure_gate.h"
+#include "measure/measure_checks.h"
 #include "measure/measure_pairs.h"
 #include "measure/measure_reference.h"
 
@@ -64,9 +64,9 @@ static void add_device(const char *settings)
 
 static enum tnd_verdict gate(enum tandem_type type, const char *profile, double *out_nmse)
 {
-    struct tnd_gate_options gate_options = {.measure = options, .n_threads = 2, .when = 77};
+    struct tnd_check_options gate_options = {.measure = options, .n_threads = 2, .when = 77};
     struct tandem_error error = {0};
-    check_status(tnd_measure_gate(&gate_options, type, table, &error), TANDEM_OK, NULL, &error);
+    check_status(tnd_measure_checks(&gate_options, type, table, &error), TANDEM_OK, NULL, &error);
     return tnd_table_check(table, profile, type, 0, out_nmse);
 }
 
@@ -78,7 +78,7 @@ static void right_profiles_pass_the_gate_with_their_errors(void)
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         double nmse = -1;
         CU_ASSERT_EQUAL(gate(types[i], "cpu", &nmse), TND_VERDICT_RIGHT);
-        CU_ASSERT_TRUE(nmse >= 0 && nmse <= tnd_gate_bound(types[i]));
+        CU_ASSERT_TRUE(nmse >= 0 && nmse <= tnd_check_bound(types[i]));
         CU_ASSERT_EQUAL(gate(types[i], "opencl", NULL), TND_VERDICT_RIGHT);
     }
     CU_ASSERT_TRUE(tnd_table_profile(table, "opencl") != NULL);
@@ -92,7 +92,7 @@ static void a_backend_that_computes_wrong_numbers_is_known_as_wrong(void)
     double nmse = 0;
     add_device("wrong=1");
     CU_ASSERT_EQUAL(gate(TANDEM_TYPE_Q4_0, "opencl", &nmse), TND_VERDICT_WRONG);
-    CU_ASSERT_TRUE(nmse > tnd_gate_bound(TANDEM_TYPE_Q4_0));
+    CU_ASSERT_TRUE(nmse > tnd_check_bound(TANDEM_TYPE_Q4_0));
     CU_ASSERT_EQUAL(tnd_table_check(table, "cpu", TANDEM_TYPE_Q4_0, 0, NULL), TND_VERDICT_RIGHT);
 }
 
@@ -111,19 +111,19 @@ static void one_wrong_value_and_none_at_all_are_errors(void)
     for (int i = 0; i < 200; i++) {
         want[i] = got[i] = 1.0f + (float)(i % 7);
     }
-    CU_ASSERT_EQUAL(tnd_gate_error(got, want, 2, 100), 0);
+    CU_ASSERT_EQUAL(tnd_check_error(got, want, 2, 100), 0);
     got[150] += 3;
-    CU_ASSERT_TRUE(tnd_gate_error(got, want, 2, 100) > 10 * tnd_gate_bound(TANDEM_TYPE_Q4_0) / 4);
+    CU_ASSERT_TRUE(tnd_check_error(got, want, 2, 100) > 10 * tnd_check_bound(TANDEM_TYPE_Q4_0) / 4);
     got[150] = NAN;
-    CU_ASSERT_EQUAL(tnd_gate_error(got, want, 2, 100), TND_CHECK_NOT_FINITE);
+    CU_ASSERT_EQUAL(tnd_check_error(got, want, 2, 100), TND_CHECK_NOT_FINITE);
     got[150] = INFINITY;
-    CU_ASSERT_EQUAL(tnd_gate_error(got, want, 2, 100), TND_CHECK_NOT_FINITE);
+    CU_ASSERT_EQUAL(tnd_check_error(got, want, 2, 100), TND_CHECK_NOT_FINITE);
 }
 
 static void nothing_is_checked_after_the_deadline(void)
 {
-    struct tnd_gate_options gate_options = {.measure = options, .n_threads = 2, .deadline_ns = 1};
-    check_ok(tnd_measure_gate(&gate_options, TANDEM_TYPE_Q4_0, table, NULL));
+    struct tnd_check_options gate_options = {.measure = options, .n_threads = 2, .deadline_ns = 1};
+    check_ok(tnd_measure_checks(&gate_options, TANDEM_TYPE_Q4_0, table, NULL));
     check_int(table->n_checks, 0);
 }
 
@@ -490,7 +490,7 @@ static CU_TestInfo other_tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-CU_SuiteInfo suites_measure_gate[] = {
+CU_SuiteInfo suites_measure_checks[] = {
     {"gate", NULL, NULL, begin, end, gate_tests},
     {"beside times", NULL, NULL, NULL, NULL, other_tests},
     CU_SUITE_INFO_NULL,

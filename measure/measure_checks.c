@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Results against the reference. Nothing is timed here. */
-#include "measure/measure_gate.h"
+#include "measure/measure_checks.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static const struct {
 } problems[] = {{{1, 37}, 77, 768}, {{64, 0}, 256, 512}};
 enum { N_PROBLEMS = sizeof(problems) / sizeof(problems[0]) };
 
-double tnd_gate_bound(enum tandem_type type)
+double tnd_check_bound(enum tandem_type type)
 {
     switch (type) {
     case TANDEM_TYPE_F32:
@@ -33,7 +33,7 @@ double tnd_gate_bound(enum tandem_type type)
     }
 }
 
-double tnd_gate_error(const float *got, const float *want, int64_t m, int64_t n)
+double tnd_check_error(const float *got, const float *want, int64_t m, int64_t n)
 {
     double worst = 0;
     for (int64_t row = 0; row < m; row++) {
@@ -54,7 +54,7 @@ double tnd_gate_error(const float *got, const float *want, int64_t m, int64_t n)
 }
 
 /* A backend that cannot do this type or shape says so; one that fails has told no result. */
-static enum tandem_status check_profile(const struct tnd_gate_options *options, int profile,
+static enum tandem_status check_profile(const struct tnd_check_options *options, int profile,
                                         struct tnd_measure *measure, const float *want,
                                         const struct tnd_check *problem, struct tandem_table *table)
 {
@@ -77,18 +77,18 @@ static enum tandem_status check_profile(const struct tnd_gate_options *options, 
         return status == TANDEM_E_MEMORY ? status : TANDEM_OK;
     }
     snprintf(check.profile, sizeof(check.profile), "%s", name);
-    check.nmse = tnd_gate_error(tnd_measure_output(measure), want, check.m, check.n);
+    check.nmse = tnd_check_error(tnd_measure_output(measure), want, check.m, check.n);
     TND_TRY(tnd_table_add_profile(table, &described)); /* a check depends on its stages */
     return tnd_table_add_check(table, &check);
 }
 
-static bool is_late(const struct tnd_gate_options *options)
+static bool is_late(const struct tnd_check_options *options)
 {
     const struct tnd_clock *clock = options->measure.clock;
     return options->deadline_ns != 0 && clock->now_ns(clock) >= options->deadline_ns;
 }
 
-static enum tandem_status check_problem(const struct tnd_gate_options *options,
+static enum tandem_status check_problem(const struct tnd_check_options *options,
                                         struct tnd_measure *measure,
                                         const struct tnd_check *problem, struct tandem_table *table,
                                         struct tandem_error *error)
@@ -110,8 +110,9 @@ static enum tandem_status check_problem(const struct tnd_gate_options *options,
     return status;
 }
 
-enum tandem_status tnd_measure_gate(const struct tnd_gate_options *options, enum tandem_type type,
-                                    struct tandem_table *table, struct tandem_error *error)
+enum tandem_status tnd_measure_checks(const struct tnd_check_options *options,
+                                      enum tandem_type type, struct tandem_table *table,
+                                      struct tandem_error *error)
 {
     struct tnd_measure_options measure_options = options->measure;
     measure_options.rotate_bytes = 1; /* one copy of the weights will do */
@@ -121,7 +122,7 @@ enum tandem_status tnd_measure_gate(const struct tnd_gate_options *options, enum
         struct tnd_check problem = {.type = type,
                                     .n = problems[i].n,
                                     .k = problems[i].k,
-                                    .bound = tnd_gate_bound(type),
+                                    .bound = tnd_check_bound(type),
                                     .when = options->when};
         int64_t m_max = problems[i].m[0] > problems[i].m[1] ? problems[i].m[0] : problems[i].m[1];
         struct tnd_measure *measure = NULL;

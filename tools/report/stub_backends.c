@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Stand-ins: backends that say what they would take and how they work, out of a table alone. */
-#include "tools/report/stand_in.h"
+#include "tools/report/stub_backends.h"
 
 #include <string.h>
 
@@ -40,7 +40,7 @@ static enum tandem_status no_open(const struct tandem_backend_options *options,
                          "the backend stands for one of another machine");
 }
 
-static void close_stand_in(tandem_backend *backend)
+static void close_stub(tandem_backend *backend)
 {
     tnd_free(backend);
 }
@@ -191,7 +191,7 @@ static enum tandem_status open_one(const struct tandem_table *table, const struc
         .name = stand_in->name,
         .kind = known->kind,
         .open = no_open,
-        .close = close_stand_in,
+        .close = close_stub,
         .supports = supports,
         .workspace = workspace,
         .run = is_device(known->kind) ? NULL : no_run,
@@ -210,8 +210,9 @@ static enum tandem_status open_one(const struct tandem_table *table, const struc
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_stand_in_open(const struct tandem_table *table, int n_threads_max,
-                                     struct tnd_registry **out_registry, struct tandem_error *error)
+enum tandem_status tnd_stub_backends_open(const struct tandem_table *table, int n_threads_max,
+                                          struct tnd_registry **out_registry,
+                                          struct tandem_error *error)
 {
     struct known_list list = {.n = 0};
     tandem_backend *backends[TND_MAX_SLOTS];
@@ -233,26 +234,26 @@ enum tandem_status tnd_stand_in_open(const struct tandem_table *table, int n_thr
         status = tnd_registry_hold(backends, n, n_threads_max, out_registry, error);
     }
     for (int i = 0; i < n && status != TANDEM_OK; i++) {
-        close_stand_in(backends[i]);
+        close_stub(backends[i]);
     }
     return status;
 }
 
-int tnd_stand_in_ways(const struct tnd_registry *registry, const struct tandem_table *table,
-                      const tandem_tensor *node, enum tandem_type type, double error_bound,
-                      struct tnd_way *out)
+int tnd_stub_candidates(const struct tnd_registry *registry, const struct tandem_table *table,
+                        const tandem_tensor *node, enum tandem_type type, double error_bound,
+                        struct tnd_candidate *out)
 {
     int n = 0;
-    int n_all = tnd_ways_of_table(table, type, error_bound, out);
+    int n_all = tnd_candidates_of_table(table, type, error_bound, out);
     for (int i = 0; i < n_all; i++) {
-        struct tnd_way way = out[i];
-        if (!tnd_profile_resolve(&way.profile, registry, way.node.stage, NULL, 0) ||
-            !tnd_node_is_supported(registry, &way.node, node)) {
+        struct tnd_candidate candidate = out[i];
+        if (!tnd_profile_resolve(&candidate.profile, registry, candidate.node.stage, NULL, 0) ||
+            !tnd_node_is_supported(registry, &candidate.node, node)) {
             continue;
         }
-        memcpy(way.node.profile, way.profile.name, sizeof(way.node.profile));
-        way.node.n_threads = 1;
-        out[n++] = way;
+        memcpy(candidate.node.profile, candidate.profile.name, sizeof(candidate.node.profile));
+        candidate.node.n_threads = 1;
+        out[n++] = candidate;
     }
     return n;
 }
