@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Whole files: mapping, reading, atomic replacing, locks. Knows no format. */
+ * Whole files: mapping, reading, folders, locks. Writing is in file_stream.c. Knows no format. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +13,6 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-
-static bool (*step_hook)(enum tnd_file_step step);
-
-void tnd_file_set_hook(bool (*hook)(enum tnd_file_step step))
-{
-    step_hook = hook;
-}
 
 /* FILE with errno's reason: "name: what: reason". */
 static enum tandem_status fail(struct tandem_error *error, const char *path, const char *what)
@@ -170,106 +162,13 @@ bool tnd_file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* ---- writing ---- */
+/* ---- folders and locks ---- */
 
 /* Length of the folder part of a path, its last slash included. */
 static size_t folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash == NULL ? 0 : (size_t)(slash - path) + 1;
-}
-
-static bool write_all(int fd, const char *bytes, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, bytes, n);
-        if (done < 0 && errno == EINTR) {
-            continue;
-        }
-        if (done < 0) {
-            return false;
-        }
-        bytes += done;
-        n -= (size_t)done;
-    }
-    return true;
-}
-
-/* Tells the hook; a refusal looks like a failure of the disk. */
-static bool step_done(enum tnd_file_step step)
-{
-    if (step_hook != NULL && !step_hook(step)) {
-        errno = EIO;
-        return false;
-    }
-    return true;
-}
-
-/* Fills a fresh temporary file. */
-static bool fill(int fd, const char *bytes, size_t n)
-{
-    return step_done(TND_FILE_CREATED) && write_all(fd, bytes, n / 2) &&
-           step_done(TND_FILE_HALF_WRITTEN) && write_all(fd, bytes + n / 2, n - n / 2) &&
-           step_done(TND_FILE_WRITTEN) && fsync(fd) == 0 && step_done(TND_FILE_SYNCED);
-}
-
-/* Makes the rename itself survive a crash. Some file systems cannot, which is no failure. */
-static void sync_folder(const char *path)
-{
-    char folder[PATH_MAX];
-    size_t n = folder_length(path);
-    snprintf(folder, sizeof(folder), "%.*s", n > 0 ? (int)n : 1, n > 0 ? path : ".");
-    int fd = open_again(folder, O_RDONLY | O_DIRECTORY, 0);
-    if (fd >= 0) {
-        (void)fsync(fd);
-        close(fd);
-    }
-}
-
-enum tandem_status tnd_file_write_atomic(const char *path, const void *bytes, size_t n,
-                                         struct tandem_error *error)
-{
-    static atomic_uint counter; /* keeps the threads of one process apart */
-    char target[PATH_MAX], temporary[PATH_MAX + 48];
-    struct stat old;
-    mode_t mode = 0666;
-    /* Through a symbolic link the file behind it is replaced, not the link. */
-    if (realpath(path, target) == NULL) {
-        if (strlen(path) >= sizeof(target)) {
-            errno = ENAMETOOLONG;
-            return fail(error, path, "cannot write");
-        }
-        strcpy(target, path);
-    }
-    bool had_old = stat(target, &old) == 0;
-    if (had_old && !S_ISREG(old.st_mode)) {
-        return tnd_error_set(error, TANDEM_E_FILE, path, 0, 0, "%.200s: is not a regular file",
-                             path);
-    }
-    snprintf(temporary, sizeof(temporary), "%s.%ld.%u.tmp", target, (long)getpid(),
-             atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed));
-    int fd = open_again(temporary, O_WRONLY | O_CREAT | O_EXCL, mode);
-    if (fd < 0) {
-        return fail(error, path, "cannot make a temporary file beside it");
-    }
-    bool ok = fill(fd, bytes, n) && (!had_old || fchmod(fd, old.st_mode & 07777) == 0);
-    int reason = errno;
-    if (close(fd) != 0 && ok) {
-        ok = false;
-        reason = errno;
-    }
-    if (ok && rename(temporary, target) != 0) {
-        ok = false;
-        reason = errno;
-    }
-    if (!ok) {
-        unlink(temporary);
-        errno = reason;
-        return fail(error, path, "cannot write");
-    }
-    sync_folder(target);
-    (void)step_done(TND_FILE_RENAMED);
-    return TANDEM_OK;
 }
 
 enum tandem_status tnd_file_make_folders(const char *path, struct tandem_error *error)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Files: mapped or read as a whole, replaced atomically, locked. Knows no format. */
+ * Files: mapped or read as a whole, replaced at once, locked. Knows no format. */
 #ifndef TND_FILE_H
 #define TND_FILE_H
 

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/file_stream.h"
 #include "tests/suite_base.h"
 
 /* tnd_test_temp's result is short-lived; the tests here need several names at once. */
@@ -270,6 +271,30 @@ static void folders_of_a_path_are_made_and_may_be_there(void)
     free(file);
 }
 
+/* In a container the process number of a killed writer comes again. */
+static void what_a_killed_writer_left_does_not_stand_in_the_way(void)
+{
+    char *path = temp("left");
+    char old[4096];
+    put(path, "old");
+    for (int i = 0; i < 4; i++) {
+        snprintf(old, sizeof(old), "%s.%ld.%d.tmp", path, (long)getpid(), i);
+        put(old, "left");
+    }
+    struct tnd_file_stream streams[2];
+    for (int i = 0; i < 2; i++) {
+        check_ok(tnd_file_stream_open(path, &streams[i], NULL));
+    }
+    CU_ASSERT_TRUE(strcmp(streams[0].temporary, streams[1].temporary) != 0);
+    for (int i = 0; i < 2; i++) {
+        check_ok(tnd_file_stream_write(&streams[i], i == 0 ? "a" : "b", 1, NULL));
+        check_ok(tnd_file_stream_commit(&streams[i], NULL));
+    }
+    check_file(path, "b");
+    CU_ASSERT_EQUAL(count_files(path, "left.") - 4, 0);
+    free(path);
+}
+
 static void a_lock_keeps_others_out_until_it_is_released(void)
 {
     char *path = temp("locked.txt");
@@ -316,6 +341,8 @@ CU_TestInfo tnd_tests_base_file[] = {
      a_kill_in_the_middle_of_writing_leaves_the_old_file},
     {"readers_beside_writers_see_whole_files_only", readers_beside_writers_see_whole_files_only},
     {"folders_of_a_path_are_made_and_may_be_there", folders_of_a_path_are_made_and_may_be_there},
+    {"what_a_killed_writer_left_does_not_stand_in_the_way",
+     what_a_killed_writer_left_does_not_stand_in_the_way},
     {"a_lock_keeps_others_out_until_it_is_released", a_lock_keeps_others_out_until_it_is_released},
     CU_TEST_INFO_NULL,
 };
