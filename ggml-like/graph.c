@@ -250,7 +250,7 @@ static bool place_outputs(struct tandem_graph *graph)
         if (node->root == node && (node->flags & TND_TENSOR_OUTPUT) != 0) {
             const size_t bytes = padded_bytes(node);
             node->data = tnd_context_take(graph->context, bytes, TND_ALIGNMENT);
-            if (node->data == NULL) {
+            if (node->data == NULL || !tnd_tensor_take_buffer(node)) {
                 return false;
             }
             graph->memory.output_bytes += bytes;

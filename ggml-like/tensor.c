@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/options.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tensor_internal.h"
 
@@ -44,6 +45,7 @@ enum tandem_status tandem_context_new(const struct tandem_context_options *optio
 void tandem_context_free(tandem_context *context)
 {
     if (context != NULL) {
+        tnd_buffer_release_all(context->handles);
         tnd_arena_fini(&context->arena);
         tnd_free(context);
     }
@@ -52,6 +54,8 @@ void tandem_context_free(tandem_context *context)
 void tandem_context_reset(tandem_context *context)
 {
     if (context != NULL) {
+        tnd_buffer_release_all(context->handles);
+        context->handles = NULL;
         tnd_arena_reset(&context->arena);
         context->last_pending = NULL;
         context->n_pending = 0;
@@ -223,6 +227,14 @@ static struct tandem_tensor *tensor_take(tandem_context *context, enum tandem_op
     return tensor;
 }
 
+bool tnd_tensor_take_buffer(struct tandem_tensor *root)
+{
+    TND_ASSERT(root->root == root && root->buffer == NULL);
+    root->buffer =
+        tnd_context_take(root->context, sizeof(*root->buffer), _Alignof(struct tnd_buffer));
+    return root->buffer != NULL;
+}
+
 /* Puts a tensor at the head of the context's list, which is the order that graphs run in. */
 static void tensor_set_pending(struct tandem_tensor *tensor)
 {
@@ -248,7 +260,8 @@ static struct tandem_tensor *leaf_new(tandem_context *context, enum tandem_type 
                               "tensor: the bytes of %s %s do not fit into 63 bits",
                               tandem_type_name(type), tnd_shape_text(ne, shape));
     }
-    return tensor_take(context, TANDEM_OP_NONE, type, ne, nb);
+    struct tandem_tensor *tensor = tensor_take(context, TANDEM_OP_NONE, type, ne, nb);
+    return tensor != NULL && tnd_tensor_take_buffer(tensor) ? tensor : NULL;
 }
 
 tandem_tensor *tandem_tensor_new(tandem_context *context, enum tandem_type type, int n_dims,

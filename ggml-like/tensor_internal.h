@@ -13,6 +13,7 @@ struct tandem_context {
     int64_t n_pending;                  /* pending tensors ever built: the next sequence number */
     struct tandem_error error;          /* first error; status TANDEM_OK: none */
     uint64_t serial;                    /* tnd_context_serial */
+    struct tnd_handle *handles;         /* of all buffers; see buffer.h */
 };
 
 /** Room for a shape as text: four 64-bit numbers, braces and commas. */
@@ -28,6 +29,9 @@ struct tandem_tensor *tnd_build_fail(tandem_context *context, enum tandem_status
 
 /** `bytes` of the context's memory, aligned and zeroed; records MEMORY and returns NULL. */
 void *tnd_context_take(tandem_context *context, size_t bytes, size_t alignment);
+
+/** Gives a root the object of its memory; records MEMORY and returns false without. */
+bool tnd_tensor_take_buffer(struct tandem_tensor *root);
 
 /** Whether a builder may go on: a context without error and an operand that may be used in it.
  *  `role` is the operand's name in messages. */

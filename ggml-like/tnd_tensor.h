@@ -5,6 +5,7 @@
 #ifndef TND_TENSOR_H
 #define TND_TENSOR_H
 
+#include "ggml-like/buffer.h"
 #include "tandem/graph.h"
 
 /** Parameters of an operation; which member counts follows from `op`. */
@@ -49,6 +50,7 @@ struct tandem_tensor {
     struct tandem_tensor *root; /* tensor whose memory this is: itself unless a view (or cpy) */
     size_t root_offset;         /* bytes from root->data to data */
     void *data;                 /* NULL for an intermediate result that is not bound */
+    struct tnd_buffer *buffer;  /* of a root with memory of its own; else NULL */
     int64_t plan_offset; /* byte offset in the graph's shared buffer; -1: has memory of its own */
     union tnd_op_params params;
     struct tandem_context *context;

@@ -4,6 +4,7 @@
 #include "sched/residency.h"
 
 #include "backends/task.h"
+#include "base/tnd_assert.h"
 
 enum { HOST = 0 };
 
@@ -33,9 +34,10 @@ static bool is_inside(struct tnd_span inner, struct tnd_span outer)
     return is_empty(inner) || (inner.begin >= outer.begin && inner.end <= outer.end);
 }
 
-struct tnd_span *tnd_residency_stale(struct tnd_residency *residency,
+struct tnd_span *tnd_residency_stale(const struct tnd_residency *residency,
                                      const struct tnd_region *region, int side)
 {
+    TND_ASSERT(side >= 0 && side < residency->n_sides);
     return &residency->stale[(region - residency->regions) * residency->n_sides + side];
 }
 
@@ -44,12 +46,15 @@ struct tnd_span *tnd_residency_stale(struct tnd_residency *residency,
 struct moves {
     struct tnd_move *list;
     int n;
+    bool is_trial; /* nothing is noted */
 };
 
 static void add_move(const struct tnd_residency *residency, struct moves *moves,
                      const struct tnd_region *region, bool is_download, int side,
                      struct tnd_span span)
 {
+    TND_ASSERT(moves->n < TND_MAX_MOVES && span.begin < span.end);
+    TND_ASSERT(span.end <= region->extent.bytes);
     struct tnd_move *move = &moves->list[moves->n++];
     move->is_download = is_download;
     move->slot = residency->slot_of[side];
@@ -59,38 +64,41 @@ static void add_move(const struct tnd_residency *residency, struct moves *moves,
     move->extent.bytes = span.end - span.begin;
 }
 
-/* Takes the stale bytes that are needed out of `stale`: as few as leave one span. */
-static struct tnd_span take_needed(struct tnd_span *stale, struct tnd_span needed)
+/* Takes the stale bytes that are needed: as few as leave one span. */
+static struct tnd_span take_needed(struct tnd_span *io_stale, struct tnd_span needed, bool is_trial)
 {
-    struct tnd_span taken = common(*stale, needed);
-    if (taken.begin == stale->begin) {
-        stale->begin = taken.end;
-    } else if (taken.end == stale->end) {
-        stale->end = taken.begin;
+    struct tnd_span stale = *io_stale;
+    struct tnd_span taken = common(stale, needed);
+    if (taken.begin == stale.begin) {
+        stale.begin = taken.end;
+    } else if (taken.end == stale.end) {
+        stale.end = taken.begin;
     } else {
-        taken.begin = stale->begin;
-        stale->begin = taken.end;
+        taken.begin = stale.begin;
+        stale.begin = taken.end;
     }
+    *io_stale = is_trial ? *io_stale : stale;
     return taken;
 }
 
 /* Bytes `needed` become valid on `side`; from device to device by way of the host. */
-static void bring(struct tnd_residency *residency, struct tnd_region *region, int side,
+static void bring(const struct tnd_residency *residency, struct tnd_region *region, int side,
                   struct tnd_span needed, struct moves *moves)
 {
     struct tnd_span *stale = tnd_residency_stale(residency, region, side);
-    region->sides |= UINT32_C(1) << side;
+    region->sides |= moves->is_trial ? 0 : UINT32_C(1) << side;
     if (region->kind == TND_REGION_CONSTANT || is_empty(common(*stale, needed))) {
         return;
     }
-    struct tnd_span moved = take_needed(stale, needed);
+    TND_ASSERT(side != region->owner);
+    struct tnd_span moved = take_needed(stale, needed, moves->is_trial);
     if (side == HOST) {
         add_move(residency, moves, region, true, region->owner, moved);
         return;
     }
     struct tnd_span *on_host = tnd_residency_stale(residency, region, HOST);
     if (!is_empty(common(*on_host, moved))) {
-        struct tnd_span first = take_needed(on_host, moved);
+        struct tnd_span first = take_needed(on_host, moved, moves->is_trial);
         add_move(residency, moves, region, true, region->owner, first);
     }
     add_move(residency, moves, region, false, side, moved);
@@ -120,13 +128,13 @@ static void note_written(struct tnd_residency *residency, struct tnd_region *reg
 
 /* ---- tensors ---- */
 
-static struct tnd_region *region_of(const struct tnd_residency *residency,
-                                    const struct tandem_tensor *root)
+struct tnd_region *tnd_residency_region(const struct tnd_residency *residency,
+                                        const struct tandem_tensor *node, int i)
 {
-    if (root->plan_offset >= 0) {
-        return &residency->regions[root->index];
-    }
-    return &residency->regions[tnd_residency_find(residency, root)->region];
+    TND_ASSERT(node->index >= 0 && node->index < residency->n_nodes && i < node->n_src);
+    int32_t region = residency->touched[residency->first_touched[node->index] + 1 + i];
+    TND_ASSERT(region >= 0 && region < residency->n_regions);
+    return &residency->regions[region];
 }
 
 static struct tnd_span span_of(const struct tnd_region *region, const struct tandem_tensor *tensor)
@@ -138,13 +146,22 @@ static struct tnd_span span_of(const struct tnd_region *region, const struct tan
     return (struct tnd_span){begin, begin + tandem_tensor_bytes(tensor)};
 }
 
-static void read_tensor(struct tnd_residency *residency, const struct tandem_tensor *tensor,
-                        int side, struct moves *moves)
+static void read_operand(const struct tnd_residency *residency, const struct tandem_tensor *node,
+                         int i, int side, struct moves *moves)
 {
-    if (tensor != NULL) {
-        struct tnd_region *region = region_of(residency, tensor->root);
-        bring(residency, region, side, span_of(region, tensor), moves);
+    if (node->src[i] != NULL) {
+        struct tnd_region *region = tnd_residency_region(residency, node, i);
+        bring(residency, region, side, span_of(region, node->src[i]), moves);
     }
+}
+
+bool tnd_residency_is_valid(const struct tnd_residency *residency, const struct tandem_tensor *node,
+                            int i, int slot)
+{
+    const struct tnd_region *region = tnd_residency_region(residency, node, i);
+    struct tnd_span span = span_of(region, i < 0 ? node : node->src[i]);
+    return is_empty(
+        common(*tnd_residency_stale(residency, region, residency->side_of[slot]), span));
 }
 
 /* ---- works ---- */
@@ -173,25 +190,39 @@ static struct tnd_region *workspace_of(struct tnd_residency *residency)
 static void write_result(struct tnd_residency *residency, const struct tandem_tensor *node,
                          uint32_t task, int side, struct moves *moves)
 {
-    struct tnd_region *region = region_of(residency, node->root);
+    struct tnd_region *region = tnd_residency_region(residency, node, -1);
     struct tnd_span span = span_of(region, node);
     bool is_dense = tandem_tensor_is_contiguous(node) && !tnd_task_is(task, TND_TASK_FETCHES);
     bring_for_writing(residency, region, side, span, is_dense, moves);
     note_written(residency, region, side, span, node->index);
 }
 
+static void read_operands(const struct tnd_residency *residency, const struct tandem_tensor *node,
+                          uint32_t task, int side, struct moves *moves)
+{
+    for (int i = 0; i < node->n_src; i++) {
+        if (reads_operand(node, task, i)) {
+            read_operand(residency, node, i, side, moves);
+        }
+    }
+}
+
+int tnd_residency_try(const struct tnd_residency *residency, const struct tandem_tensor *node,
+                      int slot, struct tnd_move list[TND_MAX_MOVES])
+{
+    struct moves moves = {list, 0, true};
+    read_operands(residency, node, TANDEM_TASK_NODE, residency->side_of[slot], &moves);
+    return moves.n;
+}
+
 int tnd_residency_work(struct tnd_residency *residency, const struct tandem_tensor *node,
                        uint32_t task, int slot, size_t workspace_offset, size_t workspace_bytes,
                        struct tnd_move list[TND_MAX_MOVES])
 {
-    struct moves moves = {list, 0};
+    struct moves moves = {list, 0, false};
     int side = residency->side_of[slot];
     struct tnd_region *workspace = workspace_of(residency);
-    for (int i = 0; i < node->n_src; i++) {
-        if (reads_operand(node, task, i)) {
-            read_tensor(residency, node->src[i], side, &moves);
-        }
-    }
+    read_operands(residency, node, task, side, &moves);
     if (tnd_task_is(task, TND_TASK_LEAVES_W)) {
         struct tnd_span whole = {0, dequantized_bytes(node, workspace_bytes)};
         workspace->extent =
@@ -218,7 +249,7 @@ void tnd_residency_begin_node(struct tnd_residency *residency)
 
 bool tnd_residency_next_output(struct tnd_residency *residency, int *cursor, struct tnd_move *out)
 {
-    struct moves moves = {out, 0};
+    struct moves moves = {out, 0, false};
     while (*cursor < residency->n_regions && moves.n == 0) {
         struct tnd_region *region = &residency->regions[(*cursor)++];
         if (region->extent.space == TND_SPACE_MEMORY && region->root != NULL) {

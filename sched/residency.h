@@ -44,7 +44,8 @@ struct tnd_region {
     uint32_t held;                    /* bit a side: tnd_mirrors holds it for this run */
 };
 
-struct tnd_settled {
+/* A leaf or output that nodes of the graph touch. */
+struct tnd_leaf {
     const struct tandem_tensor *root;
     int32_t region;
     bool is_written;
@@ -54,14 +55,14 @@ struct tnd_residency {
     int n_sides;                        /* the host included */
     uint8_t slot_of[TND_MAX_SLOTS + 1]; /* backend of a side; [0]: 0 */
     uint8_t side_of[TND_MAX_SLOTS];     /* of a backend; 0: works in host memory */
-    struct tnd_region *regions;         /* of nodes by index, then settled ones, then the
-                                                workspace of the node that is looked at */
+    struct tnd_region *regions;         /* of nodes by index, then of leaves, then the workspace
+                                                of the node that is looked at */
     struct tnd_span *stale;             /* n_sides a region */
     int n_nodes, n_regions;             /* n_regions: the workspace not counted */
-    struct tnd_settled *settled;        /* leaves and outputs, each root once */
-    int n_settled;
-    int32_t *hashed;             /* index into settled by root; -1: free */
-    size_t n_hashed;             /* power of two */
+    struct tnd_leaf *leaves;            /* by address, after joining */
+    int n_leaves, n_touched;
+    int32_t *touched;            /* regions that a node touches: its result's, its operands' */
+    int32_t *first_touched;      /* of a node: index into `touched` */
     struct tnd_mirrors *mirrors; /* NULL: none */
     void *memory;                /* of all arrays */
     size_t memory_bytes;
@@ -74,6 +75,9 @@ enum tandem_status tnd_residency_renew(const struct tandem_graph *graph, uint32_
                                        struct tnd_mirrors *mirrors,
                                        struct tnd_residency **io_residency,
                                        struct tandem_error *error);
+/** Back to the begin, for a plan that is only priced: every device has all states. Nothing may be
+ *  held. */
+void tnd_residency_restart(struct tnd_residency *residency);
 /** Gives back what is held in mirrors. After a success states are valid as noted here; after a
  *  failure nothing of them is. */
 void tnd_residency_release(struct tnd_residency *residency, bool is_success);
@@ -92,17 +96,24 @@ enum { TND_MAX_MOVES = 2 * (TANDEM_MAX_SRC + 2) };
 int tnd_residency_work(struct tnd_residency *residency, const struct tandem_tensor *node,
                        uint32_t task, int slot, size_t workspace_offset, size_t workspace_bytes,
                        struct tnd_move moves[TND_MAX_MOVES]);
+/** The first part of that alone: what operands must be moved for the node to run there as a whole.
+ *  Notes nothing. */
+int tnd_residency_try(const struct tnd_residency *residency, const struct tandem_tensor *node,
+                      int slot, struct tnd_move moves[TND_MAX_MOVES]);
 /** Before the stages of the next node. */
 void tnd_residency_begin_node(struct tnd_residency *residency);
 /** The next download at the end of a run: outputs, and what was written into leaves. `cursor`
  *  begins at 0. */
 bool tnd_residency_next_output(struct tnd_residency *residency, int *cursor, struct tnd_move *out);
 
-/** Entry of a root that is no planned result. */
-const struct tnd_settled *tnd_residency_find(const struct tnd_residency *residency,
-                                             const struct tandem_tensor *root);
+/** Region of the i-th operand of a node of the graph; of its result for -1. */
+struct tnd_region *tnd_residency_region(const struct tnd_residency *residency,
+                                        const struct tandem_tensor *node, int i);
+/** Whether no byte of the tensor, the i-th operand of a node (-1: its result), is stale there. */
+bool tnd_residency_is_valid(const struct tnd_residency *residency, const struct tandem_tensor *node,
+                            int i, int slot);
 /** What of a region is not valid on a side. */
-struct tnd_span *tnd_residency_stale(struct tnd_residency *residency,
+struct tnd_span *tnd_residency_stale(const struct tnd_residency *residency,
                                      const struct tnd_region *region, int side);
 
 #endif

@@ -1,76 +1,61 @@
 /* SPDX-License-Identifier: MIT
- * The regions of a graph: one a planned result, and those of leaves and outputs, found by their
- * roots and joined where they overlap. */
+ * The regions of a graph: one for each planned result, and those of leaves and outputs, listed once
+ * and joined where they overlap. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "sched/residency.h"
 
-/* ---- roots ---- */
+/* ---- leaves ---- */
 
-static size_t hash_of(const struct tandem_tensor *root)
-{
-    uint64_t bits = (uint64_t)(uintptr_t)root * UINT64_C(0x9e3779b97f4a7c15);
-    return (size_t)(bits >> 32);
-}
-
-/* The slot of the root, or the free one where it belongs. */
-static size_t find_hashed(const struct tnd_residency *residency, const struct tandem_tensor *root)
-{
-    size_t i = hash_of(root) & (residency->n_hashed - 1);
-    while (residency->hashed[i] >= 0 && residency->settled[residency->hashed[i]].root != root) {
-        i = (i + 1) & (residency->n_hashed - 1);
-    }
-    return i;
-}
-
-const struct tnd_settled *tnd_residency_find(const struct tnd_residency *residency,
-                                             const struct tandem_tensor *root)
-{
-    return &residency->settled[residency->hashed[find_hashed(residency, root)]];
-}
-
-static void add_settled(struct tnd_residency *residency, const struct tandem_tensor *root,
-                        bool is_written)
-{
-    size_t i = find_hashed(residency, root);
-    if (residency->hashed[i] < 0) {
-        residency->hashed[i] = residency->n_settled;
-        residency->settled[residency->n_settled++] = (struct tnd_settled){root, -1, false};
-    }
-    struct tnd_settled *settled = &residency->settled[residency->hashed[i]];
-    settled->is_written = settled->is_written || is_written;
-}
-
-/* Roots of leaves and outputs that nodes touch, one mention each. */
+/* Mentions of results and operands, planned ones too. */
 static size_t count_mentions(const struct tandem_graph *graph)
 {
     size_t n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
-        const struct tandem_tensor *node = graph->nodes[i];
-        n += node->root->plan_offset < 0;
-        for (int j = 0; j < node->n_src; j++) {
-            n += node->src[j] != NULL && node->src[j]->root->plan_offset < 0;
-        }
+        n += 1 + (size_t)graph->nodes[i]->n_src;
     }
     return n;
 }
 
-static void find_settled(struct tnd_residency *residency, const struct tandem_graph *graph)
+/* Index of a root in the list of leaves. Where its buffer names no place here, the root is new, or
+ * another graph with it is being unfolded: it may then be listed twice, which joining corrects. */
+static int32_t add_leaf(struct tnd_residency *residency, const struct tandem_tensor *root,
+                        bool is_written)
 {
+    TND_ASSERT(root->buffer != NULL);
+    int32_t i = atomic_load_explicit(&root->buffer->leaf, memory_order_relaxed);
+    if (i >= residency->n_leaves || residency->leaves[i].root != root) {
+        i = residency->n_leaves++;
+        residency->leaves[i] = (struct tnd_leaf){root, -1, false};
+        atomic_store_explicit(&root->buffer->leaf, i, memory_order_relaxed);
+    }
+    residency->leaves[i].is_written |= is_written;
+    return i;
+}
+
+/* Notes what each node touches: the region of a planned result, or a leaf as -2 - its index. */
+static void find_leaves(struct tnd_residency *residency, const struct tandem_graph *graph)
+{
+    int32_t n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct tandem_tensor *node = graph->nodes[i];
-        if (node->root->plan_offset < 0) {
-            add_settled(residency, node->root, true);
-        }
-        for (int j = 0; j < node->n_src; j++) {
-            if (node->src[j] != NULL && node->src[j]->root->plan_offset < 0) {
-                add_settled(residency, node->src[j]->root, false);
+        residency->first_touched[i] = n;
+        for (int j = -1; j < node->n_src; j++) {
+            const struct tandem_tensor *tensor = j < 0 ? node : node->src[j];
+            int32_t region = -1;
+            if (tensor != NULL) {
+                const struct tandem_tensor *root = tensor->root;
+                region =
+                    root->plan_offset >= 0 ? root->index : -2 - add_leaf(residency, root, j < 0);
             }
+            residency->touched[n++] = region;
         }
     }
+    residency->n_touched = n;
 }
 
 /* ---- regions ---- */
@@ -80,7 +65,6 @@ static void begin_region(struct tnd_residency *residency, struct tnd_region *reg
 {
     region->extent = extent;
     region->root = root;
-    region->kind = TND_REGION_RESULT;
     region->owner = 0;
     region->writer = -1;
     region->sides = 0;
@@ -100,27 +84,26 @@ static void plan_results(struct tnd_residency *residency, const struct tandem_gr
         struct tnd_extent extent = {TND_SPACE_INTERMEDIATES, (size_t)node->plan_offset,
                                     is_planned ? tandem_tensor_bytes(node) : 0};
         begin_region(residency, region, is_planned ? extent : nothing, is_planned ? node : NULL);
+        region->kind = TND_REGION_RESULT;
     }
 }
 
-static enum tnd_region_kind kind_of(const struct tandem_graph *graph,
-                                    const struct tnd_settled *settled)
+static enum tnd_region_kind kind_of(const struct tandem_graph *graph, const struct tnd_leaf *leaf)
 {
-    const struct tandem_tensor *root = settled->root;
+    const struct tandem_tensor *root = leaf->root;
     if (root->op != TANDEM_OP_NONE && root->graph == graph) {
         return TND_REGION_RESULT;
     }
     if ((root->flags & TND_TENSOR_STATE) != 0) {
         return TND_REGION_STATE;
     }
-    bool is_constant = (root->flags & TND_TENSOR_CONSTANT) != 0 && !settled->is_written;
+    bool is_constant = (root->flags & TND_TENSOR_CONSTANT) != 0 && !leaf->is_written;
     return is_constant ? TND_REGION_CONSTANT : TND_REGION_INPUT;
 }
 
 static bool is_before(const struct tnd_residency *residency, int32_t a, int32_t b)
 {
-    return (uintptr_t)residency->settled[a].root->data <
-           (uintptr_t)residency->settled[b].root->data;
+    return (uintptr_t)residency->leaves[a].root->data < (uintptr_t)residency->leaves[b].root->data;
 }
 
 static void sift_down(const struct tnd_residency *residency, int32_t *order, int top, int n)
@@ -157,34 +140,50 @@ static void sort(const struct tnd_residency *residency, int32_t *order, int n)
     }
 }
 
-/* Leaves that share bytes with others are moved together, and nothing of them stays. */
-static void join_settled(struct tnd_residency *residency, const struct tandem_graph *graph,
-                         int32_t *order)
+static void join_leaf(struct tnd_residency *residency, const struct tandem_graph *graph,
+                      struct tnd_leaf *leaf, const struct tnd_leaf *before)
 {
-    struct tnd_region *region = NULL;
-    for (int i = 0; i < residency->n_settled; i++) {
+    struct tnd_region *region =
+        before != NULL ? &residency->regions[residency->n_regions - 1] : NULL;
+    struct tnd_extent extent = {TND_SPACE_MEMORY, (uintptr_t)leaf->root->data,
+                                tandem_tensor_bytes(leaf->root)};
+    if (region == NULL || (extent.begin >= region->extent.begin + region->extent.bytes &&
+                           leaf->root != before->root)) {
+        region = &residency->regions[residency->n_regions++];
+        begin_region(residency, region, extent, leaf->root);
+        region->kind = (uint8_t)kind_of(graph, leaf);
+    } else if (leaf->root == before->root) { /* listed twice */
+        bool is_new = region->root == leaf->root && region->extent.bytes == extent.bytes;
+        leaf->is_written = leaf->is_written || before->is_written;
+        region->kind = is_new ? (uint8_t)kind_of(graph, leaf) : TND_REGION_INPUT;
+    } else {
+        size_t end = extent.begin + extent.bytes - region->extent.begin;
+        region->extent.bytes = end > region->extent.bytes ? end : region->extent.bytes;
+        region->kind = TND_REGION_INPUT;
+    }
+    leaf->region = (int32_t)(region - residency->regions);
+}
+
+/* Leaves that share bytes with others are moved together, and nothing of them stays. */
+static void join_leaves(struct tnd_residency *residency, const struct tandem_graph *graph,
+                        int32_t *order)
+{
+    for (int i = 0; i < residency->n_leaves; i++) {
         order[i] = i;
     }
-    sort(residency, order, residency->n_settled);
-    for (int i = 0; i < residency->n_settled; i++) {
-        struct tnd_settled *settled = &residency->settled[order[i]];
-        struct tnd_extent extent = {TND_SPACE_MEMORY, (uintptr_t)settled->root->data,
-                                    tandem_tensor_bytes(settled->root)};
-        if (region != NULL && extent.begin < region->extent.begin + region->extent.bytes) {
-            size_t end = extent.begin + extent.bytes - region->extent.begin;
-            region->extent.bytes = end > region->extent.bytes ? end : region->extent.bytes;
-            region->kind = TND_REGION_INPUT;
-        } else {
-            region = &residency->regions[residency->n_regions++];
-            begin_region(residency, region, extent, settled->root);
-            region->kind = (uint8_t)kind_of(graph, settled);
-        }
-        settled->region = (int32_t)(region - residency->regions);
+    sort(residency, order, residency->n_leaves);
+    for (int i = 0; i < residency->n_leaves; i++) {
+        join_leaf(residency, graph, &residency->leaves[order[i]],
+                  i > 0 ? &residency->leaves[order[i - 1]] : NULL);
+    }
+    for (int i = 0; i < residency->n_touched; i++) {
+        int32_t *touched = &residency->touched[i];
+        *touched = *touched <= -2 ? residency->leaves[-2 - *touched].region : *touched;
     }
 }
 
 /* What devices have at the begin: nothing of what is given, or some of a state. */
-static void begin_settled(struct tnd_residency *residency)
+static void begin_leaves(struct tnd_residency *residency)
 {
     for (int i = residency->n_nodes; i < residency->n_regions; i++) {
         struct tnd_region *region = &residency->regions[i];
@@ -198,6 +197,20 @@ static void begin_settled(struct tnd_residency *residency)
                                               region->root, stale)) {
                 region->held |= UINT32_C(1) << side;
             }
+        }
+    }
+}
+
+void tnd_residency_restart(struct tnd_residency *residency)
+{
+    for (int i = 0; i < residency->n_regions; i++) {
+        struct tnd_region *region = &residency->regions[i];
+        TND_ASSERT(region->held == 0);
+        bool is_given = region->kind == TND_REGION_INPUT;
+        begin_region(residency, region, region->extent, region->root);
+        for (int side = 1; side < residency->n_sides && is_given; side++) {
+            *tnd_residency_stale(residency, region, side) =
+                (struct tnd_span){0, region->extent.bytes};
         }
     }
 }
@@ -230,16 +243,13 @@ static enum tandem_status reserve(struct tnd_residency *residency, size_t n_node
                                   struct tandem_error *error)
 {
     size_t n_regions = n_nodes + n_mentions + 1;
-    size_t n_hashed = 16;
     size_t bytes = 0;
-    size_t regions, stale, settled, hashed, order;
-    while (n_hashed < 2 * n_mentions) {
-        n_hashed *= 2;
-    }
+    size_t regions, stale, leaves, touched, first_touched, order;
     if (!place(n_regions, sizeof(struct tnd_region), &bytes, &regions) ||
         !place(n_regions * (size_t)residency->n_sides, sizeof(struct tnd_span), &bytes, &stale) ||
-        !place(n_mentions, sizeof(struct tnd_settled), &bytes, &settled) ||
-        !place(n_hashed, sizeof(int32_t), &bytes, &hashed) ||
+        !place(n_mentions, sizeof(struct tnd_leaf), &bytes, &leaves) ||
+        !place(n_mentions, sizeof(int32_t), &bytes, &touched) ||
+        !place(n_nodes, sizeof(int32_t), &bytes, &first_touched) ||
         !place(n_mentions, sizeof(int32_t), &bytes, &order)) {
         return tnd_error_set(error, TANDEM_E_OVERFLOW, "plan", (int64_t)n_mentions, 0,
                              "plan: its leaves do not fit into the address space");
@@ -257,10 +267,9 @@ static enum tandem_status reserve(struct tnd_residency *residency, size_t n_node
     char *base = residency->memory;
     residency->regions = (struct tnd_region *)(void *)(base + regions);
     residency->stale = (struct tnd_span *)(void *)(base + stale);
-    residency->settled = (struct tnd_settled *)(void *)(base + settled);
-    residency->hashed = (int32_t *)(void *)(base + hashed);
-    residency->n_hashed = n_hashed;
-    memset(residency->hashed, 0xff, n_hashed * sizeof(int32_t)); /* -1 */
+    residency->leaves = (struct tnd_leaf *)(void *)(base + leaves);
+    residency->touched = (int32_t *)(void *)(base + touched);
+    residency->first_touched = (int32_t *)(void *)(base + first_touched);
     *out_order = (int32_t *)(void *)(base + order);
     return TANDEM_OK;
 }
@@ -282,14 +291,15 @@ enum tandem_status tnd_residency_renew(const struct tandem_graph *graph, uint32_
     residency->mirrors = mirrors;
     residency->n_nodes = graph->n_nodes;
     residency->n_regions = graph->n_nodes;
-    residency->n_settled = 0;
+    residency->n_leaves = 0;
     name_sides(residency, own_slots | (mirrors != NULL ? tnd_mirrors_state_slots(mirrors) : 0));
     TND_TRY(reserve(residency, (size_t)graph->n_nodes, count_mentions(graph), &order, error));
     plan_results(residency, graph);
-    find_settled(residency, graph);
-    join_settled(residency, graph, order);
-    begin_settled(residency);
+    find_leaves(residency, graph);
+    join_leaves(residency, graph, order);
+    begin_leaves(residency);
     begin_region(residency, &residency->regions[residency->n_regions], nothing, NULL);
+    residency->regions[residency->n_regions].kind = TND_REGION_RESULT;
     return TANDEM_OK;
 }
 

@@ -2,6 +2,7 @@
  * Contexts, tensors and views: sizes, strides, sticky errors, hostile extents. */
 #include <string.h>
 
+#include "ggml-like/tnd_tensor.h"
 #include "tests/suite_ggml.h"
 
 static void contexts_begin_empty_and_forget_everything_on_reset(void)
@@ -269,7 +270,39 @@ static void every_look_at_null_is_harmless(void)
     CU_ASSERT_NOT_EQUAL(tandem_context_status(NULL, NULL), TANDEM_OK);
 }
 
+/* Two runtimes may have objects at one tensor; what one gives up is not found any more. */
+static void buffers_keep_the_objects_of_their_owners_apart(void)
+{
+    tandem_context *context = NULL;
+    int first = 1;
+    int second = 2;
+    uint64_t owner = tnd_buffer_owners(2);
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    tandem_tensor *leaf = tandem_tensor_new(context, TANDEM_TYPE_F32, 1, (const int64_t[]){4});
+    tandem_tensor *view = tandem_view(context, leaf, 1, (const int64_t[]){2}, NULL, 0);
+    CU_ASSERT_PTR_EQUAL(view->root->buffer, leaf->buffer);
+    CU_ASSERT_PTR_NULL(tnd_buffer_find(leaf->buffer, owner));
+    struct tnd_handle *handle = tnd_buffer_attach(context, leaf->buffer, owner, &first);
+    struct tnd_handle *other = tnd_buffer_attach(context, leaf->buffer, owner + 1, &second);
+    CU_ASSERT_PTR_EQUAL(tnd_buffer_find(leaf->buffer, owner), &first);
+    CU_ASSERT_PTR_EQUAL(tnd_buffer_find(leaf->buffer, owner + 1), &second);
+    tnd_buffer_detach(handle);
+    CU_ASSERT_PTR_NULL(tnd_buffer_find(leaf->buffer, owner));
+    CU_ASSERT_PTR_EQUAL(tnd_buffer_find(leaf->buffer, owner + 1), &second);
+    uint64_t later = tnd_buffer_owners(1);
+    CU_ASSERT_TRUE(later > owner + 1);
+    /* What was given up is used again. */
+    CU_ASSERT_PTR_EQUAL(tnd_buffer_attach(context, leaf->buffer, later, &first), handle);
+    CU_ASSERT_PTR_EQUAL(tnd_buffer_find(leaf->buffer, later), &first);
+    tandem_context_reset(context); /* owners may give up later */
+    tnd_buffer_detach(handle);
+    tandem_context_free(context);
+    tnd_buffer_detach(other);
+}
+
 static CU_TestInfo tensor_tests[] = {
+    {"buffers_keep_the_objects_of_their_owners_apart",
+     buffers_keep_the_objects_of_their_owners_apart},
     {"contexts_begin_empty_and_forget_everything_on_reset",
      contexts_begin_empty_and_forget_everything_on_reset},
     {"reset_contexts_do_not_grow", reset_contexts_do_not_grow},

@@ -13,6 +13,7 @@
 #include "tests/support_tune.h"
 #include "tune/candidates.h"
 #include "tune/explain.h"
+#include "tune/place.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
 
@@ -222,10 +223,9 @@ static void set_up_planner(void)
     set_up();
     log_lines = 0;
     unsupported = TANDEM_OP_NONE;
-    const struct tnd_planner_options options = {
-        .registry = registry,
-        .clock = tnd_clock_real(),
-        .log = {remember_line, NULL, TANDEM_LOG_INFO}};
+    const struct tnd_planner_options options = {.registry = registry,
+                                                .clock = tnd_clock_real(),
+                                                .log = {remember_line, NULL, TANDEM_LOG_INFO}};
     check_ok(tnd_planner_new(&options, &planner, NULL));
     check_ok(tandem_context_new(NULL, &context, NULL));
     costs = tune_new();
@@ -487,7 +487,57 @@ static void graphs_give_the_right_result_wherever_they_are_placed(void)
     tnd_registry_close(mine);
 }
 
+/* Products take 100 us on the host and on the first four devices, 1 us on the fifth one. */
+static bool product_on_many(void *user, const tandem_tensor *node, int side,
+                            struct tnd_place_choice *out)
+{
+    (void)user;
+    (void)node;
+    memset(out, 0, sizeof(*out));
+    out->us = side == 5 ? 1 : 100;
+    out->node.n_threads = 1;
+    out->node.stage[TANDEM_STAGE_COMPUTE].backend = (uint8_t)side; /* a mark */
+    return true;
+}
+
+static void whole_on_host(void *user, const tandem_tensor *node, struct tandem_plan_node *out)
+{
+    (void)user;
+    (void)node;
+    memset(out, 0, sizeof(*out));
+}
+
+static void any_number_of_devices_is_placed_on(void)
+{
+    static const char *const names[] = {"opencl", "two", "three", "four", "five", "six"};
+    static struct tandem_backend_api apis[6];
+    struct tandem_plan_node nodes[15];
+    struct tnd_place_options options = {.registry = registry,
+                                        .table = costs,
+                                        .n_threads = 1,
+                                        .product = product_on_many,
+                                        .whole = whole_on_host};
+    for (int i = 0; i < 6; i++) {
+        apis[i] = device_api;
+        apis[i].name = names[i];
+        if (i > 0) {
+            check_ok(tnd_registry_add(registry, &apis[i], NULL, NULL));
+        }
+        tune_add_link(costs, names[i], 10, 1e9);
+    }
+    options.n_devices = tnd_place_devices(registry, options.slots);
+    options.graph = chain(5, 4);
+    check_int(options.n_devices, 6);
+    check_ok(tnd_place(&options, nodes, NULL));
+    for (int i = 0; i < options.graph->n_nodes; i++) {
+        bool is_product = options.graph->nodes[i]->op == TANDEM_OP_MUL_MAT;
+        check_int(nodes[i].stage[TANDEM_STAGE_COMPUTE].backend,
+                  is_product ? 5 : tnd_registry_find(registry, "five", NULL));
+    }
+}
+
 static CU_TestInfo placement_tests[] = {
+    {"any number of devices is placed on", any_number_of_devices_is_placed_on},
     {"graphs give the right result wherever they are placed",
      graphs_give_the_right_result_wherever_they_are_placed},
     {"without a table a device is not used", without_a_table_a_device_is_not_used},

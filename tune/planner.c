@@ -130,7 +130,7 @@ struct plan_run {
     double handoff_us; /* measured between that many threads; 0: unknown */
     bool is_warm;      /* the weights stay in the cache */
     int n_devices;
-    uint8_t slots[TND_PLACE_MAX_DEVICES];
+    uint8_t slots[TND_MAX_SLOTS];
     bool is_new;                 /* something was chosen that was not remembered */
     const tandem_tensor *report; /* a node that the table does not cover, to be told */
 };
@@ -496,7 +496,7 @@ static enum tandem_status place(struct plan_run *run, const struct tandem_graph 
         const struct tandem_task_config *init = &forced.stage[TANDEM_STAGE_INIT];
         const struct tandem_task_config *compute = &forced.stage[TANDEM_STAGE_COMPUTE];
         bool whole = init->backend == TANDEM_BACKEND_NONE || init->backend == compute->backend;
-        options.forced_home = whole ? home_of(run, &forced) : 0;
+        options.forced_side = whole ? home_of(run, &forced) : 0;
     }
     TND_TRY(tnd_place(&options, plan->nodes, error));
     for (int i = 0; i < graph->n_nodes; i++) {
