@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Cells of a timing table: sorted curves, the rule by which one sample replaces another, merging.
+ * A timing table as a whole: profiles, questions, merging. Its records are in records.c.
  * Knows nothing of files (table_file.c, table_text.c, table_json.c) nor of estimating (estimate.c).
  * */
+#include "table/records.h"
 #include "table/table_cells.h"
 
 #include <math.h>
@@ -11,224 +12,83 @@
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 
-/* Numbers first: they decide most steps of a search. */
 int tnd_curve_key_compare_shape(const struct tnd_curve_key *a, const struct tnd_curve_key *b)
 {
-    if (a->type != b->type) {
-        return a->type < b->type ? -1 : 1;
-    }
-    if (a->n != b->n) {
-        return a->n < b->n ? -1 : 1;
-    }
-    if (a->k != b->k) {
-        return a->k < b->k ? -1 : 1;
-    }
-    return strcmp(a->op, b->op);
+    enum { TYPE_N_K_OP = 4 };
+    return tnd_record_compare_first(&tnd_record_kinds[TND_RECORD_CURVES], a, b, TYPE_N_K_OP);
 }
 
-/* Thread counts come last, so that all counts of one stage of one shape are neighbours. */
-int tnd_curve_key_compare(const struct tnd_curve_key *a, const struct tnd_curve_key *b)
+/* ---- what tables are asked ---- */
+
+const char *tnd_direction_name(enum tnd_direction direction)
 {
-    int order = tnd_curve_key_compare_shape(a, b);
-    if (order == 0) {
-        order = (int)a->stage - b->stage;
-    }
-    if (order == 0) {
-        order = (int)a->task - b->task;
-    }
-    if (order == 0) {
-        order = strcmp(a->backend, b->backend);
-    }
-    if (order == 0) {
-        order = (int)a->parallel - b->parallel;
-    }
-    if (order == 0) {
-        order = (int)a->own_threads - b->own_threads;
-    }
-    if (order == 0) {
-        order = (int)a->warm - b->warm;
-    }
-    if (order == 0) {
-        order = a->threads < b->threads ? -1 : a->threads > b->threads;
-    }
-    return order;
+    return direction == TND_UPLOAD ? "upload" : "download";
 }
 
-int tnd_table_lower_bound(const struct tandem_table *table, const struct tnd_curve_key *key)
+/* False for a name that is too long for a table. */
+static bool set_name(char *to, size_t bytes, const char *name)
 {
-    int low = 0;
-    int high = table->n_curves;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (tnd_curve_key_compare(&table->curves[middle].key, key) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    size_t length = strlen(name);
+    if (length < bytes) {
+        memcpy(to, name, length + 1);
     }
-    return low;
+    return length < bytes;
 }
 
-const struct tnd_curve *tnd_table_find(const struct tandem_table *table,
-                                       const struct tnd_curve_key *key)
+enum tandem_status tnd_table_add_transfer(struct tandem_table *table, const char *backend,
+                                          enum tnd_direction direction,
+                                          const struct tnd_sample *sample)
 {
-    int i = tnd_table_lower_bound(table, key);
-    bool found = i < table->n_curves && tnd_curve_key_compare(&table->curves[i].key, key) == 0;
-    return found ? &table->curves[i] : NULL;
+    struct tnd_transfer transfer = {.direction = (uint8_t)direction};
+    return set_name(transfer.backend, sizeof(transfer.backend), backend)
+               ? tnd_cell_add(table, TND_RECORD_TRANSFERS, &transfer, sample)
+               : TANDEM_E_ARGUMENT;
 }
 
-/* ---- samples ---- */
-
-/* Whether `a` replaces `b`. The rule is generation, count, then age; the rest only makes the order
- * total, without which merging would not be commutative. */
-bool tnd_sample_wins(const struct tnd_sample *a, const struct tnd_sample *b)
+const struct tnd_curve *tnd_table_transfer(const struct tandem_table *table, const char *backend,
+                                           enum tnd_direction direction)
 {
-    if (a->generation != b->generation) {
-        return a->generation > b->generation;
+    struct tnd_transfer key = {.direction = (uint8_t)direction};
+    const struct tnd_transfer *found = NULL;
+    if (set_name(key.backend, sizeof(key.backend), backend)) {
+        found = tnd_record_find(table, TND_RECORD_TRANSFERS, &key);
     }
-    if (a->count != b->count) {
-        return a->count > b->count;
-    }
-    if (a->when != b->when) {
-        return a->when > b->when;
-    }
-    if (a->median_us != b->median_us) {
-        return a->median_us < b->median_us;
-    }
-    return a->spread_us < b->spread_us;
+    return found != NULL ? &found->curve : NULL;
 }
 
-bool tnd_table_is_time(double us)
+bool tnd_table_slowdown(const struct tandem_table *table, const char *backend, const char *beside,
+                        double *out_factor)
 {
-    return isfinite(us) && us >= 0.0 && us <= TND_TABLE_MAX_US;
+    struct tnd_slowdown key = {.factor = 1};
+    const struct tnd_slowdown *found = NULL;
+    if (set_name(key.backend, sizeof(key.backend), backend) &&
+        set_name(key.beside, sizeof(key.beside), beside)) {
+        found = tnd_record_find(table, TND_RECORD_SLOWDOWNS, &key);
+    }
+    if (found != NULL) {
+        *out_factor = found->factor;
+    }
+    return found != NULL;
 }
 
-static enum tandem_status check_cell(const struct tnd_curve_key *key,
-                                     const struct tnd_sample *sample)
+enum tnd_verdict tnd_table_check(const struct tandem_table *table, const char *profile,
+                                 enum tandem_type type, double bound, double *out_nmse)
 {
-    bool valid = key->n >= 1 && key->k >= 1 && key->threads >= 1 && key->stage < TANDEM_STAGES &&
-                 key->task < TANDEM_TASK_COUNT && sample->m >= 1 &&
-                 tnd_table_is_time(sample->median_us) && tnd_table_is_time(sample->spread_us);
-    return valid ? TANDEM_OK : TANDEM_E_ARGUMENT;
-}
-
-enum tandem_status tnd_curve_put(struct tnd_curve *curve, const struct tnd_sample *sample)
-{
-    int at = curve->n_samples;
-    while (at > 0 && curve->samples[at - 1].m >= sample->m) {
-        at--;
-    }
-    if (at < curve->n_samples && curve->samples[at].m == sample->m) {
-        if (tnd_sample_wins(sample, &curve->samples[at])) {
-            curve->samples[at] = *sample;
-        }
-        return TANDEM_OK;
-    }
-    if (curve->n_samples >= TND_TABLE_MAX_SAMPLES) {
-        return TANDEM_E_LIMIT;
-    }
-    if (curve->n_samples == curve->capacity) {
-        int capacity = curve->capacity == 0 ? 8 : curve->capacity * 2;
-        struct tnd_sample *grown =
-            tnd_realloc(curve->samples, (size_t)curve->capacity * sizeof(*grown),
-                        (size_t)capacity * sizeof(*grown));
-        if (grown == NULL) {
-            return TANDEM_E_MEMORY;
-        }
-        curve->samples = grown;
-        curve->capacity = capacity;
-    }
-    memmove(&curve->samples[at + 1], &curve->samples[at],
-            (size_t)(curve->n_samples - at) * sizeof(*sample));
-    curve->samples[at] = *sample;
-    curve->n_samples++;
-    return TANDEM_OK;
-}
-
-/* ---- curves ---- */
-
-enum tandem_status tnd_table_insert_curve(struct tandem_table *table, int at,
-                                          const struct tnd_curve_key *key)
-{
-    if (table->n_curves >= TND_TABLE_MAX_CURVES) {
-        return TANDEM_E_LIMIT;
-    }
-    if (table->n_curves == table->curve_capacity) {
-        int capacity = table->curve_capacity == 0 ? 32 : table->curve_capacity * 2;
-        struct tnd_curve *grown =
-            tnd_realloc(table->curves, (size_t)table->curve_capacity * sizeof(*grown),
-                        (size_t)capacity * sizeof(*grown));
-        if (grown == NULL) {
-            return TANDEM_E_MEMORY;
-        }
-        table->curves = grown;
-        table->curve_capacity = capacity;
-    }
-    memmove(&table->curves[at + 1], &table->curves[at],
-            (size_t)(table->n_curves - at) * sizeof(*table->curves));
-    memset(&table->curves[at], 0, sizeof(table->curves[at]));
-    table->curves[at].key = *key;
-    table->n_curves++;
-    return TANDEM_OK;
-}
-
-enum tandem_status tnd_table_add(struct tandem_table *table, const struct tnd_curve_key *key,
-                                 const struct tnd_sample *sample)
-{
-    TND_TRY(check_cell(key, sample));
-    int at = tnd_table_lower_bound(table, key);
-    if (at == table->n_curves || tnd_curve_key_compare(&table->curves[at].key, key) != 0) {
-        TND_TRY(tnd_table_insert_curve(table, at, key));
-    }
-    enum tandem_status status = tnd_curve_put(&table->curves[at], sample);
-    if (table->curves[at].n_samples == 0) { /* a curve is never empty, not even after a failure */
-        memmove(&table->curves[at], &table->curves[at + 1],
-                (size_t)(table->n_curves - at - 1) * sizeof(*table->curves));
-        table->n_curves--;
-    }
-    return status;
-}
-
-enum tandem_status tnd_table_append(struct tandem_table *table, const struct tnd_curve_key *key,
-                                    const struct tnd_sample *sample)
-{
-    TND_TRY(check_cell(key, sample));
-    int last = table->n_curves - 1;
-    if (last < 0 || tnd_curve_key_compare(&table->curves[last].key, key) != 0) {
-        TND_TRY(tnd_table_insert_curve(table, table->n_curves, key));
-        last++;
-    }
-    return tnd_curve_put(&table->curves[last], sample);
-}
-
-static int compare_curves(const void *a, const void *b)
-{
-    return tnd_curve_key_compare(&((const struct tnd_curve *)a)->key,
-                                 &((const struct tnd_curve *)b)->key);
-}
-
-enum tandem_status tnd_table_sort(struct tandem_table *table)
-{
-    if (table->n_curves == 0) {
-        return TANDEM_OK;
-    }
-    qsort(table->curves, (size_t)table->n_curves, sizeof(*table->curves), compare_curves);
-    enum tandem_status status = TANDEM_OK;
-    int kept = 0;
-    for (int i = 1; i < table->n_curves; i++) {
-        struct tnd_curve *curve = &table->curves[i];
-        struct tnd_curve *before = &table->curves[kept];
-        if (tnd_curve_key_compare(&before->key, &curve->key) != 0) {
-            table->curves[++kept] = *curve;
+    enum tnd_verdict verdict = TND_VERDICT_UNKNOWN;
+    double largest = 0;
+    for (int i = 0; i < table->n_checks; i++) {
+        const struct tnd_check *check = &table->checks[i];
+        if (check->type != type || strcmp(check->profile, profile) != 0) {
             continue;
         }
-        for (int s = 0; s < curve->n_samples && status == TANDEM_OK; s++) {
-            status = tnd_curve_put(before, &curve->samples[s]);
-        }
-        tnd_free(curve->samples);
+        bool is_wrong = check->nmse > (bound > 0 ? bound : check->bound);
+        verdict = is_wrong || verdict == TND_VERDICT_WRONG ? TND_VERDICT_WRONG : TND_VERDICT_RIGHT;
+        largest = fmax(largest, check->nmse);
     }
-    table->n_curves = kept + 1;
-    return status;
+    if (verdict != TND_VERDICT_UNKNOWN && out_nmse != NULL) {
+        *out_nmse = largest;
+    }
+    return verdict;
 }
 
 /* ---- profiles ---- */
@@ -332,50 +192,22 @@ static void merge_header(struct tandem_table *table, const struct tandem_table *
     }
 }
 
-/* Both lists are sorted: the union is built beside them in one pass, with samples of its own. */
-static enum tandem_status merge_curves(struct tandem_table *result, const struct tandem_table *a,
-                                       const struct tandem_table *b)
-{
-    int i = 0;
-    int j = 0;
-    while (i < a->n_curves || j < b->n_curves) {
-        int order = i == a->n_curves ? 1
-                    : j == b->n_curves
-                        ? -1
-                        : tnd_curve_key_compare(&a->curves[i].key, &b->curves[j].key);
-        const struct tnd_curve *from[2] = {order <= 0 ? &a->curves[i++] : NULL,
-                                           order >= 0 ? &b->curves[j++] : NULL};
-        for (int side = 0; side < 2; side++) {
-            for (int s = 0; from[side] != NULL && s < from[side]->n_samples; s++) {
-                TND_TRY(tnd_table_append(result, &from[side]->key, &from[side]->samples[s]));
-            }
-        }
-    }
-    return TANDEM_OK;
-}
-
 enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *other,
                                       struct tandem_error *error)
 {
     struct tandem_table merged = *table;
-    merged.n_curves = 0;
-    merged.curve_capacity = 0;
-    merged.curves = NULL;
     merged.n_shapes = 0; /* an order of shapes that both share does not exist: sorted */
     merged.shapes = NULL;
-    tnd_table_drop_moves(&merged);
-    tnd_table_drop_evidence(&merged);
+    tnd_record_forget(&merged);
     merge_header(&merged, other);
     enum tandem_status status = tnd_fingerprint_merge(&merged, other, error);
     if (status == TANDEM_OK) {
         status = merge_profiles(&merged, other, error);
     }
     if (status == TANDEM_OK) {
-        status = merge_curves(&merged, table, other);
-        status = status == TANDEM_OK ? tnd_table_merge_moves(&merged, table) : status;
-        status = status == TANDEM_OK ? tnd_table_merge_moves(&merged, other) : status;
-        status = status == TANDEM_OK ? tnd_table_merge_evidence(&merged, table) : status;
-        status = status == TANDEM_OK ? tnd_table_merge_evidence(&merged, other) : status;
+        for (int kind = 0; kind < TND_RECORD_KINDS && status == TANDEM_OK; kind++) {
+            status = tnd_record_merge(&merged, table, other, (enum tnd_record)kind);
+        }
         if (status != TANDEM_OK) {
             tnd_error_set(error, status, "table", merged.n_curves, TND_TABLE_MAX_CURVES,
                           "merging tables: %s after %d curves", tandem_status_text(status),
@@ -395,18 +227,10 @@ enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *o
 
 void tnd_table_clear(struct tandem_table *table)
 {
-    for (int i = 0; i < table->n_curves; i++) {
-        tnd_free(table->curves[i].samples);
-    }
-    tnd_free(table->curves);
+    tnd_record_clear(table);
     tnd_free(table->shapes);
     table->shapes = NULL;
     table->n_shapes = 0;
-    table->curves = NULL;
-    table->n_curves = 0;
-    table->curve_capacity = 0;
-    tnd_table_clear_moves(table);
-    tnd_table_clear_evidence(table);
 }
 
 void tandem_table_free(tandem_table *table)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What the files of this room that read, write and search tables share beyond tnd_table.h: limits,
- * bulk building, and the two formats behind table_file.c. Nobody outside tune/ includes it. */
+ * bulk building, and the two formats behind table_file.c. */
 #ifndef TND_TABLE_CELLS_H
 #define TND_TABLE_CELLS_H
 
@@ -8,51 +8,26 @@
 
 /* Bounds on what a file may ask for: far above real tables, low enough to keep a hostile file
  * cheap. */
-#define TND_TABLE_MAX_CURVES     65536
 #define TND_TABLE_MAX_SAMPLES    4096       /* of one curve */
 #define TND_TABLE_MAX_EXTENT     1073741824 /* M, N and K */
-#define TND_TABLE_MAX_THREADS    65536
-#define TND_TABLE_MAX_US         1e12   /* eleven days */
-#define TND_TABLE_MAX_FACTOR     1000.0 /* of a slow-down */
+#define TND_TABLE_MAX_US         1e12       /* eleven days */
 #define TND_TABLE_MAX_GENERATION 1000000000u
 #define TND_TABLE_MAX_BYTES      (32u << 20) /* of a file */
 
-/** Whether sample `a` replaces `b`: the merge rule. */
-bool tnd_sample_wins(const struct tnd_sample *a, const struct tnd_sample *b);
 /** Whether this may stand as a time in a table. */
 bool tnd_table_is_time(double us);
-/** Adds or replaces a sample by the merge rule. Errors: MEMORY, LIMIT. */
-enum tandem_status tnd_curve_put(struct tnd_curve *curve, const struct tnd_sample *sample);
-/** Adds the transfers and hand-offs of `other`. Errors: MEMORY, LIMIT. */
-enum tandem_status tnd_table_merge_moves(struct tandem_table *table,
-                                         const struct tandem_table *other);
-/** Makes a table that was copied member by member forget its transfers without freeing them. */
-void tnd_table_drop_moves(struct tandem_table *table);
-/** Frees them. */
-void tnd_table_clear_moves(struct tandem_table *table);
-
-/** The same three for checks, slow-downs and states of the machine. */
-enum tandem_status tnd_table_merge_evidence(struct tandem_table *table,
-                                            const struct tandem_table *other);
-void tnd_table_drop_evidence(struct tandem_table *table);
-void tnd_table_clear_evidence(struct tandem_table *table);
 
 /** Order of keys by type, N, K, op alone. */
 int tnd_curve_key_compare_shape(const struct tnd_curve_key *a, const struct tnd_curve_key *b);
 /** Index of the first curve that is not before `key`. */
 int tnd_table_lower_bound(const struct tandem_table *table, const struct tnd_curve_key *key);
-/** Makes room for a curve without samples at index `at`. Errors: MEMORY, LIMIT. */
-enum tandem_status tnd_table_insert_curve(struct tandem_table *table, int at,
-                                          const struct tnd_curve_key *key);
-/** As tnd_table_add, but behind the last curve; tnd_table_sort must follow before anything is
+/** As tnd_cell_add, but behind the last record; tnd_record_sort must follow before anything is
  *  searched. */
-enum tandem_status tnd_table_append(struct tandem_table *table, const struct tnd_curve_key *key,
-                                    const struct tnd_sample *sample);
-/** Sorts the curves and joins those with one key by the merge rule. */
-enum tandem_status tnd_table_sort(struct tandem_table *table);
+enum tandem_status tnd_cell_append(struct tandem_table *table, enum tnd_record kind,
+                                   const void *record, const struct tnd_sample *sample);
 /** Total order of profiles by name, then stages. */
 int tnd_table_profile_compare(const struct tnd_table_profile *a, const struct tnd_table_profile *b);
-/** Frees the curves; the struct itself stays. */
+/** Frees what the table holds; the struct itself stays. */
 void tnd_table_clear(struct tandem_table *table);
 
 /** Takes over what `table` does not know of its machine. TABLE_FOREIGN when the two machines

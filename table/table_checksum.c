@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/emit.h"
 #include "table/fingerprint_fields.h"
+#include "table/records.h"
 #include "table/table_cells.h"
 
 /* As it stands in the file, where a byte that is not UTF-8 is a '?'. */
@@ -74,92 +75,78 @@ static uint64_t add_profile(uint64_t hash, const struct tnd_table_profile *profi
     return hash;
 }
 
-static uint64_t add_samples(uint64_t hash, const struct tnd_curve *curve)
+/* The flags of a record are one number, each its bit. */
+static uint64_t flags_of(const struct tnd_record_kind *kind, const void *record)
 {
-    for (int i = 0; i < curve->n_samples; i++) {
-        const struct tnd_sample *sample = &curve->samples[i];
-        hash = add_number(hash, (uint64_t)sample->m);
-        hash = add_double(hash, sample->median_us);
-        hash = add_double(hash, sample->spread_us);
-        hash = add_number(hash, sample->count);
-        hash = add_number(hash, (uint64_t)sample->when);
-        if (sample->generation != 0) {
-            hash = add_number(hash, sample->generation);
+    uint64_t flags = 0;
+    for (int i = 0; i < kind->n_facts; i++) {
+        const struct tnd_fact *fact = &kind->facts[i];
+        if (tnd_fact_form(fact->kind) == TND_FORM_FLAG) {
+            flags |= (uint64_t)tnd_fact_whole(fact, record) << (fact->kind - TND_FACT_FLAG_0);
+        }
+    }
+    return flags;
+}
+
+static uint64_t add_pair(uint64_t hash, const struct tnd_fact *fact, const void *record)
+{
+    struct tnd_reference_time pair;
+    memcpy(&pair, (const char *)record + fact->offset, sizeof(pair));
+    return add_double(add_double(hash, pair.fastest_us), pair.mean_us);
+}
+
+static uint64_t add_fact(uint64_t hash, const struct tnd_record_kind *kind,
+                         const struct tnd_fact *fact, const void *record)
+{
+    switch (tnd_fact_form(fact->kind)) {
+    case TND_FORM_TEXT:
+        return add_string(hash, tnd_fact_text(fact, record));
+    case TND_FORM_REAL:
+        return add_double(hash, tnd_fact_real(fact, record));
+    case TND_FORM_PAIR:
+        return add_pair(hash, fact, record);
+    case TND_FORM_FLAG: /* all together, where the first one stands */
+        return fact->kind == TND_FACT_FLAG_0 ? add_number(hash, flags_of(kind, record)) : hash;
+    default:
+        break;
+    }
+    int64_t value = tnd_fact_whole(fact, record);
+    if (fact->kind == TND_FACT_TASK) {
+        return add_string(hash, tandem_task_name((enum tandem_task)value));
+    }
+    return fact->kind == TND_FACT_GENERATION && value == 0 ? hash
+                                                           : add_number(hash, (uint64_t)value);
+}
+
+static uint64_t add_record(uint64_t hash, const struct tnd_record_kind *kind, const void *record)
+{
+    const struct tnd_fact *facts[TND_MAX_FACTS];
+    int n = tnd_facts_in_files(kind, facts);
+    for (int i = 0; i < n; i++) {
+        hash = add_fact(hash, kind, facts[i], record);
+    }
+    if (kind->samples != 0) {
+        const struct tnd_vector *samples =
+            (const struct tnd_vector *)((const char *)record + kind->samples);
+        for (int i = 0; i < samples->n; i++) {
+            hash =
+                add_record(hash, &tnd_sample_kind, (const struct tnd_sample *)samples->items + i);
         }
     }
     return hash;
 }
 
-static uint64_t add_curve(uint64_t hash, const struct tnd_curve *curve)
+/* In the order in which they are sorted; but of curves a sum, so that their order means nothing. */
+static uint64_t add_records(uint64_t hash, const struct tandem_table *table, enum tnd_record kind)
 {
-    const struct tnd_curve_key *key = &curve->key;
-    hash = add_string(hash, key->op);
-    hash = add_number(hash, key->type);
-    hash = add_number(hash, (uint64_t)key->n);
-    hash = add_number(hash, (uint64_t)key->k);
-    hash = add_string(hash, key->backend);
-    hash = add_number(hash, key->stage);
-    hash = add_string(hash, tandem_task_name((enum tandem_task)key->task));
-    hash = add_number(hash, (uint64_t)key->parallel | (uint64_t)key->warm << 1 |
-                                (uint64_t)key->own_threads << 2);
-    hash = add_number(hash, (uint64_t)key->threads);
-    return add_samples(hash, curve);
-}
-
-/* In the order in which they are sorted: by backend and direction, by threads. */
-static uint64_t add_moves(uint64_t hash, const struct tandem_table *table)
-{
-    for (int i = 0; i < table->n_transfers; i++) {
-        hash = add_string(hash, table->transfers[i].backend);
-        hash = add_number(hash, table->transfers[i].direction);
-        hash = add_samples(hash, &table->transfers[i].curve);
+    bool is_sum = kind == TND_RECORD_CURVES;
+    uint64_t sum = 0;
+    for (int i = 0; i < tnd_record_list_const(table, kind)->n; i++) {
+        const void *record = tnd_record_at(table, kind, i);
+        sum += is_sum ? add_record(0, &tnd_record_kinds[kind], record) : 0;
+        hash = is_sum ? hash : add_record(hash, &tnd_record_kinds[kind], record);
     }
-    for (int i = 0; i < table->n_handoffs; i++) {
-        const struct tnd_handoff *handoff = &table->handoffs[i];
-        hash = add_number(hash, (uint64_t)handoff->threads);
-        hash = add_double(hash, handoff->spin_us);
-        hash = add_double(hash, handoff->wake_us);
-        hash = add_number(hash, handoff->count);
-        hash = add_number(hash, (uint64_t)handoff->when);
-    }
-    return hash;
-}
-
-static uint64_t add_reference(uint64_t hash, const struct tnd_reference_time *time)
-{
-    return add_double(add_double(hash, time->fastest_us), time->mean_us);
-}
-
-/* In the order in which they are sorted. */
-static uint64_t add_evidence(uint64_t hash, const struct tandem_table *table)
-{
-    for (int i = 0; i < table->n_checks; i++) {
-        const struct tnd_check *check = &table->checks[i];
-        hash = add_string(hash, check->profile);
-        hash = add_number(hash, check->type);
-        hash = add_number(hash, (uint64_t)check->n);
-        hash = add_number(hash, (uint64_t)check->k);
-        hash = add_number(hash, (uint64_t)check->m);
-        hash = add_double(hash, check->nmse);
-        hash = add_double(hash, check->bound);
-        hash = add_number(hash, (uint64_t)check->when);
-    }
-    for (int i = 0; i < table->n_slowdowns; i++) {
-        const struct tnd_slowdown *slowdown = &table->slowdowns[i];
-        hash = add_string(hash, slowdown->backend);
-        hash = add_string(hash, slowdown->beside);
-        hash = add_double(hash, slowdown->factor);
-        hash = add_number(hash, slowdown->count);
-        hash = add_number(hash, (uint64_t)slowdown->when);
-    }
-    for (int i = 0; i < table->n_sweeps; i++) {
-        const struct tnd_sweep_state *sweep = &table->sweeps[i];
-        hash = add_number(hash, (uint64_t)sweep->when);
-        hash = add_reference(hash, &sweep->before);
-        hash = add_reference(hash, &sweep->between);
-        hash = add_reference(hash, &sweep->after);
-    }
-    return hash;
+    return is_sum ? add_number(hash, sum) : hash;
 }
 
 uint64_t tnd_table_checksum(const struct tandem_table *table)
@@ -168,11 +155,8 @@ uint64_t tnd_table_checksum(const struct tandem_table *table)
     for (int i = 0; i < table->n_profiles; i++) {
         hash = add_profile(hash, &table->profiles[i]);
     }
-    /* A sum, so that the order of the curves means nothing. */
-    uint64_t curves = 0;
-    for (int i = 0; i < table->n_curves; i++) {
-        curves += add_curve(0, &table->curves[i]);
+    for (int kind = 0; kind < TND_RECORD_KINDS; kind++) { /* nothing is added for an empty list */
+        hash = add_records(hash, table, (enum tnd_record)kind);
     }
-    hash = add_moves(add_number(hash, curves), table); /* nothing added where there are none */
-    return add_evidence(hash, table);                  /* the same */
+    return hash;
 }

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/tnd_status.h"
 #include "base/emit.h"
+#include "table/records.h"
 #include "table/table_cells.h"
 
 static tandem_table *new_table(void)
@@ -43,12 +44,9 @@ enum tandem_status tandem_table_copy(const tandem_table *table, tandem_table **o
         return no_memory("table", error);
     }
     *copy = *table;
-    copy->curves = NULL;
-    copy->n_curves = copy->curve_capacity = 0;
     copy->shapes = NULL;
     copy->n_shapes = 0;
-    tnd_table_drop_moves(copy);
-    tnd_table_drop_evidence(copy);
+    tnd_record_forget(copy);
     enum tandem_status status = tandem_table_merge(copy, table, error);
     if (status != TANDEM_OK) {
         tandem_table_free(copy);

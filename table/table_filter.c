@@ -1,188 +1,100 @@
 /* SPDX-License-Identifier: MIT
- * Removing cells, and laying tables over each other. Knows nothing of why. */
+ * Removing records, and laying tables over each other. Knows nothing of why. */
 #include "table/table_filter.h"
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/tnd_status.h"
-#include "table/table_cells.h"
+#include "table/records.h"
 
-/* Keeps what `keeps` says; returns how many samples went. */
-static int filter_curve(struct tnd_curve *curve, const struct tnd_table_filter *filter,
-                        const struct tnd_transfer *transfer)
+struct filter {
+    enum tnd_record kind;
+    tnd_keep_fn keep;
+    void *user;
+};
+
+/* Returns how many samples went. */
+static int filter_samples(const struct filter *filter, const void *record,
+                          struct tnd_vector *samples)
 {
+    struct tnd_sample *all = samples->items;
     int kept = 0;
-    for (int i = 0; i < curve->n_samples; i++) {
-        const struct tnd_sample *sample = &curve->samples[i];
-        bool stays = transfer != NULL ? filter->keep_transfer(filter->user, transfer, sample)
-                                      : filter->keep_sample(filter->user, &curve->key, sample);
-        if (stays) {
-            curve->samples[kept++] = *sample;
+    for (int i = 0; i < samples->n; i++) {
+        if (filter->keep(filter->user, filter->kind, record, &all[i])) {
+            all[kept++] = all[i];
         }
     }
-    int gone = curve->n_samples - kept;
-    curve->n_samples = kept;
+    int gone = samples->n - kept;
+    samples->n = kept;
     if (kept == 0) {
-        tnd_free(curve->samples);
-        curve->samples = NULL;
-        curve->capacity = 0;
+        tnd_vector_fini(samples);
     }
     return gone;
 }
 
-static int64_t filter_curves(struct tandem_table *table, const struct tnd_table_filter *filter)
+/* Returns how many cells went. */
+static int64_t filter_list(const struct filter *filter, struct tnd_vector *list)
 {
+    const struct tnd_record_kind *kind = &tnd_record_kinds[filter->kind];
     int64_t gone = 0;
     int kept = 0;
-    for (int i = 0; i < table->n_curves; i++) {
-        gone += filter_curve(&table->curves[i], filter, NULL);
-        if (table->curves[i].n_samples > 0) {
-            table->curves[kept++] = table->curves[i];
+    for (int i = 0; i < list->n; i++) {
+        void *record = tnd_vector_at(list, kind->bytes, i);
+        struct tnd_vector *samples = tnd_record_samples(filter->kind, record);
+        bool stays;
+        if (samples != NULL) {
+            gone += filter_samples(filter, record, samples);
+            stays = samples->n > 0;
+        } else {
+            stays = filter->keep(filter->user, filter->kind, record, NULL);
+            gone += !stays && kind->kept == 0;
+        }
+        if (stays) {
+            memmove(tnd_vector_at(list, kind->bytes, kept++), record, kind->bytes);
         }
     }
-    table->n_curves = kept;
+    list->n = kept;
     return gone;
 }
 
-static int64_t filter_transfers(struct tandem_table *table, const struct tnd_table_filter *filter)
+int64_t tnd_table_remove(struct tandem_table *table, tnd_keep_fn keep, void *user)
 {
     int64_t gone = 0;
-    int kept = 0;
-    for (int i = 0; i < table->n_transfers; i++) {
-        struct tnd_transfer *transfer = &table->transfers[i];
-        gone += filter_curve(&transfer->curve, filter, transfer);
-        if (transfer->curve.n_samples > 0) {
-            table->transfers[kept++] = *transfer;
-        }
-    }
-    table->n_transfers = kept;
-    return gone;
-}
-
-static int64_t filter_handoffs(struct tandem_table *table, const struct tnd_table_filter *filter)
-{
-    int kept = 0;
-    for (int i = 0; i < table->n_handoffs; i++) {
-        if (filter->keep_handoff(filter->user, &table->handoffs[i])) {
-            table->handoffs[kept++] = table->handoffs[i];
-        }
-    }
-    int64_t gone = table->n_handoffs - kept;
-    table->n_handoffs = kept;
-    return gone;
-}
-
-static int64_t filter_checks(struct tandem_table *table, const struct tnd_table_filter *filter)
-{
-    int kept = 0;
-    for (int i = 0; i < table->n_checks; i++) {
-        if (filter->keep_check(filter->user, &table->checks[i])) {
-            table->checks[kept++] = table->checks[i];
-        }
-    }
-    int64_t gone = table->n_checks - kept;
-    table->n_checks = kept;
-    return gone;
-}
-
-static int64_t filter_slowdowns(struct tandem_table *table, const struct tnd_table_filter *filter)
-{
-    int kept = 0;
-    for (int i = 0; i < table->n_slowdowns; i++) {
-        if (filter->keep_slowdown(filter->user, &table->slowdowns[i])) {
-            table->slowdowns[kept++] = table->slowdowns[i];
-        }
-    }
-    int64_t gone = table->n_slowdowns - kept;
-    table->n_slowdowns = kept;
-    return gone;
-}
-
-static void filter_sweeps(struct tandem_table *table, const struct tnd_table_filter *filter)
-{
-    int kept = 0;
-    for (int i = 0; i < table->n_sweeps; i++) {
-        if (filter->keep_sweep(filter->user, &table->sweeps[i])) {
-            table->sweeps[kept++] = table->sweeps[i];
-        }
-    }
-    table->n_sweeps = kept;
-}
-
-int64_t tnd_table_remove(struct tandem_table *table, const struct tnd_table_filter *filter)
-{
-    int64_t gone = 0;
-    if (filter->keep_sample != NULL) {
-        gone += filter_curves(table, filter);
-    }
-    if (filter->keep_transfer != NULL) {
-        gone += filter_transfers(table, filter);
-    }
-    if (filter->keep_handoff != NULL) {
-        gone += filter_handoffs(table, filter);
-    }
-    if (filter->keep_check != NULL) {
-        gone += filter_checks(table, filter);
-    }
-    if (filter->keep_slowdown != NULL) {
-        gone += filter_slowdowns(table, filter);
-    }
-    if (filter->keep_sweep != NULL) {
-        filter_sweeps(table, filter);
+    for (int kind = 0; kind < TND_RECORD_KINDS; kind++) {
+        const struct filter filter = {(enum tnd_record)kind, keep, user};
+        gone += filter_list(&filter, tnd_record_list(table, (enum tnd_record)kind));
     }
     return gone;
 }
 
 int64_t tnd_table_count_cells(const struct tandem_table *table)
 {
-    int64_t n = (int64_t)table->n_handoffs + table->n_checks + table->n_slowdowns;
-    for (int i = 0; i < table->n_curves; i++) {
-        n += table->curves[i].n_samples;
-    }
-    for (int i = 0; i < table->n_transfers; i++) {
-        n += table->transfers[i].curve.n_samples;
+    int64_t n = 0;
+    for (int k = 0; k < TND_RECORD_KINDS; k++) {
+        const struct tnd_record_kind *kind = &tnd_record_kinds[k];
+        const struct tnd_vector *list = tnd_record_list_const(table, (enum tnd_record)k);
+        n += kind->samples == 0 && kind->kept == 0 ? list->n : 0;
+        for (int i = 0; i < list->n && kind->samples != 0; i++) {
+            const char *record = tnd_record_at(table, (enum tnd_record)k, i);
+            n += ((const struct tnd_vector *)(record + kind->samples))->n;
+        }
     }
     return n;
 }
 
 /* ---- layers ---- */
 
-static bool not_in_upper(void *user, const struct tnd_curve_key *key,
+static bool not_in_upper(void *user, enum tnd_record which, const void *record,
                          const struct tnd_sample *sample)
 {
+    const struct tandem_table *upper = *(const struct tandem_table *const *)user;
+    int layers = tnd_record_kinds[which].layers;
+    int at = tnd_record_lower_bound(upper, which, record, layers);
+    bool is_there = layers > 0 && at < tnd_record_list_const(upper, which)->n &&
+                    tnd_record_compare_first(&tnd_record_kinds[which],
+                                             tnd_record_at(upper, which, at), record, layers) == 0;
     (void)sample;
-    return tnd_table_find(user, key) == NULL;
-}
-
-static bool transfer_not_in_upper(void *user, const struct tnd_transfer *transfer,
-                                  const struct tnd_sample *sample)
-{
-    (void)sample;
-    return tnd_table_transfer(user, transfer->backend, (enum tnd_direction)transfer->direction) ==
-           NULL;
-}
-
-static bool handoff_not_in_upper(void *user, const struct tnd_handoff *handoff)
-{
-    const struct tandem_table *upper = user;
-    for (int i = 0; i < upper->n_handoffs; i++) {
-        if (upper->handoffs[i].threads == handoff->threads) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool check_not_in_upper(void *user, const struct tnd_check *check)
-{
-    return tnd_table_check(user, check->profile, check->type, 0, NULL) == TND_VERDICT_UNKNOWN;
-}
-
-static bool slowdown_not_in_upper(void *user, const struct tnd_slowdown *slowdown)
-{
-    double factor;
-    return !tnd_table_slowdown(user, slowdown->backend, slowdown->beside, &factor);
+    return !is_there;
 }
 
 static void drop_profiles_of(struct tandem_table *table, const struct tandem_table *upper)
@@ -199,22 +111,11 @@ static void drop_profiles_of(struct tandem_table *table, const struct tandem_tab
 enum tandem_status tnd_table_overlay(struct tandem_table *table, const struct tandem_table *upper,
                                      struct tandem_error *error)
 {
-    tandem_table *copy = NULL; /* the filter's user is not const */
-    TND_TRY(tandem_table_copy(upper, &copy, error));
-    const struct tnd_table_filter filter = {not_in_upper,
-                                            transfer_not_in_upper,
-                                            handoff_not_in_upper,
-                                            check_not_in_upper,
-                                            slowdown_not_in_upper,
-                                            NULL,
-                                            copy};
-    tnd_table_remove(table, &filter);
-    drop_profiles_of(table, copy);
-    if (copy->has_fingerprint) {
-        table->fingerprint = copy->fingerprint;
+    tnd_table_remove(table, not_in_upper, &upper);
+    drop_profiles_of(table, upper);
+    if (upper->has_fingerprint) {
+        table->fingerprint = upper->fingerprint;
         table->has_fingerprint = true;
     }
-    enum tandem_status status = tandem_table_merge(table, copy, error);
-    tandem_table_free(copy);
-    return status;
+    return tandem_table_merge(table, upper, error);
 }

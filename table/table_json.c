@@ -28,27 +28,7 @@ enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *
 #include "base/alloc.h"
 #include "table/fingerprint_fields.h"
 #include "table/json_read.h"
-#include "table/table_json_evidence.h"
-
-static const char *const stage_names[TANDEM_STAGES] = {"init", "compute", "finalize"};
-static const char *const task_names[] = {
-#define NAME(name, text, columns, what) text,
-    TANDEM_TASK_LIST(NAME)
-#undef NAME
-};
-
-static enum tandem_status get_task(const struct tnd_json_reader *r, const cJSON *object,
-                                   uint8_t *out)
-{
-    uint8_t task = TANDEM_TASK_NONE;
-    TND_TRY(tnd_json_name(r, object, "task", task_names, TANDEM_TASK_COUNT, "the name of a task",
-                          &task));
-    if (task == TANDEM_TASK_NONE) {
-        return tnd_json_wrong(r, "task", "a task that exists", tnd_json_get(object, "task"));
-    }
-    *out = task;
-    return TANDEM_OK;
-}
+#include "table/record_json.h"
 
 /* ---- parts of the file ---- */
 
@@ -170,18 +150,18 @@ static enum tandem_status read_fingerprint(struct tnd_json_reader *r, const cJSO
 static enum tandem_status read_stage(struct tnd_json_reader *r, const cJSON *stages, int which,
                                      int index, struct tnd_table_stage *out)
 {
-    const cJSON *object = tnd_json_get(stages, stage_names[which]);
+    const cJSON *object = tnd_json_get(stages, tnd_stage_names[which]);
     if (object == NULL) {
         return TANDEM_OK;
     }
-    snprintf(r->path, sizeof(r->path), "profiles[%d].stages.%s.", index, stage_names[which]);
+    snprintf(r->path, sizeof(r->path), "profiles[%d].stages.%s.", index, tnd_stage_names[which]);
     if (!cJSON_IsObject(object)) {
         return tnd_json_wrong(r, "", "an object", object);
     }
     int64_t kind = 0;
     TND_TRY(tnd_json_string(r, object, "backend", true, out->backend, sizeof(out->backend)));
     TND_TRY(tnd_json_int(r, object, "kind", false, 0, UINT8_MAX, &kind));
-    TND_TRY(get_task(r, object, &out->task));
+    TND_TRY(tnd_json_task(r, object, &out->task));
     TND_TRY(tnd_json_bool(r, object, "parallel", &out->parallel));
     TND_TRY(tnd_json_bool(r, object, "wait", &out->wait));
     TND_TRY(tnd_json_bool(r, object, "own_threads", &out->own_threads));
@@ -218,162 +198,6 @@ static enum tandem_status read_profiles(struct tnd_json_reader *r, const cJSON *
         }
         out->profiles[out->n_profiles++] = profile;
         index++;
-    }
-    r->path[0] = '\0';
-    return TANDEM_OK;
-}
-
-static enum tandem_status read_key(struct tnd_json_reader *r, const cJSON *object,
-                                   struct tnd_curve_key *out)
-{
-    struct tnd_curve_key key = {0};
-    char type[16] = "";
-    int64_t threads = 1;
-    TND_TRY(tnd_json_string(r, object, "op", true, key.op, sizeof(key.op)));
-    TND_TRY(tnd_json_string(r, object, "type", true, type, sizeof(type)));
-    if (!tandem_type_from_name(type, &key.type)) {
-        return tnd_json_wrong(r, "type", "a weight type such as q4_0",
-                              tnd_json_get(object, "type"));
-    }
-    TND_TRY(tnd_json_int(r, object, "n", true, 1, TND_TABLE_MAX_EXTENT, &key.n));
-    TND_TRY(tnd_json_int(r, object, "k", true, 1, TND_TABLE_MAX_EXTENT, &key.k));
-    TND_TRY(tnd_json_string(r, object, "backend", true, key.backend, sizeof(key.backend)));
-    TND_TRY(tnd_json_name(r, object, "stage", stage_names, TANDEM_STAGES,
-                          "init, compute or finalize", &key.stage));
-    TND_TRY(get_task(r, object, &key.task));
-    TND_TRY(tnd_json_bool(r, object, "parallel", &key.parallel));
-    TND_TRY(tnd_json_bool(r, object, "own_threads", &key.own_threads));
-    TND_TRY(tnd_json_bool(r, object, "warm", &key.warm));
-    TND_TRY(tnd_json_int(r, object, "threads", true, 1, TND_TABLE_MAX_THREADS, &threads));
-    key.threads = (int32_t)threads;
-    *out = key;
-    return TANDEM_OK;
-}
-
-/* A time at `what`, "m" or "bytes". */
-static enum tandem_status read_sample(const struct tnd_json_reader *r, const cJSON *object,
-                                      const char *what, struct tnd_sample *out)
-{
-    struct tnd_sample sample = {0};
-    int64_t count = 0;
-    int64_t generation = 0;
-    TND_TRY(tnd_json_int(r, object, what, true, 1, TND_TABLE_MAX_EXTENT, &sample.m));
-    TND_TRY(tnd_json_time(r, object, "median_us", true, &sample.median_us));
-    TND_TRY(tnd_json_time(r, object, "spread_us", false, &sample.spread_us));
-    TND_TRY(tnd_json_int(r, object, "count", false, 0, UINT32_MAX, &count));
-    TND_TRY(tnd_json_int(r, object, "when", false, 0, (int64_t)1 << 53, &sample.when));
-    TND_TRY(tnd_json_int(r, object, "generation", false, 0, TND_TABLE_MAX_GENERATION, &generation));
-    sample.count = (uint32_t)count;
-    sample.generation = (uint32_t)generation;
-    *out = sample;
-    return TANDEM_OK;
-}
-
-static enum tandem_status read_curve(struct tnd_json_reader *r, const cJSON *object, int index,
-                                     struct tandem_table *out)
-{
-    struct tnd_curve_key key;
-    const cJSON *samples = NULL;
-    snprintf(r->path, sizeof(r->path), "curves[%d].", index);
-    TND_TRY(read_key(r, object, &key));
-    TND_TRY(tnd_json_array(r, object, "samples", &samples));
-    const cJSON *item;
-    int i = 0;
-    cJSON_ArrayForEach(item, samples)
-    {
-        struct tnd_sample sample;
-        snprintf(r->path, sizeof(r->path), "curves[%d].samples[%d].", index, i++);
-        TND_TRY(read_sample(r, item, "m", &sample));
-        enum tandem_status status = tnd_table_append(out, &key, &sample);
-        if (status != TANDEM_OK) {
-            return tnd_error_set(r->error, status, r->name, out->n_curves, TND_TABLE_MAX_CURVES,
-                                 "%.100s: %s %s", r->name, r->path, tandem_status_text(status));
-        }
-    }
-    return TANDEM_OK;
-}
-
-static enum tandem_status read_curves(struct tnd_json_reader *r, const cJSON *root,
-                                      struct tandem_table *out)
-{
-    const cJSON *list = NULL;
-    TND_TRY(tnd_json_array(r, root, "curves", &list));
-    const cJSON *object;
-    int index = 0;
-    cJSON_ArrayForEach(object, list)
-    {
-        TND_TRY(read_curve(r, object, index++, out));
-    }
-    r->path[0] = '\0';
-    enum tandem_status status = tnd_table_sort(out);
-    if (status != TANDEM_OK) {
-        return tnd_error_set(r->error, status, r->name, 0, 0, "%.100s: curves: %s", r->name,
-                             tandem_status_text(status));
-    }
-    return TANDEM_OK;
-}
-
-static enum tandem_status read_transfers(struct tnd_json_reader *r, const cJSON *root,
-                                         struct tandem_table *out)
-{
-    static const char *const directions[TND_DIRECTIONS] = {"upload", "download"};
-    const cJSON *list = NULL;
-    if (tnd_json_get(root, "transfers") == NULL) {
-        return TANDEM_OK; /* files of versions that knew none */
-    }
-    TND_TRY(tnd_json_array(r, root, "transfers", &list));
-    const cJSON *object;
-    int index = 0;
-    cJSON_ArrayForEach(object, list)
-    {
-        char backend[16] = "";
-        uint8_t direction = TND_UPLOAD;
-        const cJSON *samples = NULL;
-        snprintf(r->path, sizeof(r->path), "transfers[%d].", index);
-        TND_TRY(tnd_json_string(r, object, "backend", true, backend, sizeof(backend)));
-        TND_TRY(tnd_json_name(r, object, "direction", directions, TND_DIRECTIONS,
-                              "upload or download", &direction));
-        TND_TRY(tnd_json_array(r, object, "samples", &samples));
-        const cJSON *item;
-        int i = 0;
-        cJSON_ArrayForEach(item, samples)
-        {
-            struct tnd_sample sample;
-            snprintf(r->path, sizeof(r->path), "transfers[%d].samples[%d].", index, i++);
-            TND_TRY(read_sample(r, item, "bytes", &sample));
-            TND_TRY(tnd_json_refused(
-                r, tnd_table_add_transfer(out, backend, (enum tnd_direction)direction, &sample)));
-        }
-        index++;
-    }
-    r->path[0] = '\0';
-    return TANDEM_OK;
-}
-
-static enum tandem_status read_handoffs(struct tnd_json_reader *r, const cJSON *root,
-                                        struct tandem_table *out)
-{
-    const cJSON *list = NULL;
-    if (tnd_json_get(root, "handoffs") == NULL) {
-        return TANDEM_OK;
-    }
-    TND_TRY(tnd_json_array(r, root, "handoffs", &list));
-    const cJSON *object;
-    int index = 0;
-    cJSON_ArrayForEach(object, list)
-    {
-        struct tnd_handoff handoff = {0};
-        int64_t threads = 0;
-        int64_t count = 0;
-        snprintf(r->path, sizeof(r->path), "handoffs[%d].", index++);
-        TND_TRY(tnd_json_int(r, object, "threads", true, 2, TND_TABLE_MAX_THREADS, &threads));
-        TND_TRY(tnd_json_time(r, object, "spin_us", true, &handoff.spin_us));
-        TND_TRY(tnd_json_time(r, object, "wake_us", true, &handoff.wake_us));
-        TND_TRY(tnd_json_int(r, object, "count", false, 0, UINT32_MAX, &count));
-        TND_TRY(tnd_json_int(r, object, "when", false, 0, (int64_t)1 << 53, &handoff.when));
-        handoff.threads = (int32_t)threads;
-        handoff.count = (uint32_t)count;
-        TND_TRY(tnd_json_refused(r, tnd_table_add_handoff(out, &handoff)));
     }
     r->path[0] = '\0';
     return TANDEM_OK;
@@ -420,10 +244,9 @@ static enum tandem_status read_root(struct tnd_json_reader *r, const cJSON *root
     TND_TRY(read_text_header(r, root, out));
     TND_TRY(read_fingerprint(r, root, out));
     TND_TRY(read_profiles(r, root, out));
-    TND_TRY(read_curves(r, root, out));
-    TND_TRY(read_transfers(r, root, out));
-    TND_TRY(read_handoffs(r, root, out));
-    TND_TRY(tnd_table_read_evidence(r, root, out));
+    for (int kind = 0; kind < TND_RECORD_KINDS; kind++) {
+        TND_TRY(tnd_record_read_json(r, root, out, (enum tnd_record)kind));
+    }
     return check_sum(r, root, out);
 }
 

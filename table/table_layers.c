@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/tnd_status.h"
 #include "table/table_filter.h"
-#include "table/table_void.h"
+#include "table/invalidate.h"
 
 enum { MAX_SYSTEM = 4, MAX_FORMER = 4 };
 
@@ -113,8 +113,8 @@ static void add_former(struct tnd_layers *layers, const char *own)
     while (files != NULL && (file = readdir(files)) != NULL) {
         struct stat facts;
         const char *name = file->d_name;
-        bool is_table = strspn(name, "0123456789abcdef") == 16 &&
-                        strcmp(name + 16, ".json") == 0 && strcmp(name, base + 1) != 0;
+        bool is_table = strspn(name, "0123456789abcdef") == 16 && strcmp(name + 16, ".json") == 0 &&
+                        strcmp(name, base + 1) != 0;
         snprintf(path, sizeof(path), "%.*s/%s", folder, own, name);
         if (is_table && stat(path, &facts) == 0) {
             keep_former(&former, name, &facts.st_mtim);
@@ -246,8 +246,7 @@ static tandem_table *read_to_extend(const char *path, const tandem_table *additi
 }
 
 enum tandem_status tnd_table_update_file(const char *path, const tandem_table *table,
-                                         struct tandem_error *out_note,
-                                         struct tandem_error *error)
+                                         struct tandem_error *out_note, struct tandem_error *error)
 {
     struct tandem_error note = {0};
     int lock;

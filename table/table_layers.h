@@ -54,7 +54,6 @@ enum tandem_status tnd_layers_load(struct tnd_layers *layers, const struct tnd_f
  *  left out, with the reason in `out_note` (may be NULL; status OK: nothing was). A file that
  *  cannot be read is replaced, with the reason likewise. Errors: FILE, MEMORY, LIMIT. */
 enum tandem_status tnd_table_update_file(const char *path, const tandem_table *table,
-                                         struct tandem_error *out_note,
-                                         struct tandem_error *error);
+                                         struct tandem_error *out_note, struct tandem_error *error);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/tnd_status.h"
+#include "table/records.h"
 #include "table/table_text.h"
 
 struct scanner {
@@ -283,12 +284,12 @@ static enum tandem_status add_cells(const struct header *header, enum tandem_typ
                 for (int64_t i = 0; i < header->num_m && stage->backend[0] != '\0'; i++) {
                     double us = (double)times[time_index(header, shape, i, p, s)];
                     struct tnd_sample sample = {m_list[i], us, 0.0, 0, 0, 0};
-                    TND_TRY(tnd_table_append(out, &key, &sample));
+                    TND_TRY(tnd_cell_append(out, TND_RECORD_CURVES, &key, &sample));
                 }
             }
         }
     }
-    return tnd_table_sort(out);
+    return tnd_record_sort(out, TND_RECORD_CURVES);
 }
 
 static enum tandem_status read_end(struct scanner *scan)

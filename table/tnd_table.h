@@ -5,6 +5,8 @@
 #define TND_TABLE_H
 
 #include "backends/registry.h"
+#include "base/vector.h"
+#include "table/record-list.h"
 #include "tandem/table.h"
 
 /* One measured point. */
@@ -44,9 +46,7 @@ struct tnd_curve_key {
 
 struct tnd_curve {
     struct tnd_curve_key key;
-    int n_samples;
-    int capacity;
-    struct tnd_sample *samples; /* ascending m, no two alike */
+    TND_VECTOR_OF(struct tnd_sample, samples); /* ascending m, no two alike */
 };
 
 /* Moving bytes between the host and a device with memory of its own. */
@@ -134,7 +134,15 @@ struct tnd_fingerprint {
     char library[16]; /* version of Tandem */
 };
 
+enum tnd_record {
+#define TND_TABLE_KIND(kind, ...) TND_RECORD_##kind,
+    TND_RECORD_LIST(TND_TABLE_KIND)
+#undef TND_TABLE_KIND
+        TND_RECORD_KINDS
+};
+
 enum {
+    TND_TABLE_MAX_CURVES = 65536,
     TND_TABLE_MAX_PROFILES = 32,
     TND_TABLE_MAX_TRANSFERS = 32,
     TND_TABLE_MAX_HANDOFFS = 32,
@@ -156,38 +164,58 @@ struct tandem_table {
     struct tnd_fingerprint fingerprint;
     int n_profiles;
     struct tnd_table_profile profiles[TND_TABLE_MAX_PROFILES];
-    int n_curves, curve_capacity;
-    struct tnd_curve *curves; /* sorted by key */
-    int n_transfers;
-    struct tnd_transfer transfers[TND_TABLE_MAX_TRANSFERS]; /* sorted by backend, direction */
-    int n_handoffs;
-    struct tnd_handoff handoffs[TND_TABLE_MAX_HANDOFFS]; /* sorted by threads, no two alike */
-    int n_checks, check_capacity;
-    struct tnd_check *checks; /* sorted by profile, type, n, k, m; no two alike */
-    int n_slowdowns;
-    struct tnd_slowdown slowdowns[TND_TABLE_MAX_SLOWDOWNS]; /* sorted by backend, beside */
-    int n_sweeps;
-    struct tnd_sweep_state sweeps[TND_TABLE_MAX_SWEEPS]; /* newest first */
+    /* curves, n_curves and so on, sorted by key, no two alike */
+#define TND_TABLE_MEMBER(kind, list, type, ...) TND_VECTOR_OF(struct type, list);
+    TND_RECORD_LIST(TND_TABLE_MEMBER)
+#undef TND_TABLE_MEMBER
 };
 
 /** Curve with exactly this key, or NULL. O(log n). */
 const struct tnd_curve *tnd_table_find(const struct tandem_table *table,
                                        const struct tnd_curve_key *key);
-/** Adds or replaces one sample by the merge rule. Errors: MEMORY, ARGUMENT (not finite, negative, m
- *  < 1). */
-enum tandem_status tnd_table_add(struct tandem_table *table, const struct tnd_curve_key *key,
-                                 const struct tnd_sample *sample);
-/** Adds or replaces one time of moving `sample->m` bytes. Errors as tnd_table_add, and LIMIT. */
+/** Adds a record, or puts it in place of the one with its key by the merge rule (record-list.h). Of
+ *  sweeps the newest TND_TABLE_MAX_SWEEPS stay. Errors: ARGUMENT (a fact out of its range), MEMORY,
+ *  LIMIT. */
+enum tandem_status tnd_record_add(struct tandem_table *table, enum tnd_record kind,
+                                  const void *record);
+/** The same for one sample of a kind that has samples; of `record` only the facts are read. */
+enum tandem_status tnd_cell_add(struct tandem_table *table, enum tnd_record kind,
+                                const void *record, const struct tnd_sample *sample);
+
+static inline enum tandem_status tnd_table_add(struct tandem_table *table,
+                                               const struct tnd_curve_key *key,
+                                               const struct tnd_sample *sample)
+{
+    return tnd_cell_add(table, TND_RECORD_CURVES, key, sample);
+}
+/** One time of moving `sample->m` bytes. */
 enum tandem_status tnd_table_add_transfer(struct tandem_table *table, const char *backend,
                                           enum tnd_direction direction,
                                           const struct tnd_sample *sample);
+static inline enum tandem_status tnd_table_add_handoff(struct tandem_table *table,
+                                                       const struct tnd_handoff *handoff)
+{
+    return tnd_record_add(table, TND_RECORD_HANDOFFS, handoff);
+}
+static inline enum tandem_status tnd_table_add_check(struct tandem_table *table,
+                                                     const struct tnd_check *check)
+{
+    return tnd_record_add(table, TND_RECORD_CHECKS, check);
+}
+static inline enum tandem_status tnd_table_add_slowdown(struct tandem_table *table,
+                                                        const struct tnd_slowdown *slowdown)
+{
+    return tnd_record_add(table, TND_RECORD_SLOWDOWNS, slowdown);
+}
+static inline enum tandem_status tnd_table_add_sweep(struct tandem_table *table,
+                                                     const struct tnd_sweep_state *sweep)
+{
+    return tnd_record_add(table, TND_RECORD_SWEEPS, sweep);
+}
+
 /** Times over bytes, or NULL: the backend works in host memory, or nothing is known. */
 const struct tnd_curve *tnd_table_transfer(const struct tandem_table *table, const char *backend,
                                            enum tnd_direction direction);
-/** Adds or replaces the costs of one crew by the merge rule. Errors: ARGUMENT, LIMIT. */
-enum tandem_status tnd_table_add_handoff(struct tandem_table *table,
-                                         const struct tnd_handoff *handoff);
-
 /** Marks the samples of a curve that an estimate at `m` rests on (that of m, or those on both
  *  sides, or the outermost) as stale. Returns how many were not before; 0 without such a curve. */
 int tnd_table_mark_stale(struct tandem_table *table, const struct tnd_curve_key *key, int64_t m);
@@ -197,25 +225,15 @@ int64_t tnd_table_count_stale(const struct tandem_table *table);
  *  the two are merged. Samples of curves alone. */
 void tnd_table_supersede(struct tandem_table *fresh, const struct tandem_table *old);
 
-/** Adds or replaces an outcome: the newer one stays. Errors: ARGUMENT, MEMORY, LIMIT. */
-enum tandem_status tnd_table_add_check(struct tandem_table *table, const struct tnd_check *check);
 /** What is known of a profile's results for a weight type: WRONG when any stored error is above
  *  `bound`, or above its own bound where `bound` is 0. `out_nmse` (may be NULL) gets the largest
  *  error, untouched when UNKNOWN. */
 enum tnd_verdict tnd_table_check(const struct tandem_table *table, const char *profile,
                                  enum tandem_type type, double bound, double *out_nmse);
 
-/** Adds or replaces by the merge rule. Errors: ARGUMENT (factor not in 1 .. 1000), LIMIT. */
-enum tandem_status tnd_table_add_slowdown(struct tandem_table *table,
-                                          const struct tnd_slowdown *slowdown);
 /** Factor by which `backend` is slower while `beside` works; false and untouched when unknown. */
 bool tnd_table_slowdown(const struct tandem_table *table, const char *backend, const char *beside,
                         double *out_factor);
-
-/** Adds what is known of a sweep; of more than TND_TABLE_MAX_SWEEPS the newest stay. Errors:
- *  ARGUMENT. */
-enum tandem_status tnd_table_add_sweep(struct tandem_table *table,
-                                       const struct tnd_sweep_state *sweep);
 
 /** "upload", "download". Static. */
 const char *tnd_direction_name(enum tnd_direction direction);

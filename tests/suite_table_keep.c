@@ -15,7 +15,7 @@
 #include "table/fingerprint_fields.h"
 #include "table/table_filter.h"
 #include "table/table_layers.h"
-#include "table/table_void.h"
+#include "table/invalidate.h"
 
 /* ---- tables with something of every kind ---- */
 

@@ -14,6 +14,7 @@
 #include "tools/mulmat-tune/open_runtime.h"
 #include "tools/mulmat-tune/table_show.h"
 #include "base/emit.h"
+#include "table/records.h"
 #include "table/table_filter.h"
 #include "tools/report/table_health.h"
 
@@ -67,10 +68,14 @@ static enum tandem_status list(struct tnd_text *out, struct tandem_error *error)
 static int cmd_list(int argc, char **argv)
 {
     const struct args_command command = {
-        "table list", "",
+        "table list",
+        "",
         "Lists the tables that serve on this machine, the lowest layer first: the system's, those "
         "which\nwere measured before the machine changed, this machine's own.",
-        NULL, 0, 0, 0};
+        NULL,
+        0,
+        0,
+        0};
     int result = args_parse(&command, argc, argv, NULL, NULL);
     if (result != ARGS_OK) {
         return result == ARGS_HELP ? 0 : result;
@@ -109,11 +114,15 @@ static int cmd_show(int argc, char **argv)
         {"json", ARGS_FLAG, &json, 0, 0, NULL, "the table as JSON, version 2"},
     };
     const struct args_command command = {
-        "table show", "[FILE]",
+        "table show",
+        "[FILE]",
         "Prints what a table knows: its machine, profiles, and for each type, backend and task the "
         "shapes,\nM and thread counts. FILE: a table (default: all layers that serve here, one "
         "over the other).",
-        options, 1, 0, 1};
+        options,
+        1,
+        0,
+        1};
     const char *path = NULL;
     int result = args_parse(&command, argc, argv, &path, NULL);
     if (result != ARGS_OK) {
@@ -171,12 +180,16 @@ static enum tandem_status merge_into(const char *out, const char *const *files, 
 static int cmd_merge(int argc, char **argv)
 {
     const struct args_command command = {
-        "table merge", "OUT FILE..",
+        "table merge",
+        "OUT FILE..",
         "Adds the tables FILE to the table OUT, which is made where it does not exist. Of two "
         "samples of\none cell the one with more measurements stays, then the newer one. Tables of "
         "different machines\nare refused. OUT is replaced in one step; other processes that add to "
         "it wait. A name that ends\nwith .txt gets text version 1, any other JSON version 2.",
-        NULL, 0, 2, MAX_FILES};
+        NULL,
+        0,
+        2,
+        MAX_FILES};
     const char *paths[MAX_FILES] = {NULL};
     int n = 0;
     int result = args_parse(&command, argc, argv, paths, &n);
@@ -226,12 +239,16 @@ static bool check_file(struct tnd_text *out, const char *path,
 static int cmd_check(int argc, char **argv)
 {
     const struct args_command command = {
-        "table check", "[FILE..]",
+        "table check",
+        "[FILE..]",
         "Reads tables as a program would and tells what of them serves on this machine, and which "
         "change\nof the machine voids the rest; then what of it is noisy, stale (found wrong while "
         "programs ran),\nwrong or missing. FILE: tables (default: this machine's own). Exit status "
         "1 when a table cannot be\nread, some of it is void, or a profile computes wrong results.",
-        NULL, 0, 0, MAX_FILES};
+        NULL,
+        0,
+        0,
+        MAX_FILES};
     const char *paths[MAX_FILES] = {NULL};
     int n = 0;
     int result = args_parse(&command, argc, argv, paths, &n);
@@ -269,57 +286,33 @@ struct pruning {
     bool has_condition;  /* else only what is void goes */
 };
 
-static bool keep_sample(void *user, const struct tnd_curve_key *key,
-                        const struct tnd_sample *sample)
+/* By the facts of the record, whatever its kind: what has no type or no backend is not meant by a
+ * condition on it. */
+static bool keep(void *user, enum tnd_record which, const void *record,
+                 const struct tnd_sample *sample)
 {
     const struct pruning *pruning = user;
-    bool goes = (pruning->type < 0 || (int)key->type == pruning->type) &&
-                (pruning->backend == NULL || strcmp(key->backend, pruning->backend) == 0) &&
-                (pruning->before == 0 || sample->when < pruning->before);
-    return !goes;
-}
-
-static bool keep_transfer(void *user, const struct tnd_transfer *transfer,
-                          const struct tnd_sample *sample)
-{
-    const struct pruning *pruning = user;
-    bool goes = pruning->type < 0 &&
-                (pruning->backend == NULL || strcmp(transfer->backend, pruning->backend) == 0) &&
-                (pruning->before == 0 || sample->when < pruning->before);
-    return !goes;
-}
-
-static bool keep_handoff(void *user, const struct tnd_handoff *handoff)
-{
-    const struct pruning *pruning = user;
-    bool goes = pruning->type < 0 && pruning->backend == NULL &&
-                (pruning->before == 0 || handoff->when < pruning->before);
-    return !goes;
-}
-
-static bool keep_check(void *user, const struct tnd_check *check)
-{
-    const struct pruning *pruning = user;
-    bool goes = (pruning->type < 0 || (int)check->type == pruning->type) &&
-                pruning->backend == NULL && (pruning->before == 0 || check->when < pruning->before);
-    return !goes;
-}
-
-static bool keep_slowdown(void *user, const struct tnd_slowdown *slowdown)
-{
-    const struct pruning *pruning = user;
-    bool is_of = pruning->backend == NULL || strcmp(slowdown->backend, pruning->backend) == 0 ||
-                 strcmp(slowdown->beside, pruning->backend) == 0;
-    bool goes =
-        pruning->type < 0 && is_of && (pruning->before == 0 || slowdown->when < pruning->before);
-    return !goes;
+    const struct tnd_record_kind *kind = &tnd_record_kinds[which];
+    bool is_type = pruning->type < 0;
+    bool is_backend = pruning->backend == NULL;
+    int64_t when = sample != NULL ? sample->when : 0;
+    for (int i = 0; i < kind->n_facts; i++) {
+        const struct tnd_fact *fact = &kind->facts[i];
+        if (fact->kind == TND_FACT_TYPE) {
+            is_type = is_type || tnd_fact_whole(fact, record) == pruning->type;
+        } else if (fact->kind == TND_FACT_BACKEND) {
+            is_backend = is_backend || strcmp(tnd_fact_text(fact, record), pruning->backend) == 0;
+        } else if (fact->kind == TND_FACT_WHEN) {
+            when = tnd_fact_whole(fact, record);
+        }
+    }
+    bool is_old = pruning->before == 0 || when < pruning->before;
+    return !(kind->kept == 0 && is_type && is_backend && is_old);
 }
 
 static enum tandem_status prune_file(const char *path, struct pruning *pruning,
                                      struct tnd_text *out, struct tandem_error *error)
 {
-    const struct tnd_table_filter filter = {keep_sample,   keep_transfer, keep_handoff, keep_check,
-                                            keep_slowdown, NULL,          pruning};
     struct tnd_fingerprint machine;
     struct tnd_void_report report = {0};
     tandem_table *table = NULL;
@@ -329,7 +322,7 @@ static enum tandem_status prune_file(const char *path, struct pruning *pruning,
     TND_TRY(tandem_table_load(path, &table, error));
     int64_t before = tnd_table_count_cells(table);
     if (pruning->has_condition) {
-        tnd_table_remove(table, &filter);
+        tnd_table_remove(table, keep, pruning);
     } else {
         tnd_table_void(table, &machine, &report);
     }
@@ -356,10 +349,14 @@ static int cmd_prune(int argc, char **argv)
         {"older_than", ARGS_INT, &days, 1, 36500, "DAYS", "cells measured longer ago"},
     };
     const struct args_command command = {
-        "table prune", "[FILE]",
+        "table prune",
+        "[FILE]",
         "Removes cells from a table: without options those that are void on this machine, else "
         "those for\nwhich every option holds. FILE: a table (default: this machine's own).",
-        options, sizeof(options) / sizeof(options[0]), 0, 1};
+        options,
+        sizeof(options) / sizeof(options[0]),
+        0,
+        1};
     const char *path = NULL;
     char own[TND_LAYER_PATH_MAX];
     struct tandem_error error = {0};

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "table/table_layers.h"
-#include "table/table_void.h"
+#include "table/invalidate.h"
 
 /** Machine, profiles, and for each type, backend and task: shapes, M, threads, cells, age. */
 void tnd_show_table(struct tnd_text *out, const struct tandem_table *table);

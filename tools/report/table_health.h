@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What is to be distrusted in a table, in words, and what would help: for mulmat-tune table check.
- * Whether it fits the machine is another question (table_void.h). */
+ * Whether it fits the machine is another question (table/invalidate.h). */
 #ifndef TND_TABLE_HEALTH_H
 #define TND_TABLE_HEALTH_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * From fields that differ to cells that are void. Start at the list of dependencies. */
-#include "table/table_void.h"
+#include "table/invalidate.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "backends/backend-list.h"
 #include "base/tnd_status.h"
 #include "table/fingerprint_fields.h"
+#include "table/records.h"
 #include "table/table_filter.h"
 
 #define HOST    (TND_PART_CPU | TND_PART_LIBRARY)
@@ -98,30 +99,46 @@ static uint32_t backend_parts(const struct tandem_table *table, const char *back
                                      : TND_PART_DEVICES;
 }
 
-uint32_t tnd_curve_parts(const struct tandem_table *table, const struct tnd_curve_key *key)
+static uint32_t profile_parts(const struct tandem_table *table, const char *name, uint32_t team)
 {
-    return backend_parts(table, key->backend, key->threads > 1 ? TND_PART_CREWS : 0);
-}
-
-uint32_t tnd_check_parts(const struct tandem_table *table, const struct tnd_check *check)
-{
-    const struct tnd_table_profile *profile = tnd_table_profile(table, check->profile);
+    const struct tnd_table_profile *profile = tnd_table_profile(table, name);
     uint32_t parts = profile == NULL ? UINT32_MAX : 0;
     for (int s = 0; profile != NULL && s < TANDEM_STAGES; s++) {
         if (profile->stage[s].backend[0] != '\0') {
-            parts |= backend_parts(table, profile->stage[s].backend, 0);
+            parts |= backend_parts(table, profile->stage[s].backend, team);
         }
     }
     return parts;
 }
 
-uint32_t tnd_slowdown_parts(const struct tandem_table *table, const struct tnd_slowdown *slowdown)
+static uint32_t team_part(const struct tnd_record_kind *kind, const void *record)
 {
-    return backend_parts(table, slowdown->backend, TND_PART_CREWS) |
-           backend_parts(table, slowdown->beside, TND_PART_CREWS);
+    bool is_team = kind->team == TND_TEAM_ALWAYS;
+    for (int i = 0; i < kind->n_facts && kind->team == TND_TEAM_BY_THREADS; i++) {
+        is_team = is_team || (kind->facts[i].kind == TND_FACT_THREADS &&
+                              tnd_fact_whole(&kind->facts[i], record) > 1);
+    }
+    return is_team ? TND_PART_CREWS : 0;
 }
 
-/* ---- voiding ---- */
+uint32_t tnd_record_parts(const struct tandem_table *table, enum tnd_record which,
+                          const void *record)
+{
+    const struct tnd_record_kind *kind = &tnd_record_kinds[which];
+    uint32_t team = team_part(kind, record);
+    uint32_t parts = kind->parts;
+    for (int i = 0; i < kind->n_facts && kind->parts == 0; i++) {
+        const struct tnd_fact *fact = &kind->facts[i];
+        if (fact->kind == TND_FACT_BACKEND) {
+            parts |= backend_parts(table, tnd_fact_text(fact, record), team);
+        } else if (fact->kind == TND_FACT_PROFILE) {
+            parts |= profile_parts(table, tnd_fact_text(fact, record), team);
+        }
+    }
+    return parts;
+}
+
+/* ---- invalidating ---- */
 
 /* What the filter asks: the first reason that takes a cell gets it. */
 struct search {
@@ -129,62 +146,22 @@ struct search {
     struct tnd_void_report *report;
 };
 
-static bool keep(struct tnd_void_report *report, uint32_t parts)
+static bool keep(void *user, enum tnd_record kind, const void *record,
+                 const struct tnd_sample *sample)
 {
+    const struct search *search = user;
+    struct tnd_void_report *report = search->report;
+    uint32_t parts = tnd_record_parts(search->table, kind, record);
+    (void)sample;
     for (int i = 0; i < report->n; i++) {
         if ((report->reasons[i].parts & parts) != 0) {
-            report->reasons[i].n_cells++;
-            report->n_cells++;
+            bool is_cell = tnd_record_kinds[kind].kept == 0;
+            report->reasons[i].n_cells += is_cell;
+            report->n_cells += is_cell;
             return false;
         }
     }
     return true;
-}
-
-static bool keep_sample(void *user, const struct tnd_curve_key *key,
-                        const struct tnd_sample *sample)
-{
-    const struct search *search = user;
-    (void)sample;
-    return keep(search->report, tnd_curve_parts(search->table, key));
-}
-
-static bool keep_transfer(void *user, const struct tnd_transfer *transfer,
-                          const struct tnd_sample *sample)
-{
-    (void)transfer;
-    (void)sample;
-    return keep(((const struct search *)user)->report, TND_PART_TRANSFERS);
-}
-
-static bool keep_handoff(void *user, const struct tnd_handoff *handoff)
-{
-    (void)handoff;
-    return keep(((const struct search *)user)->report, TND_PART_HANDOFFS);
-}
-
-static bool keep_check(void *user, const struct tnd_check *check)
-{
-    const struct search *search = user;
-    return keep(search->report, tnd_check_parts(search->table, check));
-}
-
-static bool keep_slowdown(void *user, const struct tnd_slowdown *slowdown)
-{
-    const struct search *search = user;
-    return keep(search->report, tnd_slowdown_parts(search->table, slowdown));
-}
-
-/* Times of our own kernels, but no cells: nothing is computed from them. */
-static bool keep_sweep(void *user, const struct tnd_sweep_state *sweep)
-{
-    const struct tnd_void_report *report = ((const struct search *)user)->report;
-    uint32_t parts = 0;
-    (void)sweep;
-    for (int i = 0; i < report->n; i++) {
-        parts |= report->reasons[i].parts;
-    }
-    return (parts & TND_PART_CPU) == 0;
 }
 
 static void copy_field(struct tnd_fingerprint *to, const struct tnd_fingerprint *from,
@@ -237,11 +214,8 @@ void tnd_table_void(struct tandem_table *table, const struct tnd_fingerprint *ma
     if (table->has_fingerprint) {
         find_reasons(&table->fingerprint, machine, &report);
         struct search search = {table, &report};
-        const struct tnd_table_filter filter = {keep_sample, keep_transfer, keep_handoff,
-                                                keep_check,  keep_slowdown, keep_sweep,
-                                                &search};
         if (report.n > 0) {
-            tnd_table_remove(table, &filter);
+            tnd_table_remove(table, keep, &search);
         }
         for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
             if (is_known(machine, &tnd_fingerprint_fields[i])) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What of a table is worth nothing on this machine, and why: each field of the fingerprint that
  * differs voids the cells that depend on it, and no others (docs/tuning.md has the list). */
-#ifndef TND_TABLE_VOID_H
-#define TND_TABLE_VOID_H
+#ifndef TND_INVALIDATE_H
+#define TND_INVALIDATE_H
 
 #include "table/tnd_table.h"
 
@@ -36,15 +36,10 @@ struct tnd_void_report {
 uint32_t tnd_void_parts(const char *field);
 /** "our kernels, hand-offs" for bits. `out` is always terminated. */
 void tnd_void_parts_text(uint32_t parts, char *out, size_t bytes);
-/** Parts that the cells of a curve belong to. The kind of its backend is that of the table's
- *  profiles; a backend that no profile has depends on everything. */
-uint32_t tnd_curve_parts(const struct tandem_table *table, const struct tnd_curve_key *key);
-
-/** Parts that a check of a profile depends on: those of all its stages on one thread. */
-uint32_t tnd_check_parts(const struct tandem_table *table, const struct tnd_check *check);
-/** Parts that a slow-down depends on: those of both backends, with the crews that keep the memory
- *  busy. */
-uint32_t tnd_slowdown_parts(const struct tandem_table *table, const struct tnd_slowdown *slowdown);
+/** Parts that a record depends on, by its kind and its facts. The kind of a backend is that of the
+ *  table's profiles; a backend that no profile has, or an unknown profile, depends on all. */
+uint32_t tnd_record_parts(const struct tandem_table *table, enum tnd_record kind,
+                          const void *record);
 
 /** Removes what is void on `machine` and tells why. What is left counts as measured on it: fields
  *  that the machine knows replace the table's. A table without a fingerprint stays as it is.

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * Growing by doubling, moving items as bytes. */
+#include "base/vector.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_assert.h"
+
+enum { FIRST_CAPACITY = 8 };
+
+void *tnd_vector_at(const struct tnd_vector *vector, size_t item_bytes, int at)
+{
+    TND_ASSERT(at >= 0 && at <= vector->n);
+    return vector->items != NULL ? (char *)vector->items + (size_t)at * item_bytes : NULL;
+}
+
+enum tandem_status tnd_vector_insert(struct tnd_vector *vector, size_t item_bytes, int limit,
+                                     int at)
+{
+    TND_ASSERT(at >= 0 && at <= vector->n && vector->n <= vector->capacity);
+    if (vector->n >= limit) {
+        return TANDEM_E_LIMIT;
+    }
+    if (vector->n == vector->capacity) {
+        int capacity = vector->capacity == 0 ? FIRST_CAPACITY : vector->capacity * 2;
+        void *grown = tnd_realloc(vector->items, (size_t)vector->capacity * item_bytes,
+                                  (size_t)capacity * item_bytes);
+        if (grown == NULL) {
+            return TANDEM_E_MEMORY;
+        }
+        vector->items = grown;
+        vector->capacity = capacity;
+    }
+    char *item = tnd_vector_at(vector, item_bytes, at);
+    memmove(item + item_bytes, item, (size_t)(vector->n - at) * item_bytes);
+    memset(item, 0, item_bytes);
+    vector->n++;
+    return TANDEM_OK;
+}
+
+void tnd_vector_remove(struct tnd_vector *vector, size_t item_bytes, int at)
+{
+    TND_ASSERT(at >= 0 && at < vector->n);
+    char *item = tnd_vector_at(vector, item_bytes, at);
+    vector->n--;
+    memmove(item, item + item_bytes, (size_t)(vector->n - at) * item_bytes);
+}
+
+void tnd_vector_fini(struct tnd_vector *vector)
+{
+    tnd_free(vector->items);
+    *vector = (struct tnd_vector){0};
+}

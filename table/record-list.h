@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ * The kinds of records of a table, and their facts: one list, from which adding, ordering, merging,
+ * filtering, invalidating, the checksum, JSON in and out and the test of the schema follow. A new
+ * kind: its struct in tnd_table.h, its facts and its row here. */
+#ifndef TND_RECORD_LIST_H
+#define TND_RECORD_LIST_H
+
+/* What a fact is: X(KIND, form, low, high). The form decides how it is stored, compared, hashed and
+ * written; `low` to `high` is what a file may say. */
+#define TND_FACT_KIND_LIST(X)                                                                      \
+    X(NAME, TEXT, 0, 0)             /* a name, never empty */                                      \
+    X(BACKEND, TEXT, 0, 0)          /* a name on whose identity the record depends */              \
+    X(PROFILE, TEXT, 0, 0)          /* a name: the record depends on the backends of its stages */ \
+    X(TYPE, TYPE, 0, 0)             /* enum tandem_type */                                         \
+    X(EXTENT, WHOLE, 1, 1073741824) /* M, N, K, bytes */                                           \
+    X(THREADS, WHOLE, 1, 65536)     /* of a stage: more than one depend on the cores */            \
+    X(TEAM, WHOLE, 2, 65536)        /* that share work */                                          \
+    X(COUNT, WHOLE, 0, 4294967295)  /* of measurements; may be left out: 0 */                      \
+    X(WHEN, WHOLE, 0, 9007199254740992) /* seconds since 1970; may be left out: 0 */               \
+    X(GENERATION, WHOLE, 0, 1000000000) /* left out, here and in the checksum, when 0 */           \
+    X(TIME, REAL, 0, 1000000000000)     /* microseconds */                                         \
+    X(SPREAD, REAL, 0, 1000000000000)   /* the same; may be left out: 0 */                         \
+    X(ERROR, REAL, 0, 1000000000000)                                                               \
+    X(FACTOR, REAL, 1, 1000)                                                                       \
+    X(FLAG_0, FLAG, 0, 1) /* a flag, and its bit in the checksum */                                \
+    X(FLAG_1, FLAG, 0, 1) /* left out when false */                                                \
+    X(FLAG_2, FLAG, 0, 1)                                                                          \
+    X(STAGE, CHOICE, 0, 0)                                                                         \
+    X(TASK, CHOICE, 0, 0)                                                                          \
+    X(DIRECTION, CHOICE, 0, 0)                                                                     \
+    X(PAIR, PAIR, 0, 1000000000000) /* struct tnd_reference_time */
+
+/* The facts of a kind, X(struct, member, KIND, role, place), first those of the key in the order in
+ * which records are sorted, then the values in the order in which the merge rule asks them: of two
+ * records with one key the first value that differs decides. The role says which comes first or
+ * wins: KEY the smaller first, KEY_DOWN the larger first, LARGER and SMALLER that value wins.
+ * `place` is the order in files and in the checksum. */
+#define TND_SAMPLE_FACTS(X)                                                                        \
+    X(tnd_sample, m, EXTENT, KEY, 0)                                                               \
+    X(tnd_sample, generation, GENERATION, LARGER, 5)                                               \
+    X(tnd_sample, count, COUNT, LARGER, 3)                                                         \
+    X(tnd_sample, when, WHEN, LARGER, 4)                                                           \
+    X(tnd_sample, median_us, TIME, SMALLER, 1)                                                     \
+    X(tnd_sample, spread_us, SPREAD, SMALLER, 2)
+
+/* Numbers first: they decide most steps of a search. Thread counts last: all counts of one stage of
+ * one shape are neighbours. */
+#define TND_CURVE_FACTS(X)                                                                         \
+    X(tnd_curve_key, type, TYPE, KEY, 1)                                                           \
+    X(tnd_curve_key, n, EXTENT, KEY, 2)                                                            \
+    X(tnd_curve_key, k, EXTENT, KEY, 3)                                                            \
+    X(tnd_curve_key, op, NAME, KEY, 0)                                                             \
+    X(tnd_curve_key, stage, STAGE, KEY, 5)                                                         \
+    X(tnd_curve_key, task, TASK, KEY, 6)                                                           \
+    X(tnd_curve_key, backend, BACKEND, KEY, 4)                                                     \
+    X(tnd_curve_key, parallel, FLAG_0, KEY, 7)                                                     \
+    X(tnd_curve_key, own_threads, FLAG_2, KEY, 8)                                                  \
+    X(tnd_curve_key, warm, FLAG_1, KEY, 9)                                                         \
+    X(tnd_curve_key, threads, THREADS, KEY, 10)
+
+#define TND_TRANSFER_FACTS(X)                                                                      \
+    X(tnd_transfer, backend, BACKEND, KEY, 0)                                                      \
+    X(tnd_transfer, direction, DIRECTION, KEY, 1)
+
+#define TND_HANDOFF_FACTS(X)                                                                       \
+    X(tnd_handoff, threads, TEAM, KEY, 0)                                                          \
+    X(tnd_handoff, count, COUNT, LARGER, 3)                                                        \
+    X(tnd_handoff, when, WHEN, LARGER, 4)                                                          \
+    X(tnd_handoff, spin_us, TIME, SMALLER, 1)                                                      \
+    X(tnd_handoff, wake_us, TIME, SMALLER, 2)
+
+/* The newer outcome; of two at the same time the worse one. */
+#define TND_CHECK_FACTS(X)                                                                         \
+    X(tnd_check, profile, PROFILE, KEY, 0)                                                         \
+    X(tnd_check, type, TYPE, KEY, 1)                                                               \
+    X(tnd_check, n, EXTENT, KEY, 2)                                                                \
+    X(tnd_check, k, EXTENT, KEY, 3)                                                                \
+    X(tnd_check, m, EXTENT, KEY, 4)                                                                \
+    X(tnd_check, when, WHEN, LARGER, 7)                                                            \
+    X(tnd_check, nmse, ERROR, LARGER, 5)                                                           \
+    X(tnd_check, bound, ERROR, SMALLER, 6)
+
+#define TND_SLOWDOWN_FACTS(X)                                                                      \
+    X(tnd_slowdown, backend, BACKEND, KEY, 0)                                                      \
+    X(tnd_slowdown, beside, BACKEND, KEY, 1)                                                       \
+    X(tnd_slowdown, count, COUNT, LARGER, 3)                                                       \
+    X(tnd_slowdown, when, WHEN, LARGER, 4)                                                         \
+    X(tnd_slowdown, factor, FACTOR, SMALLER, 2)
+
+/* Newest first; those of the same time by their numbers, the larger first. */
+#define TND_SWEEP_FACTS(X)                                                                         \
+    X(tnd_sweep_state, when, WHEN, KEY_DOWN, 0)                                                    \
+    X(tnd_sweep_state, before, PAIR, KEY_DOWN, 1)                                                  \
+    X(tnd_sweep_state, between, PAIR, KEY_DOWN, 2)                                                 \
+    X(tnd_sweep_state, after, PAIR, KEY_DOWN, 3)
+
+/* X(KIND, list, struct, facts, struct of the facts, samples, over, limit, kept, layers, parts,
+ *   team):
+ *   list     member of the file and of the table
+ *   samples  where the record's own list of samples over `over` ("m", "bytes") stands; 0: none
+ *   limit    most records of a table
+ *   kept     of a kind that is no cell: as many are kept, the first ones; 0: a kind of cells
+ *   layers   a record of an upper layer hides those below with the same first `layers` facts
+ *   parts    of the fingerprint on which all records of the kind depend, beside their backends'
+ *   team     whether times on the host depend on the cores: ALWAYS, NEVER, or BY_THREADS */
+#define TND_RECORD_LIST(X)                                                                         \
+    X(CURVES, curves, tnd_curve, TND_CURVE_FACTS, tnd_curve_key,                                   \
+      offsetof(struct tnd_curve, samples), "m", TND_TABLE_MAX_CURVES, 0, 11, 0, BY_THREADS)        \
+    X(TRANSFERS, transfers, tnd_transfer, TND_TRANSFER_FACTS, tnd_transfer,                        \
+      offsetof(struct tnd_transfer, curve.samples), "bytes", TND_TABLE_MAX_TRANSFERS, 0, 2,        \
+      TND_PART_TRANSFERS, NEVER)                                                                   \
+    X(HANDOFFS, handoffs, tnd_handoff, TND_HANDOFF_FACTS, tnd_handoff, 0, "",                      \
+      TND_TABLE_MAX_HANDOFFS, 0, 1, TND_PART_HANDOFFS, NEVER)                                      \
+    X(CHECKS, checks, tnd_check, TND_CHECK_FACTS, tnd_check, 0, "", TND_TABLE_MAX_CHECKS, 0, 2, 0, \
+      NEVER)                                                                                       \
+    X(SLOWDOWNS, slowdowns, tnd_slowdown, TND_SLOWDOWN_FACTS, tnd_slowdown, 0, "",                 \
+      TND_TABLE_MAX_SLOWDOWNS, 0, 2, 0, ALWAYS)                                                    \
+    X(SWEEPS, sweeps, tnd_sweep_state, TND_SWEEP_FACTS, tnd_sweep_state, 0, "",                    \
+      TND_TABLE_MAX_CURVES, TND_TABLE_MAX_SWEEPS, 0, TND_PART_CPU, NEVER)
+
+#endif
