@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "tandem/table.h"
 #include "tools/mulmat-tune/args.h"
+#include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/report/analyze.h"
 #include "tools/report/report_html.h"

@@ -6,6 +6,7 @@
 #include "base/tnd_status.h"
 #include "tandem/device.h"
 #include "tools/mulmat-tune/args.h"
+#include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "base/emit.h"
 

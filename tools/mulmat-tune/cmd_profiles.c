@@ -4,6 +4,7 @@
 
 #include "tools/device_option.h"
 #include "tools/mulmat-tune/args.h"
+#include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/open_runtime.h"
 #include "base/emit.h"

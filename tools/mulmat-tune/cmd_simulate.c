@@ -9,6 +9,7 @@
 #include "base/tnd_status.h"
 #include "tandem/table.h"
 #include "tools/mulmat-tune/args.h"
+#include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/model_graph.h"
 #include "base/emit.h"

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/tnd_status.h"
 #include "tools/mulmat-tune/args.h"
+#include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/open_runtime.h"
 #include "tools/mulmat-tune/table_show.h"

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "tools/device_option.h"
 #include "tools/mulmat-tune/args.h"
+#include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/open_runtime.h"
 #include "tools/mulmat-tune/test_parts.h"

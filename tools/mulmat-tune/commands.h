@@ -4,8 +4,6 @@
 #ifndef MULMAT_TUNE_COMMANDS_H
 #define MULMAT_TUNE_COMMANDS_H
 
-#include "tandem/status.h"
-
 int tnd_cmd_bench(int argc, char **argv);
 int tnd_cmd_analyze(int argc, char **argv);
 int tnd_cmd_explain(int argc, char **argv);
@@ -15,10 +13,5 @@ int tnd_cmd_table(int argc, char **argv);
 int tnd_cmd_devices(int argc, char **argv);
 int tnd_cmd_tune_device(int argc, char **argv);
 int tnd_cmd_profiles(int argc, char **argv);
-
-/** Prints "mulmat-tune: <message>" to stderr; returns 1. */
-int tnd_cmd_failed(const struct tandem_error *error);
-/** A tandem_write_fn for a FILE *. */
-int tnd_cmd_write(void *file, const char *bytes, unsigned long n);
 
 #endif

@@ -78,18 +78,6 @@ static int cmd_version(int argc, char **argv)
     return 0;
 }
 
-int tnd_cmd_failed(const struct tandem_error *error)
-{
-    fprintf(stderr, "mulmat-tune: %s\n",
-            error->text[0] != '\0' ? error->text : tandem_status_text(error->status));
-    return 1;
-}
-
-int tnd_cmd_write(void *file, const char *bytes, unsigned long n)
-{
-    return fwrite(bytes, 1, n, file) == n ? 0 : 1;
-}
-
 int main(int argc, char **argv)
 {
     if (argc < 2) {

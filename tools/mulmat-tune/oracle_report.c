@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "tools/mulmat-tune/commands.h"
+#include "tools/mulmat-tune/cmd_output.h"
 #include "base/emit.h"
 
 static void add_decimal(struct tnd_text *text, const char *name, double value)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "tools/mulmat-tune/commands.h"
+#include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/test_parts.h"
 #include "tune/estimate.h"
 #include "tune/profiles.h"

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "tools/mulmat-tune/commands.h"
+#include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/oracle_report.h"
 #include "tools/mulmat-tune/test_parts.h"
 #include "measure/bench.h"

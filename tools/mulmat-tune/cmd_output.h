@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ * What all commands of mulmat-tune print by: errors and files. Knows no command. */
+#ifndef MULMAT_TUNE_CMD_OUTPUT_H
+#define MULMAT_TUNE_CMD_OUTPUT_H
+
+#include "tandem/status.h"
+
+/** Prints "mulmat-tune: <message>" to stderr; returns 1. */
+int tnd_cmd_failed(const struct tandem_error *error);
+/** A tandem_write_fn for a FILE *. */
+int tnd_cmd_write(void *file, const char *bytes, unsigned long n);
+
+#endif
