@@ -121,14 +121,14 @@ static int compare_times(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static double median_us(struct input *in, int64_t (*way)(struct input *, int64_t, double),
+static double median_us(struct input *in, int64_t (*method)(struct input *, int64_t, double),
                         int64_t k, double p, int rounds, int64_t *out_kept)
 {
     double times[MAX_ROUNDS];
     for (int i = 0; i < rounds; i++) {
         memcpy(in->work, in->weights, (size_t)in->n * sizeof(in->work[0]));
         const double begin = now_us();
-        *out_kept = way(in, k, p);
+        *out_kept = method(in, k, p);
         times[i] = now_us() - begin;
     }
     qsort(times, (size_t)rounds, sizeof(times[0]), compare_times);

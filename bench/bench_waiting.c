@@ -154,7 +154,7 @@ static struct subject subject_new(void)
 
 /* ---- ways of waiting ---- */
 
-struct way {
+struct method {
     const char *name;
     bool is_parallel;   /* all threads, else one */
     int64_t spin_limit; /* of the pool; < 0: default */
@@ -162,7 +162,7 @@ struct way {
     double predicted;   /* of its time, as a multiple of the real one; 0: none */
 };
 
-static const struct way ways[] = {
+static const struct method methods[] = {
     {"one thread, no workers", false, -1, false, 0},
     {"workers spin without end", true, INT64_MAX, false, 0},
     {"workers spin, then sleep", true, -1, false, 0},
@@ -173,7 +173,7 @@ static const struct way ways[] = {
     {"  predicted half of it", true, -1, true, 0.5},
 };
 
-enum { N_WAYS = sizeof(ways) / sizeof(ways[0]), SPINNING = 1 };
+enum { N_METHODS = sizeof(methods) / sizeof(methods[0]), SPINNING = 1 };
 
 struct setup {
     struct tnd_pool *pool;
@@ -183,12 +183,12 @@ struct setup {
     double cpu_us[MOST_ROUNDS];
 };
 
-static void setup_open(struct setup *setup, const struct subject *subject, const struct way *way,
-                       int slot, int n_cpus)
+static void setup_open(struct setup *setup, const struct subject *subject,
+                       const struct method *method, int slot, int n_cpus)
 {
-    int n = way->is_parallel ? n_threads : 1;
+    int n = method->is_parallel ? n_threads : 1;
     struct tnd_pool_options options = {
-        .n_threads = n, .n_cpus = n_cpus, .spin_limit = way->spin_limit};
+        .n_threads = n, .n_cpus = n_cpus, .spin_limit = method->spin_limit};
     if (tnd_pool_new(&options, &setup->pool, NULL) != TANDEM_OK ||
         tnd_exec_new(setup->pool, subject->registry, tnd_clock_real(), &setup->exec, NULL) !=
             TANDEM_OK ||
@@ -203,8 +203,8 @@ static void setup_open(struct setup *setup, const struct subject *subject, const
         node->n_threads = is_device ? 1 : n;
         if (is_device) {
             config->backend = (uint8_t)slot;
-            config->wait = way->wait;
-            node->predicted_us[TANDEM_STAGE_COMPUTE] = (float)(way->predicted * device_us);
+            config->wait = method->wait;
+            node->predicted_us[TANDEM_STAGE_COMPUTE] = (float)(method->predicted * device_us);
         }
     }
 }
@@ -246,12 +246,12 @@ static double median(double *samples)
 
 static void measure(const struct subject *subject, const char *device, int n_cpus, const char *text)
 {
-    static struct setup beds[N_WAYS];
+    static struct setup beds[N_METHODS];
     int slot = tnd_registry_find(subject->registry, device, NULL);
     for (int round = 0; round < n_rounds; round++) {
-        for (int w = 0; w < N_WAYS;
+        for (int w = 0; w < N_METHODS;
              w++) { /* opened anew: waiting workers of others would disturb */
-            setup_open(&beds[w], subject, &ways[w], slot, n_cpus);
+            setup_open(&beds[w], subject, &methods[w], slot, n_cpus);
             run_round(&beds[w], subject, round);
             setup_close(&beds[w]);
         }
@@ -259,10 +259,10 @@ static void measure(const struct subject *subject, const char *device, int n_cpu
     double spinning_us = median(beds[SPINNING].wall_us);
     printf("\n%s\n%-36s %10s %10s %14s %14s\n", text, "", "wall us", "CPU us", "wall/spinning",
            "CPU/one busy");
-    for (int w = 0; w < N_WAYS; w++) {
+    for (int w = 0; w < N_METHODS; w++) {
         double wall_us = median(beds[w].wall_us);
         double used_us = median(beds[w].cpu_us);
-        printf("%-36s %10.1f %10.1f %14.3f %14.3f\n", ways[w].name, wall_us, used_us,
+        printf("%-36s %10.1f %10.1f %14.3f %14.3f\n", methods[w].name, wall_us, used_us,
                wall_us / spinning_us, used_us / spinning_us);
     }
 }

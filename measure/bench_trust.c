@@ -73,7 +73,7 @@ static bool has_group(const struct tnd_sweep *sweep, enum tandem_type type)
 enum tandem_status tnd_sweep_check_results(struct tnd_sweep *sweep)
 {
     const struct tnd_bench_options *options = sweep->options;
-    struct tnd_check_options gate = {
+    struct tnd_check_options checks = {
         .measure = options->measure,
         .profile = options->profile,
         .n_threads = options->thread_counts[options->n_thread_counts - 1],
@@ -82,7 +82,7 @@ enum tandem_status tnd_sweep_check_results(struct tnd_sweep *sweep)
     };
     for (int t = 0; t < TANDEM_TYPE_NUMBERS && tnd_sweep_has_time_to_check(sweep); t++) {
         if (has_group(sweep, (enum tandem_type)t)) {
-            TND_TRY(tnd_measure_checks(&gate, (enum tandem_type)t, sweep->table, sweep->error));
+            TND_TRY(tnd_measure_checks(&checks, (enum tandem_type)t, sweep->table, sweep->error));
         }
     }
     return TANDEM_OK;

@@ -64,6 +64,7 @@ job_pack() { mk BUILD=build/pack build/pack/kernel-pack && bash tests/kernel_pac
 job_includes() { bash tools/dev/check_includes.sh; }
 job_style() { bash tools/dev/check_style.sh; }
 job_docs() { bash tools/dev/check_docs.sh; }
+job_words() { bash tools/dev/check_words.sh; }
 job_headers() { bash tools/dev/check_headers.sh; }
 job_symbols() { bash tools/dev/check_symbols.sh build/gcc; }
 # No function of libtandem.so is out of reach, and none of the library is dead.
@@ -71,7 +72,7 @@ job_reach() { bash tools/dev/check_reach.sh build/gcc; }
 job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
-all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 pack includes style docs headers"
+all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 pack includes style words docs headers"
 all_jobs+=" symbols reach install examples tools"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 # Holds the arrows of the house: a room includes its own headers, those of the rooms below, and the
 # public headers that these rooms own (their `room:` line). llama/ and the documents' examples include
-# public headers only.
+# public headers only. Files of different folders do not include each other in a circle.
 set -u
 cd "$(dirname "$0")/../.."
 . tools/dev/files.sh
+. tools/dev/arrows.sh
 
 # What each room may include, itself first.
 declare -A below=(
@@ -73,5 +74,8 @@ sources | while IFS= read -r file; do
                 complain "$file:$line: room '$room' must not include \"$target\""
             fi
         done
+done
+folder_cycles | while IFS= read -r set; do
+    complain "files of different folders include each other: $set"
 done
 finish check_includes

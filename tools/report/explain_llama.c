@@ -33,7 +33,7 @@ static bool is_plain_cpu(const struct tnd_table_profile *profile)
     return true;
 }
 
-enum which { PLAIN_WAYS, OTHER_WAYS, ALL_WAYS };
+enum which { PLAIN_CPU, OTHERS, ALL };
 
 /* Time, cautiously, of all shapes once, each by its best candidate, on exactly `threads` threads;
  * infinite when a shape has none. `out_us`: as predicted. */
@@ -50,7 +50,7 @@ static double sum_at(const struct candidates *candidates, enum which which, int6
         struct tnd_prediction best = {.cautious_us = INFINITY};
         for (int w = 0; w < candidates->n; w++) {
             struct tnd_prediction one;
-            if ((which == ALL_WAYS || candidates->is_plain[w] == (which == PLAIN_WAYS)) &&
+            if ((which == ALL || candidates->is_plain[w] == (which == PLAIN_CPU)) &&
                 tnd_predict(candidates->table, candidates->candidate, w, &problem, threads, NULL,
                             &one) &&
                 one.cautious_us < best.cautious_us) {
@@ -91,11 +91,11 @@ static void find_pays(const struct candidates *candidates, int n_threads,
     double us;
     double plain, other;
     for (int64_t m = 1; m <= advice->m_limit; m += m < 64 ? 1 : m / 32) {
-        if (best_threads(candidates, OTHER_WAYS, m, n_threads, &us, &other) == 0) {
+        if (best_threads(candidates, OTHERS, m, n_threads, &us, &other) == 0) {
             return;
         }
         advice->has_other = true;
-        best_threads(candidates, PLAIN_WAYS, m, n_threads, &us, &plain);
+        best_threads(candidates, PLAIN_CPU, m, n_threads, &us, &plain);
         if (other < plain) {
             advice->pays = true;
             advice->pays_from = m;
@@ -126,10 +126,10 @@ void tnd_explain_llama(const struct tandem_table *table, const struct tnd_regist
     double cautious;
     advice.prompt_m = largest < PROMPT_M ? largest : PROMPT_M;
     advice.m_limit = 4 * largest;
-    advice.prompt_threads = best_threads(&candidates, ALL_WAYS, advice.prompt_m, n_threads,
-                                         &advice.prompt_us, &cautious);
+    advice.prompt_threads =
+        best_threads(&candidates, ALL, advice.prompt_m, n_threads, &advice.prompt_us, &cautious);
     advice.generation_threads =
-        best_threads(&candidates, ALL_WAYS, 1, n_threads, &advice.generation_us, &cautious);
+        best_threads(&candidates, ALL, 1, n_threads, &advice.generation_us, &cautious);
     advice.found = advice.prompt_threads > 0 && advice.generation_threads > 0;
     if (advice.found) {
         find_pays(&candidates, n_threads, &advice);
