@@ -36,16 +36,16 @@ bool tnd_product_moves(const struct tandem_table *table, const struct tnd_table_
         }
         if (tnd_task_is(stage->task, TND_TASK_USES_LEFT_W) && weights != NULL &&
             strcmp(weights, stage->backend) != 0) {
-            moves.inside[0] = (struct tnd_move){weights, TND_DOWNLOAD, 4 * n * k};
-            moves.inside[1] = (struct tnd_move){stage->backend, TND_UPLOAD, 4 * n * k};
+            moves.inside[0] = (struct tnd_product_move){weights, TND_DOWNLOAD, 4 * n * k};
+            moves.inside[1] = (struct tnd_product_move){stage->backend, TND_UPLOAD, 4 * n * k};
         }
         if (tnd_table_transfer(table, stage->backend, TND_UPLOAD) != NULL) {
             moves.home = stage->backend;
         }
     }
     if (moves.home != NULL) {
-        moves.x = (struct tnd_move){moves.home, TND_UPLOAD, 4 * k * m};
-        moves.y = (struct tnd_move){moves.home, TND_DOWNLOAD, 4 * n * m};
+        moves.x = (struct tnd_product_move){moves.home, TND_UPLOAD, 4 * k * m};
+        moves.y = (struct tnd_product_move){moves.home, TND_DOWNLOAD, 4 * n * m};
     }
     *out = moves;
     return true;

@@ -6,17 +6,18 @@
 
 #include "table/tnd_table.h"
 
-struct tnd_move {
+struct tnd_product_move {
     const char *backend; /* in the profile; NULL: nothing is moved */
     enum tnd_direction direction;
     int64_t bytes;
 };
 
 struct tnd_product_moves {
-    const char *home;          /* the device that reads X and leaves Y; NULL: host memory */
-    struct tnd_move inside[2]; /* between the stages: weights in F32 from one to the other */
-    struct tnd_move x;         /* X from the host to its home */
-    struct tnd_move y;         /* Y from its home to the host */
+    const char *home; /* the device that reads X and leaves Y; NULL: host memory */
+    struct tnd_product_move
+        inside[2];             /* between the stages: weights in F32 from one to the other */
+    struct tnd_product_move x; /* X from the host to its home */
+    struct tnd_product_move y; /* Y from its home to the host */
 };
 
 /** The moves of one product; texts are those of `profile`. False when a device takes part of whose

@@ -352,7 +352,7 @@ static void print_header(struct tnd_text *text, const struct selection *chosen)
     }
 }
 
-static double move_us(const struct tandem_table *table, const struct tnd_move *move)
+static double move_us(const struct tandem_table *table, const struct tnd_product_move *move)
 {
     const struct tnd_curve *curve =
         move->backend != NULL ? tnd_table_transfer(table, move->backend, move->direction) : NULL;

@@ -23,7 +23,8 @@ struct tnd_estimate tnd_estimate_transfer(const struct tandem_table *table, cons
     return estimate;
 }
 
-static struct tnd_estimate price(const struct tandem_table *table, const struct tnd_move *move)
+static struct tnd_estimate price(const struct tandem_table *table,
+                                 const struct tnd_product_move *move)
 {
     return move->backend != NULL
                ? tnd_estimate_transfer(table, move->backend, move->direction, move->bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Chooses a profile and a thread count for every node of a graph: by the timing table where it
- * covers the node, else by the fixed rule. Choices are remembered (remember.h), so that planning a
+ * covers the node, else by the fixed rule. Choices are kept (plan_cache.h), so that planning a
  * graph whose shapes were seen costs one look-up a node. */
 #ifndef TND_PLANNER_H
 #define TND_PLANNER_H

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Documents and code say the same: every public function has a docstring (its own, or one for the group
 # of lines that it stands in), statuses and make targets that are named exist, every environment
-# variable that the code reads is listed in docs/environment.md.
+# variable that the code reads is listed in docs/environment.md, every file that is named exists.
 set -u
 cd "$(dirname "$0")/../.."
 . tools/dev/files.sh
@@ -56,6 +56,35 @@ for document in $documents; do
 done | while IFS='|' read -r file link; do
     [ -e "$(dirname "$file")/$link" ] || complain "$file: links to $link, which does not exist"
 done
+
+# Files that are named in prose: `room/file.c` in the documents, room/file.c in comments. Braces and
+# stars stand for several; CHANGELOG and measured figures speak of the past.
+rooms='base|ggml-like|backends|sched|table|tune|measure|runtime|formats|llama|include|tools|tests|bench|docs|mk'
+{
+    grep -HoE "\`($rooms)/[A-Za-z0-9_./*{},<>-]+[a-z*}>]\`" $documents | tr -d '\`'
+    sources | xargs grep -HoE "(^|[ (])($rooms)/[A-Za-z0-9_./*-]*\.(c|h|cl|md|sh|mk|pml|json)\b" |
+        sed -E 's/:[ (]/:/' | grep -v ':.*include'
+    sources | grep -vE '^tests/' | xargs awk -v OFS=: '
+        /\/\*/ { c = 1 } c { line = $0
+            while (match(line, /(^|[ (])[a-z][a-z0-9_]*\.(c|h|md|pml)([^a-z_.(]|$)/)) {
+                name = substr(line, RSTART, RLENGTH); gsub(/[^a-z0-9_.]/, "", name); sub(/\.$/, "", name)
+                print FILENAME, name
+                line = substr(line, RSTART + RLENGTH - 1)
+            } }
+        /\*\// { c = 0 }'
+} | sort -u >"${TMPDIR:-/tmp}/named.$$"
+project_files . | sed 's,.*/,,' | sort -u >"${TMPDIR:-/tmp}/names.$$"
+# Files of other projects that comments cite.
+foreign=' llama2.c cblas.h clblast_c.h ggml.h docs/gguf.md openblas_env.c memory.c '
+while IFS=: read -r file name; do
+    [[ $foreign == *" $name "* ]] && continue
+    case "$name" in
+    *[\*\<{]*) continue ;;
+    */*) [ -e "$name" ] || [ -e "include/$name" ] || complain "$file: names $name, which does not exist" ;;
+    *) grep -qx "$name" "${TMPDIR:-/tmp}/names.$$" || complain "$file: names $name, which does not exist" ;;
+    esac
+done <"${TMPDIR:-/tmp}/named.$$"
+rm -f "${TMPDIR:-/tmp}/named.$$" "${TMPDIR:-/tmp}/names.$$"
 
 if [ -f docs/environment.md ]; then
     sources | grep -v '^tests/' | xargs grep -hoE '"TANDEM_[A-Z_]+"' | tr -d '"' | sort -u |

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A graph run by a virtual clock: the steps of a plan on their lanes, as sched/run.c would run
  * them, each taking what a table predicts. Works for any table, and so for machines that are not
- * here (stand_in.h). Runs nothing and touches no tensor's values. */
+ * here (stub_backends.h). Runs nothing and touches no tensor's values. */
 #ifndef TND_REPLAY_H
 #define TND_REPLAY_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * How NEON and dotprod see the products of gemm_lanes128.h and packed_lanes128.h: a vector is 4
- * rows of one token. See rows_i8mm.h for the other way. */
+ * rows of one token. See dot_i8mm.h for the other order. */
 #include <arm_neon.h>
 
 #include "backends/cpu/kernels/kernels.h"
