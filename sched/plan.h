@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * Inside of a plan and its unfolding into steps. Plans and steps are plain data; nothing here
- * knows what a thing costs. A step is one stage of one node on one backend over a range of rows.
+ * Inside of a plan and its unfolding into steps. Plans and steps are plain data; nothing here knows
+ * what a thing costs. A step is one stage of one node on one backend over a range of rows.
  *
  * Steps stand in groups: all steps of a group may run at the same time (a product split over CPU
- * and device, independent nodes); a barrier stands between two groups. Consecutive one-thread
- * steps of the CPU are folded into one group of which worker 0 runs them in order, without
- * barriers in between. Neighbours that do not depend on one another share the groups of their
- * stages (concurrent.h): a worker that finds nothing left to do in one step goes on to the next.
- * A step of a device that works in host memory is synced before group `until` begins, so that it
- * may overlap with several groups.
+ * and device, independent nodes); a barrier stands between two groups. Consecutive one-thread steps
+ * of the CPU are folded into one group of which worker 0 runs them in order, without barriers in
+ * between. Neighbours that do not depend on one another share the groups of their stages
+ * (concurrent.h): a worker that finds nothing left to do in one step goes on to the next. A step of
+ * a device that works in host memory is synced before group `until` begins, so that it may overlap
+ * with several groups.
  *
  * Devices with memory of their own (residency.h) work in the order of submission: their steps are
  * never synced one by one, and fold like steps of the CPU. What must be moved stands between as
- * steps of its own; a download is over before the next group begins. */
+ * steps of its own: operands belong to INIT of the node that reads them, a result to FINALIZE of
+ * the node that wrote it, if the plan has that stage. FINALIZE is put off until the host needs the
+ * result, and is left out when it never does. A download is over before the next group begins. */
 #ifndef TND_PLAN_H
 #define TND_PLAN_H
 
@@ -36,7 +38,7 @@ enum tnd_step_kind {
 };
 
 struct tnd_step {
-    int32_t node;       /* index in the graph; transfers: of the node that needs them */
+    int32_t node;       /* index in the graph */
     uint8_t kind;       /* enum tnd_step_kind */
     bool on_device;     /* on a device with memory of its own */
     uint8_t stage;      /* enum tandem_stage; downloads at the end of the run: FINALIZE */

@@ -419,12 +419,11 @@ static void report_progress(const struct tnd_run *run, int g)
     if (run->options->progress == NULL) {
         return;
     }
-    int n_done = run->graph->n_nodes;
-    if (g + 1 < steps->n_groups) {
-        const struct tnd_step *next = &steps->steps[steps->groups[g + 1].first_step];
-        bool is_end = next->kind == TND_STEP_DOWNLOAD && next->stage == TANDEM_STAGE_FINALIZE;
-        n_done = is_end ? n_done : next->node;
+    int next = g + 1 < steps->n_groups ? steps->groups[g + 1].first_step : steps->n_steps;
+    while (next < steps->n_steps && steps->steps[next].kind == TND_STEP_DOWNLOAD) {
+        next++; /* results of nodes that are done already */
     }
+    int n_done = next < steps->n_steps ? steps->steps[next].node : run->graph->n_nodes;
     run->options->progress(run->options->user, n_done, run->graph->n_nodes);
 }
 

@@ -8,6 +8,7 @@
 #include "backends/task.h"
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "sched/conflict.h"
 #include "sched/plan.h"
@@ -153,15 +154,29 @@ static enum tandem_status reserve_steps(struct tnd_steps *out, int capacity,
     return TANDEM_OK;
 }
 
-/* A transfer on behalf of a stage of node i. */
+/* Whether FINALIZE of the node fetches its result from the device in `slot`. */
+static bool fetches_from(const struct unfolding *unfolding, int i, int slot)
+{
+    const struct tandem_task_config *config =
+        &unfolding->plan->nodes[i].stage[TANDEM_STAGE_FINALIZE];
+    return config->backend == slot && tnd_task_is(config->task, TND_TASK_FETCHES) &&
+           (unfolding->out->device_slots >> slot & 1) != 0;
+}
+
+/* A transfer on behalf of a stage of node i; or, when it fetches the result of a node whose
+ * FINALIZE does that, on behalf of that FINALIZE. Fetching is put off until the result is needed in
+ * host memory: the device and the workers go on meanwhile. */
 static enum tandem_status add_move(struct unfolding *unfolding, const struct tnd_move *move, int i,
                                    int stage)
 {
+    bool is_result = move->is_download && move->writer >= 0 &&
+                     move->extent.space != TND_SPACE_WORKSPACE &&
+                     fetches_from(unfolding, move->writer, move->slot);
     struct tnd_step step = {
-        .node = i,
+        .node = is_result ? move->writer : i,
         .kind = move->is_download ? TND_STEP_DOWNLOAD : TND_STEP_UPLOAD,
         .on_device = true,
-        .stage = (uint8_t)stage,
+        .stage = (uint8_t)(is_result ? TANDEM_STAGE_FINALIZE : stage),
         .backend = move->slot,
         .own_threads = 1,
         .moved = move->extent,
@@ -258,6 +273,9 @@ static enum tandem_status check_node(struct unfolding *unfolding, int i, size_t 
                           backend == NULL ? "there is no backend in this slot"
                                           : "the task does not exist");
         }
+        if (s == TANDEM_STAGE_FINALIZE && fetches_from(unfolding, i, config->backend)) {
+            continue; /* a download, of which the backend need not be asked */
+        }
         enum tandem_task task = (enum tandem_task)config->task;
         enum tandem_status status =
             (unfolding->quarantined >> config->backend & 1) == 0
@@ -276,15 +294,17 @@ static enum tandem_status check_node(struct unfolding *unfolding, int i, size_t 
     return TANDEM_OK;
 }
 
-/* Before a stage: what it needs is moved to where it runs. */
+/* Before a stage: what it needs is moved to where it runs. For COMPUTE that is part of INIT. */
 static enum tandem_status move_operands(struct unfolding *unfolding, const struct tnd_step *step)
 {
     struct tnd_move moves[TND_MAX_MOVES];
     int n = tnd_residency_work(unfolding->out->residency, unfolding->graph->nodes[step->node],
                                step->task, step->backend, step->workspace_offset,
                                step->workspace_bytes, moves);
+    TND_ASSERT(n <= TND_MAX_MOVES);
+    int stage = step->stage == TANDEM_STAGE_COMPUTE ? TANDEM_STAGE_INIT : step->stage;
     for (int i = 0; i < n; i++) {
-        TND_TRY(add_move(unfolding, &moves[i], step->node, step->stage));
+        TND_TRY(add_move(unfolding, &moves[i], step->node, stage));
     }
     unfolding->device_waits = step->on_device && (step->wait || unfolding->device_waits);
     unfolding->device_us = step->on_device ? unfolding->device_us + step->predicted_us : 0;
@@ -359,7 +379,9 @@ static enum tandem_status unfold_node(struct unfolding *unfolding, int i)
         tnd_residency_begin_node(unfolding->out->residency);
     }
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        if (choice->stage[s].backend != TANDEM_BACKEND_NONE) {
+        int slot = choice->stage[s].backend;
+        if (slot != TANDEM_BACKEND_NONE &&
+            !(s == TANDEM_STAGE_FINALIZE && fetches_from(unfolding, i, slot))) {
             TND_TRY(unfold_stage(unfolding, i, s, workspace_offset, workspace_bytes));
         }
     }

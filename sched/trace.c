@@ -60,9 +60,9 @@ static void add_step(struct tnd_trace *trace, const struct tandem_graph *graph,
     add_name(text, tandem_op_name(node->op));
     tnd_text_add(text, " ");
     add_name(text, node->name);
-    tnd_text_printf(text, "\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":\"%s\",\"ts\":",
-                    time->kind != TND_STEP_WORK ? "transfer"
-                                                : tandem_stage_name((enum tandem_stage)time->stage),
+    tnd_text_printf(text, "\",\"cat\":\"%s%s\",\"ph\":\"X\",\"pid\":1,\"tid\":\"%s\",\"ts\":",
+                    tandem_stage_name((enum tandem_stage)time->stage),
+                    time->kind != TND_STEP_WORK ? ",transfer" : "",
                     backend != NULL ? backend : "none");
     tnd_text_add_double(text, begin_us);
     tnd_text_add(text, ",\"dur\":");

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * The executor with the backends of the library: the pretended device in virtual time beside the
  * CPU. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends/sim/sim.h"
 #include "base/alloc.h"
 #include "ggml-like/tnd_tensor.h"
+#include "sched/plan_text.h"
+#include "sched/trace.h"
 #include "tests/suite_sched.h"
 #include "tests/support.h"
 
@@ -240,7 +243,140 @@ static void a_custom_operation_may_compute_another_graph(void)
     machine_close(&machine);
 }
 
+/* The product on a device with memory of its own; FINALIZE fetches it. */
+static tandem_plan *plan_that_fetches(const struct machine *machine, bool has_finalize)
+{
+    tandem_plan *plan = NULL;
+    CU_ASSERT_EQUAL_FATAL(tandem_plan_new(3, &plan, NULL), TANDEM_OK);
+    fake_plan_node(plan, 0, machine->sim_slot, 1);
+    if (has_finalize) {
+        struct tandem_plan_node node = *tandem_plan_node(plan, 0);
+        node.stage[TANDEM_STAGE_FINALIZE] = (struct tandem_task_config){
+            .backend = (uint8_t)machine->sim_slot, .task = TANDEM_TASK_FINALIZE, .wait = true};
+        node.predicted_us[TANDEM_STAGE_FINALIZE] = 12.5f;
+        check_ok(tandem_plan_set_node(plan, 0, &node));
+    }
+    return plan;
+}
+
+static const struct tnd_step *find_step(const struct tnd_steps *steps, enum tnd_step_kind kind)
+{
+    for (int i = 0; i < steps->n_steps; i++) {
+        if (steps->steps[i].kind == kind) {
+            return &steps->steps[i];
+        }
+    }
+    return NULL;
+}
+
+static void fetching_a_result_is_finalize_of_the_node_that_wrote_it(void)
+{
+    struct machine machine;
+    machine_open(&machine, "sim:memory=own");
+    struct pair pair = pair_new(&machine, true);
+    for (int has_finalize = 0; has_finalize < 2; has_finalize++) {
+        tandem_plan *plan = plan_that_fetches(&machine, has_finalize);
+        struct tnd_steps *steps = NULL;
+        check_ok(tnd_steps_new(pair.graph, plan, machine.registry, &steps, NULL));
+        const struct tnd_step *upload = find_step(steps, TND_STEP_UPLOAD);
+        const struct tnd_step *download = find_step(steps, TND_STEP_DOWNLOAD);
+        CU_ASSERT_TRUE_FATAL(upload != NULL && download != NULL);
+        check_int(upload->stage, TANDEM_STAGE_INIT);
+        check_int(upload->node, 0);
+        /* put off until the sum needs it: the custom node runs beside the device */
+        check_int(download[-1].node, 1);
+        check_int(download[1].node, 2);
+        check_int(download->node, has_finalize ? 0 : 2);
+        check_int(download->stage, has_finalize ? TANDEM_STAGE_FINALIZE : TANDEM_STAGE_INIT);
+        check_int(steps->n_steps, 6);
+        tnd_steps_free(steps);
+        uint64_t took_ns = time_of_run(&machine, &pair, plan);
+        check_int(took_ns, 70000);
+        tandem_plan_free(plan);
+    }
+    tandem_context_free(pair.context);
+    machine_close(&machine);
+}
+
+static void finalize_costs_nothing_where_the_result_stays_on_the_device(void)
+{
+    struct machine machine;
+    machine_open(&machine, "sim:memory=own");
+    struct pair pair = pair_new(&machine, true);
+    tandem_plan *plan = plan_that_fetches(&machine, true);
+    struct tnd_steps *steps = NULL;
+    fake_plan_node(plan, 2, machine.sim_slot, 1); /* the sum reads the product where it is */
+    check_ok(tnd_steps_new(pair.graph, plan, machine.registry, &steps, NULL));
+    for (int i = 0; i < steps->n_steps; i++) {
+        CU_ASSERT_FALSE(steps->steps[i].kind == TND_STEP_DOWNLOAD && steps->steps[i].node == 0);
+    }
+    tnd_steps_free(steps);
+    (void)time_of_run(&machine, &pair, plan);
+    tandem_plan_free(plan);
+    tandem_context_free(pair.context);
+    machine_close(&machine);
+}
+
+static void progress_told(void *user, int n_done, int n_total)
+{
+    int *last = user;
+    CU_ASSERT_TRUE(n_done >= *last && n_done <= n_total);
+    *last = n_done;
+}
+
+static void finalize_shows_in_plan_texts_times_traces_and_progress(void)
+{
+    struct machine machine;
+    machine_open(&machine, "sim:memory=own");
+    struct pair pair = pair_new(&machine, true);
+    tandem_plan *plan = plan_that_fetches(&machine, true);
+    struct tnd_text text = TND_TEXT_INIT;
+    check_ok(tnd_plan_print(plan, 1, machine.registry, &text, NULL));
+    check_contains(tnd_text_string(&text), "  finalize sim finalize one sleep 12.5\n");
+    tnd_text_fini(&text);
+
+    struct tnd_step_time times[8];
+    int n_times = 0;
+    int last = 0;
+    struct tnd_exec_run_options options = {.progress = progress_told,
+                                           .user = &last,
+                                           .times = times,
+                                           .n_times = 8,
+                                           .out_n_times = &n_times};
+    check_ok(tnd_exec_run(machine.exec, pair.graph, plan, &options, NULL));
+    check_int(last, 3);
+    int n_finalize = 0;
+    for (int i = 0; i < n_times; i++) {
+        if (times[i].stage == TANDEM_STAGE_FINALIZE) {
+            check_int(times[i].node, 0);
+            check_int(times[i].bytes, sizeof(pair.expected));
+            n_finalize++;
+        }
+    }
+    check_int(n_finalize, 1);
+
+    struct tnd_trace *trace = NULL;
+    const char *path = tnd_test_temp("finalize.json");
+    check_ok(tnd_trace_new(path, &trace, NULL));
+    tnd_trace_add(trace, pair.graph, machine.registry, times, n_times);
+    check_ok(tnd_trace_close(trace, NULL));
+    char *json = tnd_test_read_file(path, NULL);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(json);
+    check_contains(json, "\"download for mul_mat ");
+    check_contains(json, "\"cat\":\"finalize,transfer\"");
+    free(json);
+    tandem_plan_free(plan);
+    tandem_context_free(pair.context);
+    machine_close(&machine);
+}
+
 static CU_TestInfo tests[] = {
+    {"fetching_a_result_is_finalize_of_the_node_that_wrote_it",
+     fetching_a_result_is_finalize_of_the_node_that_wrote_it},
+    {"finalize_costs_nothing_where_the_result_stays_on_the_device",
+     finalize_costs_nothing_where_the_result_stays_on_the_device},
+    {"finalize_shows_in_plan_texts_times_traces_and_progress",
+     finalize_shows_in_plan_texts_times_traces_and_progress},
     {"work_beside_a_device_takes_the_longer_of_both",
      work_beside_a_device_takes_the_longer_of_both},
     {"every_stage_of_a_product_may_be_on_another_backend",
