@@ -11,6 +11,7 @@
 
 #include "base/cpu.h"
 #include "base/environment.h"
+#include "base/isa-list.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -92,17 +93,9 @@ static const struct {
     const char *name;
     uint32_t allowed;
 } levels[] = {
-    {"scalar", 0},
-    {"avx2", TND_CPU_SET_AVX2},
-    {"avxvnni", TND_CPU_SET_AVX2 | TND_CPU_AVX_VNNI},
-    {"avx512", TND_CPU_SET_AVX512},
-    {"vnni", TND_CPU_SET_AVX512 | TND_CPU_AVX_VNNI | TND_CPU_AVX512_VNNI},
-    {"bf16", TND_CPU_SET_AVX512 | TND_CPU_AVX_VNNI | TND_CPU_AVX512_VNNI | TND_CPU_AVX512_BF16},
-    {"amx", TND_CPU_SET_AVX512 | TND_CPU_AVX_VNNI | TND_CPU_AVX512_VNNI | TND_CPU_AVX512_BF16 |
-                TND_CPU_AMX_INT8},
-    {"neon", TND_CPU_NEON},
-    {"dotprod", TND_CPU_SET_DOTPROD},
-    {"i8mm", TND_CPU_SET_I8MM},
+#define LEVEL(name, features, files) {#name, features},
+    TND_ISA_LIST(LEVEL, NONE)
+#undef LEVEL
 };
 enum { N_LEVELS = sizeof(levels) / sizeof(levels[0]) };
 

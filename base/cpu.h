@@ -37,8 +37,8 @@ enum tnd_cpu_feature {
 #define TND_CPU_SET_DOTPROD ((uint32_t)TND_CPU_NEON | (uint32_t)TND_CPU_DOTPROD)
 #define TND_CPU_SET_I8MM    (TND_CPU_SET_DOTPROD | (uint32_t)TND_CPU_I8MM)
 
-/** Features that kernels may use: those of the machine up to the level of TANDEM_CPU (scalar, avx2,
- *  avxvnni, avx512, vnni, bf16, amx; neon, dotprod, i8mm). */
+/** Features that kernels may use: those of the machine up to the level of TANDEM_CPU, a name of
+ *  base/isa-list.h. */
 uint32_t tnd_cpu_features(void);
 
 /** Features of the machine, whatever TANDEM_CPU says. */

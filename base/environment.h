@@ -9,8 +9,8 @@
     X(LOG, "TANDEM_LOG",                                                                           \
       "What is logged: 1 or error, 2 or warn, 3 or info, 4 or debug; 0 or off: nothing.")          \
     X(CPU, "TANDEM_CPU",                                                                           \
-      "Highest instruction set that kernels may use: scalar, avx2, avxvnni, avx512, vnni, bf16, "  \
-      "amx; neon, dotprod, i8mm.")                                                                 \
+      "Highest instruction set that kernels may use: scalar, avx2, avxvnni, avx512, vnni on "      \
+      "x86; scalar, neon, dotprod, i8mm on ARM.")                                                  \
     X(DEVICE, "TANDEM_DEVICE",                                                                     \
       "OpenCL device to use: its number in the list, or a part of its name; two of them with a "   \
       "comma between for the second device; `none`: use none.")                                    \

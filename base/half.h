@@ -89,10 +89,4 @@ static inline uint16_t tnd_f32_to_bf16(float value)
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
 }
 
-/** Whole rows; `src` and `dst` do not overlap. */
-void tnd_f16_row_to_f32(const uint16_t *src, float *dst, int64_t n);
-void tnd_f32_row_to_f16(const float *src, uint16_t *dst, int64_t n);
-void tnd_bf16_row_to_f32(const uint16_t *src, float *dst, int64_t n);
-void tnd_f32_row_to_bf16(const float *src, uint16_t *dst, int64_t n);
-
 #endif

@@ -88,14 +88,14 @@ static double measure_peak(tnd_team *team, struct peak_job *job, int threads)
 /* ---- cells ---- */
 
 struct node_job {
-    const struct tnd_vec *vec;
+    const struct tnd_cpu_kernels *kernels;
     const tandem_tensor *node;
 };
 
 static void node_main(void *user, struct tandem_worker *worker)
 {
     const struct node_job *job = user;
-    (void)tnd_cpu_node_run(job->vec, job->node, worker);
+    (void)tnd_cpu_node_run(job->kernels, job->node, worker);
 }
 
 static tandem_tensor *random_tensor(tandem_context *context, enum tandem_type type,
@@ -149,7 +149,8 @@ static int compare_doubles(const void *a, const void *b)
 }
 
 /* False when there is no memory. */
-static bool measure(const struct options *o, const struct tnd_vec *vec, struct cell *cell)
+static bool measure(const struct options *o, const struct tnd_cpu_kernels *kernels,
+                    struct cell *cell)
 {
     static double us[SAMPLES_MAX];
     tandem_context *context = NULL;
@@ -163,7 +164,7 @@ static bool measure(const struct options *o, const struct tnd_vec *vec, struct c
         tandem_context_free(context);
         return false;
     }
-    struct node_job job = {vec, node};
+    struct node_job job = {kernels, node};
     const double end = now() + o->budget_s;
     int n = 0;
     tnd_team_run(team, node_main, &job);
@@ -257,11 +258,11 @@ int main(int argc, char **argv)
                                    : cpus > LIST_MAX ? LIST_MAX
                                                      : (int)cpus,
                         .budget_s = 0.3};
-    struct tnd_vec vec;
+    struct tnd_cpu_kernels kernels;
     if (!parse_arguments(argc, argv, &o)) {
         return 2;
     }
-    tnd_vec_for(tnd_cpu_mask(tnd_cpu_features(), o.isa), &vec);
+    tnd_cpu_kernels_for(tnd_cpu_mask(tnd_cpu_features(), o.isa), &kernels);
     struct peak_job job = {.peaks = tnd_peaks_find(), .bytes = (size_t)64 << 20};
     char *memory = aligned_alloc(4096, job.bytes * (size_t)o.threads);
     tnd_team *team = tnd_team_new(o.threads, 64);
@@ -276,7 +277,7 @@ int main(int argc, char **argv)
     tnd_team_free(team);
     free(memory);
     printf("%s, %d threads, %s\n\npeaks: fp32 FMA %.0f GFLOP/s, read %.1f GB/s\n\n",
-           tnd_cpu_model(), o.threads, vec.isa, fma_gflops, read_gbps);
+           tnd_cpu_model(), o.threads, kernels.vec.isa, fma_gflops, read_gbps);
     printf("| heads | KV | M | T | median us | spread | GFLOP/s | of FMA | GB/s | of read |\n"
            "|---|---|---|---|---|---|---|---|---|---|\n");
     for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
@@ -286,7 +287,7 @@ int main(int argc, char **argv)
                                 .type = o.types[i / 2 / o.n_keys],
                                 .m = i % 2 == 0 ? t : 1,
                                 .t = t};
-            if (!measure(&o, &vec, &cell)) {
+            if (!measure(&o, &kernels, &cell)) {
                 fprintf(stderr, "bench-attention: no memory\n");
                 return 1;
             }

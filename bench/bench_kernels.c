@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
-#include "backends/cpu/packing/packed_weights.h"
 #include "base/cpu.h"
 #include "bench/team.h"
 #include "bench/kernel_cell.h"
@@ -281,8 +280,7 @@ int main(int argc, char **argv)
         return 2;
     }
     struct tnd_cpu_kernels kernels;
-    uint32_t features = tnd_cpu_mask(tnd_cpu_features(), o.isa);
-    tnd_cpu_kernels_for(features, &kernels);
+    tnd_cpu_kernels_for(tnd_cpu_mask(tnd_cpu_features(), o.isa), &kernels);
     size_t scratch = tnd_matmul_q_scratch();
     if (tnd_matmul_packed_scratch() > scratch) {
         scratch = tnd_matmul_packed_scratch();
@@ -307,8 +305,7 @@ int main(int argc, char **argv)
             for (int i = 0; i < o.n_m; i++) {
                 struct tnd_kernel_cell cell = {
                     .type = o.types[t], .n = o.shapes[s][0], .k = o.shapes[s][1], .m = o.m[i]};
-                if (!tnd_kernel_cell_measure(team, o.threads, &kernels, features, o.budget_s,
-                                             &cell)) {
+                if (!tnd_kernel_cell_measure(team, o.threads, &kernels, o.budget_s, &cell)) {
                     fprintf(stderr, "bench-kernels: no memory for %s %lldx%lld\n",
                             tandem_type_name(cell.type), (long long)cell.n, (long long)cell.k);
                     continue;

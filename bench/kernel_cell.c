@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
-#include "backends/cpu/packing/packed_weights.h"
 #include "bench/peak.h"
 #include "ggml-like/tnd_tensor.h"
 
@@ -26,9 +25,7 @@ static const size_t ROTATE_BYTES = (size_t)192 << 20;
 struct cell_job {
     const struct tnd_cpu_kernels *kernels;
     struct tandem_work work;
-    struct tnd_packed_kernels packed_kernels; /* when there is a packed layout */
-    tnd_packed_f_fn *packed_f_kernel;
-    struct tnd_packed_weight *packed;
+    struct tnd_packed_weight *packed; /* when there is a packed layout */
     tnd_read_fn *read;
     tnd_peak_fn *peak;
     double operations[TND_LANES_MAX * 4]; /* of each thread's peak */
@@ -48,16 +45,16 @@ static double now(void)
 static void rows_main(void *user, struct tandem_worker *worker)
 {
     struct cell_job *job = user;
-    (void)tnd_cpu_mul_mat_run_with(job->kernels, &job->work, worker);
+    (void)tnd_cpu_mul_mat_run(job->kernels, NULL, &job->work, worker);
 }
 
 static void packed_main(void *user, struct tandem_worker *worker)
 {
     struct cell_job *job = user;
-    if (job->packed_f_kernel != NULL) {
-        tnd_matmul_packed_f(job->packed_f_kernel, job->packed, &job->work, worker);
+    if (tandem_type_is_quantized(job->packed->type)) {
+        tnd_matmul_packed(job->kernels, job->packed, &job->work, worker);
     } else {
-        tnd_matmul_packed(&job->kernels->q, &job->packed_kernels, job->packed, &job->work, worker);
+        tnd_matmul_packed_f(job->kernels, job->packed, &job->work, worker);
     }
 }
 
@@ -225,7 +222,7 @@ static double operations_of(const struct cell_job *job)
 }
 
 bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_kernels *kernels,
-                             uint32_t features, double budget_s, struct tnd_kernel_cell *cell)
+                             double budget_s, struct tnd_kernel_cell *cell)
 {
     static double samples[KINDS][SAMPLES_MAX];
     static double tails[KINDS][SAMPLES_MAX];
@@ -236,11 +233,8 @@ bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_k
                            .peak = quantized ? peaks.int8 : peaks.fma,
                            .threads = threads};
     struct operands o;
-    bool has_packed = tnd_packed_kernels_for(features, cell->type, &job.packed_kernels);
-    if (!quantized) {
-        job.packed_f_kernel = tnd_packed_f_kernel(features, cell->type);
-        has_packed = job.packed_f_kernel != NULL;
-    }
+    const bool has_packed = quantized ? kernels->packed[cell->type].multiply != NULL
+                                      : kernels->packed_f[cell->type] != NULL;
     memset(cell->layout, 0, sizeof(cell->layout));
     if (!make_operands(cell, has_packed, &o)) {
         free_operands(&o);

@@ -29,6 +29,6 @@ struct tnd_kernel_cell {
 
 /** Measures for about `budget_s` seconds. False when there is no memory. */
 bool tnd_kernel_cell_measure(tnd_team *team, int threads, const struct tnd_cpu_kernels *kernels,
-                             uint32_t features, double budget_s, struct tnd_kernel_cell *cell);
+                             double budget_s, struct tnd_kernel_cell *cell);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/cpu/kernels/vec.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "base/cpu.h"
 #include "base/rng.h"
 #include "tests/suite_backends.h"
@@ -14,11 +14,11 @@
 
 enum { N_LEVELS = 3, HEAD = 32, KV_HEADS = 2, GROUP = 3, HEADS = KV_HEADS * GROUP };
 
-static bool kernels_of(int level, struct tnd_vec *out)
+static bool kernels_of(int level, struct tnd_cpu_kernels *out)
 {
     static const char *const names[N_LEVELS] = {"scalar", "avx2", "avx512"};
-    tnd_vec_for(tnd_cpu_mask(tnd_cpu_features_all(), names[level]), out);
-    return strcmp(out->isa, names[level]) == 0;
+    tnd_cpu_kernels_for(tnd_cpu_mask(tnd_cpu_features_all(), names[level]), out);
+    return strcmp(out->vec.isa, names[level]) == 0;
 }
 
 /* Keys, values and queries of one text of T tokens. */
@@ -61,22 +61,22 @@ static tandem_tensor *attention(struct text *text, int64_t from, int64_t m, int3
 static void pieces_of_a_prompt_give_the_bits_of_the_whole(void)
 {
     const int64_t cuts[] = {0, 21, 100, 106, 150};
-    struct tnd_vec vec;
+    struct tnd_cpu_kernels kernels;
     for (int level = 0; level < N_LEVELS; level++) {
-        if (!kernels_of(level, &vec)) {
+        if (!kernels_of(level, &kernels)) {
             continue;
         }
         struct text text;
         begin(&text, 150);
         tandem_tensor *whole = attention(&text, 0, 150, 1);
         CU_ASSERT_PTR_NOT_NULL_FATAL(whole);
-        (void)check_ok(tnd_cpu_run_in_turn(&vec, whole, 2, NULL));
+        (void)check_ok(tnd_cpu_run_in_turn(&kernels, whole, 2, NULL));
         for (int i = 0; i + 1 < 5; i++) {
             tandem_tensor *piece = attention(&text, cuts[i], cuts[i + 1] - cuts[i], 1);
             CU_ASSERT_PTR_NOT_NULL_FATAL(piece);
-            (void)check_ok(tnd_cpu_run_in_turn(&vec, piece, 3, NULL));
+            (void)check_ok(tnd_cpu_run_in_turn(&kernels, piece, 3, NULL));
             (void)check_bits(piece->data, (char *)whole->data + (size_t)cuts[i] * whole->nb[2],
-                             tandem_tensor_bytes(piece), vec.isa);
+                             tandem_tensor_bytes(piece), kernels.vec.isa);
         }
         tandem_context_free(text.context);
     }
@@ -85,9 +85,9 @@ static void pieces_of_a_prompt_give_the_bits_of_the_whole(void)
 /* Tokens far apart in their texts go one by one, which rounds otherwise but means the same. */
 static void queries_that_go_one_by_one_agree_with_strips(void)
 {
-    struct tnd_vec vec;
+    struct tnd_cpu_kernels kernels;
     for (int level = 0; level < N_LEVELS; level++) {
-        if (!kernels_of(level, &vec)) {
+        if (!kernels_of(level, &kernels)) {
             continue;
         }
         struct text text;
@@ -95,9 +95,9 @@ static void queries_that_go_one_by_one_agree_with_strips(void)
         tandem_tensor *near = attention(&text, 20, 70, 1);
         tandem_tensor *far = attention(&text, 20, 70, 1000);
         CU_ASSERT_TRUE_FATAL(near != NULL && far != NULL);
-        (void)check_ok(tnd_cpu_run_in_turn(&vec, near, 2, NULL));
-        (void)check_ok(tnd_cpu_run_in_turn(&vec, far, 2, NULL));
-        check_nmse(far->data, near->data, tandem_tensor_elements(near), 1e-11, vec.isa);
+        (void)check_ok(tnd_cpu_run_in_turn(&kernels, near, 2, NULL));
+        (void)check_ok(tnd_cpu_run_in_turn(&kernels, far, 2, NULL));
+        check_nmse(far->data, near->data, tandem_tensor_elements(near), 1e-11, kernels.vec.isa);
         tandem_context_free(text.context);
     }
 }
@@ -118,9 +118,9 @@ static bool is_spoiled(const tandem_tensor *node, int64_t m, int64_t head)
 static void a_key_that_is_no_number_spoils_those_that_see_it(void)
 {
     enum { BAD = 70 }; /* in KV head 1 */
-    struct tnd_vec vec;
+    struct tnd_cpu_kernels kernels;
     for (int level = 0; level < N_LEVELS; level++) {
-        if (!kernels_of(level, &vec)) {
+        if (!kernels_of(level, &kernels)) {
             continue;
         }
         struct text text;
@@ -129,7 +129,7 @@ static void a_key_that_is_no_number_spoils_those_that_see_it(void)
         ((float *)text.k->data)[(BAD * KV_HEADS + 1) * HEAD + 5] = NAN;
         tandem_tensor *node = attention(&text, 0, 140, 1);
         CU_ASSERT_PTR_NOT_NULL_FATAL(node);
-        (void)check_ok(tnd_cpu_run_in_turn(&vec, node, 2, NULL));
+        (void)check_ok(tnd_cpu_run_in_turn(&kernels, node, 2, NULL));
         for (int64_t m = 0; m < 140; m++) {
             for (int64_t head = 0; head < HEADS; head++) {
                 wrong += is_spoiled(node, m, head) != (m >= BAD && head >= GROUP);
@@ -144,9 +144,9 @@ static void a_key_that_is_no_number_spoils_those_that_see_it(void)
 static void large_scores_and_masks_do_not_overflow(void)
 {
     enum { T = 20, M = 20 };
-    struct tnd_vec vec;
+    struct tnd_cpu_kernels kernels;
     for (int level = 0; level < N_LEVELS; level++) {
-        if (!kernels_of(level, &vec)) {
+        if (!kernels_of(level, &kernels)) {
             continue;
         }
         struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
@@ -163,10 +163,10 @@ static void large_scores_and_masks_do_not_overflow(void)
         }
         tandem_tensor *node = tnd_test_node(c, tandem_attention(c, q, k, v, mask, 1.0f));
         CU_ASSERT_PTR_NOT_NULL_FATAL(node);
-        (void)check_ok(tnd_cpu_run_in_turn(&vec, node, 1, NULL));
+        (void)check_ok(tnd_cpu_run_in_turn(&kernels, node, 1, NULL));
         for (int64_t m = 0; m < M; m++) { /* all see key 3 alone */
             (void)check_bits((char *)node->data + (size_t)m * node->nb[2],
-                             (char *)v->data + 3 * v->nb[1], 8 * sizeof(float), vec.isa);
+                             (char *)v->data + 3 * v->nb[1], 8 * sizeof(float), kernels.vec.isa);
         }
         tandem_context_free(c);
     }
@@ -176,7 +176,7 @@ static void large_scores_and_masks_do_not_overflow(void)
 static void weights_are_right_to_six_units(void)
 {
     struct tnd_rng rng;
-    struct tnd_vec vec;
+    struct tnd_cpu_kernels kernels;
     float keys[2 * TND_KEY_BLOCK] = {0};
     const float values[2] = {0.0f, 1.0f};
     float queries[TND_STRIP_MAX], scores[2 * TND_STRIP_MAX];
@@ -185,10 +185,10 @@ static void weights_are_right_to_six_units(void)
     keys[TND_KEY_BLOCK] = 1.0f;
     for (int level = 0; level < N_LEVELS; level++) {
         double worst[2] = {0.0, 0.0}; /* of small weights, of those that count */
-        if (!kernels_of(level, &vec)) {
+        if (!kernels_of(level, &kernels)) {
             continue;
         }
-        const int n = vec.strip.queries;
+        const int n = kernels.attention.queries;
         struct tnd_strip strip = {.n_queries = n, .n_keys = 2, .head = 1, .value = 1};
         strip.queries = queries;
         strip.keys = keys;
@@ -204,7 +204,7 @@ static void weights_are_right_to_six_units(void)
                 largest[r] = -INFINITY;
                 weight[r] = sums[r] = 0.0f;
             }
-            vec.strip.attend(&strip);
+            kernels.attention.attend(&strip);
             for (int r = 0; r < n; r++) {
                 const double want = exp((double)queries[r]);
                 int exponent;
@@ -215,7 +215,7 @@ static void weights_are_right_to_six_units(void)
         }
         CU_ASSERT_TRUE(worst[0] <= 6.0 && worst[1] <= 2.5);
         if (worst[0] > 6.0 || worst[1] > 2.5) {
-            printf("\n    weights of %s: %.2f, %.2f units\n", vec.isa, worst[0], worst[1]);
+            printf("\n    weights of %s: %.2f, %.2f units\n", kernels.vec.isa, worst[0], worst[1]);
         }
     }
 }

@@ -3,7 +3,7 @@
 #ifndef TND_TESTS_SUITE_BACKENDS_CPU_CASES_H
 #define TND_TESTS_SUITE_BACKENDS_CPU_CASES_H
 
-#include "backends/cpu/kernels/vec.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "tests/suite_backends_stage.h"
 
 struct tnd_cpu_case {
@@ -16,8 +16,9 @@ extern const struct tnd_cpu_case tnd_cpu_cases[];
 extern const int tnd_cpu_case_count;
 
 /* Runs the node by `count` workers in turn, all on this thread; the first error wins. */
-enum tandem_status tnd_cpu_run_in_turn(const struct tnd_vec *vec, const tandem_tensor *node,
-                                       int count, struct tandem_error *error);
+enum tandem_status tnd_cpu_run_in_turn(const struct tnd_cpu_kernels *kernels,
+                                       const tandem_tensor *node, int count,
+                                       struct tandem_error *error);
 
 /* Tests of the row kernels, suite_backends_cpu_vec.c. */
 void tnd_cpu_exp_is_right_to_two_units(void);

@@ -42,8 +42,8 @@ static void turn_barrier(struct tandem_worker *worker)
 }
 
 /* Runs the node by `count` workers in turn; the first error wins. */
-static enum tandem_status run_node(const struct tnd_vec *vec, const tandem_tensor *node, int count,
-                                   struct tandem_error *error)
+static enum tandem_status run_node(const struct tnd_cpu_kernels *kernels, const tandem_tensor *node,
+                                   int count, struct tandem_error *error)
 {
     enum tandem_status status = TANDEM_OK;
     int64_t taken = 0;
@@ -60,22 +60,23 @@ static enum tandem_status run_node(const struct tnd_vec *vec, const tandem_tenso
                                      .next = turn_next,
                                      .barrier = turn_barrier},
                             .taken = &taken};
-        status = tnd_cpu_node_run(vec, node, &turn.base);
+        status = tnd_cpu_node_run(kernels, node, &turn.base);
         tnd_guarded_free(turn.base.scratch);
     }
     return status;
 }
 
-enum tandem_status tnd_cpu_run_in_turn(const struct tnd_vec *vec, const tandem_tensor *node,
-                                       int count, struct tandem_error *error)
+enum tandem_status tnd_cpu_run_in_turn(const struct tnd_cpu_kernels *kernels,
+                                       const tandem_tensor *node, int count,
+                                       struct tandem_error *error)
 {
-    return run_node(vec, node, count, error);
+    return run_node(kernels, node, count, error);
 }
 
 /* ---- instruction sets ---- */
 
 enum { MAX_ISAS = 4 };
-static struct tnd_vec isas[MAX_ISAS]; /* the first is the plain one */
+static struct tnd_cpu_kernels isas[MAX_ISAS]; /* the first is the plain one */
 static int n_isas;
 
 static void find_isas(void)
@@ -83,8 +84,8 @@ static void find_isas(void)
     static const char *const levels[MAX_ISAS] = {"scalar", "avx2", "avx512", "neon"};
     n_isas = 0;
     for (int i = 0; i < MAX_ISAS; i++) {
-        tnd_vec_for(tnd_cpu_mask(tnd_cpu_features_all(), levels[i]), &isas[n_isas]);
-        if (strcmp(isas[n_isas].isa, levels[i]) == 0) {
+        tnd_cpu_kernels_for(tnd_cpu_mask(tnd_cpu_features_all(), levels[i]), &isas[n_isas]);
+        if (strcmp(isas[n_isas].vec.isa, levels[i]) == 0) {
             n_isas++;
         }
     }
@@ -129,7 +130,7 @@ static void run_case(const struct tnd_cpu_case *one)
                 (void)check_status(run_node(&isas[i], node, workers, &error), TANDEM_OK, NULL,
                                    &error);
                 if (workers == 1) {
-                    compare(one, node, want, isas[i].isa, workers);
+                    compare(one, node, want, isas[i].vec.isa, workers);
                     memcpy(first, node->data, bytes);
                 }
                 (void)check_bits(node->data, first, bytes, one->name);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/cpu/kernels/vec.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "base/cpu.h"
 #include "base/half.h"
 #include "base/rng.h"
@@ -16,11 +16,19 @@
 enum { N_LEVELS = 4, LONGEST = 70 };
 
 /* The kernels of one level; false when this machine lacks it. */
-static bool kernels_of(int level, struct tnd_vec *out)
+static bool all_kernels_of(int level, struct tnd_cpu_kernels *out)
 {
     static const char *const names[N_LEVELS] = {"scalar", "avx2", "avx512", "neon"};
-    tnd_vec_for(tnd_cpu_mask(tnd_cpu_features_all(), names[level]), out);
-    return strcmp(out->isa, names[level]) == 0;
+    tnd_cpu_kernels_for(tnd_cpu_mask(tnd_cpu_features_all(), names[level]), out);
+    return strcmp(out->vec.isa, names[level]) == 0;
+}
+
+static bool kernels_of(int level, struct tnd_vec *out)
+{
+    struct tnd_cpu_kernels kernels;
+    bool is_there = all_kernels_of(level, &kernels);
+    *out = kernels.vec;
+    return is_there;
 }
 
 /* Steps of the floating-point grid between two values of one sign; NaNs are equal to each other. */
@@ -114,12 +122,12 @@ static int compare_unary(tnd_vec_unary_fn *got, tnd_vec_unary_fn *want, const fl
 static int compare_all_unary(const struct tnd_vec *vec, const struct tnd_vec *plain, const float *x,
                              int n)
 {
-    return compare_unary(vec->sqr, plain->sqr, x, n, 0) +
-           compare_unary(vec->sqrt, plain->sqrt, x, n, 0) +
-           compare_unary(vec->relu, plain->relu, x, n, 0) +
+    return compare_unary(vec->unary[TANDEM_OP_SQR], plain->unary[TANDEM_OP_SQR], x, n, 0) +
+           compare_unary(vec->unary[TANDEM_OP_SQRT], plain->unary[TANDEM_OP_SQRT], x, n, 0) +
+           compare_unary(vec->unary[TANDEM_OP_RELU], plain->unary[TANDEM_OP_RELU], x, n, 0) +
            compare_unary(vec->exp, plain->exp, x, n, 2) +
-           compare_unary(vec->silu, plain->silu, x, n, 4) +
-           compare_unary(vec->gelu, plain->gelu, x, n, 4);
+           compare_unary(vec->unary[TANDEM_OP_SILU], plain->unary[TANDEM_OP_SILU], x, n, 4) +
+           compare_unary(vec->unary[TANDEM_OP_GELU], plain->unary[TANDEM_OP_GELU], x, n, 4);
 }
 
 void tnd_cpu_functions_agree_on_all_lengths_and_hard_values(void)
@@ -154,8 +162,10 @@ void tnd_cpu_functions_agree_on_all_lengths_and_hard_values(void)
 static int compare_rows(const struct tnd_vec *vec, const struct tnd_vec *plain, const float *a,
                         const float *b, int n)
 {
-    tnd_vec_binary_fn *const got[] = {vec->add, vec->sub, vec->mul, vec->div};
-    tnd_vec_binary_fn *const want[] = {plain->add, plain->sub, plain->mul, plain->div};
+    tnd_vec_binary_fn *const got[] = {vec->binary[TANDEM_OP_ADD], vec->binary[TANDEM_OP_SUB],
+                                      vec->binary[TANDEM_OP_MUL], vec->binary[TANDEM_OP_DIV]};
+    tnd_vec_binary_fn *const want[] = {plain->binary[TANDEM_OP_ADD], plain->binary[TANDEM_OP_SUB],
+                                       plain->binary[TANDEM_OP_MUL], plain->binary[TANDEM_OP_DIV]};
     float *y = tnd_guarded_alloc((size_t)n * sizeof(float), 4);
     float expected[LONGEST];
     int wrong = 0;
@@ -261,7 +271,8 @@ void tnd_cpu_values_do_not_depend_on_their_place_in_a_row(void)
         if (!kernels_of(level, &vec)) {
             continue;
         }
-        tnd_vec_unary_fn *const functions[] = {vec.silu, vec.gelu, vec.exp};
+        tnd_vec_unary_fn *const functions[] = {vec.unary[TANDEM_OP_SILU], vec.unary[TANDEM_OP_GELU],
+                                               vec.exp};
         for (int f = 0; f < 3; f++) {
             functions[f](x, whole, LONGEST);
             for (int i = 0; i < LONGEST; i++) {
@@ -281,20 +292,20 @@ void tnd_cpu_sixteen_bit_floats_convert_like_the_plain_ones(void)
     static uint16_t halves[65536], got[N];
     static float floats[65536], x[N];
     struct tnd_rng rng;
-    struct tnd_vec vec;
-    for (int level = 1; level < N_LEVELS; level++) {
+    struct tnd_cpu_kernels kernels;
+    for (int level = 0; level < N_LEVELS; level++) {
         int wrong = 0;
-        if (!kernels_of(level, &vec)) {
+        if (!all_kernels_of(level, &kernels)) {
             continue;
         }
         for (int i = 0; i < 65536; i++) {
             halves[i] = (uint16_t)i;
         }
-        vec.f16_to_f32(halves, floats, 65536);
+        kernels.dequantize[TANDEM_TYPE_F16](halves, floats, 65536);
         for (int i = 0; i < 65536; i++) {
             wrong += tnd_f32_bits(floats[i]) != tnd_f32_bits(tnd_f16_to_f32(halves[i]));
         }
-        vec.bf16_to_f32(halves, floats, 65536);
+        kernels.dequantize[TANDEM_TYPE_BF16](halves, floats, 65536);
         for (int i = 0; i < 65536; i++) {
             wrong += tnd_f32_bits(floats[i]) != tnd_f32_bits(tnd_bf16_to_f32(halves[i]));
         }
@@ -309,11 +320,11 @@ void tnd_cpu_sixteen_bit_floats_convert_like_the_plain_ones(void)
                 }
                 x[i] = tnd_f32_from_bits(bits);
             }
-            vec.f32_to_f16(x, got, N);
+            kernels.quantize[TANDEM_TYPE_F16](x, got, N);
             for (int i = 0; i < N; i++) {
                 wrong += got[i] != tnd_f32_to_f16(x[i]);
             }
-            vec.f32_to_bf16(x, got, N);
+            kernels.quantize[TANDEM_TYPE_BF16](x, got, N);
             for (int i = 0; i < N; i++) {
                 wrong += got[i] != tnd_f32_to_bf16(x[i]);
             }

@@ -29,12 +29,12 @@ static void find_isas(void)
     if (n_isas > 0) {
         return;
     }
-#define ISA_ROW(isa, needs)                                                                        \
+#define ISA_ROW(isa, needs, files)                                                                 \
     if ((tnd_cpu_features_all() & (needs)) == (needs)) {                                           \
         isas[n_isas].name = #isa;                                                                  \
         tnd_cpu_kernels_for(needs, &isas[n_isas++].kernels);                                       \
     }
-    TND_CPU_ISAS(ISA_ROW)
+    TND_ISA_LIST(ISA_ROW, NONE)
 #undef ISA_ROW
 }
 
@@ -87,7 +87,7 @@ static void run_task(const struct tnd_cpu_kernels *kernels, struct tandem_tensor
         struct stage stage = {
             .base = {i, workers, 1, scratch, scratch_bytes, &error, stage_next, stage_barrier},
             .taken = &taken};
-        check_status(tnd_cpu_mul_mat_run_with(kernels, &work, &stage.base), TANDEM_OK, NULL,
+        check_status(tnd_cpu_mul_mat_run(kernels, NULL, &work, &stage.base), TANDEM_OK, NULL,
                      &error);
     }
     tnd_guarded_free(scratch);
@@ -242,7 +242,7 @@ static void check_product(enum tandem_type type, uint32_t init, uint32_t task, i
 /* ---- the lists ---- */
 
 static const enum tandem_type quantized_types[] = {
-#define TYPE_ROW(NAME, form, offset, bits) TANDEM_TYPE_##NAME,
+#define TYPE_ROW(NAME, form, offset, bits, is_super) TANDEM_TYPE_##NAME,
     TND_QUANT_KERNELS(TYPE_ROW)
 #undef TYPE_ROW
 };
@@ -489,13 +489,14 @@ static void unsuitable_tasks_are_refused_with_a_reason(void)
     struct product p;
     struct tandem_error error;
     product_open(&p, TANDEM_TYPE_F32, 3, 2, 5, RANDOM);
-    check_status(tnd_cpu_mul_mat_supports(p.node, TANDEM_TASK_QUANTIZE_X, &error),
+    check_status(tnd_cpu_mul_mat_supports(&isas[0].kernels, p.node, TANDEM_TASK_QUANTIZE_X, &error),
                  TANDEM_E_UNSUPPORTED_BACKEND, "integer", &error);
-    check_status(tnd_cpu_mul_mat_supports(p.node, TANDEM_TASK_DEQUANTIZE_W, &error),
-                 TANDEM_E_UNSUPPORTED_BACKEND, "F32 already", &error);
-    check_status(tnd_cpu_mul_mat_supports(p.node, TANDEM_TASK_FINALIZE, &error),
+    check_status(
+        tnd_cpu_mul_mat_supports(&isas[0].kernels, p.node, TANDEM_TASK_DEQUANTIZE_W, &error),
+        TANDEM_E_UNSUPPORTED_BACKEND, "F32 already", &error);
+    check_status(tnd_cpu_mul_mat_supports(&isas[0].kernels, p.node, TANDEM_TASK_FINALIZE, &error),
                  TANDEM_E_UNSUPPORTED_BACKEND, "no such task", &error);
-    check_ok(tnd_cpu_mul_mat_supports(p.node, TANDEM_TASK_NODE, &error));
+    check_ok(tnd_cpu_mul_mat_supports(&isas[0].kernels, p.node, TANDEM_TASK_NODE, &error));
     product_close(&p);
 }
 

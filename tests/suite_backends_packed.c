@@ -29,8 +29,7 @@ static const struct tnd_packed_options unlimited = {SIZE_MAX, false};
 
 static bool can_pack(void)
 {
-    struct tnd_packed_kernels kernels;
-    if (tnd_packed_kernels_for(tnd_cpu_features(), TANDEM_TYPE_Q4_0, &kernels)) {
+    if (tnd_cpu_kernels()->packed[TANDEM_TYPE_Q4_0].multiply != NULL) {
         return true;
     }
     tnd_skip("packed weights need AVX2 or NEON");
@@ -177,7 +176,6 @@ static void run_alone(const struct level *level, tandem_tensor *node,
                       const struct tnd_packed_weight *packed, uint32_t task, void *workspace)
 {
     struct tandem_error error;
-    struct tnd_packed_kernels kernels;
     enum tandem_type type = node->src[0]->type;
     size_t bytes = tnd_cpu_mul_mat_scratch(node, task);
     struct alone alone = {
@@ -189,15 +187,14 @@ static void run_alone(const struct level *level, tandem_tensor *node,
                                .workspace = workspace,
                                .workspace_bytes = tnd_cpu_mul_mat_workspace(node, task)};
     if (packed == NULL) {
-        check_status(tnd_cpu_mul_mat_run_with(&level->kernels, &work, &alone.base), TANDEM_OK, NULL,
-                     &error);
+        check_status(tnd_cpu_mul_mat_run(&level->kernels, NULL, &work, &alone.base), TANDEM_OK,
+                     NULL, &error);
     } else if (tandem_type_is_quantized(type)) {
-        CU_ASSERT_TRUE_FATAL(tnd_packed_kernels_for(level->features, type, &kernels));
-        tnd_matmul_packed(&level->kernels.q, &kernels, packed, &work, &alone.base);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(level->kernels.packed[type].multiply);
+        tnd_matmul_packed(&level->kernels, packed, &work, &alone.base);
     } else {
-        tnd_packed_f_fn *kernel = tnd_packed_f_kernel(level->features, type);
-        CU_ASSERT_PTR_NOT_NULL_FATAL(kernel);
-        tnd_matmul_packed_f(kernel, packed, &work, &alone.base);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(level->kernels.packed_f[type]);
+        tnd_matmul_packed_f(&level->kernels, packed, &work, &alone.base);
     }
     tnd_guarded_free(alone.base.scratch);
 }
@@ -259,20 +256,19 @@ static void check_level(const struct level *level, enum tandem_type type, int64_
 
 static void every_instruction_set_has_the_bits_of_its_rows(void)
 {
-    static const char *const names[] = {"avx2", "avxvnni", "avx512", "vnni",
-                                        "neon", "dotprod", "i8mm"};
+#define NAME(isa, needs, files) #isa,
+    static const char *const names[] = {TND_ISA_LIST(NAME, NONE)};
+#undef NAME
     static const int64_t tokens[] = {1, 2, 3, 5, 8, 11, 12, 23, 70};
     uint32_t last = 0;
     for (size_t l = 0; l < sizeof(names) / sizeof(names[0]); l++) {
         struct level level = {.name = names[l]};
-        struct tnd_packed_kernels kernels;
         level.features = tnd_cpu_mask(tnd_cpu_features_all(), names[l]);
-        if (level.features == last ||
-            !tnd_packed_kernels_for(level.features, TANDEM_TYPE_Q4_0, &kernels)) {
+        tnd_cpu_kernels_for(level.features, &level.kernels);
+        if (level.features == last || level.kernels.packed[TANDEM_TYPE_Q4_0].multiply == NULL) {
             continue;
         }
         last = level.features;
-        tnd_cpu_kernels_for(level.features, &level.kernels);
         for (int t = 0; t < N_TYPES; t++) {
             int64_t block = tandem_type_block_values(types[t]);
             for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {

@@ -96,33 +96,6 @@ static void floats_round_to_the_nearest_bfloat16_and_ties_to_even(void)
     CU_ASSERT_EQUAL(tnd_f32_to_bf16(tnd_f32_from_bits(0xffffffffu)), 0xffff);
 }
 
-static void rows_convert_like_single_values(void)
-{
-    enum { N = 77 };
-    float values[N], back[N];
-    uint16_t halves[N], bf16s[N];
-    struct tnd_rng rng;
-    tnd_rng_init(&rng, tnd_test_seed());
-    for (int i = 0; i < N; i++) {
-        values[i] = tnd_f32_from_bits((uint32_t)tnd_rng_u64(&rng) & 0xbfffffffu);
-    }
-    tnd_f32_row_to_f16(values, halves, N);
-    tnd_f32_row_to_bf16(values, bf16s, N);
-    int wrong = 0;
-    for (int i = 0; i < N; i++) {
-        wrong += halves[i] != tnd_f32_to_f16(values[i]) || bf16s[i] != tnd_f32_to_bf16(values[i]);
-    }
-    tnd_f16_row_to_f32(halves, back, N);
-    for (int i = 0; i < N; i++) {
-        wrong += back[i] != tnd_f16_to_f32(halves[i]);
-    }
-    tnd_bf16_row_to_f32(bf16s, back, N);
-    for (int i = 0; i < N; i++) {
-        wrong += back[i] != tnd_bf16_to_f32(bf16s[i]);
-    }
-    CU_ASSERT_EQUAL(wrong, 0);
-}
-
 CU_TestInfo tnd_tests_base_half[] = {
     {"every_half_becomes_its_float_and_comes_back", every_half_becomes_its_float_and_comes_back},
     {"floats_round_to_the_nearest_half_and_ties_to_even",
@@ -132,6 +105,5 @@ CU_TestInfo tnd_tests_base_half[] = {
      every_bfloat16_becomes_its_float_and_comes_back},
     {"floats_round_to_the_nearest_bfloat16_and_ties_to_even",
      floats_round_to_the_nearest_bfloat16_and_ties_to_even},
-    {"rows_convert_like_single_values", rows_convert_like_single_values},
     CU_TEST_INFO_NULL,
 };

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/isa-list.h"
 #include "base/dl.h"
 #include "base/environment.h"
 #include "base/hash.h"
@@ -133,25 +134,45 @@ static void levels_mask_cpu_features(void)
     uint32_t everything = UINT32_MAX;
     uint32_t all = tnd_cpu_features_all();
     CU_ASSERT_EQUAL(tnd_cpu_mask(all, "scalar"), 0);
-    CU_ASSERT_EQUAL(tnd_cpu_mask(everything, "avx2"), TND_CPU_SET_AVX2);
-    CU_ASSERT_EQUAL(tnd_cpu_mask(everything, "avx512"), TND_CPU_SET_AVX512);
+#define LEVEL(name, features, files) CU_ASSERT_EQUAL(tnd_cpu_mask(everything, #name), features);
+    TND_ISA_LIST(LEVEL, NONE)
+#undef LEVEL
     CU_ASSERT_EQUAL(tnd_cpu_mask(all, NULL), all);
     CU_ASSERT_EQUAL(tnd_cpu_mask(all, "pentium"), all);
     CU_ASSERT_EQUAL(tnd_cpu_features(), tnd_cpu_mask(all, getenv("TANDEM_CPU")));
-    static const char *const levels[] = {"scalar", "avx2", "avxvnni", "avx512",
-                                         "vnni",   "bf16", "amx"};
-    static const char *const names[] = {"scalar",
-                                        "avx2",
-                                        "avx2+vnni",
-                                        "avx512",
-                                        "avx512+vnni",
-                                        "avx512+vnni+bf16",
-                                        "avx512+vnni+bf16+amx"};
-    for (int i = 0; i < 7; i++) {
-        uint32_t x86 = everything & ~(uint32_t)TND_CPU_NEON;
-        check_string(tnd_cpu_isa_name(tnd_cpu_mask(x86, levels[i])), names[i]);
-    }
+    const uint32_t vnni = TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI;
+    const uint32_t bf16 = vnni | (uint32_t)TND_CPU_AVX512_BF16;
+    check_string(tnd_cpu_isa_name(0), "scalar");
+    check_string(tnd_cpu_isa_name(TND_CPU_SET_AVX2), "avx2");
+    check_string(tnd_cpu_isa_name(TND_CPU_SET_AVX2 | (uint32_t)TND_CPU_AVX_VNNI), "avx2+vnni");
+    check_string(tnd_cpu_isa_name(TND_CPU_SET_AVX512), "avx512");
+    check_string(tnd_cpu_isa_name(vnni), "avx512+vnni");
+    check_string(tnd_cpu_isa_name(bf16), "avx512+vnni+bf16");
+    check_string(tnd_cpu_isa_name(bf16 | (uint32_t)TND_CPU_AMX_INT8), "avx512+vnni+bf16+amx");
     check_string(tnd_cpu_isa_name(TND_CPU_NEON | TND_CPU_DOTPROD), "neon+dotprod");
+}
+
+/* A level that no kernel is written for would run the kernels of a lower one under its name. */
+static void levels_without_kernels_are_not_offered(void)
+{
+    static const char *const without[] = {
+        "amx",
+        "bf16",
+        "sse2",
+#if defined(__x86_64__)
+        "neon",
+        "dotprod",
+        "i8mm"
+    };
+#else
+        "avx2",
+        "avx512",
+        "vnni"
+    };
+#endif
+    for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++) {
+        CU_ASSERT_EQUAL(tnd_cpu_mask(UINT32_MAX, without[i]), UINT32_MAX);
+    }
 }
 
 static void features_agree_with_the_compiler(void)
@@ -303,6 +324,7 @@ CU_TestInfo tnd_tests_base_machine[] = {
     {"the_real_clock_never_goes_back_and_waits_long_enough",
      the_real_clock_never_goes_back_and_waits_long_enough},
     {"levels_mask_cpu_features", levels_mask_cpu_features},
+    {"levels_without_kernels_are_not_offered", levels_without_kernels_are_not_offered},
     {"features_agree_with_the_compiler", features_agree_with_the_compiler},
     {"environment_variables_are_listed_with_a_sentence",
      environment_variables_are_listed_with_a_sentence},

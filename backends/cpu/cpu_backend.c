@@ -14,6 +14,7 @@
 
 struct cpu_backend {
     tandem_backend base;
+    const struct tnd_cpu_kernels *kernels;
     struct tnd_packed_weights *packed; /* NULL: no copies are wanted */
     char description[192];
 };
@@ -46,10 +47,10 @@ static const struct {
     [TANDEM_OP_CUSTOM] = {tnd_cpu_custom, NULL},
 };
 
-enum tandem_status tnd_cpu_node_run(const struct tnd_vec *vec, const struct tandem_tensor *node,
-                                    struct tandem_worker *worker)
+enum tandem_status tnd_cpu_node_run(const struct tnd_cpu_kernels *kernels,
+                                    const struct tandem_tensor *node, struct tandem_worker *worker)
 {
-    return drivers[node->op].run(vec, node, worker);
+    return drivers[node->op].run(kernels, node, worker);
 }
 
 /* "packed=off" or "packed=MiB": the most that packed copies of weights may take together. Without a
@@ -101,6 +102,7 @@ static enum tandem_status cpu_open(const struct tandem_backend_options *options,
         }
     }
     self->base.api = &tnd_backend_cpu;
+    self->kernels = tnd_cpu_kernels();
     snprintf(self->description, sizeof(self->description), "%s, %s",
              tnd_cpu_isa_name(tnd_cpu_features()), tnd_cpu_model());
     if (tnd_cpu_unknown_level() != NULL && options != NULL && options->log != NULL) {
@@ -133,7 +135,7 @@ static enum tandem_status cpu_supports(tandem_backend *backend, const tandem_ten
             return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, node->name, task, 0,
                                  "cpu mul_mat: packed weights are switched off");
         }
-        return tnd_cpu_mul_mat_supports(node, task, error);
+        return tnd_cpu_mul_mat_supports(self->kernels, node, task, error);
     }
     if (task != TANDEM_TASK_NODE || drivers[node->op].run == NULL) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, node->name, task, 0,
@@ -161,25 +163,23 @@ static size_t cpu_scratch(tandem_backend *backend, const tandem_tensor *node, ui
 static enum tandem_status cpu_run(tandem_backend *backend, const struct tandem_work *work,
                                   struct tandem_worker *worker)
 {
+    const struct cpu_backend *self = (const struct cpu_backend *)backend;
     if (work->node->op == TANDEM_OP_MUL_MAT) {
-        return work->task == TANDEM_TASK_MUL_MAT_PACKED
-                   ? tnd_cpu_mul_mat_packed_run(((struct cpu_backend *)backend)->packed, work,
-                                                worker)
-                   : tnd_cpu_mul_mat_run(work, worker);
+        return tnd_cpu_mul_mat_run(self->kernels, self->packed, work, worker);
     }
     TND_TRY(cpu_supports(backend, work->node, work->task, worker->error));
     if (work->n_nodes > 1) {
-        tnd_cpu_fused(tnd_vec(), work, worker);
+        tnd_cpu_fused(self->kernels, work, worker);
         return TANDEM_OK;
     }
-    return tnd_cpu_node_run(tnd_vec(), work->node, worker);
+    return tnd_cpu_node_run(self->kernels, work->node, worker);
 }
 
 static enum tandem_status cpu_prepare(tandem_backend *backend, const tandem_tensor *weight,
                                       struct tandem_error *error)
 {
     struct cpu_backend *self = (struct cpu_backend *)backend;
-    TND_TRY(tnd_cpu_can_pack(weight, error));
+    TND_TRY(tnd_cpu_can_pack(self->kernels, weight, error));
     return self->packed != NULL ? tnd_packed_weights_add(self->packed, weight, error) : TANDEM_OK;
 }
 

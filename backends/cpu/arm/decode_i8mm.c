@@ -14,7 +14,7 @@ TND_INLINE void v_pair(vec a, vec b, vec out[2])
 
 #include "backends/cpu/kernels/decode_lanes.h"
 
-void tnd_decoders_i8mm(struct tnd_cpu_kernels *out)
+void tnd_fill_decode_i8mm(struct tnd_cpu_kernels *out)
 {
     fill_decoders_q(&out->q);
     fill_decoders_f(&out->f);

@@ -5,12 +5,10 @@
 
 #include "backends/cpu/kernels/decode_lanes.h"
 
-void tnd_decoders_neon(struct tnd_cpu_kernels *out)
+void tnd_fill_decode_neon(struct tnd_cpu_kernels *out)
 {
     fill_decoders_q(&out->q);
     fill_decoders_f(&out->f);
-    out->q.lanes = LANES;
-    out->f.lanes = LANES;
 }
 #else
 typedef int tnd_no_neon;

@@ -100,32 +100,6 @@ static inline struct codes fifth_bits(const uint8_t *qh)
     return (struct codes){fifth_bits_16(qh), fifth_bits_16(qh + 2)};
 }
 
-/* ---- plain types ---- */
-
-static void dequantize_F16(const void *src, float *dst, int64_t n)
-{
-    const uint8_t *p = src;
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        float16x8_t halves = vreinterpretq_f16_u8(vld1q_u8(p + 2 * i));
-        vst1q_f32(dst + i, vcvt_f32_f16(vget_low_f16(halves)));
-        vst1q_f32(dst + i + 4, vcvt_high_f32_f16(halves));
-    }
-    tnd_dequantize_F16(p + 2 * i, dst + i, n - i);
-}
-
-static void dequantize_BF16(const void *src, float *dst, int64_t n)
-{
-    const uint8_t *p = src;
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        uint16x8_t words = vreinterpretq_u16_u8(vld1q_u8(p + 2 * i));
-        vst1q_f32(dst + i, vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(words), 16)));
-        vst1q_f32(dst + i + 4, vreinterpretq_f32_u32(vshll_high_n_u16(words, 16)));
-    }
-    tnd_dequantize_BF16(p + 2 * i, dst + i, n - i);
-}
-
 /* ---- blocks of 32 ---- */
 
 static void dequantize_Q4_0(const void *src, float *dst, int64_t n)
@@ -259,11 +233,10 @@ static void dequantize_Q6_K(const void *src, float *dst, int64_t n)
     }
 }
 
-void tnd_dequantizers_neon(struct tnd_cpu_kernels *out)
+void tnd_fill_dequant_neon(struct tnd_cpu_kernels *out)
 {
-    out->dequantize[TANDEM_TYPE_F16] = dequantize_F16;
-    out->dequantize[TANDEM_TYPE_BF16] = dequantize_BF16;
-#define FILL(NAME, form, offset, bits) out->dequantize[TANDEM_TYPE_##NAME] = dequantize_##NAME;
+#define FILL(NAME, form, offset, bits, is_super)                                                   \
+    out->dequantize[TANDEM_TYPE_##NAME] = dequantize_##NAME;
     TND_QUANT_KERNELS(FILL)
 #undef FILL
 }

@@ -8,7 +8,7 @@
 
 #include "backends/cpu/arm/gemm_lanes128.h"
 
-void tnd_kernels_fill_dotprod(struct tnd_cpu_kernels *out)
+void tnd_fill_gemm_dotprod(struct tnd_cpu_kernels *out)
 {
     fill_gemm_q(&out->q);
     out->isa_q = "dotprod";

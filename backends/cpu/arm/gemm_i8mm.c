@@ -8,9 +8,8 @@
 
 #include "backends/cpu/arm/gemm_lanes128.h"
 
-void tnd_kernels_fill_i8mm(struct tnd_cpu_kernels *out)
+void tnd_fill_gemm_i8mm(struct tnd_cpu_kernels *out)
 {
-    tnd_decoders_i8mm(out);
     fill_gemm_q(&out->q);
     out->isa_q = "i8mm";
 }

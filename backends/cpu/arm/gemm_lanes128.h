@@ -138,7 +138,7 @@ TND_INLINE void gemm_q(const struct tnd_tile_q *tile, const int form, const int 
     }
 }
 
-#define GEMM_Q(NAME, form, offset, bits)                                                           \
+#define GEMM_Q(NAME, form, offset, bits, is_super)                                                 \
     static void gemm_##NAME(const struct tnd_tile_q *tile)                                         \
     {                                                                                              \
         gemm_q(tile, form, bits);                                                                  \
@@ -150,7 +150,7 @@ static void fill_gemm_q(struct tnd_kernels_q *out)
 {
     out->strips = STRIPS_Q;
     out->tokens = TOKENS_Q;
-#define FILL(NAME, form, offset, bits) out->gemm[TANDEM_TYPE_##NAME] = gemm_##NAME;
+#define FILL(NAME, form, offset, bits, is_super) out->gemm[TANDEM_TYPE_##NAME] = gemm_##NAME;
     TND_QUANT_KERNELS(FILL)
 #undef FILL
 }

@@ -140,10 +140,8 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
     }
 }
 
-void tnd_kernels_fill_neon(struct tnd_cpu_kernels *out)
+void tnd_fill_gemm_neon(struct tnd_cpu_kernels *out)
 {
-    tnd_decoders_neon(out);
-    tnd_dequantizers_neon(out);
     fill_gemm_q(&out->q);
     out->isa_q = "neon";
     out->isa_f = "neon";

@@ -5,9 +5,9 @@
 
 #include "backends/cpu/arm/packed_lanes128.h"
 
-bool tnd_packed_kernels_dotprod(enum tandem_type type, struct tnd_packed_kernels *out)
+void tnd_fill_packed_dotprod(struct tnd_cpu_kernels *out)
 {
-    return find_kernels(type, out);
+    fill_packed(out);
 }
 #else
 typedef int tnd_no_dotprod;

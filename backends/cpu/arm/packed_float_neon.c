@@ -23,9 +23,11 @@ TND_INLINE vec v_halves(const uint8_t *p, const enum tandem_type type)
 
 #include "backends/cpu/kernels/packed_float_lanes.h"
 
-tnd_packed_f_fn *tnd_packed_f_kernel_neon(enum tandem_type type)
+void tnd_fill_packed_float_neon(struct tnd_cpu_kernels *out)
 {
-    return find_kernel(type);
+    out->packed_f[TANDEM_TYPE_F32] = packed_F32;
+    out->packed_f[TANDEM_TYPE_F16] = packed_F16;
+    out->packed_f[TANDEM_TYPE_BF16] = packed_BF16;
 }
 #else
 typedef int tnd_no_neon;

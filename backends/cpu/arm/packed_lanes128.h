@@ -4,7 +4,7 @@
  * tokens. Comes after dot_<isa>.h; the order of sums is that of gemm_lanes128.h: the same bits. */
 #include <string.h>
 
-#include "backends/cpu/kernels/packed.h"
+#include "backends/cpu/kernels/kernels.h"
 
 enum { QUADS = 4, QUAD = 16, STEP = QUADS * QUAD, STRIP_LANES = TND_STRIP_ROWS };
 
@@ -280,7 +280,7 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
                     : ((form)&TND_AFFINE) != 0 ? 128                                               \
                                                : 64,                                               \
                     (bits)*64, is_super})
-#define PACKED(NAME, form, bits, is_super)                                                         \
+#define PACKED(NAME, form, offset, bits, is_super)                                                 \
     static void packed_##NAME(const struct tnd_tile_packed *tile)                                  \
     {                                                                                              \
         if (tile->n_tokens == 1) { /* its results stay in registers */                             \
@@ -289,19 +289,13 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
             multiply(tile, SHAPE(form, bits, is_super), tile->n_tokens);                           \
         }                                                                                          \
     }
-TND_PACKED_TYPES(PACKED)
+TND_QUANT_KERNELS(PACKED)
 #undef PACKED
 
-static bool find_kernels(enum tandem_type type, struct tnd_packed_kernels *out)
+static void fill_packed(struct tnd_cpu_kernels *out)
 {
-    switch (type) {
-#define KERNELS(NAME, form, bits, is_super)                                                        \
-    case TANDEM_TYPE_##NAME:                                                                       \
-        *out = (struct tnd_packed_kernels){packed_##NAME, NULL};                                   \
-        return true;
-        TND_PACKED_TYPES(KERNELS)
-#undef KERNELS
-    default:
-        return false;
-    }
+#define FILL(NAME, form, offset, bits, is_super)                                                   \
+    out->packed[TANDEM_TYPE_##NAME] = (struct tnd_packed_kernels){packed_##NAME, NULL};
+    TND_QUANT_KERNELS(FILL)
+#undef FILL
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Row kernels for every 64-bit ARM CPU (NEON): the operations of 4 lanes; the kernels are in
  * vec_lanes.h. */
-#include "backends/cpu/kernels/vec.h"
+#include "backends/cpu/kernels/kernels.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -188,10 +188,10 @@ static inline vec v_between(vec x, int32_t order, const int32_t *first, const in
 enum { STRIP_VECTORS = 3, STRIP_TILE = 8 }; /* 24 sums, 3 vectors, 1 broadcast of 32 registers */
 #include "backends/cpu/kernels/attention_lanes.h"
 
-void tnd_vec_fill_neon(struct tnd_vec *out)
+void tnd_fill_vec_neon(struct tnd_cpu_kernels *out)
 {
-    out->isa = "neon";
+    out->vec.isa = "neon";
     fill(out);
-    fill_strip(&out->strip);
+    fill_strip(&out->attention);
 }
 #endif

@@ -13,7 +13,7 @@
 enum { TND_STRIPS = 8 }; /* that share a tile */
 
 struct tnd_attention {
-    const struct tnd_vec *vec;
+    const struct tnd_cpu_kernels *kernels;
     const struct tandem_tensor *node;
     int64_t group; /* query heads of a KV head */
     void *scratch; /* of this worker */
@@ -23,7 +23,7 @@ struct tnd_attention {
 void tnd_attend_rows(const struct tnd_attention *attention, int64_t kv_head, int64_t first, int n);
 size_t tnd_attend_rows_scratch(const struct tandem_tensor *node);
 
-/* Some strips of a KV head, a strip being vec->strip.queries rows, from row 0 on. */
+/* Some strips of a KV head, a strip being kernels->attention.queries rows, from row 0 on. */
 struct tnd_strips {
     int64_t kv_head, first;
     int n; /* up to TND_STRIPS */
@@ -35,8 +35,8 @@ void tnd_attend_strips(const struct tnd_attention *attention, const struct tnd_s
 size_t tnd_attend_strips_scratch(const struct tandem_tensor *node);
 
 /** Row t of a KV head's keys or values as floats. */
-void tnd_attention_convert(const struct tnd_vec *vec, const struct tandem_tensor *a, int64_t t,
-                           int64_t kv_head, float *y);
+void tnd_attention_convert(const struct tnd_cpu_kernels *kernels, const struct tandem_tensor *a,
+                           int64_t t, int64_t kv_head, float *y);
 
 /** Places in their texts of keys (T) and queries (M), NULL where the mask is no such. */
 const int32_t *tnd_attention_orders(const struct tandem_tensor *node);

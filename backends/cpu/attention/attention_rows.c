@@ -58,7 +58,7 @@ static const float *tile_of(const struct block *block, const struct tandem_tenso
     }
     *out_stride = (int64_t)tnd_attention_padded(a->ne[0]);
     for (int i = 0; i < n; i++) {
-        tnd_attention_convert(block->a->vec, a, t + i, block->kv_head, place + i * *out_stride);
+        tnd_attention_convert(block->a->kernels, a, t + i, block->kv_head, place + i * *out_stride);
     }
     return place;
 }
@@ -111,10 +111,11 @@ static float *sums_of(const struct block *block, int r)
 /* Turns the scores of query r into weights of the tile's values. False: nothing is to be added. */
 static bool weigh(struct block *block, int r, const float *mask, int n)
 {
-    const struct tnd_vec *vec = block->a->vec;
+    const struct tnd_cpu_kernels *kernels = block->a->kernels;
     const struct tandem_tensor *node = block->a->node;
     float *scores = block->scores;
-    const float largest = vec->scores(scores, mask, node->params.attention.scale, scores, n);
+    const float largest =
+        kernels->vec.scores(scores, mask, node->params.attention.scale, scores, n);
     if (largest == -INFINITY) { /* nothing to see, unless what there is is no number */
         block->weight[r] = has_nan(scores, n) ? (double)NAN : block->weight[r];
         return false;
@@ -123,10 +124,10 @@ static bool weigh(struct block *block, int r, const float *mask, int n)
         const float shrink = expf(block->largest[r] - largest); /* 0 at the first tile */
         float *sums = sums_of(block, r);
         block->weight[r] *= (double)shrink;
-        vec->affine(sums, 0.0f, shrink, sums, node->ne[0]);
+        kernels->vec.affine(sums, 0.0f, shrink, sums, node->ne[0]);
         block->largest[r] = largest;
     }
-    block->weight[r] += vec->exp_sum(scores, block->largest[r], n);
+    block->weight[r] += kernels->vec.exp_sum(scores, block->largest[r], n);
     return true;
 }
 
@@ -139,10 +140,11 @@ static void meet(struct block *block, int r, const struct tile *tile)
     if (!mask_of(block, (block->first + r) / a->group, tile->first, tile->n, block->mask, &mask)) {
         return;
     }
-    a->vec->dots(x, tile->keys, tile->key_stride, block->scores, tile->n, a->node->src[0]->ne[0]);
+    a->kernels->vec.dots(x, tile->keys, tile->key_stride, block->scores, tile->n,
+                         a->node->src[0]->ne[0]);
     if (weigh(block, r, mask, tile->n)) {
-        a->vec->add_rows(block->scores, tile->values, tile->value_stride, sums_of(block, r),
-                         tile->n, a->node->ne[0]);
+        a->kernels->vec.add_rows(block->scores, tile->values, tile->value_stride, sums_of(block, r),
+                                 tile->n, a->node->ne[0]);
     }
 }
 
@@ -184,7 +186,8 @@ void tnd_attend_rows(const struct tnd_attention *attention, int64_t kv_head, int
     for (int r = 0; r < n; r++) {
         /* who saw nothing gets zeros; a weight that is no number goes on */
         const float factor = block.weight[r] == 0.0 ? 0.0f : (float)(1.0 / block.weight[r]);
-        attention->vec->affine(sums_of(&block, r), 0.0f, factor,
-                               tnd_attention_result(attention, kv_head, first + r), v->ne[0]);
+        attention->kernels->vec.affine(sums_of(&block, r), 0.0f, factor,
+                                       tnd_attention_result(attention, kv_head, first + r),
+                                       v->ne[0]);
     }
 }

@@ -101,7 +101,7 @@ static void set_places(const struct run *run, struct strip *strip)
 static bool place_strip(const struct run *run, struct strip *strip, int64_t row)
 {
     const int64_t rest = run->a->node->ne[2] * run->a->group - row;
-    const int queries = run->a->vec->strip.queries;
+    const int queries = run->a->kernels->attention.queries;
     strip->row = row;
     strip->job.n_queries = rest < queries ? (int)rest : queries;
     if (run->orders == NULL) {
@@ -114,7 +114,7 @@ static bool place_strip(const struct run *run, struct strip *strip, int64_t row)
 static void begin_strip(const struct run *run, struct strip *strip)
 {
     const struct tandem_tensor *node = run->a->node;
-    const struct tnd_strip_kernels *kernels = &run->a->vec->strip;
+    const struct tnd_strip_kernels *kernels = &run->a->kernels->attention;
     const float *rows[TND_STRIP_MAX];
     struct tnd_strip *job = &strip->job;
     for (int r = 0; r < TND_STRIP_MAX; r++) { /* those beyond n_queries: lanes that nobody reads */
@@ -141,7 +141,7 @@ static void finish_strip(const struct run *run, const struct strip *strip)
     for (int r = 0; r < strip->job.n_queries; r++) {
         rows[r] = tnd_attention_result(run->a, run->kv_head, strip->row + r);
     }
-    run->a->vec->strip.finish(&strip->job, rows);
+    run->a->kernels->attention.finish(&strip->job, rows);
 }
 
 /* ---- who sees what of a tile ---- */
@@ -223,15 +223,15 @@ static void convert(const struct run *run, int64_t t, int begin, int end)
     for (int j = begin; j < end; j++) {
         float *key = run->keys + j * TND_KEY_BLOCK;
         if (k->ne[0] <= TND_KEY_BLOCK) {
-            tnd_attention_convert(run->a->vec, k, t + j, run->kv_head, key);
+            tnd_attention_convert(run->a->kernels, k, t + j, run->kv_head, key);
         } else {
-            tnd_attention_convert(run->a->vec, k, t + j, run->kv_head, run->row);
+            tnd_attention_convert(run->a->kernels, k, t + j, run->kv_head, run->row);
             for (size_t b = 0; b < key_blocks(run->a->node); b++) {
                 memcpy(key + b * TND_KEY_BLOCK * TND_KEYS, run->row + b * TND_KEY_BLOCK,
                        TND_KEY_BLOCK * sizeof(float));
             }
         }
-        tnd_attention_convert(run->a->vec, v, t + j, run->kv_head,
+        tnd_attention_convert(run->a->kernels, v, t + j, run->kv_head,
                               run->values + (size_t)j * stride);
     }
 }
@@ -250,7 +250,7 @@ static bool bring_row(struct run *run, struct tnd_strip *job, const float *row, 
 
 static int64_t rows_of(const struct run *run, const struct tnd_strips *strips)
 {
-    const int64_t queries = run->a->vec->strip.queries;
+    const int64_t queries = run->a->kernels->attention.queries;
     const int64_t rest = run->a->node->ne[2] * run->a->group - strips->first * queries;
     return rest < strips->n * queries ? rest : strips->n * queries;
 }
@@ -260,7 +260,7 @@ static int64_t rows_of(const struct run *run, const struct tnd_strips *strips)
  * not worth it.) */
 static void bring(struct run *run, struct tnd_strip *job)
 {
-    const int64_t queries = run->a->vec->strip.queries;
+    const int64_t queries = run->a->kernels->attention.queries;
     const int64_t n_now = rows_of(run, run->now);
     const int64_t n = n_now + rows_of(run, run->next);
     job->soon = run->soon;
@@ -286,7 +286,7 @@ static void turn_mask(const struct run *run, const struct strip *strip, int64_t 
     for (int r = 0; r < strip->job.n_queries; r++) {
         rows[r] = tnd_attention_mask(run->a->node, (strip->row + r) / run->a->group) + t;
     }
-    run->a->vec->strip.turn(rows, strip->job.n_queries, strip->job.n_keys, 1.0f, run->mask);
+    run->a->kernels->attention.turn(rows, strip->job.n_queries, strip->job.n_keys, 1.0f, run->mask);
 }
 
 static void meet(struct run *run, struct strip *strip, int64_t t)
@@ -306,14 +306,14 @@ static void meet(struct run *run, struct strip *strip, int64_t t)
         job->mask = run->mask;
     }
     bring(run, job);
-    run->a->vec->strip.attend(job);
+    run->a->kernels->attention.attend(job);
 }
 
 void tnd_attend_strips(const struct tnd_attention *attention, const struct tnd_strips *strips,
                        const struct tnd_strips *next)
 {
     const int64_t n_keys = attention->node->src[1]->ne[1];
-    const int queries = attention->vec->strip.queries;
+    const int queries = attention->kernels->attention.queries;
     struct run run;
     run.a = attention;
     run.kv_head = strips->kv_head;

@@ -3,10 +3,7 @@
  * head; each query keeps its running maximum, sum and weighted values (online soft_max, Milakov and
  * Gimelshein 2018). Here is what is handed to whom; the work is in attention_strips.c and, for a
  * few queries, attention_rows.c. */
-#include <string.h>
-
 #include "backends/cpu/attention/attention_parts.h"
-#include "backends/cpu/kernels/kernels.h"
 #include "base/tnd_status.h"
 
 /* From so many queries of a KV head on they are worth a strip. It goes by the node, not by the
@@ -15,24 +12,10 @@ enum { STRIP_ROWS = 8 };
 
 /* ---- operands ---- */
 
-void tnd_attention_convert(const struct tnd_vec *vec, const struct tandem_tensor *a, int64_t t,
-                           int64_t kv_head, float *y)
+void tnd_attention_convert(const struct tnd_cpu_kernels *kernels, const struct tandem_tensor *a,
+                           int64_t t, int64_t kv_head, float *y)
 {
-    const void *from = tnd_row_at(a, t, kv_head, 0);
-    switch (a->type) {
-    case TANDEM_TYPE_F32:
-        memcpy(y, from, (size_t)a->ne[0] * sizeof(float));
-        break;
-    case TANDEM_TYPE_F16:
-        vec->f16_to_f32(from, y, a->ne[0]);
-        break;
-    case TANDEM_TYPE_BF16:
-        vec->bf16_to_f32(from, y, a->ne[0]);
-        break;
-    default:
-        tnd_cpu_kernels()->dequantize[a->type](from, y, a->ne[0]);
-        break;
-    }
+    kernels->dequantize[a->type](tnd_row_at(a, t, kv_head, 0), y, a->ne[0]);
 }
 
 static const struct tandem_tensor *mask_of(const struct tandem_tensor *node)
@@ -99,7 +82,7 @@ static struct tnd_strips share_of(int64_t i, int64_t strips, int64_t step)
 static void run_strips(const struct tnd_attention *attention, int64_t rows, int64_t kv_heads,
                        struct tandem_worker *worker)
 {
-    const int64_t strips = (rows - 1) / attention->vec->strip.queries + 1;
+    const int64_t strips = (rows - 1) / attention->kernels->attention.queries + 1;
     int64_t step = strips * kv_heads / (8 * worker->count);
     int64_t begin, end;
     step = step < 1 ? 1 : step > TND_STRIPS ? TND_STRIPS : step;
@@ -115,8 +98,8 @@ static void run_strips(const struct tnd_attention *attention, int64_t rows, int6
     }
 }
 
-enum tandem_status tnd_cpu_attention(const struct tnd_vec *vec, const struct tandem_tensor *node,
-                                     struct tandem_worker *worker)
+enum tandem_status tnd_cpu_attention(const struct tnd_cpu_kernels *kernels,
+                                     const struct tandem_tensor *node, struct tandem_worker *worker)
 {
     const int64_t kv_heads = node->src[1]->ne[2];
     const size_t scratch = tnd_cpu_attention_scratch(node);
@@ -129,8 +112,10 @@ enum tandem_status tnd_cpu_attention(const struct tnd_vec *vec, const struct tan
     if (tandem_tensor_elements(node) == 0) {
         return TANDEM_OK;
     }
-    const struct tnd_attention attention = {
-        .vec = vec, .node = node, .group = node->ne[1] / kv_heads, .scratch = worker->scratch};
+    const struct tnd_attention attention = {.kernels = kernels,
+                                            .node = node,
+                                            .group = node->ne[1] / kv_heads,
+                                            .scratch = worker->scratch};
     const int64_t rows = node->ne[2] * attention.group;  /* of one KV head */
     if (rows < STRIP_ROWS || node->src[1]->ne[0] == 0) { /* without a key all scores are 0 */
         run_rows(&attention, rows, kv_heads, worker);

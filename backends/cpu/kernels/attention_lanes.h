@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/vec.h"
 
 enum { STRIP = STRIP_VECTORS * LANES };
 

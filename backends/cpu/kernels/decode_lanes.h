@@ -388,9 +388,10 @@ static void decode_BF16(const uint8_t *rows, size_t row_bytes, int64_t n, float 
 
 static void fill_decoders_q(struct tnd_kernels_q *out)
 {
-#define FILL(NAME, form, offset, bits) out->decode[TANDEM_TYPE_##NAME] = decode_##NAME;
+#define FILL(NAME, form, offset, bits, is_super) out->decode[TANDEM_TYPE_##NAME] = decode_##NAME;
     TND_QUANT_KERNELS(FILL)
 #undef FILL
+    out->lanes = LANES;
 }
 
 static void fill_decoders_f(struct tnd_kernels_f *out)
@@ -398,4 +399,5 @@ static void fill_decoders_f(struct tnd_kernels_f *out)
     out->decode[TANDEM_TYPE_F32] = decode_F32;
     out->decode[TANDEM_TYPE_F16] = decode_F16;
     out->decode[TANDEM_TYPE_BF16] = decode_BF16;
+    out->lanes = LANES;
 }

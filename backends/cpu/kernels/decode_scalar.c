@@ -4,7 +4,6 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "base/half.h"
-#include "ggml-like/tnd_type.h"
 
 typedef uint32_t vec;
 typedef float vecf;
@@ -68,14 +67,8 @@ static inline void vf_store(float *p, vecf v)
 
 #include "backends/cpu/kernels/decode_lanes.h"
 
-void tnd_decoders_scalar(struct tnd_cpu_kernels *out)
+void tnd_fill_decode_scalar(struct tnd_cpu_kernels *out)
 {
     fill_decoders_q(&out->q);
     fill_decoders_f(&out->f);
-    out->q.lanes = LANES;
-    out->f.lanes = LANES;
-    for (int i = 0; i < TANDEM_TYPE_NUMBERS; i++) {
-        const struct tnd_type_traits *traits = tnd_type_traits((enum tandem_type)i);
-        out->dequantize[i] = traits != NULL ? traits->dequantize : NULL;
-    }
 }

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * Choice of the matrix kernels: the plain ones first, then each instruction set overwrites what it
- * has (the list of kernel-list.h, from the plainest to the fastest). Knows no kernel by itself. */
+ * Choice of the kernels: the scalar ones first, then each instruction set overwrites what it has
+ * (base/isa-list.h). Knows no kernel by itself. */
 #include <pthread.h>
+#include <string.h>
 
 #include "backends/cpu/kernels/kernels.h"
 #include "base/cpu.h"
 
 void tnd_cpu_kernels_for(uint32_t features, struct tnd_cpu_kernels *out)
 {
-#define FILL(isa, needs)                                                                           \
+    memset(out, 0, sizeof(*out));
+#define FILL_FROM(file) tnd_fill_##file(out);
+#define FILL(isa, needs, files)                                                                    \
     if ((features & (needs)) == (needs)) {                                                         \
-        tnd_kernels_fill_##isa(out);                                                               \
+        files                                                                                      \
     }
-    TND_CPU_ISAS(FILL)
+    TND_ISA_LIST(FILL, FILL_FROM)
 #undef FILL
+#undef FILL_FROM
 }
 
 static struct tnd_cpu_kernels machine_kernels;
@@ -30,17 +34,11 @@ const struct tnd_cpu_kernels *tnd_cpu_kernels(void)
     return &machine_kernels;
 }
 
-bool tnd_quant_form(enum tandem_type type, int *out_form, int *out_offset)
+const struct tnd_quant_code *tnd_quant_code(enum tandem_type type)
 {
-    switch (type) {
-#define FORM(NAME, form, offset, bits)                                                             \
-    case TANDEM_TYPE_##NAME:                                                                       \
-        *out_form = (form);                                                                        \
-        *out_offset = (offset);                                                                    \
-        return true;
-        TND_QUANT_KERNELS(FORM)
-#undef FORM
-    default:
-        return false;
-    }
+#define CODE(NAME, form, offset, bits, is_super)                                                   \
+    [TANDEM_TYPE_##NAME] = {form, offset, bits, is_super},
+    static const struct tnd_quant_code codes[TANDEM_TYPE_NUMBERS] = {TND_QUANT_KERNELS(CODE)};
+#undef CODE
+    return codes[type].bits > 0 ? &codes[type] : NULL;
 }

@@ -88,7 +88,7 @@ static inline void gemm_q(const struct tnd_tile_q *tile, int form)
     }
 }
 
-#define GEMM_Q(NAME, form, offset, bits)                                                           \
+#define GEMM_Q(NAME, form, offset, bits, is_super)                                                 \
     static void gemm_##NAME(const struct tnd_tile_q *tile)                                         \
     {                                                                                              \
         gemm_q(tile, form);                                                                        \
@@ -112,16 +112,14 @@ static void gemm_f(const struct tnd_tile_f *tile)
     }
 }
 
-void tnd_kernels_fill_scalar(struct tnd_cpu_kernels *out)
+void tnd_fill_gemm_scalar(struct tnd_cpu_kernels *out)
 {
-    memset(out, 0, sizeof(*out));
-    tnd_decoders_scalar(out);
     out->isa_q = "scalar";
     out->isa_f = "scalar";
     out->q.strips = STRIPS;
     out->q.tokens = TOKENS;
     out->q.quantize_x = quantize_x;
-#define FILL(NAME, form, offset, bits) out->q.gemm[TANDEM_TYPE_##NAME] = gemm_##NAME;
+#define FILL(NAME, form, offset, bits, is_super) out->q.gemm[TANDEM_TYPE_##NAME] = gemm_##NAME;
     TND_QUANT_KERNELS(FILL)
 #undef FILL
     out->f.strips = STRIPS;

@@ -22,7 +22,7 @@
 #ifndef TND_PACKED_H
 #define TND_PACKED_H
 
-#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/tiles.h"
 
 enum {
     TND_STRIP_ROWS = 16,
@@ -52,42 +52,5 @@ struct tnd_packed_kernels {
     tnd_packed_fn *multiply;
     tnd_unpack_fn *unpack; /* or NULL: `multiply` serves any number of tokens */
 };
-
-/* X(TYPE, form, bits, is_super): types that have a packed form; form and bits as in kernel-list.h,
- * is_super: integer scales times one half. */
-#define TND_PACKED_TYPES(X)                                                                        \
-    X(Q4_0, 0, 4, false)                                                                           \
-    X(Q4_1, TND_AFFINE, 4, false)                                                                  \
-    X(BCML1, TND_AFFINE, 4, false)                                                                 \
-    X(Q5_0, 0, 5, false)                                                                           \
-    X(Q5_1, TND_AFFINE, 5, false)                                                                  \
-    X(Q8_0, 0, 8, false)                                                                           \
-    X(Q2_K, TND_AFFINE | TND_GROUPS_OF_16, 2, true)                                                \
-    X(Q3_K, TND_GROUPS_OF_16, 3, true)                                                             \
-    X(Q4_K, TND_AFFINE, 4, true)                                                                   \
-    X(Q5_K, TND_AFFINE, 5, true)                                                                   \
-    X(Q6_K, TND_GROUPS_OF_16, 6, true)
-
-/** Values of K and bytes of a unit; 0 for a type that has no packed form. */
-int tnd_packed_unit_values(enum tandem_type type);
-size_t tnd_packed_unit_bytes(enum tandem_type type);
-/** Bytes of a strip of rows with k values. */
-size_t tnd_packed_strip_bytes(enum tandem_type type, int64_t k);
-
-/** Packs n_rows (1..16, missing ones become zeros) rows of k values that lie row_bytes apart. */
-void tnd_pack_strip(const struct tnd_kernels_q *kernels, enum tandem_type type, const uint8_t *rows,
-                    size_t row_bytes, int n_rows, int64_t k, uint8_t *out);
-
-/** Kernels of a type on a machine with these CPU features; false when there are none. They go with
- *  the integer kernels that tnd_cpu_kernels_for chooses for the same features. */
-bool tnd_packed_kernels_for(uint32_t features, enum tandem_type type,
-                            struct tnd_packed_kernels *out);
-/** Those of one instruction set. */
-bool tnd_packed_kernels_avx2(enum tandem_type type, struct tnd_packed_kernels *out);
-bool tnd_packed_kernels_avxvnni(enum tandem_type type, struct tnd_packed_kernels *out);
-bool tnd_packed_kernels_vnni(enum tandem_type type, struct tnd_packed_kernels *out);
-bool tnd_packed_kernels_neon(enum tandem_type type, struct tnd_packed_kernels *out);
-bool tnd_packed_kernels_dotprod(enum tandem_type type, struct tnd_packed_kernels *out);
-bool tnd_packed_kernels_i8mm(enum tandem_type type, struct tnd_packed_kernels *out);
 
 #endif

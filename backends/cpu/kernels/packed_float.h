@@ -5,7 +5,7 @@
 #ifndef TND_PACKED_FLOAT_H
 #define TND_PACKED_FLOAT_H
 
-#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/tiles.h"
 
 enum {
     TND_PANEL_F_ROWS = 32,
@@ -23,15 +23,5 @@ struct tnd_tile_packed_f {
     size_t ahead; /* bytes from what is read to what is fetched meanwhile */
 };
 typedef void tnd_packed_f_fn(const struct tnd_tile_packed_f *tile);
-
-/** Packs n_rows (1..32, missing ones become zeros) rows of k values that lie row_bytes apart. */
-void tnd_pack_panel_f(enum tandem_type type, const uint8_t *rows, size_t row_bytes, int n_rows,
-                      int64_t k, uint8_t *out);
-
-/** Kernel of a type on a machine with these CPU features, or NULL. */
-tnd_packed_f_fn *tnd_packed_f_kernel(uint32_t features, enum tandem_type type);
-tnd_packed_f_fn *tnd_packed_f_kernel_avx2(enum tandem_type type);
-tnd_packed_f_fn *tnd_packed_f_kernel_avx512(enum tandem_type type);
-tnd_packed_f_fn *tnd_packed_f_kernel_neon(enum tandem_type type);
 
 #endif

@@ -3,7 +3,7 @@
  * of them at a time, by sixes. Each part of K is summed by itself, as in gemm_<isa>.c: the same
  * bits. packed_float_<isa>.c includes it after it has defined LANES, `vec`, v_halves (16-bit
  * numbers of either type to floats), v_load, v_store, v_set, v_add and v_fmadd. */
-#include "backends/cpu/kernels/packed_float.h"
+#include "backends/cpu/kernels/kernels.h"
 
 enum { VECTORS = TND_PANEL_F_ROWS / LANES, TOKENS_MOST = 6 };
 
@@ -144,17 +144,3 @@ PACKED(F32)
 PACKED(F16)
 PACKED(BF16)
 #undef PACKED
-
-static tnd_packed_f_fn *find_kernel(enum tandem_type type)
-{
-    switch (type) {
-    case TANDEM_TYPE_F32:
-        return packed_F32;
-    case TANDEM_TYPE_F16:
-        return packed_F16;
-    case TANDEM_TYPE_BF16:
-        return packed_BF16;
-    default:
-        return NULL;
-    }
-}

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "backends/cpu/kernels/attention_strip.h"
+#include "tandem/ops.h"
 
 /** y[i] = a[i] op b[i]; `y` may be `a` or `b`. */
 typedef void tnd_vec_binary_fn(const float *a, const float *b, float *y, int64_t n);
@@ -16,10 +16,10 @@ typedef void tnd_vec_unary_fn(const float *a, float *y, int64_t n);
 
 struct tnd_vec {
     const char *isa;
-    tnd_vec_binary_fn *add, *sub, *mul, *div;
-    tnd_vec_unary_fn *sqr, *sqrt, *relu;
-    tnd_vec_unary_fn *silu, *gelu; /* at most 4 units in the last place off */
-    tnd_vec_unary_fn *exp;         /* at most 2 units in the last place off */
+    tnd_vec_binary_fn *binary[TANDEM_OP_COUNT]; /* of ADD, SUB, MUL, DIV */
+    /** Of SQR, SQRT, RELU; of SILU and GELU, at most 4 units in the last place off. */
+    tnd_vec_unary_fn *unary[TANDEM_OP_COUNT];
+    tnd_vec_unary_fn *exp; /* at most 2 units in the last place off */
     /** y = (a - shift) * factor; `y` may be `a`. */
     void (*affine)(const float *a, float shift, float factor, float *y, int64_t n);
     double (*sum)(const float *a, int64_t n);
@@ -43,24 +43,6 @@ struct tnd_vec {
     /** y[i] += sum over j, in this order, of p[j] * rows[j * stride + i]. */
     void (*add_rows)(const float *p, const float *rows, int64_t stride, float *y, int64_t n_rows,
                      int64_t n);
-    /* The same bits as base/half.h. */
-    void (*f16_to_f32)(const uint16_t *a, float *y, int64_t n);
-    void (*f32_to_f16)(const float *a, uint16_t *y, int64_t n);
-    void (*bf16_to_f32)(const uint16_t *a, float *y, int64_t n);
-    void (*f32_to_bf16)(const float *a, uint16_t *y, int64_t n);
-    struct tnd_strip_kernels strip;
 };
-
-/** The kernels for a set of CPU features (tnd_cpu_features or a subset of it). */
-void tnd_vec_for(uint32_t features, struct tnd_vec *out);
-
-/** The kernels of this machine, chosen at the first call. Any thread. */
-const struct tnd_vec *tnd_vec(void);
-
-/* Each overwrites what its instruction set has. */
-void tnd_vec_fill_scalar(struct tnd_vec *out);
-void tnd_vec_fill_avx2(struct tnd_vec *out);
-void tnd_vec_fill_avx512(struct tnd_vec *out);
-void tnd_vec_fill_neon(struct tnd_vec *out);
 
 #endif

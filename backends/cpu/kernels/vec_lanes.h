@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "backends/cpu/kernels/kernels.h"
-#include "base/half.h"
+#include "ggml-like/quant.h"
 
 enum { SUM_BLOCK = 1024 }; /* values summed in single precision before a double takes over */
 
@@ -312,33 +312,40 @@ static void vec_add_rows(const float *p, const float *rows, int64_t stride, floa
 
 /* ---- 16-bit floats: conversions are exact by definition, so the end may run in plain C ---- */
 
-#define CONVERSION(name, from, to, vector_step, one)                                               \
-    static void name(const from *a, to *y, int64_t n)                                              \
+#define HALVES(NAME, load, store)                                                                  \
+    static void dequantize_##NAME(const void *src, float *y, int64_t n)                            \
     {                                                                                              \
+        const char *a = src;                                                                       \
         int64_t i = 0;                                                                             \
         for (; i + LANES <= n; i += LANES) {                                                       \
-            vector_step;                                                                           \
+            v_store(y + i, load((const void *)(a + 2 * i)));                                       \
         }                                                                                          \
-        for (; i < n; i++) {                                                                       \
-            y[i] = one(a[i]);                                                                      \
+        tnd_dequantize_##NAME(a + 2 * i, y + i, n - i);                                            \
+    }                                                                                              \
+    static void quantize_##NAME(const float *a, void *dst, int64_t n)                              \
+    {                                                                                              \
+        char *y = dst;                                                                             \
+        int64_t i = 0;                                                                             \
+        for (; i + LANES <= n; i += LANES) {                                                       \
+            store((void *)(y + 2 * i), v_load(a + i));                                             \
         }                                                                                          \
+        tnd_quantize_##NAME(a + i, y + 2 * i, n - i);                                              \
     }
-CONVERSION(vec_f16_to_f32, uint16_t, float, v_store(y + i, v_load_f16(a + i)), tnd_f16_to_f32)
-CONVERSION(vec_f32_to_f16, float, uint16_t, v_store_f16(y + i, v_load(a + i)), tnd_f32_to_f16)
-CONVERSION(vec_bf16_to_f32, uint16_t, float, v_store(y + i, v_load_bf16(a + i)), tnd_bf16_to_f32)
-CONVERSION(vec_f32_to_bf16, float, uint16_t, v_store_bf16(y + i, v_load(a + i)), tnd_f32_to_bf16)
+HALVES(F16, v_load_f16, v_store_f16)
+HALVES(BF16, v_load_bf16, v_store_bf16)
 
-static void fill(struct tnd_vec *out)
+static void fill(struct tnd_cpu_kernels *kernels)
 {
-    out->add = vec_add;
-    out->sub = vec_sub;
-    out->mul = vec_mul;
-    out->div = vec_div;
-    out->sqr = vec_sqr;
-    out->sqrt = vec_sqrt;
-    out->relu = vec_relu;
-    out->silu = vec_silu;
-    out->gelu = vec_gelu;
+    struct tnd_vec *out = &kernels->vec;
+    out->binary[TANDEM_OP_ADD] = vec_add;
+    out->binary[TANDEM_OP_SUB] = vec_sub;
+    out->binary[TANDEM_OP_MUL] = vec_mul;
+    out->binary[TANDEM_OP_DIV] = vec_div;
+    out->unary[TANDEM_OP_SQR] = vec_sqr;
+    out->unary[TANDEM_OP_SQRT] = vec_sqrt;
+    out->unary[TANDEM_OP_RELU] = vec_relu;
+    out->unary[TANDEM_OP_SILU] = vec_silu;
+    out->unary[TANDEM_OP_GELU] = vec_gelu;
     out->exp = vec_exp;
     out->affine = vec_affine;
     out->sum = vec_sum;
@@ -349,10 +356,10 @@ static void fill(struct tnd_vec *out)
     out->rope_halves = vec_rope_halves;
     out->dots = vec_dots;
     out->add_rows = vec_add_rows;
-    out->f16_to_f32 = vec_f16_to_f32;
-    out->f32_to_f16 = vec_f32_to_f16;
-    out->bf16_to_f32 = vec_bf16_to_f32;
-    out->f32_to_bf16 = vec_f32_to_bf16;
+    kernels->dequantize[TANDEM_TYPE_F16] = dequantize_F16;
+    kernels->dequantize[TANDEM_TYPE_BF16] = dequantize_BF16;
+    kernels->quantize[TANDEM_TYPE_F16] = quantize_F16;
+    kernels->quantize[TANDEM_TYPE_BF16] = quantize_BF16;
 }
 
 #endif

@@ -2,8 +2,8 @@
  * Row kernels in plain C: the truth that the vector versions are compared with. */
 #include <math.h>
 
-#include "backends/cpu/kernels/vec.h"
-#include "base/half.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "ggml-like/tnd_type.h"
 
 #define BINARY(name, operation)                                                                    \
     static void name(const float *a, const float *b, float *y, int64_t n)                          \
@@ -134,19 +134,19 @@ static void vec_add_rows(const float *p, const float *rows, int64_t stride, floa
     }
 }
 
-void tnd_vec_fill_scalar(struct tnd_vec *out)
+void tnd_fill_vec_scalar(struct tnd_cpu_kernels *out)
 {
-    *out = (struct tnd_vec){
+    out->vec = (struct tnd_vec){
         .isa = "scalar",
-        .add = vec_add,
-        .sub = vec_sub,
-        .mul = vec_mul,
-        .div = vec_div,
-        .sqr = vec_sqr,
-        .sqrt = vec_sqrt,
-        .relu = vec_relu,
-        .silu = vec_silu,
-        .gelu = vec_gelu,
+        .binary[TANDEM_OP_ADD] = vec_add,
+        .binary[TANDEM_OP_SUB] = vec_sub,
+        .binary[TANDEM_OP_MUL] = vec_mul,
+        .binary[TANDEM_OP_DIV] = vec_div,
+        .unary[TANDEM_OP_SQR] = vec_sqr,
+        .unary[TANDEM_OP_SQRT] = vec_sqrt,
+        .unary[TANDEM_OP_RELU] = vec_relu,
+        .unary[TANDEM_OP_SILU] = vec_silu,
+        .unary[TANDEM_OP_GELU] = vec_gelu,
         .exp = vec_exp,
         .affine = vec_affine,
         .sum = vec_sum,
@@ -157,10 +157,11 @@ void tnd_vec_fill_scalar(struct tnd_vec *out)
         .dots = vec_dots,
         .add_rows = vec_add_rows,
         .rope_halves = vec_rope_halves,
-        .f16_to_f32 = tnd_f16_row_to_f32,
-        .f32_to_f16 = tnd_f32_row_to_f16,
-        .bf16_to_f32 = tnd_bf16_row_to_f32,
-        .f32_to_bf16 = tnd_f32_row_to_bf16,
-        .strip = tnd_strip_scalar,
     };
+    out->attention = tnd_strip_scalar;
+    for (int i = 0; i < TANDEM_TYPE_NUMBERS; i++) {
+        const struct tnd_type_traits *traits = tnd_type_traits((enum tandem_type)i);
+        out->dequantize[i] = traits != NULL ? traits->dequantize : NULL;
+        out->quantize[i] = traits != NULL ? traits->quantize : NULL;
+    }
 }

@@ -4,8 +4,6 @@
 #include "backends/cpu/matmul/matmul.h"
 
 #include "backends/cpu/matmul/matmul_parts.h"
-#include "backends/cpu/packing/packed_weights.h"
-#include "base/cpu.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "ggml-like/tnd_type.h"
@@ -17,11 +15,10 @@ static enum tandem_status refuse(const struct tandem_tensor *node, struct tandem
                          reason);
 }
 
-enum tandem_status tnd_cpu_can_pack(const struct tandem_tensor *weight, struct tandem_error *error)
+enum tandem_status tnd_cpu_can_pack(const struct tnd_cpu_kernels *kernels,
+                                    const struct tandem_tensor *weight, struct tandem_error *error)
 {
-    struct tnd_packed_kernels kernels;
-    if (!tnd_packed_kernels_for(tnd_cpu_features(), weight->type, &kernels) &&
-        tnd_packed_f_kernel(tnd_cpu_features(), weight->type) == NULL) {
+    if (kernels->packed[weight->type].multiply == NULL && kernels->packed_f[weight->type] == NULL) {
         return refuse(weight, error, "no packed form of this type for this instruction set");
     }
     if (weight->root != weight || (weight->flags & TND_TENSOR_CONSTANT) == 0) {
@@ -31,7 +28,8 @@ enum tandem_status tnd_cpu_can_pack(const struct tandem_tensor *weight, struct t
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_cpu_mul_mat_supports(const struct tandem_tensor *node, uint32_t task,
+enum tandem_status tnd_cpu_mul_mat_supports(const struct tnd_cpu_kernels *kernels,
+                                            const struct tandem_tensor *node, uint32_t task,
                                             struct tandem_error *error)
 {
     if (node->op != TANDEM_OP_MUL_MAT) {
@@ -51,7 +49,7 @@ enum tandem_status tnd_cpu_mul_mat_supports(const struct tandem_tensor *node, ui
                    ? TANDEM_OK
                    : refuse(node, error, "float weights have no integer product");
     case TANDEM_TASK_MUL_MAT_PACKED:
-        return tnd_cpu_can_pack(node->src[0], error);
+        return tnd_cpu_can_pack(kernels, node->src[0], error);
     case TANDEM_TASK_DEQUANTIZE_W:
         return type != TANDEM_TYPE_F32 ? TANDEM_OK
                                        : refuse(node, error, "the weights are F32 already");
@@ -109,12 +107,13 @@ size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task)
 
 bool tnd_cpu_mul_mat_is_same_x(const struct tandem_tensor *a, const struct tandem_tensor *b)
 {
-    int form[2] = {0, 0};
-    int offset[2] = {0, 0};
-    return a->op == TANDEM_OP_MUL_MAT && b->op == TANDEM_OP_MUL_MAT && a->src[1] == b->src[1] &&
-           tnd_quant_form(a->src[0]->type, &form[0], &offset[0]) &&
-           tnd_quant_form(b->src[0]->type, &form[1], &offset[1]) && form[0] == form[1] &&
-           offset[0] == offset[1];
+    if (a->op != TANDEM_OP_MUL_MAT || b->op != TANDEM_OP_MUL_MAT || a->src[1] != b->src[1]) {
+        return false;
+    }
+    const struct tnd_quant_code *code_a = tnd_quant_code(a->src[0]->type);
+    const struct tnd_quant_code *code_b = tnd_quant_code(b->src[0]->type);
+    return code_a != NULL && code_b != NULL && code_a->form == code_b->form &&
+           code_a->offset == code_b->offset;
 }
 
 /* QUANTIZE_X: all tokens, whatever the row range is: every share of the rows needs them. */
@@ -124,16 +123,14 @@ static void quantize_x(const struct tnd_cpu_kernels *kernels, const struct tande
     const struct tandem_tensor *x = work->node->src[1];
     struct tnd_x_block *out = work->workspace;
     int64_t m = x->ne[1];
-    int form = 0;
-    int offset = 0;
+    const struct tnd_quant_code *code = tnd_quant_code(work->node->src[0]->type);
     int64_t begin;
     int64_t end;
-    (void)tnd_quant_form(work->node->src[0]->type, &form, &offset);
     while (worker->next(worker, m, tnd_chunk(m, worker->count, 16), &begin, &end)) {
         for (int64_t t = begin; t < end; t++) {
             const char *row = (const char *)x->data + (size_t)t * x->nb[1];
-            kernels->q.quantize_x((const float *)(const void *)row, x->ne[0], form, offset,
-                                  out + (size_t)t * tnd_x_row_blocks(x->ne[0]));
+            kernels->q.quantize_x((const float *)(const void *)row, x->ne[0], code->form,
+                                  code->offset, out + (size_t)t * tnd_x_row_blocks(x->ne[0]));
         }
     }
 }
@@ -169,11 +166,28 @@ static enum tandem_status check_memory(const struct tandem_work *work,
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_cpu_mul_mat_run_with(const struct tnd_cpu_kernels *kernels,
-                                            const struct tandem_work *work,
-                                            struct tandem_worker *worker)
+/* With the packed copy; without one the rows serve, with the same bits. */
+static void mul_mat_packed(const struct tnd_cpu_kernels *kernels,
+                           const struct tnd_packed_weight *packed, const struct tandem_work *work,
+                           struct tandem_worker *worker)
 {
-    TND_TRY(tnd_cpu_mul_mat_supports(work->node, work->task, worker->error));
+    const bool quantized = tandem_type_is_quantized(work->node->src[0]->type);
+    if (packed == NULL && quantized) {
+        tnd_matmul_q(&kernels->q, work, worker);
+    } else if (packed == NULL) {
+        tnd_matmul_f(kernels, work, worker);
+    } else if (quantized) {
+        tnd_matmul_packed(kernels, packed, work, worker);
+    } else {
+        tnd_matmul_packed_f(kernels, packed, work, worker);
+    }
+}
+
+enum tandem_status tnd_cpu_mul_mat_run(const struct tnd_cpu_kernels *kernels,
+                                       struct tnd_packed_weights *weights,
+                                       const struct tandem_work *work, struct tandem_worker *worker)
+{
+    TND_TRY(tnd_cpu_mul_mat_supports(kernels, work->node, work->task, worker->error));
     TND_TRY(check_memory(work, worker));
     switch (work->task) {
     case TANDEM_TASK_QUANTIZE_X:
@@ -185,42 +199,14 @@ enum tandem_status tnd_cpu_mul_mat_run_with(const struct tnd_cpu_kernels *kernel
     case TANDEM_TASK_MUL_MAT_Q:
         tnd_matmul_q(&kernels->q, work, worker);
         break;
+    case TANDEM_TASK_MUL_MAT_PACKED:
+        mul_mat_packed(
+            kernels, weights != NULL ? tnd_packed_weights_find(weights, work->node->src[0]) : NULL,
+            work, worker);
+        break;
     default:
         tnd_matmul_f(kernels, work, worker);
         break;
-    }
-    return TANDEM_OK;
-}
-
-enum tandem_status tnd_cpu_mul_mat_run(const struct tandem_work *work, struct tandem_worker *worker)
-{
-    return tnd_cpu_mul_mat_run_with(tnd_cpu_kernels(), work, worker);
-}
-
-enum tandem_status tnd_cpu_mul_mat_packed_run(struct tnd_packed_weights *weights,
-                                              const struct tandem_work *work,
-                                              struct tandem_worker *worker)
-{
-    const struct tandem_tensor *weight = work->node->src[0];
-    const struct tnd_cpu_kernels *kernels = tnd_cpu_kernels();
-    struct tnd_packed_kernels packed_kernels;
-    TND_TRY(tnd_cpu_mul_mat_supports(work->node, work->task, worker->error));
-    TND_TRY(check_memory(work, worker));
-    const struct tnd_packed_weight *packed =
-        weights != NULL ? tnd_packed_weights_find(weights, weight) : NULL;
-    /* Without a copy the rows serve, with the same bits. */
-    if (!tandem_type_is_quantized(weight->type)) {
-        if (packed != NULL) {
-            tnd_matmul_packed_f(tnd_packed_f_kernel(tnd_cpu_features(), weight->type), packed, work,
-                                worker);
-        } else {
-            tnd_matmul_f(kernels, work, worker);
-        }
-    } else if (packed != NULL &&
-               tnd_packed_kernels_for(tnd_cpu_features(), weight->type, &packed_kernels)) {
-        tnd_matmul_packed(&kernels->q, &packed_kernels, packed, work, worker);
-    } else {
-        tnd_matmul_q(&kernels->q, work, worker);
     }
     return TANDEM_OK;
 }

@@ -5,10 +5,12 @@
 #ifndef TND_CPU_MATMUL_H
 #define TND_CPU_MATMUL_H
 
+#include "backends/cpu/kernels/kernels.h"
 #include "tandem/backend.h"
 
 /** OK when the task can run for this mul_mat node; else UNSUPPORTED_BACKEND with the reason. */
-enum tandem_status tnd_cpu_mul_mat_supports(const struct tandem_tensor *node, uint32_t task,
+enum tandem_status tnd_cpu_mul_mat_supports(const struct tnd_cpu_kernels *kernels,
+                                            const struct tandem_tensor *node, uint32_t task,
                                             struct tandem_error *error);
 
 /** Bytes that the stages of the node share when `task` is among them. */
@@ -20,18 +22,16 @@ size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task);
 /** Whether QUANTIZE_X of one mul_mat node leaves what that of the other would. */
 bool tnd_cpu_mul_mat_is_same_x(const struct tandem_tensor *a, const struct tandem_tensor *b);
 
-/** Runs QUANTIZE_X, MUL_MAT_Q, DEQUANTIZE_W, MUL_MAT_F32 or NODE; called by all workers. */
-enum tandem_status tnd_cpu_mul_mat_run(const struct tandem_work *work,
-                                       struct tandem_worker *worker);
+/** OK when there are kernels for a packed copy of the weight. */
+enum tandem_status tnd_cpu_can_pack(const struct tnd_cpu_kernels *kernels,
+                                    const struct tandem_tensor *weight, struct tandem_error *error);
 
-/** OK when this machine has kernels for a packed copy of the weight. */
-enum tandem_status tnd_cpu_can_pack(const struct tandem_tensor *weight, struct tandem_error *error);
-
-/** Runs MUL_MAT_PACKED: with the packed copy, or when nobody has made one with the rows, whose
- *  result has the same bits. `weights` may be NULL. */
+/** Runs any of the tasks; called by all workers. MUL_MAT_PACKED uses the packed copy in `weights`;
+ *  without one (or with `weights` NULL) the rows, whose result has the same bits. */
 struct tnd_packed_weights;
-enum tandem_status tnd_cpu_mul_mat_packed_run(struct tnd_packed_weights *weights,
-                                              const struct tandem_work *work,
-                                              struct tandem_worker *worker);
+enum tandem_status tnd_cpu_mul_mat_run(const struct tnd_cpu_kernels *kernels,
+                                       struct tnd_packed_weights *weights,
+                                       const struct tandem_work *work,
+                                       struct tandem_worker *worker);
 
 #endif

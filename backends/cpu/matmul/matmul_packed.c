@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
-#include "backends/cpu/packing/packed_weights.h"
 #include "ggml-like/tnd_tensor.h"
 
 /* Up to so many tokens codes are unpacked once for every 8 of them: cheaper than through the
@@ -27,7 +26,7 @@ size_t tnd_matmul_packed_scratch(void)
 /* What stays the same during one call. */
 struct product {
     const struct tnd_kernels_q *kernels;
-    const struct tnd_packed_kernels *packed_kernels;
+    struct tnd_packed_kernels packed_kernels;
     const struct tnd_packed_weight *packed;
     tnd_gemm_q_fn *gemm;
     int64_t unit;
@@ -93,7 +92,7 @@ static void multiply_strip(const struct product *p, struct scratch *s, int64_t s
         for (int64_t t = 0; t < p->m; t += p->tile_tokens) {
             int n_tokens = (int)tnd_min(p->m - t, p->tile_tokens);
             struct target target = find_target(p, s, row, TND_STRIP_ROWS, t, n_tokens, k0 > 0);
-            p->packed_kernels->multiply(&(struct tnd_tile_packed){
+            p->packed_kernels.multiply(&(struct tnd_tile_packed){
                 .units = units + (size_t)(k0 / p->unit) * p->unit_bytes,
                 .n_blocks = (int)(tnd_min(p->part, p->k - k0) / TND_X_BLOCK),
                 .n_tokens = n_tokens,
@@ -124,10 +123,10 @@ static void multiply_panel(const struct product *p, struct scratch *s, int64_t f
         int n_blocks = (int)(tnd_min(p->part, p->k - k0) / TND_X_BLOCK);
         for (int64_t i = 0; i < present; i++) {
             const uint8_t *units = tnd_packed_strip(kernels, p->packed, first + i);
-            p->packed_kernels->unpack(units + (size_t)(k0 / p->unit) * p->unit_bytes, n_blocks,
-                                      p->packed->strip_bytes, s->values + (size_t)i * values_strip,
-                                      s->scales + (size_t)i * scales_strip,
-                                      s->mins + (size_t)i * scales_strip);
+            p->packed_kernels.unpack(units + (size_t)(k0 / p->unit) * p->unit_bytes, n_blocks,
+                                     p->packed->strip_bytes, s->values + (size_t)i * values_strip,
+                                     s->scales + (size_t)i * scales_strip,
+                                     s->mins + (size_t)i * scales_strip);
         }
         for (int64_t t = 0; t < p->m; t += p->tile_tokens) {
             int n_tokens = (int)tnd_min(p->m - t, p->tile_tokens);
@@ -151,14 +150,14 @@ static void multiply_panel(const struct product *p, struct scratch *s, int64_t f
     }
 }
 
-void tnd_matmul_packed(const struct tnd_kernels_q *kernels,
-                       const struct tnd_packed_kernels *packed_kernels,
-                       const struct tnd_packed_weight *packed, const struct tandem_work *work,
-                       struct tandem_worker *worker)
+void tnd_matmul_packed(const struct tnd_cpu_kernels *all, const struct tnd_packed_weight *packed,
+                       const struct tandem_work *work, struct tandem_worker *worker)
 {
+    const struct tnd_kernels_q *kernels = &all->q;
+    const struct tnd_packed_kernels packed_kernels = all->packed[packed->type];
     const struct tandem_tensor *node = work->node;
     const int64_t m = node->ne[1];
-    const bool few = m <= FEW_TOKENS || packed_kernels->unpack == NULL;
+    const bool few = m <= FEW_TOKENS || packed_kernels.unpack == NULL;
     const int strips = few ? 1 : kernels->strips;
     struct product p = {
         .kernels = kernels,

@@ -6,11 +6,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/matmul/matmul.h"
-
-/** tnd_cpu_mul_mat_run with kernels of the caller's choice. */
-enum tandem_status tnd_cpu_mul_mat_run_with(const struct tnd_cpu_kernels *kernels,
-                                            const struct tandem_work *work,
-                                            struct tandem_worker *worker);
+#include "backends/cpu/packing/packed_weights.h"
 
 /** Blocks of quantised activations from one token to the next. */
 size_t tnd_x_row_blocks(int64_t k);
@@ -25,6 +21,16 @@ void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work 
 void tnd_matmul_f(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
                   struct tandem_worker *worker);
 
+/** Task MUL_MAT_PACKED with a packed copy, which is quantised or of floats; likewise. */
+void tnd_matmul_packed(const struct tnd_cpu_kernels *kernels,
+                       const struct tnd_packed_weight *packed, const struct tandem_work *work,
+                       struct tandem_worker *worker);
+void tnd_matmul_packed_f(const struct tnd_cpu_kernels *kernels,
+                         const struct tnd_packed_weight *packed, const struct tandem_work *work,
+                         struct tandem_worker *worker);
+size_t tnd_matmul_packed_scratch(void);
+size_t tnd_matmul_packed_f_scratch(int64_t m, int64_t k);
+
 /** The way of tnd_matmul_f where there are many tokens, and whether and with what it is taken. */
 bool tnd_matmul_wide_fits(int64_t m, int64_t k);
 size_t tnd_matmul_wide_scratch(int64_t m, int64_t k);
@@ -36,16 +42,6 @@ static inline int tnd_tile_tokens(int64_t m, int most)
 {
     int64_t tiles = (m + most - 1) / most;
     return tiles > 0 ? (int)((m + tiles - 1) / tiles) : 1;
-}
-
-static inline int64_t tnd_min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t tnd_max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 /** Chunk of `n` items that gives each worker several turns. Not more of them: the even end is made

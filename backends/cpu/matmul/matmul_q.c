@@ -231,10 +231,7 @@ void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work 
         multiply_token(&p, kernels->gemv[w->type], work, worker);
         return;
     }
-    int form = 0;
-    int offset = 0;
-    (void)tnd_quant_form(w->type, &form, &offset);
-    p.group = (form & TND_GROUPS_OF_16) != 0 ? 16 : 32;
+    p.group = (tnd_quant_code(w->type)->form & TND_GROUPS_OF_16) != 0 ? 16 : 32;
     p.kc = p.m <= FEW_TOKENS ? TND_KC_Q_FEW : TND_KC_Q;
     p.values_strip = (size_t)(p.kc * kernels->lanes);
     p.scales_strip = (size_t)(p.kc / 16 * kernels->lanes);

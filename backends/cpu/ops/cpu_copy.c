@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "backends/cpu/ops/cpu_ops.h"
-#include "ggml-like/tnd_type.h"
 
 enum { BUFFER = 256 }; /* values that are converted at a time */
 
@@ -96,8 +95,8 @@ static void move_values(char *dst, size_t dst_step, const char *src, size_t src_
 }
 
 /* At most BUFFER values as floats in `out`. */
-static void load_floats(const struct tnd_vec *vec, enum tandem_type type, const char *src,
-                        size_t step, int64_t n, float *out)
+static void load_floats(const struct tnd_cpu_kernels *kernels, enum tandem_type type,
+                        const char *src, size_t step, int64_t n, float *out)
 {
     uint16_t halves[BUFFER];
     if (type == TANDEM_TYPE_F32) {
@@ -105,31 +104,23 @@ static void load_floats(const struct tnd_vec *vec, enum tandem_type type, const 
         return;
     }
     move_values((char *)halves, sizeof(halves[0]), src, step, sizeof(halves[0]), n);
-    if (type == TANDEM_TYPE_F16) {
-        vec->f16_to_f32(halves, out, n);
-    } else {
-        vec->bf16_to_f32(halves, out, n);
-    }
+    kernels->dequantize[type](halves, out, n);
 }
 
-static void store_floats(const struct tnd_vec *vec, enum tandem_type type, const float *values,
-                         char *dst, size_t step, int64_t n)
+static void store_floats(const struct tnd_cpu_kernels *kernels, enum tandem_type type,
+                         const float *values, char *dst, size_t step, int64_t n)
 {
     uint16_t halves[BUFFER];
     if (type == TANDEM_TYPE_F32) {
         move_values(dst, step, (const char *)values, sizeof(float), sizeof(float), n);
         return;
     }
-    if (type == TANDEM_TYPE_F16) {
-        vec->f32_to_f16(values, halves, n);
-    } else {
-        vec->f32_to_bf16(values, halves, n);
-    }
+    kernels->quantize[type](values, halves, n);
     move_values(dst, step, (const char *)halves, sizeof(halves[0]), sizeof(halves[0]), n);
 }
 
-static void copy_run(const struct tnd_vec *vec, const struct side *from, const char *src,
-                     const struct side *to, char *dst, int64_t n)
+static void copy_run(const struct tnd_cpu_kernels *kernels, const struct side *from,
+                     const char *src, const struct side *to, char *dst, int64_t n)
 {
     if (from->type == to->type) { /* every bit is kept */
         move_values(dst, to->nb[0], src, from->nb[0], tandem_type_block_bytes(to->type), n);
@@ -138,14 +129,14 @@ static void copy_run(const struct tnd_vec *vec, const struct side *from, const c
     for (int64_t i = 0; i < n; i += BUFFER) {
         float values[BUFFER];
         int64_t part = n - i < BUFFER ? n - i : BUFFER;
-        load_floats(vec, from->type, src + (size_t)i * from->nb[0], from->nb[0], part, values);
-        store_floats(vec, to->type, values, dst + (size_t)i * to->nb[0], to->nb[0], part);
+        load_floats(kernels, from->type, src + (size_t)i * from->nb[0], from->nb[0], part, values);
+        store_floats(kernels, to->type, values, dst + (size_t)i * to->nb[0], to->nb[0], part);
     }
 }
 
 /* Values `begin` to `end - 1` in the order of ne. */
-static void copy_range(const struct tnd_vec *vec, const struct side *from, const struct side *to,
-                       int64_t begin, int64_t end)
+static void copy_range(const struct tnd_cpu_kernels *kernels, const struct side *from,
+                       const struct side *to, int64_t begin, int64_t end)
 {
     if (begin >= end) {
         return;
@@ -157,7 +148,7 @@ static void copy_range(const struct tnd_vec *vec, const struct side *from, const
         int64_t dst_run = to->ne[0] - dst.i[0];
         run = run < dst_run ? run : dst_run;
         run = run < left ? run : left;
-        copy_run(vec, from, src.at, to, dst.at, run);
+        copy_run(kernels, from, src.at, to, dst.at, run);
         advance(from, &src, run);
         advance(to, &dst, run);
         left -= run;
@@ -167,7 +158,8 @@ static void copy_range(const struct tnd_vec *vec, const struct side *from, const
 /* ---- nodes ---- */
 
 /* F32 to blocks: whole rows, same extents. */
-static void quantize_rows(const struct tandem_tensor *node, struct tandem_worker *worker)
+static void quantize_rows(const struct tnd_cpu_kernels *kernels, const struct tandem_tensor *node,
+                          struct tandem_worker *worker)
 {
     const struct tandem_tensor *a = node->src[0];
     int64_t n_rows = node->ne[0] > 0 ? tnd_tensor_rows(node) : 0;
@@ -176,9 +168,8 @@ static void quantize_rows(const struct tandem_tensor *node, struct tandem_worker
     while (worker->next(worker, n_rows, chunk, &begin, &end)) {
         for (int64_t i = begin; i < end; i++) {
             struct tnd_row row = tnd_row_of(node, i);
-            tnd_type_traits(node->type)
-                ->quantize(tnd_row_f32(a, row), tnd_row_at(node, row.i1, row.i2, row.i3),
-                           node->ne[0]);
+            kernels->quantize[node->type](tnd_row_f32(a, row),
+                                          tnd_row_at(node, row.i1, row.i2, row.i3), node->ne[0]);
         }
     }
 }
@@ -194,15 +185,15 @@ static struct side part_of(const struct tandem_tensor *node, const struct tandem
     return part;
 }
 
-enum tandem_status tnd_cpu_copy(const struct tnd_vec *vec, const struct tandem_tensor *node,
-                                struct tandem_worker *worker)
+enum tandem_status tnd_cpu_copy(const struct tnd_cpu_kernels *kernels,
+                                const struct tandem_tensor *node, struct tandem_worker *worker)
 {
     const struct tandem_tensor *a = node->src[0];
     struct side from[2] = {side_of(a)};
     struct side to[2] = {side_of(node)};
     int64_t n[2] = {tandem_tensor_elements(a), 0};
     if (tandem_type_is_quantized(node->type)) {
-        quantize_rows(node, worker);
+        quantize_rows(kernels, node, worker);
         return TANDEM_OK;
     }
     if (node->op == TANDEM_OP_CONCAT) {
@@ -219,8 +210,8 @@ enum tandem_status tnd_cpu_copy(const struct tnd_vec *vec, const struct tandem_t
     int64_t begin, end;
     int64_t total = n[0] + n[1];
     while (worker->next(worker, total, tnd_rows_chunk(total, 1, worker->count), &begin, &end)) {
-        copy_range(vec, &from[0], &to[0], begin, end < n[0] ? end : n[0]);
-        copy_range(vec, &from[1], &to[1], (begin > n[0] ? begin : n[0]) - n[0], end - n[0]);
+        copy_range(kernels, &from[0], &to[0], begin, end < n[0] ? end : n[0]);
+        copy_range(kernels, &from[1], &to[1], (begin > n[0] ? begin : n[0]) - n[0], end - n[0]);
     }
     return TANDEM_OK;
 }

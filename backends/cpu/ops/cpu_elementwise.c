@@ -6,24 +6,10 @@ enum { PIECE = TND_CPU_PIECE };
 
 /* ---- two operands ---- */
 
-static tnd_vec_binary_fn *binary_kernel(const struct tnd_vec *vec, enum tandem_op op)
-{
-    switch (op) {
-    case TANDEM_OP_ADD:
-        return vec->add;
-    case TANDEM_OP_SUB:
-        return vec->sub;
-    case TANDEM_OP_MUL:
-        return vec->mul;
-    default:
-        return vec->div;
-    }
-}
-
-void tnd_cpu_binary_row(const struct tnd_vec *vec, enum tandem_op op, const float *a,
+void tnd_cpu_binary_row(const struct tnd_cpu_kernels *kernels, enum tandem_op op, const float *a,
                         const float *b, int64_t b_values, float *y, int64_t n)
 {
-    tnd_vec_binary_fn *kernel = binary_kernel(vec, op);
+    tnd_vec_binary_fn *kernel = kernels->vec.binary[op];
     if (b_values >= 16 || b_values == n) {
         for (int64_t i = 0; i < n; i += b_values) {
             kernel(a + i, b, y + i, b_values);
@@ -42,8 +28,8 @@ void tnd_cpu_binary_row(const struct tnd_vec *vec, enum tandem_op op, const floa
     }
 }
 
-enum tandem_status tnd_cpu_binary(const struct tnd_vec *vec, const struct tandem_tensor *node,
-                                  struct tandem_worker *worker)
+enum tandem_status tnd_cpu_binary(const struct tnd_cpu_kernels *kernels,
+                                  const struct tandem_tensor *node, struct tandem_worker *worker)
 {
     const struct tandem_tensor *a = node->src[0];
     const struct tandem_tensor *b = node->src[1];
@@ -54,8 +40,8 @@ enum tandem_status tnd_cpu_binary(const struct tnd_vec *vec, const struct tandem
         for (int64_t i = begin; i < end; i++) {
             struct tnd_row row = tnd_row_of(node, i);
             struct tnd_row b_row = {row.i1 % b->ne[1], row.i2 % b->ne[2], row.i3 % b->ne[3]};
-            tnd_cpu_binary_row(vec, node->op, tnd_row_f32(a, row), tnd_row_f32(b, b_row), b->ne[0],
-                               tnd_row_f32(node, row), node->ne[0]);
+            tnd_cpu_binary_row(kernels, node->op, tnd_row_f32(a, row), tnd_row_f32(b, b_row),
+                               b->ne[0], tnd_row_f32(node, row), node->ne[0]);
         }
     }
     return TANDEM_OK;
@@ -63,33 +49,18 @@ enum tandem_status tnd_cpu_binary(const struct tnd_vec *vec, const struct tandem
 
 /* ---- one operand ---- */
 
-void tnd_cpu_unary_row(const struct tnd_vec *vec, const struct tandem_tensor *node, const float *a,
-                       float *y, int64_t n)
+void tnd_cpu_unary_row(const struct tnd_cpu_kernels *kernels, const struct tandem_tensor *node,
+                       const float *a, float *y, int64_t n)
 {
-    switch (node->op) {
-    case TANDEM_OP_SCALE:
-        vec->affine(a, 0.0f, node->params.factor, y, n);
-        break;
-    case TANDEM_OP_SQR:
-        vec->sqr(a, y, n);
-        break;
-    case TANDEM_OP_SQRT:
-        vec->sqrt(a, y, n);
-        break;
-    case TANDEM_OP_SILU:
-        vec->silu(a, y, n);
-        break;
-    case TANDEM_OP_GELU:
-        vec->gelu(a, y, n);
-        break;
-    default:
-        vec->relu(a, y, n);
-        break;
+    if (node->op == TANDEM_OP_SCALE) {
+        kernels->vec.affine(a, 0.0f, node->params.factor, y, n);
+    } else {
+        kernels->vec.unary[node->op](a, y, n);
     }
 }
 
-enum tandem_status tnd_cpu_unary(const struct tnd_vec *vec, const struct tandem_tensor *node,
-                                 struct tandem_worker *worker)
+enum tandem_status tnd_cpu_unary(const struct tnd_cpu_kernels *kernels,
+                                 const struct tandem_tensor *node, struct tandem_worker *worker)
 {
     const struct tandem_tensor *a = node->src[0];
     int64_t begin, end;
@@ -101,7 +72,7 @@ enum tandem_status tnd_cpu_unary(const struct tnd_vec *vec, const struct tandem_
         while (worker->next(worker, pieces, chunk, &begin, &end)) {
             int64_t first = begin * PIECE;
             int64_t last = end * PIECE < n ? end * PIECE : n;
-            tnd_cpu_unary_row(vec, node, (const float *)a->data + first,
+            tnd_cpu_unary_row(kernels, node, (const float *)a->data + first,
                               (float *)node->data + first, last - first);
         }
         return TANDEM_OK;
@@ -111,7 +82,8 @@ enum tandem_status tnd_cpu_unary(const struct tnd_vec *vec, const struct tandem_
     while (worker->next(worker, n_rows, chunk, &begin, &end)) {
         for (int64_t i = begin; i < end; i++) {
             struct tnd_row row = tnd_row_of(node, i);
-            tnd_cpu_unary_row(vec, node, tnd_row_f32(a, row), tnd_row_f32(node, row), node->ne[0]);
+            tnd_cpu_unary_row(kernels, node, tnd_row_f32(a, row), tnd_row_f32(node, row),
+                              node->ne[0]);
         }
     }
     return TANDEM_OK;

@@ -56,7 +56,7 @@ static float *part_of(const struct tandem_tensor *tensor, const struct tandem_te
                                                 row.i3 % tensor->ne[3]});
 }
 
-static void run_unit(const struct tnd_vec *vec, const struct tandem_work *work,
+static void run_unit(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
                      const struct unit *unit)
 {
     float *last = part_of(work->node, work->node, unit);
@@ -70,18 +70,18 @@ static void run_unit(const struct tnd_vec *vec, const struct tandem_work *work,
         }
         float *y = (work->unread >> i & 1) != 0 ? last : part_of(node, node, unit);
         if (node->op == TANDEM_OP_RMS_NORM || node->op == TANDEM_OP_NORM) {
-            tnd_cpu_norm_row(vec, node, src[0], y, unit->n);
+            tnd_cpu_norm_row(kernels, node, src[0], y, unit->n);
         } else if (node->n_src == 2) {
             int64_t b_values = unit->is_piece ? unit->n : node->src[1]->ne[0];
-            tnd_cpu_binary_row(vec, node->op, src[0], src[1], b_values, y, unit->n);
+            tnd_cpu_binary_row(kernels, node->op, src[0], src[1], b_values, y, unit->n);
         } else {
-            tnd_cpu_unary_row(vec, node, src[0], y, unit->n);
+            tnd_cpu_unary_row(kernels, node, src[0], y, unit->n);
         }
         before = y;
     }
 }
 
-void tnd_cpu_fused(const struct tnd_vec *vec, const struct tandem_work *work,
+void tnd_cpu_fused(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
                    struct tandem_worker *worker)
 {
     const struct tandem_tensor *node = work->node;
@@ -99,7 +99,7 @@ void tnd_cpu_fused(const struct tnd_vec *vec, const struct tandem_work *work,
         for (unit.index = begin; unit.index < end; unit.index++) {
             int64_t left = n_values - unit.index * width;
             unit.n = left < width ? left : width;
-            run_unit(vec, work, &unit);
+            run_unit(kernels, work, &unit);
         }
     }
 }

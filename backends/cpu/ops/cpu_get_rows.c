@@ -1,32 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Rows of a matrix by index, and nodes that a user's callback computes. */
-#include <string.h>
-
 #include "backends/cpu/ops/cpu_ops.h"
-#include "backends/cpu/kernels/kernels.h"
 #include "base/tnd_status.h"
 
-static void convert_row(const struct tnd_vec *vec, enum tandem_type type, const void *src, float *y,
-                        int64_t n)
-{
-    switch (type) {
-    case TANDEM_TYPE_F32:
-        memcpy(y, src, (size_t)n * sizeof(float));
-        break;
-    case TANDEM_TYPE_F16:
-        vec->f16_to_f32(src, y, n);
-        break;
-    case TANDEM_TYPE_BF16:
-        vec->bf16_to_f32(src, y, n);
-        break;
-    default:
-        tnd_cpu_kernels()->dequantize[type](src, y, n);
-        break;
-    }
-}
-
-enum tandem_status tnd_cpu_get_rows(const struct tnd_vec *vec, const struct tandem_tensor *node,
-                                    struct tandem_worker *worker)
+enum tandem_status tnd_cpu_get_rows(const struct tnd_cpu_kernels *kernels,
+                                    const struct tandem_tensor *node, struct tandem_worker *worker)
 {
     const struct tandem_tensor *w = node->src[0]; /* {K, V} */
     const int32_t *ids = node->src[1]->data;      /* {M}, dense */
@@ -39,20 +17,20 @@ enum tandem_status tnd_cpu_get_rows(const struct tnd_vec *vec, const struct tand
                                      "get_rows: index %lld is %d, expected 0 to %lld", (long long)m,
                                      (int)ids[m], (long long)w->ne[1] - 1);
             }
-            convert_row(vec, w->type, tnd_row_at(w, ids[m], 0, 0),
-                        (float *)(void *)tnd_row_at(node, m, 0, 0), w->ne[0]);
+            kernels->dequantize[w->type](tnd_row_at(w, ids[m], 0, 0),
+                                         (float *)(void *)tnd_row_at(node, m, 0, 0), w->ne[0]);
         }
     }
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_cpu_custom(const struct tnd_vec *vec, const struct tandem_tensor *node,
-                                  struct tandem_worker *worker)
+enum tandem_status tnd_cpu_custom(const struct tnd_cpu_kernels *kernels,
+                                  const struct tandem_tensor *node, struct tandem_worker *worker)
 {
     int64_t n_items = node->params.custom.n_items;
     int64_t chunk = n_items / ((int64_t)worker->count * 4);
     int64_t begin, end;
-    (void)vec;
+    (void)kernels;
     while (worker->next(worker, n_items, chunk > 0 ? chunk : 1, &begin, &end)) {
         enum tandem_status status =
             node->params.custom.fn(node->params.custom.user, node, begin, end);

@@ -5,7 +5,7 @@
 #ifndef TND_CPU_OPS_H
 #define TND_CPU_OPS_H
 
-#include "backends/cpu/kernels/vec.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tandem/backend.h"
 
@@ -13,7 +13,7 @@
 extern const struct tandem_backend_api tnd_backend_cpu;
 
 /** Computes a node; called by all workers of a stage. */
-typedef enum tandem_status tnd_cpu_op_fn(const struct tnd_vec *vec,
+typedef enum tandem_status tnd_cpu_op_fn(const struct tnd_cpu_kernels *kernels,
                                          const struct tandem_tensor *node,
                                          struct tandem_worker *worker);
 
@@ -30,26 +30,26 @@ tnd_cpu_op_fn tnd_cpu_custom;
 
 /** Whether the chain works row by row on one shape, and the run of such a work. */
 bool tnd_cpu_fuses(const struct tandem_tensor *const *nodes, int n_nodes);
-void tnd_cpu_fused(const struct tnd_vec *vec, const struct tandem_work *work,
+void tnd_cpu_fused(const struct tnd_cpu_kernels *kernels, const struct tandem_work *work,
                    struct tandem_worker *worker);
 
 /* Rows of single operations. `y` may be `a`, and of binary ones `b` if that is not repeated. */
 
 /** b: b_values that are repeated along the n of the row. */
-void tnd_cpu_binary_row(const struct tnd_vec *vec, enum tandem_op op, const float *a,
+void tnd_cpu_binary_row(const struct tnd_cpu_kernels *kernels, enum tandem_op op, const float *a,
                         const float *b, int64_t b_values, float *y, int64_t n);
-void tnd_cpu_unary_row(const struct tnd_vec *vec, const struct tandem_tensor *node, const float *a,
-                       float *y, int64_t n);
-void tnd_cpu_norm_row(const struct tnd_vec *vec, const struct tandem_tensor *node, const float *a,
-                      float *y, int64_t n);
+void tnd_cpu_unary_row(const struct tnd_cpu_kernels *kernels, const struct tandem_tensor *node,
+                       const float *a, float *y, int64_t n);
+void tnd_cpu_norm_row(const struct tnd_cpu_kernels *kernels, const struct tandem_tensor *node,
+                      const float *a, float *y, int64_t n);
 
 /** Bytes of each worker's own memory. */
 size_t tnd_cpu_rope_scratch(const struct tandem_tensor *node);
 size_t tnd_cpu_attention_scratch(const struct tandem_tensor *node);
 
 /** Computes any node that is no matrix product with kernels of the caller's choice. */
-enum tandem_status tnd_cpu_node_run(const struct tnd_vec *vec, const struct tandem_tensor *node,
-                                    struct tandem_worker *worker);
+enum tandem_status tnd_cpu_node_run(const struct tnd_cpu_kernels *kernels,
+                                    const struct tandem_tensor *node, struct tandem_worker *worker);
 
 /** Values that are handed out together when there are no rows to respect. */
 enum { TND_CPU_PIECE = 1024 };

@@ -51,20 +51,20 @@ static void set_angles(const struct tandem_tensor *node, int32_t position, struc
     }
 }
 
-static void turn_row(const struct tnd_vec *vec, const struct tandem_tensor *node,
+static void turn_row(const struct tnd_cpu_kernels *kernels, const struct tandem_tensor *node,
                      const struct angles *angles, const float *x, float *y)
 {
     int64_t n_rot = node->params.rope.n_rot;
     if (node->params.rope.pairs == TANDEM_ROPE_ADJACENT) {
-        vec->rope_adjacent(x, angles->cosines, angles->sines, y, n_rot);
+        kernels->vec.rope_adjacent(x, angles->cosines, angles->sines, y, n_rot);
     } else {
-        vec->rope_halves(x, angles->cosines, angles->sines, y, n_rot / 2);
+        kernels->vec.rope_halves(x, angles->cosines, angles->sines, y, n_rot / 2);
     }
     memcpy(y + n_rot, x + n_rot, (size_t)(node->ne[0] - n_rot) * sizeof(float));
 }
 
-enum tandem_status tnd_cpu_rope(const struct tnd_vec *vec, const struct tandem_tensor *node,
-                                struct tandem_worker *worker)
+enum tandem_status tnd_cpu_rope(const struct tnd_cpu_kernels *kernels,
+                                const struct tandem_tensor *node, struct tandem_worker *worker)
 {
     const struct tandem_tensor *a = node->src[0]; /* {head size, heads, M, ...} */
     const char *positions = node->src[1]->data;   /* I32 {M} */
@@ -93,7 +93,7 @@ enum tandem_status tnd_cpu_rope(const struct tnd_vec *vec, const struct tandem_t
                 set_angles(node, position, &angles);
                 known = row.i2;
             }
-            turn_row(vec, node, &angles, tnd_row_f32(a, row), tnd_row_f32(node, row));
+            turn_row(kernels, node, &angles, tnd_row_f32(a, row), tnd_row_f32(node, row));
         }
     }
     return TANDEM_OK;

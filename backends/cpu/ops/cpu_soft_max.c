@@ -5,10 +5,10 @@
 
 #include "backends/cpu/ops/cpu_ops.h"
 
-static void soft_max_row(const struct tnd_vec *vec, const float *a, const float *mask, float scale,
-                         float *y, int64_t n)
+static void soft_max_row(const struct tnd_cpu_kernels *kernels, const float *a, const float *mask,
+                         float scale, float *y, int64_t n)
 {
-    float largest = vec->scores(a, mask, scale, y, n);
+    float largest = kernels->vec.scores(a, mask, scale, y, n);
     if (largest == -INFINITY) {
         /* Everything is masked: no value takes part, so all get 0 (NaNs stay). */
         for (int64_t i = 0; i < n; i++) {
@@ -16,12 +16,12 @@ static void soft_max_row(const struct tnd_vec *vec, const float *a, const float 
         }
         return;
     }
-    double sum = vec->exp_sum(y, largest, n);
-    vec->affine(y, 0.0f, (float)(1.0 / sum), y, n);
+    double sum = kernels->vec.exp_sum(y, largest, n);
+    kernels->vec.affine(y, 0.0f, (float)(1.0 / sum), y, n);
 }
 
-enum tandem_status tnd_cpu_soft_max(const struct tnd_vec *vec, const struct tandem_tensor *node,
-                                    struct tandem_worker *worker)
+enum tandem_status tnd_cpu_soft_max(const struct tnd_cpu_kernels *kernels,
+                                    const struct tandem_tensor *node, struct tandem_worker *worker)
 {
     const struct tandem_tensor *a = node->src[0];
     const struct tandem_tensor *mask = node->n_src > 1 ? node->src[1] : NULL;
@@ -33,14 +33,14 @@ enum tandem_status tnd_cpu_soft_max(const struct tnd_vec *vec, const struct tand
             struct tnd_row row = tnd_row_of(node, i);
             const float *mask_row =
                 mask != NULL ? (const float *)(void *)tnd_row_at(mask, row.i1, 0, 0) : NULL;
-            soft_max_row(vec, tnd_row_f32(a, row), mask_row, node->params.soft_max_scale,
+            soft_max_row(kernels, tnd_row_f32(a, row), mask_row, node->params.soft_max_scale,
                          tnd_row_f32(node, row), node->ne[0]);
         }
     }
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_cpu_diag_mask_inf(const struct tnd_vec *vec,
+enum tandem_status tnd_cpu_diag_mask_inf(const struct tnd_cpu_kernels *kernels,
                                          const struct tandem_tensor *node,
                                          struct tandem_worker *worker)
 {
@@ -49,7 +49,7 @@ enum tandem_status tnd_cpu_diag_mask_inf(const struct tnd_vec *vec,
     int64_t n_rows = tnd_tensor_rows(node);
     int64_t chunk = tnd_rows_chunk(n_rows, n, worker->count);
     int64_t begin, end;
-    (void)vec;
+    (void)kernels;
     while (worker->next(worker, n_rows, chunk, &begin, &end)) {
         for (int64_t i = begin; i < end; i++) {
             struct tnd_row row = tnd_row_of(node, i);

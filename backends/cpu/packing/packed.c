@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Sizes of packed weights, and packing: codes come from the decoders of the matrix kernels, which
  * bring them into lanes already; headers are copied from the rows. Knows no instruction set. */
-#include "backends/cpu/kernels/packed.h"
-
 #include <string.h>
 
-#include "backends/cpu/matmul/matmul_parts.h"
-#include "base/cpu.h"
+#include "backends/cpu/packing/packing.h"
 #include "ggml-like/quant.h"
 #include "ggml-like/tnd_type.h"
 
@@ -14,44 +11,15 @@ enum { LANES = TND_STRIP_ROWS, STEP = 4 * LANES, GROUP = 8 * STEP, MAX_UNIT_VALU
 
 /* ---- sizes ---- */
 
-static int bits_of(enum tandem_type type)
+/* One half a block and an integer scale a group; or a half (scale) and a second one (min). */
+static size_t header_bytes(const struct tnd_quant_code *code)
 {
-    switch (type) {
-#define BITS(NAME, form, offset, bits)                                                             \
-    case TANDEM_TYPE_##NAME:                                                                       \
-        return bits;
-        TND_QUANT_KERNELS(BITS)
-#undef BITS
-    default:
-        return 0;
-    }
-}
-
-static size_t header_bytes(enum tandem_type type)
-{
-    switch (type) {
-    case TANDEM_TYPE_Q4_0:
-    case TANDEM_TYPE_Q5_0:
-    case TANDEM_TYPE_Q8_0:
-        return 64;
-    case TANDEM_TYPE_Q4_1:
-    case TANDEM_TYPE_Q5_1:
-    case TANDEM_TYPE_BCML1:
-        return 128;
-    case TANDEM_TYPE_Q2_K:
-    case TANDEM_TYPE_Q3_K:
-    case TANDEM_TYPE_Q4_K:
-    case TANDEM_TYPE_Q5_K:
-    case TANDEM_TYPE_Q6_K:
-        return 320;
-    default:
-        return 0;
-    }
+    return code->is_super ? 320 : (code->form & TND_AFFINE) != 0 ? 128 : 64;
 }
 
 int tnd_packed_unit_values(enum tandem_type type)
 {
-    if (header_bytes(type) == 0) {
+    if (tnd_quant_code(type) == NULL) {
         return 0;
     }
     int64_t block = tnd_type_traits(type)->block_values;
@@ -60,8 +28,10 @@ int tnd_packed_unit_values(enum tandem_type type)
 
 size_t tnd_packed_unit_bytes(enum tandem_type type)
 {
-    return header_bytes(type) +
-           (size_t)(tnd_packed_unit_values(type) / 32) * (size_t)bits_of(type) * 64;
+    const struct tnd_quant_code *code = tnd_quant_code(type);
+    return code == NULL ? 0
+                        : header_bytes(code) +
+                              (size_t)(tnd_packed_unit_values(type) / 32) * (size_t)code->bits * 64;
 }
 
 size_t tnd_packed_strip_bytes(enum tandem_type type, int64_t k)
@@ -185,7 +155,7 @@ static void pack_header(enum tandem_type type, const uint8_t *row, int n, int la
     default:
         for (int b = 0; b < n / 32; b++) { /* the half d comes first, m behind it */
             copy_half(out, b, lane, row + (size_t)b * block);
-            if (header_bytes(type) == 128) {
+            if ((tnd_quant_code(type)->form & TND_AFFINE) != 0) {
                 copy_half(out, 2 + b, lane, row + (size_t)b * block + 2);
             }
         }
@@ -218,14 +188,14 @@ void tnd_pack_strip(const struct tnd_kernels_q *kernels, enum tandem_type type, 
     _Alignas(64) uint8_t steps[LANES * MAX_UNIT_VALUES];
     uint8_t tail[LANES * 256]; /* a unit of the widest type has 210 bytes */
     const int unit = tnd_packed_unit_values(type);
-    const int bits = bits_of(type);
+    const struct tnd_quant_code *code = tnd_quant_code(type);
     const struct tnd_type_traits *traits = tnd_type_traits(type);
     const size_t row_unit = (size_t)(unit / traits->block_values) * traits->block_bytes;
     for (int64_t k0 = 0; k0 < k; k0 += unit, rows += row_unit) {
         int n = (int)tnd_min(unit, k - k0);
         const uint8_t *from = rows;
         size_t stride = row_bytes;
-        memset(out, 0, header_bytes(type));
+        memset(out, 0, header_bytes(code));
         for (int r = 0; r < n_rows; r++) {
             pack_header(type, rows + (size_t)r * row_bytes, n, r, out);
         }
@@ -240,38 +210,45 @@ void tnd_pack_strip(const struct tnd_kernels_q *kernels, enum tandem_type type, 
         }
         memset(steps, 0, sizeof(steps));
         decode_unit(kernels, type, from, stride, n, steps);
-        out += header_bytes(type);
-        for (int g = 0; g < unit / 32; g++, out += bits * 64) {
-            pack_group(steps + g * GROUP, bits, out);
+        out += header_bytes(code);
+        for (int g = 0; g < unit / 32; g++, out += code->bits * 64) {
+            pack_group(steps + g * GROUP, code->bits, out);
         }
     }
 }
 
-bool tnd_packed_kernels_for(uint32_t features, enum tandem_type type,
-                            struct tnd_packed_kernels *out)
+/* ---- floats ---- */
+
+enum { ROWS = TND_PANEL_F_ROWS };
+
+#define TRANSPOSE(name, number)                                                                    \
+    static void name(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, uint8_t *out)   \
+    {                                                                                              \
+        enum { PART = 64 }; /* of K: what is read stays in L1 until it is used */                  \
+        for (int64_t k0 = 0; k0 < k; k0 += PART) {                                                 \
+            int64_t end = tnd_min(k, k0 + PART);                                                   \
+            for (int r = 0; r < n_rows; r++) {                                                     \
+                const uint8_t *from = rows + (size_t)r * row_bytes;                                \
+                for (int64_t i = k0; i < end; i++) {                                               \
+                    memcpy(out + (size_t)(i * ROWS + r) * sizeof(number),                          \
+                           from + (size_t)i * sizeof(number), sizeof(number));                     \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+TRANSPOSE(transpose_16, uint16_t)
+TRANSPOSE(transpose_32, uint32_t)
+#undef TRANSPOSE
+
+void tnd_pack_panel_f(enum tandem_type type, const uint8_t *rows, size_t row_bytes, int n_rows,
+                      int64_t k, uint8_t *out)
 {
-#if defined(__x86_64__)
-    const uint32_t vnni = TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI;
-    const uint32_t avxvnni = TND_CPU_SET_AVX2 | (uint32_t)TND_CPU_AVX_VNNI;
-    if ((features & vnni) == vnni) {
-        return tnd_packed_kernels_vnni(type, out);
+    if (n_rows < ROWS) {
+        memset(out, 0, (size_t)k * ROWS * tandem_type_block_bytes(type));
     }
-    if ((features & avxvnni) == avxvnni) {
-        return tnd_packed_kernels_avxvnni(type, out);
+    if (type == TANDEM_TYPE_F32) {
+        transpose_32(rows, row_bytes, n_rows, k, out);
+    } else {
+        transpose_16(rows, row_bytes, n_rows, k, out);
     }
-    return (features & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2 && tnd_packed_kernels_avx2(type, out);
-#elif defined(__aarch64__)
-    if ((features & TND_CPU_SET_I8MM) == TND_CPU_SET_I8MM) {
-        return tnd_packed_kernels_i8mm(type, out);
-    }
-    if ((features & TND_CPU_SET_DOTPROD) == TND_CPU_SET_DOTPROD) {
-        return tnd_packed_kernels_dotprod(type, out);
-    }
-    return (features & (uint32_t)TND_CPU_NEON) != 0 && tnd_packed_kernels_neon(type, out);
-#else
-    (void)features;
-    (void)type;
-    (void)out;
-    return false;
-#endif
 }

@@ -7,8 +7,7 @@
 
 #include <stdatomic.h>
 
-#include "backends/cpu/kernels/packed.h"
-#include "backends/cpu/kernels/packed_float.h"
+#include "backends/cpu/packing/packing.h"
 #include "tandem/backend.h"
 
 enum tnd_strip_state { TND_STRIP_EMPTY, TND_STRIP_BUSY, TND_STRIP_READY };
@@ -63,17 +62,5 @@ size_t tnd_packed_weights_bytes(struct tnd_packed_weights *weights);
 /** Makes strip `i` ready: packs it, or waits for the worker that does. Floats need no kernels. */
 const uint8_t *tnd_packed_strip(const struct tnd_kernels_q *kernels,
                                 const struct tnd_packed_weight *packed, int64_t i);
-
-/** Task MUL_MAT_PACKED; the caller has checked node and scratch. */
-void tnd_matmul_packed(const struct tnd_kernels_q *kernels,
-                       const struct tnd_packed_kernels *packed_kernels,
-                       const struct tnd_packed_weight *packed, const struct tandem_work *work,
-                       struct tandem_worker *worker);
-size_t tnd_matmul_packed_scratch(void);
-
-/** The same for float weights. */
-void tnd_matmul_packed_f(tnd_packed_f_fn *kernel, const struct tnd_packed_weight *packed,
-                         const struct tandem_work *work, struct tandem_worker *worker);
-size_t tnd_matmul_packed_f_scratch(int64_t m, int64_t k);
 
 #endif

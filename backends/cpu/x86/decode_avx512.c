@@ -81,16 +81,14 @@ static inline vecf vf_half(vec v)
 
 #include "backends/cpu/kernels/decode_lanes.h"
 
-void tnd_decoders_q_avx512(struct tnd_kernels_q *out)
+void tnd_fill_decode_avx512(struct tnd_cpu_kernels *out)
 {
-    fill_decoders_q(out);
-    out->lanes = LANES;
+    fill_decoders_f(&out->f);
 }
 
-void tnd_decoders_f_avx512(struct tnd_kernels_f *out)
+void tnd_fill_decode_q_avx512(struct tnd_cpu_kernels *out)
 {
-    fill_decoders_f(out);
-    out->lanes = LANES;
+    fill_decoders_q(&out->q);
 }
 #else
 typedef int tnd_no_avx512;

@@ -84,29 +84,6 @@ static inline __m256i fifth_bits(const uint8_t *qh)
     return _mm256_and_si256(set, _mm256_set1_epi8(16));
 }
 
-/* ---- plain types ---- */
-
-static void dequantize_F16(const void *src, float *dst, int64_t n)
-{
-    const uint8_t *p = src;
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(load_16(p + 2 * i)));
-    }
-    tnd_dequantize_F16(p + 2 * i, dst + i, n - i);
-}
-
-static void dequantize_BF16(const void *src, float *dst, int64_t n)
-{
-    const uint8_t *p = src;
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        __m256i wide = _mm256_cvtepu16_epi32(load_16(p + 2 * i));
-        _mm256_storeu_ps(dst + i, _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
-    }
-    tnd_dequantize_BF16(p + 2 * i, dst + i, n - i);
-}
-
 /* ---- blocks of 32 ---- */
 
 static void dequantize_Q4_0(const void *src, float *dst, int64_t n)
@@ -260,11 +237,10 @@ static void dequantize_Q6_K(const void *src, float *dst, int64_t n)
     }
 }
 
-void tnd_dequantizers_avx2(struct tnd_cpu_kernels *out)
+void tnd_fill_dequant_avx2(struct tnd_cpu_kernels *out)
 {
-    out->dequantize[TANDEM_TYPE_F16] = dequantize_F16;
-    out->dequantize[TANDEM_TYPE_BF16] = dequantize_BF16;
-#define FILL(NAME, form, offset, bits) out->dequantize[TANDEM_TYPE_##NAME] = dequantize_##NAME;
+#define FILL(NAME, form, offset, bits, is_super)                                                   \
+    out->dequantize[TANDEM_TYPE_##NAME] = dequantize_##NAME;
     TND_QUANT_KERNELS(FILL)
 #undef FILL
 }

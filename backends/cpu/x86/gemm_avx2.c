@@ -106,7 +106,7 @@ TND_INLINE void gemm_q_tile(const struct tnd_tile_q *tile, const int form, const
     }
 }
 
-#define GEMM_Q(NAME, form, offset, bits)                                                           \
+#define GEMM_Q(NAME, form, offset, bits, is_super)                                                 \
     static void gemm_##NAME(const struct tnd_tile_q *tile)                                         \
     {                                                                                              \
         switch (tile->n_tokens) {                                                                  \
@@ -257,16 +257,14 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
     }
 }
 
-void tnd_kernels_fill_avx2(struct tnd_cpu_kernels *out)
+void tnd_fill_gemm_avx2(struct tnd_cpu_kernels *out)
 {
-    tnd_decoders_avx2(out);
-    tnd_dequantizers_avx2(out);
     out->isa_q = "avx2";
     out->isa_f = "avx2";
     out->q.strips = 1;
     out->q.tokens = TOKENS_Q;
     out->q.quantize_x = quantize_x;
-#define FILL(NAME, form, offset, bits) out->q.gemm[TANDEM_TYPE_##NAME] = gemm_##NAME;
+#define FILL(NAME, form, offset, bits, is_super) out->q.gemm[TANDEM_TYPE_##NAME] = gemm_##NAME;
     TND_QUANT_KERNELS(FILL)
 #undef FILL
     out->f.strips = STRIPS_F;

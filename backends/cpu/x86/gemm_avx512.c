@@ -157,9 +157,8 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
     }
 }
 
-void tnd_kernels_fill_avx512(struct tnd_cpu_kernels *out)
+void tnd_fill_gemm_avx512(struct tnd_cpu_kernels *out)
 {
-    tnd_decoders_f_avx512(&out->f);
     out->isa_f = "avx512";
     out->f.strips = STRIPS;
     out->f.tokens = TOKENS;

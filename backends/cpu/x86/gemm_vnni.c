@@ -128,14 +128,13 @@ GEMM_FORM(gemm_affine_16, TND_AFFINE | TND_GROUPS_OF_16)
 static tnd_gemm_q_fn *const gemm_of_form[] = {gemm_symmetric, gemm_affine, gemm_symmetric_16,
                                               gemm_affine_16};
 
-void tnd_kernels_fill_vnni(struct tnd_cpu_kernels *out)
+void tnd_fill_gemm_vnni(struct tnd_cpu_kernels *out)
 {
-    tnd_decoders_q_avx512(&out->q);
-    tnd_gemv_vnni(&out->q);
     out->isa_q = "avx512+vnni";
     out->q.strips = STRIPS;
     out->q.tokens = TOKENS;
-#define FILL(NAME, form, offset, bits) out->q.gemm[TANDEM_TYPE_##NAME] = gemm_of_form[form];
+#define FILL(NAME, form, offset, bits, is_super)                                                   \
+    out->q.gemm[TANDEM_TYPE_##NAME] = gemm_of_form[form];
     TND_QUANT_KERNELS(FILL)
 #undef FILL
 }

@@ -279,9 +279,9 @@ TND_INLINE void gemv(const struct tnd_gemv_q *job, const enum tandem_type type)
 GEMV_TYPES(GEMV)
 #undef GEMV
 
-void tnd_gemv_vnni(struct tnd_kernels_q *out)
+void tnd_fill_gemv_vnni(struct tnd_cpu_kernels *out)
 {
-#define FILL(NAME) out->gemv[TANDEM_TYPE_##NAME] = gemv_##NAME;
+#define FILL(NAME) out->q.gemv[TANDEM_TYPE_##NAME] = gemv_##NAME;
     GEMV_TYPES(FILL)
 #undef FILL
 }

@@ -5,7 +5,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "backends/cpu/kernels/packed.h"
+#include "backends/cpu/kernels/kernels.h"
 
 /* Steps of 4 values whose 16-bit sums may be added: steps * 2 * 127 * (2^bits - 1) < 2^15. */
 #define SPAN(bits)      ((bits) <= 5 ? 4 : (bits) == 6 ? 2 : 1)
@@ -47,9 +47,9 @@ TND_INLINE void dot(__m256i w[2][4], const int8_t *q, const int bits, __m256i su
 
 #include "backends/cpu/x86/packed_lanes256.h"
 
-bool tnd_packed_kernels_avx2(enum tandem_type type, struct tnd_packed_kernels *out)
+void tnd_fill_packed_avx2(struct tnd_cpu_kernels *out)
 {
-    return find_kernels(type, out);
+    fill_packed(out);
 }
 #else
 typedef int tnd_no_avx2;

@@ -4,7 +4,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "backends/cpu/kernels/packed.h"
+#include "backends/cpu/kernels/kernels.h"
 
 #define CORRECTED(bits) true
 
@@ -22,9 +22,9 @@ TND_INLINE void dot(__m256i w[2][4], const int8_t *q, const int bits, __m256i su
 
 #include "backends/cpu/x86/packed_lanes256.h"
 
-bool tnd_packed_kernels_avxvnni(enum tandem_type type, struct tnd_packed_kernels *out)
+void tnd_fill_packed_avxvnni(struct tnd_cpu_kernels *out)
 {
-    return find_kernels(type, out);
+    fill_packed(out);
 }
 #else
 typedef int tnd_no_avxvnni;

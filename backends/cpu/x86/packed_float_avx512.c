@@ -4,7 +4,7 @@
 #if defined(__AVX512F__)
 #include <immintrin.h>
 
-#include "backends/cpu/kernels/packed_float.h"
+#include "backends/cpu/kernels/kernels.h"
 
 enum { LANES = 16, TOKENS = TND_PACKED_F_TOKENS };
 
@@ -100,18 +100,11 @@ PACKED(F16)
 PACKED(BF16)
 #undef PACKED
 
-tnd_packed_f_fn *tnd_packed_f_kernel_avx512(enum tandem_type type)
+void tnd_fill_packed_float_avx512(struct tnd_cpu_kernels *out)
 {
-    switch (type) {
-    case TANDEM_TYPE_F32:
-        return packed_F32;
-    case TANDEM_TYPE_F16:
-        return packed_F16;
-    case TANDEM_TYPE_BF16:
-        return packed_BF16;
-    default:
-        return NULL;
-    }
+    out->packed_f[TANDEM_TYPE_F32] = packed_F32;
+    out->packed_f[TANDEM_TYPE_F16] = packed_F16;
+    out->packed_f[TANDEM_TYPE_BF16] = packed_BF16;
 }
 #else
 typedef int tnd_no_avx512;

@@ -257,7 +257,7 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
 #else
 #define IS_ONE(n_tokens) ((n_tokens) == 1) /* its results stay in registers */
 #endif
-#define PACKED(NAME, form, bits, is_super)                                                         \
+#define PACKED(NAME, form, offset, bits, is_super)                                                 \
     static void packed_##NAME(const struct tnd_tile_packed *tile)                                  \
     {                                                                                              \
         if (IS_ONE(tile->n_tokens)) {                                                              \
@@ -266,19 +266,13 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
             multiply(tile, SHAPE(form, bits, is_super), tile->n_tokens);                           \
         }                                                                                          \
     }
-TND_PACKED_TYPES(PACKED)
+TND_QUANT_KERNELS(PACKED)
 #undef PACKED
 
-static bool find_kernels(enum tandem_type type, struct tnd_packed_kernels *out)
+static void fill_packed(struct tnd_cpu_kernels *out)
 {
-    switch (type) {
-#define KERNELS(NAME, form, bits, is_super)                                                        \
-    case TANDEM_TYPE_##NAME:                                                                       \
-        *out = (struct tnd_packed_kernels){packed_##NAME, NULL};                                   \
-        return true;
-        TND_PACKED_TYPES(KERNELS)
-#undef KERNELS
-    default:
-        return false;
-    }
+#define FILL(NAME, form, offset, bits, is_super)                                                   \
+    out->packed[TANDEM_TYPE_##NAME] = (struct tnd_packed_kernels){packed_##NAME, NULL};
+    TND_QUANT_KERNELS(FILL)
+#undef FILL
 }

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "backends/cpu/kernels/packed.h"
+#include "backends/cpu/kernels/kernels.h"
 
 enum { LANES = 16, TOKENS = TND_PACKED_TOKENS, STEP = 64 };
 
@@ -281,13 +281,13 @@ TND_INLINE void unpack(const uint8_t *unit, int n_blocks, const struct shape sha
                                                : 64,                                               \
                     (bits)*64, is_super})
 #if defined(TND_IS_CHECKED) /* one function for any number of tokens; see TND_UNROLL */
-#define PACKED(NAME, form, bits, is_super)                                                         \
+#define PACKED(NAME, form, offset, bits, is_super)                                                 \
     static void packed_##NAME(const struct tnd_tile_packed *tile)                                  \
     {                                                                                              \
         multiply(tile, SHAPE(form, bits, is_super), tile->n_tokens);                               \
     }
 #else
-#define PACKED(NAME, form, bits, is_super)                                                         \
+#define PACKED(NAME, form, offset, bits, is_super)                                                 \
     static void packed_##NAME(const struct tnd_tile_packed *tile)                                  \
     {                                                                                              \
         switch (tile->n_tokens) {                                                                  \
@@ -318,29 +318,23 @@ TND_INLINE void unpack(const uint8_t *unit, int n_blocks, const struct shape sha
         }                                                                                          \
     }
 #endif
-#define UNPACK(NAME, form, bits, is_super)                                                         \
+#define UNPACK(NAME, form, offset, bits, is_super)                                                 \
     static void unpack_##NAME(const uint8_t *units, int n_blocks, size_t ahead, uint8_t *values,   \
                               float *scales, float *mins)                                          \
     {                                                                                              \
         unpack(units, n_blocks, SHAPE(form, bits, is_super), ahead, values, scales, mins);         \
     }
-TND_PACKED_TYPES(PACKED)
-TND_PACKED_TYPES(UNPACK)
+TND_QUANT_KERNELS(PACKED)
+TND_QUANT_KERNELS(UNPACK)
 #undef PACKED
 #undef UNPACK
 
-bool tnd_packed_kernels_vnni(enum tandem_type type, struct tnd_packed_kernels *out)
+void tnd_fill_packed_vnni(struct tnd_cpu_kernels *out)
 {
-    switch (type) {
-#define KERNELS(NAME, form, bits, is_super)                                                        \
-    case TANDEM_TYPE_##NAME:                                                                       \
-        *out = (struct tnd_packed_kernels){packed_##NAME, unpack_##NAME};                          \
-        return true;
-        TND_PACKED_TYPES(KERNELS)
-#undef KERNELS
-    default:
-        return false;
-    }
+#define FILL(NAME, form, offset, bits, is_super)                                                   \
+    out->packed[TANDEM_TYPE_##NAME] = (struct tnd_packed_kernels){packed_##NAME, unpack_##NAME};
+    TND_QUANT_KERNELS(FILL)
+#undef FILL
 }
 #else
 typedef int tnd_no_vnni;

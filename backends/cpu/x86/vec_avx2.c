@@ -2,7 +2,7 @@
  * Row kernels for AVX2, FMA and F16C: the operations of 8 lanes; the kernels are in vec_lanes.h.
  * Only static functions and the one entry, since this file is compiled for a larger instruction
  * set. */
-#include "backends/cpu/kernels/vec.h"
+#include "backends/cpu/kernels/kernels.h"
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #include <immintrin.h>
@@ -189,10 +189,10 @@ static inline vec v_between(vec x, int32_t order, const int32_t *first, const in
 enum { STRIP_VECTORS = 3, STRIP_TILE = 4 }; /* 12 sums, 3 vectors, 1 broadcast of 16 registers */
 #include "backends/cpu/kernels/attention_lanes.h"
 
-void tnd_vec_fill_avx2(struct tnd_vec *out)
+void tnd_fill_vec_avx2(struct tnd_cpu_kernels *out)
 {
-    out->isa = "avx2";
+    out->vec.isa = "avx2";
     fill(out);
-    fill_strip(&out->strip);
+    fill_strip(&out->attention);
 }
 #endif

@@ -2,7 +2,7 @@
  * Row kernels for AVX-512 (F, BW, VL, DQ): the operations of 16 lanes; the kernels are in
  * vec_lanes.h. Only static functions and the one entry, since this file is compiled for a larger
  * instruction set. */
-#include "backends/cpu/kernels/vec.h"
+#include "backends/cpu/kernels/kernels.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #include <immintrin.h>
@@ -175,10 +175,10 @@ static inline vec v_between(vec x, int32_t order, const int32_t *first, const in
 enum { STRIP_VECTORS = 3, STRIP_TILE = 8 }; /* 24 sums, 3 vectors, 1 broadcast of 32 registers */
 #include "backends/cpu/kernels/attention_lanes.h"
 
-void tnd_vec_fill_avx512(struct tnd_vec *out)
+void tnd_fill_vec_avx512(struct tnd_cpu_kernels *out)
 {
-    out->isa = "avx512";
+    out->vec.isa = "avx512";
     fill(out);
-    fill_strip(&out->strip);
+    fill_strip(&out->attention);
 }
 #endif

@@ -1,70 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Packing of float weights and the driver of their products. Knows no instruction set. */
-#include "backends/cpu/kernels/packed_float.h"
-
+ * Driver of packed float weights. Knows no instruction set. */
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
-#include "backends/cpu/packing/packed_weights.h"
-#include "base/cpu.h"
 #include "ggml-like/tnd_tensor.h"
 
 enum { ROWS = TND_PANEL_F_ROWS, AHEAD = 16384 };
 
-tnd_packed_f_fn *tnd_packed_f_kernel(uint32_t features, enum tandem_type type)
-{
-#if defined(__x86_64__)
-    if ((features & TND_CPU_SET_AVX512) == TND_CPU_SET_AVX512) {
-        return tnd_packed_f_kernel_avx512(type);
-    }
-    return (features & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2 ? tnd_packed_f_kernel_avx2(type)
-                                                             : NULL;
-#elif defined(__aarch64__)
-    return (features & (uint32_t)TND_CPU_NEON) != 0 ? tnd_packed_f_kernel_neon(type) : NULL;
-#else
-    (void)features;
-    (void)type;
-    return NULL;
-#endif
-}
-
-/* ---- packing ---- */
-
-#define TURN(name, number)                                                                         \
-    static void name(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, uint8_t *out)   \
-    {                                                                                              \
-        enum { PIECE = 64 }; /* of K: what is read stays in L1 until it is used */                 \
-        for (int64_t k0 = 0; k0 < k; k0 += PIECE) {                                                \
-            int64_t end = tnd_min(k, k0 + PIECE);                                                  \
-            for (int r = 0; r < n_rows; r++) {                                                     \
-                const uint8_t *from = rows + (size_t)r * row_bytes;                                \
-                for (int64_t i = k0; i < end; i++) {                                               \
-                    memcpy(out + (size_t)(i * ROWS + r) * sizeof(number),                          \
-                           from + (size_t)i * sizeof(number), sizeof(number));                     \
-                }                                                                                  \
-            }                                                                                      \
-        }                                                                                          \
-    }
-TURN(turn_16, uint16_t)
-TURN(turn_32, uint32_t)
-#undef TURN
-
-void tnd_pack_panel_f(enum tandem_type type, const uint8_t *rows, size_t row_bytes, int n_rows,
-                      int64_t k, uint8_t *out)
-{
-    if (n_rows < ROWS) {
-        memset(out, 0, (size_t)k * ROWS * tandem_type_block_bytes(type));
-    }
-    if (type == TANDEM_TYPE_F32) {
-        turn_32(rows, row_bytes, n_rows, k, out);
-    } else {
-        turn_16(rows, row_bytes, n_rows, k, out);
-    }
-}
-
-/* ---- the driver ---- */
-
-/* Tokens that are turned together: the weights are read once for all of them. */
+/* Tokens that are transposed together: the weights are read once for all of them. */
 enum { BLOCK_TOKENS = 4 * TND_PACKED_F_TOKENS };
 
 struct scratch {
@@ -89,13 +32,13 @@ struct product {
 };
 
 /* Tokens first .. first + n - 1 of a tile. */
-static void turn_x(const struct product *p, int64_t first, int n, float *out)
+static void transpose_x(const struct product *p, int64_t first, int n, float *out)
 {
-    enum { PIECE = 16 };
+    enum { PART = 16 };
     const char *x = (const char *)p->x->data + (size_t)first * p->x->nb[1];
     const int64_t k = p->packed->k;
-    for (int64_t k0 = 0; k0 < k; k0 += PIECE) {
-        int64_t end = tnd_min(k, k0 + PIECE);
+    for (int64_t k0 = 0; k0 < k; k0 += PART) {
+        int64_t end = tnd_min(k, k0 + PART);
         for (int t = 0; t < n; t++) {
             const float *from = (const float *)(const void *)(x + (size_t)t * p->x->nb[1]);
             for (int64_t i = k0; i < end; i++) {
@@ -130,12 +73,13 @@ static void multiply_tile(const struct product *p, struct scratch *s, int64_t pa
     }
 }
 
-void tnd_matmul_packed_f(tnd_packed_f_fn *kernel, const struct tnd_packed_weight *packed,
-                         const struct tandem_work *work, struct tandem_worker *worker)
+void tnd_matmul_packed_f(const struct tnd_cpu_kernels *kernels,
+                         const struct tnd_packed_weight *packed, const struct tandem_work *work,
+                         struct tandem_worker *worker)
 {
     const struct tandem_tensor *node = work->node;
     struct product p = {
-        .kernel = kernel,
+        .kernel = kernels->packed_f[packed->type],
         .packed = packed,
         .x = node->src[1],
         .y = node->data,
@@ -146,7 +90,7 @@ void tnd_matmul_packed_f(tnd_packed_f_fn *kernel, const struct tnd_packed_weight
     struct scratch *s = worker->scratch;
     const int64_t m = node->ne[1];
     const int64_t first = p.row_begin / ROWS;
-    int64_t turned = -1; /* block of tokens in the scratch */
+    int64_t transposed = -1; /* block of tokens in the scratch */
     int64_t begin;
     int64_t end;
     if (p.row_begin >= p.row_end || m == 0) {
@@ -162,10 +106,10 @@ void tnd_matmul_packed_f(tnd_packed_f_fn *kernel, const struct tnd_packed_weight
             int64_t block = i / n_panels;
             int64_t token = block * block_tokens;
             int64_t tokens = tnd_min(block_tokens, m - token);
-            for (int64_t t = 0; t < tokens && block != turned; t += tile) {
-                turn_x(&p, token + t, (int)tnd_min(tile, tokens - t), s->x + t * packed->k);
+            for (int64_t t = 0; t < tokens && block != transposed; t += tile) {
+                transpose_x(&p, token + t, (int)tnd_min(tile, tokens - t), s->x + t * packed->k);
             }
-            turned = block;
+            transposed = block;
             for (int64_t t = 0; t < tokens; t += tile) {
                 multiply_tile(&p, s, first + i % n_panels, s->x + t * packed->k, token + t,
                               (int)tnd_min(tile, tokens - t), t == 0 ? AHEAD : 0);
