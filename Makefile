@@ -157,11 +157,12 @@ LIB_OBJ := $(call obj,$(LIB_SRC))
 STATIC := $(BIN)/libtandem.a
 SHARED := $(BIN)/libtandem.so.$(VERSION)
 LLAMA := $(BIN)/libtandem-llama.a
+LLAMA_SHARED := $(BIN)/libtandem-llama.so.$(VERSION)
 REPORT := $(BUILD)/room-report.a
 
 .PHONY: all lib tools parts benches
 all: lib tools parts ## build the library and the tools (default)
-lib: $(STATIC) $(SHARED) ## build libtandem.a and libtandem.so
+lib: $(STATIC) $(SHARED) $(LLAMA) $(LLAMA_SHARED) ## build libtandem and libtandem-llama
 tools: $(addprefix $(BIN)/,$(TOOLS)) ## build mulmat-tune and tandem-llama
 benches: $(addprefix $(BIN)/,$(BENCHES))
 
@@ -213,6 +214,14 @@ $(SHARED): $(LIB_OBJ) $(LISTS)
 	    $(LIB_OBJ) $(LIBS)
 	$(Q)ln -sf $(@F) $(@D)/libtandem.so.$(SOVERSION)
 	$(Q)ln -sf libtandem.so.$(SOVERSION) $(@D)/libtandem.so
+
+$(LLAMA_SHARED): $(call obj,$(llama_SRC)) $(BUILD)/llama.list mk/tandem-llama.map | $(SHARED)
+	$(call say,LD,$@)
+	$(Q)$(LINK) -shared -Wl,-soname,libtandem-llama.so.$(SOVERSION) \
+	    -Wl,--version-script=mk/tandem-llama.map $(NO_UNDEFINED) -Wl,--gc-sections -o $@ \
+	    $(filter %.o,$^) -L$(@D) -ltandem -lm
+	$(Q)ln -sf $(@F) $(@D)/libtandem-llama.so.$(SOVERSION)
+	$(Q)ln -sf libtandem-llama.so.$(SOVERSION) $(@D)/libtandem-llama.so
 
 define tool_rule
 $$(BIN)/$(1): $$(call obj,$$(wildcard tools/$(1)/*.c) $$(TOOL_COMMON_SRC)) $$(REPORT) $$(LLAMA) $$(STATIC)

@@ -378,7 +378,8 @@ enum tandem_status tandem_session_save(const tandem_session *session, const char
                                        struct tandem_error *error)
 {
     const size_t n = tandem_session_state_bytes(session);
-    char *part = malloc(strlen(path) + 6);
+    const size_t part_bytes = strlen(path) + sizeof(".part");
+    char *part = malloc(part_bytes);
     char *bytes = malloc(n);
     enum tandem_status status = TANDEM_OK;
     if (part == NULL || bytes == NULL) {
@@ -388,7 +389,7 @@ enum tandem_status tandem_session_save(const tandem_session *session, const char
         status = tandem_session_state_write(session, bytes, error);
     }
     if (status == TANDEM_OK) {
-        sprintf(part, "%s.part", path);
+        snprintf(part, part_bytes, "%s.part", path);
         if (!write_all(part, bytes, n) || rename(part, path) != 0) {
             status = file_fails(path, "written", error);
             remove(part);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make install and uninstall, with GNU's variables: DESTDIR, PREFIX (prefix), bindir, libdir, ...
 
+LIBRARIES := libtandem libtandem-llama
 PUBLIC_HEADERS := $(wildcard include/tandem/*.h)
 DOCS := $(wildcard README.md CHANGELOG.md LICENSE docs/*.md docs/*.json)
 pkgconfigdir ?= $(libdir)/pkgconfig
@@ -25,21 +26,24 @@ install: all ## install into DESTDIR/PREFIX (/usr/local): tools, libraries, head
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir) $(includedir)/tandem $(pkgconfigdir) \
 	    $(cmakedir) $(docdir))
 	$(INSTALL) -m 755 $(addprefix $(BIN)/,$(TOOLS)) $(DESTDIR)$(bindir)
-	$(INSTALL) -m 644 $(STATIC) $(DESTDIR)$(libdir)
-	$(INSTALL) -m 644 $(SHARED) $(DESTDIR)$(libdir)
-	ln -sf libtandem.so.$(VERSION) $(DESTDIR)$(libdir)/libtandem.so.$(SOVERSION)
-	ln -sf libtandem.so.$(SOVERSION) $(DESTDIR)$(libdir)/libtandem.so
+	$(INSTALL) -m 644 $(STATIC) $(SHARED) $(LLAMA) $(LLAMA_SHARED) $(DESTDIR)$(libdir)
+	for name in $(LIBRARIES); do \
+	    ln -sf $$name.so.$(VERSION) $(DESTDIR)$(libdir)/$$name.so.$(SOVERSION); \
+	    ln -sf $$name.so.$(SOVERSION) $(DESTDIR)$(libdir)/$$name.so; \
+	done
 	$(INSTALL) -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(includedir)/tandem
 	$(call fill,tandem.pc.in,$(pkgconfigdir)/tandem.pc)
+	$(call fill,tandem-llama.pc.in,$(pkgconfigdir)/tandem-llama.pc)
 	$(call fill,tools/cmake/TandemConfig.cmake.in,$(cmakedir)/TandemConfig.cmake)
 	$(call fill,tools/cmake/TandemConfigVersion.cmake.in,$(cmakedir)/TandemConfigVersion.cmake)
 	$(INSTALL) -m 644 $(DOCS) $(DESTDIR)$(docdir)
 
 uninstall: ## remove what install has put there
 	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(TOOLS))
-	rm -f $(addprefix $(DESTDIR)$(libdir)/libtandem,.a .so .so.$(SOVERSION) .so.$(VERSION))
+	rm -f $(foreach name,$(LIBRARIES),$(addprefix $(DESTDIR)$(libdir)/$(name),.a .so .so.$(SOVERSION) \
+	    .so.$(VERSION)))
 	rm -f $(addprefix $(DESTDIR)$(includedir)/,$(PUBLIC_HEADERS:include/%=%))
-	rm -f $(DESTDIR)$(pkgconfigdir)/tandem.pc
+	rm -f $(addprefix $(DESTDIR)$(pkgconfigdir)/,tandem.pc tandem-llama.pc)
 	rm -f $(addprefix $(DESTDIR)$(cmakedir)/,TandemConfig.cmake TandemConfigVersion.cmake)
 	rm -f $(addprefix $(DESTDIR)$(docdir)/,$(notdir $(DOCS)))
 	rmdir $(addprefix $(DESTDIR),$(includedir)/tandem $(cmakedir) $(docdir)) 2>/dev/null || :

@@ -24,9 +24,13 @@
 extern "C" {
 #endif
 
+/** Opaque. A model: weights that were found and checked. */
 typedef struct tandem_model tandem_model;
+/** Opaque. Tokens seen so far as keys and values, and the logits behind them. */
 typedef struct tandem_session tandem_session;
+/** Opaque. How tokens are chosen. */
 typedef struct tandem_sampler tandem_sampler;
+/** Opaque. A conversation; a text that is continued. */
 typedef struct tandem_chat tandem_chat;
 typedef struct tandem_generator tandem_generator;
 
@@ -203,15 +207,15 @@ TANDEM_API enum tandem_status tandem_session_state_read(tandem_session *session,
  *  probabilities the lower token comes first. A logit that is NaN or -infinity is not chosen while
  *  another can be; tokens of +infinity share all probability. Zeros switch a step off. */
 struct tandem_sampler_options {
-    size_t size;        /**< sizeof(struct tandem_sampler_options) */
-    int64_t vocabulary; /**< floats in the logits */
-    float temperature;
-    float top_p; /**< 0 and 1: all */
-    float min_p;
+    size_t size;          /**< sizeof(struct tandem_sampler_options) */
+    int64_t vocabulary;   /**< floats in the logits */
+    float temperature;    /**< 0: always the likeliest token */
+    float top_p;          /**< share of the probability that is kept; 0 and 1: all */
+    float min_p;          /**< share of the largest probability below which tokens are dropped */
     float repeat_penalty; /**< 0 and 1: none; logits above 0 are divided by it, others multiplied */
-    int64_t top_k;
-    int64_t repeat_last; /**< recent tokens that the penalty concerns; 0: 64 */
-    uint64_t seed;       /**< the same seed and logits give the same choices on every machine */
+    int64_t top_k;        /**< tokens that are kept; 0: all */
+    int64_t repeat_last;  /**< recent tokens that the penalty concerns; 0: 64 */
+    uint64_t seed;        /**< the same seed and logits give the same choices on every machine */
 };
 #define TANDEM_SAMPLER_OPTIONS_INIT                                                                \
     {                                                                                              \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: check_install.sh BUILD       (the variant whose results are installed, e.g. build/release)
-# Installs into an empty DESTDIR, builds and runs a program against it by pkg-config and by CMake,
-# runs the installed tools, and uninstalls: nothing may be left.
+# Installs into an empty DESTDIR, builds and runs a program for each library against it by pkg-config
+# and by CMake, runs the installed tools, and uninstalls: nothing may be left.
 set -u
 cd "$(dirname "$0")/../.."
 . tools/dev/files.sh
@@ -23,12 +23,18 @@ lib=$stage/root/opt/t/lib/machine
 export LD_LIBRARY_PATH=$lib
 export PKG_CONFIG_PATH=$lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$stage/root
 
-readelf -d "$lib"/libtandem.so 2>/dev/null | grep -q 'SONAME.*\[libtandem\.so\.[0-9]*\]' ||
-    complain "libtandem.so has no SONAME"
+for name in libtandem libtandem-llama; do
+    readelf -d "$lib/$name.so" 2>/dev/null | grep -q "SONAME.*\\[$name\\.so\\.[0-9]*\\]" ||
+        complain "$name.so has no SONAME"
+done
 # shellcheck disable=SC2046 # flags are words
 run "building with pkg-config" gcc -std=c11 -Wall -Werror tests/install/hello.c -o "$stage/hello" \
     $(pkg-config --cflags --libs tandem)
 run "the program built with pkg-config" "$stage/hello"
+# shellcheck disable=SC2046
+run "building a session with pkg-config" gcc -std=c11 -Wall -Werror docs/examples/first_session.c \
+    -o "$stage/session" $(pkg-config --cflags --libs tandem-llama)
+run "the session built with pkg-config" "$stage/session"
 # shellcheck disable=SC2046
 run "building with pkg-config --static" gcc -std=c11 tests/install/hello.c -o "$stage/hello-static" \
     $(pkg-config --cflags tandem) "$lib/libtandem.a" \
@@ -39,6 +45,7 @@ if command -v cmake >/dev/null; then
         -DTandem_DIR="$lib/cmake/Tandem" -DCMAKE_C_COMPILER=gcc
     run "cmake --build" cmake --build "$stage/cmake"
     run "the program built with cmake" "$stage/cmake/hello"
+    run "the session built with cmake" "$stage/cmake/session"
 else
     echo "SKIP check_install: no cmake"
 fi
