@@ -222,6 +222,11 @@ tandem_tensor *tandem_cpy(tandem_context *context, tandem_tensor *a, tandem_tens
                               tandem_type_name(b->type), tnd_shape_text(a->ne, a_shape),
                               tnd_shape_text(b->ne, b_shape));
     }
+    if ((b->root->flags & TND_TENSOR_READ_ONLY) != 0) {
+        return tnd_build_fail(context, TANDEM_E_ARGUMENT, "cpy", 0, 0,
+                              "cpy: the memory of b %s was borrowed as const",
+                              tnd_shape_text(b->ne, b_shape));
+    }
     if (!has_distinct_values(b) || byte_ranges_meet(a, b)) {
         return tnd_build_fail(context, TANDEM_E_ARGUMENT, "cpy", 0, 0,
                               "cpy: b %s overlaps itself or a %s", tnd_shape_text(b->ne, b_shape),

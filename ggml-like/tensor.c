@@ -276,6 +276,29 @@ tandem_tensor *tandem_tensor_new(tandem_context *context, enum tandem_type type,
     return tensor->data != NULL ? tensor : NULL;
 }
 
+tandem_tensor *tandem_tensor_new_1d(tandem_context *context, enum tandem_type type, int64_t ne0)
+{
+    return tandem_tensor_new(context, type, 1, &ne0);
+}
+
+tandem_tensor *tandem_tensor_new_2d(tandem_context *context, enum tandem_type type, int64_t ne0,
+                                    int64_t ne1)
+{
+    return tandem_tensor_new(context, type, 2, (const int64_t[]){ne0, ne1});
+}
+
+tandem_tensor *tandem_tensor_borrow_const(tandem_context *context, enum tandem_type type,
+                                          int n_dims, const int64_t *ne, const void *data,
+                                          size_t bytes)
+{
+    /* Nothing writes to it: cpy and tandem_tensor_set refuse a tensor with this flag. */
+    tandem_tensor *tensor = tandem_tensor_borrow(context, type, n_dims, ne, (void *)data, bytes);
+    if (tensor != NULL) {
+        tensor->flags |= TND_TENSOR_READ_ONLY | TND_TENSOR_CONSTANT;
+    }
+    return tensor;
+}
+
 tandem_tensor *tandem_tensor_borrow(tandem_context *context, enum tandem_type type, int n_dims,
                                     const int64_t *ne, void *data, size_t bytes)
 {

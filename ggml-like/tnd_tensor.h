@@ -33,10 +33,11 @@ union tnd_op_params {
 };
 
 enum tnd_tensor_flags {
-    TND_TENSOR_OUTPUT = 1, /* added to a graph by the user: has memory of its own */
+    TND_TENSOR_OUTPUT = 1,  /* added to a graph by the user: has memory of its own */
     TND_TENSOR_PENDING = 2, /* a node, or a view of one: has no values before a graph computes it */
-    TND_TENSOR_CONSTANT = 4, /* of a root: TANDEM_ROLE_CONSTANT */
-    TND_TENSOR_STATE = 8     /* of a root: TANDEM_ROLE_STATE */
+    TND_TENSOR_CONSTANT = 4,  /* of a root: TANDEM_ROLE_CONSTANT */
+    TND_TENSOR_STATE = 8,     /* of a root: TANDEM_ROLE_STATE */
+    TND_TENSOR_READ_ONLY = 16 /* of a root: over memory that the program lent as const */
 };
 
 struct tandem_tensor {

@@ -24,13 +24,11 @@ static enum tandem_status find(const tandem_model *model, const tandem_source *s
                               (long long)found.ne[0], (long long)found.ne[1], (long long)k,
                               (long long)n);
     }
-    /* borrowed weights are only read; the interface has no constant tensors */
-    tandem_tensor *tensor = tandem_tensor_borrow(model->context, found.type, found.n_dims, found.ne,
-                                                 (void *)found.data, found.bytes);
+    tandem_tensor *tensor = tandem_tensor_borrow_const(model->context, found.type, found.n_dims,
+                                                       found.ne, found.data, found.bytes);
     if (tensor == NULL) {
         return tandem_context_status(model->context, error);
     }
-    tandem_tensor_set_role(tensor, TANDEM_ROLE_CONSTANT);
     *out_tensor = tandem_tensor_set_name(tensor, name);
     return TANDEM_OK;
 }

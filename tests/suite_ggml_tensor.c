@@ -107,6 +107,111 @@ static void new_tensors_are_zeroed_aligned_and_dense(void)
     tandem_context_free(context);
 }
 
+static void tensors_of_one_and_two_dimensions_need_no_array(void)
+{
+    tandem_context *context = ggml_context();
+    const int64_t *ne = tandem_tensor_ne(tandem_tensor_new_1d(context, TANDEM_TYPE_F16, 5));
+    check_int(ne[0], 5);
+    check_int(ne[1], 1);
+    ne = tandem_tensor_ne(tandem_tensor_new_2d(context, TANDEM_TYPE_F32, 3, 7));
+    check_int(ne[0], 3);
+    check_int(ne[1], 7);
+    check_int(ne[2], 1);
+    CU_ASSERT_PTR_NULL(tandem_tensor_new_2d(context, TANDEM_TYPE_Q4_0, 33, 1));
+    check_context(context, TANDEM_E_SHAPE, "block of 32");
+    tandem_context_free(context);
+}
+
+static void values_are_copied_in_the_order_of_the_extents_whatever_the_strides(void)
+{
+    tandem_context *context = ggml_context();
+    float values[12];
+    tandem_tensor *t = ggml_ramp(context, 1.0f, 4, 3, 0, 0);
+    tandem_tensor *transposed = tandem_transpose(context, t); /* {3, 4} */
+    check_ok(tandem_tensor_get(transposed, 0, TANDEM_ALL, values, NULL));
+    for (int i = 0; i < 12; i++) {
+        CU_ASSERT_EQUAL(values[i], (float)(i / 3 + 4 * (i % 3)));
+    }
+    /* the middle two columns, as a view with gaps between its rows */
+    tandem_tensor *middle =
+        tandem_view(context, t, 2, (int64_t[]){2, 3}, &tandem_tensor_nb(t)[1], sizeof(float));
+    check_ok(tandem_tensor_set(middle, 1, 4, (float[]){-1, -2, -3, -4}, NULL));
+    check_ok(tandem_tensor_get(t, 0, 12, values, NULL));
+    static const float wanted[12] = {0, 1, -1, 3, 4, -2, -3, 7, 8, -4, 10, 11};
+    CU_ASSERT_EQUAL(memcmp(values, wanted, sizeof(wanted)), 0);
+    tandem_context_free(context);
+}
+
+static void blocks_are_copied_whole_and_ranges_are_checked(void)
+{
+    struct tandem_error error;
+    unsigned char blocks[4 * 18];
+    unsigned char back[2 * 18];
+    tandem_context *context = ggml_context();
+    tandem_tensor *t = tandem_tensor_new_2d(context, TANDEM_TYPE_Q4_0, 64, 2);
+    for (size_t i = 0; i < sizeof(blocks); i++) {
+        blocks[i] = (unsigned char)(3 * i);
+    }
+    check_ok(tandem_tensor_set(t, 0, TANDEM_ALL, blocks, NULL));
+    check_ok(
+        tandem_tensor_get(t, 32, 64, back, NULL)); /* the end of a row, the begin of the next */
+    CU_ASSERT_EQUAL(memcmp(back, blocks + 18, sizeof(back)), 0);
+    check_status(tandem_tensor_get(t, 16, 32, back, &error), TANDEM_E_ARGUMENT, "blocks of 32",
+                 &error);
+    check_status(tandem_tensor_get(t, 96, 64, back, &error), TANDEM_E_ARGUMENT, "it has 128",
+                 &error);
+    check_status(tandem_tensor_get(t, -32, TANDEM_ALL, back, &error), TANDEM_E_ARGUMENT, "from -32",
+                 &error);
+    check_status(tandem_tensor_set(t, INT64_MAX - 31, 64, back, &error), TANDEM_E_ARGUMENT,
+                 "it has 128", &error);
+    check_status(tandem_tensor_set(t, 0, -2, back, &error), TANDEM_E_ARGUMENT, "-2 values", &error);
+    check_status(tandem_tensor_set(t, 0, 32, NULL, &error), TANDEM_E_ARGUMENT, "memory is NULL",
+                 &error);
+    check_status(tandem_tensor_get(NULL, 0, 1, back, &error), TANDEM_E_ARGUMENT, "tensor is NULL",
+                 &error);
+    check_ok(tandem_tensor_set(t, 128, TANDEM_ALL, back, &error));
+    check_ok(tandem_tensor_set(t, 128, 0, NULL, &error));
+    tandem_context_free(context);
+}
+
+static void an_intermediate_result_has_no_values_to_copy(void)
+{
+    struct tandem_error error;
+    float values[4];
+    tandem_context *context = ggml_context();
+    tandem_tensor *x = ggml_ramp(context, 1.0f, 4, 0, 0, 0);
+    tandem_tensor *inner = tandem_sqr(context, x);
+    tandem_tensor *y = tandem_scale(context, inner, 2.0f);
+    check_status(tandem_tensor_get(y, 0, 4, values, &error), TANDEM_E_STATE, "output", &error);
+    CU_ASSERT_TRUE(ggml_compute_one(context, y));
+    check_status(tandem_tensor_get(inner, 0, 4, values, &error), TANDEM_E_STATE, "output", &error);
+    check_ok(tandem_tensor_get(y, 3, 1, values, NULL));
+    CU_ASSERT_EQUAL(values[0], 18.0f);
+    tandem_context_free(context);
+}
+
+static void const_memory_is_borrowed_as_a_constant_that_nothing_writes(void)
+{
+    static const float weights[6] = {1, 2, 3, 4, 5, 6};
+    struct tandem_error error;
+    float value = 0;
+    tandem_context *context = ggml_context();
+    tandem_tensor *w = tandem_tensor_borrow_const(context, TANDEM_TYPE_F32, 2, (int64_t[]){3, 2},
+                                                  weights, sizeof(weights));
+    CU_ASSERT_PTR_EQUAL(tandem_tensor_data(w), weights);
+    CU_ASSERT_TRUE((w->flags & TND_TENSOR_CONSTANT) != 0);
+    check_ok(tandem_tensor_get(w, 4, 1, &value, NULL));
+    CU_ASSERT_EQUAL(value, 5.0f);
+    tandem_tensor *view = tandem_view(context, w, 1, (int64_t[]){2}, NULL, 4);
+    check_status(tandem_tensor_set(view, 0, 1, &value, &error), TANDEM_E_STATE, "as const", &error);
+    tandem_tensor_set_role(w, TANDEM_ROLE_INPUT); /* it stays const */
+    CU_ASSERT_PTR_NULL(tandem_cpy(context, ggml_ramp(context, 1.0f, 2, 0, 0, 0), view));
+    check_context(context, TANDEM_E_ARGUMENT, "borrowed as const");
+    CU_ASSERT_PTR_NULL(tandem_tensor_borrow_const(context, TANDEM_TYPE_F32, 2, (int64_t[]){3, 2},
+                                                  weights, sizeof(weights)));
+    tandem_context_free(context);
+}
+
 static void names_are_kept_and_long_ones_cut(void)
 {
     tandem_context *context = ggml_context();
@@ -309,6 +414,15 @@ static CU_TestInfo tensor_tests[] = {
     {"context_options_are_checked_by_size", context_options_are_checked_by_size},
     {"context_limit_ends_in_a_memory_error", context_limit_ends_in_a_memory_error},
     {"new_tensors_are_zeroed_aligned_and_dense", new_tensors_are_zeroed_aligned_and_dense},
+    {"tensors_of_one_and_two_dimensions_need_no_array",
+     tensors_of_one_and_two_dimensions_need_no_array},
+    {"values_are_copied_in_the_order_of_the_extents_whatever_the_strides",
+     values_are_copied_in_the_order_of_the_extents_whatever_the_strides},
+    {"blocks_are_copied_whole_and_ranges_are_checked",
+     blocks_are_copied_whole_and_ranges_are_checked},
+    {"an_intermediate_result_has_no_values_to_copy", an_intermediate_result_has_no_values_to_copy},
+    {"const_memory_is_borrowed_as_a_constant_that_nothing_writes",
+     const_memory_is_borrowed_as_a_constant_that_nothing_writes},
     {"names_are_kept_and_long_ones_cut", names_are_kept_and_long_ones_cut},
     {"hostile_extents_never_overflow", hostile_extents_never_overflow},
     {"wrong_tensors_are_refused_with_a_reason", wrong_tensors_are_refused_with_a_reason},

@@ -12,8 +12,7 @@ enum { DIM = 64, HIDDEN = 256, TOKENS = 2, CACHE_ROWS = 8, PAST = 3 };
 static tandem_tensor *filled(tandem_context *context, const char *name, int64_t ne0, int64_t ne1,
                              float value)
 {
-    tandem_tensor *tensor =
-        tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){ne0, ne1});
+    tandem_tensor *tensor = tandem_tensor_new_2d(context, TANDEM_TYPE_F32, ne0, ne1);
     float *values = tandem_tensor_data(tensor);
     for (int64_t i = 0; i < tandem_tensor_elements(tensor); i++) {
         values[i] = value;

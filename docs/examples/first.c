@@ -18,8 +18,8 @@ int main(void)
         goto fail;
     }
 
-    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){K, N});
-    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){K, M});
+    tandem_tensor *w = tandem_tensor_new_2d(context, TANDEM_TYPE_Q4_0, K, N);
+    tandem_tensor *x = tandem_tensor_new_2d(context, TANDEM_TYPE_F32, K, M);
     tandem_tensor *y = tandem_mul_mat(context, w, x); /* {N, M} */
     tandem_graph *graph = tandem_graph_new(context);
     tandem_graph_add(graph, y);
@@ -28,6 +28,8 @@ int main(void)
     }
 
     float row[K];
+    float ones[K * M];
+    float first;
     for (int i = 0; i < K; i++) {
         row[i] = 0.01f * (float)(i % 7);
     }
@@ -36,13 +38,17 @@ int main(void)
         tandem_quantize(TANDEM_TYPE_Q4_0, row, blocks + (size_t)n * tandem_tensor_nb(w)[1], K);
     }
     for (int i = 0; i < K * M; i++) {
-        ((float *)tandem_tensor_data(x))[i] = 1.0f;
+        ones[i] = 1.0f;
     }
-
-    if (tandem_runtime_compute(runtime, graph, NULL, NULL, &error) != TANDEM_OK) {
+    if (tandem_tensor_set(x, 0, TANDEM_ALL, ones, &error) != TANDEM_OK) {
         goto fail;
     }
-    printf("y[0] = %.3f\n", (double)((const float *)tandem_tensor_data(y))[0]);
+
+    if (tandem_runtime_compute(runtime, graph, NULL, NULL, &error) != TANDEM_OK ||
+        tandem_tensor_get(y, 0, 1, &first, &error) != TANDEM_OK) {
+        goto fail;
+    }
+    printf("y[0] = %.3f\n", (double)first);
     result = EXIT_SUCCESS;
 fail:
     if (result != EXIT_SUCCESS) {

@@ -115,12 +115,26 @@ TANDEM_API size_t tandem_context_bytes(const tandem_context *context);
 TANDEM_API tandem_tensor *tandem_tensor_new(tandem_context *context, enum tandem_type type,
                                             int n_dims, const int64_t *ne);
 
+/** tandem_tensor_new with one dimension of `ne0` values, and with two: `ne1` rows of `ne0`
+ *  values. */
+TANDEM_API tandem_tensor *tandem_tensor_new_1d(tandem_context *context, enum tandem_type type,
+                                               int64_t ne0);
+TANDEM_API tandem_tensor *tandem_tensor_new_2d(tandem_context *context, enum tandem_type type,
+                                               int64_t ne0, int64_t ne1);
+
 /** A contiguous tensor over memory of the caller, which it borrows: `data` (at least `bytes` long)
  *  must outlive the tensor. Records TRUNCATED when `bytes` is too small, else as
  *  tandem_tensor_new. */
 TANDEM_API tandem_tensor *tandem_tensor_borrow(tandem_context *context, enum tandem_type type,
                                                int n_dims, const int64_t *ne, void *data,
                                                size_t bytes);
+
+/** tandem_tensor_borrow over memory that nobody may write to, such as the weights of a mapped model
+ *  file. The tensor has TANDEM_ROLE_CONSTANT from the beginning; tandem_cpy into it records
+ *  ARGUMENT, tandem_tensor_set returns STATE. */
+TANDEM_API tandem_tensor *tandem_tensor_borrow_const(tandem_context *context, enum tandem_type type,
+                                                     int n_dims, const int64_t *ne,
+                                                     const void *data, size_t bytes);
 
 /** Gives a tensor a name for messages, plans and dumps; longer names are cut. Returns `tensor`. */
 TANDEM_API tandem_tensor *tandem_tensor_set_name(tandem_tensor *tensor, const char *name);
@@ -136,6 +150,28 @@ enum tandem_role {
 /** Sets the role of a tensor that is neither a result nor a view. NULL is allowed. Returns
  *  `tensor`. */
 TANDEM_API tandem_tensor *tandem_tensor_set_role(tandem_tensor *tensor, enum tandem_role role);
+
+/* ---- values ---- */
+
+/** As a count of values: all that follow. */
+#define TANDEM_ALL (-1)
+
+/** Copies `n` values (TANDEM_ALL: the rest), from the value `first` on in the order of ne, from
+ *  `values` into a tensor; in the tensor's own type and block layout, without gaps in `values`. The
+ *  tensor may be a strided view. `first` and `n` are multiples of the type's block. What devices
+ *  keep is not told: for TANDEM_ROLE_STATE call tandem_runtime_fetch before, for
+ *  TANDEM_ROLE_CONSTANT tandem_runtime_forget. One thread at a time per tensor, while no graph
+ *  computes with it. Errors: ARGUMENT (NULL, range, part of a block), STATE (an intermediate
+ *  result, or memory borrowed as const). */
+TANDEM_API enum tandem_status tandem_tensor_set(tandem_tensor *tensor, int64_t first, int64_t n,
+                                                const void *values, struct tandem_error *error);
+
+/** The other direction: copies values of a leaf, or of an output of a finished graph, to
+ *  `out_values`. Any thread while nobody changes the tensor. Errors: ARGUMENT, STATE, as for
+ *  tandem_tensor_set. */
+TANDEM_API enum tandem_status tandem_tensor_get(const tandem_tensor *tensor, int64_t first,
+                                                int64_t n, void *out_values,
+                                                struct tandem_error *error);
 
 /* ---- looking at tensors (any thread while nobody changes them) ---- */
 
