@@ -128,7 +128,9 @@ static bool is_measured(const struct selection *chosen, const int64_t shape[2],
                         const struct tnd_table_profile *profile)
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        if (profile->stage[s].backend[0] != '\0' && curve_of(chosen, shape, profile, s) == NULL) {
+        const struct tnd_table_stage *stage = &profile->stage[s];
+        if (stage->backend[0] != '\0' && !tnd_task_is(stage->task, TND_TASK_FETCHES) &&
+            curve_of(chosen, shape, profile, s) == NULL) {
             return false;
         }
     }
@@ -318,6 +320,17 @@ static int64_t step_of(const struct selection *chosen)
     return step;
 }
 
+/* A stage as the file lists it. FINALIZE of a device that leaves its result in memory of its own is
+ * there even when the profile does not list it. */
+static const struct tnd_table_stage *
+stage_in_text(const struct selection *chosen, const struct tnd_table_profile *profile, int which)
+{
+    struct tnd_product_moves moves;
+    bool fetches = which == TANDEM_STAGE_FINALIZE &&
+                   tnd_product_moves(chosen->table, profile, 1, 1, 1, &moves) && moves.home != NULL;
+    return &profile->stage[fetches ? TANDEM_STAGE_COMPUTE : which];
+}
+
 static void print_header(struct tnd_text *text, const struct selection *chosen)
 {
     const struct tandem_table *table = chosen->table;
@@ -344,7 +357,7 @@ static void print_header(struct tnd_text *text, const struct selection *chosen)
                     chosen->n_profiles);
     for (int p = 0; p < chosen->n_profiles; p++) {
         for (int s = 0; s < TANDEM_STAGES; s++) {
-            const struct tnd_table_stage *stage = &chosen->profiles[p]->stage[s];
+            const struct tnd_table_stage *stage = stage_in_text(chosen, chosen->profiles[p], s);
             tnd_text_printf(text, "%s%d %d %d", s == 0 ? "" : " ", stage->kind, stage->parallel,
                             stage->wait);
         }
@@ -359,17 +372,22 @@ static double move_us(const struct tandem_table *table, const struct tnd_product
     return curve != NULL && move->bytes > 0 ? tnd_transfer_line(curve, move->bytes) : 0;
 }
 
-/* What a profile moves at M; 0 where that is in the times of its stages. */
+/* What a stage moves at M, 0 where that is in its time: operands belong to COMPUTE, fetching the
+ * result is FINALIZE. */
 static double moves_us(const struct selection *chosen, const struct tnd_table_profile *profile,
-                       const int64_t shape[2], int64_t m)
+                       const int64_t shape[2], int64_t m, int which)
 {
     struct tnd_product_moves moves;
     const struct tandem_table *table = chosen->table;
-    if (!tnd_product_moves(table, profile, shape[0], shape[1], m, &moves)) {
+    if (which == TANDEM_STAGE_INIT ||
+        !tnd_product_moves(table, profile, shape[0], shape[1], m, &moves)) {
         return 0;
     }
-    double inside = move_us(table, &moves.inside[0]) + move_us(table, &moves.inside[1]);
-    return inside + move_us(table, &moves.x) + move_us(table, &moves.y);
+    if (which == TANDEM_STAGE_FINALIZE) {
+        return move_us(table, &moves.y);
+    }
+    return move_us(table, &moves.inside[0]) + move_us(table, &moves.inside[1]) +
+           move_us(table, &moves.x);
 }
 
 static void print_row(struct tnd_text *text, const struct selection *chosen, const int64_t shape[2],
@@ -381,9 +399,7 @@ static void print_row(struct tnd_text *text, const struct selection *chosen, con
         for (int s = 0; s < TANDEM_STAGES; s++) {
             const struct tnd_curve *curve = curve_of(chosen, shape, chosen->profiles[p], s);
             double us = curve != NULL ? sample_at(curve, m)->median_us : 0.0;
-            if (s == TANDEM_STAGE_COMPUTE) {
-                us += moves_us(chosen, chosen->profiles[p], shape, m);
-            }
+            us += moves_us(chosen, chosen->profiles[p], shape, m, s);
             tnd_text_printf(text, formats[s], round(us));
         }
     }

@@ -258,6 +258,12 @@ static void transfers_stand_around_the_works_of_a_device(void)
     check_us(replay.makespan_us, up + 100 + down);
     check_us(on_path("opencl upload"), up);
     check_string(replay.parts[0].name, "opencl upload");
+    /* X belongs to INIT, Y is fetched by FINALIZE, which the plan predicts. */
+    check_int(replay.n_events, 3);
+    check_int(replay.events[0].stage, TANDEM_STAGE_INIT);
+    check_int(replay.events[1].stage, TANDEM_STAGE_COMPUTE);
+    check_int(replay.events[2].stage, TANDEM_STAGE_FINALIZE);
+    check_us((double)tandem_plan_node(plan, 0)->predicted_us[TANDEM_STAGE_FINALIZE], down);
 }
 
 /* A KV cache is read there, and stays there from pass to pass. */

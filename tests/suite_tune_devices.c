@@ -297,6 +297,45 @@ static void a_chain_stays_on_a_device_that_pays_as_a_whole(void)
     check_string(homes(chain(7, 4)), "ddddddddddddddddddddd");
 }
 
+/* "-f": nodes that FINALIZE of the plan fetches from the device, in a static buffer. */
+static const char *fetches(const tandem_graph *graph, double predicted_us)
+{
+    static char text[256];
+    tandem_plan *plan = NULL;
+    int slot = tnd_registry_find(registry, "opencl", NULL);
+    memset(text, 0, sizeof(text));
+    if (check_ok(tnd_planner_plan(planner, graph, 2, &plan, NULL))) {
+        for (int i = 0; i < tandem_plan_node_count(plan) && i < 255; i++) {
+            const struct tandem_plan_node *node = tandem_plan_node(plan, i);
+            const struct tandem_task_config *finalize = &node->stage[TANDEM_STAGE_FINALIZE];
+            bool is_there = finalize->backend != TANDEM_BACKEND_NONE;
+            text[i] = is_there ? 'f' : '-';
+            check_int(finalize->backend, is_there ? slot : 0);
+            check_int(finalize->task, is_there ? TANDEM_TASK_FINALIZE : TANDEM_TASK_NONE);
+            CU_ASSERT_DOUBLE_EQUAL(node->predicted_us[TANDEM_STAGE_FINALIZE],
+                                   is_there ? predicted_us : 0, 0.01);
+        }
+    }
+    tandem_plan_free(plan);
+    return text;
+}
+
+static void a_result_that_the_host_reads_is_fetched_by_finalize(void)
+{
+    tune_add_cost(costs, "cpu", 500, 0);
+    tune_add_cost(costs, "opencl", 10, 0);
+    tune_add_link(costs, "opencl", 10, 1e9);
+    tnd_planner_set_table(planner, costs);
+    check_string(homes(chain(2, 4)), "dddddd");
+    check_string(fetches(chain(2, 4), 10), "-----f"); /* the output alone */
+    unsupported = TANDEM_OP_CONCAT;
+    tnd_planner_set_table(planner, costs);
+    check_string(homes(chain(2, 4)), "ddhddh");
+    check_string(fetches(chain(2, 4), 10), "-f--f-");
+    tnd_planner_set_table(planner, NULL);
+    check_string(fetches(chain(2, 4), 0), "------");
+}
+
 static void a_slow_device_is_left_alone(void)
 {
     tune_add_cost(costs, "cpu", 50, 0);
@@ -543,6 +582,8 @@ static CU_TestInfo placement_tests[] = {
     {"without a table a device is not used", without_a_table_a_device_is_not_used},
     {"a chain stays on a device that pays as a whole",
      a_chain_stays_on_a_device_that_pays_as_a_whole},
+    {"a result that the host reads is fetched by FINALIZE",
+     a_result_that_the_host_reads_is_fetched_by_finalize},
     {"a slow device is left alone", a_slow_device_is_left_alone},
     {"what a device cannot do comes back to the host",
      what_a_device_cannot_do_comes_back_to_the_host},

@@ -91,15 +91,18 @@ static void a_candidate_counts_the_moves_that_its_neighbours_leave_to_it(void)
     CU_ASSERT_DOUBLE_EQUAL(at_home.total.us, 100, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(at_host.total.us, 100 + 10 + 4.0 * K * 4 / 1000 + 10 + 4096.0 / 1000,
                            1e-6);
-    CU_ASSERT_DOUBLE_EQUAL(at_host.moving.us, at_host.total.us - 100, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(at_host.stage[TANDEM_STAGE_FINALIZE].us, 10 + 4096.0 / 1000, 1e-6);
+    CU_ASSERT_EQUAL(at_home.stage[TANDEM_STAGE_FINALIZE].us, 0);
+    CU_ASSERT_DOUBLE_EQUAL(at_host.moving.us + at_host.stage[TANDEM_STAGE_FINALIZE].us,
+                           at_host.total.us - 100, 1e-9);
     /* Whoever runs next on two threads has one to wake. */
     tnd_choose(table, &candidate, 1, &problem, 2, NULL, NULL, NULL, &choice);
     CU_ASSERT_DOUBLE_EQUAL(choice.best.total.us, at_host.total.us + 20, 1e-6);
     tandem_table_free(table);
 }
 
-/* Text tables have no column for transfers: they are in COMPUTE. */
-static void a_text_table_holds_backend_5_and_the_transfers_in_compute(void)
+/* Text tables have no column for transfers: fetching Y is FINALIZE, the others are in COMPUTE. */
+static void a_text_table_holds_backend_5_and_the_transfers_in_its_stages(void)
 {
     tandem_table *table = tune_new();
     tune_add_cost(table, "cpu", 5, 1);
@@ -110,9 +113,9 @@ static void a_text_table_holds_backend_5_and_the_transfers_in_compute(void)
     snprintf(table->gpu_name, sizeof(table->gpu_name), "CLBLAST");
     struct tnd_text text = tune_print(table, TANDEM_TABLE_TEXT);
     check_contains(tnd_text_string(&text), "1 custom Q4_0 5 CLBLAST 1 ");
-    check_contains(tnd_text_string(&text), "\n1 1 0 1 1 0 0 0 0\n5 0 1 5 0 1 0 0 0\n256 512\n");
-    /* 50 + 10 + 4 * 512 * 16 / 1000 + 10 + 4 * 256 * 16 / 1000 */
-    check_contains(tnd_text_string(&text), " 16       21       21 0       50      119 0\n");
+    check_contains(tnd_text_string(&text), "\n1 1 0 1 1 0 0 0 0\n5 0 1 5 0 1 5 0 1\n256 512\n");
+    /* 50 + 10 + 4 * 512 * 16 / 1000, and 10 + 4 * 256 * 16 / 1000 */
+    check_contains(tnd_text_string(&text), " 16       21       21 0       50       93 26\n");
     tandem_table *again = tune_parse(text.bytes);
     check_string(again->profiles[1].name, "opencl+clblast");
     struct tnd_text printed = tune_print(again, TANDEM_TABLE_TEXT);
@@ -186,8 +189,8 @@ static CU_TestInfo moving_tests[] = {
     {"waking is interpolated over threads", waking_is_interpolated_over_threads},
     {"a candidate counts the moves that its neighbours leave to it",
      a_candidate_counts_the_moves_that_its_neighbours_leave_to_it},
-    {"a text table holds backend 5 and the transfers in COMPUTE",
-     a_text_table_holds_backend_5_and_the_transfers_in_compute},
+    {"a text table holds backend 5 and the transfers in its stages",
+     a_text_table_holds_backend_5_and_the_transfers_in_its_stages},
     CU_TEST_INFO_NULL,
 };
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/task.h"
 #include "tune/profiles.h"
 #include "tune/policy.h"
 
@@ -23,9 +24,11 @@ bool tnd_node_is_supported(const struct tnd_registry *registry,
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tandem_task_config *config = &candidate->stage[s];
-        if (tnd_registry_backend(registry, config->backend) != NULL &&
-            tnd_registry_supports(registry, config->backend, node, (enum tandem_task)config->task,
-                                  NULL) != TANDEM_OK) {
+        const tandem_backend *backend = tnd_registry_backend(registry, config->backend);
+        bool is_asked = backend != NULL && !(tnd_task_is(config->task, TND_TASK_FETCHES) &&
+                                             tnd_backend_is_own(backend)); /* a mere transfer */
+        if (is_asked && tnd_registry_supports(registry, config->backend, node,
+                                              (enum tandem_task)config->task, NULL) != TANDEM_OK) {
             return false;
         }
     }
@@ -147,9 +150,14 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *c
         return false;
     }
     out->moving = moves->inside;
-    if (!at_home) {
-        out->moving.us += moves->x.us + moves->y.us;
-        out->moving.error_us += moves->x.error_us + moves->y.error_us;
+    if (!at_home) { /* X is part of moving; Y is fetched by FINALIZE */
+        struct tnd_estimate *finalize = &out->stage[TANDEM_STAGE_FINALIZE];
+        finalize->us += moves->y.us;
+        finalize->error_us += moves->y.error_us;
+        out->total.us += moves->y.us;
+        out->total.error_us += moves->y.error_us;
+        out->moving.us += moves->x.us;
+        out->moving.error_us += moves->x.error_us;
         if (neighbours != NULL && moves->home[0] != '\0' && tnd_profile_leaves_sleepers(profile)) {
             out->moving.us += tnd_estimate_wake(table, neighbours->neighbour_threads);
         }

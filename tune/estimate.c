@@ -418,6 +418,9 @@ bool tnd_estimate_stages(const struct tandem_table *table, const struct tnd_tabl
         }
         if (!estimate_stage(table, &profile->stage[s], (enum tandem_stage)s, type, n, k, m, threads,
                             is_warm, &stages[s])) {
+            if (tnd_task_is(profile->stage[s].task, TND_TASK_FETCHES)) {
+                continue; /* a transfer, see moves.h */
+            }
             return false;
         }
         sum.us += stages[s].us;
@@ -451,7 +454,7 @@ bool tnd_estimate_profile(const struct tandem_table *table, const struct tnd_tab
     out->us += moves.inside.us + moves.x.us + moves.y.us;
     out->error_us += moves.inside.error_us + moves.x.error_us + moves.y.error_us;
     for (int s = 0; s < TANDEM_STAGES && out_stage_us != NULL; s++) {
-        out_stage_us[s] = stages[s].us;
+        out_stage_us[s] = stages[s].us + (s == TANDEM_STAGE_FINALIZE ? moves.y.us : 0);
     }
     return true;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/task.h"
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "tune/policy.h"
@@ -266,7 +267,9 @@ static double share_of(const struct tnd_explanation *e, const struct tnd_predict
 {
     double us = 0;
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        if (strcmp(e->candidates[prediction->candidate].profile.stage[s].backend, backend) == 0) {
+        const struct tnd_table_stage *stage =
+            &e->candidates[prediction->candidate].profile.stage[s];
+        if (strcmp(stage->backend, backend) == 0 && !tnd_task_is(stage->task, TND_TASK_FETCHES)) {
             us += tnd_cautious_us(&prediction->stage[s], prediction->total.noisy);
         }
     }

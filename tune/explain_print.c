@@ -10,6 +10,15 @@
 
 /* ---- text ---- */
 
+/* The backend of a stage; "": none. What is fetched without a stage of the profile is FINALIZE. */
+static const char *backend_of(const struct tnd_candidate *candidate,
+                              const struct tnd_prediction *prediction, int s)
+{
+    const char *backend = candidate->profile.stage[s].backend;
+    bool fetches = s == TANDEM_STAGE_FINALIZE && prediction->stage[s].us > 0;
+    return backend[0] == '\0' && fetches ? prediction->moves.home : backend;
+}
+
 static void add_with_error(struct tnd_text *out, const struct tnd_estimate *estimate)
 {
     tnd_emit_number(out, 0, 1, estimate->us);
@@ -30,10 +39,10 @@ static void add_candidate(struct tnd_text *out, const struct tnd_explanation *e,
     tnd_emit_number(out, -9, 1, prediction->total.error_us);
     const char *separator = " ";
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        const struct tnd_table_stage *stage = &candidate->profile.stage[s];
-        if (stage->backend[0] != '\0') {
+        const char *backend = backend_of(candidate, prediction, s);
+        if (backend[0] != '\0') {
             tnd_text_printf(out, "%s%s %s ", separator, tandem_stage_name((enum tandem_stage)s),
-                            stage->backend);
+                            backend);
             add_with_error(out, &prediction->stage[s]);
             separator = "; ";
         }
@@ -201,11 +210,11 @@ static void json_candidate(struct tnd_text *out, const struct tnd_explanation *e
                     candidate->is_excluded ? "true" : "false");
     const char *separator = "";
     for (int s = 0; s < TANDEM_STAGES; s++) {
-        const struct tnd_table_stage *stage = &candidate->profile.stage[s];
-        if (stage->backend[0] != '\0') {
+        const char *backend = backend_of(candidate, prediction, s);
+        if (backend[0] != '\0') {
             tnd_text_printf(out, "%s{\"stage\": \"%s\", \"backend\": ", separator,
                             tandem_stage_name((enum tandem_stage)s));
-            tnd_emit_json_string(out, stage->backend);
+            tnd_emit_json_string(out, backend);
             tnd_text_add(out, ", ");
             add_json_number(out, "us", prediction->stage[s].us);
             tnd_text_add(out, ", ");

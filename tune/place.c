@@ -257,6 +257,50 @@ static void fill(const struct placing *p, struct tandem_plan_node *nodes)
     }
 }
 
+/* What the host reads, or what is an output, is fetched by FINALIZE of the node that wrote it. */
+static void add_fetch(const struct placing *p, const struct tnd_move *move,
+                      struct tandem_plan_node *nodes)
+{
+    const struct tnd_place_options *options = p->options;
+    if (!move->is_download || move->writer < 0 ||
+        nodes[move->writer].stage[TANDEM_STAGE_COMPUTE].backend != move->slot) {
+        return;
+    }
+    TND_ASSERT(move->writer < options->graph->n_nodes);
+    struct tandem_plan_node *writer = &nodes[move->writer];
+    writer->stage[TANDEM_STAGE_FINALIZE] = (struct tandem_task_config){
+        .backend = move->slot, .task = TANDEM_TASK_FINALIZE, .wait = true};
+    writer->predicted_us[TANDEM_STAGE_FINALIZE] +=
+        (float)tnd_estimate_transfer(options->table,
+                                     tnd_registry_name(options->registry, move->slot), TND_DOWNLOAD,
+                                     (int64_t)move->extent.bytes)
+            .us;
+}
+
+/* Follows the best walk once more; results that stay on their device have no FINALIZE. */
+static void finalize(struct placing *p, struct tandem_plan_node *nodes)
+{
+    const struct tandem_graph *graph = p->options->graph;
+    struct tnd_move moves[TND_MAX_MOVES];
+    uint8_t any = 0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        memset(&nodes[i].stage[TANDEM_STAGE_FINALIZE], 0, sizeof(nodes[i].stage[0]));
+        nodes[i].predicted_us[TANDEM_STAGE_FINALIZE] = 0;
+        any |= p->best[i];
+    }
+    tnd_residency_restart(p->residency);
+    for (int i = 0; i < graph->n_nodes && any != 0; i++) {
+        int n = tnd_residency_work(p->residency, graph->nodes[i], TANDEM_TASK_NODE,
+                                   slot_of(p, p->best[i]), 0, 0, moves);
+        for (int j = 0; j < n; j++) {
+            add_fetch(p, &moves[j], nodes);
+        }
+    }
+    for (int cursor = 0; any != 0 && tnd_residency_next_output(p->residency, &cursor, moves);) {
+        add_fetch(p, moves, nodes);
+    }
+}
+
 static enum tandem_status out_of_memory(const struct tnd_place_options *options,
                                         struct tandem_error *error)
 {
@@ -305,6 +349,7 @@ enum tandem_status tnd_place(const struct tnd_place_options *options,
     if (status == TANDEM_OK) {
         try_policies(&p);
         fill(&p, nodes);
+        finalize(&p, nodes);
     }
     tnd_residency_free(p.residency);
     tnd_free(p.nodes);

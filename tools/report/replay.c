@@ -140,13 +140,15 @@ static enum tandem_status lane_of(struct replaying *r, const struct tnd_step *st
     return find_lane(r, name, true, workers, out_lane);
 }
 
-static int32_t add_event(struct replaying *r, int32_t step, int32_t node, int32_t lane, double us,
-                         bool is_timed)
+/* `step` -1: waking for a stage of the node. */
+static int32_t add_event(struct replaying *r, int32_t step, int32_t node, int stage, int32_t lane,
+                         double us, bool is_timed)
 {
     int32_t i = r->out->n_events++;
     r->out->events[i] = (struct tnd_replay_event){.step = step,
                                                   .node = node,
                                                   .lane = lane,
+                                                  .stage = (uint8_t)stage,
                                                   .cause = NONE,
                                                   .alone_us = us,
                                                   .is_timed = is_timed};
@@ -328,7 +330,7 @@ static enum tandem_status wake(struct replaying *r, const struct tnd_step *step,
     }
     int32_t lane = 0;
     TND_TRY(find_lane(r, "waking", true, 1, &lane));
-    run_here(r, add_event(r, NONE, step->node, lane, us, true), TANDEM_BACKEND_CPU);
+    run_here(r, add_event(r, NONE, step->node, step->stage, lane, us, true), TANDEM_BACKEND_CPU);
     return TANDEM_OK;
 }
 
@@ -340,7 +342,7 @@ static enum tandem_status run_step(struct replaying *r, int s, double factor)
     double us = 0;
     TND_TRY(lane_of(r, step, &lane));
     bool is_timed = alone_us(r, step, &us);
-    int32_t event = add_event(r, s, step->node, lane, us * factor, is_timed);
+    int32_t event = add_event(r, s, step->node, step->stage, lane, us * factor, is_timed);
     r->event_of[s] = event;
     if (step->n_workers > 0) {
         run_here(r, event, step->backend);

@@ -24,6 +24,7 @@ struct tnd_replay_event {
     int32_t step; /* index; -1: waking */
     int32_t node; /* in the graph */
     int32_t lane;
+    uint8_t stage; /* enum tandem_stage; of waking: of the stage that wakes */
     int32_t cause; /* event whose end let this one begin; -1: nothing */
     double begin_us, end_us;
     double alone_us; /* had no other lane slowed it down */

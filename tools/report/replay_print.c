@@ -267,7 +267,8 @@ void tnd_replay_trace(const struct tnd_replay *replay, const struct tnd_replay_s
         tnd_text_add_double(out, event->end_us - event->begin_us);
         tnd_text_add(out, ", \"args\": {\"profile\": ");
         tnd_emit_json_string(out, subject->plan->nodes[event->node].profile);
-        tnd_text_printf(out, ", \"node\": %d, \"timed\": %s}}", event->node,
+        tnd_text_printf(out, ", \"node\": %d, \"stage\": \"%s\", \"timed\": %s}}", event->node,
+                        tandem_stage_name((enum tandem_stage)event->stage),
                         event->is_timed ? "true" : "false");
     }
 }

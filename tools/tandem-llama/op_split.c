@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Adding up stage times by operation. Preparing a matrix product counts as mul_mat too. */
+ * Adding up stage times by operation. Preparing a matrix product counts as mul_mat too; fetching
+ * results from devices, FINALIZE, has a row of its own. */
 #include "tools/tandem-llama/op_split.h"
 
 #include <stdio.h>
@@ -8,9 +9,9 @@
 void tnd_op_split_add(void *user, const tandem_tensor *node, enum tandem_stage stage, double us)
 {
     struct tnd_op_split *split = user;
-    const char *name = tandem_tensor_op_name(node);
+    bool fetches = stage == TANDEM_STAGE_FINALIZE;
+    const char *name = fetches ? tandem_stage_name(stage) : tandem_tensor_op_name(node);
     int i = 0;
-    (void)stage;
     while (i < split->n && split->rows[i].name != name) { /* names are static: one address each */
         i++;
     }
