@@ -9,16 +9,14 @@
 #include <string.h>
 #include <time.h>
 
-#include "tools/device_option.h"
-
 /* ---- options ---- */
 
-static const struct cli_option *find_option(const struct cli_options *options, const char *name)
+static const struct cli_option *find_option(const struct cli_command *command, const char *name)
 {
     name += name[1] == '-' ? 2 : 1;
-    for (int i = 0; i < options->n; i++) {
-        if (strcmp(options->rows[i].name, name) == 0) {
-            return &options->rows[i];
+    for (int i = 0; i < command->n_rows; i++) {
+        if (strcmp(command->rows[i].name, name) == 0) {
+            return &command->rows[i];
         }
     }
     return NULL;
@@ -49,48 +47,66 @@ static bool set_value(const struct cli_option *option, const char *text)
     return false;
 }
 
-bool tnd_cli_parse(int argc, char **argv, const struct cli_options *options, const char **arguments,
-                   int max, int *n_arguments)
+static void print_help(const struct cli_command *command)
 {
-    *n_arguments = 0;
-    for (int i = 0; i < argc; i++) {
-        if (argv[i][0] != '-' || argv[i][1] == '\0') {
-            if (*n_arguments == max) {
-                (void)tnd_cli_usage("'%s' is one argument too many", argv[i]);
-                return false;
-            }
-            arguments[(*n_arguments)++] = argv[i];
-            continue;
-        }
-        const struct cli_option *option = find_option(options, argv[i]);
-        if (option == NULL) {
-            (void)tnd_cli_usage("unknown option %s", argv[i]);
-            return false;
-        }
-        if (option->kind == CLI_FLAG) {
-            *(bool *)option->value = true;
-            continue;
-        }
-        if (i + 1 == argc) {
-            (void)tnd_cli_usage("%s needs a value: %s", argv[i], option->argument);
-            return false;
-        }
-        if (!set_value(option, argv[++i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
-void tnd_cli_print_options(const struct cli_options *options)
-{
-    for (int i = 0; i < options->n; i++) {
-        const struct cli_option *option = &options->rows[i];
+    static const struct cli_option help = {"help", CLI_FLAG, NULL, NULL, "this text"};
+    printf("usage: tandem-llama %s\n\n", command->usage);
+    for (int i = 0; i <= command->n_rows; i++) {
+        const struct cli_option *option = i < command->n_rows ? &command->rows[i] : &help;
         char left[64];
         snprintf(left, sizeof(left), "-%s%s %s", strlen(option->name) > 1 ? "-" : "", option->name,
                  option->argument != NULL ? option->argument : "");
         printf("  %-22s %s\n", left, option->what);
     }
+}
+
+/* Takes the option at *at and moves on to its value. False after a message. */
+static bool take_option(const struct cli_command *command, int argc, char **argv, int *at)
+{
+    const char *name = argv[*at];
+    const struct cli_option *option = find_option(command, name);
+    if (option == NULL) {
+        (void)tnd_cli_usage("unknown option %s", name);
+        return false;
+    }
+    if (option->kind == CLI_FLAG) {
+        *(bool *)option->value = true;
+        return true;
+    }
+    if (++*at == argc) {
+        (void)tnd_cli_usage("%s needs a value: %s", name, option->argument);
+        return false;
+    }
+    return set_value(option, argv[*at]);
+}
+
+bool tnd_cli_begin(int argc, char **argv, const struct cli_command *command, const char **arguments,
+                   int *out_code)
+{
+    int n = 0;
+    bool help = false;
+    *out_code = 2;
+    for (int i = 0; i < argc; i++) {
+        if (argv[i][0] == '-' && strcmp(argv[i] + (argv[i][1] == '-' ? 2 : 1), "help") == 0) {
+            help = true;
+        } else if (argv[i][0] == '-' && argv[i][1] != '\0') {
+            if (!take_option(command, argc, argv, &i)) {
+                return false;
+            }
+        } else if (n == command->most) {
+            (void)tnd_cli_usage("'%s' is one argument too many", argv[i]);
+            return false;
+        } else {
+            arguments[n++] = argv[i];
+        }
+    }
+    if (help) {
+        print_help(command);
+        *out_code = 0;
+    } else if (n < command->least) {
+        (void)tnd_cli_usage("%s", command->missing);
+    }
+    return !help && n >= command->least;
 }
 
 /* ---- messages ---- */
@@ -124,8 +140,8 @@ int tnd_cli_write(void *file, const char *bytes, unsigned long n)
     return fwrite(bytes, 1, n, file) == n ? 0 : 1;
 }
 
-static enum tandem_status fail(struct tandem_error *error, enum tandem_status status,
-                               const char *what, const char *text)
+enum tandem_status tnd_cli_error(struct tandem_error *error, enum tandem_status status,
+                                 const char *what, const char *text)
 {
     error->status = status;
     snprintf(error->text, sizeof(error->text), "%s: '%s'", what, text);
@@ -133,6 +149,13 @@ static enum tandem_status fail(struct tandem_error *error, enum tandem_status st
 }
 
 /* ---- objects ---- */
+
+enum tandem_status tnd_cli_type(const char *name, enum tandem_type *out, struct tandem_error *error)
+{
+    return name == NULL || tandem_type_from_name(name, out)
+               ? TANDEM_OK
+               : tnd_cli_error(error, TANDEM_E_ARGUMENT, "unknown type", name);
+}
 
 enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
                                         tandem_runtime **out_runtime, struct tandem_error *error)
@@ -142,7 +165,7 @@ enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
     char settings[1024];
     tandem_runtime *runtime = NULL;
     if (wanted->threads < 0 || wanted->threads > 4096) {
-        return fail(error, TANDEM_E_ARGUMENT, "expected 0 to 4096 threads", "--threads");
+        return tnd_cli_error(error, TANDEM_E_ARGUMENT, "expected 0 to 4096 threads", "--threads");
     }
     options.n_threads = (int)wanted->threads;
     options.profile = wanted->profile;
@@ -155,7 +178,7 @@ enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
         const char *others = options.settings != NULL ? options.settings : "";
         int n = snprintf(settings, sizeof(settings), "%s;%s", others, wanted->settings);
         if (n >= (int)sizeof(settings)) {
-            return fail(error, TANDEM_E_ARGUMENT, "too long", "--settings");
+            return tnd_cli_error(error, TANDEM_E_ARGUMENT, "too long", "--settings");
         }
         options.settings = settings;
     }
@@ -178,47 +201,25 @@ enum tandem_status tnd_cli_open_source(const char *path, const char *type,
 {
     enum tandem_type target = TANDEM_TYPE_F32;
     tandem_source *source;
-    if (type != NULL && !tandem_type_from_name(type, &target)) {
-        return fail(error, TANDEM_E_ARGUMENT, "unknown type", type);
+    CLI_TRY(tnd_cli_type(type, &target, error));
+    CLI_TRY(tandem_source_open(path, &source, error));
+    if (type == NULL) {
+        *out_source = source;
+        return TANDEM_OK;
     }
-    enum tandem_status status = tandem_source_open(path, &source, error);
-    if (status != TANDEM_OK || type == NULL) {
-        if (status == TANDEM_OK) {
-            *out_source = source;
-        }
-        return status;
-    }
-    status = tandem_source_convert(source, target, out_source, error);
+    const enum tandem_status status = tandem_source_convert(source, target, out_source, error);
     tandem_source_close(source);
     return status;
 }
 
+/* Known ones: 1.1b is the shape of TinyLlama 1.1B. */
 static bool read_shape(const char *text, struct tandem_llama_shape *shape)
 {
     long long v[6];
     char rest;
-    if (strcmp(text, "1.1b") == 0) { /* the shape of TinyLlama 1.1B */
-        const struct tandem_llama_shape known = {.size = sizeof(known),
-                                                 .dim = 2048,
-                                                 .hidden = 5632,
-                                                 .layers = 22,
-                                                 .heads = 32,
-                                                 .kv_heads = 4,
-                                                 .vocabulary = 32000};
-        *shape = known;
-        return true;
-    }
-    if (strcmp(text, "quick") == 0) {
-        const struct tandem_llama_shape known = {.size = sizeof(known),
-                                                 .dim = 1024,
-                                                 .hidden = 2816,
-                                                 .layers = 8,
-                                                 .heads = 16,
-                                                 .kv_heads = 4,
-                                                 .vocabulary = 8192};
-        *shape = known;
-        return true;
-    }
+    text = strcmp(text, "1.1b") == 0    ? "2048,5632,22,32,4,32000"
+           : strcmp(text, "quick") == 0 ? "1024,2816,8,16,4,8192"
+                                        : text;
     if (sscanf(text, "%lld,%lld,%lld,%lld,%lld,%lld%c", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5],
                &rest) != 6) {
         return false;
@@ -239,13 +240,11 @@ enum tandem_status tnd_cli_synthesize(const char *shape_text, const char *type_t
 {
     struct tandem_llama_shape shape;
     enum tandem_type type;
-    if (!tandem_type_from_name(type_text, &type)) {
-        return fail(error, TANDEM_E_ARGUMENT, "unknown type", type_text);
-    }
+    CLI_TRY(tnd_cli_type(type_text, &type, error));
     if (!read_shape(shape_text, &shape)) {
-        return fail(error, TANDEM_E_ARGUMENT,
-                    "expected 1.1b, quick or dim,hidden,layers,heads,kv_heads,vocabulary",
-                    shape_text);
+        return tnd_cli_error(error, TANDEM_E_ARGUMENT,
+                             "expected 1.1b, quick or dim,hidden,layers,heads,kv_heads,vocabulary",
+                             shape_text);
     }
     shape.context = context;
     return tandem_source_synthesize(&shape, type, 1, out_source, error);

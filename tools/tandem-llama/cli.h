@@ -9,6 +9,7 @@
 
 #include "tandem/formats.h"
 #include "tandem/runtime.h"
+#include "tools/device_option.h"
 
 enum cli_kind { CLI_FLAG, CLI_INTEGER, CLI_NUMBER, CLI_TEXT };
 
@@ -21,28 +22,39 @@ struct cli_option {
     const char *what;
 };
 
-struct cli_options {
+/** What a command takes: options (--help is one of each command) and other arguments. */
+struct cli_command {
+    const char *usage; /* of its help, behind "usage: tandem-llama " */
     const struct cli_option *rows;
-    int n;
+    int n_rows;
+    int least, most;     /* other arguments */
+    const char *missing; /* said when there are fewer than `least` */
 };
+#define CLI_ROWS(rows) rows, (int)(sizeof(rows) / sizeof((rows)[0]))
 
-/** Fills values and up to `max` other arguments. False after a message on stderr. */
-bool tnd_cli_parse(int argc, char **argv, const struct cli_options *options, const char **arguments,
-                   int max, int *n_arguments);
-/** Prints the rows as help to stdout. */
-void tnd_cli_print_options(const struct cli_options *options);
+/** Fills values and other arguments. False when the command shall return `out_code`: its help was
+ *  printed to stdout, or a message to stderr. */
+bool tnd_cli_begin(int argc, char **argv, const struct cli_command *command, const char **arguments,
+                   int *out_code);
 
 /** Prints "tandem-llama: ..." to stderr and returns the exit code 1. */
 int tnd_cli_fail(const struct tandem_error *error);
 /** Wrong usage: a message, and exit code 2. */
 int tnd_cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/** Hands a failure on. */
+#define CLI_TRY(expression)                                                                        \
+    do {                                                                                           \
+        const enum tandem_status cli_try_status_ = (expression);                                   \
+        if (cli_try_status_ != TANDEM_OK) {                                                        \
+            return cli_try_status_;                                                                \
+        }                                                                                          \
+    } while (0)
+
 /** Log sink of all commands: warnings and errors to stderr. */
 void tnd_cli_log(void *user, enum tandem_log_level level, const char *room, const char *text);
 /** tandem_write_fn for a FILE. */
 int tnd_cli_write(void *file, const char *bytes, unsigned long n);
-
-#define TND_SETTINGS_HELP "of backends, as cpu:packed=4096,rows=release"
 
 struct tnd_cli_runtime {
     int64_t threads; /* 0: one a core */
@@ -52,8 +64,27 @@ struct tnd_cli_runtime {
     const char *settings; /* of backends, "name:key=value,..;name:..", or NULL */
 };
 
+/** Rows of these options for a struct cli_command. */
+#define TND_RUNTIME_ROWS(r)                                                                        \
+    {"threads", CLI_INTEGER, &(r)->threads, "N", "threads; default: one a core"},                  \
+        {"profile", CLI_TEXT, &(r)->profile, "NAME", "force a profile wherever it applies"},       \
+        {"device", CLI_TEXT, &(r)->device, "SEL", TND_DEVICE_OPTION_HELP},                         \
+        {"settings", CLI_TEXT, &(r)->settings, "TEXT",                                             \
+         "of backends, as cpu:packed=4096,rows=release"},                                          \
+    {                                                                                              \
+        "table", CLI_TEXT, &(r)->table, "FILE",                                                    \
+            "timing table; none: fixed rule; default: this machine's"                              \
+    }
+
 enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
                                         tandem_runtime **out_runtime, struct tandem_error *error);
+
+/** Fills `error` with "what: 'text'" and returns `status`. */
+enum tandem_status tnd_cli_error(struct tandem_error *error, enum tandem_status status,
+                                 const char *what, const char *text);
+/** Leaves `out` as it is for NULL. Errors: ARGUMENT. */
+enum tandem_status tnd_cli_type(const char *name, enum tandem_type *out,
+                                struct tandem_error *error);
 
 /** Opens a checkpoint, converted to `type` unless that is NULL. */
 enum tandem_status tnd_cli_open_source(const char *path, const char *type,

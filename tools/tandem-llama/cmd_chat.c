@@ -16,7 +16,6 @@ struct talk {
     const char *system;
     const char *history;
     int64_t max_answer;
-    bool help;
     tandem_chat *chat;
     struct tnd_line *line;
     double begin; /* of the answer in hand */
@@ -158,8 +157,7 @@ static enum tandem_status offer_tune(struct talk *talk, struct tandem_error *err
 {
     const char *text;
     size_t n;
-    const struct tnd_kit_options *o = &talk->kit.options;
-    if (o->table != NULL || tnd_kit_say_table(talk->kit.runtime) ||
+    if (talk->kit.options.runtime.table != NULL || tnd_kit_say_table(talk->kit.runtime) ||
         !tnd_line_is_terminal(talk->line)) {
         return TANDEM_OK;
     }
@@ -169,9 +167,8 @@ static enum tandem_status offer_tune(struct talk *talk, struct tandem_error *err
         return TANDEM_OK;
     }
     tandem_runtime *tuned;
-    const struct tnd_cli_runtime wanted = {o->threads, o->profile, o->table, o->device,
-                                           o->settings};
-    const enum tandem_status status = tnd_cli_open_runtime(&wanted, &tuned, error);
+    const enum tandem_status status =
+        tnd_cli_open_runtime(&talk->kit.options.runtime, &tuned, error);
     if (status == TANDEM_OK) {
         tandem_session_set_runtime(talk->kit.session, tuned);
         tandem_runtime_close(talk->kit.runtime);
@@ -244,21 +241,11 @@ int tnd_cmd_chat(int argc, char **argv)
         {"n", CLI_INTEGER, &talk.max_answer, "N", "tokens of an answer; half of the context"},
         {"history", CLI_TEXT, &talk.history, "FILE", "lines typed are kept there; default: not"},
         TND_KIT_ROWS(&talk.kit.options),
-        {"help", CLI_FLAG, &talk.help, NULL, "this text"},
     };
-    const struct cli_options options = {rows, (int)(sizeof(rows) / sizeof(rows[0]))};
+    const struct cli_command command = {"chat MODEL [-t TOKENIZER] [OPTIONS]", CLI_ROWS(rows), 1, 1,
+                                        "chat needs a model file"};
     const char *checkpoint = NULL;
-    int n = 0;
-    if (!tnd_cli_parse(argc, argv, &options, &checkpoint, 1, &n)) {
-        return 2;
-    }
-    if (talk.help) {
-        printf("usage: tandem-llama chat MODEL [-t TOKENIZER] [OPTIONS]\n\n");
-        tnd_cli_print_options(&options);
-        return 0;
-    }
-    if (n != 1) {
-        return tnd_cli_usage("chat needs a model file");
-    }
-    return talk_with(&talk, checkpoint);
+    int code;
+    return tnd_cli_begin(argc, argv, &command, &checkpoint, &code) ? talk_with(&talk, checkpoint)
+                                                                   : code;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * tandem-llama compare: how much of a model is lost by a type of weights, a cache or a profile. The
- * text is fed token by token to the model as it is and to the other way of computing it; after each
- * token the two distributions of the next one are compared (Kullback-Leibler divergence of the
+ * text is decoded token by token to the model as it is and to the other way of computing it; after
+ * each token the two distributions of the next one are compared (Kullback-Leibler divergence of the
  * other from the model's own, in nats). */
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,6 @@ struct compare_options {
     const char *other_cache;
     const char *other_profile;
     const char *text;
-    bool help;
 };
 
 struct agreement {
@@ -66,19 +65,14 @@ static enum tandem_status compare_texts(struct tnd_kit *own, struct tnd_kit *oth
                                         const int32_t *tokens, int64_t n, struct agreement *out,
                                         struct tandem_error *error)
 {
-    enum tandem_status status = TANDEM_OK;
-    for (int64_t i = 0; i < n && status == TANDEM_OK; i++) {
-        status = tandem_session_decode(own->session, &tokens[i], 1, 0, error);
-        if (status == TANDEM_OK) {
-            status = tandem_session_decode(other->session, &tokens[i], 1, 0, error);
-        }
-        if (status == TANDEM_OK) {
-            compare_logits(
-                tandem_session_logits(own->session, 0), tandem_session_logits(other->session, 0),
-                tandem_model_hparams(own->model)->vocabulary, i + 1 < n ? tokens[i + 1] : -1, out);
-        }
+    for (int64_t i = 0; i < n; i++) {
+        CLI_TRY(tandem_session_decode(own->session, &tokens[i], 1, 0, error));
+        CLI_TRY(tandem_session_decode(other->session, &tokens[i], 1, 0, error));
+        compare_logits(
+            tandem_session_logits(own->session, 0), tandem_session_logits(other->session, 0),
+            tandem_model_hparams(own->model)->vocabulary, i + 1 < n ? tokens[i + 1] : -1, out);
     }
-    return status;
+    return TANDEM_OK;
 }
 
 static void print_agreement(const char *what, const struct agreement *a)
@@ -99,7 +93,8 @@ static enum tandem_status compare_type(const struct compare_options *o, const ch
     size_t n = 0;
     other.options.type = type[0] != '\0' ? type : o->kit.type;
     other.options.cache_type = o->other_cache != NULL ? o->other_cache : o->kit.cache_type;
-    other.options.profile = o->other_profile != NULL ? o->other_profile : o->kit.profile;
+    other.options.runtime.profile =
+        o->other_profile != NULL ? o->other_profile : o->kit.runtime.profile;
     enum tandem_status status = tokens == NULL ? TANDEM_E_MEMORY : TANDEM_OK;
     if (status == TANDEM_OK) {
         status = tnd_kit_open(&own, checkpoint, error);
@@ -158,29 +153,15 @@ int tnd_cmd_compare(int argc, char **argv)
         {"other-cache", CLI_TEXT, &o.other_cache, "TYPE", "of the other's keys and values"},
         {"other-profile", CLI_TEXT, &o.other_profile, "NAME", "the other's profile"},
         {"cache", CLI_TEXT, &o.kit.cache_type, "TYPE", "of keys and values: f32, f16, q8_0; f32"},
-        {"profile", CLI_TEXT, &o.kit.profile, "NAME", "force a profile wherever it applies"},
-        {"threads", CLI_INTEGER, &o.kit.threads, "N", "threads; default: one a core"},
-        {"device", CLI_TEXT, &o.kit.device, "SEL", TND_DEVICE_OPTION_HELP},
-        {"table", CLI_TEXT, &o.kit.table, "FILE",
-         "timing table; none: fixed rule; default: this machine's"},
-        {"help", CLI_FLAG, &o.help, NULL, "this text"},
+        TND_RUNTIME_ROWS(&o.kit.runtime),
     };
-    const struct cli_options options = {rows, (int)(sizeof(rows) / sizeof(rows[0]))};
+    const struct cli_command command = {
+        "compare MODEL [OPTIONS]\n\n"
+        "Feeds a text to the model as it is and to another way of computing it, and prints\n"
+        "the Kullback-Leibler divergence of the next token's distributions (in nats), how\n"
+        "often both put the same token first, and both perplexities of the text.",
+        CLI_ROWS(rows), 1, 1, "compare: expected a model file"};
     const char *checkpoint = NULL;
-    int n = 0;
-    if (!tnd_cli_parse(argc, argv, &options, &checkpoint, 1, &n)) {
-        return 2;
-    }
-    if (o.help) {
-        printf("usage: tandem-llama compare MODEL [OPTIONS]\n\n"
-               "Feeds a text to the model as it is and to another way of computing it, and prints\n"
-               "the Kullback-Leibler divergence of the next token's distributions (in nats), how\n"
-               "often both put the same token first, and both perplexities of the text.\n\n");
-        tnd_cli_print_options(&options);
-        return 0;
-    }
-    if (n != 1) {
-        return tnd_cli_usage("compare: expected a model file");
-    }
-    return run(&o, checkpoint);
+    int code;
+    return tnd_cli_begin(argc, argv, &command, &checkpoint, &code) ? run(&o, checkpoint) : code;
 }

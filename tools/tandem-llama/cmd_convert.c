@@ -85,35 +85,32 @@ static int save(const tandem_source *source, const char *path, const char *type,
 
 int tnd_cmd_convert(int argc, char **argv)
 {
+    static const char missing[] =
+        "convert needs a file to read, one to write, and 0 to 4096 threads";
     const char *type = NULL;
     int64_t threads = 0;
-    bool help = false;
     const struct cli_option rows[] = {
         {"type", CLI_TEXT, &type, "TYPE", "of the matrices (q4_0, bcml1, f16, ...); as they are"},
         {"threads", CLI_INTEGER, &threads, "N", "threads; default: one a core"},
-        {"help", CLI_FLAG, &help, NULL, "this text"},
     };
-    const struct cli_options options = {rows, (int)(sizeof(rows) / sizeof(rows[0]))};
+    const struct cli_command command = {
+        "convert IN OUT.gguf [OPTIONS]\n\n"
+        "IN: GGUF, safetensors (or the folder of a model), PyTorch or llama2.c",
+        CLI_ROWS(rows), 2, 2, missing};
     const char *paths[2] = {NULL, NULL};
     tandem_source *source = NULL;
     struct tandem_error error = {.text = ""};
-    int n = 0;
-    if (!tnd_cli_parse(argc, argv, &options, paths, 2, &n)) {
-        return 2;
+    int code;
+    if (!tnd_cli_begin(argc, argv, &command, paths, &code)) {
+        return code;
     }
-    if (help) {
-        printf("usage: tandem-llama convert IN OUT.gguf [OPTIONS]\n\n"
-               "IN: GGUF, safetensors (or the folder of a model), PyTorch or llama2.c\n\n");
-        tnd_cli_print_options(&options);
-        return 0;
-    }
-    if (n != 2 || threads < 0 || threads > 4096) {
-        return tnd_cli_usage("convert needs a file to read, one to write, and 0 to 4096 threads");
+    if (threads < 0 || threads > 4096) {
+        return tnd_cli_usage("%s", missing);
     }
     if (tandem_source_open(paths[0], &source, &error) != TANDEM_OK) {
         return tnd_cli_fail(&error);
     }
-    const int code = save(source, paths[1], type, threads);
+    code = save(source, paths[1], type, threads);
     tandem_source_close(source);
     return code;
 }
@@ -123,35 +120,27 @@ int tnd_cmd_synth(int argc, char **argv)
     const char *shape = "quick";
     const char *type = "q4_0";
     int64_t context = 2048;
-    bool help = false;
     const struct cli_option rows[] = {
         {"shape", CLI_TEXT, &shape, "SHAPE",
          "1.1b, quick, or dim,hidden,layers,heads,kv_heads,vocabulary; quick"},
         {"type", CLI_TEXT, &type, "TYPE", "of the matrices; q4_0"},
         {"context", CLI_INTEGER, &context, "N", "positions that the model claims to know; 2048"},
-        {"help", CLI_FLAG, &help, NULL, "this text"},
     };
-    const struct cli_options options = {rows, (int)(sizeof(rows) / sizeof(rows[0]))};
+    const struct cli_command command = {
+        "synth OUT.gguf [OPTIONS]\n\n"
+        "Writes a model with random weights, for measuring. It has no tokenizer.",
+        CLI_ROWS(rows), 1, 1, "synth needs a file to write"};
     const char *path = NULL;
     tandem_source *source = NULL;
     struct tandem_error error = {.text = ""};
-    int n = 0;
-    if (!tnd_cli_parse(argc, argv, &options, &path, 1, &n)) {
-        return 2;
-    }
-    if (help) {
-        printf("usage: tandem-llama synth OUT.gguf [OPTIONS]\n\n"
-               "Writes a model with random weights, for measuring. It has no tokenizer.\n\n");
-        tnd_cli_print_options(&options);
-        return 0;
-    }
-    if (n != 1) {
-        return tnd_cli_usage("synth needs a file to write");
+    int code;
+    if (!tnd_cli_begin(argc, argv, &command, &path, &code)) {
+        return code;
     }
     if (tnd_cli_synthesize(shape, type, context, &source, &error) != TANDEM_OK) {
         return tnd_cli_fail(&error);
     }
-    const int code = save(source, path, NULL, 0);
+    code = save(source, path, NULL, 0);
     tandem_source_close(source);
     return code;
 }

@@ -8,9 +8,9 @@
 #include "tools/tandem-llama/plan_summary.h"
 #include "tools/tandem-llama/speed.h"
 
-enum way { WAY_RULE, WAY_CPU, WAY_TUNED, WAYS };
+enum candidate { FIXED_RULE, CPU_ALONE, TUNED, CANDIDATES };
 
-static const char *const way_names[WAYS] = {"fixed rule", "CPU alone", "tuned plan"};
+static const char *const candidate_names[CANDIDATES] = {"fixed rule", "CPU alone", "tuned plan"};
 
 struct cell {
     int64_t prompt; /* tokens of one batch; 0: generation */
@@ -30,12 +30,11 @@ struct demo {
     const char *table;
     int64_t threads;
     double budget_s;
-    bool help;
     tandem_source *source;
     tandem_model *model;
-    tandem_runtime *runtimes[WAYS];
+    tandem_runtime *runtimes[CANDIDATES];
     tandem_session *session;
-    struct tnd_speed speeds[CELLS][WAYS];
+    struct tnd_speed speeds[CELLS][CANDIDATES];
 };
 
 static void cell_name(int cell, char *out, size_t n)
@@ -53,51 +52,41 @@ static enum tandem_status open_all(struct demo *demo, struct tandem_error *error
                                                    .context = LONGEST_PROMPT + GENERATED};
     const char *const shape = demo->quick ? "quick" : "1.1b";
     const double begin = tnd_cli_seconds();
-    enum tandem_status status =
-        tnd_cli_synthesize(shape, "q4_0", options.context, &demo->source, error);
-    if (status == TANDEM_OK) {
-        status = tandem_model_new(demo->source, &demo->model, error);
+    CLI_TRY(tnd_cli_synthesize(shape, "q4_0", options.context, &demo->source, error));
+    CLI_TRY(tandem_model_new(demo->source, &demo->model, error));
+    const struct tnd_cli_runtime wanted[CANDIDATES] = {
+        {.threads = demo->threads, .table = "none"},
+        {.threads = demo->threads, .table = "none", .profile = "cpu"},
+        {.threads = demo->threads, .table = demo->table}};
+    for (int i = 0; i < CANDIDATES; i++) {
+        CLI_TRY(tnd_cli_open_runtime(&wanted[i], &demo->runtimes[i], error));
     }
-    const struct {
-        const char *table;
-        const char *profile;
-    } ways[WAYS] = {{"none", NULL}, {"none", "cpu"}, {demo->table, NULL}};
-    for (int way = 0; status == TANDEM_OK && way < WAYS; way++) {
-        const struct tnd_cli_runtime wanted = {
-            .threads = demo->threads, .profile = ways[way].profile, .table = ways[way].table};
-        status = tnd_cli_open_runtime(&wanted, &demo->runtimes[way], error);
-    }
-    if (status == TANDEM_OK) {
-        status =
-            tandem_session_new(demo->model, demo->runtimes[0], &options, &demo->session, error);
-    }
-    if (status == TANDEM_OK) {
-        const struct tandem_hparams *h = tandem_model_hparams(demo->model);
-        fprintf(stderr,
-                "made a %s llama with random weights in %.1f s: %lld layers, dim %lld, "
-                "%lld tokens, q4_0\n",
-                shape, tnd_cli_seconds() - begin, (long long)h->layers, (long long)h->dim,
-                (long long)h->vocabulary);
-    }
-    return status;
+    CLI_TRY(tandem_session_new(demo->model, demo->runtimes[0], &options, &demo->session, error));
+    const struct tandem_hparams *h = tandem_model_hparams(demo->model);
+    fprintf(stderr,
+            "made a %s llama with random weights in %.1f s: %lld layers, dim %lld, "
+            "%lld tokens, q4_0\n",
+            shape, tnd_cli_seconds() - begin, (long long)h->layers, (long long)h->dim,
+            (long long)h->vocabulary);
+    return TANDEM_OK;
 }
 
 static void close_all(struct demo *demo)
 {
     tandem_session_free(demo->session);
-    for (int way = 0; way < WAYS; way++) {
-        tandem_runtime_close(demo->runtimes[way]);
+    for (int candidate = 0; candidate < CANDIDATES; candidate++) {
+        tandem_runtime_close(demo->runtimes[candidate]);
     }
     tandem_model_free(demo->model);
     tandem_source_close(demo->source);
 }
 
-static enum tandem_status measure_once(struct demo *demo, int cell, int way, bool is_counted,
+static enum tandem_status measure_once(struct demo *demo, int cell, int candidate, bool is_counted,
                                        struct tandem_error *error)
 {
     const int64_t vocabulary = tandem_model_hparams(demo->model)->vocabulary;
-    struct tnd_speed *speed = is_counted ? &demo->speeds[cell][way] : NULL;
-    tandem_session_set_runtime(demo->session, demo->runtimes[way]);
+    struct tnd_speed *speed = is_counted ? &demo->speeds[cell][candidate] : NULL;
+    tandem_session_set_runtime(demo->session, demo->runtimes[candidate]);
     if (cells[cell].prompt > 0) {
         return tnd_speed_prompt(demo->session, vocabulary, cells[cell].prompt, speed, error);
     }
@@ -105,8 +94,8 @@ static enum tandem_status measure_once(struct demo *demo, int cell, int way, boo
                                 is_counted ? GENERATED : 1, speed, error);
 }
 
-/* Rounds over the three ways, each round beginning with another one, until the cell's time is used
- * up. */
+/* Rounds over the three candidates, each round beginning with another one, until the cell's time is
+ * used up. */
 static enum tandem_status measure_cell(struct demo *demo, int cell, struct tandem_error *error)
 {
     const double begin = tnd_cli_seconds();
@@ -118,8 +107,8 @@ static enum tandem_status measure_cell(struct demo *demo, int cell, struct tande
         if (wanted_s > (round < MIN_ROUNDS ? 1.6 * limit_s : limit_s)) {
             break;
         }
-        for (int turn = 0; status == TANDEM_OK && turn < WAYS; turn++) {
-            status = measure_once(demo, cell, (turn + round) % WAYS, true, error);
+        for (int turn = 0; status == TANDEM_OK && turn < CANDIDATES; turn++) {
+            status = measure_once(demo, cell, (turn + round) % CANDIDATES, true, error);
         }
         used_s = tnd_cli_seconds() - begin;
     }
@@ -131,29 +120,28 @@ static enum tandem_status measure_cell(struct demo *demo, int cell, struct tande
 
 static enum tandem_status measure(struct demo *demo, struct tandem_error *error)
 {
-    enum tandem_status status = TANDEM_OK;
-    for (int way = 0; status == TANDEM_OK && way < WAYS; way++) { /* threads, caches, page faults */
-        status = measure_once(demo, 0, way, false, error);
+    for (int i = 0; i < CANDIDATES; i++) { /* threads, caches, page faults */
+        CLI_TRY(measure_once(demo, 0, i, false, error));
     }
-    for (int cell = 0; status == TANDEM_OK && cell < CELLS; cell++) {
-        status = measure_cell(demo, cell, error);
+    for (int cell = 0; cell < CELLS; cell++) {
+        CLI_TRY(measure_cell(demo, cell, error));
     }
-    return status;
+    return TANDEM_OK;
 }
 
-static double median_of(const struct demo *demo, int cell, int way)
+static double median_of(const struct demo *demo, int cell, int candidate)
 {
-    return tnd_speed_summary(&demo->speeds[cell][way]).median;
+    return tnd_speed_summary(&demo->speeds[cell][candidate]).median;
 }
 
-static void print_gain(const struct demo *demo, enum way over)
+static void print_gain(const struct demo *demo, enum candidate over)
 {
     char name[32];
-    snprintf(name, sizeof(name), "gain over %s", way_names[over]);
+    snprintf(name, sizeof(name), "gain over %s", candidate_names[over]);
     printf("| %-20s |", name);
     for (int cell = 0; cell < CELLS; cell++) {
         const double base = median_of(demo, cell, over);
-        printf(" %11.2fx |", base > 0.0 ? median_of(demo, cell, WAY_TUNED) / base : 0.0);
+        printf(" %11.2fx |", base > 0.0 ? median_of(demo, cell, TUNED) / base : 0.0);
     }
     printf("\n");
 }
@@ -161,23 +149,16 @@ static void print_gain(const struct demo *demo, enum way over)
 /* What the tuned plan does for each cell. */
 static enum tandem_status print_plans(struct demo *demo, struct tandem_error *error)
 {
-    tandem_session_set_runtime(demo->session, demo->runtimes[WAY_TUNED]);
+    tandem_session_set_runtime(demo->session, demo->runtimes[TUNED]);
     printf("\nmatrix products by profile in the tuned plan:\n");
     for (int cell = 0; cell < CELLS; cell++) {
-        char name[32];
-        tandem_graph *graph;
-        tandem_plan *plan;
-        tandem_session_rollback(demo->session, 0, 0);
-        const enum tandem_status status = tandem_session_plan(
-            demo->session, cells[cell].prompt > 0 ? cells[cell].prompt : 1, &graph, &plan, error);
-        if (status != TANDEM_OK) {
-            return status;
-        }
+        char name[32], profiles[160];
+        double took_us;
+        (void)tandem_session_rollback(demo->session, 0, 0);
+        CLI_TRY(tnd_plan_summary(demo->session, cells[cell].prompt > 0 ? cells[cell].prompt : 1,
+                                 profiles, sizeof(profiles), &took_us, error));
         cell_name(cell, name, sizeof(name));
-        char profiles[160];
-        tnd_plan_summary(graph, plan, profiles, sizeof(profiles));
-        printf("  %-10s %s; planned in %.1f us\n", name, profiles, tandem_plan_took_us(plan));
-        tandem_plan_free(plan);
+        printf("  %-10s %s; planned in %.1f us\n", name, profiles, took_us);
     }
     return TANDEM_OK;
 }
@@ -185,7 +166,7 @@ static enum tandem_status print_plans(struct demo *demo, struct tandem_error *er
 static void print_result(const struct demo *demo)
 {
     struct tandem_runtime_info info;
-    tandem_runtime_describe(demo->runtimes[WAY_TUNED], &info);
+    tandem_runtime_describe(demo->runtimes[TUNED], &info);
     printf("\n%s, %s, %d threads; tokens/s, median\n\n", info.cpu, info.isa, info.n_threads);
     printf("| %-20s |", "");
     for (int cell = 0; cell < CELLS; cell++) {
@@ -198,17 +179,17 @@ static void print_result(const struct demo *demo)
         printf("-------------:|");
     }
     printf("\n");
-    for (int way = 0; way < WAYS; way++) {
-        printf("| %-20s |", way_names[way]);
+    for (int candidate = 0; candidate < CANDIDATES; candidate++) {
+        printf("| %-20s |", candidate_names[candidate]);
         for (int cell = 0; cell < CELLS; cell++) {
-            printf(" %12.2f |", median_of(demo, cell, way));
+            printf(" %12.2f |", median_of(demo, cell, candidate));
         }
         printf("\n");
     }
-    print_gain(demo, WAY_RULE);
-    print_gain(demo, WAY_CPU);
+    print_gain(demo, FIXED_RULE);
+    print_gain(demo, CPU_ALONE);
     struct tandem_error error = {0};
-    if (tandem_runtime_table_status(demo->runtimes[WAY_TUNED], &error) != TANDEM_OK) {
+    if (tandem_runtime_table_status(demo->runtimes[TUNED], &error) != TANDEM_OK) {
         printf("\nThere is no timing table (%s): the tuned plan is the fixed rule. Run mulmat-tune "
                "bench first.\n",
                error.text);
@@ -225,18 +206,11 @@ int tnd_cmd_demo(int argc, char **argv)
         {"table", CLI_TEXT, &demo.table, "FILE", "timing table; default: this machine's own"},
         {"threads", CLI_INTEGER, &demo.threads, "N", "threads; default: one a core"},
         {"budget", CLI_NUMBER, &demo.budget_s, "SECONDS", "of measuring; 36, with --quick 10"},
-        {"help", CLI_FLAG, &demo.help, NULL, "this text"},
     };
-    const struct cli_options options = {rows, (int)(sizeof(rows) / sizeof(rows[0]))};
-    const char *argument = NULL;
-    int n = 0;
-    if (!tnd_cli_parse(argc, argv, &options, &argument, 0, &n)) {
-        return 2;
-    }
-    if (demo.help) {
-        printf("usage: tandem-llama demo [OPTIONS]\n\n");
-        tnd_cli_print_options(&options);
-        return 0;
+    const struct cli_command command = {"demo [OPTIONS]", CLI_ROWS(rows), 0, 0, NULL};
+    int code;
+    if (!tnd_cli_begin(argc, argv, &command, NULL, &code)) {
+        return code;
     }
     if (!(demo.budget_s > 0.0)) {
         demo.budget_s = demo.quick ? 10.0 : 36.0;

@@ -115,25 +115,21 @@ static void print_sums(const struct sums *sums)
 
 int tnd_cmd_inspect(int argc, char **argv)
 {
-    bool help = false;
-    const struct cli_option rows[] = {{"help", CLI_FLAG, &help, NULL, "this text"}};
-    const struct cli_options options = {rows, 1};
+    const struct cli_command command = {
+        "inspect FILE\n\n"
+        "FILE: GGUF, safetensors (or the folder of a model), PyTorch or llama2.c",
+        NULL,
+        0,
+        1,
+        1,
+        "inspect needs a file"};
     const char *path = NULL;
     tandem_source *source = NULL;
     struct tandem_error error = {.text = ""};
     struct sums sums = {.bytes = 0};
-    int n = 0;
-    if (!tnd_cli_parse(argc, argv, &options, &path, 1, &n)) {
-        return 2;
-    }
-    if (help) {
-        printf("usage: tandem-llama inspect FILE\n\n"
-               "FILE: GGUF, safetensors (or the folder of a model), PyTorch or llama2.c\n\n");
-        tnd_cli_print_options(&options);
-        return 0;
-    }
-    if (n != 1) {
-        return tnd_cli_usage("inspect needs a file");
+    int code;
+    if (!tnd_cli_begin(argc, argv, &command, &path, &code)) {
+        return code;
     }
     if (tandem_source_open(path, &source, &error) != TANDEM_OK) {
         return tnd_cli_fail(&error);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/device_option.h"
 #include "tools/tandem-llama/cli.h"
 #include "tools/tandem-llama/never_slower.h"
 #include "tools/tandem-llama/op_split.h"
@@ -22,11 +21,7 @@ struct bench_options {
     const char *prompts;
     const char *gens;
     int64_t repeat;
-    int64_t threads;
-    const char *profile;
-    const char *table;
-    const char *device;
-    const char *settings;
+    struct tnd_cli_runtime runtime;
     const char *cache_type;
     const char *output;
     const char *against;
@@ -35,7 +30,6 @@ struct bench_options {
     bool has_no_fusion;
     bool has_no_sharing;
     bool never_slower;
-    bool help;
 };
 
 /* One line of the result. */
@@ -97,12 +91,7 @@ static enum tandem_status open_session(struct bench *bench, struct tandem_error 
         options.adjust = tnd_thread_compare_adjust;
         options.adjust_user = &bench->against;
     }
-    if (bench->options.cache_type != NULL &&
-        !tandem_type_from_name(bench->options.cache_type, &options.cache_type)) {
-        error->status = TANDEM_E_ARGUMENT;
-        snprintf(error->text, sizeof(error->text), "unknown type: '%s'", bench->options.cache_type);
-        return TANDEM_E_ARGUMENT;
-    }
+    CLI_TRY(tnd_cli_type(bench->options.cache_type, &options.cache_type, error));
     return tandem_session_new(bench->model, bench->runtime, &options, &bench->session, error);
 }
 
@@ -119,25 +108,16 @@ static enum tandem_status open_all(struct bench *bench, const char *checkpoint,
                                    struct tandem_error *error)
 {
     const struct bench_options *o = &bench->options;
-    enum tandem_status status =
-        checkpoint != NULL ? tnd_cli_open_source(checkpoint, o->type, &bench->source, error)
-                           : tnd_cli_synthesize(o->synth, o->type != NULL ? o->type : "q4_0",
-                                                bench->context, &bench->source, error);
-    if (status == TANDEM_OK) {
-        add_up_weights(bench);
-        status = tandem_model_new(bench->source, &bench->model, error);
-    }
-    if (status == TANDEM_OK) {
-        const struct tnd_cli_runtime wanted = {o->threads, o->profile, o->table, o->device,
-                                               o->settings};
-        status = tnd_cli_open_runtime(&wanted, &bench->runtime, error);
-    }
-    if (status == TANDEM_OK) {
-        tandem_runtime_set_execution(bench->runtime,
-                                     (o->has_no_fusion ? 0 : TANDEM_EXECUTE_FUSED) |
-                                         (o->has_no_sharing ? 0 : TANDEM_EXECUTE_CONCURRENT));
-    }
-    return status == TANDEM_OK ? open_session(bench, error) : status;
+    CLI_TRY(checkpoint != NULL ? tnd_cli_open_source(checkpoint, o->type, &bench->source, error)
+                               : tnd_cli_synthesize(o->synth, o->type != NULL ? o->type : "q4_0",
+                                                    bench->context, &bench->source, error));
+    add_up_weights(bench);
+    CLI_TRY(tandem_model_new(bench->source, &bench->model, error));
+    CLI_TRY(tnd_cli_open_runtime(&o->runtime, &bench->runtime, error));
+    tandem_runtime_set_execution(bench->runtime,
+                                 (o->has_no_fusion ? 0 : TANDEM_EXECUTE_FUSED) |
+                                     (o->has_no_sharing ? 0 : TANDEM_EXECUTE_CONCURRENT));
+    return open_session(bench, error);
 }
 
 static void close_all(struct bench *bench)
@@ -173,15 +153,15 @@ static enum tandem_status count_steps(struct bench *bench, struct test *test,
 static enum tandem_status measure(struct bench *bench, struct test *test,
                                   struct tandem_error *error)
 {
-    tandem_session_rollback(bench->session, 0, 0);
-    enum tandem_status status = tnd_plan_summary_of(bench->session, test->is_prompt ? test->n : 1,
-                                                    test->plan, sizeof(test->plan), error);
-    if (status == TANDEM_OK && bench->options.has_ops) {
-        status = count_steps(bench, test, error);
+    const int64_t m = test->is_prompt ? test->n : 1;
+    double took_us;
+    enum tandem_status status = TANDEM_OK;
+    (void)tandem_session_rollback(bench->session, 0, 0);
+    CLI_TRY(tnd_plan_summary(bench->session, m, test->plan, sizeof(test->plan), &took_us, error));
+    if (bench->options.has_ops) {
+        CLI_TRY(count_steps(bench, test, error));
     }
-    if (status == TANDEM_OK) { /* the first round warms up */
-        status = measure_once(bench, test, test->is_prompt ? test->n : 1, NULL, error);
-    }
+    CLI_TRY(measure_once(bench, test, m, NULL, error)); /* the first round warms up */
     if (bench->options.has_ops) {
         tandem_session_set_timed(bench->session, tnd_op_split_add, &test->split);
     }
@@ -208,11 +188,11 @@ static void print_md(const struct bench *bench, const struct tandem_runtime_info
     snprintf(model, sizeof(model), "%s %lldx%lld %s", h->architecture, (long long)h->layers,
              (long long)h->dim, tandem_type_name(h->weight_type));
     printf("%s, %s, %s; %s%s%s\n\n", info->cpu, info->isa, tandem_source_format(bench->source),
-           o->profile != NULL ? "profile " : "",
-           o->profile != NULL       ? o->profile
-           : info->table[0] != '\0' ? "planned by the table "
-                                    : "fixed rule, no table",
-           o->profile == NULL ? info->table : "");
+           o->runtime.profile != NULL ? "profile " : "",
+           o->runtime.profile != NULL ? o->runtime.profile
+           : info->table[0] != '\0'   ? "planned by the table "
+                                      : "fixed rule, no table",
+           o->runtime.profile == NULL ? info->table : "");
     printf(
         "| model                 |     size |   params | threads | test    |  tokens/s           | "
         "matrix products of the plan |\n"
@@ -272,7 +252,7 @@ static void print_csv_text(const char *text)
 static void print_csv(const struct bench *bench, const struct tandem_runtime_info *info)
 {
     const struct tandem_hparams *h = tandem_model_hparams(bench->model);
-    const char *profile = bench->options.profile;
+    const char *profile = bench->options.runtime.profile;
     printf("test,tokens,mean_tokens_per_s,deviation,median,low,high,samples,threads,architecture,"
            "layers,dim,type,gib,millions,isa,cpu,profile,table,plan\n");
     for (int i = 0; i < bench->n_tests; i++) {
@@ -318,7 +298,8 @@ static void print_json(const struct bench *bench, const struct tandem_runtime_in
            info->isa);
     print_json_text(info->cpu);
     printf(",\n  \"profile\": ");
-    print_json_text(bench->options.profile != NULL ? bench->options.profile : "chosen");
+    print_json_text(bench->options.runtime.profile != NULL ? bench->options.runtime.profile
+                                                           : "chosen");
     printf(",\n  \"table\": ");
     print_json_text(info->table);
     printf(",\n  \"results\": [\n");
@@ -409,12 +390,7 @@ int tnd_cmd_bench(int argc, char **argv)
         {"prompt", CLI_TEXT, &o->prompts, "N,N", "tokens of prompts, each one batch; 128,512"},
         {"gen", CLI_TEXT, &o->gens, "N,N", "tokens generated from an empty text; 32,128"},
         {"repeat", CLI_INTEGER, &o->repeat, "N", "measurements of each; 3"},
-        {"threads", CLI_INTEGER, &o->threads, "N", "threads; default: one a core"},
-        {"profile", CLI_TEXT, &o->profile, "NAME", "force a profile wherever it applies"},
-        {"device", CLI_TEXT, &o->device, "SEL", TND_DEVICE_OPTION_HELP},
-        {"settings", CLI_TEXT, &o->settings, "TEXT", TND_SETTINGS_HELP},
-        {"table", CLI_TEXT, &o->table, "FILE",
-         "timing table; none: fixed rule; default: this machine's"},
+        TND_RUNTIME_ROWS(&o->runtime),
         {"cache", CLI_TEXT, &o->cache_type, "TYPE", "of keys and values: f32, f16, q8_0; f32"},
         {"unfused", CLI_FLAG, &o->is_unfused, NULL, "attention by two products; to compare"},
         {"no-fusion", CLI_FLAG, &o->has_no_fusion, NULL, "small nodes one by one; to compare"},
@@ -426,24 +402,18 @@ int tnd_cmd_bench(int argc, char **argv)
         {"never-slower", CLI_FLAG, &o->never_slower, NULL,
          "fail when the plan is slower than a fixed choice by 2 %"},
         {"output", CLI_TEXT, &o->output, "md|json|csv", "default: md"},
-        {"help", CLI_FLAG, &o->help, NULL, "this text"},
     };
-    const struct cli_options options = {rows, (int)(sizeof(rows) / sizeof(rows[0]))};
+    const struct cli_command command = {"bench [MODEL] [OPTIONS]", CLI_ROWS(rows), 0, 1, NULL};
     const char *checkpoint = NULL;
-    int n = 0;
-    if (!tnd_cli_parse(argc, argv, &options, &checkpoint, 1, &n)) {
-        return 2;
-    }
-    if (o->help) {
-        printf("usage: tandem-llama bench [MODEL] [OPTIONS]\n\n");
-        tnd_cli_print_options(&options);
-        return 0;
+    int code;
+    if (!tnd_cli_begin(argc, argv, &command, &checkpoint, &code)) {
+        return code;
     }
     if (o->never_slower && checkpoint == NULL && o->repeat >= 1 && o->repeat <= TND_SPEED_MAX) {
         const struct tnd_never_slower wanted = {.shape = o->synth != NULL ? o->synth : "1.1b",
                                                 .type = o->type != NULL ? o->type : "q4_0",
-                                                .table = o->table,
-                                                .threads = o->threads,
+                                                .table = o->runtime.table,
+                                                .threads = o->runtime.threads,
                                                 .rounds = o->repeat};
         return tnd_never_slower_run(&wanted);
     }

@@ -14,7 +14,6 @@ struct run {
     const char *text;
     int64_t steps;
     int64_t batch;
-    bool help;
     int32_t *prompt; /* ids, the beginning token first if the tokenizer wants one */
     int64_t n_prompt;
     int64_t n_decoded; /* of them, as far as the steps go */
@@ -31,9 +30,7 @@ static enum tandem_status encode_prompt(struct run *run, struct tandem_error *er
     size_t n = 0;
     run->prompt = calloc(n_bytes + 3, sizeof(run->prompt[0]));
     if (run->prompt == NULL) {
-        error->status = TANDEM_E_MEMORY;
-        snprintf(error->text, sizeof(error->text), "no memory for a prompt of %zu bytes", n_bytes);
-        return TANDEM_E_MEMORY;
+        return tnd_cli_error(error, TANDEM_E_MEMORY, "no memory for the prompt", run->text);
     }
     const enum tandem_status status = tandem_tokenizer_encode(
         tokenizer, run->text, n_bytes, add_bos, run->prompt, n_bytes + 3, &n, error);
@@ -94,7 +91,7 @@ static void print_timing(const struct run *run)
 static void say_table(const struct run *run)
 {
     char arguments[512];
-    if (run->kit.options.table == NULL && !tnd_kit_say_table(run->kit.runtime)) {
+    if (run->kit.options.runtime.table == NULL && !tnd_kit_say_table(run->kit.runtime)) {
         tnd_tune_arguments(run->kit.model, arguments, sizeof(arguments));
         fprintf(stderr, "to measure this machine for this model: mulmat-tune %s\n", arguments);
     }
@@ -135,21 +132,11 @@ int tnd_cmd_run(int argc, char **argv)
         {"batch", CLI_INTEGER, &run.batch, "N",
          "prompt tokens at a time; default: all; 1: one by one"},
         TND_KIT_ROWS(&run.kit.options),
-        {"help", CLI_FLAG, &run.help, NULL, "this text"},
     };
-    const struct cli_options options = {rows, (int)(sizeof(rows) / sizeof(rows[0]))};
+    const struct cli_command command = {"run MODEL [-t TOKENIZER] [OPTIONS]", CLI_ROWS(rows), 1, 1,
+                                        "run needs a model file"};
     const char *checkpoint = NULL;
-    int n = 0;
-    if (!tnd_cli_parse(argc, argv, &options, &checkpoint, 1, &n)) {
-        return 2;
-    }
-    if (run.help) {
-        printf("usage: tandem-llama run MODEL [-t TOKENIZER] [OPTIONS]\n\n");
-        tnd_cli_print_options(&options);
-        return 0;
-    }
-    if (n != 1) {
-        return tnd_cli_usage("run needs a model file");
-    }
-    return run_all(&run, checkpoint);
+    int code;
+    return tnd_cli_begin(argc, argv, &command, &checkpoint, &code) ? run_all(&run, checkpoint)
+                                                                   : code;
 }

@@ -13,7 +13,6 @@ struct tokenize_options {
     bool bos;
     bool special;
     bool detokenize;
-    bool help;
 };
 
 /* All of stdin; NULL without memory. */
@@ -126,18 +125,14 @@ int tnd_cmd_tokenize(int argc, char **argv)
         {"bos", CLI_FLAG, &o.bos, NULL, "put the beginning token in front"},
         {"special", CLI_FLAG, &o.special, NULL, "recognise and show special tokens such as <s>"},
         {"detokenize", CLI_FLAG, &o.detokenize, NULL, "read ids and write their text"},
-        {"help", CLI_FLAG, &o.help, NULL, "this text"},
     };
-    const struct cli_options options = {rows, (int)(sizeof(rows) / sizeof(rows[0]))};
-    int n_arguments = 0;
-    if (!tnd_cli_parse(argc, argv, &options, NULL, 0, &n_arguments)) {
-        return 2;
-    }
-    if (o.help) {
-        printf("usage: tandem-llama tokenize -t FILE [--bos] [--detokenize] < TEXT\n"
-               "Text on stdin becomes ids, separated by blanks; or ids become text.\n\n");
-        tnd_cli_print_options(&options);
-        return 0;
+    const struct cli_command command = {
+        "tokenize -t FILE [--bos] [--detokenize] < TEXT\n"
+        "Text on stdin becomes ids, separated by blanks; or ids become text.",
+        CLI_ROWS(rows), 0, 0, NULL};
+    int code;
+    if (!tnd_cli_begin(argc, argv, &command, NULL, &code)) {
+        return code;
     }
     if (o.tokenizer == NULL) {
         return tnd_cli_usage("tokenize needs a tokenizer: -t FILE");
@@ -149,7 +144,6 @@ int tnd_cmd_tokenize(int argc, char **argv)
     }
     size_t n = 0;
     char *text = read_all(&n);
-    int code;
     if (text == NULL) {
         code = no_memory(n);
     } else {

@@ -27,12 +27,7 @@ static enum tandem_status open_session(struct tnd_kit *kit, struct tandem_error 
     struct tandem_session_options options = {.size = sizeof(options),
                                              .context = kit->options.context,
                                              .is_unfused = kit->options.is_unfused};
-    if (kit->options.cache_type != NULL &&
-        !tandem_type_from_name(kit->options.cache_type, &options.cache_type)) {
-        error->status = TANDEM_E_ARGUMENT;
-        snprintf(error->text, sizeof(error->text), "unknown type: '%s'", kit->options.cache_type);
-        return TANDEM_E_ARGUMENT;
-    }
+    CLI_TRY(tnd_cli_type(kit->options.cache_type, &options.cache_type, error));
     return tandem_session_new(kit->model, kit->runtime, &options, &kit->session, error);
 }
 
@@ -48,11 +43,9 @@ static enum tandem_status open_sampler(struct tnd_kit *kit, struct tandem_error 
                                                    .min_p = (float)o->min_p,
                                                    .repeat_penalty = (float)o->repeat_penalty,
                                                    .seed = (uint64_t)o->seed};
-    enum tandem_status status = tandem_sampler_new(&options, &kit->sampler, error);
-    if (status == TANDEM_OK && o->keeps_utf8) {
-        status = tandem_sampler_keep_utf8(kit->sampler, kit->tokenizer, error);
-    }
-    return status;
+    CLI_TRY(tandem_sampler_new(&options, &kit->sampler, error));
+    return o->keeps_utf8 ? tandem_sampler_keep_utf8(kit->sampler, kit->tokenizer, error)
+                         : TANDEM_OK;
 }
 
 enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,
@@ -60,29 +53,17 @@ enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,
 {
     const struct tnd_kit_options *o = &kit->options;
     const double begin = tnd_cli_seconds();
-    enum tandem_status status = tnd_cli_open_source(checkpoint, o->type, &kit->source, error);
-    if (status == TANDEM_OK) {
-        status = tandem_model_new(kit->source, &kit->model, error);
-        kit->load_seconds = tnd_cli_seconds() - begin;
-    }
-    if (status == TANDEM_OK) {
-        status = open_tokenizer(kit, error);
-    }
-    if (status == TANDEM_OK) {
-        const struct tnd_cli_runtime wanted = {o->threads, o->profile, o->table, o->device,
-                                               o->settings};
-        status = tnd_cli_open_runtime(&wanted, &kit->runtime, error);
-    }
-    if (status == TANDEM_OK) {
-        status = open_session(kit, error);
-    }
-    if (status == TANDEM_OK) {
-        status = open_sampler(kit, error);
-    }
-    if (status == TANDEM_OK && o->print_plan) {
+    CLI_TRY(tnd_cli_open_source(checkpoint, o->type, &kit->source, error));
+    CLI_TRY(tandem_model_new(kit->source, &kit->model, error));
+    kit->load_seconds = tnd_cli_seconds() - begin;
+    CLI_TRY(open_tokenizer(kit, error));
+    CLI_TRY(tnd_cli_open_runtime(&o->runtime, &kit->runtime, error));
+    CLI_TRY(open_session(kit, error));
+    CLI_TRY(open_sampler(kit, error));
+    if (o->print_plan) {
         tandem_session_print_plans(kit->session, tnd_cli_write, stderr);
     }
-    return status;
+    return TANDEM_OK;
 }
 
 void tnd_kit_close(struct tnd_kit *kit)

@@ -5,18 +5,13 @@
 #define TANDEM_LLAMA_KIT_H
 
 #include "tandem/llama.h"
-#include "tools/device_option.h"
 #include "tools/tandem-llama/cli.h"
 
 struct tnd_kit_options {
     const char *tokenizer; /* NULL: that of the model file */
     const char *type;      /* NULL: as in the file */
     const char *cache_type;
-    const char *profile;
-    const char *table;
-    const char *device;
-    const char *settings;
-    int64_t threads;
+    struct tnd_cli_runtime runtime;
     int64_t context; /* 0: the model's */
     double temperature;
     double top_p;
@@ -30,7 +25,7 @@ struct tnd_kit_options {
     bool print_stats;
 };
 
-/** Rows of these options for a struct cli_options. */
+/** Rows of these options for a struct cli_command. */
 #define TND_KIT_ROWS(o)                                                                            \
     {"t", CLI_TEXT, &(o)->tokenizer, "FILE", "tokenizer; default: the model file's own"},          \
         {"temp", CLI_NUMBER, &(o)->temperature, "T",                                               \
@@ -44,12 +39,7 @@ struct tnd_kit_options {
          "weakens the last 64 tokens; 1: not"},                                                    \
         {"seed", CLI_INTEGER, &(o)->seed, "S", "of the random numbers; 1"},                        \
         {"utf8", CLI_FLAG, &(o)->keeps_utf8, NULL, "only tokens that keep the text valid UTF-8"},  \
-        {"threads", CLI_INTEGER, &(o)->threads, "N", "threads; default: one a core"},              \
-        {"profile", CLI_TEXT, &(o)->profile, "NAME", "force a profile wherever it applies"},       \
-        {"device", CLI_TEXT, &(o)->device, "SEL", TND_DEVICE_OPTION_HELP},                         \
-        {"settings", CLI_TEXT, &(o)->settings, "TEXT", TND_SETTINGS_HELP},                         \
-        {"table", CLI_TEXT, &(o)->table, "FILE",                                                   \
-         "timing table; none: fixed rule; default: this machine's"},                               \
+        TND_RUNTIME_ROWS(&(o)->runtime),                                                           \
         {"type", CLI_TEXT, &(o)->type, "TYPE", "convert the weights first (q4_0, f16, ...)"},      \
         {"cache", CLI_TEXT, &(o)->cache_type, "TYPE", "of keys and values: f32, f16, q8_0; f32"},  \
         {"context", CLI_INTEGER, &(o)->context, "N",                                               \

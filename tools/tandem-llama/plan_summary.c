@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/tandem-llama/cli.h"
+
 enum { MAX_PROFILES = 16 };
 
 struct count {
@@ -26,12 +28,15 @@ static void count_one(struct count *counts, int *n_counts, const char *profile)
     }
 }
 
-void tnd_plan_summary(const tandem_graph *graph, const tandem_plan *plan, char *out,
-                      size_t capacity)
+enum tandem_status tnd_plan_summary(tandem_session *session, int64_t m, char *out, size_t capacity,
+                                    double *out_took_us, struct tandem_error *error)
 {
     struct count counts[MAX_PROFILES] = {{NULL, 0}};
     int n_counts = 0;
     size_t at = 0;
+    tandem_graph *graph;
+    tandem_plan *plan;
+    CLI_TRY(tandem_session_plan(session, m, &graph, &plan, error));
     for (int i = 0; i < tandem_graph_node_count(graph); i++) {
         if (tandem_tensor_op(tandem_graph_node(graph, i)) == TANDEM_OP_MUL_MAT) {
             count_one(counts, &n_counts, tandem_plan_node(plan, i)->profile);
@@ -42,17 +47,7 @@ void tnd_plan_summary(const tandem_graph *graph, const tandem_plan *plan, char *
         at += (size_t)snprintf(out + at, capacity - at, "%s%s %d", i > 0 ? ", " : "",
                                counts[i].name, counts[i].n);
     }
-}
-
-enum tandem_status tnd_plan_summary_of(tandem_session *session, int64_t m, char *out,
-                                       size_t capacity, struct tandem_error *error)
-{
-    tandem_graph *graph;
-    tandem_plan *plan;
-    const enum tandem_status status = tandem_session_plan(session, m, &graph, &plan, error);
-    if (status == TANDEM_OK) {
-        tnd_plan_summary(graph, plan, out, capacity);
-        tandem_plan_free(plan);
-    }
-    return status;
+    *out_took_us = tandem_plan_took_us(plan);
+    tandem_plan_free(plan);
+    return TANDEM_OK;
 }

@@ -5,11 +5,9 @@
 
 #include "tandem/llama.h"
 
-/** How many matrix products take each profile: "cpu 155, cpu+openblas 44". */
-void tnd_plan_summary(const tandem_graph *graph, const tandem_plan *plan, char *out,
-                      size_t capacity);
-/** The same for m more tokens of a session. */
-enum tandem_status tnd_plan_summary_of(tandem_session *session, int64_t m, char *out,
-                                       size_t capacity, struct tandem_error *error);
+/** How many matrix products of m more tokens take each profile, "cpu 155, cpu+openblas 44", and how
+ *  long planning took. Errors: as tandem_session_plan. */
+enum tandem_status tnd_plan_summary(tandem_session *session, int64_t m, char *out, size_t capacity,
+                                    double *out_took_us, struct tandem_error *error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Measuring a session. Which tokens are fed does not matter for the time. */
+ * Measuring a session. Which tokens are decoded does not matter for the time. */
 #include "tools/tandem-llama/speed.h"
 
 #include <math.h>
@@ -25,9 +25,7 @@ enum tandem_status tnd_speed_prompt(tandem_session *session, int64_t vocabulary,
 {
     int32_t *tokens = calloc((size_t)n, sizeof(tokens[0]));
     if (tokens == NULL) {
-        error->status = TANDEM_E_MEMORY;
-        snprintf(error->text, sizeof(error->text), "no memory for %lld tokens", (long long)n);
-        return TANDEM_E_MEMORY;
+        return tnd_cli_error(error, TANDEM_E_MEMORY, "no memory", "tokens");
     }
     for (int64_t i = 0; i < n; i++) {
         tokens[i] = some_token(i, vocabulary);

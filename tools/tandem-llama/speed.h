@@ -25,7 +25,7 @@ struct tnd_speed_summary {
 enum tandem_status tnd_speed_prompt(tandem_session *session, int64_t vocabulary, int64_t n,
                                     struct tnd_speed *speed, struct tandem_error *error);
 /** Feeds n tokens one by one behind a prompt of n_past tokens (which must be in the session
- *  already, or is fed without being measured) and adds a sample. */
+ *  already, or is decoded without being measured) and adds a sample. */
 enum tandem_status tnd_speed_generation(tandem_session *session, int64_t vocabulary, int64_t n_past,
                                         int64_t n, struct tnd_speed *speed,
                                         struct tandem_error *error);
