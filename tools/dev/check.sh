@@ -64,6 +64,8 @@ job_pack() { mk BUILD=build/pack build/pack/kernel-pack && bash tests/kernel_pac
 job_includes() { bash tools/dev/check_includes.sh; }
 job_style() { bash tools/dev/check_style.sh; }
 job_docs() { bash tools/dev/check_docs.sh; }
+# Small additions touch as few files as CONTRIBUTING.md promises.
+job_recipes() { JOBS_MAKE=$make_jobs bash tools/dev/check_recipes.sh; }
 job_words() { bash tools/dev/check_words.sh; }
 job_headers() { bash tools/dev/check_headers.sh; }
 job_symbols() { bash tools/dev/check_symbols.sh build/gcc; }
@@ -72,7 +74,7 @@ job_reach() { bash tools/dev/check_reach.sh build/gcc; }
 job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
-all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 pack includes style words docs headers"
+all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 recipes pack includes style words docs headers"
 all_jobs+=" symbols reach install examples tools"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}

@@ -48,7 +48,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 make_jobs=${JOBS_MAKE:-$(nproc)}
 for recipe in $ready; do
     program=../out/example-recipe_$recipe
-    if ! make -s --no-print-directory -C "$copy" -j"$make_jobs" BUILD=../out ASSERT=1 WERROR=1 CFLAGS='-O0' "$program"; then
+    if ! make -s --no-print-directory -C "$copy" -j"$make_jobs" BUILD=../out ASSERT=1 WERROR=1 CFLAGS=-O0 "$program" >/dev/null; then
         complain "tests/recipes/$recipe: does not build"
     elif ! (cd "$copy" && TANDEM_TABLE=none timeout 60 "$program"); then
         complain "tests/recipes/$recipe: its test failed"

@@ -45,9 +45,9 @@ enum tandem_status tnd_cpu_mul_mat_supports(const struct tnd_cpu_kernels *kernel
     switch (task) {
     case TANDEM_TASK_QUANTIZE_X:
     case TANDEM_TASK_MUL_MAT_Q:
-        return tandem_type_is_quantized(type)
+        return tnd_quant_code(type) != NULL
                    ? TANDEM_OK
-                   : refuse(node, error, "float weights have no integer product");
+                   : refuse(node, error, "weights of this type have no integer product");
     case TANDEM_TASK_MUL_MAT_PACKED:
         return tnd_cpu_can_pack(kernels, node->src[0], error);
     case TANDEM_TASK_DEQUANTIZE_W:

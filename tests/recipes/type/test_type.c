@@ -42,7 +42,8 @@ int main(void)
         tandem_context_new(NULL, &context, &error) != TANDEM_OK) {
         return 1;
     }
-    tandem_tensor *w = tandem_tensor_borrow(context, type, 2, (int64_t[]){K, N}, bytes, sizeof(bytes));
+    tandem_tensor *w =
+        tandem_tensor_borrow(context, type, 2, (int64_t[]){K, N}, bytes, sizeof(bytes));
     tandem_tensor *x = tandem_tensor_borrow(context, TANDEM_TYPE_F32, 2, (int64_t[]){K, M}, x_data,
                                             sizeof(x_data));
     tandem_tensor *y = tandem_mul_mat(context, w, x);
