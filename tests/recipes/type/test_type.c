@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The tensor type that type.patch adds: known by name, exact for its own values, multiplied by every
- * backend that takes it. */
+ * The tensor type that type.patch adds: known by name, exact for its own values, and multiplied
+ * although no kernel knows it. */
 #include <stdio.h>
 
 #include "tandem/tandem.h"
