@@ -3,6 +3,8 @@
  * fought over stand in cache lines of their own. */
 #include "sched/barrier.h"
 
+#include "base/tnd_assert.h"
+
 bool tnd_barrier_init(struct tnd_barrier *barrier, struct tnd_park_counts *counts)
 {
     atomic_init(&barrier->arrived, 0);
@@ -25,6 +27,8 @@ void tnd_barrier_fini(struct tnd_barrier *barrier)
 
 static bool is_complete(unsigned arrived, int count)
 {
+    TND_ASSERT(count > 0 && count < TND_BARRIER_LEFT);
+    TND_ASSERT(arrived % TND_BARRIER_LEFT + arrived / TND_BARRIER_LEFT <= (unsigned)count);
     return arrived % TND_BARRIER_LEFT + arrived / TND_BARRIER_LEFT == (unsigned)count;
 }
 
@@ -81,7 +85,9 @@ unsigned tnd_barrier_ticket(struct tnd_barrier *barrier)
 void tnd_barrier_arrive(struct tnd_barrier *barrier, int count)
 {
     TND_POINT("before arriving at the gathering");
-    if (atomic_fetch_add(&barrier->arrived, 1) + 1 == (unsigned)count - 1) {
+    unsigned arrived = atomic_fetch_add(&barrier->arrived, 1) + 1;
+    TND_ASSERT(arrived < (unsigned)count);
+    if (arrived == (unsigned)count - 1) {
         tnd_park_wake(&barrier->arrivals);
     }
 }

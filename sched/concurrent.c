@@ -3,6 +3,7 @@
  * neighbour needs it, is left after one comparison. */
 #include "sched/concurrent.h"
 
+#include "base/tnd_assert.h"
 #include "sched/conflict.h"
 
 /* Whether every stage runs on workers, in host memory, and leaves the other workers alone. */
@@ -33,6 +34,7 @@ int tnd_concurrent_end(const struct tandem_graph *graph, const struct tandem_pla
 {
     const struct tandem_plan_node *choice = &plan->nodes[first];
     int end = first + 1;
+    TND_ASSERT(first >= 0 && first < graph->n_nodes);
     if (fused[first].into >= 0 || fused[first].from >= 0 ||
         !choice->stage[TANDEM_STAGE_COMPUTE].parallel || choice->n_threads < 2 ||
         !may_stand_beside(graph, plan, registry, first)) {

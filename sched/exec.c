@@ -9,6 +9,7 @@
 
 #include "backends/task.h"
 #include "base/alloc.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "sched/run.h"
 
@@ -135,6 +136,7 @@ static enum tandem_status run_steps(struct tnd_exec *exec, struct tnd_run *run,
     /* The pool may shrink before this run gets it: it then runs with fewer workers, never with
      * more. */
     int n_workers = smaller(run->steps->n_workers, tnd_pool_size(exec->pool));
+    TND_ASSERT(n_workers >= 1);
     TND_TRY(tnd_run_reserve(run, n_workers, error));
     tnd_graph_bind(run->graph, run->intermediates.base);
     prepare_copies(run);

@@ -6,6 +6,7 @@
 #include "sched/fuse.h"
 
 #include "backends/task.h"
+#include "base/tnd_assert.h"
 #include "sched/conflict.h"
 #include "sched/plan.h"
 
@@ -138,6 +139,7 @@ static bool may_join(const struct tandem_graph *graph, const struct tandem_plan 
     }
     fusion.n = tnd_fused_nodes(fused, from, fusion.nodes) + 1;
     fusion.nodes[fusion.n - 1] = i;
+    TND_ASSERT(fusion.n <= TANDEM_FUSED_NODES && from < i);
     if (i - fusion.nodes[0] > TND_FUSE_REACH) {
         return false;
     }
@@ -185,6 +187,7 @@ int tnd_fused_nodes(const struct tnd_fused *fused, int last, int *out_nodes)
     for (int i = fused[last].from; i >= 0; i = fused[i].from) {
         n++;
     }
+    TND_ASSERT(n <= TANDEM_FUSED_NODES);
     for (int i = last, place = n; i >= 0; i = fused[i].from) {
         out_nodes[--place] = i;
     }

@@ -4,8 +4,11 @@
 
 #include <sched.h>
 
+#include "base/tnd_assert.h"
+
 bool tnd_cpu_claim(struct tnd_cpu_claims *claims, unsigned round)
 {
+    TND_ASSERT(round != 0);
     int cpu = sched_getcpu();
     if (cpu < 0 || cpu >= TND_CLAIM_CPUS) {
         return true; /* nothing is known of it */

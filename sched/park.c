@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/tnd_assert.h"
 #include "sched/timed_wait.h"
 
 enum {
@@ -142,7 +143,9 @@ static bool sleep_until(struct tnd_park *park, atomic_uint *word, unsigned value
            (until_ns == UINT64_MAX || now_ns() < until_ns)) {
         wait_until_ns(&park->cond, &park->mutex, until_ns);
     }
-    atomic_fetch_sub_explicit(&park->sleepers, 1, memory_order_relaxed);
+    int before = atomic_fetch_sub_explicit(&park->sleepers, 1, memory_order_relaxed);
+    TND_ASSERT(before > 0);
+    (void)before;
     pthread_mutex_unlock(&park->mutex);
     return is_seen;
 }
@@ -210,6 +213,7 @@ static bool stay_awake(struct tnd_park *park, atomic_uint *word, unsigned value,
 void tnd_park_until(struct tnd_park *park, atomic_uint *word, unsigned value,
                     const struct tnd_spin *spin)
 {
+    TND_ASSERT(spin->polls >= 0);
     TND_POINT("before waiting");
     if (!stay_awake(park, word, value, spin) &&
         atomic_load_explicit(word, memory_order_acquire) != value) {

@@ -150,4 +150,41 @@ enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers,
  *  a leaf that an earlier node, run again, would read. `out_node` is the node that did it. */
 bool tnd_run_can_repeat(const struct tnd_run *run, int *out_node);
 
+/* ---- one step (run_steps.c) ---- */
+
+/** The first step of a group. */
+static inline const struct tnd_step *tnd_run_steps_of(const struct tnd_run *run,
+                                                      const struct tnd_group *group)
+{
+    return &run->steps->steps[group->first_step];
+}
+
+/** Whether an error or cancel has ended the run. */
+static inline bool tnd_run_is_stopped(const struct tnd_run *run)
+{
+    return atomic_load_explicit(&run->stop, memory_order_relaxed);
+}
+
+/** The functions of a worker that backends call. */
+bool tnd_run_next_chunk(struct tandem_worker *worker, int64_t n_items, int64_t chunk,
+                        int64_t *out_begin, int64_t *out_end);
+/** After the barrier a backend may hand out a second loop. */
+void tnd_run_stage_barrier(struct tandem_worker *worker);
+/** Times of a step, when the caller wants them; steps that have begun. */
+void tnd_run_note_begin(struct tnd_run *run, const struct tnd_step *step);
+void tnd_run_note_end(struct tnd_run *run, const struct tnd_step *step);
+/** `count` workers run the step, among those of its group. False after a failure. */
+bool tnd_run_on_worker(struct tnd_run *run, const struct tnd_step *step, int index, int count,
+                       int group_count);
+/** Hands a work to a device; its end is noted when the device is synced. */
+void tnd_run_submit(struct tnd_run *run, const struct tnd_step *step);
+/** An upload, or the begin of a download. */
+void tnd_run_move(struct tnd_run *run, const struct tnd_step *step);
+/** How often the device has failed so far, in all runs. */
+unsigned tnd_run_failures_of(const struct tnd_run *run, int slot);
+/** Downloads are awaited, or everything. */
+void tnd_run_sync_all(struct tnd_run *run, bool downloads_only);
+/** Syncs what must be over before `group` begins, in the order of submission. */
+void tnd_run_sync_flights(struct tnd_run *run, int group);
+
 #endif

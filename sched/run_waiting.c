@@ -4,6 +4,7 @@
  * one costs time alone: work that is ready wakes whoever sleeps. */
 #include <time.h>
 
+#include "base/tnd_assert.h"
 #include "sched/timed_wait.h"
 #include "sched/run.h"
 
@@ -68,6 +69,7 @@ void tnd_run_wait_begin(struct tnd_run *run, const struct tnd_step *step, int sl
                         uint64_t expected_ns, struct tnd_run_wait *out)
 {
     bool is_timed = slot > 0 ? step->wait && expected_ns != 0 : tnd_step_is_timed(step);
+    TND_ASSERT(slot >= 0 && slot < TND_MAX_SLOTS);
     out->timed_slot = is_timed ? slot : 0;
     out->hints = is_timed && run->uses_pool; /* else no worker will be needed */
     out->parks = step->wait && !out->hints;

@@ -2,6 +2,8 @@
  * The arithmetic of waiting by prediction. */
 #include "sched/timed_wait.h"
 
+#include "base/tnd_assert.h"
+
 uint64_t tnd_timed_wait_until(uint64_t now_ns, uint64_t expected_ns, uint64_t wake_ns)
 {
     if (expected_ns <= now_ns || expected_ns - now_ns <= wake_ns) {
@@ -25,5 +27,6 @@ uint64_t tnd_wake_cost_learn(uint64_t wake_ns, uint64_t late_ns)
     late_ns = late_ns < TND_WAKE_MOST_NS ? late_ns : TND_WAKE_MOST_NS;
     wake_ns =
         late_ns > wake_ns ? wake_ns + (late_ns - wake_ns) / 2 : wake_ns - (wake_ns - late_ns) / 32;
+    TND_ASSERT(wake_ns <= TND_WAKE_MOST_NS || late_ns < wake_ns);
     return wake_ns > TND_WAKE_LEAST_NS ? wake_ns : TND_WAKE_LEAST_NS;
 }

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
 enum { MAX_BYTES = 256 << 20 };
@@ -49,6 +50,7 @@ static void add_name(struct tnd_text *text, const char *name)
 static void add_step(struct tnd_trace *trace, const struct tandem_graph *graph,
                      const struct tnd_registry *registry, const struct tnd_step_time *time)
 {
+    TND_ASSERT(time->node >= 0 && time->node < graph->n_nodes && time->kind <= TND_STEP_DOWNLOAD);
     const struct tandem_tensor *node = graph->nodes[time->node];
     struct tnd_text *text = &trace->text;
     const char *backend = tnd_registry_name(registry, time->backend);

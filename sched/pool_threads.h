@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * Inside of a pool, and its threads. Only for pool.c and pool_threads.c. */
+#ifndef TND_POOL_THREADS_H
+#define TND_POOL_THREADS_H
+
+#include <sched.h>
+
+#include "sched/idle_cpu.h"
+#include "sched/pool.h"
+
+struct tnd_pool_worker {
+    _Alignas(TND_CACHE_LINE) atomic_uint round; /* raised by one for each run and for the end */
+    struct tnd_park park;
+    struct tnd_pool *pool;
+    int index;
+    bool must_end; /* published by `round` */
+    pthread_t thread;
+    atomic_int tid; /* kernel's number of the thread, 0 until it runs */
+};
+
+struct tnd_pool {
+    /* ---- the run in progress: written by its caller before the rounds are raised ---- */
+    tnd_pool_fn fn;
+    void *user;
+    int count;
+    struct tnd_spin spin;
+    unsigned round;          /* not 0 */
+    bool moves_to_idle_cpus; /* workers do where their CPU is taken */
+
+    _Alignas(TND_CACHE_LINE) atomic_int remaining; /* workers inside fn, the caller not counted */
+    _Alignas(TND_CACHE_LINE) atomic_uint done;     /* raised by the last of them */
+    _Alignas(TND_CACHE_LINE) struct tnd_park done_park;
+    struct tnd_park_counts park_counts;
+    atomic_bool paused;
+    atomic_int
+        park_requests; /* reasons for idle workers to sleep: the pause, and stages that wait */
+    _Atomic uint64_t expected_ns; /* when idle workers may be needed; 0: unknown */
+    struct tnd_cpu_claims claims;
+    atomic_ullong cpu_moves;
+
+    /* ---- tickets: who may run, resize, bind, in the order of asking. `ticket_lock` guards these
+     * two; nothing is locked inside. ---- */
+    pthread_mutex_t ticket_lock;
+    pthread_cond_t ticket_cond;
+    uint64_t ticket_next;
+    uint64_t ticket_served;
+
+    /* ---- changed only by the thread whose ticket is served ---- */
+    struct tnd_pool_worker **workers; /* [1 .. n_threads-1]; NULL: not started yet */
+    atomic_int n_threads;
+    int n_cpus;
+    int64_t spin_limit;
+    int *cpu_ids;
+    int n_cpu_ids;
+    atomic_int nice; /* absolute; read by starting workers */
+    int nice_base;
+    cpu_set_t cpus_base; /* CPUs of the thread that made the pool */
+    bool has_cpus_base;
+    int (*start_thread)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    atomic_ullong runs;
+    atomic_ullong shortfall;
+    atomic_int threads_alive;
+};
+
+/** Whether this thread is inside a run of any pool. A nested run could wait for a ticket that is
+ * returned only after itself, so it runs alone. */
+extern _Thread_local bool tnd_pool_inside_run;
+
+/** Lets a worker run where the pool wants it; false when the system refuses. */
+bool tnd_pool_bind(const struct tnd_pool *pool, const struct tnd_pool_worker *worker);
+
+/** Workers 1..count-1 exist afterwards; returns how many workers there are, the caller included. */
+int tnd_pool_ensure_workers(struct tnd_pool *pool, int count);
+
+/** Ends a worker and frees it; it may not have been started. */
+void tnd_pool_end_worker(struct tnd_pool *pool, int index);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ * Groups of steps: which step opens a group, which one joins it; transfers between works; devices
+ * in flight and the workspace that they still use. Knows nothing of stages of nodes. */
+#include "sched/unfold.h"
+
+#include "backends/task.h"
+#include "base/checked.h"
+#include "base/tnd_assert.h"
+#include "base/tnd_status.h"
+#include "sched/conflict.h"
+
+/* ---- devices in flight ---- */
+
+static int last_group(const struct tnd_steps *out)
+{
+    return out->n_groups - 1;
+}
+
+void tnd_unfold_wait_for_devices(struct tnd_unfolding *unfolding, const struct tandem_tensor *node)
+{
+    int n_kept = 0;
+    TND_ASSERT(unfolding->n_flights >= 0 && unfolding->n_flights <= TND_MAX_IN_FLIGHT);
+    for (int i = 0; i < unfolding->n_flights; i++) {
+        struct tnd_unfolding_flight *flight = &unfolding->flights[i];
+        if (node == NULL || tnd_nodes_conflict(node, flight->node)) {
+            TND_ASSERT(flight->step < unfolding->out->n_steps);
+            unfolding->out->steps[flight->step].until = last_group(unfolding->out) + 1;
+            unfolding->must_break = true;
+        } else {
+            unfolding->flights[n_kept++] = *flight;
+        }
+    }
+    unfolding->n_flights = n_kept;
+}
+
+enum tandem_status tnd_unfold_place_workspace(struct tnd_unfolding *unfolding, size_t bytes,
+                                              size_t *out_offset)
+{
+    size_t offset = 0;
+    size_t end = bytes;
+    for (int i = 0; i < unfolding->n_flights && bytes > 0; i++) {
+        const struct tnd_unfolding_flight *flight = &unfolding->flights[i];
+        if (offset < flight->workspace_end && flight->workspace_begin < end) {
+            offset = flight->workspace_end;
+            if (!tnd_add_size(offset, bytes, &end)) {
+                return tnd_error_set(unfolding->error, TANDEM_E_OVERFLOW, "plan", 0, 0,
+                                     "plan: the workspace does not fit into the address space");
+            }
+            i = -1; /* moved: look at all of them again; offset only grows, so this ends */
+        }
+    }
+    TND_ASSERT(end - bytes == offset);
+    if (end > unfolding->out->workspace_bytes) {
+        unfolding->out->workspace_bytes = end;
+    }
+    *out_offset = offset;
+    return TANDEM_OK;
+}
+
+void tnd_unfold_open_group(struct tnd_unfolding *unfolding, int n_workers)
+{
+    struct tnd_steps *out = unfolding->out;
+    TND_ASSERT(out->n_groups < out->capacity && n_workers >= 0);
+    struct tnd_group *group = &out->groups[out->n_groups++];
+    group->first_step = out->n_steps;
+    group->n_steps = 0;
+    group->n_workers = n_workers > 1 ? n_workers : 1;
+    group->wait_after = false;
+    unfolding->must_break = false;
+}
+
+void tnd_unfold_add_step(struct tnd_unfolding *unfolding, struct tnd_step *step)
+{
+    struct tnd_steps *out = unfolding->out;
+    TND_ASSERT(out->n_steps < out->capacity);
+    TND_ASSERT(step->node >= 0 && step->node < unfolding->graph->n_nodes);
+    TND_ASSERT(!unfolding->is_concurrent || out->n_groups > 0);
+    if (unfolding->has_download && step->kind != TND_STEP_DOWNLOAD) {
+        unfolding->must_break = true;
+        unfolding->has_download = false;
+    }
+    bool folds = out->n_groups > 0 && !unfolding->must_break && step->n_workers <= 1 &&
+                 out->groups[last_group(out)].n_workers == 1;
+    if (!folds && !unfolding->is_concurrent) {
+        tnd_unfold_open_group(unfolding, step->n_workers);
+    }
+    step->group = last_group(out);
+    step->until = step->group + 1;
+    out->groups[step->group].n_steps++;
+    if (step->n_workers > out->n_workers) {
+        out->n_workers = step->n_workers;
+    }
+    if (step->n_workers == 0 && !step->on_device) {
+        TND_ASSERT(unfolding->n_flights < TND_MAX_IN_FLIGHT);
+        struct tnd_unfolding_flight *flight = &unfolding->flights[unfolding->n_flights++];
+        flight->step = out->n_steps;
+        flight->node = unfolding->graph->nodes[step->node];
+        flight->workspace_begin = step->workspace_offset;
+        flight->workspace_end = step->workspace_offset + step->workspace_bytes;
+    }
+    out->steps[out->n_steps++] = *step;
+}
+
+bool tnd_unfold_fetches(const struct tnd_unfolding *unfolding, int i, int slot)
+{
+    TND_ASSERT(i >= 0 && i < unfolding->plan->n_nodes && slot >= 0 && slot < TND_MAX_SLOTS);
+    const struct tandem_task_config *config =
+        &unfolding->plan->nodes[i].stage[TANDEM_STAGE_FINALIZE];
+    return config->backend == slot && tnd_task_is(config->task, TND_TASK_FETCHES) &&
+           (unfolding->out->device_slots >> slot & 1) != 0;
+}
+
+enum tandem_status tnd_unfold_add_move(struct tnd_unfolding *unfolding, const struct tnd_move *move,
+                                       int i, int stage)
+{
+    bool is_result = move->is_download && move->writer >= 0 &&
+                     move->extent.space != TND_SPACE_WORKSPACE &&
+                     tnd_unfold_fetches(unfolding, move->writer, move->slot);
+    struct tnd_step step = {
+        .node = is_result ? move->writer : i,
+        .kind = move->is_download ? TND_STEP_DOWNLOAD : TND_STEP_UPLOAD,
+        .on_device = true,
+        .stage = (uint8_t)(is_result ? TANDEM_STAGE_FINALIZE : stage),
+        .backend = move->slot,
+        .own_threads = 1,
+        .moved = move->extent,
+    };
+    TND_ASSERT((unfolding->out->device_slots >> move->slot & 1) != 0 || move->is_download);
+    TND_ASSERT(move->extent.bytes > 0);
+    TND_TRY(tnd_steps_reserve(unfolding->out, unfolding->out->n_steps + 2, unfolding->error));
+    if (move->is_download) {
+        step.wait = unfolding->device_waits;
+        step.predicted_us = unfolding->device_us;
+    }
+    tnd_unfold_add_step(unfolding, &step);
+    if (move->is_download) {
+        unfolding->has_download = true;
+    }
+    return TANDEM_OK;
+}
+
+void tnd_unfold_find_waits(struct tnd_steps *out)
+{
+    bool wait = false;
+    bool is_timed = false;
+    for (int g = out->n_groups - 1; g >= 0; g--) {
+        struct tnd_group *group = &out->groups[g];
+        TND_ASSERT(group->first_step + group->n_steps <= out->n_steps);
+        group->wait_after = wait && !is_timed;
+        if (group->n_workers > 1) {
+            wait = false;
+            is_timed = false;
+            continue;
+        }
+        for (int i = 0; i < group->n_steps; i++) {
+            const struct tnd_step *step = &out->steps[group->first_step + i];
+            wait = wait || step->wait;
+            is_timed = is_timed || tnd_step_is_timed(step);
+        }
+    }
+}
