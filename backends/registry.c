@@ -6,46 +6,45 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/backend-list.h"
+#include "backends/kinds.h"
 #include "backends/settings.h"
 #include "base/alloc.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
-#define EXTERN_API(name, kind, by_default)                                                         \
-    extern const struct tandem_backend_api tnd_backend_##name;
-TND_BACKEND_LIST(EXTERN_API)
-#undef EXTERN_API
-
-static const struct built_in {
-    const struct tandem_backend_api *api;
-    const char *name;
-    bool by_default;
-} built_ins[] = {
-#define BUILT_IN(name, kind, by_default) {&tnd_backend_##name, #name, by_default},
-    TND_BACKEND_LIST(BUILT_IN)
-#undef BUILT_IN
-};
-
 enum {
-    N_BUILT_INS = sizeof(built_ins) / sizeof(built_ins[0]),
     MAX_SLOTS = TND_MAX_SLOTS,
     MAX_SETTINGS = 512,
-    MAX_NAME = 16 /* as in timing tables, the zero byte included */
+    MAX_KINDS = 2 * MAX_SLOTS, /* those of the build and those from outside */
+    REASON = 256               /* bytes of a text that says why */
 };
 
 struct slot {
-    const char *name;
+    char name[TND_BACKEND_NAME];
     tandem_backend *backend;
-    char quarantine[256]; /* why it is out of service; written before its bit is set */
+    const struct tandem_backend_api *kind; /* the functions that it was opened by */
+    const struct tandem_backend_api *told; /* the backend's own table of functions */
+    struct tandem_backend_api api;         /* a copy of it under the device's name, as long as the
+                                              library knows it: what is called */
+    char quarantine[REASON]; /* why it is out of service; written before its bit is set */
+};
+
+/* A device of a kind of this build that is not open. */
+struct missing {
+    char name[TND_BACKEND_NAME];
+    char reason[REASON];
 };
 
 struct tnd_registry {
     int n_slots; /* slot 0 included */
     struct slot slots[MAX_SLOTS];
-    char missing[N_BUILT_INS][256]; /* why a built-in backend is not open; "" when it is */
+    int n_missing;
+    struct missing missing[MAX_KINDS];
+    struct tnd_profiles profiles;
     int n_threads_max;
     uint32_t own_slots;           /* bit a slot */
     pthread_mutex_t lock;         /* one quarantine at a time */
@@ -55,14 +54,21 @@ struct tnd_registry {
 
 /* ---- names and settings ---- */
 
+/* Index of a device by its name among those of a kind, or -1. A kind that lists no devices has
+ * one. */
+static int device_of(const struct tandem_backend_api *kind, const char *name, size_t n)
+{
+    int index = tnd_device_index(kind->name, name, n);
+    return index > 0 && kind->devices == NULL ? -1 : index;
+}
+
 static bool is_known(const char *name, size_t n)
 {
-    for (int i = 0; i < N_BUILT_INS; i++) {
-        if (strlen(built_ins[i].name) == n && memcmp(built_ins[i].name, name, n) == 0) {
-            return true;
-        }
+    bool found = false;
+    for (int i = 0; tnd_kind_at(i) != NULL && !found; i++) {
+        found = device_of(tnd_kind_at(i), name, n) >= 0;
     }
-    return false;
+    return found;
 }
 
 /* Takes the next name of a comma-separated list. */
@@ -107,22 +113,101 @@ static enum tandem_status check_settings(const char *all, struct tandem_error *e
     return TANDEM_OK;
 }
 
-static bool is_wanted(const struct built_in *built_in, const char *list)
+static bool is_listed(const char *list, const char *wanted)
 {
-    if (built_in->api->kind == TANDEM_KIND_CPU) {
-        return true;
-    }
-    if (list == NULL) {
-        return built_in->by_default;
-    }
     const char *name = NULL;
     size_t n = 0;
     for (const char *at = list; next_name(&at, &name, &n);) {
-        if (strlen(built_in->name) == n && memcmp(built_in->name, name, n) == 0) {
+        if (strlen(wanted) == n && memcmp(wanted, name, n) == 0) {
             return true;
         }
     }
     return false;
+}
+
+/* Slot of a name, in service or not; -1. */
+static int slot_of(const struct tnd_registry *registry, const char *name)
+{
+    for (int i = 0; i < registry->n_slots; i++) {
+        if (strcmp(registry->slots[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Why a device of a kind of this build is not open; NULL when nobody tried. */
+static const struct missing *missing_of(const struct tnd_registry *registry, const char *name)
+{
+    for (int i = 0; i < registry->n_missing; i++) {
+        if (strcmp(registry->missing[i].name, name) == 0) {
+            return &registry->missing[i];
+        }
+    }
+    return NULL;
+}
+
+static void note_missing(struct tnd_registry *registry, const char *name, const char *reason)
+{
+    if (registry->n_missing < MAX_KINDS) {
+        struct missing *missing = &registry->missing[registry->n_missing++];
+        snprintf(missing->name, sizeof(missing->name), "%s", name);
+        snprintf(missing->reason, sizeof(missing->reason), "%s", reason);
+    }
+}
+
+/* ---- profiles of what is here ---- */
+
+/* Kinds of the build, then those from outside, each once; ended by NULL. */
+static void list_kinds(const struct tnd_registry *registry,
+                       const struct tandem_backend_api *out[MAX_KINDS + 1])
+{
+    int n = 0;
+    for (; tnd_kind_at(n) != NULL; n++) {
+        out[n] = tnd_kind_at(n);
+    }
+    TND_ASSERT(n + MAX_SLOTS <= MAX_KINDS);
+    for (int i = 1; i < registry->n_slots; i++) {
+        const char *name = registry->slots[i].name;
+        const struct tandem_backend_api *kind = registry->slots[i].kind;
+        bool is_there = is_known(name, strlen(name));
+        for (int k = 0; k < n && !is_there; k++) {
+            is_there = out[k] == kind;
+        }
+        if (!is_there) {
+            out[n++] = kind;
+        }
+    }
+    out[n] = NULL;
+}
+
+/* The first device of each kind, here or not, and those others that are open or were looked for. */
+static void list_profiles(struct tnd_registry *registry)
+{
+    const struct tandem_backend_api *kinds[MAX_KINDS + 1];
+    list_kinds(registry, kinds);
+    registry->profiles.n = 0;
+    for (int k = 0; kinds[k] != NULL; k++) {
+        for (int index = 0; index < (kinds[k]->devices != NULL ? TND_MAX_DEVICES : 1); index++) {
+            char name[TND_BACKEND_NAME];
+            tnd_device_name(kinds[k]->name, index, name);
+            int slot = slot_of(registry, name);
+            if (index > 0 && slot < 0 && missing_of(registry, name) == NULL) {
+                continue;
+            }
+            /* A program's backend of the same name brings profiles of its own, or none. */
+            bool has_own = slot > 0 &&
+                           strcmp(registry->slots[slot].kind->name, kinds[k]->name) == 0 &&
+                           registry->slots[slot].api.profile != NULL;
+            tnd_profiles_add(&registry->profiles, has_own ? registry->slots[slot].kind : kinds[k],
+                             index, kinds);
+        }
+    }
+}
+
+const struct tnd_profiles *tnd_registry_profiles(const struct tnd_registry *registry)
+{
+    return registry != NULL ? &registry->profiles : tnd_profiles_built_in();
 }
 
 /* ---- opening ---- */
@@ -136,50 +221,78 @@ static int log_line(void *user, int level, const char *text)
 /* A device with memory of its own needs all that moves bytes. */
 static bool is_complete(const struct tandem_backend_api *api)
 {
-    return api->memory != TANDEM_MEMORY_OWN ||
-           (api->run == NULL && api->submit != NULL && api->sync != NULL && api->map != NULL &&
-            api->unmap != NULL && api->upload != NULL && api->download != NULL);
+    bool runs = api->run != NULL || (api->submit != NULL && api->sync != NULL);
+    bool moves = api->run == NULL && api->map != NULL && api->unmap != NULL &&
+                 api->upload != NULL && api->download != NULL;
+    return runs && (api->memory != TANDEM_MEMORY_OWN || moves);
+}
+
+/* What the library knows of a table of functions; what it lacks is NULL. */
+static void copy_api(const struct tandem_backend_api *api, struct tandem_backend_api *out)
+{
+    memset(out, 0, sizeof(*out));
+    memcpy(out, api, api->size < sizeof(*out) ? api->size : sizeof(*out));
 }
 
 /* Puts an open backend into the next slot; on failure it stays the caller's. */
 static enum tandem_status put_slot(struct tnd_registry *registry, tandem_backend *backend,
-                                   const char *name, struct tandem_error *error)
+                                   const struct tandem_backend_api *kind, const char *name,
+                                   struct tandem_error *error)
 {
     if (registry->n_slots >= MAX_SLOTS) {
         return tnd_error_set(error, TANDEM_E_LIMIT, name, registry->n_slots, MAX_SLOTS - 1,
                              "backend %s: all %d slots are taken", name, MAX_SLOTS - 1);
     }
-    if (!is_complete(backend->api)) {
+    struct slot *slot = &registry->slots[registry->n_slots];
+    copy_api(backend->api, &slot->api);
+    if (!is_complete(&slot->api)) {
         return tnd_error_set(error, TANDEM_E_ABI, name, 0, 0,
                              "backend %s: has memory of its own, but not all of submit, sync, map, "
                              "unmap, upload and download (and no run)",
                              name);
     }
+    snprintf(slot->name, sizeof(slot->name), "%s", name);
+    slot->kind = kind;
+    slot->told = backend->api;
+    slot->api.name = slot->name;
+    slot->backend = backend;
+    backend->api = &slot->api;
     if (tnd_backend_is_own(backend)) {
         registry->own_slots |= UINT32_C(1) << registry->n_slots;
     }
-    registry->slots[registry->n_slots++] = (struct slot){name, backend, ""};
+    registry->n_slots++;
     return TANDEM_OK;
 }
 
-/* Opens a backend into the next slot. */
+/* Opens a device of a kind into the next slot. */
 static enum tandem_status open_slot(struct tnd_registry *registry,
-                                    const struct tandem_backend_api *api, const char *settings,
-                                    bool is_asked_for, struct tandem_error *error)
+                                    const struct tandem_backend_api *api, int index,
+                                    const char *settings, bool is_asked_for,
+                                    struct tandem_error *error)
 {
-    struct tandem_backend_options options = {
-        sizeof(options), registry->n_threads_max, settings, log_line, &registry->log, is_asked_for};
+    char name[TND_BACKEND_NAME];
+    tnd_device_name(api->name, index, name);
+    /* The slot's name lives as long as the backend. */
+    char *kept = registry->n_slots < MAX_SLOTS ? registry->slots[registry->n_slots].name : name;
+    memcpy(kept, name, sizeof(name));
+    struct tandem_backend_options options = {sizeof(options), registry->n_threads_max,
+                                             settings,        log_line,
+                                             &registry->log,  is_asked_for,
+                                             index,           kept};
     tandem_backend *backend = NULL;
     struct tandem_error told = {0};
-    enum tandem_status status = api->open(&options, &backend, &told);
+    enum tandem_status status = tnd_settings_check(api, name, settings, error);
+    if (status != TANDEM_OK) {
+        return status;
+    }
+    status = api->open(&options, &backend, &told);
     if (status == TANDEM_OK && (backend == NULL || backend->api == NULL)) {
-        return tnd_error_set(error, TANDEM_E_DEVICE, api->name, 0, 0,
-                             "backend %s: opened without an object or without its functions",
-                             api->name);
+        return tnd_error_set(error, TANDEM_E_DEVICE, name, 0, 0,
+                             "backend %s: opened without an object or without its functions", name);
     }
     if (status != TANDEM_OK) {
         if (told.status != status) {
-            return tnd_error_set(error, status, api->name, 0, 0, "backend %s: %s", api->name,
+            return tnd_error_set(error, status, name, 0, 0, "backend %s: %s", name,
                                  tandem_status_text(status));
         }
         if (error != NULL) {
@@ -187,53 +300,102 @@ static enum tandem_status open_slot(struct tnd_registry *registry,
         }
         return status;
     }
-    status = put_slot(registry, backend, api->name, error);
+    status = put_slot(registry, backend, api, name, error);
     if (status != TANDEM_OK) {
         backend->api->close(backend);
     }
     return status;
 }
 
-static enum tandem_status open_built_in(struct tnd_registry *registry, int which,
-                                        const struct tnd_registry_options *all,
-                                        struct tandem_error *error)
+static bool is_unsupported(enum tandem_status status)
 {
-    const struct built_in *built_in = &built_ins[which];
+    return status == TANDEM_E_UNSUPPORTED_MACHINE || status == TANDEM_E_UNSUPPORTED_BUILD;
+}
+
+/* What the machine lacks may be missing; wrong settings and a missing CPU may not. */
+static bool may_be_missing(enum tandem_status status)
+{
+    return is_unsupported(status) || status == TANDEM_E_DEVICE || status == TANDEM_E_DEVICE_LOST ||
+           status == TANDEM_E_DEVICE_MEMORY || status == TANDEM_E_DEVICE_TIMEOUT;
+}
+
+/* Opens a device of a kind of this build; `out_status` says what came of it. */
+static enum tandem_status open_device(struct tnd_registry *registry,
+                                      const struct tandem_backend_api *kind, int index,
+                                      const struct tnd_registry_options *all,
+                                      enum tandem_status *out_status, struct tandem_error *error)
+{
+    char name[TND_BACKEND_NAME];
     char settings[MAX_SETTINGS] = "";
     const char *begin = NULL;
     size_t n = 0;
-    if (tnd_settings_of(all->settings, built_in->name, &begin, &n)) {
+    tnd_device_name(kind->name, index, name);
+    if (tnd_settings_of(all->settings, name, &begin, &n)) {
         if (n >= sizeof(settings)) {
-            return tnd_error_set(error, TANDEM_E_LIMIT, built_in->name, (int64_t)n,
-                                 MAX_SETTINGS - 1, "settings of %s are longer than %d bytes",
-                                 built_in->name, MAX_SETTINGS - 1);
+            return tnd_error_set(error, TANDEM_E_LIMIT, name, (int64_t)n, MAX_SETTINGS - 1,
+                                 "settings of %s are longer than %d bytes", name, MAX_SETTINGS - 1);
         }
         memcpy(settings, begin, n);
         settings[n] = '\0';
     }
     struct tandem_error told = {0};
-    enum tandem_status status = open_slot(registry, built_in->api, begin != NULL ? settings : NULL,
+    enum tandem_status status = open_slot(registry, kind, index, begin != NULL ? settings : NULL,
                                           all->backends != NULL, &told);
+    *out_status = status;
     if (status == TANDEM_OK) {
         return TANDEM_OK;
     }
-    snprintf(registry->missing[which], sizeof(registry->missing[which]), "%s", told.text);
-    /* What the machine lacks may be missing; wrong settings and a missing CPU may not. */
-    bool is_absent = status == TANDEM_E_UNSUPPORTED_MACHINE ||
-                     status == TANDEM_E_UNSUPPORTED_BUILD || status == TANDEM_E_DEVICE ||
-                     status == TANDEM_E_DEVICE_LOST || status == TANDEM_E_DEVICE_MEMORY ||
-                     status == TANDEM_E_DEVICE_TIMEOUT;
-    if (built_in->api->kind == TANDEM_KIND_CPU || !is_absent) {
+    if (kind->kind == TANDEM_KIND_CPU || !may_be_missing(status)) {
         if (error != NULL) {
             *error = told;
         }
         return status;
     }
+    /* Nobody asked for a device behind the last. */
+    if (index > 0 && all->backends == NULL && is_unsupported(status)) {
+        return TANDEM_OK;
+    }
+    note_missing(registry, name, told.text);
     /* A device that fails, or a backend that the program has named, is missed. */
-    bool is_missed = all->backends != NULL || (status != TANDEM_E_UNSUPPORTED_MACHINE &&
-                                               status != TANDEM_E_UNSUPPORTED_BUILD);
+    bool is_missed = all->backends != NULL || !is_unsupported(status);
     tnd_log_line(&registry->log, is_missed ? TANDEM_LOG_WARN : TANDEM_LOG_INFO, "backends",
                  "left out: %s", told.text);
+    return TANDEM_OK;
+}
+
+/* Opens those devices of a kind that are named, or, when the program names none, one after the
+ * other until there is no more; settings may be for the second one alone. */
+static enum tandem_status open_kind(struct tnd_registry *registry, int which,
+                                    const struct tnd_registry_options *all,
+                                    struct tandem_error *error)
+{
+    const struct tandem_backend_api *kind = tnd_kind_at(which);
+    int n = kind->devices != NULL ? TND_MAX_DEVICES : 1;
+    bool is_over = false;
+    for (int index = 0; index < n && registry->n_slots < MAX_SLOTS; index++) {
+        char name[TND_BACKEND_NAME];
+        const char *begin = NULL;
+        size_t length = 0;
+        tnd_device_name(kind->name, index, name);
+        bool is_wanted =
+            kind->kind == TANDEM_KIND_CPU ||
+            (all->backends != NULL ? is_listed(all->backends, name) : tnd_kind_is_default(which));
+        if (!is_wanted) {
+            if (index == 0) {
+                char reason[REASON];
+                snprintf(reason, sizeof(reason), "backend %s: was not asked for", name);
+                note_missing(registry, name, reason);
+            }
+            continue;
+        }
+        if (is_over && all->backends == NULL &&
+            !tnd_settings_of(all->settings, name, &begin, &length)) {
+            continue;
+        }
+        enum tandem_status status = TANDEM_OK;
+        TND_TRY(open_device(registry, kind, index, all, &status, error));
+        is_over = is_over || (index > 0 && is_unsupported(status));
+    }
     return TANDEM_OK;
 }
 
@@ -248,7 +410,7 @@ static enum tandem_status new_registry(int n_threads_max, struct tnd_log log,
     }
     pthread_mutex_init(&registry->lock, NULL);
     registry->n_slots = 1;
-    registry->slots[0].name = "none";
+    strcpy(registry->slots[0].name, "none");
     registry->n_threads_max = n_threads_max > 0 ? n_threads_max : 1;
     registry->log = log;
     *out_registry = registry;
@@ -262,18 +424,14 @@ enum tandem_status tnd_registry_open(const struct tnd_registry_options *options,
     TND_TRY(check_settings(options->settings, error));
     struct tnd_registry *registry = NULL;
     TND_TRY(new_registry(options->n_threads_max, options->log, &registry, error));
-    for (int i = 0; i < N_BUILT_INS; i++) {
-        if (!is_wanted(&built_ins[i], options->backends)) {
-            snprintf(registry->missing[i], sizeof(registry->missing[i]),
-                     "backend %s: was not asked for", built_ins[i].name);
-            continue;
-        }
-        enum tandem_status status = open_built_in(registry, i, options, error);
+    for (int i = 0; tnd_kind_at(i) != NULL; i++) {
+        enum tandem_status status = open_kind(registry, i, options, error);
         if (status != TANDEM_OK) {
             tnd_registry_close(registry);
             return status;
         }
     }
+    list_profiles(registry);
     *out_registry = registry;
     return TANDEM_OK;
 }
@@ -285,13 +443,17 @@ enum tandem_status tnd_registry_hold(tandem_backend *const *backends, int n, int
     TND_TRY(new_registry(n_threads_max, (struct tnd_log){0}, &registry, error));
     for (int i = 0; i < n; i++) {
         enum tandem_status status =
-            put_slot(registry, backends[i], backends[i]->api->name, error);
+            put_slot(registry, backends[i], backends[i]->api, backends[i]->api->name, error);
         if (status != TANDEM_OK) {
-            registry->n_slots = 1; /* those that were put are still the caller's */
+            while (--registry->n_slots > 0) { /* those that were put are still the caller's */
+                backends[registry->n_slots - 1]->api = registry->slots[registry->n_slots].told;
+            }
+            registry->n_slots = 1;
             tnd_registry_close(registry);
             return status;
         }
     }
+    list_profiles(registry);
     *out_registry = registry;
     return TANDEM_OK;
 }
@@ -307,17 +469,6 @@ void tnd_registry_close(struct tnd_registry *registry)
     }
     pthread_mutex_destroy(&registry->lock);
     tnd_free(registry);
-}
-
-/* Slot of a name, in service or not; -1. */
-static int slot_of(const struct tnd_registry *registry, const char *name)
-{
-    for (int i = 0; i < registry->n_slots; i++) {
-        if (strcmp(registry->slots[i].name, name) == 0) {
-            return i;
-        }
-    }
-    return -1;
 }
 
 static bool is_out(const struct tnd_registry *registry, int slot)
@@ -336,21 +487,24 @@ static enum tandem_status check_api(const struct tandem_backend_api *api,
                              (unsigned)api->abi, (unsigned)TANDEM_ABI);
     }
     /* Members are only ever added at the end: a longer struct is a newer one whose tail is not
-     * used. */
-    if (api->size < sizeof(*api)) {
-        return tnd_error_set(error, TANDEM_E_ABI, "", api->size, (int64_t)sizeof(*api),
+     * used, a shorter one is older and lacks what is optional. */
+    if (api->size < offsetof(struct tandem_backend_api, workspace)) {
+        return tnd_error_set(error, TANDEM_E_ABI, "", api->size,
+                             (int64_t)offsetof(struct tandem_backend_api, workspace),
                              "backend: its table of functions has %u bytes, expected %zu or more",
-                             (unsigned)api->size, sizeof(*api));
+                             (unsigned)api->size, offsetof(struct tandem_backend_api, workspace));
     }
-    if (api->name == NULL || api->name[0] == '\0' || strlen(api->name) >= MAX_NAME ||
-        strpbrk(api->name, ":;,= \t\r\n+") != NULL || strcmp(api->name, "none") == 0) {
+    if (api->name == NULL || api->name[0] == '\0' || strlen(api->name) >= TND_KIND_NAME ||
+        strpbrk(api->name, ":;,= \t\r\n+@*") != NULL || strcmp(api->name, "none") == 0) {
         return tnd_error_set(
-            error, TANDEM_E_ARGUMENT, "", 0, MAX_NAME - 1,
-            "backend: its name must have 1 to %d characters, none of ':;,=+' or blank",
-            MAX_NAME - 1);
+            error, TANDEM_E_ARGUMENT, "", 0, TND_KIND_NAME - 1,
+            "backend: its name must have 1 to %d characters, none of ':;,=+@*' or blank",
+            TND_KIND_NAME - 1);
     }
-    bool runs = api->run != NULL || (api->submit != NULL && api->sync != NULL);
-    if (api->open == NULL || api->close == NULL || api->supports == NULL || !runs) {
+    struct tandem_backend_api known;
+    copy_api(api, &known);
+    bool runs = known.run != NULL || (known.submit != NULL && known.sync != NULL);
+    if (known.open == NULL || known.close == NULL || known.supports == NULL || !runs) {
         return tnd_error_set(
             error, TANDEM_E_ARGUMENT, api->name, 0, 0,
             "backend %s: lacks one of open, close, supports, and run or submit with "
@@ -369,7 +523,21 @@ enum tandem_status tnd_registry_add(struct tnd_registry *registry,
         return tnd_error_set(error, TANDEM_E_EXISTS, api->name, 0, 0,
                              "backend %s: one of that name is open already", api->name);
     }
-    return open_slot(registry, api, settings, true, error);
+    TND_TRY(open_slot(registry, api, 0, settings, true, error));
+    struct tandem_backend_api known;
+    copy_api(api, &known);
+    enum tandem_status status = TANDEM_OK;
+    for (int index = 1; known.devices != NULL && status == TANDEM_OK && index < TND_MAX_DEVICES;
+         index++) {
+        char name[TND_BACKEND_NAME];
+        tnd_device_name(api->name, index, name);
+        bool has_room = registry->n_slots < MAX_SLOTS && slot_of(registry, name) < 0;
+        struct tandem_error told = {0};
+        status =
+            has_room ? open_slot(registry, api, index, settings, false, &told) : TANDEM_E_LIMIT;
+    }
+    list_profiles(registry);
+    return TANDEM_OK;
 }
 
 /* ---- looking ---- */
@@ -405,10 +573,11 @@ int tnd_registry_find(const struct tnd_registry *registry, const char *name,
         }
         reason = registry->slots[slot].quarantine;
     }
-    for (int i = 0; i < N_BUILT_INS && slot < 0; i++) {
-        if (strcmp(built_ins[i].name, name) == 0) {
-            reason = registry->missing[i];
-        }
+    const struct missing *missing = missing_of(registry, name);
+    if (slot < 0 && missing != NULL) {
+        reason = missing->reason;
+    } else if (slot < 0 && is_known(name, strlen(name))) {
+        reason = "this machine has no such device, or it was not asked for";
     }
     if (out_reason != NULL) {
         *out_reason = reason;

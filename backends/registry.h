@@ -6,6 +6,7 @@
 #ifndef TND_REGISTRY_H
 #define TND_REGISTRY_H
 
+#include "backends/kinds.h"
 #include "base/tnd_log.h"
 #include "tandem/backend.h"
 
@@ -15,7 +16,7 @@ struct tnd_registry;
 #define TND_MAX_SLOTS 16
 
 struct tnd_registry_options {
-    const char *backends; /* comma-separated names to open; NULL: all of the build except "sim" */
+    const char *backends; /* comma-separated names of devices to open; NULL: all that are here */
     const char *settings; /* "sim:key=value;openblas:key=value" or NULL */
     int n_threads_max;
     struct tnd_log log;
@@ -34,7 +35,10 @@ enum tandem_status tnd_registry_hold(tandem_backend *const *backends, int n, int
                                      struct tandem_error *error);
 void tnd_registry_close(struct tnd_registry *registry);
 
-/** Adds a backend from outside the tree after checking its ABI and size. */
+/** Adds a backend from outside the tree after checking its ABI, size and functions: its first
+ *  device, and all others that open with the same settings. `api` stays valid as long as the
+ *  registry. Nothing else may use the registry meanwhile. Errors: ABI, ARGUMENT, EXISTS, LIMIT,
+ *  those of opening. */
 enum tandem_status tnd_registry_add(struct tnd_registry *registry,
                                     const struct tandem_backend_api *api, const char *settings,
                                     struct tandem_error *error);
@@ -48,6 +52,9 @@ const char *tnd_registry_name(const struct tnd_registry *registry, int slot);
  *  out of service. */
 int tnd_registry_find(const struct tnd_registry *registry, const char *name,
                       const char **out_reason);
+/** Profiles of the first device of each kind and of every other device that is open or was asked
+ *  for. NULL: those of the build. Until the next tnd_registry_add. */
+const struct tnd_profiles *tnd_registry_profiles(const struct tnd_registry *registry);
 /** Bit a slot: backends with memory of their own. */
 uint32_t tnd_registry_own_slots(const struct tnd_registry *registry);
 

@@ -2,6 +2,8 @@
  * Reading backends' settings. Knows no backend. */
 #include "backends/settings.h"
 
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -65,6 +67,45 @@ enum tandem_status tnd_setting_refuse(const struct tnd_setting *setting, const c
                          "settings of %s: '%.*s=%.*s' is not known, expected %s", backend,
                          (int)setting->key_n, setting->key, (int)setting->value_n, setting->value,
                          known);
+}
+
+static bool next_of(const struct tandem_backend_api *api, int i, struct tandem_backend_setting *out)
+{
+    memset(out, 0, sizeof(*out));
+    return api->size >= offsetof(struct tandem_backend_api, setting) + sizeof(api->setting) &&
+           api->setting != NULL && api->setting(i, out) && out->key != NULL;
+}
+
+enum tandem_status tnd_setting_refuse_by(const struct tnd_setting *setting,
+                                         const struct tandem_backend_api *api, const char *backend,
+                                         struct tandem_error *error)
+{
+    char known[192] = "none";
+    size_t n = 0;
+    struct tandem_backend_setting offered;
+    for (int i = 0; n < sizeof(known) && next_of(api, i, &offered); i++) {
+        int length = snprintf(known + n, sizeof(known) - n, "%s%s=%s", n > 0 ? ", " : "",
+                              offered.key, offered.value != NULL ? offered.value : "");
+        n += length > 0 ? (size_t)length : 0;
+    }
+    return tnd_setting_refuse(setting, backend, known, error);
+}
+
+enum tandem_status tnd_settings_check(const struct tandem_backend_api *api, const char *backend,
+                                      const char *text, struct tandem_error *error)
+{
+    struct tandem_backend_setting offered;
+    struct tnd_setting setting;
+    while (next_of(api, 0, &offered) && tnd_settings_next(&text, &setting)) {
+        bool is_known = false;
+        for (int i = 0; !is_known && next_of(api, i, &offered); i++) {
+            is_known = tnd_setting_is(&setting, offered.key);
+        }
+        if (!is_known) {
+            return tnd_setting_refuse_by(&setting, api, backend, error);
+        }
+    }
+    return TANDEM_OK;
 }
 
 bool tnd_settings_of(const char *all, const char *name, const char **out_begin, size_t *out_n)

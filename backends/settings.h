@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/tnd_status.h"
+#include "tandem/backend.h"
 
 /* One pair, borrowed from the text that it was read from. Not terminated. */
 struct tnd_setting {
@@ -28,6 +29,15 @@ enum tandem_status tnd_setting_number(const struct tnd_setting *setting, const c
 /** ARGUMENT for a key or value that the backend does not know; `known` tells what it does. */
 enum tandem_status tnd_setting_refuse(const struct tnd_setting *setting, const char *backend,
                                       const char *known, struct tandem_error *error);
+
+/** The same with the list of keys that the backend tells by its vtable. */
+enum tandem_status tnd_setting_refuse_by(const struct tnd_setting *setting,
+                                         const struct tandem_backend_api *api, const char *backend,
+                                         struct tandem_error *error);
+/** ARGUMENT for a key in `text` (may be NULL) that a backend does not list. One that lists no keys
+ *  takes any. */
+enum tandem_status tnd_settings_check(const struct tandem_backend_api *api, const char *backend,
+                                      const char *text, struct tandem_error *error);
 
 /** The part of "name:...;name:..." that belongs to `name`; false when there is none. */
 bool tnd_settings_of(const char *all, const char *name, const char **out_begin, size_t *out_n);

@@ -83,9 +83,9 @@ static double left_s(const struct tnd_sweep *sweep)
 static bool is_wanted(const struct tnd_bench_options *options, int profile, enum tandem_type type,
                       int threads, struct tandem_plan_node *out)
 {
-    const char *name = tnd_profile_at(profile)->name;
+    const char *name = tnd_profile_at(options->measure.registry, profile)->name;
     if (options->profile != NULL ? strcmp(options->profile, name) != 0
-                                 : tnd_profile_is_twin(profile, type)) {
+                                 : tnd_profile_is_twin(options->measure.registry, profile, type)) {
         return false;
     }
     return tnd_plan_node_for_profile(options->measure.registry, profile, type, threads, out);
@@ -195,7 +195,8 @@ static enum tandem_status add_line(struct tnd_sweep *sweep, int group, int profi
     line->threads = threads;
     line->choice = *choice;
     line->uses_device = uses_device_memory(sweep, choice);
-    (void)tnd_profile_describe(profile, of->type, &line->described);
+    (void)tnd_profile_describe(sweep->options->measure.registry, profile, of->type,
+                               &line->described);
     sweep->n_lines++;
     return tnd_adapt_add_line(sweep->adapt, &adaptive);
 }
@@ -203,20 +204,21 @@ static enum tandem_status add_line(struct tnd_sweep *sweep, int group, int profi
 static enum tandem_status make_lines(struct tnd_sweep *sweep, bool with_devices)
 {
     const struct tnd_bench_options *options = sweep->options;
-    size_t most =
-        (size_t)sweep->n_groups * (size_t)tnd_profile_count() * (size_t)options->n_thread_counts;
+    size_t most = (size_t)sweep->n_groups * (size_t)tnd_profile_count(options->measure.registry) *
+                  (size_t)options->n_thread_counts;
     sweep->lines = tnd_calloc(most + 1, sizeof(sweep->lines[0]));
     if (sweep->lines == NULL) {
         return TANDEM_E_MEMORY;
     }
     for (int g = 0; g < sweep->n_groups; g++) {
-        for (int p = 0; p < tnd_profile_count(); p++) {
+        for (int p = 0; p < tnd_profile_count(options->measure.registry); p++) {
             for (int t = 0; t < options->n_thread_counts; t++) {
                 struct tandem_plan_node choice;
                 struct tnd_table_profile described;
                 int threads = options->thread_counts[t];
                 if (is_wanted(options, p, sweep->groups[g].type, threads, &choice) &&
-                    tnd_profile_describe(p, sweep->groups[g].type, &described) &&
+                    tnd_profile_describe(options->measure.registry, p, sweep->groups[g].type,
+                                         &described) &&
                     (t == 0 || uses_threads(&described)) &&
                     (with_devices || !uses_device_memory(sweep, &choice))) {
                     TND_TRY(add_line(sweep, g, p, threads, &choice));
@@ -232,7 +234,7 @@ static enum tandem_status make_lines(struct tnd_sweep *sweep, bool with_devices)
 static bool uses_slot(const struct tnd_bench_options *options, int slot)
 {
     struct tandem_plan_node choice;
-    for (int p = 0; p < tnd_profile_count(); p++) {
+    for (int p = 0; p < tnd_profile_count(options->measure.registry); p++) {
         for (int s = 0; s < TANDEM_STAGES; s++) {
             if (is_wanted(options, p, TANDEM_TYPE_Q4_0, 1, &choice) &&
                 choice.stage[s].backend == slot) {
@@ -416,8 +418,8 @@ static void choose_thoroughness(struct tnd_sweep *sweep, struct thoroughness *ou
 /* So that the first grid takes about a third of a budget; between 2 ms and what the effort says. */
 static void choose_trial_s(struct tnd_sweep *sweep, const struct thoroughness *how)
 {
-    double cells =
-        (double)sweep->n_groups * tnd_profile_count() * sweep->options->n_thread_counts * how->n_m;
+    double cells = (double)sweep->n_groups * tnd_profile_count(sweep->options->measure.registry) *
+                   sweep->options->n_thread_counts * how->n_m;
     sweep->trial_s = fmin(
         fmax(sweep->budget_s * TND_BENCH_GRID_SHARE / fmax(cells, 1), TND_BENCH_SHORTEST_TRIAL_S),
         how->trial_s);

@@ -64,9 +64,9 @@ static enum tandem_status check_profile(const struct tnd_check_options *options,
     struct tnd_table_profile described;
     struct tnd_measure_result result;
     struct tnd_check check = *problem;
-    const char *name = tnd_profile_at(profile)->name;
+    const char *name = tnd_profile_at(options->measure.registry, profile)->name;
     if ((options->profile != NULL && strcmp(name, options->profile) != 0) ||
-        !tnd_profile_describe(profile, check.type, &described) ||
+        !tnd_profile_describe(options->measure.registry, profile, check.type, &described) ||
         !tnd_plan_node_for_profile(options->measure.registry, profile, check.type,
                                    options->n_threads, &choice)) {
         return TANDEM_OK;
@@ -100,7 +100,9 @@ static enum tandem_status check_problem(const struct tnd_check_options *options,
                              "gate: no memory for a result of %zu values", n_values);
     }
     enum tandem_status status = tnd_measure_reference(measure, problem->m, want, error);
-    for (int p = 0; p < tnd_profile_count() && status == TANDEM_OK && !is_late(options); p++) {
+    for (int p = 0; p < tnd_profile_count(options->measure.registry) && status == TANDEM_OK &&
+                    !is_late(options);
+         p++) {
         status = check_profile(options, p, measure, want, problem, table);
         if (status != TANDEM_OK) {
             tnd_error_set(error, status, "gate", 0, 0, "gate: %s", tandem_status_text(status));

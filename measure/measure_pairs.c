@@ -175,7 +175,7 @@ static bool is_alone(const struct tandem_plan_node *choice, int slot)
 static bool find_choice(const struct tnd_registry *registry, int slot, enum tandem_type type,
                         struct tandem_plan_node *out)
 {
-    for (int p = 0; p < tnd_profile_count(); p++) {
+    for (int p = 0; p < tnd_profile_count(registry); p++) {
         if (tnd_plan_node_for_profile(registry, p, type, 1, out) && is_alone(out, slot)) {
             return true;
         }

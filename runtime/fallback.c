@@ -43,8 +43,7 @@ static void choose_cpu(const struct tnd_runtime_rooms *rooms, const tandem_tenso
     int threads = tnd_rule_threads(node, n_threads, 0);
     memset(&choice, 0, sizeof(choice));
     if (!tnd_mul_mat_is_plain(node) ||
-        !tnd_plan_node_for_profile(rooms->registry, tnd_profile_find("cpu"), node->src[0]->type,
-                                   threads, &choice)) {
+        !tnd_plan_node_for_profile(rooms->registry, 0, node->src[0]->type, threads, &choice)) {
         memcpy(choice.profile, "cpu", 4);
         choice.stage[TANDEM_STAGE_COMPUTE].backend = TANDEM_BACKEND_CPU;
         choice.stage[TANDEM_STAGE_COMPUTE].task = TANDEM_TASK_NODE;

@@ -53,10 +53,10 @@ static int threads_wanted(int asked, const struct tnd_topology *topology)
     return number >= 1 && number <= MAX_THREADS ? (int)number : topology->recommended_threads;
 }
 
-static enum tandem_status find_forced(const char *name, int *out_profile,
-                                      struct tandem_error *error)
+static enum tandem_status find_forced(const tandem_runtime *runtime, const char *name,
+                                      int *out_profile, struct tandem_error *error)
 {
-    int profile = name != NULL ? tnd_profile_find(name) : -1;
+    int profile = name != NULL ? tnd_profile_find(runtime->registry, name) : -1;
     if (name != NULL && profile < 0) {
         return tnd_error_set(error, TANDEM_E_NOT_FOUND, name, 0, 0,
                              "profile '%s' does not exist; mulmat-tune profiles lists them", name);
@@ -145,10 +145,10 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
                                      struct tandem_error *error)
 {
     int forced;
-    TND_TRY(find_forced(options->profile, &forced, error));
     TND_TRY(tnd_topology_read(&runtime->topology, error));
     runtime->n_threads = threads_wanted(options->n_threads, &runtime->topology);
     TND_TRY(open_registry(runtime, options, error));
+    TND_TRY(find_forced(runtime, options->profile, &forced, error));
     TND_TRY(open_pool(runtime, options, error));
     TND_TRY(tnd_exec_new(runtime->pool, runtime->registry, runtime->clock, &runtime->exec, error));
     struct tnd_planner_options planner_options = {
@@ -353,7 +353,7 @@ enum tandem_status tandem_runtime_force_profile(tandem_runtime *runtime, const c
                                                 struct tandem_error *error)
 {
     int forced;
-    TND_TRY(find_forced(profile, &forced, error));
+    TND_TRY(find_forced(runtime, profile, &forced, error));
     tnd_planner_force(runtime->planner, forced);
     return TANDEM_OK;
 }
@@ -423,16 +423,17 @@ enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime,
 int tandem_runtime_profiles(const tandem_runtime *runtime, struct tandem_profile_info *out_profiles,
                             int n)
 {
-    int count = tnd_profile_count();
+    const struct tnd_registry *registry = runtime->registry;
+    int count = tnd_profile_count(registry);
     for (int i = 0; i < count && i < n; i++) {
         struct tandem_profile_info *info = &out_profiles[i];
         struct tnd_table_profile described;
         memset(info, 0, sizeof(*info));
-        snprintf(info->name, sizeof(info->name), "%s", tnd_profile_at(i)->name);
-        snprintf(info->what, sizeof(info->what), "%s", tnd_profile_at(i)->what);
-        info->available = tnd_profile_describe(i, TANDEM_TYPE_Q4_0, &described) &&
-                          tnd_profile_resolve(&described, runtime->registry, info->stage,
-                                              info->reason, sizeof(info->reason));
+        snprintf(info->name, sizeof(info->name), "%s", tnd_profile_at(registry, i)->name);
+        snprintf(info->what, sizeof(info->what), "%s", tnd_profile_at(registry, i)->what);
+        info->available = tnd_profile_describe(registry, i, TANDEM_TYPE_Q4_0, &described) &&
+                          tnd_profile_resolve(&described, registry, info->stage, info->reason,
+                                              sizeof(info->reason));
     }
     return count;
 }

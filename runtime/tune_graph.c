@@ -49,7 +49,7 @@ static bool is_covered(const struct tandem_table *table, const struct tnd_proble
     struct tnd_table_profile cpu;
     struct tnd_estimate stages[TANDEM_STAGES];
     struct tnd_estimate sum;
-    return table != NULL && tnd_profile_describe(tnd_profile_find("cpu"), problem->type, &cpu) &&
+    return table != NULL && tnd_profile_describe(NULL, 0, problem->type, &cpu) &&
            tnd_estimate_stages(table, &cpu, problem->type, problem->n, problem->k, problem->m,
                                n_threads, false, stages, &sum) &&
            sum.measured_shape;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/backend-list.h"
+#include "backends/kinds.h"
 #include "base/tnd_status.h"
 #include "table/fingerprint_fields.h"
 #include "table/records.h"
@@ -65,14 +65,6 @@ void tnd_void_parts_text(uint32_t parts, char *out, size_t bytes)
 
 static int kind_of(const struct tandem_table *table, const char *backend)
 {
-    static const struct {
-        const char *name;
-        int kind;
-    } known[] = {
-#define KNOWN(name, kind, is_default) {#name, kind},
-        TND_BACKEND_LIST(KNOWN)
-#undef KNOWN
-    };
     for (int i = 0; i < table->n_profiles; i++) {
         for (int s = 0; s < TANDEM_STAGES; s++) {
             const struct tnd_table_stage *stage = &table->profiles[i].stage[s];
@@ -81,12 +73,7 @@ static int kind_of(const struct tandem_table *table, const char *backend)
             }
         }
     }
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strcmp(known[i].name, backend) == 0) {
-            return known[i].kind;
-        }
-    }
-    return TANDEM_KIND_NONE;
+    return (int)tnd_kind_of(backend);
 }
 
 static uint32_t backend_parts(const struct tandem_table *table, const char *backend, uint32_t crew)

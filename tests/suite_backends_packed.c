@@ -38,7 +38,8 @@ static bool can_pack(void)
 
 static tandem_backend *open_cpu(const char *settings)
 {
-    struct tandem_backend_options options = {sizeof(options), 8, settings, NULL, NULL, false};
+    struct tandem_backend_options options = {
+        .size = sizeof(options), .n_threads_max = 8, .settings = settings};
     tandem_backend *backend = NULL;
     check_ok(tnd_backend_cpu.open(&options, &backend, NULL));
     return backend;
@@ -352,7 +353,8 @@ static void released_rows_are_still_there(void)
 
 static void unknown_settings_are_refused(void)
 {
-    struct tandem_backend_options options = {sizeof(options), 8, "rows=gone", NULL, NULL, false};
+    struct tandem_backend_options options = {
+        .size = sizeof(options), .n_threads_max = 8, .settings = "rows=gone"};
     tandem_backend *backend = NULL;
     struct tandem_error error;
     check_status(tnd_backend_cpu.open(&options, &backend, &error), TANDEM_E_ARGUMENT,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The registry of backends and the wrappers of their functions. */
 #include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "backends/settings.h"
@@ -69,6 +70,7 @@ static struct tandem_backend_api guest_api(void)
 }
 
 static struct tandem_backend_api opened_api;
+static uint32_t guest_api_size; /* 0: what it is */
 
 static enum tandem_status guest_open(const struct tandem_backend_options *options,
                                      tandem_backend **out_backend, struct tandem_error *error)
@@ -80,6 +82,7 @@ static enum tandem_status guest_open(const struct tandem_backend_options *option
     }
     struct guest *guest = calloc(1, sizeof(*guest));
     opened_api = guest_api();
+    opened_api.size = guest_api_size > 0 ? guest_api_size : opened_api.size;
     guest->base.api = &opened_api;
     if (options->settings != NULL) {
         strncpy(guest->settings, options->settings, sizeof(guest->settings) - 1);
@@ -215,12 +218,155 @@ static void a_backend_built_for_another_interface_is_refused(void)
     (void)check_status(tnd_registry_add(registry, &api, NULL, &error), TANDEM_E_ABI, "interface 2",
                        &error);
     api = guest_api();
-    api.size = (uint32_t)sizeof(api) - 8;
+    api.size = (uint32_t)offsetof(struct tandem_backend_api, supports);
     (void)check_status(tnd_registry_add(registry, &api, NULL, &error), TANDEM_E_ABI, "bytes",
                        &error);
     api = guest_api();
     api.size = (uint32_t)sizeof(api) + 8;
     (void)check_status(tnd_registry_add(registry, &api, NULL, &error), TANDEM_OK, NULL, &error);
+    tnd_registry_close(registry);
+}
+
+static bool never_called(int i, enum tandem_type type, struct tandem_backend_profile *out)
+{
+    (void)type;
+    (void)out;
+    CU_FAIL("a function behind the struct was called");
+    return i < 0;
+}
+
+/* What stands in memory behind an older, shorter struct is none of its functions. */
+static void an_older_backend_lacks_what_was_added_since(void)
+{
+    struct tnd_registry *registry = open_registry("", NULL);
+    struct tandem_error error = {0};
+    struct tandem_backend_api api = guest_api();
+    struct tandem_backend_fact fact;
+    api.size = (uint32_t)offsetof(struct tandem_backend_api, prepare);
+    api.memory = TANDEM_MEMORY_OWN;
+    api.profile = never_called;
+    guest_api_size = api.size;
+    (void)check_ok(tnd_registry_add(registry, &api, NULL, &error));
+    tandem_backend *backend = tnd_registry_backend(registry, 2);
+    CU_ASSERT_FALSE(tnd_backend_is_own(backend));
+    CU_ASSERT_FALSE(tnd_backend_identity(backend, 0, &fact));
+    check_string(tnd_backend_describe(backend), "guest");
+    tnd_registry_close(registry);
+    guest_api_size = 0;
+}
+
+/* ---- kinds, devices and profiles ---- */
+
+static int n_boards;
+
+static int list_boards(struct tandem_device_info *out, int n, struct tandem_error *error)
+{
+    (void)out;
+    (void)n;
+    (void)error;
+    return n_boards;
+}
+
+static enum tandem_status open_board(const struct tandem_backend_options *options,
+                                     tandem_backend **out_backend, struct tandem_error *error)
+{
+    if (options->device >= n_boards) {
+        error->status = TANDEM_E_UNSUPPORTED_MACHINE;
+        strcpy(error->text, "no such board");
+        return TANDEM_E_UNSUPPORTED_MACHINE;
+    }
+    return guest_open(options, out_backend, error);
+}
+
+static bool board_profile(int i, enum tandem_type type, struct tandem_backend_profile *out)
+{
+    *out = (struct tandem_backend_profile){.name = i == 0 ? "board" : "board+*", .what = "a board"};
+    out->compute.task = type != TANDEM_TYPE_I32 ? TANDEM_TASK_MUL_MAT_F32 : TANDEM_TASK_NONE;
+    out->compute.place = i == 0 ? TANDEM_ON_SELF : TANDEM_ON_LIBRARY;
+    return i < 2;
+}
+
+static struct tandem_backend_api board_api(void)
+{
+    struct tandem_backend_api api = guest_api();
+    api.name = "board";
+    api.open = open_board;
+    api.devices = list_boards;
+    api.profile = board_profile;
+    return api;
+}
+
+static int find_profile(const struct tnd_registry *registry, const char *name)
+{
+    const struct tnd_profiles *profiles = tnd_registry_profiles(registry);
+    for (int i = 0; i < profiles->n; i++) {
+        if (strcmp(profiles->list[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void every_device_of_a_kind_is_opened_and_has_the_profiles_of_its_kind(void)
+{
+    struct tnd_registry *registry = open_registry("", NULL);
+    struct tandem_backend_api api = board_api();
+    struct tandem_error error = {0};
+    int before = tnd_registry_profiles(registry)->n;
+    n_boards = 12;
+    (void)check_ok(tnd_registry_add(registry, &api, NULL, &error));
+    check_int(tnd_registry_count(registry), 2 + 12);
+    check_int(tnd_registry_find(registry, "board", NULL), 2);
+    check_int(tnd_registry_find(registry, "board11", NULL), 13);
+    check_string(tnd_backend_describe(tnd_registry_backend(registry, 13)), "board11");
+    check_int(tnd_registry_profiles(registry)->n, before + 24);
+    int last = find_profile(registry, "board+openblas@board11");
+    CU_ASSERT_FATAL(last > 0);
+    const struct tnd_profile *profile = &tnd_registry_profiles(registry)->list[last];
+    check_string(profile->device, "board11");
+    check_string(profile->library->name, "openblas");
+    tnd_registry_close(registry);
+}
+
+static void names_of_devices_are_those_of_their_kind_with_a_number(void)
+{
+    static const struct {
+        const char *name;
+        int index;
+    } cases[] = {{"opencl", 0},    {"opencl1", 1},   {"opencl15", 15}, {"opencl16", -1},
+                 {"opencl0", -1},  {"opencl01", -1}, {"openclx", -1},  {"opencl1x", -1},
+                 {"openblas", -1}, {"open", -1},     {"", -1}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        check_int(tnd_device_index("opencl", cases[i].name, strlen(cases[i].name)), cases[i].index);
+    }
+    char name[TND_BACKEND_NAME];
+    tnd_device_name("thirteen-char", 15, name);
+    check_string(name, "thirteen-char15");
+    struct tnd_profile found;
+    const struct tnd_profiles *built_in = tnd_profiles_built_in();
+    CU_ASSERT_TRUE(tnd_profiles_find(built_in, "opencl+openblas@opencl7", &found));
+    check_string(found.device, "opencl7");
+    CU_ASSERT_FALSE(tnd_profiles_find(built_in, "opencl@openblas1", &found));
+    CU_ASSERT_FALSE(tnd_profiles_find(built_in, "opencl@opencl", &found));
+    CU_ASSERT_FALSE(tnd_profiles_find(built_in, "cpu-packed@", &found));
+    check_string(built_in->list[0].name, "cpu");
+}
+
+static bool one_setting(int i, struct tandem_backend_setting *out)
+{
+    *out = (struct tandem_backend_setting){"x", "NUMBER", "anything"};
+    return i == 0;
+}
+
+static void a_setting_that_a_backend_does_not_list_is_refused(void)
+{
+    struct tnd_registry *registry = open_registry("", NULL);
+    struct tandem_backend_api api = guest_api();
+    struct tandem_error error = {0};
+    api.setting = one_setting;
+    (void)check_status(tnd_registry_add(registry, &api, "x=1,y=2", &error), TANDEM_E_ARGUMENT,
+                       "'y=2' is not known, expected x=NUMBER", &error);
+    (void)check_ok(tnd_registry_add(registry, &api, "x=1", &error));
     tnd_registry_close(registry);
 }
 
@@ -236,7 +382,7 @@ static void a_backend_without_what_is_needed_is_refused(void)
     api.supports = NULL;
     (void)check_status(tnd_registry_add(registry, &api, NULL, &error), TANDEM_E_ARGUMENT, "lacks",
                        &error);
-    static const char *const names[] = {"", "none", "a:b", "a b", "a+b", "sixteen-letters!"};
+    static const char *const names[] = {"", "none", "a:b", "a b", "a+b", "a@b", "fourteen-chars"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         api = guest_api();
         api.name = names[i];
@@ -372,6 +518,13 @@ CU_TestInfo tnd_tests_registry[] = {
      a_backend_from_outside_is_added_with_its_settings},
     {"a backend built for another interface is refused",
      a_backend_built_for_another_interface_is_refused},
+    {"an older backend lacks what was added since", an_older_backend_lacks_what_was_added_since},
+    {"every device of a kind is opened and has the profiles of its kind",
+     every_device_of_a_kind_is_opened_and_has_the_profiles_of_its_kind},
+    {"names of devices are those of their kind with a number",
+     names_of_devices_are_those_of_their_kind_with_a_number},
+    {"a setting that a backend does not list is refused",
+     a_setting_that_a_backend_does_not_list_is_refused},
     {"a backend without what is needed is refused", a_backend_without_what_is_needed_is_refused},
     {"slots run out with a clear error", slots_run_out_with_a_clear_error},
     {"missing functions have defaults", missing_functions_have_defaults},

@@ -259,7 +259,7 @@ static enum tandem_status fake_supports(tandem_backend *backend, const tandem_te
 static enum tandem_status fake_run(tandem_backend *backend, const struct tandem_work *work,
                                    struct tandem_worker *worker)
 {
-    const struct fake *fake = (const struct fake *)backend->api;
+    const struct fake *fake = &fakes[strcmp(backend->api->name, fakes[0].api.name) == 0 ? 0 : 1];
     (void)work;
     (void)worker;
     if (atomic_load(&fake->fails)) {

@@ -10,7 +10,6 @@
 #include "tests/suite_opencl.h"
 
 extern const struct tandem_backend_api tnd_backend_opencl;
-extern const struct tandem_backend_api tnd_backend_opencl1;
 
 /* ---- devices ---- */
 
@@ -51,13 +50,15 @@ static void wrong_arguments_of_the_list_are_refused(void)
     check_string(tandem_device_type_name(TANDEM_DEVICE_OTHER), "other");
 }
 
-static enum tandem_status try_open(const struct tandem_backend_api *api, const char *settings,
-                                   bool is_asked_for, struct tandem_error *error)
+static enum tandem_status try_open(int device, const char *settings, bool is_asked_for,
+                                   struct tandem_error *error)
 {
+    const struct tandem_backend_api *api = &tnd_backend_opencl;
     const struct tandem_backend_options options = {.size = sizeof(options),
                                                    .n_threads_max = 1,
                                                    .settings = settings,
-                                                   .is_asked_for = is_asked_for};
+                                                   .is_asked_for = is_asked_for,
+                                                   .device = device};
     tandem_backend *backend = NULL;
     enum tandem_status status = api->open(&options, &backend, error);
     if (status == TANDEM_OK) {
@@ -79,24 +80,24 @@ static void a_device_is_chosen_by_index_name_and_environment(void)
     tnd_cl_device_close(device);
     struct tandem_error error = {0};
     snprintf(settings, sizeof(settings), "device=%s,cache=off", name);
-    check_ok(try_open(&tnd_backend_opencl, settings, false, NULL));
-    check_status(try_open(&tnd_backend_opencl, "device=no such device", false, &error),
-                 TANDEM_E_UNSUPPORTED_MACHINE, "no such device", &error);
-    check_status(try_open(&tnd_backend_opencl, "device=999", false, &error),
-                 TANDEM_E_UNSUPPORTED_MACHINE, "999", &error);
-    check_status(try_open(&tnd_backend_opencl, "device=none", true, &error),
-                 TANDEM_E_UNSUPPORTED_MACHINE, "none", &error);
+    check_ok(try_open(0, settings, false, NULL));
+    check_status(try_open(0, "device=no such device", false, &error), TANDEM_E_UNSUPPORTED_MACHINE,
+                 "no such device", &error);
+    check_status(try_open(0, "device=999", false, &error), TANDEM_E_UNSUPPORTED_MACHINE, "999",
+                 &error);
+    check_status(try_open(0, "device=none", true, &error), TANDEM_E_UNSUPPORTED_MACHINE, "none",
+                 &error);
     setenv("TANDEM_DEVICE", "none", 1);
-    check_status(try_open(&tnd_backend_opencl, NULL, true, &error), TANDEM_E_UNSUPPORTED_MACHINE,
-                 "TANDEM_DEVICE", &error);
-    check_status(try_open(&tnd_backend_opencl1, NULL, true, &error), TANDEM_E_UNSUPPORTED_MACHINE,
-                 "TANDEM_DEVICE", &error);
+    check_status(try_open(0, NULL, true, &error), TANDEM_E_UNSUPPORTED_MACHINE, "TANDEM_DEVICE",
+                 &error);
+    check_status(try_open(1, NULL, true, &error), TANDEM_E_UNSUPPORTED_MACHINE, "TANDEM_DEVICE",
+                 &error);
     setenv("TANDEM_DEVICE", "0", 1);
-    check_ok(try_open(&tnd_backend_opencl, "cache=off", false, NULL));
-    check_status(try_open(&tnd_backend_opencl1, NULL, true, &error), TANDEM_E_UNSUPPORTED_MACHINE,
+    check_ok(try_open(0, "cache=off", false, NULL));
+    check_status(try_open(1, NULL, true, &error), TANDEM_E_UNSUPPORTED_MACHINE,
                  "names no device for it", &error);
     setenv("TANDEM_DEVICE", "999,0", 1);
-    check_ok(try_open(&tnd_backend_opencl1, "cache=off", false, NULL));
+    check_ok(try_open(1, "cache=off", false, NULL));
     unsetenv("TANDEM_DEVICE");
 }
 
@@ -114,9 +115,9 @@ static void a_cpu_is_opened_only_when_it_is_asked_for(void)
     }
     struct tandem_error error = {0};
     unsetenv("TANDEM_DEVICE");
-    check_status(try_open(&tnd_backend_opencl, NULL, false, &error), TANDEM_E_UNSUPPORTED_MACHINE,
-                 "asked for", &error);
-    check_ok(try_open(&tnd_backend_opencl, "cache=off", true, NULL));
+    check_status(try_open(0, NULL, false, &error), TANDEM_E_UNSUPPORTED_MACHINE, "asked for",
+                 &error);
+    check_ok(try_open(0, "cache=off", true, NULL));
     const struct tnd_registry_options options = {"opencl,opencl1", "opencl:cache=off", 1, {0}};
     struct tnd_registry *registry = NULL;
     if (!check_ok(tnd_registry_open(&options, &registry, NULL))) {
@@ -131,13 +132,10 @@ static void a_cpu_is_opened_only_when_it_is_asked_for(void)
 static void unknown_settings_and_missing_libraries_are_told(void)
 {
     struct tandem_error error = {0};
-    check_status(try_open(&tnd_backend_opencl, "colour=red", true, &error), TANDEM_E_ARGUMENT,
-                 "colour", &error);
-    check_status(try_open(&tnd_backend_opencl, "fp16=perhaps", true, &error), TANDEM_E_ARGUMENT,
-                 "fp16", &error);
-    check_status(try_open(&tnd_backend_opencl, "budget=much", true, &error), TANDEM_E_ARGUMENT,
-                 "budget", &error);
-    check_status(try_open(&tnd_backend_opencl, "library=/nowhere/libOpenCL.so", true, &error),
+    check_status(try_open(0, "colour=red", true, &error), TANDEM_E_ARGUMENT, "colour", &error);
+    check_status(try_open(0, "fp16=perhaps", true, &error), TANDEM_E_ARGUMENT, "fp16", &error);
+    check_status(try_open(0, "budget=much", true, &error), TANDEM_E_ARGUMENT, "budget", &error);
+    check_status(try_open(0, "library=/nowhere/libOpenCL.so", true, &error),
                  TANDEM_E_UNSUPPORTED_MACHINE, "/nowhere/libOpenCL.so", &error);
     struct tnd_cl_device *device =
         tnd_test_cl_open((struct tnd_cl_options){.clblast = "/nowhere/libclblast.so"});

@@ -70,7 +70,7 @@ static void tear_down(void)
 static void add_cell(const char *profile, double us)
 {
     struct tnd_table_profile described;
-    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find(profile), TANDEM_TYPE_Q4_0, &described));
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, profile, TANDEM_TYPE_Q4_0, &described));
     check_ok(tnd_table_add_profile(table, &described));
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tnd_table_stage *stage = &described.stage[s];

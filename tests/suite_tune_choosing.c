@@ -65,7 +65,7 @@ static void add_cells(tandem_table *to, const char *profile, bool is_warm, doubl
                       double spread_us)
 {
     struct tnd_table_profile described;
-    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find(profile), TANDEM_TYPE_Q4_0, &described));
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, profile, TANDEM_TYPE_Q4_0, &described));
     check_ok(tnd_table_add_profile(to, &described));
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tnd_table_stage *stage = &described.stage[s];
@@ -235,7 +235,7 @@ static void an_incumbent_gives_way_to_a_clear_lead_and_to_force(void)
     tnd_planner_set_table(planner, later);
     check_string(plan_one(graph, 1).profile, "cpu");                   /* 5 % are no reason */
     check_string(plan_one(product(N, K, 2), 1).profile, "cpu-packed"); /* nothing to keep */
-    tnd_planner_force(planner, tnd_profile_find("cpu-packed"));
+    tnd_planner_force(planner, tnd_profile_find(registry, "cpu-packed"));
     check_string(plan_one(graph, 1).profile, "cpu-packed");
     tnd_planner_force(planner, -1);
     check_string(plan_one(graph, 1).profile, "cpu-packed"); /* forgotten */

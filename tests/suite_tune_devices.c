@@ -126,7 +126,8 @@ static void set_up(void)
 {
     struct tnd_registry_options options;
     memset(&options, 0, sizeof(options));
-    options.backends = "openblas";
+    options.backends = "openblas,opencl1"; /* the second device is asked for, and not there */
+    options.settings = "opencl1:device=none";
     options.n_threads_max = 8;
     check_ok(tnd_registry_open(&options, &registry, NULL));
     check_ok(tnd_registry_add(registry, &device_api, NULL, NULL));
@@ -157,8 +158,7 @@ static void the_profiles_of_a_device_name_its_stages(void)
     for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
         struct tnd_table_profile found;
         memset(&found, 0, sizeof(found));
-        CU_ASSERT_TRUE(
-            tnd_profile_describe(tnd_profile_find(want[i].profile), TANDEM_TYPE_Q4_0, &found));
+        CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, want[i].profile, TANDEM_TYPE_Q4_0, &found));
         const struct tnd_table_stage *init = &found.stage[TANDEM_STAGE_INIT];
         const struct tnd_table_stage *compute = &found.stage[TANDEM_STAGE_COMPUTE];
         check_string(init->backend, want[i].init);
@@ -170,11 +170,9 @@ static void the_profiles_of_a_device_name_its_stages(void)
         CU_ASSERT_FALSE(compute->parallel);
         check_int(found.stage[TANDEM_STAGE_FINALIZE].kind, 0);
         /* F32 weights need no INIT, indices are no weights. */
-        CU_ASSERT_TRUE(
-            tnd_profile_describe(tnd_profile_find(want[i].profile), TANDEM_TYPE_F32, &found));
+        CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, want[i].profile, TANDEM_TYPE_F32, &found));
         check_string(found.stage[TANDEM_STAGE_INIT].backend, "");
-        CU_ASSERT_FALSE(
-            tnd_profile_describe(tnd_profile_find(want[i].profile), TANDEM_TYPE_I32, &found));
+        CU_ASSERT_FALSE(tnd_profile_describe_name(NULL, want[i].profile, TANDEM_TYPE_I32, &found));
     }
 }
 
@@ -184,15 +182,13 @@ static void a_profile_resolves_where_its_device_is_open_and_else_says_why(void)
     struct tnd_table_profile profile;
     char reason[128] = "";
     int slot = tnd_registry_find(registry, "opencl", NULL);
-    CU_ASSERT_TRUE(
-        tnd_profile_describe(tnd_profile_find("cpu+clblast"), TANDEM_TYPE_Q4_0, &profile));
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "cpu+clblast", TANDEM_TYPE_Q4_0, &profile));
     CU_ASSERT_TRUE(tnd_profile_resolve(&profile, registry, stages, reason, sizeof(reason)));
     check_int(stages[TANDEM_STAGE_INIT].backend, TANDEM_BACKEND_CPU);
     CU_ASSERT_TRUE(stages[TANDEM_STAGE_INIT].parallel);
     check_int(stages[TANDEM_STAGE_COMPUTE].backend, slot);
     CU_ASSERT_TRUE(stages[TANDEM_STAGE_COMPUTE].wait);
-    CU_ASSERT_TRUE(
-        tnd_profile_describe(tnd_profile_find("opencl@opencl1"), TANDEM_TYPE_Q4_0, &profile));
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "opencl@opencl1", TANDEM_TYPE_Q4_0, &profile));
     CU_ASSERT_FALSE(tnd_profile_resolve(&profile, registry, stages, reason, sizeof(reason)));
     check_contains(reason, "opencl1");
 }
@@ -384,23 +380,23 @@ static void weights_without_a_role_count_as_transfers(void)
 
 static void a_forced_device_takes_all_that_it_supports(void)
 {
-    tnd_planner_force(planner, tnd_profile_find("opencl"));
+    tnd_planner_force(planner, tnd_profile_find(registry, "opencl"));
     check_string(homes(chain(2, 4)), "dddddd");
     unsupported = TANDEM_OP_SILU;
-    tnd_planner_force(planner, tnd_profile_find("opencl+clblast"));
+    tnd_planner_force(planner, tnd_profile_find(registry, "opencl+clblast"));
     check_string(homes(chain(2, 4)), "dhddhd");
     unsupported = TANDEM_OP_NONE;
     /* Operations follow the products of the other profiles. */
-    tnd_planner_force(planner, tnd_profile_find("cpu+clblast"));
+    tnd_planner_force(planner, tnd_profile_find(registry, "cpu+clblast"));
     check_string(homes(chain(2, 4)), "dddddd");
-    tnd_planner_force(planner, tnd_profile_find("cpu"));
+    tnd_planner_force(planner, tnd_profile_find(registry, "cpu"));
     check_string(homes(chain(2, 4)), "hhhhhh");
     if (tnd_registry_find(registry, "openblas", NULL) >= 0) {
-        tnd_planner_force(planner, tnd_profile_find("opencl+openblas"));
+        tnd_planner_force(planner, tnd_profile_find(registry, "opencl+openblas"));
         check_string(homes(chain(2, 4)), "hhhhhh");
     }
     /* The second device is not open: its profile applies nowhere. */
-    tnd_planner_force(planner, tnd_profile_find("opencl@opencl1"));
+    tnd_planner_force(planner, tnd_profile_find(registry, "opencl@opencl1"));
     check_string(homes(chain(2, 4)), "hhhhhh");
 }
 
@@ -434,7 +430,7 @@ static void a_device_out_of_service_is_not_planned_for(void)
     CU_ASSERT_TRUE(tnd_registry_quarantine(registry, tnd_registry_find(registry, "opencl", NULL),
                                            "it failed"));
     check_string(homes(graph), "hhhhhh");
-    tnd_planner_force(planner, tnd_profile_find("opencl"));
+    tnd_planner_force(planner, tnd_profile_find(registry, "opencl"));
     check_string(homes(graph), "hhhhhh");
 }
 
@@ -443,7 +439,7 @@ static void placing_without_memory_is_an_error_without_a_leak(void)
     tandem_graph *graph = chain(2, 4);
     long live = tnd_alloc_live();
     enum tandem_status status = TANDEM_E_MEMORY;
-    tnd_planner_force(planner, tnd_profile_find("opencl"));
+    tnd_planner_force(planner, tnd_profile_find(registry, "opencl"));
     for (long nth = 1; nth < 50 && status != TANDEM_OK; nth++) {
         tandem_plan *plan = NULL;
         tnd_alloc_fail_after(nth);
@@ -509,7 +505,7 @@ static void graphs_give_the_right_result_wherever_they_are_placed(void)
     float *want = malloc(K * M * sizeof(float));
     for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]); i++) {
         tandem_plan *plan = NULL;
-        tnd_planner_force(my_planner, tnd_profile_find(profiles[i]));
+        tnd_planner_force(my_planner, tnd_profile_find(mine, profiles[i]));
         check_ok(tnd_planner_plan(my_planner, graph, 2, &plan, NULL));
         memset(tandem_tensor_data(y), 0, K * M * sizeof(float));
         check_ok(tnd_exec_run(exec, graph, plan, NULL, NULL));

@@ -28,7 +28,7 @@ static double crew_factor, single_factor; /* how slow the machine is now */
 static void add_candidate(tandem_table *to, const char *profile, int64_t n, double us_per_row)
 {
     struct tnd_table_profile described;
-    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find(profile), TANDEM_TYPE_Q4_0, &described));
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, profile, TANDEM_TYPE_Q4_0, &described));
     check_ok(tnd_table_add_profile(to, &described));
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tnd_table_stage *stage = &described.stage[s];
@@ -266,7 +266,7 @@ static void shapes_that_were_not_measured_get_a_curve_of_their_own(void)
     /* 768 rows lie between 512 and 1024: 0.4 us each on one thread, told wrong by two cells */
     spoil(512, TANDEM_TASK_MUL_MAT_Q, 2, 0.1);
     spoil(1024, TANDEM_TASK_MUL_MAT_Q, 2, 0.1);
-    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find("cpu"), TANDEM_TYPE_Q4_0, &cpu));
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "cpu", TANDEM_TYPE_Q4_0, &cpu));
     CU_ASSERT_TRUE(tnd_estimate_stage(table, &cpu.stage[1], TANDEM_STAGE_COMPUTE, TANDEM_TYPE_Q4_0,
                                       768, K, 4, 2, &before));
     tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){K, 4});

@@ -15,7 +15,7 @@ static struct tnd_moves moves_of(const tandem_table *table, const char *profile,
 {
     struct tnd_table_profile described;
     struct tnd_moves moves;
-    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find(profile), TANDEM_TYPE_Q4_0, &described));
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, profile, TANDEM_TYPE_Q4_0, &described));
     tnd_estimate_moves(table, &described, N, K, m, &moves);
     return moves;
 }
@@ -80,8 +80,7 @@ static void a_candidate_counts_the_moves_that_its_neighbours_leave_to_it(void)
     tune_add_cost(table, "opencl", 100, 0);
     tune_add_link(table, "opencl", 10, 1000);
     tune_add_handoff(table, 2, 1, 21);
-    CU_ASSERT_TRUE(
-        tnd_profile_describe(tnd_profile_find("opencl"), TANDEM_TYPE_Q4_0, &candidate.profile));
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "opencl", TANDEM_TYPE_Q4_0, &candidate.profile));
     const struct tnd_neighbours on_device = {
         .at_home = true, .home = "opencl", .neighbour_threads = 2};
     const struct tnd_neighbours on_host = {.at_home = true, .home = "", .neighbour_threads = 2};
@@ -160,9 +159,9 @@ static void packed_weights_are_in_no_text_table(void)
 static void text_tables_give_the_profiles_of_the_library_their_names(void)
 {
     int n_seen = 0;
-    for (int i = 0; i < tnd_profile_count(); i++) {
+    for (int i = 0; i < tnd_profile_count(NULL); i++) {
         struct tnd_table_profile profile;
-        CU_ASSERT_TRUE(tnd_profile_describe(i, TANDEM_TYPE_Q4_0, &profile));
+        CU_ASSERT_TRUE(tnd_profile_describe(NULL, i, TANDEM_TYPE_Q4_0, &profile));
         const struct tnd_table_stage *compute = &profile.stage[TANDEM_STAGE_COMPUTE];
         bool is_second = strchr(profile.name, '@') != NULL;
         if (compute->kind >= TND_TEXT_KINDS || compute->own_threads || is_second ||

@@ -33,10 +33,9 @@ static void set_up(void)
     memset(&options, 0, sizeof(options));
     options.n_threads_max = 8;
     check_ok(tnd_registry_open(&options, &registry, NULL));
-    struct tnd_planner_options planner_options = {
-        .registry = registry,
-        .clock = tnd_clock_real(),
-        .log = {remember_line, NULL, TANDEM_LOG_WARN}};
+    struct tnd_planner_options planner_options = {.registry = registry,
+                                                  .clock = tnd_clock_real(),
+                                                  .log = {remember_line, NULL, TANDEM_LOG_WARN}};
     check_ok(tnd_planner_new(&planner_options, &planner, NULL));
     check_ok(tandem_context_new(NULL, &context, NULL));
     check_ok(tandem_table_new(&table, NULL));
@@ -89,7 +88,7 @@ static void add_cost(const char *profile, enum tandem_type type, int64_t n, int6
                      double fixed, double per_token)
 {
     struct tnd_table_profile described;
-    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find(profile), type, &described));
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, profile, type, &described));
     check_ok(tnd_table_add_profile(table, &described));
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tnd_table_stage *stage = &described.stage[s];
@@ -156,9 +155,8 @@ static void the_plan_does_not_bet_on_where_a_step_lies(void)
     static const double cpu_us[] = {12.4, 12.6, 13, 13.8};
     static const double openblas_us[] = {4, 5, 20, 22};
     struct tnd_table_profile cpu, openblas;
-    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find("cpu"), TANDEM_TYPE_F32, &cpu));
-    CU_ASSERT_TRUE(
-        tnd_profile_describe(tnd_profile_find("cpu+openblas"), TANDEM_TYPE_F32, &openblas));
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "cpu", TANDEM_TYPE_F32, &cpu));
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "cpu+openblas", TANDEM_TYPE_F32, &openblas));
     for (int i = 0; i < 4; i++) {
         struct tnd_curve_key key = {.op = "mul_mat", .type = TANDEM_TYPE_F32, .n = 512, .k = 512};
         key.stage = TANDEM_STAGE_COMPUTE;
@@ -208,14 +206,14 @@ static void a_forced_profile_wins_wherever_it_applies(void)
     }
     add_cost("cpu", TANDEM_TYPE_Q4_0, 512, 512, 2, 1, 1);
     tnd_planner_set_table(planner, table);
-    for (int i = 0; i < tnd_profile_count(); i++) {
+    for (int i = 0; i < tnd_profile_count(registry); i++) {
         struct tandem_plan_node node;
         if (!tnd_plan_node_for_profile(registry, i, TANDEM_TYPE_Q4_0, 2, &node)) {
             continue; /* its device is not open */
         }
         tnd_planner_force(planner, i);
         node = plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 3), 2);
-        check_string(node.profile, tnd_profile_at(i)->name);
+        check_string(node.profile, tnd_profile_at(registry, i)->name);
         check_int(node.reason, TANDEM_REASON_FORCED);
     }
     tnd_planner_force(planner, -1);

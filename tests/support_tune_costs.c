@@ -12,7 +12,7 @@ enum { N = TUNE_DEVICE_N, K = TUNE_DEVICE_K };
 void tune_add_cost(tandem_table *table, const char *profile, double fixed, double per_token)
 {
     struct tnd_table_profile described;
-    CU_ASSERT_TRUE(tnd_profile_describe(tnd_profile_find(profile), TANDEM_TYPE_Q4_0, &described));
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, profile, TANDEM_TYPE_Q4_0, &described));
     check_ok(tnd_table_add_profile(table, &described));
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tnd_table_stage *stage = &described.stage[s];

@@ -63,10 +63,10 @@ int tnd_candidates_here(const struct tnd_registry *registry, const struct tandem
                         struct tnd_candidate *out)
 {
     int n = 0;
-    for (int i = 0; i < tnd_profile_count() && n < TND_TABLE_MAX_PROFILES; i++) {
+    for (int i = 0; i < tnd_profile_count(registry) && n < TND_TABLE_MAX_PROFILES; i++) {
         struct tnd_candidate candidate;
         memset(&candidate, 0, sizeof(candidate));
-        if (!tnd_profile_describe(i, type, &candidate.profile) ||
+        if (!tnd_profile_describe(registry, i, type, &candidate.profile) ||
             !tnd_profile_resolve(&candidate.profile, registry, candidate.node.stage, NULL, 0) ||
             (node != NULL && !tnd_node_is_supported(registry, &candidate.node, node))) {
             continue;
@@ -92,8 +92,9 @@ int tnd_candidates_of_table(const struct tandem_table *table, enum tandem_type t
         memset(&candidate, 0, sizeof(candidate));
         candidate.profile = table->profiles[i];
         /* A table of version 2 names the stages for one type; ours know each. */
-        int ours = table->version == 1 ? -1 : tnd_profile_find(candidate.profile.name);
-        if ((ours >= 0 && !tnd_profile_describe(ours, type, &candidate.profile)) ||
+        const char *name = table->profiles[i].name;
+        bool is_ours = table->version != 1 && tnd_profile_is_known(NULL, name);
+        if ((is_ours && !tnd_profile_describe_name(NULL, name, type, &candidate.profile)) ||
             is_among(out, n, &candidate.profile)) {
             continue;
         }

@@ -143,7 +143,7 @@ bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile,
     struct tnd_table_profile described;
     struct tandem_plan_node node;
     memset(&node, 0, sizeof(node));
-    if (!tnd_profile_describe(profile, type, &described) ||
+    if (!tnd_profile_describe(registry, profile, type, &described) ||
         !tnd_profile_resolve(&described, registry, node.stage, NULL, 0)) {
         return false;
     }
@@ -296,11 +296,10 @@ static void choose_by_rule(const struct tnd_planner *planner, const tandem_tenso
                            struct tandem_plan_node *out)
 {
     const char *name = tnd_rule_profile(problem->m);
-    int profile = planner->forced < 0 ? tnd_profile_find(name) : -1;
+    int profile = planner->forced < 0 ? tnd_profile_find(planner->registry, name) : -1;
     if (profile < 0 || is_wrong(planner, name, problem->type) ||
         !choose_profile(planner, profile, node, problem->type, threads, TANDEM_REASON_RULE, out)) {
-        (void)choose_profile(planner, tnd_profile_find("cpu"), node, problem->type, threads,
-                             TANDEM_REASON_RULE, out);
+        (void)choose_profile(planner, 0, node, problem->type, threads, TANDEM_REASON_RULE, out);
     }
 }
 

@@ -1,54 +1,95 @@
 /* SPDX-License-Identifier: MIT
- * The list of profiles and their resolution against the backends of a runtime. What each profile
- * does stands in its own file, profile_*.c. */
+ * Profiles as timing tables describe them, and their resolution against the backends of a runtime.
+ * What each profile does is said by the backend that brings it. */
 #include "tune/profiles.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "tune/profile-list.h"
+#include "base/tnd_assert.h"
 
-#define DECLARE(identifier) extern const struct tnd_profile tnd_profile_##identifier;
-TND_PROFILE_LIST(DECLARE)
-#undef DECLARE
-
-static const struct tnd_profile *const profiles[] = {
-#define ENTRY(identifier) &tnd_profile_##identifier,
-    TND_PROFILE_LIST(ENTRY)
-#undef ENTRY
-};
-
-int tnd_profile_count(void)
+int tnd_profile_count(const struct tnd_registry *registry)
 {
-    return (int)(sizeof(profiles) / sizeof(profiles[0]));
+    return tnd_registry_profiles(registry)->n;
 }
 
-const struct tnd_profile *tnd_profile_at(int i)
+const struct tnd_profile *tnd_profile_at(const struct tnd_registry *registry, int i)
 {
-    return i >= 0 && i < tnd_profile_count() ? profiles[i] : NULL;
+    const struct tnd_profiles *profiles = tnd_registry_profiles(registry);
+    return i >= 0 && i < profiles->n ? &profiles->list[i] : NULL;
 }
 
-int tnd_profile_find(const char *name)
+int tnd_profile_find(const struct tnd_registry *registry, const char *name)
 {
-    for (int i = 0; i < tnd_profile_count(); i++) {
-        if (strcmp(profiles[i]->name, name) == 0) {
+    const struct tnd_profiles *profiles = tnd_registry_profiles(registry);
+    for (int i = 0; i < profiles->n; i++) {
+        if (strcmp(profiles->list[i].name, name) == 0) {
             return i;
         }
     }
     return -1;
 }
 
-bool tnd_profile_describe(int i, enum tandem_type type, struct tnd_table_profile *out)
+static const struct tandem_backend_api *cpu_kind(void)
 {
-    const struct tnd_profile *profile = tnd_profile_at(i);
-    struct tnd_table_profile described;
-    memset(&described, 0, sizeof(described));
-    if (profile == NULL || !profile->stages(type, described.stage)) {
+    const struct tandem_backend_api *cpu = tnd_kind_at(0);
+    TND_ASSERT(cpu != NULL && cpu->kind == TANDEM_KIND_CPU);
+    return cpu;
+}
+
+static void describe_stage(const struct tnd_profile *profile,
+                           const struct tandem_profile_stage *asked, struct tnd_table_stage *out)
+{
+    if (asked->task == TANDEM_TASK_NONE) {
+        return;
+    }
+    bool is_self = asked->place == TANDEM_ON_SELF;
+    const struct tandem_backend_api *where = is_self                         ? profile->api
+                                             : asked->place == TANDEM_ON_CPU ? cpu_kind()
+                                                                             : profile->library;
+    TND_ASSERT(where != NULL);
+    snprintf(out->backend, sizeof(out->backend), "%s", is_self ? profile->device : where->name);
+    out->kind = asked->text_kind != 0 ? asked->text_kind : (uint8_t)where->kind;
+    out->task = (uint8_t)asked->task;
+    out->parallel = asked->parallel;
+    out->wait = asked->wait;
+    out->own_threads = asked->own_threads;
+}
+
+static bool describe(const struct tnd_profile *profile, enum tandem_type type,
+                     struct tnd_table_profile *out)
+{
+    struct tandem_backend_profile asked;
+    if (!tnd_profile_stages(profile, type, &asked)) {
         return false;
     }
-    snprintf(described.name, sizeof(described.name), "%s", profile->name);
-    *out = described;
+    memset(out, 0, sizeof(*out));
+    memcpy(out->name, profile->name, sizeof(out->name));
+    describe_stage(profile, &asked.init, &out->stage[TANDEM_STAGE_INIT]);
+    describe_stage(profile, &asked.compute, &out->stage[TANDEM_STAGE_COMPUTE]);
+    describe_stage(profile, &asked.finalize, &out->stage[TANDEM_STAGE_FINALIZE]);
     return true;
+}
+
+bool tnd_profile_describe(const struct tnd_registry *registry, int i, enum tandem_type type,
+                          struct tnd_table_profile *out)
+{
+    const struct tnd_profile *profile = tnd_profile_at(registry, i);
+    return profile != NULL && describe(profile, type, out);
+}
+
+bool tnd_profile_is_known(const struct tnd_registry *registry, const char *name)
+{
+    struct tnd_profile profile;
+    return tnd_profiles_find(tnd_registry_profiles(registry), name, &profile);
+}
+
+bool tnd_profile_describe_name(const struct tnd_registry *registry, const char *name,
+                               enum tandem_type type, struct tnd_table_profile *out)
+{
+    struct tnd_profile profile;
+    return tnd_profiles_find(tnd_registry_profiles(registry), name, &profile) &&
+           describe(&profile, type, out);
 }
 
 bool tnd_profile_is_same(const struct tnd_table_profile *a, const struct tnd_table_profile *b)
@@ -64,14 +105,15 @@ bool tnd_profile_is_same(const struct tnd_table_profile *a, const struct tnd_tab
     return true;
 }
 
-bool tnd_profile_is_twin(int i, enum tandem_type type)
+bool tnd_profile_is_twin(const struct tnd_registry *registry, int i, enum tandem_type type)
 {
     struct tnd_table_profile own;
     struct tnd_table_profile other;
     bool found = false;
-    if (tnd_profile_describe(i, type, &own)) {
+    if (tnd_profile_describe(registry, i, type, &own)) {
         for (int j = 0; j < i && !found; j++) {
-            found = tnd_profile_describe(j, type, &other) && tnd_profile_is_same(&own, &other);
+            found = tnd_profile_describe(registry, j, type, &other) &&
+                    tnd_profile_is_same(&own, &other);
         }
     }
     return found;

@@ -7,6 +7,7 @@
 #include "backends/cpu/ops/cpu_ops.h"
 #include "backends/cpu/matmul/matmul.h"
 #include "backends/cpu/packing/packed_weights.h"
+#include "backends/cpu/cpu_profiles.h"
 #include "backends/settings.h"
 #include "base/alloc.h"
 #include "base/cpu.h"
@@ -56,10 +57,22 @@ enum tandem_status tnd_cpu_node_run(const struct tnd_cpu_kernels *kernels,
 /* "packed=off" or "packed=MiB": the most that packed copies of weights may take together. Without a
  * setting: half of the main memory. "rows=keep" (default) or "rows=release": what becomes of the
  * rows that were packed. */
+static bool cpu_setting(int i, struct tandem_backend_setting *out)
+{
+    static const struct tandem_backend_setting settings[] = {
+        {"packed", "off or packed=MiB",
+         "memory for packed copies of weights; half of the RAM by default"},
+        {"rows", "keep or rows=release",
+         "whether rows are given back to the file once they are packed"},
+    };
+    bool exists = i >= 0 && (size_t)i < sizeof(settings) / sizeof(settings[0]);
+    *out = exists ? settings[i] : *out;
+    return exists;
+}
+
 static enum tandem_status read_settings(const char *text, struct tnd_packed_options *out,
                                         struct tandem_error *error)
 {
-    static const char known[] = "packed=off or packed=MiB, rows=keep or rows=release";
     struct tnd_setting setting;
     out->limit_bytes = (size_t)(tnd_cpu_ram_bytes() / 2);
     out->release_rows = false;
@@ -68,12 +81,12 @@ static enum tandem_status read_settings(const char *text, struct tnd_packed_opti
         if (tnd_setting_is(&setting, "rows")) {
             out->release_rows = tnd_setting_value_is(&setting, "release");
             if (!out->release_rows && !tnd_setting_value_is(&setting, "keep")) {
-                return tnd_setting_refuse(&setting, "cpu", known, error);
+                return tnd_setting_refuse_by(&setting, &tnd_backend_cpu, "cpu", error);
             }
             continue;
         }
         if (!tnd_setting_is(&setting, "packed")) {
-            return tnd_setting_refuse(&setting, "cpu", known, error);
+            return tnd_setting_refuse_by(&setting, &tnd_backend_cpu, "cpu", error);
         }
         if (!tnd_setting_value_is(&setting, "off")) {
             TND_TRY(tnd_setting_number(&setting, "cpu", &mib, error));
@@ -227,4 +240,6 @@ const struct tandem_backend_api tnd_backend_cpu = {
     .prepared_bytes = cpu_prepared_bytes,
     .is_same_work = cpu_is_same_work,
     .fuses = cpu_fuses,
+    .profile = tnd_cpu_profile,
+    .setting = cpu_setting,
 };

@@ -28,6 +28,55 @@ struct openblas {
     int64_t n_cpus; /* of the machine, whatever this process may use of it */
 };
 
+/* ---- what the kind brings ---- */
+
+static bool openblas_setting(int i, struct tandem_backend_setting *out)
+{
+    static const struct tandem_backend_setting settings[] = {
+        {"path", "FILE", "the library to load"},
+        {"environment", "keep", "OPENBLAS_* variables stay as they are while it is loaded"},
+    };
+    bool exists = i >= 0 && (size_t)i < sizeof(settings) / sizeof(settings[0]);
+    *out = exists ? settings[i] : *out;
+    return exists;
+}
+
+/* INIT turns weights that are not F32 into F32 on all CPU threads, COMPUTE is sgemm. The profiles
+ * differ in who brings the threads of sgemm: nobody (one thread, the others sleep), OpenBLAS's own
+ * pool, or our pool over column panels. */
+static bool openblas_profile(int i, enum tandem_type type, struct tandem_backend_profile *out)
+{
+    static const struct {
+        const char *name, *what;
+        bool parallel, own_threads;
+    } rows[] = {
+        {"cpu+openblas", "weights to F32 on the CPU, then sgemm of OpenBLAS on one thread", false,
+         false},
+        {"cpu+openblas-threads", "weights to F32 on the CPU, then sgemm on OpenBLAS's own threads",
+         false, true},
+        {"cpu+openblas-panels",
+         "weights to F32 on the CPU, then sgemm over column panels on our threads", true, false},
+    };
+    if (i < 0 || (size_t)i >= sizeof(rows) / sizeof(rows[0])) {
+        return false;
+    }
+    *out = (struct tandem_backend_profile){.name = rows[i].name, .what = rows[i].what};
+    if (type == TANDEM_TYPE_I32) {
+        return true;
+    }
+    if (type != TANDEM_TYPE_F32) {
+        out->init = (struct tandem_profile_stage){
+            .task = TANDEM_TASK_DEQUANTIZE_W, .place = TANDEM_ON_CPU, .parallel = true};
+    }
+    out->compute = (struct tandem_profile_stage){
+        .task = TANDEM_TASK_MUL_MAT_F32,
+        .parallel = rows[i].parallel,
+        .wait = !rows[i].parallel, /* our workers have nothing to do while OpenBLAS works */
+        .own_threads = rows[i].own_threads,
+    };
+    return true;
+}
+
 /* ---- opening ---- */
 
 struct settings {
@@ -48,7 +97,7 @@ static enum tandem_status read_settings(const char *text, struct settings *out,
                    tnd_setting_value_is(&setting, "keep")) {
             out->keep_environment = true;
         } else {
-            return tnd_setting_refuse(&setting, name, "path=FILE or environment=keep", error);
+            return tnd_setting_refuse_by(&setting, &tnd_backend_openblas, name, error);
         }
     }
     return TANDEM_OK;
@@ -92,6 +141,12 @@ static void openblas_close(tandem_backend *backend)
 static const char *openblas_describe(tandem_backend *backend)
 {
     return ((struct openblas *)backend)->library->text;
+}
+
+static bool openblas_identity(tandem_backend *backend, int i, struct tandem_backend_fact *out)
+{
+    *out = (struct tandem_backend_fact){"library", openblas_describe(backend)};
+    return i == 0;
 }
 
 /* ---- what can be run ---- */
@@ -247,4 +302,7 @@ const struct tandem_backend_api tnd_backend_openblas = {
     .supports = openblas_supports,
     .workspace = openblas_workspace,
     .run = openblas_run,
+    .identity = openblas_identity,
+    .profile = openblas_profile,
+    .setting = openblas_setting,
 };

@@ -154,6 +154,10 @@ static void describe(struct tnd_cl_device *device)
 {
     const struct tandem_device_info *info = &device->info;
     snprintf(device->name, sizeof(device->name), "%s", info->name);
+    snprintf(device->identity, sizeof(device->identity), "%.78s (%.46s)", info->name,
+             info->platform);
+    snprintf(device->driver, sizeof(device->driver), "%.32s%s", info->driver,
+             device->clblast != NULL ? " with CLBlast" : "");
     snprintf(device->text, sizeof(device->text),
              "%.96s (%.48s), driver %.32s, %u compute units, %llu MiB%s, %s", info->name,
              info->platform, info->driver, info->compute_units,

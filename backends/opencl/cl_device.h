@@ -50,6 +50,8 @@ struct tnd_cl_device {
     char name[128];             /* for messages: the device's name */
     char platform_version[128]; /* of the driver's platform */
     char text[256];             /* one line: name, driver, memory */
+    char identity[128];         /* "NAME (PLATFORM)" */
+    char driver[64];            /* "VERSION" or "VERSION with CLBlast" */
     bool has_profiling;
     _Atomic int64_t n_launches;
     struct tnd_cl_programs *programs;
@@ -92,6 +94,9 @@ struct tnd_cl_found {
 enum tandem_status tnd_cl_find_devices(const struct tnd_cl_library *library,
                                        struct tnd_cl_found **out_found, int *out_n,
                                        struct tandem_error *error);
+
+/** As tandem_devices. */
+int tnd_cl_devices(struct tandem_device_info *out, int n, struct tandem_error *error);
 
 /** Errors: UNSUPPORTED_MACHINE (no such device, or unfit: the reason), DEVICE, MEMORY. */
 enum tandem_status tnd_cl_device_open(const struct tnd_cl_options *options,

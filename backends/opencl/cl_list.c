@@ -304,7 +304,7 @@ enum tandem_status tnd_cl_find_devices(const struct tnd_cl_library *library,
     return TANDEM_OK;
 }
 
-/* ---- public ---- */
+/* ---- for the vtable ---- */
 
 static enum tandem_status list_devices(struct tandem_device_info *out, int n, int *out_n,
                                        struct tandem_error *error)
@@ -320,18 +320,8 @@ static enum tandem_status list_devices(struct tandem_device_info *out, int n, in
     return TANDEM_OK;
 }
 
-int tandem_devices(struct tandem_device_info *out, int n, struct tandem_error *error)
+int tnd_cl_devices(struct tandem_device_info *out, int n, struct tandem_error *error)
 {
-    if (n < 0 || (n > 0 && out == NULL)) {
-        tnd_error_set(error, TANDEM_E_ARGUMENT, "devices", n, 0,
-                      "devices: room for %d elements, expected 0 or more and a list", n);
-        return -1;
-    }
-    if (n > 0 && out[0].size != sizeof(*out)) {
-        tnd_error_set(error, TANDEM_E_ABI, "devices", (int64_t)out[0].size, sizeof(*out),
-                      "devices: size is %zu, expected %zu", out[0].size, sizeof(*out));
-        return -1;
-    }
     int n_devices = 0;
     return list_devices(out, n, &n_devices, error) == TANDEM_OK ? n_devices : 0;
 }

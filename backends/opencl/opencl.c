@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The OpenCL backends: settings, which device, and the table of functions. The work is done by
+ * The OpenCL backend: settings, which device, and the table of functions. The work is done by
  * cl_matmul.c (matrix products), cl_ops.c (all other operations), cl_memory.c and cl_weights.c. */
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "backends/opencl/cl_matmul.h"
 #include "backends/opencl/cl_memory.h"
 #include "backends/opencl/cl_ops.h"
+#include "backends/opencl/cl_profiles.h"
 #include "backends/opencl/opencl.h"
 #include "backends/settings.h"
 #include "base/alloc.h"
@@ -19,11 +20,11 @@
 #include "tandem/log.h"
 
 extern const struct tandem_backend_api tnd_backend_opencl;
-extern const struct tandem_backend_api tnd_backend_opencl1;
 
 struct opencl {
     tandem_backend base;
     struct tnd_cl_device *device;
+    char name[16];                                       /* "opencl1" */
     int (*log)(void *user, int level, const char *text); /* NULL: silent */
     void *log_user;
 };
@@ -44,9 +45,6 @@ struct settings {
     char clblast[MAX_TEXT];
     char cache[MAX_TEXT];
 };
-
-static const char known[] = "device=, library=, clblast=, cache=, budget=MiB, profile=on, or fp16, "
-                            "fp64, subgroups, unified =off";
 
 static bool copy_text(const struct tnd_setting *setting, const char *key, char *to,
                       const char **out_option)
@@ -93,7 +91,7 @@ static enum tandem_status read_setting(const struct tnd_setting *setting, const 
         read_switch(setting, "profile", "on", &options->with_profiling)) {
         return TANDEM_OK;
     }
-    return tnd_setting_refuse(setting, name, known, error);
+    return tnd_setting_refuse_by(setting, &tnd_backend_opencl, name, error);
 }
 
 /* ---- which device ---- */
@@ -162,45 +160,34 @@ static enum tandem_status choose(const char *name, int which, bool is_asked_for,
 
 /* ---- opening ---- */
 
-static enum tandem_status open_as(const struct tandem_backend_api *api, int which,
-                                  const struct tandem_backend_options *options,
-                                  tandem_backend **out_backend, struct tandem_error *error)
+static enum tandem_status opencl_open(const struct tandem_backend_options *options,
+                                      tandem_backend **out_backend, struct tandem_error *error)
 {
+    const char *name = options->name != NULL ? options->name : tnd_backend_opencl.name;
     struct settings settings;
     memset(&settings, 0, sizeof(settings));
     const char *text = options->settings;
     struct tnd_setting setting;
     while (tnd_settings_next(&text, &setting)) {
-        TND_TRY(read_setting(&setting, api->name, &settings, error));
+        TND_TRY(read_setting(&setting, name, &settings, error));
     }
-    TND_TRY(choose(api->name, which, options->is_asked_for, &settings, error));
+    TND_TRY(choose(name, options->device, options->is_asked_for, &settings, error));
     struct opencl *self = tnd_calloc(1, sizeof(*self));
     if (self == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, api->name, (int64_t)sizeof(*self), 0,
-                             "backend %s: no memory", api->name);
+        return tnd_error_set(error, TANDEM_E_MEMORY, name, (int64_t)sizeof(*self), 0,
+                             "backend %s: no memory", name);
     }
     enum tandem_status status = tnd_cl_device_open(&settings.options, &self->device, error);
     if (status != TANDEM_OK) {
         tnd_free(self);
         return status;
     }
-    self->base.api = api;
+    self->base.api = &tnd_backend_opencl;
+    snprintf(self->name, sizeof(self->name), "%s", name);
     self->log = options->log;
     self->log_user = options->log_user;
     *out_backend = &self->base;
     return TANDEM_OK;
-}
-
-static enum tandem_status opencl_open(const struct tandem_backend_options *options,
-                                      tandem_backend **out_backend, struct tandem_error *error)
-{
-    return open_as(&tnd_backend_opencl, 0, options, out_backend, error);
-}
-
-static enum tandem_status opencl1_open(const struct tandem_backend_options *options,
-                                       tandem_backend **out_backend, struct tandem_error *error)
-{
-    return open_as(&tnd_backend_opencl1, 1, options, out_backend, error);
 }
 
 /* What starting has cost: the second start should compile nothing. */
@@ -212,7 +199,7 @@ static void log_statistics(const struct opencl *self)
     snprintf(line, sizeof(line),
              "%s: %lld programs compiled, %lld loaded from the cache, in %.3f s; %lld launches, "
              "%.1f MB up, %.1f MB down",
-             self->base.api->name, (long long)statistics.programs_compiled,
+             self->name, (long long)statistics.programs_compiled,
              (long long)statistics.programs_loaded, (double)statistics.build_ns * 1e-9,
              (long long)statistics.launches, (double)statistics.uploaded_bytes * 1e-6,
              (double)statistics.downloaded_bytes * 1e-6);
@@ -232,6 +219,19 @@ static void opencl_close(tandem_backend *backend)
 static const char *opencl_describe(tandem_backend *backend)
 {
     return tnd_opencl_device(backend)->text;
+}
+
+/* CLBlast takes part in the device's times. */
+static bool opencl_identity(tandem_backend *backend, int i, struct tandem_backend_fact *out)
+{
+    const struct tnd_cl_device *device = tnd_opencl_device(backend);
+    const struct tandem_backend_fact facts[] = {
+        {"device", device->identity},
+        {"driver", device->driver},
+    };
+    bool exists = i >= 0 && (size_t)i < sizeof(facts) / sizeof(facts[0]);
+    *out = exists ? facts[i] : *out;
+    return exists;
 }
 
 /* ---- work ---- */
@@ -329,15 +329,28 @@ static size_t opencl_prepared_bytes(tandem_backend *backend)
     return (size_t)statistics.resident_bytes;
 }
 
-#define OPENCL_API(text, open_function)                                                            \
-    {                                                                                              \
-        .abi = TANDEM_ABI, .size = sizeof(struct tandem_backend_api), .name = text,                \
-        .kind = TANDEM_KIND_OPENCL, .open = open_function, .close = opencl_close,                  \
-        .describe = opencl_describe, .supports = opencl_supports, .workspace = opencl_workspace,   \
-        .submit = opencl_submit, .sync = opencl_sync, .prepare = opencl_prepare,                   \
-        .forget = opencl_forget, .memory = TANDEM_MEMORY_OWN, .map = opencl_map,                   \
-        .unmap = opencl_unmap, .upload = opencl_upload, .download = opencl_download,               \
-        .prepared_bytes = opencl_prepared_bytes                                                    \
-    }
-const struct tandem_backend_api tnd_backend_opencl = OPENCL_API("opencl", opencl_open);
-const struct tandem_backend_api tnd_backend_opencl1 = OPENCL_API("opencl1", opencl1_open);
+const struct tandem_backend_api tnd_backend_opencl = {
+    .abi = TANDEM_ABI,
+    .size = sizeof(struct tandem_backend_api),
+    .name = "opencl",
+    .kind = TANDEM_KIND_OPENCL,
+    .open = opencl_open,
+    .close = opencl_close,
+    .describe = opencl_describe,
+    .supports = opencl_supports,
+    .workspace = opencl_workspace,
+    .submit = opencl_submit,
+    .sync = opencl_sync,
+    .prepare = opencl_prepare,
+    .forget = opencl_forget,
+    .memory = TANDEM_MEMORY_OWN,
+    .map = opencl_map,
+    .unmap = opencl_unmap,
+    .upload = opencl_upload,
+    .download = opencl_download,
+    .prepared_bytes = opencl_prepared_bytes,
+    .identity = opencl_identity,
+    .devices = tnd_cl_devices,
+    .profile = tnd_cl_profile,
+    .setting = tnd_cl_setting,
+};

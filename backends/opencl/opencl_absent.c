@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Stands in for the OpenCL backend where it was built without OpenCL's headers: says so. */
-#include <string.h>
-
+#include "backends/opencl/cl_profiles.h"
 #include "base/tnd_status.h"
 #include "tandem/backend.h"
-#include "tandem/device.h"
 
 static enum tandem_status refuse(const char *where, struct tandem_error *error)
 {
@@ -35,24 +33,24 @@ static enum tandem_status absent_supports(tandem_backend *backend, const tandem_
     return refuse("opencl", error);
 }
 
-#define ABSENT(symbol, text)                                                                       \
-    extern const struct tandem_backend_api symbol;                                                 \
-    const struct tandem_backend_api symbol = {                                                     \
-        .abi = TANDEM_ABI,                                                                         \
-        .size = sizeof(struct tandem_backend_api),                                                 \
-        .name = text,                                                                              \
-        .kind = TANDEM_KIND_OPENCL,                                                                \
-        .open = absent_open,                                                                       \
-        .close = absent_close,                                                                     \
-        .supports = absent_supports,                                                               \
-    }
-ABSENT(tnd_backend_opencl, "opencl");
-ABSENT(tnd_backend_opencl1, "opencl1");
-
-int tandem_devices(struct tandem_device_info *out, int n, struct tandem_error *error)
+static int absent_devices(struct tandem_device_info *out, int n, struct tandem_error *error)
 {
     (void)out;
     (void)n;
     refuse("devices", error);
     return 0;
 }
+
+extern const struct tandem_backend_api tnd_backend_opencl;
+const struct tandem_backend_api tnd_backend_opencl = {
+    .abi = TANDEM_ABI,
+    .size = sizeof(struct tandem_backend_api),
+    .name = "opencl",
+    .kind = TANDEM_KIND_OPENCL,
+    .open = absent_open,
+    .close = absent_close,
+    .supports = absent_supports,
+    .devices = absent_devices,
+    .profile = tnd_cl_profile,
+    .setting = tnd_cl_setting,
+};

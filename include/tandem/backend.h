@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tandem/device.h"
 #include "tandem/ops.h"
 #include "tandem/task-list.h"
 
@@ -29,7 +30,9 @@ enum tandem_task {
 /** "quantize_x" and the like. Static. */
 TANDEM_API const char *tandem_task_name(enum tandem_task task);
 
-/** Backend numbers of the text table format, version 1, and of the JSON files. */
+/** Backend numbers of the text table format, version 1, and of the JSON files. A backend from
+ *  outside the tree is a HOST (it computes in host memory) or a DEVICE (it has memory of its own).
+ */
 enum tandem_backend_kind {
     TANDEM_KIND_NONE = 0,
     TANDEM_KIND_CPU = 1,
@@ -38,7 +41,9 @@ enum tandem_backend_kind {
     TANDEM_KIND_OPENBLAS = 4,
     TANDEM_KIND_CLBLAST = 5,
     TANDEM_KIND_OPENCL = 6,
-    TANDEM_KIND_SIM = 7
+    TANDEM_KIND_SIM = 7,
+    TANDEM_KIND_HOST = 8,
+    TANDEM_KIND_DEVICE = 9
 };
 
 /** What the executor lends to a backend while it runs on a worker thread. All pointers are borrowed
@@ -98,6 +103,8 @@ struct tandem_backend_options {
     int (*log)(void *user, int level, const char *text); /**< NULL: silent */
     void *log_user;
     bool is_asked_for; /**< the program has named the backend: it is not just tried */
+    int device;        /**< index of the device to open, below what `devices` lists */
+    const char *name;  /**< of this device: "opencl", "opencl1"; lives as long as the backend */
 };
 
 /** One fact of a backend's identity: what its measured times depend on (device, driver, version of
@@ -107,12 +114,51 @@ struct tandem_backend_fact {
     const char *value; /**< UTF-8, at most 127 bytes */
 };
 
+/** A key of the settings that a backend takes. Static texts. */
+struct tandem_backend_setting {
+    const char *key;
+    const char *value; /**< what may follow '=': "FILE", "off" */
+    const char *what;  /**< one line of help */
+};
+
+/** Who runs a stage of a profile. */
+enum tandem_profile_place {
+    TANDEM_ON_SELF = 0,   /**< the device that brings the profile */
+    TANDEM_ON_CPU = 1,    /**< the CPU backend */
+    TANDEM_ON_LIBRARY = 2 /**< the first backend of another kind that computes in host memory and
+                               brings a profile of its own with this task */
+};
+
+/** One stage of a profile: the place, the task and the threads that it uses. */
+struct tandem_profile_stage {
+    uint32_t task;     /**< enum tandem_task; TANDEM_TASK_NONE: there is no such stage */
+    uint32_t place;    /**< enum tandem_profile_place */
+    bool parallel;     /**< on all threads of the node, in chunks; else on one thread */
+    bool wait;         /**< idle workers sleep meanwhile; else they spin for a while first */
+    bool own_threads;  /**< not parallel, but the backend uses threads of its own */
+    uint8_t text_kind; /**< number of the stage in text tables of version 1 (enum
+                            tandem_backend_kind); 0: the kind of the backend that runs it */
+};
+
+/** A profile: one way of computing Y = X * W^T for weights of one type. Static texts. */
+struct tandem_backend_profile {
+    /** At most 31 bytes, unique; '*' stands for the name of the backend that TANDEM_ON_LIBRARY
+     *  finds. A second device has the same profiles with "@name" behind the name ("@opencl1"). */
+    const char *name;
+    const char *what;                     /**< one line for people */
+    struct tandem_profile_stage init;     /**< before COMPUTE, behind a barrier; optional */
+    struct tandem_profile_stage compute;  /**< TANDEM_TASK_NONE: not for this type of weights */
+    struct tandem_profile_stage finalize; /**< after COMPUTE, behind a barrier; optional */
+};
+
 /** A backend's functions. `abi` and `size` come first; members are only ever added at the end.
- *  Functions  marked optional may be NULL. */
+ *  Functions marked optional may be NULL; members behind `size` bytes, of a backend that was
+ *  compiled against an older header, count as NULL. The library works with a copy, to which it lets
+ *  `api` of the open backend point. */
 struct tandem_backend_api {
     uint32_t abi;     /**< TANDEM_ABI */
     uint32_t size;    /**< sizeof(struct tandem_backend_api) when compiled */
-    const char *name; /**< "cpu", "openblas", ... */
+    const char *name; /**< of the kind: 1 to 13 characters, none of ":;,=+@*" or blank */
     uint32_t kind;    /**< enum tandem_backend_kind */
 
     /** Opens the backend, or says why this machine cannot (UNSUPPORTED_MACHINE and a reason). */
@@ -191,7 +237,27 @@ struct tandem_backend_api {
      *  as long as the backend. A table keeps the facts; when one changes, the times measured on
      *  this backend are no longer used. Pure; optional (no facts). */
     bool (*identity)(tandem_backend *backend, int i, struct tandem_backend_fact *out);
+
+    /* The functions below are about the kind, not about an open backend. Any thread. */
+
+    /** Lists the devices that this machine has, as tandem_devices does; index i is opened with
+     *  `device` = i. Drivers may be loaded. Optional: there is one device, of which no more is
+     *  known. */
+    int (*devices)(struct tandem_device_info *out, int n, struct tandem_error *error);
+    /** The i-th profile that each device brings, for weights of `type`; false beyond the last. The
+     *  number and the names do not depend on the type. Pure; optional (none: it is used by plans
+     *  made by hand and for operations other than matrix products). */
+    bool (*profile)(int i, enum tandem_type type, struct tandem_backend_profile *out);
+    /** The i-th key that `settings` may have; false beyond the last. Pure; optional (whatever the
+     *  program sets is handed on). */
+    bool (*setting)(int i, struct tandem_backend_setting *out);
 };
+
+/** Name of the function by which a plugin, a shared library, tells its backend; it has no
+ *  parameters and the type below. The functions must stay valid as long as any runtime uses the
+ *  backend: the library that loads the plugin never unloads it. */
+#define TANDEM_PLUGIN_SYMBOL "tandem_backend_plugin"
+typedef const struct tandem_backend_api *(*tandem_backend_plugin_function)(void);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * room: backends
  *
- * The OpenCL devices of this machine: what they are, and whether the library can use them. */
+ * The devices of this machine: what they are, and whether the library can use them. */
 #ifndef TANDEM_DEVICE_H
 #define TANDEM_DEVICE_H
 
@@ -46,13 +46,14 @@ struct tandem_device_info {
     bool is_fit;      /**< the library can use it */
     bool is_default;  /**< opened without being asked for: fit, and not a CPU */
     char reason[128]; /**< why it is not fit, or not opened by default; else "" */
+    char backend[16]; /**< kind of backend that drives it: "opencl" */
 };
 
-/** Lists the devices of all platforms into `out` (`n` elements; `out[0].size` must be set when n >
- *  0; NULL with n = 0 counts). Returns how many there are, which may be more than `n`. 0 when there
- *  is none or no OpenCL at all, with the reason in `error` (UNSUPPORTED_MACHINE,
- *  UNSUPPORTED_BUILD). -1 for a wrong size (ABI) or negative n (ARGUMENT). Drivers are loaded and
- *  asked: the first call may take long. Any thread. */
+/** Lists the devices of all backends of this build into `out` (`n` elements; `out[0].size` must be
+ *  set when n > 0; NULL with n = 0 counts). Returns how many there are, which may be more than `n`.
+ *  0 when there is none, with the reason in `error` (UNSUPPORTED_MACHINE, UNSUPPORTED_BUILD). -1
+ *  for a wrong size (ABI) or negative n (ARGUMENT). Drivers are loaded and asked: the first call
+ *  may take long. Any thread. */
 TANDEM_API int tandem_devices(struct tandem_device_info *out, int n, struct tandem_error *error);
 
 /** "cpu", "gpu", "accelerator", "other". Static. */

@@ -39,9 +39,10 @@ static int test_problem(const struct tnd_measure_options *measure_options, enum 
         goto done;
     }
     wrong = 0;
-    for (int p = 0; p < tnd_profile_count(); p++) {
+    for (int p = 0; p < tnd_profile_count(measure_options->registry); p++) {
         struct tandem_plan_node choice;
-        if ((only != NULL && strcmp(tnd_profile_at(p)->name, only) != 0) ||
+        if ((only != NULL &&
+             strcmp(tnd_profile_at(measure_options->registry, p)->name, only) != 0) ||
             !tnd_plan_node_for_profile(measure_options->registry, p, type, n_threads, &choice)) {
             continue;
         }

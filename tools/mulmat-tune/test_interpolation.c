@@ -122,11 +122,11 @@ static bool compare_curve(struct comparison *c, const struct tnd_table_profile *
 
 static bool compare_all(struct comparison *c)
 {
-    for (int p = 0; p < tnd_profile_count(); p++) {
+    for (int p = 0; p < tnd_profile_count(NULL); p++) {
         for (int i = 0; i < c->full->n_curves; i++) {
             const struct tnd_curve_key *key = &c->full->curves[i].key;
             struct tnd_table_profile profile;
-            if (!tnd_profile_describe(p, key->type, &profile)) {
+            if (!tnd_profile_describe(NULL, p, key->type, &profile)) {
                 continue;
             }
             const struct tnd_table_stage *compute = &profile.stage[TANDEM_STAGE_COMPUTE];

@@ -174,13 +174,12 @@ static enum tandem_status choose_profiles(struct tnd_analysis *a)
     }
     for (int p = 0; p < a->table->n_profiles; p++) {
         const struct tnd_table_profile *profile = &a->table->profiles[p];
-        int known = tnd_profile_find(profile->name);
         if (is_wrong(a->table, profile->name, a->type)) {
             continue;
         }
         if (is_measured(a, profile)) {
             a->profiles[a->n_profiles++] = profile;
-        } else if (known >= 0 && tnd_profile_describe(known, a->type, &a->described[p]) &&
+        } else if (tnd_profile_describe_name(NULL, profile->name, a->type, &a->described[p]) &&
                    is_measured(a, &a->described[p])) {
             a->profiles[a->n_profiles++] = &a->described[p];
         }

@@ -61,7 +61,7 @@ static int list_candidates(const struct tnd_oracle_options *options, enum tandem
                            int n_threads, struct tandem_plan_node *out)
 {
     int n = 0;
-    for (int p = 0; p < tnd_profile_count(); p++) {
+    for (int p = 0; p < tnd_profile_count(options->measure.registry); p++) {
         for (int threads = 1; n < TND_ORACLE_MAX_CANDIDATES;) {
             if (tnd_plan_node_for_profile(options->measure.registry, p, type, threads, &out[n])) {
                 n++;
@@ -208,7 +208,7 @@ static double least_s(const struct tnd_oracle_options *options, const struct tnd
     double us = cell->predicted_us > 0 ? cell->predicted_us
                                        : (double)problem->n * (double)problem->k *
                                              (double)problem->m / TND_ORACLE_SLOWEST_MADDS * 1e6;
-    double runs = 3.0 * tnd_profile_count() + 2.0 * TND_ORACLE_ROUNDS;
+    double runs = 3.0 * tnd_profile_count(options->measure.registry) + 2.0 * TND_ORACLE_ROUNDS;
     double cell_s = options->cell_s > 0 ? options->cell_s : 2.0;
     double needed_s = 1e-6 * us * runs;
     return needed_s > cell_s ? needed_s : cell_s;

@@ -18,8 +18,7 @@ struct stand_in {
 
 static bool is_device(enum tandem_backend_kind kind)
 {
-    return kind == TANDEM_KIND_OPENCL || kind == TANDEM_KIND_CLBLAST || kind == TANDEM_KIND_CUDA ||
-           kind == TANDEM_KIND_SIM;
+    return tnd_kind_is_device(kind) || kind == TANDEM_KIND_SIM;
 }
 
 /* ---- the functions of a backend ---- */
