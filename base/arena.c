@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "base/tnd_assert.h"
 
-/* AddressSanitizer then traps what touches memory that no piece was made of. */
+/* AddressSanitizer then traps what touches memory that no allocation has. */
 #if defined(__SANITIZE_ADDRESS__)
 #define HAVE_ASAN 1
 #elif defined(__has_feature)
@@ -87,33 +87,34 @@ void tnd_arena_reset(struct tnd_arena *arena)
     arena->current = arena->first;
 }
 
-/* Takes a piece out of a chunk; NULL when it does not fit. */
+/* Takes memory out of a chunk; NULL when it does not fit. */
 static void *chunk_take(struct tnd_arena_chunk *chunk, size_t bytes, size_t alignment)
 {
+    TND_ASSERT(chunk->used <= chunk->capacity);
     uintptr_t at = (uintptr_t)chunk_data(chunk) + chunk->used;
     size_t gap = (size_t)(-at & (alignment - 1));
     size_t left = chunk->capacity - chunk->used;
     if (gap > left || bytes > left - gap) {
         return NULL;
     }
-    char *piece = chunk_data(chunk) + chunk->used + gap;
+    char *memory = chunk_data(chunk) + chunk->used + gap;
     chunk->used += gap + bytes;
-    PERMIT(piece, bytes);
-    memset(piece, 0, bytes);
-    return piece;
+    PERMIT(memory, bytes);
+    memset(memory, 0, bytes);
+    return memory;
 }
 
-/* A new chunk behind the current one, for a piece of this size; NULL without memory. */
+/* A new chunk behind the current one, for an allocation of this size; NULL without memory. */
 static struct tnd_arena_chunk *chunk_new(struct tnd_arena *arena, size_t bytes, size_t alignment)
 {
-    size_t room = arena->limit_bytes - arena->taken_bytes;
+    size_t allowed = arena->limit_bytes - arena->taken_bytes;
     size_t need;
     /* Data begin at a multiple of 64, so larger alignments may lose up to the difference. */
     if (!tnd_add_size(bytes, alignment > HEADER_BYTES ? alignment - HEADER_BYTES : 0, &need) ||
-        !tnd_add_size(need, HEADER_BYTES, &need) || need > room) {
+        !tnd_add_size(need, HEADER_BYTES, &need) || need > allowed) {
         return NULL;
     }
-    size_t wanted = arena->chunk_bytes < room ? arena->chunk_bytes : room;
+    size_t wanted = arena->chunk_bytes < allowed ? arena->chunk_bytes : allowed;
     size_t taken = wanted > need ? wanted : need;
     struct tnd_arena_chunk *chunk = tnd_alloc(taken);
     if (chunk == NULL) {
@@ -136,8 +137,8 @@ void *tnd_arena_alloc(struct tnd_arena *arena, size_t bytes, size_t alignment)
 {
     TND_ASSERT(alignment > 0 && (alignment & (alignment - 1)) == 0);
     for (struct tnd_arena_chunk *chunk = arena->current; chunk != NULL; chunk = chunk->next) {
-        void *piece = chunk_take(chunk, bytes, alignment);
-        if (piece != NULL) {
+        void *memory = chunk_take(chunk, bytes, alignment);
+        if (memory != NULL) {
             /* Empty chunks that were too small stay behind `chunk`, not in front of it. */
             if (chunk != arena->current && chunk != arena->current->next) {
                 struct tnd_arena_chunk *before = arena->current;
@@ -149,7 +150,7 @@ void *tnd_arena_alloc(struct tnd_arena *arena, size_t bytes, size_t alignment)
                 arena->current->next = chunk;
             }
             arena->current = chunk;
-            return piece;
+            return memory;
         }
     }
     struct tnd_arena_chunk *chunk = chunk_new(arena, bytes, alignment);

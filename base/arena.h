@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Bump arena: many small pieces that die together. One thread at a time per arena. */
+ * Bump arena: many small allocations that are freed together. One thread at a time per arena. */
 #ifndef TND_ARENA_H
 #define TND_ARENA_H
 
@@ -27,11 +27,11 @@ void tnd_arena_fini(struct tnd_arena *arena);
 struct tnd_arena *tnd_arena_new(size_t chunk_bytes, size_t limit_bytes);
 void tnd_arena_free(struct tnd_arena *arena);
 
-/** Forgets all pieces and keeps the memory for re-use. */
+/** Frees all allocations and keeps the memory for re-use. */
 void tnd_arena_reset(struct tnd_arena *arena);
 
-/** A zeroed piece. `alignment` is a power of two. NULL when memory or the limit is exhausted. Two
- * pieces of 0 bytes may be the same address. */
+/** Zeroed memory. `alignment` is a power of two. NULL when memory or the limit is exhausted. Two
+ * allocations of 0 bytes may be the same address. */
 void *tnd_arena_alloc(struct tnd_arena *arena, size_t bytes, size_t alignment);
 
 /** Bytes taken from the system. */

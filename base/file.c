@@ -141,7 +141,7 @@ enum tandem_status tnd_file_reserve(size_t bytes, struct tnd_file *out_file,
     void *data = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "", (int64_t)bytes, 0,
-                             "no room for %zu bytes of addresses: %s", bytes, strerror(errno));
+                             "no space for %zu bytes of addresses: %s", bytes, strerror(errno));
     }
     *out_file = (struct tnd_file){data, bytes, true};
     return TANDEM_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Writing a large file piece by piece that appears, or replaces an old one, at once when it is
+ * Writing a large file in parts that appears, or replaces an old one, at once when it is
  * complete. For small ones see tnd_file_write_atomic. */
 #ifndef TND_FILE_STREAM_H
 #define TND_FILE_STREAM_H

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/text.h"
+#include "base/tnd_assert.h"
 
 static locale_t c_locale;
 static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
@@ -44,7 +45,7 @@ void tnd_text_clear(struct tnd_text *text)
     }
 }
 
-/* Room for `n` more bytes and the zero byte; false (and failed) without memory. */
+/* Memory for `n` more bytes and the zero byte; false (and failed) without it. */
 static bool reserve(struct tnd_text *text, size_t n)
 {
     size_t need;
@@ -55,6 +56,7 @@ static bool reserve(struct tnd_text *text, size_t n)
         text->failed = true;
         return false;
     }
+    TND_ASSERT(text->n < text->capacity || text->bytes == NULL);
     if (need <= text->capacity) {
         return true;
     }

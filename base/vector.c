@@ -2,6 +2,7 @@
  * Growing by doubling, moving items as bytes. */
 #include "base/vector.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -51,4 +52,19 @@ void tnd_vector_fini(struct tnd_vector *vector)
 {
     tnd_free(vector->items);
     *vector = (struct tnd_vector){0};
+}
+
+bool tnd_grow_more(void *items, size_t n, size_t *capacity, size_t item_bytes)
+{
+    TND_ASSERT(n == *capacity && item_bytes > 0);
+    const size_t wanted = n < FIRST_CAPACITY ? FIRST_CAPACITY : 2 * n;
+    void *list;
+    memcpy(&list, items, sizeof(list));
+    if (n > SIZE_MAX / 2 / item_bytes ||
+        (list = tnd_realloc(list, n * item_bytes, wanted * item_bytes)) == NULL) {
+        return false;
+    }
+    memcpy(items, &list, sizeof(list));
+    *capacity = wanted;
+    return true;
 }

@@ -4,6 +4,7 @@
 #ifndef TND_VECTOR_H
 #define TND_VECTOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "tandem/status.h"
@@ -36,5 +37,14 @@ void tnd_vector_remove(struct tnd_vector *vector, size_t item_bytes, int at);
 void *tnd_vector_at(const struct tnd_vector *vector, size_t item_bytes, int at);
 /** Frees the memory; the vector is empty then. */
 void tnd_vector_fini(struct tnd_vector *vector);
+
+/** For arrays that count in size_t: makes place for item n. `items` is the address of the pointer
+ *  to them, *capacity their number that has memory. False without memory; nothing has changed then.
+ *  */
+bool tnd_grow_more(void *items, size_t n, size_t *capacity, size_t item_bytes);
+static inline bool tnd_grow(void *items, size_t n, size_t *capacity, size_t item_bytes)
+{
+    return n < *capacity || tnd_grow_more(items, n, capacity, item_bytes);
+}
 
 #endif

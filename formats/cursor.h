@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
 struct tnd_cursor {
@@ -44,6 +45,7 @@ static inline uint64_t tnd_le64(const uint8_t *bytes)
 
 static inline size_t tnd_cursor_left(const struct tnd_cursor *cursor)
 {
+    TND_ASSERT(cursor->at <= cursor->n);
     return cursor->n - cursor->at;
 }
 

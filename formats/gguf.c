@@ -351,10 +351,5 @@ enum tandem_status tnd_gguf_read(const void *bytes, size_t n, const char *path,
     if (status == TANDEM_OK) {
         status = tnd_source_check_names(source, path, error);
     }
-    if (status != TANDEM_OK) {
-        tandem_source_close(source);
-        return status;
-    }
-    *out_source = source;
-    return TANDEM_OK;
+    return tnd_source_end(status, source, out_source);
 }

@@ -13,7 +13,7 @@
 #include "formats/gguf_rows.h"
 
 #define ALIGNMENT            TND_GGUF_DEFAULT_ALIGNMENT
-#define PIECE_BYTES          ((size_t)8 << 20) /* written at once */
+#define BUFFER_BYTES         ((size_t)8 << 20) /* written at once */
 #define QUANTIZATION_VERSION 2                 /* of the block layouts in tandem/type-list.h */
 
 struct writer {
@@ -221,7 +221,7 @@ static enum tandem_status plan_tensors(struct writer *writer, struct tandem_erro
     for (size_t i = 0; i < writer->source->n_tensors; i++) {
         const struct tandem_source_tensor *tensor = &writer->source->tensors[i];
         const size_t n = strlen(tensor->name);
-        if (n >= TND_GGUF_MAX_NAME) { /* other readers want room for a zero byte */
+        if (n >= TND_GGUF_MAX_NAME) { /* other readers want space for a zero byte */
             return tnd_error_set(error, TANDEM_E_ARGUMENT, tensor->name, (int64_t)n,
                                  TND_GGUF_MAX_NAME - 1,
                                  "%.100s: the name has %zu bytes, GGUF allows %d", tensor->name, n,
@@ -264,18 +264,18 @@ static enum tandem_status report(struct writer *writer, const char *name, size_t
 }
 
 static enum tandem_status write_rows(struct writer *writer, const struct tnd_gguf_rows *rows,
-                                     unsigned char *piece, struct tnd_file_stream *stream,
+                                     unsigned char *buffer, struct tnd_file_stream *stream,
                                      struct tandem_error *error)
 {
     const char zeros[ALIGNMENT] = {0};
-    int64_t rows_in_piece = (int64_t)(PIECE_BYTES / rows->to_bytes);
+    int64_t rows_in_piece = (int64_t)(BUFFER_BYTES / rows->to_bytes);
     rows_in_piece = rows_in_piece < 1 ? 1 : rows_in_piece;
     for (int64_t first = 0; first < rows->n_rows; first += rows_in_piece) {
         const int64_t left = rows->n_rows - first;
         const int64_t count = left < rows_in_piece ? left : rows_in_piece;
         const size_t bytes = rows->to_bytes * (size_t)count;
-        TND_TRY(tnd_gguf_rows_make(rows, first, count, writer->options.threads, piece, error));
-        TND_TRY(tnd_file_stream_write(stream, piece, bytes, error));
+        TND_TRY(tnd_gguf_rows_make(rows, first, count, writer->options.threads, buffer, error));
+        TND_TRY(tnd_file_stream_write(stream, buffer, bytes, error));
         TND_TRY(report(writer, rows->tensor->name, bytes, error));
     }
     return tnd_file_stream_write(stream, zeros, padding(data_bytes(rows)), error);
@@ -284,21 +284,21 @@ static enum tandem_status write_rows(struct writer *writer, const struct tnd_ggu
 static enum tandem_status write_data(struct writer *writer, struct tnd_file_stream *stream,
                                      struct tandem_error *error)
 {
-    size_t piece_bytes = PIECE_BYTES; /* a row may be longer */
+    size_t buffer_bytes = BUFFER_BYTES; /* a row may be longer */
     for (size_t i = 0; i < writer->source->n_tensors; i++) {
         const size_t row = writer->rows[i].to_bytes;
-        piece_bytes = row > piece_bytes ? row : piece_bytes;
+        buffer_bytes = row > buffer_bytes ? row : buffer_bytes;
     }
-    unsigned char *piece = tnd_alloc(piece_bytes);
-    if (piece == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "GGUF", (int64_t)piece_bytes, 0,
-                             "GGUF: no memory for %zu bytes of rows", piece_bytes);
+    unsigned char *buffer = tnd_alloc(buffer_bytes);
+    if (buffer == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "GGUF", (int64_t)buffer_bytes, 0,
+                             "GGUF: no memory for %zu bytes of rows", buffer_bytes);
     }
     enum tandem_status status = TANDEM_OK;
     for (size_t i = 0; i < writer->source->n_tensors && status == TANDEM_OK; i++) {
-        status = write_rows(writer, &writer->rows[i], piece, stream, error);
+        status = write_rows(writer, &writer->rows[i], buffer, stream, error);
     }
-    tnd_free(piece);
+    tnd_free(buffer);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/tnd_assert.h"
 #include "formats/cursor.h"
 
 static enum tandem_status broken(const struct tnd_json *json, const char *expected,
@@ -21,6 +22,7 @@ static enum tandem_status broken(const struct tnd_json *json, const char *expect
 
 char tnd_json_peek(struct tnd_json *json)
 {
+    TND_ASSERT(json->begin <= json->at && json->at <= json->end);
     while (json->at < json->end &&
            (*json->at == ' ' || *json->at == '\t' || *json->at == '\n' || *json->at == '\r')) {
         json->at++;

@@ -207,10 +207,5 @@ enum tandem_status tnd_llama2c_read(const void *bytes, size_t n, const char *nam
     if (status == TANDEM_OK) {
         status = tnd_llama_set_values(source, &header.dims, error);
     }
-    if (status != TANDEM_OK) {
-        tandem_source_close(source);
-        return status;
-    }
-    *out_source = source;
-    return TANDEM_OK;
+    return tnd_source_end(status, source, out_source);
 }

@@ -65,7 +65,7 @@ enum tandem_status tnd_llama_dims_from(const struct tandem_llama_shape *shape, c
     TND_TRY(check_divides(name, status, "number of KV heads", shape->kv_heads, "number of heads",
                           shape->heads, error));
     const int64_t head_size = shape->dim / shape->heads;
-    if (head_size % 2 != 0) { /* rope turns pairs */
+    if (head_size % 2 != 0) { /* rope rotates pairs */
         return tnd_error_set(error, status, name, head_size, 2,
                              "%s: head size is %lld, expected an even number", name,
                              (long long)head_size);

@@ -75,11 +75,5 @@ enum tandem_status tnd_source_outline(const struct tandem_llama_shape *shape, en
     if (status == TANDEM_OK) {
         status = add_tensors(source, &dims, type, error);
     }
-    if (status != TANDEM_OK) {
-        tandem_source_close(source);
-        return status;
-    }
-    tnd_source_index(source);
-    *out_source = source;
-    return TANDEM_OK;
+    return tnd_source_end(status, source, out_source);
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/vector.h"
 #include "formats/cursor.h"
 #include "formats/foreign.h"
 #include "formats/json_pull.h"
@@ -125,20 +126,12 @@ static enum tandem_status note_range(struct reader *reader, const struct entry *
                              tnd_short_name(reader->json.name), name, (long long)entry->place[0],
                              (long long)entry->place[1], reader->data_bytes);
     }
-    if (reader->n_ranges == reader->range_capacity) {
-        const size_t wanted = reader->range_capacity == 0 ? 256 : reader->range_capacity * 2;
-        struct range *larger =
-            wanted > 2 * TND_SOURCE_MAX_TENSORS
-                ? NULL
-                : tnd_realloc(reader->ranges, reader->n_ranges * sizeof(reader->ranges[0]),
-                              wanted * sizeof(reader->ranges[0]));
-        if (larger == NULL) {
-            return tnd_error_set(error, TANDEM_E_MEMORY, name, (int64_t)wanted, 0,
-                                 "%s: no memory for the places of %zu tensors",
-                                 tnd_short_name(reader->json.name), wanted);
-        }
-        reader->ranges = larger;
-        reader->range_capacity = wanted;
+    if (reader->n_ranges >= 2 * TND_SOURCE_MAX_TENSORS ||
+        !tnd_grow(&reader->ranges, reader->n_ranges, &reader->range_capacity,
+                  sizeof(reader->ranges[0]))) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, name, (int64_t)reader->n_ranges, 0,
+                             "%s: no memory for the places of %zu tensors",
+                             tnd_short_name(reader->json.name), reader->n_ranges + 1);
     }
     reader->ranges[reader->n_ranges++] = (struct range){entry->place[0], entry->place[1]};
     return TANDEM_OK;
@@ -356,12 +349,7 @@ enum tandem_status tnd_safetensors_read(const void *bytes, size_t n, const char 
     if (status == TANDEM_OK) {
         status = tnd_source_check_names(source, path, error);
     }
-    if (status != TANDEM_OK) {
-        tandem_source_close(source);
-        return status;
-    }
-    *out_source = source;
-    return TANDEM_OK;
+    return tnd_source_end(status, source, out_source);
 }
 
 /* Files that an index names, each once. */
@@ -369,7 +357,7 @@ struct file_list {
     char (*names)[MAX_FILE_NAME];
     size_t *ends; /* behind the last tensor of each file; NULL until they are read */
     int n;
-    int capacity;
+    size_t capacity;
     int64_t n_tensors; /* that the index names and a model needs */
 };
 
@@ -386,16 +374,9 @@ static enum tandem_status note_file(struct file_list *files, const struct tnd_js
                              "%s: file %d is '%.60s', expected at most %d names without folder",
                              tnd_short_name(json->name), files->n + 1, name, MAX_FILES);
     }
-    if (files->n == files->capacity) {
-        const int wanted = files->capacity == 0 ? 8 : files->capacity * 2;
-        void *larger = tnd_realloc(files->names, (size_t)files->n * MAX_FILE_NAME,
-                                   (size_t)wanted * MAX_FILE_NAME);
-        if (larger == NULL) {
-            return tnd_error_set(error, TANDEM_E_MEMORY, json->name, wanted, 0,
-                                 "%s: no memory for its list of files", tnd_short_name(json->name));
-        }
-        files->names = larger;
-        files->capacity = wanted;
+    if (!tnd_grow(&files->names, (size_t)files->n, &files->capacity, MAX_FILE_NAME)) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, json->name, files->n, 0,
+                             "%s: no memory for its list of files", tnd_short_name(json->name));
     }
     strcpy(files->names[files->n++], name);
     return TANDEM_OK;
@@ -540,10 +521,5 @@ enum tandem_status tnd_safetensors_read_index(const void *bytes, size_t n, const
     }
     tnd_free(files.names);
     tnd_free(files.ends);
-    if (status != TANDEM_OK) {
-        tandem_source_close(source);
-        return status;
-    }
-    *out_source = source;
-    return TANDEM_OK;
+    return tnd_source_end(status, source, out_source);
 }

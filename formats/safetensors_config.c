@@ -182,9 +182,9 @@ enum tandem_status tnd_safetensors_add_divisors(tandem_source *source,
     return tnd_source_add(source, name, TANDEM_TYPE_F32, 1, &n, memory, bytes, error);
 }
 
-/* Turns what the convention has no words for into what it has: NTK's into the base, llama 3's into
- * divisors. The base of "dynamic" grows for texts beyond the context only, which nobody here feeds.
- * Others, and numbers that cannot be, stay for the model to judge. */
+/* Converts what the convention has no words for into what it has: NTK's into the base, llama 3's
+ * into divisors. The base of "dynamic" grows for texts beyond the context only, which no session
+ * decodes. Others, and numbers that cannot be, stay for the model to judge. */
 static enum tandem_status convert_scaling(tandem_source *source, struct config *c,
                                           struct tandem_error *error)
 {

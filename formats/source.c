@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/tnd_assert.h"
+#include "base/vector.h"
 #include "base/tnd_status.h"
 #include "formats/gguf.h"
 #include "formats/llama2c.h"
@@ -22,20 +24,16 @@ static enum tandem_status no_memory(struct tandem_error *error, size_t bytes)
                          "source: no memory for %zu bytes of names and values", bytes);
 }
 
-/* Makes room for one more item of `item_bytes`: the list doubles. False without memory. */
-static bool grow(void **list, size_t n, size_t *capacity, size_t item_bytes)
+enum tandem_status tnd_source_end(enum tandem_status status, tandem_source *source,
+                                  tandem_source **out_source)
 {
-    if (n < *capacity) {
-        return true;
+    if (status == TANDEM_OK) {
+        tnd_source_index(source);
+        *out_source = source;
+    } else {
+        tandem_source_close(source);
     }
-    const size_t wanted = *capacity == 0 ? 64 : *capacity * 2;
-    void *larger = tnd_realloc(*list, n * item_bytes, wanted * item_bytes);
-    if (larger == NULL) {
-        return false;
-    }
-    *list = larger;
-    *capacity = wanted;
-    return true;
+    return status;
 }
 
 enum tandem_status tnd_source_new(const char *format, tandem_source **out_source,
@@ -45,6 +43,7 @@ enum tandem_status tnd_source_new(const char *format, tandem_source **out_source
     if (source == NULL) {
         return no_memory(error, sizeof(*source));
     }
+    TND_ASSERT(format != NULL);
     source->format = format;
     *out_source = source;
     return TANDEM_OK;
@@ -59,11 +58,10 @@ enum tandem_status tnd_source_add(tandem_source *source, const char *name, enum 
                              TND_SOURCE_MAX_TENSORS, "source: more than %d tensors",
                              TND_SOURCE_MAX_TENSORS);
     }
-    void *list = source->tensors;
-    if (!grow(&list, source->n_tensors, &source->tensor_capacity, sizeof(source->tensors[0]))) {
+    if (!tnd_grow(&source->tensors, source->n_tensors, &source->tensor_capacity,
+                  sizeof(source->tensors[0]))) {
         return no_memory(error, source->n_tensors * 2 * sizeof(source->tensors[0]));
     }
-    source->tensors = list;
     char *owned_name = tnd_strdup(name);
     if (owned_name == NULL) {
         return no_memory(error, strlen(name) + 1);
@@ -86,11 +84,10 @@ enum tandem_status tnd_source_add_value(tandem_source *source, const char *key,
                              TND_SOURCE_MAX_VALUES, "source: more than %d values",
                              TND_SOURCE_MAX_VALUES);
     }
-    void *list = source->values;
-    if (!grow(&list, source->n_values, &source->value_capacity, sizeof(source->values[0]))) {
+    if (!tnd_grow(&source->values, source->n_values, &source->value_capacity,
+                  sizeof(source->values[0]))) {
         return no_memory(error, source->n_values * 2 * sizeof(source->values[0]));
     }
-    source->values = list;
     char *owned_key = tnd_strdup(key);
     char *owned_text = value.kind == TND_VALUE_TEXT ? tnd_alloc(value.text_bytes + 1) : NULL;
     if (owned_key == NULL || (value.kind == TND_VALUE_TEXT && owned_text == NULL)) {
@@ -193,7 +190,6 @@ enum tandem_status tandem_source_open(const char *path, tandem_source **out_sour
         return status;
     }
     source->file = file;
-    tnd_source_index(source);
     *out_source = source;
     return TANDEM_OK;
 }
@@ -220,7 +216,7 @@ void tandem_source_close(tandem_source *source)
     tnd_free(source);
 }
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 const char *tandem_source_format(const tandem_source *source)
 {

@@ -126,6 +126,10 @@ enum tandem_status tnd_source_map(tandem_source *source, const char *path,
                                   struct tnd_file *out_file, struct tandem_error *error);
 /** Frees blocks and closes files. */
 void tnd_source_memory_free(tandem_source *source);
+/** The end of a reader that made `source` with tnd_source_new: indexes it and hands it out, or
+ *  closes it when `status` is no success. Returns `status`. */
+enum tandem_status tnd_source_end(enum tandem_status status, tandem_source *source,
+                                  tandem_source **out_source);
 /** Whether all names of tensors and all keys differ. Errors: FORMAT, MEMORY. */
 enum tandem_status tnd_source_check_names(const tandem_source *source, const char *path,
                                           struct tandem_error *error);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Lists of values in a source, kept in GGUF's encoding, and looking at all values in turn. */
+ * Lists of values in a source, kept in GGUF's encoding, and reading all values one by one. */
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/tnd_assert.h"
 #include "formats/gguf.h"
 
 /* ---- filling ---- */
@@ -67,7 +68,7 @@ enum tandem_status tnd_source_set_array(tandem_source *source, const char *key, 
     return status;
 }
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 static struct tandem_array array_of(const struct tnd_source_array *array)
 {
@@ -101,6 +102,7 @@ static bool scalar_at(const struct tandem_array *array, int64_t i, struct tnd_so
         return false;
     }
     const size_t bytes = tnd_gguf_type_bytes(items->item_type);
+    TND_ASSERT(bytes > 0);
     tnd_gguf_scalar(items->item_type, items->bytes + (size_t)i * bytes, out);
     return true;
 }

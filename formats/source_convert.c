@@ -136,11 +136,5 @@ enum tandem_status tandem_source_convert(const tandem_source *source, enum tande
         status = tnd_source_copy_values(copy, source, error);
     }
     tnd_free(row);
-    if (status != TANDEM_OK) {
-        tandem_source_close(copy);
-        return status;
-    }
-    tnd_source_index(copy);
-    *out_source = copy;
-    return TANDEM_OK;
+    return tnd_source_end(status, copy, out_source);
 }

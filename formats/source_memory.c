@@ -4,25 +4,11 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/tnd_assert.h"
+#include "base/vector.h"
 #include "base/checked.h"
 #include "formats/cursor.h"
 #include "formats/source.h"
-
-/* Makes room for one more item. False without memory. */
-static bool grow(void **list, size_t n, size_t *capacity, size_t item_bytes)
-{
-    if (n < *capacity) {
-        return true;
-    }
-    const size_t wanted = *capacity == 0 ? 8 : *capacity * 2;
-    void *larger = tnd_realloc(*list, n * item_bytes, wanted * item_bytes);
-    if (larger == NULL) {
-        return false;
-    }
-    *list = larger;
-    *capacity = wanted;
-    return true;
-}
 
 enum tandem_status tnd_source_alloc(tandem_source *source, const char *name, size_t bytes,
                                     size_t file_bytes, void **out_memory,
@@ -39,15 +25,13 @@ enum tandem_status tnd_source_alloc(tandem_source *source, const char *name, siz
                              "allows %zu altogether",
                              name, bytes, source->block_bytes, limit);
     }
-    void *list = source->blocks;
     void *memory = tnd_alloc(bytes);
-    if (memory == NULL ||
-        !grow(&list, source->n_blocks, &source->block_capacity, sizeof(source->blocks[0]))) {
+    if (memory == NULL || !tnd_grow(&source->blocks, source->n_blocks, &source->block_capacity,
+                                    sizeof(source->blocks[0]))) {
         tnd_free(memory);
         return tnd_error_set(error, TANDEM_E_MEMORY, name, (int64_t)bytes, 0,
                              "%.80s: no memory for %zu bytes", name, bytes);
     }
-    source->blocks = list;
     source->blocks[source->n_blocks++] = memory;
     source->block_bytes = sum;
     *out_memory = memory;
@@ -57,13 +41,11 @@ enum tandem_status tnd_source_alloc(tandem_source *source, const char *name, siz
 enum tandem_status tnd_source_map(tandem_source *source, const char *path,
                                   struct tnd_file *out_file, struct tandem_error *error)
 {
-    void *list = source->more_files;
-    if (!grow(&list, source->n_more_files, &source->more_file_capacity,
-              sizeof(source->more_files[0]))) {
+    if (!tnd_grow(&source->more_files, source->n_more_files, &source->more_file_capacity,
+                  sizeof(source->more_files[0]))) {
         return tnd_error_set(error, TANDEM_E_MEMORY, path, 0, 0, "%s: no memory to map it",
                              tnd_short_name(path));
     }
-    source->more_files = list;
     TND_TRY(tnd_file_map(path, &source->more_files[source->n_more_files], error));
     *out_file = source->more_files[source->n_more_files++];
     return TANDEM_OK;
@@ -136,6 +118,7 @@ void tnd_source_index(tandem_source *source)
     if (list == NULL) {
         return;
     }
+    TND_ASSERT(source->n_tensors <= source->tensor_capacity);
     for (size_t i = 0; i < source->n_tensors; i++) {
         list[i] = (struct tnd_source_name){source->tensors[i].name, i};
     }

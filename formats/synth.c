@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Llamas with seeded random weights, for measuring without a download. A pool of values with
- * standard deviation 1 / sqrt(K) is quantised once for each K; tensors are filled with pieces of it
+ * standard deviation 1 / sqrt(K) is quantised once for each K; tensors are filled with blocks of it
  * in random order, so that a billion weights take a second and activations stay finite. */
 #include <math.h>
 #include <string.h>
@@ -13,14 +13,14 @@
 #include "formats/llama_tensors.h"
 
 #define POOL_VALUES    65536 /* a multiple of every block; small enough to stay in the cache */
-#define PIECE_VALUES   32    /* copied at once where blocks are smaller */
+#define BLOCK_VALUES   32    /* copied at once where blocks are smaller */
 #define DATA_ALIGNMENT 64
 
 /* Values of one type and one K, ready to be copied. */
 struct pool {
     unsigned char *bytes;
-    size_t piece_bytes;
-    uint64_t n_pieces;
+    size_t block_bytes;
+    uint64_t n_blocks;
 };
 
 static enum tandem_status no_memory(size_t bytes, struct tandem_error *error)
@@ -53,23 +53,23 @@ static enum tandem_status pool_fill(struct pool *pool, enum tandem_type type, in
         return tnd_error_set(error, status, "synthetic llama", type, 0,
                              "synthetic llama: weights cannot be %s", tandem_type_name(type));
     }
-    int64_t piece_values = tandem_type_block_values(type);
-    if (piece_values < PIECE_VALUES) {
-        piece_values = PIECE_VALUES;
+    int64_t block_values = tandem_type_block_values(type);
+    if (block_values < BLOCK_VALUES) {
+        block_values = BLOCK_VALUES;
     }
     tnd_free(pool->bytes);
     *pool = (struct pool){.bytes = blocks,
-                          .piece_bytes = tandem_type_row_bytes(type, piece_values),
-                          .n_pieces = (uint64_t)(POOL_VALUES / piece_values)};
+                          .block_bytes = tandem_type_row_bytes(type, block_values),
+                          .n_blocks = (uint64_t)(POOL_VALUES / block_values)};
     return TANDEM_OK;
 }
 
 static void pool_copy(const struct pool *pool, struct tnd_rng *rng, unsigned char *to, size_t bytes)
 {
     while (bytes > 0) {
-        const size_t n = bytes < pool->piece_bytes ? bytes : pool->piece_bytes;
-        const uint64_t piece = tnd_rng_below(rng, pool->n_pieces);
-        memcpy(to, pool->bytes + piece * pool->piece_bytes, n);
+        const size_t n = bytes < pool->block_bytes ? bytes : pool->block_bytes;
+        const uint64_t block = tnd_rng_below(rng, pool->n_blocks);
+        memcpy(to, pool->bytes + block * pool->block_bytes, n);
         to += n;
         bytes -= n;
     }
@@ -179,11 +179,5 @@ enum tandem_status tandem_source_synthesize(const struct tandem_llama_shape *sha
     tandem_source *source;
     TND_TRY(tnd_source_new("synthetic", &source, error));
     const enum tandem_status status = fill_source(source, &dims, type, seed, error);
-    if (status != TANDEM_OK) {
-        tandem_source_close(source);
-        return status;
-    }
-    tnd_source_index(source);
-    *out_source = source;
-    return TANDEM_OK;
+    return tnd_source_end(status, source, out_source);
 }

@@ -198,7 +198,7 @@ void tnd_ids_add_unknown(const tandem_tokenizer *tokenizer, const char *text, si
 
 /* ---- tokenizer_bpe.c ---- */
 
-/** Makes room for `n` merges. Errors: MEMORY. */
+/** Reserves memory for `n` merges. Errors: MEMORY. */
 enum tandem_status tnd_merges_reserve(tandem_tokenizer *tokenizer, size_t n, const char *name,
                                       struct tandem_error *error);
 /** Adds the merge of two tokens; a second one of the same pair is passed over. */
@@ -208,10 +208,10 @@ void tnd_merges_add(tandem_tokenizer *tokenizer, int32_t left, int32_t right, ui
 const struct tnd_merge *tnd_merges_find(const tandem_tokenizer *tokenizer, int32_t left,
                                         int32_t right);
 /** Adds the merge of rank `rank` by its two texts, as they stand in the file. False when they or
- *  what they make are no tokens. `scratch` has room for twice the longest token. */
+ *  what they make are no tokens. `scratch` has space for twice the longest token. */
 bool tnd_merges_add_texts(tandem_tokenizer *tokenizer, const char *left, size_t n_left,
                           const char *right, size_t n_right, uint32_t rank);
-/** Writes the bytes that a text in the alphabet of byte-level tokenizers stands for to `out` (room
+/** Writes the bytes that a text in the alphabet of byte-level tokenizers stands for to `out` (space
  *  for `n`), and returns their number; a text outside of it stands for itself. */
 size_t tnd_byte_level_decode(const char *text, size_t n, char *out);
 /** Fills byte_ids from the tokens of one byte. */
@@ -237,7 +237,7 @@ enum tandem_status tnd_tokenizer_json_read(const void *bytes, size_t n, const ch
 
 /* ---- tokenizer_build.c: what loaders share ---- */
 
-/** Makes room for `n` tokens and sets their number. Errors: MEMORY. */
+/** Reserves memory for `n` tokens and sets their number. Errors: MEMORY. */
 enum tandem_status tnd_tokenizer_reserve(tandem_tokenizer *tokenizer, int64_t n, const char *name,
                                          struct tandem_error *error);
 /** Fills byte_ids from the tokens of type BYTE. */

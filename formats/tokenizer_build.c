@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/vector.h"
 #include "base/tnd_status.h"
 #include "formats/tnd_tokenizer.h"
 
@@ -137,15 +138,9 @@ enum tandem_status tnd_tokenizer_add_split(tandem_tokenizer *tokenizer, const ch
 
 void tnd_ids_add(struct tnd_ids *ids, int32_t id)
 {
-    if (ids->n == ids->capacity) {
-        const size_t wanted = ids->capacity == 0 ? 256 : ids->capacity * 2;
-        int32_t *larger = tnd_realloc(ids->items, ids->n * sizeof(id), wanted * sizeof(id));
-        if (larger == NULL) {
-            ids->failed = true;
-            return;
-        }
-        ids->items = larger;
-        ids->capacity = wanted;
+    if (!tnd_grow(&ids->items, ids->n, &ids->capacity, sizeof(id))) {
+        ids->failed = true;
+        return;
     }
     ids->items[ids->n++] = id;
     ids->last_is_unknown = false;

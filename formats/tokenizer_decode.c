@@ -14,8 +14,8 @@ struct sink {
 static void put(struct sink *sink, const char *bytes, size_t n)
 {
     if (sink->n < sink->capacity) {
-        const size_t room = sink->capacity - sink->n;
-        memcpy(sink->out + sink->n, bytes, n < room ? n : room);
+        const size_t left = sink->capacity - sink->n;
+        memcpy(sink->out + sink->n, bytes, n < left ? n : left);
     }
     sink->n += n;
 }

@@ -56,7 +56,7 @@ static enum tandem_status read_token(struct reader *reader, int64_t id, struct t
     return TANDEM_OK;
 }
 
-/* Reads all tokens into a list that has room for `capacity`. */
+/* Reads all tokens into a list of at most `capacity`. */
 static enum tandem_status read_tokens(struct reader *reader, int64_t vocabulary, int64_t capacity,
                                       tandem_tokenizer *tokenizer, struct tandem_error *error)
 {

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/tnd_assert.h"
+#include "base/vector.h"
 #include "base/tnd_status.h"
 #include "formats/tnd_tokenizer.h"
 
@@ -23,30 +25,12 @@ static bool goes_before(const struct tnd_merge_pair *a, const struct tnd_merge_p
     return a->score > b->score || (a->score == b->score && a->left < b->left);
 }
 
-/* Makes room for one more item. */
-static bool grow(void **list, size_t n, size_t *capacity, size_t item_bytes)
-{
-    if (n < *capacity) {
-        return true;
-    }
-    const size_t wanted = *capacity == 0 ? 64 : *capacity * 2;
-    void *larger = tnd_realloc(*list, n * item_bytes, wanted * item_bytes);
-    if (larger == NULL) {
-        return false;
-    }
-    *list = larger;
-    *capacity = wanted;
-    return true;
-}
-
 static void heap_push(struct tnd_merger *merger, struct tnd_merge_pair pair)
 {
-    void *list = merger->heap;
-    if (!grow(&list, merger->n_heap, &merger->heap_capacity, sizeof(pair))) {
+    if (!tnd_grow(&merger->heap, merger->n_heap, &merger->heap_capacity, sizeof(pair))) {
         merger->failed = true;
         return;
     }
-    merger->heap = list;
     size_t at = merger->n_heap++;
     while (at > 0 && goes_before(&pair, &merger->heap[(at - 1) / 2])) {
         merger->heap[at] = merger->heap[(at - 1) / 2];
@@ -57,6 +41,7 @@ static void heap_push(struct tnd_merger *merger, struct tnd_merge_pair pair)
 
 static struct tnd_merge_pair heap_pop(struct tnd_merger *merger)
 {
+    TND_ASSERT(merger->n_heap > 0);
     const struct tnd_merge_pair best = merger->heap[0];
     const struct tnd_merge_pair last = merger->heap[--merger->n_heap];
     size_t at = 0;
@@ -111,6 +96,7 @@ static void consider(struct tnd_merger *merger, const tandem_tokenizer *tokenize
     }
     const struct tnd_symbol *a = &merger->symbols[left];
     const struct tnd_symbol *b = &merger->symbols[right];
+    TND_ASSERT(left < merger->n && right < merger->n);
     struct tnd_merge_pair pair = {.left = left, .length = a->length + b->length};
     if (!a->is_fixed && !b->is_fixed && join(tokenizer, text, a, b, &pair)) {
         heap_push(merger, pair);
@@ -119,12 +105,10 @@ static void consider(struct tnd_merger *merger, const tandem_tokenizer *tokenize
 
 void tnd_merger_add(struct tnd_merger *merger, struct tnd_symbol symbol)
 {
-    void *list = merger->symbols;
-    if (!grow(&list, merger->n, &merger->capacity, sizeof(symbol))) {
+    if (!tnd_grow(&merger->symbols, merger->n, &merger->capacity, sizeof(symbol))) {
         merger->failed = true;
         return;
     }
-    merger->symbols = list;
     merger->symbols[merger->n++] = symbol;
 }
 
@@ -133,6 +117,7 @@ static void merge_best(struct tnd_merger *merger, const tandem_tokenizer *tokeni
 {
     struct tnd_symbol *symbols = merger->symbols;
     const struct tnd_merge_pair pair = heap_pop(merger);
+    TND_ASSERT(pair.left < merger->n);
     struct tnd_symbol *left = &symbols[pair.left];
     if (left->length == 0 || left->next == NONE ||
         left->length + symbols[left->next].length != pair.length) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/vector.h"
 
 /* How far steps may blow a text up: compatibility decomposition makes 18 characters of one at
  * most, so what grows more was made to do harm. */
@@ -25,16 +26,9 @@ void tnd_pieces_fini(struct tnd_pieces *pieces)
 
 static void add_piece(struct tnd_pieces *pieces, struct tnd_piece piece)
 {
-    if (pieces->n == pieces->capacity) {
-        const size_t wanted = pieces->capacity == 0 ? 64 : pieces->capacity * 2;
-        struct tnd_piece *larger =
-            tnd_realloc(pieces->items, pieces->n * sizeof(piece), wanted * sizeof(piece));
-        if (larger == NULL) {
-            pieces->failed = true;
-            return;
-        }
-        pieces->items = larger;
-        pieces->capacity = wanted;
+    if (!tnd_grow(&pieces->items, pieces->n, &pieces->capacity, sizeof(piece))) {
+        pieces->failed = true;
+        return;
     }
     if (piece.end > piece.start) {
         pieces->items[pieces->n++] = piece;

@@ -135,10 +135,5 @@ enum tandem_status tnd_torch_legacy_read(const void *bytes, size_t n, const char
     const enum tandem_status status = read_all(&machine, &storages, source, error);
     tnd_pickle_fini(&machine);
     tnd_free(storages.rows);
-    if (status != TANDEM_OK) {
-        tandem_source_close(source);
-        return status;
-    }
-    *out_source = source;
-    return TANDEM_OK;
+    return tnd_source_end(status, source, out_source);
 }

@@ -42,9 +42,9 @@ static void *take_memory(struct tnd_pickle *machine, size_t bytes)
     return out;
 }
 
-/* Makes room for item `n` of a list of pointers; new ones are NULL. */
-static enum tandem_status make_room(struct tnd_pickle *machine, struct tnd_pickle_value ***list,
-                                    size_t n, size_t *capacity, struct tandem_error *error)
+/* Makes place for item `n` of a list of pointers; new ones are NULL. */
+static enum tandem_status reserve(struct tnd_pickle *machine, struct tnd_pickle_value ***list,
+                                  size_t n, size_t *capacity, struct tandem_error *error)
 {
     if (n < *capacity) {
         return TANDEM_OK;
@@ -118,7 +118,7 @@ enum tandem_status tnd_pickle_broken(const struct tnd_pickle *machine, const cha
 static enum tandem_status push(struct tnd_pickle *machine, struct tnd_pickle_value *value,
                                struct tandem_error *error)
 {
-    TND_TRY(make_room(machine, &machine->stack, machine->n_stack, &machine->stack_capacity, error));
+    TND_TRY(reserve(machine, &machine->stack, machine->n_stack, &machine->stack_capacity, error));
     machine->stack[machine->n_stack++] = value;
     return TANDEM_OK;
 }
@@ -322,7 +322,7 @@ static enum tandem_status put(struct tnd_pickle *machine, uint64_t index,
     if (index > machine->cursor.n) {
         return tnd_pickle_broken(machine, "a memo's number above the size of the file", error);
     }
-    TND_TRY(make_room(machine, &machine->memo, (size_t)index, &machine->memo_capacity, error));
+    TND_TRY(reserve(machine, &machine->memo, (size_t)index, &machine->memo_capacity, error));
     machine->memo[index] = value;
     machine->n_memo++;
     return TANDEM_OK;
@@ -358,8 +358,8 @@ static enum tandem_status push_storage(struct tnd_pickle *machine, struct tandem
     TND_TRY(pop(machine, &id, error));
     TND_TRY(tnd_pickle_storage(machine, id, &value, error));
     TND_TRY(push_new(machine, value, error));
-    TND_TRY(make_room(machine, &machine->storages, machine->n_storages, &machine->storage_capacity,
-                      error));
+    TND_TRY(reserve(machine, &machine->storages, machine->n_storages, &machine->storage_capacity,
+                    error));
     machine->storages[machine->n_storages++] = machine->stack[machine->n_stack - 1];
     return TANDEM_OK;
 }

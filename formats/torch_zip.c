@@ -362,10 +362,5 @@ enum tandem_status tnd_torch_zip_read(const void *bytes, size_t n, const char *p
     }
     tnd_free(archive.entries);
     tnd_free(storages.rows);
-    if (status != TANDEM_OK) {
-        tandem_source_close(archive.source);
-        return status;
-    }
-    *out_source = archive.source;
-    return TANDEM_OK;
+    return tnd_source_end(status, archive.source, out_source);
 }

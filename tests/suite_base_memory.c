@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/vector.h"
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/checked.h"
@@ -183,7 +184,32 @@ static void checked_arithmetic_notices_every_overflow(void)
     CU_ASSERT_TRUE(size == 42 && wide == 42);
 }
 
+static void a_list_grows_and_keeps_what_it_has(void)
+{
+    int *items = NULL;
+    size_t n = 0, capacity = 0;
+    for (; n < 100; n++) {
+        CU_ASSERT_FATAL(tnd_grow(&items, n, &capacity, sizeof(items[0])));
+        items[n] = (int)n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        check_int(items[i], (int)i);
+    }
+    while (n < capacity) {
+        items[n++] = 0;
+    }
+    const int *before = items;
+    const size_t capacity_before = capacity;
+    tnd_alloc_fail_after(1);
+    CU_ASSERT(!tnd_grow(&items, n, &capacity, sizeof(items[0])));
+    tnd_alloc_fail_after(-1);
+    CU_ASSERT(items == before && capacity == capacity_before);
+    CU_ASSERT(!tnd_grow(&items, n, &capacity, SIZE_MAX / n)); /* more bytes than there can be */
+    tnd_free(items);
+}
+
 CU_TestInfo tnd_tests_base_memory[] = {
+    {"a_list_grows_and_keeps_what_it_has", a_list_grows_and_keeps_what_it_has},
     {"allocations_are_aligned_counted_and_freed", allocations_are_aligned_counted_and_freed},
     {"realloc_keeps_the_contents", realloc_keeps_the_contents},
     {"exactly_the_planned_allocation_fails", exactly_the_planned_allocation_fails},
