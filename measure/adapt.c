@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tnd_assert.h"
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "measure/adapt_line.h"
@@ -105,6 +106,7 @@ static int similarity(const struct tnd_adapt_line *a, const struct tnd_adapt_lin
 /* The line at `index` has got its first point: it tells about those that have none. */
 static void introduce(struct tnd_adapt *adapt, int index)
 {
+    TND_ASSERT(index >= 0 && adapt->lines[index].points.n > 0);
     const struct line *known = &adapt->lines[index];
     for (int i = 0; i < adapt->n_lines; i++) {
         struct line *line = &adapt->lines[i];
@@ -120,6 +122,7 @@ static void introduce(struct tnd_adapt *adapt, int index)
 static double by_similar(const struct line *line, const struct line *similar, int64_t m,
                          bool safely)
 {
+    TND_ASSERT(line->points.n == 0 && similar->points.n > 0);
     double us = tnd_adapt_line_us(&similar->points, m, similar->is.fixed_tokens, safely);
     double work = line->is.work / similar->is.work;
     double threads = (double)similar->is.threads / line->is.threads;
@@ -130,6 +133,7 @@ static double by_similar(const struct line *line, const struct line *similar, in
 static double expect_us(const struct tnd_adapt *adapt, const struct line *line, int64_t m,
                         bool safely)
 {
+    TND_ASSERT(line->is.threads >= 1 && m >= 1);
     const struct tnd_adapt_points *points = &line->points;
     if (points->n == 0) {
         return line->similar >= 0
@@ -142,6 +146,7 @@ static double expect_us(const struct tnd_adapt *adapt, const struct line *line, 
 
 double tnd_adapt_expect_us(const struct tnd_adapt *adapt, int line, int64_t m, bool safely)
 {
+    TND_ASSERT(line >= 0 && line < adapt->n_lines);
     return expect_us(adapt, &adapt->lines[line], m, safely);
 }
 
@@ -151,6 +156,7 @@ double tnd_adapt_expect_us(const struct tnd_adapt *adapt, int line, int64_t m, b
 static const struct line *fastest_at(const struct tnd_adapt *adapt, const struct line *of,
                                      int64_t m, double *out_us)
 {
+    TND_ASSERT(of->first >= 0 && of->first < adapt->n_lines);
     const struct line *best = NULL;
     for (int i = of->first; i < adapt->n_lines && adapt->lines[i].first == of->first; i++) {
         const struct line *line = &adapt->lines[i];
@@ -194,6 +200,7 @@ static bool is_crossing(const struct tnd_adapt *adapt, const struct line *line, 
  * thread; a grid that was asked for is wanted as a whole. */
 static bool must_be_measured(const struct tnd_adapt *adapt, const struct line *line, int i)
 {
+    TND_ASSERT(i >= 0 && i < adapt->options.n_m);
     int n = adapt->options.n_m;
     if (adapt->options.is_fixed) {
         return true;
@@ -213,6 +220,7 @@ static bool is_better(const struct tnd_adapt_cell *a, const struct tnd_adapt_cel
 static void consider(const struct tnd_adapt *adapt, struct line *line,
                      const struct allowance *allowance, struct tnd_adapt_cell cell)
 {
+    TND_ASSERT(cell.m >= 1 && cell.uncertainty >= 0);
     if (cell.m >= line->m_limit) {
         return;
     }
@@ -339,6 +347,7 @@ bool tnd_adapt_next(struct tnd_adapt *adapt, double left_s, double longest_s,
 
 void tnd_adapt_touch(struct tnd_adapt *adapt, int line)
 {
+    TND_ASSERT(line >= 0 && line < adapt->n_lines);
     int first = adapt->lines[line].first;
     for (int i = first; i < adapt->n_lines && adapt->lines[i].first == first; i++) {
         adapt->lines[i].is_stale = true;
@@ -348,6 +357,7 @@ void tnd_adapt_touch(struct tnd_adapt *adapt, int line)
 enum tandem_status tnd_adapt_done(struct tnd_adapt *adapt, const struct tnd_adapt_cell *cell,
                                   const struct tnd_stage_time *total)
 {
+    TND_ASSERT(cell->line >= 0 && cell->line < adapt->n_lines && cell->m >= 1);
     struct line *line = &adapt->lines[cell->line];
     bool is_first = line->points.n == 0;
     TND_TRY(tnd_adapt_put(&line->points, cell->m, total));
@@ -360,6 +370,7 @@ enum tandem_status tnd_adapt_done(struct tnd_adapt *adapt, const struct tnd_adap
 
 void tnd_adapt_stop_at(struct tnd_adapt *adapt, int line, int64_t m)
 {
+    TND_ASSERT(line >= 0 && line < adapt->n_lines);
     struct line *stopped = &adapt->lines[line];
     stopped->m_limit = m < stopped->m_limit ? m : stopped->m_limit;
     stopped->is_stale = true;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/tnd_assert.h"
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "table/tnd_table.h"
@@ -21,6 +22,7 @@ int tnd_adapt_find(const struct tnd_adapt_points *points, int64_t m)
 
 static double along(const struct tnd_adapt_point *a, const struct tnd_adapt_point *b, int64_t m)
 {
+    TND_ASSERT(a->m < b->m);
     double part = (double)(m - a->m) / (double)(b->m - a->m);
     return fmax(a->us + part * (b->us - a->us), 0.0);
 }
@@ -75,6 +77,7 @@ static double uncertainty_left(int64_t low, int64_t high, double wrong)
 enum tandem_status tnd_adapt_put(struct tnd_adapt_points *points, int64_t m,
                                  const struct tnd_stage_time *total)
 {
+    TND_ASSERT(m >= 1);
     double us = total->median_us;
     double spread =
         us > 0 && total->count > 0 ? total->spread_us / us / sqrt((double)total->count) : 0;
@@ -109,6 +112,7 @@ enum tandem_status tnd_adapt_put(struct tnd_adapt_points *points, int64_t m,
 double tnd_adapt_line_us(const struct tnd_adapt_points *points, int64_t m, double fixed_tokens,
                          bool safely)
 {
+    TND_ASSERT(points->n > 0 && m >= 1);
     const struct tnd_adapt_point *first = &points->points[0];
     const struct tnd_adapt_point *last = &points->points[points->n - 1];
     if (m > last->m) {
@@ -135,6 +139,7 @@ double tnd_adapt_line_us(const struct tnd_adapt_points *points, int64_t m, doubl
 /* A step or a bow of the curve shows in what the lines before and behind say about the gap. */
 static double bend(const struct tnd_adapt_points *points, int low, int64_t m)
 {
+    TND_ASSERT(low >= 0 && low + 1 < points->n);
     const struct tnd_adapt_point *p = points->points;
     double us = along(&p[low], &p[low + 1], m);
     double differs = 0;
@@ -181,6 +186,7 @@ double tnd_adapt_point_uncertainty(const struct tnd_adapt_point *point)
 
 double tnd_adapt_outlier(const struct tnd_adapt_points *points, int i)
 {
+    TND_ASSERT(i >= 0 && i < points->n);
     const struct tnd_adapt_point *point = &points->points[i];
     double credible = point->us;
     for (int j = i + 1; j < points->n; j++) {
@@ -198,6 +204,7 @@ double tnd_adapt_outlier(const struct tnd_adapt_points *points, int i)
 
 int64_t tnd_adapt_middle(int64_t low, int64_t high)
 {
+    TND_ASSERT(low >= 1 && high > low);
     if (high - low < 2 || (double)high / (double)low < TND_CLOSE_RATIO) {
         return 0;
     }

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "backends/task.h"
+#include "base/tnd_assert.h"
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/tnd_status.h"
@@ -338,6 +339,7 @@ static enum tandem_status report(struct tnd_sweep *sweep, const struct tnd_adapt
  * those of its line that are larger: others are worth having. */
 static enum tandem_status run_trial(struct tnd_sweep *sweep, const struct tnd_adapt_cell *cell)
 {
+    TND_ASSERT(cell->line >= 0 && cell->line < sweep->n_lines);
     const struct tnd_bench_line *line = &sweep->lines[cell->line];
     struct tnd_bench_group *group = &sweep->groups[line->group];
     struct tnd_measure_effort effort = {.budget_s = sweep->trial_s, .min_repeats = 1};

@@ -5,6 +5,7 @@
 
 #include "measure/bench_sweep.h"
 
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
 static const struct tnd_sample *find_sample(const struct tnd_curve *curve, int64_t m)
@@ -28,6 +29,7 @@ static double without_waiting(const struct tnd_sweep *sweep, int slot, double us
 static void make_key(const struct tnd_bench_group *group, const struct tnd_table_stage *stage,
                      int which, int threads, struct tnd_curve_key *out)
 {
+    TND_ASSERT(which >= 0 && which < TANDEM_STAGES);
     memset(out, 0, sizeof(*out));
     strcpy(out->op, "mul_mat");
     out->type = group->type;
@@ -45,6 +47,7 @@ static void make_key(const struct tnd_bench_group *group, const struct tnd_table
 enum tandem_status tnd_sweep_keep(struct tnd_sweep *sweep, int line, int64_t m,
                                   const struct tnd_measure_result *result)
 {
+    TND_ASSERT(line >= 0 && line < sweep->n_lines && m >= 1);
     const struct tnd_bench_line *of = &sweep->lines[line];
     TND_TRY(tnd_table_add_profile(sweep->table, &of->described));
     for (int s = 0; s < TANDEM_STAGES; s++) {

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "backends/task.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "measure/bench_sweep.h"
 #include "tune/policy.h"
@@ -15,6 +16,7 @@ static bool packs(const struct tnd_bench_line *line)
 
 bool tnd_sweep_is_warm(const struct tnd_sweep *sweep, int line, double expected_us)
 {
+    TND_ASSERT(line >= 0 && line < sweep->n_lines);
     const struct tnd_bench_line *of = &sweep->lines[line];
     int bit = line - of->first;
     return expected_us > TND_BENCH_LONG_US && bit < 64 &&
@@ -23,6 +25,7 @@ bool tnd_sweep_is_warm(const struct tnd_sweep *sweep, int line, double expected_
 
 double tnd_sweep_cost_s(void *user, int line, int64_t m, double expected_us)
 {
+    TND_ASSERT(line >= 0 && line < ((const struct tnd_sweep *)user)->n_lines);
     const struct tnd_sweep *sweep = user;
     const struct tnd_bench_line *of = &sweep->lines[line];
     const struct tnd_bench_group *group = &sweep->groups[of->group];
@@ -94,6 +97,7 @@ static void learn(double *rate, double seconds, double bytes)
 
 enum tandem_status tnd_sweep_open(struct tnd_sweep *sweep, int line, struct tandem_error *error)
 {
+    TND_ASSERT(line >= 0 && line < sweep->n_lines);
     const struct tnd_bench_line *of = &sweep->lines[line];
     struct tnd_bench_group *group = &sweep->groups[of->group];
     double begin_s = tnd_sweep_elapsed_s(sweep);

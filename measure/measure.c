@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "backends/task.h"
+#include "base/tnd_assert.h"
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/tnd_status.h"
@@ -56,6 +57,7 @@ static int compare_doubles(const void *a, const void *b)
 /* Median of n > 0 values; sorts them. */
 static double median(double *values, uint32_t n)
 {
+    TND_ASSERT(n > 0);
     qsort(values, n, sizeof(values[0]), compare_doubles);
     return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/tnd_assert.h"
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "tune/planner.h"
@@ -35,6 +36,7 @@ double tnd_check_bound(enum tandem_type type)
 
 double tnd_check_error(const float *got, const float *want, int64_t m, int64_t n)
 {
+    TND_ASSERT(m >= 0 && n > 0);
     double worst = 0;
     for (int64_t row = 0; row < m; row++) {
         double error = 0;

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/tnd_assert.h"
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
@@ -197,6 +198,7 @@ static void wait_for_sleepers(struct handoff *handoff, int count)
 
 static void lead(struct handoff *handoff, int count)
 {
+    TND_ASSERT(count >= 2);
     const struct tnd_clock *clock = handoff->clock;
     int rounds = handoff->asleep ? 1 : TND_HANDOFF_ROUNDS;
     uint64_t first_ns = clock->now_ns(clock);
@@ -223,6 +225,7 @@ static void lead(struct handoff *handoff, int count)
 
 static void follow(struct handoff *handoff, int count)
 {
+    TND_ASSERT(count >= 2);
     static const struct tnd_spin none = {.polls = 0};
     unsigned ticket = handoff->ticket;
     bool is_over = false;

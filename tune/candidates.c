@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/tnd_assert.h"
 #include "backends/task.h"
 #include "tune/profiles.h"
 #include "tune/policy.h"
@@ -38,6 +39,7 @@ bool tnd_node_is_supported(const struct tnd_registry *registry,
 static void find_check(const struct tandem_table *table, enum tandem_type type, double bound,
                        struct tnd_candidate *candidate)
 {
+    TND_ASSERT(candidate != NULL);
     candidate->verdict = TND_VERDICT_UNKNOWN;
     if (table != NULL) {
         candidate->verdict =
@@ -51,6 +53,7 @@ static void find_check(const struct tandem_table *table, enum tandem_type type, 
 static bool is_among(const struct tnd_candidate *candidates, int n,
                      const struct tnd_table_profile *profile)
 {
+    TND_ASSERT(n >= 0 && n <= TND_TABLE_MAX_PROFILES);
     bool found = false;
     for (int i = 0; i < n && !found; i++) {
         found = tnd_profile_is_same(&candidates[i].profile, profile);
@@ -106,6 +109,7 @@ int tnd_candidates_of_table(const struct tandem_table *table, enum tandem_type t
 
 int tnd_next_thread_count(const struct tandem_table *table, int threads, int limit)
 {
+    TND_ASSERT(threads >= 1 && limit >= threads);
     int next = 2 * threads;
     for (int i = 0; table != NULL && i < table->n_handoffs; i++) {
         int measured = table->handoffs[i].threads;
@@ -128,6 +132,7 @@ static bool uses_threads(const struct tnd_table_profile *profile)
 
 double tnd_cautious_us(const struct tnd_estimate *estimate, bool noisy)
 {
+    TND_ASSERT(estimate->error_us >= 0 && estimate->spread_us >= 0);
     return estimate->us + TND_CAUTION * estimate->error_us + (noisy ? estimate->spread_us : 0);
 }
 
@@ -135,6 +140,7 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *c
                  int candidate, const struct tnd_problem *problem, int threads,
                  const struct tnd_neighbours *neighbours, struct tnd_prediction *out)
 {
+    TND_ASSERT(candidate >= 0 && threads >= 1);
     const struct tnd_table_profile *profile = &candidates[candidate].profile;
     struct tnd_moves *moves = &out->moves;
     bool at_home = neighbours != NULL && neighbours->at_home;
@@ -190,6 +196,7 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *ca
                 void (*each)(void *user, const struct tnd_prediction *prediction), void *user,
                 struct tnd_choice *out)
 {
+    TND_ASSERT(n_threads >= 1 && n_candidates <= TND_TABLE_MAX_PROFILES);
     const struct tnd_neighbours among_hosts = {.neighbour_threads = n_threads};
     neighbours = neighbours != NULL ? neighbours : &among_hosts;
     struct tnd_choice choice = {.best = {.candidate = -1, .cautious_us = INFINITY},

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tnd_assert.h"
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "ggml-like/tnd_tensor.h"
@@ -96,6 +97,7 @@ static int compare_floats(const void *a, const void *b)
 /* Of n > 0 values, which are sorted. */
 static float median_of(float *values, int n)
 {
+    TND_ASSERT(n > 0);
     qsort(values, (size_t)n, sizeof(values[0]), compare_floats);
     return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
@@ -140,6 +142,7 @@ static struct watch *find_watch(struct tnd_drift *drift, const tandem_tensor *no
 
 static void add_time(struct tnd_drift *drift, struct watch *watch, float us)
 {
+    TND_ASSERT(watch->id.threads > 0 && drift->n_touched <= WATCHES / 2);
     if (watch->seen != drift->n_graphs) {
         watch->seen = drift->n_graphs;
         watch->count = 0;
@@ -155,6 +158,7 @@ static void add_time(struct tnd_drift *drift, struct watch *watch, float us)
 /* The mean of a graph's stages; of several without the longest, which may have been interrupted. */
 static void close_watch(struct watch *watch)
 {
+    TND_ASSERT(watch->count > 0 && watch->id.predicted_us > 0);
     float us = watch->count > 2 ? (watch->sum_us - watch->longest_us) / (float)(watch->count - 1)
                                 : watch->sum_us / (float)watch->count;
     float sorted[TND_DRIFT_RING];
@@ -195,6 +199,7 @@ static double deviation_of(const struct watch *watch, double machine)
 
 static double noise_of(const struct watch *watch)
 {
+    TND_ASSERT(watch->n_ratios > 0);
     float off[TND_DRIFT_RING];
     int n = filled(watch);
     for (int i = 0; i < n; i++) {

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/tnd_assert.h"
 #include "backends/task.h"
 #include "tune/moves.h"
 #include "table/curve_line.h"
@@ -29,6 +30,7 @@ struct point {
  * anywhere between two samples. */
 static double bend(const struct tnd_curve *curve, int low, int64_t m, double us)
 {
+    TND_ASSERT(low >= 0 && low + 1 < curve->n_samples);
     const struct tnd_sample *p = curve->samples;
     double uncertainty = 0.0;
     if (low > 0) {
@@ -43,6 +45,7 @@ static double bend(const struct tnd_curve *curve, int low, int64_t m, double us)
 /* Expects at least one sample. */
 static struct point on_curve(const struct tnd_curve *curve, int64_t m)
 {
+    TND_ASSERT(curve->n_samples > 0 && m > 0);
     int low;
     int high;
     double us = tnd_curve_line(curve, m, &low, &high);
@@ -94,6 +97,7 @@ static bool same_but_threads(const struct tnd_curve_key *a, const struct tnd_cur
 /* log2 of the ratio of m and the nearest sample's. */
 static double distance_to(const struct tnd_curve *curve, int64_t m)
 {
+    TND_ASSERT(m > 0);
     double nearest = INFINITY;
     for (int i = 0; i < curve->n_samples; i++) {
         nearest = fmin(nearest, fabs(log2((double)curve->samples[i].m / (double)m)));
@@ -113,6 +117,7 @@ static double ratio_at(const struct tnd_sample *sample, const struct tnd_curve *
 static struct point along_guide(const struct tnd_curve *own, const struct tnd_curve *guide,
                                 int64_t m)
 {
+    TND_ASSERT(own->n_samples > 0 && guide->n_samples > 0);
     const struct tnd_sample *below = NULL;
     const struct tnd_sample *above = NULL;
     for (int i = 0; i < own->n_samples; i++) {
@@ -141,6 +146,7 @@ static struct point along_guide(const struct tnd_curve *own, const struct tnd_cu
 static struct point on_guided_curve(const struct tandem_table *table, int at, int end, int wanted,
                                     int64_t m)
 {
+    TND_ASSERT(at <= wanted && wanted < end && end <= table->n_curves);
     const struct tnd_curve *own = &table->curves[wanted];
     const struct tnd_curve *guide = NULL;
     double own_distance = distance_to(own, m);
@@ -164,6 +170,7 @@ static struct point on_guided_curve(const struct tandem_table *table, int at, in
 static struct point over_threads(const struct tandem_table *table, const struct tnd_curve_key *key,
                                  int at, int64_t m, int threads)
 {
+    TND_ASSERT(at >= 0 && at < table->n_curves && threads >= 1);
     double counts[MAX_COUNTS];
     double times[MAX_COUNTS];
     struct point last = {0.0, 0.0, 0.0, false};
@@ -270,6 +277,7 @@ static double work_ratio(enum tandem_task task, double n_ratio, double k_ratio)
  * cost follows ratios. */
 static double shape_distance(double n_ratio, double k_ratio)
 {
+    TND_ASSERT(n_ratio > 0 && k_ratio > 0);
     return fmax(n_ratio, 1.0 / n_ratio) * fmax(k_ratio, 1.0 / k_ratio);
 }
 

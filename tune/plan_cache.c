@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/tnd_assert.h"
 #include "base/alloc.h"
 #include "base/hash.h"
 
@@ -40,6 +41,7 @@ void tnd_plan_cache_begin_round(struct tnd_plan_cache *memory)
 static struct tnd_plan_cache_entry *slot_of(struct tnd_plan_cache_entry *slots, size_t capacity,
                                             const struct tnd_plan_cache_key *key)
 {
+    TND_ASSERT(capacity > 0 && (capacity & (capacity - 1)) == 0);
     size_t i = (size_t)tnd_hash_words(key, sizeof(*key)) & (capacity - 1);
     while (slots[i].key.threads != 0 && memcmp(&slots[i].key, key, sizeof(*key)) != 0) {
         i = (i + 1) & (capacity - 1);
@@ -80,6 +82,7 @@ const struct tnd_plan_cache_entry *tnd_plan_cache_put(struct tnd_plan_cache *mem
                                                       const struct tnd_plan_cache_key *key,
                                                       const struct tnd_place_choice *chosen)
 {
+    TND_ASSERT(key->threads != 0); /* which marks an empty slot */
     struct tnd_plan_cache_entry *slot = slot_of(memory->slots, memory->capacity, key);
     if (slot->key.threads == 0) {
         make_room(memory);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/tnd_assert.h"
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
@@ -103,6 +104,7 @@ void tnd_planner_set_error_bound(struct tnd_planner *planner, double bound)
 /* Threads that wait for each other's CPU only cost. */
 static int limit_of(const struct tnd_planner *planner, int n_threads)
 {
+    TND_ASSERT(n_threads >= 1);
     bool is_more = planner->table != NULL && planner->n_cpus > 0 && planner->n_cpus < n_threads;
     return is_more ? planner->n_cpus : n_threads;
 }
@@ -308,6 +310,7 @@ static void choose_by_rule(const struct tnd_planner *planner, const tandem_tenso
 static void choose_product(struct plan_run *run, const tandem_tensor *node, int home,
                            const struct tandem_plan_node *before, struct tnd_place_choice *out)
 {
+    TND_ASSERT(node->op == TANDEM_OP_MUL_MAT);
     struct tnd_planner *planner = run->planner;
     struct tnd_problem problem;
     struct tnd_neighbours neighbours = {.at_home = home != TND_PLACE_ANY,

@@ -1,513 +1,425 @@
 /* SPDX-License-Identifier: MIT
  * Policy: every tuned number of tune/, measure/, the tuning calls of runtime/ and tools/report/.
  * Each says what it decides, its unit, why it has this value, and which test fails when it is wrong
- * (`make bench-oracle` and `mulmat-tune test --oracle` measure what choices lose by all of them
- * together). "measured:" names the figures that a value comes from; without it the value is an
- * argument. Limits of memory and of formats stand where they are used; TND_NOISY_FRAC stands in
- * table/tnd_table.h, since table/ marks samples by it. */
+ * (none: no test tells it from other values; mulmat-tune test --oracle measures what choices lose
+ * by all of them together). "measured:" names the figures that a value comes from; without it the
+ * reason is an argument. Limits of memory and of formats stand where they are used; TND_NOISY_FRAC
+ * stands in table/tnd_table.h, since table/ marks samples by it. */
 #ifndef TND_POLICY_H
 #define TND_POLICY_H
 
 /* ---- Comparing candidates ---- */
 
 /* Standard deviations in one median absolute deviation of normally distributed samples. Unit:
- * ratio. Why: mathematics. */
-#define TND_MAD_TO_SIGMA 1.4826
-
+ * ratio. Why: mathematics. Test: a_clear_lead_is_three_sigmas_and_a_tenth. */
+#define TND_MAD_TO_SIGMA     1.4826
 /* Part of its error bar that is added to a candidate's time before times are compared. With all
  * of it, slow profiles that are known well win against faster ones that are known less. Unit:
  * share. Why: measured: least mean regret over 886 problems measured with every profile and
- * tables of 15, 60 and 120 s (Zen 5); 0.1 to 0.5 were nearly as good. */
-#define TND_CAUTION 0.25
-
+ * tables of 15, 60 and 120 s (Zen 5); 0.1 to 0.5 were nearly as good. Test:
+ * a_quarter_of_the_error_and_the_spread_of_noise_count. */
+#define TND_CAUTION          0.25
 /* By how many standard deviations of the difference a challenger must be faster than the choice
  * made before. Unit: standard deviations. Why: 1 of 370 normally distributed differences is
- * larger by chance. */
-#define TND_CLEAR_SIGMAS 3.0
-
-/* And by how much of its time. Unit: share. Why: smaller gains do not repay a changed plan. */
-#define TND_CLEAR_LEAD 0.1
-
+ * larger by chance. Test: a_clear_lead_is_three_sigmas_and_a_tenth. */
+#define TND_CLEAR_SIGMAS     3.0
+/* And by how much of its time. Unit: share. Why: smaller gains do not repay a changed plan.
+ * Test: a_clear_lead_is_three_sigmas_and_a_tenth. */
+#define TND_CLEAR_LEAD       0.1
 /* A further thread must save this much of an operation's time. Unit: share. Why: less is within
- * the noise of one measurement, and the CPU is free for others. */
-#define TND_THREAD_GAIN 0.03
-
+ * the noise of one measurement, and the CPU is free for others. Test: none. */
+#define TND_THREAD_GAIN      0.03
 /* Smallest part of an operation that backends hand to one worker. Unit: values. Why: the part
- * size of backends/cpu. */
-#define TND_SHARE_VALUES 2048
-
+ * size of backends/cpu. Test: none. */
+#define TND_SHARE_VALUES     2048
 /* Lines of a node's operands that move between cores when it is split, each at the price of a
  * hand-off. Unit: cache lines. Why: measured: nodes of tiny models (stories15M) are then left to
- * one thread, which is faster (Zen 5, 2 threads). */
-#define TND_SHARED_LINES 8
-
+ * one thread, which is faster (Zen 5, 2 threads). Test: sharing_costs_eight_hand_offs. */
+#define TND_SHARED_LINES     8
 /* An explanation names no change of a backend's speed beyond this factor. Unit: ratio. Why: no
- * exchange of hardware does more. */
-#define TND_FLIP_FACTOR 64.0
-
+ * exchange of hardware does more. Test: none. */
+#define TND_FLIP_FACTOR      64.0
 /* Weights that fit into the last-level cache divided by this stay in it from one graph to the
- * next. Unit: ratio. Why: activations and other programs need the rest. */
+ * next. Unit: ratio. Why: activations and other programs need the rest. Test: none. */
 #define TND_WARM_CACHE_PARTS 2
 
 /* ---- Rule without a table ---- */
 
 /* From this many tokens on a BLAS library computes. Unit: tokens. Why: the same limit as in
- * ggml. */
-#define TND_RULE_BLAS_M 32
-
+ * ggml. Test: a_blas_library_serves_from_32_tokens. */
+#define TND_RULE_BLAS_M        32
 /* A node with fewer for each microsecond of a hand-off runs on one thread. Unit: multiply-adds.
- * Why: work of one core in ten hand-offs of 1 us each (make bench prints them). */
+ * Why: work of one core in ten hand-offs of 1 us each (make bench prints them). Test: none. */
 #define TND_RULE_MULTIPLY_ADDS 200000
-
-/* The same for operations that move values. Unit: values. Why: as above. */
-#define TND_RULE_VALUES 24576
-
-/* The same for operations that compute exponentials. Unit: values. Why: as above. */
-#define TND_RULE_EXPONENTIALS 8192
+/* The same for operations that move values. Unit: values. Why: as above. Test:
+ * dear_hand_offs_make_the_rule_share_less. */
+#define TND_RULE_VALUES        24576
+/* The same for operations that compute exponentials. Unit: values. Why: as above. Test: none. */
+#define TND_RULE_EXPONENTIALS  8192
 
 /* ---- Error bars of estimates, as shares of the time ---- */
 
 /* A straight line between two samples. Unit: share. Why: an argument; `mulmat-tune test` prints
- * the misses of points that a table leaves out. */
-#define TND_ERROR_LINE 0.02
-
+ * the misses of points that a table leaves out. Test:
+ * error_bars_grow_with_the_distance_from_what_was_measured. */
+#define TND_ERROR_LINE      0.02
 /* Of the difference to the lines through the samples before and behind: a library may change its
  * kernel anywhere between two samples. Unit: share. Why: the step lies on either side of M with
- * the same chance. */
-#define TND_ERROR_BEND 0.50
-
-/* For each doubling of M outside the measured range. Unit: share. Why: as for TND_ERROR_LINE. */
-#define TND_ERROR_BEYOND 0.10
-
-/* A thread count that was not measured. Unit: share. Why: as for TND_ERROR_LINE. */
-#define TND_ERROR_THREADS 0.10
-
-/* Another shape's times, scaled. Unit: share. Why: as for TND_ERROR_LINE. */
-#define TND_ERROR_SHAPE 0.15
-
+ * the same chance. Test: error_bars_grow_with_the_distance_from_what_was_measured. */
+#define TND_ERROR_BEND      0.50
+/* For each doubling of M outside the measured range. Unit: share. Why: as for TND_ERROR_LINE.
+ * Test: error_bars_grow_with_the_distance_from_what_was_measured. */
+#define TND_ERROR_BEYOND    0.10
+/* A thread count that was not measured. Unit: share. Why: as for TND_ERROR_LINE. Test:
+ * error_bars_grow_with_the_distance_from_what_was_measured. */
+#define TND_ERROR_THREADS   0.10
+/* Another shape's times, scaled. Unit: share. Why: as for TND_ERROR_LINE. Test:
+ * error_bars_grow_with_the_distance_from_what_was_measured. */
+#define TND_ERROR_SHAPE     0.15
 /* Of the change of the ratio between two thread counts over a gap. Unit: share. Why: as for
- * TND_ERROR_LINE. */
-#define TND_ERROR_RATIO 0.25
-
+ * TND_ERROR_LINE. Test: none. */
+#define TND_ERROR_RATIO     0.25
 /* Farther than this from its own samples a curve borrows the shape of another thread count's
- * curve. Unit: doublings of M. Why: kernels step at the same M on any thread count. */
-#define TND_GUIDE_GAP_LOG2 0.6
-
+ * curve. Unit: doublings of M. Why: kernels step at the same M on any thread count. Test:
+ * a_thin_curve_follows_the_one_of_another_thread_count. */
+#define TND_GUIDE_GAP_LOG2  0.6
 /* And that curve's nearest sample is at most this part as far. Unit: ratio. Why: a guide at the
- * same distance tells nothing more. */
-#define TND_GUIDE_NEARER 0.5
-
+ * same distance tells nothing more. Test: none. */
+#define TND_GUIDE_NEARER    0.5
 /* Shapes with more or less work than this many times the wanted one tell nothing about it. Unit:
- * ratio. Why: caches of other levels serve them. */
-#define TND_SHAPE_RATIO 8.0
-
-/* Nearest shapes that are asked for a stage, on each side. Unit: shapes. Why: bounds planning. */
-#define TND_SHAPES_TRIED 8
-
+ * ratio. Why: caches of other levels serve them. Test:
+ * unmeasured_shapes_scale_by_work_from_the_nearest. */
+#define TND_SHAPE_RATIO     8.0
+/* Nearest shapes that are asked for a stage, on each side. Unit: shapes. Why: bounds planning.
+ * Test: none. */
+#define TND_SHAPES_TRIED    8
 /* Between two measured thread counts a time is at least this part of the faster one's. Unit:
- * ratio. Why: a thread count between two is no twice as fast as both. */
+ * ratio. Why: a thread count between two is no twice as fast as both. Test:
+ * thread_counts_have_floors. */
 #define TND_THREADS_BETWEEN 0.5
-
 /* And beyond the last measured one. Unit: ratio. Why: ten times as many threads are ten times as
- * fast at most. */
-#define TND_THREADS_BEYOND 0.1
+ * fast at most. Test: thread_counts_have_floors. */
+#define TND_THREADS_BEYOND  0.1
 
 /* ---- Drift: predictions compared with runs ---- */
 
-/* Of which one is compared. Unit: runs. Why: a run without costs nothing. */
-#define TND_DRIFT_EVERY 3
-
-/* That a running median is taken of. Unit: runs. Why: four outliers do not move it. */
-#define TND_DRIFT_RING 9
-
-/* Before a cell is judged. Unit: runs. Why: two outliers do not move the median. */
-#define TND_DRIFT_RUNS 5
-
+/* Of which one is compared. Unit: runs. Why: a run without costs nothing. Test: none. */
+#define TND_DRIFT_EVERY       3
+/* That a running median is taken of. Unit: runs. Why: four outliers do not move it. Test: none. */
+#define TND_DRIFT_RING        9
+/* Before a cell is judged. Unit: runs. Why: two outliers do not move the median. Test: none. */
+#define TND_DRIFT_RUNS        5
 /* Needed to tell the machine's own speed, and runs of each. Unit: cells. Why: a median needs
- * three. */
-#define TND_DRIFT_CELLS 3
-
+ * three. Test: a_machine_that_is_slow_as_a_whole_is_not_blamed_on_cells. */
+#define TND_DRIFT_CELLS       3
 /* A cell that was not seen for longer says nothing of the machine's speed now. Unit: runs. Why:
- * clock rates change within seconds. */
-#define TND_DRIFT_RECENT 8
-
-/* Smallest deviation that is reported. Unit: share. Why: smaller ones seldom change a choice. */
-#define TND_DRIFT_SHARE 0.25
-
+ * clock rates change within seconds. Test: none. */
+#define TND_DRIFT_RECENT      8
+/* Smallest deviation that is reported. Unit: share. Why: smaller ones seldom change a choice.
+ * Test: a_cell_ten_times_too_fast_is_found_and_given_up_for_good. */
+#define TND_DRIFT_SHARE       0.25
 /* The same while the machine's own speed is unknown. Unit: share. Why: another program on the
- * same cores costs a factor of two. */
+ * same cores costs a factor of two. Test: none. */
 #define TND_DRIFT_SHARE_ALONE 1.0
-
 /* Of its own noise, or of the table's error, that a deviation must exceed. Unit: standard
- * deviations. Why: as for TND_CLEAR_SIGMAS. */
-#define TND_DRIFT_SIGMAS 3.0
-
-/* Smallest deviation that is reported; smaller ones are hand-offs. Unit: us. Why: ten hand-offs. */
-#define TND_DRIFT_US 10.0
-
+ * deviations. Why: as for TND_CLEAR_SIGMAS. Test: none. */
+#define TND_DRIFT_SIGMAS      3.0
+/* Smallest deviation that is reported; smaller ones are hand-offs. Unit: us. Why: ten hand-offs.
+ * Test: none. */
+#define TND_DRIFT_US          10.0
 /* End of the curve that is made up for a shape that was not measured. Unit: tokens. Why: the
- * longest prompts that models are given. */
-#define TND_DRIFT_M 4096
+ * longest prompts that models are given. Test: none. */
+#define TND_DRIFT_M           4096
 
 /* ---- Budgets of a bench run ---- */
 
 /* Effort `measure`: a time this certain is measured no further. Unit: share. Why: below half of
- * TND_NOISY_FRAC. */
-#define TND_BENCH_MEASURE_TOLERANCE 0.035
-
+ * TND_NOISY_FRAC. Test: none. */
+#define TND_BENCH_MEASURE_TOLERANCE  0.035
 /* Effort `measure`: of one cell. Unit: trials. Why: disturbances only slow down, so the fastest
- * of several counts. */
-#define TND_BENCH_MEASURE_TRIALS 3
-
+ * of several counts. Test: none. */
+#define TND_BENCH_MEASURE_TRIALS     3
 /* Effort `measure`: a trial repeats short products this long. Unit: s. Why: hundreds of samples
- * for products of 100 us. */
-#define TND_BENCH_MEASURE_S 0.04
-
-/* Effort `estimate`. Unit: share. Why: anchors alone. */
+ * for products of 100 us. Test: none. */
+#define TND_BENCH_MEASURE_S          0.04
+/* Effort `estimate`. Unit: share. Why: anchors alone. Test: none. */
 #define TND_BENCH_ESTIMATE_TOLERANCE 0.10
-
-/* Effort `estimate`. Unit: trials. Why: anchors alone. */
-#define TND_BENCH_ESTIMATE_TRIALS 2
-
-/* Effort `estimate`. Unit: s. Why: anchors alone. */
-#define TND_BENCH_ESTIMATE_TRIAL_S 0.01
-
-/* Effort `patient`. Unit: share. Why: the clock's and the kernels' own spread. */
-#define TND_BENCH_PATIENT_TOLERANCE 0.01
-
-/* Effort `patient`. Unit: trials. Why: as `measure`, and one more. */
-#define TND_BENCH_PATIENT_TRIALS 4
-
-/* Effort `patient`. Unit: s. Why: longer than a slice of the operating system. */
-#define TND_BENCH_PATIENT_S 0.10
-
+/* Effort `estimate`. Unit: trials. Why: anchors alone. Test: none. */
+#define TND_BENCH_ESTIMATE_TRIALS    2
+/* Effort `estimate`. Unit: s. Why: anchors alone. Test: none. */
+#define TND_BENCH_ESTIMATE_TRIAL_S   0.01
+/* Effort `patient`. Unit: share. Why: the clock's and the kernels' own spread. Test: none. */
+#define TND_BENCH_PATIENT_TOLERANCE  0.01
+/* Effort `patient`. Unit: trials. Why: as `measure`, and one more. Test: none. */
+#define TND_BENCH_PATIENT_TRIALS     4
+/* Effort `patient`. Unit: s. Why: longer than a slice of the operating system. Test: none. */
+#define TND_BENCH_PATIENT_S          0.10
 /* With a budget: it is used as long as anything is less certain than this. Unit: share. Why:
- * below what two runs differ by. */
-#define TND_BENCH_BUDGET_TOLERANCE 0.002
-
-/* With a budget: of one cell. Unit: trials. Why: none is met in practice. */
-#define TND_BENCH_BUDGET_TRIALS 100
-
-/* A trial takes at least. Unit: s. Why: several repeats of a product of 200 us. */
-#define TND_BENCH_SHORTEST_TRIAL_S 0.002
-
-/* Of the budget for the first grid. Unit: share. Why: the rest goes where interpolation errs. */
-#define TND_BENCH_GRID_SHARE (1.0 / 3)
-
+ * below what two runs differ by. Test: none. */
+#define TND_BENCH_BUDGET_TOLERANCE   0.002
+/* With a budget: of one cell. Unit: trials. Why: none is met in practice. Test: none. */
+#define TND_BENCH_BUDGET_TRIALS      100
+/* A trial takes at least. Unit: s. Why: several repeats of a product of 200 us. Test: none. */
+#define TND_BENCH_SHORTEST_TRIAL_S   0.002
+/* Of the budget for the first grid. Unit: share. Why: the rest goes where interpolation errs.
+ * Test: none. */
+#define TND_BENCH_GRID_SHARE         (1.0 / 3)
 /* Of the budget for one cell at most. Unit: share. Why: six cells at least are compared with
- * each other. */
-#define TND_BENCH_LONGEST_TRIAL 0.15
-
+ * each other. Test: none. */
+#define TND_BENCH_LONGEST_TRIAL      0.15
 /* Of the budget for hand-offs; transfers may take twice as much. Unit: share. Why: a few curves
- * serve all products. */
-#define TND_BENCH_TRANSFERS_SHARE 0.10
-
+ * serve all products. Test: none. */
+#define TND_BENCH_TRANSFERS_SHARE    0.10
 /* Of the budget for operations beside matrix products. Unit: share. Why: they are a small part
- * of a pass. */
-#define TND_BENCH_OPS_SHARE 0.03
-
-/* Kept for the reference kernel's last run. Unit: s. Why: 101 runs of 100 us. */
-#define TND_BENCH_REFERENCE_S 0.012
-
+ * of a pass. Test: none. */
+#define TND_BENCH_OPS_SHARE          0.03
+/* Kept for the reference kernel's last run. Unit: s. Why: 101 runs of 100 us. Test: none. */
+#define TND_BENCH_REFERENCE_S        0.012
 /* What measuring the hand-offs of one thread count takes. Unit: s. Why: TND_HANDOFF_BUDGET_NS,
- * asleep and awake. */
-#define TND_BENCH_HANDOFF_S 0.09
-
+ * asleep and awake. Test: none. */
+#define TND_BENCH_HANDOFF_S          0.09
 /* What measuring a device's transfers up to TND_TRANSFER_BYTES takes. Unit: s. Why: two
- * directions, all sizes, TND_TRANSFER_BUDGET_NS each. */
-#define TND_BENCH_TRANSFERS_S 1.5
-
+ * directions, all sizes, TND_TRANSFER_BUDGET_NS each. Test: none. */
+#define TND_BENCH_TRANSFERS_S        1.5
 /* The same up to TND_QUICK_TRANSFER_BYTES. Unit: s. Why: two directions, all sizes,
- * TND_TRANSFER_BUDGET_NS each. */
-#define TND_BENCH_QUICK_TRANSFERS_S 0.7
-
-/* Largest transfer that is measured. Unit: bytes. Why: beyond, bandwidth is constant. */
-#define TND_TRANSFER_BYTES (64 << 20)
-
-/* The same when time is short. Unit: bytes. Why: as above, with less certainty. */
-#define TND_QUICK_TRANSFER_BYTES (4 << 20)
-
-/* Budget of effort `estimate` when none is given. Unit: s. Why: what a user waits for. */
-#define TND_BENCH_ESTIMATE_S 5.0
-
+ * TND_TRANSFER_BUDGET_NS each. Test: none. */
+#define TND_BENCH_QUICK_TRANSFERS_S  0.7
+/* Largest transfer that is measured. Unit: bytes. Why: beyond, bandwidth is constant. Test:
+ * none. */
+#define TND_TRANSFER_BYTES           (64 << 20)
+/* The same when time is short. Unit: bytes. Why: as above, with less certainty. Test: none. */
+#define TND_QUICK_TRANSFER_BYTES     (4 << 20)
+/* Budget of effort `estimate` when none is given. Unit: s. Why: what a user waits for. Test:
+ * none. */
+#define TND_BENCH_ESTIMATE_S         5.0
 /* Making operands, before any were made. Unit: s a byte. Why: a first guess; the rate is
- * learned. */
-#define TND_BENCH_OPENING 2e-9
-
+ * learned. Test: none. */
+#define TND_BENCH_OPENING            2e-9
 /* Packing weights, before any were packed. Unit: s a byte. Why: a first guess; the rate is
- * learned. */
-#define TND_BENCH_PACKING 4e-9
-
-/* Of a newer value in a learned rate. Unit: share. Why: the last few groups count. */
-#define TND_BENCH_LEARNING 0.5
-
-/* Writing a graph's results before it runs. Unit: s a byte. Why: first touch of pages. */
-#define TND_BENCH_WRITING 0.3e-9
-
+ * learned. Test: none. */
+#define TND_BENCH_PACKING            4e-9
+/* Of a newer value in a learned rate. Unit: share. Why: the last few groups count. Test: none. */
+#define TND_BENCH_LEARNING           0.5
+/* Writing a graph's results before it runs. Unit: s a byte. Why: first touch of pages. Test:
+ * none. */
+#define TND_BENCH_WRITING            0.3e-9
 /* A product that runs longer needs no warm-up of its own once its line has run. Unit: us. Why:
- * caches and clock rates settle within it. */
-#define TND_BENCH_LONG_US 20000
-
+ * caches and clock rates settle within it. Test: none. */
+#define TND_BENCH_LONG_US            20000
 /* Of the newest trial in the mean by which trials overrun. Unit: share. Why: the last ten trials
- * count. */
-#define TND_BENCH_OVERRUN_SHARE 0.1
-
+ * count. Test: none. */
+#define TND_BENCH_OVERRUN_SHARE      0.1
 /* A single trial's overrun counts as no more. Unit: ratio. Why: one interruption does not end a
- * run early. */
-#define TND_BENCH_OVERRUN 4.0
-
+ * run early. Test: none. */
+#define TND_BENCH_OVERRUN            4.0
 /* Reading the weights takes as long as computing this many tokens. Unit: tokens. Why: only
- * orders the first trials. */
-#define TND_WEIGHT_READ_TOKENS 10.0
-
+ * orders the first trials. Test: none. */
+#define TND_WEIGHT_READ_TOKENS       10.0
 /* Turning the weights into floats takes as long as computing this many tokens. Unit: tokens.
- * Why: only orders the first trials. */
-#define TND_DEQUANTIZE_TOKENS 30.0
-
+ * Why: only orders the first trials. Test: none. */
+#define TND_DEQUANTIZE_TOKENS        30.0
 /* Of the budget for checking results. Unit: share. Why: products of 77 x 768 and 256 x 512 take
- * less. */
-#define TND_BENCH_CHECKS_SHARE 0.08
-
+ * less. Test: none. */
+#define TND_BENCH_CHECKS_SHARE       0.08
 /* Of the budget for slow-downs of backends beside each other. Unit: share. Why: none below a
- * budget of 10 s. */
-#define TND_BENCH_PAIRS_SHARE 0.05
-
-/* Less is not worth beginning with pairs. Unit: s. Why: four pairs of TND_PAIR_S. */
-#define TND_BENCH_PAIRS_S 0.5
-
+ * budget of 10 s. Test: none. */
+#define TND_BENCH_PAIRS_SHARE        0.05
+/* Less is not worth beginning with pairs. Unit: s. Why: four pairs of TND_PAIR_S. Test: none. */
+#define TND_BENCH_PAIRS_S            0.5
 /* With a smaller budget nothing but times is measured. Unit: s. Why: checks would take a tenth
- * of it. */
-#define TND_BENCH_CHECKS_S 1.0
-
+ * of it. Test: a_sweep_too_short_to_check_measures_times_alone. */
+#define TND_BENCH_CHECKS_S           1.0
 /* Between two runs of the reference kernel at most. Unit: s. Why: a laptop throttles within a
- * minute. */
-#define TND_BENCH_REFERENCE_EVERY_S 20.0
-
+ * minute. Test: none. */
+#define TND_BENCH_REFERENCE_EVERY_S  20.0
 /* Of the budget between two runs of the reference kernel at most. Unit: share. Why: five runs
- * tell when it happened. */
-#define TND_BENCH_REFERENCE_SHARE 0.2
+ * tell when it happened. Test: none. */
+#define TND_BENCH_REFERENCE_SHARE    0.2
 
 /* ---- What to measure next ---- */
 
 /* Added to an expected time, so that a trial ends within the budget. Unit: ratio. Why: an
- * overrun costs the next trial. */
-#define TND_EXPECT_SAFELY 1.2
-
-/* The same when a similar line tells the time. Unit: ratio. Why: as above, between profiles. */
-#define TND_EXPECT_SIMILAR 1.5
-
-/* Relevance of a profile that loses clearly. Unit: share. Why: its times still show in reports. */
-#define TND_RELEVANCE_LEAST 0.02
-
+ * overrun costs the next trial. Test: a_budget_is_used_but_never_overdrawn. */
+#define TND_EXPECT_SAFELY        1.2
+/* The same when a similar line tells the time. Unit: ratio. Why: as above, between profiles.
+ * Test: none. */
+#define TND_EXPECT_SIMILAR       1.5
+/* Relevance of a profile that loses clearly. Unit: share. Why: its times still show in reports.
+ * Test: none. */
+#define TND_RELEVANCE_LEAST      0.02
 /* Uncertainty above which a point is measured again before new points are added. Unit: share.
- * Why: TND_NOISY_FRAC. */
-#define TND_REMEASURE_ABOVE 0.08
-
+ * Why: TND_NOISY_FRAC. Test: none. */
+#define TND_REMEASURE_ABOVE      0.08
 /* Relevance above which that is done: the profile may win there. Unit: share. Why: a time of 1.8
- * times the fastest one. */
-#define TND_REMEASURE_RELEVANCE 0.30
-
+ * times the fastest one. Test:
+ * a_point_above_the_line_around_it_is_measured_anew_before_finer_ones. */
+#define TND_REMEASURE_RELEVANCE  0.30
 /* Spent on a point whose samples do not agree. Unit: trials. Why: noise that lasts is the
- * machine's, not the sample's. */
-#define TND_TRIALS_NOISY 5
-
+ * machine's, not the sample's. Test: none. */
+#define TND_TRIALS_NOISY         5
 /* Graphs of M tokens are computed 1 / M^x as often: 0 as often, 1 as many tokens in all. Unit:
- * exponent. Why: between a chat and a batch. */
-#define TND_RARER_WITH_M 0.75
-
+ * exponent. Why: between a chat and a batch. Test: none. */
+#define TND_RARER_WITH_M         0.75
 /* A gap in which another candidate begins to win counts this many times. Unit: ratio. Why: a
- * wrong crossover is a wrong choice. */
-#define TND_CROSSOVER_WEIGHT 3.0
-
+ * wrong crossover is a wrong choice. Test:
+ * M_are_added_where_the_curve_bends_or_another_way_wins. */
+#define TND_CROSSOVER_WEIGHT     3.0
 /* Uncertainty of a line that is known on other thread counts. Unit: share. Why: 1 / threads errs
- * by up to a third. */
-#define TND_UNCERTAIN_THREADS 0.30
-
+ * by up to a third. Test: none. */
+#define TND_UNCERTAIN_THREADS    0.30
 /* Speed where nothing is known at all. Unit: multiply-adds/s. Why: a scalar kernel on a slow
- * core. */
-#define TND_SLOWEST_MADDS 2e9
-
-/* Cost of reading the weights where nothing is known. Unit: tokens. Why: TND_WEIGHT_READ_TOKENS. */
-#define TND_UNKNOWN_TOKENS 10.0
-
+ * core. Test: a_budget_is_used_but_never_overdrawn. */
+#define TND_SLOWEST_MADDS        2e9
+/* Cost of reading the weights where nothing is known. Unit: tokens. Why: TND_WEIGHT_READ_TOKENS.
+ * Test: a_budget_is_used_but_never_overdrawn. */
+#define TND_UNKNOWN_TOKENS       10.0
 /* For each doubling of M between two points. Unit: share. Why: a prior; the first miss replaces
- * it. */
-#define TND_UNCERTAIN_GAP 0.04
-
-/* For each doubling of M beyond two points or more. Unit: share. Why: twice as much as between. */
-#define TND_UNCERTAIN_BEYOND 0.08
-
-/* For each doubling of M away from a single point. Unit: share. Why: the fixed cost is unknown. */
+ * it. Test: gaps_and_ends_of_a_line_are_uncertain. */
+#define TND_UNCERTAIN_GAP        0.04
+/* For each doubling of M beyond two points or more. Unit: share. Why: twice as much as between.
+ * Test: gaps_and_ends_of_a_line_are_uncertain. */
+#define TND_UNCERTAIN_BEYOND     0.08
+/* For each doubling of M away from a single point. Unit: share. Why: the fixed cost is unknown.
+ * Test: gaps_and_ends_of_a_line_are_uncertain. */
 #define TND_UNCERTAIN_BEYOND_ONE 0.25
-
 /* A single trial: a disturbance may have lasted all of it. Unit: share. Why: half of
- * TND_NOISY_FRAC. */
-#define TND_UNCERTAIN_ONCE 0.04
-
+ * TND_NOISY_FRAC. Test: gaps_and_ends_of_a_line_are_uncertain. */
+#define TND_UNCERTAIN_ONCE       0.04
 /* Of the difference to the lines through the points before and behind. Unit: share. Why: half of
- * TND_ERROR_BEND: the next point decides. */
-#define TND_UNCERTAIN_BEND 0.25
-
+ * TND_ERROR_BEND: the next point decides. Test: gaps_and_ends_of_a_line_are_uncertain. */
+#define TND_UNCERTAIN_BEND       0.25
 /* Of a miss in the middle is left in each half. Unit: share. Why: a parabola would leave a
- * quarter, a step all of it in one half. */
-#define TND_UNCERTAIN_SEEN 0.40
-
+ * quarter, a step all of it in one half. Test: gaps_and_ends_of_a_line_are_uncertain. */
+#define TND_UNCERTAIN_SEEN       0.40
 /* Of TND_UNCERTAIN_GAP where the middle was predicted. Unit: share. Why: one right prediction
- * does not make a curve straight. */
-#define TND_UNCERTAIN_LEFT 0.75
-
-/* Misses as small as this say nothing about the curve. Unit: share. Why: as TND_MEASURE_SPREAD. */
-#define TND_SEEN_NOISE 0.01
-
-/* Two M this close need no point between them. Unit: ratio. Why: 8 and 10 tokens. */
-#define TND_CLOSE_RATIO 1.25
-
+ * does not make a curve straight. Test: gaps_and_ends_of_a_line_are_uncertain. */
+#define TND_UNCERTAIN_LEFT       0.75
+/* Misses as small as this say nothing about the curve. Unit: share. Why: as TND_MEASURE_SPREAD.
+ * Test: gaps_and_ends_of_a_line_are_uncertain. */
+#define TND_SEEN_NOISE           0.01
+/* Two M this close need no point between them. Unit: ratio. Why: 8 and 10 tokens. Test:
+ * points_lie_where_kernels_step. */
+#define TND_CLOSE_RATIO          1.25
 /* From here on points lie in the middle of a kernel's step of 8 tokens. Unit: tokens. Why: tiles
- * of 8, 12 and 16 tokens. */
-#define TND_MANY_TOKENS 24.0
-
+ * of 8, 12 and 16 tokens. Test: points_lie_where_kernels_step. */
+#define TND_MANY_TOKENS          24.0
 /* A point may lie this much above the points around it without being an outlier. Unit: share.
- * Why: a tile of 8 tokens more at 48 tokens. */
-#define TND_CREDIBLE_STEP 0.15
+ * Why: a tile of 8 tokens more at 48 tokens. Test: gaps_and_ends_of_a_line_are_uncertain. */
+#define TND_CREDIBLE_STEP        0.15
 
 /* ---- One measurement ---- */
 
-/* In a measured graph at most. Unit: products. Why: hides the hand-off at the begin. */
-#define TND_MEASURE_NODES 8
-
+/* In a measured graph at most. Unit: products. Why: hides the hand-off at the begin. Test:
+ * short_products_share_a_graph. */
+#define TND_MEASURE_NODES        8
 /* A measured graph holds as many products as fit into this. Unit: us. Why: long ones need no
- * company. */
-#define TND_MEASURE_GRAPH_US 5e3
-
-/* Of the weights at most. Unit: copies. Why: small weights would be thousands. */
-#define TND_MEASURE_COPIES 256
-
-/* Of one measurement at most. Unit: samples. Why: bounds its memory. */
-#define TND_MEASURE_SAMPLES 10000
-
+ * company. Test: short_products_share_a_graph. */
+#define TND_MEASURE_GRAPH_US     5e3
+/* Of the weights at most. Unit: copies. Why: small weights would be thousands. Test: none. */
+#define TND_MEASURE_COPIES       256
+/* Of one measurement at most. Unit: samples. Why: bounds its memory. Test: none. */
+#define TND_MEASURE_SAMPLES      10000
 /* Fewer may agree by chance: only the budget ends a measurement before. Unit: samples. Why: 1 of
- * 64 agrees by chance. */
-#define TND_MEASURE_REPEATS 7
-
+ * 64 agrees by chance. Test: none. */
+#define TND_MEASURE_REPEATS      7
 /* Of a measurement when none is given. Unit: s. Why: longer than a slice of the operating
- * system. */
-#define TND_MEASURE_BUDGET_S 0.1
-
-/* A measurement whose median is this certain ends. Unit: share. Why: a tenth of TND_CLEAR_LEAD. */
-#define TND_MEASURE_SPREAD 0.01
-
-/* Smallest transfer that is measured. Unit: bytes. Why: less costs the same latency. */
+ * system. Test: none. */
+#define TND_MEASURE_BUDGET_S     0.1
+/* A measurement whose median is this certain ends. Unit: share. Why: a tenth of TND_CLEAR_LEAD.
+ * Test: none. */
+#define TND_MEASURE_SPREAD       0.01
+/* Smallest transfer that is measured. Unit: bytes. Why: less costs the same latency. Test: none. */
 #define TND_TRANSFER_LEAST_BYTES 4096
-
-/* A download that ends after the upload before it. Unit: bytes. Why: one cache line. */
+/* A download that ends after the upload before it. Unit: bytes. Why: one cache line. Test: none. */
 #define TND_TRANSFER_PROBE_BYTES 64
-
-/* Of a transfer or a hand-off at least. Unit: samples. Why: a median with two outliers. */
-#define TND_MOVE_LEAST_REPEATS 5
-
-/* Of a transfer or a hand-off at most. Unit: samples. Why: steady within 1 %. */
-#define TND_MOVE_REPEATS 60
-
-/* In one sample. Unit: hand-offs. Why: the clock's own cost is 1 % of that. */
-#define TND_HANDOFF_ROUNDS 16
-
-/* For one size in one direction. Unit: ns. Why: 60 samples of 0.6 ms. */
-#define TND_TRANSFER_BUDGET_NS 40000000
-
-/* For the hand-offs of one thread count, asleep or awake. Unit: ns. Why: 60 samples of 0.6 ms. */
-#define TND_HANDOFF_BUDGET_NS 40000000
-
+/* Of a transfer or a hand-off at least. Unit: samples. Why: a median with two outliers. Test:
+ * none. */
+#define TND_MOVE_LEAST_REPEATS   5
+/* Of a transfer or a hand-off at most. Unit: samples. Why: steady within 1 %. Test: none. */
+#define TND_MOVE_REPEATS         60
+/* In one sample. Unit: hand-offs. Why: the clock's own cost is 1 % of that. Test: none. */
+#define TND_HANDOFF_ROUNDS       16
+/* For one size in one direction. Unit: ns. Why: 60 samples of 0.6 ms. Test: none. */
+#define TND_TRANSFER_BUDGET_NS   40000000
+/* For the hand-offs of one thread count, asleep or awake. Unit: ns. Why: 60 samples of 0.6 ms.
+ * Test: none. */
+#define TND_HANDOFF_BUDGET_NS    40000000
 /* Of an operation in a measured graph; the first bears the waking of the workers and is not
- * counted. Unit: nodes. Why: its hand-off is a tenth of the run. */
-#define TND_OPS_NODES 9
-
-/* Of an operation's graph on one thread count at most. Unit: runs. Why: 128 samples. */
-#define TND_OPS_RUNS 16
-
-/* And at least, however short the budget. Unit: runs. Why: 16 samples. */
-#define TND_OPS_LEAST_RUNS 2
-
-/* With a smaller budget no operation is measured. Unit: s. Why: less would know a part of them. */
-#define TND_OPS_LEAST_S 0.2
-
-/* For each thread count when no budget is given. Unit: s. Why: about 10 ms a cell. */
-#define TND_OPS_S 0.5
-
-/* In which backends are timed beside each other. Unit: rounds. Why: the faster of two. */
-#define TND_PAIR_ROUNDS 2
-
-/* For one time at most. Unit: s. Why: longer than a slice of the operating system. */
-#define TND_PAIR_S 0.1
-
-/* For one time at least. Unit: s. Why: several products of 1 ms. */
-#define TND_PAIR_LEAST_S 0.005
-
-/* Weights that are read in turn at most. Unit: bytes. Why: larger than the caches of desktops. */
-#define TND_PAIR_BYTES (48 << 20)
-
-/* Of the reference kernel. Unit: runs. Why: about 10 ms. */
-#define TND_REFERENCE_RUNS 101
-
+ * counted. Unit: nodes. Why: its hand-off is a tenth of the run. Test: none. */
+#define TND_OPS_NODES            9
+/* Of an operation's graph on one thread count at most. Unit: runs. Why: 128 samples. Test: none. */
+#define TND_OPS_RUNS             16
+/* And at least, however short the budget. Unit: runs. Why: 16 samples. Test: none. */
+#define TND_OPS_LEAST_RUNS       2
+/* With a smaller budget no operation is measured. Unit: s. Why: less would know a part of them.
+ * Test: none. */
+#define TND_OPS_LEAST_S          0.2
+/* For each thread count when no budget is given. Unit: s. Why: about 10 ms a cell. Test: none. */
+#define TND_OPS_S                0.5
+/* In which backends are timed beside each other. Unit: rounds. Why: the faster of two. Test:
+ * none. */
+#define TND_PAIR_ROUNDS          2
+/* For one time at most. Unit: s. Why: longer than a slice of the operating system. Test: none. */
+#define TND_PAIR_S               0.1
+/* For one time at least. Unit: s. Why: several products of 1 ms. Test: none. */
+#define TND_PAIR_LEAST_S         0.005
+/* Weights that are read in turn at most. Unit: bytes. Why: larger than the caches of desktops.
+ * Test: none. */
+#define TND_PAIR_BYTES           (48 << 20)
+/* Of the reference kernel. Unit: runs. Why: about 10 ms. Test: none. */
+#define TND_REFERENCE_RUNS       101
 /* Of a run: a multiplication and an addition, four cycles. Unit: rounds. Why: about 100 us at
- * 2.4 GHz. */
-#define TND_REFERENCE_ROUNDS 60000
-
+ * 2.4 GHz. Test: none. */
+#define TND_REFERENCE_ROUNDS     60000
 /* By which the reference kernel's fastest run may change. Unit: share. Why: steps of clock rates
- * are larger. */
-#define TND_STEADY 0.10
-
+ * are larger. Test: a_machine_is_unsteady_from_a_tenth_and_busy_from_a_quarter. */
+#define TND_STEADY               0.10
 /* By which its mean may exceed its fastest run. Unit: share. Why: another program on the core
- * takes more. */
-#define TND_QUIET 0.25
-
-/* Largest error of a result with F32 weights. Unit: NMSE. Why: sums of 768 products in floats. */
-#define TND_CHECK_NMSE_F32 1e-10
-
-/* With F16 weights. Unit: NMSE. Why: activations rounded to 11 bits. */
-#define TND_CHECK_NMSE_F16 1e-6
-
-/* With BF16 weights. Unit: NMSE. Why: activations rounded to 8 bits. */
-#define TND_CHECK_NMSE_BF16 5e-6
-
+ * takes more. Test: a_machine_is_unsteady_from_a_tenth_and_busy_from_a_quarter. */
+#define TND_QUIET                0.25
+/* Largest error of a result with F32 weights. Unit: NMSE. Why: sums of 768 products in floats.
+ * Test: bounds_of_errors_follow_the_weights. */
+#define TND_CHECK_NMSE_F32       1e-10
+/* With F16 weights. Unit: NMSE. Why: activations rounded to 11 bits. Test:
+ * bounds_of_errors_follow_the_weights. */
+#define TND_CHECK_NMSE_F16       1e-6
+/* With BF16 weights. Unit: NMSE. Why: activations rounded to 8 bits. Test:
+ * bounds_of_errors_follow_the_weights. */
+#define TND_CHECK_NMSE_BF16      5e-6
 /* With quantised weights. Unit: NMSE. Why: activations in blocks of 8 bits; the bound of ggml's
- * test-backend-ops. */
-#define TND_CHECK_NMSE 5e-4
+ * test-backend-ops. Test: bounds_of_errors_follow_the_weights. */
+#define TND_CHECK_NMSE           5e-4
 
 /* ---- Measuring from within a program ---- */
 
-/* Of tandem_runtime_tune when none is given. Unit: s. Why: as TND_BENCH_ESTIMATE_S. */
-#define TND_TUNE_BUDGET_S 5.0
-
-/* Of TANDEM_TUNE=on-first-use. Unit: s. Why: what a user waits for once. */
+/* Of tandem_runtime_tune when none is given. Unit: s. Why: as TND_BENCH_ESTIMATE_S. Test: none. */
+#define TND_TUNE_BUDGET_S    5.0
+/* Of TANDEM_TUNE=on-first-use. Unit: s. Why: what a user waits for once. Test: none. */
 #define TND_TUNE_FIRST_USE_S 3.0
-
-/* Longest budget. Unit: s. Why: eleven days. */
-#define TND_TUNE_LONGEST_S 1e6
-
-/* Of the budget for writing the table. Unit: share. Why: writing takes milliseconds. */
-#define TND_TUNE_SAVING 0.03
+/* Longest budget. Unit: s. Why: eleven days. Test: none. */
+#define TND_TUNE_LONGEST_S   1e6
+/* Of the budget for writing the table. Unit: share. Why: writing takes milliseconds. Test: none. */
+#define TND_TUNE_SAVING      0.03
 
 /* ---- Reports ---- */
 
 /* Times within this ratio of the fastest are as good. Unit: ratio. Why: half of TND_NOISY_FRAC
- * and rounding. */
-#define TND_REPORT_ENOUGH 1.05
-
-/* Of the second comparison when none is given. Unit: rounds. Why: a median with three outliers. */
-#define TND_ORACLE_ROUNDS 7
-
-/* Of the first comparison, of all candidates. Unit: rounds. Why: a median needs three. */
-#define TND_ORACLE_FIRST_ROUNDS 3
-
-/* Of a cell's time for the first comparison. Unit: share. Why: it runs all candidates. */
-#define TND_ORACLE_FIRST_SHARE 0.6
-
+ * and rounding. Test: none. */
+#define TND_REPORT_ENOUGH        1.05
+/* Of the second comparison when none is given. Unit: rounds. Why: a median with three outliers.
+ * Test: none. */
+#define TND_ORACLE_ROUNDS        7
+/* Of the first comparison, of all candidates. Unit: rounds. Why: a median needs three. Test:
+ * none. */
+#define TND_ORACLE_FIRST_ROUNDS  3
+/* Of a cell's time for the first comparison. Unit: share. Why: it runs all candidates. Test:
+ * none. */
+#define TND_ORACLE_FIRST_SHARE   0.6
 /* A candidate this many times as slow as the fastest after one round runs no more. Unit: ratio.
- * Why: noise explains less. */
-#define TND_ORACLE_HOPELESS 1.5
-
+ * Why: noise explains less. Test: none. */
+#define TND_ORACLE_HOPELESS      1.5
 /* Speed where nothing is predicted. Unit: multiply-adds/s. Why: a quantised kernel on a slow
- * core. */
+ * core. Test: none. */
 #define TND_ORACLE_SLOWEST_MADDS 1e10
 
 #endif

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "base/tnd_assert.h"
 #include "tune/policy.h"
 
 /* Value of the i-th term of the model. */
@@ -79,6 +80,7 @@ static bool solve(const double *counts, const double *times, int n, unsigned sub
  * are points. */
 static void fit(const double *counts, const double *times, int n, double out[3])
 {
+    TND_ASSERT(n >= 2);
     static const unsigned subsets[] = {2, 1, 4, 3, 6, 5, 7}; /* b; a; c; a b; b c; a c; a b c */
     static const int sizes[] = {1, 1, 1, 2, 2, 2, 3};
     double best = HUGE_VAL;
@@ -106,6 +108,7 @@ static void fit(const double *counts, const double *times, int n, double out[3])
 
 double tnd_thread_model(const double *counts, const double *times, int n, double threads)
 {
+    TND_ASSERT(n >= 1 && threads >= 1);
     if (n == 1) {
         return times[0];
     }

@@ -27,6 +27,14 @@ section Terms | awk -F ' *[|] *' '{ print $2 }' | sort | uniq -d | while IFS= re
     complain "$glossary: '$term' stands twice"
 done
 
+# Each number of the policy says unit, reason and test, and the test exists.
+tr '\n' ' ' <tune/policy.h | sed 's/ \* / /g; s/#define/\n#define/g' | sed -n '/---- Comparing/,$p' |
+    grep -oE '/\*[^/]*Unit: [^/]*\*/|/\* [A-Z][^-].*\*/' | while IFS= read -r comment; do
+    [[ $comment == *Unit:*Why:*Test:* ]] || complain "tune/policy.h: lacks Unit, Why or Test: ${comment:0:60}"
+    name=$(sed -n 's/.*Test: \([a-zA-Z_0-9]*\)\..*/\1/p' <<<"$comment")
+    [ "$name" = none ] || grep -rqE "\b$name\b|\"${name//_/ }\"" tests/*.c || complain "tune/policy.h: there is no test '$name'"
+done
+
 # The second: | not | but |, the first column holds the words, between backquotes those that the
 # names of the product may not be made of.
 words=$(section 'Words that we do not use' | awk -F ' *[|] *' '{ print $2 }' | grep -oE '`[a-z]+`' | tr -d '`' | paste -sd '|')

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tnd_assert.h"
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
@@ -23,6 +24,7 @@ static int compare_doubles(const void *a, const void *b)
 
 static double median_of(double *values, int n)
 {
+    TND_ASSERT(n > 0);
     qsort(values, (size_t)n, sizeof(values[0]), compare_doubles);
     return n % 2 != 0 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
@@ -88,6 +90,7 @@ struct trial {
 static enum tandem_status time_candidate(const struct trial *trial, int candidate, double budget_s,
                                          double *out_us, struct tandem_error *error)
 {
+    TND_ASSERT(candidate >= 0 && candidate < trial->n_candidates);
     struct tnd_measure_effort effort = {.budget_s = budget_s, .min_repeats = 1};
     struct tnd_measure_result result;
     TND_TRY(tnd_measure_run(trial->measure, trial->m, &trial->candidates[candidate], &effort,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tools/report/report_parts.h"
+#include "base/tnd_assert.h"
 #include "tune/policy.h"
 
 bool tnd_report_same_shape(const struct tnd_analysis *a, const struct tnd_analysis *b)
@@ -12,6 +13,7 @@ bool tnd_report_same_shape(const struct tnd_analysis *a, const struct tnd_analys
 
 int tnd_report_shape_end(const struct tnd_analyses *analyses, int first)
 {
+    TND_ASSERT(first >= 0 && first < analyses->n);
     int end = first + 1;
     while (end < analyses->n &&
            tnd_report_same_shape(&analyses->list[first], &analyses->list[end])) {
@@ -22,6 +24,7 @@ int tnd_report_shape_end(const struct tnd_analyses *analyses, int first)
 
 double tnd_report_best(const struct tnd_analysis *a, int point)
 {
+    TND_ASSERT(point >= 0 && point < a->n_points);
     int winner = tnd_winner(a->times, a->n_profiles, a->n_points, point);
     return a->times[winner * a->n_points + point];
 }
@@ -93,6 +96,7 @@ bool tnd_report_is_clearly_less(double a_us, double b_us)
 
 int tnd_report_enough(const double *us, int n)
 {
+    TND_ASSERT(n > 0);
     double least = us[0];
     for (int i = 1; i < n; i++) {
         least = us[i] < least ? us[i] : least;
