@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Parts of the reference executor, one file a family of operations; see eval_ref.c. */
+ * What the formulas of the reference executor share; see eval_ref.c. */
 #ifndef TND_EVAL_REF_H
 #define TND_EVAL_REF_H
 
@@ -13,12 +13,11 @@ double tnd_ref_value(const struct tandem_tensor *tensor, int64_t i0, int64_t i1,
 char *tnd_ref_at(const struct tandem_tensor *tensor, int64_t i0, int64_t i1, int64_t i2,
                  int64_t i3);
 
-/* One function a family of operations; operands and node have data. Errors as tnd_eval_ref_node. */
-enum tandem_status tnd_ref_get_rows(struct tandem_tensor *node, struct tandem_error *error);
-enum tandem_status tnd_ref_mul_mat(struct tandem_tensor *node, struct tandem_error *error);
-enum tandem_status tnd_ref_elementwise(struct tandem_tensor *node, struct tandem_error *error);
-enum tandem_status tnd_ref_rows(struct tandem_tensor *node, struct tandem_error *error);
-enum tandem_status tnd_ref_layout(struct tandem_tensor *node, struct tandem_error *error);
-enum tandem_status tnd_ref_attention(struct tandem_tensor *node, struct tandem_error *error);
+/* One function a family of operations, beside its builders in op_*.c; operands and node have data.
+ * Errors as tnd_eval_ref_node. */
+#define TND_REF_FUNCTION(family)                                                                   \
+    enum tandem_status tnd_ref_##family(struct tandem_tensor *node, struct tandem_error *error);
+TANDEM_OP_FAMILIES(TND_REF_FUNCTION)
+#undef TND_REF_FUNCTION
 
 #endif

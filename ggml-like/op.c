@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Names and properties of operations, generated from op-list.h. */
+#include "base/tnd_assert.h"
 #include "ggml-like/tnd_tensor.h"
 
-struct op_row {
-    const char *name;
-    bool is_view;
-};
-
-static const struct op_row op_rows[TANDEM_OP_COUNT] = {
-#define OP_ROW(name, text, operands, is_view) [TANDEM_OP_##name] = {text, is_view},
+static const struct tnd_op_traits op_rows[TANDEM_OP_COUNT] = {
+#define OP_ROW(NAME, text, operands, family, cost, representative, splits_rows)                    \
+    [TANDEM_OP_##                                                                                  \
+        NAME] = {text, TND_OP_##family, TND_COST_##cost, TANDEM_OP_##representative, splits_rows},
     TANDEM_OP_LIST(OP_ROW)
 #undef OP_ROW
 };
@@ -16,6 +14,12 @@ static const struct op_row op_rows[TANDEM_OP_COUNT] = {
 static bool op_is_known(enum tandem_op op)
 {
     return (unsigned int)op < TANDEM_OP_COUNT;
+}
+
+const struct tnd_op_traits *tnd_op_traits(enum tandem_op op)
+{
+    TND_ASSERT(op_is_known(op));
+    return &op_rows[op];
 }
 
 const char *tandem_op_name(enum tandem_op op)
@@ -35,10 +39,16 @@ const char *tandem_tensor_op_name(const tandem_tensor *tensor)
 
 bool tnd_op_is_view(enum tandem_op op)
 {
-    return op_is_known(op) && op_rows[op].is_view;
+    return op != TANDEM_OP_NONE && op_is_known(op) && op_rows[op].family == TND_OP_nothing;
 }
 
 bool tnd_op_may_run_in_place(enum tandem_op op)
 {
-    return op >= TANDEM_OP_ADD && op <= TANDEM_OP_RELU; /* element by element, see op-list.h */
+    const enum tnd_op_family family = tnd_op_traits(op)->family;
+    return family == TND_OP_unary || family == TND_OP_binary;
+}
+
+bool tnd_op_is_row_wise(enum tandem_op op)
+{
+    return tnd_op_may_run_in_place(op) || tnd_op_traits(op)->family == TND_OP_norm;
 }

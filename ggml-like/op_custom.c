@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Builder of nodes that a user's callback computes. */
+ * Nodes that a user's callback computes: builder and reference. */
+#include "base/tnd_status.h"
+#include "ggml-like/eval_ref.h"
 #include "ggml-like/tensor_internal.h"
 
 tandem_tensor *tandem_custom(tandem_context *context, int n_dims, const int64_t *ne,
@@ -41,4 +43,15 @@ tandem_tensor *tandem_custom(tandem_context *context, int n_dims, const int64_t 
         node->params.custom.n_items = n_items;
     }
     return node;
+}
+
+enum tandem_status tnd_ref_custom(struct tandem_tensor *node, struct tandem_error *error)
+{
+    const enum tandem_status status =
+        node->params.custom.fn(node->params.custom.user, node, 0, node->params.custom.n_items);
+    if (status != TANDEM_OK) {
+        return tnd_error_set(error, status, node->name, 0, 0, "custom: the callback returned %s",
+                             tandem_status_name(status));
+    }
+    return TANDEM_OK;
 }

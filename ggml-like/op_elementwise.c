@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Builders of operations that go element by element: value i of the result needs value i of `a`
- * and, for two operands, one value of `b`. */
+ * Operations that go element by element, builders and reference: value i of the result needs value
+ * i of `a` and, for two operands, one value of `b`. */
+#include <math.h>
+
+#include "ggml-like/eval_ref.h"
 #include "ggml-like/tensor_internal.h"
 
 static tandem_tensor *binary(tandem_context *context, enum tandem_op op, tandem_tensor *a,
@@ -32,25 +35,42 @@ static tandem_tensor *unary(tandem_context *context, enum tandem_op op, tandem_t
     return tnd_build_node(context, op, TANDEM_TYPE_F32, a->ne, a, NULL);
 }
 
-tandem_tensor *tandem_add(tandem_context *context, tandem_tensor *a, tandem_tensor *b)
-{
-    return binary(context, TANDEM_OP_ADD, a, b);
-}
+/* ---- one row an operation: its builder, and its formula for the reference ---- */
 
-tandem_tensor *tandem_sub(tandem_context *context, tandem_tensor *a, tandem_tensor *b)
-{
-    return binary(context, TANDEM_OP_SUB, a, b);
-}
+#define BINARY(X)                                                                                  \
+    X(add, ADD, a + b)                                                                             \
+    X(sub, SUB, a - b)                                                                             \
+    X(mul, MUL, a *b)                                                                              \
+    X(div, DIV, a / b)
+#define UNARY(X)                                                                                   \
+    X(sqr, SQR, a *a)                                                                              \
+    X(sqrt, SQRT, sqrt(a))                                                                         \
+    X(silu, SILU, a / (1.0 + exp(-a)))                                                             \
+    X(gelu, GELU,                                                                                  \
+      0.5 * a * (1.0 + tanh(sqrt(2.0 / 3.14159265358979323846) * (a + 0.044715 * a * a * a))))     \
+    X(relu, RELU, a > 0.0 || isnan(a) ? a : 0.0)
 
-tandem_tensor *tandem_mul(tandem_context *context, tandem_tensor *a, tandem_tensor *b)
-{
-    return binary(context, TANDEM_OP_MUL, a, b);
-}
-
-tandem_tensor *tandem_div(tandem_context *context, tandem_tensor *a, tandem_tensor *b)
-{
-    return binary(context, TANDEM_OP_DIV, a, b);
-}
+#define BUILD_BINARY(name, NAME, formula)                                                          \
+    tandem_tensor *tandem_##name(tandem_context *context, tandem_tensor *a, tandem_tensor *b)      \
+    {                                                                                              \
+        return binary(context, TANDEM_OP_##NAME, a, b);                                            \
+    }
+#define BUILD_UNARY(name, NAME, formula)                                                           \
+    tandem_tensor *tandem_##name(tandem_context *context, tandem_tensor *a)                        \
+    {                                                                                              \
+        return unary(context, TANDEM_OP_##NAME, a);                                                \
+    }
+#define FORMULA(name, NAME, formula)                                                               \
+    static double ref_##name(double a, double b)                                                   \
+    {                                                                                              \
+        (void)b;                                                                                   \
+        return formula;                                                                            \
+    }
+BINARY(BUILD_BINARY)
+UNARY(BUILD_UNARY)
+BINARY(FORMULA)
+UNARY(FORMULA)
+FORMULA(scale, SCALE, a *b) /* b: the factor */
 
 tandem_tensor *tandem_scale(tandem_context *context, tandem_tensor *a, float factor)
 {
@@ -61,27 +81,35 @@ tandem_tensor *tandem_scale(tandem_context *context, tandem_tensor *a, float fac
     return node;
 }
 
-tandem_tensor *tandem_sqr(tandem_context *context, tandem_tensor *a)
+/* ---- reference ---- */
+
+enum tandem_status tnd_ref_binary(struct tandem_tensor *node, struct tandem_error *error)
 {
-    return unary(context, TANDEM_OP_SQR, a);
+#define ROW(name, NAME, formula) [TANDEM_OP_##NAME] = ref_##name,
+    static double (*const formulas[TANDEM_OP_COUNT])(double, double) = {
+        BINARY(ROW) UNARY(ROW)[TANDEM_OP_SCALE] = ref_scale};
+#undef ROW
+    (void)error;
+    const struct tandem_tensor *a = node->src[0];
+    const struct tandem_tensor *b = node->n_src > 1 ? node->src[1] : NULL;
+    for (int64_t i3 = 0; i3 < node->ne[3]; i3++) {
+        for (int64_t i2 = 0; i2 < node->ne[2]; i2++) {
+            for (int64_t i1 = 0; i1 < node->ne[1]; i1++) {
+                for (int64_t i0 = 0; i0 < node->ne[0]; i0++) {
+                    const double x = tnd_ref_value(a, i0, i1, i2, i3);
+                    const double y = b == NULL ? (double)node->params.factor
+                                               : tnd_ref_value(b, i0 % b->ne[0], i1 % b->ne[1],
+                                                               i2 % b->ne[2], i3 % b->ne[3]);
+                    *(float *)(void *)tnd_ref_at(node, i0, i1, i2, i3) =
+                        (float)formulas[node->op](x, y);
+                }
+            }
+        }
+    }
+    return TANDEM_OK;
 }
 
-tandem_tensor *tandem_sqrt(tandem_context *context, tandem_tensor *a)
+enum tandem_status tnd_ref_unary(struct tandem_tensor *node, struct tandem_error *error)
 {
-    return unary(context, TANDEM_OP_SQRT, a);
-}
-
-tandem_tensor *tandem_silu(tandem_context *context, tandem_tensor *a)
-{
-    return unary(context, TANDEM_OP_SILU, a);
-}
-
-tandem_tensor *tandem_gelu(tandem_context *context, tandem_tensor *a)
-{
-    return unary(context, TANDEM_OP_GELU, a);
-}
-
-tandem_tensor *tandem_relu(tandem_context *context, tandem_tensor *a)
-{
-    return unary(context, TANDEM_OP_RELU, a);
+    return tnd_ref_binary(node, error);
 }

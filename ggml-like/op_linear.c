@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Builders of matrix operations: mul_mat and get_rows. They check and describe; nothing is
- * computed. */
+ * Matrix operations, mul_mat and get_rows: builders and reference. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_status.h"
+#include "ggml-like/eval_ref.h"
 #include "ggml-like/tensor_internal.h"
+#include "ggml-like/tnd_type.h"
 
 /* Whether `w` may stand as weights: any type but I32, rows dense. */
 static bool weights_ready(tandem_context *context, enum tandem_op op, const tandem_tensor *w)
@@ -82,4 +87,65 @@ tandem_tensor *tandem_mul_mat(tandem_context *context, tandem_tensor *w, tandem_
     }
     const int64_t ne[TANDEM_MAX_DIMS] = {w->ne[1], x->ne[1], x->ne[2], x->ne[3]}; /* {N, M, c, d} */
     return tnd_build_node(context, TANDEM_OP_MUL_MAT, TANDEM_TYPE_F32, ne, w, x);
+}
+
+/* ---- reference ---- */
+
+enum tandem_status tnd_ref_get_rows(struct tandem_tensor *node, struct tandem_error *error)
+{
+    const struct tandem_tensor *w = node->src[0];   /* {K, V} */
+    const struct tandem_tensor *ids = node->src[1]; /* {M} */
+    for (int64_t m = 0; m < node->ne[1]; m++) {
+        int32_t row;
+        memcpy(&row, tnd_ref_at(ids, m, 0, 0, 0), sizeof(row));
+        if (row < 0 || row >= w->ne[1]) {
+            return tnd_error_set(error, TANDEM_E_ARGUMENT, node->name, row, w->ne[1],
+                                 "get_rows: index %lld is %d, expected 0 to %lld", (long long)m,
+                                 (int)row, (long long)w->ne[1] - 1);
+        }
+        tnd_type_traits(w->type)->dequantize(
+            tnd_ref_at(w, 0, row, 0, 0), (float *)(void *)tnd_ref_at(node, 0, m, 0, 0), w->ne[0]);
+    }
+    return TANDEM_OK;
+}
+
+/* Column n of every matrix of the result: one row of each matrix of W against all rows of X. */
+static void mul_mat_row(struct tandem_tensor *node, const float *w_row, int64_t n, int64_t i2,
+                        int64_t i3)
+{
+    const struct tandem_tensor *x = node->src[1]; /* {K, M, c, d} */
+    for (int64_t m = 0; m < x->ne[1]; m++) {
+        const float *x_row = (const float *)(void *)tnd_ref_at(x, 0, m, i2, i3);
+        double sum = 0.0;
+        for (int64_t k = 0; k < x->ne[0]; k++) {
+            sum += (double)w_row[k] * (double)x_row[k];
+        }
+        *(float *)(void *)tnd_ref_at(node, n, m, i2, i3) = (float)sum;
+    }
+}
+
+enum tandem_status tnd_ref_mul_mat(struct tandem_tensor *node, struct tandem_error *error)
+{
+    const struct tandem_tensor *w = node->src[0]; /* {K, N, a, b} */
+    if (tandem_tensor_elements(node) == 0) {
+        return TANDEM_OK;
+    }
+    float *w_row = tnd_alloc(((size_t)w->ne[0] + 1) * sizeof(float)); /* {K} */
+    if (w_row == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, node->name, 0, 0, "%s: no memory for a row",
+                             tandem_op_name(node->op));
+    }
+    const int64_t repeat2 = node->ne[2] / w->ne[2];
+    const int64_t repeat3 = node->ne[3] / w->ne[3];
+    for (int64_t i3 = 0; i3 < node->ne[3]; i3++) {
+        for (int64_t i2 = 0; i2 < node->ne[2]; i2++) {
+            for (int64_t n = 0; n < node->ne[0]; n++) {
+                tnd_type_traits(w->type)->dequantize(
+                    tnd_ref_at(w, 0, n, i2 / repeat2, i3 / repeat3), w_row, w->ne[0]);
+                mul_mat_row(node, w_row, n, i2, i3);
+            }
+        }
+    }
+    tnd_free(w_row);
+    return TANDEM_OK;
 }

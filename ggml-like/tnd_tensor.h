@@ -87,6 +87,29 @@ uint64_t tnd_context_serial(const struct tandem_context *context);
 /** Rows of 64 bytes and more are aligned like this everywhere. */
 #define TND_ALIGNMENT 64
 
+/** A row of tandem/op-list.h. */
+enum tnd_op_family {
+#define TND_OP_FAMILY(family) TND_OP_##family,
+    TANDEM_OP_FAMILIES(TND_OP_FAMILY)
+#undef TND_OP_FAMILY
+};
+enum tnd_op_cost {
+    TND_COST_NOTHING,
+    TND_COST_PRODUCT,
+    TND_COST_ATTENTION,
+    TND_COST_EXPONENTIALS,
+    TND_COST_VALUES,
+    TND_COST_USER
+};
+struct tnd_op_traits {
+    const char *name;
+    enum tnd_op_family family;
+    enum tnd_op_cost cost;
+    enum tandem_op representative;
+    bool splits_rows;
+};
+const struct tnd_op_traits *tnd_op_traits(enum tandem_op op);
+
 /** Whether the operation only names a part of its operand's memory. */
 bool tnd_op_is_view(enum tandem_op op);
 
@@ -94,6 +117,9 @@ bool tnd_op_is_view(enum tandem_op op);
  *  layout, never shifted) when nobody else needs them: kernels of these operations must allow it,
  *  so no `restrict` between result and first operand. */
 bool tnd_op_may_run_in_place(enum tandem_op op);
+
+/** Whether row i of the result needs row i of each operand alone. */
+bool tnd_op_is_row_wise(enum tandem_op op);
 
 /** Product of ne[1..3]. */
 int64_t tnd_tensor_rows(const struct tandem_tensor *tensor);

@@ -22,16 +22,10 @@ enum { N_PROBLEMS = sizeof(problems) / sizeof(problems[0]) };
 
 double tnd_check_bound(enum tandem_type type)
 {
-    switch (type) {
-    case TANDEM_TYPE_F32:
-        return TND_CHECK_NMSE_F32;
-    case TANDEM_TYPE_F16:
-        return TND_CHECK_NMSE_F16;
-    case TANDEM_TYPE_BF16:
-        return TND_CHECK_NMSE_BF16;
-    default:
-        return TND_CHECK_NMSE;
-    }
+    return type == TANDEM_TYPE_F32    ? TND_CHECK_NMSE_F32
+           : type == TANDEM_TYPE_F16  ? TND_CHECK_NMSE_F16
+           : type == TANDEM_TYPE_BF16 ? TND_CHECK_NMSE_BF16
+                                      : TND_CHECK_NMSE;
 }
 
 double tnd_check_error(const float *got, const float *want, int64_t m, int64_t n)

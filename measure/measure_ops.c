@@ -13,24 +13,105 @@
 
 enum { MAX_COUNTS = 16, /* thread counts */ HEADS_GROUP = 4 /* query heads of a KV head */ };
 
-/* Rows of 64 values are those of small models and of heads. Values are at most 512 Ki, as a
- * prompt's. */
+static tandem_tensor *floats(tandem_context *context, int64_t a, int64_t b, int64_t c)
+{
+    return tandem_tensor_new(context, TANDEM_TYPE_F32, 3, (int64_t[]){a, b, c});
+}
+
+/* ---- what is measured ---- */
+
+struct op_row;
+struct operands {
+    tandem_tensor *x, *other;
+};
+typedef struct operands operands_fn(tandem_context *context, const struct op_row *row, int64_t m);
+typedef tandem_tensor *node_fn(tandem_context *context, tandem_tensor *x, tandem_tensor *other);
+
 struct op_row {
     enum tandem_op op;
+    node_fn *node;
+    operands_fn *operands;
     int64_t n, k;
     int64_t first_m, last_m; /* m = first, 8 first, .. last */
 };
 
+static tandem_tensor *silu(tandem_context *context, tandem_tensor *x, tandem_tensor *other)
+{
+    (void)other;
+    return tandem_silu(context, x);
+}
+
+static tandem_tensor *rms_norm(tandem_context *context, tandem_tensor *x, tandem_tensor *other)
+{
+    (void)other;
+    return tandem_rms_norm(context, x, 1e-5f);
+}
+
+static tandem_tensor *rope(tandem_context *context, tandem_tensor *x, tandem_tensor *other)
+{
+    return tandem_rope(context,
+                       tandem_reshape(context, x, 3, (int64_t[]){x->ne[0], 8, x->ne[1] / 8}), other,
+                       NULL);
+}
+
+static tandem_tensor *soft_max(tandem_context *context, tandem_tensor *x, tandem_tensor *other)
+{
+    (void)other;
+    return tandem_soft_max(context, x, NULL, 1.0f);
+}
+
+static tandem_tensor *attention(tandem_context *context, tandem_tensor *x, tandem_tensor *other)
+{
+    return tandem_attention(context, x, other, other, NULL, 1.0f);
+}
+
+/* What the nodes read. All zero: none of the operations is faster or slower for that. */
+static struct operands two_alike(tandem_context *context, const struct op_row *row, int64_t m)
+{
+    return (struct operands){floats(context, row->n, m, 1), floats(context, row->n, m, 1)};
+}
+
+static struct operands with_positions(tandem_context *context, const struct op_row *row, int64_t m)
+{
+    const int64_t tokens = m / 8;
+    return (struct operands){floats(context, row->n, m, 1),
+                             tandem_tensor_new(context, TANDEM_TYPE_I32, 1, &tokens)};
+}
+
+static struct operands with_ids(tandem_context *context, const struct op_row *row, int64_t m)
+{
+    return (struct operands){floats(context, row->n, 256, 1),
+                             tandem_tensor_new(context, TANDEM_TYPE_I32, 1, &m)};
+}
+
+/* m: queries times heads, as many of which read one KV head */
+static struct operands with_keys(tandem_context *context, const struct op_row *row, int64_t m)
+{
+    return (struct operands){floats(context, row->n, m / 8, 8),
+                             floats(context, row->n, row->k, 8 / HEADS_GROUP)};
+}
+
+/* The representatives of tandem/op-list.h. Rows of 64 values are those of small models and of
+ * heads. Values are at most 512 Ki, as a prompt's. */
 static const struct op_row op_rows[] = {
-    {TANDEM_OP_ADD, 64, 1, 1, 512},       {TANDEM_OP_ADD, 2048, 1, 1, 256},
-    {TANDEM_OP_MUL, 64, 1, 1, 512},       {TANDEM_OP_MUL, 2048, 1, 1, 256},
-    {TANDEM_OP_SILU, 64, 1, 1, 512},      {TANDEM_OP_SILU, 2048, 1, 1, 256},
-    {TANDEM_OP_RMS_NORM, 64, 1, 1, 512},  {TANDEM_OP_RMS_NORM, 2048, 1, 1, 256},
-    {TANDEM_OP_ROPE, 8, 1, 8, 4096},      {TANDEM_OP_ROPE, 64, 1, 8, 4096},
-    {TANDEM_OP_SOFT_MAX, 64, 1, 1, 4096}, {TANDEM_OP_SOFT_MAX, 512, 1, 1, 512},
-    {TANDEM_OP_ATTENTION, 8, 64, 8, 512}, {TANDEM_OP_ATTENTION, 64, 128, 8, 512},
-    {TANDEM_OP_GET_ROWS, 64, 1, 1, 512},  {TANDEM_OP_GET_ROWS, 2048, 1, 1, 64},
-    {TANDEM_OP_CPY, 64, 1, 1, 512},       {TANDEM_OP_CPY, 2048, 1, 1, 256},
+    {TANDEM_OP_ADD, tandem_add, two_alike, 64, 1, 1, 512},
+    {TANDEM_OP_ADD, tandem_add, two_alike, 2048, 1, 1, 256},
+    {TANDEM_OP_MUL, tandem_mul, two_alike, 64, 1, 1, 512},
+    {TANDEM_OP_MUL, tandem_mul, two_alike, 2048, 1, 1, 256},
+    {TANDEM_OP_SILU, silu, two_alike, 64, 1, 1, 512},
+    {TANDEM_OP_SILU, silu, two_alike, 2048, 1, 1, 256},
+    {TANDEM_OP_RMS_NORM, rms_norm, two_alike, 64, 1, 1, 512},
+    {TANDEM_OP_RMS_NORM, rms_norm, two_alike, 2048, 1, 1, 256},
+    {TANDEM_OP_ROPE, rope, with_positions, 8, 1, 8, 4096},
+    {TANDEM_OP_ROPE, rope, with_positions, 64, 1, 8, 4096},
+    {TANDEM_OP_SOFT_MAX, soft_max, two_alike, 64, 1, 1, 4096},
+    {TANDEM_OP_SOFT_MAX, soft_max, two_alike, 512, 1, 1, 512},
+    {TANDEM_OP_ATTENTION, attention, with_keys, 8, 64, 8, 512},
+    {TANDEM_OP_ATTENTION, attention, with_keys, 64, 128, 8, 512},
+    {TANDEM_OP_GET_ROWS, tandem_get_rows, with_ids, 64, 1, 1, 512},
+    {TANDEM_OP_GET_ROWS, tandem_get_rows, with_ids, 2048, 1, 1, 64},
+    {TANDEM_OP_CPY, tandem_cpy, two_alike, 64, 1, 1, 512},
+    {TANDEM_OP_CPY, tandem_cpy, two_alike, 2048, 1, 1, 256},
 };
 enum { N_OP_ROWS = sizeof(op_rows) / sizeof(op_rows[0]), STEP_M = 8 };
 
@@ -48,70 +129,14 @@ struct op_bench {
     double scratch[TND_OPS_RUNS * TND_OPS_NODES];
 };
 
-static tandem_tensor *floats(tandem_context *context, int64_t a, int64_t b, int64_t c)
-{
-    return tandem_tensor_new(context, TANDEM_TYPE_F32, 3, (int64_t[]){a, b, c});
-}
-
-static tandem_tensor *add_node(tandem_context *context, const struct op_row *row, int64_t m,
-                               tandem_tensor *x, tandem_tensor *other)
-{
-    switch (row->op) {
-    case TANDEM_OP_ADD:
-        return tandem_add(context, x, other);
-    case TANDEM_OP_MUL:
-        return tandem_mul(context, x, other);
-    case TANDEM_OP_SILU:
-        return tandem_silu(context, x);
-    case TANDEM_OP_RMS_NORM:
-        return tandem_rms_norm(context, x, 1e-5f);
-    case TANDEM_OP_ROPE:
-        return tandem_rope(context, tandem_reshape(context, x, 3, (int64_t[]){row->n, 8, m / 8}),
-                           other, NULL);
-    case TANDEM_OP_SOFT_MAX:
-        return tandem_soft_max(context, x, NULL, 1.0f);
-    case TANDEM_OP_ATTENTION:
-        return tandem_attention(context, x, other, other, NULL, 1.0f);
-    case TANDEM_OP_GET_ROWS:
-        return tandem_get_rows(context, x, other);
-    default:
-        return tandem_cpy(context, x, other);
-    }
-}
-
-/* What the nodes read. All zero: none of the operations is faster or slower for that. */
-static void make_operands(tandem_context *context, const struct op_row *row, int64_t m,
-                          tandem_tensor **x, tandem_tensor **other)
-{
-    switch (row->op) {
-    case TANDEM_OP_ROPE:
-        *other = tandem_tensor_new(context, TANDEM_TYPE_I32, 1, &(int64_t){m / 8});
-        break;
-    case TANDEM_OP_GET_ROWS:
-        *x = floats(context, row->n, 256, 1);
-        *other = tandem_tensor_new(context, TANDEM_TYPE_I32, 1, &m);
-        return;
-    case TANDEM_OP_ATTENTION: /* m: queries times heads, as many of which read one KV head */
-        *x = floats(context, row->n, m / 8, 8);
-        *other = floats(context, row->n, row->k, 8 / HEADS_GROUP);
-        return;
-    default:
-        *other = floats(context, row->n, m, 1);
-        break;
-    }
-    *x = floats(context, row->n, m, 1);
-}
-
 static enum tandem_status build(struct op_bench *bench, const struct op_row *row, int64_t m,
                                 tandem_graph **out_graph, struct tandem_error *error)
 {
-    tandem_tensor *x = NULL;
-    tandem_tensor *other = NULL;
     tandem_context_reset(bench->context);
     tandem_graph *graph = tandem_graph_new(bench->context);
-    make_operands(bench->context, row, m, &x, &other);
+    const struct operands operands = row->operands(bench->context, row, m);
     for (int i = 0; i < TND_OPS_NODES; i++) {
-        tandem_graph_add(graph, add_node(bench->context, row, m, x, other));
+        tandem_graph_add(graph, row->node(bench->context, operands.x, operands.other));
     }
     TND_TRY(tandem_context_status(bench->context, error));
     TND_TRY(tandem_graph_finish(graph, error));

@@ -15,11 +15,6 @@ struct fusion {
     int n;
 };
 
-static bool is_row_wise(enum tandem_op op)
-{
-    return tnd_op_may_run_in_place(op) || op == TANDEM_OP_RMS_NORM || op == TANDEM_OP_NORM;
-}
-
 /* Whether the node's one stage runs it whole on workers. */
 static bool runs_whole(const struct tandem_plan *plan, const struct tnd_registry *registry, int i)
 {
@@ -155,13 +150,13 @@ static int find_from(const struct tandem_graph *graph, const struct tandem_plan 
                      const struct tnd_registry *registry, const struct tnd_fused *fused, int i)
 {
     const struct tandem_tensor *node = graph->nodes[i];
-    if (!is_row_wise(node->op) || !runs_whole(plan, registry, i)) {
+    if (!tnd_op_is_row_wise(node->op) || !runs_whole(plan, registry, i)) {
         return -1;
     }
     for (int s = 0; s < node->n_src; s++) {
         const struct tandem_tensor *operand = node->src[s];
-        if (operand->graph == graph && operand->root == operand && is_row_wise(operand->op) &&
-            has_same_shape(operand, node) &&
+        if (operand->graph == graph && operand->root == operand &&
+            tnd_op_is_row_wise(operand->op) && has_same_shape(operand, node) &&
             may_join(graph, plan, registry, fused, operand->index, i)) {
             return operand->index;
         }

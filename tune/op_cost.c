@@ -10,47 +10,6 @@
 #include "table/table_cells.h"
 #include "tune/policy.h"
 
-/* Which measured operation stands for which; NONE: nothing does. */
-static enum tandem_op stand_in(enum tandem_op op)
-{
-    switch (op) {
-    case TANDEM_OP_SUB:
-    case TANDEM_OP_RELU:
-    case TANDEM_OP_SCALE:
-    case TANDEM_OP_SQR:
-        return TANDEM_OP_ADD;
-    case TANDEM_OP_DIV:
-    case TANDEM_OP_SQRT:
-        return TANDEM_OP_MUL;
-    case TANDEM_OP_GELU:
-        return TANDEM_OP_SILU;
-    case TANDEM_OP_NORM:
-        return TANDEM_OP_RMS_NORM;
-    case TANDEM_OP_DIAG_MASK_INF:
-    case TANDEM_OP_CONT:
-    case TANDEM_OP_CONCAT:
-        return TANDEM_OP_CPY;
-    case TANDEM_OP_ADD:
-    case TANDEM_OP_MUL:
-    case TANDEM_OP_SILU:
-    case TANDEM_OP_RMS_NORM:
-    case TANDEM_OP_CPY:
-    case TANDEM_OP_ROPE:
-    case TANDEM_OP_SOFT_MAX:
-    case TANDEM_OP_ATTENTION:
-    case TANDEM_OP_GET_ROWS:
-        return op;
-    default:
-        return TANDEM_OP_NONE;
-    }
-}
-
-/* Whether a row may be shared out, too. */
-static bool splits_rows(enum tandem_op op)
-{
-    return op == TANDEM_OP_SILU || op == TANDEM_OP_CPY;
-}
-
 /* To four binary digits: keys grow by one with each token, which is no reason to choose anew. */
 static int64_t rounded(int64_t k)
 {
@@ -63,7 +22,8 @@ static int64_t rounded(int64_t k)
 
 bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out)
 {
-    struct tnd_op_work work = {.op = stand_in(node->op), .n = node->ne[0], .k = 1};
+    struct tnd_op_work work = {
+        .op = tnd_op_traits(node->op)->representative, .n = node->ne[0], .k = 1};
     if (work.op == TANDEM_OP_NONE || node->ne[0] < 1 || tandem_tensor_elements(node) < 1) {
         return false;
     }
@@ -74,7 +34,7 @@ bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out)
         values *= (double)work.k;
     }
     work.shares = (int64_t)(values / TND_SHARE_VALUES);
-    if (!splits_rows(work.op) && work.shares > work.m) {
+    if (!tnd_op_traits(work.op)->splits_rows && work.shares > work.m) {
         work.shares = work.m;
     }
     *out = work;

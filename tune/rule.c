@@ -2,6 +2,8 @@
  * The fixed rule. */
 #include "tune/rule.h"
 
+#include <math.h>
+
 #include "ggml-like/tnd_tensor.h"
 #include "tune/policy.h"
 
@@ -10,24 +12,28 @@ const char *tnd_rule_profile(int64_t m)
     return m >= TND_RULE_BLAS_M ? "cpu+openblas" : "cpu";
 }
 
+/* Work from which a share is worth its hand-off, by the unit of the operation's cost. */
+static const double worth[] = {
+    [TND_COST_NOTHING] = INFINITY,
+    [TND_COST_PRODUCT] = TND_RULE_MULTIPLY_ADDS,
+    [TND_COST_ATTENTION] = TND_RULE_MULTIPLY_ADDS,
+    [TND_COST_EXPONENTIALS] = TND_RULE_EXPONENTIALS,
+    [TND_COST_VALUES] = TND_RULE_VALUES,
+};
+
 static bool is_worth_sharing(const tandem_tensor *node, double handoff_us)
 {
-    double values = (double)tandem_tensor_elements(node) / (handoff_us > 1.0 ? handoff_us : 1.0);
-    switch (node->op) {
-    case TANDEM_OP_MUL_MAT:
-        return values * (double)node->src[0]->ne[0] >= TND_RULE_MULTIPLY_ADDS;
-    case TANDEM_OP_ATTENTION: /* two products with T keys */
-        return values * 2.0 * (double)node->src[1]->ne[1] >= TND_RULE_MULTIPLY_ADDS;
-    case TANDEM_OP_SILU:
-    case TANDEM_OP_GELU:
-    case TANDEM_OP_SOFT_MAX:
-    case TANDEM_OP_ROPE:
-        return values >= TND_RULE_EXPONENTIALS;
-    case TANDEM_OP_CUSTOM:
+    const enum tnd_op_cost cost = tnd_op_traits(node->op)->cost;
+    double work = (double)tandem_tensor_elements(node) / (handoff_us > 1.0 ? handoff_us : 1.0);
+    if (cost == TND_COST_USER) {
         return node->params.custom.n_items > 1; /* nothing is known of the user's work */
-    default:
-        return values >= TND_RULE_VALUES;
     }
+    if (cost == TND_COST_PRODUCT) {
+        work *= (double)node->src[0]->ne[0];
+    } else if (cost == TND_COST_ATTENTION) { /* two products with T keys */
+        work *= 2.0 * (double)node->src[1]->ne[1];
+    }
+    return work >= worth[cost];
 }
 
 int tnd_rule_threads(const tandem_tensor *node, int n_threads, double handoff_us)

@@ -20,38 +20,22 @@ struct cpu_backend {
     char description[192];
 };
 
-/* One row an operation; NULL: computes nothing, or has tasks of its own (mul_mat). */
-static const struct {
-    tnd_cpu_op_fn *run;
-    size_t (*scratch)(const struct tandem_tensor *node);
-} drivers[TANDEM_OP_COUNT] = {
-    [TANDEM_OP_GET_ROWS] = {tnd_cpu_get_rows, NULL},
-    [TANDEM_OP_ADD] = {tnd_cpu_binary, NULL},
-    [TANDEM_OP_SUB] = {tnd_cpu_binary, NULL},
-    [TANDEM_OP_MUL] = {tnd_cpu_binary, NULL},
-    [TANDEM_OP_DIV] = {tnd_cpu_binary, NULL},
-    [TANDEM_OP_SCALE] = {tnd_cpu_unary, NULL},
-    [TANDEM_OP_SQR] = {tnd_cpu_unary, NULL},
-    [TANDEM_OP_SQRT] = {tnd_cpu_unary, NULL},
-    [TANDEM_OP_SILU] = {tnd_cpu_unary, NULL},
-    [TANDEM_OP_GELU] = {tnd_cpu_unary, NULL},
-    [TANDEM_OP_RELU] = {tnd_cpu_unary, NULL},
-    [TANDEM_OP_RMS_NORM] = {tnd_cpu_norm, NULL},
-    [TANDEM_OP_NORM] = {tnd_cpu_norm, NULL},
-    [TANDEM_OP_ROPE] = {tnd_cpu_rope, tnd_cpu_rope_scratch},
-    [TANDEM_OP_SOFT_MAX] = {tnd_cpu_soft_max, NULL},
-    [TANDEM_OP_DIAG_MASK_INF] = {tnd_cpu_diag_mask_inf, NULL},
-    [TANDEM_OP_CPY] = {tnd_cpu_copy, NULL},
-    [TANDEM_OP_CONT] = {tnd_cpu_copy, NULL},
-    [TANDEM_OP_CONCAT] = {tnd_cpu_copy, NULL},
-    [TANDEM_OP_ATTENTION] = {tnd_cpu_attention, tnd_cpu_attention_scratch},
-    [TANDEM_OP_CUSTOM] = {tnd_cpu_custom, NULL},
-};
+enum tandem_status tnd_cpu_nothing(const struct tnd_cpu_kernels *kernels,
+                                   const struct tandem_tensor *node, struct tandem_worker *worker)
+{
+    (void)kernels;
+    (void)node;
+    (void)worker;
+    return TANDEM_OK;
+}
 
 enum tandem_status tnd_cpu_node_run(const struct tnd_cpu_kernels *kernels,
                                     const struct tandem_tensor *node, struct tandem_worker *worker)
 {
-    return drivers[node->op].run(kernels, node, worker);
+#define FAMILY(family) [TND_OP_##family] = tnd_cpu_##family,
+    static tnd_cpu_op_fn *const families[] = {TANDEM_OP_FAMILIES(FAMILY)};
+#undef FAMILY
+    return families[tnd_op_traits(node->op)->family](kernels, node, worker);
 }
 
 /* "packed=off" or "packed=MiB": the most that packed copies of weights may take together. Without a
@@ -150,7 +134,7 @@ static enum tandem_status cpu_supports(tandem_backend *backend, const tandem_ten
         }
         return tnd_cpu_mul_mat_supports(self->kernels, node, task, error);
     }
-    if (task != TANDEM_TASK_NODE || drivers[node->op].run == NULL) {
+    if (task != TANDEM_TASK_NODE || tnd_op_traits(node->op)->family == TND_OP_nothing) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, node->name, task, 0,
                              "cpu: %s has no task %s", tandem_op_name(node->op),
                              tandem_task_name((enum tandem_task)task));
@@ -170,7 +154,9 @@ static size_t cpu_scratch(tandem_backend *backend, const tandem_tensor *node, ui
     if (node->op == TANDEM_OP_MUL_MAT) {
         return tnd_cpu_mul_mat_scratch(node, task);
     }
-    return drivers[node->op].scratch != NULL ? drivers[node->op].scratch(node) : 0;
+    return node->op == TANDEM_OP_ROPE        ? tnd_cpu_rope_scratch(node)
+           : node->op == TANDEM_OP_ATTENTION ? tnd_cpu_attention_scratch(node)
+                                             : 0;
 }
 
 static enum tandem_status cpu_run(tandem_backend *backend, const struct tandem_work *work,

@@ -53,25 +53,16 @@ void tnd_cl_matmul_close(struct tnd_cl_device *device)
 /* Types that decode.clh knows. */
 static bool has_decoder(enum tandem_type type)
 {
-    switch (type) {
-    case TANDEM_TYPE_F32:
-    case TANDEM_TYPE_F16:
-    case TANDEM_TYPE_BF16:
-    case TANDEM_TYPE_Q4_0:
-    case TANDEM_TYPE_Q4_1:
-    case TANDEM_TYPE_Q5_0:
-    case TANDEM_TYPE_Q5_1:
-    case TANDEM_TYPE_Q8_0:
-    case TANDEM_TYPE_Q2_K:
-    case TANDEM_TYPE_Q3_K:
-    case TANDEM_TYPE_Q4_K:
-    case TANDEM_TYPE_Q5_K:
-    case TANDEM_TYPE_Q6_K:
-    case TANDEM_TYPE_BCML1:
-        return true;
-    default:
-        return false;
+    static const enum tandem_type known[] = {
+        TANDEM_TYPE_F32,  TANDEM_TYPE_F16,  TANDEM_TYPE_BF16, TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q4_1,
+        TANDEM_TYPE_Q5_0, TANDEM_TYPE_Q5_1, TANDEM_TYPE_Q8_0, TANDEM_TYPE_Q2_K, TANDEM_TYPE_Q3_K,
+        TANDEM_TYPE_Q4_K, TANDEM_TYPE_Q5_K, TANDEM_TYPE_Q6_K, TANDEM_TYPE_BCML1};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (known[i] == type) {
+            return true;
+        }
     }
+    return false;
 }
 
 static enum tandem_status refuse(const tandem_tensor *node, struct tandem_error *error,

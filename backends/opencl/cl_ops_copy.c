@@ -62,16 +62,10 @@ enum kind { KIND_WORD, KIND_SHORT, KIND_F32, KIND_F16, KIND_BF16, KIND_NONE };
 
 static enum kind kind_of(enum tandem_type type)
 {
-    switch (type) {
-    case TANDEM_TYPE_F32:
-        return KIND_F32;
-    case TANDEM_TYPE_F16:
-        return KIND_F16;
-    case TANDEM_TYPE_BF16:
-        return KIND_BF16;
-    default:
-        return KIND_NONE;
-    }
+    return type == TANDEM_TYPE_F32    ? KIND_F32
+           : type == TANDEM_TYPE_F16  ? KIND_F16
+           : type == TANDEM_TYPE_BF16 ? KIND_BF16
+                                      : KIND_NONE;
 }
 
 /* What the values of one type become in another; KIND_NONE: not by these kernels. The same type

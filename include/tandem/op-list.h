@@ -1,33 +1,56 @@
 /* SPDX-License-Identifier: MIT
  * room: ggml-like
  *
- * X(NAME, "text", operands, is_view): one row an operation. View operations compute nothing: they
- * only name a part of another tensor's memory, and never appear among the nodes of a graph. */
+ * One row an operation: what every room needs to know of it.
+ *
+ * X(NAME, "text", operands, family, cost, representative, splits_rows)
+ *
+ * family: operations that one function computes: tnd_ref_<family> of the reference and
+ *     tnd_cpu_<family> of the CPU backend. `nothing`: the operation only names a part of another
+ *     tensor's memory, and never appears among the nodes of a graph.
+ * cost: what its time grows with: PRODUCT and ATTENTION with multiply-adds, EXPONENTIALS and VALUES
+ *     with its values, USER with nothing that we know, NOTHING: it takes no time.
+ * representative: the measured operation that costs as much a value; NONE: nothing is measured.
+ * splits_rows: of a representative: workers may share a row. */
 #define TANDEM_OP_LIST(X)                                                                          \
-    X(NONE, "none", 0, 0)                                                                          \
-    X(VIEW, "view", 1, 1)                                                                          \
-    X(RESHAPE, "reshape", 1, 1)                                                                    \
-    X(PERMUTE, "permute", 1, 1)                                                                    \
-    X(TRANSPOSE, "transpose", 1, 1)                                                                \
-    X(GET_ROWS, "get_rows", 2, 0)                                                                  \
-    X(MUL_MAT, "mul_mat", 2, 0)                                                                    \
-    X(ADD, "add", 2, 0)                                                                            \
-    X(SUB, "sub", 2, 0)                                                                            \
-    X(MUL, "mul", 2, 0)                                                                            \
-    X(DIV, "div", 2, 0)                                                                            \
-    X(SCALE, "scale", 1, 0)                                                                        \
-    X(SQR, "sqr", 1, 0)                                                                            \
-    X(SQRT, "sqrt", 1, 0)                                                                          \
-    X(SILU, "silu", 1, 0)                                                                          \
-    X(GELU, "gelu", 1, 0)                                                                          \
-    X(RELU, "relu", 1, 0)                                                                          \
-    X(RMS_NORM, "rms_norm", 1, 0)                                                                  \
-    X(NORM, "norm", 1, 0)                                                                          \
-    X(ROPE, "rope", 3, 0)                                                                          \
-    X(SOFT_MAX, "soft_max", 2, 0)                                                                  \
-    X(DIAG_MASK_INF, "diag_mask_inf", 1, 0)                                                        \
-    X(CPY, "cpy", 2, 0)                                                                            \
-    X(CONT, "cont", 1, 0)                                                                          \
-    X(CONCAT, "concat", 2, 0)                                                                      \
-    X(ATTENTION, "attention", 4, 0)                                                                \
-    X(CUSTOM, "custom", 4, 0)
+    X(NONE, "none", 0, nothing, NOTHING, NONE, 0)                                                  \
+    X(VIEW, "view", 1, nothing, NOTHING, NONE, 0)                                                  \
+    X(RESHAPE, "reshape", 1, nothing, NOTHING, NONE, 0)                                            \
+    X(PERMUTE, "permute", 1, nothing, NOTHING, NONE, 0)                                            \
+    X(TRANSPOSE, "transpose", 1, nothing, NOTHING, NONE, 0)                                        \
+    X(GET_ROWS, "get_rows", 2, get_rows, VALUES, GET_ROWS, 0)                                      \
+    X(MUL_MAT, "mul_mat", 2, mul_mat, PRODUCT, NONE, 0)                                            \
+    X(ADD, "add", 2, binary, VALUES, ADD, 0)                                                       \
+    X(SUB, "sub", 2, binary, VALUES, ADD, 0)                                                       \
+    X(MUL, "mul", 2, binary, VALUES, MUL, 0)                                                       \
+    X(DIV, "div", 2, binary, VALUES, MUL, 0)                                                       \
+    X(SCALE, "scale", 1, unary, VALUES, ADD, 0)                                                    \
+    X(SQR, "sqr", 1, unary, VALUES, ADD, 0)                                                        \
+    X(SQRT, "sqrt", 1, unary, VALUES, MUL, 0)                                                      \
+    X(SILU, "silu", 1, unary, EXPONENTIALS, SILU, 1)                                               \
+    X(GELU, "gelu", 1, unary, EXPONENTIALS, SILU, 0)                                               \
+    X(RELU, "relu", 1, unary, VALUES, ADD, 0)                                                      \
+    X(RMS_NORM, "rms_norm", 1, norm, VALUES, RMS_NORM, 0)                                          \
+    X(NORM, "norm", 1, norm, VALUES, RMS_NORM, 0)                                                  \
+    X(ROPE, "rope", 3, rope, EXPONENTIALS, ROPE, 0)                                                \
+    X(SOFT_MAX, "soft_max", 2, soft_max, EXPONENTIALS, SOFT_MAX, 0)                                \
+    X(DIAG_MASK_INF, "diag_mask_inf", 1, diag_mask_inf, VALUES, CPY, 0)                            \
+    X(CPY, "cpy", 2, copy, VALUES, CPY, 1)                                                         \
+    X(CONT, "cont", 1, copy, VALUES, CPY, 0)                                                       \
+    X(CONCAT, "concat", 2, copy, VALUES, CPY, 0)                                                   \
+    X(ATTENTION, "attention", 4, attention, ATTENTION, ATTENTION, 0)                               \
+    X(CUSTOM, "custom", 4, custom, USER, NONE, 0)
+
+#define TANDEM_OP_FAMILIES(X)                                                                      \
+    X(nothing)                                                                                     \
+    X(get_rows)                                                                                    \
+    X(mul_mat)                                                                                     \
+    X(binary)                                                                                      \
+    X(unary)                                                                                       \
+    X(norm)                                                                                        \
+    X(rope)                                                                                        \
+    X(soft_max)                                                                                    \
+    X(diag_mask_inf)                                                                               \
+    X(copy)                                                                                        \
+    X(attention)                                                                                   \
+    X(custom)

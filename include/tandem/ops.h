@@ -23,7 +23,7 @@ extern "C" {
 
 /** What a node does. Numbers are not pinned; names are. */
 enum tandem_op {
-#define TANDEM_OP_ENUM(name, text, operands, is_view) TANDEM_OP_##name,
+#define TANDEM_OP_ENUM(name, ...) TANDEM_OP_##name,
     TANDEM_OP_LIST(TANDEM_OP_ENUM)
 #undef TANDEM_OP_ENUM
         TANDEM_OP_COUNT

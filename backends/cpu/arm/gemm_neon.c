@@ -110,8 +110,7 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
             values[i] = vld1q_f32(x + 4 * i);
         }
         float top = top_magnitude(values);
-        bool tiny = top < 1e-30f;
-        float inverse = tiny ? 0.0f : 127.0f / top;
+        float inverse = top < TND_X_TINY ? 0.0f : 127.0f / top;
         int32_t sum[2];
         for (int half = 0; half < 2; half++) {
             int16x4_t q[4];
@@ -124,19 +123,7 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
             vst1q_s8(out->q + 16 * half, bytes);
             sum[half] = vaddlvq_s8(bytes);
         }
-        if ((form & TND_GROUPS_OF_16) == 0) {
-            sum[0] += sum[1];
-            sum[1] = 0;
-        }
-        out->scale = tiny ? 0.0f : top / 127.0f;
-        for (int g = 0; g < 2; g++) {
-            if ((form & TND_AFFINE) != 0) {
-                out->group.sum[g] = out->scale * (float)sum[g];
-            } else {
-                out->group.correction[g] = -offset * sum[g];
-            }
-        }
-        out->unused = 0;
+        tnd_x_block_finish(out, top, sum[0], sum[1], form, offset);
     }
 }
 

@@ -8,16 +8,6 @@
 
 enum { QUADS = 4, QUAD = 16, STEP = QUADS * QUAD, STRIP_LANES = TND_STRIP_ROWS };
 
-/* What a type is, as constants once inlined. */
-struct shape {
-    int bits;
-    int form;      /* as in kernel-list.h */
-    int blocks;    /* of 32 values in a unit */
-    int header;    /* bytes */
-    int group;     /* bytes of 32 values */
-    bool is_super; /* integer scales times one half */
-};
-
 /* ---- codes: p is where the wanted quad is in the first vector ---- */
 
 TND_INLINE void unpack_nibbles(const uint8_t *p, uint8x16_t w[4])
@@ -51,44 +41,21 @@ TND_INLINE void add_top_bits(const uint8_t *bits, const uint8_t value, uint8x16_
     }
 }
 
-/* The four steps of one half of a group, for one quad of rows. */
-TND_INLINE void unpack_half(const uint8_t *group, const int quad, const int half, const int bits,
-                            uint8x16_t w[4])
+/* The high 2 bits of codes of 6. */
+TND_INLINE void add_upper_pairs(const uint8_t *p, uint8x16_t w[4])
 {
-    const uint8_t *p = group + quad * QUAD;
-    switch (bits) {
-    case 8:
-        TND_UNROLL
-        for (int s = 0; s < 4; s++) {
-            w[s] = vld1q_u8(p + (4 * half + s) * STEP);
-        }
-        break;
-    case 6: {
-        uint8x16_t upper[4];
-        unpack_nibbles(p + 2 * half * STEP, w);
-        unpack_pairs(p + (4 + half) * STEP, upper);
-        TND_UNROLL
-        for (int s = 0; s < 4; s++) {
-            w[s] = vsliq_n_u8(w[s], upper[s], 4);
-        }
-        break;
-    }
-    case 5:
-        unpack_nibbles(p + 2 * half * STEP, w);
-        add_top_bits(group + 4 * STEP + 32 * half + 2 * quad, 16, w);
-        break;
-    case 4:
-        unpack_nibbles(p + 2 * half * STEP, w);
-        break;
-    case 3:
-        unpack_pairs(p + half * STEP, w);
-        add_top_bits(group + 2 * STEP + 32 * half + 2 * quad, 4, w);
-        break;
-    default:
-        unpack_pairs(p + half * STEP, w);
-        break;
+    uint8x16_t upper[4];
+    unpack_pairs(p, upper);
+    TND_UNROLL
+    for (int s = 0; s < 4; s++) {
+        w[s] = vsliq_n_u8(w[s], upper[s], 4);
     }
 }
+
+#define SIDE_BYTES QUAD
+#define load(p)    vld1q_u8(p)
+typedef uint8x16_t codes;
+#include "backends/cpu/kernels/packed_shape.h"
 
 /* ---- scales of 4 rows ---- */
 
@@ -274,28 +241,9 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
 
 /* ---- one function a type ---- */
 
-#define SHAPE(form, bits, is_super)                                                                \
-    ((struct shape){bits, form, (is_super) ? 8 : 2,                                                \
-                    (is_super)                 ? 320                                               \
-                    : ((form)&TND_AFFINE) != 0 ? 128                                               \
-                                               : 64,                                               \
-                    (bits)*64, is_super})
-#define PACKED(NAME, form, offset, bits, is_super)                                                 \
-    static void packed_##NAME(const struct tnd_tile_packed *tile)                                  \
-    {                                                                                              \
-        if (tile->n_tokens == 1) { /* its results stay in registers */                             \
-            multiply(tile, SHAPE(form, bits, is_super), 1);                                        \
-        } else {                                                                                   \
-            multiply(tile, SHAPE(form, bits, is_super), tile->n_tokens);                           \
-        }                                                                                          \
-    }
-TND_QUANT_KERNELS(PACKED)
-#undef PACKED
+TND_QUANT_KERNELS(PACKED_ONE_OR_MANY)
 
 static void fill_packed(struct tnd_cpu_kernels *out)
 {
-#define FILL(NAME, form, offset, bits, is_super)                                                   \
-    out->packed[TANDEM_TYPE_##NAME] = (struct tnd_packed_kernels){packed_##NAME, NULL};
-    TND_QUANT_KERNELS(FILL)
-#undef FILL
+    TND_QUANT_KERNELS(FILL_PACKED)
 }

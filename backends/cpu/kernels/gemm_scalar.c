@@ -20,28 +20,15 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
                 break;
             }
         }
-        bool tiny = top < 1e-30f; /* its inverse would overflow */
-        float inverse = tiny ? 0.0f : 127.0f / top;
+        float inverse = top < TND_X_TINY ? 0.0f : 127.0f / top;
         int32_t sum[2] = {0, 0};
-        out->scale = tiny ? 0.0f : top / 127.0f;
         for (int i = 0; i < TND_X_BLOCK; i++) {
             float scaled = x[i] * inverse;
             int q = fabsf(scaled) < 128.0f ? (int)rintf(scaled) : 0; /* false for NaN too */
             out->q[i] = (int8_t)q;
             sum[i / 16] += q;
         }
-        if ((form & TND_GROUPS_OF_16) == 0) {
-            sum[0] += sum[1];
-            sum[1] = 0;
-        }
-        for (int g = 0; g < 2; g++) {
-            if ((form & TND_AFFINE) != 0) {
-                out->group.sum[g] = out->scale * (float)sum[g];
-            } else {
-                out->group.correction[g] = -offset * sum[g];
-            }
-        }
-        out->unused = 0;
+        tnd_x_block_finish(out, top, sum[0], sum[1], form, offset);
     }
 }
 

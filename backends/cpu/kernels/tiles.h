@@ -26,6 +26,9 @@ enum {
     TND_PANEL_ROWS_MAX = 64
 };
 
+/* Activations below it become 0: their inverse would overflow. */
+#define TND_X_TINY 1e-30f
+
 /* 32 quantised activations of one token. */
 struct tnd_x_block {
     int8_t q[TND_X_BLOCK];
@@ -36,6 +39,24 @@ struct tnd_x_block {
     } group;
     float unused; /* keeps the block a multiple of 16 bytes */
 };
+
+/* Scale and sums of a block whose values are quantised: `top` is the largest magnitude of them, low
+ * and high are the sums of q of its halves. */
+static inline void tnd_x_block_finish(struct tnd_x_block *out, float top, int32_t low, int32_t high,
+                                      int form, int offset)
+{
+    const bool by_16 = (form & TND_GROUPS_OF_16) != 0;
+    const int32_t sum[2] = {by_16 ? low : low + high, by_16 ? high : 0};
+    out->scale = top < TND_X_TINY ? 0.0f : top / 127.0f;
+    for (int g = 0; g < 2; g++) {
+        if ((form & TND_AFFINE) != 0) {
+            out->group.sum[g] = out->scale * (float)sum[g];
+        } else {
+            out->group.correction[g] = -offset * sum[g];
+        }
+    }
+    out->unused = 0;
+}
 
 /* A product of one panel and a few tokens over part of K: y = w * x, or y += w * x. values: per
  * block of 32 and group of 4 values: the 4 bytes of each lane; scales and mins: per block and

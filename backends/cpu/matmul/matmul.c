@@ -4,6 +4,7 @@
 #include "backends/cpu/matmul/matmul.h"
 
 #include "backends/cpu/matmul/matmul_parts.h"
+#include "backends/cpu/ops/cpu_ops.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "ggml-like/tnd_type.h"
@@ -67,7 +68,7 @@ size_t tnd_cpu_mul_mat_workspace(const struct tandem_tensor *node, uint32_t task
     case TANDEM_TASK_QUANTIZE_X:
     case TANDEM_TASK_MUL_MAT_Q:
     case TANDEM_TASK_MUL_MAT_PACKED:
-        if (!tandem_type_is_quantized(w->type)) {
+        if (tnd_quant_code(w->type) == NULL) {
             return 0;
         }
         return (size_t)node->ne[1] * tnd_x_row_blocks(w->ne[0]) * sizeof(struct tnd_x_block);
@@ -84,7 +85,7 @@ static size_t packed_scratch(const struct tandem_tensor *node)
 {
     int64_t m = node->ne[1];
     int64_t k = node->src[0]->ne[0];
-    bool quantized = tandem_type_is_quantized(node->src[0]->type);
+    bool quantized = tnd_quant_code(node->src[0]->type) != NULL;
     size_t packed = quantized ? tnd_matmul_packed_scratch() : tnd_matmul_packed_f_scratch(m, k);
     size_t rows = quantized ? tnd_matmul_q_scratch() : tnd_matmul_f_scratch(m, k);
     return packed > rows ? packed : rows;
@@ -94,7 +95,9 @@ size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task)
 {
     switch (task) {
     case TANDEM_TASK_MUL_MAT_Q:
-        return tnd_matmul_q_scratch();
+        return tnd_quant_code(node->src[0]->type) != NULL
+                   ? tnd_matmul_q_scratch()
+                   : tnd_matmul_f_scratch(node->ne[1], node->src[0]->ne[0]);
     case TANDEM_TASK_MUL_MAT_PACKED:
         return packed_scratch(node);
     case TANDEM_TASK_MUL_MAT_F32:
@@ -166,12 +169,12 @@ static enum tandem_status check_memory(const struct tandem_work *work,
     return TANDEM_OK;
 }
 
-/* With the packed copy; without one the rows serve, with the same bits. */
-static void mul_mat_packed(const struct tnd_cpu_kernels *kernels,
-                           const struct tnd_packed_weight *packed, const struct tandem_work *work,
-                           struct tandem_worker *worker)
+/* With the packed copy; without one the rows serve, with the same bits. A type without an integer
+ * kernel is multiplied by the activations as they are. */
+static void mul_mat_q(const struct tnd_cpu_kernels *kernels, const struct tnd_packed_weight *packed,
+                      const struct tandem_work *work, struct tandem_worker *worker)
 {
-    const bool quantized = tandem_type_is_quantized(work->node->src[0]->type);
+    const bool quantized = tnd_quant_code(work->node->src[0]->type) != NULL;
     if (packed == NULL && quantized) {
         tnd_matmul_q(&kernels->q, work, worker);
     } else if (packed == NULL) {
@@ -191,22 +194,32 @@ enum tandem_status tnd_cpu_mul_mat_run(const struct tnd_cpu_kernels *kernels,
     TND_TRY(check_memory(work, worker));
     switch (work->task) {
     case TANDEM_TASK_QUANTIZE_X:
-        quantize_x(kernels, work, worker);
+        if (tnd_quant_code(work->node->src[0]->type) != NULL) {
+            quantize_x(kernels, work, worker);
+        }
         break;
     case TANDEM_TASK_DEQUANTIZE_W:
         dequantize_w(kernels, work, worker);
         break;
     case TANDEM_TASK_MUL_MAT_Q:
-        tnd_matmul_q(&kernels->q, work, worker);
+        mul_mat_q(kernels, NULL, work, worker);
         break;
     case TANDEM_TASK_MUL_MAT_PACKED:
-        mul_mat_packed(
-            kernels, weights != NULL ? tnd_packed_weights_find(weights, work->node->src[0]) : NULL,
-            work, worker);
+        mul_mat_q(kernels,
+                  weights != NULL ? tnd_packed_weights_find(weights, work->node->src[0]) : NULL,
+                  work, worker);
         break;
     default:
         tnd_matmul_f(kernels, work, worker);
         break;
     }
     return TANDEM_OK;
+}
+
+enum tandem_status tnd_cpu_mul_mat(const struct tnd_cpu_kernels *kernels,
+                                   const struct tandem_tensor *node, struct tandem_worker *worker)
+{
+    const struct tandem_work work = {
+        .node = node, .task = TANDEM_TASK_NODE, .row_end = node->ne[0]};
+    return tnd_cpu_mul_mat_run(kernels, NULL, &work, worker);
 }

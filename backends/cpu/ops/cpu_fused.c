@@ -23,9 +23,7 @@ static bool is_cuttable(const struct tandem_tensor *node)
 bool tnd_cpu_fuses(const struct tandem_tensor *const *nodes, int n_nodes)
 {
     for (int i = 0; i < n_nodes; i++) {
-        bool is_norm = nodes[i]->op == TANDEM_OP_RMS_NORM || nodes[i]->op == TANDEM_OP_NORM;
-        bool is_element_wise = nodes[i]->op >= TANDEM_OP_ADD && nodes[i]->op <= TANDEM_OP_RELU;
-        if (!is_norm && !is_element_wise) {
+        if (!tnd_op_is_row_wise(nodes[i]->op)) {
             return false;
         }
         for (int d = 0; d < TANDEM_MAX_DIMS; d++) {
@@ -69,7 +67,7 @@ static void run_unit(const struct tnd_cpu_kernels *kernels, const struct tandem_
             src[s] = node->src[s] == linked ? before : part_of(node->src[s], node, unit);
         }
         float *y = (work->unread >> i & 1) != 0 ? last : part_of(node, node, unit);
-        if (node->op == TANDEM_OP_RMS_NORM || node->op == TANDEM_OP_NORM) {
+        if (tnd_op_traits(node->op)->family == TND_OP_norm) {
             tnd_cpu_norm_row(kernels, node, src[0], y, unit->n);
         } else if (node->n_src == 2) {
             int64_t b_values = unit->is_piece ? unit->n : node->src[1]->ne[0];

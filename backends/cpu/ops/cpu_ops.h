@@ -17,16 +17,10 @@ typedef enum tandem_status tnd_cpu_op_fn(const struct tnd_cpu_kernels *kernels,
                                          const struct tandem_tensor *node,
                                          struct tandem_worker *worker);
 
-tnd_cpu_op_fn tnd_cpu_get_rows;
-tnd_cpu_op_fn tnd_cpu_binary; /* ADD, SUB, MUL, DIV */
-tnd_cpu_op_fn tnd_cpu_unary;  /* SCALE, SQR, SQRT, SILU, GELU, RELU */
-tnd_cpu_op_fn tnd_cpu_norm;   /* RMS_NORM, NORM */
-tnd_cpu_op_fn tnd_cpu_rope;
-tnd_cpu_op_fn tnd_cpu_soft_max;
-tnd_cpu_op_fn tnd_cpu_diag_mask_inf;
-tnd_cpu_op_fn tnd_cpu_copy; /* CPY, CONT, CONCAT */
-tnd_cpu_op_fn tnd_cpu_attention;
-tnd_cpu_op_fn tnd_cpu_custom;
+/* One function a family of operations. */
+#define TND_CPU_FUNCTION(family) tnd_cpu_op_fn tnd_cpu_##family;
+TANDEM_OP_FAMILIES(TND_CPU_FUNCTION)
+#undef TND_CPU_FUNCTION
 
 /** Whether the chain works row by row on one shape, and the run of such a work. */
 bool tnd_cpu_fuses(const struct tandem_tensor *const *nodes, int n_nodes);
@@ -47,7 +41,7 @@ void tnd_cpu_norm_row(const struct tnd_cpu_kernels *kernels, const struct tandem
 size_t tnd_cpu_rope_scratch(const struct tandem_tensor *node);
 size_t tnd_cpu_attention_scratch(const struct tandem_tensor *node);
 
-/** Computes any node that is no matrix product with kernels of the caller's choice. */
+/** Computes any node with kernels of the caller's choice. */
 enum tandem_status tnd_cpu_node_run(const struct tnd_cpu_kernels *kernels,
                                     const struct tandem_tensor *node, struct tandem_worker *worker);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/cpu/packing/packing.h"
+#include "base/tnd_assert.h"
 #include "ggml-like/quant.h"
 #include "ggml-like/tnd_type.h"
 
@@ -107,59 +108,73 @@ static void copy_half(uint8_t *out, int vector, int lane, const void *half)
     memcpy(out + vector * 2 * LANES + 2 * lane, half, 2);
 }
 
+/* Headers of one unit for one row, a block of 256: halves, then a byte for each group. */
+typedef void super_header_fn(const void *row, int lane, uint8_t *out, uint8_t *bytes);
+
+static void header_q2_k(const void *row, int lane, uint8_t *out, uint8_t *bytes)
+{
+    const struct tnd_block_q2_k *b = row;
+    copy_half(out, 0, lane, &b->d);
+    copy_half(out, 1, lane, &b->dmin);
+    for (int g = 0; g < 16; g++) {
+        bytes[g * LANES] = b->scales[g];
+    }
+}
+
+static void header_q3_k(const void *row, int lane, uint8_t *out, uint8_t *bytes)
+{
+    const struct tnd_block_q3_k *b = row;
+    copy_half(out, 0, lane, &b->d);
+    for (int g = 0; g < 16; g++) {
+        bytes[g * LANES] = (uint8_t)tnd_q3_k_scale(b->scales, g);
+    }
+}
+
+/* Q5_K begins alike. */
+static void header_q4_k(const void *row, int lane, uint8_t *out, uint8_t *bytes)
+{
+    const struct tnd_block_q4_k *b = row;
+    copy_half(out, 0, lane, &b->d);
+    copy_half(out, 1, lane, &b->dmin);
+    for (int g = 0; g < 8; g++) {
+        int scale = 0;
+        int min = 0;
+        tnd_k4_scale_min(b->scales, g, &scale, &min);
+        bytes[g * LANES] = (uint8_t)scale;
+        bytes[(8 + g) * LANES] = (uint8_t)min;
+    }
+}
+
+static void header_q6_k(const void *row, int lane, uint8_t *out, uint8_t *bytes)
+{
+    const struct tnd_block_q6_k *b = row;
+    copy_half(out, 0, lane, &b->d);
+    for (int g = 0; g < 16; g++) {
+        bytes[g * LANES] = (uint8_t)b->scales[g];
+    }
+}
+
 /* Header of one unit for one row; `n` of its values exist. */
 static void pack_header(enum tandem_type type, const uint8_t *row, int n, int lane, uint8_t *out)
 {
+    static super_header_fn *const super_headers[TANDEM_TYPE_NUMBERS] = {
+        [TANDEM_TYPE_Q2_K] = header_q2_k,
+        [TANDEM_TYPE_Q3_K] = header_q3_k,
+        [TANDEM_TYPE_Q4_K] = header_q4_k,
+        [TANDEM_TYPE_Q5_K] = header_q4_k,
+        [TANDEM_TYPE_Q6_K] = header_q6_k};
+    const struct tnd_quant_code *code = tnd_quant_code(type);
     const size_t block = tnd_type_traits(type)->block_bytes;
-    uint8_t *bytes = out + 2 * 2 * LANES + lane; /* behind two vectors of halves */
-    switch (type) {
-    case TANDEM_TYPE_Q2_K: {
-        const struct tnd_block_q2_k *b = (const void *)row;
-        copy_half(out, 0, lane, &b->d);
-        copy_half(out, 1, lane, &b->dmin);
-        for (int g = 0; g < 16; g++) {
-            bytes[g * LANES] = b->scales[g];
-        }
-        break;
+    TND_ASSERT(lane >= 0 && lane < LANES && code->is_super == (super_headers[type] != NULL));
+    if (code->is_super) {
+        super_headers[type](row, lane, out, out + 2 * 2 * LANES + lane);
+        return;
     }
-    case TANDEM_TYPE_Q3_K: {
-        const struct tnd_block_q3_k *b = (const void *)row;
-        copy_half(out, 0, lane, &b->d);
-        for (int g = 0; g < 16; g++) {
-            bytes[g * LANES] = (uint8_t)tnd_q3_k_scale(b->scales, g);
+    for (int b = 0; b < n / 32; b++) { /* the half d comes first, m behind it */
+        copy_half(out, b, lane, row + (size_t)b * block);
+        if ((code->form & TND_AFFINE) != 0) {
+            copy_half(out, 2 + b, lane, row + (size_t)b * block + 2);
         }
-        break;
-    }
-    case TANDEM_TYPE_Q6_K: {
-        const struct tnd_block_q6_k *b = (const void *)row;
-        copy_half(out, 0, lane, &b->d);
-        for (int g = 0; g < 16; g++) {
-            bytes[g * LANES] = (uint8_t)b->scales[g];
-        }
-        break;
-    }
-    case TANDEM_TYPE_Q4_K:
-    case TANDEM_TYPE_Q5_K: { /* both begin alike */
-        const struct tnd_block_q4_k *b = (const void *)row;
-        copy_half(out, 0, lane, &b->d);
-        copy_half(out, 1, lane, &b->dmin);
-        for (int g = 0; g < 8; g++) {
-            int scale = 0;
-            int min = 0;
-            tnd_k4_scale_min(b->scales, g, &scale, &min);
-            bytes[g * LANES] = (uint8_t)scale;
-            bytes[(8 + g) * LANES] = (uint8_t)min;
-        }
-        break;
-    }
-    default:
-        for (int b = 0; b < n / 32; b++) { /* the half d comes first, m behind it */
-            copy_half(out, b, lane, row + (size_t)b * block);
-            if ((tnd_quant_code(type)->form & TND_AFFINE) != 0) {
-                copy_half(out, 2 + b, lane, row + (size_t)b * block + 2);
-            }
-        }
-        break;
     }
 }
 

@@ -229,8 +229,7 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7); /* undoes the lanes of packs */
     for (int64_t b = 0; b < n / TND_X_BLOCK; b++, x += TND_X_BLOCK, out++) {
         float top = top_magnitude(x);
-        bool tiny = top < 1e-30f;
-        __m256 inverse = _mm256_set1_ps(tiny ? 0.0f : 127.0f / top);
+        __m256 inverse = _mm256_set1_ps(top < TND_X_TINY ? 0.0f : 127.0f / top);
         __m256i q[4];
         for (int i = 0; i < 4; i++) {
             q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), inverse));
@@ -239,21 +238,8 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
         __m256i bytes =
             _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
         _mm256_storeu_si256((__m256i *)(void *)out->q, _mm256_permutevar8x32_epi32(bytes, order));
-        int32_t sum[2] = {sum_of(_mm256_add_epi32(q[0], q[1])),
-                          sum_of(_mm256_add_epi32(q[2], q[3]))};
-        if ((form & TND_GROUPS_OF_16) == 0) {
-            sum[0] += sum[1];
-            sum[1] = 0;
-        }
-        out->scale = tiny ? 0.0f : top / 127.0f;
-        for (int g = 0; g < 2; g++) {
-            if ((form & TND_AFFINE) != 0) {
-                out->group.sum[g] = out->scale * (float)sum[g];
-            } else {
-                out->group.correction[g] = -offset * sum[g];
-            }
-        }
-        out->unused = 0;
+        tnd_x_block_finish(out, top, sum_of(_mm256_add_epi32(q[0], q[1])),
+                           sum_of(_mm256_add_epi32(q[2], q[3])), form, offset);
     }
 }
 

@@ -128,32 +128,17 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
         int32_t bits = _mm512_reduce_max_epi32(top_bits);
         float top;
         memcpy(&top, &bits, sizeof(top));
-        bool tiny = top < 1e-30f;
-        __m512 inverse = _mm512_set1_ps(tiny ? 0.0f : 127.0f / top);
+        __m512 inverse = _mm512_set1_ps(top < TND_X_TINY ? 0.0f : 127.0f / top);
         __m512i q0 = _mm512_cvtps_epi32(_mm512_mul_ps(x0, inverse));
         __m512i q1 = _mm512_cvtps_epi32(_mm512_mul_ps(x1, inverse));
-        float scale = tiny ? 0.0f : top / 127.0f;
         q0 = _mm512_max_epi32(q0, lowest); /* what is no number becomes INT32_MIN */
         q1 = _mm512_max_epi32(q1, lowest);
         _mm_storeu_si128((__m128i *)(void *)out->q, _mm512_cvtsepi32_epi8(q0));
         _mm_storeu_si128((__m128i *)(void *)(out->q + 16), _mm512_cvtsepi32_epi8(q1));
-        int32_t sum[2];
-        if ((form & TND_GROUPS_OF_16) != 0) {
-            sum[0] = _mm512_reduce_add_epi32(q0);
-            sum[1] = _mm512_reduce_add_epi32(q1);
-        } else {
-            sum[0] = _mm512_reduce_add_epi32(_mm512_add_epi32(q0, q1));
-            sum[1] = 0;
-        }
-        out->scale = scale;
-        for (int g = 0; g < 2; g++) {
-            if ((form & TND_AFFINE) != 0) {
-                out->group.sum[g] = scale * (float)sum[g];
-            } else {
-                out->group.correction[g] = -offset * sum[g];
-            }
-        }
-        out->unused = 0;
+        const bool by_16 = (form & TND_GROUPS_OF_16) != 0;
+        const int32_t low = _mm512_reduce_add_epi32(by_16 ? q0 : _mm512_add_epi32(q0, q1));
+        const int32_t high = by_16 ? _mm512_reduce_add_epi32(q1) : 0;
+        tnd_x_block_finish(out, top, low, high, form, offset);
     }
 }
 

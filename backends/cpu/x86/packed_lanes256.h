@@ -9,16 +9,6 @@
 
 enum { HALF = 32, STEP = 2 * HALF, STRIP_LANES = TND_STRIP_ROWS };
 
-/* What a type is, as constants once inlined. */
-struct shape {
-    int bits;
-    int form;      /* as in kernel-list.h */
-    int blocks;    /* of 32 values in a unit */
-    int header;    /* bytes */
-    int group;     /* bytes of 32 values */
-    bool is_super; /* integer scales times one half */
-};
-
 TND_INLINE __m256i load(const uint8_t *p)
 {
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
@@ -73,44 +63,20 @@ TND_INLINE void add_top_bits(const uint8_t *bits, const char value, __m256i w[4]
     }
 }
 
-/* The four steps of one half of a group, for rows 0..7 or 8..15 (side 0 or 1). */
-TND_INLINE void unpack_half(const uint8_t *group, const int side, const int half, const int bits,
-                            __m256i w[4])
+/* The high 2 bits of codes of 6. */
+TND_INLINE void add_upper_pairs(const uint8_t *p, __m256i w[4])
 {
-    const uint8_t *p = group + side * HALF;
-    switch (bits) {
-    case 8:
-        TND_UNROLL
-        for (int s = 0; s < 4; s++) {
-            w[s] = load(p + (4 * half + s) * STEP);
-        }
-        break;
-    case 6: {
-        const __m256i upper = _mm256_set1_epi8(0x30);
-        __m256i u = load(p + (4 + half) * STEP);
-        unpack_nibbles(p + 2 * half * STEP, w);
-        w[0] = _mm256_or_si256(w[0], _mm256_and_si256(_mm256_slli_epi16(u, 4), upper));
-        w[1] = _mm256_or_si256(w[1], _mm256_and_si256(_mm256_slli_epi16(u, 2), upper));
-        w[2] = _mm256_or_si256(w[2], _mm256_and_si256(u, upper));
-        w[3] = _mm256_or_si256(w[3], _mm256_and_si256(_mm256_srli_epi16(u, 2), upper));
-        break;
-    }
-    case 5:
-        unpack_nibbles(p + 2 * half * STEP, w);
-        add_top_bits(group + 4 * STEP + 32 * half + 4 * side, 16, w);
-        break;
-    case 4:
-        unpack_nibbles(p + 2 * half * STEP, w);
-        break;
-    case 3:
-        unpack_pairs(p + half * STEP, w);
-        add_top_bits(group + 2 * STEP + 32 * half + 4 * side, 4, w);
-        break;
-    default:
-        unpack_pairs(p + half * STEP, w);
-        break;
-    }
+    const __m256i upper = _mm256_set1_epi8(0x30);
+    __m256i u = load(p);
+    w[0] = _mm256_or_si256(w[0], _mm256_and_si256(_mm256_slli_epi16(u, 4), upper));
+    w[1] = _mm256_or_si256(w[1], _mm256_and_si256(_mm256_slli_epi16(u, 2), upper));
+    w[2] = _mm256_or_si256(w[2], _mm256_and_si256(u, upper));
+    w[3] = _mm256_or_si256(w[3], _mm256_and_si256(_mm256_srli_epi16(u, 2), upper));
 }
+
+#define SIDE_BYTES HALF
+typedef __m256i codes;
+#include "backends/cpu/kernels/packed_shape.h"
 
 /* ---- scales ---- */
 
@@ -246,33 +212,9 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
 
 /* ---- one function a type ---- */
 
-#define SHAPE(form, bits, is_super)                                                                \
-    ((struct shape){bits, form, (is_super) ? 8 : 2,                                                \
-                    (is_super)                 ? 320                                               \
-                    : ((form)&TND_AFFINE) != 0 ? 128                                               \
-                                               : 64,                                               \
-                    (bits)*64, is_super})
-#if defined(TND_IS_CHECKED) /* one function for any number of tokens; see TND_UNROLL */
-#define IS_ONE(n_tokens) false
-#else
-#define IS_ONE(n_tokens) ((n_tokens) == 1) /* its results stay in registers */
-#endif
-#define PACKED(NAME, form, offset, bits, is_super)                                                 \
-    static void packed_##NAME(const struct tnd_tile_packed *tile)                                  \
-    {                                                                                              \
-        if (IS_ONE(tile->n_tokens)) {                                                              \
-            multiply(tile, SHAPE(form, bits, is_super), 1);                                        \
-        } else {                                                                                   \
-            multiply(tile, SHAPE(form, bits, is_super), tile->n_tokens);                           \
-        }                                                                                          \
-    }
-TND_QUANT_KERNELS(PACKED)
-#undef PACKED
+TND_QUANT_KERNELS(PACKED_ONE_OR_MANY)
 
 static void fill_packed(struct tnd_cpu_kernels *out)
 {
-#define FILL(NAME, form, offset, bits, is_super)                                                   \
-    out->packed[TANDEM_TYPE_##NAME] = (struct tnd_packed_kernels){packed_##NAME, NULL};
-    TND_QUANT_KERNELS(FILL)
-#undef FILL
+    TND_QUANT_KERNELS(FILL_PACKED)
 }

@@ -10,16 +10,6 @@
 
 enum { LANES = 16, TOKENS = TND_PACKED_TOKENS, STEP = 64 };
 
-/* What a type is, as constants once inlined. */
-struct shape {
-    int bits;
-    int form;      /* as in kernel-list.h */
-    int blocks;    /* of 32 values in a unit */
-    int header;    /* bytes */
-    int group;     /* bytes of 32 values */
-    bool is_super; /* integer scales times one half */
-};
-
 TND_INLINE __m512i load(const uint8_t *p)
 {
     return _mm512_loadu_si512((const void *)p);
@@ -73,42 +63,20 @@ TND_INLINE void add_top_bits(const uint8_t *p, const char value, __m512i w[4])
     }
 }
 
-/* The four steps of one half of a group. */
-TND_INLINE void unpack_half(const uint8_t *group, const int half, const int bits, __m512i w[4])
+/* The high 2 bits of codes of 6. */
+TND_INLINE void add_upper_pairs(const uint8_t *p, __m512i w[4])
 {
-    switch (bits) {
-    case 8:
-        TND_UNROLL
-        for (int s = 0; s < 4; s++) {
-            w[s] = load(group + (4 * half + s) * STEP);
-        }
-        break;
-    case 6: {
-        const __m512i upper = _mm512_set1_epi8(0x30);
-        __m512i u = load(group + (4 + half) * STEP);
-        unpack_nibbles(group + 2 * half * STEP, w);
-        w[0] = _mm512_or_si512(w[0], _mm512_and_si512(_mm512_slli_epi16(u, 4), upper));
-        w[1] = _mm512_or_si512(w[1], _mm512_and_si512(_mm512_slli_epi16(u, 2), upper));
-        w[2] = _mm512_or_si512(w[2], _mm512_and_si512(u, upper));
-        w[3] = _mm512_or_si512(w[3], _mm512_and_si512(_mm512_srli_epi16(u, 2), upper));
-        break;
-    }
-    case 5:
-        unpack_nibbles(group + 2 * half * STEP, w);
-        add_top_bits(group + 4 * STEP + 32 * half, 16, w);
-        break;
-    case 4:
-        unpack_nibbles(group + 2 * half * STEP, w);
-        break;
-    case 3:
-        unpack_pairs(group + half * STEP, w);
-        add_top_bits(group + 2 * STEP + 32 * half, 4, w);
-        break;
-    default:
-        unpack_pairs(group + half * STEP, w);
-        break;
-    }
+    const __m512i upper = _mm512_set1_epi8(0x30);
+    __m512i u = load(p);
+    w[0] = _mm512_or_si512(w[0], _mm512_and_si512(_mm512_slli_epi16(u, 4), upper));
+    w[1] = _mm512_or_si512(w[1], _mm512_and_si512(_mm512_slli_epi16(u, 2), upper));
+    w[2] = _mm512_or_si512(w[2], _mm512_and_si512(u, upper));
+    w[3] = _mm512_or_si512(w[3], _mm512_and_si512(_mm512_srli_epi16(u, 2), upper));
 }
+
+#define SIDE_BYTES STEP
+typedef __m512i codes;
+#include "backends/cpu/kernels/packed_shape.h"
 
 /* Scale and min of group `g` of 16 or 32 values in block `b` of a unit. */
 TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, int b, const int g,
@@ -220,7 +188,7 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
                 if (half == 0 || n_groups == 2) {
                     start_sums(x, x_blocks, shape.form, g, n_tokens, sum);
                 }
-                unpack_half(group, half, shape.bits, w);
+                unpack_half(group, 0, half, shape.bits, w);
                 dot_half(w, x, x_blocks, half, n_tokens, sum);
                 if (half == 1 || n_groups == 2) {
                     read_scales(unit, shape, b, g, &scale, &min);
@@ -254,7 +222,7 @@ TND_INLINE void unpack(const uint8_t *unit, int n_blocks, const struct shape sha
             TND_UNROLL
             for (int half = 0; half < 2; half++, values += 4 * STEP) {
                 __m512i w[4];
-                unpack_half(group, half, shape.bits, w);
+                unpack_half(group, 0, half, shape.bits, w);
                 TND_UNROLL
                 for (int s = 0; s < 4; s++) {
                     _mm512_store_si512((void *)(values + s * STEP), w[s]);
@@ -274,12 +242,6 @@ TND_INLINE void unpack(const uint8_t *unit, int n_blocks, const struct shape sha
     }
 }
 
-#define SHAPE(form, bits, is_super)                                                                \
-    ((struct shape){bits, form, (is_super) ? 8 : 2,                                                \
-                    (is_super)                 ? 320                                               \
-                    : ((form)&TND_AFFINE) != 0 ? 128                                               \
-                                               : 64,                                               \
-                    (bits)*64, is_super})
 #if defined(TND_IS_CHECKED) /* one function for any number of tokens; see TND_UNROLL */
 #define PACKED(NAME, form, offset, bits, is_super)                                                 \
     static void packed_##NAME(const struct tnd_tile_packed *tile)                                  \
@@ -287,31 +249,21 @@ TND_INLINE void unpack(const uint8_t *unit, int n_blocks, const struct shape sha
         multiply(tile, SHAPE(form, bits, is_super), tile->n_tokens);                               \
     }
 #else
+#define TOKENS_CASE(shape, n)                                                                      \
+    case n:                                                                                        \
+        multiply(tile, shape, n);                                                                  \
+        break;
 #define PACKED(NAME, form, offset, bits, is_super)                                                 \
     static void packed_##NAME(const struct tnd_tile_packed *tile)                                  \
     {                                                                                              \
         switch (tile->n_tokens) {                                                                  \
-        case 1:                                                                                    \
-            multiply(tile, SHAPE(form, bits, is_super), 1);                                        \
-            break;                                                                                 \
-        case 2:                                                                                    \
-            multiply(tile, SHAPE(form, bits, is_super), 2);                                        \
-            break;                                                                                 \
-        case 3:                                                                                    \
-            multiply(tile, SHAPE(form, bits, is_super), 3);                                        \
-            break;                                                                                 \
-        case 4:                                                                                    \
-            multiply(tile, SHAPE(form, bits, is_super), 4);                                        \
-            break;                                                                                 \
-        case 5:                                                                                    \
-            multiply(tile, SHAPE(form, bits, is_super), 5);                                        \
-            break;                                                                                 \
-        case 6:                                                                                    \
-            multiply(tile, SHAPE(form, bits, is_super), 6);                                        \
-            break;                                                                                 \
-        case 7:                                                                                    \
-            multiply(tile, SHAPE(form, bits, is_super), 7);                                        \
-            break;                                                                                 \
+            TOKENS_CASE(SHAPE(form, bits, is_super), 1)                                            \
+            TOKENS_CASE(SHAPE(form, bits, is_super), 2)                                            \
+            TOKENS_CASE(SHAPE(form, bits, is_super), 3)                                            \
+            TOKENS_CASE(SHAPE(form, bits, is_super), 4)                                            \
+            TOKENS_CASE(SHAPE(form, bits, is_super), 5)                                            \
+            TOKENS_CASE(SHAPE(form, bits, is_super), 6)                                            \
+            TOKENS_CASE(SHAPE(form, bits, is_super), 7)                                            \
         default:                                                                                   \
             multiply(tile, SHAPE(form, bits, is_super), 8);                                        \
             break;                                                                                 \

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * What the kernels of packed weights share: the shape of a type's units, and how the codes of half
+ * a group are put together. A file includes it after it has defined, for its vectors of SIDE_BYTES
+ * bytes: `codes`, load, unpack_nibbles, unpack_pairs, add_upper_pairs and add_top_bits. */
+
+/* What a type is, as constants once inlined. */
+struct shape {
+    int bits;
+    int form;      /* as in kernel-list.h */
+    int blocks;    /* of 32 values in a unit */
+    int header;    /* bytes */
+    int group;     /* bytes of 32 values */
+    bool is_super; /* integer scales times one half */
+};
+
+#define SHAPE(form, bits, is_super)                                                                \
+    ((struct shape){bits, form, (is_super) ? 8 : 2,                                                \
+                    (is_super)                 ? 320                                               \
+                    : ((form)&TND_AFFINE) != 0 ? 128                                               \
+                                               : 64,                                               \
+                    (bits)*64, is_super})
+
+/* The four steps of one half of a group, for the rows of one vector (`side`) of a strip. */
+TND_INLINE void unpack_half(const uint8_t *group, const int side, const int half, const int bits,
+                            codes w[4])
+{
+    const uint8_t *p = group + side * SIDE_BYTES;
+    const uint8_t *top_bits = group + 32 * half + side * SIDE_BYTES / 8;
+    switch (bits) {
+    case 8:
+        TND_UNROLL
+        for (int s = 0; s < 4; s++) {
+            w[s] = load(p + (4 * half + s) * STEP);
+        }
+        break;
+    case 6:
+        unpack_nibbles(p + 2 * half * STEP, w);
+        add_upper_pairs(p + (4 + half) * STEP, w);
+        break;
+    case 5:
+        unpack_nibbles(p + 2 * half * STEP, w);
+        add_top_bits(top_bits + 4 * STEP, 16, w);
+        break;
+    case 4:
+        unpack_nibbles(p + 2 * half * STEP, w);
+        break;
+    case 3:
+        unpack_pairs(p + half * STEP, w);
+        add_top_bits(top_bits + 2 * STEP, 4, w);
+        break;
+    default:
+        unpack_pairs(p + half * STEP, w);
+        break;
+    }
+}
+
+/* One function a type for kernels that keep the results of one token in registers. */
+#if defined(TND_IS_CHECKED) /* one function for any number of tokens; see TND_UNROLL */
+#define IS_ONE(n_tokens) false
+#else
+#define IS_ONE(n_tokens) ((n_tokens) == 1)
+#endif
+#define PACKED_ONE_OR_MANY(NAME, form, offset, bits, is_super)                                     \
+    static void packed_##NAME(const struct tnd_tile_packed *tile)                                  \
+    {                                                                                              \
+        if (IS_ONE(tile->n_tokens)) {                                                              \
+            multiply(tile, SHAPE(form, bits, is_super), 1);                                        \
+        } else {                                                                                   \
+            multiply(tile, SHAPE(form, bits, is_super), tile->n_tokens);                           \
+        }                                                                                          \
+    }
+#define FILL_PACKED(NAME, form, offset, bits, is_super)                                            \
+    out->packed[TANDEM_TYPE_##NAME] = (struct tnd_packed_kernels){packed_##NAME, NULL};
