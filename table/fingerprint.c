@@ -10,8 +10,10 @@
 
 #include "base/alloc.h"
 #include "base/cpu.h"
+#include "base/emit.h"
 #include "base/environment.h"
 #include "base/hash.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "sched/topology.h"
 #include "table/fingerprint_fields.h"
@@ -42,9 +44,23 @@
 
 const struct tnd_fingerprint_field tnd_fingerprint_fields[] = {
 #define FIELD(kind, member, compared)                                                              \
-    {#member, TND_FIELD_##kind, compared, offsetof(struct tnd_fingerprint, member),                \
-     sizeof(((struct tnd_fingerprint *)0)->member)},
-    TND_FINGERPRINT_LIST(FIELD)
+    {#member,                                                                                      \
+     TND_FIELD_##kind,                                                                             \
+     compared,                                                                                     \
+     offsetof(struct tnd_fingerprint, member),                                                     \
+     sizeof(((struct tnd_fingerprint *)0)->member),                                                \
+     NULL,                                                                                         \
+     NULL},
+#define IDENTITY(member, backend, key)                                                             \
+    {#member,                                                                                      \
+     TND_FIELD_TEXT,                                                                               \
+     TND_COMPARE_EXACTLY,                                                                          \
+     0,                                                                                            \
+     sizeof(((struct tnd_identity *)0)->value),                                                    \
+     backend,                                                                                      \
+     key},
+    TND_FINGERPRINT_LIST(FIELD, IDENTITY)
+#undef IDENTITY
 #undef FIELD
 };
 
@@ -77,35 +93,96 @@ void tnd_fingerprint_read(struct tnd_fingerprint *out)
     *out = read;
 }
 
-/* Takes "NAME (PLATFORM), driver VERSION, ..." apart: what stands before and behind ", driver ".
- * What is not of this form counts as the name as a whole. */
-static void read_device(const char *description, struct tnd_fingerprint *out)
-{
-    static const char between[] = ", driver ";
-    const char *driver = strstr(description, between);
-    size_t length = driver != NULL ? (size_t)(driver - description) : strlen(description);
-    snprintf(out->gpu, sizeof(out->gpu), "%.*s", (int)length, description);
-    if (driver != NULL) {
-        driver += strlen(between);
-        /* CLBlast takes part in the device's times. */
-        bool clblast = strstr(driver, "with CLBlast") != NULL;
-        snprintf(out->driver, sizeof(out->driver), "%.*s%s", (int)strcspn(driver, ","), driver,
-                 clblast ? " with CLBlast" : "");
-    }
-}
-
 void tnd_fingerprint_read_all(const struct tnd_registry *registry, struct tnd_fingerprint *out)
 {
     tnd_fingerprint_read(out);
-    int openblas = tnd_registry_find(registry, "openblas", NULL);
-    if (openblas >= 0) {
-        const char *description = tnd_backend_describe(tnd_registry_backend(registry, openblas));
-        snprintf(out->openblas, sizeof(out->openblas), "%s", description);
+    for (int slot = 1; slot < tnd_registry_count(registry); slot++) {
+        struct tandem_backend_fact fact;
+        tandem_backend *backend = tnd_registry_backend(registry, slot);
+        for (int i = 0; backend != NULL && tnd_backend_identity(backend, i, &fact); i++) {
+            (void)tnd_fingerprint_set_identity(out, tnd_registry_name(registry, slot), fact.key,
+                                               fact.value);
+        }
     }
-    int opencl = tnd_registry_find(registry, "opencl", NULL);
-    if (opencl >= 0) {
-        read_device(tnd_backend_describe(tnd_registry_backend(registry, opencl)), out);
+}
+
+/* ---- identities ---- */
+
+/* Index of the first that is not before (backend, key). */
+static int find_identity(const struct tnd_fingerprint *fingerprint, const char *backend,
+                         const char *key, bool *out_is_there)
+{
+    int at = 0;
+    int order = -1;
+    TND_ASSERT(fingerprint->n_identities >= 0 && fingerprint->n_identities <= TND_MAX_IDENTITIES);
+    for (; at < fingerprint->n_identities; at++) {
+        const struct tnd_identity *identity = &fingerprint->identities[at];
+        order = strcmp(identity->backend, backend);
+        order = order != 0 ? order : strcmp(identity->key, key);
+        if (order >= 0) {
+            break;
+        }
     }
+    *out_is_there = order == 0;
+    return at;
+}
+
+const char *tnd_fingerprint_identity(const struct tnd_fingerprint *fingerprint, const char *backend,
+                                     const char *key)
+{
+    bool is_there;
+    int at = find_identity(fingerprint, backend, key, &is_there);
+    return is_there ? fingerprint->identities[at].value : "";
+}
+
+bool tnd_fingerprint_set_identity(struct tnd_fingerprint *fingerprint, const char *backend,
+                                  const char *key, const char *value)
+{
+    bool is_there;
+    int at = find_identity(fingerprint, backend, key, &is_there);
+    struct tnd_identity *place = &fingerprint->identities[at];
+    size_t n_behind = (size_t)(fingerprint->n_identities - at) * sizeof(*place);
+    struct tnd_identity fresh;
+    if (value[0] == '\0') {
+        memmove(place, place + is_there, n_behind - is_there * sizeof(*place));
+        fingerprint->n_identities -= is_there;
+        return true;
+    }
+    if ((!is_there && fingerprint->n_identities == TND_MAX_IDENTITIES) || backend[0] == '\0' ||
+        key[0] == '\0' || strlen(backend) >= sizeof(fresh.backend) ||
+        strlen(key) >= sizeof(fresh.key)) {
+        return false;
+    }
+    memset(&fresh, 0, sizeof(fresh));
+    memcpy(fresh.backend, backend, strlen(backend));
+    memcpy(fresh.key, key, strlen(key));
+    for (size_t n = 0; value[n] != '\0';) { /* whole characters only */
+        size_t length = tnd_emit_utf8_length(value + n);
+        length = length > 0 ? length : 1;
+        if (n + length >= sizeof(fresh.value)) {
+            break;
+        }
+        memcpy(fresh.value + n, value + n, length);
+        n += length;
+    }
+    if (!is_there) {
+        memmove(place + 1, place, n_behind);
+        fingerprint->n_identities++;
+    }
+    *place = fresh;
+    return true;
+}
+
+const struct tnd_fingerprint_field *tnd_fingerprint_field_of(const struct tnd_identity *identity)
+{
+    for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
+        const struct tnd_fingerprint_field *field = &tnd_fingerprint_fields[i];
+        if (field->backend != NULL && strcmp(field->backend, identity->backend) == 0 &&
+            strcmp(field->key, identity->key) == 0) {
+            return field;
+        }
+    }
+    return NULL;
 }
 
 /* ---- comparing ---- */
@@ -127,7 +204,32 @@ uint64_t tnd_fingerprint_number(const struct tnd_fingerprint *fingerprint,
 const char *tnd_fingerprint_string(const struct tnd_fingerprint *fingerprint,
                                    const struct tnd_fingerprint_field *field)
 {
-    return (const char *)fingerprint + field->offset;
+    TND_ASSERT(field->kind == TND_FIELD_TEXT);
+    return field->backend != NULL
+               ? tnd_fingerprint_identity(fingerprint, field->backend, field->key)
+               : (const char *)fingerprint + field->offset;
+}
+
+bool tnd_fingerprint_set_string(struct tnd_fingerprint *fingerprint,
+                                const struct tnd_fingerprint_field *field, const char *text)
+{
+    if (field->backend != NULL) {
+        return tnd_fingerprint_set_identity(fingerprint, field->backend, field->key, text);
+    }
+    char *at = (char *)fingerprint + field->offset;
+    memset(at, 0, field->bytes);
+    snprintf(at, field->bytes, "%s", text);
+    return true;
+}
+
+void tnd_fingerprint_copy_field(struct tnd_fingerprint *to, const struct tnd_fingerprint *from,
+                                const struct tnd_fingerprint_field *field)
+{
+    if (field->kind == TND_FIELD_TEXT) {
+        (void)tnd_fingerprint_set_string(to, field, tnd_fingerprint_string(from, field));
+    } else {
+        memcpy((char *)to + field->offset, (const char *)from + field->offset, field->bytes);
+    }
 }
 
 static bool same_text(const char *a, const char *b, enum tnd_field_comparison how)
@@ -152,31 +254,53 @@ static bool same_number(uint64_t a, uint64_t b, enum tnd_field_comparison how)
     return how == TND_COMPARE_ROUGHLY ? difference <= (a > b ? a : b) / 10 : difference == 0;
 }
 
+bool tnd_fingerprint_same_field(const struct tnd_fingerprint *table,
+                                const struct tnd_fingerprint *machine,
+                                const struct tnd_fingerprint_field *field,
+                                struct tandem_error *error)
+{
+    if (field->compared == TND_COMPARE_NOT) {
+        return true;
+    }
+    if (field->kind == TND_FIELD_TEXT) {
+        const char *a = tnd_fingerprint_string(table, field);
+        const char *b = tnd_fingerprint_string(machine, field);
+        return same_text(a, b, field->compared) ||
+               tnd_error_set(error, TANDEM_E_TABLE_FOREIGN, field->name, 0, 0,
+                             "table: measured with %s '%.80s', this machine has '%.80s'",
+                             field->name, a, b) == TANDEM_OK;
+    }
+    uint64_t a = tnd_fingerprint_number(table, field);
+    uint64_t b = tnd_fingerprint_number(machine, field);
+    return same_number(a, b, field->compared) ||
+           tnd_error_set(error, TANDEM_E_TABLE_FOREIGN, field->name, (int64_t)a, (int64_t)b,
+                         "table: measured with %s %" PRIu64 ", this machine has %" PRIu64,
+                         field->name, a, b) == TANDEM_OK;
+}
+
+bool tnd_fingerprint_same_identity(const struct tnd_identity *table,
+                                   const struct tnd_fingerprint *machine,
+                                   struct tandem_error *error)
+{
+    const char *value = tnd_fingerprint_identity(machine, table->backend, table->key);
+    return same_text(table->value, value, TND_COMPARE_EXACTLY) ||
+           tnd_error_set(error, TANDEM_E_TABLE_FOREIGN, table->backend, 0, 0,
+                         "table: measured with %s %s '%.80s', this machine has '%.80s'",
+                         table->backend, table->key, table->value, value) == TANDEM_OK;
+}
+
 enum tandem_status tnd_fingerprint_compare(const struct tnd_fingerprint *table,
                                            const struct tnd_fingerprint *machine,
                                            struct tandem_error *error)
 {
     for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
-        const struct tnd_fingerprint_field *field = &tnd_fingerprint_fields[i];
-        if (field->compared == TND_COMPARE_NOT) {
-            continue;
+        if (!tnd_fingerprint_same_field(table, machine, &tnd_fingerprint_fields[i], error)) {
+            return TANDEM_E_TABLE_FOREIGN;
         }
-        if (field->kind == TND_FIELD_TEXT) {
-            const char *a = tnd_fingerprint_string(table, field);
-            const char *b = tnd_fingerprint_string(machine, field);
-            if (!same_text(a, b, field->compared)) {
-                return tnd_error_set(error, TANDEM_E_TABLE_FOREIGN, field->name, 0, 0,
-                                     "table: measured with %s '%.80s', this machine has '%.80s'",
-                                     field->name, a, b);
-            }
-            continue;
-        }
-        uint64_t a = tnd_fingerprint_number(table, field);
-        uint64_t b = tnd_fingerprint_number(machine, field);
-        if (!same_number(a, b, field->compared)) {
-            return tnd_error_set(error, TANDEM_E_TABLE_FOREIGN, field->name, (int64_t)a, (int64_t)b,
-                                 "table: measured with %s %" PRIu64 ", this machine has %" PRIu64,
-                                 field->name, a, b);
+    }
+    for (int i = 0; i < table->n_identities; i++) {
+        if (!tnd_fingerprint_same_identity(&table->identities[i], machine, error)) {
+            return TANDEM_E_TABLE_FOREIGN;
         }
     }
     return TANDEM_OK;
@@ -201,7 +325,7 @@ static void merge_field(const struct tnd_fingerprint_field *field, struct tnd_fi
             ? strcmp(tnd_fingerprint_string(from, field), tnd_fingerprint_string(to, field)) > 0
             : tnd_fingerprint_number(from, field) > tnd_fingerprint_number(to, field);
     if (larger) {
-        memcpy((char *)to + field->offset, (const char *)from + field->offset, field->bytes);
+        tnd_fingerprint_copy_field(to, from, field);
     }
 }
 
@@ -229,6 +353,15 @@ enum tandem_status tnd_fingerprint_merge(struct tandem_table *table,
     TND_TRY(tnd_fingerprint_compare(&table->fingerprint, &exact, error));
     for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
         merge_field(&tnd_fingerprint_fields[i], &table->fingerprint, &other->fingerprint);
+    }
+    for (int i = 0; i < other->fingerprint.n_identities; i++) {
+        const struct tnd_identity *identity = &other->fingerprint.identities[i];
+        if (!tnd_fingerprint_set_identity(&table->fingerprint, identity->backend, identity->key,
+                                          identity->value)) {
+            return tnd_error_set(error, TANDEM_E_LIMIT, identity->backend, TND_MAX_IDENTITIES, 0,
+                                 "merging tables: more than %d facts of backends",
+                                 TND_MAX_IDENTITIES);
+        }
     }
     return TANDEM_OK;
 }

@@ -15,8 +15,9 @@ enum tnd_field_comparison {
     TND_COMPARE_FIRST_WORD
 };
 
-/* X(kind, member, comparison), in the order in which differences are told. */
-#define TND_FINGERPRINT_LIST(X)                                                                    \
+/* X(kind, member, comparison), in the order in which differences are told; I(member, backend, key)
+ * is what the first files had of two backends in place of identities, and still have. */
+#define TND_FINGERPRINT_LIST(X, I)                                                                 \
     X(TEXT, cpu_model, TND_COMPARE_EXACTLY)                                                        \
     X(TEXT, isa, TND_COMPARE_EXACTLY)                                                              \
     X(COUNT, n_cpus, TND_COMPARE_EXACTLY)                                                          \
@@ -26,9 +27,9 @@ enum tnd_field_comparison {
     X(BYTES, l3_bytes, TND_COMPARE_EXACTLY)                                                        \
     X(BYTES, ram_bytes, TND_COMPARE_ROUGHLY)                                                       \
     X(HASH, topology_hash, TND_COMPARE_EXACTLY)                                                    \
-    X(TEXT, openblas, TND_COMPARE_EXACTLY)                                                         \
-    X(TEXT, gpu, TND_COMPARE_EXACTLY)                                                              \
-    X(TEXT, driver, TND_COMPARE_EXACTLY)                                                           \
+    I(openblas, "openblas", "library")                                                             \
+    I(gpu, "opencl", "device")                                                                     \
+    I(driver, "opencl", "driver")                                                                  \
     X(TEXT, build_id, TND_COMPARE_FIRST_WORD)                                                      \
     X(TEXT, library, TND_COMPARE_NOT)
 
@@ -38,6 +39,7 @@ struct tnd_fingerprint_field {
     enum tnd_field_comparison compared;
     size_t offset;
     size_t bytes;
+    const char *backend, *key; /* of an identity, which is a text; else NULL */
 };
 
 extern const struct tnd_fingerprint_field tnd_fingerprint_fields[];
@@ -47,5 +49,22 @@ uint64_t tnd_fingerprint_number(const struct tnd_fingerprint *fingerprint,
                                 const struct tnd_fingerprint_field *field);
 const char *tnd_fingerprint_string(const struct tnd_fingerprint *fingerprint,
                                    const struct tnd_fingerprint_field *field);
+/** Sets a text; false when it cannot be kept. */
+bool tnd_fingerprint_set_string(struct tnd_fingerprint *fingerprint,
+                                const struct tnd_fingerprint_field *field, const char *text);
+/** Takes the field over from another fingerprint. */
+void tnd_fingerprint_copy_field(struct tnd_fingerprint *to, const struct tnd_fingerprint *from,
+                                const struct tnd_fingerprint_field *field);
+/** The field that stands for this fact in files, or NULL. */
+const struct tnd_fingerprint_field *tnd_fingerprint_field_of(const struct tnd_identity *identity);
+/** Whether the two count as the same in this field. Else the error gets both values. */
+bool tnd_fingerprint_same_field(const struct tnd_fingerprint *table,
+                                const struct tnd_fingerprint *machine,
+                                const struct tnd_fingerprint_field *field,
+                                struct tandem_error *error);
+/** Whether the machine knows nothing else of this fact of the table. Else as above. */
+bool tnd_fingerprint_same_identity(const struct tnd_identity *table,
+                                   const struct tnd_fingerprint *machine,
+                                   struct tandem_error *error);
 
 #endif

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * From fields that differ to cells that are void. Start at the list of dependencies. */
+ * From fields and identities that differ to records that are invalid. Start at the list of
+ * dependencies. */
 #include "table/invalidate.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/kinds.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "table/fingerprint_fields.h"
 #include "table/records.h"
 #include "table/table_filter.h"
 
-#define HOST    (TND_PART_CPU | TND_PART_LIBRARY)
-#define DEVICES (TND_PART_DEVICES | TND_PART_TRANSFERS)
+#define HOST (TND_PART_CPU | TND_PART_LIBRARY)
 
-/* Fields and what depends on them. A core's own properties decide all times on the host; how many
+/* Fields of the machine and what depends on them; on the identity of a backend all records depend
+ * that name it, and no others. A core's own properties decide all times on the host; how many
  * cores there are only what crews do; TANDEM_CPU masks our own kernels, libraries choose for
  * themselves; a device's times depend on nothing of the host, moving bytes there does. */
 static const struct {
@@ -23,21 +25,18 @@ static const struct {
 } dependencies[] = {
     {"cpu_model", HOST | TND_PART_HANDOFFS | TND_PART_TRANSFERS},
     {"isa", TND_PART_CPU},
-    {"n_cpus", TND_PART_CREWS | TND_PART_HANDOFFS},
-    {"n_cores", TND_PART_CREWS | TND_PART_HANDOFFS},
-    {"n_core_kinds", TND_PART_CREWS | TND_PART_HANDOFFS},
+    {"n_cpus", TND_PART_TEAMS | TND_PART_HANDOFFS},
+    {"n_cores", TND_PART_TEAMS | TND_PART_HANDOFFS},
+    {"n_core_kinds", TND_PART_TEAMS | TND_PART_HANDOFFS},
     {"l2_bytes", HOST},
     {"l3_bytes", HOST},
     {"ram_bytes", HOST | TND_PART_TRANSFERS},
-    {"topology_hash", TND_PART_CREWS | TND_PART_HANDOFFS},
-    {"openblas", TND_PART_LIBRARY},
-    {"gpu", DEVICES},
-    {"driver", DEVICES},
+    {"topology_hash", TND_PART_TEAMS | TND_PART_HANDOFFS},
     {"build_id", TND_PART_CPU | TND_PART_HANDOFFS},
 };
 enum { N_DEPENDENCIES = sizeof(dependencies) / sizeof(dependencies[0]) };
 
-uint32_t tnd_void_parts(const char *field)
+static uint32_t field_parts(const char *field)
 {
     for (int i = 0; i < N_DEPENDENCIES; i++) {
         if (strcmp(dependencies[i].field, field) == 0) {
@@ -47,14 +46,15 @@ uint32_t tnd_void_parts(const char *field)
     return 0;
 }
 
-void tnd_void_parts_text(uint32_t parts, char *out, size_t bytes)
+void tnd_parts_text(const struct tnd_invalid_reason *reason, char *out, size_t bytes)
 {
     static const char *const names[] = {"our kernels", "BLAS libraries", "several threads",
-                                        "hand-offs",   "devices",        "transfers"};
+                                        "hand-offs", "transfers"};
     size_t n = 0;
-    out[0] = '\0';
-    for (int i = 0; i < 6 && n < bytes; i++) {
-        if ((parts >> i & 1) != 0) {
+    TND_ASSERT(bytes > 0);
+    snprintf(out, bytes, "%s", reason->backend);
+    for (int i = 0; i < 5 && n < bytes; i++) {
+        if ((reason->parts >> i & 1) != 0) {
             int printed = snprintf(out + n, bytes - n, "%s%s", n > 0 ? ", " : "", names[i]);
             n += printed > 0 ? (size_t)printed : 0;
         }
@@ -83,7 +83,7 @@ static uint32_t backend_parts(const struct tandem_table *table, const char *back
     return kind == TANDEM_KIND_NONE  ? UINT32_MAX
            : kind == TANDEM_KIND_CPU ? TND_PART_CPU | crew
            : is_library              ? TND_PART_LIBRARY | crew
-                                     : TND_PART_DEVICES;
+                                     : 0;
 }
 
 static uint32_t profile_parts(const struct tandem_table *table, const char *name, uint32_t team)
@@ -105,11 +105,11 @@ static uint32_t team_part(const struct tnd_record_kind *kind, const void *record
         is_team = is_team || (kind->facts[i].kind == TND_FACT_THREADS &&
                               tnd_fact_whole(&kind->facts[i], record) > 1);
     }
-    return is_team ? TND_PART_CREWS : 0;
+    return is_team ? TND_PART_TEAMS : 0;
 }
 
-uint32_t tnd_record_parts(const struct tandem_table *table, enum tnd_record which,
-                          const void *record)
+static uint32_t record_parts(const struct tandem_table *table, enum tnd_record which,
+                             const void *record)
 {
     const struct tnd_record_kind *kind = &tnd_record_kinds[which];
     uint32_t team = team_part(kind, record);
@@ -130,18 +130,45 @@ uint32_t tnd_record_parts(const struct tandem_table *table, enum tnd_record whic
 /* What the filter asks: the first reason that takes a cell gets it. */
 struct search {
     const struct tandem_table *table;
-    struct tnd_void_report *report;
+    struct tnd_invalid_report *report;
 };
+
+/* Whether the record names the backend, or a profile that does; an unknown profile may. */
+static bool names_backend(const struct tandem_table *table, const struct tnd_record_kind *kind,
+                          const void *record, const char *backend)
+{
+    for (int i = 0; i < kind->n_facts; i++) {
+        const struct tnd_fact *fact = &kind->facts[i];
+        if (fact->kind == TND_FACT_BACKEND && strcmp(tnd_fact_text(fact, record), backend) == 0) {
+            return true;
+        }
+        if (fact->kind == TND_FACT_PROFILE) {
+            const struct tnd_table_profile *profile =
+                tnd_table_profile(table, tnd_fact_text(fact, record));
+            bool is_there = profile == NULL;
+            for (int s = 0; s < TANDEM_STAGES && !is_there; s++) {
+                is_there = strcmp(profile->stage[s].backend, backend) == 0;
+            }
+            return is_there;
+        }
+    }
+    return false;
+}
 
 static bool keep(void *user, enum tnd_record kind, const void *record,
                  const struct tnd_sample *sample)
 {
     const struct search *search = user;
-    struct tnd_void_report *report = search->report;
-    uint32_t parts = tnd_record_parts(search->table, kind, record);
+    struct tnd_invalid_report *report = search->report;
+    uint32_t parts = record_parts(search->table, kind, record);
     (void)sample;
     for (int i = 0; i < report->n; i++) {
-        if ((report->reasons[i].parts & parts) != 0) {
+        const struct tnd_invalid_reason *reason = &report->reasons[i];
+        bool depends =
+            reason->backend[0] != '\0'
+                ? names_backend(search->table, &tnd_record_kinds[kind], record, reason->backend)
+                : (reason->parts & parts) != 0;
+        if (depends) {
             bool is_cell = tnd_record_kinds[kind].kept == 0;
             report->reasons[i].n_cells += is_cell;
             report->n_cells += is_cell;
@@ -151,25 +178,6 @@ static bool keep(void *user, enum tnd_record kind, const void *record,
     return true;
 }
 
-static void copy_field(struct tnd_fingerprint *to, const struct tnd_fingerprint *from,
-                       const struct tnd_fingerprint_field *field)
-{
-    memcpy((char *)to + field->offset, (const char *)from + field->offset, field->bytes);
-}
-
-/* Compares one field by the rules of tnd_fingerprint_compare: all others are unknown. */
-static bool differs(const struct tnd_fingerprint *table, const struct tnd_fingerprint *machine,
-                    const struct tnd_fingerprint_field *field, struct tandem_error *error)
-{
-    struct tnd_fingerprint a;
-    struct tnd_fingerprint b;
-    memset(&a, 0, sizeof(a));
-    memset(&b, 0, sizeof(b));
-    copy_field(&a, table, field);
-    copy_field(&b, machine, field);
-    return tnd_fingerprint_compare(&a, &b, error) != TANDEM_OK;
-}
-
 static bool is_known(const struct tnd_fingerprint *fingerprint,
                      const struct tnd_fingerprint_field *field)
 {
@@ -177,57 +185,83 @@ static bool is_known(const struct tnd_fingerprint *fingerprint,
                                          : tnd_fingerprint_number(fingerprint, field) != 0;
 }
 
-static void find_reasons(const struct tnd_fingerprint *table, const struct tnd_fingerprint *machine,
-                         struct tnd_void_report *out)
+static void add_reason(struct tnd_invalid_report *out, const char *field, const char *backend,
+                       const struct tandem_error *error)
 {
-    for (int i = 0; i < tnd_fingerprint_field_count() && out->n < TND_VOID_MAX_REASONS; i++) {
+    TND_ASSERT(out->n < TND_MAX_REASONS);
+    struct tnd_invalid_reason *reason = &out->reasons[out->n++];
+    snprintf(reason->field, sizeof(reason->field), "%s", field);
+    snprintf(reason->backend, sizeof(reason->backend), "%s", backend != NULL ? backend : "");
+    snprintf(reason->text, sizeof(reason->text), "%s", error->text);
+    reason->parts = field_parts(field);
+}
+
+static void find_reasons(const struct tnd_fingerprint *table, const struct tnd_fingerprint *machine,
+                         struct tnd_invalid_report *out)
+{
+    struct tandem_error error = {0};
+    for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
         const struct tnd_fingerprint_field *field = &tnd_fingerprint_fields[i];
-        struct tandem_error error = {0};
-        if (!differs(table, machine, field, &error)) {
-            continue;
+        if (!tnd_fingerprint_same_field(table, machine, field, &error)) {
+            add_reason(out, field->name, field->backend, &error);
         }
-        struct tnd_void_reason *reason = &out->reasons[out->n++];
-        reason->field = field->name;
-        reason->parts = tnd_void_parts(field->name);
-        snprintf(reason->text, sizeof(reason->text), "%s", error.text);
+    }
+    for (int i = 0; i < table->n_identities; i++) {
+        const struct tnd_identity *identity = &table->identities[i];
+        if (tnd_fingerprint_field_of(identity) == NULL &&
+            !tnd_fingerprint_same_identity(identity, machine, &error)) {
+            add_reason(out, identity->backend, identity->backend, &error);
+        }
     }
 }
 
-void tnd_table_void(struct tandem_table *table, const struct tnd_fingerprint *machine,
-                    struct tnd_void_report *out_report)
+/* What the machine knows of itself replaces what the table says. */
+static void take_over(struct tnd_fingerprint *table, const struct tnd_fingerprint *machine)
 {
-    struct tnd_void_report report;
+    for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
+        if (is_known(machine, &tnd_fingerprint_fields[i])) {
+            tnd_fingerprint_copy_field(table, machine, &tnd_fingerprint_fields[i]);
+        }
+    }
+    for (int i = 0; i < machine->n_identities; i++) {
+        const struct tnd_identity *identity = &machine->identities[i];
+        (void)tnd_fingerprint_set_identity(table, identity->backend, identity->key,
+                                           identity->value);
+    }
+}
+
+void tnd_table_invalidate(struct tandem_table *table, const struct tnd_fingerprint *machine,
+                          struct tnd_invalid_report *out_report)
+{
+    struct tnd_invalid_report report;
     memset(&report, 0, sizeof(report));
     if (table->has_fingerprint) {
-        find_reasons(&table->fingerprint, machine, &report);
         struct search search = {table, &report};
+        find_reasons(&table->fingerprint, machine, &report);
         if (report.n > 0) {
             tnd_table_remove(table, keep, &search);
         }
-        for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
-            if (is_known(machine, &tnd_fingerprint_fields[i])) {
-                copy_field(&table->fingerprint, machine, &tnd_fingerprint_fields[i]);
-            }
-        }
+        take_over(&table->fingerprint, machine);
     }
     if (out_report != NULL) {
         *out_report = report;
     }
 }
 
-enum tandem_status tnd_void_error(const struct tnd_void_report *report, struct tandem_error *error)
+enum tandem_status tnd_invalid_error(const struct tnd_invalid_report *report,
+                                     struct tandem_error *error)
 {
     if (report->n == 0) {
         return TANDEM_OK;
     }
-    const struct tnd_void_reason *first = &report->reasons[0];
+    const struct tnd_invalid_reason *first = &report->reasons[0];
     char parts[96];
     char more[48] = "";
-    tnd_void_parts_text(first->parts, parts, sizeof(parts));
+    tnd_parts_text(first, parts, sizeof(parts));
     if (report->n > 1) {
         snprintf(more, sizeof(more), "; %d more fields differ", report->n - 1);
     }
     return tnd_error_set(error, TANDEM_E_TABLE_FOREIGN, first->field, report->n_cells, 0,
-                         "%s: %lld cells are void (%s)%s", first->text, (long long)report->n_cells,
-                         parts, more);
+                         "%s: %lld cells are invalid (%s)%s", first->text,
+                         (long long)report->n_cells, parts, more);
 }

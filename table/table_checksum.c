@@ -56,6 +56,14 @@ static uint64_t add_header(uint64_t hash, const struct tandem_table *table)
                    ? add_string(hash, tnd_fingerprint_string(&table->fingerprint, field))
                    : add_number(hash, tnd_fingerprint_number(&table->fingerprint, field));
     }
+    for (int i = 0; table->has_fingerprint && i < table->fingerprint.n_identities; i++) {
+        const struct tnd_identity *identity = &table->fingerprint.identities[i];
+        if (tnd_fingerprint_field_of(identity) == NULL) {
+            hash = add_string(hash, identity->backend);
+            hash = add_string(hash, identity->key);
+            hash = add_string(hash, identity->value);
+        }
+    }
     return hash;
 }
 

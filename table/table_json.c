@@ -26,6 +26,7 @@ enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/tnd_assert.h"
 #include "table/fingerprint_fields.h"
 #include "table/json_read.h"
 #include "table/record_json.h"
@@ -102,10 +103,16 @@ static bool parse_hex(const char *text, uint64_t *out)
 }
 
 static enum tandem_status read_field(const struct tnd_json_reader *r, const cJSON *object,
-                                     const struct tnd_fingerprint_field *field, char *at)
+                                     const struct tnd_fingerprint_field *field,
+                                     struct tnd_fingerprint *out)
 {
+    char *at = (char *)out + field->offset;
     if (field->kind == TND_FIELD_TEXT) {
-        return tnd_json_string(r, object, field->name, false, at, field->bytes);
+        char text[sizeof(out->cpu_model)] = "";
+        TND_ASSERT(field->bytes <= sizeof(text));
+        TND_TRY(tnd_json_string(r, object, field->name, false, text, field->bytes));
+        (void)tnd_fingerprint_set_string(out, field, text);
+        return TANDEM_OK;
     }
     if (field->kind == TND_FIELD_HASH) {
         char hex[24] = "0000000000000000";
@@ -127,6 +134,31 @@ static enum tandem_status read_field(const struct tnd_json_reader *r, const cJSO
     return TANDEM_OK;
 }
 
+/* Left out by files of one device, whose facts are fields. */
+static enum tandem_status read_identities(struct tnd_json_reader *r, const cJSON *object,
+                                          struct tnd_fingerprint *out)
+{
+    const cJSON *list = NULL;
+    const cJSON *item;
+    int index = 0;
+    if (tnd_json_get(object, "identities") == NULL) {
+        return TANDEM_OK;
+    }
+    TND_TRY(tnd_json_array(r, object, "identities", &list));
+    cJSON_ArrayForEach(item, list)
+    {
+        struct tnd_identity one;
+        snprintf(r->path, sizeof(r->path), "fingerprint.identities[%d].", index++);
+        TND_TRY(tnd_json_string(r, item, "backend", true, one.backend, sizeof(one.backend)));
+        TND_TRY(tnd_json_string(r, item, "key", true, one.key, sizeof(one.key)));
+        TND_TRY(tnd_json_string(r, item, "value", true, one.value, sizeof(one.value)));
+        if (!tnd_fingerprint_set_identity(out, one.backend, one.key, one.value)) {
+            return tnd_json_refused(r, TANDEM_E_LIMIT);
+        }
+    }
+    return TANDEM_OK;
+}
+
 static enum tandem_status read_fingerprint(struct tnd_json_reader *r, const cJSON *root,
                                            struct tandem_table *out)
 {
@@ -140,9 +172,10 @@ static enum tandem_status read_fingerprint(struct tnd_json_reader *r, const cJSO
     snprintf(r->path, sizeof(r->path), "fingerprint.");
     for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
         const struct tnd_fingerprint_field *field = &tnd_fingerprint_fields[i];
-        TND_TRY(read_field(r, object, field, (char *)&out->fingerprint + field->offset));
+        TND_TRY(read_field(r, object, field, &out->fingerprint));
     }
     out->has_fingerprint = true;
+    TND_TRY(read_identities(r, object, &out->fingerprint));
     r->path[0] = '\0';
     return TANDEM_OK;
 }

@@ -48,7 +48,21 @@ static void print_fingerprint(struct tnd_text *out, const struct tnd_fingerprint
             tnd_text_printf(out, "%" PRIu64, tnd_fingerprint_number(fingerprint, field));
         }
     }
-    tnd_text_add(out, "\n  },\n");
+    const char *before = ",\n    \"identities\": [";
+    for (int i = 0; i < fingerprint->n_identities; i++) {
+        const struct tnd_identity *identity = &fingerprint->identities[i];
+        if (tnd_fingerprint_field_of(identity) == NULL) {
+            tnd_text_printf(out, "%s\n      {\"backend\": ", before);
+            tnd_emit_json_string(out, identity->backend);
+            tnd_text_add(out, ", \"key\": ");
+            tnd_emit_json_string(out, identity->key);
+            tnd_text_add(out, ", \"value\": ");
+            tnd_emit_json_string(out, identity->value);
+            tnd_text_add_char(out, '}');
+            before = ",";
+        }
+    }
+    tnd_text_add(out, before[1] == '\0' ? "]\n  },\n" : "\n  },\n");
 }
 
 static void print_profile(struct tnd_text *out, const struct tnd_table_profile *profile)

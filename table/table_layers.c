@@ -164,16 +164,16 @@ enum tandem_status tnd_layers_find(const char *named, struct tnd_layers **out_la
 static tandem_table *read_layer(struct tnd_layer *layer, const struct tnd_fingerprint *machine)
 {
     tandem_table *table = NULL;
-    struct tnd_void_report report;
+    struct tnd_invalid_report report;
     layer->is_there = tnd_file_exists(layer->path);
     if (tandem_table_load(layer->path, &table, &layer->error) != TANDEM_OK) {
         return NULL;
     }
     layer->n_cells = tnd_table_count_cells(table);
-    tnd_table_void(table, machine, &report);
-    layer->n_void = report.n_cells;
-    tnd_void_error(&report, &layer->error);
-    if (layer->n_void > 0 && layer->n_void == layer->n_cells) {
+    tnd_table_invalidate(table, machine, &report);
+    layer->n_invalid = report.n_cells;
+    tnd_invalid_error(&report, &layer->error);
+    if (layer->n_invalid > 0 && layer->n_invalid == layer->n_cells) {
         tandem_table_free(table);
         return NULL;
     }
@@ -229,18 +229,18 @@ void tnd_layers_log(const struct tnd_layers *layers, const struct tnd_log *log, 
 
 /* ---- adding ---- */
 
-/* The table at `path` without what is void; NULL when there is none, or none that can be used. */
+/* The table at `path` without what is invalid; NULL when there is none that can be used. */
 static tandem_table *read_to_extend(const char *path, const tandem_table *addition,
                                     struct tandem_error *note)
 {
     tandem_table *table = NULL;
-    struct tnd_void_report report;
+    struct tnd_invalid_report report;
     if (!tnd_file_exists(path) || tandem_table_load(path, &table, note) != TANDEM_OK) {
         return NULL;
     }
     if (addition->has_fingerprint) {
-        tnd_table_void(table, &addition->fingerprint, &report);
-        tnd_void_error(&report, note);
+        tnd_table_invalidate(table, &addition->fingerprint, &report);
+        tnd_invalid_error(&report, note);
     }
     return table;
 }

@@ -24,7 +24,7 @@ struct tnd_layer {
     bool serves;               /* some of its cells do */
     struct tandem_error error; /* why not, or why not all */
     int64_t n_cells;           /* in the file */
-    int64_t n_void;            /* of them of no use on this machine */
+    int64_t n_invalid;         /* of them of no use on this machine */
 };
 
 struct tnd_layers {
@@ -50,7 +50,7 @@ enum tandem_status tnd_layers_load(struct tnd_layers *layers, const struct tnd_f
 
 /** Adds `table`, which is newly measured, to the file at `path` by the merge rule, with its samples
  *  in place of older stale ones (tnd_table_supersede): locks it against other processes, reads it
- *  anew, merges, replaces it in one step. Cells there that are void on the machine of `table` are
+ *  anew, merges, replaces it in one step. Cells there that are invalid on `table`'s machine are
  *  left out, with the reason in `out_note` (may be NULL; status OK: nothing was). A file that
  *  cannot be read is replaced, with the reason likewise. Errors: FILE, MEMORY, LIMIT. */
 enum tandem_status tnd_table_update_file(const char *path, const tandem_table *table,

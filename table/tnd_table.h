@@ -120,6 +120,14 @@ struct tnd_table_profile {
     struct tnd_table_stage stage[TANDEM_STAGES];
 };
 
+/* One fact that a backend tells of itself (tandem/backend.h); of each backend there are some. */
+struct tnd_identity {
+    char backend[16]; /* the instance: "opencl", "opencl1" */
+    char key[24];
+    char value[96];
+};
+enum { TND_MAX_IDENTITIES = 64 };
+
 /* Who was measured. Empty strings and zeros: unknown, and then not compared. */
 struct tnd_fingerprint {
     char cpu_model[96];
@@ -127,11 +135,10 @@ struct tnd_fingerprint {
     int32_t n_cpus, n_cores, n_core_kinds;
     uint64_t l2_bytes, l3_bytes, ram_bytes;
     uint64_t topology_hash;
-    char openblas[96]; /* backend's description: version, config */
-    char gpu[96];
-    char driver[96];
     char build_id[48];
     char library[16]; /* version of Tandem */
+    int n_identities;
+    struct tnd_identity identities[TND_MAX_IDENTITIES]; /* sorted by backend and key */
 };
 
 enum tnd_record {
@@ -246,7 +253,7 @@ const struct tnd_table_profile *tnd_table_profile(const struct tandem_table *tab
 /** Total order of keys: negative, 0, positive. */
 int tnd_curve_key_compare(const struct tnd_curve_key *a, const struct tnd_curve_key *b);
 
-/** This machine, without what only an open backend knows (OpenBLAS's kernels). */
+/** This machine, without what only open backends know. */
 void tnd_fingerprint_read(struct tnd_fingerprint *out);
 /** This machine with the backends of a registry. */
 void tnd_fingerprint_read_all(const struct tnd_registry *registry, struct tnd_fingerprint *out);
@@ -255,6 +262,13 @@ enum tandem_status tnd_fingerprint_compare(const struct tnd_fingerprint *table,
                                            const struct tnd_fingerprint *machine,
                                            struct tandem_error *error);
 uint64_t tnd_fingerprint_hash(const struct tnd_fingerprint *fingerprint);
+/** What a backend told of itself; "" when it told nothing of this key. */
+const char *tnd_fingerprint_identity(const struct tnd_fingerprint *fingerprint, const char *backend,
+                                     const char *key);
+/** Keeps a fact of a backend, as much of the value as fits; "" takes it out. False when there are
+ *  TND_MAX_IDENTITIES already, or a name is too long. */
+bool tnd_fingerprint_set_identity(struct tnd_fingerprint *fingerprint, const char *backend,
+                                  const char *key, const char *value);
 
 /** Writes text version 1 for one weight type (TANDEM_TYPE_NUMBERS: the first of the table): its
  *  profiles whose stages all have one-thread times. Errors: TABLE when nothing fits the format,

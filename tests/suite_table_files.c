@@ -352,7 +352,7 @@ static void curves_that_stand_twice_are_joined_by_the_merge_rule(void)
 static tandem_table *random_table(struct tnd_test_rng *rng)
 {
     tandem_table *table = tune_new();
-    table->fingerprint.openblas[0] = '\0';
+    tnd_fingerprint_set_identity(&table->fingerprint, "openblas", "library", "");
     strcpy(table->model, tnd_test_rng_int(rng, 0, 1) ? "7B" : "");
     for (int i = 0; i < 12; i++) {
         struct tnd_curve_key key = tune_key(32 * tnd_test_rng_int(rng, 1, 2), 32, TANDEM_TASK_NODE,
@@ -488,9 +488,9 @@ static void a_table_of_another_machine_is_foreign_and_says_why(void)
     check_status(tandem_table_check(table, &error), TANDEM_E_TABLE_FOREIGN, "n_cpus", &error);
     tandem_table_free(table);
     table = tune_new();
-    strcpy(table->fingerprint.openblas, "OpenBLAS 0.1");
+    tnd_fingerprint_set_identity(&table->fingerprint, "openblas", "library", "OpenBLAS 0.1");
     check_ok(tandem_table_check(table, NULL)); /* the machine was not asked for its libraries */
-    strcpy(own->fingerprint.openblas, "OpenBLAS 0.2");
+    tnd_fingerprint_set_identity(&own->fingerprint, "openblas", "library", "OpenBLAS 0.2");
     check_int(tnd_fingerprint_compare(&table->fingerprint, &own->fingerprint, NULL),
               TANDEM_E_TABLE_FOREIGN);
     tandem_table_free(table);

@@ -216,6 +216,21 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
     return status == TANDEM_OK ? own : status;
 }
 
+/* The text format names one backend beside the CPU. */
+static void name_accelerator(tandem_table *table, const struct tnd_registry *registry)
+{
+    for (int slot = 1; slot < tnd_registry_count(registry); slot++) {
+        enum tandem_backend_kind kind = tnd_backend_kind(tnd_registry_backend(registry, slot));
+        if (kind == TANDEM_KIND_OPENCL) {
+            snprintf(table->gpu_name, sizeof(table->gpu_name), "CLBLAST");
+            table->gpu_kind = TANDEM_KIND_CLBLAST;
+        } else if (kind == TANDEM_KIND_OPENBLAS && table->gpu_kind == 0) {
+            snprintf(table->gpu_name, sizeof(table->gpu_name), "OPENBLAS");
+            table->gpu_kind = TANDEM_KIND_OPENBLAS;
+        }
+    }
+}
+
 static enum tandem_status new_table(const struct request *request, const struct tnd_shapes *shapes,
                                     const struct tnd_runtime_rooms *rooms, tandem_table **out_table,
                                     struct tandem_error *error)
@@ -228,13 +243,7 @@ static enum tandem_status new_table(const struct request *request, const struct 
     memcpy(table->model, shapes->model, sizeof(table->model));
     table->m_step = request->m.n == 0 && request->m_step > 0 ? request->m_step : 0;
     tnd_fingerprint_read_all(rooms->registry, &table->fingerprint);
-    if (table->fingerprint.gpu[0] != '\0') {
-        snprintf(table->gpu_name, sizeof(table->gpu_name), "CLBLAST");
-        table->gpu_kind = TANDEM_KIND_CLBLAST;
-    } else if (table->fingerprint.openblas[0] != '\0') {
-        snprintf(table->gpu_name, sizeof(table->gpu_name), "OPENBLAS");
-        table->gpu_kind = TANDEM_KIND_OPENBLAS;
-    }
+    name_accelerator(table, rooms->registry);
     return TANDEM_OK;
 }
 

@@ -220,17 +220,17 @@ static bool check_file(struct tnd_text *out, const char *path,
 {
     tandem_table *table = NULL;
     struct tandem_error error = {0};
-    struct tnd_void_report report;
+    struct tnd_invalid_report report;
     if (tandem_table_load(path, &table, &error) != TANDEM_OK) {
         tnd_text_printf(out, "%s: %s\n", path, error.text);
         return false;
     }
     int64_t n_cells = tnd_table_count_cells(table);
-    tnd_table_void(table, machine, &report);
+    tnd_table_invalidate(table, machine, &report);
     tnd_text_printf(out, "%s: %" PRId64 " of %" PRId64 " cells serve on this machine%s\n", path,
                     n_cells - report.n_cells, n_cells,
                     table->has_fingerprint ? "" : " (the file does not say where it comes from)");
-    tnd_show_void(out, &report);
+    tnd_show_invalid(out, &report);
     struct tnd_health health;
     tnd_table_health(table, &health, out);
     tandem_table_free(table);
@@ -243,9 +243,11 @@ static int cmd_check(int argc, char **argv)
         "table check",
         "[FILE..]",
         "Reads tables as a program would and tells what of them serves on this machine, and which "
-        "change\nof the machine voids the rest; then what of it is noisy, stale (found wrong while "
+        "change\nof the machine invalidates the rest; then what of it is noisy, stale (found wrong "
+        "while "
         "programs ran),\nwrong or missing. FILE: tables (default: this machine's own). Exit status "
-        "1 when a table cannot be\nread, some of it is void, or a profile computes wrong results.",
+        "1 when a table cannot be\nread, some of it is invalid, or a profile computes wrong "
+        "results.",
         NULL,
         0,
         0,
@@ -284,7 +286,7 @@ struct pruning {
     int type;            /* -1: any */
     const char *backend; /* NULL: any */
     int64_t before;      /* measured before this; 0: any time */
-    bool has_condition;  /* else only what is void goes */
+    bool has_condition;  /* else only what is invalid goes */
 };
 
 /* By the facts of the record, whatever its kind: what has no type or no backend is not meant by a
@@ -315,7 +317,7 @@ static enum tandem_status prune_file(const char *path, struct pruning *pruning,
                                      struct tnd_text *out, struct tandem_error *error)
 {
     struct tnd_fingerprint machine;
-    struct tnd_void_report report = {0};
+    struct tnd_invalid_report report = {0};
     tandem_table *table = NULL;
     if (!pruning->has_condition) {
         TND_TRY(read_machine(&machine, error));
@@ -325,7 +327,7 @@ static enum tandem_status prune_file(const char *path, struct pruning *pruning,
     if (pruning->has_condition) {
         tnd_table_remove(table, keep, pruning);
     } else {
-        tnd_table_void(table, &machine, &report);
+        tnd_table_invalidate(table, &machine, &report);
     }
     int64_t after = tnd_table_count_cells(table);
     enum tandem_status status =
@@ -333,7 +335,7 @@ static enum tandem_status prune_file(const char *path, struct pruning *pruning,
     if (status == TANDEM_OK) {
         tnd_text_printf(out, "%s: %" PRId64 " of %" PRId64 " cells removed\n", path, before - after,
                         before);
-        tnd_show_void(out, &report);
+        tnd_show_invalid(out, &report);
     }
     tandem_table_free(table);
     return status;
@@ -352,7 +354,7 @@ static int cmd_prune(int argc, char **argv)
     const struct args_command command = {
         "table prune",
         "[FILE]",
-        "Removes cells from a table: without options those that are void on this machine, else "
+        "Removes cells from a table: without options those that are invalid on this machine, else "
         "those for\nwhich every option holds. FILE: a table (default: this machine's own).",
         options,
         sizeof(options) / sizeof(options[0]),
@@ -404,7 +406,7 @@ static const struct {
     {"show", cmd_show, "what a table knows"},
     {"merge", cmd_merge, "add tables to a table"},
     {"check", cmd_check, "what of a table serves on this machine, and what is to be distrusted"},
-    {"prune", cmd_prune, "remove cells that are void, old, or of one type or backend"},
+    {"prune", cmd_prune, "remove cells that are invalid, old, or of one type or backend"},
 };
 enum { N_ACTIONS = sizeof(actions) / sizeof(actions[0]) };
 

@@ -22,7 +22,7 @@ enum tandem_status tnd_cmd_parse_types(const char *text, enum tandem_type *out_t
 struct tnd_measure_options tnd_cmd_measure_options(const struct tnd_runtime_rooms *rooms);
 
 /** Adds `table` to this machine's own table at its default path (tnd_table_update_file); `out_path`
- *  gets the path. stderr says what is void or replaced. */
+ *  gets the path. stderr says what is invalid or replaced. */
 enum tandem_status tnd_cmd_update_own_table(const tandem_table *table, char *out_path, size_t n,
                                             struct tandem_error *error);
 

@@ -34,6 +34,13 @@ static void add_machine(struct tnd_text *out, const struct tandem_table *table)
             tnd_text_printf(out, "    %-14s %" PRIu64 "\n", field->name, number);
         }
     }
+    for (int i = 0; i < table->fingerprint.n_identities; i++) {
+        const struct tnd_identity *identity = &table->fingerprint.identities[i];
+        if (tnd_fingerprint_field_of(identity) == NULL) {
+            tnd_text_printf(out, "    %-14s %s %s\n", identity->backend, identity->key,
+                            identity->value);
+        }
+    }
 }
 
 /* ---- groups of curves: one type, backend and task, cold or warm ---- */
@@ -235,24 +242,24 @@ void tnd_show_layers(struct tnd_text *out, const struct tnd_layers *layers)
         tnd_text_printf(out, "%-7s %s\n", tnd_layer_origin_name(layer->origin), layer->path);
         if (!layer->is_there) {
             tnd_text_add(out, "        is not there\n");
-        } else if (layer->serves && layer->n_void == 0) {
+        } else if (layer->serves && layer->n_invalid == 0) {
             tnd_text_printf(out, "        serves: %" PRId64 " cells\n", layer->n_cells);
         } else if (layer->serves) {
             tnd_text_printf(out, "        serves: %" PRId64 " of %" PRId64 " cells; %s\n",
-                            layer->n_cells - layer->n_void, layer->n_cells, layer->error.text);
+                            layer->n_cells - layer->n_invalid, layer->n_cells, layer->error.text);
         } else {
             tnd_text_printf(out, "        does not serve: %s\n", layer->error.text);
         }
     }
 }
 
-void tnd_show_void(struct tnd_text *out, const struct tnd_void_report *report)
+void tnd_show_invalid(struct tnd_text *out, const struct tnd_invalid_report *report)
 {
     for (int i = 0; i < report->n; i++) {
-        const struct tnd_void_reason *reason = &report->reasons[i];
+        const struct tnd_invalid_reason *reason = &report->reasons[i];
         char parts[96];
-        tnd_void_parts_text(reason->parts, parts, sizeof(parts));
-        tnd_text_printf(out, "    %s: voids %s, %" PRId64 " cells\n", reason->text, parts,
+        tnd_parts_text(reason, parts, sizeof(parts));
+        tnd_text_printf(out, "    %s: invalidates %s, %" PRId64 " cells\n", reason->text, parts,
                         reason->n_cells);
     }
 }

@@ -14,6 +14,6 @@ void tnd_show_table(struct tnd_text *out, const struct tandem_table *table);
 void tnd_show_layers(struct tnd_text *out, const struct tnd_layers *layers);
 
 /** One line a field that differs. */
-void tnd_show_void(struct tnd_text *out, const struct tnd_void_report *report);
+void tnd_show_invalid(struct tnd_text *out, const struct tnd_invalid_report *report);
 
 #endif

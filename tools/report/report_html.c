@@ -4,6 +4,8 @@
  * in. */
 #include "tools/report/report_html.h"
 
+#include <string.h>
+
 #include <inttypes.h>
 
 #include "base/alloc.h"
@@ -53,7 +55,10 @@ static void machine(struct tnd_text *out, const struct tandem_table *table)
         tnd_report_escape(out, print->cpu_model);
         tnd_text_printf(out, ", %d CPU%s", (int)print->n_cpus, print->n_cpus == 1 ? "" : "s");
         add_part(out, print->isa);
-        add_part(out, print->gpu);
+        for (int i = 0; i < print->n_identities; i++) {
+            bool is_device = strcmp(print->identities[i].key, "device") == 0;
+            add_part(out, is_device ? print->identities[i].value : "");
+        }
     }
 }
 
