@@ -9,10 +9,11 @@ extern CU_SuiteInfo suites_table_keep[];
 extern CU_SuiteInfo suites_table_trust[];
 extern CU_SuiteInfo suites_table_moves[];
 extern CU_SuiteInfo suites_table_problem[];
+extern CU_SuiteInfo suites_table_records[];
 
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_table_files, suites_table_damage,
                           suites_table_invalidate, suites_table_keep, suites_table_trust,
-                          suites_table_moves, suites_table_problem, NULL);
+                          suites_table_moves, suites_table_problem, suites_table_records, NULL);
 }
