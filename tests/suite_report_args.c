@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Options of mulmat-tune: both dashes, both separators, checked numbers. The tool is not a library,
+ * Options of the tools: both dashes, both separators, checked numbers. The tool is not a library,
  * so its file is compiled into this one. */
-#include "tools/mulmat-tune/args.c"
+#include "tools/args.c"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -91,23 +91,23 @@ fi
 
 if group usage; then
     for command in $commands; do
-        try 2 "unknown option --nonsense" "$command" --nonsense
+        try 2 "unknown option '--nonsense'" "$command" --nonsense
         check "errors go to stderr alone" [ ! -s out ]
     done
     for command in run chat inspect; do
-        try 2 "needs a" "$command"
-        try 2 "'two' is one argument too many" "$command" one two
+        try 2 "is missing" "$command"
+        try 2 "unexpected 'two'" "$command" one two
     done
     try 2 "needs a tokenizer" tokenize
-    try 2 "needs a file to write" synth
-    try 2 "convert needs a file to read" convert
-    try 2 "convert needs a file to read" convert model.bin
+    try 2 "OUT.gguf is missing" synth
+    try 2 "convert: IN OUT.gguf is missing" convert
+    try 2 "convert: IN OUT.gguf is missing" convert model.bin
     try 2 "-n needs a value: N" run model.bin -n
-    try 2 "-n: 'five' is no number" run model.bin -n five
-    try 2 "-temp: '0.5x' is no number" run model.bin --temp 0.5x
-    try 2 "-n: '99999999999999999999' is no number" run model.bin -n 99999999999999999999
-    try 2 "0 to 4096 threads" convert model.bin x.gguf --threads 4097
-    try 1 "0 to 4096 threads" run model.bin "${tokenizer[@]}" --threads -1
+    try 2 "-n 'five': expected a whole number" run model.bin -n five
+    try 2 "-temp '0.5x': expected a number" run model.bin --temp 0.5x
+    try 2 "-n '99999999999999999999': expected a whole number" run model.bin -n 99999999999999999999
+    try 2 "expected a whole number from 0 to 4096" convert model.bin x.gguf --threads 4097
+    try 2 "expected a whole number from 0 to 4096" run model.bin "${tokenizer[@]}" --threads -1
     try 1 "cannot open" run no-such-file
     try 1 "cannot open" inspect no-such-file
     try 1 "cannot open" convert no-such-file x.gguf
@@ -256,8 +256,8 @@ if group run; then
     try 1 "unknown type: 'q9'" run model.bin "${tokenizer[@]}" --cache q9
     try 1 "q4_0" run model.bin "${tokenizer[@]}" --cache q4_0
     try 0 "fixed rule serves: no-such-table: cannot open" run model.bin "${tokenizer[@]}" --table no-such-table
-    try 1 "temperature" run model.bin "${tokenizer[@]}" --temp -1
-    try 1 "(" run model.bin "${tokenizer[@]}" --top-p 2
+    try 2 "-temp '-1': expected a number" run model.bin "${tokenizer[@]}" --temp -1
+    try 2 "-top-p '2': expected a number from 0 to 1" run model.bin "${tokenizer[@]}" --top-p 2
     "$tool" run model.bin "${tokenizer[@]}" -n 9 >/dev/full 2>err
     check "a full device is noticed" [ $? -eq 1 ]
 fi
@@ -395,10 +395,10 @@ if group bench; then
     try 0 "2x256 f32" bench model.bin --prompt 8 --gen 2 --repeat 1 --table none
     try 0 "2x256 f32" bench hf --prompt 8 --gen 2 --repeat 1 --table none --unfused
     try 2 "not both" bench model.bin "${shape[@]}"
-    try 2 "expected 1 to 64 repeats" bench "${shape[@]}" --repeat 0
+    try 2 "expected a whole number from 1 to 64" bench "${shape[@]}" --repeat 0
     try 2 "md, json or csv, not 'xml'" bench "${shape[@]}" --output xml
-    try 2 "no list of token counts" bench "${shape[@]}" --prompt 8,x
-    try 2 "no list of token counts" bench "${shape[@]}" --gen -3
+    try 2 "expected whole numbers, separated by commas, from 0 to 1000000" bench "${shape[@]}" --prompt 8,x
+    try 2 "expected whole numbers, separated by commas, from 0 to 1000000" bench "${shape[@]}" --gen -3
     try 2 "nothing to measure" bench "${shape[@]}" --prompt 0 --gen 0
     try 1 "unknown type: 'q9'" bench "${shape[@]}" --type q9
     try 1 "unknown type: 'q9'" bench "${shape[@]}" --cache q9
@@ -411,7 +411,7 @@ if group compare; then
     try 0 "| q8_0 " compare model.bin "${tokenizer[@]}" -p "hello" --types f16,q8_0 --table none
     check "a line a type" has "| f16 " out
     try 1 "unknown type: 'q9'" compare model.bin "${tokenizer[@]}" --types q9
-    try 2 "expected a model file" compare
+    try 2 "compare: MODEL is missing" compare
 fi
 
 if group table; then
@@ -455,7 +455,7 @@ if group tokenize; then
     "$tool" tokenize "${tokenizer[@]}" --detokenize </dev/null >out
     check "no ids, no text" [ ! -s out ]
     try 1 "tokenizer" tokenize -t c0.gguf
-    try 2 "too many" tokenize "${tokenizer[@]}" words
+    try 2 "unexpected 'words'" tokenize "${tokenizer[@]}" words
 fi
 
 if group data; then

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "tandem/table.h"
-#include "tools/mulmat-tune/args.h"
+#include "tools/args.h"
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/report/analyze.h"

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "tools/device_option.h"
-#include "tools/mulmat-tune/args.h"
+#include "tools/args.h"
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/model_shapes.h"

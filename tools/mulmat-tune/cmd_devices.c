@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "tandem/device.h"
-#include "tools/mulmat-tune/args.h"
+#include "tools/args.h"
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "base/emit.h"

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/tnd_status.h"
 #include "tandem/table.h"
-#include "tools/mulmat-tune/args.h"
+#include "tools/args.h"
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/model_graph.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/device_option.h"
-#include "tools/mulmat-tune/args.h"
+#include "tools/args.h"
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/open_runtime.h"

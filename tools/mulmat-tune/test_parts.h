@@ -3,7 +3,7 @@
 #ifndef MULMAT_TUNE_TEST_PARTS_H
 #define MULMAT_TUNE_TEST_PARTS_H
 
-#include "tools/mulmat-tune/args.h"
+#include "tools/args.h"
 #include "tools/mulmat-tune/open_runtime.h"
 
 /* What was asked for on the command line. */

@@ -1,113 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Options, messages and the few objects that every command opens. */
+ * Messages and the few objects that every command opens. */
 #include "tools/tandem-llama/cli.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-/* ---- options ---- */
-
-static const struct cli_option *find_option(const struct cli_command *command, const char *name)
-{
-    name += name[1] == '-' ? 2 : 1;
-    for (int i = 0; i < command->n_rows; i++) {
-        if (strcmp(command->rows[i].name, name) == 0) {
-            return &command->rows[i];
-        }
-    }
-    return NULL;
-}
-
-static bool set_value(const struct cli_option *option, const char *text)
-{
-    char *end = NULL;
-    errno = 0;
-    if (option->kind == CLI_TEXT) {
-        *(const char **)option->value = text;
-        return true;
-    }
-    if (option->kind == CLI_INTEGER) {
-        const long long value = strtoll(text, &end, 10);
-        if (errno == 0 && end != text && *end == '\0') {
-            *(int64_t *)option->value = value;
-            return true;
-        }
-    } else {
-        const double value = strtod(text, &end);
-        if (errno == 0 && end != text && *end == '\0') {
-            *(double *)option->value = value;
-            return true;
-        }
-    }
-    (void)tnd_cli_usage("-%s: '%s' is no number", option->name, text);
-    return false;
-}
-
-static void print_help(const struct cli_command *command)
-{
-    static const struct cli_option help = {"help", CLI_FLAG, NULL, NULL, "this text"};
-    printf("usage: tandem-llama %s\n\n", command->usage);
-    for (int i = 0; i <= command->n_rows; i++) {
-        const struct cli_option *option = i < command->n_rows ? &command->rows[i] : &help;
-        char left[64];
-        snprintf(left, sizeof(left), "-%s%s %s", strlen(option->name) > 1 ? "-" : "", option->name,
-                 option->argument != NULL ? option->argument : "");
-        printf("  %-22s %s\n", left, option->what);
-    }
-}
-
-/* Takes the option at *at and moves on to its value. False after a message. */
-static bool take_option(const struct cli_command *command, int argc, char **argv, int *at)
-{
-    const char *name = argv[*at];
-    const struct cli_option *option = find_option(command, name);
-    if (option == NULL) {
-        (void)tnd_cli_usage("unknown option %s", name);
-        return false;
-    }
-    if (option->kind == CLI_FLAG) {
-        *(bool *)option->value = true;
-        return true;
-    }
-    if (++*at == argc) {
-        (void)tnd_cli_usage("%s needs a value: %s", name, option->argument);
-        return false;
-    }
-    return set_value(option, argv[*at]);
-}
-
-bool tnd_cli_begin(int argc, char **argv, const struct cli_command *command, const char **arguments,
-                   int *out_code)
-{
-    int n = 0;
-    bool help = false;
-    *out_code = 2;
-    for (int i = 0; i < argc; i++) {
-        if (argv[i][0] == '-' && strcmp(argv[i] + (argv[i][1] == '-' ? 2 : 1), "help") == 0) {
-            help = true;
-        } else if (argv[i][0] == '-' && argv[i][1] != '\0') {
-            if (!take_option(command, argc, argv, &i)) {
-                return false;
-            }
-        } else if (n == command->most) {
-            (void)tnd_cli_usage("'%s' is one argument too many", argv[i]);
-            return false;
-        } else {
-            arguments[n++] = argv[i];
-        }
-    }
-    if (help) {
-        print_help(command);
-        *out_code = 0;
-    } else if (n < command->least) {
-        (void)tnd_cli_usage("%s", command->missing);
-    }
-    return !help && n >= command->least;
-}
 
 /* ---- messages ---- */
 
@@ -164,9 +63,6 @@ enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
     struct tnd_device_option memory;
     char settings[1024];
     tandem_runtime *runtime = NULL;
-    if (wanted->threads < 0 || wanted->threads > 4096) {
-        return tnd_cli_error(error, TANDEM_E_ARGUMENT, "expected 0 to 4096 threads", "--threads");
-    }
     options.n_threads = (int)wanted->threads;
     options.profile = wanted->profile;
     options.table_path =

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Command lines of tandem-llama: options as rows of a table, from which parsing and help come, and
- * what all commands share. */
+ * What all commands of tandem-llama share: messages, opening a runtime and a model, numbers. */
 #ifndef TANDEM_LLAMA_CLI_H
 #define TANDEM_LLAMA_CLI_H
 
@@ -9,33 +8,10 @@
 
 #include "tandem/formats.h"
 #include "tandem/runtime.h"
+#include "tools/args.h"
 #include "tools/device_option.h"
 
-enum cli_kind { CLI_FLAG, CLI_INTEGER, CLI_NUMBER, CLI_TEXT };
-
-/** One option; `-name` and `--name` are the same. */
-struct cli_option {
-    const char *name;
-    enum cli_kind kind;
-    void *value;          /* bool, int64_t, double or const char *, which hold the default */
-    const char *argument; /* what stands behind the name in help, NULL for a flag */
-    const char *what;
-};
-
-/** What a command takes: options (--help is one of each command) and other arguments. */
-struct cli_command {
-    const char *usage; /* of its help, behind "usage: tandem-llama " */
-    const struct cli_option *rows;
-    int n_rows;
-    int least, most;     /* other arguments */
-    const char *missing; /* said when there are fewer than `least` */
-};
 #define CLI_ROWS(rows) rows, (int)(sizeof(rows) / sizeof((rows)[0]))
-
-/** Fills values and other arguments. False when the command shall return `out_code`: its help was
- *  printed to stdout, or a message to stderr. */
-bool tnd_cli_begin(int argc, char **argv, const struct cli_command *command, const char **arguments,
-                   int *out_code);
 
 /** Prints "tandem-llama: ..." to stderr and returns the exit code 1. */
 int tnd_cli_fail(const struct tandem_error *error);
@@ -64,15 +40,26 @@ struct tnd_cli_runtime {
     const char *settings; /* of backends, "name:key=value,..;name:..", or NULL */
 };
 
-/** Rows of these options for a struct cli_command. */
+/** Rows of these options for a struct args_command. */
 #define TND_RUNTIME_ROWS(r)                                                                        \
-    {"threads", CLI_INTEGER, &(r)->threads, "N", "threads; default: one a core"},                  \
-        {"profile", CLI_TEXT, &(r)->profile, "NAME", "force a profile wherever it applies"},       \
-        {"device", CLI_TEXT, &(r)->device, "SEL", TND_DEVICE_OPTION_HELP},                         \
-        {"settings", CLI_TEXT, &(r)->settings, "TEXT",                                             \
+    {"threads", ARGS_INT, &(r)->threads, 0, 4096, "N", "threads; default: one a core"},            \
+        {"profile",                                                                                \
+         ARGS_STRING,                                                                              \
+         &(r)->profile,                                                                            \
+         0,                                                                                        \
+         0,                                                                                        \
+         "NAME",                                                                                   \
+         "force a profile wherever it applies"},                                                   \
+        {"device", ARGS_STRING, &(r)->device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},                \
+        {"settings",                                                                               \
+         ARGS_STRING,                                                                              \
+         &(r)->settings,                                                                           \
+         0,                                                                                        \
+         0,                                                                                        \
+         "TEXT",                                                                                   \
          "of backends, as cpu:packed=4096,rows=release"},                                          \
     {                                                                                              \
-        "table", CLI_TEXT, &(r)->table, "FILE",                                                    \
+        "table", ARGS_STRING, &(r)->table, 0, 0, "FILE",                                           \
             "timing table; none: fixed rule; default: this machine's"                              \
     }
 

@@ -234,18 +234,18 @@ static int talk_with(struct talk *talk, const char *checkpoint)
 int tnd_cmd_chat(int argc, char **argv)
 {
     struct talk talk = {.kit = {.options = TND_KIT_DEFAULTS}};
-    const struct cli_option rows[] = {
-        {"template", CLI_TEXT, &talk.template, "NAME",
+    const struct args_option rows[] = {
+        {"template", ARGS_STRING, &talk.template, 0, 0, "NAME",
          "llama-2, llama-3, mistral-instruct, chatml, plain; default: guessed"},
-        {"system", CLI_TEXT, &talk.system, "TEXT", "what the model is told first"},
-        {"n", CLI_INTEGER, &talk.max_answer, "N", "tokens of an answer; half of the context"},
-        {"history", CLI_TEXT, &talk.history, "FILE", "lines typed are kept there; default: not"},
+        {"system", ARGS_STRING, &talk.system, 0, 0, "TEXT", "what the model is told first"},
+        {"n", ARGS_INT, &talk.max_answer, 0, 1e9, "N", "tokens of an answer; half of the context"},
+        {"history", ARGS_STRING, &talk.history, 0, 0, "FILE",
+         "lines typed are kept there; default: not"},
         TND_KIT_ROWS(&talk.kit.options),
     };
-    const struct cli_command command = {"chat MODEL [-t TOKENIZER] [OPTIONS]", CLI_ROWS(rows), 1, 1,
-                                        "chat needs a model file"};
+    const struct args_command command = {"chat",         "MODEL", "Talks with a model.",
+                                         CLI_ROWS(rows), 1,       1};
     const char *checkpoint = NULL;
-    int code;
-    return tnd_cli_begin(argc, argv, &command, &checkpoint, &code) ? talk_with(&talk, checkpoint)
-                                                                   : code;
+    const int result = args_parse(&command, argc, argv, &checkpoint, NULL);
+    return result == ARGS_OK ? talk_with(&talk, checkpoint) : args_code(result);
 }

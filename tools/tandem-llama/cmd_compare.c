@@ -146,22 +146,29 @@ int tnd_cmd_compare(int argc, char **argv)
         .text = "Once upon a time, there was a little girl named Lily. She loved to play outside "
                 "in the park. One day, she saw a big, red ball. She wanted to play with it, but "
                 "it was too high."};
-    const struct cli_option rows[] = {
-        {"p", CLI_TEXT, &o.text, "TEXT", "the text; default: the beginning of a story"},
-        {"t", CLI_TEXT, &o.kit.tokenizer, "FILE", "tokenizer; default: the model file's own"},
-        {"types", CLI_TEXT, &o.types, "T,T", "of the other's weights; default: as they are"},
-        {"other-cache", CLI_TEXT, &o.other_cache, "TYPE", "of the other's keys and values"},
-        {"other-profile", CLI_TEXT, &o.other_profile, "NAME", "the other's profile"},
-        {"cache", CLI_TEXT, &o.kit.cache_type, "TYPE", "of keys and values: f32, f16, q8_0; f32"},
+    const struct args_option rows[] = {
+        {"p", ARGS_STRING, &o.text, 0, 0, "TEXT", "the text; default: the beginning of a story"},
+        {"t", ARGS_STRING, &o.kit.tokenizer, 0, 0, "FILE",
+         "tokenizer; default: the model file's own"},
+        {"types", ARGS_STRING, &o.types, 0, 0, "T,T",
+         "of the other's weights; default: as they are"},
+        {"other-cache", ARGS_STRING, &o.other_cache, 0, 0, "TYPE",
+         "of the other's keys and values"},
+        {"other-profile", ARGS_STRING, &o.other_profile, 0, 0, "NAME", "the other's profile"},
+        {"cache", ARGS_STRING, &o.kit.cache_type, 0, 0, "TYPE",
+         "of keys and values: f32, f16, q8_0; f32"},
         TND_RUNTIME_ROWS(&o.kit.runtime),
     };
-    const struct cli_command command = {
-        "compare MODEL [OPTIONS]\n\n"
+    const struct args_command command = {
+        "compare",
+        "MODEL",
         "Feeds a text to the model as it is and to another way of computing it, and prints\n"
         "the Kullback-Leibler divergence of the next token's distributions (in nats), how\n"
         "often both put the same token first, and both perplexities of the text.",
-        CLI_ROWS(rows), 1, 1, "compare: expected a model file"};
+        CLI_ROWS(rows),
+        1,
+        1};
     const char *checkpoint = NULL;
-    int code;
-    return tnd_cli_begin(argc, argv, &command, &checkpoint, &code) ? run(&o, checkpoint) : code;
+    const int result = args_parse(&command, argc, argv, &checkpoint, NULL);
+    return result == ARGS_OK ? run(&o, checkpoint) : args_code(result);
 }

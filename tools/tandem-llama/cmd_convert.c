@@ -85,27 +85,26 @@ static int save(const tandem_source *source, const char *path, const char *type,
 
 int tnd_cmd_convert(int argc, char **argv)
 {
-    static const char missing[] =
-        "convert needs a file to read, one to write, and 0 to 4096 threads";
     const char *type = NULL;
     int64_t threads = 0;
-    const struct cli_option rows[] = {
-        {"type", CLI_TEXT, &type, "TYPE", "of the matrices (q4_0, bcml1, f16, ...); as they are"},
-        {"threads", CLI_INTEGER, &threads, "N", "threads; default: one a core"},
+    const struct args_option rows[] = {
+        {"type", ARGS_STRING, &type, 0, 0, "TYPE",
+         "of the matrices (q4_0, bcml1, f16, ...); as they are"},
+        {"threads", ARGS_INT, &threads, 0, 4096, "N", "threads; default: one a core"},
     };
-    const struct cli_command command = {
-        "convert IN OUT.gguf [OPTIONS]\n\n"
-        "IN: GGUF, safetensors (or the folder of a model), PyTorch or llama2.c",
-        CLI_ROWS(rows), 2, 2, missing};
+    const struct args_command command = {
+        "convert",
+        "IN OUT.gguf",
+        "IN: GGUF, safetensors (or the folder of a model), PyTorch or llama2.c.",
+        CLI_ROWS(rows),
+        2,
+        2};
     const char *paths[2] = {NULL, NULL};
     tandem_source *source = NULL;
     struct tandem_error error = {.text = ""};
-    int code;
-    if (!tnd_cli_begin(argc, argv, &command, paths, &code)) {
-        return code;
-    }
-    if (threads < 0 || threads > 4096) {
-        return tnd_cli_usage("%s", missing);
+    int code = args_parse(&command, argc, argv, paths, NULL);
+    if (code != ARGS_OK) {
+        return args_code(code);
     }
     if (tandem_source_open(paths[0], &source, &error) != TANDEM_OK) {
         return tnd_cli_fail(&error);
@@ -120,22 +119,26 @@ int tnd_cmd_synth(int argc, char **argv)
     const char *shape = "quick";
     const char *type = "q4_0";
     int64_t context = 2048;
-    const struct cli_option rows[] = {
-        {"shape", CLI_TEXT, &shape, "SHAPE",
+    const struct args_option rows[] = {
+        {"shape", ARGS_STRING, &shape, 0, 0, "SHAPE",
          "1.1b, quick, or dim,hidden,layers,heads,kv_heads,vocabulary; quick"},
-        {"type", CLI_TEXT, &type, "TYPE", "of the matrices; q4_0"},
-        {"context", CLI_INTEGER, &context, "N", "positions that the model claims to know; 2048"},
+        {"type", ARGS_STRING, &type, 0, 0, "TYPE", "of the matrices; q4_0"},
+        {"context", ARGS_INT, &context, 0, 1e9, "N",
+         "positions that the model claims to know; 2048"},
     };
-    const struct cli_command command = {
-        "synth OUT.gguf [OPTIONS]\n\n"
+    const struct args_command command = {
+        "synth",
+        "OUT.gguf",
         "Writes a model with random weights, for measuring. It has no tokenizer.",
-        CLI_ROWS(rows), 1, 1, "synth needs a file to write"};
+        CLI_ROWS(rows),
+        1,
+        1};
     const char *path = NULL;
     tandem_source *source = NULL;
     struct tandem_error error = {.text = ""};
-    int code;
-    if (!tnd_cli_begin(argc, argv, &command, &path, &code)) {
-        return code;
+    int code = args_parse(&command, argc, argv, &path, NULL);
+    if (code != ARGS_OK) {
+        return args_code(code);
     }
     if (tnd_cli_synthesize(shape, type, context, &source, &error) != TANDEM_OK) {
         return tnd_cli_fail(&error);

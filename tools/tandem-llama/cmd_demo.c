@@ -201,16 +201,20 @@ static void print_result(const struct demo *demo)
 int tnd_cmd_demo(int argc, char **argv)
 {
     struct demo demo = {.budget_s = 0.0};
-    const struct cli_option rows[] = {
-        {"quick", CLI_FLAG, &demo.quick, NULL, "a smaller model"},
-        {"table", CLI_TEXT, &demo.table, "FILE", "timing table; default: this machine's own"},
-        {"threads", CLI_INTEGER, &demo.threads, "N", "threads; default: one a core"},
-        {"budget", CLI_NUMBER, &demo.budget_s, "SECONDS", "of measuring; 36, with --quick 10"},
+    const struct args_option rows[] = {
+        {"quick", ARGS_FLAG, &demo.quick, 0, 0, NULL, "a smaller model"},
+        {"table", ARGS_STRING, &demo.table, 0, 0, "FILE",
+         "timing table; default: this machine's own"},
+        {"threads", ARGS_INT, &demo.threads, 0, 4096, "N", "threads; default: one a core"},
+        {"budget", ARGS_NUMBER, &demo.budget_s, 0, 1e6, "SECONDS",
+         "of measuring; 36, with --quick 10"},
     };
-    const struct cli_command command = {"demo [OPTIONS]", CLI_ROWS(rows), 0, 0, NULL};
-    int code;
-    if (!tnd_cli_begin(argc, argv, &command, NULL, &code)) {
-        return code;
+    const struct args_command command = {
+        "demo",         "", "Compares the fixed rule, the CPU alone and the tuned plan.",
+        CLI_ROWS(rows), 0,  0};
+    const int result = args_parse(&command, argc, argv, NULL, NULL);
+    if (result != ARGS_OK) {
+        return args_code(result);
     }
     if (!(demo.budget_s > 0.0)) {
         demo.budget_s = demo.quick ? 10.0 : 36.0;

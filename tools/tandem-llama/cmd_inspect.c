@@ -115,21 +115,22 @@ static void print_sums(const struct sums *sums)
 
 int tnd_cmd_inspect(int argc, char **argv)
 {
-    const struct cli_command command = {
-        "inspect FILE\n\n"
-        "FILE: GGUF, safetensors (or the folder of a model), PyTorch or llama2.c",
+    const struct args_command command = {
+        "inspect",
+        "FILE",
+        "Prints what is in a model file: GGUF, safetensors (or the folder of a model), PyTorch or\n"
+        "llama2.c.",
         NULL,
         0,
         1,
-        1,
-        "inspect needs a file"};
+        1};
     const char *path = NULL;
     tandem_source *source = NULL;
     struct tandem_error error = {.text = ""};
     struct sums sums = {.bytes = 0};
-    int code;
-    if (!tnd_cli_begin(argc, argv, &command, &path, &code)) {
-        return code;
+    const int result = args_parse(&command, argc, argv, &path, NULL);
+    if (result != ARGS_OK) {
+        return args_code(result);
     }
     if (tandem_source_open(path, &source, &error) != TANDEM_OK) {
         return tnd_cli_fail(&error);

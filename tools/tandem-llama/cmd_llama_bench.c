@@ -18,13 +18,13 @@ enum { MAX_TESTS = 32 };
 struct bench_options {
     const char *synth;
     const char *type;
-    const char *prompts;
-    const char *gens;
+    struct args_ints prompts;
+    struct args_ints gens;
     int64_t repeat;
     struct tnd_cli_runtime runtime;
     const char *cache_type;
     const char *output;
-    const char *against;
+    struct args_ints against;
     bool is_unfused;
     bool has_ops;
     bool has_no_fusion;
@@ -59,16 +59,13 @@ struct bench {
 
 /* ---- tests ---- */
 
-/* Adds a test for each number of "128,512"; 0 adds none. */
-static bool add_tests(struct bench *bench, const char *list, bool is_prompt)
+/* Adds a test for each number but 0. False after a message. */
+static bool add_tests(struct bench *bench, const struct args_ints *list, bool is_prompt)
 {
-    for (const char *at = list; *at != '\0';) {
-        char *end;
-        const long long n = strtoll(at, &end, 10);
-        if (end == at || (*end != ',' && *end != '\0') || n < 0 || n > 1000000 ||
-            bench->n_tests == MAX_TESTS) {
-            (void)tnd_cli_usage("--%s: '%s' is no list of token counts from 0 to 1000000",
-                                is_prompt ? "prompt" : "gen", list);
+    for (int i = 0; i < list->n; i++) {
+        const int64_t n = list->values[i];
+        if (n > 0 && bench->n_tests == MAX_TESTS) {
+            (void)tnd_cli_usage("bench: expected at most %d tests", MAX_TESTS);
             return false;
         }
         if (n > 0) {
@@ -77,7 +74,6 @@ static bool add_tests(struct bench *bench, const char *list, bool is_prompt)
             test->n = n;
             bench->context = n > bench->context ? n : bench->context;
         }
-        at = *end == ',' ? end + 1 : end;
     }
     return true;
 }
@@ -352,22 +348,22 @@ static bool check_options(struct bench *bench, const char *checkpoint)
         (void)tnd_cli_usage("bench takes a model file or --synth, not both");
         return false;
     }
-    if (o->repeat < 1 || o->repeat > TND_SPEED_MAX) {
-        (void)tnd_cli_usage("bench: expected 1 to %d repeats", TND_SPEED_MAX);
-        return false;
-    }
     if (strcmp(o->output, "md") != 0 && strcmp(o->output, "json") != 0 &&
         strcmp(o->output, "csv") != 0) {
         (void)tnd_cli_usage("--output is md, json or csv, not '%s'", o->output);
         return false;
     }
-    if (o->against != NULL && !tnd_thread_compare_parse(o->against, &bench->against)) {
-        (void)tnd_cli_usage("--against-threads: '%s' is no list of up to %d thread counts",
-                            o->against, TND_COMPARE_MAX);
+    if (o->against.n > TND_COMPARE_MAX) {
+        (void)tnd_cli_usage("--against-threads: expected at most %d thread counts",
+                            TND_COMPARE_MAX);
         return false;
     }
+    bench->against.n = o->against.n;
+    for (int i = 0; i < o->against.n; i++) {
+        bench->against.counts[i] = (int)o->against.values[i];
+    }
     o->synth = o->synth == NULL ? "1.1b" : o->synth;
-    if (!add_tests(bench, o->prompts, true) || !add_tests(bench, o->gens, false)) {
+    if (!add_tests(bench, &o->prompts, true) || !add_tests(bench, &o->gens, false)) {
         return false;
     }
     if (bench->n_tests == 0) {
@@ -381,35 +377,41 @@ int tnd_cmd_bench(int argc, char **argv)
 {
     static struct bench bench; /* its samples are too many for the stack of some */
     bench = (struct bench){
-        .options = {.prompts = "128,512", .gens = "32,128", .repeat = 3, .output = "md"}};
+        .options = {
+            .prompts = {2, {128, 512}}, .gens = {2, {32, 128}}, .repeat = 3, .output = "md"}};
     struct bench_options *o = &bench.options;
-    const struct cli_option rows[] = {
-        {"synth", CLI_TEXT, &o->synth, "SHAPE",
+    const struct args_option rows[] = {
+        {"synth", ARGS_STRING, &o->synth, 0, 0, "SHAPE",
          "1.1b, quick or dim,hidden,layers,heads,kv_heads,vocabulary; 1.1b"},
-        {"type", CLI_TEXT, &o->type, "TYPE", "of the weights; q4_0, a model file: its own"},
-        {"prompt", CLI_TEXT, &o->prompts, "N,N", "tokens of prompts, each one batch; 128,512"},
-        {"gen", CLI_TEXT, &o->gens, "N,N", "tokens generated from an empty text; 32,128"},
-        {"repeat", CLI_INTEGER, &o->repeat, "N", "measurements of each; 3"},
+        {"type", ARGS_STRING, &o->type, 0, 0, "TYPE",
+         "of the weights; q4_0, a model file: its own"},
+        {"prompt", ARGS_INTS, &o->prompts, 0, 1e6, "N,N",
+         "tokens of prompts, each one batch; 128,512"},
+        {"gen", ARGS_INTS, &o->gens, 0, 1e6, "N,N", "tokens generated from an empty text; 32,128"},
+        {"repeat", ARGS_INT, &o->repeat, 1, TND_SPEED_MAX, "N", "measurements of each; 3"},
         TND_RUNTIME_ROWS(&o->runtime),
-        {"cache", CLI_TEXT, &o->cache_type, "TYPE", "of keys and values: f32, f16, q8_0; f32"},
-        {"unfused", CLI_FLAG, &o->is_unfused, NULL, "attention by two products; to compare"},
-        {"no-fusion", CLI_FLAG, &o->has_no_fusion, NULL, "small nodes one by one; to compare"},
-        {"no-sharing", CLI_FLAG, &o->has_no_sharing, NULL,
+        {"cache", ARGS_STRING, &o->cache_type, 0, 0, "TYPE",
+         "of keys and values: f32, f16, q8_0; f32"},
+        {"unfused", ARGS_FLAG, &o->is_unfused, 0, 0, NULL, "attention by two products; to compare"},
+        {"no-fusion", ARGS_FLAG, &o->has_no_fusion, 0, 0, NULL,
+         "small nodes one by one; to compare"},
+        {"no-sharing", ARGS_FLAG, &o->has_no_sharing, 0, 0, NULL,
          "no barrier shared by nodes that could; to compare"},
-        {"ops", CLI_FLAG, &o->has_ops, NULL, "say which operations the time went to (md)"},
-        {"against-threads", CLI_TEXT, &o->against, "N,N",
+        {"ops", ARGS_FLAG, &o->has_ops, 0, 0, NULL, "say which operations the time went to (md)"},
+        {"against-threads", ARGS_INTS, &o->against, 1, 1024, "N,N",
          "compare with N threads for every node, in turns (md)"},
-        {"never-slower", CLI_FLAG, &o->never_slower, NULL,
+        {"never-slower", ARGS_FLAG, &o->never_slower, 0, 0, NULL,
          "fail when the plan is slower than a fixed choice by 2 %"},
-        {"output", CLI_TEXT, &o->output, "md|json|csv", "default: md"},
+        {"output", ARGS_STRING, &o->output, 0, 0, "md|json|csv", "default: md"},
     };
-    const struct cli_command command = {"bench [MODEL] [OPTIONS]", CLI_ROWS(rows), 0, 1, NULL};
+    const struct args_command command = {
+        "bench", "[MODEL]", "Measures prompt and generation speed.", CLI_ROWS(rows), 0, 1};
     const char *checkpoint = NULL;
-    int code;
-    if (!tnd_cli_begin(argc, argv, &command, &checkpoint, &code)) {
-        return code;
+    const int result = args_parse(&command, argc, argv, &checkpoint, NULL);
+    if (result != ARGS_OK) {
+        return args_code(result);
     }
-    if (o->never_slower && checkpoint == NULL && o->repeat >= 1 && o->repeat <= TND_SPEED_MAX) {
+    if (o->never_slower && checkpoint == NULL) {
         const struct tnd_never_slower wanted = {.shape = o->synth != NULL ? o->synth : "1.1b",
                                                 .type = o->type != NULL ? o->type : "q4_0",
                                                 .table = o->runtime.table,

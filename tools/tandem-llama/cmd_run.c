@@ -125,18 +125,16 @@ static int run_all(struct run *run, const char *checkpoint)
 int tnd_cmd_run(int argc, char **argv)
 {
     struct run run = {.kit = {.options = TND_KIT_DEFAULTS}, .text = "", .steps = 256};
-    const struct cli_option rows[] = {
-        {"p", CLI_TEXT, &run.text, "TEXT", "text to continue; default: none"},
-        {"n", CLI_INTEGER, &run.steps, "N",
+    const struct args_option rows[] = {
+        {"p", ARGS_STRING, &run.text, 0, 0, "TEXT", "text to continue; default: none"},
+        {"n", ARGS_INT, &run.steps, 0, 1e9, "N",
          "steps, the beginning token counted; 256; 0: as many as fit"},
-        {"batch", CLI_INTEGER, &run.batch, "N",
+        {"batch", ARGS_INT, &run.batch, 0, 1e9, "N",
          "prompt tokens at a time; default: all; 1: one by one"},
         TND_KIT_ROWS(&run.kit.options),
     };
-    const struct cli_command command = {"run MODEL [-t TOKENIZER] [OPTIONS]", CLI_ROWS(rows), 1, 1,
-                                        "run needs a model file"};
+    const struct args_command command = {"run", "MODEL", "Continues a text.", CLI_ROWS(rows), 1, 1};
     const char *checkpoint = NULL;
-    int code;
-    return tnd_cli_begin(argc, argv, &command, &checkpoint, &code) ? run_all(&run, checkpoint)
-                                                                   : code;
+    const int result = args_parse(&command, argc, argv, &checkpoint, NULL);
+    return result == ARGS_OK ? run_all(&run, checkpoint) : args_code(result);
 }

@@ -119,20 +119,20 @@ static int detokenize(const tandem_tokenizer *tokenizer, bool special, const cha
 int tnd_cmd_tokenize(int argc, char **argv)
 {
     struct tokenize_options o = {0};
-    const struct cli_option rows[] = {
-        {"t", CLI_TEXT, &o.tokenizer, "FILE",
+    const struct args_option rows[] = {
+        {"t", ARGS_STRING, &o.tokenizer, 0, 0, "FILE",
          "tokenizer.model, tokenizer.json, tokenizer.bin, GGUF"},
-        {"bos", CLI_FLAG, &o.bos, NULL, "put the beginning token in front"},
-        {"special", CLI_FLAG, &o.special, NULL, "recognise and show special tokens such as <s>"},
-        {"detokenize", CLI_FLAG, &o.detokenize, NULL, "read ids and write their text"},
+        {"bos", ARGS_FLAG, &o.bos, 0, 0, NULL, "put the beginning token in front"},
+        {"special", ARGS_FLAG, &o.special, 0, 0, NULL,
+         "recognise and show special tokens such as <s>"},
+        {"detokenize", ARGS_FLAG, &o.detokenize, 0, 0, NULL, "read ids and write their text"},
     };
-    const struct cli_command command = {
-        "tokenize -t FILE [--bos] [--detokenize] < TEXT\n"
-        "Text on stdin becomes ids, separated by blanks; or ids become text.",
-        CLI_ROWS(rows), 0, 0, NULL};
-    int code;
-    if (!tnd_cli_begin(argc, argv, &command, NULL, &code)) {
-        return code;
+    const struct args_command command = {
+        "tokenize",     "", "Text on stdin becomes ids, separated by blanks; or ids become text.",
+        CLI_ROWS(rows), 0,  0};
+    int code = args_parse(&command, argc, argv, NULL, NULL);
+    if (code != ARGS_OK) {
+        return args_code(code);
     }
     if (o.tokenizer == NULL) {
         return tnd_cli_usage("tokenize needs a tokenizer: -t FILE");

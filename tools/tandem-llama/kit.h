@@ -25,29 +25,78 @@ struct tnd_kit_options {
     bool print_stats;
 };
 
-/** Rows of these options for a struct cli_command. */
+/** Rows of these options for a struct args_command. */
 #define TND_KIT_ROWS(o)                                                                            \
-    {"t", CLI_TEXT, &(o)->tokenizer, "FILE", "tokenizer; default: the model file's own"},          \
-        {"temp", CLI_NUMBER, &(o)->temperature, "T",                                               \
+    {"t", ARGS_STRING, &(o)->tokenizer, 0, 0, "FILE", "tokenizer; default: the model file's own"}, \
+        {"temp",                                                                                   \
+         ARGS_NUMBER,                                                                              \
+         &(o)->temperature,                                                                        \
+         0,                                                                                        \
+         1e6,                                                                                      \
+         "T",                                                                                      \
          "temperature; 0: always the likeliest token; 1.0"},                                       \
-        {"top-p", CLI_NUMBER, &(o)->top_p, "P",                                                    \
+        {"top-p",                                                                                  \
+         ARGS_NUMBER,                                                                              \
+         &(o)->top_p,                                                                              \
+         0,                                                                                        \
+         1,                                                                                        \
+         "P",                                                                                      \
          "draw from the likeliest tokens that sum to P; 0.9"},                                     \
-        {"top-k", CLI_INTEGER, &(o)->top_k, "K", "draw from the K likeliest tokens; 0: all"},      \
-        {"min-p", CLI_NUMBER, &(o)->min_p, "P",                                                    \
+        {"top-k", ARGS_INT, &(o)->top_k, 0, 1e9, "K", "draw from the K likeliest tokens; 0: all"}, \
+        {"min-p",                                                                                  \
+         ARGS_NUMBER,                                                                              \
+         &(o)->min_p,                                                                              \
+         0,                                                                                        \
+         1,                                                                                        \
+         "P",                                                                                      \
          "draw from tokens with P of the likeliest's probability; 0"},                             \
-        {"repeat-penalty", CLI_NUMBER, &(o)->repeat_penalty, "F",                                  \
+        {"repeat-penalty",                                                                         \
+         ARGS_NUMBER,                                                                              \
+         &(o)->repeat_penalty,                                                                     \
+         0,                                                                                        \
+         1e6,                                                                                      \
+         "F",                                                                                      \
          "weakens the last 64 tokens; 1: not"},                                                    \
-        {"seed", CLI_INTEGER, &(o)->seed, "S", "of the random numbers; 1"},                        \
-        {"utf8", CLI_FLAG, &(o)->keeps_utf8, NULL, "only tokens that keep the text valid UTF-8"},  \
-        TND_RUNTIME_ROWS(&(o)->runtime),                                                           \
-        {"type", CLI_TEXT, &(o)->type, "TYPE", "convert the weights first (q4_0, f16, ...)"},      \
-        {"cache", CLI_TEXT, &(o)->cache_type, "TYPE", "of keys and values: f32, f16, q8_0; f32"},  \
-        {"context", CLI_INTEGER, &(o)->context, "N",                                               \
+        {"seed", ARGS_INT, &(o)->seed, -9e18, 9e18, "S", "of the random numbers; 1"},              \
+        {"utf8",                                                                                   \
+         ARGS_FLAG,                                                                                \
+         &(o)->keeps_utf8,                                                                         \
+         0,                                                                                        \
+         0,                                                                                        \
+         NULL,                                                                                     \
+         "only tokens that keep the text valid UTF-8"},                                            \
+        TND_RUNTIME_ROWS(&(o)->runtime), {"type",                                                  \
+                                          ARGS_STRING,                                             \
+                                          &(o)->type,                                              \
+                                          0,                                                       \
+                                          0,                                                       \
+                                          "TYPE",                                                  \
+                                          "convert the weights first (q4_0, f16, ...)"},           \
+        {"cache",                                                                                  \
+         ARGS_STRING,                                                                              \
+         &(o)->cache_type,                                                                         \
+         0,                                                                                        \
+         0,                                                                                        \
+         "TYPE",                                                                                   \
+         "of keys and values: f32, f16, q8_0; f32"},                                               \
+        {"context",                                                                                \
+         ARGS_INT,                                                                                 \
+         &(o)->context,                                                                            \
+         0,                                                                                        \
+         1e9,                                                                                      \
+         "N",                                                                                      \
          "tokens of a text; run: the steps, chat: 4096"},                                          \
-        {"unfused", CLI_FLAG, &(o)->is_unfused, NULL, "attention by two products; to compare"},    \
-        {"plan", CLI_FLAG, &(o)->print_plan, NULL, "print the plans to stderr"},                   \
+        {"unfused",                                                                                \
+         ARGS_FLAG,                                                                                \
+         &(o)->is_unfused,                                                                         \
+         0,                                                                                        \
+         0,                                                                                        \
+         NULL,                                                                                     \
+         "attention by two products; to compare"},                                                 \
+        {"plan", ARGS_FLAG, &(o)->print_plan, 0, 0, NULL, "print the plans to stderr"},            \
     {                                                                                              \
-        "stats", CLI_FLAG, &(o)->print_stats, NULL, "print machine, table and memory to stderr"    \
+        "stats", ARGS_FLAG, &(o)->print_stats, 0, 0, NULL,                                         \
+            "print machine, table and memory to stderr"                                            \
     }
 
 #define TND_KIT_DEFAULTS                                                                           \

@@ -7,8 +7,7 @@
 
 struct command {
     const char *name;
-    int (*run)(int argc,
-               char **argv); /* arguments behind the command's name; returns the exit code */
+    int (*run)(int argc, char **argv); /* from its own name on; returns the exit code */
     const char *what;
 };
 
@@ -45,12 +44,14 @@ static int help(void)
     printf("  %-8s %s\n", "help", "this text; help COMMAND: the options of a command");
     printf("\nFirst run 'mulmat-tune bench', which measures this machine, so that each matrix "
            "product\n"
-           "takes the way that is fastest here.\n");
+           "takes the profile that is fastest here.\n");
     return 0;
 }
 
 int main(int argc, char **argv)
 {
+    args_program = "tandem-llama";
+    args_dashes = "--";
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         return finish(help());
     }
@@ -65,9 +66,9 @@ int main(int argc, char **argv)
     const char *name = wants_help ? argv[2] : argv[1];
     for (int i = 0; i < N_COMMANDS; i++) {
         if (strcmp(commands[i].name, name) == 0) {
-            char *help_arguments[] = {"--help"};
-            const int code = wants_help ? commands[i].run(1, help_arguments)
-                                        : commands[i].run(argc - 2, argv + 2);
+            char *help_arguments[] = {argv[2], "--help"};
+            const int code = wants_help ? commands[i].run(2, help_arguments)
+                                        : commands[i].run(argc - 1, argv + 1);
             return finish(code);
         }
     }

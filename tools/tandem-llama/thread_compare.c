@@ -3,25 +3,8 @@
 #include "tools/tandem-llama/thread_compare.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "tools/tandem-llama/cli.h"
-
-bool tnd_thread_compare_parse(const char *list, struct tnd_thread_compare *out)
-{
-    out->n = 0;
-    for (const char *at = list; *at != '\0';) {
-        char *end;
-        const long count = strtol(at, &end, 10);
-        if (end == at || (*end != ',' && *end != '\0') || count < 1 || count > 1024 ||
-            out->n == TND_COMPARE_MAX) {
-            return false;
-        }
-        out->counts[out->n++] = (int)count;
-        at = *end == ',' ? end + 1 : end;
-    }
-    return out->n > 0;
-}
 
 void tnd_thread_compare_adjust(void *user, const tandem_graph *graph, tandem_plan *plan)
 {

@@ -18,8 +18,6 @@ struct tnd_thread_compare {
     struct tnd_speed speed[TND_COMPARE_MAX];
 };
 
-/** Reads "1,2,4". False when it is no such list. */
-bool tnd_thread_compare_parse(const char *list, struct tnd_thread_compare *out);
 /** For tandem_session_options: gives each node `forced` threads. `user` is the comparison. */
 void tnd_thread_compare_adjust(void *user, const tandem_graph *graph, tandem_plan *plan);
 /** "12.3 tokens/s with 4 threads for every node: planned is 2.31 x as fast (2.20 .. 2.41)": the

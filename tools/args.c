@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Reading options. Every mistake gets one line on stderr that says what was found and what is
  * expected. */
-#include "tools/mulmat-tune/args.h"
+#include "tools/args.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+const char *args_program = "mulmat-tune";
+const char *args_dashes = "-";
 
 /* A word of the command line that is an option, taken apart. */
 struct word {
@@ -24,9 +27,9 @@ static int wrong(const struct args_command *command, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "mulmat-tune %s: ", command->name);
+    fprintf(stderr, "%s %s: ", args_program, command->name);
     vfprintf(stderr, format, arguments);
-    fprintf(stderr, "; see 'mulmat-tune %s --help'\n", command->name);
+    fprintf(stderr, "; see '%s %s --help'\n", args_program, command->name);
     va_end(arguments);
     return ARGS_WRONG;
 }
@@ -49,8 +52,8 @@ static bool is_called(const struct word *word, const char *name)
         return false;
     }
     for (size_t i = 0; i < word->name_length; i++) {
-        char given = word->name[i] == '-' ? '_' : word->name[i];
-        if (given != name[i]) {
+        const bool is_dash = name[i] == '-' || name[i] == '_';
+        if (is_dash ? word->name[i] != '-' && word->name[i] != '_' : word->name[i] != name[i]) {
             return false;
         }
     }
@@ -210,19 +213,24 @@ int args_parse(const struct args_command *command, int argc, char **argv, const 
     return ARGS_OK;
 }
 
+int args_code(int result)
+{
+    return result == ARGS_HELP ? 0 : result;
+}
+
 void args_help(const struct args_command *command)
 {
-    printf("usage: mulmat-tune %s%s%s%s\n\n%s\n", command->name,
+    printf("usage: %s %s%s%s%s\n\n%s\n", args_program, command->name,
            command->n_options > 0 ? " [options]" : "", command->operands[0] != '\0' ? " " : "",
            command->operands, command->what);
-    if (command->n_options > 0) {
-        printf("\n");
-    }
+    printf("\n");
     for (int i = 0; i < command->n_options; i++) {
         const struct args_option *option = &command->options[i];
         char left[64];
-        snprintf(left, sizeof(left), "-%s%s%s", option->name, option->value != NULL ? " " : "",
+        snprintf(left, sizeof(left), "%s%s%s%s", option->name[1] != '\0' ? args_dashes : "-",
+                 option->name, option->value != NULL ? " " : "",
                  option->value != NULL ? option->value : "");
         printf("  %-24s %s\n", left, option->help);
     }
+    printf("  %-24s %s\n", "--help", "this text");
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Options of all commands. Every option may be spelled with one dash or two, with '_' or '-'
- * inside, and its value may be the next word or follow '=': -m_step 8, --m-step 8, --m_step=8. */
-#ifndef MULMAT_TUNE_ARGS_H
-#define MULMAT_TUNE_ARGS_H
+ * Options of all commands of a tool. Every option may be spelled with one dash or two, with '_' or
+ * '-' inside, and its value may be the next word or follow '=': -m_step 8, --m-step 8, --m_step=8.
+ * */
+#ifndef TND_TOOLS_ARGS_H
+#define TND_TOOLS_ARGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/** How the tool is called in messages, and what stands in front of options in its help. */
+extern const char *args_program, *args_dashes;
 
 enum { ARGS_LIST_MAX = 256 };
 
@@ -24,7 +28,7 @@ struct args_ints {
 
 /* One option. `out` keeps its value when the option is not given: set the default before. */
 struct args_option {
-    const char *name; /* "m_step" */
+    const char *name; /* "m_step" or "m-step" */
     enum args_kind kind;
     void *out;
     double low, high;
@@ -49,6 +53,9 @@ enum { ARGS_OK = 0, ARGS_HELP = -1, ARGS_WRONG = 2 };
  *  what is wrong, exit with 2. */
 int args_parse(const struct args_command *command, int argc, char **argv, const char **operands,
                int *out_n_operands);
+
+/** The exit code of a result that is not ARGS_OK. */
+int args_code(int result);
 
 /** Prints the help of a command to stdout. */
 void args_help(const struct args_command *command);
