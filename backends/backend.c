@@ -163,20 +163,21 @@ enum tandem_status tnd_backend_sync(tandem_backend *backend, uint64_t ticket,
 }
 
 enum tandem_status tnd_backend_prepare(tandem_backend *backend, const tandem_tensor *weight,
-                                       struct tandem_error *error)
+                                       void **out_handle, struct tandem_error *error)
 {
+    *out_handle = NULL;
     if (backend->api->prepare == NULL) {
         return TANDEM_OK;
     }
     FRESH_ERROR(told);
-    enum tandem_status status = backend->api->prepare(backend, weight, &told);
+    enum tandem_status status = backend->api->prepare(backend, weight, out_handle, &told);
     return status == TANDEM_OK ? TANDEM_OK : settle(backend, "prepare", status, &told, error);
 }
 
-void tnd_backend_forget(tandem_backend *backend, const tandem_tensor *weight)
+void tnd_backend_forget(tandem_backend *backend, void *handle)
 {
-    if (backend->api->forget != NULL) {
-        backend->api->forget(backend, weight);
+    if (backend->api->forget != NULL && handle != NULL) {
+        backend->api->forget(backend, handle);
     }
 }
 
@@ -212,44 +213,45 @@ static enum tandem_status refuse_host(const tandem_backend *backend, const char 
                          backend->api->name, function);
 }
 
-enum tandem_status tnd_backend_map(tandem_backend *backend, void *begin, size_t bytes,
+enum tandem_status tnd_backend_map(tandem_backend *backend, size_t bytes, void **out_handle,
                                    struct tandem_error *error)
 {
     if (!tnd_backend_is_own(backend)) {
         return refuse_host(backend, "map", error);
     }
     FRESH_ERROR(told);
-    enum tandem_status status = backend->api->map(backend, begin, bytes, &told);
+    enum tandem_status status = backend->api->map(backend, bytes, out_handle, &told);
     return status == TANDEM_OK ? TANDEM_OK : settle(backend, "map", status, &told, error);
 }
 
-void tnd_backend_unmap(tandem_backend *backend, void *begin)
+void tnd_backend_unmap(tandem_backend *backend, void *handle)
 {
-    if (tnd_backend_is_own(backend)) {
-        backend->api->unmap(backend, begin);
+    if (tnd_backend_is_own(backend) && handle != NULL) {
+        backend->api->unmap(backend, handle);
     }
 }
 
-enum tandem_status tnd_backend_upload(tandem_backend *backend, const void *begin, size_t bytes,
-                                      struct tandem_error *error)
+enum tandem_status tnd_backend_upload(tandem_backend *backend, struct tandem_place to,
+                                      const void *from, size_t bytes, struct tandem_error *error)
 {
     if (!tnd_backend_is_own(backend)) {
         return refuse_host(backend, "upload", error);
     }
     FRESH_ERROR(told);
-    enum tandem_status status = backend->api->upload(backend, begin, bytes, &told);
+    enum tandem_status status = backend->api->upload(backend, to, from, bytes, &told);
     return status == TANDEM_OK ? TANDEM_OK : settle(backend, "upload", status, &told, error);
 }
 
-enum tandem_status tnd_backend_download(tandem_backend *backend, void *begin, size_t bytes,
-                                        uint64_t *out_ticket, struct tandem_error *error)
+enum tandem_status tnd_backend_download(tandem_backend *backend, struct tandem_place from, void *to,
+                                        size_t bytes, uint64_t *out_ticket,
+                                        struct tandem_error *error)
 {
     if (!tnd_backend_is_own(backend)) {
         return refuse_host(backend, "download", error);
     }
     FRESH_ERROR(told);
     uint64_t ticket = 0;
-    enum tandem_status status = backend->api->download(backend, begin, bytes, &ticket, &told);
+    enum tandem_status status = backend->api->download(backend, from, to, bytes, &ticket, &told);
     if (status != TANDEM_OK) {
         return settle(backend, "download", status, &told, error);
     }

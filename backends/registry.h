@@ -91,9 +91,11 @@ enum tandem_status tnd_backend_submit(tandem_backend *backend, const struct tand
                                       uint64_t *out_ticket, struct tandem_error *error);
 enum tandem_status tnd_backend_sync(tandem_backend *backend, uint64_t ticket,
                                     struct tandem_error *error);
+/** `*out_handle` is NULL where the backend keeps nothing. */
 enum tandem_status tnd_backend_prepare(tandem_backend *backend, const tandem_tensor *weight,
-                                       struct tandem_error *error);
-void tnd_backend_forget(tandem_backend *backend, const tandem_tensor *weight);
+                                       void **out_handle, struct tandem_error *error);
+/** NULL is allowed. */
+void tnd_backend_forget(tandem_backend *backend, void *handle);
 size_t tnd_backend_prepared_bytes(tandem_backend *backend);
 /** Whether the task, run for node `a`, serves node `b` as well. */
 bool tnd_backend_is_same_work(tandem_backend *backend, const tandem_tensor *a,
@@ -102,12 +104,14 @@ bool tnd_backend_is_same_work(tandem_backend *backend, const tandem_tensor *a,
 bool tnd_backend_fuses(tandem_backend *backend, const tandem_tensor *const *nodes, int n_nodes);
 /** Whether it has memory of its own; the four functions below are for such backends alone. */
 bool tnd_backend_is_own(const tandem_backend *backend);
-enum tandem_status tnd_backend_map(tandem_backend *backend, void *begin, size_t bytes,
+enum tandem_status tnd_backend_map(tandem_backend *backend, size_t bytes, void **out_handle,
                                    struct tandem_error *error);
-void tnd_backend_unmap(tandem_backend *backend, void *begin);
-enum tandem_status tnd_backend_upload(tandem_backend *backend, const void *begin, size_t bytes,
-                                      struct tandem_error *error);
-enum tandem_status tnd_backend_download(tandem_backend *backend, void *begin, size_t bytes,
-                                        uint64_t *out_ticket, struct tandem_error *error);
+/** NULL is allowed. */
+void tnd_backend_unmap(tandem_backend *backend, void *handle);
+enum tandem_status tnd_backend_upload(tandem_backend *backend, struct tandem_place to,
+                                      const void *from, size_t bytes, struct tandem_error *error);
+enum tandem_status tnd_backend_download(tandem_backend *backend, struct tandem_place from, void *to,
+                                        size_t bytes, uint64_t *out_ticket,
+                                        struct tandem_error *error);
 
 #endif

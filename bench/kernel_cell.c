@@ -45,7 +45,7 @@ static double now(void)
 static void rows_main(void *user, struct tandem_worker *worker)
 {
     struct cell_job *job = user;
-    (void)tnd_cpu_mul_mat_run(job->kernels, NULL, &job->work, worker);
+    (void)tnd_cpu_mul_mat_run(job->kernels, &job->work, worker);
 }
 
 static void packed_main(void *user, struct tandem_worker *worker)
@@ -121,7 +121,7 @@ struct operands {
     void *workspace;
     size_t workspace_bytes;
     struct tnd_packed_weights *store;
-    tandem_tensor *packed[COPIES_MAX]; /* tensors of the copies, as the store knows them */
+    struct tnd_packed_weight *packed[COPIES_MAX]; /* of the copies */
 };
 
 static void free_operands(struct operands *o)
@@ -155,9 +155,10 @@ static bool make_operands(const struct tnd_kernel_cell *cell, bool has_packed, s
         if (i > 0) {
             memcpy(copy, o->w, w_bytes);
         }
-        o->packed[i] = tandem_tensor_borrow(o->context, cell->type, 2,
-                                            (int64_t[]){cell->k, cell->n}, copy, w_bytes);
-        if (has_packed && tnd_packed_weights_add(o->store, o->packed[i], NULL) != TANDEM_OK) {
+        const tandem_tensor *weight = tandem_tensor_borrow(
+            o->context, cell->type, 2, (int64_t[]){cell->k, cell->n}, copy, w_bytes);
+        if (weight == NULL || (has_packed && tnd_packed_weights_add(o->store, weight, &o->packed[i],
+                                                                    NULL) != TANDEM_OK)) {
             return false;
         }
     }
@@ -184,7 +185,7 @@ static double run_once(tnd_team *team, struct cell_job *job, struct operands *o,
 {
     o->weights->data = o->w + (size_t)copy * o->stride;
     if (kind == TND_LAYOUT_PACKED) {
-        job->packed = tnd_packed_weights_find(o->store, o->packed[copy]);
+        job->packed = o->packed[copy];
     }
     job->memory = o->weights->data;
     double begin = now();

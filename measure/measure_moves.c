@@ -25,6 +25,7 @@ struct link {
     int slot;
     tandem_backend *backend;
     const struct tnd_clock *clock;
+    struct tandem_place mirror; /* of `buffer` */
     char *buffer;
     double samples[TND_MOVE_REPEATS];
     double scratch[TND_MOVE_REPEATS];
@@ -35,7 +36,7 @@ static enum tandem_status download(struct link *link, size_t bytes, double *out_
 {
     uint64_t ticket = 0;
     uint64_t begin_ns = link->clock->now_ns(link->clock);
-    TND_TRY(tnd_backend_download(link->backend, link->buffer, bytes, &ticket, error));
+    TND_TRY(tnd_backend_download(link->backend, link->mirror, link->buffer, bytes, &ticket, error));
     TND_TRY(tnd_backend_sync(link->backend, ticket, error));
     *out_us = us_since(link->clock, begin_ns);
     return TANDEM_OK;
@@ -47,7 +48,7 @@ static enum tandem_status upload(struct link *link, size_t bytes, double probe_u
 {
     double behind_us = 0;
     uint64_t begin_ns = link->clock->now_ns(link->clock);
-    TND_TRY(tnd_backend_upload(link->backend, link->buffer, bytes, error));
+    TND_TRY(tnd_backend_upload(link->backend, link->mirror, link->buffer, bytes, error));
     double call_us = us_since(link->clock, begin_ns);
     TND_TRY(download(link, TND_TRANSFER_PROBE_BYTES, &behind_us, error));
     double us = us_since(link->clock, begin_ns) - probe_us;
@@ -95,14 +96,14 @@ enum tandem_status tnd_measure_round_trip(const struct tnd_registry *registry, i
         link->backend = backend;
         link->clock = clock;
         link->buffer = memory;
-        status = tnd_backend_map(backend, memory, TND_TRANSFER_LEAST_BYTES, error);
+        status = tnd_backend_map(backend, TND_TRANSFER_LEAST_BYTES, &link->mirror.handle, error);
     }
     if (status == TANDEM_OK) {
-        status = tnd_backend_upload(backend, memory, TND_TRANSFER_LEAST_BYTES, error);
+        status = tnd_backend_upload(backend, link->mirror, memory, TND_TRANSFER_LEAST_BYTES, error);
         if (status == TANDEM_OK) {
             status = repeat(link, TND_DOWNLOAD, TND_TRANSFER_PROBE_BYTES, 0, &time, error);
         }
-        tnd_backend_unmap(backend, memory);
+        tnd_backend_unmap(backend, link->mirror.handle);
     }
     *out_us = time.median_us;
     tnd_free(memory);
@@ -116,8 +117,9 @@ static enum tandem_status measure_size(struct link *link, size_t bytes, int64_t 
 {
     const char *name = tnd_registry_name(link->registry, link->slot);
     struct tnd_stage_time probe = {0, 0, 0};
-    TND_TRY(tnd_backend_map(link->backend, link->buffer, bytes, error));
-    enum tandem_status status = tnd_backend_upload(link->backend, link->buffer, bytes, error);
+    TND_TRY(tnd_backend_map(link->backend, bytes, &link->mirror.handle, error));
+    enum tandem_status status =
+        tnd_backend_upload(link->backend, link->mirror, link->buffer, bytes, error);
     if (status == TANDEM_OK) {
         status = repeat(link, TND_DOWNLOAD, TND_TRANSFER_PROBE_BYTES, 0, &probe, error);
     }
@@ -130,7 +132,7 @@ static enum tandem_status measure_size(struct link *link, size_t bytes, int64_t 
             status = tnd_table_add_transfer(table, name, (enum tnd_direction)d, &sample);
         }
     }
-    tnd_backend_unmap(link->backend, link->buffer);
+    tnd_backend_unmap(link->backend, link->mirror.handle);
     return status;
 }
 

@@ -19,7 +19,6 @@ struct tnd_exec {
     const struct tnd_clock *clock;
     struct tnd_run_device devices[TND_MAX_SLOTS];
     struct tnd_mirrors *mirrors;
-    struct tnd_refused *refused;
     _Atomic uint32_t execution; /* bits of enum tandem_execution; nothing else depends on it */
     pthread_mutex_t lock;       /* guards the members below; nothing is locked or called inside */
     struct tnd_run *idle;       /* last one used first: its memory is the warmest */
@@ -42,9 +41,7 @@ enum tandem_status tnd_exec_new(struct tnd_pool *pool, const struct tnd_registry
     for (int slot = 0; slot < TND_MAX_SLOTS; slot++) {
         pthread_mutex_init(&exec->devices[slot].lock, NULL);
     }
-    exec->refused = tnd_refused_new();
-    enum tandem_status status =
-        exec->refused != NULL ? tnd_mirrors_new(registry, &exec->mirrors, error) : TANDEM_E_MEMORY;
+    enum tandem_status status = tnd_mirrors_new(registry, &exec->mirrors, error);
     if (status != TANDEM_OK) {
         tnd_exec_free(exec);
         return tnd_error_set(error, TANDEM_E_MEMORY, "exec", 0, 0, "exec: out of memory");
@@ -67,7 +64,6 @@ void tnd_exec_free(struct tnd_exec *exec)
         pthread_mutex_destroy(&exec->devices[slot].lock);
     }
     tnd_mirrors_free(exec->mirrors);
-    tnd_refused_free(exec->refused);
     pthread_mutex_destroy(&exec->lock);
     tnd_free(exec);
 }
@@ -96,6 +92,7 @@ static struct tnd_run *take_run(struct tnd_exec *exec)
     if (run != NULL) {
         run->registry = exec->registry;
         run->devices = exec->devices;
+        run->mirrors = exec->mirrors;
     }
     return run;
 }
@@ -114,6 +111,16 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
+/* Once for a weight; nothing holds it: who forgets a weight knows that no run uses it. */
+static void prepare_copy(const struct tnd_run *run, int slot, const struct tandem_tensor *weight)
+{
+    struct tnd_mirror *mirror = NULL;
+    if (weight->buffer != NULL && tnd_mirrors_prepared(run->mirrors, slot, weight) == NULL &&
+        tnd_mirrors_prepare(run->mirrors, slot, weight, &mirror, NULL) == TANDEM_OK) {
+        tnd_mirrors_release(run->mirrors, mirror, (struct tnd_span){0, 0});
+    }
+}
+
 /* Lets backends of the host make room for their copies of weights; where they cannot, their
  * products run without. */
 static void prepare_copies(const struct tnd_run *run)
@@ -122,8 +129,7 @@ static void prepare_copies(const struct tnd_run *run)
     for (int i = 0; i < steps->n_steps; i++) {
         const struct tnd_step *step = &steps->steps[i];
         if (step->kind == TND_STEP_WORK && tnd_task_is(step->task, TND_TASK_USES_PACKED)) {
-            (void)tnd_backend_prepare(tnd_registry_backend(run->registry, step->backend),
-                                      run->graph->nodes[step->node]->src[0], NULL);
+            prepare_copy(run, step->backend, run->graph->nodes[step->node]->src[0]);
         }
     }
 }
@@ -141,7 +147,7 @@ static enum tandem_status run_steps(struct tnd_exec *exec, struct tnd_run *run,
     tnd_graph_bind(run->graph, run->intermediates.base);
     prepare_copies(run);
     if (run->steps->residency != NULL) {
-        TND_TRY(tnd_run_attach(run, exec->mirrors, exec->refused, out_failure, error));
+        TND_TRY(tnd_run_attach(run, out_failure, error));
     }
     return tnd_run_execute(run, n_workers, out_failure, error);
 }
@@ -209,12 +215,6 @@ enum tandem_status tnd_exec_fetch(struct tnd_exec *exec, const struct tandem_ten
 void tnd_exec_forget(struct tnd_exec *exec, const struct tandem_tensor *root)
 {
     tnd_mirrors_forget(exec->mirrors, root);
-    for (int slot = 1; slot < tnd_registry_count(exec->registry); slot++) {
-        tnd_backend_forget(tnd_registry_backend(exec->registry, slot), root);
-    }
-    if (!tnd_refused_is_empty(exec->refused)) {
-        tnd_refused_clear(exec->refused);
-    }
 }
 
 void tnd_exec_drop_device(struct tnd_exec *exec, int slot)
@@ -224,15 +224,15 @@ void tnd_exec_drop_device(struct tnd_exec *exec, int slot)
 
 bool tnd_exec_has_refused(struct tnd_exec *exec)
 {
-    return !tnd_refused_is_empty(exec->refused);
+    return tnd_mirrors_has_refused(exec->mirrors);
 }
 
 bool tnd_exec_is_refused(struct tnd_exec *exec, int slot, const struct tandem_tensor *node)
 {
-    for (int i = 0; i < node->n_src && tnd_exec_has_refused(exec); i++) {
+    for (int i = 0; i < node->n_src && slot > 0 && tnd_exec_has_refused(exec); i++) {
         const struct tandem_tensor *root = node->src[i] != NULL ? node->src[i]->root : NULL;
         if (root != NULL && (root->flags & TND_TENSOR_CONSTANT) != 0 &&
-            tnd_refused_has(exec->refused, slot, root)) {
+            tnd_mirrors_is_refused(exec->mirrors, slot, root)) {
             return true;
         }
     }

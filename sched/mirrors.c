@@ -1,31 +1,25 @@
 /* SPDX-License-Identifier: MIT
- * Mirrors of all runs: an array ordered by slot and address, so that what overlaps is found by a
- * binary search. Backends are called under the lock: a mirror is there as soon as it is listed. */
+ * Mirrors of all runs of an executor, in two lists: what is mapped, and prepared weights. Lists are
+ * walked when something is taken or given up only; what a root has is found in its buffer. Backends
+ * are called under the lock: what is listed is there. */
 #include "sched/mirrors.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "base/alloc.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
-
-struct mirror {
-    int slot;
-    int n_runs;      /* that hold it */
-    bool is_state;   /* stays when nobody holds it */
-    uint64_t serial; /* of the state's context */
-    char *begin;
-    size_t bytes;
-    struct tnd_span stale; /* of a state that nobody holds */
-};
 
 struct tnd_mirrors {
     const struct tnd_registry *registry;
-    pthread_mutex_t lock; /* guards everything below */
-    struct mirror *list;
-    size_t n, capacity;
+    uint64_t first_owner;      /* in buffers: plus the slot */
+    pthread_mutex_t lock;      /* guards everything below */
+    struct tnd_mirror *mapped; /* inputs and states */
+    struct tnd_mirror *weights;
+    uint64_t round;               /* of refusals; from 1 */
     _Atomic uint32_t state_slots; /* written under the lock */
+    atomic_bool has_refused;      /* written under the lock */
 };
 
 enum tandem_status tnd_mirrors_new(const struct tnd_registry *registry,
@@ -36,212 +30,326 @@ enum tandem_status tnd_mirrors_new(const struct tnd_registry *registry,
         return tnd_error_set(error, TANDEM_E_MEMORY, "exec", 0, 0, "exec: out of memory");
     }
     mirrors->registry = registry;
+    mirrors->first_owner = tnd_buffer_owners(TND_MAX_SLOTS);
+    mirrors->round = 1;
     pthread_mutex_init(&mirrors->lock, NULL);
     *out_mirrors = mirrors;
     return TANDEM_OK;
 }
 
-/* ---- the list; all under the lock ---- */
+/* ---- the lists; all under the lock ---- */
 
-/* First mirror of the slot that ends behind `address`, or where it would stand. */
-static size_t find(const struct tnd_mirrors *mirrors, int slot, const char *address)
+static struct tnd_mirror **list_of(struct tnd_mirrors *mirrors, enum tnd_mirror_kind kind)
 {
-    size_t low = 0;
-    size_t high = mirrors->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct mirror *mirror = &mirrors->list[middle];
-        bool is_before = mirror->slot < slot ||
-                         (mirror->slot == slot && mirror->begin + mirror->bytes <= address);
-        low = is_before ? middle + 1 : low;
-        high = is_before ? high : middle;
-    }
-    return low;
+    return kind == TND_MIRROR_WEIGHT ? &mirrors->weights : &mirrors->mapped;
 }
 
-/* The mirror at i if it begins in front of `end`. */
-static struct mirror *overlapping(const struct tnd_mirrors *mirrors, size_t i, int slot,
-                                  const char *end)
+static struct tnd_mirror *find_at(const struct tnd_mirrors *mirrors, int slot,
+                                  const struct tandem_tensor *root)
 {
-    struct mirror *mirror = i < mirrors->n ? &mirrors->list[i] : NULL;
-    return mirror != NULL && mirror->slot == slot && mirror->begin < end ? mirror : NULL;
+    TND_ASSERT(slot > 0 && slot < TND_MAX_SLOTS && root->buffer != NULL);
+    return tnd_buffer_find(root->buffer, mirrors->first_owner + (uint64_t)slot);
 }
 
-static struct mirror *find_range(const struct tnd_mirrors *mirrors, int slot, const char *begin,
-                                 size_t bytes)
+static bool overlaps(const struct tnd_mirror *mirror, const char *begin, size_t bytes)
 {
-    struct mirror *mirror = overlapping(mirrors, find(mirrors, slot, begin), slot, begin + bytes);
-    return mirror != NULL && mirror->begin == begin && mirror->bytes == bytes ? mirror : NULL;
+    return mirror->begin < begin + bytes && begin < mirror->begin + mirror->bytes;
 }
 
-static bool is_state_of(const struct mirror *mirror, const struct tandem_tensor *root)
+static bool is_range(const struct tnd_mirror *mirror, const char *begin, size_t bytes)
 {
-    return mirror->is_state && mirror->serial == tnd_context_serial(root->context);
+    return mirror->begin == begin && mirror->bytes == bytes;
 }
 
 static void find_state_slots(struct tnd_mirrors *mirrors)
 {
     uint32_t slots = 0;
-    for (size_t i = 0; i < mirrors->n; i++) {
-        slots |= mirrors->list[i].is_state ? UINT32_C(1) << mirrors->list[i].slot : 0;
+    for (const struct tnd_mirror *mirror = mirrors->mapped; mirror != NULL; mirror = mirror->next) {
+        slots |= mirror->kind == TND_MIRROR_STATE ? UINT32_C(1) << mirror->slot : 0;
     }
     atomic_store_explicit(&mirrors->state_slots, slots, memory_order_release);
 }
 
-static void drop(struct tnd_mirrors *mirrors, struct mirror *mirror)
+/* Takes the mirror at `place` out of its list and gives it up. */
+static void drop(struct tnd_mirrors *mirrors, struct tnd_mirror **place)
 {
-    size_t i = (size_t)(mirror - mirrors->list);
-    bool is_state = mirror->is_state;
-    tnd_backend_unmap(tnd_registry_backend(mirrors->registry, mirror->slot), mirror->begin);
-    mirrors->n--;
-    memmove(mirror, mirror + 1, (mirrors->n - i) * sizeof(*mirror));
-    if (is_state) {
+    struct tnd_mirror *mirror = *place;
+    tandem_backend *backend = tnd_registry_backend(mirrors->registry, mirror->slot);
+    TND_ASSERT(mirror->n_runs == 0);
+    *place = mirror->next;
+    tnd_buffer_detach(mirror->at);
+    if (mirror->kind == TND_MIRROR_WEIGHT) {
+        tnd_backend_forget(backend, mirror->handle);
+    } else {
+        tnd_backend_unmap(backend, mirror->handle);
+    }
+    if (mirror->kind == TND_MIRROR_STATE) {
         find_state_slots(mirrors);
     }
+    tnd_free(mirror);
 }
 
-static bool reserve(struct tnd_mirrors *mirrors)
+/* Gives up what no run holds: of a slot (0: any), of bytes (NULL: all), of a context (0: any). */
+static void drop_idle(struct tnd_mirrors *mirrors, enum tnd_mirror_kind kind, int slot,
+                      const struct tandem_tensor *root, uint64_t serial)
 {
-    if (mirrors->n < mirrors->capacity) {
-        return true;
+    size_t bytes = root != NULL ? tandem_tensor_bytes(root) : 0;
+    for (struct tnd_mirror **place = list_of(mirrors, kind); *place != NULL;) {
+        const struct tnd_mirror *mirror = *place;
+        bool is_meant = mirror->n_runs == 0 && (slot == 0 || mirror->slot == slot) &&
+                        (serial == 0 || mirror->serial == serial) &&
+                        (root == NULL || overlaps(mirror, root->data, bytes));
+        if (is_meant) {
+            drop(mirrors, place);
+        } else {
+            place = &(*place)->next;
+        }
     }
-    size_t capacity = mirrors->capacity == 0 ? 64 : 2 * mirrors->capacity;
-    struct mirror *list =
-        tnd_realloc(mirrors->list, mirrors->n * sizeof(*list), capacity * sizeof(*list));
-    if (list == NULL) {
-        return false;
-    }
-    mirrors->list = list;
-    mirrors->capacity = capacity;
-    return true;
 }
 
-/* ---- for runs ---- */
+static enum tandem_status out_of_memory(struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_MEMORY, "exec", 0, 0,
+                         "exec: out of memory for the list of mirrors");
+}
+
+/* A mirror that one run holds, without memory of the backend yet. `root`: in whose buffer it
+ * hangs; NULL: nobody's. */
+static enum tandem_status add(struct tnd_mirrors *mirrors, int slot, enum tnd_mirror_kind kind,
+                              const char *begin, size_t bytes, const struct tandem_tensor *root,
+                              struct tandem_error *error)
+{
+    struct tnd_mirror **list = list_of(mirrors, kind);
+    struct tnd_mirror *mirror = tnd_calloc(1, sizeof(*mirror));
+    if (mirror == NULL) {
+        return out_of_memory(error);
+    }
+    *mirror = (struct tnd_mirror){.begin = begin,
+                                  .bytes = bytes,
+                                  .kind = (uint8_t)kind,
+                                  .slot = (uint8_t)slot,
+                                  .n_runs = 1,
+                                  .serial = root != NULL ? tnd_context_serial(root->context) : 0,
+                                  .stale = {0, bytes},
+                                  .next = *list};
+    if (root != NULL) {
+        mirror->at = tnd_buffer_attach(root->context, root->buffer,
+                                       mirrors->first_owner + (uint64_t)slot, mirror);
+        if (mirror->at == NULL) {
+            tnd_free(mirror);
+            return out_of_memory(error);
+        }
+    }
+    *list = mirror;
+    return TANDEM_OK;
+}
+
+/* ---- what is mapped ---- */
 
 uint32_t tnd_mirrors_state_slots(const struct tnd_mirrors *mirrors)
 {
     return atomic_load_explicit(&mirrors->state_slots, memory_order_acquire);
 }
 
-bool tnd_mirrors_hold_state(struct tnd_mirrors *mirrors, int slot, const struct tandem_tensor *root,
-                            struct tnd_span *out_stale)
+struct tnd_mirror *tnd_mirrors_hold_state(struct tnd_mirrors *mirrors, int slot,
+                                          const struct tandem_tensor *root,
+                                          struct tnd_span *out_stale)
 {
     pthread_mutex_lock(&mirrors->lock);
-    struct mirror *mirror = find_range(mirrors, slot, root->data, tandem_tensor_bytes(root));
-    bool found = mirror != NULL && is_state_of(mirror, root);
-    if (found) {
+    struct tnd_mirror *mirror = find_at(mirrors, slot, root);
+    mirror = mirror != NULL && mirror->kind == TND_MIRROR_STATE ? mirror : NULL;
+    if (mirror != NULL) {
+        TND_ASSERT(is_range(mirror, root->data, tandem_tensor_bytes(root)));
         mirror->n_runs++;
         *out_stale = mirror->stale;
     }
     pthread_mutex_unlock(&mirrors->lock);
-    return found;
+    return mirror;
 }
 
-/* What is in the way and held by nobody goes; BUSY for the rest. */
+/* What overlaps and is held by nobody goes; BUSY for the rest. */
 static enum tandem_status make_way(struct tnd_mirrors *mirrors, int slot, const char *begin,
                                    size_t bytes, struct tandem_error *error)
 {
-    for (;;) {
-        struct mirror *mirror =
-            overlapping(mirrors, find(mirrors, slot, begin), slot, begin + bytes);
-        if (mirror == NULL) {
-            return TANDEM_OK;
-        }
-        if (mirror->n_runs > 0) {
-            return tnd_error_set(error, TANDEM_E_BUSY, tnd_registry_name(mirrors->registry, slot),
-                                 (int64_t)bytes, (int64_t)mirror->bytes,
+    const char *name = tnd_registry_name(mirrors->registry, slot);
+    for (struct tnd_mirror **place = &mirrors->mapped; *place != NULL;) {
+        struct tnd_mirror *mirror = *place;
+        if (mirror->slot != slot || !overlaps(mirror, begin, bytes)) {
+            place = &mirror->next;
+        } else if (mirror->n_runs == 0) {
+            drop(mirrors, place);
+        } else {
+            return tnd_error_set(error, TANDEM_E_BUSY, name, (int64_t)bytes, (int64_t)mirror->bytes,
                                  "%s: another computation uses memory that overlaps with a leaf",
-                                 tnd_registry_name(mirrors->registry, slot));
+                                 name);
         }
-        drop(mirrors, mirror);
     }
+    return TANDEM_OK;
 }
 
-static enum tandem_status map(struct tnd_mirrors *mirrors, int slot, char *begin, size_t bytes,
-                              const struct tandem_tensor *state, struct tandem_error *error)
+static enum tandem_status map(struct tnd_mirrors *mirrors, int slot, const char *begin,
+                              size_t bytes, const struct tandem_tensor *state,
+                              struct tandem_error *error)
 {
+    tandem_backend *backend = tnd_registry_backend(mirrors->registry, slot);
+    void *handle = NULL;
     TND_TRY(make_way(mirrors, slot, begin, bytes, error));
-    if (!reserve(mirrors)) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "exec", 0, 0,
-                             "exec: out of memory for the list of mirrors");
+    TND_TRY(tnd_backend_map(backend, bytes, &handle, error));
+    enum tandem_status status =
+        add(mirrors, slot, state != NULL ? TND_MIRROR_STATE : TND_MIRROR_INPUT, begin, bytes, state,
+            error);
+    if (status != TANDEM_OK) {
+        tnd_backend_unmap(backend, handle);
+        return status;
     }
-    TND_TRY(tnd_backend_map(tnd_registry_backend(mirrors->registry, slot), begin, bytes, error));
-    size_t i = find(mirrors, slot, begin);
-    struct mirror *mirror = &mirrors->list[i];
-    memmove(mirror + 1, mirror, (mirrors->n - i) * sizeof(*mirror));
-    mirrors->n++;
-    *mirror = (struct mirror){.slot = slot,
-                              .n_runs = 1,
-                              .is_state = state != NULL,
-                              .serial = state != NULL ? tnd_context_serial(state->context) : 0,
-                              .begin = begin,
-                              .bytes = bytes,
-                              .stale = {0, bytes}};
+    mirrors->mapped->handle = handle;
     if (state != NULL) {
         find_state_slots(mirrors);
     }
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_mirrors_hold(struct tnd_mirrors *mirrors, int slot, void *begin,
-                                    size_t bytes, const struct tandem_tensor *state,
-                                    struct tandem_error *error)
+/* The mirror of just that range that a run may share. */
+static struct tnd_mirror *find_same(const struct tnd_mirrors *mirrors, int slot, const char *begin,
+                                    size_t bytes, const struct tandem_tensor *state)
 {
-    pthread_mutex_lock(&mirrors->lock);
+    if (state != NULL) {
+        struct tnd_mirror *mirror = find_at(mirrors, slot, state);
+        return mirror != NULL && mirror->kind == TND_MIRROR_STATE ? mirror : NULL;
+    }
+    struct tnd_mirror *mirror = mirrors->mapped;
+    while (mirror != NULL && (mirror->slot != slot || mirror->kind != TND_MIRROR_INPUT ||
+                              !is_range(mirror, begin, bytes))) {
+        mirror = mirror->next;
+    }
+    return mirror;
+}
+
+enum tandem_status tnd_mirrors_hold(struct tnd_mirrors *mirrors, int slot, const void *begin,
+                                    size_t bytes, const struct tandem_tensor *state,
+                                    struct tnd_mirror **out_mirror, struct tandem_error *error)
+{
     enum tandem_status status = TANDEM_OK;
-    struct mirror *mirror = find_range(mirrors, slot, begin, bytes);
-    bool is_same =
-        mirror != NULL && (state != NULL ? is_state_of(mirror, state) : !mirror->is_state);
-    if (is_same) {
+    pthread_mutex_lock(&mirrors->lock);
+    struct tnd_mirror *mirror = find_same(mirrors, slot, begin, bytes, state);
+    if (mirror != NULL) {
         mirror->n_runs++;
     } else {
         status = map(mirrors, slot, begin, bytes, state, error);
+        mirror = mirrors->mapped;
+    }
+    if (status == TANDEM_OK) {
+        *out_mirror = mirror;
     }
     pthread_mutex_unlock(&mirrors->lock);
     return status;
 }
 
-void tnd_mirrors_release(struct tnd_mirrors *mirrors, int slot, const void *begin,
+void tnd_mirrors_release(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror,
                          struct tnd_span stale)
 {
     pthread_mutex_lock(&mirrors->lock);
-    struct mirror *mirror =
-        overlapping(mirrors, find(mirrors, slot, begin), slot, (const char *)begin + 1);
-    if (mirror != NULL) {
-        mirror->n_runs--;
-        mirror->stale = stale;
-        if (mirror->n_runs == 0 && !mirror->is_state) {
-            drop(mirrors, mirror);
+    TND_ASSERT(mirror->n_runs > 0);
+    mirror->n_runs--;
+    mirror->stale = stale;
+    if (mirror->n_runs == 0 && mirror->kind == TND_MIRROR_INPUT) {
+        struct tnd_mirror **place = &mirrors->mapped;
+        while (*place != mirror) {
+            place = &(*place)->next;
         }
+        drop(mirrors, place);
     }
     pthread_mutex_unlock(&mirrors->lock);
+}
+
+/* ---- weights ---- */
+
+static void note_refusal(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror)
+{
+    mirror->refused_in = mirrors->round;
+    atomic_store_explicit(&mirrors->has_refused, true, memory_order_release);
+}
+
+static enum tandem_status prepare(struct tnd_mirrors *mirrors, int slot,
+                                  const struct tandem_tensor *weight,
+                                  struct tnd_mirror **out_mirror, struct tandem_error *error)
+{
+    tandem_backend *backend = tnd_registry_backend(mirrors->registry, slot);
+    struct tnd_mirror *mirror = find_at(mirrors, slot, weight);
+    TND_ASSERT(mirror == NULL || mirror->kind == TND_MIRROR_WEIGHT);
+    if (mirror != NULL && mirror->handle != NULL) {
+        mirror->n_runs++;
+        *out_mirror = mirror;
+        return TANDEM_OK;
+    }
+    if (mirror == NULL) {
+        if (tnd_backend_is_own(backend)) {
+            /* Those in its bytes of a context that is gone, or in other parts than now. Backends of
+             * the host keep one for each context. */
+            drop_idle(mirrors, TND_MIRROR_WEIGHT, slot, weight, 0);
+        }
+        TND_TRY(add(mirrors, slot, TND_MIRROR_WEIGHT, weight->data, tandem_tensor_bytes(weight),
+                    weight, error));
+        mirror = mirrors->weights;
+        mirror->n_runs = 0;
+    }
+    void *handle = NULL;
+    enum tandem_status status = tnd_backend_prepare(backend, weight, &handle, error);
+    if (status == TANDEM_E_DEVICE_MEMORY && tnd_backend_is_own(backend)) {
+        note_refusal(mirrors, mirror);
+    }
+    TND_TRY(status);
+    atomic_store_explicit(&mirror->handle, handle, memory_order_release);
+    mirror->refused_in = 0;
+    mirror->n_runs++;
+    *out_mirror = mirror;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_mirrors_prepare(struct tnd_mirrors *mirrors, int slot,
+                                       const struct tandem_tensor *weight,
+                                       struct tnd_mirror **out_mirror, struct tandem_error *error)
+{
+    pthread_mutex_lock(&mirrors->lock);
+    enum tandem_status status = prepare(mirrors, slot, weight, out_mirror, error);
+    pthread_mutex_unlock(&mirrors->lock);
+    return status;
+}
+
+void *tnd_mirrors_prepared(const struct tnd_mirrors *mirrors, int slot,
+                           const struct tandem_tensor *weight)
+{
+    const struct tnd_mirror *mirror =
+        weight->buffer != NULL ? find_at(mirrors, slot, weight) : NULL;
+    return mirror != NULL ? atomic_load_explicit(&mirror->handle, memory_order_acquire) : NULL;
+}
+
+bool tnd_mirrors_has_refused(const struct tnd_mirrors *mirrors)
+{
+    return atomic_load_explicit(&mirrors->has_refused, memory_order_acquire);
+}
+
+bool tnd_mirrors_is_refused(struct tnd_mirrors *mirrors, int slot,
+                            const struct tandem_tensor *weight)
+{
+    if (!tnd_mirrors_has_refused(mirrors)) {
+        return false;
+    }
+    pthread_mutex_lock(&mirrors->lock);
+    const struct tnd_mirror *mirror = find_at(mirrors, slot, weight);
+    bool is_refused = mirror != NULL && mirror->refused_in == mirrors->round;
+    pthread_mutex_unlock(&mirrors->lock);
+    return is_refused;
 }
 
 /* ---- from outside of runs ---- */
 
 void tnd_mirrors_spoil(struct tnd_mirrors *mirrors, const struct tandem_tensor *root)
 {
-    const char *begin = root->data;
-    const char *end = begin + tandem_tensor_bytes(root);
     pthread_mutex_lock(&mirrors->lock);
-    for (size_t i = 0; i < mirrors->n; i++) {
-        struct mirror *mirror = &mirrors->list[i];
-        if (mirror->begin < end && begin < mirror->begin + mirror->bytes) {
+    for (struct tnd_mirror *mirror = mirrors->mapped; mirror != NULL; mirror = mirror->next) {
+        if (overlaps(mirror, root->data, tandem_tensor_bytes(root))) {
             mirror->stale = (struct tnd_span){0, mirror->bytes};
-        }
-    }
-    pthread_mutex_unlock(&mirrors->lock);
-}
-
-static void drop_where(struct tnd_mirrors *mirrors, int slot, const char *begin, const char *end)
-{
-    pthread_mutex_lock(&mirrors->lock);
-    for (size_t i = mirrors->n; i-- > 0;) {
-        struct mirror *mirror = &mirrors->list[i];
-        bool is_meant = slot > 0 ? mirror->slot == slot
-                                 : mirror->begin < end && begin < mirror->begin + mirror->bytes;
-        if (is_meant && mirror->n_runs == 0) {
-            drop(mirrors, mirror);
         }
     }
     pthread_mutex_unlock(&mirrors->lock);
@@ -249,19 +357,29 @@ static void drop_where(struct tnd_mirrors *mirrors, int slot, const char *begin,
 
 void tnd_mirrors_forget(struct tnd_mirrors *mirrors, const struct tandem_tensor *root)
 {
-    const char *begin = root->data;
-    drop_where(mirrors, 0, begin, begin + tandem_tensor_bytes(root));
+    pthread_mutex_lock(&mirrors->lock);
+    drop_idle(mirrors, TND_MIRROR_INPUT, 0, root, 0);
+    /* Other contexts may have borrowed the same bytes. */
+    drop_idle(mirrors, TND_MIRROR_WEIGHT, 0, root, tnd_context_serial(root->context));
+    mirrors->round++;
+    atomic_store_explicit(&mirrors->has_refused, false, memory_order_release);
+    pthread_mutex_unlock(&mirrors->lock);
 }
 
 void tnd_mirrors_drop_slot(struct tnd_mirrors *mirrors, int slot)
 {
-    drop_where(mirrors, slot, NULL, NULL);
+    pthread_mutex_lock(&mirrors->lock);
+    drop_idle(mirrors, TND_MIRROR_INPUT, slot, NULL, 0);
+    pthread_mutex_unlock(&mirrors->lock);
 }
 
 int tnd_mirrors_count(struct tnd_mirrors *mirrors)
 {
+    int n = 0;
     pthread_mutex_lock(&mirrors->lock);
-    int n = (int)mirrors->n;
+    for (const struct tnd_mirror *mirror = mirrors->mapped; mirror != NULL; mirror = mirror->next) {
+        n++;
+    }
     pthread_mutex_unlock(&mirrors->lock);
     return n;
 }
@@ -271,11 +389,12 @@ void tnd_mirrors_free(struct tnd_mirrors *mirrors)
     if (mirrors == NULL) {
         return;
     }
-    for (size_t i = 0; i < mirrors->n; i++) {
-        const struct mirror *mirror = &mirrors->list[i];
-        tnd_backend_unmap(tnd_registry_backend(mirrors->registry, mirror->slot), mirror->begin);
+    while (mirrors->mapped != NULL) {
+        drop(mirrors, &mirrors->mapped);
+    }
+    while (mirrors->weights != NULL) {
+        drop(mirrors, &mirrors->weights);
     }
     pthread_mutex_destroy(&mirrors->lock);
-    tnd_free(mirrors->list);
     tnd_free(mirrors);
 }

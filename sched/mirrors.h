@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Mirrors of leaves and outputs on devices with memory of their own, and which of them stay from
- * run to run: those of states. Shared by all runs of an executor. */
+ * What backends keep for the runs of one executor: mirrors of leaves and outputs on devices with
+ * memory of their own, of which those of states stay from run to run; prepared weights; and which
+ * weights a device had no room for. Each hangs in the buffer of its root, where it is found without
+ * a search. */
 #ifndef TND_MIRRORS_H
 #define TND_MIRRORS_H
 
@@ -12,35 +14,74 @@ struct tnd_span {
     size_t begin, end;
 };
 
+enum tnd_mirror_kind {
+    TND_MIRROR_INPUT, /* goes when no run holds it */
+    TND_MIRROR_STATE, /* stays when no run holds it */
+    TND_MIRROR_WEIGHT /* prepared; stays */
+};
+
+/** What one backend keeps. Members are guarded by the lock of tnd_mirrors; `handle` and `begin` do
+ *  not change while a run holds it. */
+struct tnd_mirror {
+    _Atomic(void *) handle; /* of the backend; NULL: a weight without room or without need */
+    const char *begin;      /* in host memory */
+    size_t bytes;
+    uint8_t kind; /* enum tnd_mirror_kind */
+    uint8_t slot;
+    int n_runs;            /* that hold it */
+    uint64_t serial;       /* of the root's context */
+    uint64_t refused_in;   /* round in which the device had no room; 0: it had */
+    struct tnd_span stale; /* of a state that no run holds */
+    struct tnd_handle *at; /* in the root's buffer; NULL: an input */
+    struct tnd_mirror *next;
+};
+
 struct tnd_mirrors;
 
 enum tandem_status tnd_mirrors_new(const struct tnd_registry *registry,
                                    struct tnd_mirrors **out_mirrors, struct tandem_error *error);
-/** Gives all mirrors up; the backends are still open. NULL is allowed. */
+/** Gives everything up; the backends are still open. NULL is allowed. */
 void tnd_mirrors_free(struct tnd_mirrors *mirrors);
 
 /** Bit a slot: devices that hold states. Cheap. */
 uint32_t tnd_mirrors_state_slots(const struct tnd_mirrors *mirrors);
 
-/** Holds the mirror of a state when the device has one; `out_stale` is what is not valid there. */
-bool tnd_mirrors_hold_state(struct tnd_mirrors *mirrors, int slot, const struct tandem_tensor *root,
-                            struct tnd_span *out_stale);
-/** Maps a range that a run needs and holds it; `state` is its root when it is to stay, else NULL.
- *  Errors: BUSY (another run holds a mirror that overlaps), MEMORY, those of the backend. */
-enum tandem_status tnd_mirrors_hold(struct tnd_mirrors *mirrors, int slot, void *begin,
+/** Holds the mirror of a state, with what is not valid there; NULL when the device has none. */
+struct tnd_mirror *tnd_mirrors_hold_state(struct tnd_mirrors *mirrors, int slot,
+                                          const struct tandem_tensor *root,
+                                          struct tnd_span *out_stale);
+/** Takes memory for a range that a run needs and holds it; `state` is its root when it is to stay,
+ *  else NULL. Runs share the mirror of a range. Errors: BUSY (another run holds a mirror that
+ *  overlaps), MEMORY, those of the backend. */
+enum tandem_status tnd_mirrors_hold(struct tnd_mirrors *mirrors, int slot, const void *begin,
                                     size_t bytes, const struct tandem_tensor *state,
-                                    struct tandem_error *error);
-/** Ends either; `stale` is remembered when it is a state. */
-void tnd_mirrors_release(struct tnd_mirrors *mirrors, int slot, const void *begin,
+                                    struct tnd_mirror **out_mirror, struct tandem_error *error);
+/** Has a constant weight prepared, unless it is, and holds it. On a device with memory of its own
+ *  DEVICE_MEMORY is noted: see tnd_mirrors_is_refused. */
+enum tandem_status tnd_mirrors_prepare(struct tnd_mirrors *mirrors, int slot,
+                                       const struct tandem_tensor *weight,
+                                       struct tnd_mirror **out_mirror, struct tandem_error *error);
+/** Ends any of them; `stale` is kept of a state. */
+void tnd_mirrors_release(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror,
                          struct tnd_span stale);
+/** What a backend of the host made of a weight that is in use, or NULL. Without a lock: workers ask
+ *  in each product. */
+void *tnd_mirrors_prepared(const struct tnd_mirrors *mirrors, int slot,
+                           const struct tandem_tensor *weight);
+
+/** Whether the device had no room for the weight, and nothing was given up since. */
+bool tnd_mirrors_is_refused(struct tnd_mirrors *mirrors, int slot,
+                            const struct tandem_tensor *weight);
+/** Whether any device had no room for any weight. Cheap. */
+bool tnd_mirrors_has_refused(const struct tnd_mirrors *mirrors);
 
 /** The host's bytes of a state are about to change: no mirror is valid. */
 void tnd_mirrors_spoil(struct tnd_mirrors *mirrors, const struct tandem_tensor *root);
-/** Gives up all mirrors of a root, unless a run holds them. */
+/** Gives up what is kept of the bytes of a root, unless a run holds it; there may be room again. */
 void tnd_mirrors_forget(struct tnd_mirrors *mirrors, const struct tandem_tensor *root);
-/** Gives up all states of a device that nobody holds. */
+/** Gives up all states of a device that no run holds. */
 void tnd_mirrors_drop_slot(struct tnd_mirrors *mirrors, int slot);
-/** Mirrors in all, for tests. */
+/** Mirrors of inputs and states, for tests. */
 int tnd_mirrors_count(struct tnd_mirrors *mirrors);
 
 #endif

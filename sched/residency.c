@@ -34,11 +34,17 @@ static bool is_inside(struct tnd_span inner, struct tnd_span outer)
     return is_empty(inner) || (inner.begin >= outer.begin && inner.end <= outer.end);
 }
 
-struct tnd_span *tnd_residency_stale(const struct tnd_residency *residency,
-                                     const struct tnd_region *region, int side)
+struct tnd_copy *tnd_residency_copy(const struct tnd_residency *residency,
+                                    const struct tnd_region *region, int side)
 {
     TND_ASSERT(side >= 0 && side < residency->n_sides);
-    return &residency->stale[(region - residency->regions) * residency->n_sides + side];
+    return &residency->copies[(region - residency->regions) * residency->n_sides + side];
+}
+
+static struct tnd_span *stale_of(const struct tnd_residency *residency,
+                                 const struct tnd_region *region, int side)
+{
+    return &tnd_residency_copy(residency, region, side)->stale;
 }
 
 /* ---- one region ---- */
@@ -60,6 +66,7 @@ static void add_move(const struct tnd_residency *residency, struct moves *moves,
     move->slot = residency->slot_of[side];
     move->writer = region->writer;
     move->extent.space = region->extent.space;
+    move->extent.region = (int32_t)(region - residency->regions);
     move->extent.begin = region->extent.begin + span.begin;
     move->extent.bytes = span.end - span.begin;
 }
@@ -85,7 +92,7 @@ static struct tnd_span take_needed(struct tnd_span *io_stale, struct tnd_span ne
 static void bring(const struct tnd_residency *residency, struct tnd_region *region, int side,
                   struct tnd_span needed, struct moves *moves)
 {
-    struct tnd_span *stale = tnd_residency_stale(residency, region, side);
+    struct tnd_span *stale = stale_of(residency, region, side);
     region->sides |= moves->is_trial ? 0 : UINT32_C(1) << side;
     if (region->kind == TND_REGION_CONSTANT || is_empty(common(*stale, needed))) {
         return;
@@ -96,7 +103,7 @@ static void bring(const struct tnd_residency *residency, struct tnd_region *regi
         add_move(residency, moves, region, true, region->owner, moved);
         return;
     }
-    struct tnd_span *on_host = tnd_residency_stale(residency, region, HOST);
+    struct tnd_span *on_host = stale_of(residency, region, HOST);
     if (!is_empty(common(*on_host, moved))) {
         struct tnd_span first = take_needed(on_host, moved, moves->is_trial);
         add_move(residency, moves, region, true, region->owner, first);
@@ -108,7 +115,7 @@ static void bring(const struct tnd_residency *residency, struct tnd_region *regi
 static void bring_for_writing(struct tnd_residency *residency, struct tnd_region *region, int side,
                               struct tnd_span span, bool is_dense, struct moves *moves)
 {
-    struct tnd_span *stale = tnd_residency_stale(residency, region, side);
+    struct tnd_span *stale = stale_of(residency, region, side);
     region->sides |= UINT32_C(1) << side;
     if (!is_dense || !is_inside(*stale, span)) {
         bring(residency, region, side, *stale, moves);
@@ -119,7 +126,7 @@ static void note_written(struct tnd_residency *residency, struct tnd_region *reg
                          struct tnd_span span, int writer)
 {
     for (int i = 0; i < residency->n_sides; i++) {
-        struct tnd_span *stale = tnd_residency_stale(residency, region, i);
+        struct tnd_span *stale = stale_of(residency, region, i);
         *stale = i == side ? (struct tnd_span){0, 0} : hull(*stale, span);
     }
     region->owner = (uint8_t)side;
@@ -137,7 +144,8 @@ struct tnd_region *tnd_residency_region(const struct tnd_residency *residency,
     return &residency->regions[region];
 }
 
-static struct tnd_span span_of(const struct tnd_region *region, const struct tandem_tensor *tensor)
+struct tnd_span tnd_residency_span(const struct tnd_region *region,
+                                   const struct tandem_tensor *tensor)
 {
     size_t begin = tensor->root_offset;
     if (region->extent.space == TND_SPACE_MEMORY) {
@@ -151,7 +159,7 @@ static void read_operand(const struct tnd_residency *residency, const struct tan
 {
     if (node->src[i] != NULL) {
         struct tnd_region *region = tnd_residency_region(residency, node, i);
-        bring(residency, region, side, span_of(region, node->src[i]), moves);
+        bring(residency, region, side, tnd_residency_span(region, node->src[i]), moves);
     }
 }
 
@@ -159,9 +167,8 @@ bool tnd_residency_is_valid(const struct tnd_residency *residency, const struct 
                             int i, int slot)
 {
     const struct tnd_region *region = tnd_residency_region(residency, node, i);
-    struct tnd_span span = span_of(region, i < 0 ? node : node->src[i]);
-    return is_empty(
-        common(*tnd_residency_stale(residency, region, residency->side_of[slot]), span));
+    struct tnd_span span = tnd_residency_span(region, i < 0 ? node : node->src[i]);
+    return is_empty(common(*stale_of(residency, region, residency->side_of[slot]), span));
 }
 
 /* ---- works ---- */
@@ -191,7 +198,7 @@ static void write_result(struct tnd_residency *residency, const struct tandem_te
                          uint32_t task, int side, struct moves *moves)
 {
     struct tnd_region *region = tnd_residency_region(residency, node, -1);
-    struct tnd_span span = span_of(region, node);
+    struct tnd_span span = tnd_residency_span(region, node);
     bool is_dense = tandem_tensor_is_contiguous(node) && !tnd_task_is(task, TND_TASK_FETCHES);
     bring_for_writing(residency, region, side, span, is_dense, moves);
     note_written(residency, region, side, span, node->index);
@@ -226,7 +233,7 @@ int tnd_residency_work(struct tnd_residency *residency, const struct tandem_tens
     if (tnd_task_is(task, TND_TASK_LEAVES_W)) {
         struct tnd_span whole = {0, dequantized_bytes(node, workspace_bytes)};
         workspace->extent =
-            (struct tnd_extent){TND_SPACE_WORKSPACE, workspace_offset, workspace_bytes};
+            (struct tnd_extent){TND_SPACE_WORKSPACE, -1, workspace_offset, workspace_bytes};
         note_written(residency, workspace, side, whole, node->index);
     } else if (tnd_task_is(task, TND_TASK_USES_LEFT_W)) {
         struct tnd_span all = {0, workspace_bytes};
@@ -242,7 +249,7 @@ void tnd_residency_begin_node(struct tnd_residency *residency)
 {
     struct tnd_region *workspace = workspace_of(residency);
     for (int i = 0; i < residency->n_sides; i++) {
-        *tnd_residency_stale(residency, workspace, i) = (struct tnd_span){0, 0};
+        *stale_of(residency, workspace, i) = (struct tnd_span){0, 0};
     }
     workspace->owner = HOST;
 }
@@ -253,7 +260,7 @@ bool tnd_residency_next_output(struct tnd_residency *residency, int *cursor, str
     while (*cursor < residency->n_regions && moves.n == 0) {
         struct tnd_region *region = &residency->regions[(*cursor)++];
         if (region->extent.space == TND_SPACE_MEMORY && region->root != NULL) {
-            struct tnd_span *stale = tnd_residency_stale(residency, region, HOST);
+            struct tnd_span *stale = stale_of(residency, region, HOST);
             bring(residency, region, HOST, *stale, &moves);
         }
     }

@@ -22,7 +22,8 @@ enum tnd_space {
 };
 
 struct tnd_extent {
-    uint8_t space; /* enum tnd_space */
+    uint8_t space;  /* enum tnd_space */
+    int32_t region; /* of memory: index in the residency */
     size_t begin;
     size_t bytes;
 };
@@ -41,7 +42,12 @@ struct tnd_region {
     uint8_t owner;                    /* side on which nothing is stale */
     int32_t writer;                   /* node that wrote last; -1: none yet */
     uint32_t sides;                   /* bit a side: works there touch it */
-    uint32_t held;                    /* bit a side: tnd_mirrors holds it for this run */
+};
+
+/** A region on one side. */
+struct tnd_copy {
+    struct tnd_span stale;     /* what is not valid there */
+    struct tnd_mirror *mirror; /* held for this run; NULL: none */
 };
 
 /* A leaf or output that nodes of the graph touch. */
@@ -57,7 +63,7 @@ struct tnd_residency {
     uint8_t side_of[TND_MAX_SLOTS];     /* of a backend; 0: works in host memory */
     struct tnd_region *regions;         /* of nodes by index, then of leaves, then the workspace
                                                 of the node that is looked at */
-    struct tnd_span *stale;             /* n_sides a region */
+    struct tnd_copy *copies;            /* n_sides a region */
     int n_nodes, n_regions;             /* n_regions: the workspace not counted */
     struct tnd_leaf *leaves;            /* by address, after joining */
     int n_leaves, n_touched;
@@ -112,8 +118,11 @@ struct tnd_region *tnd_residency_region(const struct tnd_residency *residency,
 /** Whether no byte of the tensor, the i-th operand of a node (-1: its result), is stale there. */
 bool tnd_residency_is_valid(const struct tnd_residency *residency, const struct tandem_tensor *node,
                             int i, int slot);
-/** What of a region is not valid on a side. */
-struct tnd_span *tnd_residency_stale(const struct tnd_residency *residency,
-                                     const struct tnd_region *region, int side);
+/** A region on a side. */
+struct tnd_copy *tnd_residency_copy(const struct tnd_residency *residency,
+                                    const struct tnd_region *region, int side);
+/** Bytes from the begin of a region that a tensor in it has. */
+struct tnd_span tnd_residency_span(const struct tnd_region *region,
+                                   const struct tandem_tensor *tensor);
 
 #endif

@@ -68,20 +68,19 @@ static void begin_region(struct tnd_residency *residency, struct tnd_region *reg
     region->owner = 0;
     region->writer = -1;
     region->sides = 0;
-    region->held = 0;
     for (int side = 0; side < residency->n_sides; side++) {
-        *tnd_residency_stale(residency, region, side) = (struct tnd_span){0, 0};
+        *tnd_residency_copy(residency, region, side) = (struct tnd_copy){{0, 0}, NULL};
     }
 }
 
 static void plan_results(struct tnd_residency *residency, const struct tandem_graph *graph)
 {
-    struct tnd_extent nothing = {TND_SPACE_INTERMEDIATES, 0, 0};
+    struct tnd_extent nothing = {TND_SPACE_INTERMEDIATES, -1, 0, 0};
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct tandem_tensor *node = graph->nodes[i];
         struct tnd_region *region = &residency->regions[i];
         bool is_planned = node->root == node && node->plan_offset >= 0;
-        struct tnd_extent extent = {TND_SPACE_INTERMEDIATES, (size_t)node->plan_offset,
+        struct tnd_extent extent = {TND_SPACE_INTERMEDIATES, i, (size_t)node->plan_offset,
                                     is_planned ? tandem_tensor_bytes(node) : 0};
         begin_region(residency, region, is_planned ? extent : nothing, is_planned ? node : NULL);
         region->kind = TND_REGION_RESULT;
@@ -145,7 +144,7 @@ static void join_leaf(struct tnd_residency *residency, const struct tandem_graph
 {
     struct tnd_region *region =
         before != NULL ? &residency->regions[residency->n_regions - 1] : NULL;
-    struct tnd_extent extent = {TND_SPACE_MEMORY, (uintptr_t)leaf->root->data,
+    struct tnd_extent extent = {TND_SPACE_MEMORY, -1, (uintptr_t)leaf->root->data,
                                 tandem_tensor_bytes(leaf->root)};
     if (region == NULL || (extent.begin >= region->extent.begin + region->extent.bytes &&
                            leaf->root != before->root)) {
@@ -188,14 +187,13 @@ static void begin_leaves(struct tnd_residency *residency)
     for (int i = residency->n_nodes; i < residency->n_regions; i++) {
         struct tnd_region *region = &residency->regions[i];
         for (int side = 1; side < residency->n_sides; side++) {
-            struct tnd_span *stale = tnd_residency_stale(residency, region, side);
-            *stale = (struct tnd_span){0, region->extent.bytes};
-            if (region->kind == TND_REGION_RESULT) {
-                *stale = (struct tnd_span){0, 0};
-            } else if (region->kind == TND_REGION_STATE && residency->mirrors != NULL &&
-                       tnd_mirrors_hold_state(residency->mirrors, residency->slot_of[side],
-                                              region->root, stale)) {
-                region->held |= UINT32_C(1) << side;
+            struct tnd_copy *copy = tnd_residency_copy(residency, region, side);
+            if (region->kind != TND_REGION_RESULT) {
+                copy->stale = (struct tnd_span){0, region->extent.bytes};
+            }
+            if (region->kind == TND_REGION_STATE && residency->mirrors != NULL) {
+                copy->mirror = tnd_mirrors_hold_state(residency->mirrors, residency->slot_of[side],
+                                                      region->root, &copy->stale);
             }
         }
     }
@@ -205,12 +203,11 @@ void tnd_residency_restart(struct tnd_residency *residency)
 {
     for (int i = 0; i < residency->n_regions; i++) {
         struct tnd_region *region = &residency->regions[i];
-        TND_ASSERT(region->held == 0);
         bool is_given = region->kind == TND_REGION_INPUT;
         begin_region(residency, region, region->extent, region->root);
         for (int side = 1; side < residency->n_sides && is_given; side++) {
-            *tnd_residency_stale(residency, region, side) =
-                (struct tnd_span){0, region->extent.bytes};
+            struct tnd_copy *copy = tnd_residency_copy(residency, region, side);
+            copy->stale = (struct tnd_span){0, region->extent.bytes};
         }
     }
 }
@@ -244,9 +241,9 @@ static enum tandem_status reserve(struct tnd_residency *residency, size_t n_node
 {
     size_t n_regions = n_nodes + n_mentions + 1;
     size_t bytes = 0;
-    size_t regions, stale, leaves, touched, first_touched, order;
+    size_t regions, copies, leaves, touched, first_touched, order;
     if (!place(n_regions, sizeof(struct tnd_region), &bytes, &regions) ||
-        !place(n_regions * (size_t)residency->n_sides, sizeof(struct tnd_span), &bytes, &stale) ||
+        !place(n_regions * (size_t)residency->n_sides, sizeof(struct tnd_copy), &bytes, &copies) ||
         !place(n_mentions, sizeof(struct tnd_leaf), &bytes, &leaves) ||
         !place(n_mentions, sizeof(int32_t), &bytes, &touched) ||
         !place(n_nodes, sizeof(int32_t), &bytes, &first_touched) ||
@@ -266,7 +263,7 @@ static enum tandem_status reserve(struct tnd_residency *residency, size_t n_node
     }
     char *base = residency->memory;
     residency->regions = (struct tnd_region *)(void *)(base + regions);
-    residency->stale = (struct tnd_span *)(void *)(base + stale);
+    residency->copies = (struct tnd_copy *)(void *)(base + copies);
     residency->leaves = (struct tnd_leaf *)(void *)(base + leaves);
     residency->touched = (int32_t *)(void *)(base + touched);
     residency->first_touched = (int32_t *)(void *)(base + first_touched);
@@ -287,7 +284,7 @@ enum tandem_status tnd_residency_renew(const struct tandem_graph *graph, uint32_
     }
     struct tnd_residency *residency = *io_residency;
     int32_t *order = NULL;
-    struct tnd_extent nothing = {TND_SPACE_WORKSPACE, 0, 0};
+    struct tnd_extent nothing = {TND_SPACE_WORKSPACE, -1, 0, 0};
     residency->mirrors = mirrors;
     residency->n_nodes = graph->n_nodes;
     residency->n_regions = graph->n_nodes;
@@ -307,15 +304,15 @@ void tnd_residency_release(struct tnd_residency *residency, bool is_success)
 {
     for (int i = residency->n_nodes; i < residency->n_regions; i++) {
         struct tnd_region *region = &residency->regions[i];
-        for (int side = 1; side < residency->n_sides && region->held != 0; side++) {
+        for (int side = 1; side < residency->n_sides; side++) {
+            struct tnd_copy *copy = tnd_residency_copy(residency, region, side);
             struct tnd_span whole = {0, region->extent.bytes};
-            if ((region->held >> side & 1) != 0) {
-                tnd_mirrors_release(
-                    residency->mirrors, residency->slot_of[side], (void *)region->extent.begin,
-                    is_success ? *tnd_residency_stale(residency, region, side) : whole);
+            if (copy->mirror != NULL) {
+                tnd_mirrors_release(residency->mirrors, copy->mirror,
+                                    is_success ? copy->stale : whole);
+                copy->mirror = NULL;
             }
         }
-        region->held = 0;
     }
 }
 

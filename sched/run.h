@@ -9,16 +9,15 @@
 #include "backends/chunks.h"
 #include "sched/barrier.h"
 #include "sched/exec.h"
-#include "sched/refused.h"
 #include "sched/concurrent.h"
 
 /** Memory that only grows and whose contents do not outlive a run. */
 struct tnd_run_memory {
-    void *memory;    /* as allocated */
-    char *base;      /* where it begins for the user: 64-byte aligned, 2 MiB when large */
-    size_t bytes;    /* usable ones */
-    size_t held;     /* allocated ones */
-    uint32_t mapped; /* bit a slot: devices that have a mirror of base .. base + bytes */
+    void *memory; /* as allocated */
+    char *base;   /* where it begins for the user: 64-byte aligned, 2 MiB when large */
+    size_t bytes; /* usable ones */
+    size_t held;  /* allocated ones */
+    void *handles[TND_MAX_SLOTS]; /* of devices that have a mirror of base .. base + bytes */
 };
 
 struct tnd_run;
@@ -81,6 +80,7 @@ struct tnd_run {
     struct tnd_pool *pool;
     const struct tnd_registry *registry;
     struct tnd_run_device *devices; /* by slot, of the executor */
+    struct tnd_mirrors *mirrors;    /* of the executor */
     const struct tnd_clock *clock;
     struct tandem_graph *graph;
     const struct tnd_exec_run_options *options;
@@ -117,15 +117,20 @@ struct tnd_run {
 /** Empty run, or NULL. */
 struct tnd_run *tnd_run_new(struct tnd_pool *pool);
 void tnd_run_free(struct tnd_run *run);
-/** Maps what the works of a run need on devices with memory of their own, prepares weights. Weights
- *  that find no room are noted in `refused`. On failure `out_slot` is the device concerned. */
-enum tandem_status tnd_run_attach(struct tnd_run *run, struct tnd_mirrors *mirrors,
-                                  struct tnd_refused *refused, struct tnd_exec_failure *out_failure,
+/** Maps what the works of a run need on devices with memory of their own, prepares weights. On
+ *  failure `out_failure` says which device is concerned. */
+enum tandem_status tnd_run_attach(struct tnd_run *run, struct tnd_exec_failure *out_failure,
                                   struct tandem_error *error);
 /** Ends what tnd_run_attach and the unfolding hold. Buffers of the run stay mapped. */
 void tnd_run_detach(struct tnd_run *run, bool is_success);
 /** Host address of what a transfer moves. */
 void *tnd_run_address(const struct tnd_run *run, const struct tnd_extent *extent);
+/** Where the device in a slot has it. */
+struct tandem_place tnd_run_place(const struct tnd_run *run, int slot,
+                                  const struct tnd_extent *extent);
+/** Where the device of a step has what its work touches. */
+void tnd_run_places(const struct tnd_run *run, const struct tnd_step *step,
+                    struct tandem_places *out);
 /** Gives up the mirrors of a buffer, before it moves. */
 void tnd_run_unmap(const struct tnd_registry *registry, struct tnd_run_memory *memory);
 

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * What a run needs of devices with memory of their own: mirrors of its buffers, of leaves and of
  * outputs; weights prepared. */
+#include <string.h>
+
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "sched/run.h"
-
-static tandem_backend *backend_in(const struct tnd_run *run, int slot)
-{
-    return tnd_registry_backend(run->registry, slot);
-}
 
 void *tnd_run_address(const struct tnd_run *run, const struct tnd_extent *extent)
 {
@@ -21,59 +19,107 @@ void *tnd_run_address(const struct tnd_run *run, const struct tnd_extent *extent
     }
 }
 
-void tnd_run_unmap(const struct tnd_registry *registry, struct tnd_run_memory *memory)
+/* A region of memory on a side; from its begin. */
+static struct tandem_place place_of(const struct tnd_residency *residency,
+                                    const struct tnd_region *region, int side)
 {
-    for (int slot = 1; slot < TND_MAX_SLOTS && memory->mapped != 0; slot++) {
-        if ((memory->mapped >> slot & 1) != 0) {
-            tnd_backend_unmap(tnd_registry_backend(registry, slot), memory->base);
+    const struct tnd_mirror *mirror = tnd_residency_copy(residency, region, side)->mirror;
+    TND_ASSERT(region->extent.space == TND_SPACE_MEMORY);
+    return (struct tandem_place){mirror != NULL ? mirror->handle : NULL, 0};
+}
+
+struct tandem_place tnd_run_place(const struct tnd_run *run, int slot,
+                                  const struct tnd_extent *extent)
+{
+    const struct tnd_residency *residency = run->steps->residency;
+    if (extent->space == TND_SPACE_INTERMEDIATES) {
+        return (struct tandem_place){run->intermediates.handles[slot], extent->begin};
+    }
+    if (extent->space == TND_SPACE_WORKSPACE) {
+        return (struct tandem_place){run->workspace.handles[slot], extent->begin};
+    }
+    TND_ASSERT(extent->region >= residency->n_nodes && extent->region < residency->n_regions);
+    const struct tnd_region *region = &residency->regions[extent->region];
+    struct tandem_place place = place_of(residency, region, residency->side_of[slot]);
+    place.offset = extent->begin - region->extent.begin;
+    return place;
+}
+
+/* The i-th operand of a node, -1: its result. */
+static struct tandem_place place_operand(const struct tnd_run *run, int slot,
+                                         const struct tandem_tensor *node, int i)
+{
+    const struct tnd_residency *residency = run->steps->residency;
+    const struct tnd_region *region = tnd_residency_region(residency, node, i);
+    size_t begin = tnd_residency_span(region, i < 0 ? node : node->src[i]).begin;
+    if (region->extent.space == TND_SPACE_INTERMEDIATES) {
+        return (struct tandem_place){run->intermediates.handles[slot],
+                                     region->extent.begin + begin};
+    }
+    struct tandem_place place = place_of(residency, region, residency->side_of[slot]);
+    place.offset = begin;
+    return place;
+}
+
+void tnd_run_places(const struct tnd_run *run, const struct tnd_step *step,
+                    struct tandem_places *out)
+{
+    const struct tandem_tensor *node = run->graph->nodes[step->node];
+    memset(out, 0, sizeof(*out));
+    out->result = place_operand(run, step->backend, node, -1);
+    for (int i = 0; i < node->n_src; i++) {
+        if (node->src[i] != NULL) {
+            out->src[i] = place_operand(run, step->backend, node, i);
         }
     }
-    memory->mapped = 0;
+    out->workspace =
+        (struct tandem_place){run->workspace.handles[step->backend], step->workspace_offset};
+}
+
+void tnd_run_unmap(const struct tnd_registry *registry, struct tnd_run_memory *memory)
+{
+    for (int slot = 1; slot < TND_MAX_SLOTS; slot++) {
+        if (memory->handles[slot] != NULL) {
+            tnd_backend_unmap(tnd_registry_backend(registry, slot), memory->handles[slot]);
+            memory->handles[slot] = NULL;
+        }
+    }
 }
 
 static enum tandem_status map_buffer(struct tnd_run *run, int slot, struct tnd_run_memory *memory,
                                      struct tandem_error *error)
 {
-    uint32_t bit = UINT32_C(1) << slot;
-    if (memory->bytes == 0 || (memory->mapped & bit) != 0) {
+    if (memory->bytes == 0 || memory->handles[slot] != NULL ||
+        (run->steps->device_slots >> slot & 1) == 0) {
         return TANDEM_OK;
     }
-    TND_TRY(tnd_backend_map(backend_in(run, slot), memory->base, memory->bytes, error));
-    memory->mapped |= bit;
-    return TANDEM_OK;
-}
-
-static enum tandem_status prepare(struct tnd_run *run, const struct tnd_region *region, int slot,
-                                  struct tnd_refused *refused, struct tnd_exec_failure *out_failure,
-                                  struct tandem_error *error)
-{
-    enum tandem_status status = tnd_backend_prepare(backend_in(run, slot), region->root, error);
-    if (status != TANDEM_E_DEVICE_MEMORY) {
-        return status;
-    }
-    tnd_refused_add(refused, slot, region->root);
-    out_failure->kind = TND_FAILURE_WEIGHT;
-    out_failure->slot = slot;
-    return TANDEM_OK; /* the others are asked as well, so that planning again once will do */
+    return tnd_backend_map(tnd_registry_backend(run->registry, slot), memory->bytes,
+                           &memory->handles[slot], error);
 }
 
 static enum tandem_status attach_region(struct tnd_run *run, struct tnd_region *region, int side,
-                                        struct tnd_mirrors *mirrors, struct tnd_refused *refused,
                                         struct tnd_exec_failure *out_failure,
                                         struct tandem_error *error)
 {
-    uint32_t bit = UINT32_C(1) << side;
-    int slot = run->steps->residency->slot_of[side];
-    if ((region->sides & bit) == 0 || (region->held & bit) != 0 || region->extent.bytes == 0) {
+    const struct tnd_residency *residency = run->steps->residency;
+    struct tnd_copy *copy = tnd_residency_copy(residency, region, side);
+    int slot = residency->slot_of[side];
+    if ((region->sides >> side & 1) == 0 || copy->mirror != NULL || region->extent.bytes == 0) {
         return TANDEM_OK;
     }
-    if (region->kind == TND_REGION_CONSTANT) {
-        return prepare(run, region, slot, refused, out_failure, error);
+    if (region->kind != TND_REGION_CONSTANT) {
+        return tnd_mirrors_hold(
+            run->mirrors, slot, (void *)region->extent.begin, region->extent.bytes,
+            region->kind == TND_REGION_STATE ? region->root : NULL, &copy->mirror, error);
     }
-    TND_TRY(tnd_mirrors_hold(mirrors, slot, (void *)region->extent.begin, region->extent.bytes,
-                             region->kind == TND_REGION_STATE ? region->root : NULL, error));
-    region->held |= bit;
-    return TANDEM_OK;
+    enum tandem_status status =
+        tnd_mirrors_prepare(run->mirrors, slot, region->root, &copy->mirror, error);
+    if (status != TANDEM_E_DEVICE_MEMORY) {
+        return status;
+    }
+    out_failure->kind = TND_FAILURE_WEIGHT;
+    out_failure->slot = slot;
+    return TANDEM_OK; /* the others are asked as well, so that planning again once will do */
 }
 
 /* Devices without room are no faulty devices, and so are those whose memory another run uses. */
@@ -90,24 +136,19 @@ static enum tandem_status fail(struct tnd_exec_failure *out_failure, int slot,
     return status;
 }
 
-enum tandem_status tnd_run_attach(struct tnd_run *run, struct tnd_mirrors *mirrors,
-                                  struct tnd_refused *refused, struct tnd_exec_failure *out_failure,
+enum tandem_status tnd_run_attach(struct tnd_run *run, struct tnd_exec_failure *out_failure,
                                   struct tandem_error *error)
 {
     struct tnd_residency *residency = run->steps->residency;
     struct tandem_error why = {0};
-    for (int side = 1; residency != NULL && side < residency->n_sides; side++) {
+    for (int side = 1; side < residency->n_sides; side++) {
         int slot = residency->slot_of[side];
-        enum tandem_status status = TANDEM_OK;
-        if ((run->steps->device_slots >> slot & 1) != 0) {
-            status = map_buffer(run, slot, &run->intermediates, &why);
-        }
-        if (status == TANDEM_OK && (run->steps->device_slots >> slot & 1) != 0) {
+        enum tandem_status status = map_buffer(run, slot, &run->intermediates, &why);
+        if (status == TANDEM_OK) {
             status = map_buffer(run, slot, &run->workspace, &why);
         }
         for (int i = residency->n_nodes; i < residency->n_regions && status == TANDEM_OK; i++) {
-            status = attach_region(run, &residency->regions[i], side, mirrors, refused, out_failure,
-                                   &why);
+            status = attach_region(run, &residency->regions[i], side, out_failure, &why);
         }
         if (status != TANDEM_OK) {
             if (error != NULL) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/task.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "sched/run.h"
@@ -140,6 +141,10 @@ static void describe_work(const struct tnd_run *run, const struct tnd_step *step
     out->nodes = NULL;
     out->n_nodes = 0;
     out->unread = 0;
+    out->places = NULL;
+    out->prepared = tnd_task_is(step->task, TND_TASK_USES_PACKED)
+                        ? tnd_mirrors_prepared(run->mirrors, step->backend, out->node->src[0])
+                        : NULL;
 }
 
 bool tnd_run_on_worker(struct tnd_run *run, const struct tnd_step *step, int index, int count,
@@ -190,6 +195,11 @@ void tnd_run_submit(struct tnd_run *run, const struct tnd_step *step)
     uint64_t ticket = 0;
     memset(&error, 0, sizeof(error));
     describe_work(run, step, &work);
+    struct tandem_places places;
+    if (step->on_device) {
+        tnd_run_places(run, step, &places);
+        work.places = &places;
+    }
     enum tandem_status status = tnd_backend_submit(backend_of(run, step), &work, &ticket, &error);
     if (status != TANDEM_OK) {
         fail_on_device(run, step, status, &error);
@@ -209,14 +219,16 @@ void tnd_run_move(struct tnd_run *run, const struct tnd_step *step)
 {
     struct tandem_error error;
     uint64_t ticket = 0;
+    tandem_backend *backend = backend_of(run, step);
     void *address = tnd_run_address(run, &step->moved);
+    struct tandem_place place = tnd_run_place(run, step->backend, &step->moved);
     TND_ASSERT(address != NULL && step->kind != TND_STEP_WORK);
     memset(&error, 0, sizeof(error));
     bool is_download = step->kind == TND_STEP_DOWNLOAD;
     enum tandem_status status =
-        is_download ? tnd_backend_download(backend_of(run, step), address, step->moved.bytes,
-                                           &ticket, &error)
-                    : tnd_backend_upload(backend_of(run, step), address, step->moved.bytes, &error);
+        is_download
+            ? tnd_backend_download(backend, place, address, step->moved.bytes, &ticket, &error)
+            : tnd_backend_upload(backend, place, address, step->moved.bytes, &error);
     if (status != TANDEM_OK) {
         fail_on_device(run, step, status, &error);
     } else if (is_download) {

@@ -87,7 +87,7 @@ static void run_task(const struct tnd_cpu_kernels *kernels, struct tandem_tensor
         struct stage stage = {
             .base = {i, workers, 1, scratch, scratch_bytes, &error, stage_next, stage_barrier},
             .taken = &taken};
-        check_status(tnd_cpu_mul_mat_run(kernels, NULL, &work, &stage.base), TANDEM_OK, NULL,
+        check_status(tnd_cpu_mul_mat_run(kernels, &work, &stage.base), TANDEM_OK, NULL,
                      &error);
     }
     tnd_guarded_free(scratch);

@@ -55,7 +55,7 @@ static tandem_tensor *product(tandem_context *context, enum tandem_type type, in
 
 /* Rows begin..end-1 (both 0: all) of the product by QUANTIZE_X and `task`. */
 static void compute(tandem_backend *backend, tandem_tensor *node, enum tandem_task task,
-                    int n_workers, int64_t begin, int64_t end)
+                    void *packed, int n_workers, int64_t begin, int64_t end)
 {
     size_t bytes = tnd_backend_cpu.workspace(backend, node, task);
     struct tnd_test_stage stage = {.backend = backend,
@@ -69,6 +69,7 @@ static void compute(tandem_backend *backend, tandem_tensor *node, enum tandem_ta
         check_status(tnd_test_run_stage(&stage, &error), TANDEM_OK, NULL, &error);
     }
     stage.task = task;
+    stage.prepared = packed;
     stage.row_begin = begin;
     stage.row_end = end;
     check_status(tnd_test_run_stage(&stage, &error), TANDEM_OK, NULL, &error);
@@ -88,20 +89,21 @@ static void check_shape(enum tandem_type type, int64_t n, int64_t k, int64_t m, 
     snprintf(what, sizeof(what), "%s n=%lld k=%lld m=%lld workers=%d", tandem_type_name(type),
              (long long)n, (long long)k, (long long)m, n_workers);
     bool quantized = tandem_type_is_quantized(type);
-    compute(backend, node, quantized ? TANDEM_TASK_MUL_MAT_Q : TANDEM_TASK_NODE, 1, 0, 0);
+    compute(backend, node, quantized ? TANDEM_TASK_MUL_MAT_Q : TANDEM_TASK_NODE, NULL, 1, 0, 0);
     float *want = malloc(bytes);
     memcpy(want, node->data, bytes);
-    check_ok(tnd_backend_cpu.prepare(backend, node->src[0], NULL));
+    void *packed = NULL;
+    check_ok(tnd_backend_cpu.prepare(backend, node->src[0], &packed, NULL));
     for (int pass = 0; pass < 2; pass++) {
         tnd_test_spoil(node);
-        compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, n_workers, 0, 0);
+        compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, packed, n_workers, 0, 0);
         check_bits(node->data, want, bytes, what);
     }
     if (n > 20) { /* borders inside strips */
         tnd_test_spoil(node);
-        compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, n_workers, 7, n - 2);
-        compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, 1, 0, 7);
-        compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, 1, n - 2, n);
+        compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, packed, n_workers, 7, n - 2);
+        compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, packed, 1, 0, 7);
+        compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, packed, 1, n - 2, n);
         check_bits(node->data, want, bytes, what);
     }
     free(want);
@@ -188,8 +190,8 @@ static void run_alone(const struct level *level, tandem_tensor *node,
                                .workspace = workspace,
                                .workspace_bytes = tnd_cpu_mul_mat_workspace(node, task)};
     if (packed == NULL) {
-        check_status(tnd_cpu_mul_mat_run(&level->kernels, NULL, &work, &alone.base), TANDEM_OK,
-                     NULL, &error);
+        check_status(tnd_cpu_mul_mat_run(&level->kernels, &work, &alone.base), TANDEM_OK, NULL,
+                     &error);
     } else if (tandem_type_is_quantized(type)) {
         CU_ASSERT_PTR_NOT_NULL_FATAL(level->kernels.packed[type].multiply);
         tnd_matmul_packed(&level->kernels, packed, &work, &alone.base);
@@ -236,7 +238,8 @@ static void check_level(const struct level *level, enum tandem_type type, int64_
     if (extreme) {
         fill_extremes(node);
     }
-    check_ok(tnd_packed_weights_add(weights, node->src[0], NULL));
+    struct tnd_packed_weight *packed = NULL;
+    check_ok(tnd_packed_weights_add(weights, node->src[0], &packed, NULL));
     void *workspace = tnd_guarded_alloc(tnd_cpu_mul_mat_workspace(node, task), 64);
     if (quantized) {
         run_alone(level, node, NULL, TANDEM_TASK_QUANTIZE_X, workspace);
@@ -246,8 +249,7 @@ static void check_level(const struct level *level, enum tandem_type type, int64_
     float *want = malloc(bytes);
     memcpy(want, node->data, bytes);
     tnd_test_spoil(node);
-    run_alone(level, node, tnd_packed_weights_find(weights, node->src[0]),
-              TANDEM_TASK_MUL_MAT_PACKED, workspace);
+    run_alone(level, node, packed, TANDEM_TASK_MUL_MAT_PACKED, workspace);
     check_bits(node->data, want, bytes, what);
     free(want);
     tnd_guarded_free(workspace);
@@ -295,14 +297,16 @@ static void without_a_copy_the_rows_serve(void)
     struct tandem_error error;
     check_ok(tandem_context_new(NULL, &context, NULL));
     tandem_tensor *node = product(context, TANDEM_TYPE_Q8_0, 1024, 1280, 2); /* above 1 MiB */
-    check_status(tnd_backend_cpu.prepare(backend, node->src[0], &error), TANDEM_E_DEVICE_MEMORY,
-                 "1392640 bytes", &error);
-    compute(backend, node, TANDEM_TASK_MUL_MAT_Q, 2, 0, 0);
+    void *packed = NULL;
+    check_status(tnd_backend_cpu.prepare(backend, node->src[0], &packed, &error),
+                 TANDEM_E_DEVICE_MEMORY, "1392640 bytes", &error);
+    CU_ASSERT_PTR_NULL(packed);
+    compute(backend, node, TANDEM_TASK_MUL_MAT_Q, NULL, 2, 0, 0);
     size_t bytes = 1024 * 2 * sizeof(float);
     float *want = malloc(bytes);
     memcpy(want, node->data, bytes);
     tnd_test_spoil(node);
-    compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, 2, 0, 0);
+    compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, packed, 2, 0, 0);
     check_bits(node->data, want, bytes, "no copy");
     free(want);
     tandem_context_free(context);
@@ -333,13 +337,14 @@ static void released_rows_are_still_there(void)
         tandem_tensor_borrow(context, TANDEM_TYPE_F32, 2, (int64_t[]){K, N}, mapped, BYTES);
     tandem_tensor_set_role(node->src[0], TANDEM_ROLE_CONSTANT);
     size_t bytes = (size_t)N * 3 * sizeof(float);
-    compute(backend, node, TANDEM_TASK_NODE, 1, 0, 0);
+    compute(backend, node, TANDEM_TASK_NODE, NULL, 1, 0, 0);
     float *want = malloc(bytes);
     memcpy(want, node->data, bytes);
-    check_ok(tnd_backend_cpu.prepare(backend, node->src[0], NULL));
+    void *packed = NULL;
+    check_ok(tnd_backend_cpu.prepare(backend, node->src[0], &packed, NULL));
     for (int pass = 0; pass < 2; pass++) {
         tnd_test_spoil(node);
-        compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, 2, 0, 0);
+        compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, packed, 2, 0, 0);
         check_bits(node->data, want, bytes, "released rows");
         check_bits(mapped, rows, BYTES, "the rows themselves");
     }
@@ -384,36 +389,31 @@ static void only_constant_weights_are_packed(void)
     tnd_backend_cpu.close(backend);
 }
 
-/* Another tensor at the same address is no copy of the first. */
-static void a_new_tensor_at_an_old_address_is_packed_anew(void)
+/* Each copy counts against the limit until it is given up. */
+static void copies_count_until_they_are_removed(void)
 {
     static _Alignas(64) unsigned char memory[32 * 18 * 4];
-    float values[32 * 4 * 32];
+    const struct tnd_packed_options two = {2 * 2 * 2 * 576, false};
     struct tnd_packed_weights *weights = NULL;
-    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
-    const struct tnd_packed_weight *first = NULL;
-    check_ok(tnd_packed_weights_new(&unlimited, &weights, NULL));
+    struct tnd_packed_weight *packed[3] = {NULL, NULL, NULL};
+    tandem_context *context = NULL;
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    check_ok(tnd_packed_weights_new(&two, &weights, NULL));
+    tandem_tensor *weight = tandem_tensor_borrow(context, TANDEM_TYPE_Q4_0, 2, (int64_t[]){128, 32},
+                                                 memory, sizeof(memory));
     for (int i = 0; i < 2; i++) {
-        tandem_context *context = NULL;
-        check_ok(tandem_context_new(NULL, &context, NULL));
-        tnd_test_fill(&rng, values, 32 * 4 * 32);
-        check_ok(tandem_quantize(TANDEM_TYPE_Q4_0, values, memory, 32 * 4 * 32));
-        tandem_tensor *weight = tandem_tensor_borrow(context, TANDEM_TYPE_Q4_0, 2,
-                                                     (int64_t[]){128, 32}, memory, sizeof(memory));
-        CU_ASSERT_PTR_NULL(tnd_packed_weights_find(weights, weight));
-        check_ok(tnd_packed_weights_add(weights, weight, NULL));
-        check_ok(tnd_packed_weights_add(weights, weight, NULL)); /* twice is once */
-        first = tnd_packed_weights_find(weights, weight);
-        CU_ASSERT_PTR_NOT_NULL(first);
+        check_ok(tnd_packed_weights_add(weights, weight, &packed[i], NULL));
         check_int((int64_t)tnd_packed_weights_bytes(weights), (i + 1) * 2 * 2 * 576);
-        if (i == 1) {
-            tnd_packed_weights_remove(weights, weight);
-            CU_ASSERT_PTR_NULL(tnd_packed_weights_find(weights, weight));
-            check_int((int64_t)tnd_packed_weights_bytes(weights), 2 * 2 * 576);
-        }
-        tandem_context_free(context);
     }
+    CU_ASSERT_PTR_NOT_EQUAL(packed[0], packed[1]);
+    check_status(tnd_packed_weights_add(weights, weight, &packed[2], NULL), TANDEM_E_DEVICE_MEMORY,
+                 NULL, NULL);
+    CU_ASSERT_PTR_NULL(packed[2]);
+    tnd_packed_weights_remove(weights, packed[0]);
+    check_int((int64_t)tnd_packed_weights_bytes(weights), 2 * 2 * 576);
+    check_ok(tnd_packed_weights_add(weights, weight, &packed[2], NULL));
     tnd_packed_weights_free(weights);
+    tandem_context_free(context);
 }
 
 CU_TestInfo tnd_tests_packed[] = {
@@ -423,8 +423,7 @@ CU_TestInfo tnd_tests_packed[] = {
      every_instruction_set_has_the_bits_of_its_rows},
     {"without a copy the rows serve", without_a_copy_the_rows_serve},
     {"only constant weights are packed", only_constant_weights_are_packed},
-    {"a new tensor at an old address is packed anew",
-     a_new_tensor_at_an_old_address_is_packed_anew},
+    {"copies count until they are removed", copies_count_until_they_are_removed},
     {"released rows are still there", released_rows_are_still_there},
     {"unknown settings are refused", unknown_settings_are_refused},
     CU_TEST_INFO_NULL,

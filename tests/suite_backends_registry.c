@@ -440,8 +440,10 @@ static void missing_functions_have_defaults(void)
                        "no asynchronous device", &error);
     check_int(ticket, 77);
     (void)check_status(tnd_backend_sync(backend, 1, &error), TANDEM_E_STATE, NULL, &error);
-    (void)check_ok(tnd_backend_prepare(backend, node->src[0], &error));
-    tnd_backend_forget(backend, node->src[0]);
+    void *handle = &handle;
+    (void)check_ok(tnd_backend_prepare(backend, node->src[0], &handle, &error));
+    CU_ASSERT_PTR_NULL(handle);
+    tnd_backend_forget(backend, handle);
     (void)check_status(tnd_backend_supports(backend, node, TANDEM_TASK_NONE, &error),
                        TANDEM_E_UNSUPPORTED_BACKEND, "none", &error);
     tandem_context_free(context);

@@ -125,7 +125,8 @@ enum tandem_status tnd_test_run_stage(const struct tnd_test_stage *stage,
                                 .row_begin = stage->row_begin,
                                 .row_end = whole ? tnd_test_rows(stage->node) : stage->row_end,
                                 .workspace = stage->workspace,
-                                .workspace_bytes = stage->workspace_bytes};
+                                .workspace_bytes = stage->workspace_bytes,
+                               .prepared = stage->prepared};
     if (tnd_backend_is_async(stage->backend)) {
         uint64_t ticket = 0;
         enum tandem_status status = tnd_backend_submit(stage->backend, &piece, &ticket, error);

@@ -17,6 +17,7 @@ struct tnd_test_stage {
     int own_threads;            /* 0: 1 */
     void *workspace;
     size_t workspace_bytes;
+    void *prepared; /* what the backend made of the weight; NULL: nothing */
 };
 
 /** Runs the stage to its end (submit and sync on an asynchronous device). The first error wins. */

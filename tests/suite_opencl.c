@@ -3,6 +3,11 @@
  * is no other, and skip where there is none. */
 #include "tests/suite_opencl.h"
 
+#include <pthread.h>
+
+#include "base/tnd_status.h"
+#include "ggml-like/tnd_tensor.h"
+
 static CU_SuiteInfo suites[] = {
     {"device", NULL, NULL, NULL, NULL, tnd_tests_opencl_device},
     {"programs", NULL, NULL, NULL, NULL, tnd_tests_opencl_programs},
@@ -38,6 +43,119 @@ struct tnd_cl_statistics tnd_test_cl_statistics(struct tnd_cl_device *device)
     struct tnd_cl_statistics statistics;
     tnd_cl_statistics_get(device, &statistics);
     return statistics;
+}
+
+/* ---- memory by host address ---- */
+
+enum { MAX_RANGES = 256 };
+
+static struct range {
+    const struct tnd_cl_device *device; /* NULL: free */
+    const char *begin;
+    size_t bytes;
+    bool is_weight;
+    struct tnd_cl_block *block;
+} ranges[MAX_RANGES];
+static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void note(const struct tnd_cl_device *device, const void *begin, bool is_weight,
+                 struct tnd_cl_block *block)
+{
+    int i = 0;
+    pthread_mutex_lock(&ranges_lock);
+    while (ranges[i].device != NULL) {
+        CU_ASSERT_FATAL(++i < MAX_RANGES);
+    }
+    ranges[i] = (struct range){device, begin, block->bytes, is_weight, block};
+    pthread_mutex_unlock(&ranges_lock);
+}
+
+enum tandem_status tnd_test_cl_map(struct tnd_cl_device *device, const void *begin, size_t bytes,
+                                   struct tandem_error *error)
+{
+    struct tnd_cl_block *block = NULL;
+    TND_TRY(tnd_cl_map(device, bytes, &block, error));
+    note(device, begin, false, block);
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_test_cl_prepare(struct tnd_cl_device *device, const tandem_tensor *weight,
+                                       struct tandem_error *error)
+{
+    struct tnd_cl_block *block = NULL;
+    TND_TRY(tnd_cl_prepare(device, weight, &block, error));
+    note(device, weight->data, true, block);
+    return TANDEM_OK;
+}
+
+void tnd_test_cl_give_back(struct tnd_cl_device *device, const void *begin)
+{
+    struct tnd_cl_block *block = NULL;
+    pthread_mutex_lock(&ranges_lock);
+    for (int i = 0; i < MAX_RANGES && block == NULL; i++) {
+        if (ranges[i].device == device && ranges[i].begin == begin) {
+            block = ranges[i].block;
+            ranges[i].device = NULL;
+        }
+    }
+    pthread_mutex_unlock(&ranges_lock);
+    tnd_cl_give_back(device, block);
+}
+
+void tnd_test_cl_closed(const struct tnd_cl_device *device)
+{
+    for (int i = 0; i < MAX_RANGES; i++) {
+        ranges[i].device = ranges[i].device == device ? NULL : ranges[i].device;
+    }
+}
+
+struct tandem_place tnd_test_cl_place(const struct tnd_cl_device *device, const void *address)
+{
+    struct tandem_place place = {NULL, 0};
+    bool is_mirror = false;
+    pthread_mutex_lock(&ranges_lock);
+    for (int i = 0; i < MAX_RANGES && !is_mirror; i++) {
+        const struct range *range = &ranges[i];
+        const char *at = address;
+        if (range->device == device && at >= range->begin && at < range->begin + range->bytes) {
+            place = (struct tandem_place){range->block, (size_t)(at - range->begin)};
+            is_mirror = !range->is_weight;
+        }
+    }
+    pthread_mutex_unlock(&ranges_lock);
+    return place;
+}
+
+enum tandem_status tnd_test_cl_find(struct tnd_cl_device *device, const void *address, size_t bytes,
+                                    struct tnd_cl_range *out_range, struct tandem_error *error)
+{
+    return tnd_cl_find(device, tnd_test_cl_place(device, address), bytes, out_range, error);
+}
+
+struct tandem_places tnd_test_cl_places(const struct tnd_cl_device *device,
+                                        const struct tandem_work *work)
+{
+    struct tandem_places places = {.result = tnd_test_cl_place(device, work->node->data),
+                                   .workspace = tnd_test_cl_place(device, work->workspace)};
+    for (int i = 0; i < work->node->n_src; i++) {
+        if (work->node->src[i] != NULL) {
+            places.src[i] = tnd_test_cl_place(device, work->node->src[i]->data);
+        }
+    }
+    return places;
+}
+
+enum tandem_status tnd_test_cl_upload(struct tnd_cl_device *device, const void *begin, size_t bytes,
+                                      struct tandem_error *error)
+{
+    return tnd_cl_upload(device, tnd_test_cl_place(device, begin), begin, bytes, error);
+}
+
+enum tandem_status tnd_test_cl_download(struct tnd_cl_device *device, void *begin, size_t bytes,
+                                        uint64_t *out_ticket, struct tandem_error *error)
+{
+    return tnd_cl_download(device, tnd_test_cl_place(device, begin), begin, bytes, out_ticket,
+                           error);
 }
 
 int main(int argc, char **argv)

@@ -68,6 +68,7 @@ static struct tnd_cl_caps caps_before;
 static void close_device(void)
 {
     tnd_cl_device_close(device);
+    tnd_test_cl_closed(device);
     device = NULL;
 }
 
@@ -151,9 +152,9 @@ static void product_open(struct product *p, struct tnd_cl_device *on, int64_t n,
     p->node = tandem_mul_mat(p->context, w, x);
     CU_ASSERT_PTR_NOT_NULL_FATAL(p->node);
     p->node->data = p->y;
-    check_ok(tnd_cl_prepare(on, w, NULL));
-    check_ok(tnd_cl_map(on, p->memory, p->bytes, NULL));
-    check_ok(tnd_cl_upload(on, p->memory, p->bytes, NULL));
+    check_ok(tnd_test_cl_prepare(on, w, NULL));
+    check_ok(tnd_test_cl_map(on, p->memory, p->bytes, NULL));
+    check_ok(tnd_test_cl_upload(on, p->memory, p->bytes, NULL));
 }
 
 static void product_close(struct product *p)
@@ -169,8 +170,8 @@ static void product_close(struct product *p)
         printf("\n    %s: a guard byte was written\n", p->name);
         CU_FAIL("a guard byte was written");
     }
-    tnd_cl_unmap(p->device, p->memory);
-    tnd_cl_forget(p->device, p->node->src[0]);
+    tnd_test_cl_give_back(p->device, p->memory);
+    tnd_test_cl_give_back(p->device, p->w);
     tandem_context_free(p->context);
     free(p->w_values);
     free(p->w);
@@ -186,6 +187,8 @@ static void run(struct product *p, enum tandem_task task, int64_t begin_row, int
                                .row_end = end_row,
                                .workspace = p->workspace,
                                .workspace_bytes = p->workspace_bytes};
+    const struct tandem_places places = tnd_test_cl_places(p->device, &work);
+    work.places = &places;
     pthread_mutex_lock(&p->device->submit_lock);
     enum tandem_status status = tnd_cl_matmul_submit(p->device, &work, &error);
     pthread_mutex_unlock(&p->device->submit_lock);
@@ -198,7 +201,7 @@ static void run(struct product *p, enum tandem_task task, int64_t begin_row, int
 static void fetch(struct product *p)
 {
     uint64_t ticket = 0;
-    check_ok(tnd_cl_download(p->device, p->memory, p->bytes, &ticket, NULL));
+    check_ok(tnd_test_cl_download(p->device, p->memory, p->bytes, &ticket, NULL));
     check_ok(tnd_cl_sync(p->device, ticket, NULL));
 }
 
@@ -251,12 +254,14 @@ static void devices_make_the_panels_of_the_plain_code(void)
         unsigned char *want = malloc(bytes);
         unsigned char *got = malloc(bytes);
         tnd_bcml1_to_panels(p.w, p.n, p.k, want);
-        check_ok(tnd_cl_bcml1_find(device, p.node->src[0], &range, NULL));
+        check_ok(tnd_cl_bcml1_find(device, p.node->src[0],
+                                   tnd_test_cl_place(device, p.node->src[0]->data), &range, NULL));
         check_ok(tnd_cl_read(device, range, got, bytes, &ticket, NULL));
         check_ok(tnd_cl_sync(device, ticket, NULL));
         check_bits(got, want, bytes, p.name);
         struct tnd_cl_range again;
-        check_ok(tnd_cl_bcml1_find(device, p.node->src[0], &again, NULL));
+        check_ok(tnd_cl_bcml1_find(device, p.node->src[0],
+                                   tnd_test_cl_place(device, p.node->src[0]->data), &again, NULL));
         CU_ASSERT_PTR_EQUAL(again.buffer, range.buffer);
         free(want);
         free(got);
@@ -348,13 +353,16 @@ static void weights_without_room_for_panels_are_read_in_rows(void)
     for (int i = 0; i < COUNT(tokens); i++) {
         struct product p;
         product_open(&p, small, 70, tokens[i], 160);
-        check_status(tnd_cl_bcml1_find(small, p.node->src[0], &range, &error),
+        check_status(tnd_cl_bcml1_find(small, p.node->src[0],
+                                       tnd_test_cl_place(small, p.node->src[0]->data), &range,
+                                       &error),
                      TANDEM_E_DEVICE_MEMORY, "budget", &error);
         run(&p, TANDEM_TASK_NODE, 0, p.n);
         check_result(&p, "in rows");
         product_close(&p);
     }
     tnd_cl_device_close(small);
+    tnd_test_cl_closed(small);
 }
 
 static int64_t resident_bytes(struct tnd_cl_device *on)
@@ -377,25 +385,29 @@ static void rows_are_given_back_when_panels_are_made(void)
     const tandem_tensor *w = p.node->src[0];
     check_int(resident_bytes(copying), 70 * 5 * BLOCK_BYTES);
     for (int i = 0; i < 2; i++) { /* again costs nothing */
-        check_ok(tnd_cl_prepare(copying, w, NULL));
-        check_ok(tnd_cl_bcml1_prepare(copying, w, NULL));
+        check_ok(
+            tnd_cl_bcml1_prepare(copying, w, tnd_test_cl_place(copying, w->data).handle, NULL));
         check_int(resident_bytes(copying), tnd_bcml1_panel_bytes(70, 160));
     }
-    check_status(tnd_cl_find_tensor(copying, w, &range, NULL), TANDEM_E_STATE, NULL, NULL);
+    check_status(tnd_test_cl_find(copying, w->data, tandem_tensor_bytes(w), &range, NULL),
+                 TANDEM_E_STATE, NULL, NULL);
     run(&p, TANDEM_TASK_NODE, 0, p.n);
     check_result(&p, "panels alone");
     run(&p, TANDEM_TASK_DEQUANTIZE_W, 0, p.n);
     fetch(&p);
     check_bits(p.workspace, p.w_values, p.workspace_bytes, p.name);
     /* Who reads rows gets them back, once. */
+    const struct tandem_places places = {.src = {tnd_test_cl_place(copying, w->data)}};
+    const struct tandem_work original = {.node = p.node, .places = &places};
     char *rows = malloc(tandem_tensor_bytes(w));
     uint64_t ticket = 0;
     for (int i = 0; i < 2; i++) {
-        check_ok(tnd_cl_find_original(copying, w, &range, NULL));
-        check_ok(tnd_cl_bcml1_prepare(copying, w, NULL));
+        check_ok(tnd_cl_original(copying, &original, &range, NULL));
+        check_ok(
+            tnd_cl_bcml1_prepare(copying, w, tnd_test_cl_place(copying, w->data).handle, NULL));
         check_int(resident_bytes(copying), tnd_bcml1_panel_bytes(70, 160) + 70 * 5 * BLOCK_BYTES);
     }
-    check_ok(tnd_cl_find_tensor(copying, w, &range, NULL));
+    check_ok(tnd_test_cl_find(copying, w->data, tandem_tensor_bytes(w), &range, NULL));
     check_ok(tnd_cl_read(copying, range, rows, tandem_tensor_bytes(w), &ticket, NULL));
     check_ok(tnd_cl_sync(copying, ticket, NULL));
     check_bits(rows, w->data, tandem_tensor_bytes(w), "rows");
@@ -403,6 +415,7 @@ static void rows_are_given_back_when_panels_are_made(void)
     product_close(&p);
     check_int(resident_bytes(copying), 0);
     tnd_cl_device_close(copying);
+    tnd_test_cl_closed(copying);
 }
 
 CU_TestInfo tnd_tests_opencl_bcml1[] = {

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/opencl/cl_bcml1.h"
 #include "backends/opencl/cl_library.h"
+#include "backends/opencl/opencl.h"
 #include "backends/registry.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
@@ -93,7 +95,9 @@ static enum tandem_status submit(tandem_backend *backend, struct job *job, tande
                                                                         : tnd_tensor_rows(node),
                                .workspace = job->workspace,
                                .workspace_bytes = job->workspace_bytes};
+    const struct tandem_places places = tnd_test_cl_places(tnd_opencl_device(backend), &work);
     uint64_t ticket;
+    work.places = &places;
     enum tandem_status status = tnd_backend_supports(backend, node, task, error);
     return status != TANDEM_OK ? status : tnd_backend_submit(backend, &work, &ticket, error);
 }
@@ -121,29 +125,33 @@ static enum tandem_status job_run(tandem_backend *backend, struct job *job,
                                   struct tandem_error *error)
 {
     tandem_tensor *y = last_node(job);
+    struct tnd_cl_device *device = tnd_opencl_device(backend);
     for (int i = 0; i < 3; i++) {
-        TND_TRY(tnd_backend_prepare(backend, job->w[i], error));
+        TND_TRY(tnd_test_cl_prepare(device, job->w[i], error));
+        TND_TRY(tnd_cl_bcml1_prepare(device, job->w[i],
+                                     tnd_test_cl_place(device, job->w[i]->data).handle, error));
     }
-    TND_TRY(tnd_backend_map(backend, job->x->data, K * M * sizeof(float), error));
-    TND_TRY(tnd_backend_map(backend, job->buffer, job->graph->planned_bytes, error));
-    TND_TRY(tnd_backend_map(backend, y->data, N3 * M * sizeof(float), error));
-    TND_TRY(tnd_backend_map(backend, job->workspace, job->workspace_bytes, error));
-    TND_TRY(tnd_backend_upload(backend, job->x->data, K * M * sizeof(float), error));
+    TND_TRY(tnd_test_cl_map(device, job->x->data, K * M * sizeof(float), error));
+    TND_TRY(tnd_test_cl_map(device, job->buffer, job->graph->planned_bytes, error));
+    TND_TRY(tnd_test_cl_map(device, y->data, N3 * M * sizeof(float), error));
+    TND_TRY(tnd_test_cl_map(device, job->workspace, job->workspace_bytes, error));
+    TND_TRY(tnd_test_cl_upload(device, job->x->data, K * M * sizeof(float), error));
     TND_TRY(submit_all(backend, job, error));
     uint64_t ticket;
-    TND_TRY(tnd_backend_download(backend, y->data, N3 * M * sizeof(float), &ticket, error));
+    TND_TRY(tnd_test_cl_download(device, y->data, N3 * M * sizeof(float), &ticket, error));
     return tnd_backend_sync(backend, ticket, error);
 }
 
 /* Gives back what job_run has taken, however far it came. */
 static void job_leave(tandem_backend *backend, struct job *job)
 {
-    tnd_backend_unmap(backend, job->x->data);
-    tnd_backend_unmap(backend, job->buffer);
-    tnd_backend_unmap(backend, last_node(job)->data);
-    tnd_backend_unmap(backend, job->workspace);
+    struct tnd_cl_device *device = tnd_opencl_device(backend);
+    tnd_test_cl_give_back(device, job->x->data);
+    tnd_test_cl_give_back(device, job->buffer);
+    tnd_test_cl_give_back(device, last_node(job)->data);
+    tnd_test_cl_give_back(device, job->workspace);
     for (int i = 0; i < 3; i++) {
-        tnd_backend_forget(backend, job->w[i]);
+        tnd_test_cl_give_back(device, job->w[i]->data);
     }
 }
 

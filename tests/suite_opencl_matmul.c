@@ -102,8 +102,8 @@ static void product_open(struct product *p, enum tandem_type type, int64_t n, in
     p->node = tandem_mul_mat(p->context, w, x);
     CU_ASSERT_PTR_NOT_NULL_FATAL(p->node);
     p->node->data = p->y;
-    check_ok(tnd_cl_map(device, p->memory, p->bytes, NULL));
-    check_ok(tnd_cl_upload(device, p->memory, p->bytes, NULL));
+    check_ok(tnd_test_cl_map(device, p->memory, p->bytes, NULL));
+    check_ok(tnd_test_cl_upload(device, p->memory, p->bytes, NULL));
 }
 
 static void check_guards(const struct product *p)
@@ -124,7 +124,7 @@ static void check_guards(const struct product *p)
 static void product_close(struct product *p)
 {
     check_guards(p);
-    tnd_cl_unmap(device, p->memory);
+    tnd_test_cl_give_back(device, p->memory);
     tandem_context_free(p->context);
     free(p->w_values);
     free(p->memory);
@@ -139,6 +139,8 @@ static enum tandem_status submit(struct product *p, enum tandem_task task, int64
                                .row_end = end_row,
                                .workspace = p->workspace,
                                .workspace_bytes = p->workspace_bytes};
+    const struct tandem_places places = tnd_test_cl_places(device, &work);
+    work.places = &places;
     pthread_mutex_lock(&device->submit_lock);
     enum tandem_status status = tnd_cl_matmul_submit(device, &work, error);
     pthread_mutex_unlock(&device->submit_lock);
@@ -157,7 +159,7 @@ static void run(struct product *p, enum tandem_task task, int64_t begin_row, int
 static void fetch(struct product *p)
 {
     uint64_t ticket = 0;
-    check_ok(tnd_cl_download(device, p->memory, p->bytes, &ticket, NULL));
+    check_ok(tnd_test_cl_download(device, p->memory, p->bytes, &ticket, NULL));
     check_ok(tnd_cl_sync(device, ticket, NULL));
 }
 
@@ -595,6 +597,7 @@ static void the_device_keeps_nothing_of_what_was_given_back(void)
         check_int(statistics.mirror_bytes, 0);
     }
     tnd_cl_device_close(device);
+    tnd_test_cl_closed(device);
     device = NULL;
 }
 

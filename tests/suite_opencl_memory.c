@@ -26,20 +26,19 @@ static void carry_bytes(bool without_unified)
         memory[i] = (unsigned char)(i % 251 ^ (tnd_test_rng_next(&rng) & 15));
     }
     memcpy(copy, memory, n);
-    check_ok(tnd_cl_map(device, memory, n, NULL));
-    check_ok(tnd_cl_map(device, memory, n, NULL));
+    check_ok(tnd_test_cl_map(device, memory, n, NULL));
     check_int(tnd_test_cl_statistics(device).mirror_bytes, n);
     for (size_t at = 0; at < n;) {
         size_t piece = (size_t)tnd_test_rng_int(&rng, 1, at < (1 << 20) ? 70000 : 9 << 20);
         piece = piece < n - at ? piece : n - at;
-        check_ok(tnd_cl_upload(device, memory + at, piece, NULL));
+        check_ok(tnd_test_cl_upload(device, memory + at, piece, NULL));
         memset(memory + at, 0, piece); /* reusable as soon as upload returns */
         at += piece;
     }
     uint64_t tickets[3] = {0};
-    check_ok(tnd_cl_download(device, memory, 1, &tickets[0], NULL));
-    check_ok(tnd_cl_download(device, memory + 1, n - 2, &tickets[1], NULL));
-    check_ok(tnd_cl_download(device, memory + n - 1, 1, &tickets[2], NULL));
+    check_ok(tnd_test_cl_download(device, memory, 1, &tickets[0], NULL));
+    check_ok(tnd_test_cl_download(device, memory + 1, n - 2, &tickets[1], NULL));
+    check_ok(tnd_test_cl_download(device, memory + n - 1, 1, &tickets[2], NULL));
     CU_ASSERT(tickets[0] < tickets[1] && tickets[1] < tickets[2]);
     check_ok(tnd_cl_sync(device, tickets[2], NULL));
     check_bits(memory, copy, n, "mirror");
@@ -48,9 +47,10 @@ static void carry_bytes(bool without_unified)
     const struct tnd_cl_statistics statistics = tnd_test_cl_statistics(device);
     check_int(statistics.uploaded_bytes, n);
     check_int(statistics.downloaded_bytes, n);
-    tnd_cl_unmap(device, memory);
+    tnd_test_cl_give_back(device, memory);
     check_int(tnd_test_cl_statistics(device).mirror_bytes, 0);
     tnd_cl_device_close(device);
+    tnd_test_cl_closed(device);
     free(memory);
     free(copy);
 }
@@ -76,10 +76,10 @@ static void a_large_upload_arrives_as_a_whole(void)
             memory[i] = (uint32_t)i * 2654435761U;
         }
         uint64_t ticket = 0;
-        check_ok(tnd_cl_map(device, memory, n * sizeof(*memory), NULL));
-        check_ok(tnd_cl_upload(device, memory, n * sizeof(*memory), NULL));
+        check_ok(tnd_test_cl_map(device, memory, n * sizeof(*memory), NULL));
+        check_ok(tnd_test_cl_upload(device, memory, n * sizeof(*memory), NULL));
         memset(memory, 0, n * sizeof(*memory));
-        check_ok(tnd_cl_download(device, memory, n * sizeof(*memory), &ticket, NULL));
+        check_ok(tnd_test_cl_download(device, memory, n * sizeof(*memory), &ticket, NULL));
         check_ok(tnd_cl_sync(device, ticket, NULL));
         size_t n_wrong = 0;
         for (size_t i = 0; i < n; i++) {
@@ -87,6 +87,7 @@ static void a_large_upload_arrives_as_a_whole(void)
         }
         check_int(n_wrong, 0);
         tnd_cl_device_close(device);
+        tnd_test_cl_closed(device);
         free(memory);
     }
 }
@@ -103,11 +104,11 @@ static void more_downloads_may_be_on_their_way_than_there_are_places(void)
         memory[i] = i * 7;
     }
     uint64_t ticket = 0;
-    check_ok(tnd_cl_map(device, memory, sizeof(memory), NULL));
-    check_ok(tnd_cl_upload(device, memory, sizeof(memory), NULL));
+    check_ok(tnd_test_cl_map(device, memory, sizeof(memory), NULL));
+    check_ok(tnd_test_cl_upload(device, memory, sizeof(memory), NULL));
     memset(memory, 0, sizeof(memory));
     for (int i = 0; i < N; i++) {
-        check_ok(tnd_cl_download(device, &memory[i], sizeof(memory[i]), &ticket, NULL));
+        check_ok(tnd_test_cl_download(device, &memory[i], sizeof(memory[i]), &ticket, NULL));
     }
     check_ok(tnd_cl_sync(device, ticket, NULL));
     int n_wrong = 0;
@@ -115,36 +116,41 @@ static void more_downloads_may_be_on_their_way_than_there_are_places(void)
         n_wrong += memory[i] != i * 7;
     }
     check_int(n_wrong, 0);
-    tnd_cl_device_close(device); /* mirrors left over are freed */
+    tnd_cl_device_close(device);
+    tnd_test_cl_closed(device); /* mirrors left over are freed */
 }
 
-static void addresses_outside_of_mirrors_are_not_found(void)
+static void places_outside_of_a_block_are_not_found(void)
 {
     struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){0});
     if (device == NULL) {
         return;
     }
-    char memory[1024];
+    char memory[16] = {0};
+    uint64_t ticket = 0;
+    struct tnd_cl_block *block = NULL;
     struct tnd_cl_range range = {0};
-    struct tandem_error error = {0};
-    check_ok(tnd_cl_map(device, memory + 100, 100, NULL));
-    check_ok(tnd_cl_map(device, memory + 300, 100, NULL));
-    check_ok(tnd_cl_map(device, memory + 200, 100, NULL));
-    check_ok(tnd_cl_find(device, memory + 150, 50, &range, NULL));
+    check_ok(tnd_cl_map(device, 100, &block, NULL));
+    check_ok(tnd_cl_find(device, (struct tandem_place){block, 50}, 50, &range, NULL));
     check_int(range.offset, 50);
-    check_ok(tnd_cl_find(device, memory + 399, 1, &range, NULL));
+    check_ok(tnd_cl_find(device, (struct tandem_place){block, 99}, 1, &range, NULL));
     check_int(range.offset, 99);
-    CU_ASSERT(tnd_cl_find(device, memory + 99, 1, &range, NULL) == TANDEM_E_STATE);
-    CU_ASSERT(tnd_cl_find(device, memory + 150, 51, &range, NULL) == TANDEM_E_STATE);
-    CU_ASSERT(tnd_cl_find(device, memory + 400, 1, &range, NULL) == TANDEM_E_STATE);
-    CU_ASSERT(tnd_cl_find(device, memory + 150, SIZE_MAX, &range, NULL) == TANDEM_E_STATE);
-    CU_ASSERT(tnd_cl_upload(device, memory, 10, NULL) == TANDEM_E_STATE);
-    check_status(tnd_cl_map(device, memory + 150, 100, &error), TANDEM_E_STATE, "overlap", &error);
-    check_status(tnd_cl_map(device, memory, 1024, &error), TANDEM_E_STATE, "overlap", &error);
-    tnd_cl_unmap(device, memory + 200);
-    tnd_cl_unmap(device, memory + 250);
-    CU_ASSERT(tnd_cl_find(device, memory + 250, 1, &range, NULL) == TANDEM_E_STATE);
-    check_ok(tnd_cl_find(device, memory + 300, 1, &range, NULL));
+    static const struct {
+        size_t offset, bytes;
+    } outside[] = {{50, 51}, {100, 1}, {99, 2}, {0, 101}, {50, SIZE_MAX}, {SIZE_MAX, 1}};
+    for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
+        struct tandem_place place = {block, outside[i].offset};
+        CU_ASSERT(tnd_cl_find(device, place, outside[i].bytes, &range, NULL) == TANDEM_E_STATE);
+    }
+    CU_ASSERT(tnd_cl_find(device, (struct tandem_place){NULL, 0}, 1, &range, NULL) ==
+              TANDEM_E_STATE);
+    CU_ASSERT(tnd_cl_upload(device, (struct tandem_place){block, 90}, memory, 11, NULL) ==
+              TANDEM_E_STATE);
+    CU_ASSERT(tnd_cl_download(device, (struct tandem_place){block, 90}, memory, 11, &ticket,
+                              NULL) == TANDEM_E_STATE);
+    tnd_cl_give_back(device, block);
+    tnd_cl_give_back(device, NULL);
+    check_int(tnd_test_cl_statistics(device).mirror_bytes, 0);
     tnd_cl_device_close(device);
 }
 
@@ -164,7 +170,7 @@ static void check_resident(struct tnd_cl_device *device, const tandem_tensor *we
     const size_t bytes = tandem_tensor_bytes(weight);
     unsigned char *back = calloc(1, bytes);
     CU_ASSERT_FATAL(back != NULL);
-    check_ok(tnd_cl_find_tensor(device, weight, &range, NULL));
+    check_ok(tnd_test_cl_find(device, weight->data, bytes, &range, NULL));
     CU_ASSERT_FATAL(range.buffer != NULL);
     cl_int code = device->library->cl.EnqueueReadBuffer(device->queue, range.buffer, CL_TRUE,
                                                         range.offset, bytes, back, 0, NULL, NULL);
@@ -190,8 +196,7 @@ static void weights_stay_until_they_are_forgotten(void)
             weights[i] = new_f32(context, 129, 33 + i);
             CU_ASSERT_FATAL(weights[i] != NULL);
             tnd_test_fill(&rng, weights[i]->data, 129 * (33 + i));
-            check_ok(tnd_cl_prepare(device, weights[i], NULL));
-            check_ok(tnd_cl_prepare(device, weights[i], NULL));
+            check_ok(tnd_test_cl_prepare(device, weights[i], NULL));
         }
         struct tnd_cl_statistics statistics = tnd_test_cl_statistics(device);
         check_int(statistics.resident_count, 3);
@@ -201,41 +206,16 @@ static void weights_stay_until_they_are_forgotten(void)
             check_resident(device, weights[i]);
         }
         struct tnd_cl_range range = {0};
-        tnd_cl_forget(device, weights[1]);
-        tnd_cl_forget(device, weights[1]);
+        tnd_test_cl_give_back(device, weights[1]->data);
+        tnd_test_cl_give_back(device, weights[1]->data);
         check_int(tnd_test_cl_statistics(device).resident_count, 2);
-        CU_ASSERT(tnd_cl_find_tensor(device, weights[1], &range, NULL) == TANDEM_E_STATE);
+        CU_ASSERT(tnd_test_cl_find(device, weights[1]->data, 1, &range, NULL) == TANDEM_E_STATE);
         check_resident(device, weights[0]);
         check_resident(device, weights[2]);
         tnd_cl_device_close(device);
+        tnd_test_cl_closed(device);
         tandem_context_free(context);
     }
-}
-
-static void a_weight_of_a_later_context_at_the_same_address_is_another_one(void)
-{
-    struct tnd_cl_device *device =
-        tnd_test_cl_open((struct tnd_cl_options){.without_unified = true});
-    if (device == NULL) {
-        return;
-    }
-    float memory[64];
-    for (int round = 0; round < 2; round++) {
-        tandem_context *context = NULL;
-        CU_ASSERT_FATAL(tandem_context_new(NULL, &context, NULL) == TANDEM_OK);
-        const int64_t ne[] = {64};
-        tandem_tensor *weight =
-            tandem_tensor_borrow(context, TANDEM_TYPE_F32, 1, ne, memory, sizeof(memory));
-        CU_ASSERT_FATAL(weight != NULL);
-        for (int i = 0; i < 64; i++) {
-            memory[i] = (float)(i + round * 1000);
-        }
-        check_ok(tnd_cl_prepare(device, weight, NULL));
-        check_resident(device, weight);
-        check_int(tnd_test_cl_statistics(device).resident_count, 1);
-        tandem_context_free(context);
-    }
-    tnd_cl_device_close(device);
 }
 
 static void the_budget_bounds_what_is_resident(void)
@@ -250,13 +230,15 @@ static void the_budget_bounds_what_is_resident(void)
     tandem_tensor *small = new_f32(context, 40, 40);
     tandem_tensor *other = new_f32(context, 40, 40);
     CU_ASSERT_FATAL(small != NULL && other != NULL);
-    check_ok(tnd_cl_prepare(device, small, NULL));
-    check_status(tnd_cl_prepare(device, other, &error), TANDEM_E_DEVICE_MEMORY, "budget", &error);
+    check_ok(tnd_test_cl_prepare(device, small, NULL));
+    check_status(tnd_test_cl_prepare(device, other, &error), TANDEM_E_DEVICE_MEMORY, "budget",
+                 &error);
     check_int(error.limit, 10000 - 6400);
     check_int(tnd_test_cl_statistics(device).resident_count, 1);
-    tnd_cl_forget(device, small);
-    check_ok(tnd_cl_prepare(device, other, NULL));
+    tnd_test_cl_give_back(device, small->data);
+    check_ok(tnd_test_cl_prepare(device, other, NULL));
     tnd_cl_device_close(device);
+    tnd_test_cl_closed(device);
     tandem_context_free(context);
 }
 
@@ -296,22 +278,29 @@ static void other_forms_of_a_weight_are_made_once(void)
     tandem_tensor *weight = new_f32(context, 40, 40);
     CU_ASSERT_FATAL(weight != NULL);
     n_made = 0;
-    CU_ASSERT(tnd_cl_find_form(device, weight, 1, 6400, make_copy, &range, NULL) == TANDEM_E_STATE);
-    check_ok(tnd_cl_prepare(device, weight, NULL));
-    check_ok(tnd_cl_find_form(device, weight, 1, 6400, make_copy, &range, NULL));
-    check_ok(tnd_cl_find_form(device, weight, 1, 6400, make_copy, &again, NULL));
+    CU_ASSERT(tnd_cl_find_form(device, weight, tnd_test_cl_place(device, weight->data), 1, 6400,
+                               make_copy, &range, NULL) == TANDEM_E_STATE);
+    check_ok(tnd_test_cl_prepare(device, weight, NULL));
+    check_ok(tnd_cl_find_form(device, weight, tnd_test_cl_place(device, weight->data), 1, 6400,
+                              make_copy, &range, NULL));
+    check_ok(tnd_cl_find_form(device, weight, tnd_test_cl_place(device, weight->data), 1, 6400,
+                              make_copy, &again, NULL));
     CU_ASSERT(range.buffer == again.buffer);
     check_int(n_made, 1);
     check_int(tnd_test_cl_statistics(device).resident_bytes, 12800);
-    check_status(tnd_cl_find_form(device, weight, 2, 7300, make_copy, &range, &error),
+    check_status(tnd_cl_find_form(device, weight, tnd_test_cl_place(device, weight->data), 2, 7300,
+                                  make_copy, &range, &error),
                  TANDEM_E_DEVICE_MEMORY, "budget", &error);
-    check_status(tnd_cl_find_form(device, weight, 3, 100, make_nothing, &range, &error),
+    check_status(tnd_cl_find_form(device, weight, tnd_test_cl_place(device, weight->data), 3, 100,
+                                  make_nothing, &range, &error),
                  TANDEM_E_DEVICE, "nothing", &error);
-    check_ok(tnd_cl_find_form(device, weight, 4, 6400, make_copy, &again, NULL));
+    check_ok(tnd_cl_find_form(device, weight, tnd_test_cl_place(device, weight->data), 4, 6400,
+                              make_copy, &again, NULL));
     CU_ASSERT(range.buffer != again.buffer);
-    tnd_cl_forget(device, weight);
+    tnd_test_cl_give_back(device, weight->data);
     check_int(tnd_test_cl_statistics(device).resident_bytes, 0);
     tnd_cl_device_close(device);
+    tnd_test_cl_closed(device);
     tandem_context_free(context);
 }
 
@@ -341,24 +330,25 @@ static bool use_device(struct user *user, float *memory, const tandem_tensor *we
         memory[i] = (float)(i % 97 + user->number);
     }
     bool good =
-        tnd_cl_map(device, memory, 2 * bytes, NULL) == TANDEM_OK &&
-        tnd_cl_prepare(device, weight, NULL) == TANDEM_OK &&
-        tnd_cl_upload(device, memory, bytes, NULL) == TANDEM_OK &&
-        tnd_cl_find(device, memory, bytes, &x, NULL) == TANDEM_OK &&
-        tnd_cl_find(device, memory + N_VALUES, bytes, &y, NULL) == TANDEM_OK &&
+        (tnd_test_cl_place(device, memory).handle != NULL ||
+         tnd_test_cl_map(device, memory, 2 * bytes, NULL) == TANDEM_OK) &&
+        tnd_test_cl_prepare(device, weight, NULL) == TANDEM_OK &&
+        tnd_test_cl_upload(device, memory, bytes, NULL) == TANDEM_OK &&
+        tnd_test_cl_find(device, memory, bytes, &x, NULL) == TANDEM_OK &&
+        tnd_test_cl_find(device, memory + N_VALUES, bytes, &y, NULL) == TANDEM_OK &&
         tnd_cl_launch_begin(&launch, device, TND_CL_SOURCE_SMOKE, &variant, NULL) == TANDEM_OK &&
         tnd_cl_bind_smoke(&launch, x, y, local * sizeof(float), (float)user->number, round,
                           N_VALUES, NULL) == TANDEM_OK &&
         tnd_cl_launch_run(&launch, 1, &global, &local, NULL) == TANDEM_OK &&
-        tnd_cl_download(device, memory + N_VALUES, bytes, &ticket, NULL) == TANDEM_OK &&
+        tnd_test_cl_download(device, memory + N_VALUES, bytes, &ticket, NULL) == TANDEM_OK &&
         tnd_cl_sync(device, ticket, NULL) == TANDEM_OK;
     for (int i = 0; good && i < N_VALUES; i++) {
         const float want = memory[i] * (float)user->number + (float)(round + round % 3);
         good = memory[N_VALUES + i] == want;
     }
-    tnd_cl_forget(device, weight);
+    tnd_test_cl_give_back(device, weight->data);
     if (round % 2 == 0) {
-        tnd_cl_unmap(device, memory);
+        tnd_test_cl_give_back(device, memory);
     }
     return good;
 }
@@ -376,7 +366,7 @@ static void *use_device_often(void *argument)
         user->good = use_device(user, memory, weight, round);
     }
     if (memory != NULL) {
-        tnd_cl_unmap(user->device, memory);
+        tnd_test_cl_give_back(user->device, memory);
     }
     tandem_context_free(context);
     free(memory);
@@ -405,6 +395,7 @@ static void several_threads_use_one_device(void)
     check_int(statistics.mirror_bytes, 0);
     check_int(statistics.resident_bytes, 0);
     tnd_cl_device_close(device);
+    tnd_test_cl_closed(device);
 }
 
 CU_TestInfo tnd_tests_opencl_memory[] = {
@@ -412,10 +403,8 @@ CU_TestInfo tnd_tests_opencl_memory[] = {
     {"a large upload arrives as a whole", a_large_upload_arrives_as_a_whole},
     {"more downloads may be on their way than there are places",
      more_downloads_may_be_on_their_way_than_there_are_places},
-    {"addresses outside of mirrors are not found", addresses_outside_of_mirrors_are_not_found},
+    {"places outside of a block are not found", places_outside_of_a_block_are_not_found},
     {"weights stay until they are forgotten", weights_stay_until_they_are_forgotten},
-    {"a weight of a later context at the same address is another one",
-     a_weight_of_a_later_context_at_the_same_address_is_another_one},
     {"the budget bounds what is resident", the_budget_bounds_what_is_resident},
     {"other forms of a weight are made once", other_forms_of_a_weight_are_made_once},
     {"several threads use one device", several_threads_use_one_device},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/opencl/opencl.h"
 #include "base/half.h"
 #include "ggml-like/tnd_type.h"
 #include "tests/suite_backends_cases.h"
@@ -68,8 +69,8 @@ static void lend(const tandem_tensor *tensor)
     const tandem_tensor *root = tensor->root;
     const size_t bytes = tandem_tensor_bytes(root);
     if (bytes > 0) {
-        (void)check_ok(tnd_backend_map(backend, root->data, bytes, NULL));
-        (void)check_ok(tnd_backend_upload(backend, root->data, bytes, NULL));
+        (void)check_ok(tnd_test_cl_map(tnd_opencl_device(backend), root->data, bytes, NULL));
+        (void)check_ok(tnd_test_cl_upload(tnd_opencl_device(backend), root->data, bytes, NULL));
     }
 }
 
@@ -77,27 +78,31 @@ static void lend(const tandem_tensor *tensor)
 static enum tandem_status run_in(const tandem_tensor *node, void *memory, size_t bytes,
                                  struct tandem_error *error)
 {
-    const struct tandem_work work = {
+    struct tandem_work work = {
         .node = node, .task = TANDEM_TASK_NODE, .row_begin = 0, .row_end = tnd_test_rows(node)};
+    struct tandem_places places;
     uint64_t ticket = 0;
     for (int i = 0; i < node->n_src; i++) {
         if (node->src[i]->data != memory) {
             lend(node->src[i]);
         }
     }
-    (void)check_ok(tnd_backend_map(backend, memory, bytes, NULL));
-    (void)check_ok(tnd_backend_upload(backend, memory, bytes, NULL));
+    (void)check_ok(tnd_test_cl_map(tnd_opencl_device(backend), memory, bytes, NULL));
+    (void)check_ok(tnd_test_cl_upload(tnd_opencl_device(backend), memory, bytes, NULL));
+    places = tnd_test_cl_places(tnd_opencl_device(backend), &work);
+    work.places = &places;
     const enum tandem_status status = tnd_backend_submit(backend, &work, &ticket, error);
     if (status == TANDEM_OK) {
-        (void)check_ok(tnd_backend_download(backend, memory, bytes, &ticket, NULL));
+        (void)check_ok(
+            tnd_test_cl_download(tnd_opencl_device(backend), memory, bytes, &ticket, NULL));
         (void)check_ok(tnd_backend_sync(backend, ticket, NULL));
     }
     for (int i = 0; i < node->n_src; i++) {
         if (node->src[i]->data != memory) {
-            tnd_backend_unmap(backend, node->src[i]->root->data);
+            tnd_test_cl_give_back(tnd_opencl_device(backend), node->src[i]->root->data);
         }
     }
-    tnd_backend_unmap(backend, memory);
+    tnd_test_cl_give_back(tnd_opencl_device(backend), memory);
     return status;
 }
 

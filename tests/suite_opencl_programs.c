@@ -29,10 +29,11 @@ static bool run_smoke(struct tnd_cl_device *device, int flags)
     struct tnd_cl_range y = {0};
     struct tandem_error error = {0};
     uint64_t ticket = 0;
-    bool good = check_ok(tnd_cl_map(device, memory, sizeof(memory), NULL)) &&
-                check_ok(tnd_cl_upload(device, memory, N_SMOKE * sizeof(float), NULL)) &&
-                check_ok(tnd_cl_find(device, memory, N_SMOKE * sizeof(float), &x, NULL)) &&
-                check_ok(tnd_cl_find(device, memory + N_SMOKE, N_SMOKE * sizeof(float), &y, NULL));
+    bool good =
+        check_ok(tnd_test_cl_map(device, memory, sizeof(memory), NULL)) &&
+        check_ok(tnd_test_cl_upload(device, memory, N_SMOKE * sizeof(float), NULL)) &&
+        check_ok(tnd_test_cl_find(device, memory, N_SMOKE * sizeof(float), &x, NULL)) &&
+        check_ok(tnd_test_cl_find(device, memory + N_SMOKE, N_SMOKE * sizeof(float), &y, NULL));
     struct tnd_cl_launch launch;
     const struct tnd_cl_variant variant = {.flags = flags};
     const size_t local = 16;
@@ -43,15 +44,15 @@ static bool run_smoke(struct tnd_cl_device *device, int flags)
                      TANDEM_OK, NULL, &error) &&
         check_ok(tnd_cl_bind_smoke(&launch, x, y, local * sizeof(float), 2.0F, 3, N_SMOKE, NULL)) &&
         check_ok(tnd_cl_launch_run(&launch, 1, &global, &local, NULL)) &&
-        check_ok(
-            tnd_cl_download(device, memory + N_SMOKE, N_SMOKE * sizeof(float), &ticket, NULL)) &&
+        check_ok(tnd_test_cl_download(device, memory + N_SMOKE, N_SMOKE * sizeof(float), &ticket,
+                                      NULL)) &&
         check_ok(tnd_cl_sync(device, ticket, NULL));
     int n_wrong = 0;
     for (int i = 0; good && i < N_SMOKE; i++) {
         n_wrong += memory[N_SMOKE + i] != memory[i] * 2.0F + (float)(3 + flags);
     }
     check_int(n_wrong, 0);
-    tnd_cl_unmap(device, memory);
+    tnd_test_cl_give_back(device, memory);
     return good && n_wrong == 0;
 }
 
@@ -69,6 +70,7 @@ static void a_kernel_runs_with_typed_arguments(void)
     check_int(statistics.programs_loaded, 0);
     check_int(statistics.launches, 3);
     tnd_cl_device_close(device);
+    tnd_test_cl_closed(device);
 }
 
 static void launches_that_cannot_run_are_refused(void)
@@ -105,6 +107,7 @@ static void launches_that_cannot_run_are_refused(void)
     tnd_cl_launch_drop(&launch);
     check_int(tnd_test_cl_statistics(device).launches, 0);
     tnd_cl_device_close(device);
+    tnd_test_cl_closed(device);
 }
 
 static void a_launch_can_be_timed(void)
@@ -128,6 +131,7 @@ static void a_launch_can_be_timed(void)
         check_ok(tnd_cl_launch_time(&launch, 1, &global, &global, &ns, NULL));
         tnd_cl_launch_drop(&launch);
         tnd_cl_device_close(device);
+        tnd_test_cl_closed(device);
     }
 }
 
@@ -162,6 +166,7 @@ static bool run_with_cache(const char *folder, int n_compiled, int n_loaded)
     check_int(statistics.programs_loaded, n_loaded);
     CU_ASSERT(statistics.build_ns > 0);
     tnd_cl_device_close(device);
+    tnd_test_cl_closed(device);
     return true;
 }
 
@@ -368,6 +373,7 @@ static void pocl_keeps_binaries_only_where_it_is_told_to(void)
     CU_ASSERT(run_smoke(device, 0));
     check_int(tnd_test_cl_statistics(device).programs_compiled, 1);
     tnd_cl_device_close(device);
+    tnd_test_cl_closed(device);
     strcat(folder, "/tandem/opencl");
     check_int(list_files(folder, paths, 4), is_pocl ? 0 : 1);
 }

@@ -370,6 +370,103 @@ static void finalize_shows_in_plan_texts_times_traces_and_progress(void)
     machine_close(&machine);
 }
 
+/* ---- what a device keeps of a weight ---- */
+
+/* A product whose weights are borrowed and constant, placed on the device. */
+struct borrowed {
+    tandem_context *context;
+    tandem_tensor *w, *y;
+    tandem_graph *graph;
+    tandem_plan *plan;
+};
+
+static struct borrowed borrowed_new(const struct machine *machine, float *weights)
+{
+    struct borrowed product;
+    const int64_t ne[] = {K, N};
+    CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &product.context, NULL), TANDEM_OK);
+    product.w = tandem_tensor_borrow(product.context, TANDEM_TYPE_F32, 2, ne, weights,
+                                     K * N * sizeof(float));
+    tandem_tensor_set_role(product.w, TANDEM_ROLE_CONSTANT);
+    product.y = tandem_mul_mat(product.context, product.w, leaf(product.context, K, M, 2));
+    product.graph = tandem_graph_new(product.context);
+    tandem_graph_add(product.graph, product.y);
+    CU_ASSERT_EQUAL_FATAL(tandem_graph_finish(product.graph, NULL), TANDEM_OK);
+    check_ok(tandem_plan_new(1, &product.plan, NULL));
+    fake_plan_node(product.plan, 0, machine->sim_slot, 1);
+    return product;
+}
+
+static void borrowed_run(struct tnd_exec *exec, struct borrowed *product)
+{
+    float expected[N * M];
+    check_ok(tnd_eval_ref_graph(product->graph, NULL));
+    memcpy(expected, product->y->data, sizeof(expected));
+    memset(product->y->data, 0, sizeof(expected));
+    check_ok(tnd_exec_run(exec, product->graph, product->plan, NULL, NULL));
+    check_nmse(product->y->data, expected, N * M, 1e-9, "borrowed weights");
+}
+
+static void borrowed_free(struct borrowed *product)
+{
+    tandem_plan_free(product->plan);
+    tandem_context_free(product->context);
+}
+
+static struct tnd_sim_statistics statistics_of(const struct machine *machine)
+{
+    struct tnd_sim_statistics statistics;
+    tnd_sim_statistics(machine->sim, &statistics);
+    return statistics;
+}
+
+/* Nobody has said that the first one goes away. */
+static void a_weight_of_a_later_context_at_the_same_address_is_another_one(void)
+{
+    struct machine machine;
+    float weights[K * N];
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    machine_open(&machine, "sim:memory=own");
+    for (uint64_t round = 1; round <= 3; round++) {
+        tnd_test_fill(&rng, weights, K * N);
+        struct borrowed product = borrowed_new(&machine, weights);
+        borrowed_run(machine.exec, &product);
+        borrowed_run(machine.exec, &product);
+        check_int(statistics_of(&machine).weight_uploads, round);
+        check_int(statistics_of(&machine).residents, 1);
+        borrowed_free(&product);
+    }
+    check_int(statistics_of(&machine).unmapped_accesses, 0);
+    machine_close(&machine);
+}
+
+static void executors_keep_what_they_have_of_a_weight_apart(void)
+{
+    struct machine machine;
+    struct tnd_exec *other = NULL;
+    float weights[K * N];
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    tnd_test_fill(&rng, weights, K * N);
+    machine_open(&machine, "sim:memory=own");
+    check_ok(tnd_exec_new(machine.pool, machine.registry, &machine.clock.clock, &other, NULL));
+    struct borrowed product = borrowed_new(&machine, weights);
+    for (int i = 0; i < 2; i++) {
+        borrowed_run(machine.exec, &product);
+        borrowed_run(other, &product);
+    }
+    check_int(statistics_of(&machine).residents, 2);
+    check_int(statistics_of(&machine).weight_uploads, 2);
+    tnd_exec_forget(machine.exec, product.w);
+    check_int(statistics_of(&machine).residents, 1);
+    borrowed_run(other, &product);
+    check_int(statistics_of(&machine).weight_uploads, 2);
+    borrowed_free(&product); /* before what is kept of its weight */
+    tnd_exec_free(other);
+    check_int(statistics_of(&machine).residents, 0);
+    check_int(statistics_of(&machine).unmapped_accesses, 0);
+    machine_close(&machine);
+}
+
 static CU_TestInfo tests[] = {
     {"fetching_a_result_is_finalize_of_the_node_that_wrote_it",
      fetching_a_result_is_finalize_of_the_node_that_wrote_it},
@@ -384,6 +481,10 @@ static CU_TestInfo tests[] = {
     {"faults_of_the_device_reach_the_caller_and_leave_nothing_in_flight",
      faults_of_the_device_reach_the_caller_and_leave_nothing_in_flight},
     {"a_custom_operation_may_compute_another_graph", a_custom_operation_may_compute_another_graph},
+    {"a weight of a later context at the same address is another one",
+     a_weight_of_a_later_context_at_the_same_address_is_another_one},
+    {"executors keep what they have of a weight apart",
+     executors_keep_what_they_have_of_a_weight_apart},
     CU_TEST_INFO_NULL,
 };
 

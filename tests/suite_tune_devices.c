@@ -66,37 +66,39 @@ static enum tandem_status device_sync(tandem_backend *backend, uint64_t ticket,
     return TANDEM_OK;
 }
 
-static enum tandem_status device_map(tandem_backend *backend, void *begin, size_t bytes,
+static enum tandem_status device_map(tandem_backend *backend, size_t bytes, void **out_handle,
                                      struct tandem_error *error)
 {
+    (void)bytes;
+    (void)error;
+    *out_handle = backend;
+    return TANDEM_OK;
+}
+
+static void device_unmap(tandem_backend *backend, void *handle)
+{
     (void)backend;
-    (void)begin;
+    (void)handle;
+}
+
+static enum tandem_status device_upload(tandem_backend *backend, struct tandem_place to,
+                                        const void *from, size_t bytes, struct tandem_error *error)
+{
+    (void)backend;
+    (void)to;
+    (void)from;
     (void)bytes;
     (void)error;
     return TANDEM_OK;
 }
 
-static void device_unmap(tandem_backend *backend, void *begin)
+static enum tandem_status device_download(tandem_backend *backend, struct tandem_place from,
+                                          void *to, size_t bytes, uint64_t *out_ticket,
+                                          struct tandem_error *error)
 {
     (void)backend;
-    (void)begin;
-}
-
-static enum tandem_status device_upload(tandem_backend *backend, const void *begin, size_t bytes,
-                                        struct tandem_error *error)
-{
-    (void)backend;
-    (void)begin;
-    (void)bytes;
-    (void)error;
-    return TANDEM_OK;
-}
-
-static enum tandem_status device_download(tandem_backend *backend, void *begin, size_t bytes,
-                                          uint64_t *out_ticket, struct tandem_error *error)
-{
-    (void)backend;
-    (void)begin;
+    (void)from;
+    (void)to;
     (void)bytes;
     (void)error;
     *out_ticket = 1;

@@ -164,7 +164,7 @@ static enum tandem_status cpu_run(tandem_backend *backend, const struct tandem_w
 {
     const struct cpu_backend *self = (const struct cpu_backend *)backend;
     if (work->node->op == TANDEM_OP_MUL_MAT) {
-        return tnd_cpu_mul_mat_run(self->kernels, self->packed, work, worker);
+        return tnd_cpu_mul_mat_run(self->kernels, work, worker);
     }
     TND_TRY(cpu_supports(backend, work->node, work->task, worker->error));
     if (work->n_nodes > 1) {
@@ -175,19 +175,21 @@ static enum tandem_status cpu_run(tandem_backend *backend, const struct tandem_w
 }
 
 static enum tandem_status cpu_prepare(tandem_backend *backend, const tandem_tensor *weight,
-                                      struct tandem_error *error)
+                                      void **out_handle, struct tandem_error *error)
 {
     struct cpu_backend *self = (struct cpu_backend *)backend;
     TND_TRY(tnd_cpu_can_pack(self->kernels, weight, error));
-    return self->packed != NULL ? tnd_packed_weights_add(self->packed, weight, error) : TANDEM_OK;
+    struct tnd_packed_weight *packed = NULL;
+    if (self->packed != NULL) {
+        TND_TRY(tnd_packed_weights_add(self->packed, weight, &packed, error));
+    }
+    *out_handle = packed;
+    return TANDEM_OK;
 }
 
-static void cpu_forget(tandem_backend *backend, const tandem_tensor *weight)
+static void cpu_forget(tandem_backend *backend, void *handle)
 {
-    struct cpu_backend *self = (struct cpu_backend *)backend;
-    if (self->packed != NULL) {
-        tnd_packed_weights_remove(self->packed, weight);
-    }
+    tnd_packed_weights_remove(((struct cpu_backend *)backend)->packed, handle);
 }
 
 static size_t cpu_prepared_bytes(tandem_backend *backend)

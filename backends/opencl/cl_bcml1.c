@@ -133,7 +133,8 @@ static enum tandem_status dequantize(struct tnd_cl_device *device, const struct 
 }
 
 enum tandem_status tnd_cl_bcml1_find(struct tnd_cl_device *device, const tandem_tensor *weight,
-                                     struct tnd_cl_range *out_range, struct tandem_error *error)
+                                     struct tandem_place place, struct tnd_cl_range *out_range,
+                                     struct tandem_error *error)
 {
     const int64_t k = weight->ne[0];
     const int64_t n = weight->ne[1];
@@ -147,8 +148,8 @@ enum tandem_status tnd_cl_bcml1_find(struct tnd_cl_device *device, const tandem_
     }
     /* With the bytes it tells matrices of other shapes at the same place apart. */
     const int form = (int)(k / VALUES * TND_PANEL_ROWS + n % TND_PANEL_ROWS);
-    TND_TRY(tnd_cl_find_form(device, weight, form, bytes, make_panels, out_range, error));
-    tnd_cl_keep_form_only(device, weight);
+    TND_TRY(tnd_cl_find_form(device, weight, place, form, bytes, make_panels, out_range, error));
+    tnd_cl_keep_form_only(device, weight, place);
     return TANDEM_OK;
 }
 
@@ -159,25 +160,29 @@ static bool is_for_rows(enum tandem_status status)
 }
 
 enum tandem_status tnd_cl_bcml1_prepare(struct tnd_cl_device *device, const tandem_tensor *weight,
-                                        struct tandem_error *error)
+                                        struct tnd_cl_block *block, struct tandem_error *error)
 {
     struct tnd_cl_range panels;
     if (weight->type != TANDEM_TYPE_BCML1) {
         return TANDEM_OK;
     }
     pthread_mutex_lock(&device->submit_lock);
-    enum tandem_status status = tnd_cl_bcml1_find(device, weight, &panels, error);
+    struct tandem_place place = {block, 0};
+    enum tandem_status status = tnd_cl_bcml1_find(device, weight, place, &panels, error);
     pthread_mutex_unlock(&device->submit_lock);
     return is_for_rows(status) ? TANDEM_OK : status;
 }
 
-enum tandem_status tnd_cl_bcml1_weight(struct tnd_cl_device *device, const tandem_tensor *weight,
+enum tandem_status tnd_cl_bcml1_weight(struct tnd_cl_device *device, const struct tandem_work *work,
                                        struct tnd_cl_range *out_range, bool *out_in_panels,
                                        struct tandem_error *error)
 {
-    enum tandem_status status = tnd_cl_bcml1_find(device, weight, out_range, error);
+    const struct tandem_place place =
+        work->places != NULL ? work->places->src[0] : (struct tandem_place){NULL, 0};
+    enum tandem_status status =
+        tnd_cl_bcml1_find(device, work->node->src[0], place, out_range, error);
     *out_in_panels = !is_for_rows(status);
-    return *out_in_panels ? status : tnd_cl_find_original(device, weight, out_range, error);
+    return *out_in_panels ? status : tnd_cl_original(device, work, out_range, error);
 }
 
 enum tandem_status tnd_cl_bcml1_run(struct tnd_cl_device *device, uint32_t task,

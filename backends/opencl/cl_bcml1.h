@@ -4,21 +4,24 @@
 #define TND_CL_BCML1_H
 
 #include "backends/opencl/cl_matmul_state.h"
+#include "backends/opencl/cl_memory.h"
 #include "tandem/backend.h"
 
 /** The panels of a resident weight {k, n}, made at the first call; the rows are then given back
- *  until tnd_cl_find_original asks for them. Errors: STATE when it is not resident or cannot
+ *  until tnd_cl_original asks for them. Errors: STATE when it is not resident or cannot
  *  lie in panels, DEVICE_MEMORY, DEVICE. Under submit_lock. */
 enum tandem_status tnd_cl_bcml1_find(struct tnd_cl_device *device, const tandem_tensor *weight,
-                                     struct tnd_cl_range *out_range, struct tandem_error *error);
+                                     struct tandem_place place, struct tnd_cl_range *out_range,
+                                     struct tandem_error *error);
 
 /** Makes the panels of a weight that tnd_cl_prepare has made resident. OK when they have no room,
  *  and for weights of other types. Errors: DEVICE. */
 enum tandem_status tnd_cl_bcml1_prepare(struct tnd_cl_device *device, const tandem_tensor *weight,
-                                        struct tandem_error *error);
+                                        struct tnd_cl_block *block, struct tandem_error *error);
 
-/** Where the device has a BCML1 weight: in panels, or in rows as Q4_1. Under submit_lock. */
-enum tandem_status tnd_cl_bcml1_weight(struct tnd_cl_device *device, const tandem_tensor *weight,
+/** Where the device has the BCML1 weight of a work: in panels, or in rows as Q4_1. Under
+ *  submit_lock. */
+enum tandem_status tnd_cl_bcml1_weight(struct tnd_cl_device *device, const struct tandem_work *work,
                                        struct tnd_cl_range *out_range, bool *out_in_panels,
                                        struct tandem_error *error);
 

@@ -293,18 +293,20 @@ enum tandem_status tnd_cl_matmul_submit(struct tnd_cl_device *device,
     if (work->row_begin >= work->row_end || (to_workspace ? p.k : p.m) == 0) {
         return TANDEM_OK;
     }
-    TND_TRY(to_workspace ? tnd_cl_find(device, work->workspace, bytes, &p.y, error)
-                         : tnd_cl_find_tensor(device, node, &p.y, error));
+    struct tandem_place workspace = {NULL, 0};
+    workspace = work->places != NULL ? work->places->workspace : workspace;
+    TND_TRY(to_workspace ? tnd_cl_find(device, workspace, bytes, &p.y, error)
+                         : tnd_cl_operand(device, work, -1, &p.y, error));
     p.w = p.y; /* without K there is nothing to read */
     p.x = p.y;
     if (p.k > 0) {
-        TND_TRY(from_workspace ? tnd_cl_find(device, work->workspace, bytes, &p.w, error)
+        TND_TRY(from_workspace ? tnd_cl_find(device, workspace, bytes, &p.w, error)
                 : p.type == TANDEM_TYPE_BCML1
-                    ? tnd_cl_bcml1_weight(device, w, &p.w, &in_panels, error)
-                    : tnd_cl_find_tensor(device, w, &p.w, error));
+                    ? tnd_cl_bcml1_weight(device, work, &p.w, &in_panels, error)
+                    : tnd_cl_operand(device, work, 0, &p.w, error));
     }
     if (p.k > 0 && !to_workspace) {
-        TND_TRY(tnd_cl_find_tensor(device, node->src[1], &p.x, error));
+        TND_TRY(tnd_cl_operand(device, work, 1, &p.x, error));
     }
     TND_TRY(check_alignment(node, &p, error));
     if (in_panels) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Device memory by host address. Mirrors here, resident weights in cl_weights.c. A buffer that is
+ * Device memory in blocks. Mirrors here, resident weights in cl_weights.c. A buffer that is
  * given up while commands use it is kept by the driver until they are over (OpenCL 1.2, section
  * 5.2: clReleaseMemObject), so nothing here waits for the queue, except where a buffer lies in the
  * host's own memory, which may go away. */
@@ -9,6 +9,7 @@
 #include "backends/opencl/cl_transfer.h"
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/tnd_assert.h"
 #include "ggml-like/tnd_tensor.h"
 
 enum { SCRATCH_STEP = 1 << 20 };
@@ -36,20 +37,13 @@ enum tandem_status tnd_cl_memory_open(struct tnd_cl_device *device, uint64_t bud
     return TANDEM_OK;
 }
 
-static void free_regions(const struct tnd_cl_device *device, struct tnd_cl_regions *regions)
-{
-    for (int i = 0; i < regions->n; i++) {
-        tnd_cl_region_free(device, &regions->rows[i]);
-    }
-    tnd_free(regions->rows);
-}
-
 void tnd_cl_memory_close(struct tnd_cl_device *device)
 {
     struct tnd_cl_memory *memory = device->memory;
     if (memory != NULL) {
-        free_regions(device, &memory->mirrors);
-        free_regions(device, &memory->weights);
+        while (memory->blocks != NULL) {
+            tnd_cl_give_back(device, memory->blocks);
+        }
         for (int i = 0; i < TND_CL_SCRATCH_COUNT; i++) {
             if (memory->scratch[i].buffer != NULL) {
                 device->library->cl.ReleaseMemObject(memory->scratch[i].buffer);
@@ -67,35 +61,28 @@ void tnd_cl_memory_count(struct tnd_cl_device *device, struct tnd_cl_statistics 
     struct tnd_cl_memory *memory = device->memory;
     tnd_cl_transfer_count(device, statistics);
     pthread_mutex_lock(&memory->lock);
-    statistics->resident_bytes = memory->weights.bytes;
-    statistics->resident_count = memory->weights.n;
-    statistics->mirror_bytes = memory->mirrors.bytes;
-    statistics->mirror_count = memory->mirrors.n;
+    statistics->resident_bytes = memory->weight_bytes;
+    statistics->resident_count = memory->n_weights;
+    statistics->mirror_bytes = memory->mirror_bytes;
+    statistics->mirror_count = memory->n_mirrors;
     pthread_mutex_unlock(&memory->lock);
 }
 
 /* ---- finding ---- */
 
-enum tandem_status tnd_cl_find(struct tnd_cl_device *device, const void *address, size_t bytes,
-                               struct tnd_cl_range *out_range, struct tandem_error *error)
+enum tandem_status tnd_cl_find(struct tnd_cl_device *device, struct tandem_place place,
+                               size_t bytes, struct tnd_cl_range *out_range,
+                               struct tandem_error *error)
 {
-    struct tnd_cl_memory *memory = device->memory;
-    uintptr_t begin = (uintptr_t)address;
-    pthread_mutex_lock(&memory->lock);
-    const struct tnd_cl_region *row = tnd_cl_regions_find(&memory->mirrors, begin, bytes);
-    if (row == NULL) {
-        row = tnd_cl_regions_find(&memory->weights, begin, bytes);
-        row = row != NULL && row->buffer == NULL ? NULL : row;
+    const struct tnd_cl_block *block = place.handle;
+    if (block == NULL || block->buffer == NULL || bytes > block->bytes ||
+        place.offset > block->bytes - bytes) {
+        return tnd_error_set(error, TANDEM_E_STATE, device->name, (int64_t)bytes,
+                             block != NULL ? (int64_t)block->bytes : 0,
+                             "opencl device '%.60s': %zu bytes are not on the device", device->name,
+                             bytes);
     }
-    if (row != NULL) {
-        *out_range = (struct tnd_cl_range){row->buffer, row->offset + (begin - row->begin)};
-    }
-    pthread_mutex_unlock(&memory->lock);
-    if (row == NULL) {
-        return tnd_error_set(error, TANDEM_E_STATE, device->name, (int64_t)bytes, 0,
-                             "opencl device '%.60s': %zu bytes at %p are not on the device",
-                             device->name, bytes, address);
-    }
+    *out_range = (struct tnd_cl_range){block->buffer, block->offset + place.offset};
     return TANDEM_OK;
 }
 
@@ -115,15 +102,18 @@ size_t tnd_cl_span(const tandem_tensor *tensor)
     return span;
 }
 
-enum tandem_status tnd_cl_find_tensor(struct tnd_cl_device *device, const tandem_tensor *tensor,
-                                      struct tnd_cl_range *out_range, struct tandem_error *error)
+enum tandem_status tnd_cl_operand(struct tnd_cl_device *device, const struct tandem_work *work,
+                                  int i, struct tnd_cl_range *out_range, struct tandem_error *error)
 {
-    size_t bytes = tnd_cl_span(tensor);
+    static const struct tandem_places nowhere;
+    const struct tandem_places *places = work->places != NULL ? work->places : &nowhere;
+    TND_ASSERT(i >= -1 && i < work->node->n_src);
+    size_t bytes = tnd_cl_span(i < 0 ? work->node : work->node->src[i]);
     if (bytes == 0) {
         *out_range = (struct tnd_cl_range){NULL, 0};
         return TANDEM_OK;
     }
-    return tnd_cl_find(device, tensor->data, bytes, out_range, error);
+    return tnd_cl_find(device, i < 0 ? places->result : places->src[i], bytes, out_range, error);
 }
 
 /* ---- buffers ---- */
@@ -167,74 +157,131 @@ enum tandem_status tnd_cl_scratch(struct tnd_cl_device *device, enum tnd_cl_scra
     return TANDEM_OK;
 }
 
-/* ---- mirrors ---- */
+/* ---- blocks ---- */
 
-enum tandem_status tnd_cl_map(struct tnd_cl_device *device, void *begin, size_t bytes,
-                              struct tandem_error *error)
+struct tnd_cl_block *tnd_cl_new_block(size_t bytes, const void *host, struct tandem_error *error)
+{
+    struct tnd_cl_block *block = tnd_calloc(1, sizeof(*block));
+    if (block == NULL) {
+        tnd_error_set(error, TANDEM_E_MEMORY, "opencl", (int64_t)sizeof(*block), 0,
+                      "backend opencl: no memory for the list of blocks");
+        return NULL;
+    }
+    block->bytes = bytes;
+    block->host = host;
+    block->is_weight = host != NULL;
+    return block;
+}
+
+void tnd_cl_count_weights(struct tnd_cl_device *device, int64_t bytes)
 {
     struct tnd_cl_memory *memory = device->memory;
-    struct tnd_cl_region row = {.begin = (uintptr_t)begin, .bytes = bytes};
-    if (bytes == 0) {
-        return TANDEM_OK;
+    pthread_mutex_lock(&memory->lock);
+    memory->weight_bytes += bytes;
+    TND_ASSERT(memory->weight_bytes >= 0);
+    pthread_mutex_unlock(&memory->lock);
+}
+
+void tnd_cl_add_block(struct tnd_cl_device *device, struct tnd_cl_block *block)
+{
+    struct tnd_cl_memory *memory = device->memory;
+    TND_ASSERT(block->buffer != NULL && block->forms == NULL);
+    pthread_mutex_lock(&memory->lock);
+    block->next = memory->blocks;
+    memory->blocks = block;
+    memory->weight_bytes += block->is_weight ? (int64_t)block->bytes : 0;
+    memory->mirror_bytes += block->is_weight ? 0 : (int64_t)block->bytes;
+    memory->n_weights += block->is_weight;
+    memory->n_mirrors += !block->is_weight;
+    pthread_mutex_unlock(&memory->lock);
+}
+
+void tnd_cl_free_block(const struct tnd_cl_device *device, struct tnd_cl_block *block)
+{
+    const struct tnd_cl_functions *cl = &device->library->cl;
+    if (block->is_host) {
+        cl->Finish(device->queue);
+    }
+    while (block->forms != NULL) {
+        struct tnd_cl_form *form = block->forms;
+        block->forms = form->next;
+        cl->ReleaseMemObject(form->buffer);
+        tnd_free(form);
+    }
+    if (block->buffer != NULL) {
+        cl->ReleaseMemObject(block->buffer);
+    }
+    tnd_free(block);
+}
+
+/* Bytes that a block has on the device. */
+static int64_t bytes_of(const struct tnd_cl_block *block)
+{
+    int64_t bytes = block->buffer != NULL ? (int64_t)block->bytes : 0;
+    for (const struct tnd_cl_form *form = block->forms; form != NULL; form = form->next) {
+        bytes += (int64_t)form->bytes;
+    }
+    return bytes;
+}
+
+void tnd_cl_give_back(struct tnd_cl_device *device, struct tnd_cl_block *block)
+{
+    struct tnd_cl_memory *memory = device->memory;
+    if (block == NULL) {
+        return;
     }
     pthread_mutex_lock(&memory->lock);
-    const struct tnd_cl_region *old = tnd_cl_regions_find(&memory->mirrors, row.begin, bytes);
-    bool is_mapped = old != NULL && old->begin == row.begin && old->bytes == bytes;
-    bool is_mixed = !is_mapped && tnd_cl_regions_overlap(&memory->mirrors, row.begin, bytes);
+    struct tnd_cl_block **place = &memory->blocks;
+    while (*place != block) {
+        TND_ASSERT(*place != NULL);
+        place = &(*place)->next;
+    }
+    *place = block->next;
+    memory->weight_bytes -= block->is_weight ? bytes_of(block) : 0;
+    memory->mirror_bytes -= block->is_weight ? 0 : (int64_t)block->bytes;
+    memory->n_weights -= block->is_weight;
+    memory->n_mirrors -= !block->is_weight;
     pthread_mutex_unlock(&memory->lock);
-    if (is_mapped) {
-        return TANDEM_OK;
+    tnd_cl_free_block(device, block);
+}
+
+/* ---- mirrors ---- */
+
+enum tandem_status tnd_cl_map(struct tnd_cl_device *device, size_t bytes,
+                              struct tnd_cl_block **out_block, struct tandem_error *error)
+{
+    struct tnd_cl_block *block = tnd_cl_new_block(bytes, NULL, error);
+    if (block == NULL) {
+        return TANDEM_E_MEMORY;
     }
-    if (is_mixed) {
-        return tnd_error_set(error, TANDEM_E_STATE, device->name, (int64_t)bytes, 0,
-                             "opencl device '%.60s': %zu bytes at %p overlap a mirror",
-                             device->name, bytes, begin);
+    enum tandem_status status =
+        tnd_cl_make_buffer(device, CL_MEM_READ_WRITE, bytes, &block->buffer, error);
+    if (status != TANDEM_OK) {
+        tnd_free(block);
+        return status;
     }
-    TND_TRY(tnd_cl_make_buffer(device, CL_MEM_READ_WRITE, bytes, &row.buffer, error));
-    pthread_mutex_lock(&memory->lock);
-    bool added = tnd_cl_regions_insert(&memory->mirrors, &row);
-    pthread_mutex_unlock(&memory->lock);
-    if (!added) {
-        tnd_cl_region_free(device, &row);
-        return tnd_error_set(error, TANDEM_E_MEMORY, device->name, 0, 0,
-                             "backend opencl: no memory for the list of mirrors");
-    }
+    tnd_cl_add_block(device, block);
+    *out_block = block;
     return TANDEM_OK;
 }
 
-void tnd_cl_unmap(struct tnd_cl_device *device, void *begin)
-{
-    struct tnd_cl_memory *memory = device->memory;
-    struct tnd_cl_region row = {0};
-    pthread_mutex_lock(&memory->lock);
-    int at = tnd_cl_regions_at(&memory->mirrors, (uintptr_t)begin);
-    bool found = at < memory->mirrors.n && memory->mirrors.rows[at].begin == (uintptr_t)begin;
-    if (found) {
-        row = tnd_cl_regions_take(&memory->mirrors, at);
-    }
-    pthread_mutex_unlock(&memory->lock);
-    if (found) {
-        tnd_cl_region_free(device, &row);
-    }
-}
-
-enum tandem_status tnd_cl_upload(struct tnd_cl_device *device, const void *begin, size_t bytes,
-                                 struct tandem_error *error)
+enum tandem_status tnd_cl_upload(struct tnd_cl_device *device, struct tandem_place to,
+                                 const void *from, size_t bytes, struct tandem_error *error)
 {
     struct tnd_cl_range range = {NULL, 0};
     if (bytes == 0) {
         return TANDEM_OK;
     }
-    TND_TRY(tnd_cl_find(device, begin, bytes, &range, error));
-    return tnd_cl_write(device, range, begin, bytes, error);
+    TND_TRY(tnd_cl_find(device, to, bytes, &range, error));
+    return tnd_cl_write(device, range, from, bytes, error);
 }
 
-enum tandem_status tnd_cl_download(struct tnd_cl_device *device, void *begin, size_t bytes,
-                                   uint64_t *out_ticket, struct tandem_error *error)
+enum tandem_status tnd_cl_download(struct tnd_cl_device *device, struct tandem_place from, void *to,
+                                   size_t bytes, uint64_t *out_ticket, struct tandem_error *error)
 {
     struct tnd_cl_range range = {NULL, 0};
     if (bytes > 0) {
-        TND_TRY(tnd_cl_find(device, begin, bytes, &range, error));
+        TND_TRY(tnd_cl_find(device, from, bytes, &range, error));
     }
-    return tnd_cl_read(device, range, begin, bytes, out_ticket, error);
+    return tnd_cl_read(device, range, to, bytes, out_ticket, error);
 }

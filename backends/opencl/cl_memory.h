@@ -1,12 +1,36 @@
 /* SPDX-License-Identifier: MIT
- * Device memory by host address: mirrors of ranges that the executor maps, and resident weights.
- * All functions may be called by any thread. */
+ * Device memory in blocks: mirrors that the executor maps, and resident weights. A block is the
+ * handle that works bring along, so that a launch searches nothing and takes no lock of its own:
+ * what a launch may change of a weight is guarded by the device's submit_lock. All functions may
+ * be called by any thread. */
 #ifndef TND_CL_MEMORY_H
 #define TND_CL_MEMORY_H
 
 #include "backends/opencl/cl_device.h"
 #include "backends/opencl/cl_kernels.h" /* struct tnd_cl_range */
-#include "tandem/tensor.h"
+#include "tandem/backend.h"
+
+/** Another layout of a weight, or of a part of it. */
+struct tnd_cl_form {
+    struct tnd_cl_form *next;
+    int form;
+    size_t offset; /* of the tensor in its block */
+    size_t bytes;
+    cl_mem buffer;
+};
+
+struct tnd_cl_block {
+    size_t bytes;
+    bool is_weight;
+    const void *host;          /* of a weight */
+    struct tnd_cl_block *next; /* in the device's list, under its lock */
+    /* ---- of a weight: under submit_lock from tnd_cl_prepare on ---- */
+    cl_mem buffer;  /* NULL: only a form is kept */
+    size_t offset;  /* of the block in the buffer */
+    bool is_host;   /* the buffer is the host's memory */
+    bool is_wanted; /* as it is on the host, whatever forms it has */
+    struct tnd_cl_form *forms;
+};
 
 enum tandem_status tnd_cl_memory_open(struct tnd_cl_device *device, uint64_t budget_bytes,
                                       struct tandem_error *error);
@@ -15,34 +39,40 @@ void tnd_cl_memory_close(struct tnd_cl_device *device);
 /** Adds the counts of bytes, weights and mirrors. */
 void tnd_cl_memory_count(struct tnd_cl_device *device, struct tnd_cl_statistics *statistics);
 
-/** Where the device keeps `bytes` bytes of this host address: a mirror, else a resident weight.
- *  Errors: STATE when no mirror or weight has all of them. */
-enum tandem_status tnd_cl_find(struct tnd_cl_device *device, const void *address, size_t bytes,
-                               struct tnd_cl_range *out_range, struct tandem_error *error);
-/** The same for the bytes that a tensor's elements lie in, by shape and strides. */
-enum tandem_status tnd_cl_find_tensor(struct tnd_cl_device *device, const tandem_tensor *tensor,
-                                      struct tnd_cl_range *out_range, struct tandem_error *error);
-/** The same for operands that must lie as on the host: the original of a weight that
+/** `bytes` bytes of a block as kernels take them. Errors: STATE when there is no block, it has not
+ *  all of them, or only forms of it are kept. */
+enum tandem_status tnd_cl_find(struct tnd_cl_device *device, struct tandem_place place,
+                               size_t bytes, struct tnd_cl_range *out_range,
+                               struct tandem_error *error);
+/** The same for the bytes that the i-th operand (-1: the result) of a work has, by shape and
+ *  strides. */
+enum tandem_status tnd_cl_operand(struct tnd_cl_device *device, const struct tandem_work *work,
+                                  int i, struct tnd_cl_range *out_range,
+                                  struct tandem_error *error);
+/** The same for the first operand, which must lie as on the host: the original of a weight that
  *  tnd_cl_keep_form_only has given back is brought to the device again, and stays. Errors: those of
- *  tnd_cl_find, DEVICE_MEMORY (beyond the budget), DEVICE. */
-enum tandem_status tnd_cl_find_original(struct tnd_cl_device *device, const tandem_tensor *tensor,
-                                        struct tnd_cl_range *out_range, struct tandem_error *error);
+ *  tnd_cl_find, DEVICE_MEMORY (beyond the budget), DEVICE. Under submit_lock. */
+enum tandem_status tnd_cl_original(struct tnd_cl_device *device, const struct tandem_work *work,
+                                   struct tnd_cl_range *out_range, struct tandem_error *error);
 
 /** Another form of a resident weight (packed, another layout), made once. `make` fills `buffer` by
  *  work in the queue; `form` tells forms apart (from 1). It counts against the budget and goes when
  *  the weight is forgotten. Errors: DEVICE_MEMORY, DEVICE, those of `make`; STATE when the weight
- *  is not resident. */
+ *  is not resident. Under submit_lock. */
 typedef enum tandem_status tnd_cl_make_form(struct tnd_cl_device *device,
                                             const tandem_tensor *weight, struct tnd_cl_range from,
                                             struct tnd_cl_range to, struct tandem_error *error);
 enum tandem_status tnd_cl_find_form(struct tnd_cl_device *device, const tandem_tensor *weight,
-                                    int form, size_t bytes, tnd_cl_make_form *make,
-                                    struct tnd_cl_range *out_range, struct tandem_error *error);
+                                    struct tandem_place place, int form, size_t bytes,
+                                    tnd_cl_make_form *make, struct tnd_cl_range *out_range,
+                                    struct tandem_error *error);
 
 /** Gives back the original of a weight of which a form was made: from then on tnd_cl_find_form
  *  alone finds it, tnd_cl_find does not. It stays where it costs nothing (the host's own memory),
- *  where other tensors lie in it too, and where tnd_cl_find_original has brought it back. */
-void tnd_cl_keep_form_only(struct tnd_cl_device *device, const tandem_tensor *weight);
+ *  where other tensors lie in it too, and where tnd_cl_original has brought it back. Under
+ *  submit_lock. */
+void tnd_cl_keep_form_only(struct tnd_cl_device *device, const tandem_tensor *weight,
+                           struct tandem_place place);
 
 /** Whose scratch memory it is. The tuner multiplies its operands by way of halves, so these stand
  *  apart. */
@@ -67,16 +97,17 @@ enum tandem_status tnd_cl_scratch(struct tnd_cl_device *device, enum tnd_cl_scra
 
 /* ---- the backend's functions of these names ---- */
 
+/** NULL for a weight without bytes. */
 enum tandem_status tnd_cl_prepare(struct tnd_cl_device *device, const tandem_tensor *weight,
-                                  struct tandem_error *error);
-void tnd_cl_forget(struct tnd_cl_device *device, const tandem_tensor *weight);
-enum tandem_status tnd_cl_map(struct tnd_cl_device *device, void *begin, size_t bytes,
-                              struct tandem_error *error);
-void tnd_cl_unmap(struct tnd_cl_device *device, void *begin);
-enum tandem_status tnd_cl_upload(struct tnd_cl_device *device, const void *begin, size_t bytes,
-                                 struct tandem_error *error);
-enum tandem_status tnd_cl_download(struct tnd_cl_device *device, void *begin, size_t bytes,
-                                   uint64_t *out_ticket, struct tandem_error *error);
+                                  struct tnd_cl_block **out_block, struct tandem_error *error);
+enum tandem_status tnd_cl_map(struct tnd_cl_device *device, size_t bytes,
+                              struct tnd_cl_block **out_block, struct tandem_error *error);
+/** Forgets a weight, or unmaps; NULL is allowed. */
+void tnd_cl_give_back(struct tnd_cl_device *device, struct tnd_cl_block *block);
+enum tandem_status tnd_cl_upload(struct tnd_cl_device *device, struct tandem_place to,
+                                 const void *from, size_t bytes, struct tandem_error *error);
+enum tandem_status tnd_cl_download(struct tnd_cl_device *device, struct tandem_place from, void *to,
+                                   size_t bytes, uint64_t *out_ticket, struct tandem_error *error);
 /** Ticket for everything that was submitted so far. */
 uint64_t tnd_cl_ticket(struct tnd_cl_device *device);
 enum tandem_status tnd_cl_sync(struct tnd_cl_device *device, uint64_t ticket,

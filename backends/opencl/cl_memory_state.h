@@ -4,13 +4,13 @@
 #define TND_CL_MEMORY_STATE_H
 
 #include "backends/opencl/cl_memory.h"
-#include "backends/opencl/cl_regions.h"
 
 struct tnd_cl_memory {
-    pthread_mutex_t lock; /* guards all members; taken alone, never while waiting for the device */
-    struct tnd_cl_regions mirrors;
-    struct tnd_cl_regions weights;
-    int64_t budget;
+    pthread_mutex_t lock; /* guards the members below; taken alone, and by no launch */
+    struct tnd_cl_block *blocks;
+    int64_t weight_bytes, mirror_bytes; /* on the device, forms included */
+    int64_t n_weights, n_mirrors;
+    int64_t budget;                                    /* of weights */
     struct tnd_cl_range scratch[TND_CL_SCRATCH_COUNT]; /* offset: bytes. Under submit_lock */
 };
 
@@ -20,5 +20,15 @@ size_t tnd_cl_span(const tandem_tensor *tensor);
 /** A buffer of at least one byte. Errors: DEVICE_MEMORY, DEVICE. */
 enum tandem_status tnd_cl_make_buffer(const struct tnd_cl_device *device, cl_mem_flags flags,
                                       size_t bytes, cl_mem *out_buffer, struct tandem_error *error);
+
+/** A block that is not listed; NULL without memory. */
+struct tnd_cl_block *tnd_cl_new_block(size_t bytes, const void *host, struct tandem_error *error);
+/** Lists a block and counts it. */
+void tnd_cl_add_block(struct tnd_cl_device *device, struct tnd_cl_block *block);
+/** Gives back what a block that is not listed holds on the device, and the block. May wait for the
+ *  device. */
+void tnd_cl_free_block(const struct tnd_cl_device *device, struct tnd_cl_block *block);
+/** Counts bytes of weights, fewer when negative. */
+void tnd_cl_count_weights(struct tnd_cl_device *device, int64_t bytes);
 
 #endif

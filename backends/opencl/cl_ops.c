@@ -44,15 +44,16 @@ enum tandem_status tnd_cl_ops_refuse(const tandem_tensor *node, const char *reas
                          "backend opencl: %s %s", tandem_op_name(node->op), reason);
 }
 
-enum tandem_status tnd_cl_ops_find(struct tnd_cl_device *device, const tandem_tensor *tensor,
-                                   struct tnd_cl_range other, struct tnd_cl_range *out_range,
+enum tandem_status tnd_cl_ops_find(struct tnd_cl_device *device, const struct tandem_work *work,
+                                   int i, struct tnd_cl_range other, struct tnd_cl_range *out_range,
                                    struct tandem_error *error)
 {
+    const tandem_tensor *tensor = i < work->node->n_src ? work->node->src[i] : NULL;
     if (tensor == NULL || tandem_tensor_elements(tensor) == 0) {
         *out_range = other;
         return TANDEM_OK;
     }
-    return tnd_cl_find_tensor(device, tensor, out_range, error);
+    return tnd_cl_operand(device, work, i, out_range, error);
 }
 
 size_t tnd_cl_ops_group(const struct tnd_cl_device *device)

@@ -45,9 +45,9 @@ enum tandem_status tnd_cl_get_rows(struct tnd_cl_device *device, const struct ta
     struct tnd_cl_range y, w_range, ids;
     struct tnd_cl_launch launch;
     TND_TRY(check_ids(node, error));
-    TND_TRY(tnd_cl_find_tensor(device, node, &y, error));
-    TND_TRY(tnd_cl_find_original(device, w, &w_range, error));
-    TND_TRY(tnd_cl_find_tensor(device, node->src[1], &ids, error));
+    TND_TRY(tnd_cl_operand(device, work, -1, &y, error));
+    TND_TRY(tnd_cl_original(device, work, &w_range, error));
+    TND_TRY(tnd_cl_operand(device, work, 1, &ids, error));
     TND_TRY(
         tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_GET_ROWS, 1 + (int)w->type, 0, error));
     TND_TRY(tnd_cl_bind_get_rows(&launch, y, w_range, ids, (uint32_t)n, (uint32_t)w->ne[0],
@@ -139,11 +139,12 @@ static void merge_dimensions(struct side *side)
     }
 }
 
-/* All values of `from` to places of `to`. */
-static enum tandem_status copy_side(struct tnd_cl_device *device, const tandem_tensor *from_tensor,
-                                    struct side to, enum tandem_type to_type,
+/* All values of the i-th operand to places of `to`. */
+static enum tandem_status copy_side(struct tnd_cl_device *device, const struct tandem_work *work,
+                                    int i, struct side to, enum tandem_type to_type,
                                     struct tandem_error *error)
 {
+    const tandem_tensor *from_tensor = work->node->src[i];
     const int64_t n = tandem_tensor_elements(from_tensor);
     enum kind from_kind, to_kind;
     struct tnd_cl_range range;
@@ -152,7 +153,7 @@ static enum tandem_status copy_side(struct tnd_cl_device *device, const tandem_t
         return TANDEM_OK;
     }
     kinds_of(from_tensor->type, to_type, &from_kind, &to_kind);
-    TND_TRY(tnd_cl_find_tensor(device, from_tensor, &range, error));
+    TND_TRY(tnd_cl_operand(device, work, i, &range, error));
     struct side from = side_of(from_tensor, from_tensor->ne, range);
     merge_dimensions(&from);
     merge_dimensions(&to);
@@ -165,15 +166,16 @@ static enum tandem_status copy_side(struct tnd_cl_device *device, const tandem_t
     return tnd_cl_ops_run_items(&launch, (uint64_t)n, error);
 }
 
-static enum tandem_status copy_to_q8_0(struct tnd_cl_device *device, const tandem_tensor *node,
+static enum tandem_status copy_to_q8_0(struct tnd_cl_device *device, const struct tandem_work *work,
                                        struct tnd_cl_range to, struct tandem_error *error)
 {
+    const tandem_tensor *node = work->node;
     const tandem_tensor *a = node->src[0];
     const int64_t row_blocks = node->ne[0] / tandem_type_block_values(node->type);
     const int64_t n = row_blocks * tnd_tensor_rows(node);
     struct tnd_cl_range from;
     struct tnd_cl_launch launch;
-    TND_TRY(tnd_cl_find_tensor(device, a, &from, error));
+    TND_TRY(tnd_cl_operand(device, work, 0, &from, error));
     TND_TRY(tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_COPY, 0, 0, error));
     TND_TRY(tnd_cl_bind_copy_to_q8_0(&launch, to, from, (uint32_t)n, (uint32_t)row_blocks,
                                      (uint32_t)node->ne[1], (uint32_t)node->ne[2], node->nb[1],
@@ -188,16 +190,16 @@ enum tandem_status tnd_cl_copy(struct tnd_cl_device *device, const struct tandem
     const tandem_tensor *node = work->node; /* of a cpy: a view of what is written */
     const tandem_tensor *a = node->src[0];
     struct tnd_cl_range to;
-    TND_TRY(tnd_cl_find_tensor(device, node, &to, error));
+    TND_TRY(tnd_cl_operand(device, work, -1, &to, error));
     if (tandem_type_is_quantized(node->type)) {
-        return copy_to_q8_0(device, node, to, error);
+        return copy_to_q8_0(device, work, to, error);
     }
     if (node->op != TANDEM_OP_CONCAT) {
-        return copy_side(device, a, side_of(node, node->ne, to), node->type, error);
+        return copy_side(device, work, 0, side_of(node, node->ne, to), node->type, error);
     }
     const tandem_tensor *b = node->src[1];
     const int dim = node->params.concat_dim;
-    TND_TRY(copy_side(device, a, side_of(node, a->ne, to), node->type, error));
+    TND_TRY(copy_side(device, work, 0, side_of(node, a->ne, to), node->type, error));
     to.offset += (uint64_t)a->ne[dim] * node->nb[dim];
-    return copy_side(device, b, side_of(node, b->ne, to), node->type, error);
+    return copy_side(device, work, 1, side_of(node, b->ne, to), node->type, error);
 }

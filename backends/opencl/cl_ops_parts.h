@@ -39,9 +39,10 @@ tnd_cl_op_submit_fn tnd_cl_mul_mat_views;
 enum tandem_status tnd_cl_ops_refuse(const tandem_tensor *node, const char *reason,
                                      struct tandem_error *error);
 
-/** Where an operand is; `other` when it has no values (it is not read then). */
-enum tandem_status tnd_cl_ops_find(struct tnd_cl_device *device, const tandem_tensor *tensor,
-                                   struct tnd_cl_range other, struct tnd_cl_range *out_range,
+/** Where the i-th operand is; `other` when there is none, or it has no values (it is not read
+ *  then). */
+enum tandem_status tnd_cl_ops_find(struct tnd_cl_device *device, const struct tandem_work *work,
+                                   int i, struct tnd_cl_range other, struct tnd_cl_range *out_range,
                                    struct tandem_error *error);
 
 /** Work items of a group: GROUP of the kernels. */

@@ -32,12 +32,12 @@ struct ends {
     struct tnd_cl_range y, a;
 };
 
-static enum tandem_status find_ends(struct tnd_cl_device *device, const tandem_tensor *node,
+static enum tandem_status find_ends(struct tnd_cl_device *device, const struct tandem_work *work,
                                     struct ends *out, struct tandem_error *error)
 {
     struct ends ends;
-    TND_TRY(tnd_cl_find_tensor(device, node, &ends.y, error));
-    TND_TRY(tnd_cl_find_tensor(device, node->src[0], &ends.a, error));
+    TND_TRY(tnd_cl_operand(device, work, -1, &ends.y, error));
+    TND_TRY(tnd_cl_operand(device, work, 0, &ends.a, error));
     *out = ends;
     return TANDEM_OK;
 }
@@ -71,8 +71,8 @@ enum tandem_status tnd_cl_binary(struct tnd_cl_device *device, const struct tand
     struct ends ends;
     struct tnd_cl_range b_range;
     struct tnd_cl_launch launch;
-    TND_TRY(find_ends(device, node, &ends, error));
-    TND_TRY(tnd_cl_find_tensor(device, b, &b_range, error));
+    TND_TRY(find_ends(device, work, &ends, error));
+    TND_TRY(tnd_cl_operand(device, work, 1, &b_range, error));
     TND_TRY(tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_ELEMENTWISE, 0, 0, error));
     TND_TRY(tnd_cl_bind_binary(&launch, ends.y, ends.a, b_range, kernel_ops[node->op],
                                (uint32_t)layout, (uint32_t)n, (uint32_t)node->ne[0],
@@ -92,7 +92,7 @@ enum tandem_status tnd_cl_unary(struct tnd_cl_device *device, const struct tande
     const bool is_dense = tandem_tensor_is_contiguous(a) && !is_mask; /* a mask needs the places */
     struct ends ends;
     struct tnd_cl_launch launch;
-    TND_TRY(find_ends(device, node, &ends, error));
+    TND_TRY(find_ends(device, work, &ends, error));
     TND_TRY(tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_ELEMENTWISE, 0, 0, error));
     TND_TRY(tnd_cl_bind_unary(
         &launch, ends.y, ends.a, kernel_ops[node->op], is_dense ? LAYOUT_DENSE : LAYOUT_STRIDED,
@@ -109,7 +109,7 @@ enum tandem_status tnd_cl_norm(struct tnd_cl_device *device, const struct tandem
     const tandem_tensor *a = node->src[0];
     struct ends ends;
     struct tnd_cl_launch launch;
-    TND_TRY(find_ends(device, node, &ends, error));
+    TND_TRY(find_ends(device, work, &ends, error));
     TND_TRY(tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_ROWS, 0, 0, error));
     TND_TRY(tnd_cl_bind_norm_rows(&launch, ends.y, ends.a, node->op == TANDEM_OP_NORM,
                                   node->params.eps, (uint32_t)node->ne[0], (uint32_t)node->ne[1],
@@ -126,8 +126,8 @@ enum tandem_status tnd_cl_soft_max(struct tnd_cl_device *device, const struct ta
     struct ends ends;
     struct tnd_cl_range mask_range;
     struct tnd_cl_launch launch;
-    TND_TRY(find_ends(device, node, &ends, error));
-    TND_TRY(tnd_cl_ops_find(device, mask, ends.a, &mask_range, error));
+    TND_TRY(find_ends(device, work, &ends, error));
+    TND_TRY(tnd_cl_ops_find(device, work, 1, ends.a, &mask_range, error));
     TND_TRY(tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_ROWS, 0, 0, error));
     TND_TRY(tnd_cl_bind_soft_max_rows(&launch, ends.y, ends.a, mask_range, mask != NULL,
                                       node->params.soft_max_scale, (uint32_t)node->ne[0],
@@ -150,9 +150,9 @@ enum tandem_status tnd_cl_rope(struct tnd_cl_device *device, const struct tandem
     struct ends ends;
     struct tnd_cl_range positions, factors_range;
     struct tnd_cl_launch launch;
-    TND_TRY(find_ends(device, node, &ends, error));
-    TND_TRY(tnd_cl_find_tensor(device, node->src[1], &positions, error));
-    TND_TRY(tnd_cl_ops_find(device, factors, ends.a, &factors_range, error));
+    TND_TRY(find_ends(device, work, &ends, error));
+    TND_TRY(tnd_cl_operand(device, work, 1, &positions, error));
+    TND_TRY(tnd_cl_ops_find(device, work, 2, ends.a, &factors_range, error));
     TND_TRY(tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_ROWS, 0, 0, error));
     TND_TRY(tnd_cl_bind_rope_rows(
         &launch, ends.y, ends.a, positions, factors_range, factors != NULL,

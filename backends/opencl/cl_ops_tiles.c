@@ -72,15 +72,15 @@ struct attention_ranges {
     struct tnd_cl_range y, q, k, v, mask, partial, stats;
 };
 
-static enum tandem_status find_operands(struct tnd_cl_device *device, const tandem_tensor *node,
+static enum tandem_status find_operands(struct tnd_cl_device *device,
+                                        const struct tandem_work *work,
                                         struct attention_ranges *out, struct tandem_error *error)
 {
-    TND_TRY(tnd_cl_find_tensor(device, node, &out->y, error));
-    TND_TRY(tnd_cl_ops_find(device, node->src[0], out->y, &out->q, error));
-    TND_TRY(tnd_cl_ops_find(device, node->src[1], out->y, &out->k, error));
-    TND_TRY(tnd_cl_ops_find(device, node->src[2], out->y, &out->v, error));
-    TND_TRY(
-        tnd_cl_ops_find(device, node->n_src > 3 ? node->src[3] : NULL, out->y, &out->mask, error));
+    TND_TRY(tnd_cl_operand(device, work, -1, &out->y, error));
+    TND_TRY(tnd_cl_ops_find(device, work, 0, out->y, &out->q, error));
+    TND_TRY(tnd_cl_ops_find(device, work, 1, out->y, &out->k, error));
+    TND_TRY(tnd_cl_ops_find(device, work, 2, out->y, &out->v, error));
+    TND_TRY(tnd_cl_ops_find(device, work, 3, out->y, &out->mask, error));
     out->partial = out->y; /* not written without splits */
     out->stats = out->y;
     return TANDEM_OK;
@@ -129,7 +129,7 @@ enum tandem_status tnd_cl_attention(struct tnd_cl_device *device, const struct t
     const struct cut cut = cut_of(device, node);
     struct attention_ranges ranges;
     struct tnd_cl_launch launch;
-    TND_TRY(find_operands(device, node, &ranges, error));
+    TND_TRY(find_operands(device, work, &ranges, error));
     TND_TRY(find_partial(device, node, &cut, &ranges, error));
     TND_TRY(tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_TILES, 1 + (int)k->type, cut.rows,
                              error));
@@ -163,13 +163,13 @@ enum tandem_status tnd_cl_mul_mat_views(struct tnd_cl_device *device,
     if (n_blocks <= 0) {
         return TANDEM_OK;
     }
-    TND_TRY(tnd_cl_find_tensor(device, node, &y, error));
+    TND_TRY(tnd_cl_operand(device, work, -1, &y, error));
     if (tandem_tensor_elements(w) == 0) {
         w_range = y; /* not read */
     } else {
-        TND_TRY(tnd_cl_find_original(device, w, &w_range, error));
+        TND_TRY(tnd_cl_original(device, work, &w_range, error));
     }
-    TND_TRY(tnd_cl_ops_find(device, x, y, &x_range, error));
+    TND_TRY(tnd_cl_ops_find(device, work, 1, y, &x_range, error));
     TND_TRY(
         tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_TILES, 1 + (int)w->type, rows, error));
     TND_TRY(tnd_cl_bind_mul_mat_views(

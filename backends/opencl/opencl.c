@@ -288,38 +288,45 @@ static enum tandem_status opencl_sync(tandem_backend *backend, uint64_t ticket,
 /* ---- memory ---- */
 
 static enum tandem_status opencl_prepare(tandem_backend *backend, const tandem_tensor *weight,
-                                         struct tandem_error *error)
+                                         void **out_handle, struct tandem_error *error)
 {
-    TND_TRY(tnd_cl_prepare(tnd_opencl_device(backend), weight, error));
-    return tnd_cl_bcml1_prepare(tnd_opencl_device(backend), weight, error);
+    struct tnd_cl_device *device = tnd_opencl_device(backend);
+    struct tnd_cl_block *block = NULL;
+    TND_TRY(tnd_cl_prepare(device, weight, &block, error));
+    enum tandem_status status = tnd_cl_bcml1_prepare(device, weight, block, error);
+    if (status != TANDEM_OK) {
+        tnd_cl_give_back(device, block);
+        return status;
+    }
+    *out_handle = block;
+    return TANDEM_OK;
 }
 
-static void opencl_forget(tandem_backend *backend, const tandem_tensor *weight)
+static void opencl_give_back(tandem_backend *backend, void *handle)
 {
-    tnd_cl_forget(tnd_opencl_device(backend), weight);
+    tnd_cl_give_back(tnd_opencl_device(backend), handle);
 }
 
-static enum tandem_status opencl_map(tandem_backend *backend, void *begin, size_t bytes,
+static enum tandem_status opencl_map(tandem_backend *backend, size_t bytes, void **out_handle,
                                      struct tandem_error *error)
 {
-    return tnd_cl_map(tnd_opencl_device(backend), begin, bytes, error);
+    struct tnd_cl_block *block = NULL;
+    TND_TRY(tnd_cl_map(tnd_opencl_device(backend), bytes, &block, error));
+    *out_handle = block;
+    return TANDEM_OK;
 }
 
-static void opencl_unmap(tandem_backend *backend, void *begin)
+static enum tandem_status opencl_upload(tandem_backend *backend, struct tandem_place to,
+                                        const void *from, size_t bytes, struct tandem_error *error)
 {
-    tnd_cl_unmap(tnd_opencl_device(backend), begin);
+    return tnd_cl_upload(tnd_opencl_device(backend), to, from, bytes, error);
 }
 
-static enum tandem_status opencl_upload(tandem_backend *backend, const void *begin, size_t bytes,
-                                        struct tandem_error *error)
+static enum tandem_status opencl_download(tandem_backend *backend, struct tandem_place from,
+                                          void *to, size_t bytes, uint64_t *out_ticket,
+                                          struct tandem_error *error)
 {
-    return tnd_cl_upload(tnd_opencl_device(backend), begin, bytes, error);
-}
-
-static enum tandem_status opencl_download(tandem_backend *backend, void *begin, size_t bytes,
-                                          uint64_t *out_ticket, struct tandem_error *error)
-{
-    return tnd_cl_download(tnd_opencl_device(backend), begin, bytes, out_ticket, error);
+    return tnd_cl_download(tnd_opencl_device(backend), from, to, bytes, out_ticket, error);
 }
 
 static size_t opencl_prepared_bytes(tandem_backend *backend)
@@ -342,10 +349,10 @@ const struct tandem_backend_api tnd_backend_opencl = {
     .submit = opencl_submit,
     .sync = opencl_sync,
     .prepare = opencl_prepare,
-    .forget = opencl_forget,
+    .forget = opencl_give_back,
     .memory = TANDEM_MEMORY_OWN,
     .map = opencl_map,
-    .unmap = opencl_unmap,
+    .unmap = opencl_give_back,
     .upload = opencl_upload,
     .download = opencl_download,
     .prepared_bytes = opencl_prepared_bytes,

@@ -297,7 +297,7 @@ static enum tandem_status sim_sync(tandem_backend *backend, uint64_t ticket,
 }
 
 static enum tandem_status sim_prepare(tandem_backend *backend, const tandem_tensor *weight,
-                                      struct tandem_error *error)
+                                      void **out_handle, struct tandem_error *error)
 {
     (void)error;
     struct sim *self = (struct sim *)backend;
@@ -307,15 +307,16 @@ static enum tandem_status sim_prepare(tandem_backend *backend, const tandem_tens
         tnd_sim_occupy(&self->common, tnd_sim_script_ns(&self->common.script, 0, (double)bytes, 0));
     }
     pthread_mutex_unlock(&self->common.lock);
+    *out_handle = weight->data; /* the weight's name here */
     return TANDEM_OK;
 }
 
-static void sim_forget(tandem_backend *backend, const tandem_tensor *weight)
+static void sim_forget(tandem_backend *backend, void *handle)
 {
     struct sim *self = (struct sim *)backend;
     pthread_mutex_lock(&self->common.lock);
     for (size_t i = 0; i < self->n_resident; i++) {
-        if (self->resident[i] == weight->data) {
+        if (self->resident[i] == handle) {
             self->resident[i] = self->resident[--self->n_resident];
             break;
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The pretended device with memory of its own. Its works see mirrors only: tensors are copied
- * when they are submitted, with addresses inside of mirrors. Works and transfers stand in one
- * queue and happen when something behind them is synced, so that whoever looks at host memory too
- * early, or forgets to move something, finds garbage. */
+ * The pretended device with memory of its own. Its works see mirrors only, which are its handles:
+ * tensors are copied when they are submitted, with addresses inside of mirrors. Works and transfers
+ * stand in one queue and happen when something behind them is synced, so that whoever looks at host
+ * memory too early, or forgets to move something, finds garbage. */
 #include <string.h>
 
 #include "backends/sim/sim_common.h"
@@ -15,10 +15,9 @@ enum { GARBAGE = 0xff }; /* floats of such bytes are not numbers */
 
 struct mirror {
     struct mirror *next;
-    const char *host;
     size_t bytes;
     char *memory;
-    uint64_t serial; /* of a resident weight's context; 0: a mapped range */
+    bool is_weight; /* prepared; else mapped */
 };
 
 /* A copy of the tensors that a work touches. */
@@ -71,18 +70,16 @@ static enum tandem_status enter(struct sim_own *self, enum tnd_sim_call call,
 
 /* ---- mirrors ---- */
 
-/* Looks at mapped ranges, and at resident weights of one context (0: none): weights that were not
- * forgotten may lie at the addresses of newer ones. */
-static char *find(const struct sim_own *self, const void *address, size_t bytes, uint64_t serial)
+/* Memory of the place; NULL when its handle is none of this device's, or not given out any more. */
+static char *find(const struct sim_own *self, struct tandem_place place, size_t bytes)
 {
-    const char *host = address;
-    for (const struct mirror *mirror = self->mirrors; mirror != NULL; mirror = mirror->next) {
-        if (host >= mirror->host && host + bytes <= mirror->host + mirror->bytes &&
-            (mirror->serial == 0 || mirror->serial == serial)) {
-            return mirror->memory + (host - mirror->host);
-        }
+    const struct mirror *mirror = self->mirrors;
+    while (mirror != NULL && mirror != place.handle) {
+        mirror = mirror->next;
     }
-    return NULL;
+    bool is_inside =
+        mirror != NULL && bytes <= mirror->bytes && place.offset <= mirror->bytes - bytes;
+    return is_inside ? mirror->memory + place.offset : NULL;
 }
 
 static enum tandem_status refuse_unmapped(struct sim_own *self, const char *what, size_t bytes,
@@ -93,9 +90,8 @@ static enum tandem_status refuse_unmapped(struct sim_own *self, const char *what
                          "backend sim: %s of %zu bytes lies outside of all mirrors", what, bytes);
 }
 
-/* Mapped ranges stand in front of resident weights. */
-static enum tandem_status add_mirror(struct sim_own *self, const void *begin, size_t bytes,
-                                     uint64_t serial, struct tandem_error *error)
+static enum tandem_status add_mirror(struct sim_own *self, size_t bytes, bool is_weight,
+                                     struct tandem_error *error)
 {
     struct mirror *mirror = tnd_alloc(sizeof(*mirror));
     char *memory = tnd_alloc(bytes);
@@ -106,15 +102,10 @@ static enum tandem_status add_mirror(struct sim_own *self, const void *begin, si
                              "backend sim: no memory for a mirror of %zu bytes", bytes);
     }
     memset(memory, GARBAGE, bytes);
-    *mirror = (struct mirror){NULL, begin, bytes, memory, serial};
-    struct mirror **place = &self->mirrors;
-    while (serial != 0 && *place != NULL) {
-        place = &(*place)->next;
-    }
-    mirror->next = *place;
-    *place = mirror;
-    self->common.statistics.mirrors += serial == 0;
-    self->common.statistics.residents += serial != 0;
+    *mirror = (struct mirror){self->mirrors, bytes, memory, is_weight};
+    self->mirrors = mirror;
+    self->common.statistics.mirrors += !is_weight;
+    self->common.statistics.residents += is_weight;
     return TANDEM_OK;
 }
 
@@ -122,8 +113,9 @@ static void remove_mirror(struct sim_own *self, struct mirror **place)
 {
     struct mirror *mirror = *place;
     *place = mirror->next;
-    self->common.statistics.mirrors -= mirror->serial == 0;
-    self->common.statistics.residents -= mirror->serial != 0;
+    self->resident_bytes -= mirror->is_weight ? (double)mirror->bytes : 0;
+    self->common.statistics.mirrors -= !mirror->is_weight;
+    self->common.statistics.residents -= mirror->is_weight;
     tnd_free(mirror->memory);
     tnd_free(mirror);
 }
@@ -273,11 +265,12 @@ static bool needs_operand(const struct tandem_work *work, int i)
 }
 
 static enum tandem_status translate_tensor(struct sim_own *self, const tandem_tensor *tensor,
-                                           tandem_tensor *out, struct tandem_error *error)
+                                           struct tandem_place place, tandem_tensor *out,
+                                           struct tandem_error *error)
 {
     size_t bytes = tandem_tensor_bytes(tensor);
     *out = *tensor;
-    out->data = find(self, tensor->data, bytes, tnd_context_serial(tensor->root->context));
+    out->data = find(self, place, bytes);
     if (out->data == NULL && bytes > 0) {
         return refuse_unmapped(self, "an operand", bytes, error);
     }
@@ -288,13 +281,16 @@ static enum tandem_status translate_tensor(struct sim_own *self, const tandem_te
 static enum tandem_status translate(struct sim_own *self, const struct tandem_work *work,
                                     struct entry *entry, struct tandem_error *error)
 {
+    static const struct tandem_places nowhere;
+    const struct tandem_places *places = work->places != NULL ? work->places : &nowhere;
     struct tandem_tensor *node = &entry->tensors.node;
     entry->work = *work;
+    entry->work.places = NULL;
     entry->work.node = node;
     *node = *work->node;
     node->data = NULL;
     if (work->task != TANDEM_TASK_DEQUANTIZE_W) {
-        TND_TRY(translate_tensor(self, work->node, node, error));
+        TND_TRY(translate_tensor(self, work->node, places->result, node, error));
     }
     for (int i = 0; i < node->n_src; i++) {
         struct tandem_tensor *src = &entry->tensors.src[i];
@@ -304,12 +300,12 @@ static enum tandem_status translate(struct sim_own *self, const struct tandem_wo
         *src = *work->node->src[i];
         src->data = NULL;
         if (needs_operand(work, i)) {
-            TND_TRY(translate_tensor(self, work->node->src[i], src, error));
+            TND_TRY(translate_tensor(self, work->node->src[i], places->src[i], src, error));
         }
         node->src[i] = src;
     }
     if (work->workspace_bytes > 0) {
-        entry->work.workspace = find(self, work->workspace, work->workspace_bytes, 0);
+        entry->work.workspace = find(self, places->workspace, work->workspace_bytes);
         if (entry->work.workspace == NULL) {
             return refuse_unmapped(self, "a workspace", work->workspace_bytes, error);
         }
@@ -380,59 +376,35 @@ static enum tandem_status own_sync(tandem_backend *backend, uint64_t ticket,
 
 /* ---- memory ---- */
 
-static struct mirror **find_mapped(struct sim_own *self, const void *begin)
-{
-    struct mirror **place = &self->mirrors;
-    while (*place != NULL && ((*place)->serial != 0 || (*place)->host != begin)) {
-        place = &(*place)->next;
-    }
-    return place;
-}
-
-static bool overlaps_mapped(const struct sim_own *self, const char *begin, size_t bytes)
-{
-    for (const struct mirror *mirror = self->mirrors; mirror != NULL; mirror = mirror->next) {
-        if (mirror->serial == 0 && begin < mirror->host + mirror->bytes &&
-            mirror->host < begin + bytes) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static enum tandem_status map_locked(struct sim_own *self, void *begin, size_t bytes,
+static enum tandem_status map_locked(struct sim_own *self, size_t bytes, void **out_handle,
                                      struct tandem_error *error)
 {
     TND_TRY(enter(self, TND_SIM_CALL_MAP, error));
-    struct mirror **place = find_mapped(self, begin);
-    if (*place != NULL && (*place)->bytes == bytes) {
-        return TANDEM_OK;
-    }
-    if (overlaps_mapped(self, begin, bytes)) {
-        self->common.statistics.unmapped_accesses++;
-        return tnd_error_set(error, TANDEM_E_STATE, "sim", (int64_t)bytes, 0,
-                             "backend sim: a range overlaps with one that is mapped");
-    }
+    TND_TRY(add_mirror(self, bytes, false, error));
     self->common.statistics.maps++;
-    return add_mirror(self, begin, bytes, 0, error);
+    *out_handle = self->mirrors;
+    return TANDEM_OK;
 }
 
-static enum tandem_status own_map(tandem_backend *backend, void *begin, size_t bytes,
+static enum tandem_status own_map(tandem_backend *backend, size_t bytes, void **out_handle,
                                   struct tandem_error *error)
 {
     struct sim_own *self = own_of(backend);
     pthread_mutex_lock(&self->common.lock);
-    enum tandem_status status = map_locked(self, begin, bytes, error);
+    enum tandem_status status = map_locked(self, bytes, out_handle, error);
     pthread_mutex_unlock(&self->common.lock);
     return status;
 }
 
-static void own_unmap(tandem_backend *backend, void *begin)
+static void own_give_back(tandem_backend *backend, void *handle)
 {
     struct sim_own *self = own_of(backend);
     pthread_mutex_lock(&self->common.lock);
     happen(self, UINT64_MAX);
-    struct mirror **place = find_mapped(self, begin);
+    struct mirror **place = &self->mirrors;
+    while (*place != NULL && *place != handle) {
+        place = &(*place)->next;
+    }
     if (*place != NULL) {
         remove_mirror(self, place);
     } else {
@@ -441,11 +413,11 @@ static void own_unmap(tandem_backend *backend, void *begin)
     pthread_mutex_unlock(&self->common.lock);
 }
 
-static enum tandem_status upload_locked(struct sim_own *self, const void *begin, size_t bytes,
-                                        struct tandem_error *error)
+static enum tandem_status upload_locked(struct sim_own *self, struct tandem_place place,
+                                        const void *from, size_t bytes, struct tandem_error *error)
 {
     TND_TRY(enter(self, TND_SIM_CALL_UPLOAD, error));
-    char *to = find(self, begin, bytes, 0);
+    char *to = find(self, place, bytes);
     if (to == NULL) {
         return refuse_unmapped(self, "an upload", bytes, error);
     }
@@ -456,7 +428,7 @@ static enum tandem_status upload_locked(struct sim_own *self, const void *begin,
         tnd_free(copy);
         return out_of_memory(error);
     }
-    memcpy(copy, begin, bytes);
+    memcpy(copy, from, bytes);
     entry->from = copy;
     entry->to = to;
     entry->bytes = bytes;
@@ -466,21 +438,22 @@ static enum tandem_status upload_locked(struct sim_own *self, const void *begin,
     return TANDEM_OK;
 }
 
-static enum tandem_status own_upload(tandem_backend *backend, const void *begin, size_t bytes,
-                                     struct tandem_error *error)
+static enum tandem_status own_upload(tandem_backend *backend, struct tandem_place to,
+                                     const void *from, size_t bytes, struct tandem_error *error)
 {
     struct sim_own *self = own_of(backend);
     pthread_mutex_lock(&self->common.lock);
-    enum tandem_status status = upload_locked(self, begin, bytes, error);
+    enum tandem_status status = upload_locked(self, to, from, bytes, error);
     pthread_mutex_unlock(&self->common.lock);
     return status;
 }
 
-static enum tandem_status download_locked(struct sim_own *self, void *begin, size_t bytes,
-                                          uint64_t *out_ticket, struct tandem_error *error)
+static enum tandem_status download_locked(struct sim_own *self, struct tandem_place place, void *to,
+                                          size_t bytes, uint64_t *out_ticket,
+                                          struct tandem_error *error)
 {
     TND_TRY(enter(self, TND_SIM_CALL_DOWNLOAD, error));
-    char *from = find(self, begin, bytes, 0);
+    char *from = find(self, place, bytes);
     if (from == NULL) {
         return refuse_unmapped(self, "a download", bytes, error);
     }
@@ -489,7 +462,7 @@ static enum tandem_status download_locked(struct sim_own *self, void *begin, siz
         return out_of_memory(error);
     }
     entry->from = from;
-    entry->to = begin;
+    entry->to = to;
     entry->bytes = bytes;
     *out_ticket = enqueue(self, entry, 0, 0, (double)bytes);
     self->common.statistics.downloads++;
@@ -498,36 +471,23 @@ static enum tandem_status download_locked(struct sim_own *self, void *begin, siz
     return TANDEM_OK;
 }
 
-static enum tandem_status own_download(tandem_backend *backend, void *begin, size_t bytes,
-                                       uint64_t *out_ticket, struct tandem_error *error)
+static enum tandem_status own_download(tandem_backend *backend, struct tandem_place from, void *to,
+                                       size_t bytes, uint64_t *out_ticket,
+                                       struct tandem_error *error)
 {
     struct sim_own *self = own_of(backend);
     pthread_mutex_lock(&self->common.lock);
-    enum tandem_status status = download_locked(self, begin, bytes, out_ticket, error);
+    enum tandem_status status = download_locked(self, from, to, bytes, out_ticket, error);
     pthread_mutex_unlock(&self->common.lock);
     return status;
 }
 
 /* ---- weights ---- */
 
-static struct mirror **find_resident(struct sim_own *self, const tandem_tensor *weight)
-{
-    struct mirror **place = &self->mirrors;
-    while (*place != NULL &&
-           ((*place)->serial != tnd_context_serial(weight->context) ||
-            (*place)->host != weight->data || (*place)->bytes != tandem_tensor_bytes(weight))) {
-        place = &(*place)->next;
-    }
-    return place;
-}
-
 static enum tandem_status prepare_locked(struct sim_own *self, const tandem_tensor *weight,
-                                         struct tandem_error *error)
+                                         void **out_handle, struct tandem_error *error)
 {
     size_t bytes = tandem_tensor_bytes(weight);
-    if (*find_resident(self, weight) != NULL) {
-        return TANDEM_OK;
-    }
     TND_TRY(enter(self, TND_SIM_CALL_PREPARE, error));
     double budget = self->common.script.budget;
     if (budget > 0 && self->resident_bytes + (double)bytes > budget) {
@@ -537,8 +497,9 @@ static enum tandem_status prepare_locked(struct sim_own *self, const tandem_tens
                              budget - self->resident_bytes);
     }
     happen(self, UINT64_MAX); /* the list of mirrors is in use */
-    TND_TRY(add_mirror(self, weight->data, bytes, tnd_context_serial(weight->context), error));
-    memcpy((*find_resident(self, weight))->memory, weight->data, bytes);
+    TND_TRY(add_mirror(self, bytes, true, error));
+    memcpy(self->mirrors->memory, weight->data, bytes);
+    *out_handle = self->mirrors;
     tnd_sim_occupy(&self->common, tnd_sim_script_ns(&self->common.script, 0, (double)bytes, 0));
     self->resident_bytes += (double)bytes;
     self->common.statistics.weight_uploads++;
@@ -546,26 +507,13 @@ static enum tandem_status prepare_locked(struct sim_own *self, const tandem_tens
 }
 
 static enum tandem_status own_prepare(tandem_backend *backend, const tandem_tensor *weight,
-                                      struct tandem_error *error)
+                                      void **out_handle, struct tandem_error *error)
 {
     struct sim_own *self = own_of(backend);
     pthread_mutex_lock(&self->common.lock);
-    enum tandem_status status = prepare_locked(self, weight, error);
+    enum tandem_status status = prepare_locked(self, weight, out_handle, error);
     pthread_mutex_unlock(&self->common.lock);
     return status;
-}
-
-static void own_forget(tandem_backend *backend, const tandem_tensor *weight)
-{
-    struct sim_own *self = own_of(backend);
-    pthread_mutex_lock(&self->common.lock);
-    happen(self, UINT64_MAX);
-    struct mirror **place = find_resident(self, weight);
-    if (*place != NULL) {
-        self->resident_bytes -= (double)(*place)->bytes;
-        remove_mirror(self, place);
-    }
-    pthread_mutex_unlock(&self->common.lock);
 }
 
 /* ---- the functions, once for each name ---- */
@@ -584,10 +532,10 @@ static void own_forget(tandem_backend *backend, const tandem_tensor *weight)
         .submit = own_submit,                                                                      \
         .sync = own_sync,                                                                          \
         .prepare = own_prepare,                                                                    \
-        .forget = own_forget,                                                                      \
+        .forget = own_give_back,                                                                   \
         .memory = TANDEM_MEMORY_OWN,                                                               \
         .map = own_map,                                                                            \
-        .unmap = own_unmap,                                                                        \
+        .unmap = own_give_back,                                                                    \
         .upload = own_upload,                                                                      \
         .download = own_download,                                                                  \
     }

@@ -65,6 +65,19 @@ struct tandem_worker {
     void (*barrier)(struct tandem_worker *worker);
 };
 
+/** Bytes on a device with memory of its own: a handle of `map` or `prepare` and an offset. */
+struct tandem_place {
+    void *handle; /**< NULL: nothing is there that the work needs */
+    size_t offset;
+};
+
+/** Where a device with memory of its own finds what a work touches. */
+struct tandem_places {
+    struct tandem_place result;
+    struct tandem_place src[TANDEM_MAX_SRC];
+    struct tandem_place workspace;
+};
+
 /** One piece of work: a task of a node over rows. For matrix products rows are rows of W (columns
  *  of  the result, 0..N-1); for everything else the range is the whole node and is ignored. */
 struct tandem_work {
@@ -80,6 +93,9 @@ struct tandem_work {
     int n_nodes;
     uint32_t unread; /**< bit i: only nodes[i + 1] reads the result of nodes[i]; it need not be
                           written, and where it would be may hold something else */
+    const struct tandem_places *places; /**< of devices with memory of their own; else NULL */
+    void *prepared; /**< of backends in host memory: what `prepare` made of the first operand, for
+                         tasks that read it; else NULL */
 };
 
 /** Most nodes of one work. */
@@ -88,7 +104,7 @@ struct tandem_work {
 /** Where a backend finds the operands of its works and leaves their results. */
 enum tandem_backend_memory {
     TANDEM_MEMORY_HOST = 0, /**< in host memory; what else it needs it moves by itself */
-    TANDEM_MEMORY_OWN = 1   /**< in mirrors of host memory: `upload` fills, `download` reads */
+    TANDEM_MEMORY_OWN = 1   /**< in memory of its own: `upload` fills it, `download` reads it */
 };
 
 /** Open backend; implementations embed it as their first member. */
@@ -194,30 +210,30 @@ struct tandem_backend_api {
     enum tandem_status (*sync)(tandem_backend *backend, uint64_t ticket,
                                struct tandem_error *error);
 
-    /** Prepares a constant weight once (packs, uploads); it stays until `forget`. A weight that was
-     *  prepared before costs next to nothing. Optional. Any thread. Errors: DEVICE_MEMORY when
-     *  the budget of the device is used up (the work must then run elsewhere), DEVICE. */
+    /** Prepares a constant weight (packs, uploads). `*out_handle` is the backend's name for what it
+     *  made, NULL for nothing; it stays until `forget`, and works on the weight bring it along.
+     *  Called once for each tensor. Optional. Any thread. Errors: DEVICE_MEMORY when the budget
+     *  of the device is used up (the work must then run elsewhere), DEVICE. */
     enum tandem_status (*prepare)(tandem_backend *backend, const tandem_tensor *weight,
-                                  struct tandem_error *error);
-    /** Forgets a prepared weight before its memory goes away. Optional. */
-    void (*forget)(tandem_backend *backend, const tandem_tensor *weight);
+                                  void **out_handle, struct tandem_error *error);
+    /** Gives up what `prepare` made; no work uses it any more. Optional. Any thread. */
+    void (*forget)(tandem_backend *backend, void *handle);
 
     /** enum tandem_backend_memory. OWN needs submit, sync, map, unmap, upload and download. */
     uint32_t memory;
-    /** Makes a mirror of a range of host memory; its contents are undefined. Works, uploads and
-     *  downloads then name host addresses inside the range. Mapping the same range again changes
-     *  nothing; else ranges never overlap. Any thread. Errors: MEMORY, DEVICE_MEMORY, DEVICE. */
-    enum tandem_status (*map)(tandem_backend *backend, void *begin, size_t bytes,
+    /** Takes `bytes` > 0 bytes of the device's memory; their contents are undefined. Any thread.
+     *  Errors: MEMORY, DEVICE_MEMORY, DEVICE. */
+    enum tandem_status (*map)(tandem_backend *backend, size_t bytes, void **out_handle,
                               struct tandem_error *error);
-    /** Gives a mirror up, after all works that were submitted before. */
-    void (*unmap)(tandem_backend *backend, void *begin);
-    /** Host to mirror, behind the works submitted before and ahead of later ones. The host memory
+    /** Gives them back, after all works that were submitted before. Any thread. */
+    void (*unmap)(tandem_backend *backend, void *handle);
+    /** Host to device, behind the works submitted before and ahead of later ones. The host memory
      *  may be changed as soon as it returns. Any thread. */
-    enum tandem_status (*upload)(tandem_backend *backend, const void *begin, size_t bytes,
-                                 struct tandem_error *error);
-    /** Starts mirror to host, behind the works submitted before; done when its ticket is synced. */
-    enum tandem_status (*download)(tandem_backend *backend, void *begin, size_t bytes,
-                                   uint64_t *out_ticket, struct tandem_error *error);
+    enum tandem_status (*upload)(tandem_backend *backend, struct tandem_place to, const void *from,
+                                 size_t bytes, struct tandem_error *error);
+    /** Starts device to host, behind the works submitted before; done when its ticket is synced. */
+    enum tandem_status (*download)(tandem_backend *backend, struct tandem_place from, void *to,
+                                   size_t bytes, uint64_t *out_ticket, struct tandem_error *error);
 
     /** Bytes that prepared weights take, on top of the program's own. Optional (0). Any thread. */
     size_t (*prepared_bytes)(tandem_backend *backend);

@@ -12,7 +12,7 @@
 
 /** Binary interface number. Programs and out-of-tree backends built for another number are refused.
  *  */
-#define TANDEM_ABI 1
+#define TANDEM_ABI 2
 
 #if defined(__GNUC__) || defined(__clang__)
 #define TANDEM_API __attribute__((visibility("default")))

@@ -467,13 +467,12 @@ static enum tandem_status keep_states(struct tnd_mirrors *mirrors, struct tnd_re
     for (int i = residency->n_nodes; i < residency->n_regions; i++) {
         struct tnd_region *region = &residency->regions[i];
         for (int side = 1; side < residency->n_sides; side++) {
-            uint32_t bit = UINT32_C(1) << side;
-            if (region->kind == TND_REGION_STATE && (region->sides & bit) != 0 &&
-                (region->held & bit) == 0) {
+            struct tnd_copy *copy = tnd_residency_copy(residency, region, side);
+            if (region->kind == TND_REGION_STATE && (region->sides >> side & 1) != 0 &&
+                copy->mirror == NULL) {
                 TND_TRY(tnd_mirrors_hold(mirrors, residency->slot_of[side],
                                          (void *)region->extent.begin, region->extent.bytes,
-                                         region->root, error));
-                region->held |= bit;
+                                         region->root, &copy->mirror, error));
             }
         }
     }

@@ -106,35 +106,36 @@ static enum tandem_status no_sync(tandem_backend *backend, uint64_t ticket,
 }
 
 /* Mirrors are noted by the room above; there is no memory behind them. */
-static enum tandem_status map(tandem_backend *backend, void *begin, size_t bytes,
+static enum tandem_status map(tandem_backend *backend, size_t bytes, void **out_handle,
                               struct tandem_error *error)
 {
-    (void)backend;
-    (void)begin;
+    *out_handle = backend;
     (void)bytes;
     (void)error;
     return TANDEM_OK;
 }
 
-static void unmap(tandem_backend *backend, void *begin)
+static void unmap(tandem_backend *backend, void *handle)
 {
     (void)backend;
-    (void)begin;
+    (void)handle;
 }
 
-static enum tandem_status no_upload(tandem_backend *backend, const void *begin, size_t bytes,
-                                    struct tandem_error *error)
+static enum tandem_status no_upload(tandem_backend *backend, struct tandem_place to,
+                                    const void *from, size_t bytes, struct tandem_error *error)
 {
-    (void)begin;
+    (void)to;
+    (void)from;
     (void)bytes;
     return refuse(backend, "stands for one of another machine", error);
 }
 
-static enum tandem_status no_download(tandem_backend *backend, void *begin, size_t bytes,
-                                      uint64_t *out_ticket, struct tandem_error *error)
+static enum tandem_status no_download(tandem_backend *backend, struct tandem_place from, void *to,
+                                      size_t bytes, uint64_t *out_ticket,
+                                      struct tandem_error *error)
 {
     (void)out_ticket;
-    return no_upload(backend, begin, bytes, error);
+    return no_upload(backend, from, to, bytes, error);
 }
 
 /* ---- what a table knows of ---- */

@@ -187,7 +187,6 @@ static void mul_mat_q(const struct tnd_cpu_kernels *kernels, const struct tnd_pa
 }
 
 enum tandem_status tnd_cpu_mul_mat_run(const struct tnd_cpu_kernels *kernels,
-                                       struct tnd_packed_weights *weights,
                                        const struct tandem_work *work, struct tandem_worker *worker)
 {
     TND_TRY(tnd_cpu_mul_mat_supports(kernels, work->node, work->task, worker->error));
@@ -205,9 +204,7 @@ enum tandem_status tnd_cpu_mul_mat_run(const struct tnd_cpu_kernels *kernels,
         mul_mat_q(kernels, NULL, work, worker);
         break;
     case TANDEM_TASK_MUL_MAT_PACKED:
-        mul_mat_q(kernels,
-                  weights != NULL ? tnd_packed_weights_find(weights, work->node->src[0]) : NULL,
-                  work, worker);
+        mul_mat_q(kernels, work->prepared, work, worker);
         break;
     default:
         tnd_matmul_f(kernels, work, worker);

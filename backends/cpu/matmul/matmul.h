@@ -26,11 +26,9 @@ bool tnd_cpu_mul_mat_is_same_x(const struct tandem_tensor *a, const struct tande
 enum tandem_status tnd_cpu_can_pack(const struct tnd_cpu_kernels *kernels,
                                     const struct tandem_tensor *weight, struct tandem_error *error);
 
-/** Runs any of the tasks; called by all workers. MUL_MAT_PACKED uses the packed copy in `weights`;
- *  without one (or with `weights` NULL) the rows, whose result has the same bits. */
-struct tnd_packed_weights;
+/** Runs any of the tasks; called by all workers. MUL_MAT_PACKED uses the packed copy that the work
+ *  brings along; without one the rows, whose result has the same bits. */
 enum tandem_status tnd_cpu_mul_mat_run(const struct tnd_cpu_kernels *kernels,
-                                       struct tnd_packed_weights *weights,
                                        const struct tandem_work *work,
                                        struct tandem_worker *worker);
 

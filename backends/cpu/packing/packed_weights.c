@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A small hash table of packed copies. It is read by every worker in every product, and changed
- * when a model is loaded: readers share the lock. */
+ * Packed copies: made once for each weight, listed for the limit and for the end. Whoever computes
+ * has the copy at hand and needs no list. */
 #include "backends/cpu/packing/packed_weights.h"
 
 #include <pthread.h>
@@ -11,17 +11,15 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "base/hash.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 
-enum { BUCKETS = 1024 };
-
 struct tnd_packed_weights {
-    pthread_rwlock_t lock;
     struct tnd_packed_options options;
+    pthread_mutex_t lock; /* guards the members below */
     size_t bytes;
-    struct tnd_packed_weight *buckets[BUCKETS];
+    struct tnd_packed_weight *first;
 };
 
 enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *options,
@@ -29,7 +27,7 @@ enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *optio
                                           struct tandem_error *error)
 {
     struct tnd_packed_weights *weights = tnd_calloc(1, sizeof(*weights));
-    if (weights == NULL || pthread_rwlock_init(&weights->lock, NULL) != 0) {
+    if (weights == NULL || pthread_mutex_init(&weights->lock, NULL) != 0) {
         tnd_free(weights);
         return tnd_error_set(error, TANDEM_E_MEMORY, "cpu", 0, 0, "cpu: no memory for weights");
     }
@@ -66,37 +64,11 @@ void tnd_packed_weights_free(struct tnd_packed_weights *weights)
     if (weights == NULL) {
         return;
     }
-    for (int i = 0; i < BUCKETS; i++) {
-        while (weights->buckets[i] != NULL) {
-            struct tnd_packed_weight *packed = weights->buckets[i];
-            weights->buckets[i] = packed->next;
-            free_weight(packed);
-        }
+    while (weights->first != NULL) {
+        tnd_packed_weights_remove(weights, weights->first);
     }
-    pthread_rwlock_destroy(&weights->lock);
+    pthread_mutex_destroy(&weights->lock);
     tnd_free(weights);
-}
-
-static struct tnd_packed_weight **bucket_of(struct tnd_packed_weights *weights, const void *data)
-{
-    return &weights->buckets[tnd_hash_bytes(&data, sizeof(data), 0) % BUCKETS];
-}
-
-static bool is_copy_of(const struct tnd_packed_weight *packed, const struct tandem_tensor *weight)
-{
-    return packed->data == weight->data && packed->type == weight->type &&
-           packed->k == weight->ne[0] && packed->n == weight->ne[1] &&
-           packed->serial == tnd_context_serial(weight->context);
-}
-
-static struct tnd_packed_weight *find(struct tnd_packed_weights *weights,
-                                      const struct tandem_tensor *weight)
-{
-    struct tnd_packed_weight *packed = *bucket_of(weights, weight->data);
-    while (packed != NULL && !is_copy_of(packed, weight)) {
-        packed = packed->next;
-    }
-    return packed;
 }
 
 static enum tandem_status make_weight(const struct tnd_packed_weights *weights,
@@ -129,7 +101,6 @@ static enum tandem_status make_weight(const struct tnd_packed_weights *weights,
         return tnd_error_set(error, TANDEM_E_MEMORY, weight->name, (int64_t)bytes, 0,
                              "cpu: no memory for %zu bytes of packed weights", bytes);
     }
-    packed->serial = tnd_context_serial(weight->context);
     packed->data = weight->data;
     packed->type = weight->type;
     packed->n = weight->ne[1];
@@ -145,58 +116,41 @@ static enum tandem_status make_weight(const struct tnd_packed_weights *weights,
 
 enum tandem_status tnd_packed_weights_add(struct tnd_packed_weights *weights,
                                           const struct tandem_tensor *weight,
+                                          struct tnd_packed_weight **out_packed,
                                           struct tandem_error *error)
 {
-    if (tnd_packed_weights_find(weights, weight) != NULL) {
-        return TANDEM_OK;
+    struct tnd_packed_weight *packed = NULL;
+    pthread_mutex_lock(&weights->lock);
+    enum tandem_status status = make_weight(weights, weight, &packed, error);
+    if (status == TANDEM_OK) {
+        packed->next = weights->first;
+        weights->first = packed;
+        weights->bytes += packed->bytes;
+        *out_packed = packed;
     }
-    enum tandem_status status = TANDEM_OK;
-    pthread_rwlock_wrlock(&weights->lock);
-    if (find(weights, weight) == NULL) {
-        struct tnd_packed_weight *packed = NULL;
-        status = make_weight(weights, weight, &packed, error);
-        if (status == TANDEM_OK) {
-            struct tnd_packed_weight **bucket = bucket_of(weights, weight->data);
-            packed->next = *bucket;
-            *bucket = packed;
-            weights->bytes += packed->bytes;
-        }
-    }
-    pthread_rwlock_unlock(&weights->lock);
+    pthread_mutex_unlock(&weights->lock);
     return status;
 }
 
-void tnd_packed_weights_remove(struct tnd_packed_weights *weights,
-                               const struct tandem_tensor *weight)
+void tnd_packed_weights_remove(struct tnd_packed_weights *weights, struct tnd_packed_weight *packed)
 {
-    pthread_rwlock_wrlock(&weights->lock);
-    struct tnd_packed_weight **at = bucket_of(weights, weight->data);
-    while (*at != NULL && !is_copy_of(*at, weight)) {
+    pthread_mutex_lock(&weights->lock);
+    struct tnd_packed_weight **at = &weights->first;
+    while (*at != packed) {
+        TND_ASSERT(*at != NULL);
         at = &(*at)->next;
     }
-    struct tnd_packed_weight *packed = *at;
-    if (packed != NULL) {
-        *at = packed->next;
-        weights->bytes -= packed->bytes;
-    }
-    pthread_rwlock_unlock(&weights->lock);
+    *at = packed->next;
+    weights->bytes -= packed->bytes;
+    pthread_mutex_unlock(&weights->lock);
     free_weight(packed);
-}
-
-struct tnd_packed_weight *tnd_packed_weights_find(struct tnd_packed_weights *weights,
-                                                  const struct tandem_tensor *weight)
-{
-    pthread_rwlock_rdlock(&weights->lock);
-    struct tnd_packed_weight *packed = find(weights, weight);
-    pthread_rwlock_unlock(&weights->lock);
-    return packed;
 }
 
 size_t tnd_packed_weights_bytes(struct tnd_packed_weights *weights)
 {
-    pthread_rwlock_rdlock(&weights->lock);
+    pthread_mutex_lock(&weights->lock);
     size_t bytes = weights->bytes;
-    pthread_rwlock_unlock(&weights->lock);
+    pthread_mutex_unlock(&weights->lock);
     return bytes;
 }
 

@@ -23,8 +23,6 @@ struct tnd_packed_options {
 };
 
 struct tnd_packed_weight {
-    uint64_t serial; /* of the weight's context: an address may be used again later, and several
-                        contexts may borrow the same weights at once, a copy each */
     const void *data;
     enum tandem_type type;
     int64_t n, k;
@@ -34,7 +32,7 @@ struct tnd_packed_weight {
     struct tnd_strip_states *states;
     bool release_rows;
     size_t bytes;                   /* taken from the system */
-    struct tnd_packed_weight *next; /* in its bucket */
+    struct tnd_packed_weight *next; /* in the list */
 };
 
 struct tnd_packed_weights;
@@ -45,17 +43,15 @@ enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *optio
 /** NULL is allowed. */
 void tnd_packed_weights_free(struct tnd_packed_weights *weights);
 
-/** Makes room for the copy of a constant, dense, two-dimensional weight. Any thread. Errors:
+/** Makes room for a copy of a constant, dense, two-dimensional weight. Any thread. Errors:
  *  DEVICE_MEMORY (limit), MEMORY. */
 enum tandem_status tnd_packed_weights_add(struct tnd_packed_weights *weights,
                                           const struct tandem_tensor *weight,
+                                          struct tnd_packed_weight **out_packed,
                                           struct tandem_error *error);
-/** Frees the copy; nobody may be computing with it. */
+/** Frees the copy; nobody may be computing with it. Any thread. */
 void tnd_packed_weights_remove(struct tnd_packed_weights *weights,
-                               const struct tandem_tensor *weight);
-/** The copy, or NULL. Any thread. */
-struct tnd_packed_weight *tnd_packed_weights_find(struct tnd_packed_weights *weights,
-                                                  const struct tandem_tensor *weight);
+                               struct tnd_packed_weight *packed);
 /** Bytes of all copies. */
 size_t tnd_packed_weights_bytes(struct tnd_packed_weights *weights);
 
