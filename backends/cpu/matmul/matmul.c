@@ -218,5 +218,5 @@ enum tandem_status tnd_cpu_mul_mat(const struct tnd_cpu_kernels *kernels,
 {
     const struct tandem_work work = {
         .node = node, .task = TANDEM_TASK_NODE, .row_end = node->ne[0]};
-    return tnd_cpu_mul_mat_run(kernels, NULL, &work, worker);
+    return tnd_cpu_mul_mat_run(kernels, &work, worker);
 }
