@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 . tools/dev/files.sh
 root=$PWD
 copy=$root/build/recipes/tree
-recipes=${*:-$(ls tests/recipes)}
+recipes=${*:-$(cd tests/recipes && printf '%s\n' */ | tr -d /)}
 begin=$SECONDS
 
 rm -rf "$copy"
@@ -19,6 +19,7 @@ project_files base ggml-like backends sched table tune measure runtime formats l
     xargs -d '\n' cp -p --parents -t "$copy"
 mkdir -p "$copy/docs/examples"
 cp docs/table.schema.json "$copy/docs/"
+cp tests/recipes/*.h "$copy/docs/examples/"
 
 # git takes the copy for a folder of its own: it is none of the repository that it lies in.
 export GIT_CEILING_DIRECTORIES=$root/build/recipes
