@@ -56,19 +56,19 @@ static inline uint16_t tnd_f32_to_f16(float value)
         return (uint16_t)sign;
     }
     uint32_t exponent = magnitude >> 23;
-    uint32_t kept, rest, half_way;
+    uint32_t kept, rest, midpoint;
     if (exponent >= 113) { /* normal: 13 bits of the mantissa go */
         kept = (magnitude - (112u << 23)) >> 13;
         rest = magnitude & 0x1fffu;
-        half_way = 0x1000u;
+        midpoint = 0x1000u;
     } else { /* subnormal: the leading one becomes visible, 14 to 24 bits go */
         uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
         uint32_t shift = 126 - exponent;
         kept = mantissa >> shift;
         rest = mantissa & ((1u << shift) - 1);
-        half_way = 1u << (shift - 1);
+        midpoint = 1u << (shift - 1);
     }
-    if (rest > half_way || (rest == half_way && (kept & 1) != 0)) {
+    if (rest > midpoint || (rest == midpoint && (kept & 1) != 0)) {
         kept++; /* a carry into the exponent is right */
     }
     return (uint16_t)(sign | kept);

@@ -9,9 +9,9 @@
 #include "formats/torch_llama.h"
 #include "formats/torch_pickle.h"
 
-#define MAX_DEPTH  32
-#define MAX_NAME   512
-#define MAX_VISITS 4194304 /* of values: objects that are shared may be met again and again */
+#define MAX_DEPTH 32
+#define MAX_NAME  512
+#define MAX_STEPS 4194304 /* of values: objects that are shared may be met again and again */
 
 /* ---- storages ---- */
 
@@ -66,7 +66,7 @@ struct walk {
     const char *path;
     char name[MAX_NAME];
     size_t name_bytes;
-    int64_t visits;
+    int64_t steps;
     /* Name in the GGUF convention, false for what is not needed; NULL: names stay. */
     bool (*map)(const char *name, char *out, size_t capacity);
 };
@@ -196,8 +196,8 @@ static enum tandem_status add_below(struct walk *walk, const struct tnd_pickle_v
     }
     const uint32_t step = value->kind == TND_PICKLE_DICT ? 2 : 1;
     for (uint32_t i = 0; i < value->n; i += step) {
-        if (++walk->visits > MAX_VISITS) {
-            return refuse(walk, "the number of values", walk->visits, MAX_VISITS, error);
+        if (++walk->steps > MAX_STEPS) {
+            return refuse(walk, "the number of values", walk->steps, MAX_STEPS, error);
         }
         const struct tnd_pickle_value *key = step == 2 ? value->items[i] : NULL;
         TND_TRY(add_item(walk, key, i, value->items[i + step - 1], depth + 1, error));

@@ -135,7 +135,7 @@ static size_t smallest_gap(const struct placing *placing, size_t bytes)
     return best != SIZE_MAX ? best : reached;
 }
 
-static void remember(struct placing *placing, int record)
+static void keep(struct placing *placing, int record)
 {
     const struct tnd_usage *usage = &placing->usages[record];
     if (usage->last - usage->first > SHORT_STEPS) {
@@ -165,7 +165,7 @@ size_t tnd_memplan_by_size(struct tnd_usage *usages, int n_usages, int n_steps, 
         const size_t end = offset + usages[record].bytes;
         placing->offsets[record] = offset;
         sized_total = end > sized_total ? end : sized_total;
-        remember(placing, record);
+        keep(placing, record);
     }
     if (sized_total < total) {
         for (int i = 0; i < n_usages; i++) {

@@ -168,8 +168,8 @@ struct tnd_mirror *tnd_mirrors_hold_state(struct tnd_mirrors *mirrors, int slot,
 }
 
 /* What overlaps and is held by nobody goes; BUSY for the rest. */
-static enum tandem_status make_way(struct tnd_mirrors *mirrors, int slot, const char *begin,
-                                   size_t bytes, struct tandem_error *error)
+static enum tandem_status give_up_one(struct tnd_mirrors *mirrors, int slot, const char *begin,
+                                      size_t bytes, struct tandem_error *error)
 {
     const char *name = tnd_registry_name(mirrors->registry, slot);
     for (struct tnd_mirror **place = &mirrors->mapped; *place != NULL;) {
@@ -193,7 +193,7 @@ static enum tandem_status map(struct tnd_mirrors *mirrors, int slot, const char 
 {
     tandem_backend *backend = tnd_registry_backend(mirrors->registry, slot);
     void *handle = NULL;
-    TND_TRY(make_way(mirrors, slot, begin, bytes, error));
+    TND_TRY(give_up_one(mirrors, slot, begin, bytes, error));
     TND_TRY(tnd_backend_map(backend, bytes, &handle, error));
     enum tandem_status status =
         add(mirrors, slot, state != NULL ? TND_MIRROR_STATE : TND_MIRROR_INPUT, begin, bytes, state,

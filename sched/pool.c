@@ -79,7 +79,7 @@ static bool init_waiting(struct tnd_pool *pool)
     return true;
 }
 
-static void remember_surroundings(struct tnd_pool *pool)
+static void keep_surroundings(struct tnd_pool *pool)
 {
     errno = 0;
     int nice = getpriority(PRIO_PROCESS, 0); /* of this thread; -1 may be a value */
@@ -110,7 +110,7 @@ enum tandem_status tnd_pool_new(const struct tnd_pool_options *options, struct t
         return tnd_error_set(error, TANDEM_E_MEMORY, "pool", options->n_threads, 0,
                              "pool: out of memory for %d threads", options->n_threads);
     }
-    remember_surroundings(pool);
+    keep_surroundings(pool);
     pool->workers = workers;
     pool->cpu_ids = cpu_ids;
     pool->n_cpu_ids = options->n_cpu_ids;

@@ -76,13 +76,13 @@ static int kind_of(const struct tandem_table *table, const char *backend)
     return (int)tnd_kind_of(backend);
 }
 
-static uint32_t backend_parts(const struct tandem_table *table, const char *backend, uint32_t crew)
+static uint32_t backend_parts(const struct tandem_table *table, const char *backend, uint32_t team)
 {
     int kind = kind_of(table, backend);
     bool is_library = kind == TANDEM_KIND_OPENBLAS || kind == TANDEM_KIND_ACCELERATE;
     return kind == TANDEM_KIND_NONE  ? UINT32_MAX
-           : kind == TANDEM_KIND_CPU ? TND_PART_CPU | crew
-           : is_library              ? TND_PART_LIBRARY | crew
+           : kind == TANDEM_KIND_CPU ? TND_PART_CPU | team
+           : is_library              ? TND_PART_LIBRARY | team
                                      : 0;
 }
 

@@ -45,7 +45,7 @@ static struct {
     uint64_t serving;  /* tickets below were let in */
     int n_single;      /* one-thread calls inside */
     bool is_exclusive; /* a several-thread call is inside */
-} gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+} entrance = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 /* ---- loading ---- */
 
@@ -182,15 +182,15 @@ static void wait_for_change(void)
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
     }
-    pthread_cond_timedwait(&gate.changed, &gate.lock, &until);
+    pthread_cond_timedwait(&entrance.changed, &entrance.lock, &until);
 }
 
 static bool may_enter(const struct tnd_openblas *library, int n_threads)
 {
-    if (gate.is_exclusive) {
+    if (entrance.is_exclusive) {
         return false;
     }
-    return n_threads == 1 ? gate.n_single < library->max_threads : gate.n_single == 0;
+    return n_threads == 1 ? entrance.n_single < library->max_threads : entrance.n_single == 0;
 }
 
 /* Calls of the library by others than us may have changed its number: it is asked for each time.
@@ -208,35 +208,35 @@ static void set_threads(const struct tnd_openblas *library, int n_threads)
 
 void tnd_openblas_enter(const struct tnd_openblas *library, int n_threads)
 {
-    pthread_mutex_lock(&gate.lock);
-    uint64_t ticket = gate.next_ticket++;
-    while (gate.serving != ticket || !may_enter(library, n_threads)) {
+    pthread_mutex_lock(&entrance.lock);
+    uint64_t ticket = entrance.next_ticket++;
+    while (entrance.serving != ticket || !may_enter(library, n_threads)) {
         wait_for_change();
     }
-    gate.serving++;
+    entrance.serving++;
     if (n_threads == 1) {
-        gate.n_single++;
+        entrance.n_single++;
     } else {
-        gate.is_exclusive = true;
+        entrance.is_exclusive = true;
     }
     set_threads(library, n_threads);
-    if (gate.next_ticket != gate.serving) {
-        pthread_cond_broadcast(&gate.changed);
+    if (entrance.next_ticket != entrance.serving) {
+        pthread_cond_broadcast(&entrance.changed);
     }
-    pthread_mutex_unlock(&gate.lock);
+    pthread_mutex_unlock(&entrance.lock);
 }
 
 void tnd_openblas_leave(const struct tnd_openblas *library, int n_threads)
 {
     (void)library;
-    pthread_mutex_lock(&gate.lock);
+    pthread_mutex_lock(&entrance.lock);
     if (n_threads == 1) {
-        gate.n_single--;
+        entrance.n_single--;
     } else {
-        gate.is_exclusive = false;
+        entrance.is_exclusive = false;
     }
-    if (gate.next_ticket != gate.serving) {
-        pthread_cond_broadcast(&gate.changed);
+    if (entrance.next_ticket != entrance.serving) {
+        pthread_cond_broadcast(&entrance.changed);
     }
-    pthread_mutex_unlock(&gate.lock);
+    pthread_mutex_unlock(&entrance.lock);
 }

@@ -215,8 +215,8 @@ enum tandem_status tnd_cl_write(struct tnd_cl_device *device, struct tnd_cl_rang
 
 /* ---- down and waiting: under ticket_lock ---- */
 
-static void remember_failure(struct tnd_cl_transfer *transfer, uint64_t ticket,
-                             const struct tandem_error *told)
+static void keep_failure(struct tnd_cl_transfer *transfer, uint64_t ticket,
+                         const struct tandem_error *told)
 {
     if (transfer->failed_ticket == 0 || ticket < transfer->failed_ticket) {
         transfer->failed_ticket = ticket;
@@ -234,7 +234,7 @@ static void drop_download(struct tnd_cl_device *device, struct download *downloa
     struct tandem_error told = {0};
     if (tnd_cl_check(device, "clEnqueueReadBuffer", code == CL_SUCCESS && state < 0 ? state : code,
                      &told) != TANDEM_OK) {
-        remember_failure(device->transfer, download->ticket, &told);
+        keep_failure(device->transfer, download->ticket, &told);
     }
     cl->ReleaseEvent(download->event);
     *download = (struct download){0, NULL};
@@ -347,7 +347,7 @@ enum tandem_status tnd_cl_sync(struct tnd_cl_device *device, uint64_t ticket,
 
     pthread_mutex_lock(&transfer->ticket_lock);
     if (status != TANDEM_OK) {
-        remember_failure(transfer, ticket, &told);
+        keep_failure(transfer, ticket, &told);
     }
     drop_downloads_until(device, ticket);
     transfer->done = ticket > transfer->done ? ticket : transfer->done;
