@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Sessions: batches against single tokens, the limits of the context, memory that does not grow. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,7 +189,59 @@ static void a_model_without_shared_classifier_has_its_own_output(void)
     tandem_session_free(NULL);
 }
 
+static void options_of_older_and_newer_programs_are_understood(void)
+{
+    struct setup s = setup_new(TANDEM_TYPE_F32, 32);
+    struct {
+        struct tandem_session_options known;
+        char unknown[16];
+    } newer = {TANDEM_SESSION_OPTIONS_INIT, {0}};
+    struct tandem_error error = {0};
+    tandem_session *session = NULL;
+    newer.known.size = sizeof(newer);
+    newer.known.context = 16;
+    check_ok(tandem_session_new(s.model, s.runtime, &newer.known, &session, NULL));
+    check_int(tandem_session_context(session), 16);
+    tandem_session_free(session);
+    session = NULL;
+    newer.unknown[3] = 1;
+    check_status(tandem_session_new(s.model, s.runtime, &newer.known, &session, &error),
+                 TANDEM_E_ABI, "knows", &error);
+    CU_ASSERT_PTR_NULL(session);
+    newer.known.size = offsetof(struct tandem_session_options, n_sequences);
+    newer.known.n_sequences = -5; /* not there for an older program */
+    check_ok(tandem_session_new(s.model, s.runtime, &newer.known, &session, NULL));
+    tandem_session_free(session);
+    setup_free(&s);
+}
+
+/* What an installed program was compiled with must not move; on machines of 64 bits. */
+static void public_structures_keep_their_layout(void)
+{
+    if (sizeof(void *) != 8) {
+        return;
+    }
+    check_int(sizeof(struct tandem_batch_entry), 24);
+    check_int(offsetof(struct tandem_batch_entry, n), 8);
+    check_int(offsetof(struct tandem_batch_entry, sequence), 16);
+    check_int(offsetof(struct tandem_batch_entry, wants_logits), 20);
+    check_int(sizeof(struct tandem_session_options), 56);
+    check_int(offsetof(struct tandem_session_options, cache_type), 28);
+    check_int(offsetof(struct tandem_session_options, adjust_user), 48);
+    check_int(sizeof(struct tandem_sampler_options), 56);
+    check_int(offsetof(struct tandem_sampler_options, seed), 48);
+    check_int(sizeof(struct tandem_chat_options), 80);
+    check_int(offsetof(struct tandem_chat_options, user), 72);
+    check_int(sizeof(struct tandem_generator_options), 64);
+    check_int(offsetof(struct tandem_generator_options, batch), 56);
+    check_int(offsetof(struct tandem_hparams, weight_type), 112);
+    check_int(offsetof(struct tandem_chat_info, was_cancelled), 40);
+}
+
 static CU_TestInfo session_tests[] = {
+    {"options_of_older_and_newer_programs_are_understood",
+     options_of_older_and_newer_programs_are_understood},
+    {"public_structures_keep_their_layout", public_structures_keep_their_layout},
     {"batches_of_every_size_give_the_same_logits", batches_of_every_size_give_the_same_logits},
     {"what_was_rolled_back_does_not_matter", what_was_rolled_back_does_not_matter},
     {"a_full_context_and_a_foreign_token_are_refused",

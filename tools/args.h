@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Options of all commands of a tool. Every option may be spelled with one dash or two, with '_' or
- * '-' inside, and its value may be the next word or follow '=': -m_step 8, --m-step 8, --m_step=8.
- * */
+ * Options of a tool's commands. Each may be spelled with one dash or two, with '_' or '-' inside,
+ * and its value may be the next word or follow '=': -m_step 8, --m-step 8, --m_step=8. */
 #ifndef TND_TOOLS_ARGS_H
 #define TND_TOOLS_ARGS_H
 
