@@ -10,7 +10,7 @@
 #include "base/tnd_status.h"
 
 #define TASK_COLUMNS(name, text, columns, what) columns,
-const uint16_t tnd_task_columns[TANDEM_TASK_COUNT] = {TANDEM_TASK_LIST(TASK_COLUMNS)};
+const uint16_t tnd_task_columns[UINT8_MAX + 1] = {TANDEM_TASK_LIST(TASK_COLUMNS)};
 #undef TASK_COLUMNS
 
 const char *tandem_task_name(enum tandem_task task)

@@ -18,16 +18,18 @@ enum tnd_task_column {
     TND_TASK_USES_PACKED = 1 << 7,   /* reads a packed copy that the backend keeps of W */
     TND_TASK_BY_TOKEN = 1 << 8,      /* hands out tokens: one token keeps one worker busy */
     TND_TASK_WRITES_RESULT = 1 << 9, /* some or all bytes of the node's result */
-    TND_TASK_FETCHES = 1 << 10       /* from device memory: a download, made by the executor */
+    TND_TASK_FETCHES = 1 << 10 /* the result from device memory: a download, which the executor
+                                  makes when the host needs the result; nothing in host memory */
 };
 
-/** By enum tandem_task: bits of enum tnd_task_column. */
-extern const uint16_t tnd_task_columns[TANDEM_TASK_COUNT];
+/** By enum tandem_task: bits of enum tnd_task_column; none for numbers that are no task, which
+ *  plans made by hand may hold. */
+extern const uint16_t tnd_task_columns[UINT8_MAX + 1];
 
 /** Whether one of the columns is set. */
 static inline bool tnd_task_is(unsigned task, unsigned columns)
 {
-    TND_ASSERT(task < TANDEM_TASK_COUNT);
+    TND_ASSERT(task <= UINT8_MAX);
     return (tnd_task_columns[task] & columns) != 0;
 }
 

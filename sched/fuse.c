@@ -23,9 +23,8 @@ static bool runs_whole(const struct tandem_plan *plan, const struct tnd_registry
     const tandem_backend *backend = tnd_registry_backend(registry, compute->backend);
     return choice->stage[TANDEM_STAGE_INIT].backend == TANDEM_BACKEND_NONE &&
            choice->stage[TANDEM_STAGE_FINALIZE].backend == TANDEM_BACKEND_NONE &&
-           compute->task < TANDEM_TASK_COUNT && tnd_task_is(compute->task, TND_TASK_WHOLE) &&
-           !compute->wait && !compute->own_threads && backend != NULL &&
-           !tnd_backend_is_async(backend);
+           tnd_task_is(compute->task, TND_TASK_WHOLE) && !compute->wait && !compute->own_threads &&
+           backend != NULL && !tnd_backend_is_async(backend);
 }
 
 /* Whether row i of both lies in the same place, for all i. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Plans as data: make, copy, read, change. What a plan means to the machine is step.c's
+ * Plans as data: make, copy, read, change. What a plan means to the machine is unfold.c's
  * business. */
 #include "sched/plan.h"
 

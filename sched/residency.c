@@ -195,11 +195,11 @@ static struct tnd_region *workspace_of(struct tnd_residency *residency)
 }
 
 static void write_result(struct tnd_residency *residency, const struct tandem_tensor *node,
-                         uint32_t task, int side, struct moves *moves)
+                         int side, struct moves *moves)
 {
     struct tnd_region *region = tnd_residency_region(residency, node, -1);
     struct tnd_span span = tnd_residency_span(region, node);
-    bool is_dense = tandem_tensor_is_contiguous(node) && !tnd_task_is(task, TND_TASK_FETCHES);
+    bool is_dense = tandem_tensor_is_contiguous(node);
     bring_for_writing(residency, region, side, span, is_dense, moves);
     note_written(residency, region, side, span, node->index);
 }
@@ -240,7 +240,7 @@ int tnd_residency_work(struct tnd_residency *residency, const struct tandem_tens
         bring(residency, workspace, side, all, &moves);
     }
     if (tnd_task_is(task, TND_TASK_WRITES_RESULT)) {
-        write_result(residency, node, task, side, &moves);
+        write_result(residency, node, side, &moves);
     }
     return moves.n;
 }

@@ -9,6 +9,15 @@
 #include "base/tnd_status.h"
 #include "sched/concurrent.h"
 
+/* Most plans have no device in flight: asked for every stage of every node. */
+static inline void wait_for_devices(struct tnd_unfolding *unfolding,
+                                    const struct tandem_tensor *node)
+{
+    if (unfolding->n_flights > 0) {
+        tnd_unfold_wait_for_devices(unfolding, node);
+    }
+}
+
 /* Before a stage: what it needs is moved to where it runs. For COMPUTE that is part of INIT. */
 static enum tandem_status move_operands(struct tnd_unfolding *unfolding,
                                         const struct tnd_step *step)
@@ -53,8 +62,8 @@ static enum tandem_status unfold_stage(struct tnd_unfolding *unfolding, int i, i
     bool is_async = on_device || tnd_backend_is_async(
                                      tnd_registry_backend(unfolding->registry, config->backend));
     bool is_full = is_async && unfolding->n_flights == TND_MAX_IN_FLIGHT;
-    tnd_unfold_wait_for_devices(
-        unfolding, is_full ? NULL : node); /* an earlier stage of the node may be in flight */
+    wait_for_devices(unfolding,
+                     is_full ? NULL : node); /* an earlier stage of the node may be in flight */
     struct tnd_step step = {
         .node = i,
         .kind = TND_STEP_WORK,
@@ -90,7 +99,7 @@ static enum tandem_status unfold_node(struct tnd_unfolding *unfolding, int i)
         return TANDEM_OK; /* it runs with the last of its fused nodes */
     }
     for (int j = i; j >= 0; j = unfolding->out->fused[j].from) {
-        tnd_unfold_wait_for_devices(unfolding, unfolding->graph->nodes[j]);
+        wait_for_devices(unfolding, unfolding->graph->nodes[j]);
     }
     TND_TRY(tnd_unfold_place_workspace(unfolding, workspace_bytes, &workspace_offset));
     if (unfolding->out->residency != NULL) {
@@ -163,7 +172,7 @@ static enum tandem_status gather(struct tnd_unfolding *unfolding, int first, int
     }
     TND_ASSERT(n > 0 && n <= TND_CONCURRENT_NODES);
     for (int i = 0; i < n; i++) {
-        tnd_unfold_wait_for_devices(unfolding, unfolding->graph->nodes[members[i].node]);
+        wait_for_devices(unfolding, unfolding->graph->nodes[members[i].node]);
     }
     TND_TRY(tnd_unfold_place_workspace(unfolding, total, &base));
     for (int i = 0; i < n; i++) {
@@ -276,7 +285,7 @@ enum tandem_status tnd_unfold(const struct tandem_graph *graph, const struct tan
     for (int i = 0; i < graph->n_nodes;) {
         TND_TRY(unfold_concurrent(&unfolding, i, &i));
     }
-    tnd_unfold_wait_for_devices(&unfolding, NULL);
+    wait_for_devices(&unfolding, NULL);
     if (out->residency != NULL) {
         TND_TRY(fetch_outputs(&unfolding));
     }

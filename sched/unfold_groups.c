@@ -106,8 +106,7 @@ bool tnd_unfold_fetches(const struct tnd_unfolding *unfolding, int i, int slot)
     TND_ASSERT(i >= 0 && i < unfolding->plan->n_nodes && slot >= 0 && slot < TND_MAX_SLOTS);
     const struct tandem_task_config *config =
         &unfolding->plan->nodes[i].stage[TANDEM_STAGE_FINALIZE];
-    return config->backend == slot && tnd_task_is(config->task, TND_TASK_FETCHES) &&
-           (unfolding->out->device_slots >> slot & 1) != 0;
+    return config->backend == slot && tnd_task_is(config->task, TND_TASK_FETCHES);
 }
 
 enum tandem_status tnd_unfold_add_move(struct tnd_unfolding *unfolding, const struct tnd_move *move,

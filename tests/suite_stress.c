@@ -29,6 +29,7 @@ static void pass_point(void)
 #include "sched/barrier.c"
 #include "sched/park.c"
 #include "sched/pool.c"
+#include "sched/pool_threads.c"
 #include "tests/support.h"
 
 enum { MAX_WORKERS = 8 };

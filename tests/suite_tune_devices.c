@@ -170,7 +170,12 @@ static void the_profiles_of_a_device_name_its_stages(void)
         check_int(compute->kind, want[i].compute_kind);
         CU_ASSERT_TRUE(compute->wait);
         CU_ASSERT_FALSE(compute->parallel);
-        check_int(found.stage[TANDEM_STAGE_FINALIZE].kind, 0);
+        /* What the device computes is fetched from it. */
+        const struct tnd_table_stage *finalize = &found.stage[TANDEM_STAGE_FINALIZE];
+        bool is_on_host = want[i].compute_kind == TANDEM_KIND_OPENBLAS;
+        check_string(finalize->backend, is_on_host ? "" : want[i].compute);
+        check_int(finalize->kind, is_on_host ? 0 : want[i].compute_kind);
+        check_int(finalize->task, is_on_host ? TANDEM_TASK_NONE : TANDEM_TASK_FINALIZE);
         /* F32 weights need no INIT, indices are no weights. */
         CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, want[i].profile, TANDEM_TYPE_F32, &found));
         check_string(found.stage[TANDEM_STAGE_INIT].backend, "");

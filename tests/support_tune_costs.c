@@ -16,7 +16,9 @@ void tune_add_cost(tandem_table *table, const char *profile, double fixed, doubl
     check_ok(tnd_table_add_profile(table, &described));
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tnd_table_stage *stage = &described.stage[s];
-        for (int threads = 1; threads <= 2 && stage->backend[0] != '\0'; threads++) {
+        /* Fetching a result is a transfer, see tune_add_link. */
+        bool has_curve = stage->backend[0] != '\0' && stage->task != TANDEM_TASK_FINALIZE;
+        for (int threads = 1; threads <= 2 && has_curve; threads++) {
             struct tnd_curve_key key = tune_key(N, K, (enum tandem_task)stage->task,
                                                 stage->parallel, stage->parallel ? threads : 1);
             memcpy(key.backend, stage->backend, sizeof(key.backend));

@@ -26,8 +26,7 @@ bool tnd_node_is_supported(const struct tnd_registry *registry,
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tandem_task_config *config = &candidate->stage[s];
         const tandem_backend *backend = tnd_registry_backend(registry, config->backend);
-        bool is_asked = backend != NULL && !(tnd_task_is(config->task, TND_TASK_FETCHES) &&
-                                             tnd_backend_is_own(backend)); /* a mere transfer */
+        bool is_asked = backend != NULL && !tnd_task_is(config->task, TND_TASK_FETCHES);
         if (is_asked && tnd_registry_supports(registry, config->backend, node,
                                               (enum tandem_task)config->task, NULL) != TANDEM_OK) {
             return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The profiles of an OpenCL device: which of the two stages, weights to F32 and the product, run on
  * it, or both in one kernel that decodes in registers. CLBlast is a library that the backend uses
- * for the product; without it the backend has a kernel of its own. Workers sleep meanwhile: the
- * device may be the very CPU that they would spin on. */
+ * for the product; without it the backend has a kernel of its own. FINALIZE fetches the result from
+ * the device. Workers sleep meanwhile: the device may be the very CPU that they would spin on. */
 #include "backends/opencl/cl_profiles.h"
 
 /* The dequantising kernel stands under CLBlast's number where a stage beside it has a number of the
@@ -19,15 +19,18 @@
 static const struct tandem_backend_profile profiles[] = {
     {.name = "opencl",
      .what = "weights decoded and multiplied by one kernel on the OpenCL device",
-     .compute = {.task = TANDEM_TASK_NODE, .wait = true}},
+     .compute = {.task = TANDEM_TASK_NODE, .wait = true},
+     .finalize = {.task = TANDEM_TASK_FINALIZE, .wait = true}},
     {.name = "cpu+clblast",
      .what = "weights to F32 on the CPU, then the product on the OpenCL device",
      .init = ON_CPU(DEQUANTIZE_W),
-     .compute = ON_DEVICE(MUL_MAT_F32)},
+     .compute = ON_DEVICE(MUL_MAT_F32),
+     .finalize = ON_DEVICE(FINALIZE)},
     {.name = "opencl+clblast",
      .what = "weights to F32, then their product, both on the OpenCL device",
      .init = ON_DEVICE(DEQUANTIZE_W),
-     .compute = ON_DEVICE(MUL_MAT_F32)},
+     .compute = ON_DEVICE(MUL_MAT_F32),
+     .finalize = ON_DEVICE(FINALIZE)},
     {.name = "opencl+*",
      .what = "weights to F32 on the OpenCL device, then sgemm of a library on the CPU",
      .init = ON_DEVICE(DEQUANTIZE_W),

@@ -24,5 +24,5 @@
     X(MUL_MAT_F32, "mul_mat_f32",                                                                  \
       TND_TASK_READS_X | TND_TASK_USES_LEFT_W | TND_TASK_WRITES_RESULT,                            \
       "F32 weights, dequantised or given, times F32 activations")                                  \
-    X(FINALIZE, "finalize", TND_TASK_FETCHES | TND_TASK_WRITES_RESULT,                             \
-      "what remains after COMPUTE, for instance fetching a result")
+    X(FINALIZE, "finalize", TND_TASK_FETCHES,                                                      \
+      "the result to host memory, by the library itself: no backend is asked")
