@@ -28,7 +28,7 @@ struct identity {
 
 struct watch {
     struct identity id; /* threads 0: empty */
-    bool is_settled;    /* a case came of it */
+    bool is_reported;   /* a case came of it */
     uint64_t seen;      /* number of the graph */
     uint32_t count;     /* in that graph: stages, their time, the longest */
     float sum_us, longest_us;
@@ -250,7 +250,7 @@ static void judge(struct tnd_drift *drift, struct watch *watch, const struct tan
                   const struct tnd_registry *registry, const struct tandem_task_config *config,
                   bool is_warm)
 {
-    if (watch->is_settled || watch->n_ratios < TND_DRIFT_RUNS ||
+    if (watch->is_reported || watch->n_ratios < TND_DRIFT_RUNS ||
         drift->cases.n == TND_DRIFT_MAX_CASES) {
         return;
     }
@@ -276,7 +276,7 @@ static void judge(struct tnd_drift *drift, struct watch *watch, const struct tan
     one.predicted_us = predicted_us;
     one.measured_us = predicted_us * factor;
     one.noise = noise;
-    watch->is_settled = true;
+    watch->is_reported = true;
     drift->cases.list[drift->cases.n++] = one;
 }
 

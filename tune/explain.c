@@ -129,7 +129,7 @@ static enum tandem_status find_candidates(const struct tnd_explain_options *opti
     return TANDEM_OK;
 }
 
-/* ---- turns over M ---- */
+/* ---- crossings over M ---- */
 
 static struct tnd_choice choose_at(const struct tandem_table *table,
                                    const struct tnd_explanation *e, int64_t m, int n_threads)
@@ -193,7 +193,7 @@ static bool overlap_at(const struct tandem_table *table, const struct tnd_explan
            fabs(one.total.us - two.total.us) <= one.total.error_us + two.total.error_us;
 }
 
-/* The turn at m, from `from` to `to`, with its interval. */
+/* The crossing at m, from `from` to `to`, with its interval. */
 static void fill_crossing(const struct tandem_table *table, const struct tnd_explanation *e,
                           int from, int to, int64_t m, struct tnd_crossing *out)
 {
@@ -212,7 +212,7 @@ static void fill_crossing(const struct tandem_table *table, const struct tnd_exp
     out->high_open = at > e->m_limit;
 }
 
-static void find_turns(const struct tandem_table *table, struct tnd_explanation *e)
+static void find_crossings(const struct tandem_table *table, struct tnd_explanation *e)
 {
     int candidate = e->choice.best.candidate;
     int64_t m = e->problem.m;
@@ -401,7 +401,7 @@ static int add_sorted(int64_t *numbers, int n, int64_t number)
     return n + 1;
 }
 
-/* What to measure: all of a shape that is not known, else this M and the nearest turn. */
+/* What to measure: all of a shape that is not known, else this M and the nearest crossing. */
 static void write_command(const struct tandem_table *table, struct tnd_explanation *e)
 {
     int64_t m[4];
@@ -417,12 +417,12 @@ static void write_command(const struct tandem_table *table, struct tnd_explanati
              e->problem.k, tandem_type_name(e->problem.type));
     if ((e->thin & (TND_THIN_NO_TABLE | TND_THIN_NO_CELL | TND_THIN_SHAPE | TND_THIN_CANDIDATES)) ==
         0) {
-        const struct tnd_crossing *turn = e->above.found ? &e->above : &e->below;
+        const struct tnd_crossing *crossing = e->above.found ? &e->above : &e->below;
         n_m = add_sorted(m, n_m, e->problem.m);
-        if (turn->found && (e->thin & TND_THIN_LEAD) != 0) {
-            n_m = add_sorted(m, n_m, turn->low);
-            n_m = add_sorted(m, n_m, turn->m);
-            n_m = add_sorted(m, n_m, turn->high);
+        if (crossing->found && (e->thin & TND_THIN_LEAD) != 0) {
+            n_m = add_sorted(m, n_m, crossing->low);
+            n_m = add_sorted(m, n_m, crossing->m);
+            n_m = add_sorted(m, n_m, crossing->high);
         }
         add_numbers(e, " -m ", m, n_m);
     }
@@ -463,7 +463,7 @@ enum tandem_status tnd_explain(const struct tnd_explain_options *options,
     int64_t largest = tnd_table_largest_m(options->table, e.problem.type);
     e.m_limit = 4 * (largest > e.problem.m ? largest : e.problem.m);
     if (e.choice.best.candidate >= 0) {
-        find_turns(options->table, &e);
+        find_crossings(options->table, &e);
         find_flips(options->table, &e);
     }
     find_thin(options->table, &e);

@@ -60,15 +60,16 @@ static void add_candidate(struct tnd_text *out, const struct tnd_explanation *e,
                         : "  (never: its results are wrong)");
 }
 
-static void add_crossing(struct tnd_text *out, const struct tnd_crossing *turn, const char *what)
+static void add_crossing(struct tnd_text *out, const struct tnd_crossing *crossing,
+                         const char *what)
 {
-    tnd_text_printf(out, "  %s M = %" PRId64 " on: %s instead of %s", what, turn->m, turn->to,
-                    turn->from);
-    if (turn->high_open) {
-        tnd_text_printf(out, "; the error bars overlap from M = %" PRId64 " on\n", turn->low);
-    } else if (turn->low < turn->high) {
+    tnd_text_printf(out, "  %s M = %" PRId64 " on: %s instead of %s", what, crossing->m,
+                    crossing->to, crossing->from);
+    if (crossing->high_open) {
+        tnd_text_printf(out, "; the error bars overlap from M = %" PRId64 " on\n", crossing->low);
+    } else if (crossing->low < crossing->high) {
         tnd_text_printf(out, "; the error bars overlap from M = %" PRId64 " to %" PRId64 "\n",
-                        turn->low, turn->high);
+                        crossing->low, crossing->high);
     } else {
         tnd_text_add(out, "; the error bars do not reach that far\n");
     }
@@ -233,24 +234,25 @@ static void json_candidate(struct tnd_text *out, const struct tnd_explanation *e
     tnd_text_add_char(out, '}');
 }
 
-static void json_crossover(struct tnd_text *out, const char *key, const struct tnd_crossing *turn)
+static void json_crossover(struct tnd_text *out, const char *key,
+                           const struct tnd_crossing *crossing)
 {
     tnd_text_printf(out, "\"%s\": ", key);
-    if (!turn->found) {
+    if (!crossing->found) {
         tnd_text_add(out, "null");
         return;
     }
-    tnd_text_printf(out, "{\"m\": %" PRId64 ", \"low\": %" PRId64 ", \"high\": ", turn->m,
-                    turn->low);
-    if (turn->high_open) {
+    tnd_text_printf(out, "{\"m\": %" PRId64 ", \"low\": %" PRId64 ", \"high\": ", crossing->m,
+                    crossing->low);
+    if (crossing->high_open) {
         tnd_text_add(out, "null");
     } else {
-        tnd_text_printf(out, "%" PRId64, turn->high);
+        tnd_text_printf(out, "%" PRId64, crossing->high);
     }
     tnd_text_add(out, ", \"from\": ");
-    tnd_emit_json_string(out, turn->from);
+    tnd_emit_json_string(out, crossing->from);
     tnd_text_add(out, ", \"to\": ");
-    tnd_emit_json_string(out, turn->to);
+    tnd_emit_json_string(out, crossing->to);
     tnd_text_add_char(out, '}');
 }
 

@@ -10,7 +10,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "tune/profiles.h"
 
-struct stand_in {
+struct stub {
     tandem_backend base;
     struct tandem_backend_api api;
     char name[sizeof(((struct tnd_transfer *)0)->backend)];
@@ -178,17 +178,17 @@ static void note_stages(struct known_list *list, const struct tnd_table_profile 
 static enum tandem_status open_one(const struct tandem_table *table, const struct known *known,
                                    tandem_backend **out_backend, struct tandem_error *error)
 {
-    struct stand_in *stand_in = tnd_calloc(1, sizeof(*stand_in));
-    if (stand_in == NULL) {
+    struct stub *stub = tnd_calloc(1, sizeof(*stub));
+    if (stub == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, known->name, 0, 0,
                              "simulation: out of memory for backend %s", known->name);
     }
-    strncpy(stand_in->name, known->name, sizeof(stand_in->name) - 1);
-    struct tandem_backend_api *api = &stand_in->api;
+    strncpy(stub->name, known->name, sizeof(stub->name) - 1);
+    struct tandem_backend_api *api = &stub->api;
     *api = (struct tandem_backend_api){
         .abi = TANDEM_ABI,
         .size = sizeof(*api),
-        .name = stand_in->name,
+        .name = stub->name,
         .kind = known->kind,
         .open = no_open,
         .close = close_stub,
@@ -205,8 +205,8 @@ static enum tandem_status open_one(const struct tandem_table *table, const struc
     bool moves = tnd_table_transfer(table, known->name, TND_UPLOAD) != NULL ||
                  tnd_table_transfer(table, known->name, TND_DOWNLOAD) != NULL;
     api->memory = is_device(known->kind) && moves ? TANDEM_MEMORY_OWN : TANDEM_MEMORY_HOST;
-    stand_in->base.api = api;
-    *out_backend = &stand_in->base;
+    stub->base.api = api;
+    *out_backend = &stub->base;
     return TANDEM_OK;
 }
 
