@@ -226,7 +226,7 @@ $(LLAMA_SHARED): $(call obj,$(llama_SRC)) $(BUILD)/llama.list mk/tandem-llama.ma
 define tool_rule
 $$(BIN)/$(1): $$(call obj,$$(wildcard tools/$(1)/*.c) $$(TOOL_COMMON_SRC)) $$(REPORT) $$(LLAMA) $$(STATIC)
 	$$(call say,LD,$$@)
-	$$(Q)$$(LINK) -o $$@ $$^ $$($(1)_LIBS) $$(LIBS)
+	$$(Q)$$(LINK) -rdynamic -o $$@ $$^ $$($(1)_LIBS) $$(LIBS)
 endef
 $(foreach tool,$(TOOLS),$(eval $(call tool_rule,$(tool))))
 
@@ -238,12 +238,20 @@ endef
 $(foreach b,$(BENCHES),$(eval $(call bench_rule,$(b))))
 
 # The programs of the documents: docs/examples/X.c -> example-X.
-EXAMPLES := $(patsubst docs/examples/%.c,$(BIN)/example-%,$(wildcard docs/examples/*.c))
+# docs/examples/backend.c is a plugin, built against the public headers alone; it finds the library's
+# functions in the program that loads it.
+EXAMPLES := $(patsubst docs/examples/%.c,$(BIN)/example-%,$(filter-out %/backend.c,\
+    $(wildcard docs/examples/*.c)))
+PLUGIN := $(BUILD)/example-backend.so
 .PHONY: examples
-examples: $(EXAMPLES) ## build the programs of docs/examples
+examples: $(EXAMPLES) $(PLUGIN) ## build the programs of docs/examples
 $(BIN)/example-%: $(OBJ)/docs/examples/%.o $(LLAMA) $(STATIC)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS)
+$(PLUGIN): docs/examples/backend.c $(wildcard include/tandem/*.h)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 $(WARN) -fPIC -shared -Iinclude $(LDSAN) $(CFLAGS) $(LDFLAGS) -o $@ $<
 
 # ---- tests ---------------------------------------------------------------------------------------
 # tests/suite_X.c and tests/suite_X_*.c together are the suite of room X; X has no underscore. X_MORE
@@ -266,7 +274,8 @@ $$(BUILD)/suite_$(1): $$(call obj,$$($(1)_TESTS) $$($(1)_MORE)) $$(SANITIZER_OBJ
     $$(BUILD)/libsupport.a \
     $$(call archives,$$(or $$($(1)_ARCH),report $$(llama_ARCH)))
 	$$(call say,LD,$$@)
-	$$(Q)$$(LINK) -o $$@ $$^ -lcunit $$(LIBS)
+	$$(Q)$$(LINK) -rdynamic -o $$@ $$^ -lcunit $$(LIBS)
+$$(BUILD)/suite_$(1): | $$(PLUGIN)
 .PHONY: suite_$(1)
 suite_$(1): $$(BUILD)/suite_$(1)
 endef

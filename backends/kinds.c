@@ -135,12 +135,23 @@ static bool spell_name(const char *pattern, const struct tandem_backend_api *lib
     return length > 0 && (size_t)length < sizeof(out->name);
 }
 
+static bool has_name(const struct tnd_profiles *profiles, const char *name)
+{
+    for (int i = 0; i < profiles->n; i++) {
+        if (strcmp(profiles->list[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void tnd_profiles_add(struct tnd_profiles *profiles, const struct tandem_backend_api *api,
                       int index, const struct tandem_backend_api *const *kinds)
 {
     struct tandem_backend_profile asked;
-    for (int i = 0; profiles->n < TND_MAX_PROFILES && ask(api, i, TANDEM_TYPE_Q4_0, &asked); i++) {
-        struct tnd_profile *profile = &profiles->list[profiles->n];
+    int n = profiles->n;
+    for (int i = 0; n < TND_MAX_PROFILES && ask(api, i, TANDEM_TYPE_Q4_0, &asked); i++) {
+        struct tnd_profile *profile = &profiles->list[n];
         uint32_t task = task_of_library(&asked);
         *profile = (struct tnd_profile){.api = api, .which = i};
         profile->library = task != TANDEM_TASK_NONE ? find_library(kinds, api, task) : NULL;
@@ -149,7 +160,11 @@ void tnd_profiles_add(struct tnd_profiles *profiles, const struct tandem_backend
                  asked.what != NULL ? asked.what : "", index > 0 ? "; device " : "",
                  index > 0 ? profile->device : "");
         bool is_possible = task == TANDEM_TASK_NONE || profile->library != NULL;
-        profiles->n += is_possible && spell_name(asked.name, profile->library, index, profile);
+        if (is_possible && spell_name(asked.name, profile->library, index, profile) &&
+            !has_name(profiles, profile->name)) {
+            /* A reader that sees the count sees the profile. */
+            atomic_store_explicit(&profiles->n, ++n, memory_order_release);
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 #ifndef TND_KINDS_H
 #define TND_KINDS_H
 
+#include <stdatomic.h>
+
 #include "tandem/backend.h"
 
 enum {
@@ -40,15 +42,16 @@ struct tnd_profile {
     const struct tandem_backend_api *library; /* what TANDEM_ON_LIBRARY means, or NULL */
 };
 
-/* Profiles in the order in which they are listed and tried. */
+/* Profiles in the order in which they are listed and tried. One thread may add while others
+ * read. */
 struct tnd_profiles {
-    int n;
+    _Atomic int n;
     struct tnd_profile list[TND_MAX_PROFILES];
 };
 
 /** Adds the profiles of device `index` of a kind; `kinds` (ended by NULL) are searched for the
- *  backend that TANDEM_ON_LIBRARY means. A profile without such a backend, with a name that is too
- *  long, or beyond the capacity, is left out. */
+ *  backend that TANDEM_ON_LIBRARY means. Left out: a profile without such a backend, with a name
+ *  that is too long or in the list already, or beyond the capacity. */
 void tnd_profiles_add(struct tnd_profiles *profiles, const struct tandem_backend_api *api,
                       int index, const struct tandem_backend_api *const *kinds);
 /** Those of the first device of each kind of this build. Any thread. */

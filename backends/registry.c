@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The backends of one runtime: opens those of the list and those from outside the tree, keeps
  * the reason of each one that is missing. Calls open and close of a backend; its other functions
- * are called by backend.c. */
+ * are called by vtable.c. */
 #include "backends/registry.h"
 
 #include <pthread.h>
@@ -13,6 +13,7 @@
 #include "backends/kinds.h"
 #include "backends/settings.h"
 #include "base/alloc.h"
+#include "base/dl.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
@@ -40,13 +41,16 @@ struct missing {
 };
 
 struct tnd_registry {
-    int n_slots; /* slot 0 included */
+    /* Slots, and the profiles of their devices, are added by one thread at a time while others
+     * read: who sees the count sees the slot. */
+    pthread_mutex_t add_lock;
+    _Atomic int n_slots; /* slot 0 included */
     struct slot slots[MAX_SLOTS];
     int n_missing;
     struct missing missing[MAX_KINDS];
     struct tnd_profiles profiles;
     int n_threads_max;
-    uint32_t own_slots;           /* bit a slot */
+    _Atomic uint32_t own_slots;   /* bit a slot */
     pthread_mutex_t lock;         /* one quarantine at a time */
     _Atomic uint32_t quarantined; /* bit a slot */
     struct tnd_log log;
@@ -158,49 +162,34 @@ static void note_missing(struct tnd_registry *registry, const char *name, const 
 
 /* ---- profiles of what is here ---- */
 
-/* Kinds of the build, then those from outside, each once; ended by NULL. */
-static void list_kinds(const struct tnd_registry *registry,
-                       const struct tandem_backend_api *out[MAX_KINDS + 1])
-{
-    int n = 0;
-    for (; tnd_kind_at(n) != NULL; n++) {
-        out[n] = tnd_kind_at(n);
-    }
-    TND_ASSERT(n + MAX_SLOTS <= MAX_KINDS);
-    for (int i = 1; i < registry->n_slots; i++) {
-        const char *name = registry->slots[i].name;
-        const struct tandem_backend_api *kind = registry->slots[i].kind;
-        bool is_there = is_known(name, strlen(name));
-        for (int k = 0; k < n && !is_there; k++) {
-            is_there = out[k] == kind;
-        }
-        if (!is_there) {
-            out[n++] = kind;
-        }
-    }
-    out[n] = NULL;
-}
-
-/* The first device of each kind, here or not, and those others that are open or were looked for. */
-static void list_profiles(struct tnd_registry *registry)
+/* Adds those of a device of `kind`, which may be one from outside the tree. */
+static void list_device(struct tnd_registry *registry, const struct tandem_backend_api *kind,
+                        int index)
 {
     const struct tandem_backend_api *kinds[MAX_KINDS + 1];
-    list_kinds(registry, kinds);
-    registry->profiles.n = 0;
-    for (int k = 0; kinds[k] != NULL; k++) {
-        for (int index = 0; index < (kinds[k]->devices != NULL ? TND_MAX_DEVICES : 1); index++) {
+    int n = 0;
+    for (; tnd_kind_at(n) != NULL; n++) {
+        kinds[n] = tnd_kind_at(n);
+        /* A stub, or a program's backend under the name of a kind of this build. */
+        kind = strcmp(kinds[n]->name, kind->name) == 0 ? kinds[n] : kind;
+    }
+    TND_ASSERT(n < MAX_KINDS);
+    kinds[n] = NULL;
+    tnd_profiles_add(&registry->profiles, kind, index, kinds);
+}
+
+/* The first device of each kind of this build, here or not, and those that are here or were looked
+ * for. */
+static void list_profiles(struct tnd_registry *registry)
+{
+    for (int k = 0; tnd_kind_at(k) != NULL; k++) {
+        const struct tandem_backend_api *kind = tnd_kind_at(k);
+        for (int index = 0; index < (kind->devices != NULL ? TND_MAX_DEVICES : 1); index++) {
             char name[TND_BACKEND_NAME];
-            tnd_device_name(kinds[k]->name, index, name);
-            int slot = slot_of(registry, name);
-            if (index > 0 && slot < 0 && missing_of(registry, name) == NULL) {
-                continue;
+            tnd_device_name(kind->name, index, name);
+            if (index == 0 || slot_of(registry, name) > 0 || missing_of(registry, name) != NULL) {
+                list_device(registry, kind, index);
             }
-            /* A program's backend of the same name brings profiles of its own, or none. */
-            bool has_own = slot > 0 &&
-                           strcmp(registry->slots[slot].kind->name, kinds[k]->name) == 0 &&
-                           registry->slots[slot].api.profile != NULL;
-            tnd_profiles_add(&registry->profiles, has_own ? registry->slots[slot].kind : kinds[k],
-                             index, kinds);
         }
     }
 }
@@ -258,9 +247,9 @@ static enum tandem_status put_slot(struct tnd_registry *registry, tandem_backend
     slot->backend = backend;
     backend->api = &slot->api;
     if (tnd_backend_is_own(backend)) {
-        registry->own_slots |= UINT32_C(1) << registry->n_slots;
+        atomic_fetch_or(&registry->own_slots, UINT32_C(1) << registry->n_slots);
     }
-    registry->n_slots++;
+    atomic_fetch_add_explicit(&registry->n_slots, 1, memory_order_release);
     return TANDEM_OK;
 }
 
@@ -409,6 +398,7 @@ static enum tandem_status new_registry(int n_threads_max, struct tnd_log log,
                              "backends: no memory for the list");
     }
     pthread_mutex_init(&registry->lock, NULL);
+    pthread_mutex_init(&registry->add_lock, NULL);
     registry->n_slots = 1;
     strcpy(registry->slots[0].name, "none");
     registry->n_threads_max = n_threads_max > 0 ? n_threads_max : 1;
@@ -468,6 +458,7 @@ void tnd_registry_close(struct tnd_registry *registry)
         backend->api->close(backend);
     }
     pthread_mutex_destroy(&registry->lock);
+    pthread_mutex_destroy(&registry->add_lock);
     tnd_free(registry);
 }
 
@@ -514,29 +505,81 @@ static enum tandem_status check_api(const struct tandem_backend_api *api,
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_registry_add(struct tnd_registry *registry,
-                                    const struct tandem_backend_api *api, const char *settings,
-                                    struct tandem_error *error)
+/* The first device, then all others that open with the same settings. */
+static enum tandem_status add_devices(struct tnd_registry *registry,
+                                      const struct tandem_backend_api *api, const char *settings,
+                                      struct tandem_error *error)
 {
-    TND_TRY(check_api(api, error));
+    struct tandem_backend_api known;
+    copy_api(api, &known);
     if (slot_of(registry, api->name) >= 0) {
         return tnd_error_set(error, TANDEM_E_EXISTS, api->name, 0, 0,
                              "backend %s: one of that name is open already", api->name);
     }
     TND_TRY(open_slot(registry, api, 0, settings, true, error));
-    struct tandem_backend_api known;
-    copy_api(api, &known);
-    enum tandem_status status = TANDEM_OK;
-    for (int index = 1; known.devices != NULL && status == TANDEM_OK && index < TND_MAX_DEVICES;
-         index++) {
+    list_device(registry, api, 0);
+    for (int index = 1; known.devices != NULL && index < TND_MAX_DEVICES; index++) {
         char name[TND_BACKEND_NAME];
-        tnd_device_name(api->name, index, name);
-        bool has_room = registry->n_slots < MAX_SLOTS && slot_of(registry, name) < 0;
         struct tandem_error told = {0};
-        status =
-            has_room ? open_slot(registry, api, index, settings, false, &told) : TANDEM_E_LIMIT;
+        tnd_device_name(api->name, index, name);
+        if (registry->n_slots >= MAX_SLOTS || slot_of(registry, name) >= 0 ||
+            open_slot(registry, api, index, settings, false, &told) != TANDEM_OK) {
+            break;
+        }
+        list_device(registry, api, index);
     }
-    list_profiles(registry);
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_registry_add(struct tnd_registry *registry,
+                                    const struct tandem_backend_api *api, const char *settings,
+                                    struct tandem_error *error)
+{
+    TND_TRY(check_api(api, error));
+    pthread_mutex_lock(&registry->add_lock);
+    enum tandem_status status = add_devices(registry, api, settings, error);
+    pthread_mutex_unlock(&registry->add_lock);
+    return status;
+}
+
+/* One "FILE" or "FILE:settings" of `n` bytes. */
+static enum tandem_status add_plugin(struct tnd_registry *registry, const char *spec, size_t n,
+                                     struct tandem_error *error)
+{
+    char path[1024];
+    size_t path_n = strcspn(spec, ":;");
+    if (n >= sizeof(path)) {
+        return tnd_error_set(error, TANDEM_E_LIMIT, "plugin", (int64_t)n, sizeof(path) - 1,
+                             "plugin: '%.60s..' is longer than %zu bytes", spec, sizeof(path) - 1);
+    }
+    memcpy(path, spec, n);
+    path[n] = '\0';
+    const char *settings = path_n < n ? path + path_n + 1 : NULL;
+    path[path_n < n ? path_n : n] = '\0';
+    struct {
+        tandem_backend_plugin_function tell;
+    } found = {NULL};
+    const struct tnd_dl_symbol symbol = {TANDEM_PLUGIN_SYMBOL, 0, true};
+    void *library = NULL; /* stays loaded: its functions may be in use until the process ends */
+    TND_TRY(tnd_dl_open((const char *[]){path, NULL}, &symbol, 1, &found, &library, error));
+    const struct tandem_backend_api *api = found.tell();
+    if (api == NULL) {
+        return tnd_error_set(error, TANDEM_E_DEVICE, path, 0, 0, "plugin %s: tells no backend",
+                             path);
+    }
+    return tnd_registry_add(registry, api, settings, error);
+}
+
+enum tandem_status tnd_registry_add_plugins(struct tnd_registry *registry, const char *plugins,
+                                            struct tandem_error *error)
+{
+    for (const char *at = plugins; at != NULL && *at != '\0';) {
+        size_t n = strcspn(at, ";");
+        if (n > 0) {
+            TND_TRY(add_plugin(registry, at, n, error));
+        }
+        at += n + (at[n] == ';');
+    }
     return TANDEM_OK;
 }
 

@@ -37,11 +37,18 @@ void tnd_registry_close(struct tnd_registry *registry);
 
 /** Adds a backend from outside the tree after checking its ABI, size and functions: its first
  *  device, and all others that open with the same settings. `api` stays valid as long as the
- *  registry. Nothing else may use the registry meanwhile. Errors: ABI, ARGUMENT, EXISTS, LIMIT,
+ *  registry. Any thread, while others use the registry. Errors: ABI, ARGUMENT, EXISTS, LIMIT,
  *  those of opening. */
 enum tandem_status tnd_registry_add(struct tnd_registry *registry,
                                     const struct tandem_backend_api *api, const char *settings,
                                     struct tandem_error *error);
+
+/** Loads shared libraries and adds the backends that they tell. `plugins` is "FILE.so" or
+ *  "FILE.so:key=value,..", with ';' between two; NULL: none. The libraries are never unloaded.
+ *  Errors: UNSUPPORTED_MACHINE (no such file, or no symbol TANDEM_PLUGIN_SYMBOL in it), LIMIT,
+ *  those of tnd_registry_add. */
+enum tandem_status tnd_registry_add_plugins(struct tnd_registry *registry, const char *plugins,
+                                            struct tandem_error *error);
 
 int tnd_registry_count(const struct tnd_registry *registry); /* slots in use, slot 0 included */
 /** Open backend in a slot; NULL for slot 0 and beyond the last. */
@@ -53,7 +60,7 @@ const char *tnd_registry_name(const struct tnd_registry *registry, int slot);
 int tnd_registry_find(const struct tnd_registry *registry, const char *name,
                       const char **out_reason);
 /** Profiles of the first device of each kind and of every other device that is open or was asked
- *  for. NULL: those of the build. Until the next tnd_registry_add. */
+ *  for. NULL: those of the build. Profiles are only ever added. */
 const struct tnd_profiles *tnd_registry_profiles(const struct tnd_registry *registry);
 /** Bit a slot: backends with memory of their own. */
 uint32_t tnd_registry_own_slots(const struct tnd_registry *registry);

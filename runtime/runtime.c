@@ -114,7 +114,8 @@ static enum tandem_status open_registry(tandem_runtime *runtime,
     registry_options.settings = options->settings;
     registry_options.n_threads_max = MAX_THREADS;
     registry_options.log = runtime->log;
-    return tnd_registry_open(&registry_options, &runtime->registry, error);
+    TND_TRY(tnd_registry_open(&registry_options, &runtime->registry, error));
+    return tnd_registry_add_plugins(runtime->registry, options->plugins, error);
 }
 
 static enum tandem_status open_pool(tandem_runtime *runtime,
@@ -240,7 +241,9 @@ enum tandem_status tandem_runtime_add_backend(tandem_runtime *runtime,
                                               const struct tandem_backend_api *api,
                                               const char *settings, struct tandem_error *error)
 {
-    return tnd_registry_add(runtime->registry, api, settings, error);
+    TND_TRY(tnd_registry_add(runtime->registry, api, settings, error));
+    tnd_runtime_forget_choices(runtime); /* it may be faster */
+    return TANDEM_OK;
 }
 
 /* ---- table ---- */

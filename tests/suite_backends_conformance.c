@@ -21,6 +21,8 @@ static void begin(void)
     registry = NULL;
     context = NULL;
     (void)check_status(tnd_registry_open(&options, &registry, &error), TANDEM_OK, NULL, &error);
+    (void)check_ok(
+        tnd_registry_add_plugins(registry, tnd_test_beside("example-backend.so"), &error));
     (void)check_ok(tandem_context_new(NULL, &context, &error));
 }
 
@@ -376,7 +378,51 @@ static void closing_with_work_in_flight_is_safe(void)
     end();
 }
 
+static bool is_told_place(const struct tandem_profile_stage *stage)
+{
+    return stage->task < TANDEM_TASK_COUNT && stage->place <= TANDEM_ON_LIBRARY &&
+           (stage->task != TANDEM_TASK_NONE || stage->place == TANDEM_ON_SELF) &&
+           !(stage->parallel && stage->own_threads);
+}
+
+/* Count and names of profiles do not depend on the type; facts and settings have unique keys. */
+static void what_a_backend_says_of_itself_is_well_formed(void)
+{
+    begin();
+    for (int slot = 1; slot < tnd_registry_count(registry); slot++) {
+        tandem_backend *backend = tnd_registry_backend(registry, slot);
+        const struct tandem_backend_api *api = backend->api;
+        struct tandem_backend_profile q4, other;
+        for (int i = 0; api->profile != NULL && api->profile(i, TANDEM_TYPE_Q4_0, &q4); i++) {
+            CU_ASSERT_TRUE(strlen(q4.name) < TND_PROFILE_NAME && q4.what != NULL);
+            CU_ASSERT_TRUE(is_told_place(&q4.init) && is_told_place(&q4.compute) &&
+                           is_told_place(&q4.finalize));
+            CU_ASSERT_TRUE(q4.compute.task != TANDEM_TASK_NONE);
+            CU_ASSERT_TRUE(api->profile(i, TANDEM_TYPE_I32, &other));
+            check_string(other.name, q4.name);
+            check_int(other.compute.task, TANDEM_TASK_NONE);
+        }
+        struct tandem_backend_fact fact, fact2;
+        for (int i = 0; tnd_backend_identity(backend, i, &fact); i++) {
+            CU_ASSERT_TRUE(strlen(fact.key) < 24 && strlen(fact.value) < 128);
+            CU_ASSERT_TRUE(fact.key[strspn(fact.key, "abcdefghijklmnopqrstuvwxyz0123456789_")] ==
+                           '\0');
+            for (int j = 0; j < i && tnd_backend_identity(backend, j, &fact2); j++) {
+                CU_ASSERT_TRUE(strcmp(fact.key, fact2.key) != 0);
+            }
+        }
+        struct tandem_backend_setting setting;
+        for (int i = 0; api->setting != NULL && api->setting(i, &setting); i++) {
+            CU_ASSERT_TRUE(setting.key[0] != '\0' && setting.value != NULL);
+            CU_ASSERT_TRUE(setting.what != NULL && strpbrk(setting.key, ",;:=") == NULL);
+        }
+    }
+    CU_ASSERT_TRUE(tnd_registry_find(registry, "example", NULL) > 0);
+    end();
+}
+
 CU_TestInfo tnd_tests_conformance[] = {
+    {"what a backend says of itself is well formed", what_a_backend_says_of_itself_is_well_formed},
     {"every operation matches the reference on odd shapes",
      every_operation_matches_the_reference_on_odd_shapes},
     {"staged products match the reference across backends",

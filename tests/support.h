@@ -110,6 +110,8 @@ const char *tnd_test_data(const char *name);
 /** Path of a file that this test may write; the folder is fresh for each process and is removed at
  *  the end of the run. Valid until the fourth call from now. */
 const char *tnd_test_temp(const char *name);
+/** Path of a file in the folder of the running suite; valid until the next call. */
+const char *tnd_test_beside(const char *name);
 /** Reads a whole file into malloc'ed memory with a terminating zero; NULL when that fails. */
 void *tnd_test_read_file(const char *path, size_t *out_bytes);
 /** Writes a whole file; false when that fails. */

@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/support.h"
 
@@ -15,12 +14,7 @@ static char shim_path[512];
 const char *tnd_test_shim_path(void)
 {
     if (shim_path[0] == '\0') {
-        char program[400] = "";
-        ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
-        program[n > 0 ? n : 0] = '\0';
-        char *slash = strrchr(program, '/');
-        snprintf(shim_path, sizeof(shim_path), "%.*s/libOpenCL-shim.so",
-                 slash != NULL ? (int)(slash - program) : 1, slash != NULL ? program : ".");
+        snprintf(shim_path, sizeof(shim_path), "%s", tnd_test_beside("libOpenCL-shim.so"));
     }
     return shim_path;
 }

@@ -22,6 +22,23 @@ static enum tandem_status fail(struct tandem_error *error, enum tandem_status st
     return status;
 }
 
+static const char *plugin; /* of the command line */
+
+int tnd_plugin_option_take(int argc, char **argv)
+{
+    int n = 0;
+    for (int i = 0; i < argc; i++) {
+        bool is_plugin = i > 0 && strcmp(argv[i], "--plugin") == 0 && i + 1 < argc;
+        if (is_plugin) {
+            plugin = argv[++i];
+        } else {
+            argv[n++] = argv[i];
+        }
+    }
+    argv[n] = NULL;
+    return n;
+}
+
 /* Devices that a profile needs: 0, 1, or 2 for one of the second device. */
 static int wanted_by_profile(const char *profile)
 {
@@ -41,6 +58,7 @@ enum tandem_status tnd_device_option_apply(const char *device, const char *profi
                                            struct tandem_error *error)
 {
     int by_profile = wanted_by_profile(profile);
+    options->plugins = plugin;
     if (device == NULL) {
         /* A backend that is named may take a CPU. */
         options->backends = by_profile == 2   ? "openblas,opencl,opencl1"

@@ -20,6 +20,12 @@ enum tandem_status tnd_device_option_apply(const char *device, const char *profi
                                            struct tandem_runtime_options *options,
                                            struct tandem_error *error);
 
+/** Takes "--plugin FILE" out of the arguments, wherever it stands; the runtimes of all commands
+ *  load it (plugins of struct tandem_runtime_options). Returns the new count. */
+int tnd_plugin_option_take(int argc, char **argv);
+#define TND_PLUGIN_OPTION_HELP                                                                     \
+    "--plugin FILE.so[:key=value,..] loads a backend from a shared library"
+
 /** NOT_FOUND, with the reason, when a device that was asked for is not open. */
 enum tandem_status tnd_device_option_check(const char *device, const char *profile,
                                            const tandem_runtime *runtime,

@@ -2,7 +2,7 @@
  * room: backends
  *
  * The interface that a backend implements, in the tree or outside it. The library calls it only
- * through the wrappers of backends/backend.c. A backend never knows which profile it serves: it is
+ * through the wrappers of backends/vtable.c. A backend never knows which profile it serves: it is
  * asked for one task of one node over a range of rows. */
 #ifndef TANDEM_BACKEND_H
 #define TANDEM_BACKEND_H

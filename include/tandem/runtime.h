@@ -33,14 +33,16 @@ struct tandem_runtime_options {
     int64_t spin_limit; /**< polls of an idle worker before it sleeps; 0: default, < 0: none */
     const int *cpu_ids; /**< CPUs to bind workers to, copied; NULL: do not bind */
     int n_cpu_ids;
-    int nice;           /**< niceness added to the worker threads */
-    double error_bound; /**< see tandem_runtime_set_error_bound; 0: none */
-    bool ignore_drift;  /**< do not compare run times with predictions (tandem_runtime_drift) */
+    int nice;            /**< niceness added to the worker threads */
+    double error_bound;  /**< see tandem_runtime_set_error_bound; 0: none */
+    bool ignore_drift;   /**< do not compare run times with predictions (tandem_runtime_drift) */
+    const char *plugins; /**< shared libraries that bring backends (TANDEM_PLUGIN_SYMBOL): "FILE.so"
+                              or "FILE.so:key=value,..", ';' between two; NULL: none */
 };
 #define TANDEM_RUNTIME_OPTIONS_INIT                                                                \
     {                                                                                              \
         sizeof(struct tandem_runtime_options), 0, NULL, NULL, NULL, NULL, NULL, NULL,              \
-            (enum tandem_log_level)0, 0, NULL, 0, 0, 0, false                                      \
+            (enum tandem_log_level)0, 0, NULL, 0, 0, 0, false, NULL                                \
     }
 
 /** Opens a runtime. `options` may be NULL. A table that is missing, foreign or damaged is no error:
@@ -55,8 +57,10 @@ TANDEM_API void tandem_runtime_close(tandem_runtime *runtime);
 /** Number of backend slots (slot 0 is "none") and name of one; NULL beyond the last. */
 TANDEM_API int tandem_runtime_backend_count(const tandem_runtime *runtime);
 TANDEM_API const char *tandem_runtime_backend_name(const tandem_runtime *runtime, int slot);
-/** Adds a backend from outside the library, which must stay loaded. Errors: ABI, EXISTS, those of
- *  open. */
+/** Adds a backend from outside the library: all devices that open with `settings` ("key=value,..",
+ *  or NULL). `api` must stay valid until the runtime is closed. Any thread, while others plan and
+ *  compute: plans made from now on may use it. Errors: ABI, ARGUMENT (a function is missing, an
+ *  unknown setting), EXISTS, LIMIT (no slot is left), those of its `open`. */
 TANDEM_API enum tandem_status tandem_runtime_add_backend(tandem_runtime *runtime,
                                                          const struct tandem_backend_api *api,
                                                          const char *settings,

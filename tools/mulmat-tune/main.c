@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tandem/version.h"
+#include "tools/device_option.h"
 #include "tools/mulmat-tune/commands.h"
 
 static int cmd_help(int argc, char **argv);
@@ -46,7 +47,9 @@ static void print_usage(FILE *out)
     for (int i = 0; i < N_COMMANDS; i++) {
         fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].what);
     }
-    fprintf(out, "\n'mulmat-tune help COMMAND' lists the options of a command.\n");
+    fprintf(out,
+            "\n" TND_PLUGIN_OPTION_HELP
+            ", in all commands.\n'mulmat-tune help COMMAND' lists the options of a command.\n");
 }
 
 static int cmd_help(int argc, char **argv)
@@ -80,6 +83,7 @@ static int cmd_version(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    argc = tnd_plugin_option_take(argc, argv);
     if (argc < 2) {
         print_usage(stderr);
         return 2;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/device_option.h"
 #include "tools/tandem-llama/cli.h"
 
 struct command {
@@ -52,6 +53,7 @@ int main(int argc, char **argv)
 {
     args_program = "tandem-llama";
     args_dashes = "--";
+    argc = tnd_plugin_option_take(argc, argv);
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         return finish(help());
     }
