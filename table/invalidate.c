@@ -17,7 +17,7 @@
 
 /* Fields of the machine and what depends on them; on the identity of a backend all records depend
  * that name it, and no others. A core's own properties decide all times on the host; how many
- * cores there are only what crews do; TANDEM_CPU masks our own kernels, libraries choose for
+ * cores there are only what teams do; TANDEM_CPU masks our own kernels, libraries choose for
  * themselves; a device's times depend on nothing of the host, moving bytes there does. */
 static const struct {
     const char *field;

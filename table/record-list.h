@@ -25,9 +25,9 @@
     X(FLAG_0, FLAG, 0, 1) /* a flag, and its bit in the checksum */                                \
     X(FLAG_1, FLAG, 0, 1) /* left out when false */                                                \
     X(FLAG_2, FLAG, 0, 1)                                                                          \
-    X(STAGE, CHOICE, 0, 0)                                                                         \
-    X(TASK, CHOICE, 0, 0)                                                                          \
-    X(DIRECTION, CHOICE, 0, 0)                                                                     \
+    X(STAGE, CHOICE, 0, TANDEM_STAGES - 1)                                                         \
+    X(TASK, CHOICE, 0, TANDEM_TASK_COUNT - 1)                                                      \
+    X(DIRECTION, CHOICE, 0, TND_DIRECTIONS - 1)                                                    \
     X(PAIR, PAIR, 0, 1000000000000) /* struct tnd_reference_time */
 
 /* The facts of a kind, X(struct, member, KIND, role, place), first those of the key in the order in

@@ -17,17 +17,13 @@ const char *const tnd_task_names[TANDEM_TASK_COUNT] = {
 #undef NAME
 };
 
-/* The names of a choice; returns how many. */
-static int names_of(enum tnd_fact_kind kind, const char *const **out)
+static const char *const *names_of(enum tnd_fact_kind kind)
 {
     static const char *const directions[TND_DIRECTIONS] = {"upload", "download"};
     TND_ASSERT(tnd_fact_form(kind) == TND_FORM_CHOICE);
-    *out = kind == TND_FACT_STAGE  ? tnd_stage_names
+    return kind == TND_FACT_STAGE  ? tnd_stage_names
            : kind == TND_FACT_TASK ? tnd_task_names
                                    : directions;
-    return kind == TND_FACT_STAGE  ? (int)TANDEM_STAGES
-           : kind == TND_FACT_TASK ? (int)TANDEM_TASK_COUNT
-                                   : (int)TND_DIRECTIONS;
 }
 
 static struct tnd_reference_time pair_of(const struct tnd_fact *fact, const void *record)
@@ -50,7 +46,6 @@ static void print_pair(struct tnd_text *out, struct tnd_reference_time pair)
 
 static void print_value(struct tnd_text *out, const struct tnd_fact *fact, const void *record)
 {
-    const char *const *names;
     switch (tnd_fact_form(fact->kind)) {
     case TND_FORM_TEXT:
         tnd_emit_json_string(out, tnd_fact_text(fact, record));
@@ -69,8 +64,7 @@ static void print_value(struct tnd_text *out, const struct tnd_fact *fact, const
         tnd_text_add(out, tnd_fact_whole(fact, record) != 0 ? "true" : "false");
         break;
     case TND_FORM_CHOICE:
-        names_of(fact->kind, &names);
-        tnd_text_printf(out, "\"%s\"", names[tnd_fact_whole(fact, record)]);
+        tnd_text_printf(out, "\"%s\"", names_of(fact->kind)[tnd_fact_whole(fact, record)]);
         break;
     case TND_FORM_PAIR:
         print_pair(out, pair_of(fact, record));
@@ -159,15 +153,14 @@ static enum tandem_status read_type(const struct tnd_json_reader *r, const cJSON
 static enum tandem_status read_choice(const struct tnd_json_reader *r, const cJSON *object,
                                       const struct tnd_fact *fact, void *record)
 {
-    const char *const *names;
     uint8_t value = 0;
     if (fact->kind == TND_FACT_TASK) {
         TND_TRY(tnd_json_task(r, object, &value));
     } else {
-        int n = names_of(fact->kind, &names);
+        int n = fact->kind == TND_FACT_STAGE ? (int)TANDEM_STAGES : (int)TND_DIRECTIONS;
         const char *expected =
             fact->kind == TND_FACT_STAGE ? "init, compute or finalize" : "upload or download";
-        TND_TRY(tnd_json_name(r, object, fact->name, names, n, expected, &value));
+        TND_TRY(tnd_json_name(r, object, fact->name, names_of(fact->kind), n, expected, &value));
     }
     tnd_fact_set_whole(fact, record, value);
     return TANDEM_OK;

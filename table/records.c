@@ -214,14 +214,6 @@ bool tnd_table_is_time(double us)
     return isfinite(us) && us >= 0.0 && us <= TND_TABLE_MAX_US;
 }
 
-static bool is_choice(enum tnd_fact_kind kind, int64_t value)
-{
-    int64_t n = kind == TND_FACT_STAGE  ? TANDEM_STAGES
-                : kind == TND_FACT_TASK ? TANDEM_TASK_COUNT
-                                        : TND_DIRECTIONS;
-    return value < n;
-}
-
 static bool is_valid_fact(const struct tnd_fact *fact, const void *record)
 {
     double low = fact_kinds[fact->kind].low;
@@ -232,12 +224,11 @@ static bool is_valid_fact(const struct tnd_fact *fact, const void *record)
     case TND_FORM_TEXT:
         return text[0] != '\0' && memchr(text, '\0', fact->bytes) != NULL;
     case TND_FORM_WHOLE:
+    case TND_FORM_CHOICE:
         return (double)tnd_fact_whole(fact, record) >= low &&
                (double)tnd_fact_whole(fact, record) <= high;
     case TND_FORM_REAL: /* not a number is in no range */
         return tnd_fact_real(fact, record) >= low && tnd_fact_real(fact, record) <= high;
-    case TND_FORM_CHOICE:
-        return is_choice(fact->kind, tnd_fact_whole(fact, record));
     case TND_FORM_PAIR:
         memcpy(&pair, text, sizeof(pair));
         return tnd_table_is_time(pair.fastest_us) && tnd_table_is_time(pair.mean_us);
@@ -374,6 +365,16 @@ const void *tnd_record_find(const struct tandem_table *table, enum tnd_record wh
     return is_at(list, kind, at, key) ? tnd_vector_at(list, kind->bytes, at) : NULL;
 }
 
+/* The record at index `at`; the samples of one that has some are left out. */
+static enum tandem_status insert_facts(struct tnd_vector *list, const struct tnd_record_kind *kind,
+                                       int at, const void *record)
+{
+    TND_TRY(tnd_vector_insert(list, kind->bytes, kind->limit, at));
+    size_t bytes = kind->samples != 0 ? kind->samples : kind->bytes; /* facts stand before them */
+    memcpy(tnd_vector_at(list, kind->bytes, at), record, bytes);
+    return TANDEM_OK;
+}
+
 /* Puts a flat record into a sorted list by the merge rule. The end is tried first: they mostly come
  * in order. */
 static enum tandem_status put(struct tnd_vector *list, const struct tnd_record_kind *kind,
@@ -384,11 +385,11 @@ static enum tandem_status put(struct tnd_vector *list, const struct tnd_record_k
         at = lower_bound(list, kind->bytes, kind->compare, record);
     }
     if (!is_at(list, kind, at, record)) {
-        TND_TRY(tnd_vector_insert(list, kind->bytes, kind->limit, at));
-    } else if (kind->prefer(record, tnd_vector_at(list, kind->bytes, at)) <= 0) {
-        return TANDEM_OK;
+        return insert_facts(list, kind, at, record);
     }
-    memcpy(tnd_vector_at(list, kind->bytes, at), record, kind->bytes);
+    if (kind->prefer(record, tnd_vector_at(list, kind->bytes, at)) > 0) {
+        memcpy(tnd_vector_at(list, kind->bytes, at), record, kind->bytes);
+    }
     return TANDEM_OK;
 }
 
@@ -411,16 +412,6 @@ enum tandem_status tnd_record_add(struct tandem_table *table, enum tnd_record wh
     return TANDEM_OK;
 }
 
-/* A record of this key without samples at index `at`; one that is there already has its own. */
-static enum tandem_status insert_empty(struct tnd_vector *list, const struct tnd_record_kind *kind,
-                                       int at, const void *record)
-{
-    TND_TRY(tnd_vector_insert(list, kind->bytes, kind->limit, at));
-    char *place = tnd_vector_at(list, kind->bytes, at);
-    memcpy(place, record, kind->samples); /* all facts stand before them */
-    return TANDEM_OK;
-}
-
 static enum tandem_status check_cell(const struct tnd_record_kind *kind, const void *record,
                                      const struct tnd_sample *sample)
 {
@@ -437,7 +428,7 @@ enum tandem_status tnd_cell_add(struct tandem_table *table, enum tnd_record whic
     TND_TRY(check_cell(kind, record, sample));
     int at = lower_bound(list, kind->bytes, kind->compare, record);
     if (!is_at(list, kind, at, record)) {
-        TND_TRY(insert_empty(list, kind, at, record));
+        TND_TRY(insert_facts(list, kind, at, record));
     }
     struct tnd_vector *samples = tnd_record_samples(which, tnd_vector_at(list, kind->bytes, at));
     enum tandem_status status = put(samples, &tnd_sample_kind, sample);
@@ -454,23 +445,10 @@ enum tandem_status tnd_cell_append(struct tandem_table *table, enum tnd_record w
     struct tnd_vector *list = tnd_record_list(table, which);
     TND_TRY(check_cell(kind, record, sample));
     if (list->n == 0 || !is_at(list, kind, list->n - 1, record)) {
-        TND_TRY(insert_empty(list, kind, list->n, record));
+        TND_TRY(insert_facts(list, kind, list->n, record));
     }
     return put(tnd_record_samples(which, tnd_vector_at(list, kind->bytes, list->n - 1)),
                &tnd_sample_kind, sample);
-}
-
-enum tandem_status tnd_record_append(struct tandem_table *table, enum tnd_record which,
-                                     const void *record)
-{
-    const struct tnd_record_kind *kind = &tnd_record_kinds[which];
-    struct tnd_vector *list = tnd_record_list(table, which);
-    if (!is_valid(kind, record)) {
-        return TANDEM_E_ARGUMENT;
-    }
-    TND_TRY(tnd_vector_insert(list, kind->bytes, kind->limit, list->n));
-    memcpy(tnd_vector_at(list, kind->bytes, list->n - 1), record, kind->bytes);
-    return TANDEM_OK;
 }
 
 /* ---- joining ---- */
@@ -532,13 +510,16 @@ static enum tandem_status copy_to_end(struct tnd_vector *list, enum tnd_record w
                                       const void *record)
 {
     const struct tnd_record_kind *kind = &tnd_record_kinds[which];
-    if (kind->samples == 0) {
-        TND_TRY(tnd_vector_insert(list, kind->bytes, kind->limit, list->n));
-        memcpy(tnd_vector_at(list, kind->bytes, list->n - 1), record, kind->bytes);
-        return TANDEM_OK;
-    }
-    TND_TRY(insert_empty(list, kind, list->n, record));
+    TND_TRY(insert_facts(list, kind, list->n, record));
     return join(which, tnd_vector_at(list, kind->bytes, list->n - 1), record);
+}
+
+enum tandem_status tnd_record_append(struct tandem_table *table, enum tnd_record which,
+                                     const void *record)
+{
+    return is_valid(&tnd_record_kinds[which], record)
+               ? copy_to_end(tnd_record_list(table, which), which, record)
+               : TANDEM_E_ARGUMENT;
 }
 
 enum tandem_status tnd_record_merge(struct tandem_table *out, const struct tandem_table *a,

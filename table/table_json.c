@@ -220,7 +220,7 @@ static enum tandem_status read_profiles(struct tnd_json_reader *r, const cJSON *
                                   tnd_json_get(object, "name"));
         }
         if (out->n_profiles >= TND_TABLE_MAX_PROFILES) {
-            return tnd_json_wrong(r, "name", "at most 32 profiles", tnd_json_get(object, "name"));
+            return tnd_json_wrong(r, "name", "at most 64 profiles", tnd_json_get(object, "name"));
         }
         const cJSON *stages = tnd_json_get(object, "stages");
         if (!cJSON_IsObject(stages)) {

@@ -141,7 +141,7 @@ static enum tandem_status read_header(struct scanner *scan, struct tandem_table 
     TND_TRY(read_number(scan, "a step of M from 1 on", 1, TND_TABLE_MAX_EXTENT, &out->m_step));
     TND_TRY(read_number(scan, "a number of M from 1 to 4096", 1, TND_TABLE_MAX_SAMPLES,
                         &header->num_m));
-    TND_TRY(read_number(scan, "a number of profiles from 1 to 32", 1, TND_TABLE_MAX_PROFILES,
+    TND_TRY(read_number(scan, "a number of profiles from 1 to 64", 1, TND_TABLE_MAX_PROFILES,
                         &header->n_profiles));
     /* Each number takes a digit and a blank: a file that cannot hold the counts is refused here. */
     int64_t numbers = 9 * header->n_profiles +

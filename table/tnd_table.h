@@ -58,9 +58,9 @@ struct tnd_transfer {
     struct tnd_curve curve; /* over bytes in place of M; the key is not used */
 };
 
-/* What handing work to the other workers of a crew costs. */
+/* What handing work to the other workers of a team costs. */
 struct tnd_handoff {
-    int32_t threads; /* of the crew, the one that hands over included; >= 2 */
+    int32_t threads; /* of the team, the one that hands over included; >= 2 */
     double spin_us;  /* to workers that spin: until all have it and are back */
     double wake_us;  /* the same with workers that sleep */
     uint32_t count;
@@ -106,7 +106,7 @@ struct tnd_sweep_state {
     struct tnd_reference_time before, between, after; /* between: the slowest of those */
 };
 
-/* A way of computing as the table knows it, with backend names instead of slots. */
+/* A profile as the table knows it, with backend names instead of slots. */
 struct tnd_table_stage {
     char backend[16]; /* "" : stage does not exist */
     uint8_t kind;     /* enum tandem_backend_kind */
@@ -150,12 +150,12 @@ enum tnd_record {
 
 enum {
     TND_TABLE_MAX_CURVES = 65536,
-    TND_TABLE_MAX_PROFILES = 32,
+    TND_TABLE_MAX_PROFILES = 64, /* some for each device that a registry can hold */
     TND_TABLE_MAX_TRANSFERS = 32,
     TND_TABLE_MAX_HANDOFFS = 32,
     TND_TABLE_MAX_CHECKS = 4096,
-    TND_TABLE_MAX_SLOWDOWNS = 64,
-    TND_TABLE_MAX_SWEEPS = 8 /* the newest are kept */
+    TND_TABLE_MAX_SLOWDOWNS = 256, /* each pair of them */
+    TND_TABLE_MAX_SWEEPS = 8       /* the newest are kept */
 };
 
 struct tandem_table {

@@ -363,10 +363,10 @@ static void tables_from_before_a_change_serve_as_far_as_they_hold(void)
     for (int i = 0; i < 6; i++) { /* more than are looked at; the newest count */
         char path[700];
         tandem_table *old = tune_new();
-        struct tnd_curve_key crew = table_key_of("cpu", 64, 4);
+        struct tnd_curve_key team = table_key_of("cpu", 64, 4);
         old->fingerprint.n_cpus += 1 + i;
         add_time(old, "cpu", 1, 100 + i, 5);
-        tune_add(old, &crew, 1, 50);
+        tune_add(old, &team, 1, 50);
         snprintf(path, sizeof(path), "%s/tandem/%016x.json", places.cache, 6 - i);
         check_ok(tandem_table_save(old, path, TANDEM_TABLE_JSON, NULL));
         const struct timespec times[2] = {{1000 + i, 0}, {1000 + i, 0}};
