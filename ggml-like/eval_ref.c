@@ -6,11 +6,14 @@
 
 #include <string.h>
 
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_type.h"
 
 char *tnd_ref_at(const struct tandem_tensor *tensor, int64_t i0, int64_t i1, int64_t i2, int64_t i3)
 {
+    TND_ASSERT(0 <= i0 && i0 <= tensor->ne[0] && 0 <= i1 && i1 < tensor->ne[1] && 0 <= i2 &&
+               i2 < tensor->ne[2] && 0 <= i3 && i3 < tensor->ne[3]);
     return (char *)tensor->data +
            (size_t)(i0 / tandem_type_block_values(tensor->type)) * tensor->nb[0] +
            (size_t)i1 * tensor->nb[1] + (size_t)i2 * tensor->nb[2] + (size_t)i3 * tensor->nb[3];
@@ -30,6 +33,7 @@ double tnd_ref_value(const struct tandem_tensor *tensor, int64_t i0, int64_t i1,
         memcpy(&integer, at, sizeof(integer));
         return integer;
     }
+    TND_ASSERT(tandem_type_block_values(tensor->type) == 1);
     tnd_type_traits(tensor->type)->dequantize(at, &value, 1);
     return value;
 }

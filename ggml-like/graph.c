@@ -5,6 +5,7 @@
  * output meets every user before its operands. */
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "ggml-like/memplan.h"
 #include "ggml-like/tensor_internal.h"
@@ -262,6 +263,7 @@ static bool place_outputs(struct tandem_graph *graph)
 static void place_view(struct tandem_tensor *view)
 {
     char *data = view->root->data;
+    TND_ASSERT(view->root != view && view->root->root == view->root);
     view->data = data == NULL ? NULL : data + view->root_offset;
 }
 
@@ -310,6 +312,8 @@ enum tandem_status tandem_graph_finish(tandem_graph *graph, struct tandem_error 
 
 void tnd_graph_bind(struct tandem_graph *graph, void *buffer)
 {
+    TND_ASSERT(graph->finished && (buffer != NULL || graph->planned_bytes == 0));
+    TND_ASSERT((uintptr_t)buffer % TND_ALIGNMENT == 0);
     for (int i = 0; i < graph->n_nodes; i++) {
         struct tandem_tensor *node = graph->nodes[i];
         if (node->plan_offset >= 0) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/tnd_assert.h"
 #include "ggml-like/memplan_internal.h"
 
 #define UNIT       64       /* every size and offset is a multiple: one cache line */
@@ -37,6 +38,7 @@ struct heap {
 static int bin_of(size_t bytes)
 {
     const uint64_t units = bytes / UNIT;
+    TND_ASSERT(units > 0 && bytes % UNIT == 0);
     const int power = 63 - __builtin_clzll(units);
     const uint64_t part = power >= 2 ? units >> (power - 2) : units << (2 - power);
     return power * 4 + (int)(part & 3);
@@ -46,6 +48,7 @@ static void bin_insert(struct heap *heap, int i)
 {
     struct block *block = &heap->blocks[i];
     const int bin = bin_of(block->bytes);
+    TND_ASSERT(0 <= i && i < heap->n_blocks && !block->is_free);
     block->is_free = true;
     block->previous = NO_BLOCK;
     block->next = heap->bins[bin];
@@ -175,6 +178,8 @@ static void merge_behind(struct heap *heap, int i)
 {
     struct block *block = &heap->blocks[i];
     const int gone = block->behind;
+    TND_ASSERT(gone != NO_BLOCK && heap->blocks[gone].before == i);
+    TND_ASSERT(block->offset + block->bytes == heap->blocks[gone].offset);
     block->bytes += heap->blocks[gone].bytes;
     block->behind = heap->blocks[gone].behind;
     if (block->behind != NO_BLOCK) {
@@ -188,6 +193,7 @@ static void merge_behind(struct heap *heap, int i)
 
 static void heap_release(struct heap *heap, int i)
 {
+    TND_ASSERT(0 <= i && i < heap->n_blocks && !heap->blocks[i].is_free);
     const int behind = heap->blocks[i].behind;
     if (behind != NO_BLOCK && heap->blocks[behind].is_free) {
         bin_remove(heap, behind);

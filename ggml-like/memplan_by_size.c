@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/tnd_assert.h"
 #include "ggml-like/memplan_internal.h"
 
 #define NONE              (-1)
@@ -90,6 +91,7 @@ static void meet(struct placing *placing, int record)
         placing->met[i] = placing->met[i - 1];
         placing->budget--;
     }
+    TND_ASSERT(i == 0 || placing->met[i - 1].offset <= offset);
     placing->met[i] = (struct placed){offset, offset + placing->usages[record].bytes};
 }
 
@@ -130,6 +132,7 @@ static size_t smallest_gap(const struct placing *placing, size_t bytes)
                 best_gap = gap;
             }
         }
+        TND_ASSERT(placed->end > placed->offset);
         reached = placed->end > reached ? placed->end : reached;
     }
     return best != SIZE_MAX ? best : reached;

@@ -83,7 +83,7 @@ static void pieces_of_a_prompt_give_the_bits_of_the_whole(void)
 }
 
 /* Tokens far apart in their texts go one by one, which rounds otherwise but means the same. */
-static void queries_that_go_one_by_one_agree_with_strips(void)
+static void queries_that_go_one_by_one_agree_with_panels(void)
 {
     struct tnd_cpu_kernels kernels;
     for (int level = 0; level < N_LEVELS; level++) {
@@ -179,8 +179,9 @@ static void weights_are_right_to_six_units(void)
     struct tnd_cpu_kernels kernels;
     float keys[2 * TND_KEY_BLOCK] = {0};
     const float values[2] = {0.0f, 1.0f};
-    float queries[TND_STRIP_MAX], scores[2 * TND_STRIP_MAX];
-    float largest[TND_STRIP_MAX], weight[TND_STRIP_MAX], sums[TND_STRIP_MAX];
+    float queries[TND_PANEL_QUERIES_MAX], scores[2 * TND_PANEL_QUERIES_MAX];
+    float largest[TND_PANEL_QUERIES_MAX], weight[TND_PANEL_QUERIES_MAX],
+        sums[TND_PANEL_QUERIES_MAX];
     tnd_rng_init(&rng, tnd_test_seed());
     keys[TND_KEY_BLOCK] = 1.0f;
     for (int level = 0; level < N_LEVELS; level++) {
@@ -189,22 +190,22 @@ static void weights_are_right_to_six_units(void)
             continue;
         }
         const int n = kernels.attention.queries;
-        struct tnd_strip strip = {.n_queries = n, .n_keys = 2, .head = 1, .value = 1};
-        strip.queries = queries;
-        strip.keys = keys;
-        strip.values = values;
-        strip.value_stride = 1;
-        strip.scores = scores;
-        strip.largest = largest;
-        strip.weight = weight;
-        strip.sums = sums;
+        struct tnd_query_panel panel = {.n_queries = n, .n_keys = 2, .head = 1, .value = 1};
+        panel.queries = queries;
+        panel.keys = keys;
+        panel.values = values;
+        panel.value_stride = 1;
+        panel.scores = scores;
+        panel.largest = largest;
+        panel.weight = weight;
+        panel.sums = sums;
         for (int round = 0; round < 3000 * tnd_effort(); round++) {
             for (int r = 0; r < n; r++) {
                 queries[r] = -tnd_rng_float(&rng) * (round % 2 == 0 ? 80.0f : 5.0f);
                 largest[r] = -INFINITY;
                 weight[r] = sums[r] = 0.0f;
             }
-            kernels.attention.attend(&strip);
+            kernels.attention.attend(&panel);
             for (int r = 0; r < n; r++) {
                 const double want = exp((double)queries[r]);
                 int exponent;
@@ -223,7 +224,7 @@ static void weights_are_right_to_six_units(void)
 CU_TestInfo tnd_tests_attention[] = {
     {"pieces_of_a_prompt_give_the_bits_of_the_whole",
      pieces_of_a_prompt_give_the_bits_of_the_whole},
-    {"queries_that_go_one_by_one_agree_with_strips", queries_that_go_one_by_one_agree_with_strips},
+    {"queries_that_go_one_by_one_agree_with_panels", queries_that_go_one_by_one_agree_with_panels},
     {"a_key_that_is_no_number_spoils_those_that_see_it",
      a_key_that_is_no_number_spoils_those_that_see_it},
     {"large_scores_and_masks_do_not_overflow", large_scores_and_masks_do_not_overflow},

@@ -154,7 +154,7 @@ CASE(attention_causal) { return attention(c, r, TANDEM_TYPE_F32, 37, 150, 0); }
 CASE(attention_window) { return attention(c, r, TANDEM_TYPE_F16, 21, 300, 70); }
 CASE(attention_one) { return attention(c, r, TANDEM_TYPE_Q8_0, 1, 201, 0); }
 /* Many queries: head and value of any length, `texts` of them in turn in cells and in the batch. */
-static tandem_tensor *strips(tandem_context *c, struct tnd_test_rng *r, enum tandem_type type,
+static tandem_tensor *panel(tandem_context *c, struct tnd_test_rng *r, enum tandem_type type,
                              int64_t head, int64_t value, int64_t group, int64_t m, int64_t t,
                              int64_t texts, int64_t window)
 {
@@ -169,15 +169,15 @@ static tandem_tensor *strips(tandem_context *c, struct tnd_test_rng *r, enum tan
     return tandem_attention_ordered(c, q, tandem_permute(c, k, 0, 2, 1, 3),
                                     tandem_permute(c, v, 0, 2, 1, 3), orders, window, 0.3f);
 }
-CASE(attention_strips) { return strips(c, r, TANDEM_TYPE_F32, 64, 64, 8, 100, 100, 1, 50000); }
-CASE(attention_strips_odd) { return strips(c, r, TANDEM_TYPE_F32, 83, 21, 1, 77, 134, 1, 50000); }
-CASE(attention_strips_long) { return strips(c, r, TANDEM_TYPE_F16, 130, 9, 3, 51, 65, 1, 50000); }
-CASE(attention_strips_q8) { return strips(c, r, TANDEM_TYPE_Q8_0, 128, 64, 4, 60, 190, 1, 50000); }
-CASE(attention_strips_window) { return strips(c, r, TANDEM_TYPE_BF16, 40, 40, 2, 90, 250, 1, 33); }
-CASE(attention_texts) { return strips(c, r, TANDEM_TYPE_F32, 32, 32, 2, 80, 160, 2, 50000); }
-CASE(attention_texts_window) { return strips(c, r, TANDEM_TYPE_F16, 32, 48, 8, 30, 300, 3, 20); }
-CASE(attention_no_head) { return strips(c, r, TANDEM_TYPE_F32, 0, 9, 2, 30, 40, 1, 50000); }
-CASE(attention_strips_masked)
+CASE(attention_panels) { return panel(c, r, TANDEM_TYPE_F32, 64, 64, 8, 100, 100, 1, 50000); }
+CASE(attention_panels_odd) { return panel(c, r, TANDEM_TYPE_F32, 83, 21, 1, 77, 134, 1, 50000); }
+CASE(attention_panels_long) { return panel(c, r, TANDEM_TYPE_F16, 130, 9, 3, 51, 65, 1, 50000); }
+CASE(attention_panels_q8) { return panel(c, r, TANDEM_TYPE_Q8_0, 128, 64, 4, 60, 190, 1, 50000); }
+CASE(attention_panels_window) { return panel(c, r, TANDEM_TYPE_BF16, 40, 40, 2, 90, 250, 1, 33); }
+CASE(attention_texts) { return panel(c, r, TANDEM_TYPE_F32, 32, 32, 2, 80, 160, 2, 50000); }
+CASE(attention_texts_window) { return panel(c, r, TANDEM_TYPE_F16, 32, 48, 8, 30, 300, 3, 20); }
+CASE(attention_no_head) { return panel(c, r, TANDEM_TYPE_F32, 0, 9, 2, 30, 40, 1, 50000); }
+CASE(attention_panels_masked)
 {
     tandem_tensor *mask = leaf(c, r, 150, 61, 1, 1);
     for (int64_t i = 0; i < 150 * 61; i++) { /* row 7 sees nothing, some see no whole tile */
@@ -188,7 +188,7 @@ CASE(attention_strips_masked)
     return tandem_attention(c, leaf(c, r, 24, 60, 4, 1), leaf(c, r, 24, 150, 2, 1),
                             leaf(c, r, 72, 150, 2, 1), mask, 0.3f);
 }
-CASE(attention_strips_all)
+CASE(attention_panels_all)
 {
     return tandem_attention(c, leaf(c, r, 16, 41, 3, 1), leaf(c, r, 16, 99, 3, 1),
                             leaf(c, r, 16, 99, 3, 1), NULL, 0.3f);
@@ -317,10 +317,10 @@ const struct tnd_cpu_case tnd_cpu_cases[] = {
     TURNED(rope_pairs) TURNED(rope_halves) TURNED(rope_part) TURNED(rope_part_halves)
     TURNED(rope_one_token) TURNED(rope_factors)
     NEAR(attention_causal) NEAR(attention_window) NEAR(attention_one)
-    NEAR(attention_strips) NEAR(attention_strips_odd) NEAR(attention_strips_long)
-    NEAR(attention_strips_q8) NEAR(attention_strips_window) NEAR(attention_texts)
+    NEAR(attention_panels) NEAR(attention_panels_odd) NEAR(attention_panels_long)
+    NEAR(attention_panels_q8) NEAR(attention_panels_window) NEAR(attention_texts)
     NEAR(attention_texts_window) NEAR(attention_no_head)
-    NEAR(attention_strips_masked) NEAR(attention_strips_all)
+    NEAR(attention_panels_masked) NEAR(attention_panels_all)
     EXACT(rows_strided) FLOAT_TYPES(EXACT_ROWS) BLOCK_TYPES(EXACT_ROWS)
     FLOAT_TYPES(EXACT_TO) BLOCK_TYPES(EXACT_TO)
     EXACT(f16_to_f32) EXACT(f16_to_f16) EXACT(f16_to_bf16) EXACT(bf16_to_f32) EXACT(bf16_to_f16)

@@ -76,7 +76,7 @@ static void compute(tandem_backend *backend, tandem_tensor *node, enum tandem_ta
     tnd_guarded_free(stage.workspace);
 }
 
-/* Compares packed and unpacked bits of one shape, first while strips are being packed, then when
+/* Compares packed and unpacked bits of one shape, first while panels are being packed, then when
  * they are there. */
 static void check_shape(enum tandem_type type, int64_t n, int64_t k, int64_t m, int n_workers)
 {
@@ -99,7 +99,7 @@ static void check_shape(enum tandem_type type, int64_t n, int64_t k, int64_t m, 
         compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, packed, n_workers, 0, 0);
         check_bits(node->data, want, bytes, what);
     }
-    if (n > 20) { /* borders inside strips */
+    if (n > 20) { /* borders inside panels */
         tnd_test_spoil(node);
         compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, packed, n_workers, 7, n - 2);
         compute(backend, node, TANDEM_TASK_MUL_MAT_PACKED, packed, 1, 0, 7);

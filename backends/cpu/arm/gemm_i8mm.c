@@ -3,7 +3,7 @@
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 #include "backends/cpu/arm/dot_i8mm.h"
 
-#define STRIPS_Q 2
+#define PANELS_Q 2
 #define TOKENS_Q 4
 
 #include "backends/cpu/arm/gemm_lanes128.h"

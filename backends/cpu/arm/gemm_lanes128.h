@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Integer products of STRIPS_Q strips of 4 rows and up to TOKENS_Q (2 or 4) tokens, taken by sets
+ * Integer products of PANELS_Q panels of 4 rows and up to TOKENS_Q (2 or 4) tokens, taken by sets
  * of SET tokens. Comes after dot_<isa>.h, which brings dot() and the order of rows and tokens in a
  * vector. The order of floating-point operations is that of gemm_avx2.c. */
 
@@ -13,14 +13,14 @@ enum { LANES = 4, SETS = TOKENS_Q / SET, STEP = 4 * LANES };
 TND_INLINE void gemm_group(const struct tnd_tile_q *tile, const uint8_t *w, const float *scales,
                            const float *mins, const struct tnd_x_block *x, const int g,
                            const int form, const int bits, const int n_tokens,
-                           float32x4_t y[STRIPS_Q][SETS][SET])
+                           float32x4_t y[PANELS_Q][SETS][SET])
 {
     const bool affine = (form & TND_AFFINE) != 0;
     const int n_dots = (form & TND_GROUPS_OF_16) != 0 ? 1 : 2;
     const int n_sets = (n_tokens + SET - 1) / SET;
     const struct tnd_x_block *a[SETS];
     const struct tnd_x_block *b[SETS];
-    int32x4_t sum[STRIPS_Q][SETS][SET];
+    int32x4_t sum[PANELS_Q][SETS][SET];
     TND_UNROLL
     for (int i = 0; i < n_sets; i++) {
         a[i] = x + (size_t)(SET * i) * tile->x_blocks;
@@ -29,7 +29,7 @@ TND_INLINE void gemm_group(const struct tnd_tile_q *tile, const uint8_t *w, cons
                               ? spread_x(a[i]->group.correction[g], b[i]->group.correction[g])
                               : vdupq_n_s32(0);
         TND_UNROLL
-        for (int v = 0; v < STRIPS_Q * SET; v++) {
+        for (int v = 0; v < PANELS_Q * SET; v++) {
             sum[v / SET][i][v % SET] = start;
         }
     }
@@ -41,8 +41,8 @@ TND_INLINE void gemm_group(const struct tnd_tile_q *tile, const uint8_t *w, cons
             load_x(a[i]->q + 16 * (g + d), b[i]->q + 16 * (g + d), q[i]);
         }
         TND_UNROLL
-        for (int s = 0; s < STRIPS_Q; s++) {
-            const uint8_t *p = w + (size_t)s * tile->values_strip + d * 4 * STEP;
+        for (int s = 0; s < PANELS_Q; s++) {
+            const uint8_t *p = w + (size_t)s * tile->values_panel + d * 4 * STEP;
             const uint8x16_t codes[4] = {vld1q_u8(p), vld1q_u8(p + STEP), vld1q_u8(p + 2 * STEP),
                                          vld1q_u8(p + 3 * STEP)};
             TND_UNROLL
@@ -57,12 +57,12 @@ TND_INLINE void gemm_group(const struct tnd_tile_q *tile, const uint8_t *w, cons
         float32x4_t x_sum =
             affine ? spread_x_f(a[i]->group.sum[g], b[i]->group.sum[g]) : vdupq_n_f32(0);
         TND_UNROLL
-        for (int s = 0; s < STRIPS_Q; s++) {
+        for (int s = 0; s < PANELS_Q; s++) {
             float32x4_t scale[SET];
             float32x4_t min[SET];
-            spread_rows(vld1q_f32(scales + (size_t)s * tile->scales_strip), scale);
+            spread_rows(vld1q_f32(scales + (size_t)s * tile->scales_panel), scale);
             if (affine) {
-                spread_rows(vld1q_f32(mins + (size_t)s * tile->scales_strip), min);
+                spread_rows(vld1q_f32(mins + (size_t)s * tile->scales_panel), min);
             }
             TND_UNROLL
             for (int v = 0; v < SET; v++) {
@@ -85,14 +85,14 @@ TND_INLINE void gemm_q_tile(const struct tnd_tile_q *tile, const int form, const
     const uint8_t *w = tile->values;
     const float *scales = tile->scales;
     const float *mins = tile->mins;
-    float32x4_t y[STRIPS_Q][SETS][SET];
+    float32x4_t y[PANELS_Q][SETS][SET];
     float *to[SETS][2];
     TND_UNROLL
     for (int i = 0; i < n_sets; i++) {
         to[i][0] = tile->y + (size_t)(SET * i) * tile->y_stride;
         to[i][1] = tile->y + (size_t)SECOND(i, n_tokens) * tile->y_stride;
         TND_UNROLL
-        for (int s = 0; s < STRIPS_Q; s++) {
+        for (int s = 0; s < PANELS_Q; s++) {
             if (tile->accumulate) {
                 load_y(to[i][0] + s * LANES, to[i][1] + s * LANES, y[s][i]);
             } else {
@@ -112,7 +112,7 @@ TND_INLINE void gemm_q_tile(const struct tnd_tile_q *tile, const int form, const
     TND_UNROLL
     for (int i = 0; i < n_sets; i++) {
         TND_UNROLL
-        for (int s = 0; s < STRIPS_Q; s++) {
+        for (int s = 0; s < PANELS_Q; s++) {
             store_y(to[i][0] + s * LANES, to[i][1] + s * LANES, y[s][i]);
         }
     }
@@ -148,7 +148,7 @@ TND_QUANT_KERNELS(GEMM_Q)
 
 static void fill_gemm_q(struct tnd_kernels_q *out)
 {
-    out->strips = STRIPS_Q;
+    out->panels = PANELS_Q;
     out->tokens = TOKENS_Q;
 #define FILL(NAME, form, offset, bits, is_super) out->gemm[TANDEM_TYPE_##NAME] = gemm_##NAME;
     TND_QUANT_KERNELS(FILL)

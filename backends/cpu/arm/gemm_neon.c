@@ -4,9 +4,9 @@
 #if defined(__aarch64__)
 #include "backends/cpu/arm/dot_neon.h"
 
-#define STRIPS_Q 2
+#define PANELS_Q 2
 #define TOKENS_Q 2 /* with more the 16-bit sums leave the registers */
-enum { STRIPS_F = 4, TOKENS_F = 4 };
+enum { PANELS_F = 4, TOKENS_F = 4 };
 
 #include "backends/cpu/arm/gemm_lanes128.h"
 
@@ -25,10 +25,10 @@ TND_INLINE void gemm_f_tile(const struct tnd_tile_f *tile, const int n_tokens)
 {
     const float *w = tile->w;
     const float *x = tile->x;
-    float32x4_t sum[STRIPS_F][TOKENS_F];
+    float32x4_t sum[PANELS_F][TOKENS_F];
     TND_UNROLL
-    for (int i = 0; i < STRIPS_F * n_tokens; i++) {
-        sum[i % STRIPS_F][i / STRIPS_F] = vdupq_n_f32(0);
+    for (int i = 0; i < PANELS_F * n_tokens; i++) {
+        sum[i % PANELS_F][i / PANELS_F] = vdupq_n_f32(0);
     }
     int left = tile->n_values;
     for (; left >= 4; left -= 4, x += 4) {
@@ -40,8 +40,8 @@ TND_INLINE void gemm_f_tile(const struct tnd_tile_f *tile, const int n_tokens)
         TND_UNROLL
         for (int k = 0; k < 4; k++, w += LANES) {
             TND_UNROLL
-            for (int s = 0; s < STRIPS_F; s++) {
-                float32x4_t rows = vld1q_f32(w + (size_t)s * tile->w_strip);
+            for (int s = 0; s < PANELS_F; s++) {
+                float32x4_t rows = vld1q_f32(w + (size_t)s * tile->w_panel);
                 TND_UNROLL
                 for (int t = 0; t < n_tokens; t++) {
                     sum[s][t] = multiply_add(sum[s][t], rows, four[t], k);
@@ -51,8 +51,8 @@ TND_INLINE void gemm_f_tile(const struct tnd_tile_f *tile, const int n_tokens)
     }
     for (; left > 0; left--, x++, w += LANES) {
         TND_UNROLL
-        for (int s = 0; s < STRIPS_F; s++) {
-            float32x4_t rows = vld1q_f32(w + (size_t)s * tile->w_strip);
+        for (int s = 0; s < PANELS_F; s++) {
+            float32x4_t rows = vld1q_f32(w + (size_t)s * tile->w_panel);
             TND_UNROLL
             for (int t = 0; t < n_tokens; t++) {
                 sum[s][t] = vfmaq_n_f32(sum[s][t], rows, x[(size_t)t * tile->x_stride]);
@@ -63,7 +63,7 @@ TND_INLINE void gemm_f_tile(const struct tnd_tile_f *tile, const int n_tokens)
     for (int t = 0; t < n_tokens; t++) {
         float *y = tile->y + (size_t)t * tile->y_stride;
         TND_UNROLL
-        for (int s = 0; s < STRIPS_F; s++) {
+        for (int s = 0; s < PANELS_F; s++) {
             float32x4_t all = sum[s][t];
             vst1q_f32(y + s * LANES,
                       tile->accumulate ? vaddq_f32(all, vld1q_f32(y + s * LANES)) : all);
@@ -133,7 +133,7 @@ void tnd_fill_gemm_neon(struct tnd_cpu_kernels *out)
     out->isa_q = "neon";
     out->isa_f = "neon";
     out->q.quantize_x = quantize_x;
-    out->f.strips = STRIPS_F;
+    out->f.panels = PANELS_F;
     out->f.tokens = TOKENS_F;
     out->f.gemm = gemm_f;
 }

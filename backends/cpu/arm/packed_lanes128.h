@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Products of packed weights (packed.h) with vectors of 4 rows: a strip is four of them side by
+ * Products of packed weights (packed.h) with vectors of 4 rows: a panel is four of them side by
  * side, called quads. Codes are unpacked in registers and used for all tokens, by sets of SET
  * tokens. Comes after dot_<isa>.h; the order of sums is that of gemm_lanes128.h: the same bits. */
 #include <string.h>
 
 #include "backends/cpu/kernels/kernels.h"
 
-enum { QUADS = 4, QUAD = 16, STEP = QUADS * QUAD, STRIP_LANES = TND_STRIP_ROWS };
+enum { QUADS = 4, QUAD = 16, STEP = QUADS * QUAD, PANEL_LANES = TND_PANEL_ROWS };
 
 /* ---- codes: p is where the wanted quad is in the first vector ---- */
 
@@ -96,7 +96,7 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const
         return;
     }
     const bool by_16 = (shape.form & TND_GROUPS_OF_16) != 0;
-    const uint8_t *bytes = unit + 64 + STRIP_LANES * (by_16 ? 2 * b + g : b) + 4 * quad;
+    const uint8_t *bytes = unit + 64 + PANEL_LANES * (by_16 ? 2 * b + g : b) + 4 * quad;
     float32x4_t d = halves(d_halves);
     uint16x4_t s = bytes_4(bytes);
     if ((shape.form & TND_AFFINE) == 0) {
@@ -108,7 +108,7 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const
         m = vshr_n_u16(s, 4);
         s = vand_u16(s, vdup_n_u16(15));
     } else {
-        m = bytes_4(bytes + 8 * STRIP_LANES);
+        m = bytes_4(bytes + 8 * PANEL_LANES);
     }
     *scale = vmulq_f32(d, floats_4(s));
     *min = vmulq_f32(vnegq_f32(halves(d_halves + 32)), floats_4(m));
@@ -116,7 +116,7 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const
 
 /* ---- products ---- */
 
-/* What one set of tokens has of a strip meanwhile. In memory where there are several sets: the
+/* What one set of tokens has of a panel meanwhile. In memory where there are several sets: the
  * codes of four steps fill half of the registers, so sets are met one after the other. */
 struct result {
     int32x4_t sum[QUADS][SET];

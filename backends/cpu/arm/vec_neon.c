@@ -185,13 +185,13 @@ static inline vec v_between(vec x, int32_t order, const int32_t *first, const in
 
 #include "backends/cpu/kernels/vec_lanes.h"
 
-enum { STRIP_VECTORS = 3, STRIP_TILE = 8 }; /* 24 sums, 3 vectors, 1 broadcast of 32 registers */
+enum { PANEL_VECTORS = 3, PANEL_TILE = 8 }; /* 24 sums, 3 vectors, 1 broadcast of 32 registers */
 #include "backends/cpu/kernels/attention_lanes.h"
 
 void tnd_fill_vec_neon(struct tnd_cpu_kernels *out)
 {
     out->vec.isa = "neon";
     fill(out);
-    fill_strip(&out->attention);
+    fill_panel(&out->attention);
 }
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What the two ways of attention on the CPU share (attention_rows.c: one query at a time;
- * attention_strips.c: many). A row is a query of one KV head: token * group + head of its group.
+ * attention_panels.c: many). A row is a query of one KV head: token * group + head of its group.
  * Keys are met in tiles that begin at key 0 whatever the split, so a query's bits do not depend on
  * the thread count. */
 #ifndef TND_ATTENTION_PARTS_H
@@ -10,7 +10,7 @@
 
 #include "backends/cpu/ops/cpu_ops.h"
 
-enum { TND_STRIPS = 8 }; /* that share a tile */
+enum { TND_QUERY_PANELS = 8 }; /* that share a tile */
 
 struct tnd_attention {
     const struct tnd_cpu_kernels *kernels;
@@ -19,20 +19,20 @@ struct tnd_attention {
     void *scratch; /* of this worker */
 };
 
-/** Computes rows first .. first + n - 1 of a KV head, n up to TND_STRIP_MAX. */
+/** Computes rows first .. first + n - 1 of a KV head, n up to TND_PANEL_QUERIES_MAX. */
 void tnd_attend_rows(const struct tnd_attention *attention, int64_t kv_head, int64_t first, int n);
 size_t tnd_attend_rows_scratch(const struct tandem_tensor *node);
 
-/* Some strips of a KV head, a strip being kernels->attention.queries rows, from row 0 on. */
-struct tnd_strips {
+/* Some panels of a KV head, a panel being kernels->attention.queries rows, from row 0 on. */
+struct tnd_query_panels {
     int64_t kv_head, first;
-    int n; /* up to TND_STRIPS */
+    int n; /* up to TND_QUERY_PANELS */
 };
 
-/** Computes some strips. What those after them will read is brought nearer meanwhile. */
-void tnd_attend_strips(const struct tnd_attention *attention, const struct tnd_strips *strips,
-                       const struct tnd_strips *next);
-size_t tnd_attend_strips_scratch(const struct tandem_tensor *node);
+/** Computes some panels. What those after them will read is brought nearer meanwhile. */
+void tnd_attend_panels(const struct tnd_attention *attention, const struct tnd_query_panels *panels,
+                       const struct tnd_query_panels *next);
+size_t tnd_attend_panels_scratch(const struct tandem_tensor *node);
 
 /** Row t of a KV head's keys or values as floats. */
 void tnd_attention_convert(const struct tnd_cpu_kernels *kernels, const struct tandem_tensor *a,

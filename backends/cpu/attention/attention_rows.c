@@ -16,9 +16,9 @@ struct block {
     float *mask;   /* {TND_KEYS} */
     float *keys;   /* {head, TND_KEYS}; unused for F32, like values */
     float *values; /* {value, TND_KEYS} */
-    float *sums;   /* {value, TND_STRIP_MAX}: weighted values so far */
-    float largest[TND_STRIP_MAX];
-    double weight[TND_STRIP_MAX]; /* sum of exponentials so far */
+    float *sums;   /* {value, TND_PANEL_QUERIES_MAX}: weighted values so far */
+    float largest[TND_PANEL_QUERIES_MAX];
+    double weight[TND_PANEL_QUERIES_MAX]; /* sum of exponentials so far */
 };
 
 /* A tile of keys and values in hand. */
@@ -33,7 +33,8 @@ size_t tnd_attend_rows_scratch(const struct tandem_tensor *node)
 {
     const size_t key = tnd_attention_padded(node->src[1]->ne[0]);
     const size_t value = tnd_attention_padded(node->src[2]->ne[0]);
-    return (2 * TND_KEYS + TND_KEYS * (key + value) + TND_STRIP_MAX * value) * sizeof(float);
+    return (2 * TND_KEYS + TND_KEYS * (key + value) + TND_PANEL_QUERIES_MAX * value) *
+           sizeof(float);
 }
 
 static void lay_out(struct block *block)
@@ -108,7 +109,7 @@ static float *sums_of(const struct block *block, int r)
     return block->sums + (size_t)r * tnd_attention_padded(block->a->node->ne[0]);
 }
 
-/* Turns the scores of query r into weights of the tile's values. False: nothing is to be added. */
+/* Makes weights of the scores of query r. False: nothing is to be added. */
 static bool weigh(struct block *block, int r, const float *mask, int n)
 {
     const struct tnd_cpu_kernels *kernels = block->a->kernels;

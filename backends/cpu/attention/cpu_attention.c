@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Fused attention: keys and values pass once, a tile at a time, by the queries that share a KV
  * head; each query keeps its running maximum, sum and weighted values (online soft_max, Milakov and
- * Gimelshein 2018). Here is what is handed to whom; the work is in attention_strips.c and, for a
+ * Gimelshein 2018). Here is what is handed to whom; the work is in attention_panels.c and, for a
  * few queries, attention_rows.c. */
 #include "backends/cpu/attention/attention_parts.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
-/* From so many queries of a KV head on they are worth a strip. It goes by the node, not by the
+/* From so many queries of a KV head on they are worth a panel. It goes by the node, not by the
  * worker's share, so that bits do not change with it. */
-enum { STRIP_ROWS = 8 };
+enum { PANEL_ROWS = 8 };
 
 /* ---- operands ---- */
 
@@ -48,8 +49,8 @@ const float *tnd_attention_mask(const struct tandem_tensor *node, int64_t m)
 size_t tnd_cpu_attention_scratch(const struct tandem_tensor *node)
 {
     const size_t rows = tnd_attend_rows_scratch(node);
-    const size_t strips = tnd_attend_strips_scratch(node);
-    return rows > strips ? rows : strips;
+    const size_t panels = tnd_attend_panels_scratch(node);
+    return rows > panels ? rows : panels;
 }
 
 /* A few queries: everybody gets some of them. */
@@ -58,7 +59,7 @@ static void run_rows(const struct tnd_attention *attention, int64_t rows, int64_
 {
     int64_t step = rows * kv_heads / worker->count;
     int64_t begin, end;
-    step = step < 1 ? 1 : step > TND_STRIP_MAX ? TND_STRIP_MAX : step;
+    step = step < 1 ? 1 : step > TND_PANEL_QUERIES_MAX ? TND_PANEL_QUERIES_MAX : step;
     const int64_t shares = (rows + step - 1) / step;
     while (worker->next(worker, shares * kv_heads, 1, &begin, &end)) {
         for (int64_t i = begin; i < end; i++) {
@@ -69,31 +70,32 @@ static void run_rows(const struct tnd_attention *attention, int64_t rows, int64_
     }
 }
 
-/* Of each KV head the last strips come first: in a prompt they see the most, and the short ones
+/* Of each KV head the last panels come first: in a prompt they see the most, and the short ones
  * fill up what is left at the end. One KV head after the other, so that it stays in the cache. */
-static struct tnd_strips share_of(int64_t i, int64_t strips, int64_t step)
+static struct tnd_query_panels share_of(int64_t i, int64_t panels, int64_t step)
 {
-    const int64_t shares = (strips + step - 1) / step;
+    const int64_t shares = (panels + step - 1) / step;
     const int64_t first = (shares - 1 - i % shares) * step;
-    return (struct tnd_strips){i / shares, first,
-                               (int)(strips - first < step ? strips - first : step)};
+    TND_ASSERT(0 <= i && 0 <= first && first < panels);
+    return (struct tnd_query_panels){i / shares, first,
+                                     (int)(panels - first < step ? panels - first : step)};
 }
 
-static void run_strips(const struct tnd_attention *attention, int64_t rows, int64_t kv_heads,
+static void run_panels(const struct tnd_attention *attention, int64_t rows, int64_t kv_heads,
                        struct tandem_worker *worker)
 {
-    const int64_t strips = (rows - 1) / attention->kernels->attention.queries + 1;
-    int64_t step = strips * kv_heads / (8 * worker->count);
+    const int64_t panels = (rows - 1) / attention->kernels->attention.queries + 1;
+    int64_t step = panels * kv_heads / (8 * worker->count);
     int64_t begin, end;
-    step = step < 1 ? 1 : step > TND_STRIPS ? TND_STRIPS : step;
-    const int64_t shares = (strips + step - 1) / step * kv_heads;
+    step = step < 1 ? 1 : step > TND_QUERY_PANELS ? TND_QUERY_PANELS : step;
+    const int64_t shares = (panels + step - 1) / step * kv_heads;
     while (worker->next(worker, shares, 1, &begin, &end)) {
         for (int64_t i = begin; i < end; i++) {
             /* a guess: the others take one each meanwhile */
             const int64_t guess = i + worker->count < shares ? i + worker->count : i;
-            const struct tnd_strips now = share_of(i, strips, step);
-            const struct tnd_strips next = share_of(guess, strips, step);
-            tnd_attend_strips(attention, &now, &next);
+            const struct tnd_query_panels now = share_of(i, panels, step);
+            const struct tnd_query_panels next = share_of(guess, panels, step);
+            tnd_attend_panels(attention, &now, &next);
         }
     }
 }
@@ -102,6 +104,7 @@ enum tandem_status tnd_cpu_attention(const struct tnd_cpu_kernels *kernels,
                                      const struct tandem_tensor *node, struct tandem_worker *worker)
 {
     const int64_t kv_heads = node->src[1]->ne[2];
+    TND_ASSERT(kv_heads > 0 && node->ne[1] % kv_heads == 0);
     const size_t scratch = tnd_cpu_attention_scratch(node);
     if (worker->scratch_bytes < scratch) {
         return tnd_error_set(worker->error, TANDEM_E_ARGUMENT, node->name,
@@ -117,10 +120,10 @@ enum tandem_status tnd_cpu_attention(const struct tnd_cpu_kernels *kernels,
                                             .group = node->ne[1] / kv_heads,
                                             .scratch = worker->scratch};
     const int64_t rows = node->ne[2] * attention.group;  /* of one KV head */
-    if (rows < STRIP_ROWS || node->src[1]->ne[0] == 0) { /* without a key all scores are 0 */
+    if (rows < PANEL_ROWS || node->src[1]->ne[0] == 0) { /* without a key all scores are 0 */
         run_rows(&attention, rows, kv_heads, worker);
     } else {
-        run_strips(&attention, rows, kv_heads, worker);
+        run_panels(&attention, rows, kv_heads, worker);
     }
     return TANDEM_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The kernels of attention_strip.h written once for every width of vectors; included by the files
- * vec_<isa>.c behind vec_lanes.h. They also define STRIP_VECTORS (vectors of queries in a strip),
- * STRIP_TILE (keys or values whose sums stand in registers with them), and v_zip_low, v_zip_high
+ * The kernels of attention_panel.h written once for every width of vectors; included by the files
+ * vec_<isa>.c behind vec_lanes.h. They also define PANEL_VECTORS (vectors of queries in a panel),
+ * PANEL_TILE (keys or values whose sums stand in registers with them), and v_zip_low, v_zip_high
  * and v_between. */
 #ifndef TND_ATTENTION_LANES_H
 #define TND_ATTENTION_LANES_H
@@ -12,11 +12,11 @@
 
 #include "backends/cpu/kernels/kernels.h"
 
-enum { STRIP = STRIP_VECTORS * LANES };
+enum { PANEL = PANEL_VECTORS * LANES };
 
 /* ---- rows into lanes and back ---- */
 
-/* Exchanges vectors and lanes: each round turns the bits of (vector, lane) by one place. */
+/* Exchanges vectors and lanes: each round rotates the bits of (vector, lane) by one place. */
 TND_INLINE void exchange(vec x[LANES])
 {
     TND_UNROLL
@@ -31,7 +31,7 @@ TND_INLINE void exchange(vec x[LANES])
     }
 }
 
-static void strip_turn(const float *const *rows, int n_rows, int64_t n, float factor, float *y)
+static void panel_transpose(const float *const *rows, int n_rows, int64_t n, float factor, float *y)
 {
     const vec f = v_set(factor);
     for (int r = 0; r < n_rows; r += LANES) {
@@ -44,29 +44,29 @@ static void strip_turn(const float *const *rows, int n_rows, int64_t n, float fa
             }
             exchange(x);
             for (int l = 0; l < rest; l++) {
-                v_store(y + (i + l) * STRIP + r, x[l]);
+                v_store(y + (i + l) * PANEL + r, x[l]);
             }
         }
     }
 }
 
-static void strip_finish(const struct tnd_strip *strip, float *const *rows)
+static void panel_finish(const struct tnd_query_panel *panel, float *const *rows)
 {
-    float factors[STRIP] = {0};
-    for (int r = 0; r < strip->n_queries; r++) {
-        factors[r] = strip->weight[r] == 0.0f ? 0.0f : 1.0f / strip->weight[r];
+    float factors[PANEL] = {0};
+    for (int r = 0; r < panel->n_queries; r++) {
+        factors[r] = panel->weight[r] == 0.0f ? 0.0f : 1.0f / panel->weight[r];
     }
-    for (int r = 0; r < strip->n_queries; r += LANES) {
+    for (int r = 0; r < panel->n_queries; r += LANES) {
         const vec f = v_load(factors + r);
-        for (int64_t i = 0; i < strip->value; i += LANES) {
-            const int rest = (int)(strip->value - i < LANES ? strip->value - i : LANES);
+        for (int64_t i = 0; i < panel->value; i += LANES) {
+            const int rest = (int)(panel->value - i < LANES ? panel->value - i : LANES);
             vec x[LANES];
             TND_UNROLL
             for (int l = 0; l < LANES; l++) {
-                x[l] = l < rest ? v_mul(v_load(strip->sums + (i + l) * STRIP + r), f) : f;
+                x[l] = l < rest ? v_mul(v_load(panel->sums + (i + l) * PANEL + r), f) : f;
             }
             exchange(x);
-            for (int l = 0; l < LANES && r + l < strip->n_queries; l++) {
+            for (int l = 0; l < LANES && r + l < panel->n_queries; l++) {
                 v_store_part(rows[r + l] + i, rest, x[l]);
             }
         }
@@ -75,11 +75,11 @@ static void strip_finish(const struct tnd_strip *strip, float *const *rows)
 
 /* Rows that are read or written soon are asked for a few lines at a time: more at once than the
  * core can keep in mind are forgotten. Returns how far it came. */
-TND_INLINE int bring_some(const struct tnd_strip *strip, int at)
+TND_INLINE int bring_some(const struct tnd_query_panel *panel, int at)
 {
-    const int end = at + 6 < strip->n_soon ? at + 6 : strip->n_soon;
+    const int end = at + 6 < panel->n_soon ? at + 6 : panel->n_soon;
     for (; at < end; at++) {
-        __builtin_prefetch(strip->soon[at], 1, 3);
+        __builtin_prefetch(panel->soon[at], 1, 3);
     }
     return at;
 }
@@ -90,16 +90,16 @@ TND_INLINE int bring_some(const struct tnd_strip *strip, int at)
 TND_INLINE void scores_tile(const float *queries, const float *keys, int64_t n, bool continues,
                             float *scores, const int n_keys, const int n_vectors)
 {
-    vec sum[STRIP_TILE][STRIP_VECTORS];
+    vec sum[PANEL_TILE][PANEL_VECTORS];
     TND_UNROLL
     for (int j = 0; j < n_keys; j++) {
         TND_UNROLL
         for (int v = 0; v < n_vectors; v++) {
-            sum[j][v] = continues ? v_load(scores + j * STRIP + v * LANES) : v_set(0.0f);
+            sum[j][v] = continues ? v_load(scores + j * PANEL + v * LANES) : v_set(0.0f);
         }
     }
-    for (int64_t i = 0; i < n; i++, queries += STRIP, keys++) {
-        vec q[STRIP_VECTORS];
+    for (int64_t i = 0; i < n; i++, queries += PANEL, keys++) {
+        vec q[PANEL_VECTORS];
         TND_UNROLL
         for (int v = 0; v < n_vectors; v++) {
             q[v] = v_load(queries + v * LANES);
@@ -117,25 +117,25 @@ TND_INLINE void scores_tile(const float *queries, const float *keys, int64_t n, 
     for (int j = 0; j < n_keys; j++) {
         TND_UNROLL
         for (int v = 0; v < n_vectors; v++) {
-            v_store(scores + j * STRIP + v * LANES, sum[j][v]);
+            v_store(scores + j * PANEL + v * LANES, sum[j][v]);
         }
     }
 }
 
-TND_INLINE int scores_all(const struct tnd_strip *strip, int soon, const int n_vectors)
+TND_INLINE int scores_all(const struct tnd_query_panel *panel, int soon, const int n_vectors)
 {
-    const float *keys = strip->keys;
-    for (int64_t i = 0; i < strip->head; i += TND_KEY_BLOCK, keys += TND_KEY_BLOCK * TND_KEYS) {
-        const int64_t n = strip->head - i < TND_KEY_BLOCK ? strip->head - i : TND_KEY_BLOCK;
-        const float *q = strip->queries + i * STRIP;
+    const float *keys = panel->keys;
+    for (int64_t i = 0; i < panel->head; i += TND_KEY_BLOCK, keys += TND_KEY_BLOCK * TND_KEYS) {
+        const int64_t n = panel->head - i < TND_KEY_BLOCK ? panel->head - i : TND_KEY_BLOCK;
+        const float *q = panel->queries + i * PANEL;
         int j = 0;
-        for (; j + STRIP_TILE <= strip->n_keys; j += STRIP_TILE) {
-            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, strip->scores + j * STRIP,
-                        STRIP_TILE, n_vectors);
-            soon = bring_some(strip, soon);
+        for (; j + PANEL_TILE <= panel->n_keys; j += PANEL_TILE) {
+            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, panel->scores + j * PANEL,
+                        PANEL_TILE, n_vectors);
+            soon = bring_some(panel, soon);
         }
-        for (; j < strip->n_keys; j++) {
-            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, strip->scores + j * STRIP, 1,
+        for (; j < panel->n_keys; j++) {
+            scores_tile(q, keys + j * TND_KEY_BLOCK, n, i > 0, panel->scores + j * PANEL, 1,
                         n_vectors);
         }
     }
@@ -162,26 +162,26 @@ static inline vec v_exp_below(vec x)
     return v_times_power_of_2(p, k);
 }
 
-/* Masks the scores and turns them into weights. Sets what the sums so far are to be multiplied
+/* Masks the scores and makes weights of them. Sets what the sums so far are to be multiplied
  * with, since the largest score has changed. */
-TND_INLINE void weigh_all(const struct tnd_strip *strip, vec *shrink, const int n_vectors)
+TND_INLINE void weigh_all(const struct tnd_query_panel *panel, vec *shrink, const int n_vectors)
 {
-    vec largest[STRIP_VECTORS], shift[STRIP_VECTORS], weight[STRIP_VECTORS];
+    vec largest[PANEL_VECTORS], shift[PANEL_VECTORS], weight[PANEL_VECTORS];
     TND_UNROLL
     for (int v = 0; v < n_vectors; v++) {
-        largest[v] = v_load(strip->largest + v * LANES);
+        largest[v] = v_load(panel->largest + v * LANES);
     }
-    for (int j = 0; j < strip->n_keys; j++) {
-        float *s = strip->scores + j * STRIP;
+    for (int j = 0; j < panel->n_keys; j++) {
+        float *s = panel->scores + j * PANEL;
         TND_UNROLL
         for (int v = 0; v < n_vectors; v++) {
             const int at = v * LANES;
             vec x = v_load(s + at);
-            if (strip->mask != NULL) {
-                x = v_add(x, v_load(strip->mask + j * STRIP + at));
+            if (panel->mask != NULL) {
+                x = v_add(x, v_load(panel->mask + j * PANEL + at));
                 v_store(s + at, x);
-            } else if (strip->orders != NULL) {
-                x = v_between(x, strip->orders[j], strip->first + at, strip->last + at);
+            } else if (panel->orders != NULL) {
+                x = v_between(x, panel->orders[j], panel->first + at, panel->last + at);
                 v_store(s + at, x);
             }
             largest[v] = v_max(x, largest[v]); /* NaN does not count */
@@ -192,12 +192,12 @@ TND_INLINE void weigh_all(const struct tnd_strip *strip, vec *shrink, const int 
         const int at = v * LANES;
         /* where nothing is seen yet: -infinity less 0, not less itself */
         shift[v] = v_max(largest[v], v_set(-FLT_MAX));
-        shrink[v] = v_exp_below(v_sub(v_load(strip->largest + at), shift[v]));
+        shrink[v] = v_exp_below(v_sub(v_load(panel->largest + at), shift[v]));
         weight[v] = v_set(0.0f);
-        v_store(strip->largest + at, largest[v]);
+        v_store(panel->largest + at, largest[v]);
     }
-    for (int j = 0; j < strip->n_keys; j++) {
-        float *s = strip->scores + j * STRIP;
+    for (int j = 0; j < panel->n_keys; j++) {
+        float *s = panel->scores + j * PANEL;
         TND_UNROLL
         for (int v = 0; v < n_vectors; v++) {
             const vec x = v_exp_below(v_sub(v_load(s + v * LANES), shift[v]));
@@ -207,29 +207,29 @@ TND_INLINE void weigh_all(const struct tnd_strip *strip, vec *shrink, const int 
     }
     TND_UNROLL
     for (int v = 0; v < n_vectors; v++) {
-        float *w = strip->weight + v * LANES;
+        float *w = panel->weight + v * LANES;
         v_store(w, v_fmadd(v_load(w), shrink[v], weight[v]));
     }
 }
 
 /* ---- sums ---- */
 
-TND_INLINE void sums_tile(const struct tnd_strip *strip, int64_t i, const vec *shrink,
+TND_INLINE void sums_tile(const struct tnd_query_panel *panel, int64_t i, const vec *shrink,
                           const int n_values, const int n_vectors)
 {
-    vec sum[STRIP_TILE][STRIP_VECTORS];
-    float *y = strip->sums + i * STRIP;
-    const float *values = strip->values + i;
-    const float *weights = strip->scores;
+    vec sum[PANEL_TILE][PANEL_VECTORS];
+    float *y = panel->sums + i * PANEL;
+    const float *values = panel->values + i;
+    const float *weights = panel->scores;
     TND_UNROLL
     for (int k = 0; k < n_values; k++) {
         TND_UNROLL
         for (int v = 0; v < n_vectors; v++) {
-            sum[k][v] = v_mul(v_load(y + k * STRIP + v * LANES), shrink[v]);
+            sum[k][v] = v_mul(v_load(y + k * PANEL + v * LANES), shrink[v]);
         }
     }
-    for (int j = 0; j < strip->n_keys; j++, values += strip->value_stride, weights += STRIP) {
-        vec w[STRIP_VECTORS];
+    for (int j = 0; j < panel->n_keys; j++, values += panel->value_stride, weights += PANEL) {
+        vec w[PANEL_VECTORS];
         TND_UNROLL
         for (int v = 0; v < n_vectors; v++) {
             w[v] = v_load(weights + v * LANES);
@@ -247,44 +247,44 @@ TND_INLINE void sums_tile(const struct tnd_strip *strip, int64_t i, const vec *s
     for (int k = 0; k < n_values; k++) {
         TND_UNROLL
         for (int v = 0; v < n_vectors; v++) {
-            v_store(y + k * STRIP + v * LANES, sum[k][v]);
+            v_store(y + k * PANEL + v * LANES, sum[k][v]);
         }
     }
 }
 
-TND_INLINE void attend(const struct tnd_strip *strip, const int n_vectors)
+TND_INLINE void attend(const struct tnd_query_panel *panel, const int n_vectors)
 {
-    vec shrink[STRIP_VECTORS];
+    vec shrink[PANEL_VECTORS];
     int64_t i = 0;
-    int soon = scores_all(strip, 0, n_vectors);
-    weigh_all(strip, shrink, n_vectors);
-    for (; i + STRIP_TILE <= strip->value; i += STRIP_TILE) {
-        sums_tile(strip, i, shrink, STRIP_TILE, n_vectors);
-        soon = bring_some(strip, soon);
+    int soon = scores_all(panel, 0, n_vectors);
+    weigh_all(panel, shrink, n_vectors);
+    for (; i + PANEL_TILE <= panel->value; i += PANEL_TILE) {
+        sums_tile(panel, i, shrink, PANEL_TILE, n_vectors);
+        soon = bring_some(panel, soon);
     }
-    for (; i < strip->value; i++) {
-        sums_tile(strip, i, shrink, 1, n_vectors);
+    for (; i < panel->value; i++) {
+        sums_tile(panel, i, shrink, 1, n_vectors);
     }
 }
 
-static void strip_attend(const struct tnd_strip *strip)
+static void panel_attend(const struct tnd_query_panel *panel)
 {
-    const int n_vectors = (strip->n_queries + LANES - 1) / LANES;
-    if (n_vectors == STRIP_VECTORS) {
-        attend(strip, STRIP_VECTORS);
+    const int n_vectors = (panel->n_queries + LANES - 1) / LANES;
+    if (n_vectors == PANEL_VECTORS) {
+        attend(panel, PANEL_VECTORS);
     } else if (n_vectors == 2) {
-        attend(strip, 2);
+        attend(panel, 2);
     } else {
-        attend(strip, 1);
+        attend(panel, 1);
     }
 }
 
-static void fill_strip(struct tnd_strip_kernels *out)
+static void fill_panel(struct tnd_attention_kernels *out)
 {
-    out->queries = STRIP;
-    out->turn = strip_turn;
-    out->attend = strip_attend;
-    out->finish = strip_finish;
+    out->queries = PANEL;
+    out->transpose = panel_transpose;
+    out->attend = panel_attend;
+    out->finish = panel_finish;
 }
 
 #endif

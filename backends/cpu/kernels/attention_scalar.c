@@ -1,79 +1,80 @@
 /* SPDX-License-Identifier: MIT
- * The kernels of attention_strip.h in plain C: a query at a time. */
+ * The kernels of attention_panel.h in plain C: a query at a time. */
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
 
-#include "backends/cpu/kernels/attention_strip.h"
+#include "backends/cpu/kernels/attention_panel.h"
 
-enum { STRIP = 16 };
+enum { PANEL = 16 };
 
-static void strip_turn(const float *const *rows, int n_rows, int64_t n, float factor, float *y)
+static void panel_transpose(const float *const *rows, int n_rows, int64_t n, float factor, float *y)
 {
     for (int64_t i = 0; i < n; i++) {
-        for (int r = 0; r < STRIP; r++) {
-            y[i * STRIP + r] = r < n_rows ? rows[r][i] * factor : 0.0f;
+        for (int r = 0; r < PANEL; r++) {
+            y[i * PANEL + r] = r < n_rows ? rows[r][i] * factor : 0.0f;
         }
     }
 }
 
-static float score_of(const struct tnd_strip *strip, int r, int j)
+static float score_of(const struct tnd_query_panel *panel, int r, int j)
 {
     float sum = 0.0f;
-    for (int64_t i = 0; i < strip->head; i++) {
+    for (int64_t i = 0; i < panel->head; i++) {
         const int64_t block = i / TND_KEY_BLOCK * TND_KEY_BLOCK;
-        const float *key = strip->keys + block * TND_KEYS + j * TND_KEY_BLOCK;
-        sum += key[i - block] * strip->queries[i * STRIP + r];
+        const float *key = panel->keys + block * TND_KEYS + j * TND_KEY_BLOCK;
+        sum += key[i - block] * panel->queries[i * PANEL + r];
     }
-    if (strip->mask != NULL) {
-        return sum + strip->mask[j * STRIP + r];
+    if (panel->mask != NULL) {
+        return sum + panel->mask[j * PANEL + r];
     }
-    const int32_t *order = strip->orders != NULL ? &strip->orders[j] : NULL;
-    return order == NULL || (strip->first[r] <= *order && *order <= strip->last[r]) ? sum
+    const int32_t *order = panel->orders != NULL ? &panel->orders[j] : NULL;
+    return order == NULL || (panel->first[r] <= *order && *order <= panel->last[r]) ? sum
                                                                                     : -INFINITY;
 }
 
-static void attend_one(const struct tnd_strip *strip, int r)
+static void attend_one(const struct tnd_query_panel *panel, int r)
 {
-    float largest = strip->largest[r];
+    float largest = panel->largest[r];
     float weight = 0.0f;
-    for (int j = 0; j < strip->n_keys; j++) {
-        const float score = score_of(strip, r, j);
-        strip->scores[j * STRIP + r] = score;
+    for (int j = 0; j < panel->n_keys; j++) {
+        const float score = score_of(panel, r, j);
+        panel->scores[j * PANEL + r] = score;
         largest = score > largest ? score : largest; /* NaN does not count */
     }
     const float shift = largest > -FLT_MAX ? largest : -FLT_MAX; /* nothing seen: 0 for all */
-    const float shrink = expf(strip->largest[r] - shift);
-    for (int j = 0; j < strip->n_keys; j++) {
-        strip->scores[j * STRIP + r] = expf(strip->scores[j * STRIP + r] - shift);
-        weight += strip->scores[j * STRIP + r];
+    const float shrink = expf(panel->largest[r] - shift);
+    for (int j = 0; j < panel->n_keys; j++) {
+        panel->scores[j * PANEL + r] = expf(panel->scores[j * PANEL + r] - shift);
+        weight += panel->scores[j * PANEL + r];
     }
-    for (int64_t i = 0; i < strip->value; i++) {
-        float sum = strip->sums[i * STRIP + r] * shrink;
-        for (int j = 0; j < strip->n_keys; j++) {
-            sum += strip->scores[j * STRIP + r] * strip->values[j * strip->value_stride + i];
+    for (int64_t i = 0; i < panel->value; i++) {
+        float sum = panel->sums[i * PANEL + r] * shrink;
+        for (int j = 0; j < panel->n_keys; j++) {
+            sum += panel->scores[j * PANEL + r] * panel->values[j * panel->value_stride + i];
         }
-        strip->sums[i * STRIP + r] = sum;
+        panel->sums[i * PANEL + r] = sum;
     }
-    strip->largest[r] = largest;
-    strip->weight[r] = strip->weight[r] * shrink + weight;
+    panel->largest[r] = largest;
+    panel->weight[r] = panel->weight[r] * shrink + weight;
 }
 
-static void strip_attend(const struct tnd_strip *strip)
+static void panel_attend(const struct tnd_query_panel *panel)
 {
-    for (int r = 0; r < strip->n_queries; r++) {
-        attend_one(strip, r);
+    for (int r = 0; r < panel->n_queries; r++) {
+        attend_one(panel, r);
     }
 }
 
-static void strip_finish(const struct tnd_strip *strip, float *const *rows)
+static void panel_finish(const struct tnd_query_panel *panel, float *const *rows)
 {
-    for (int r = 0; r < strip->n_queries; r++) {
-        const float factor = strip->weight[r] == 0.0f ? 0.0f : 1.0f / strip->weight[r];
-        for (int64_t i = 0; i < strip->value; i++) {
-            rows[r][i] = strip->sums[i * STRIP + r] * factor;
+    for (int r = 0; r < panel->n_queries; r++) {
+        const float factor = panel->weight[r] == 0.0f ? 0.0f : 1.0f / panel->weight[r];
+        for (int64_t i = 0; i < panel->value; i++) {
+            rows[r][i] = panel->sums[i * PANEL + r] * factor;
         }
     }
 }
 
-const struct tnd_strip_kernels tnd_strip_scalar = {STRIP, strip_turn, strip_attend, strip_finish};
+const struct tnd_attention_kernels tnd_attention_scalar = {PANEL, panel_transpose, panel_attend,
+                                                           panel_finish};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Decoders of the plain kernels: one row a strip. */
+ * Decoders of the plain kernels: one row a panel. */
 #include <string.h>
 
 #include "backends/cpu/kernels/kernels.h"

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "base/cpu.h"
+#include "base/tnd_assert.h"
 
 void tnd_cpu_kernels_for(uint32_t features, struct tnd_cpu_kernels *out)
 {
@@ -40,5 +41,6 @@ const struct tnd_quant_code *tnd_quant_code(enum tandem_type type)
     [TANDEM_TYPE_##NAME] = {form, offset, bits, is_super},
     static const struct tnd_quant_code codes[TANDEM_TYPE_NUMBERS] = {TND_QUANT_KERNELS(CODE)};
 #undef CODE
+    TND_ASSERT((unsigned)type < TANDEM_TYPE_NUMBERS);
     return codes[type].bits > 0 ? &codes[type] : NULL;
 }

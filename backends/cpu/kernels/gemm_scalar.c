@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The plain kernels: what every vector version is compared with. A strip is one row. */
+ * The plain kernels: what every vector version is compared with. A panel is one row. */
 #include <math.h>
 #include <string.h>
 
 #include "backends/cpu/kernels/kernels.h"
 
-enum { STRIPS = 4, TOKENS = 4 };
+enum { PANELS = 4, TOKENS = 4 };
 
 /* Activations to bytes: scale = largest magnitude / 127, halves to even. Not-a-number and infinity
  * make the scale so, and with it the result; the bytes stay defined. */
@@ -66,10 +66,10 @@ static inline void gemm_q(const struct tnd_tile_q *tile, int form)
 {
     for (int t = 0; t < tile->n_tokens; t++) {
         const struct tnd_x_block *x = tile->x + (size_t)t * tile->x_blocks;
-        for (int r = 0; r < STRIPS; r++) {
+        for (int r = 0; r < PANELS; r++) {
             float *y = &tile->y[(size_t)t * tile->y_stride + (size_t)r];
-            size_t groups = (size_t)r * tile->scales_strip;
-            *y = element(tile, tile->values + (size_t)r * tile->values_strip, tile->scales + groups,
+            size_t groups = (size_t)r * tile->scales_panel;
+            *y = element(tile, tile->values + (size_t)r * tile->values_panel, tile->scales + groups,
                          tile->mins + groups, x, form, tile->accumulate ? *y : 0.0f);
         }
     }
@@ -87,8 +87,8 @@ static void gemm_f(const struct tnd_tile_f *tile)
 {
     for (int t = 0; t < tile->n_tokens; t++) {
         const float *x = tile->x + (size_t)t * tile->x_stride;
-        for (int r = 0; r < STRIPS; r++) {
-            const float *w = tile->w + (size_t)r * tile->w_strip;
+        for (int r = 0; r < PANELS; r++) {
+            const float *w = tile->w + (size_t)r * tile->w_panel;
             float *y = &tile->y[(size_t)t * tile->y_stride + (size_t)r];
             float sum = 0;
             for (int k = 0; k < tile->n_values; k++) {
@@ -103,14 +103,14 @@ void tnd_fill_gemm_scalar(struct tnd_cpu_kernels *out)
 {
     out->isa_q = "scalar";
     out->isa_f = "scalar";
-    out->q.strips = STRIPS;
+    out->q.panels = PANELS;
     out->q.tokens = TOKENS;
     out->q.quantize_x = quantize_x;
 #define FILL(NAME, form, offset, bits, is_super) out->q.gemm[TANDEM_TYPE_##NAME] = gemm_##NAME;
     TND_QUANT_KERNELS(FILL)
 #undef FILL
-    out->f.strips = STRIPS;
+    out->f.panels = PANELS;
     out->f.tokens = TOKENS;
     out->f.gemm = gemm_f;
-    out->f.gemm_strip = NULL;
+    out->f.gemm_panel = NULL;
 }

@@ -5,7 +5,7 @@
 #ifndef TND_KERNELS_H
 #define TND_KERNELS_H
 
-#include "backends/cpu/kernels/attention_strip.h"
+#include "backends/cpu/kernels/attention_panel.h"
 #include "backends/cpu/kernels/packed.h"
 #include "backends/cpu/kernels/packed_float.h"
 #include "backends/cpu/kernels/tiles.h"
@@ -14,7 +14,7 @@
 
 /* Products of quantised weights and quantised activations. */
 struct tnd_kernels_q {
-    int lanes, strips, tokens; /* of a panel; `tokens` is the most that one tile takes */
+    int lanes, panels, tokens; /* of a tile; `tokens` is the most that one tile takes */
     tnd_decode_q_fn *decode[TANDEM_TYPE_NUMBERS];
     tnd_gemm_q_fn *gemm[TANDEM_TYPE_NUMBERS];
     tnd_gemv_q_fn *gemv[TANDEM_TYPE_NUMBERS]; /* or NULL: for one token, with the bits of gemm */
@@ -22,10 +22,10 @@ struct tnd_kernels_q {
 };
 
 struct tnd_kernels_f {
-    int lanes, strips, tokens;
+    int lanes, panels, tokens;
     tnd_decode_f_fn *decode[TANDEM_TYPE_NUMBERS]; /* F32, F16, BF16 */
     tnd_gemm_f_fn *gemm;
-    tnd_gemm_f_fn *gemm_strip; /* or NULL: one strip in place of a panel, with the same bits */
+    tnd_gemm_f_fn *gemm_panel; /* or NULL: one panel in place of a tile, with the same bits */
 };
 
 struct tnd_cpu_kernels {
@@ -37,7 +37,7 @@ struct tnd_cpu_kernels {
     tnd_dequantize_fn *dequantize[TANDEM_TYPE_NUMBERS];
     tnd_quantize_fn *quantize[TANDEM_TYPE_NUMBERS];
     struct tnd_vec vec;
-    struct tnd_strip_kernels attention;
+    struct tnd_attention_kernels attention;
 };
 
 /** The kernels for a set of CPU features (tnd_cpu_features or a subset of it). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Quantised weights in a layout that kernels read as one stream: strips of 16 rows, lane by lane.
+ * Quantised weights in a layout that kernels read as one stream: panels of 16 rows, lane by lane.
  * Bits per weight stay what they are in the type (scales grow by a few percent); the product has
- * the bits of the unpacked one. A strip is a run of units; a unit is 64 values of K (two blocks of
+ * the bits of the unpacked one. A panel is a run of units; a unit is 64 values of K (two blocks of
  * 32; the last one may be half used) or one block of 256:
  *
  *   header   per block of 32 a vector of 16 halves (scale), affine types a second one (min);
@@ -25,12 +25,12 @@
 #include "backends/cpu/kernels/tiles.h"
 
 enum {
-    TND_STRIP_ROWS = 16,
+    TND_PANEL_ROWS = 16,
     TND_PACKED_TOKENS = 8,   /* most that one tile takes */
     TND_PACKED_STREAM = 8192 /* bytes to fetch ahead: the memory's latency at its full speed */
 };
 
-/* A product of one strip and a few tokens over part of K: y = w * x, or y += w * x. */
+/* A product of one panel and a few tokens over part of K: y = w * x, or y += w * x. */
 struct tnd_tile_packed {
     const uint8_t *units;
     int n_blocks; /* of 32 values; begins with a unit */
@@ -44,7 +44,7 @@ struct tnd_tile_packed {
 };
 typedef void tnd_packed_fn(const struct tnd_tile_packed *tile);
 
-/* Part of a strip to one strip of the panel of kernels.h, for many tokens. */
+/* Part of a panel to one panel of the tile of kernels.h, for many tokens. */
 typedef void tnd_unpack_fn(const uint8_t *units, int n_blocks, size_t ahead, uint8_t *values,
                            float *scales, float *mins);
 

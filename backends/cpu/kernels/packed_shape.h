@@ -20,7 +20,7 @@ struct shape {
                                                : 64,                                               \
                     (bits)*64, is_super})
 
-/* The four steps of one half of a group, for the rows of one vector (`side`) of a strip. */
+/* The four steps of one half of a group, for the rows of one vector (`side`) of a panel. */
 TND_INLINE void unpack_half(const uint8_t *group, const int side, const int half, const int bits,
                             codes w[4])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What drivers of matrix products hand to kernels: tiles over part of K. Vector lanes are rows of
- * W: a strip is as many rows as a vector has 32-bit lanes, a panel a few strips. So every element
+ * W: a panel is as many rows as a vector has 32-bit lanes, a tile a few panels. So every element
  * of the result is summed over K in one order, whatever M is. Knows no instruction set. */
 #ifndef TND_TILES_H
 #define TND_TILES_H
@@ -13,17 +13,18 @@
 #include "tandem/tensor.h"
 
 enum {
-    TND_AFFINE = 1,        /* value = scale * q + min */
-    TND_GROUPS_OF_16 = 2,  /* a scale (and min) for every 16 values, not 32 */
-    TND_X_BLOCK = 32,      /* activations that share a scale */
-    TND_KC_Q = 512,        /* values of K that a panel of quantised weights holds: it stays in L1 */
-    TND_KC_Q_FEW = 1024,   /* the same for few tokens: long stretches of each row matter more */
-    TND_KC_F = 256,        /* the same for float weights; each such part is summed by itself */
-    TND_GEMV_ROWS = 16,    /* rows of a product with one token */
-    TND_GEMV_BLOCKS = 128, /* and its blocks that are summed before the next rows */
+    TND_AFFINE = 1,       /* value = scale * q + min */
+    TND_GROUPS_OF_16 = 2, /* a scale (and min) for every 16 values, not 32 */
+    TND_X_BLOCK = 32,     /* activations that share a scale */
+    TND_KC_Q = 512,       /* values of K that a tile of quantised weights holds: it stays in L1 */
+    TND_KC_Q_SKINNY =
+        1024,           /* the same for skinny products: long stretches of each row matter more */
+    TND_KC_F = 256,     /* the same for float weights; each such part is summed by itself */
+    TND_GEMV_ROWS = 16, /* rows of a product with one token */
+    TND_GEMV_BLOCKS = 128,  /* and its blocks that are summed before the next rows */
     TND_GEMV_K_MAX = 32768, /* longer rows go the way of many tokens */
     TND_LANES_MAX = 16,
-    TND_PANEL_ROWS_MAX = 64
+    TND_TILE_ROWS_MAX = 64
 };
 
 /* Activations below it become 0: their inverse would overflow. */
@@ -58,14 +59,14 @@ static inline void tnd_x_block_finish(struct tnd_x_block *out, float top, int32_
     out->unused = 0;
 }
 
-/* A product of one panel and a few tokens over part of K: y = w * x, or y += w * x. values: per
+/* A product of one tile and a few tokens over part of K: y = w * x, or y += w * x. values: per
  * block of 32 and group of 4 values: the 4 bytes of each lane; scales and mins: per block and
  * group the floats of the lanes. */
 struct tnd_tile_q {
     const uint8_t *values;
     const float *scales;
     const float *mins;
-    size_t values_strip, scales_strip; /* bytes, floats from one strip to the next */
+    size_t values_panel, scales_panel; /* bytes, floats from one panel to the next */
     int n_blocks;
     int n_tokens;
     const struct tnd_x_block *x;
@@ -92,7 +93,7 @@ struct tnd_gemv_q {
 /* The same for floats. w: per value of K the floats of the lanes. */
 struct tnd_tile_f {
     const float *w;
-    size_t w_strip; /* floats from one strip to the next */
+    size_t w_panel; /* floats from one panel to the next */
     int n_values;
     int n_tokens;
     const float *x;
@@ -104,7 +105,7 @@ struct tnd_tile_f {
     size_t ahead_stride, ahead_bytes;
 };
 
-/* Decodes one strip: rows at `rows`, row_bytes apart; n values, a multiple of the block. */
+/* Decodes one panel: rows at `rows`, row_bytes apart; n values, a multiple of the block. */
 typedef void tnd_decode_q_fn(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_t *values,
                              float *scales, float *mins);
 /* n is a multiple of 8. */

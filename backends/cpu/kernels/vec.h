@@ -30,11 +30,11 @@ struct tnd_vec {
     float (*scores)(const float *a, const float *mask, float scale, float *y, int64_t n);
     /** y = exp(y - largest); returns the sum. */
     double (*exp_sum)(float *y, float largest, int64_t n);
-    /** Turns pairs (a[2i], a[2i+1]). cosines: c0 c0 c1 c1 ...; sines: -s0 s0 -s1 s1 ...; n
+    /** Rotates pairs (a[2i], a[2i+1]). cosines: c0 c0 c1 c1 ...; sines: -s0 s0 -s1 s1 ...; n
      * values. */
     void (*rope_adjacent)(const float *a, const float *cosines, const float *sines, float *y,
                           int64_t n);
-    /** Turns pairs (a[i], a[i + n]) with c0 c1 ... and s0 s1 ...; n pairs. */
+    /** Rotates pairs (a[i], a[i + n]) with c0 c1 ... and s0 s1 ...; n pairs. */
     void (*rope_halves)(const float *a, const float *cosines, const float *sines, float *y,
                         int64_t n);
     /** y[j] = sum of x[i] * rows[j * stride + i]; n values, n_rows rows. */

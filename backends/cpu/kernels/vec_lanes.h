@@ -207,8 +207,8 @@ static void vec_rope_adjacent(const float *a, const float *cosines, const float 
     for (int64_t i = 0; i < n; i += LANES) {
         int rest = (int)(n - i < LANES ? n - i : LANES);
         vec x = v_load_part(a + i, rest);
-        vec turned = v_mul(v_swap_pairs(x), v_load_part(sines + i, rest));
-        v_store_part(y + i, rest, v_add(v_mul(x, v_load_part(cosines + i, rest)), turned));
+        vec rotated = v_mul(v_swap_pairs(x), v_load_part(sines + i, rest));
+        v_store_part(y + i, rest, v_add(v_mul(x, v_load_part(cosines + i, rest)), rotated));
     }
 }
 

@@ -158,7 +158,7 @@ void tnd_fill_vec_scalar(struct tnd_cpu_kernels *out)
         .add_rows = vec_add_rows,
         .rope_halves = vec_rope_halves,
     };
-    out->attention = tnd_strip_scalar;
+    out->attention = tnd_attention_scalar;
     for (int i = 0; i < TANDEM_TYPE_NUMBERS; i++) {
         const struct tnd_type_traits *traits = tnd_type_traits((enum tandem_type)i);
         out->dequantize[i] = traits != NULL ? traits->dequantize : NULL;

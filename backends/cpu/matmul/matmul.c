@@ -5,6 +5,7 @@
 
 #include "backends/cpu/matmul/matmul_parts.h"
 #include "backends/cpu/ops/cpu_ops.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "ggml-like/tnd_type.h"
@@ -127,6 +128,7 @@ static void quantize_x(const struct tnd_cpu_kernels *kernels, const struct tande
     struct tnd_x_block *out = work->workspace;
     int64_t m = x->ne[1];
     const struct tnd_quant_code *code = tnd_quant_code(work->node->src[0]->type);
+    TND_ASSERT(x->ne[0] % TND_X_BLOCK == 0 && x->nb[0] == sizeof(float));
     int64_t begin;
     int64_t end;
     while (worker->next(worker, m, tnd_chunk(m, worker->count, 16), &begin, &end)) {
@@ -144,6 +146,7 @@ static void dequantize_w(const struct tnd_cpu_kernels *kernels, const struct tan
     const struct tandem_tensor *w = work->node->src[0];
     float *out = work->workspace;
     int64_t n = work->row_end - work->row_begin;
+    TND_ASSERT(w->ne[2] == 1 && w->ne[3] == 1);
     int64_t begin;
     int64_t end;
     while (worker->next(worker, n, tnd_chunk(n, worker->count, 32), &begin, &end)) {
@@ -191,6 +194,9 @@ enum tandem_status tnd_cpu_mul_mat_run(const struct tnd_cpu_kernels *kernels,
 {
     TND_TRY(tnd_cpu_mul_mat_supports(kernels, work->node, work->task, worker->error));
     TND_TRY(check_memory(work, worker));
+    TND_ASSERT(0 <= work->row_begin && work->row_begin <= work->row_end &&
+               work->row_end <= work->node->ne[0]);
+    TND_ASSERT((uintptr_t)worker->scratch % TND_ALIGNMENT == 0); /* kernels store whole lines */
     switch (work->task) {
     case TANDEM_TASK_QUANTIZE_X:
         if (tnd_quant_code(work->node->src[0]->type) != NULL) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
+#include "base/tnd_assert.h"
 #include "ggml-like/tnd_tensor.h"
 #include "ggml-like/tnd_type.h"
 
@@ -13,14 +14,14 @@ enum {
     X_STRIDE = TND_KC_F + 16, /* no two tokens in the same cache sets */
     TAIL_ROW_BYTES = TND_KC_F * 4,
     TOKENS_MAX = 16,
-    PIECE = 64,      /* values packed between two prefetches */
+    SPAN = 64,       /* values packed between two prefetches */
     AHEAD = TND_KC_F /* values between packing and prefetching */
 };
 
 struct scratch {
     float w[BLOCK_ROWS * TND_KC_F];
     float x[TOKENS_MAX * X_STRIDE];
-    float y[TOKENS_MAX * TND_PANEL_ROWS_MAX];
+    float y[TOKENS_MAX * TND_TILE_ROWS_MAX];
     uint8_t tail[TND_LANES_MAX * TAIL_ROW_BYTES];
 };
 
@@ -90,18 +91,20 @@ static void pack_copy(const struct product *p, struct scratch *s, const uint8_t 
     decode(s->tail, TAIL_ROW_BYTES, padded, out);
 }
 
-/* Packs `n` values from column k0 on of one strip, padded with zeros to a multiple of 8. */
-static void pack_strip(const struct product *p, struct scratch *s, int64_t row, int valid,
+/* Packs `n` values from column k0 on of one panel, padded with zeros to a multiple of 8. */
+static void pack_panel(const struct product *p, struct scratch *s, int64_t row, int valid,
                        int64_t k0, int64_t n, float *out)
 {
     int lanes = p->kernels->f.lanes;
     size_t offset = (size_t)(k0 / p->traits->block_values) * p->traits->block_bytes;
+    TND_ASSERT(0 < n && n <= TND_KC_F && k0 + n <= p->k);
+    TND_ASSERT(0 <= valid && valid <= lanes && (valid == 0 || row + valid <= p->n));
     const uint8_t *rows = valid > 0 ? p->w + (size_t)row * p->w_row_bytes + offset : NULL;
     int64_t direct = p->decode != NULL && valid >= lanes ? n / 8 * 8 : 0;
-    for (int64_t i = 0; i < direct; i += PIECE) {
-        prefetch_rows(p, row, k0 + i, PIECE);
+    for (int64_t i = 0; i < direct; i += SPAN) {
+        prefetch_rows(p, row, k0 + i, SPAN);
         p->decode(rows + (size_t)i * p->traits->block_bytes, p->w_row_bytes,
-                  tnd_min(PIECE, direct - i), out + i * lanes);
+                  tnd_min(SPAN, direct - i), out + i * lanes);
     }
     if (direct < n) {
         const uint8_t *rest =
@@ -114,21 +117,22 @@ static void pack_strip(const struct product *p, struct scratch *s, int64_t row, 
 static void multiply_tile(const struct product *p, struct scratch *s, struct tnd_tile_f *tile,
                           int n_rows)
 {
-    size_t panel_rows = (size_t)p->kernels->f.lanes * (size_t)p->kernels->f.strips;
-    if ((size_t)n_rows == panel_rows) {
+    size_t tile_rows = (size_t)p->kernels->f.lanes * (size_t)p->kernels->f.panels;
+    TND_ASSERT(0 < n_rows && (size_t)n_rows <= tile_rows && tile->n_tokens <= TOKENS_MAX);
+    if ((size_t)n_rows == tile_rows) {
         p->gemm(tile);
         return;
     }
     struct tnd_tile_f part = *tile;
     part.y = s->y;
-    part.y_stride = panel_rows;
+    part.y_stride = tile_rows;
     for (int t = 0; t < tile->n_tokens && tile->accumulate; t++) {
-        memcpy(part.y + (size_t)t * panel_rows, tile->y + (size_t)t * tile->y_stride,
+        memcpy(part.y + (size_t)t * tile_rows, tile->y + (size_t)t * tile->y_stride,
                (size_t)n_rows * sizeof(float));
     }
     p->gemm(&part);
     for (int t = 0; t < tile->n_tokens; t++) {
-        memcpy(tile->y + (size_t)t * tile->y_stride, part.y + (size_t)t * panel_rows,
+        memcpy(tile->y + (size_t)t * tile->y_stride, part.y + (size_t)t * tile_rows,
                (size_t)n_rows * sizeof(float));
     }
 }
@@ -137,7 +141,7 @@ static void multiply_tile(const struct product *p, struct scratch *s, struct tnd
 static void multiply_matrix(const struct product *p, struct scratch *s, const char *x, char *y,
                             int64_t row, int64_t n_rows, int64_t k0, int64_t n)
 {
-    int64_t panel_rows = (int64_t)p->kernels->f.lanes * p->kernels->f.strips;
+    int64_t tile_rows = (int64_t)p->kernels->f.lanes * p->kernels->f.panels;
     int64_t padded = (n + 7) / 8 * 8;
     size_t x_row_bytes = p->x->nb[1];
     int64_t m = p->x->ne[1];
@@ -152,10 +156,10 @@ static void multiply_matrix(const struct product *p, struct scratch *s, const ch
             from = s->x;
             x_stride = X_STRIDE;
         }
-        for (int64_t r = 0; r < n_rows; r += panel_rows) {
+        for (int64_t r = 0; r < n_rows; r += tile_rows) {
             struct tnd_tile_f tile = {
                 .w = s->w + r * padded,
-                .w_strip = (size_t)padded * (size_t)p->kernels->f.lanes,
+                .w_panel = (size_t)padded * (size_t)p->kernels->f.lanes,
                 .n_values = (int)n,
                 .n_tokens = tokens,
                 .x = from,
@@ -164,7 +168,7 @@ static void multiply_matrix(const struct product *p, struct scratch *s, const ch
                 .y_stride = p->y->nb[1] / sizeof(float),
                 .accumulate = k0 > 0,
             };
-            multiply_tile(p, s, &tile, (int)tnd_min(panel_rows, n_rows - r));
+            multiply_tile(p, s, &tile, (int)tnd_min(tile_rows, n_rows - r));
         }
     }
 }
@@ -173,14 +177,14 @@ static void multiply_matrix(const struct product *p, struct scratch *s, const ch
 static void multiply_block(const struct product *p, struct scratch *s, int64_t row, int64_t n_rows)
 {
     int lanes = p->kernels->f.lanes;
-    int64_t panel_rows = (int64_t)lanes * p->kernels->f.strips;
-    int64_t packed_rows = (n_rows + panel_rows - 1) / panel_rows * panel_rows;
+    int64_t tile_rows = (int64_t)lanes * p->kernels->f.panels;
+    int64_t packed_rows = (n_rows + tile_rows - 1) / tile_rows * tile_rows;
     for (int64_t k0 = 0; k0 == 0 || k0 < p->k; k0 += TND_KC_F) { /* once at least: K may be 0 */
         int64_t n = tnd_min(TND_KC_F, p->k - k0);
         int64_t padded = (n + 7) / 8 * 8;
         for (int64_t r = 0; r < packed_rows && n > 0; r += lanes) {
             int valid = (int)(n_rows > r ? tnd_min(lanes, n_rows - r) : 0);
-            pack_strip(p, s, row + r, valid, k0, n, s->w + r * padded);
+            pack_panel(p, s, row + r, valid, k0, n, s->w + r * padded);
         }
         for (int64_t i3 = p->x3_begin; i3 < p->x3_end; i3++) {
             for (int64_t i2 = p->x2_begin; i2 < p->x2_end; i2++) {
@@ -220,16 +224,17 @@ void tnd_matmul_f(const struct tnd_cpu_kernels *kernels, const struct tandem_wor
     p.w_row_bytes = from_workspace ? (size_t)w->ne[0] * sizeof(float) : w->nb[1];
 
     /* Few rows: smaller blocks, so that there is work for everybody. */
-    int64_t panel_rows = (int64_t)kernels->f.lanes * kernels->f.strips;
+    int64_t tile_rows = (int64_t)kernels->f.lanes * kernels->f.panels;
     int64_t n_rows = work->row_end - work->row_begin;
     int64_t matrices = w->ne[2] * w->ne[3];
-    int64_t block = BLOCK_ROWS / panel_rows * panel_rows;
-    while (block > panel_rows && matrices * (n_rows / block) < 4 * (int64_t)worker->count) {
-        block -= panel_rows;
+    int64_t block = BLOCK_ROWS / tile_rows * tile_rows;
+    while (block > tile_rows && matrices * (n_rows / block) < 4 * (int64_t)worker->count) {
+        block -= tile_rows;
     }
     if (x->ne[1] <= 4) {
-        block = panel_rows; /* nothing to gain from more, and the next block is prefetched */
+        block = tile_rows; /* nothing to gain from more, and the next block is prefetched */
     }
+    TND_ASSERT(block >= tile_rows && block <= BLOCK_ROWS);
     p.block = block;
     int64_t n_blocks = (n_rows + block - 1) / block;
     int64_t repeat_2 = w->ne[2] > 0 ? x->ne[2] / w->ne[2] : 0;

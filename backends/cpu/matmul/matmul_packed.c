@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Driver of packed weights times quantised activations. Few tokens: one pass over all weights, a
- * stream at the speed of the memory. Many: part by part of K a panel of strips is unpacked into the
- * L1 cache, and all tokens pass over it. Knows no instruction set. */
+ * Driver of packed weights times quantised activations. A skinny product passes once over all
+ * weights, a stream at the speed of the memory. Of a wider one, part by part of K a tile of panels
+ * is unpacked into the L1 cache, and all tokens pass over it. Knows no instruction set. */
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
+#include "base/tnd_assert.h"
 #include "ggml-like/tnd_tensor.h"
 
-/* Up to so many tokens codes are unpacked once for every 8 of them: cheaper than through the
+/* Up to so many tokens, codes are unpacked once for every 8 of them: cheaper than through the
  * cache. (Always, where kernels cannot unpack for those of kernels.h.) */
-enum { FEW_TOKENS = 6 * TND_PACKED_TOKENS, TOKENS_MAX = 16 };
+enum { SKINNY_TOKENS = 6 * TND_PACKED_TOKENS, TOKENS_MAX = 16 };
 
 struct scratch {
-    uint8_t values[TND_PANEL_ROWS_MAX * TND_KC_Q];
-    float scales[TND_PANEL_ROWS_MAX * TND_KC_Q / 16];
-    float mins[TND_PANEL_ROWS_MAX * TND_KC_Q / 16];
-    float y[TOKENS_MAX * TND_PANEL_ROWS_MAX];
+    uint8_t values[TND_TILE_ROWS_MAX * TND_KC_Q];
+    float scales[TND_TILE_ROWS_MAX * TND_KC_Q / 16];
+    float mins[TND_TILE_ROWS_MAX * TND_KC_Q / 16];
+    float y[TOKENS_MAX * TND_TILE_ROWS_MAX];
 };
 
 size_t tnd_matmul_packed_scratch(void)
@@ -42,21 +43,22 @@ struct product {
 };
 
 /* Where the result of a tile goes: straight into y, or at an end of the rows into a copy, since
- * kernels write whole panels. */
+ * kernels write whole tiles. */
 struct target {
     float *y;
     size_t stride;
-    int first, n_rows; /* of the panel, that are wanted */
+    int first, n_rows; /* of the tile, that are wanted */
     bool is_copy;
 };
 
 static struct target find_target(const struct product *p, struct scratch *s, int64_t row,
-                                 int panel_rows, int64_t token, int n_tokens, bool accumulate)
+                                 int tile_rows, int64_t token, int n_tokens, bool accumulate)
 {
     struct target target;
     target.first = (int)tnd_max(p->row_begin - row, 0);
-    target.n_rows = (int)tnd_min(p->row_end - row, panel_rows) - target.first;
-    target.is_copy = target.n_rows < panel_rows;
+    target.n_rows = (int)tnd_min(p->row_end - row, tile_rows) - target.first;
+    TND_ASSERT(target.n_rows > 0 && n_tokens <= TOKENS_MAX);
+    target.is_copy = target.n_rows < tile_rows;
     target.y = p->y + (size_t)token * p->y_stride + row;
     target.stride = p->y_stride;
     if (!target.is_copy) {
@@ -64,13 +66,13 @@ static struct target find_target(const struct product *p, struct scratch *s, int
     }
     if (accumulate) {
         for (int t = 0; t < n_tokens; t++) {
-            memcpy(s->y + t * panel_rows + target.first,
+            memcpy(s->y + t * tile_rows + target.first,
                    target.y + (size_t)t * p->y_stride + target.first,
                    (size_t)target.n_rows * sizeof(float));
         }
     }
     target.y = s->y;
-    target.stride = (size_t)panel_rows;
+    target.stride = (size_t)tile_rows;
     return target;
 }
 
@@ -84,14 +86,15 @@ static void keep_target(const struct product *p, const struct target *target, in
     }
 }
 
-static void multiply_strip(const struct product *p, struct scratch *s, int64_t strip)
+static void multiply_panel(const struct product *p, struct scratch *s, int64_t panel)
 {
-    const uint8_t *units = tnd_packed_strip(p->kernels, p->packed, strip);
-    int64_t row = strip * TND_STRIP_ROWS;
+    const uint8_t *units = tnd_packed_panel(p->kernels, p->packed, panel);
+    int64_t row = panel * TND_PANEL_ROWS;
+    TND_ASSERT(p->tile_tokens <= TND_PACKED_TOKENS && row < p->row_end);
     for (int64_t k0 = 0; k0 == 0 || k0 < p->k; k0 += p->part) {
         for (int64_t t = 0; t < p->m; t += p->tile_tokens) {
             int n_tokens = (int)tnd_min(p->m - t, p->tile_tokens);
-            struct target target = find_target(p, s, row, TND_STRIP_ROWS, t, n_tokens, k0 > 0);
+            struct target target = find_target(p, s, row, TND_PANEL_ROWS, t, n_tokens, k0 > 0);
             p->packed_kernels.multiply(&(struct tnd_tile_packed){
                 .units = units + (size_t)(k0 / p->unit) * p->unit_bytes,
                 .n_blocks = (int)(tnd_min(p->part, p->k - k0) / TND_X_BLOCK),
@@ -108,35 +111,36 @@ static void multiply_strip(const struct product *p, struct scratch *s, int64_t s
     }
 }
 
-/* Strips first .. first + kernels->strips - 1 (missing ones are whatever the scratch holds, and
+/* Panels first .. first + kernels->panels - 1 (missing ones are whatever the scratch holds, and
  * nobody looks at their rows). */
-static void multiply_panel(const struct product *p, struct scratch *s, int64_t first,
-                           int64_t n_strips)
+static void multiply_tile(const struct product *p, struct scratch *s, int64_t first,
+                          int64_t n_panels)
 {
     const struct tnd_kernels_q *kernels = p->kernels;
-    const size_t values_strip = (size_t)(p->part * TND_STRIP_ROWS);
-    const size_t scales_strip = values_strip / 16;
-    const int panel_rows = kernels->strips * TND_STRIP_ROWS;
-    int64_t row = first * TND_STRIP_ROWS;
-    int64_t present = tnd_min(kernels->strips, n_strips - first);
+    const size_t values_panel = (size_t)(p->part * TND_PANEL_ROWS);
+    const size_t scales_panel = values_panel / 16;
+    const int tile_rows = kernels->panels * TND_PANEL_ROWS;
+    int64_t row = first * TND_PANEL_ROWS;
+    int64_t present = tnd_min(kernels->panels, n_panels - first);
+    TND_ASSERT(kernels->lanes == TND_PANEL_ROWS && present > 0 && p->part <= TND_KC_Q);
     for (int64_t k0 = 0; k0 == 0 || k0 < p->k; k0 += p->part) {
         int n_blocks = (int)(tnd_min(p->part, p->k - k0) / TND_X_BLOCK);
         for (int64_t i = 0; i < present; i++) {
-            const uint8_t *units = tnd_packed_strip(kernels, p->packed, first + i);
+            const uint8_t *units = tnd_packed_panel(kernels, p->packed, first + i);
             p->packed_kernels.unpack(units + (size_t)(k0 / p->unit) * p->unit_bytes, n_blocks,
-                                     p->packed->strip_bytes, s->values + (size_t)i * values_strip,
-                                     s->scales + (size_t)i * scales_strip,
-                                     s->mins + (size_t)i * scales_strip);
+                                     p->packed->panel_bytes, s->values + (size_t)i * values_panel,
+                                     s->scales + (size_t)i * scales_panel,
+                                     s->mins + (size_t)i * scales_panel);
         }
         for (int64_t t = 0; t < p->m; t += p->tile_tokens) {
             int n_tokens = (int)tnd_min(p->m - t, p->tile_tokens);
-            struct target target = find_target(p, s, row, panel_rows, t, n_tokens, k0 > 0);
+            struct target target = find_target(p, s, row, tile_rows, t, n_tokens, k0 > 0);
             p->gemm(&(struct tnd_tile_q){
                 .values = s->values,
                 .scales = s->scales,
                 .mins = s->mins,
-                .values_strip = values_strip,
-                .scales_strip = scales_strip,
+                .values_panel = values_panel,
+                .scales_panel = scales_panel,
                 .n_blocks = n_blocks,
                 .n_tokens = n_tokens,
                 .x = p->x + (size_t)t * p->x_blocks + k0 / TND_X_BLOCK,
@@ -157,8 +161,8 @@ void tnd_matmul_packed(const struct tnd_cpu_kernels *all, const struct tnd_packe
     const struct tnd_packed_kernels packed_kernels = all->packed[packed->type];
     const struct tandem_tensor *node = work->node;
     const int64_t m = node->ne[1];
-    const bool few = m <= FEW_TOKENS || packed_kernels.unpack == NULL;
-    const int strips = few ? 1 : kernels->strips;
+    const bool is_skinny = m <= SKINNY_TOKENS || packed_kernels.unpack == NULL;
+    const int panels = is_skinny ? 1 : kernels->panels;
     struct product p = {
         .kernels = kernels,
         .packed_kernels = packed_kernels,
@@ -175,22 +179,24 @@ void tnd_matmul_packed(const struct tnd_cpu_kernels *all, const struct tnd_packe
         .part = m <= TND_PACKED_TOKENS ? tnd_max(packed->k, 1) : TND_KC_Q,
         .row_begin = work->row_begin,
         .row_end = work->row_end,
-        .tile_tokens = tnd_tile_tokens(m, few ? TND_PACKED_TOKENS : kernels->tokens),
+        .tile_tokens = tnd_tile_tokens(m, is_skinny ? TND_PACKED_TOKENS : kernels->tokens),
     };
+    TND_ASSERT(packed->n == node->ne[0] && packed->k == node->src[0]->ne[0]);
+    TND_ASSERT(packed_kernels.multiply != NULL && p.gemm != NULL);
     if (p.row_begin >= p.row_end) {
         return;
     }
-    int64_t n_strips = (packed->n + TND_STRIP_ROWS - 1) / TND_STRIP_ROWS;
-    int64_t first = p.row_begin / (strips * TND_STRIP_ROWS);
-    int64_t count = (p.row_end - 1) / (strips * TND_STRIP_ROWS) + 1 - first;
+    int64_t n_panels = (packed->n + TND_PANEL_ROWS - 1) / TND_PANEL_ROWS;
+    int64_t first = p.row_begin / (panels * TND_PANEL_ROWS);
+    int64_t count = (p.row_end - 1) / (panels * TND_PANEL_ROWS) + 1 - first;
     int64_t begin;
     int64_t end;
     while (worker->next(worker, count, tnd_chunk(count, worker->count, 8), &begin, &end)) {
         for (int64_t i = first + begin; i < first + end; i++) {
-            if (few) {
-                multiply_strip(&p, worker->scratch, i);
+            if (is_skinny) {
+                multiply_panel(&p, worker->scratch, i);
             } else {
-                multiply_panel(&p, worker->scratch, i * strips, n_strips);
+                multiply_tile(&p, worker->scratch, i * panels, n_panels);
             }
         }
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
+#include "base/tnd_assert.h"
 #include "ggml-like/tnd_tensor.h"
 
 enum { ROWS = TND_PANEL_F_ROWS, AHEAD = 16384 };
@@ -57,9 +58,10 @@ static void multiply_tile(const struct product *p, struct scratch *s, int64_t pa
     int low = (int)tnd_max(p->row_begin - row, 0);
     int high = (int)tnd_min(p->row_end - row, ROWS);
     bool whole = high - low == ROWS;
+    TND_ASSERT(0 <= low && low < high && 0 < n_tokens && n_tokens <= TND_PACKED_F_TOKENS);
     float *y = p->y + (size_t)token * p->y_stride + row;
     p->kernel(&(struct tnd_tile_packed_f){
-        .panel = tnd_packed_strip(NULL, p->packed, panel),
+        .panel = tnd_packed_panel(NULL, p->packed, panel),
         .k = p->packed->k,
         .n_tokens = n_tokens,
         .x = x,
@@ -93,6 +95,7 @@ void tnd_matmul_packed_f(const struct tnd_cpu_kernels *kernels,
     int64_t transposed = -1; /* block of tokens in the scratch */
     int64_t begin;
     int64_t end;
+    TND_ASSERT(p.kernel != NULL && packed->n == node->ne[0] && packed->k == node->src[0]->ne[0]);
     if (p.row_begin >= p.row_end || m == 0) {
         return;
     }

@@ -44,7 +44,7 @@ static inline int tnd_tile_tokens(int64_t m, int most)
     return tiles > 0 ? (int)((m + tiles - 1) / tiles) : 1;
 }
 
-/** Chunk of `n` items that gives each worker several turns. Not more of them: the even end is made
+/** Chunk of `n` items that gives each worker several chunks. Not more of them: the even end is made
  *  by `next`, whose last chunks are smaller. */
 static inline int64_t tnd_chunk(int64_t n, int workers, int64_t most)
 {

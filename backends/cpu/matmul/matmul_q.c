@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT
- * Driver of quantised weights times quantised activations: a panel of rows is decoded part by part
+ * Driver of quantised weights times quantised activations: a tile of rows is decoded part by part
  * of K into scratch that stays in the L1 cache, and all tokens pass over it. Knows no instruction
  * set. */
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
+#include "base/tnd_assert.h"
 #include "ggml-like/tnd_tensor.h"
 #include "ggml-like/tnd_type.h"
 
 enum {
-    GROUPS = TND_KC_Q_FEW / 16,
-    TAIL_ROW_BYTES = TND_KC_Q_FEW / 32 * 34 + 32, /* Q8_0 is the widest */
-    FEW_TOKENS = 4,
+    GROUPS = TND_KC_Q_SKINNY / 16,
+    TAIL_ROW_BYTES = TND_KC_Q_SKINNY / 32 * 34 + 32, /* Q8_0 is the widest */
+    SKINNY_TOKENS = 4,
     TOKENS_MAX = 16,
-    PIECE = 128 /* values decoded between two prefetches, or one block */
+    SPAN = 128 /* values decoded between two prefetches, or one block */
 };
 
 struct scratch {
-    uint8_t values[TND_PANEL_ROWS_MAX * TND_KC_Q_FEW];
-    float scales[TND_PANEL_ROWS_MAX * GROUPS];
-    float mins[TND_PANEL_ROWS_MAX * GROUPS];
-    float y[TOKENS_MAX * TND_PANEL_ROWS_MAX];
+    uint8_t values[TND_TILE_ROWS_MAX * TND_KC_Q_SKINNY];
+    float scales[TND_TILE_ROWS_MAX * GROUPS];
+    float mins[TND_TILE_ROWS_MAX * GROUPS];
+    float y[TOKENS_MAX * TND_TILE_ROWS_MAX];
     uint8_t tail[TND_LANES_MAX * TAIL_ROW_BYTES];
 };
 
@@ -47,7 +48,7 @@ struct product {
     int64_t m, n, k;
     int64_t group; /* values that share a scale */
     int64_t kc;    /* values of K decoded at once */
-    size_t values_strip, scales_strip;
+    size_t values_panel, scales_panel;
     int tile_tokens;
 };
 
@@ -65,18 +66,18 @@ size_t tnd_matmul_q_scratch(void)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Asks for the bytes that share `part` of `parts` of the next panel holds. Rows are more streams
- * than the hardware follows, but the rows of a panel lie one behind the other: it is fetched in
- * one line, a little with each piece that is decoded. Inlined: gcc takes calls of a function that
+/* Asks for the bytes that share `part` of `parts` of the next tile holds. Rows are more streams
+ * than the hardware follows, but the rows of a tile lie one behind the other: it is fetched in
+ * one line, a little with each span that is decoded. Inlined: gcc takes calls of a function that
  * only prefetches for calls without effect, and drops them. */
 TND_INLINE void prefetch_next(const struct product *p, int64_t row, int64_t part, int64_t parts)
 {
-    int64_t panel_rows = (int64_t)p->kernels->lanes * p->kernels->strips;
-    int64_t rows = tnd_min(panel_rows, p->n - row - panel_rows);
+    int64_t tile_rows = (int64_t)p->kernels->lanes * p->kernels->panels;
+    int64_t rows = tnd_min(tile_rows, p->n - row - tile_rows);
     if (rows <= 0) {
         return;
     }
-    const uint8_t *next = p->w + (size_t)(row + panel_rows) * p->w_row_bytes;
+    const uint8_t *next = p->w + (size_t)(row + tile_rows) * p->w_row_bytes;
     size_t lines = ((size_t)rows * p->w_row_bytes) / 64;
     size_t end = lines * (size_t)(part + 1) / (size_t)parts;
     for (size_t line = lines * (size_t)part / (size_t)parts; line < end; line++) {
@@ -84,16 +85,18 @@ TND_INLINE void prefetch_next(const struct product *p, int64_t row, int64_t part
     }
 }
 
-/* Decodes `n` values from column k0 on of `n_rows` rows into the panel; missing rows are zeros. */
-static void decode_panel(const struct product *p, struct scratch *s, int64_t row, int n_rows,
-                         int64_t k0, int64_t n)
+/* Decodes `n` values from column k0 on of `n_rows` rows into the tile; missing rows are zeros. */
+static void decode_tile(const struct product *p, struct scratch *s, int64_t row, int n_rows,
+                        int64_t k0, int64_t n)
 {
     int lanes = p->kernels->lanes;
     size_t offset = (size_t)(k0 / p->traits->block_values) * p->traits->block_bytes;
     size_t part_bytes = (size_t)(n / p->traits->block_values) * p->traits->block_bytes;
-    for (int strip = 0; strip < p->kernels->strips; strip++) {
-        int valid = n_rows - strip * lanes;
-        const uint8_t *rows = p->w + (size_t)(valid > 0 ? row + strip * lanes : 0) * p->w_row_bytes;
+    TND_ASSERT(k0 % p->traits->block_values == 0 && n % p->traits->block_values == 0);
+    TND_ASSERT(0 <= row && row + n_rows <= p->n && 0 <= n && n <= p->kc);
+    for (int panel = 0; panel < p->kernels->panels; panel++) {
+        int valid = n_rows - panel * lanes;
+        const uint8_t *rows = p->w + (size_t)(valid > 0 ? row + panel * lanes : 0) * p->w_row_bytes;
         size_t row_bytes = p->w_row_bytes;
         rows += offset;
         if (valid < lanes) {
@@ -105,51 +108,51 @@ static void decode_panel(const struct product *p, struct scratch *s, int64_t row
             rows = s->tail;
             row_bytes = TAIL_ROW_BYTES;
         }
-        size_t groups = (size_t)strip * p->scales_strip;
-        uint8_t *values = s->values + (size_t)strip * p->values_strip;
-        int64_t piece = p->traits->block_values > PIECE ? p->traits->block_values : PIECE;
-        int64_t pieces = (p->k + piece - 1) / piece;
-        for (int64_t i = 0; i < n; i += piece) {
-            prefetch_next(p, row, strip * pieces + (k0 + i) / piece, p->kernels->strips * pieces);
+        size_t groups = (size_t)panel * p->scales_panel;
+        uint8_t *values = s->values + (size_t)panel * p->values_panel;
+        int64_t span = p->traits->block_values > SPAN ? p->traits->block_values : SPAN;
+        int64_t spans = (p->k + span - 1) / span;
+        for (int64_t i = 0; i < n; i += span) {
+            prefetch_next(p, row, panel * spans + (k0 + i) / span, p->kernels->panels * spans);
             size_t skip = (size_t)(i / p->traits->block_values) * p->traits->block_bytes;
             size_t skip_groups = (size_t)(i / p->group * lanes);
-            p->decode(rows + skip, row_bytes, tnd_min(piece, n - i), values + (size_t)(i * lanes),
+            p->decode(rows + skip, row_bytes, tnd_min(span, n - i), values + (size_t)(i * lanes),
                       s->scales + groups + skip_groups, s->mins + groups + skip_groups);
         }
     }
 }
 
-/* A tile at the end of the rows: through a copy, since kernels write whole panels. */
+/* A tile at the end of the rows: through a copy, since kernels write whole tiles. */
 static void gemm_tail(const struct product *p, struct scratch *s, struct tnd_tile_q *tile,
                       int n_rows)
 {
     float *y = tile->y;
-    size_t panel_rows = (size_t)p->kernels->lanes * (size_t)p->kernels->strips;
+    size_t tile_rows = (size_t)p->kernels->lanes * (size_t)p->kernels->panels;
     for (int t = 0; t < tile->n_tokens && tile->accumulate; t++) {
-        memcpy(s->y + (size_t)t * panel_rows, y + (size_t)t * p->y_stride,
+        memcpy(s->y + (size_t)t * tile_rows, y + (size_t)t * p->y_stride,
                (size_t)n_rows * sizeof(float));
     }
     tile->y = s->y;
-    tile->y_stride = panel_rows;
+    tile->y_stride = tile_rows;
     p->gemm(tile);
     for (int t = 0; t < tile->n_tokens; t++) {
-        memcpy(y + (size_t)t * p->y_stride, s->y + (size_t)t * panel_rows,
+        memcpy(y + (size_t)t * p->y_stride, s->y + (size_t)t * tile_rows,
                (size_t)n_rows * sizeof(float));
     }
 }
 
-/* All tokens over the part of the panel that is decoded. */
-static void multiply_panel(const struct product *p, struct scratch *s, int64_t row, int n_rows,
-                           int64_t k0, int64_t n)
+/* All tokens over the part of the tile that is decoded. */
+static void multiply_tile(const struct product *p, struct scratch *s, int64_t row, int n_rows,
+                          int64_t k0, int64_t n)
 {
-    bool whole = n_rows == p->kernels->lanes * p->kernels->strips;
+    bool whole = n_rows == p->kernels->lanes * p->kernels->panels;
     for (int64_t t = 0; t < p->m; t += p->tile_tokens) {
         struct tnd_tile_q tile = {
             .values = s->values,
             .scales = s->scales,
             .mins = s->mins,
-            .values_strip = p->values_strip,
-            .scales_strip = p->scales_strip,
+            .values_panel = p->values_panel,
+            .scales_panel = p->scales_panel,
             .n_blocks = (int)(n / TND_X_BLOCK),
             .n_tokens = (int)tnd_min(p->m - t, p->tile_tokens),
             .x = p->x + (size_t)t * p->x_blocks + k0 / TND_X_BLOCK,
@@ -172,6 +175,7 @@ static void multiply_token(const struct product *p, tnd_gemv_q_fn *gemv,
 {
     struct gemv_scratch *s = worker->scratch;
     int64_t n_blocks = p->k / TND_X_BLOCK;
+    TND_ASSERT(p->m == 1 && p->k <= TND_GEMV_K_MAX);
     for (int64_t b = 0; b < n_blocks; b++) {
         memcpy(s->x + b * TND_X_BLOCK, p->x[b].q, TND_X_BLOCK);
         s->x_scale[b] = p->x[b].scale;
@@ -231,24 +235,25 @@ void tnd_matmul_q(const struct tnd_kernels_q *kernels, const struct tandem_work 
         multiply_token(&p, kernels->gemv[w->type], work, worker);
         return;
     }
+    TND_ASSERT(p.decode != NULL && p.gemm != NULL && p.k % TND_X_BLOCK == 0);
     p.group = (tnd_quant_code(w->type)->form & TND_GROUPS_OF_16) != 0 ? 16 : 32;
-    p.kc = p.m <= FEW_TOKENS ? TND_KC_Q_FEW : TND_KC_Q;
-    p.values_strip = (size_t)(p.kc * kernels->lanes);
-    p.scales_strip = (size_t)(p.kc / 16 * kernels->lanes);
-    int64_t panel_rows = (int64_t)kernels->lanes * kernels->strips;
-    int64_t n_panels = (work->row_end - work->row_begin + panel_rows - 1) / panel_rows;
-    int64_t chunk = tnd_chunk(n_panels, worker->count, 8);
+    p.kc = p.m <= SKINNY_TOKENS ? TND_KC_Q_SKINNY : TND_KC_Q;
+    p.values_panel = (size_t)(p.kc * kernels->lanes);
+    p.scales_panel = (size_t)(p.kc / 16 * kernels->lanes);
+    int64_t tile_rows = (int64_t)kernels->lanes * kernels->panels;
+    int64_t n_tiles = (work->row_end - work->row_begin + tile_rows - 1) / tile_rows;
+    int64_t chunk = tnd_chunk(n_tiles, worker->count, 8);
     int64_t begin;
     int64_t end;
-    while (worker->next(worker, n_panels, chunk, &begin, &end)) {
-        for (int64_t panel = begin; panel < end; panel++) {
-            int64_t row = work->row_begin + panel * panel_rows;
-            int n_rows = (int)tnd_min(panel_rows, work->row_end - row);
+    while (worker->next(worker, n_tiles, chunk, &begin, &end)) {
+        for (int64_t tile = begin; tile < end; tile++) {
+            int64_t row = work->row_begin + tile * tile_rows;
+            int n_rows = (int)tnd_min(tile_rows, work->row_end - row);
             /* once at least: K may be 0 */
             for (int64_t k0 = 0; k0 == 0 || k0 < p.k; k0 += p.kc) {
                 int64_t n = tnd_min(p.kc, p.k - k0);
-                decode_panel(&p, worker->scratch, row, n_rows, k0, n);
-                multiply_panel(&p, worker->scratch, row, n_rows, k0, n);
+                decode_tile(&p, worker->scratch, row, n_rows, k0, n);
+                multiply_tile(&p, worker->scratch, row, n_rows, k0, n);
             }
         }
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
+#include "base/tnd_assert.h"
 #include "ggml-like/tnd_tensor.h"
 #include "ggml-like/tnd_type.h"
 
@@ -15,7 +16,7 @@ enum {
     TILE_ROWS = 16,           /* at least what a kernel takes */
     W_STRIDE = TND_KC_F + 16, /* no two rows in the same cache sets */
     TOKENS = 384,             /* of a block: its part of K stays in L2 */
-    TOKENS_UNIT = 32,         /* a multiple of every kernel's panel */
+    TOKENS_UNIT = 32,         /* a multiple of every kernel's tile */
     TOKENS_LEAST = 16,        /* fewer would waste more lanes than packing costs */
     Y_STRIDE = TOKENS + 16,
     X_FLOATS_MOST = 2 << 20
@@ -24,16 +25,16 @@ enum {
 struct scratch {
     float w[TILE_ROWS * W_STRIDE];
     float y[ROWS * Y_STRIDE]; /* of each row all tokens */
-    float turned[Y_STRIDE * TND_LANES_MAX];
+    float transposed[Y_STRIDE * TND_LANES_MAX];
     float tail[TND_LANES_MAX * TND_KC_F];
-    float x[]; /* by part of K, strip of tokens, value: the lanes */
+    float x[]; /* by part of K, panel of tokens, value: the lanes */
 };
 
 struct product {
     const struct tnd_cpu_kernels *kernels;
     enum tandem_type type;
     const struct tnd_type_traits *traits;
-    tnd_decode_f_fn *turn; /* floats of `lanes` rows to lanes */
+    tnd_decode_f_fn *transpose; /* floats of `lanes` rows to lanes */
     size_t w_row_bytes;
     size_t x_row_bytes, y_row_bytes;
     int64_t k, n;
@@ -90,7 +91,7 @@ static void pack_x(const struct product *p, struct scratch *s, const char *x, in
             int64_t valid = tnd_min(lanes, tokens - t);
             int64_t direct = valid == lanes ? n / 8 * 8 : 0;
             if (direct > 0) {
-                p->turn((const uint8_t *)from, p->x_row_bytes, direct, out);
+                p->transpose((const uint8_t *)from, p->x_row_bytes, direct, out);
             }
             if (direct < n) {
                 memset(s->tail, 0, sizeof(s->tail));
@@ -99,8 +100,8 @@ static void pack_x(const struct product *p, struct scratch *s, const char *x, in
                         from + (size_t)r * p->x_row_bytes + (size_t)direct * sizeof(float);
                     memcpy(s->tail + r * TND_KC_F, row, (size_t)(n - direct) * sizeof(float));
                 }
-                p->turn((const uint8_t *)s->tail, TND_KC_F * sizeof(float),
-                        (n - direct + 7) / 8 * 8, out + direct * lanes);
+                p->transpose((const uint8_t *)s->tail, TND_KC_F * sizeof(float),
+                             (n - direct + 7) / 8 * 8, out + direct * lanes);
             }
         }
     }
@@ -143,12 +144,13 @@ static void multiply_part(const struct product *p, struct scratch *s, const stru
                           int64_t k0, int64_t n)
 {
     const struct tnd_kernels_f *f = &p->kernels->f;
-    int64_t panel = (int64_t)f->lanes * f->strips;
+    const int64_t step = (int64_t)f->lanes * f->panels; /* tokens of a tile */
+    TND_ASSERT(0 < n && n <= TND_KC_F && item->n_rows <= ROWS && item->row + item->n_rows <= p->n);
     int tile_rows = tnd_tile_tokens(item->n_rows, f->tokens);
     for (int64_t r = 0; r < item->n_rows; r += tile_rows) {
         struct tnd_tile_f tile = {
             .w = s->x + k0 * p->block_tokens,
-            .w_strip = (size_t)(TND_KC_F * f->lanes),
+            .w_panel = (size_t)(TND_KC_F * f->lanes),
             .n_values = (int)n,
             .n_tokens = (int)tnd_min(tile_rows, item->n_rows - r),
             .x = s->w,
@@ -166,12 +168,12 @@ static void multiply_part(const struct product *p, struct scratch *s, const stru
             convert_rows(p, s, from, tile.n_tokens, n);
         }
         look_ahead(p, item, r, k0, &tile);
-        for (int64_t t = 0; t < item->tokens; t += panel) {
-            bool is_strip = item->tokens - t <= f->lanes && f->gemm_strip != NULL;
-            (is_strip ? f->gemm_strip : f->gemm)(&tile);
+        for (int64_t t = 0; t < item->tokens; t += step) {
+            bool is_panel = item->tokens - t <= f->lanes && f->gemm_panel != NULL;
+            (is_panel ? f->gemm_panel : f->gemm)(&tile);
             tile.ahead = NULL;
-            tile.w += panel * TND_KC_F;
-            tile.y += panel;
+            tile.w += step * TND_KC_F;
+            tile.y += step;
         }
     }
 }
@@ -183,11 +185,11 @@ static void store_y(const struct product *p, struct scratch *s, const struct ite
     int64_t padded = (item->tokens + 7) / 8 * 8;
     for (int64_t r = 0; r < item->n_rows; r += lanes) {
         size_t bytes = (size_t)tnd_min(lanes, item->n_rows - r) * sizeof(float);
-        p->turn((const uint8_t *)(s->y + r * Y_STRIDE), Y_STRIDE * sizeof(float), padded,
-                s->turned);
+        p->transpose((const uint8_t *)(s->y + r * Y_STRIDE), Y_STRIDE * sizeof(float), padded,
+                     s->transposed);
         char *to = item->y + (size_t)(item->row + r) * sizeof(float);
         for (int64_t t = 0; t < item->tokens; t++, to += p->y_row_bytes) {
-            memcpy(to, s->turned + t * lanes, bytes);
+            memcpy(to, s->transposed + t * lanes, bytes);
         }
     }
 }
@@ -213,7 +215,7 @@ void tnd_matmul_wide(const struct tnd_cpu_kernels *kernels, const struct tandem_
     struct product p = {
         .kernels = kernels,
         .type = from_workspace ? TANDEM_TYPE_F32 : w->type,
-        .turn = kernels->f.decode[TANDEM_TYPE_F32],
+        .transpose = kernels->f.decode[TANDEM_TYPE_F32],
         .w_row_bytes = from_workspace ? (size_t)w->ne[0] * sizeof(float) : w->nb[1],
         .x_row_bytes = x->nb[1],
         .y_row_bytes = y->nb[1],
@@ -228,6 +230,7 @@ void tnd_matmul_wide(const struct tnd_cpu_kernels *kernels, const struct tandem_
     int64_t n_rows = work->row_end - work->row_begin;
     int64_t token_blocks = (m + p.block_tokens - 1) / p.block_tokens;
     int64_t matrices = x->ne[2] * x->ne[3] * token_blocks; /* each is packed on its own */
+    TND_ASSERT(p.traits != NULL && (p.traits->dequantize != NULL || p.in_place));
     int64_t rows = choose_rows(n_rows, matrices, kernels->f.tokens, worker->count);
     int64_t row_blocks = (n_rows + rows - 1) / rows;
     int64_t packed = -1;

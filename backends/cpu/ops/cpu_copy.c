@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Moving values between layouts and types: cpy, cont, concat. Both sides are walked in the order of
- * ne; a run is a piece that lies within one row of either side. */
+ * ne; a run is a span that lies within one row of either side. */
 #include <string.h>
 
 #include "backends/cpu/ops/cpu_ops.h"
+#include "base/tnd_assert.h"
 
 enum { BUFFER = 256 }; /* values that are converted at a time */
 
@@ -65,6 +66,7 @@ static struct place place_of(const struct side *side, int64_t index)
 /* Moves on by `n` values that do not pass the end of the row. */
 static void advance(const struct side *side, struct place *place, int64_t n)
 {
+    TND_ASSERT(0 < n && place->i[0] + n <= side->ne[0]);
     place->i[0] += n;
     place->at += (size_t)n * side->nb[0];
     for (int i = 0; i + 1 < TANDEM_MAX_DIMS && place->i[i] == side->ne[i]; i++) {
@@ -99,6 +101,7 @@ static void load_floats(const struct tnd_cpu_kernels *kernels, enum tandem_type 
                         const char *src, size_t step, int64_t n, float *out)
 {
     uint16_t halves[BUFFER];
+    TND_ASSERT(n <= BUFFER && tandem_type_block_values(type) == 1);
     if (type == TANDEM_TYPE_F32) {
         move_values((char *)out, sizeof(float), src, step, sizeof(float), n);
         return;
@@ -180,6 +183,7 @@ static struct side part_of(const struct tandem_tensor *node, const struct tandem
 {
     struct side part = side_of(node);
     int dim = node->params.concat_dim;
+    TND_ASSERT(0 <= offset && offset + operand->ne[dim] <= node->ne[dim]);
     part.ne[dim] = operand->ne[dim];
     part.data += (size_t)offset * part.nb[dim];
     return part;

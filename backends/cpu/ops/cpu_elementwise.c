@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Operations that go element by element. The result may lie on the bytes of the first operand. */
 #include "backends/cpu/ops/cpu_ops.h"
+#include "base/tnd_assert.h"
 
-enum { PIECE = TND_CPU_PIECE };
+enum { SPAN = TND_CPU_SPAN };
 
 /* ---- two operands ---- */
 
@@ -10,6 +11,7 @@ void tnd_cpu_binary_row(const struct tnd_cpu_kernels *kernels, enum tandem_op op
                         const float *b, int64_t b_values, float *y, int64_t n)
 {
     tnd_vec_binary_fn *kernel = kernels->vec.binary[op];
+    TND_ASSERT(kernel != NULL && b_values > 0 && n % b_values == 0);
     if (b_values >= 16 || b_values == n) {
         for (int64_t i = 0; i < n; i += b_values) {
             kernel(a + i, b, y + i, b_values);
@@ -55,6 +57,7 @@ void tnd_cpu_unary_row(const struct tnd_cpu_kernels *kernels, const struct tande
     if (node->op == TANDEM_OP_SCALE) {
         kernels->vec.affine(a, 0.0f, node->params.factor, y, n);
     } else {
+        TND_ASSERT(kernels->vec.unary[node->op] != NULL);
         kernels->vec.unary[node->op](a, y, n);
     }
 }
@@ -67,11 +70,11 @@ enum tandem_status tnd_cpu_unary(const struct tnd_cpu_kernels *kernels,
     if (tandem_tensor_is_contiguous(a) && tandem_tensor_is_contiguous(node)) {
         /* A few long rows are shared out too. */
         int64_t n = tandem_tensor_elements(node);
-        int64_t pieces = (n + PIECE - 1) / PIECE;
-        int64_t chunk = tnd_rows_chunk(pieces, PIECE, worker->count);
-        while (worker->next(worker, pieces, chunk, &begin, &end)) {
-            int64_t first = begin * PIECE;
-            int64_t last = end * PIECE < n ? end * PIECE : n;
+        int64_t spans = (n + SPAN - 1) / SPAN;
+        int64_t chunk = tnd_rows_chunk(spans, SPAN, worker->count);
+        while (worker->next(worker, spans, chunk, &begin, &end)) {
+            int64_t first = begin * SPAN;
+            int64_t last = end * SPAN < n ? end * SPAN : n;
             tnd_cpu_unary_row(kernels, node, (const float *)a->data + first,
                               (float *)node->data + first, last - first);
         }

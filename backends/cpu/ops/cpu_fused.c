@@ -3,6 +3,7 @@
  * cache, by the kernels that run node by node. Results that nobody else reads are never written:
  * they stand for a while where the last result will. */
 #include "backends/cpu/ops/cpu_ops.h"
+#include "base/tnd_assert.h"
 
 /* Element by element without rows: long ones can be cut. */
 static bool is_cuttable(const struct tandem_tensor *node)
@@ -35,10 +36,10 @@ bool tnd_cpu_fuses(const struct tandem_tensor *const *nodes, int n_nodes)
     return nodes[0]->ne[0] > 0;
 }
 
-/* What is handed out: rows, or pieces of all the values. */
+/* What is handed out: rows, or spans of all the values. */
 struct unit {
-    bool is_piece;
-    int64_t index; /* of the row or the piece */
+    bool is_span;
+    int64_t index; /* of the row or the span */
     int64_t n;     /* values */
 };
 
@@ -46,8 +47,8 @@ struct unit {
 static float *part_of(const struct tandem_tensor *tensor, const struct tandem_tensor *node,
                       const struct unit *unit)
 {
-    if (unit->is_piece) {
-        return (float *)tensor->data + unit->index * TND_CPU_PIECE;
+    if (unit->is_span) {
+        return (float *)tensor->data + unit->index * TND_CPU_SPAN;
     }
     struct tnd_row row = tnd_row_of(node, unit->index);
     return tnd_row_f32(tensor, (struct tnd_row){row.i1 % tensor->ne[1], row.i2 % tensor->ne[2],
@@ -67,10 +68,11 @@ static void run_unit(const struct tnd_cpu_kernels *kernels, const struct tandem_
             src[s] = node->src[s] == linked ? before : part_of(node->src[s], node, unit);
         }
         float *y = (work->unread >> i & 1) != 0 ? last : part_of(node, node, unit);
+        TND_ASSERT(src[0] != NULL && (node->n_src < 2 || src[1] != NULL));
         if (tnd_op_traits(node->op)->family == TND_OP_norm) {
             tnd_cpu_norm_row(kernels, node, src[0], y, unit->n);
         } else if (node->n_src == 2) {
-            int64_t b_values = unit->is_piece ? unit->n : node->src[1]->ne[0];
+            int64_t b_values = unit->is_span ? unit->n : node->src[1]->ne[0];
             tnd_cpu_binary_row(kernels, node->op, src[0], src[1], b_values, y, unit->n);
         } else {
             tnd_cpu_unary_row(kernels, node, src[0], y, unit->n);
@@ -83,12 +85,13 @@ void tnd_cpu_fused(const struct tnd_cpu_kernels *kernels, const struct tandem_wo
                    struct tandem_worker *worker)
 {
     const struct tandem_tensor *node = work->node;
-    struct unit unit = {.is_piece = true};
+    struct unit unit = {.is_span = true};
+    TND_ASSERT(work->n_nodes > 0 && work->nodes[work->n_nodes - 1] == node);
     for (int i = 0; i < work->n_nodes; i++) {
-        unit.is_piece = unit.is_piece && is_cuttable(work->nodes[i]);
+        unit.is_span = unit.is_span && is_cuttable(work->nodes[i]);
     }
     int64_t n_values = tandem_tensor_elements(node);
-    int64_t width = unit.is_piece ? TND_CPU_PIECE : node->ne[0];
+    int64_t width = unit.is_span ? TND_CPU_SPAN : node->ne[0];
     int64_t n_units = (n_values + width - 1) / width;
     int64_t chunk = tnd_rows_chunk(n_units, width, worker->count);
     int64_t begin;

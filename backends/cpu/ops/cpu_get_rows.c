@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Rows of a matrix by index, and nodes that a user's callback computes. */
 #include "backends/cpu/ops/cpu_ops.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
 enum tandem_status tnd_cpu_get_rows(const struct tnd_cpu_kernels *kernels,
@@ -9,6 +10,7 @@ enum tandem_status tnd_cpu_get_rows(const struct tnd_cpu_kernels *kernels,
     const struct tandem_tensor *w = node->src[0]; /* {K, V} */
     const int32_t *ids = node->src[1]->data;      /* {M}, dense */
     int64_t chunk = tnd_rows_chunk(node->ne[1], node->ne[0], worker->count);
+    TND_ASSERT(kernels->dequantize[w->type] != NULL && w->ne[0] == node->ne[0]);
     int64_t begin, end;
     while (worker->next(worker, node->ne[1], chunk, &begin, &end)) {
         for (int64_t m = begin; m < end; m++) {

@@ -6,6 +6,7 @@
 #define TND_CPU_OPS_H
 
 #include "backends/cpu/kernels/kernels.h"
+#include "base/tnd_assert.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tandem/backend.h"
 
@@ -46,7 +47,7 @@ enum tandem_status tnd_cpu_node_run(const struct tnd_cpu_kernels *kernels,
                                     const struct tandem_tensor *node, struct tandem_worker *worker);
 
 /** Values that are handed out together when there are no rows to respect. */
-enum { TND_CPU_PIECE = 1024 };
+enum { TND_CPU_SPAN = 1024 };
 
 /** Indices of a row, given its number in the order of ne. */
 struct tnd_row {
@@ -56,6 +57,7 @@ struct tnd_row {
 static inline struct tnd_row tnd_row_of(const struct tandem_tensor *tensor, int64_t row)
 {
     int64_t matrix = row / tensor->ne[1];
+    TND_ASSERT(0 <= row && matrix < tensor->ne[2] * tensor->ne[3]);
     return (struct tnd_row){row % tensor->ne[1], matrix % tensor->ne[2], matrix / tensor->ne[2]};
 }
 
@@ -71,7 +73,7 @@ static inline float *tnd_row_f32(const struct tandem_tensor *tensor, struct tnd_
     return (float *)(void *)tnd_row_at(tensor, row.i1, row.i2, row.i3);
 }
 
-/** Rows of one chunk: several turns for each worker, but at least some 2,000 values, which take
+/** Rows of one chunk: several chunks for each worker, but at least some 2,000 values, which take
  * longer than the hand-out. */
 static inline int64_t tnd_rows_chunk(int64_t n_rows, int64_t row_values, int n_workers)
 {

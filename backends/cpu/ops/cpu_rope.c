@@ -33,10 +33,10 @@ static void set_frequencies(const struct tandem_tensor *node, float *frequencies
 
 static void set_angles(const struct tandem_tensor *node, int32_t position, struct angles *out)
 {
-    float turn = (float)position * node->params.rope.freq_scale;
+    float position_angle = (float)position * node->params.rope.freq_scale;
     bool is_adjacent = node->params.rope.pairs == TANDEM_ROPE_ADJACENT;
     for (int64_t i = 0; i < node->params.rope.n_rot / 2; i++) {
-        float angle = turn * out->frequencies[i];
+        float angle = position_angle * out->frequencies[i];
         float cosine = cosf(angle);
         float sine = sinf(angle);
         if (is_adjacent) { /* as vec.h wants them */
@@ -51,8 +51,8 @@ static void set_angles(const struct tandem_tensor *node, int32_t position, struc
     }
 }
 
-static void turn_row(const struct tnd_cpu_kernels *kernels, const struct tandem_tensor *node,
-                     const struct angles *angles, const float *x, float *y)
+static void rotate_row(const struct tnd_cpu_kernels *kernels, const struct tandem_tensor *node,
+                       const struct angles *angles, const float *x, float *y)
 {
     int64_t n_rot = node->params.rope.n_rot;
     if (node->params.rope.pairs == TANDEM_ROPE_ADJACENT) {
@@ -93,7 +93,7 @@ enum tandem_status tnd_cpu_rope(const struct tnd_cpu_kernels *kernels,
                 set_angles(node, position, &angles);
                 known = row.i2;
             }
-            turn_row(kernels, node, &angles, tnd_row_f32(a, row), tnd_row_f32(node, row));
+            rotate_row(kernels, node, &angles, tnd_row_f32(a, row), tnd_row_f32(node, row));
         }
     }
     return TANDEM_OK;

@@ -8,7 +8,7 @@
 #include "ggml-like/quant.h"
 #include "ggml-like/tnd_type.h"
 
-enum { LANES = TND_STRIP_ROWS, STEP = 4 * LANES, GROUP = 8 * STEP, MAX_UNIT_VALUES = 256 };
+enum { LANES = TND_PANEL_ROWS, STEP = 4 * LANES, GROUP = 8 * STEP, MAX_UNIT_VALUES = 256 };
 
 /* ---- sizes ---- */
 
@@ -35,7 +35,7 @@ size_t tnd_packed_unit_bytes(enum tandem_type type)
                               (size_t)(tnd_packed_unit_values(type) / 32) * (size_t)code->bits * 64;
 }
 
-size_t tnd_packed_strip_bytes(enum tandem_type type, int64_t k)
+size_t tnd_packed_panel_bytes(enum tandem_type type, int64_t k)
 {
     int64_t unit = tnd_packed_unit_values(type);
     return unit == 0 ? 0 : (size_t)((k + unit - 1) / unit) * tnd_packed_unit_bytes(type);
@@ -178,7 +178,7 @@ static void pack_header(enum tandem_type type, const uint8_t *row, int n, int la
     }
 }
 
-/* ---- strips ---- */
+/* ---- panels ---- */
 
 /* Codes of `n` values (at most a unit) of all rows, step by step. */
 static void decode_unit(const struct tnd_kernels_q *kernels, enum tandem_type type,
@@ -197,7 +197,7 @@ static void decode_unit(const struct tnd_kernels_q *kernels, enum tandem_type ty
     }
 }
 
-void tnd_pack_strip(const struct tnd_kernels_q *kernels, enum tandem_type type, const uint8_t *rows,
+void tnd_pack_panel(const struct tnd_kernels_q *kernels, enum tandem_type type, const uint8_t *rows,
                     size_t row_bytes, int n_rows, int64_t k, uint8_t *out)
 {
     _Alignas(64) uint8_t steps[LANES * MAX_UNIT_VALUES];
@@ -206,6 +206,8 @@ void tnd_pack_strip(const struct tnd_kernels_q *kernels, enum tandem_type type, 
     const struct tnd_quant_code *code = tnd_quant_code(type);
     const struct tnd_type_traits *traits = tnd_type_traits(type);
     const size_t row_unit = (size_t)(unit / traits->block_values) * traits->block_bytes;
+    TND_ASSERT(0 < n_rows && n_rows <= LANES && k % traits->block_values == 0);
+    TND_ASSERT(LANES % kernels->lanes == 0 && (uintptr_t)out % 64 == 0);
     for (int64_t k0 = 0; k0 < k; k0 += unit, rows += row_unit) {
         int n = (int)tnd_min(unit, k - k0);
         const uint8_t *from = rows;
@@ -258,6 +260,7 @@ TRANSPOSE(transpose_32, uint32_t)
 void tnd_pack_panel_f(enum tandem_type type, const uint8_t *rows, size_t row_bytes, int n_rows,
                       int64_t k, uint8_t *out)
 {
+    TND_ASSERT(0 < n_rows && n_rows <= ROWS && tandem_type_block_values(type) == 1);
     if (n_rows < ROWS) {
         memset(out, 0, (size_t)k * ROWS * tandem_type_block_bytes(type));
     }

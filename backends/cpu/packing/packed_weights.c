@@ -51,8 +51,8 @@ static void *take_pages(size_t bytes)
 static void free_weight(struct tnd_packed_weight *packed)
 {
     if (packed != NULL) {
-        if (packed->strips != NULL) {
-            munmap(packed->strips, packed->bytes);
+        if (packed->panels != NULL) {
+            munmap(packed->panels, packed->bytes);
         }
         tnd_free(packed->states);
         tnd_free(packed);
@@ -76,15 +76,15 @@ static enum tandem_status make_weight(const struct tnd_packed_weights *weights,
                                       struct tnd_packed_weight **out, struct tandem_error *error)
 {
     bool quantized = tandem_type_is_quantized(weight->type);
-    int strip_rows = quantized ? TND_STRIP_ROWS : TND_PANEL_F_ROWS;
-    size_t strips = (size_t)((weight->ne[1] + strip_rows - 1) / strip_rows);
-    size_t strip_bytes =
-        quantized ? tnd_packed_strip_bytes(weight->type, weight->ne[0])
+    int panel_rows = quantized ? TND_PANEL_ROWS : TND_PANEL_F_ROWS;
+    size_t panels = (size_t)((weight->ne[1] + panel_rows - 1) / panel_rows);
+    size_t panel_bytes =
+        quantized ? tnd_packed_panel_bytes(weight->type, weight->ne[0])
                   : tandem_type_row_bytes(weight->type, weight->ne[0]) * TND_PANEL_F_ROWS;
     size_t bytes = 0;
     size_t left = weights->options.limit_bytes - weights->bytes;
     /* The stream is fetched ahead of its end: harmless, prefetches never fault. */
-    if (!tnd_mul_size(strips, strip_bytes, &bytes) || bytes > left) {
+    if (!tnd_mul_size(panels, panel_bytes, &bytes) || bytes > left) {
         return tnd_error_set(error, TANDEM_E_DEVICE_MEMORY, weight->name, (int64_t)bytes,
                              (int64_t)left,
                              "cpu: packed weights would take %zu bytes more, %zu are left of the "
@@ -93,10 +93,10 @@ static enum tandem_status make_weight(const struct tnd_packed_weights *weights,
     }
     struct tnd_packed_weight *packed = tnd_calloc(1, sizeof(*packed));
     if (packed != NULL) {
-        packed->states = tnd_calloc(1, sizeof(*packed->states) + strips);
-        packed->strips = bytes > 0 ? take_pages(bytes) : NULL;
+        packed->states = tnd_calloc(1, sizeof(*packed->states) + panels);
+        packed->panels = bytes > 0 ? take_pages(bytes) : NULL;
     }
-    if (packed == NULL || packed->states == NULL || (bytes > 0 && packed->strips == NULL)) {
+    if (packed == NULL || packed->states == NULL || (bytes > 0 && packed->panels == NULL)) {
         free_weight(packed);
         return tnd_error_set(error, TANDEM_E_MEMORY, weight->name, (int64_t)bytes, 0,
                              "cpu: no memory for %zu bytes of packed weights", bytes);
@@ -105,11 +105,11 @@ static enum tandem_status make_weight(const struct tnd_packed_weights *weights,
     packed->type = weight->type;
     packed->n = weight->ne[1];
     packed->k = weight->ne[0];
-    packed->strip_rows = strip_rows;
-    packed->strip_bytes = strip_bytes;
+    packed->panel_rows = panel_rows;
+    packed->panel_bytes = panel_bytes;
     packed->bytes = bytes;
     packed->release_rows = weights->options.release_rows;
-    atomic_init(&packed->states->left, (int_least64_t)strips);
+    atomic_init(&packed->states->left, (int_least64_t)panels);
     *out = packed;
     return TANDEM_OK;
 }
@@ -158,11 +158,11 @@ static void pack(const struct tnd_kernels_q *kernels, const struct tnd_packed_we
                  int64_t i, uint8_t *out)
 {
     size_t row_bytes = tandem_type_row_bytes(packed->type, packed->k);
-    int64_t row = i * packed->strip_rows;
-    int n_rows = (int)(packed->n - row < packed->strip_rows ? packed->n - row : packed->strip_rows);
+    int64_t row = i * packed->panel_rows;
+    int n_rows = (int)(packed->n - row < packed->panel_rows ? packed->n - row : packed->panel_rows);
     const uint8_t *rows = (const uint8_t *)packed->data + (size_t)row * row_bytes;
     if (tandem_type_is_quantized(packed->type)) {
-        tnd_pack_strip(kernels, packed->type, rows, row_bytes, n_rows, packed->k, out);
+        tnd_pack_panel(kernels, packed->type, rows, row_bytes, n_rows, packed->k, out);
     } else {
         tnd_pack_panel_f(packed->type, rows, row_bytes, n_rows, packed->k, out);
     }
@@ -187,9 +187,9 @@ static void release_rows(const struct tnd_packed_weight *packed)
 #endif
 }
 
-static void finish_strip(const struct tnd_packed_weight *packed, int64_t i)
+static void finish_panel(const struct tnd_packed_weight *packed, int64_t i)
 {
-    atomic_store_explicit(&packed->states->state[i], TND_STRIP_READY, memory_order_release);
+    atomic_store_explicit(&packed->states->state[i], TND_PANEL_READY, memory_order_release);
     int_least64_t left =
         atomic_fetch_sub_explicit(&packed->states->left, 1, memory_order_acq_rel) - 1;
     if (left == 0 && packed->release_rows) {
@@ -197,25 +197,26 @@ static void finish_strip(const struct tnd_packed_weight *packed, int64_t i)
     }
 }
 
-const uint8_t *tnd_packed_strip(const struct tnd_kernels_q *kernels,
+const uint8_t *tnd_packed_panel(const struct tnd_kernels_q *kernels,
                                 const struct tnd_packed_weight *packed, int64_t i)
 {
-    uint8_t *strip = packed->strips + (size_t)i * packed->strip_bytes;
+    uint8_t *panel = packed->panels + (size_t)i * packed->panel_bytes;
+    TND_ASSERT(0 <= i && i * packed->panel_rows < packed->n);
     atomic_uchar *state = &packed->states->state[i];
     unsigned char seen = atomic_load_explicit(state, memory_order_acquire);
-    if (seen == TND_STRIP_READY) {
-        return strip;
+    if (seen == TND_PANEL_READY) {
+        return panel;
     }
-    if (seen == TND_STRIP_EMPTY &&
-        atomic_compare_exchange_strong_explicit(state, &seen, TND_STRIP_BUSY, memory_order_acquire,
+    if (seen == TND_PANEL_EMPTY &&
+        atomic_compare_exchange_strong_explicit(state, &seen, TND_PANEL_BUSY, memory_order_acquire,
                                                 memory_order_acquire)) {
-        pack(kernels, packed, i, strip);
-        finish_strip(packed, i);
-        return strip;
+        pack(kernels, packed, i, panel);
+        finish_panel(packed, i);
+        return panel;
     }
-    /* Another graph packs this very strip: a matter of microseconds. */
-    while (atomic_load_explicit(state, memory_order_acquire) != TND_STRIP_READY) {
+    /* Another graph packs this very panel: a matter of microseconds. */
+    while (atomic_load_explicit(state, memory_order_acquire) != TND_PANEL_READY) {
         sched_yield();
     }
-    return strip;
+    return panel;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The packed weights of one CPU backend: which tensors have a second, packed copy. The copy is
- * made strip by strip by the worker that reads the strip first, so that all workers share the
+ * made panel by panel by the worker that reads the panel first, so that all workers share the
  * work and pages lie near their reader. */
 #ifndef TND_PACKED_WEIGHTS_H
 #define TND_PACKED_WEIGHTS_H
@@ -10,11 +10,11 @@
 #include "backends/cpu/packing/packing.h"
 #include "tandem/backend.h"
 
-enum tnd_strip_state { TND_STRIP_EMPTY, TND_STRIP_BUSY, TND_STRIP_READY };
+enum tnd_panel_state { TND_PANEL_EMPTY, TND_PANEL_BUSY, TND_PANEL_READY };
 
-struct tnd_strip_states {
-    atomic_int_least64_t left; /* strips that are not ready */
-    atomic_uchar state[];      /* enum tnd_strip_state of each */
+struct tnd_panel_states {
+    atomic_int_least64_t left; /* panels that are not ready */
+    atomic_uchar state[];      /* enum tnd_panel_state of each */
 };
 
 struct tnd_packed_options {
@@ -26,10 +26,10 @@ struct tnd_packed_weight {
     const void *data;
     enum tandem_type type;
     int64_t n, k;
-    int strip_rows; /* 16, or 32 of floats */
-    size_t strip_bytes;
-    uint8_t *strips; /* ceil(n / strip_rows) strips, 64-byte aligned */
-    struct tnd_strip_states *states;
+    int panel_rows; /* 16, or 32 of floats */
+    size_t panel_bytes;
+    uint8_t *panels; /* ceil(n / panel_rows) panels, 64-byte aligned */
+    struct tnd_panel_states *states;
     bool release_rows;
     size_t bytes;                   /* taken from the system */
     struct tnd_packed_weight *next; /* in the list */
@@ -55,8 +55,8 @@ void tnd_packed_weights_remove(struct tnd_packed_weights *weights,
 /** Bytes of all copies. */
 size_t tnd_packed_weights_bytes(struct tnd_packed_weights *weights);
 
-/** Makes strip `i` ready: packs it, or waits for the worker that does. Floats need no kernels. */
-const uint8_t *tnd_packed_strip(const struct tnd_kernels_q *kernels,
+/** Makes panel `i` ready: packs it, or waits for the worker that does. Floats need no kernels. */
+const uint8_t *tnd_packed_panel(const struct tnd_kernels_q *kernels,
                                 const struct tnd_packed_weight *packed, int64_t i);
 
 #endif

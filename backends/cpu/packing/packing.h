@@ -9,11 +9,11 @@
 /** Values of K and bytes of a unit; 0 for a type that has no packed form. */
 int tnd_packed_unit_values(enum tandem_type type);
 size_t tnd_packed_unit_bytes(enum tandem_type type);
-/** Bytes of a strip of rows with k values. */
-size_t tnd_packed_strip_bytes(enum tandem_type type, int64_t k);
+/** Bytes of a panel of rows with k values. */
+size_t tnd_packed_panel_bytes(enum tandem_type type, int64_t k);
 
 /** Packs n_rows (1..16, missing ones become zeros) rows of k values that lie row_bytes apart. */
-void tnd_pack_strip(const struct tnd_kernels_q *kernels, enum tandem_type type, const uint8_t *rows,
+void tnd_pack_panel(const struct tnd_kernels_q *kernels, enum tandem_type type, const uint8_t *rows,
                     size_t row_bytes, int n_rows, int64_t k, uint8_t *out);
 
 /** The same for float types: a panel of 1..32 rows. */

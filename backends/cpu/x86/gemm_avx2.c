@@ -8,7 +8,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 
-enum { LANES = 8, TOKENS_Q = 4, STRIPS_F = 2, TOKENS_F = 6 };
+enum { LANES = 8, TOKENS_Q = 4, PANELS_F = 2, TOKENS_F = 6 };
 
 /* ---- integers: 8 rows and up to 4 tokens ---- */
 
@@ -133,9 +133,9 @@ TND_INLINE void gemm_f_tile(const struct tnd_tile_f *tile, const int n_tokens)
 {
     const size_t x_stride = tile->x_stride;
     const float *w0 = tile->w;
-    const float *w1 = tile->w + tile->w_strip;
+    const float *w1 = tile->w + tile->w_panel;
     const float *x[2] = {tile->x, tile->x + 3 * x_stride}; /* three tokens a pointer */
-    __m256 sum[STRIPS_F][TOKENS_F];
+    __m256 sum[PANELS_F][TOKENS_F];
     TND_UNROLL
     for (int t = 0; t < n_tokens; t++) {
         sum[0][t] = _mm256_setzero_ps();
@@ -247,13 +247,13 @@ void tnd_fill_gemm_avx2(struct tnd_cpu_kernels *out)
 {
     out->isa_q = "avx2";
     out->isa_f = "avx2";
-    out->q.strips = 1;
+    out->q.panels = 1;
     out->q.tokens = TOKENS_Q;
     out->q.quantize_x = quantize_x;
 #define FILL(NAME, form, offset, bits, is_super) out->q.gemm[TANDEM_TYPE_##NAME] = gemm_##NAME;
     TND_QUANT_KERNELS(FILL)
 #undef FILL
-    out->f.strips = STRIPS_F;
+    out->f.panels = PANELS_F;
     out->f.tokens = TOKENS_F;
     out->f.gemm = gemm_f;
 }

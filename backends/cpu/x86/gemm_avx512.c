@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Float kernels for AVX-512: a tile is 32 rows (two strips) and up to 12 tokens. And the
+ * Float kernels for AVX-512: a tile is 32 rows (two panels) and up to 12 tokens. And the
  * activations' way to bytes. */
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -7,7 +7,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 
-enum { LANES = 16, STRIPS = 2, TOKENS = 12, AHEAD_STEPS = 16 };
+enum { LANES = 16, PANELS = 2, TOKENS = 12, AHEAD_STEPS = 16 };
 
 /* One stretch of what comes next, so that fetching is spread over the tile. */
 TND_INLINE void prefetch_ahead(const struct tnd_tile_f *tile, int stretch)
@@ -20,12 +20,12 @@ TND_INLINE void prefetch_ahead(const struct tnd_tile_f *tile, int stretch)
     }
 }
 
-TND_INLINE void gemm_tile(const struct tnd_tile_f *tile, const int n_strips, const int n_tokens)
+TND_INLINE void gemm_tile(const struct tnd_tile_f *tile, const int n_panels, const int n_tokens)
 {
     const size_t x_stride = tile->x_stride;
-    const float *w[STRIPS] = {tile->w, tile->w + tile->w_strip};
+    const float *w[PANELS] = {tile->w, tile->w + tile->w_panel};
     const float *x[4]; /* three tokens a pointer, as addressing modes have it */
-    __m512 sum[STRIPS][TOKENS];
+    __m512 sum[PANELS][TOKENS];
     TND_UNROLL
     for (int i = 0; i < 4; i++) {
         x[i] = tile->x + (size_t)(3 * i) * x_stride;
@@ -33,7 +33,7 @@ TND_INLINE void gemm_tile(const struct tnd_tile_f *tile, const int n_strips, con
     TND_UNROLL
     for (int t = 0; t < n_tokens; t++) {
         TND_UNROLL
-        for (int s = 0; s < n_strips; s++) {
+        for (int s = 0; s < n_panels; s++) {
             sum[s][t] = _mm512_setzero_ps();
         }
     }
@@ -41,9 +41,9 @@ TND_INLINE void gemm_tile(const struct tnd_tile_f *tile, const int n_strips, con
         const int end = begin + AHEAD_STEPS < tile->n_values ? begin + AHEAD_STEPS : tile->n_values;
         prefetch_ahead(tile, begin / AHEAD_STEPS);
         for (int k = begin; k < end; k++) {
-            __m512 v[STRIPS];
+            __m512 v[PANELS];
             TND_UNROLL
-            for (int s = 0; s < n_strips; s++) {
+            for (int s = 0; s < n_panels; s++) {
                 v[s] = _mm512_load_ps(w[s]);
                 w[s] += LANES;
             }
@@ -51,7 +51,7 @@ TND_INLINE void gemm_tile(const struct tnd_tile_f *tile, const int n_strips, con
             for (int t = 0; t < n_tokens; t++) {
                 __m512 value = _mm512_set1_ps(x[t / 3][(size_t)(t % 3) * x_stride]);
                 TND_UNROLL
-                for (int s = 0; s < n_strips; s++) {
+                for (int s = 0; s < n_panels; s++) {
                     sum[s][t] = _mm512_fmadd_ps(v[s], value, sum[s][t]);
                 }
             }
@@ -65,7 +65,7 @@ TND_INLINE void gemm_tile(const struct tnd_tile_f *tile, const int n_strips, con
     for (int t = 0; t < n_tokens; t++) {
         float *y = tile->y + (size_t)t * tile->y_stride;
         TND_UNROLL
-        for (int s = 0; s < n_strips; s++, y += LANES) {
+        for (int s = 0; s < n_panels; s++, y += LANES) {
             if (tile->accumulate) {
                 sum[s][t] = _mm512_add_ps(sum[s][t], _mm512_loadu_ps(y));
             }
@@ -75,22 +75,22 @@ TND_INLINE void gemm_tile(const struct tnd_tile_f *tile, const int n_strips, con
 }
 
 /* One function for each number of rows or tokens that are broadcast. */
-#define CASE(strips, n)                                                                            \
+#define CASE(panels, n)                                                                            \
     case n:                                                                                        \
-        gemm_tile(tile, strips, n);                                                                \
+        gemm_tile(tile, panels, n);                                                                \
         break;
-#define CASES(strips)                                                                              \
-    CASE(strips, 1)                                                                                \
-    CASE(strips, 2)                                                                                \
-    CASE(strips, 3)                                                                                \
-    CASE(strips, 4)                                                                                \
-    CASE(strips, 5)                                                                                \
-    CASE(strips, 6)                                                                                \
-    CASE(strips, 7)                                                                                \
-    CASE(strips, 8)                                                                                \
-    CASE(strips, 9)                                                                                \
-    CASE(strips, 10)                                                                               \
-    CASE(strips, 11)
+#define CASES(panels)                                                                              \
+    CASE(panels, 1)                                                                                \
+    CASE(panels, 2)                                                                                \
+    CASE(panels, 3)                                                                                \
+    CASE(panels, 4)                                                                                \
+    CASE(panels, 5)                                                                                \
+    CASE(panels, 6)                                                                                \
+    CASE(panels, 7)                                                                                \
+    CASE(panels, 8)                                                                                \
+    CASE(panels, 9)                                                                                \
+    CASE(panels, 10)                                                                               \
+    CASE(panels, 11)
 
 static void gemm_f(const struct tnd_tile_f *tile)
 {
@@ -102,7 +102,7 @@ static void gemm_f(const struct tnd_tile_f *tile)
     }
 }
 
-static void gemm_f_strip(const struct tnd_tile_f *tile)
+static void gemm_f_panel(const struct tnd_tile_f *tile)
 {
     switch (tile->n_tokens) {
         CASES(1)
@@ -145,10 +145,10 @@ static void quantize_x(const float *x, int64_t n, int form, int offset, struct t
 void tnd_fill_gemm_avx512(struct tnd_cpu_kernels *out)
 {
     out->isa_f = "avx512";
-    out->f.strips = STRIPS;
+    out->f.panels = PANELS;
     out->f.tokens = TOKENS;
     out->f.gemm = gemm_f;
-    out->f.gemm_strip = gemm_f_strip;
+    out->f.gemm_panel = gemm_f_panel;
     out->q.quantize_x = quantize_x;
 }
 #else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Integer kernels for AVX-512 with VNNI: a tile is 32 rows (two strips) and up to 6 tokens; one
+ * Integer kernels for AVX-512 with VNNI: a tile is 32 rows (two panels) and up to 6 tokens; one
  * instruction multiplies 4 unsigned weight bytes with 4 activation bytes in each of 16 lanes. */
 #if defined(__AVX512VNNI__)
 #include <immintrin.h>
@@ -7,7 +7,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 
-enum { LANES = 16, STRIPS = 2, TOKENS = 6 };
+enum { LANES = 16, PANELS = 2, TOKENS = 6 };
 
 TND_INLINE __m512i broadcast_4(const void *p)
 {
@@ -17,15 +17,15 @@ TND_INLINE __m512i broadcast_4(const void *p)
 }
 
 /* Sums of one group (n_steps times 4 values) for all rows and tokens of the tile. */
-TND_INLINE void dot_group(const uint8_t *w, size_t w_strip, const struct tnd_x_block *const *x,
+TND_INLINE void dot_group(const uint8_t *w, size_t w_panel, const struct tnd_x_block *const *x,
                           size_t x_blocks, int first, const int n_steps, const int n_tokens,
-                          __m512i sum[STRIPS][TOKENS])
+                          __m512i sum[PANELS][TOKENS])
 {
     TND_UNROLL
     for (int j = 0; j < n_steps; j++) {
         const uint8_t *step = w + j * 4 * LANES;
         __m512i w0 = _mm512_load_si512((const void *)step);
-        __m512i w1 = _mm512_load_si512((const void *)(step + w_strip));
+        __m512i w1 = _mm512_load_si512((const void *)(step + w_panel));
         TND_UNROLL
         for (int t = 0; t < n_tokens; t++) {
             __m512i v = broadcast_4(x[t / 3][(size_t)(t % 3) * x_blocks].q + first + 4 * j);
@@ -38,14 +38,14 @@ TND_INLINE void dot_group(const uint8_t *w, size_t w_strip, const struct tnd_x_b
 TND_INLINE void gemm_tile(const struct tnd_tile_q *tile, const int form, const int n_tokens)
 {
     const int n_groups = (form & TND_GROUPS_OF_16) != 0 ? 2 : 1;
-    const size_t strip_scales = tile->scales_strip;
+    const size_t panel_scales = tile->scales_panel;
     const size_t x_blocks = tile->x_blocks;
     /* three tokens a pointer: base, base + stride, base + 2 * stride are addressing modes */
     const struct tnd_x_block *x[2] = {tile->x, tile->x + 3 * x_blocks};
     const uint8_t *w = tile->values;
     const float *scales = tile->scales;
     const float *mins = tile->mins;
-    __m512 y[STRIPS][TOKENS];
+    __m512 y[PANELS][TOKENS];
     TND_UNROLL
     for (int t = 0; t < n_tokens; t++) {
         float *from = tile->y + (size_t)t * tile->y_stride;
@@ -55,7 +55,7 @@ TND_INLINE void gemm_tile(const struct tnd_tile_q *tile, const int form, const i
     for (int b = 0; b < tile->n_blocks; b++) {
         TND_UNROLL
         for (int g = 0; g < n_groups; g++) {
-            __m512i sum[STRIPS][TOKENS];
+            __m512i sum[PANELS][TOKENS];
             TND_UNROLL
             for (int t = 0; t < n_tokens; t++) {
                 const struct tnd_x_block *block = x[t / 3] + (size_t)(t % 3) * x_blocks;
@@ -63,10 +63,10 @@ TND_INLINE void gemm_tile(const struct tnd_tile_q *tile, const int form, const i
                                                      : broadcast_4(&block->group.correction[g]);
                 sum[1][t] = sum[0][t];
             }
-            dot_group(w, tile->values_strip, x, x_blocks, g * 16, 8 / n_groups, n_tokens, sum);
+            dot_group(w, tile->values_panel, x, x_blocks, g * 16, 8 / n_groups, n_tokens, sum);
             w += 8 / n_groups * 4 * LANES;
             __m512 scale_0 = _mm512_load_ps(scales);
-            __m512 scale_1 = _mm512_load_ps(scales + strip_scales);
+            __m512 scale_1 = _mm512_load_ps(scales + panel_scales);
             scales += LANES;
             TND_UNROLL
             for (int t = 0; t < n_tokens; t++) {
@@ -79,7 +79,7 @@ TND_INLINE void gemm_tile(const struct tnd_tile_q *tile, const int form, const i
                 if ((form & TND_AFFINE) != 0) {
                     __m512 x_sum = _mm512_set1_ps(block->group.sum[g]);
                     y[0][t] = _mm512_fmadd_ps(_mm512_load_ps(mins), x_sum, y[0][t]);
-                    y[1][t] = _mm512_fmadd_ps(_mm512_load_ps(mins + strip_scales), x_sum, y[1][t]);
+                    y[1][t] = _mm512_fmadd_ps(_mm512_load_ps(mins + panel_scales), x_sum, y[1][t]);
                 }
             }
             mins += LANES;
@@ -131,7 +131,7 @@ static tnd_gemm_q_fn *const gemm_of_form[] = {gemm_symmetric, gemm_affine, gemm_
 void tnd_fill_gemm_vnni(struct tnd_cpu_kernels *out)
 {
     out->isa_q = "avx512+vnni";
-    out->q.strips = STRIPS;
+    out->q.panels = PANELS;
     out->q.tokens = TOKENS;
 #define FILL(NAME, form, offset, bits, is_super)                                                   \
     out->q.gemm[TANDEM_TYPE_##NAME] = gemm_of_form[form];

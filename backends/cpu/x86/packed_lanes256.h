@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Products of packed weights (packed.h) with vectors of 8 rows: one strip is two of them side by
+ * Products of packed weights (packed.h) with vectors of 8 rows: one panel is two of them side by
  * side. Codes are unpacked in registers and used for all tokens. The order of sums is that of
  * gemm_avx2.c: the same bits. packed_<isa>.c includes it and brings:
  *   dot(w, q, bits, sum)  adds the products of four steps of codes (w[side][step]) and 16
@@ -7,7 +7,7 @@
  *   CORRECTED(bits)       whether codes are taken as they are, so that sums begin with the
  *                         correction for their offset */
 
-enum { HALF = 32, STEP = 2 * HALF, STRIP_LANES = TND_STRIP_ROWS };
+enum { HALF = 32, STEP = 2 * HALF, PANEL_LANES = TND_PANEL_ROWS };
 
 TND_INLINE __m256i load(const uint8_t *p)
 {
@@ -93,7 +93,7 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const
         return;
     }
     const bool by_16 = (shape.form & TND_GROUPS_OF_16) != 0;
-    const uint8_t *bytes = unit + 64 + STRIP_LANES * (by_16 ? 2 * b + g : b) + 8 * side;
+    const uint8_t *bytes = unit + 64 + PANEL_LANES * (by_16 ? 2 * b + g : b) + 8 * side;
     __m256 d = halves(d_halves);
     if ((shape.form & TND_AFFINE) == 0) {
         *scale = _mm256_mul_ps(d, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes_8(bytes))));
@@ -106,7 +106,7 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const
         m = _mm256_srli_epi32(s, 4);
         s = _mm256_and_si256(s, _mm256_set1_epi32(15));
     } else {
-        m = _mm256_cvtepu8_epi32(bytes_8(bytes + 8 * STRIP_LANES));
+        m = _mm256_cvtepu8_epi32(bytes_8(bytes + 8 * PANEL_LANES));
     }
     *scale = _mm256_mul_ps(d, _mm256_cvtepi32_ps(s));
     *min = _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(m));
@@ -114,7 +114,7 @@ TND_INLINE void read_scales(const uint8_t *unit, const struct shape shape, const
 
 /* ---- products ---- */
 
-/* What one token has of a strip meanwhile. In memory where there are several tokens: the codes of
+/* What one token has of a panel meanwhile. In memory where there are several tokens: the codes of
  * four steps fill half of the registers, so tokens are met one after the other. */
 struct result {
     __m256i sum[2];

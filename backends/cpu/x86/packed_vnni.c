@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Products of packed weights for AVX-512 with VNNI: one strip, up to 8 tokens. Codes are unpacked
+ * Products of packed weights for AVX-512 with VNNI: one panel, up to 8 tokens. Codes are unpacked
  * in registers and used for all tokens; the weights are one stream of memory. The order of sums is
- * that of gemm_vnni.c: the same bits. For many tokens strips are unpacked for gemm_vnni.c. */
+ * that of gemm_vnni.c: the same bits. For many tokens panels are unpacked for gemm_vnni.c. */
 #if defined(__AVX512VNNI__)
 #include <immintrin.h>
 #include <string.h>
@@ -206,7 +206,7 @@ TND_INLINE void multiply(const struct tnd_tile_packed *tile, const struct shape 
     }
 }
 
-/* What a decoder of kernels.h brings into a panel, from a strip. */
+/* What a decoder of kernels.h brings into a tile, from a panel. */
 TND_INLINE void unpack(const uint8_t *unit, int n_blocks, const struct shape shape, size_t ahead,
                        uint8_t *values, float *scales, float *mins)
 {

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT
+ * Attention of many queries: some panels (attention_panel.h) pass over the tiles of keys and values
+ * together. A tile is converted once for all of them; of a tile on the diagonal a panel computes
+ * what it sees, and of one behind it nothing. */
+#include <math.h>
+#include <string.h>
+
+#include "backends/cpu/attention/attention_parts.h"
+
+enum {
+    /* Queries whose places are further apart are taken for such of different texts, which have few
+     * keys in common: they go one by one. */
+    FAR_APART = 256,
+    SOON_MAX = 96, /* lines of memory that are asked for while a panel meets a tile */
+    LINE = 16,     /* floats */
+    KEY_STEP = 8   /* keys that a panel begins and ends at: what kernels take at once */
+};
+
+struct panel {
+    struct tnd_query_panel job;
+    int64_t row;    /* the first */
+    int begin, end; /* keys of the tile that it needs */
+    bool is_masked; /* not all of its queries see all of them */
+    int32_t first[TND_PANEL_QUERIES_MAX],
+        last[TND_PANEL_QUERIES_MAX]; /* places that each query sees */
+    int32_t first_of_any, first_of_all, last_of_any, last_of_all;
+    float largest[TND_PANEL_QUERIES_MAX], weight[TND_PANEL_QUERIES_MAX];
+};
+
+struct run {
+    const struct tnd_attention *a;
+    int64_t kv_head;
+    const int32_t *orders; /* of the keys, or NULL */
+    struct panel panels[TND_QUERY_PANELS];
+    int n;
+    const struct tnd_query_panels *now, *next;
+    int64_t n_brought;          /* rows: results of these panels, then queries of the next */
+    const void *soon[SOON_MAX]; /* lines of some of them */
+    /* scratch */
+    float *keys;   /* {TND_KEY_BLOCK, TND_KEYS, blocks of the head} */
+    float *values; /* {value, TND_KEYS} */
+    float *scores; /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
+    float *mask;   /* {TND_PANEL_QUERIES_MAX, TND_KEYS} */
+    float *row;    /* {head} */
+};
+
+static size_t key_blocks(const struct tandem_tensor *node)
+{
+    return ((size_t)node->src[1]->ne[0] + TND_KEY_BLOCK - 1) / TND_KEY_BLOCK;
+}
+
+size_t tnd_attend_panels_scratch(const struct tandem_tensor *node)
+{
+    const size_t key = key_blocks(node) * TND_KEY_BLOCK;
+    const size_t value = tnd_attention_padded(node->src[2]->ne[0]);
+    return (TND_KEYS * (key + value + 2 * TND_PANEL_QUERIES_MAX) + key +
+            TND_QUERY_PANELS * TND_PANEL_QUERIES_MAX * (key + value)) *
+           sizeof(float);
+}
+
+static void lay_out(struct run *run)
+{
+    const struct tandem_tensor *node = run->a->node;
+    const size_t key = key_blocks(node) * TND_KEY_BLOCK;
+    const size_t value = tnd_attention_padded(node->src[2]->ne[0]);
+    run->keys = run->a->scratch;
+    run->values = run->keys + TND_KEYS * key;
+    run->scores = run->values + TND_KEYS * value;
+    run->mask = run->scores + TND_KEYS * TND_PANEL_QUERIES_MAX;
+    run->row = run->mask + TND_KEYS * TND_PANEL_QUERIES_MAX;
+    float *rest = run->row + key;
+    for (int s = 0; s < TND_QUERY_PANELS; s++) {
+        run->panels[s].job.queries = rest;
+        run->panels[s].job.sums = rest + TND_PANEL_QUERIES_MAX * key;
+        rest += TND_PANEL_QUERIES_MAX * (key + value);
+    }
+}
+
+/* ---- panels ---- */
+
+/* What each query sees, and what they see together. */
+static void set_places(const struct run *run, struct panel *panel)
+{
+    const struct tandem_tensor *node = run->a->node;
+    const int32_t *last = run->orders + node->src[1]->ne[1];
+    for (int r = 0; r < TND_PANEL_QUERIES_MAX; r++) {
+        const int64_t row = panel->row + (r < panel->job.n_queries ? r : 0);
+        panel->last[r] = last[row / run->a->group];
+        panel->first[r] = tnd_attention_first(node, panel->last[r]);
+    }
+    panel->last_of_any = panel->last_of_all = panel->last[0];
+    for (int r = 1; r < panel->job.n_queries; r++) {
+        const int32_t place = panel->last[r];
+        panel->last_of_any = place > panel->last_of_any ? place : panel->last_of_any;
+        panel->last_of_all = place < panel->last_of_all ? place : panel->last_of_all;
+    }
+    panel->first_of_any = tnd_attention_first(node, panel->last_of_all);
+    panel->first_of_all = tnd_attention_first(node, panel->last_of_any);
+}
+
+/* Sets where a panel lies. False: its queries are of different texts. */
+static bool place_panel(const struct run *run, struct panel *panel, int64_t row)
+{
+    const int64_t rest = run->a->node->ne[2] * run->a->group - row;
+    const int queries = run->a->kernels->attention.queries;
+    panel->row = row;
+    panel->job.n_queries = rest < queries ? (int)rest : queries;
+    if (run->orders == NULL) {
+        return true;
+    }
+    set_places(run, panel);
+    return (int64_t)panel->last_of_any - panel->last_of_all <= FAR_APART;
+}
+
+static void begin_panel(const struct run *run, struct panel *panel)
+{
+    const struct tandem_tensor *node = run->a->node;
+    const struct tnd_attention_kernels *kernels = &run->a->kernels->attention;
+    const float *rows[TND_PANEL_QUERIES_MAX];
+    struct tnd_query_panel *job = &panel->job;
+    for (int r = 0; r < TND_PANEL_QUERIES_MAX;
+         r++) { /* those beyond n_queries: lanes that nobody reads */
+        panel->largest[r] = -INFINITY;
+        panel->weight[r] = 0.0f;
+    }
+    job->head = node->src[1]->ne[0];
+    job->value = node->src[2]->ne[0];
+    job->largest = panel->largest;
+    job->weight = panel->weight;
+    job->first = panel->first;
+    job->last = panel->last;
+    job->scores = run->scores;
+    memset(job->sums, 0, (size_t)(kernels->queries * job->value) * sizeof(float));
+    for (int r = 0; r < job->n_queries; r++) {
+        rows[r] = tnd_attention_query(run->a, run->kv_head, panel->row + r);
+    }
+    kernels->transpose(rows, job->n_queries, job->head, node->params.attention.scale, job->queries);
+}
+
+static void finish_panel(const struct run *run, const struct panel *panel)
+{
+    float *rows[TND_PANEL_QUERIES_MAX];
+    for (int r = 0; r < panel->job.n_queries; r++) {
+        rows[r] = tnd_attention_result(run->a, run->kv_head, panel->row + r);
+    }
+    run->a->kernels->attention.finish(&panel->job, rows);
+}
+
+/* ---- who sees what of a tile ---- */
+
+/* `least` and `most`: of the tile's places. */
+static void see_orders(struct panel *panel, const int32_t *orders, int n, int32_t least,
+                       int32_t most)
+{
+    int begin = 0;
+    int end = n;
+    panel->is_masked = least < panel->first_of_all || most > panel->last_of_all;
+    if (panel->is_masked) {
+        while (end > 0 &&
+               (orders[end - 1] < panel->first_of_any || orders[end - 1] > panel->last_of_any)) {
+            end--;
+        }
+        while (begin < end &&
+               (orders[begin] < panel->first_of_any || orders[begin] > panel->last_of_any)) {
+            begin++;
+        }
+        end = (end + KEY_STEP - 1) / KEY_STEP * KEY_STEP;
+    }
+    panel->begin = begin / KEY_STEP * KEY_STEP;
+    panel->end = end < n ? end : n;
+}
+
+/* All of the tile when anybody sees any of it. */
+static void see_mask(const struct run *run, struct panel *panel, int64_t t, int n)
+{
+    const int64_t last = (panel->row + panel->job.n_queries - 1) / run->a->group;
+    panel->begin = panel->end = 0;
+    panel->is_masked = true;
+    for (int64_t m = panel->row / run->a->group; m <= last && panel->end == 0; m++) {
+        const float *mask = tnd_attention_mask(run->a->node, m) + t;
+        for (int j = 0; j < n && panel->end == 0; j++) {
+            panel->end = mask[j] != -INFINITY ? n : 0;
+        }
+    }
+}
+
+/* Sets which keys each panel needs, and the keys that any of them needs. */
+static void see(struct run *run, int64_t t, int n, int *out_begin, int *out_end)
+{
+    const int32_t *orders = run->orders != NULL ? run->orders + t : NULL;
+    int32_t least = orders != NULL ? orders[0] : 0;
+    int32_t most = least;
+    for (int j = 1; j < n && orders != NULL; j++) {
+        least = orders[j] < least ? orders[j] : least;
+        most = orders[j] > most ? orders[j] : most;
+    }
+    *out_begin = n;
+    *out_end = 0;
+    for (int s = 0; s < run->n; s++) {
+        struct panel *panel = &run->panels[s];
+        if (orders != NULL) {
+            see_orders(panel, orders, n, least, most);
+        } else if (tnd_attention_mask(run->a->node, 0) != NULL) {
+            see_mask(run, panel, t, n);
+        } else {
+            panel->begin = 0;
+            panel->end = n;
+            panel->is_masked = false;
+        }
+        if (panel->begin < panel->end) {
+            *out_begin = panel->begin < *out_begin ? panel->begin : *out_begin;
+            *out_end = panel->end > *out_end ? panel->end : *out_end;
+        }
+    }
+}
+
+/* ---- tiles ---- */
+
+/* Keys and values t + begin .. t + end - 1 as the kernels want them. */
+static void convert(const struct run *run, int64_t t, int begin, int end)
+{
+    const struct tandem_tensor *k = run->a->node->src[1];
+    const struct tandem_tensor *v = run->a->node->src[2];
+    const size_t stride = tnd_attention_padded(v->ne[0]);
+    for (int j = begin; j < end; j++) {
+        float *key = run->keys + j * TND_KEY_BLOCK;
+        if (k->ne[0] <= TND_KEY_BLOCK) {
+            tnd_attention_convert(run->a->kernels, k, t + j, run->kv_head, key);
+        } else {
+            tnd_attention_convert(run->a->kernels, k, t + j, run->kv_head, run->row);
+            for (size_t b = 0; b < key_blocks(run->a->node); b++) {
+                memcpy(key + b * TND_KEY_BLOCK * TND_KEYS, run->row + b * TND_KEY_BLOCK,
+                       TND_KEY_BLOCK * sizeof(float));
+            }
+        }
+        tnd_attention_convert(run->a->kernels, v, t + j, run->kv_head,
+                              run->values + (size_t)j * stride);
+    }
+}
+
+/* Asks for a row's lines. False: there is no room for them. */
+static bool bring_row(struct run *run, struct tnd_query_panel *job, const float *row, int64_t n)
+{
+    if (job->n_soon + n / LINE >= SOON_MAX) {
+        return false;
+    }
+    for (int64_t i = 0; i < n; i += LINE) {
+        run->soon[job->n_soon++] = row + i;
+    }
+    return true;
+}
+
+static int64_t rows_of(const struct run *run, const struct tnd_query_panels *panels)
+{
+    const int64_t queries = run->a->kernels->attention.queries;
+    const int64_t rest = run->a->node->ne[2] * run->a->group - panels->first * queries;
+    return rest < panels->n * queries ? rest : panels->n * queries;
+}
+
+/* What a panel asks for while it meets a tile: results of these panels, then queries of the next
+ * ones. Their rows lie apart, so that nothing foresees them. (Keys and values of the next tile are
+ * not worth it.) */
+static void bring(struct run *run, struct tnd_query_panel *job)
+{
+    const int64_t queries = run->a->kernels->attention.queries;
+    const int64_t n_now = rows_of(run, run->now);
+    const int64_t n = n_now + rows_of(run, run->next);
+    job->soon = run->soon;
+    job->n_soon = 0;
+    for (bool has_room = true; run->n_brought < n && has_room; run->n_brought += has_room) {
+        const int64_t i = run->n_brought - n_now;
+        has_room = i < 0
+                       ? bring_row(run, job,
+                                   tnd_attention_result(run->a, run->kv_head,
+                                                        run->now->first * queries + run->n_brought),
+                                   job->value)
+                       : bring_row(run, job,
+                                   tnd_attention_query(run->a, run->next->kv_head,
+                                                       run->next->first * queries + i),
+                                   job->head);
+    }
+}
+
+/* The mask of a panel's queries, transposed into lanes. */
+static void transpose_mask(const struct run *run, const struct panel *panel, int64_t t)
+{
+    const float *rows[TND_PANEL_QUERIES_MAX];
+    for (int r = 0; r < panel->job.n_queries; r++) {
+        rows[r] = tnd_attention_mask(run->a->node, (panel->row + r) / run->a->group) + t;
+    }
+    run->a->kernels->attention.transpose(rows, panel->job.n_queries, panel->job.n_keys, 1.0f,
+                                         run->mask);
+}
+
+static void meet(struct run *run, struct panel *panel, int64_t t)
+{
+    struct tnd_query_panel *job = &panel->job;
+    const int64_t first = t + panel->begin;
+    job->n_keys = panel->end - panel->begin;
+    job->keys = run->keys + panel->begin * TND_KEY_BLOCK;
+    job->value_stride = (int64_t)tnd_attention_padded(job->value);
+    job->values = run->values + panel->begin * job->value_stride;
+    job->mask = NULL;
+    job->orders = NULL;
+    if (panel->is_masked && run->orders != NULL) {
+        job->orders = run->orders + first;
+    } else if (panel->is_masked) {
+        transpose_mask(run, panel, first);
+        job->mask = run->mask;
+    }
+    bring(run, job);
+    run->a->kernels->attention.attend(job);
+}
+
+void tnd_attend_panels(const struct tnd_attention *attention, const struct tnd_query_panels *panels,
+                       const struct tnd_query_panels *next)
+{
+    const int64_t n_keys = attention->node->src[1]->ne[1];
+    const int queries = attention->kernels->attention.queries;
+    struct run run;
+    run.a = attention;
+    run.kv_head = panels->kv_head;
+    run.orders = tnd_attention_orders(attention->node);
+    run.n = 0;
+    run.now = panels;
+    run.next = next;
+    run.n_brought = 0;
+    lay_out(&run);
+    for (int s = 0; s < panels->n; s++) {
+        struct panel *panel = &run.panels[run.n];
+        if (place_panel(&run, panel, (panels->first + s) * queries)) {
+            run.n++;
+        } else { /* before the scratch is used otherwise */
+            tnd_attend_rows(attention, run.kv_head, panel->row, panel->job.n_queries);
+        }
+    }
+    for (int s = 0; s < run.n; s++) {
+        begin_panel(&run, &run.panels[s]);
+    }
+    for (int64_t t = 0; t < n_keys; t += TND_KEYS) {
+        int begin, end;
+        see(&run, t, n_keys - t < TND_KEYS ? (int)(n_keys - t) : TND_KEYS, &begin, &end);
+        if (begin < end) {
+            convert(&run, t, begin, end);
+        }
+        for (int s = 0; s < run.n; s++) {
+            if (run.panels[s].begin < run.panels[s].end) {
+                meet(&run, &run.panels[s], t);
+            }
+        }
+    }
+    for (int s = 0; s < run.n; s++) {
+        finish_panel(&run, &run.panels[s]);
+    }
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * Kernels of attention for many queries. A panel is a few vectors of queries that share a KV head;
+ * lanes are queries, keys and values are broadcast. So nothing is summed across lanes, every query
+ * is computed in one order whatever is beside it, and keys and values are used as they lie. */
+#ifndef TND_ATTENTION_PANEL_H
+#define TND_ATTENTION_PANEL_H
+
+#include <stdint.h>
+
+enum {
+    TND_KEYS = 64,             /* keys and values that a panel meets at a time: a tile */
+    TND_KEY_BLOCK = 64,        /* values of a key that lie together in a tile */
+    TND_PANEL_QUERIES_MAX = 48 /* queries of a panel at most */
+};
+
+/* A panel meets a tile. Arrays with a {panel} have `queries` numbers a row. */
+struct tnd_query_panel {
+    int n_queries, n_keys;
+    int64_t head, value; /* length of a key, of a value */
+    float *queries;      /* {panel, head}, times the scale */
+    const float *keys;   /* {TND_KEY_BLOCK, TND_KEYS, blocks of the head} */
+    const float *values; /* {value_stride, n_keys} */
+    int64_t value_stride;
+    const float *mask;           /* {panel, n_keys}, added to the scores, or NULL */
+    const int32_t *orders;       /* {n_keys}: seen from first to last, or NULL: all are seen */
+    const int32_t *first, *last; /* {panel} */
+    float *scores;               /* {panel, TND_KEYS}: scratch */
+    float *largest, *weight;     /* {panel}: of the scores so far, sum of exponentials */
+    float *sums;                 /* {panel, value}: weighted values so far */
+    const void *const *soon;     /* {n_soon}: lines of memory that are needed next */
+    int n_soon;
+};
+
+struct tnd_attention_kernels {
+    int queries; /* of a whole panel */
+    /** y[i][r] = rows[r][i] * factor for `n` values of `n_rows` rows (at most a panel); the rest of
+     *  a vector of queries is 0. */
+    void (*transpose)(const float *const *rows, int n_rows, int64_t n, float factor, float *y);
+    /** Adds the tile's values to the sums, with weights e^(score - largest). Begin with largest
+     *  -infinity, weight and sums 0. Scores that are no number make weight and sums such. */
+    void (*attend)(const struct tnd_query_panel *panel);
+    /** rows[r][i] = sums[i][r] / weight[r]; 0 where nothing was seen. */
+    void (*finish)(const struct tnd_query_panel *panel, float *const *rows);
+};
+
+/** In plain C. */
+extern const struct tnd_attention_kernels tnd_attention_scalar;
+
+#endif
