@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * The only place where the library takes heap memory, with counters and planned failures for
- * tests. */
+ * The only place where the library takes heap memory, of the C library or of the program's
+ * allocator, with counters and planned failures for tests. */
 #include <limits.h>
 #include <malloc.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/options.h"
+#include "tandem/allocator.h"
 
 enum { ALIGNMENT = 64 }; /* a cache line, and the widest vector */
 
@@ -19,6 +22,29 @@ static atomic_long live_bytes;
 static atomic_long peak_bytes;    /* the most that live_bytes was since tnd_alloc_peak_begin */
 static atomic_long largest_bytes; /* the most that was asked for at once since then */
 static atomic_long failing = -1;  /* allocations until the one that fails; not positive: none */
+
+/* Changed only while nothing is allocated and no other thread is here (tandem_set_allocator). */
+static struct tandem_allocator program; /* `allocate` is NULL: the C library serves */
+
+static void *take(size_t bytes)
+{
+    void *memory = NULL;
+    if (program.allocate == NULL) {
+        return posix_memalign(&memory, ALIGNMENT, bytes) == 0 ? memory : NULL;
+    }
+    memory = program.allocate(program.user, bytes, ALIGNMENT);
+    if ((uintptr_t)memory % ALIGNMENT != 0) { /* the program's fault, but vectors would crash */
+        program.release(program.user, memory);
+        return NULL;
+    }
+    return memory;
+}
+
+/* 0 where the program allocates: only the C library tells the size of a piece. */
+static long bytes_of(void *memory)
+{
+    return program.allocate == NULL ? (long)malloc_usable_size(memory) : 0;
+}
 
 static bool must_fail(void)
 {
@@ -37,19 +63,19 @@ static void raise_to(atomic_long *most, long value)
     }
 }
 
-static void note_bytes(const void *memory)
+static void note_bytes(void *memory)
 {
-    const long bytes = (long)malloc_usable_size((void *)memory);
+    const long bytes = bytes_of(memory);
     const long before = atomic_fetch_add_explicit(&live_bytes, bytes, memory_order_relaxed);
     raise_to(&peak_bytes, before + bytes);
 }
 
 void *tnd_alloc(size_t bytes)
 {
-    void *memory = NULL;
     atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
     raise_to(&largest_bytes, bytes < (size_t)LONG_MAX ? (long)bytes : LONG_MAX);
-    if (must_fail() || posix_memalign(&memory, ALIGNMENT, bytes > 0 ? bytes : 1) != 0) {
+    void *memory = must_fail() ? NULL : take(bytes > 0 ? bytes : 1);
+    if (memory == NULL) {
         return NULL;
     }
     atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
@@ -100,10 +126,33 @@ void tnd_free(void *memory)
 {
     if (memory != NULL) {
         atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
-        atomic_fetch_sub_explicit(&live_bytes, (long)malloc_usable_size(memory),
-                                  memory_order_relaxed);
-        free(memory);
+        atomic_fetch_sub_explicit(&live_bytes, bytes_of(memory), memory_order_relaxed);
+        if (program.allocate == NULL) {
+            free(memory);
+        } else {
+            program.release(program.user, memory);
+        }
     }
+}
+
+enum tandem_status tandem_set_allocator(const struct tandem_allocator *allocator,
+                                        struct tandem_error *error)
+{
+    struct tandem_allocator given = TANDEM_ALLOCATOR_INIT;
+    TND_TRY(tnd_options_read(allocator, "tandem_allocator", &given, sizeof(given), error));
+    if (allocator != NULL && (given.allocate == NULL || given.release == NULL)) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "tandem_allocator", 0, 0,
+                             "allocator: %s is NULL",
+                             given.allocate == NULL ? "allocate" : "release");
+    }
+    if (tnd_alloc_live() != 0) {
+        return tnd_error_set(error, TANDEM_E_STATE, "tandem_allocator", tnd_alloc_live(), 0,
+                             "allocator: %ld pieces of the present one are in use; set it before "
+                             "anything is made, or after everything was freed",
+                             tnd_alloc_live());
+    }
+    program = given;
+    return TANDEM_OK;
 }
 
 void tnd_alloc_fail_after(long n)

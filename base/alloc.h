@@ -34,7 +34,7 @@ long tnd_alloc_live(void);
 /** Allocations since the process began, failed ones included. */
 long tnd_alloc_count(void);
 
-/** Bytes that were not freed yet, as the C library rounds them. */
+/** Bytes that were not freed yet, as the C library rounds them; 0 under tandem_set_allocator. */
 size_t tnd_alloc_live_bytes(void);
 /** Begins to look for the peak anew: the next two count from here. */
 void tnd_alloc_peak_begin(void);

@@ -14,4 +14,10 @@
 enum tandem_status tnd_options_read(const void *options, const char *name, void *out,
                                     size_t out_bytes, struct tandem_error *error);
 
+/** The other direction: copies `results` (`bytes` long, first member: size_t size) into a caller's
+ * struct `out`, whose size the caller has set. A shorter struct gets the beginning, the tail of a
+ * longer one becomes zero; its size stays. Errors: ARGUMENT (NULL), ABI (no size). */
+enum tandem_status tnd_results_write(const void *results, size_t bytes, const char *name, void *out,
+                                     struct tandem_error *error);
+
 #endif

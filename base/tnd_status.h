@@ -4,6 +4,8 @@
 #ifndef TND_STATUS_H
 #define TND_STATUS_H
 
+#include <stddef.h>
+
 #include "tandem/status.h"
 
 /** Fills `error` (NULL allowed) and returns `status`, so that a failing function can end with
@@ -12,6 +14,16 @@
 enum tandem_status tnd_error_set(struct tandem_error *error, enum tandem_status status,
                                  const char *where, int64_t got, int64_t limit, const char *format,
                                  ...) __attribute__((format(printf, 6, 7)));
+
+/** Ends a public call with ARGUMENT when a pointer that it needs is NULL; `call` is the part of its
+ *  name that people know. */
+#define TND_REQUIRE(pointer, call, error)                                                          \
+    do {                                                                                           \
+        if ((pointer) == NULL) {                                                                   \
+            return tnd_error_set(error, TANDEM_E_ARGUMENT, #pointer, 0, 0, "%s: %s is NULL", call, \
+                                 #pointer);                                                        \
+        }                                                                                          \
+    } while (0)
 
 /** Hands a failure on: `TND_TRY(step(...));` */
 #define TND_TRY(expression)                                                                        \

@@ -5,6 +5,7 @@
  * output meets every user before its operands. */
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/options.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "ggml-like/memplan.h"
@@ -348,6 +349,6 @@ enum tandem_status tandem_graph_memory(const tandem_graph *graph,
     if (!graph->finished) {
         return TANDEM_E_STATE;
     }
-    *out_report = graph->memory;
-    return TANDEM_OK;
+    return tnd_results_write(&graph->memory, sizeof(graph->memory), "tandem_memory_report",
+                             out_report, NULL);
 }

@@ -166,7 +166,8 @@ enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph 
                                           const struct tandem_compute_options *options,
                                           struct tandem_error *error)
 {
-    struct tandem_compute_options merged = {sizeof(merged), NULL, NULL, NULL, NULL};
+    struct tandem_compute_options merged = TANDEM_COMPUTE_OPTIONS_INIT;
+    TND_REQUIRE(runtime, "compute", error);
     TND_TRY(tnd_options_read(options, "tandem_compute_options", &merged, sizeof(merged), error));
     TND_TRY(tnd_runtime_check_graph(graph, error));
     tandem_plan *own_plan = NULL;
@@ -191,10 +192,8 @@ enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph 
 enum tandem_status tandem_runtime_fetch(tandem_runtime *runtime, const tandem_tensor *tensor,
                                         bool will_change, struct tandem_error *error)
 {
-    if (runtime == NULL || tensor == NULL) {
-        return tnd_error_set(error, TANDEM_E_ARGUMENT, "fetch", 0, 0, "fetch: the %s is NULL",
-                             runtime == NULL ? "runtime" : "tensor");
-    }
+    TND_REQUIRE(runtime, "fetch", error);
+    TND_REQUIRE(tensor, "fetch", error);
     struct tnd_runtime_rooms rooms;
     tnd_runtime_rooms(runtime, &rooms);
     return tnd_exec_fetch(rooms.exec, tensor->root, will_change, error);

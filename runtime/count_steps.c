@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Counting what a plan unfolds into. */
+#include "base/options.h"
 #include "runtime/tnd_runtime.h"
 #include "sched/plan.h"
 
@@ -10,15 +11,19 @@ enum tandem_status tandem_runtime_count_steps(tandem_runtime *runtime, const tan
 {
     struct tnd_runtime_rooms rooms;
     struct tnd_steps *steps = NULL;
+    TND_REQUIRE(runtime, "count_steps", error);
+    TND_REQUIRE(plan, "count_steps", error);
+    TND_TRY(tnd_runtime_check_graph(graph, error));
     tnd_runtime_rooms(runtime, &rooms);
     enum tandem_status status = tnd_steps_renew(graph, plan, rooms.registry, NULL,
                                                 tnd_exec_execution(rooms.exec), &steps, error);
     if (status == TANDEM_OK) {
-        struct tandem_step_counts counts = {steps->n_steps, steps->n_groups, 0};
+        struct tandem_step_counts counts = {sizeof(counts), steps->n_steps, steps->n_groups, 0};
         for (int g = 0; g < steps->n_groups; g++) {
             counts.n_parallel += steps->groups[g].n_workers > 1;
         }
-        *out_counts = counts;
+        status =
+            tnd_results_write(&counts, sizeof(counts), "tandem_step_counts", out_counts, error);
     }
     tnd_steps_free(steps);
     return status;

@@ -110,7 +110,7 @@ enum tandem_status tandem_runtime_explain(tandem_runtime *runtime, const tandem_
     bool *done = NULL;
     struct tnd_runtime_rooms rooms;
     struct tnd_text text = TND_TEXT_INIT;
-    if (write == NULL || graph == NULL || !graph->finished ||
+    if (runtime == NULL || write == NULL || graph == NULL || !graph->finished ||
         (plan != NULL && plan->n_nodes != graph->n_nodes)) {
         return TANDEM_E_ARGUMENT;
     }

@@ -53,8 +53,8 @@ static int threads_wanted(int asked, const struct tnd_topology *topology)
     return number >= 1 && number <= MAX_THREADS ? (int)number : topology->recommended_threads;
 }
 
-static enum tandem_status find_forced(const tandem_runtime *runtime, const char *name,
-                                      int *out_profile, struct tandem_error *error)
+enum tandem_status tnd_runtime_find_profile(const tandem_runtime *runtime, const char *name,
+                                            int *out_profile, struct tandem_error *error)
 {
     int profile = name != NULL ? tnd_profile_find(runtime->registry, name) : -1;
     if (name != NULL && profile < 0) {
@@ -149,7 +149,7 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
     TND_TRY(tnd_topology_read(&runtime->topology, error));
     runtime->n_threads = threads_wanted(options->n_threads, &runtime->topology);
     TND_TRY(open_registry(runtime, options, error));
-    TND_TRY(find_forced(runtime, options->profile, &forced, error));
+    TND_TRY(tnd_runtime_find_profile(runtime, options->profile, &forced, error));
     TND_TRY(open_pool(runtime, options, error));
     TND_TRY(tnd_exec_new(runtime->pool, runtime->registry, runtime->clock, &runtime->exec, error));
     struct tnd_planner_options planner_options = {
@@ -169,6 +169,7 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
 enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *options,
                                        tandem_runtime **out_runtime, struct tandem_error *error)
 {
+    TND_REQUIRE(out_runtime, "open", error);
     struct tandem_runtime_options merged = TANDEM_RUNTIME_OPTIONS_INIT;
     TND_TRY(tnd_options_read(options, "tandem_runtime_options", &merged, sizeof(merged), error));
     if (!(merged.error_bound >= 0)) {
@@ -229,18 +230,20 @@ void tandem_runtime_close(tandem_runtime *runtime)
 
 int tandem_runtime_backend_count(const tandem_runtime *runtime)
 {
-    return tnd_registry_count(runtime->registry);
+    return runtime != NULL ? tnd_registry_count(runtime->registry) : 0;
 }
 
 const char *tandem_runtime_backend_name(const tandem_runtime *runtime, int slot)
 {
-    return tnd_registry_name(runtime->registry, slot);
+    return runtime != NULL ? tnd_registry_name(runtime->registry, slot) : NULL;
 }
 
 enum tandem_status tandem_runtime_add_backend(tandem_runtime *runtime,
                                               const struct tandem_backend_api *api,
                                               const char *settings, struct tandem_error *error)
 {
+    TND_REQUIRE(runtime, "add_backend", error);
+    TND_REQUIRE(api, "add_backend", error);
     TND_TRY(tnd_registry_add(runtime->registry, api, settings, error));
     tnd_runtime_forget_choices(runtime); /* it may be faster */
     return TANDEM_OK;
@@ -251,6 +254,7 @@ enum tandem_status tandem_runtime_add_backend(tandem_runtime *runtime,
 enum tandem_status tandem_runtime_table_status(const tandem_runtime *runtime,
                                                struct tandem_error *error)
 {
+    TND_REQUIRE(runtime, "table_status", error);
     tandem_runtime *unlocked = (tandem_runtime *)runtime; /* the mutex is no part of the value */
     pthread_mutex_lock(&unlocked->lock);
     enum tandem_status status = runtime->table != NULL ? TANDEM_OK : runtime->table_error.status;
@@ -275,6 +279,7 @@ static void take_table(tandem_runtime *runtime, tandem_table *table)
 enum tandem_status tandem_runtime_set_table(tandem_runtime *runtime, const tandem_table *table,
                                             struct tandem_error *error)
 {
+    TND_REQUIRE(runtime, "set_table", error);
     tandem_table *copy = NULL;
     if (table != NULL) {
         TND_TRY(tandem_table_copy(table, &copy, error));
@@ -301,7 +306,7 @@ void tnd_runtime_adopt_table(tandem_runtime *runtime, tandem_table *table)
 
 enum tandem_status tandem_runtime_set_threads(tandem_runtime *runtime, int n_threads)
 {
-    if (n_threads < 1 || n_threads > MAX_THREADS) {
+    if (runtime == NULL || n_threads < 1 || n_threads > MAX_THREADS) {
         return TANDEM_E_ARGUMENT;
     }
     pthread_mutex_lock(&runtime->lock);
@@ -318,6 +323,9 @@ enum tandem_status tandem_runtime_set_threads(tandem_runtime *runtime, int n_thr
 
 int tandem_runtime_threads(const tandem_runtime *runtime)
 {
+    if (runtime == NULL) {
+        return 0;
+    }
     tandem_runtime *unlocked = (tandem_runtime *)runtime; /* the mutex is no part of the value */
     pthread_mutex_lock(&unlocked->lock);
     int n_threads = runtime->n_threads;
@@ -328,23 +336,29 @@ int tandem_runtime_threads(const tandem_runtime *runtime)
 
 void tandem_runtime_set_execution(tandem_runtime *runtime, uint32_t execution)
 {
-    tnd_exec_set_execution(runtime->exec, execution);
+    if (runtime != NULL) {
+        tnd_exec_set_execution(runtime->exec, execution);
+    }
 }
 
 void tandem_runtime_pause(tandem_runtime *runtime)
 {
-    tnd_pool_pause(runtime->pool);
+    if (runtime != NULL) {
+        tnd_pool_pause(runtime->pool);
+    }
 }
 
 void tandem_runtime_resume(tandem_runtime *runtime)
 {
-    tnd_pool_resume(runtime->pool);
+    if (runtime != NULL) {
+        tnd_pool_resume(runtime->pool);
+    }
 }
 
 enum tandem_status tandem_runtime_set_cpus(tandem_runtime *runtime, const int *cpu_ids,
                                            int n_cpu_ids)
 {
-    if (n_cpu_ids < 0 || (n_cpu_ids > 0 && cpu_ids == NULL)) {
+    if (runtime == NULL || n_cpu_ids < 0 || (n_cpu_ids > 0 && cpu_ids == NULL)) {
         return TANDEM_E_ARGUMENT;
     }
     return tnd_pool_set_cpus(runtime->pool, cpu_ids, n_cpu_ids);
@@ -355,15 +369,16 @@ enum tandem_status tandem_runtime_set_cpus(tandem_runtime *runtime, const int *c
 enum tandem_status tandem_runtime_force_profile(tandem_runtime *runtime, const char *profile,
                                                 struct tandem_error *error)
 {
+    TND_REQUIRE(runtime, "force_profile", error);
     int forced;
-    TND_TRY(find_forced(runtime, profile, &forced, error));
+    TND_TRY(tnd_runtime_find_profile(runtime, profile, &forced, error));
     tnd_planner_force(runtime->planner, forced);
     return TANDEM_OK;
 }
 
 enum tandem_status tandem_runtime_set_error_bound(tandem_runtime *runtime, double bound)
 {
-    if (!(bound >= 0)) {
+    if (runtime == NULL || !(bound >= 0)) {
         return TANDEM_E_ARGUMENT;
     }
     pthread_mutex_lock(&runtime->lock);
@@ -397,6 +412,8 @@ static void tune_on_first_use(tandem_runtime *runtime, const tandem_graph *graph
 enum tandem_status tandem_runtime_plan(tandem_runtime *runtime, const tandem_graph *graph,
                                        tandem_plan **out_plan, struct tandem_error *error)
 {
+    TND_REQUIRE(runtime, "plan", error);
+    TND_REQUIRE(out_plan, "plan", error);
     TND_TRY(tnd_runtime_check_graph(graph, error));
     struct tnd_runtime_rooms rooms;
     tandem_plan *plan = NULL;
@@ -418,6 +435,10 @@ enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime,
                                              const tandem_graph *graph, const tandem_plan *plan,
                                              tandem_write_fn write, void *user)
 {
+    TND_REQUIRE(runtime, "print_plan", NULL);
+    TND_REQUIRE(graph, "print_plan", NULL);
+    TND_REQUIRE(plan, "print_plan", NULL);
+    TND_REQUIRE(write, "print_plan", NULL);
     return tnd_print_plan(runtime->registry, graph, plan, write, user);
 }
 
@@ -426,8 +447,12 @@ enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime,
 int tandem_runtime_profiles(const tandem_runtime *runtime, struct tandem_profile_info *out_profiles,
                             int n)
 {
+    if (runtime == NULL) {
+        return 0;
+    }
     const struct tnd_registry *registry = runtime->registry;
     int count = tnd_profile_count(registry);
+    n = out_profiles != NULL ? n : 0;
     for (int i = 0; i < count && i < n; i++) {
         struct tandem_profile_info *info = &out_profiles[i];
         struct tnd_table_profile described;
@@ -441,10 +466,12 @@ int tandem_runtime_profiles(const tandem_runtime *runtime, struct tandem_profile
     return count;
 }
 
-void tandem_runtime_describe(const tandem_runtime *runtime, struct tandem_runtime_info *out_info)
+enum tandem_status tandem_runtime_describe(const tandem_runtime *runtime,
+                                           struct tandem_runtime_info *out_info)
 {
     tandem_runtime *unlocked = (tandem_runtime *)runtime; /* the mutex is no part of the value */
-    struct tandem_runtime_info info;
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
+    TND_REQUIRE(runtime, "describe", NULL);
     info.cpu = tnd_cpu_model();
     info.isa = tnd_cpu_isa_name(tnd_cpu_features());
     info.topology = runtime->topology.text;
@@ -453,12 +480,11 @@ void tandem_runtime_describe(const tandem_runtime *runtime, struct tandem_runtim
     pthread_mutex_unlock(&unlocked->lock);
     info.n_threads = tandem_runtime_threads(runtime);
     info.n_cores = runtime->topology.n_cores;
-    info.prepared_bytes = 0;
     for (int slot = TANDEM_BACKEND_CPU; slot < tnd_registry_count(runtime->registry); slot++) {
         info.prepared_bytes +=
             tnd_backend_prepared_bytes(tnd_registry_backend(runtime->registry, slot));
     }
-    *out_info = info;
+    return tnd_results_write(&info, sizeof(info), "tandem_runtime_info", out_info, NULL);
 }
 
 const struct tandem_table *tnd_runtime_locked_table(const tandem_runtime *runtime)

@@ -54,6 +54,9 @@ struct tandem_runtime {
 /** Errors: MEMORY. */
 enum tandem_status tnd_watch_init(struct tnd_watch *watch, struct tandem_error *error);
 void tnd_watch_fini(struct tnd_watch *watch);
+/** Index of a profile by name; -1 for NULL. Errors: NOT_FOUND. */
+enum tandem_status tnd_runtime_find_profile(const tandem_runtime *runtime, const char *name,
+                                            int *out_profile, struct tandem_error *error);
 /** What is planned by; NULL: nothing. The caller holds `lock` as long as it reads the table: a run
  *  of another thread may replace and free it (tnd_runtime_end_watch). */
 const struct tandem_table *tnd_runtime_locked_table(const tandem_runtime *runtime);

@@ -139,6 +139,10 @@ static const struct tnd_drift *current_drift(tandem_runtime *runtime)
 
 int tandem_runtime_drift(tandem_runtime *runtime, struct tandem_drift_info *out_drift, int n)
 {
+    if (runtime == NULL) {
+        return 0;
+    }
+    n = out_drift != NULL ? n : 0;
     pthread_mutex_lock(&runtime->watch.lock);
     const struct tnd_drift *drift = current_drift(runtime);
     int count = drift != NULL ? tnd_drift_count(drift) : 0;
@@ -161,6 +165,7 @@ enum tandem_status tandem_runtime_save_drift(tandem_runtime *runtime, const char
     char own[TND_TABLE_PATH_MAX];
     tandem_table *stale = NULL;
     enum tandem_status status = TANDEM_OK;
+    TND_REQUIRE(runtime, "save_drift", error);
     if (path == NULL) {
         TND_TRY(tandem_table_default_path(own, sizeof(own), error));
         path = own;

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/checked.h"
 #include "base/rng.h"
+#include "tandem/allocator.h"
 #include "tests/suite_base.h"
 
 static bool is_zero(const unsigned char *bytes, size_t n)
@@ -208,11 +209,72 @@ static void a_list_grows_and_keeps_what_it_has(void)
     tnd_free(items);
 }
 
+static int taken;
+static int offset; /* bytes that the next piece is off its alignment */
+static unsigned char pool[64 * 8] __attribute__((aligned(64)));
+
+static void *take(void *user, size_t bytes, size_t alignment)
+{
+    CU_ASSERT_PTR_EQUAL(user, pool);
+    CU_ASSERT_EQUAL(alignment, 64);
+    return bytes <= 64 && taken < 8 ? &pool[64 * taken++ + offset] : NULL;
+}
+
+static void give_back(void *user, void *memory)
+{
+    CU_ASSERT_PTR_EQUAL(user, pool);
+    CU_ASSERT_PTR_NOT_NULL(memory);
+    taken--;
+}
+
+static void the_program_may_bring_its_own_allocator(void)
+{
+    struct tandem_allocator allocator = TANDEM_ALLOCATOR_INIT;
+    struct tandem_error error;
+    long live = tnd_alloc_live();
+    check_status(tandem_set_allocator(&allocator, &error), TANDEM_E_ARGUMENT, "allocate is NULL",
+                 &error);
+    allocator.allocate = take;
+    check_status(tandem_set_allocator(&allocator, &error), TANDEM_E_ARGUMENT, "release is NULL",
+                 &error);
+    allocator.release = give_back;
+    allocator.user = pool;
+    allocator.size = 0;
+    check_status(tandem_set_allocator(&allocator, &error), TANDEM_E_ABI, "_INIT", &error);
+    allocator.size = sizeof(allocator);
+    if (live != 0) {
+        return; /* another test has left something, and says so itself */
+    }
+    void *before = tnd_alloc(8);
+    check_status(tandem_set_allocator(&allocator, &error), TANDEM_E_STATE, "1 pieces", &error);
+    tnd_free(before);
+    check_ok(tandem_set_allocator(&allocator, &error));
+    unsigned char *zeroed = tnd_calloc(8, 8);
+    CU_ASSERT_PTR_EQUAL(zeroed, pool);
+    char *text = tnd_strdup("here");
+    text = tnd_realloc(text, 5, 60);
+    check_string(text, "here");
+    CU_ASSERT_PTR_NULL(tnd_alloc(65));
+    offset = 8;
+    CU_ASSERT_PTR_NULL(tnd_alloc(8)); /* not aligned: given back at once */
+    offset = 0;
+    check_status(tandem_set_allocator(NULL, &error), TANDEM_E_STATE, "2 pieces", &error);
+    tnd_free(text);
+    tnd_free(zeroed);
+    check_int(taken, 0);
+    check_ok(tandem_set_allocator(NULL, NULL));
+    void *after = tnd_alloc(65);
+    CU_ASSERT_PTR_NOT_NULL(after);
+    tnd_free(after);
+    check_int(tnd_alloc_live(), 0);
+}
+
 CU_TestInfo tnd_tests_base_memory[] = {
     {"a_list_grows_and_keeps_what_it_has", a_list_grows_and_keeps_what_it_has},
     {"allocations_are_aligned_counted_and_freed", allocations_are_aligned_counted_and_freed},
     {"realloc_keeps_the_contents", realloc_keeps_the_contents},
     {"exactly_the_planned_allocation_fails", exactly_the_planned_allocation_fails},
+    {"the_program_may_bring_its_own_allocator", the_program_may_bring_its_own_allocator},
     {"arena_pieces_are_zeroed_aligned_and_apart", arena_pieces_are_zeroed_aligned_and_apart},
     {"arena_keeps_its_memory_over_a_reset", arena_keeps_its_memory_over_a_reset},
     {"arena_obeys_its_limit_and_survives_reaching_it",

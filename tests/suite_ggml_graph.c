@@ -103,7 +103,7 @@ static void outputs_keep_memory_of_their_own_even_through_views(void)
     CU_ASSERT_EQUAL(((float *)tandem_tensor_data(last))[7], 28.0f * 28.0f);
     /* a view that no graph reached still finds the output */
     CU_ASSERT_EQUAL(((float *)tandem_tensor_data(late))[0], 28.0f * 28.0f);
-    struct tandem_memory_report report;
+    struct tandem_memory_report report = TANDEM_MEMORY_REPORT_INIT;
     check_ok(tandem_graph_memory(graph, &report));
     check_int(report.output_bytes, 128);
     check_int(report.n_results, 1);
@@ -121,7 +121,7 @@ static void results_share_bytes_and_small_steps_run_in_place(void)
     }
     tandem_graph *graph = finished(c, &t, 1);
     CU_ASSERT_PTR_NOT_NULL_FATAL(graph);
-    struct tandem_memory_report report;
+    struct tandem_memory_report report = TANDEM_MEMORY_REPORT_INIT;
     check_ok(tandem_graph_memory(graph, &report));
     check_int(report.n_results, 149);
     check_int(report.sum_bytes, 149 * bytes);
@@ -179,7 +179,7 @@ static void finish_returns_the_first_error_of_the_builders(void)
 static void graphs_are_finished_once_and_closed_then(void)
 {
     struct tandem_error error = {0};
-    struct tandem_memory_report report;
+    struct tandem_memory_report report = TANDEM_MEMORY_REPORT_INIT;
     tandem_context *c = ggml_context();
     tandem_tensor *a = tandem_sqr(c, ggml_ramp(c, 1.0f, 4, 0, 0, 0));
     tandem_tensor *b = tandem_sqr(c, a);

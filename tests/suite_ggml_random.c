@@ -198,7 +198,7 @@ static void shared_memory_changes_no_bit_of_any_output(void)
         tandem_graph *graph = finish(&shared);
         tandem_graph *reference = finish(&apart);
         if (graph != NULL && reference != NULL) {
-            struct tandem_memory_report report;
+            struct tandem_memory_report report = TANDEM_MEMORY_REPORT_INIT;
             separate(reference);
             check_no_overlap(graph);
             check_ok(ggml_compute(graph, NULL));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The front door: opening, planning, computing, from one thread and from many. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +78,7 @@ static size_t result_bytes(const struct network *net)
 
 static float *reference_of(const struct network *net)
 {
-    struct tandem_memory_report memory;
+    struct tandem_memory_report memory = TANDEM_MEMORY_REPORT_INIT;
     check_ok(tandem_graph_memory(net->graph, &memory));
     void *buffer = tnd_guarded_alloc(memory.planned_bytes + 1, 64);
     tnd_graph_bind(net->graph, buffer);
@@ -186,8 +187,8 @@ static void the_path_of_the_table_stays_readable_when_another_table_is_set(void)
 {
     const char *path = tnd_test_temp("described.txt");
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
-    struct tandem_runtime_info before;
-    struct tandem_runtime_info after;
+    struct tandem_runtime_info before = TANDEM_RUNTIME_INFO_INIT;
+    struct tandem_runtime_info after = TANDEM_RUNTIME_INFO_INIT;
     tandem_runtime *runtime = NULL;
     tnd_test_write_file(path, foreign_text, sizeof(foreign_text) - 1);
     options.table_path = path;
@@ -245,6 +246,160 @@ static void a_plan_changed_by_hand_is_run_as_changed(void)
     CU_ASSERT_NOT_EQUAL(tandem_runtime_compute(runtime, net.graph, plan, NULL, &error), TANDEM_OK);
     tandem_plan_free(plan);
     free(reference);
+    tandem_runtime_close(runtime);
+    tandem_context_free(net.context);
+}
+
+static int append(void *user, const char *bytes, unsigned long n);
+
+static void one_call_forces_a_profile_for_one_node(void)
+{
+    struct network net = network_new(TANDEM_TYPE_Q4_0, 5);
+    struct tandem_error error;
+    tandem_runtime *runtime = open_plain(2);
+    tandem_plan *plan = NULL;
+    float *reference = reference_of(&net);
+    check_ok(tandem_runtime_plan(runtime, net.graph, &plan, NULL));
+    struct tandem_plan_node other = *tandem_plan_node(plan, 2);
+    int threads = tandem_plan_node(plan, 0)->n_threads;
+    check_ok(tandem_runtime_force_node(runtime, net.graph, plan, 0, "cpu", &error));
+    check_string(tandem_plan_node(plan, 0)->profile, "cpu");
+    check_int(tandem_plan_node(plan, 0)->reason, TANDEM_REASON_FORCED);
+    check_int(tandem_plan_node(plan, 0)->n_threads, threads);
+    CU_ASSERT_EQUAL(memcmp(tandem_plan_node(plan, 2), &other, sizeof(other)), 0);
+    check_ok(tandem_runtime_compute(runtime, net.graph, plan, NULL, NULL));
+    check_nmse(tandem_tensor_data(net.y), reference, WIDTH * 5, 5e-3, "forced");
+    /* what is refused leaves the plan as it is */
+    check_status(tandem_runtime_force_node(runtime, net.graph, plan, 0, "cpu+abacus", &error),
+                 TANDEM_E_NOT_FOUND, "cpu+abacus", &error);
+    check_status(tandem_runtime_force_node(runtime, net.graph, plan, 1, "cpu", &error),
+                 TANDEM_E_ARGUMENT, "node 1 is silu", &error);
+    check_status(tandem_runtime_force_node(runtime, net.graph, plan, 4, "cpu", &error),
+                 TANDEM_E_ARGUMENT, "node 4", &error);
+    check_status(tandem_runtime_force_node(runtime, net.graph, NULL, 0, "cpu", &error),
+                 TANDEM_E_ARGUMENT, "plan is NULL", &error);
+    check_string(tandem_plan_node(plan, 0)->profile, "cpu");
+    tandem_plan_free(plan);
+    free(reference);
+    tandem_runtime_close(runtime);
+    tandem_context_free(net.context);
+}
+
+static void a_profile_that_cannot_run_a_node_is_refused_with_those_that_can(void)
+{
+    struct network net = network_new(TANDEM_TYPE_F32, 5);
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_error error;
+    tandem_runtime *runtime = NULL;
+    tandem_plan *plan = NULL;
+    options.table_path = "";
+    options.backends = "cpu";
+    check_ok(tandem_runtime_open(&options, &runtime, NULL));
+    check_ok(tandem_runtime_plan(runtime, net.graph, &plan, NULL));
+    check_status(tandem_runtime_force_node(runtime, net.graph, plan, 0, "cpu+openblas", &error),
+                 TANDEM_E_UNSUPPORTED_BACKEND, "these can: cpu", &error);
+    tandem_plan_free(plan);
+    tandem_runtime_close(runtime);
+    tandem_context_free(net.context);
+}
+
+static atomic_long pieces;
+static atomic_long pieces_ever;
+
+static void *take_piece(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    atomic_fetch_add(&pieces, 1);
+    atomic_fetch_add(&pieces_ever, 1);
+    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void give_piece_back(void *user, void *memory)
+{
+    (void)user;
+    atomic_fetch_sub(&pieces, 1);
+    free(memory);
+}
+
+static void everything_is_allocated_where_the_program_says_and_given_back(void)
+{
+    struct tandem_allocator allocator = TANDEM_ALLOCATOR_INIT;
+    struct tandem_error error;
+    allocator.allocate = take_piece;
+    allocator.release = give_piece_back;
+    check_ok(tandem_set_allocator(&allocator, &error));
+    struct network net = network_new(TANDEM_TYPE_Q4_0, 5);
+    tandem_runtime *runtime = open_plain(2);
+    check_ok(tandem_runtime_compute(runtime, net.graph, NULL, NULL, NULL));
+    CU_ASSERT_TRUE(atomic_load(&pieces_ever) > 3);
+    check_status(tandem_set_allocator(NULL, &error), TANDEM_E_STATE, "in use", &error);
+    tandem_runtime_close(runtime);
+    tandem_context_free(net.context);
+    check_int(atomic_load(&pieces), 0);
+    check_ok(tandem_set_allocator(NULL, &error));
+}
+
+static void results_fit_into_older_and_newer_structs(void)
+{
+    tandem_runtime *runtime = open_plain(1);
+    struct {
+        struct tandem_runtime_info known;
+        char unknown[16];
+    } newer = {TANDEM_RUNTIME_INFO_INIT, {7}};
+    struct tandem_runtime_info older = TANDEM_RUNTIME_INFO_INIT;
+    newer.known.size = sizeof(newer);
+    check_ok(tandem_runtime_describe(runtime, &newer.known));
+    check_int(newer.known.n_threads, 1);
+    check_int(newer.unknown[0], 0);
+    check_int((int64_t)newer.known.size, sizeof(newer));
+    older.size = offsetof(struct tandem_runtime_info, n_cores);
+    older.n_cores = -7;
+    check_ok(tandem_runtime_describe(runtime, &older));
+    check_int(older.n_threads, 1);
+    check_int(older.n_cores, -7);
+    older.size = 0;
+    check_int(tandem_runtime_describe(runtime, &older), TANDEM_E_ABI);
+    tandem_runtime_close(runtime);
+}
+
+static void null_is_refused_wherever_a_pointer_is_needed(void)
+{
+    struct network net = network_new(TANDEM_TYPE_F32, 1);
+    struct tandem_error error;
+    tandem_runtime *runtime = open_plain(1);
+    tandem_plan *plan = NULL;
+    check_status(tandem_runtime_open(NULL, NULL, &error), TANDEM_E_ARGUMENT, "out_runtime is NULL",
+                 &error);
+    check_status(tandem_runtime_plan(NULL, net.graph, &plan, &error), TANDEM_E_ARGUMENT,
+                 "runtime is NULL", &error);
+    check_status(tandem_runtime_plan(runtime, net.graph, NULL, &error), TANDEM_E_ARGUMENT,
+                 "out_plan is NULL", &error);
+    check_int(tandem_runtime_plan(runtime, NULL, &plan, &error), TANDEM_E_STATE);
+    check_int(tandem_runtime_compute(NULL, net.graph, NULL, NULL, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_add_backend(runtime, NULL, NULL, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_set_table(NULL, NULL, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_table_status(NULL, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_tune_graph(NULL, net.graph, NULL, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_set_threads(NULL, 1), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_set_cpus(NULL, NULL, 0), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_set_error_bound(NULL, 0), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_force_profile(NULL, NULL, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_describe(runtime, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_print_plan(runtime, net.graph, NULL, append, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_explain(NULL, net.graph, NULL, append, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_save_plan(runtime, net.graph, NULL, "x", NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_load_plan(runtime, net.graph, "x", NULL, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_count_steps(runtime, net.graph, NULL, NULL, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_save_drift(NULL, NULL, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_fetch(runtime, NULL, false, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_runtime_threads(NULL), 0);
+    check_int(tandem_runtime_backend_count(NULL), 0);
+    CU_ASSERT_PTR_NULL(tandem_runtime_backend_name(NULL, 0));
+    check_int(tandem_runtime_drift(NULL, NULL, 3), 0);
+    tandem_runtime_set_execution(NULL, TANDEM_EXECUTE_DEFAULT);
+    tandem_runtime_pause(NULL);
+    tandem_runtime_resume(NULL);
+    tandem_runtime_forget(runtime, NULL);
     tandem_runtime_close(runtime);
     tandem_context_free(net.context);
 }
@@ -430,7 +585,7 @@ static void a_trace_is_written_when_the_environment_asks_for_it(void)
 
 static size_t prepared_bytes(const tandem_runtime *runtime)
 {
-    struct tandem_runtime_info info;
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
     tandem_runtime_describe(runtime, &info);
     return info.prepared_bytes;
 }
@@ -482,6 +637,13 @@ static CU_TestInfo tests[] = {
     {"every_profile_and_thread_count_gives_the_right_result",
      every_profile_and_thread_count_gives_the_right_result},
     {"a_plan_changed_by_hand_is_run_as_changed", a_plan_changed_by_hand_is_run_as_changed},
+    {"one_call_forces_a_profile_for_one_node", one_call_forces_a_profile_for_one_node},
+    {"a_profile_that_cannot_run_a_node_is_refused_with_those_that_can",
+     a_profile_that_cannot_run_a_node_is_refused_with_those_that_can},
+    {"everything_is_allocated_where_the_program_says_and_given_back",
+     everything_is_allocated_where_the_program_says_and_given_back},
+    {"results_fit_into_older_and_newer_structs", results_fit_into_older_and_newer_structs},
+    {"null_is_refused_wherever_a_pointer_is_needed", null_is_refused_wherever_a_pointer_is_needed},
     {"a_plan_prints_what_it_does", a_plan_prints_what_it_does},
     {"a_computation_tells_the_times_of_its_stages", a_computation_tells_the_times_of_its_stages},
     {"a_computation_can_be_cancelled_and_repeated", a_computation_can_be_cancelled_and_repeated},

@@ -29,7 +29,7 @@ static int to_stdout(void *user, const char *bytes, unsigned long n)
 int main(void)
 {
     struct tandem_error error;
-    struct tandem_memory_report memory;
+    struct tandem_memory_report memory = TANDEM_MEMORY_REPORT_INIT;
     tandem_context *weights = NULL; /* lives as long as the model */
     tandem_context *step = NULL;    /* lives for one graph */
     tandem_runtime *runtime = NULL;

@@ -35,11 +35,16 @@ TANDEM_API int tandem_graph_node_count(const tandem_graph *graph);
 TANDEM_API tandem_tensor *tandem_graph_node(const tandem_graph *graph, int i);
 
 struct tandem_memory_report {
+    size_t size;          /**< sizeof(struct tandem_memory_report) */
     size_t planned_bytes; /**< bytes that intermediate results share */
     size_t sum_bytes;     /**< bytes they would take without sharing */
     size_t output_bytes;  /**< bytes of outputs, which have memory of their own */
     int n_results;        /**< intermediate results */
 };
+#define TANDEM_MEMORY_REPORT_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct tandem_memory_report), 0, 0, 0, 0                                            \
+    }
 /** Memory of a finished graph. */
 TANDEM_API enum tandem_status tandem_graph_memory(const tandem_graph *graph,
                                                   struct tandem_memory_report *out_report);

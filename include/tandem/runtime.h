@@ -133,6 +133,14 @@ TANDEM_API enum tandem_status tandem_runtime_set_error_bound(tandem_runtime *run
 TANDEM_API enum tandem_status tandem_runtime_plan(tandem_runtime *runtime,
                                                   const tandem_graph *graph, tandem_plan **out_plan,
                                                   struct tandem_error *error);
+/** Forces a profile for node `i` of a plan (as in tandem_graph_node), by name and on the node's
+ *  thread count; the others stay as they are. Tells with an error which profiles apply. One thread
+ *  at a time per plan. Errors: NOT_FOUND (no such profile), ARGUMENT (NULL, no such node, a plan of
+ *  another graph, or a node that is no plain matrix product), UNSUPPORTED_BACKEND (the profile
+ *  cannot run this node here), STATE (graph not finished). */
+TANDEM_API enum tandem_status
+tandem_runtime_force_node(tandem_runtime *runtime, const tandem_graph *graph, tandem_plan *plan,
+                          int i, const char *profile, struct tandem_error *error);
 /** Prints one line a node: problem, profile, task configs, threads, predicted time, reason. */
 TANDEM_API enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime,
                                                         const tandem_graph *graph,
@@ -141,10 +149,15 @@ TANDEM_API enum tandem_status tandem_runtime_print_plan(const tandem_runtime *ru
 
 /** What a plan becomes when it is carried out. */
 struct tandem_step_counts {
+    size_t size;    /**< sizeof(struct tandem_step_counts) */
     int n_steps;    /**< stages that run, and transfers */
     int n_groups;   /**< steps that run side by side, or one after another on one thread */
     int n_parallel; /**< groups of several threads: each ends with a barrier */
 };
+#define TANDEM_STEP_COUNTS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(struct tandem_step_counts), 0, 0, 0                                                 \
+    }
 
 /** Counts the steps of a plan as the runtime would run it now. Errors: those of computing it. */
 TANDEM_API enum tandem_status tandem_runtime_count_steps(tandem_runtime *runtime,
@@ -190,6 +203,10 @@ struct tandem_compute_options {
      *  the begin of the stage to its end on all threads, moving data included. May be NULL. */
     void (*timed)(void *user, const tandem_tensor *node, enum tandem_stage stage, double us);
 };
+#define TANDEM_COMPUTE_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        sizeof(struct tandem_compute_options), NULL, NULL, NULL, NULL                              \
+    }
 
 /** Computes a graph: by `plan`, or by a fresh plan when NULL. `options` may be NULL. On failure
  *  outputs are  undefined and the runtime stays usable. Any thread; one at a time per graph.
@@ -249,6 +266,7 @@ TANDEM_API int tandem_runtime_profiles(const tandem_runtime *runtime,
 
 /** Facts for reports. Strings live as long as the runtime. */
 struct tandem_runtime_info {
+    size_t size;          /**< sizeof(struct tandem_runtime_info) */
     const char *cpu;      /**< model name */
     const char *isa;      /**< instruction set in use, after TANDEM_CPU */
     const char *topology; /**< one line */
@@ -257,8 +275,13 @@ struct tandem_runtime_info {
     int n_cores;
     size_t prepared_bytes; /**< copies of weights that backends have made for themselves so far */
 };
-TANDEM_API void tandem_runtime_describe(const tandem_runtime *runtime,
-                                        struct tandem_runtime_info *out_info);
+#define TANDEM_RUNTIME_INFO_INIT                                                                   \
+    {                                                                                              \
+        sizeof(struct tandem_runtime_info), NULL, NULL, NULL, NULL, 0, 0, 0                        \
+    }
+/** Fills `out_info`, whose size is set. Any thread. Errors: ARGUMENT (NULL), ABI. */
+TANDEM_API enum tandem_status tandem_runtime_describe(const tandem_runtime *runtime,
+                                                      struct tandem_runtime_info *out_info);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
 #ifndef TANDEM_TANDEM_H
 #define TANDEM_TANDEM_H
 
+#include "tandem/allocator.h"
 #include "tandem/backend.h"
 #include "tandem/device.h"
 #include "tandem/formats.h"

@@ -81,7 +81,7 @@ static enum tandem_status open_table(const struct request *request, struct subje
                                      struct tandem_error *error)
 {
     struct tnd_runtime_rooms rooms;
-    struct tandem_runtime_info info;
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
     if (request->table != NULL) {
         TND_TRY(tandem_table_load(request->table, &subject->loaded, error));
         subject->table = subject->loaded;

@@ -27,7 +27,7 @@ static void add_stage_json(struct tnd_text *text, const tandem_runtime *runtime,
 static void add_json(struct tnd_text *text, const tandem_runtime *runtime,
                      const struct tandem_profile_info *profiles, int n)
 {
-    struct tandem_runtime_info info;
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
     tandem_runtime_describe(runtime, &info);
     tnd_text_add(text, "{\n  \"cpu\": ");
     tnd_emit_json_string(text, info.cpu);
@@ -68,7 +68,7 @@ static void add_stage_text(struct tnd_text *text, const tandem_runtime *runtime,
 static void add_text(struct tnd_text *text, const tandem_runtime *runtime,
                      const struct tandem_profile_info *profiles, int n)
 {
-    struct tandem_runtime_info info;
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
     tandem_runtime_describe(runtime, &info);
     tnd_text_printf(text, "%s, %s, %s; %d threads\n", info.cpu, info.isa, info.topology,
                     info.n_threads);

@@ -165,7 +165,7 @@ static enum tandem_status print_plans(struct demo *demo, struct tandem_error *er
 
 static void print_result(const struct demo *demo)
 {
-    struct tandem_runtime_info info;
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
     tandem_runtime_describe(demo->runtimes[TUNED], &info);
     printf("\n%s, %s, %d threads; tokens/s, median\n\n", info.cpu, info.isa, info.n_threads);
     printf("| %-20s |", "");

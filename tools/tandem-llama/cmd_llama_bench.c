@@ -140,6 +140,7 @@ static enum tandem_status count_steps(struct bench *bench, struct test *test,
     enum tandem_status status =
         tandem_session_plan(bench->session, test->is_prompt ? test->n : 1, &graph, &plan, error);
     if (status == TANDEM_OK) {
+        test->steps.size = sizeof(test->steps);
         status = tandem_runtime_count_steps(bench->runtime, graph, plan, &test->steps, error);
         tandem_plan_free(plan);
     }
@@ -315,7 +316,7 @@ static void print_json(const struct bench *bench, const struct tandem_runtime_in
 static int run(struct bench *bench, const char *checkpoint)
 {
     struct tandem_error error = {0};
-    struct tandem_runtime_info info;
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
     enum tandem_status status = open_all(bench, checkpoint, &error);
     for (int i = 0; status == TANDEM_OK && i < bench->n_tests; i++) {
         status = measure(bench, &bench->tests[i], &error);

@@ -78,7 +78,7 @@ void tnd_kit_close(struct tnd_kit *kit)
 
 bool tnd_kit_say_table(const tandem_runtime *runtime)
 {
-    struct tandem_runtime_info info;
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
     struct tandem_error error = {0};
     if (tandem_runtime_table_status(runtime, &error) == TANDEM_OK) {
         tandem_runtime_describe(runtime, &info);
@@ -100,7 +100,7 @@ static void print_memory(const struct tnd_kit *kit)
     const double mib = 1048576.0;
     const double cache = (double)tandem_session_cache_bytes(kit->session);
     const double graphs = (double)tandem_session_graph_bytes(kit->session);
-    struct tandem_runtime_info info;
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
     tandem_runtime_describe(kit->runtime, &info);
     const double copies = (double)info.prepared_bytes;
     struct tandem_source_tensor tensor;
@@ -121,7 +121,7 @@ static void print_memory(const struct tnd_kit *kit)
 
 void tnd_kit_print_stats(const struct tnd_kit *kit)
 {
-    struct tandem_runtime_info info;
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
     const struct tandem_hparams *h = tandem_model_hparams(kit->model);
     tandem_runtime_describe(kit->runtime, &info);
     fprintf(stderr, "model: %s, %s, %lld layers, dim %lld; loaded in %.1f ms\n",
