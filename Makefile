@@ -5,7 +5,8 @@
 # Every variant (compiler, sanitizer, ...) has a tree of its own: make BUILD=build/NAME CC=clang ...
 
 VERSION := $(shell sed -n 's/^\#define TANDEM_VERSION_STRING "\(.*\)"/\1/p' include/tandem/version.h)
-SOVERSION := 0
+# Each 0.x is an interface of its own: programs are linked with libtandem.so.0.x.
+SOVERSION := $(basename $(VERSION))
 
 # ---- what a user may set -------------------------------------------------------------------------
 BUILD ?= build/release
@@ -207,18 +208,18 @@ $(STATIC): $(LIB_OBJ) $(LISTS)
 $(LLAMA): $(call obj,$(llama_SRC)) $(BUILD)/llama.list
 	$(archive)
 
-$(SHARED): $(LIB_OBJ) $(LISTS)
+$(SHARED): $(LIB_OBJ) $(LISTS) mk/tandem.map
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(LINK) -shared -Wl,-soname,libtandem.so.$(SOVERSION) $(NO_UNDEFINED) -Wl,--gc-sections -o $@ \
-	    $(LIB_OBJ) $(LIBS)
+	$(Q)$(LINK) -shared -Wl,-soname,libtandem.so.$(SOVERSION) $(NO_UNDEFINED) -Wl,--gc-sections \
+	    -Wl,--version-script=mk/tandem.map -o $@ $(LIB_OBJ) $(LIBS)
 	$(Q)ln -sf $(@F) $(@D)/libtandem.so.$(SOVERSION)
 	$(Q)ln -sf libtandem.so.$(SOVERSION) $(@D)/libtandem.so
 
-$(LLAMA_SHARED): $(call obj,$(llama_SRC)) $(BUILD)/llama.list mk/tandem-llama.map | $(SHARED)
+$(LLAMA_SHARED): $(call obj,$(llama_SRC)) $(BUILD)/llama.list mk/tandem.map | $(SHARED)
 	$(call say,LD,$@)
 	$(Q)$(LINK) -shared -Wl,-soname,libtandem-llama.so.$(SOVERSION) \
-	    -Wl,--version-script=mk/tandem-llama.map $(NO_UNDEFINED) -Wl,--gc-sections -o $@ \
+	    -Wl,--version-script=mk/tandem.map $(NO_UNDEFINED) -Wl,--gc-sections -o $@ \
 	    $(filter %.o,$^) -L$(@D) -ltandem -lm
 	$(Q)ln -sf $(@F) $(@D)/libtandem-llama.so.$(SOVERSION)
 	$(Q)ln -sf libtandem-llama.so.$(SOVERSION) $(@D)/libtandem-llama.so

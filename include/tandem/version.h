@@ -6,12 +6,16 @@
 #define TANDEM_VERSION_H
 
 #define TANDEM_VERSION_MAJOR  0
-#define TANDEM_VERSION_MINOR  1
+#define TANDEM_VERSION_MINOR  2
 #define TANDEM_VERSION_PATCH  0
-#define TANDEM_VERSION_STRING "0.1.0"
+#define TANDEM_VERSION_STRING "0.2.0"
 
-/** Binary interface number. Programs and out-of-tree backends built for another number are refused.
- *  */
+/** Binary interface number. A backend from outside the library that was built for another number is
+ *  refused. Programs are kept apart by the library's file name and by the version of its symbols:
+ *  libtandem.so.0.2, TANDEM_0.2. What a number promises: structures that begin with `size` (or with
+ *  `abi` and `size`) only ever grow at their ends, and a shorter one is served; all others keep
+ *  their layout; numbers of statuses, types, kinds and stages stay. tests/suite_runtime_abi.c holds
+ *  each size and offset. */
 #define TANDEM_ABI 2
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -24,7 +28,8 @@
 extern "C" {
 #endif
 
-/** Version of the library that is running, for example "0.1.0". Any thread. Static storage. */
+/** Version of the library that is running, for example "0.2.0". Static storage. Never fails. Any
+ *  thread. */
 TANDEM_API const char *tandem_version(void);
 
 #ifdef __cplusplus

@@ -24,7 +24,7 @@ export LD_LIBRARY_PATH=$lib
 export PKG_CONFIG_PATH=$lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$stage/root
 
 for name in libtandem libtandem-llama; do
-    readelf -d "$lib/$name.so" 2>/dev/null | grep -q "SONAME.*\\[$name\\.so\\.[0-9]*\\]" ||
+    readelf -d "$lib/$name.so" 2>/dev/null | grep -q "SONAME.*\\[$name\\.so\\.[0-9.]*\\]" ||
         complain "$name.so has no SONAME"
 done
 # shellcheck disable=SC2046 # flags are words

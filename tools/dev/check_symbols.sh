@@ -13,11 +13,15 @@ for file in libtandem{,-llama}.{so,a}; do
 done
 [ "$problems" -eq 0 ] || finish check_symbols
 
+# The interface's version is that of the SONAME and of the symbols.
+interface=$(sed -n 's/^#define TANDEM_VERSION_STRING "\([0-9]*\.[0-9]*\).*"/\1/p' include/tandem/version.h)
 for library in $libraries; do
-    nm -D --defined-only "$folder/$library.so" | awk '$2 != "A" {print $3}' | sed 's/@.*//' |
-        while read -r name; do
-            [[ $name == tandem_* ]] || complain "$library.so exports '$name'"
-        done
+    nm -D --defined-only "$folder/$library.so" | awk '$2 != "A" {print $3}' | while read -r name; do
+        [[ $name == tandem_*@@TANDEM_$interface ]] ||
+            complain "$library.so exports '$name', not tandem_... of version TANDEM_$interface"
+    done
+    readelf -d "$folder/$library.so" | grep -q "SONAME.*\[$library\.so\.$interface\]" ||
+        complain "$library.so has not the SONAME $library.so.$interface"
     nm -A --defined-only --extern-only "$folder/$library.a" 2>/dev/null |
         awk '{sub(/:[^:]*$/, "", $1); print $1, $3}' | while read -r member name; do
             [[ $name =~ ^(tandem|tnd)_ ]] || complain "$member defines '$name', not tandem_ or tnd_"
@@ -31,7 +35,7 @@ check_declared() { # LIBRARY HEADER...
     sed -n '/^TANDEM_API/,/;/p' "$@" |
         grep -v '^TANDEM_API const char \*const' | tr '\n' ' ' | grep -oE 'TANDEM_API [^(]*\(' |
         sed 's/.*[ *]\(tandem_[a-z0-9_]*\)($/\1/' | sort -u | while read -r name; do
-            nm -D --defined-only "$folder/$library.so" | grep -qwF "$name" ||
+            nm -D --defined-only "$folder/$library.so" | grep -qF " $name@" ||
                 complain "'$name' is declared in include/tandem/ but not defined in $library.so"
         done
 }
