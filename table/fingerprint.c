@@ -308,6 +308,7 @@ enum tandem_status tnd_fingerprint_compare(const struct tnd_fingerprint *table,
 
 enum tandem_status tandem_table_check(const tandem_table *table, struct tandem_error *error)
 {
+    TND_REQUIRE(table, "table", error);
     if (!table->has_fingerprint) {
         return TANDEM_OK;
     }

@@ -195,6 +195,8 @@ static void merge_header(struct tandem_table *table, const struct tandem_table *
 enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *other,
                                       struct tandem_error *error)
 {
+    TND_REQUIRE(table, "table", error);
+    TND_REQUIRE(other, "table", error);
     struct tandem_table merged = *table;
     merged.n_shapes = 0; /* an order of shapes that both share does not exist: sorted */
     merged.shapes = NULL;

@@ -26,6 +26,7 @@ static enum tandem_status no_memory(const char *name, struct tandem_error *error
 
 enum tandem_status tandem_table_new(tandem_table **out_table, struct tandem_error *error)
 {
+    TND_REQUIRE(out_table, "table", error);
     tandem_table *table = new_table();
     if (table == NULL) {
         return no_memory("table", error);
@@ -39,6 +40,8 @@ enum tandem_status tandem_table_new(tandem_table **out_table, struct tandem_erro
 enum tandem_status tandem_table_copy(const tandem_table *table, tandem_table **out_table,
                                      struct tandem_error *error)
 {
+    TND_REQUIRE(table, "table", error);
+    TND_REQUIRE(out_table, "table", error);
     tandem_table *copy = new_table();
     if (copy == NULL) {
         return no_memory("table", error);
@@ -69,6 +72,7 @@ static bool is_json(const char *bytes, size_t n)
 enum tandem_status tandem_table_parse(const char *bytes, size_t n, const char *name,
                                       tandem_table **out_table, struct tandem_error *error)
 {
+    TND_REQUIRE(out_table, "table", error);
     if (bytes == NULL && n > 0) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, "table", 0, 0, "table: no bytes");
     }
@@ -96,6 +100,8 @@ enum tandem_status tandem_table_parse(const char *bytes, size_t n, const char *n
 enum tandem_status tandem_table_load(const char *path, tandem_table **out_table,
                                      struct tandem_error *error)
 {
+    TND_REQUIRE(path, "table", error);
+    TND_REQUIRE(out_table, "table", error);
     struct tnd_file file;
     TND_TRY(tnd_file_read(path, TND_TABLE_MAX_BYTES, &file, error));
     enum tandem_status status =
@@ -107,6 +113,8 @@ enum tandem_status tandem_table_load(const char *path, tandem_table **out_table,
 enum tandem_status tandem_table_print(const tandem_table *table, enum tandem_table_format format,
                                       tandem_write_fn write, void *user, struct tandem_error *error)
 {
+    TND_REQUIRE(table, "table", error);
+    TND_REQUIRE(write, "table", error);
     switch (format) {
     case TANDEM_TABLE_TEXT:
         return tnd_table_write_text(table, TANDEM_TYPE_NUMBERS, write, user, error);
@@ -128,6 +136,7 @@ static int collect(void *user, const char *bytes, unsigned long n)
 enum tandem_status tandem_table_save(const tandem_table *table, const char *path,
                                      enum tandem_table_format format, struct tandem_error *error)
 {
+    TND_REQUIRE(path, "table", error);
     struct tnd_text text = TND_TEXT_INIT;
     enum tandem_status status = tandem_table_print(table, format, collect, &text, error);
     if (status == TANDEM_E_FILE) { /* only memory can stop our own receiver */

@@ -660,6 +660,7 @@ static CU_SuiteInfo suites[] = {
     CU_SUITE_INFO_NULL,
 };
 
+extern CU_SuiteInfo suites_runtime_abi[];
 extern CU_SuiteInfo suites_runtime_plans[];
 extern CU_SuiteInfo suites_runtime_devices[];
 extern CU_SuiteInfo suites_runtime_watch[];
@@ -668,6 +669,6 @@ int main(int argc, char **argv)
 {
     /* The tables of whoever runs the tests are no part of them. */
     setenv("TANDEM_TABLE", "/nowhere/table.json", 0);
-    return tnd_suites_run(argc, argv, suites, suites_runtime_watch, suites_runtime_plans,
-                          suites_runtime_devices, NULL);
+    return tnd_suites_run(argc, argv, suites, suites_runtime_abi, suites_runtime_watch,
+                          suites_runtime_plans, suites_runtime_devices, NULL);
 }

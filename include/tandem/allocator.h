@@ -9,9 +9,7 @@
 
 #include "tandem/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TANDEM_BEGIN_C
 
 /** A source of heap memory. Both functions are called from any thread, several at once, and must
  *  not call the library. */
@@ -38,7 +36,5 @@ struct tandem_allocator {
 TANDEM_API enum tandem_status tandem_set_allocator(const struct tandem_allocator *allocator,
                                                    struct tandem_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+TANDEM_END_C
 #endif

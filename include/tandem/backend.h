@@ -15,9 +15,7 @@
 #include "tandem/ops.h"
 #include "tandem/task-list.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TANDEM_BEGIN_C
 
 /** A unit of work that a backend may offer; see task-list.h. Names are pinned, numbers are not. */
 enum tandem_task {
@@ -27,33 +25,31 @@ enum tandem_task {
         TANDEM_TASK_COUNT
 };
 
-/** "quantize_x" and the like. Static. */
+/** "quantize_x" and the like. Static storage. Never fails. Any thread. */
 TANDEM_API const char *tandem_task_name(enum tandem_task task);
 
-/** Backend numbers of the text table format, version 1, and of the JSON files. A backend from
- *  outside the tree is a HOST (it computes in host memory) or a DEVICE (it has memory of its own).
- */
+/** Backend numbers of the text table format, version 1, and of the JSON files. */
 enum tandem_backend_kind {
-    TANDEM_KIND_NONE = 0,
-    TANDEM_KIND_CPU = 1,
-    TANDEM_KIND_CUDA = 2,
-    TANDEM_KIND_ACCELERATE = 3,
-    TANDEM_KIND_OPENBLAS = 4,
-    TANDEM_KIND_CLBLAST = 5,
-    TANDEM_KIND_OPENCL = 6,
-    TANDEM_KIND_SIM = 7,
-    TANDEM_KIND_HOST = 8,
-    TANDEM_KIND_DEVICE = 9
+    TANDEM_KIND_NONE = 0,       /**< no backend */
+    TANDEM_KIND_CPU = 1,        /**< the library's own kernels */
+    TANDEM_KIND_CUDA = 2,       /**< reserved */
+    TANDEM_KIND_ACCELERATE = 3, /**< in tables of other programs only */
+    TANDEM_KIND_OPENBLAS = 4,   /**< sgemm of OpenBLAS */
+    TANDEM_KIND_CLBLAST = 5,    /**< in tables of other programs only */
+    TANDEM_KIND_OPENCL = 6,     /**< devices by OpenCL */
+    TANDEM_KIND_SIM = 7,        /**< made-up devices, for tests */
+    TANDEM_KIND_HOST = 8,       /**< from outside the tree, computes in host memory */
+    TANDEM_KIND_DEVICE = 9      /**< from outside the tree, has memory of its own */
 };
 
 /** What the executor lends to a backend while it runs on a worker thread. All pointers are borrowed
  *  for  the call. */
 struct tandem_worker {
-    int index;       /**< 0 .. count-1 among the workers of this stage */
-    int count;       /**< workers that run this stage together */
-    int own_threads; /**< threads that the backend may use by itself (>= 1) */
-    void *scratch;   /**< this worker's own memory, 64-byte aligned */
-    size_t scratch_bytes;
+    int index;                  /**< 0 .. count-1 among the workers of this stage */
+    int count;                  /**< workers that run this stage together */
+    int own_threads;            /**< threads that the backend may use by itself (>= 1) */
+    void *scratch;              /**< this worker's own memory, 64-byte aligned */
+    size_t scratch_bytes;       /**< of `scratch`: what the backend has asked for, or more */
     struct tandem_error *error; /**< this worker's error slot; may be NULL */
     /** Takes a chunk of 0..n_items-1, of about `chunk` items at most and fewer towards the end;
      *  false when nothing is left (or the graph was cancelled). A worker's chunks follow one
@@ -81,16 +77,16 @@ struct tandem_places {
 /** One piece of work: a task of a node over rows. For matrix products rows are rows of W (columns
  *  of  the result, 0..N-1); for everything else the range is the whole node and is ignored. */
 struct tandem_work {
-    const tandem_tensor *node;
-    uint32_t task; /**< enum tandem_task */
-    int64_t row_begin;
-    int64_t row_end;
-    void *workspace; /**< shared by all stages of the node on this path, 64-byte aligned */
-    size_t workspace_bytes;
+    const tandem_tensor *node; /**< with operands and result */
+    uint32_t task;             /**< enum tandem_task */
+    int64_t row_begin;         /**< first row */
+    int64_t row_end;           /**< behind the last row */
+    void *workspace;        /**< shared by all stages of the node on this path, 64-byte aligned */
+    size_t workspace_bytes; /**< of `workspace` */
     /** A chain of nodes to run as one, in this order: each reads the result of the one before, the
      *  last one is `node`; see `fuses`. 0: `node` alone. */
     const tandem_tensor *const *nodes;
-    int n_nodes;
+    int n_nodes;     /**< of `nodes`, at most TANDEM_FUSED_NODES */
     uint32_t unread; /**< bit i: only nodes[i + 1] reads the result of nodes[i]; it need not be
                           written, and where it would be may hold something else */
     const struct tandem_places *places; /**< of devices with memory of their own; else NULL */
@@ -109,15 +105,16 @@ enum tandem_backend_memory {
 
 /** Open backend; implementations embed it as their first member. */
 typedef struct tandem_backend {
-    const struct tandem_backend_api *api;
+    const struct tandem_backend_api *api; /**< static: lives as long as the backend */
 } tandem_backend;
 
+/** What the library tells a backend that it opens. Texts are borrowed for the call. */
 struct tandem_backend_options {
-    size_t size;
+    size_t size;          /**< sizeof(struct tandem_backend_options) */
     int n_threads_max;    /**< most workers that will ever call run at once */
     const char *settings; /**< "key=value,..." of this backend, or NULL; borrowed for the call */
     int (*log)(void *user, int level, const char *text); /**< NULL: silent */
-    void *log_user;
+    void *log_user;                                      /**< handed to `log` */
     bool is_asked_for; /**< the program has named the backend: it is not just tried */
     int device;        /**< index of the device to open, below what `devices` lists */
     const char *name;  /**< of this device: "opencl", "opencl1"; lives as long as the backend */
@@ -275,7 +272,5 @@ struct tandem_backend_api {
 #define TANDEM_PLUGIN_SYMBOL "tandem_backend_plugin"
 typedef const struct tandem_backend_api *(*tandem_backend_plugin_function)(void);
 
-#ifdef __cplusplus
-}
-#endif
+TANDEM_END_C
 #endif

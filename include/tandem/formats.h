@@ -9,98 +9,116 @@
 
 #include "tandem/tensor.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TANDEM_BEGIN_C
 
+/** An open model: named tensors and values. Never changed, so that any number of threads may read
+ *  it. */
 typedef struct tandem_source tandem_source;
 
+/** One tensor of a source. The layout is fixed for good. */
 struct tandem_source_tensor {
-    const char *name; /**< lives as long as the source */
-    enum tandem_type type;
-    int n_dims;
-    int64_t ne[TANDEM_MAX_DIMS];
-    const void *data; /**< borrowed from the source: mapped file or its memory */
-    size_t bytes;
+    const char *name;            /**< lives as long as the source */
+    enum tandem_type type;       /**< of the values in the file */
+    int n_dims;                  /**< 1 to 4 */
+    int64_t ne[TANDEM_MAX_DIMS]; /**< extents, fastest first; missing ones are 1 */
+    const void *data;            /**< borrowed from the source: mapped file or its memory */
+    size_t bytes;                /**< of `data`; dense */
 };
 
 /** Opens a model file, whose format is told from its contents. The file is mapped and its tensors
- *  are borrowed from the mapping. Errors: FILE, FORMAT, TRUNCATED, UNSUPPORTED_BUILD, MEMORY,
- *  LIMIT. */
+ *  are borrowed from the mapping. The caller owns the source. Any thread. Errors: ARGUMENT, FILE,
+ *  FORMAT, TRUNCATED, UNSUPPORTED_BUILD, MEMORY, LIMIT. */
 TANDEM_API enum tandem_status tandem_source_open(const char *path, tandem_source **out_source,
                                                  struct tandem_error *error);
-/** NULL is allowed. Tensors that borrow from the source must be gone. */
+/** Closes a source. Tensors that borrow from it must be gone. NULL is allowed. Never fails. One
+ *  thread at a time. */
 TANDEM_API void tandem_source_close(tandem_source *source);
 
 /** Shape of a llama for tandem_source_synthesize. */
 struct tandem_llama_shape {
-    size_t size;
-    int64_t dim, hidden, layers, heads, kv_heads, vocabulary, context;
+    size_t size;        /**< sizeof(struct tandem_llama_shape) */
+    int64_t dim;        /**< values of a token's state */
+    int64_t hidden;     /**< values inside a feed-forward block */
+    int64_t layers;     /**< transformer blocks */
+    int64_t heads;      /**< of queries; divides dim */
+    int64_t kv_heads;   /**< of keys and values; divides heads */
+    int64_t vocabulary; /**< tokens */
+    int64_t context;    /**< positions */
 };
 /** A llama with seeded random weights of the given type, made in memory; no file. Tensors whose
- *  rows do not fit the type's blocks, and the norms, are F32. */
+ *  rows do not fit the type's blocks, and the norms, are F32. The same seed gives the same bytes.
+ *  The caller owns the source. Any thread. Errors: ABI, ARGUMENT, TYPE, OVERFLOW, MEMORY. */
 TANDEM_API enum tandem_status tandem_source_synthesize(const struct tandem_llama_shape *shape,
                                                        enum tandem_type type, uint64_t seed,
                                                        tandem_source **out_source,
                                                        struct tandem_error *error);
 /** Copies a source with its weight matrices converted to `type` where rows fit its blocks (others
- *  stay as they are). */
+ *  stay as they are). The caller owns the new source, which borrows nothing of the first. Any
+ *  thread. Errors: ARGUMENT, TYPE, OVERFLOW, MEMORY. */
 TANDEM_API enum tandem_status tandem_source_convert(const tandem_source *source,
                                                     enum tandem_type type,
                                                     tandem_source **out_source,
                                                     struct tandem_error *error);
 
-/** "llama2.c version 0", "synthetic", ... */
+/** "llama2.c version 0", "synthetic", ...; lives as long as the source. Never fails. Any thread. */
 TANDEM_API const char *tandem_source_format(const tandem_source *source);
+/** Number of tensors. Never fails. Any thread. */
 TANDEM_API int tandem_source_tensor_count(const tandem_source *source);
-/** i-th tensor; false outside. */
+/** i-th tensor in the order of the file. Never fails: false outside, and `out` is untouched. Any
+ *  thread. */
 TANDEM_API bool tandem_source_tensor_at(const tandem_source *source, int i,
                                         struct tandem_source_tensor *out);
-/** Tensor by name; false when there is none. */
+/** Tensor by name. Never fails: false when there is none, and `out` is untouched. Any thread. */
 TANDEM_API bool tandem_source_find(const tandem_source *source, const char *name,
                                    struct tandem_source_tensor *out);
-/** Values by key; false when there is none of that kind. Text lives as long as the source. */
+/** Values by key: an integer (booleans too), a number (that is no integer), a text, which lives as
+ *  long as the source. Never fail: false when there is none of that kind, and `out` is untouched.
+ *  Any thread. */
 TANDEM_API bool tandem_source_integer(const tandem_source *source, const char *key, int64_t *out);
 TANDEM_API bool tandem_source_number(const tandem_source *source, const char *key, double *out);
 TANDEM_API bool tandem_source_text(const tandem_source *source, const char *key, const char **out);
 
 /* ---- lists, and all values in the order of the file ---- */
 
+/** Kind of a value; numbers are pinned. */
 enum tandem_value_kind {
     TANDEM_VALUE_INTEGER, /**< booleans too */
-    TANDEM_VALUE_NUMBER,
-    TANDEM_VALUE_TEXT,
-    TANDEM_VALUE_ARRAY
+    TANDEM_VALUE_NUMBER,  /**< with a fraction */
+    TANDEM_VALUE_TEXT,    /**< UTF-8, as the file has it */
+    TANDEM_VALUE_ARRAY    /**< a list, see struct tandem_array */
 };
 
 /** A list of values of one kind, such as the tokens of a vocabulary. Its contents are borrowed from
- *  the source. */
+ *  the source. The layout is fixed for good. */
 struct tandem_array {
     enum tandem_value_kind kind; /**< of the items; ARRAY: lists, which are not looked into */
-    int64_t count;
-    const void *items; /**< for the functions below */
+    int64_t count;               /**< items */
+    const void *items;           /**< for the functions below */
 };
-/** A list by key; false when there is none. Any thread. */
+/** A list by key. Never fails: false when there is none, and `out` is untouched. Any thread. */
 TANDEM_API bool tandem_source_array(const tandem_source *source, const char *key,
                                     struct tandem_array *out);
-/** Item `i`; false outside and for another kind. A number may be asked of integers too. A text is
- *  not terminated and may hold any byte; `out_bytes` is its length. O(1). Any thread. */
+/** Item `i`. Never fail: false outside and for another kind. A number may be asked of integers too.
+ *  A text is not terminated and may hold any byte; `out_bytes` is its length. O(1). Any thread. */
 TANDEM_API bool tandem_array_integer(const struct tandem_array *array, int64_t i, int64_t *out);
 TANDEM_API bool tandem_array_number(const struct tandem_array *array, int64_t i, double *out);
 TANDEM_API bool tandem_array_text(const struct tandem_array *array, int64_t i, const char **out,
                                   size_t *out_bytes);
 
-/** One value of a source; members beside `key` and `kind` as the kind says. */
+/** One value of a source; members beside `key` and `kind` as the kind says. The layout is fixed for
+ *  good. */
 struct tandem_source_value {
-    const char *key;
-    enum tandem_value_kind kind;
-    int64_t integer;
-    double number;
-    const char *text;
-    struct tandem_array array;
+    const char *key;             /**< lives as long as the source */
+    enum tandem_value_kind kind; /**< which of the members below holds the value */
+    int64_t integer;             /**< INTEGER */
+    double number;               /**< NUMBER */
+    const char *text;            /**< TEXT; lives as long as the source */
+    struct tandem_array array;   /**< ARRAY */
 };
+/** Number of values. Never fails. Any thread. */
 TANDEM_API int tandem_source_value_count(const tandem_source *source);
-/** i-th value; false outside. */
+/** i-th value in the order of the file. Never fails: false outside, and `out` is untouched. Any
+ *  thread. */
 TANDEM_API bool tandem_source_value_at(const tandem_source *source, int i,
                                        struct tandem_source_value *out);
 
@@ -108,14 +126,14 @@ TANDEM_API bool tandem_source_value_at(const tandem_source *source, int i,
 
 /** Options of tandem_source_save_gguf. */
 struct tandem_save_options {
-    size_t size;   /**< sizeof(struct tandem_save_options); 0 is an error */
-    bool converts; /**< whether matrices become `type` where their rows fit its blocks */
-    enum tandem_type type;
-    int threads; /**< that convert; 0: one for each CPU that this process may use */
+    size_t size;           /**< sizeof(struct tandem_save_options); 0 is an error */
+    bool converts;         /**< whether matrices become `type` where their rows fit its blocks */
+    enum tandem_type type; /**< of matrices, when `converts` */
+    int threads;           /**< that convert; 0: one for each CPU that this process may use */
     /** Called on the caller's thread after each piece; returning false ends with CANCELLED. NULL:
      *  none. */
     bool (*progress)(void *user, const char *tensor, int64_t done_bytes, int64_t all_bytes);
-    void *user;
+    void *user; /**< handed to `progress` */
 };
 #define TANDEM_SAVE_OPTIONS_INIT                                                                   \
     {                                                                                              \
@@ -125,13 +143,11 @@ struct tandem_save_options {
 /** Writes a GGUF file (version 3): tensors, values and lists. The file appears at once when it is
  *  complete; nothing is left of a failed try. The rows of attn_q and attn_k of a source whose rope
  *  pairs are halves (models of Hugging Face) are reordered as that convention wants it for the
- *  architecture llama. `options` may be NULL. Errors: ARGUMENT, FILE, MEMORY, OVERFLOW, TYPE,
- *  CANCELLED. */
+ *  architecture llama. `options` may be NULL. Any thread. Errors: ARGUMENT, FILE, MEMORY, OVERFLOW,
+ *  TYPE, CANCELLED. */
 TANDEM_API enum tandem_status tandem_source_save_gguf(const tandem_source *source, const char *path,
                                                       const struct tandem_save_options *options,
                                                       struct tandem_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+TANDEM_END_C
 #endif

@@ -9,31 +9,38 @@
 #include "tandem/log.h"
 #include "tandem/ops.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TANDEM_BEGIN_C
 
+/** Owned by its context: there is no call that frees a graph. */
 typedef struct tandem_graph tandem_graph;
 
-/** An empty graph in `context`, which owns it. NULL after an error in the context. */
+/** An empty graph in `context`, which owns it. One thread at a time per context. Errors: returns
+ *  NULL after an error in the context, or when it has no memory, which it records. */
 TANDEM_API tandem_graph *tandem_graph_new(tandem_context *context);
 
 /** Adds `result` and everything it needs that is not in the graph yet, operands before users, in
- *  the order in which they were built. `result` becomes an output: it gets memory of its own in
- *  the context and keeps its values until the next computation. Nodes run in the order in which
- *  they were built, whatever the order of adding: what is built behind a cpy into a cache sees the
- *  copied values. Passing NULL adds nothing: the error is in the context. */
+ *  the order in which they were built. `result` becomes an output: it gets memory of its own in the
+ *  context and keeps its values until the next computation. Nodes run in the order in which they
+ *  were built, whatever the order of adding: what is built behind a cpy into a cache sees the
+ *  copied values. One thread at a time per context. Errors: recorded in the context, for
+ *  tandem_graph_finish to return: ARGUMENT (`result` is NULL, or belongs to another context or
+ *  graph), STATE (finished already). */
 TANDEM_API void tandem_graph_add(tandem_graph *graph, tandem_tensor *result);
 
 /** Checks the graph, orders it and plans its memory: results whose lifetimes do not overlap share
  *  bytes. Returns the first error that any builder recorded in the context. Must be called once,
- *  before the graph is computed. Errors: those of the builders, STATE, MEMORY. */
+ *  before the graph is computed. Allocates the outputs in the context. One thread at a time per
+ *  context. Errors: those of the builders, STATE (finished already), ARGUMENT (NULL), OVERFLOW,
+ *  MEMORY. */
 TANDEM_API enum tandem_status tandem_graph_finish(tandem_graph *graph, struct tandem_error *error);
 
-/** Nodes that compute something (views are not counted), and the i-th in execution order. */
+/** Number of nodes that compute something (views are not counted), and the i-th in execution order,
+ *  which the context owns. Never fail: 0 and NULL for NULL or a number outside. Any thread while
+ *  the graph does not change. */
 TANDEM_API int tandem_graph_node_count(const tandem_graph *graph);
 TANDEM_API tandem_tensor *tandem_graph_node(const tandem_graph *graph, int i);
 
+/** What planning the memory of a graph has saved. */
 struct tandem_memory_report {
     size_t size;          /**< sizeof(struct tandem_memory_report) */
     size_t planned_bytes; /**< bytes that intermediate results share */
@@ -45,15 +52,16 @@ struct tandem_memory_report {
     {                                                                                              \
         sizeof(struct tandem_memory_report), 0, 0, 0, 0                                            \
     }
-/** Memory of a finished graph. */
+/** Memory of a finished graph, into a structure whose size is set. Any thread. Errors: ARGUMENT
+ *  (NULL), STATE (not finished), ABI (no size). */
 TANDEM_API enum tandem_status tandem_graph_memory(const tandem_graph *graph,
                                                   struct tandem_memory_report *out_report);
 
-/** Prints one line a node: index, operation, name, type, shape, operands, memory. */
+/** Prints one line a node: index, operation, name, type, shape, memory, operands (docs/graphs.md
+ *  explains them). Any thread while the graph does not change. Errors: ARGUMENT (NULL), STATE (not
+ *  finished), FILE (`write` stopped). */
 TANDEM_API enum tandem_status tandem_graph_print(const tandem_graph *graph, tandem_write_fn write,
                                                  void *user);
 
-#ifdef __cplusplus
-}
-#endif
+TANDEM_END_C
 #endif

@@ -11,7 +11,8 @@
  *
  * Threads: a model is never changed and may be shared by any number of threads, a runtime too; a
  * session, sampler, chat or generator is used by one thread at a time. Functions that fail leave
- * their out-parameters untouched and fill `error`, which may be NULL. Structures that begin with
+ * their out-parameters untouched and fill `error`, which may be NULL. Functions that return no
+ * status never fail. Structures that begin with
  * `size` are initialised by their _INIT macro; members that are zero have the default. */
 #ifndef TANDEM_LLAMA_H
 #define TANDEM_LLAMA_H
@@ -20,9 +21,7 @@
 #include "tandem/runtime.h"
 #include "tandem/tokenizer.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TANDEM_BEGIN_C
 
 /** Opaque. A model: weights that were found and checked. */
 typedef struct tandem_model tandem_model;
@@ -39,18 +38,18 @@ typedef struct tandem_generator tandem_generator;
 /** The numbers that describe a model: what the papers call hyper-parameters. Only read: the library
  *  fills them, later versions append members, and `size` says how many there are. */
 struct tandem_hparams {
-    size_t size;
+    size_t size;              /**< of this structure */
     const char *architecture; /**< "llama", "mistral" or "qwen2" */
     int64_t dim;              /**< length of a token's vector */
     int64_t hidden;           /**< width of the feed-forward network */
-    int64_t layers;
-    int64_t heads;     /**< of the queries */
-    int64_t kv_heads;  /**< of keys and values: each serves heads / kv_heads queries */
-    int64_t head_size; /**< dim / heads unless the model says otherwise */
-    int64_t q_dim;     /**< heads * head_size */
-    int64_t kv_dim;    /**< kv_heads * head_size */
-    int64_t vocabulary;
-    int64_t context; /**< positions that the model was trained for */
+    int64_t layers;           /**< transformer blocks */
+    int64_t heads;            /**< of the queries */
+    int64_t kv_heads;         /**< of keys and values: each serves heads / kv_heads queries */
+    int64_t head_size;        /**< dim / heads unless the model says otherwise */
+    int64_t q_dim;            /**< heads * head_size */
+    int64_t kv_dim;           /**< kv_heads * head_size */
+    int64_t vocabulary;       /**< tokens that the model knows */
+    int64_t context;          /**< positions that the model was trained for */
     int64_t window;  /**< a token sees this many tokens, itself included; 0: all before it */
     float norm_eps;  /**< added to the mean square in RMS norms */
     bool has_biases; /**< of q, k and v: the architecture promises them */
@@ -86,7 +85,7 @@ struct tandem_session_options {
     /** May change the plan of each graph before it is computed, on the thread that decodes; NULL:
      *  plans serve as they are. */
     void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
-    void *adjust_user;
+    void *adjust_user; /**< handed to `adjust` */
 };
 #define TANDEM_SESSION_OPTIONS_INIT                                                                \
     {                                                                                              \
@@ -255,17 +254,17 @@ TANDEM_API const char *tandem_chat_template_guess(const tandem_source *source,
 
 /** All pointers are borrowed and must outlive the chat. */
 struct tandem_chat_options {
-    size_t size;             /**< sizeof(struct tandem_chat_options) */
-    tandem_session *session; /**< an empty one; the chat is sequence 0 */
-    tandem_sampler *sampler;
-    const tandem_tokenizer *tokenizer;
-    const char *template_name;  /**< NULL: "plain" */
-    const char *system;         /**< what the model is told first; NULL: nothing */
-    int64_t max_answer;         /**< tokens; 0: half of the context */
-    bool (*cancel)(void *user); /**< asked between tokens and nodes; NULL: nobody is asked */
+    size_t size;                       /**< sizeof(struct tandem_chat_options) */
+    tandem_session *session;           /**< an empty one; the chat is sequence 0 */
+    tandem_sampler *sampler;           /**< borrowed */
+    const tandem_tokenizer *tokenizer; /**< borrowed */
+    const char *template_name;         /**< NULL: "plain" */
+    const char *system;                /**< what the model is told first; NULL: nothing */
+    int64_t max_answer;                /**< tokens; 0: half of the context */
+    bool (*cancel)(void *user);        /**< asked between tokens and nodes; NULL: nobody is asked */
     /** Takes the next part of an answer, whole characters; returning false ends the answer. */
     bool (*emit)(void *user, const char *text, size_t n);
-    void *user;
+    void *user; /**< handed to `emit` */
 };
 #define TANDEM_CHAT_OPTIONS_INIT                                                                   \
     {                                                                                              \
@@ -274,7 +273,7 @@ struct tandem_chat_options {
 
 /** Only read: later versions append members. */
 struct tandem_chat_info {
-    size_t size;
+    size_t size;        /**< of this structure */
     int64_t n_turns;    /**< questions with their answers */
     int64_t n_shifted;  /**< tokens that context shifts have dropped */
     int64_t n_prompt;   /**< tokens of the last turn, */
@@ -305,12 +304,12 @@ TANDEM_API const struct tandem_chat_info *tandem_chat_info(const tandem_chat *ch
 
 /** All pointers are borrowed and must outlive the generator. */
 struct tandem_generator_options {
-    size_t size;             /**< sizeof(struct tandem_generator_options) */
-    tandem_session *session; /**< an empty one */
-    tandem_sampler *sampler;
-    const tandem_tokenizer *tokenizer;
-    const int32_t *prompt; /**< {n_prompt}, the beginning token first if there is one */
-    int64_t n_prompt;      /**< at least 1 */
+    size_t size;                       /**< sizeof(struct tandem_generator_options) */
+    tandem_session *session;           /**< an empty one */
+    tandem_sampler *sampler;           /**< borrowed */
+    const tandem_tokenizer *tokenizer; /**< borrowed */
+    const int32_t *prompt;             /**< {n_prompt}, the beginning token first if there is one */
+    int64_t n_prompt;                  /**< at least 1 */
     int64_t steps; /**< positions, counted as llama2.c does, with the beginning token at 0; 0, or
                         more than the context: as many as that */
     int64_t batch; /**< as tandem_session_decode */
@@ -335,7 +334,5 @@ TANDEM_API enum tandem_status tandem_generator_next(tandem_generator *generator,
                                                     size_t capacity, size_t *out_n, bool *out_more,
                                                     struct tandem_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+TANDEM_END_C
 #endif

@@ -7,19 +7,19 @@
 
 #include "tandem/version.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TANDEM_BEGIN_C
 
+/** How important a line is. A runtime tells lines up to its own level; numbers are pinned. */
 enum tandem_log_level {
-    TANDEM_LOG_ERROR = 1,
-    TANDEM_LOG_WARN = 2,
-    TANDEM_LOG_INFO = 3,
-    TANDEM_LOG_DEBUG = 4
+    TANDEM_LOG_ERROR = 1, /**< something that was asked for did not happen */
+    TANDEM_LOG_WARN = 2,  /**< it happened otherwise, or slower, than it could */
+    TANDEM_LOG_INFO = 3,  /**< what was found and chosen */
+    TANDEM_LOG_DEBUG = 4  /**< for people who work on Tandem */
 };
 
 /** Receives one line without newline. `room` names the part that speaks ("tune", "sched", ...).
- *  May be called from any thread, never under a lock of the library and never inside a kernel. */
+ *  Both texts are borrowed during the call. May be called from any thread, several at once, never
+ *  under a lock of the library and never inside a kernel. */
 typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level, const char *room,
                               const char *text);
 
@@ -27,7 +27,5 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level, const cha
  *  (the print function then returns TANDEM_E_FILE). The library itself never prints. */
 typedef int (*tandem_write_fn)(void *user, const char *bytes, unsigned long n);
 
-#ifdef __cplusplus
-}
-#endif
+TANDEM_END_C
 #endif

@@ -13,18 +13,18 @@
 #include "tandem/backend.h"
 #include "tandem/graph.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TANDEM_BEGIN_C
 
+/** The stages of a node, in the order in which they run. Numbers are pinned. */
 enum tandem_stage { TANDEM_STAGE_INIT, TANDEM_STAGE_COMPUTE, TANDEM_STAGE_FINALIZE };
-#define TANDEM_STAGES 3
+#define TANDEM_STAGES 3 /**< how many there are */
 
+/** Backends are named by their slot in a runtime, see tandem_runtime_backend_name. */
 #define TANDEM_MAX_BACKENDS 16
 #define TANDEM_BACKEND_NONE 0 /**< slot 0: the stage does not exist */
 #define TANDEM_BACKEND_CPU  1 /**< slot 1: the CPU backend, always there */
 
-/** How one stage of one node runs. */
+/** How one stage of one node runs. Plain data; the layout is fixed for good. */
 struct tandem_task_config {
     uint8_t backend;  /**< slot of the backend in the runtime, 0: no stage */
     uint8_t task;     /**< enum tandem_task */
@@ -44,16 +44,18 @@ enum tandem_plan_reason {
     TANDEM_REASON_FALLBACK /**< the device of choice has failed, or no room for the weights */
 };
 
-/** The choice for one node. Plain data. */
+/** The choice for one node. Plain data; the layout is fixed for good. */
 struct tandem_plan_node {
-    char profile[32]; /**< "cpu", "cpu+openblas", ... */
-    struct tandem_task_config stage[TANDEM_STAGES];
+    char profile[32];                               /**< "cpu", "cpu+openblas", ... */
+    struct tandem_task_config stage[TANDEM_STAGES]; /**< how each stage runs */
     int32_t n_threads;                 /**< threads of the node's parallel stages, >= 1 */
     uint32_t reason;                   /**< enum tandem_plan_reason */
     float predicted_us[TANDEM_STAGES]; /**< 0 where nothing is known */
     float runner_up_us;                /**< predicted total of the second best, or 0 */
 };
 
+/** The choices for all nodes of one graph, or of graphs alike. Owned by whoever made it. Used by
+ *  any number of threads while nobody changes it. */
 typedef struct tandem_plan tandem_plan;
 
 /** Options of execution, as bits: how a run carries its plan out. None of them changes a bit of the
@@ -64,39 +66,49 @@ enum tandem_execution {
     TANDEM_EXECUTE_DEFAULT = 3     /**< both */
 };
 
-/** A plan for `n_nodes` nodes: each on one CPU thread in its COMPUTE stage. The caller owns it. */
+/** A plan for `n_nodes` nodes: each on one CPU thread in its COMPUTE stage. The caller owns it. Any
+ *  thread. Errors: ARGUMENT (NULL, a negative count), MEMORY. */
 TANDEM_API enum tandem_status tandem_plan_new(int n_nodes, tandem_plan **out_plan,
                                               struct tandem_error *error);
+/** A copy of a plan, which the caller owns. Any thread while nobody changes `plan`. Errors:
+ *  ARGUMENT, MEMORY. */
 TANDEM_API enum tandem_status tandem_plan_copy(const tandem_plan *plan, tandem_plan **out_plan,
                                                struct tandem_error *error);
-/** NULL is allowed. */
+/** Frees a plan that no computation uses. NULL is allowed. Never fails. One thread at a time. */
 TANDEM_API void tandem_plan_free(tandem_plan *plan);
+/** Number of nodes, as of the graph that it was made for; 0 for NULL. Never fails. Any thread. */
 TANDEM_API int tandem_plan_node_count(const tandem_plan *plan);
-/** Largest thread count of any node. */
+/** Largest thread count of any node; 1 for NULL. Never fails. Any thread. */
 TANDEM_API int tandem_plan_threads(const tandem_plan *plan);
-/** Microseconds that making the plan took. */
+/** Microseconds that making the plan took; 0 for a plan that no runtime made. Never fails. Any
+ *  thread. */
 TANDEM_API double tandem_plan_took_us(const tandem_plan *plan);
 
-/** The choice for node i (as in tandem_graph_node); lives as long as the plan. NULL outside. */
+/** The choice for node i (as in tandem_graph_node); lives as long as the plan. Never fails: NULL
+ *  outside. Any thread while nobody changes the plan. */
 TANDEM_API const struct tandem_plan_node *tandem_plan_node(const tandem_plan *plan, int i);
-/** Replaces the choice for node i; it is checked when the plan is run. Errors: ARGUMENT. */
+/** Replaces the choice for node i by a copy of `node`; whether it can run is checked when the plan
+ *  is run (tandem_runtime_force_node checks at once). One thread at a time per plan. Errors:
+ *  ARGUMENT (NULL, no such node). */
 TANDEM_API enum tandem_status tandem_plan_set_node(tandem_plan *plan, int i,
                                                    const struct tandem_plan_node *node);
 
-/** Task config of one stage of node i; all zero outside. */
+/** Task config of one stage of node i, by value. Never fails: all zero outside. Any thread while
+ *  nobody changes the plan. */
 TANDEM_API struct tandem_task_config tandem_node_task_conf(const tandem_plan *plan, int i,
                                                            enum tandem_stage stage);
-/** Sets the task config of one stage of node i by hand. Errors: ARGUMENT. */
+/** Sets the task config of one stage of node i by hand: its reason becomes HAND. One thread at a
+ *  time per plan. Errors: ARGUMENT (NULL, no such node or stage). */
 TANDEM_API enum tandem_status tandem_node_set_task_conf(tandem_plan *plan, int i,
                                                         enum tandem_stage stage,
                                                         struct tandem_task_config config);
 
-/** "init", "compute", "finalize". Static. */
+/** "init", "compute", "finalize"; "unknown" for another number. Static storage. Never fails. Any
+ *  thread. */
 TANDEM_API const char *tandem_stage_name(enum tandem_stage stage);
-/** "table", "rule", ... Static. */
+/** "only", "table", "rule", ...; "unknown" for another number. Static storage. Never fails. Any
+ *  thread. */
 TANDEM_API const char *tandem_plan_reason_name(enum tandem_plan_reason reason);
 
-#ifdef __cplusplus
-}
-#endif
+TANDEM_END_C
 #endif

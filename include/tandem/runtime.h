@@ -13,12 +13,12 @@
 #include "tandem/profile.h"
 #include "tandem/table.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TANDEM_BEGIN_C
 
+/** Owned by whoever opened it; everything in it is freed by tandem_runtime_close. */
 typedef struct tandem_runtime tandem_runtime;
 
+/** Options of tandem_runtime_open. Texts and arrays are read during the call. */
 struct tandem_runtime_options {
     size_t size;   /**< sizeof(struct tandem_runtime_options) */
     int n_threads; /**< threads of a graph; 0: TANDEM_THREADS, else one a core that we may use */
@@ -28,11 +28,11 @@ struct tandem_runtime_options {
     const char *backends;   /**< comma-separated names; NULL: all that are present (never "sim") */
     const char *settings; /**< backends' settings "sim:key=value;openblas:key=value"; NULL: none */
     tandem_log_fn log;    /**< NULL: silent */
-    void *log_user;
+    void *log_user;       /**< handed to `log` */
     enum tandem_log_level log_level; /**< 0: WARN, or TANDEM_LOG */
     int64_t spin_limit; /**< polls of an idle worker before it sleeps; 0: default, < 0: none */
     const int *cpu_ids; /**< CPUs to bind workers to, copied; NULL: do not bind */
-    int n_cpu_ids;
+    int n_cpu_ids;       /**< length of `cpu_ids` */
     int nice;            /**< niceness added to the worker threads */
     double error_bound;  /**< see tandem_runtime_set_error_bound; 0: none */
     bool ignore_drift;   /**< do not compare run times with predictions (tandem_runtime_drift) */
@@ -45,16 +45,19 @@ struct tandem_runtime_options {
             (enum tandem_log_level)0, 0, NULL, 0, 0, 0, false, NULL                                \
     }
 
-/** Opens a runtime. `options` may be NULL. A table that is missing, foreign or damaged is no error:
- *  the  fixed rule serves, one log line says why, tandem_runtime_table_status tells it. Errors:
- *  ARGUMENT, ABI,  MEMORY, THREAD, NOT_FOUND (unknown profile or backend name). */
+/** Opens a runtime, which the caller owns: backends, threads, this machine's table. `options` may
+ *  be NULL. A table that is missing, foreign or damaged is no error: the fixed rule serves, one log
+ *  line says why, tandem_runtime_table_status tells it. Any thread. Errors: ARGUMENT, ABI, MEMORY,
+ *  THREAD, NOT_FOUND (unknown profile or backend name). */
 TANDEM_API enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *options,
                                                   tandem_runtime **out_runtime,
                                                   struct tandem_error *error);
-/** NULL is allowed. No computation may be in progress. */
+/** Closes a runtime and waits for its threads. No computation may be in progress; plans, graphs and
+ *  contexts live on. NULL is allowed. Never fails. One thread at a time. */
 TANDEM_API void tandem_runtime_close(tandem_runtime *runtime);
 
-/** Number of backend slots (slot 0 is "none") and name of one; NULL beyond the last. */
+/** Number of backend slots (slot 0 is "none") and name of one, which lives as long as the runtime.
+ *  Never fail: 0 and NULL for NULL or a slot beyond the last. Any thread. */
 TANDEM_API int tandem_runtime_backend_count(const tandem_runtime *runtime);
 TANDEM_API const char *tandem_runtime_backend_name(const tandem_runtime *runtime, int slot);
 /** Adds a backend from outside the library: all devices that open with `settings` ("key=value,..",
@@ -66,37 +69,39 @@ TANDEM_API enum tandem_status tandem_runtime_add_backend(tandem_runtime *runtime
                                                          const char *settings,
                                                          struct tandem_error *error);
 
-/** OK when a timing table is in use; else why not (NOT_FOUND, TABLE_FOREIGN, ...). */
+/** OK when a timing table is in use. Any thread. Errors: why there is none (NOT_FOUND, FILE,
+ *  FORMAT, TABLE_FOREIGN, ...), ARGUMENT (NULL). */
 TANDEM_API enum tandem_status tandem_runtime_table_status(const tandem_runtime *runtime,
                                                           struct tandem_error *error);
 /** Uses another table (copied); NULL: none. Plans made before stay valid. Any thread. Errors:
- *  MEMORY. */
+ *  ARGUMENT (NULL), MEMORY. */
 TANDEM_API enum tandem_status tandem_runtime_set_table(tandem_runtime *runtime,
                                                        const tandem_table *table,
                                                        struct tandem_error *error);
 
+/** Options of tandem_tune_graph. */
 struct tandem_tune_options {
-    size_t size;
+    size_t size;     /**< sizeof(struct tandem_tune_options) */
     double budget_s; /**< seconds that measuring takes, all that belongs to it included; 0: 5 */
     bool saves;      /**< add to this machine's own table too, for other programs and later runs */
     /** Told now and then; true ends measuring with CANCELLED (what was measured serves). May be
      *  NULL. */
     bool (*progress)(void *user, double elapsed_s, double budget_s);
-    void *user;
+    void *user; /**< handed to `progress` */
 };
 #define TANDEM_TUNE_OPTIONS_INIT                                                                   \
     {                                                                                              \
         sizeof(struct tandem_tune_options), 0.0, false, NULL, NULL                                 \
     }
 
-/** Measures the matrix products of a finished graph in every way that this machine has, where it
+/** Measures the matrix products of a finished graph with every profile that runs here, where it
  *  tells most for the graph (how often each is called, how uncertain its time is), and plans by
  *  what it found from then on; later products of other shapes gain by it as well. Weights and
  *  results are not touched: it measures on operands of its own. At most 64 different weights.
  *  `options` may be NULL. To be called when a program starts, not inside a request: it takes its
- *  budget. No other thread may plan, explain or replace the table meanwhile. Plans made before stay
- *  valid. Errors: STATE (graph not finished), ARGUMENT, CANCELLED, MEMORY, FILE (not saved; it
- *  serves nevertheless), those of measuring. */
+ *  budget. Any thread, one at a time per runtime; what others compute meanwhile makes it less
+ *  exact. Plans made before stay valid. Errors: STATE (graph not finished), ARGUMENT, CANCELLED,
+ *  MEMORY, FILE (not saved; it serves nevertheless), those of measuring. */
 TANDEM_API enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const tandem_graph *graph,
                                                 const struct tandem_tune_options *options,
                                                 struct tandem_error *error);
@@ -104,32 +109,38 @@ TANDEM_API enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const t
 /** Threads of later plans, 1 .. as opened or more (the pool grows). Waits for computations in
  *  progress. While the process's control group grants fewer CPUs than when the runtime was opened
  *  (looked at once a second at most, when something is planned or computed), plans have no more
- *  threads than that, and tandem_runtime_threads says so. */
+ *  threads than that, and tandem_runtime_threads says so. Any thread. Errors: ARGUMENT, THREAD,
+ *  MEMORY. */
 TANDEM_API enum tandem_status tandem_runtime_set_threads(tandem_runtime *runtime, int n_threads);
+/** Threads that later plans have at most; 0 for NULL. Never fails. Any thread. */
 TANDEM_API int tandem_runtime_threads(const tandem_runtime *runtime);
 /** How later runs carry their plans out: bits of enum tandem_execution; TANDEM_EXECUTE_DEFAULT when
  *  the runtime is opened. Never fails. Any thread. */
 TANDEM_API void tandem_runtime_set_execution(tandem_runtime *runtime, uint32_t execution);
-/** Parks idle workers at once until tandem_runtime_resume; computing still works. */
+/** Parks idle workers at once until tandem_runtime_resume: they take no CPU time. Computing still
+ *  works and wakes them. Never fail. Any thread. */
 TANDEM_API void tandem_runtime_pause(tandem_runtime *runtime);
 TANDEM_API void tandem_runtime_resume(tandem_runtime *runtime);
-/** Binds the workers to other CPUs; 0 CPUs: unbound. Errors: ARGUMENT, THREAD. */
+/** Binds the workers to other CPUs, named by the system's numbers (copied); 0 CPUs: unbound. Waits
+ *  for computations in progress. Any thread. Errors: ARGUMENT, THREAD. */
 TANDEM_API enum tandem_status tandem_runtime_set_cpus(tandem_runtime *runtime, const int *cpu_ids,
                                                       int n_cpu_ids);
 
-/** Forces a profile wherever it applies in later plans; NULL: choose. Errors: NOT_FOUND. */
+/** Forces a profile wherever it applies in later plans; NULL: choose. tandem_runtime_force_node
+ *  does it for one node of one plan. Any thread. Errors: NOT_FOUND, ARGUMENT (NULL). */
 TANDEM_API enum tandem_status tandem_runtime_force_profile(tandem_runtime *runtime,
                                                            const char *profile,
                                                            struct tandem_error *error);
 
 /** Bound on the error of results against the reference, as measured on this machine by mulmat-tune
- *  bench: the sum of squared errors over the sum of squares. Ways above it, and ways that nobody
- *  has checked, are not chosen in later plans; where none is left the fixed rule serves. 0: no
- *  bound, and only ways that were found wrong are left out. Errors: ARGUMENT. */
+ *  bench: the sum of squared errors over the sum of squares. Profiles above it, and those that
+ *  nobody has checked, are not chosen in later plans; where none is left the fixed rule serves. 0:
+ *  no bound, and only profiles that were found wrong are left out. Any thread. Errors: ARGUMENT. */
 TANDEM_API enum tandem_status tandem_runtime_set_error_bound(tandem_runtime *runtime, double bound);
 
 /** Chooses a profile for every node of a finished graph. Shapes seen before cost well under 1 us a
- *  node.  The caller owns the plan. Any thread, one at a time per graph. */
+ *  node. The caller owns the plan. Any thread, one at a time per graph. Errors: STATE (graph not
+ *  finished), ARGUMENT (NULL), MEMORY. */
 TANDEM_API enum tandem_status tandem_runtime_plan(tandem_runtime *runtime,
                                                   const tandem_graph *graph, tandem_plan **out_plan,
                                                   struct tandem_error *error);
@@ -141,7 +152,9 @@ TANDEM_API enum tandem_status tandem_runtime_plan(tandem_runtime *runtime,
 TANDEM_API enum tandem_status
 tandem_runtime_force_node(tandem_runtime *runtime, const tandem_graph *graph, tandem_plan *plan,
                           int i, const char *profile, struct tandem_error *error);
-/** Prints one line a node: problem, profile, task configs, threads, predicted time, reason. */
+/** Prints one line a node: problem, profile, task configs, threads, predicted time, reason; and
+ *  what a run moves between host and devices. Any thread while nobody changes the plan. Errors:
+ *  ARGUMENT (NULL, or a plan of another graph), MEMORY, FILE (`write` stopped). */
 TANDEM_API enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime,
                                                         const tandem_graph *graph,
                                                         const tandem_plan *plan,
@@ -159,25 +172,28 @@ struct tandem_step_counts {
         sizeof(struct tandem_step_counts), 0, 0, 0                                                 \
     }
 
-/** Counts the steps of a plan as the runtime would run it now. Errors: those of computing it. */
+/** Counts the steps of a plan as the runtime would run it now, into a structure whose size is set.
+ *  Any thread while nobody changes graph and plan. Errors: ARGUMENT (NULL), STATE, ABI, those of
+ *  computing it. */
 TANDEM_API enum tandem_status tandem_runtime_count_steps(tandem_runtime *runtime,
                                                          const tandem_graph *graph,
                                                          const tandem_plan *plan,
                                                          struct tandem_step_counts *out_counts,
                                                          struct tandem_error *error);
 
-/** Prints for people why each node runs as it does: for every different matrix product the ways
+/** Prints for people why each node runs as it does: for every different matrix product the profiles
  *  with predicted times and error bars, the winner and its margin, the M at which another one takes
  *  over, what else would change the choice, and, where the table knows too little, the command that
- *  measures it. Nodes that have one way are counted only. `plan` NULL: a fresh one. Measures
- *  nothing. Not while the table is replaced. Errors: ARGUMENT (plan of another graph, graph not
- *  finished), MEMORY, FILE (`write` stopped). */
+ *  measures it. Nodes that have no choice are counted only. `plan` NULL: a fresh one. Measures
+ *  nothing. Any thread while nobody changes graph and plan. Errors: ARGUMENT (plan of another
+ *  graph, graph not finished), MEMORY, FILE (`write` stopped). */
 TANDEM_API enum tandem_status tandem_runtime_explain(tandem_runtime *runtime,
                                                      const tandem_graph *graph,
                                                      const tandem_plan *plan, tandem_write_fn write,
                                                      void *user);
 
-/** Writes a plan to a text file, whole or not at all; form: docs/tuning.md. Errors: STATE (graph
+/** Writes a plan to a text file, whole or not at all; form: docs/tuning.md. Any thread while nobody
+ *  changes the plan. Errors: STATE (graph
  *  not finished), ARGUMENT (plan of another graph, or one that could not run), FILE, MEMORY. */
 TANDEM_API enum tandem_status tandem_runtime_save_plan(tandem_runtime *runtime,
                                                        const tandem_graph *graph,
@@ -185,20 +201,22 @@ TANDEM_API enum tandem_status tandem_runtime_save_plan(tandem_runtime *runtime,
                                                        struct tandem_error *error);
 /** Reads a plan for a graph with the same operations, types and weight shapes; the number of tokens
  *  may differ. Computing by it gives the bits that the saved one gave. The caller owns the plan.
- *  Errors: STATE, FILE, FORMAT, TRUNCATED, TABLE_VERSION, UNSUPPORTED_BACKEND (a backend that is
- *  not open here), ARGUMENT (plan of another graph), LIMIT, MEMORY. */
+ *  Any thread. Errors: STATE, FILE, FORMAT, TRUNCATED, TABLE_VERSION, UNSUPPORTED_BACKEND (a
+ *  backend that is not open here), ARGUMENT (plan of another graph), LIMIT, MEMORY. */
 TANDEM_API enum tandem_status tandem_runtime_load_plan(tandem_runtime *runtime,
                                                        const tandem_graph *graph, const char *path,
                                                        tandem_plan **out_plan,
                                                        struct tandem_error *error);
 
+/** Options of tandem_runtime_compute. The functions are called one at a time, on a thread that
+ *  takes part in the computation; they must neither use the graph nor close the runtime. */
 struct tandem_compute_options {
-    size_t size;
+    size_t size; /**< sizeof(struct tandem_compute_options) */
     /** Asked between nodes; true ends the computation with CANCELLED. May be NULL. */
     bool (*cancel)(void *user);
     /** Told now and then: nodes done, nodes in all. May be NULL. */
     void (*progress)(void *user, int n_done, int n_total);
-    void *user;
+    void *user; /**< handed to all three functions */
     /** Told after a computation that succeeded, stage by stage, what a node took: microseconds from
      *  the begin of the stage to its end on all threads, moving data included. May be NULL. */
     void (*timed)(void *user, const tandem_tensor *node, enum tandem_stage stage, double us);
@@ -209,7 +227,7 @@ struct tandem_compute_options {
     }
 
 /** Computes a graph: by `plan`, or by a fresh plan when NULL. `options` may be NULL. On failure
- *  outputs are  undefined and the runtime stays usable. Any thread; one at a time per graph.
+ *  outputs are undefined and the runtime stays usable. Any thread; one at a time per graph.
  *  A device that fails is not used again while the runtime lives: the log says so once, and the
  *  graph is computed again on what remains, callbacks included. Nodes for whose weights a device
  *  has no room run elsewhere. Errors: STATE (graph not finished), CANCELLED, MEMORY, ARGUMENT (bad
@@ -220,7 +238,7 @@ TANDEM_API enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, ta
                                                      const struct tandem_compute_options *options,
                                                      struct tandem_error *error);
 
-/** A time of the table that computations do not bear out. */
+/** A time of the table that computations do not bear out. The layout is fixed for good. */
 struct tandem_drift_info {
     char what[160];      /**< "mul_mat:q4_0:n4096:k4096:m1 compute mul_mat_q on cpu, threads 2" */
     double predicted_us; /**< by the table */
@@ -230,7 +248,7 @@ struct tandem_drift_info {
 /** Times of the table in use that turned out wrong over several computations, oldest first. The
  *  planner goes by the measured ones since they were found. Every third computation is compared, by
  *  the clock readings of its stages; nothing is computed for it. Fills at most `n`; returns how
- *  many there are. Any thread. */
+ *  many there are; 0 for NULL. Never fails. Any thread. */
 TANDEM_API int tandem_runtime_drift(tandem_runtime *runtime, struct tandem_drift_info *out_drift,
                                     int n);
 /** Marks those times as stale in a table file, so that mulmat-tune bench measures them anew. `path`
@@ -241,38 +259,39 @@ TANDEM_API enum tandem_status tandem_runtime_save_drift(tandem_runtime *runtime,
 
 /** Before a program looks at the values of a tensor with TANDEM_ROLE_STATE: they are in host memory
  *  when it returns. Before it changes them: the same with `will_change`, so that devices fetch them
- *  again. Other tensors: does nothing. No computation may use the tensor meanwhile. Errors:
- *  ARGUMENT (NULL), those of devices. */
+ *  again. Other tensors: does nothing. No computation may use the tensor meanwhile. One
+ *  thread at a time per tensor. Errors: ARGUMENT (NULL), those of devices. */
 TANDEM_API enum tandem_status tandem_runtime_fetch(tandem_runtime *runtime,
                                                    const tandem_tensor *tensor, bool will_change,
                                                    struct tandem_error *error);
 /** Before the memory of a tensor with TANDEM_ROLE_CONSTANT or TANDEM_ROLE_STATE goes away, or when
  *  devices shall have room for others: gives up what they keep of it. Without this call they keep
- *  it until the runtime is closed. NULL is allowed. No computation may use the tensor meanwhile. */
+ *  it until the runtime is closed. NULL is allowed. No computation may use the tensor meanwhile.
+ *  Never fails. One thread at a time per tensor. */
 TANDEM_API void tandem_runtime_forget(tandem_runtime *runtime, const tandem_tensor *tensor);
 
-/** One profile of this machine as listed by mulmat-tune profiles. */
+/** One profile of this machine as listed by mulmat-tune profiles. The layout is fixed for good. */
 struct tandem_profile_info {
-    char name[32];
+    char name[32];                                  /**< "cpu", "cpu+openblas", ... */
     char what[96];                                  /**< a sentence for people */
     struct tandem_task_config stage[TANDEM_STAGES]; /**< for quantised weights */
     bool available;                                 /**< its backends are open */
     char reason[128];                               /**< why not available */
 };
-/** Profiles that this library knows, available or not. Fills at most `n`; returns how many there
- *  are. */
+/** Profiles that this library knows, available or not. Fills at most `n` (0: `out_profiles`
+ *  may be NULL); returns how many there are. Never fails. Any thread. */
 TANDEM_API int tandem_runtime_profiles(const tandem_runtime *runtime,
                                        struct tandem_profile_info *out_profiles, int n);
 
-/** Facts for reports. Strings live as long as the runtime. */
+/** Facts for reports. Strings live as long as the runtime and do not change. */
 struct tandem_runtime_info {
-    size_t size;          /**< sizeof(struct tandem_runtime_info) */
-    const char *cpu;      /**< model name */
-    const char *isa;      /**< instruction set in use, after TANDEM_CPU */
-    const char *topology; /**< one line */
-    const char *table;    /**< path of the table in use, or "" */
-    int n_threads;
-    int n_cores;
+    size_t size;           /**< sizeof(struct tandem_runtime_info) */
+    const char *cpu;       /**< model name */
+    const char *isa;       /**< instruction set in use, after TANDEM_CPU */
+    const char *topology;  /**< one line */
+    const char *table;     /**< path of the table in use, or "" */
+    int n_threads;         /**< of later plans, at most; see tandem_runtime_threads */
+    int n_cores;           /**< physical cores that the process may use */
     size_t prepared_bytes; /**< copies of weights that backends have made for themselves so far */
 };
 #define TANDEM_RUNTIME_INFO_INIT                                                                   \
@@ -283,7 +302,5 @@ struct tandem_runtime_info {
 TANDEM_API enum tandem_status tandem_runtime_describe(const tandem_runtime *runtime,
                                                       struct tandem_runtime_info *out_info);
 
-#ifdef __cplusplus
-}
-#endif
+TANDEM_END_C
 #endif

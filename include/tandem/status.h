@@ -12,9 +12,7 @@
 #include "tandem/status-list.h"
 #include "tandem/version.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TANDEM_BEGIN_C
 
 /** Result of a call. 0 is success. See status-list.h for the meaning of each value. */
 enum tandem_status {
@@ -26,24 +24,23 @@ enum tandem_status {
 #define TANDEM_OK TANDEM_E_OK
 
 /** What went wrong. The caller owns it (usually on its stack) and passes it as last argument; NULL
- *  is  allowed everywhere. Filled only when the call fails; untouched on success. Not shared
- *  between  threads by the library. */
+ *  is allowed everywhere. Filled only when the call fails; untouched on success. Not shared between
+ *  threads by the library. The layout is fixed for good. */
 struct tandem_error {
-    enum tandem_status status;
-    int64_t got;    /**< the value met, where a number says it (bytes, index, count) */
-    int64_t limit;  /**< the value expected or allowed */
-    char where[96]; /**< file, tensor, node or backend concerned; may be empty */
-    char text[256]; /**< "thing: what was found, what was expected"; always terminated */
+    enum tandem_status status; /**< what the call returned */
+    int64_t got;               /**< the value met, where a number says it (bytes, index, count) */
+    int64_t limit;             /**< the value expected or allowed */
+    char where[96];            /**< file, tensor, node or backend concerned; may be empty */
+    char text[256];            /**< "thing: what was found, what was expected"; always terminated */
 };
 
-/** Name of a status without prefix ("OK", "SHAPE", ...); "UNKNOWN" for a foreign number. Static.
- *  Any thread. */
+/** Name of a status without prefix ("OK", "SHAPE", ...); "UNKNOWN" for a foreign number. Static
+ *  storage. Never fails. Any thread. */
 TANDEM_API const char *tandem_status_name(enum tandem_status status);
 
-/** One sentence for a status. Static storage. Any thread. */
+/** One sentence for a status, for people who see no struct tandem_error. Static storage. Never
+ *  fails. Any thread. */
 TANDEM_API const char *tandem_status_text(enum tandem_status status);
 
-#ifdef __cplusplus
-}
-#endif
+TANDEM_END_C
 #endif

@@ -4,67 +4,79 @@
  * Timing tables: what each stage of each way of computing a matrix product costs on one machine,
  * over the number of tokens M. Written by mulmat-tune, read by the runtime. A table never decides
  * correctness: a wrong, old or missing one makes Tandem slower, never wrong. Formats:
- * docs/table-format.md. */
+ * docs/table-format.md.
+ *
+ * A table is a set of records. The fingerprint says on which machine they were measured; records of
+ * a backend whose identity has changed since are not used. */
 #ifndef TANDEM_TABLE_H
 #define TANDEM_TABLE_H
 
 #include "tandem/log.h"
 #include "tandem/profile.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TANDEM_BEGIN_C
 
+/** Owned by whoever made it. A table is read by any number of threads while nobody changes it. */
 typedef struct tandem_table tandem_table;
 
+/** Formats of files; numbers are pinned. */
 enum tandem_table_format {
     TANDEM_TABLE_TEXT = 1, /**< text, version 1: one weight type, one thread count, fixed M steps */
     TANDEM_TABLE_JSON = 2  /**< JSON, version 2 */
 };
 
-/** An empty table for this machine. The caller owns it. */
+/** An empty table with the fingerprint of this machine. The caller owns it. Any thread. Errors:
+ *  ARGUMENT, MEMORY. */
 TANDEM_API enum tandem_status tandem_table_new(tandem_table **out_table,
                                                struct tandem_error *error);
 /** Reads a file of either format, told apart by its first character that is not blank. Whatever is
- *  in the  file gives a table or a clear error: FILE, FORMAT, TRUNCATED, TABLE_VERSION, MEMORY,
- *  LIMIT,  UNSUPPORTED_BUILD (JSON in a build without cJSON). */
+ *  in the file gives a table or a clear error. Errors: FILE, FORMAT, TRUNCATED, TABLE_VERSION,
+ *  MEMORY, LIMIT, UNSUPPORTED_BUILD (JSON in a build without cJSON). The caller owns the table. Any
+ *  thread. */
 TANDEM_API enum tandem_status tandem_table_load(const char *path, tandem_table **out_table,
                                                 struct tandem_error *error);
-/** As tandem_table_load, from memory; `name` stands in messages. */
+/** As tandem_table_load, from `n` bytes in memory, which are read during the call; `name` stands in
+ *  messages. Any thread. Errors: as tandem_table_load without FILE. */
 TANDEM_API enum tandem_status tandem_table_parse(const char *bytes, size_t n, const char *name,
                                                  tandem_table **out_table,
                                                  struct tandem_error *error);
-/** Writes to a temporary file, syncs, renames: a reader sees the old file or the new one. */
+/** Writes to a temporary file, syncs, renames: a reader sees the old file or the new one. Any
+ *  thread while nobody changes the table. Errors: FILE, MEMORY, ARGUMENT, UNSUPPORTED_BUILD (JSON
+ *  without cJSON), TABLE (contents that the text format cannot hold). */
 TANDEM_API enum tandem_status tandem_table_save(const tandem_table *table, const char *path,
                                                 enum tandem_table_format format,
                                                 struct tandem_error *error);
-/** Prints the table in a file format. */
+/** Prints the table in a file format, in pieces. Any thread while nobody changes the table. Errors:
+ *  as tandem_table_save; FILE when `write` stopped. */
 TANDEM_API enum tandem_status tandem_table_print(const tandem_table *table,
                                                  enum tandem_table_format format,
                                                  tandem_write_fn write, void *user,
                                                  struct tandem_error *error);
 /** Adds the cells of `other`: of two samples for one cell the one with the larger count, then the
- *  newer,  wins. Associative, commutative, idempotent. */
+ *  newer, wins. Associative, commutative, idempotent. `other` stays as it is. One thread at a time
+ *  per `table`. Errors: MEMORY, ARGUMENT (NULL); then `table` stays as it is. */
 TANDEM_API enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *other,
                                                  struct tandem_error *error);
-/** A table of the same contents, which the caller owns. Errors: MEMORY. */
+/** A table of the same contents, which the caller owns. Any thread while nobody changes `table`.
+ *  Errors: ARGUMENT (NULL), MEMORY. */
 TANDEM_API enum tandem_status tandem_table_copy(const tandem_table *table, tandem_table **out_table,
                                                 struct tandem_error *error);
-/** NULL is allowed. */
+/** Frees a table. A runtime has copied what it uses. NULL is allowed. Never fails. One thread at a
+ *  time. */
 TANDEM_API void tandem_table_free(tandem_table *table);
 
 /** OK when the table was measured on a machine like this one; else TABLE_FOREIGN, and the error
- *  names the  field that differs. A text table carries no fingerprint and is always accepted. */
+ *  names the field that differs. A text table carries no fingerprint and is always accepted. Any
+ *  thread. Errors: TABLE_FOREIGN, ARGUMENT (NULL). */
 TANDEM_API enum tandem_status tandem_table_check(const tandem_table *table,
                                                  struct tandem_error *error);
 
 /** Path of this machine's own table, $XDG_CACHE_HOME/tandem/<fingerprint>.json or
  *  $HOME/.cache/tandem/..., or $TANDEM_TABLE where it is set. Fills `out` (always terminated).
- *  Errors:  NOT_FOUND without a home directory, LIMIT when `n` is too small. */
+ *  Any thread.
+ *  Errors: NOT_FOUND (no home directory), LIMIT (`n` is too small). */
 TANDEM_API enum tandem_status tandem_table_default_path(char *out, size_t n,
                                                         struct tandem_error *error);
 
-#ifdef __cplusplus
-}
-#endif
+TANDEM_END_C
 #endif

@@ -19,13 +19,11 @@
 #include "tandem/status.h"
 #include "tandem/type-list.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TANDEM_BEGIN_C
 
-#define TANDEM_MAX_DIMS 4
-#define TANDEM_MAX_SRC  4
-#define TANDEM_MAX_NAME 64
+#define TANDEM_MAX_DIMS 4  /**< dimensions of a tensor */
+#define TANDEM_MAX_SRC  4  /**< operands of an operation */
+#define TANDEM_MAX_NAME 64 /**< bytes of a name, its end included */
 
 /** Tensor type; values as in ggml, but for BCML1. */
 enum tandem_type {
@@ -35,32 +33,36 @@ enum tandem_type {
         TANDEM_TYPE_NUMBERS = 256 /**< every type number is below this */
 };
 
+/** Owns the memory of tensors and graphs. */
 typedef struct tandem_context tandem_context;
+/** Owned by its context: there is no call that frees a tensor. */
 typedef struct tandem_tensor tandem_tensor;
 
 /* ---- types ---- */
 
-/** "q4_0" and the like; "unknown" for a number that is no type. Static storage. Any thread. */
+/** "q4_0" and the like; "unknown" for a number that is no type. Static storage. Never fails. Any
+ *  thread. */
 TANDEM_API const char *tandem_type_name(enum tandem_type type);
 
-/** Finds a type by name, in upper or lower case. Returns false and leaves `out` when there is
- *  none. */
+/** Finds a type by name, in upper or lower case. Never fails: returns false and leaves `out` when
+ *  there is none or a pointer is NULL. Any thread. */
 TANDEM_API bool tandem_type_from_name(const char *name, enum tandem_type *out);
 
-/** Whether the number is a type of this library. Any thread. */
+/** Whether the number is a type of this library. Never fails. Any thread. */
 TANDEM_API bool tandem_type_is_valid(enum tandem_type type);
 
-/** Whether the type stores values in blocks of more than one (Q4_0 to Q6_K). Any thread. */
+/** Whether the type stores values in blocks of more than one (Q4_0 to Q6_K, BCML1). Never fails.
+ *  Any thread. */
 TANDEM_API bool tandem_type_is_quantized(enum tandem_type type);
 
-/** Values in one block: 1, 32 or 256; 0 for a number that is no type. Any thread. */
+/** Values in one block: 1, 32 or 256; 0 for a number that is no type. Never fails. Any thread. */
 TANDEM_API int64_t tandem_type_block_values(enum tandem_type type);
 
-/** Bytes of one block; 0 for a number that is no type. Any thread. */
+/** Bytes of one block; 0 for a number that is no type. Never fails. Any thread. */
 TANDEM_API size_t tandem_type_block_bytes(enum tandem_type type);
 
-/** Bytes of `n` values, or 0 when `n` is negative, not a multiple of the block or too large. Any
- *  thread. */
+/** Bytes of `n` values, or 0 when `n` is negative, not a multiple of the block or too large. Never
+ *  fails. Any thread. */
 TANDEM_API size_t tandem_type_row_bytes(enum tandem_type type, int64_t n);
 
 /** Converts `n` values from `src` (type's block layout) to float. Exact: bit for bit what ggml's
@@ -76,6 +78,7 @@ TANDEM_API enum tandem_status tandem_quantize(enum tandem_type type, const float
 
 /* ---- contexts ---- */
 
+/** Options of tandem_context_new. */
 struct tandem_context_options {
     size_t size;        /**< sizeof(struct tandem_context_options); 0 is an error */
     size_t chunk_bytes; /**< the arena grows by this much at least; 0: 1 MiB */
@@ -86,44 +89,50 @@ struct tandem_context_options {
         sizeof(struct tandem_context_options), 0, 0                                                \
     }
 
-/** Creates an empty context. `options` may be NULL. The caller owns it. Errors: ARGUMENT, ABI,
- *  MEMORY. */
+/** Creates an empty context, which the caller owns. `options` is read during the call; NULL:
+ *  defaults. Any thread. Errors: ARGUMENT (`out_context` is NULL), ABI, MEMORY. */
 TANDEM_API enum tandem_status tandem_context_new(const struct tandem_context_options *options,
                                                  tandem_context **out_context,
                                                  struct tandem_error *error);
 
-/** Frees the context and everything made in it. NULL is allowed. */
+/** Frees the context and everything made in it: tensors, graphs, names. No graph of it may be
+ *  computing, and no graph elsewhere may read its tensors later. NULL is allowed. Never fails. One
+ *  thread at a time. */
 TANDEM_API void tandem_context_free(tandem_context *context);
 
-/** Forgets everything made in the context, its error too, and keeps the memory for re-use. */
+/** Forgets everything made in the context, its error too, and keeps the memory: what is made next
+ *  allocates nothing until it needs more. NULL is allowed. Never fails. One thread at a time. */
 TANDEM_API void tandem_context_reset(tandem_context *context);
 
 /** First error met by a builder in this context, or TANDEM_OK. Copies the details to `error`.
  *  A builder given NULL records ARGUMENT; in a context with an error, builders return NULL and
- *  record nothing more. */
+ *  record nothing more. One thread at a time. Errors: the recorded one; ARGUMENT for NULL. */
 TANDEM_API enum tandem_status tandem_context_status(const tandem_context *context,
                                                     struct tandem_error *error);
 
-/** Bytes that the context has taken from the system. */
+/** Bytes that the context has taken from the system; 0 for NULL. Never fails. One thread at a
+ *  time. */
 TANDEM_API size_t tandem_context_bytes(const tandem_context *context);
 
 /* ---- making tensors ---- */
 
 /** A tensor with zeroed storage of its own in the context (64-byte aligned). `ne` has `n_dims`
- *  extents, each at least 0 (missing ones are 1); ne[0] is a multiple of the type's block. Records
- *  ARGUMENT, SHAPE, OVERFLOW or MEMORY in the context and returns NULL. */
+ *  extents, each at least 0 (missing ones are 1), and is copied; ne[0] is a multiple of the type's
+ *  block. One thread at a time per context. Errors: returns NULL and records ARGUMENT, SHAPE,
+ *  OVERFLOW or MEMORY in the context. */
 TANDEM_API tandem_tensor *tandem_tensor_new(tandem_context *context, enum tandem_type type,
                                             int n_dims, const int64_t *ne);
 
 /** tandem_tensor_new with one dimension of `ne0` values, and with two: `ne1` rows of `ne0`
- *  values. */
+ *  values. One thread at a time per context. Errors: as tandem_tensor_new. */
 TANDEM_API tandem_tensor *tandem_tensor_new_1d(tandem_context *context, enum tandem_type type,
                                                int64_t ne0);
 TANDEM_API tandem_tensor *tandem_tensor_new_2d(tandem_context *context, enum tandem_type type,
                                                int64_t ne0, int64_t ne1);
 
 /** A contiguous tensor over memory of the caller, which it borrows: `data` (at least `bytes` long)
- *  must outlive the tensor. Records TRUNCATED when `bytes` is too small, else as
+ *  must outlive the tensor. Any alignment of `data` serves that the type has; 64 bytes are fastest.
+ *  One thread at a time per context. Errors: records TRUNCATED when `bytes` is too small, else as
  *  tandem_tensor_new. */
 TANDEM_API tandem_tensor *tandem_tensor_borrow(tandem_context *context, enum tandem_type type,
                                                int n_dims, const int64_t *ne, void *data,
@@ -131,12 +140,15 @@ TANDEM_API tandem_tensor *tandem_tensor_borrow(tandem_context *context, enum tan
 
 /** tandem_tensor_borrow over memory that nobody may write to, such as the weights of a mapped model
  *  file. The tensor has TANDEM_ROLE_CONSTANT from the beginning; tandem_cpy into it records
- *  ARGUMENT, tandem_tensor_set returns STATE. */
+ *  ARGUMENT, tandem_tensor_set returns STATE. One thread at a time per context. Errors: as
+ *  tandem_tensor_borrow. */
 TANDEM_API tandem_tensor *tandem_tensor_borrow_const(tandem_context *context, enum tandem_type type,
                                                      int n_dims, const int64_t *ne,
                                                      const void *data, size_t bytes);
 
-/** Gives a tensor a name for messages, plans and dumps; longer names are cut. Returns `tensor`. */
+/** Gives a tensor a name for messages, plans and dumps. It is copied; names longer than
+ *  TANDEM_MAX_NAME - 1 bytes are cut. Returns `tensor`; NULL is allowed. Never fails. One thread at
+ *  a time per tensor. */
 TANDEM_API tandem_tensor *tandem_tensor_set_name(tandem_tensor *tensor, const char *name);
 
 /** Who may change the values of a tensor that no graph computes. A promise that lets devices keep
@@ -147,8 +159,9 @@ enum tandem_role {
     TANDEM_ROLE_STATE     /**< graphs of one runtime alone, as a KV cache; the program looks at or
                                changes the values only behind tandem_runtime_fetch */
 };
-/** Sets the role of a tensor that is neither a result nor a view. NULL is allowed. Returns
- *  `tensor`. */
+/** Sets the role of a tensor that is neither a result nor a view, before a graph computes with it;
+ *  others keep theirs. NULL is allowed. Returns `tensor`. Never fails. One thread at a time per
+ *  tensor. */
 TANDEM_API tandem_tensor *tandem_tensor_set_role(tandem_tensor *tensor, enum tandem_role role);
 
 /* ---- values ---- */
@@ -175,27 +188,33 @@ TANDEM_API enum tandem_status tandem_tensor_get(const tandem_tensor *tensor, int
 
 /* ---- looking at tensors (any thread while nobody changes them) ---- */
 
+/** Type of the values; F32 for NULL. Never fails. Any thread. */
 TANDEM_API enum tandem_type tandem_tensor_type(const tandem_tensor *tensor);
-/** Extents, fastest first; 4 entries, missing dimensions are 1. Lives as long as the tensor. */
+/** Extents, fastest first; 4 entries, missing dimensions are 1. Lives as long as the tensor; NULL
+ *  for NULL. Never fails. Any thread. */
 TANDEM_API const int64_t *tandem_tensor_ne(const tandem_tensor *tensor);
-/** Strides in bytes; nb[0] is the size of a block. 4 entries. Lives as long as the tensor. */
+/** Strides in bytes; nb[0] is the size of a block, nb[1] that of a row and what is between two
+ *  rows. 4 entries. Lives as long as the tensor; NULL for NULL. Never fails. Any thread. */
 TANDEM_API const size_t *tandem_tensor_nb(const tandem_tensor *tensor);
+/** The name, or "". Lives as long as the tensor and changes with tandem_tensor_set_name. Never
+ *  fails. Any thread. */
 TANDEM_API const char *tandem_tensor_name(const tandem_tensor *tensor);
-/** Name of the operation that makes the tensor: "none" for a leaf, else "mul_mat" and the like. */
+/** Name of the operation that makes the tensor: "none" for a leaf, else "mul_mat" and the like.
+ *  Static storage. Never fails. Any thread. */
 TANDEM_API const char *tandem_tensor_op_name(const tandem_tensor *tensor);
-/** i-th operand, or NULL. */
+/** i-th operand of the operation, from 0 on; NULL when there is none. Never fails. Any thread. */
 TANDEM_API tandem_tensor *tandem_tensor_src(const tandem_tensor *tensor, int i);
 /** Where the values are, or NULL for a result that has no memory yet. Results that are outputs of a
- *  finished graph have memory of their own; other results only while the graph computes. */
+ *  finished graph have memory of their own; other results only while the graph computes. Owned by
+ *  the context, or by whoever lent it. Never fails. Any thread. */
 TANDEM_API void *tandem_tensor_data(const tandem_tensor *tensor);
-/** Product of the extents. */
+/** Count of values: the product of the extents; 0 for NULL. Never fails. Any thread. */
 TANDEM_API int64_t tandem_tensor_elements(const tandem_tensor *tensor);
-/** Bytes from the first to behind the last value, strides included. */
+/** Bytes from the first to behind the last value, strides included; 0 for NULL. Never fails. Any
+ *  thread. */
 TANDEM_API size_t tandem_tensor_bytes(const tandem_tensor *tensor);
-/** Whether values lie without gaps in the order of ne. */
+/** Whether values lie without gaps in the order of ne. Never fails. Any thread. */
 TANDEM_API bool tandem_tensor_is_contiguous(const tandem_tensor *tensor);
 
-#ifdef __cplusplus
-}
-#endif
+TANDEM_END_C
 #endif

@@ -11,38 +11,39 @@
 
 #include "tandem/formats.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+TANDEM_BEGIN_C
 
+/** Owned by whoever opened it. Never changed, so that any number of threads may use it. */
 typedef struct tandem_tokenizer tandem_tokenizer;
 
 /** Opens a tokenizer file, format told from its contents: tokenizer.bin of llama2.c,
  *  tokenizer.model of sentencepiece (BPE and unigram), tokenizer.json of Hugging Face (BPE), or a
  *  GGUF file. `vocabulary`: number of tokens that the model has (llama2.c files do not say), or 0
  *  when the file tells; a tokenizer may have fewer tokens than its model, not more. See
- *  docs/tokenizers.md. Errors: FILE, FORMAT, TRUNCATED, UNSUPPORTED_BUILD (a part that this build
- *  or this library does not have), LIMIT, MEMORY. */
+ *  docs/tokenizers.md. Any thread. Errors: FILE, FORMAT, TRUNCATED, UNSUPPORTED_BUILD (a part that
+ *  this build or this library does not have), LIMIT, MEMORY. */
 TANDEM_API enum tandem_status tandem_tokenizer_open(const char *path, int64_t vocabulary,
                                                     tandem_tokenizer **out_tokenizer,
                                                     struct tandem_error *error);
-/** NULL is allowed. */
-/** The tokenizer in the values of a model file (GGUF). Nothing is borrowed from the source. Errors:
- *  FORMAT (the source has none), UNSUPPORTED_BUILD, MEMORY. */
+/** The tokenizer in the values of a model file (GGUF). Nothing is borrowed from the source. The
+ *  caller owns the tokenizer. Any thread. Errors: FORMAT (the source has none), UNSUPPORTED_BUILD,
+ *  MEMORY. */
 TANDEM_API enum tandem_status tandem_tokenizer_from_source(const tandem_source *source,
                                                            tandem_tokenizer **out_tokenizer,
                                                            struct tandem_error *error);
-/** NULL is allowed. */
+/** Frees a tokenizer; streams over it must be over. NULL is allowed. Never fails. One thread at a
+ *  time. */
 TANDEM_API void tandem_tokenizer_close(tandem_tokenizer *tokenizer);
 
-/** Number of tokens. Any thread. */
+/** Number of tokens. Never fails. Any thread. */
 TANDEM_API int64_t tandem_tokenizer_vocabulary(const tandem_tokenizer *tokenizer);
-/** Ids that begin and end a text, or -1. */
+/** Ids that begin and end a text, or -1. Never fail. Any thread. */
 TANDEM_API int32_t tandem_tokenizer_bos(const tandem_tokenizer *tokenizer);
 TANDEM_API int32_t tandem_tokenizer_eos(const tandem_tokenizer *tokenizer);
-/** Whether the file wants the beginning token in front of every text. */
+/** Whether the file wants the beginning token in front of every text. Never fails. Any thread. */
 TANDEM_API bool tandem_tokenizer_adds_bos(const tandem_tokenizer *tokenizer);
-/** Id of the token with exactly this text ("<|im_end|>"), or -1. O(vocabulary). Any thread. */
+/** Id of the token with exactly this text ("<|im_end|>"). Never fails: -1 when there is none.
+ *  O(vocabulary). Any thread. */
 TANDEM_API int32_t tandem_tokenizer_find(const tandem_tokenizer *tokenizer, const char *text);
 
 /** Encodes `n` bytes, which may be any bytes. Special tokens are not recognised: "<s>" is text.
@@ -53,16 +54,20 @@ TANDEM_API enum tandem_status tandem_tokenizer_encode(const tandem_tokenizer *to
                                                       const char *text, size_t n, bool add_bos,
                                                       int32_t *out_ids, size_t capacity,
                                                       size_t *out_n, struct tandem_error *error);
+/** Options of tandem_tokenizer_encode_with. */
 struct tandem_encode_options {
-    size_t size; /**< sizeof(struct tandem_encode_options); 0 is an error */
-    bool add_bos;
-    bool add_eos;
+    size_t size;  /**< sizeof(struct tandem_encode_options); 0 is an error */
+    bool add_bos; /**< puts the beginning token in front */
+    bool add_eos; /**< puts the end token behind */
     /** Recognises special tokens such as "<|im_start|>" in the text. For templates; not for text of
      *  people whom you do not trust. */
     bool special_tokens;
 };
-#define TANDEM_ENCODE_OPTIONS_INIT {sizeof(struct tandem_encode_options), false, false, false}
-/** The same with options. */
+#define TANDEM_ENCODE_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct tandem_encode_options), false, false, false                                  \
+    }
+/** tandem_tokenizer_encode with options (NULL: none). Any thread. Errors: as there, and ABI. */
 TANDEM_API enum tandem_status
 tandem_tokenizer_encode_with(const tandem_tokenizer *tokenizer, const char *text, size_t n,
                              const struct tandem_encode_options *options, int32_t *out_ids,
@@ -70,31 +75,32 @@ tandem_tokenizer_encode_with(const tandem_tokenizer *tokenizer, const char *text
 
 /** Bytes of one token that follows `previous` (-1: none; after the beginning token one leading
  *  blank is dropped). Writes at most `capacity` bytes, not terminated; returns how many there are.
- *  Any thread. */
+ *  Never fails: an id outside gives none. Any thread. */
 TANDEM_API size_t tandem_tokenizer_decode(const tandem_tokenizer *tokenizer, int32_t previous,
                                           int32_t id, char *out, size_t capacity);
 
 /** Decodes token by token and hands out whole UTF-8 characters only: the first bytes of one wait
- *  here for the rest. Bytes that are no UTF-8 pass as they are. One thread at a time. */
+ *  here for the rest. Bytes that are no UTF-8 pass as they are. Borrows the tokenizer. The layout
+ *  is fixed for good. One thread at a time. */
 struct tandem_token_stream {
-    const tandem_tokenizer *tokenizer;
+    const tandem_tokenizer *tokenizer; /**< borrowed */
     bool at_begin;      /**< at the beginning of a text, whose first blank may be the tokenizer's */
     bool shows_special; /**< whether special tokens give their texts; you may set it */
-    unsigned char n_pending;
-    char pending[3];
+    unsigned char n_pending; /**< bytes that wait; the stream's own, as the next member */
+    char pending[3];         /**< begin of a character */
 };
-TANDEM_API struct tandem_token_stream
-tandem_token_stream_begin(const tandem_tokenizer *tokenizer, bool at_begin);
+/** A stream in front of its first token. Never fails. Any thread. */
+TANDEM_API struct tandem_token_stream tandem_token_stream_begin(const tandem_tokenizer *tokenizer,
+                                                                bool at_begin);
 /** Takes one token. Returns how many bytes there are now, not terminated; they are in `out` when
  *  that is at most `capacity`, else the token has not been taken. 256 bytes suffice for the tokens
- *  of all known models. */
+ *  of all known models. Never fails. One thread at a time per stream. */
 TANDEM_API size_t tandem_token_stream_next(struct tandem_token_stream *stream, int32_t id,
                                            char *out, size_t capacity);
-/** Hands out what still waits (at most 3 bytes) at the end. */
+/** Hands out what still waits (at most 3 bytes) at the end, as tandem_token_stream_next does. Never
+ *  fails. One thread at a time per stream. */
 TANDEM_API size_t tandem_token_stream_end(struct tandem_token_stream *stream, char *out,
                                           size_t capacity);
 
-#ifdef __cplusplus
-}
-#endif
+TANDEM_END_C
 #endif

@@ -18,21 +18,27 @@
  *  each size and offset. */
 #define TANDEM_ABI 2
 
+/** Marks what libtandem.so exports. */
 #if defined(__GNUC__) || defined(__clang__)
 #define TANDEM_API __attribute__((visibility("default")))
 #else
 #define TANDEM_API
 #endif
 
+/** Around the declarations of each public header: names without C++'s types in them. */
 #ifdef __cplusplus
-extern "C" {
+#define TANDEM_BEGIN_C extern "C" {
+#define TANDEM_END_C   }
+#else
+#define TANDEM_BEGIN_C
+#define TANDEM_END_C
 #endif
+
+TANDEM_BEGIN_C
 
 /** Version of the library that is running, for example "0.2.0". Static storage. Never fails. Any
  *  thread. */
 TANDEM_API const char *tandem_version(void);
 
-#ifdef __cplusplus
-}
-#endif
+TANDEM_END_C
 #endif

@@ -25,6 +25,26 @@ awk '
     complain "$hit"
 done
 
+# A docstring says which threads may call and how the call fails, or that it never does. (A header may
+# say in its first comment, once for all: "Threads: ...", "Functions that return no status never fail".)
+awk '
+    FNR == 1 { head = ""; in_head = 1; text = ""; in_comment = 0; after = 0 }
+    in_head { line = $0; sub(/^ \* ?/, " ", line); head = head line; if ($0 ~ /\*\//) in_head = 0; next }
+    in_comment { text = text " " $0; if ($0 ~ /\*\//) in_comment = 0; next }
+    /^[ \t]*\/\*/ { text = $0; after = 0; if ($0 !~ /\*\//) in_comment = 1; next }
+    /^[ \t]*$/ { if (after) text = ""; after = 0; next }
+    /^TANDEM_API/ {
+        gsub(/ \*  */, " ", text) # lines of the docstring become one
+        if (text !~ /[Tt]hread/ && head !~ /Threads:/)
+            printf "%s:%d: no word on threads: %s\n", FILENAME, FNR, $0
+        if (text !~ /Errors:|Errors also:|[Nn]ever +fail/ && head !~ /no status never fail/)
+            printf "%s:%d: no word on errors: %s\n", FILENAME, FNR, $0
+    }
+    /[;}]/ { after = 1 }
+' include/tandem/*.h | while IFS= read -r hit; do
+    complain "$hit"
+done
+
 # Statuses in docstrings: after "Errors:" or "Records", words in capitals; and TANDEM_E_ anywhere.
 status_names=$(sed -n 's/^ *X(\([A-Z_]*\), [0-9]*,.*/\1/p' include/tandem/status-list.h)
 for header in include/tandem/*.h; do
