@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * room: base
  *
- * Where the library takes its heap memory from. Without a word from the program: the C library. */
+ * Where the library takes its heap memory from. Without a word from the program: the C library.
+ * What a call returns to be freed is freed by a call of this library, never by free(). */
 #ifndef TANDEM_ALLOCATOR_H
 #define TANDEM_ALLOCATOR_H
 
