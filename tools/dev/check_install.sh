@@ -52,6 +52,13 @@ fi
 for tool in "$stage"/root/opt/t/bin/*; do
     run "the installed $(basename "$tool")" env -u LD_LIBRARY_PATH "$tool" help
 done
+# shellcheck disable=SC2046
+run "building a plugin with pkg-config" gcc -std=c11 -Wall -Werror -shared -fPIC \
+    docs/examples/backend.c -o "$stage/plugin.so" $(pkg-config --cflags tandem)
+for tool in "mulmat-tune profiles" "tandem-llama demo --help"; do
+    # shellcheck disable=SC2086 # a command and its words
+    run "the plugin in $tool" "$stage"/root/opt/t/bin/$tool --plugin "$stage/plugin.so"
+done
 run "make uninstall" make "${places[@]}" uninstall
 left=$(find "$stage/root" -type f -o -type l)
 [ -z "$left" ] || complain "make uninstall leaves: $left"
