@@ -50,5 +50,6 @@ bool tnd_op_may_run_in_place(enum tandem_op op)
 
 bool tnd_op_is_row_wise(enum tandem_op op)
 {
-    return tnd_op_may_run_in_place(op) || tnd_op_traits(op)->family == TND_OP_norm;
+    const enum tnd_op_family family = tnd_op_traits(op)->family;
+    return family == TND_OP_unary || family == TND_OP_binary || family == TND_OP_norm;
 }
