@@ -29,7 +29,7 @@ static tandem_runtime *open_with(const char *plugins, const char *table_path)
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
     struct tandem_error error = {0};
     tandem_runtime *runtime = NULL;
-    options.backends = "openblas";
+    options.backends = "cpu";
     options.n_threads = 2;
     options.plugins = plugins;
     options.table_path = table_path;
@@ -182,6 +182,7 @@ static void a_plugin_that_cannot_be_used_is_refused_with_the_reason(void)
     tandem_runtime *runtime = NULL;
     char spec[600];
     options.table_path = "";
+    options.backends = "cpu";
     options.plugins = "/no/such/file.so";
     check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_E_UNSUPPORTED_MACHINE,
                  "/no/such/file.so", &error);
