@@ -20,7 +20,7 @@ CL_TESTS :=
 CL_FUZZ :=
 else
 backends_SRC := $(filter-out backends/opencl/%,$(backends_SRC)) backends/opencl/opencl_absent.c \
-    backends/opencl/cl_cache.c
+    backends/opencl/cl_cache.c backends/opencl/cl_profiles.c
 CL_HEADER :=
 CL_TESTS := tests/suite_opencl%
 CL_FUZZ := tests/fuzz/fuzz_cl_tiles.c

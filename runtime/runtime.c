@@ -145,7 +145,7 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
                                      const struct tandem_runtime_options *options,
                                      struct tandem_error *error)
 {
-    int forced;
+    int forced = -1;
     TND_TRY(tnd_topology_read(&runtime->topology, error));
     runtime->n_threads = threads_wanted(options->n_threads, &runtime->topology);
     TND_TRY(open_registry(runtime, options, error));
@@ -370,7 +370,7 @@ enum tandem_status tandem_runtime_force_profile(tandem_runtime *runtime, const c
                                                 struct tandem_error *error)
 {
     TND_REQUIRE(runtime, "force_profile", error);
-    int forced;
+    int forced = -1;
     TND_TRY(tnd_runtime_find_profile(runtime, profile, &forced, error));
     tnd_planner_force(runtime->planner, forced);
     return TANDEM_OK;
