@@ -192,6 +192,15 @@ static void merge_header(struct tandem_table *table, const struct tandem_table *
     }
 }
 
+/* Frees what the table holds; the struct itself stays. */
+static void clear(struct tandem_table *table)
+{
+    tnd_record_clear(table);
+    tnd_free(table->shapes);
+    table->shapes = NULL;
+    table->n_shapes = 0;
+}
+
 enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *other,
                                       struct tandem_error *error)
 {
@@ -221,24 +230,16 @@ enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *o
         *table = merged;
         merged = old;
     }
-    tnd_table_clear(&merged);
+    clear(&merged);
     return status;
 }
 
 /* ---- life ---- */
 
-void tnd_table_clear(struct tandem_table *table)
-{
-    tnd_record_clear(table);
-    tnd_free(table->shapes);
-    table->shapes = NULL;
-    table->n_shapes = 0;
-}
-
 void tandem_table_free(tandem_table *table)
 {
     if (table != NULL) {
-        tnd_table_clear(table);
+        clear(table);
         tnd_free(table);
     }
 }

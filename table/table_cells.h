@@ -27,8 +27,6 @@ enum tandem_status tnd_cell_append(struct tandem_table *table, enum tnd_record k
                                    const void *record, const struct tnd_sample *sample);
 /** Total order of profiles by name, then stages. */
 int tnd_table_profile_compare(const struct tnd_table_profile *a, const struct tnd_table_profile *b);
-/** Frees what the table holds; the struct itself stays. */
-void tnd_table_clear(struct tandem_table *table);
 
 /** Takes over what `table` does not know of its machine. TABLE_FOREIGN when the two machines
  *  differ. */
@@ -36,7 +34,7 @@ enum tandem_status tnd_fingerprint_merge(struct tandem_table *table,
                                          const struct tandem_table *other,
                                          struct tandem_error *error);
 
-/** Readers fill an empty table; on failure it holds something that tnd_table_clear frees. `n`
+/** Readers fill an empty table; on failure it holds something that tandem_table_free frees. `n`
  *  bytes, followed by a zero byte. `name` stands in messages. */
 enum tandem_status tnd_table_read_text(const char *bytes, size_t n, const char *name,
                                        struct tandem_table *out, struct tandem_error *error);
