@@ -493,9 +493,17 @@ int64_t tandem_tensor_elements(const tandem_tensor *tensor)
 
 size_t tandem_tensor_bytes(const tandem_tensor *tensor)
 {
-    size_t bytes = 0;
-    if (tensor != NULL) {
-        (void)tnd_layout_bytes(tensor->type, tensor->ne, tensor->nb, &bytes);
+    if (tensor == NULL || tensor->ne[0] == 0) {
+        return 0;
+    }
+    /* Nothing overflows: the builder of the tensor has checked its layout. */
+    size_t bytes = tandem_type_block_bytes(tensor->type);
+    bytes += (size_t)((tensor->ne[0] - 1) / tandem_type_block_values(tensor->type)) * tensor->nb[0];
+    for (int i = 1; i < TANDEM_MAX_DIMS; i++) {
+        if (tensor->ne[i] == 0) {
+            return 0;
+        }
+        bytes += (size_t)(tensor->ne[i] - 1) * tensor->nb[i];
     }
     return bytes;
 }
