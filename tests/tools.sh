@@ -121,6 +121,26 @@ if group usage; then
     try 1 "folder" inspect folder
 fi
 
+if group device; then
+    for device in "" 0, ,0 0,,0 0,none "a;b" "a:b"; do
+        "$tune" profiles --device "$device" >out 2>err
+        check "--device '$device' is refused" [ $? -eq 1 ]
+        check "and said" has "expected an index or part of a name" err
+    done
+    "$tune" profiles --device none >out 2>err
+    check "no device is no error" [ $? -eq 0 ]
+    if "$tune" profiles --device 0,0,0 >out 2>err; then
+        check "the third device has its profiles" has "@opencl2:" out
+        check "no fourth device is opened" lacks "@opencl3:" out
+        "$tune" profiles --device "no such device" >out 2>err
+        check "a device that is not there is an error" [ $? -eq 1 ]
+        check "and named" has "'no such device'" err
+    else
+        check "the reason is said" has "no device for" err
+        skip "no device is here"
+    fi
+fi
+
 if group synth; then
     try 0 "21 tensors" synth s.gguf --shape 256,512,2,8,2,300 --type q4_0 --context 64
     cp s.gguf first.gguf

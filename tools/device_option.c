@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * The option --device. */
+ * The option --device: for all kinds of backends that list devices. Knows no kind by its name. */
 #include "tools/device_option.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PROFILES = 64 };
+#include "base/tnd_status.h"
+#include "tandem/device.h"
+
+enum { MAX_LISTED = 64 };
 
 static enum tandem_status fail(struct tandem_error *error, enum tandem_status status,
                                const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -39,17 +43,177 @@ int tnd_plugin_option_take(int argc, char **argv)
     return n;
 }
 
-/* Devices that a profile needs: 0, 1, or 2 for one of the second device. */
-static int wanted_by_profile(const char *profile)
+/* ---- which device a profile needs ---- */
+
+/* False for one that needs none, or is unknown. */
+static bool device_of_profile(const char *name, struct tnd_profile *out)
 {
-    bool any = profile != NULL &&
-               (strstr(profile, "opencl") != NULL || strstr(profile, "clblast") != NULL);
-    return !any ? 0 : strstr(profile, "@opencl1") != NULL ? 2 : 1;
+    return name != NULL && tnd_profiles_find(tnd_profiles_built_in(), name, out) &&
+           out->api->devices != NULL;
 }
 
-static int wanted_by_device(const char *device)
+bool tnd_device_option_has_profile(const char *profile)
 {
-    return device == NULL || strcmp(device, "none") == 0 ? 0 : strchr(device, ',') != NULL ? 2 : 1;
+    struct tnd_profile found;
+    return device_of_profile(profile, &found);
+}
+
+static void need(struct tnd_device_option *option, const char *kind, int index)
+{
+    if (option->n_needed < TND_MAX_DEVICES) {
+        tnd_device_name(kind, index, option->needed[option->n_needed++]);
+    }
+}
+
+/* A backend that is named may take a CPU. Libraries stay open beside it. */
+static void name_backends(struct tnd_device_option *option, const struct tnd_profile *profile)
+{
+    int last = tnd_device_index(profile->api->name, profile->device, strlen(profile->device));
+    size_t n = 0;
+    for (int i = 0; tnd_kind_at(i) != NULL; i++) {
+        const struct tandem_backend_api *kind = tnd_kind_at(i);
+        bool is_wanted = kind == profile->api || (tnd_kind_is_default(i) && kind->devices == NULL &&
+                                                  kind->kind != TANDEM_KIND_CPU);
+        for (int index = 0; is_wanted && index <= (kind == profile->api ? last : 0); index++) {
+            char name[TND_BACKEND_NAME];
+            tnd_device_name(kind->name, index, name);
+            n += (size_t)snprintf(option->backends + n, sizeof(option->backends) - n, "%s%s",
+                                  n > 0 ? "," : "", name);
+        }
+    }
+}
+
+static void need_profile(struct tnd_device_option *option, const struct tnd_profile *profile)
+{
+    int last = tnd_device_index(profile->api->name, profile->device, strlen(profile->device));
+    for (int index = 0; index <= last; index++) {
+        need(option, profile->api->name, index);
+    }
+}
+
+/* ---- selectors ---- */
+
+/* The devices of this machine; none where nothing lists them. */
+struct listed {
+    struct tandem_device_info devices[MAX_LISTED];
+    int n;
+};
+
+/* Kind of the device that a selector means, the first that lists devices when it means none: that
+ * kind says what is wrong. An index among all devices becomes one among those of the kind. */
+static const char *kind_of(const struct listed *listed, const char *selector, long *io_index)
+{
+    const char *first = NULL;
+    for (int i = 0; tnd_kind_at(i) != NULL && first == NULL; i++) {
+        first = tnd_kind_at(i)->devices != NULL ? tnd_kind_at(i)->name : NULL;
+    }
+    long before = 0;
+    for (int i = 0; i < listed->n; i++) {
+        const struct tandem_device_info *info = &listed->devices[i];
+        before = i > 0 && strcmp(info->backend, info[-1].backend) == 0 ? before : i;
+        if (*io_index < 0 ? strcasestr(info->name, selector) != NULL ||
+                                strcasestr(info->platform, selector) != NULL
+                          : *io_index == i) {
+            *io_index -= *io_index < 0 ? 0 : before;
+            return info->backend;
+        }
+    }
+    return first;
+}
+
+/* The settings of one device of the kind `kind`; false when they are too long. */
+static bool add_setting(struct tnd_device_option *option, const char *kind, int index,
+                        const char *value)
+{
+    char name[TND_BACKEND_NAME];
+    size_t n = strlen(option->settings);
+    tnd_device_name(kind, index, name);
+    int length = snprintf(option->settings + n, sizeof(option->settings) - n, "%s%s:device=%s",
+                          n > 0 ? ";" : "", name, value);
+    return (size_t)length < sizeof(option->settings) - n;
+}
+
+/* Devices of the kind among those that are needed so far. */
+static int count_needed(const struct tnd_device_option *option, const char *kind)
+{
+    int n = 0;
+    for (int i = 0; i < option->n_needed; i++) {
+        n += tnd_device_index(kind, option->needed[i], strlen(option->needed[i])) >= 0;
+    }
+    return n;
+}
+
+static bool add_selector(struct tnd_device_option *option, const struct listed *listed,
+                         const char *selector)
+{
+    bool is_index = selector[strspn(selector, "0123456789")] == '\0';
+    long index = is_index ? strtol(selector, NULL, 10) : -1;
+    const char *kind = kind_of(listed, selector, &index);
+    char value[256];
+    snprintf(value, sizeof(value), "%s", selector);
+    if (is_index && index < listed->n) {
+        snprintf(value, sizeof(value), "%ld", index);
+    }
+    int nth = kind != NULL ? count_needed(option, kind) : TND_MAX_DEVICES;
+    if (nth >= TND_MAX_DEVICES - 1 || option->n_needed >= TND_MAX_DEVICES - 1) {
+        return false;
+    }
+    need(option, kind, nth);
+    return add_setting(option, kind, nth, value);
+}
+
+/* Nothing but the chosen devices is opened: of each kind the one behind the last chosen is none. */
+static bool end_settings(struct tnd_device_option *option)
+{
+    bool fits = true;
+    for (int i = 0; tnd_kind_at(i) != NULL; i++) {
+        const struct tandem_backend_api *kind = tnd_kind_at(i);
+        int n = kind->devices != NULL ? count_needed(option, kind->name) : 0;
+        for (int index = n; kind->devices != NULL && index <= (n > 0 ? n : 1); index++) {
+            fits = add_setting(option, kind->name, index, "none") && fits;
+        }
+    }
+    return fits;
+}
+
+static bool add_selectors(struct tnd_device_option *option, const struct listed *listed,
+                          const char *device)
+{
+    char text[256];
+    bool is_valid = device[0] != '\0' && strpbrk(device, ";:=") == NULL &&
+                    strlen(device) < sizeof(text) && device[strlen(device) - 1] != ',';
+    for (const char *at = device; is_valid && *at != '\0'; at += *at == ',') {
+        size_t n = strcspn(at, ",");
+        snprintf(text, sizeof(text), "%.*s", (int)n, at);
+        is_valid = n > 0 && strcmp(text, "none") != 0 && add_selector(option, listed, text);
+        at += n;
+    }
+    return is_valid;
+}
+
+static enum tandem_status choose_devices(const char *device, struct tnd_device_option *option,
+                                         struct tandem_error *error)
+{
+    bool is_valid = true;
+    if (strcmp(device, "none") != 0) {
+        struct listed *listed = calloc(1, sizeof(*listed));
+        struct tandem_error told; /* opening says it better */
+        if (listed == NULL) {
+            return fail(error, TANDEM_E_MEMORY, "no memory for the list of devices");
+        }
+        listed->devices[0].size = sizeof(listed->devices[0]);
+        listed->n = tandem_devices(listed->devices, MAX_LISTED, &told);
+        listed->n = listed->n < MAX_LISTED ? listed->n : MAX_LISTED;
+        is_valid = add_selectors(option, listed, device);
+        free(listed);
+    }
+    if (!is_valid || !end_settings(option)) {
+        return fail(error, TANDEM_E_ARGUMENT,
+                    "--device '%.100s': expected an index or part of a name, or several of them "
+                    "with a comma between; mulmat-tune devices lists them",
+                    device);
+    }
+    return TANDEM_OK;
 }
 
 enum tandem_status tnd_device_option_apply(const char *device, const char *profile,
@@ -57,32 +221,24 @@ enum tandem_status tnd_device_option_apply(const char *device, const char *profi
                                            struct tandem_runtime_options *options,
                                            struct tandem_error *error)
 {
-    int by_profile = wanted_by_profile(profile);
+    struct tnd_profile forced;
+    bool has_forced = device_of_profile(profile, &forced);
+    memset(memory, 0, sizeof(*memory));
     options->plugins = plugin;
-    if (device == NULL) {
-        /* A backend that is named may take a CPU. */
-        options->backends = by_profile == 2   ? "openblas,opencl,opencl1"
-                            : by_profile == 1 ? "openblas,opencl"
-                                              : options->backends;
-        return TANDEM_OK;
+    if (device != NULL) {
+        TND_TRY(choose_devices(device, memory, error));
+        options->settings = memory->settings;
+    } else if (has_forced) {
+        name_backends(memory, &forced);
+        options->backends = memory->backends;
     }
-    size_t first = strcspn(device, ",");
-    const char *second = device[first] == ',' ? device + first + 1 : NULL;
-    bool valid = first > 0 && strpbrk(device, ";:=") == NULL && strlen(device) < 256 &&
-                 (second == NULL || (second[0] != '\0' && strchr(second, ',') == NULL));
-    if (!valid) {
-        return fail(error, TANDEM_E_ARGUMENT,
-                    "--device '%.100s': expected an index or part of a name, or two of them with a "
-                    "comma between; mulmat-tune devices lists them",
-                    device);
+    if (has_forced) {
+        need_profile(memory, &forced);
     }
-    bool none = strcmp(device, "none") == 0;
-    snprintf(memory->settings, sizeof(memory->settings), "opencl:device=%.*s%s%s", (int)first,
-             device, none || second == NULL ? ";opencl1:device=none" : ";opencl1:device=",
-             second != NULL ? second : "");
-    options->settings = memory->settings;
     return TANDEM_OK;
 }
+
+/* ---- whether they are there ---- */
 
 static bool is_open(const tandem_runtime *runtime, const char *backend)
 {
@@ -94,26 +250,32 @@ static bool is_open(const tandem_runtime *runtime, const char *backend)
     return false;
 }
 
-enum tandem_status tnd_device_option_check(const char *device, const char *profile,
+/* Why a device is not open, as its first profile says it. */
+static void find_reason(const tandem_runtime *runtime, const char *device, char *out, size_t bytes)
+{
+    struct tandem_profile_info profiles[TND_MAX_PROFILES];
+    struct tnd_profile profile;
+    int n = tandem_runtime_profiles(runtime, profiles, TND_MAX_PROFILES);
+    out[0] = '\0';
+    for (int i = 0; i < n && i < TND_MAX_PROFILES && out[0] == '\0'; i++) {
+        if (tnd_profiles_find(tnd_profiles_built_in(), profiles[i].name, &profile) &&
+            strcmp(profile.device, device) == 0) {
+            snprintf(out, bytes, "%s", profiles[i].reason);
+        }
+    }
+}
+
+enum tandem_status tnd_device_option_check(const struct tnd_device_option *option,
                                            const tandem_runtime *runtime,
                                            struct tandem_error *error)
 {
-    static const char *const needs[2][2] = {{"opencl", "opencl"}, {"opencl1", "opencl@opencl1"}};
-    int wanted = wanted_by_device(device);
-    wanted = wanted > wanted_by_profile(profile) ? wanted : wanted_by_profile(profile);
-    for (int i = 0; i < wanted; i++) {
-        struct tandem_profile_info profiles[MAX_PROFILES];
-        int n = tandem_runtime_profiles(runtime, profiles, MAX_PROFILES);
-        const char *reason = "";
-        if (is_open(runtime, needs[i][0])) {
-            continue;
+    for (int i = 0; i < option->n_needed; i++) {
+        if (!is_open(runtime, option->needed[i])) {
+            char reason[sizeof(((struct tandem_profile_info *)0)->reason)];
+            find_reason(runtime, option->needed[i], reason, sizeof(reason));
+            return fail(error, TANDEM_E_NOT_FOUND, "no device for %s: %s", option->needed[i],
+                        reason);
         }
-        for (int p = 0; p < n && p < MAX_PROFILES; p++) {
-            if (strcmp(profiles[p].name, needs[i][1]) == 0) {
-                reason = profiles[p].reason;
-            }
-        }
-        return fail(error, TANDEM_E_NOT_FOUND, "no device for %s: %s", needs[i][0], reason);
     }
     return TANDEM_OK;
 }

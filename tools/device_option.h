@@ -3,18 +3,23 @@
 #ifndef TND_DEVICE_OPTION_H
 #define TND_DEVICE_OPTION_H
 
+#include "backends/kinds.h"
 #include "tandem/runtime.h"
 
-#define TND_DEVICE_OPTION_HELP "OpenCL device: index or part of its name, two as A,B; none"
+#define TND_DEVICE_OPTION_HELP "device: index or part of its name, several as A,B; none"
 
-/** Memory that the options point into. */
+/** Memory that the options point into, and what the check needs. */
 struct tnd_device_option {
-    char settings[512];
+    char settings[1024];
+    char backends[256];
+    char needed[TND_MAX_DEVICES][TND_BACKEND_NAME]; /* devices that must be open */
+    int n_needed;
 };
 
-/** Sets backends and settings. `device`: "1", "geforce", "0,1" for two devices, "none", or NULL:
- *  GPUs that are there. A CPU is used as device when `device` names it, or when `profile` (may be
- *  NULL) needs a device. Errors: ARGUMENT. */
+/** Sets backends and settings. `device`: "1", "geforce", "0,1" for several devices, in the order in
+ *  which tandem_devices lists them, "none", or NULL: GPUs that are there. A CPU is used as device
+ *  when `device` names it, or when `profile` (may be NULL) needs a device. Errors: ARGUMENT,
+ *  MEMORY. */
 enum tandem_status tnd_device_option_apply(const char *device, const char *profile,
                                            struct tnd_device_option *memory,
                                            struct tandem_runtime_options *options,
@@ -27,8 +32,11 @@ int tnd_plugin_option_take(int argc, char **argv);
     "--plugin FILE.so[:key=value,..] loads a backend from a shared library"
 
 /** NOT_FOUND, with the reason, when a device that was asked for is not open. */
-enum tandem_status tnd_device_option_check(const char *device, const char *profile,
+enum tandem_status tnd_device_option_check(const struct tnd_device_option *option,
                                            const tandem_runtime *runtime,
                                            struct tandem_error *error);
+
+/** Whether a profile, by its name, works on a device that is chosen so. */
+bool tnd_device_option_has_profile(const char *profile);
 
 #endif

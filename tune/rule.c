@@ -4,12 +4,32 @@
 
 #include <math.h>
 
+#include "backends/kinds.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tune/policy.h"
 
+/* The first profile of a library that computes in host memory, of the kinds that are opened by
+ * themselves; NULL where this build has none. */
+static const char *library_profile(void)
+{
+    const struct tnd_profiles *profiles = tnd_profiles_built_in();
+    for (int kind = 0; tnd_kind_at(kind) != NULL; kind++) {
+        const struct tandem_backend_api *api = tnd_kind_at(kind);
+        bool is_library =
+            tnd_kind_is_default(kind) && api->run != NULL && api->kind != TANDEM_KIND_CPU;
+        for (int i = 0; is_library && i < profiles->n; i++) {
+            if (profiles->list[i].api == api) {
+                return profiles->list[i].name;
+            }
+        }
+    }
+    return NULL;
+}
+
 const char *tnd_rule_profile(int64_t m)
 {
-    return m >= TND_RULE_BLAS_M ? "cpu+openblas" : "cpu";
+    const char *library = m >= TND_RULE_BLAS_M ? library_profile() : NULL;
+    return library != NULL ? library : "cpu";
 }
 
 /* Work from which a share is worth its hand-off, by the unit of the operation's cost. */

@@ -8,8 +8,8 @@
 
 /** From this many tokens on a matrix product goes to BLAS where there is one; the threshold that
  *  llama.cpp  used (ggml_compute_forward_mul_mat_use_blas) when the original proposal was made. */
-/** Name of the profile for a product of m tokens; the planner falls back to "cpu" where it cannot
- *  run. */
+/** Name of the profile for a product of m tokens, static storage; the planner falls back to "cpu"
+ *  where it cannot run. Any thread. */
 const char *tnd_rule_profile(int64_t m);
 
 /** Threads for a node: 1 when its work is too small to pay for handing it to others, else

@@ -35,6 +35,16 @@ tr '\n' ' ' <tune/policy.h | sed 's/ \* / /g; s/#define/\n#define/g' | sed -n '/
     [ "$name" = none ] || grep -rqE "\b$name\b|\"${name//_/ }\"" tests/*.c || complain "tune/policy.h: there is no test '$name'"
 done
 
+# No text of the product names a kind of backend outside its folder. What reads and writes the files
+# of format version 1 may, and the program that writes sources into a backend's folder.
+kinds=$(sed -nE 's/^ *X\(([a-z]+), .*/\1/p' backends/backend-list.h | grep -v '^cpu$' | paste -sd '|')
+files_name='^table/(fingerprint_fields\.h|table_text_write\.c):'
+sources | grep -vE '^(tests|docs|bench|tools/kernel-pack)/' | xargs grep -nE "\"[^\"]*\<($kinds)[0-9]*\>[^\"]*\"" |
+    grep -vE '^[^:]*:[0-9]+:( *\*|[^"]*/\*)' | grep -vE "^backends/($kinds)/" | grep -vE "$files_name" |
+    while IFS= read -r hit; do
+        complain "$hit: a text outside backends/ names a kind of backend"
+    done
+
 # The second: | not | but |, the first column holds the words, between backquotes those that the
 # names of the product may not be made of.
 words=$(section 'Words that we do not use' | awk -F ' *[|] *' '{ print $2 }' | grep -oE '`[a-z]+`' | tr -d '`' | paste -sd '|')

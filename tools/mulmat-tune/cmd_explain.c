@@ -412,9 +412,8 @@ int tnd_cmd_explain(int argc, char **argv)
         {"what_if", ARGS_STRING, &request.what_if, 0, 0, "threads=N",
          "what if there were N threads?"},
         {"scale", ARGS_STRING, &request.scale, 0, 0, "B=F[,B=F]",
-         "what if backend B took F times as long? openblas=0.5: twice as fast; opencl.transfer=2: "
-         "at "
-         "half the transfer speed"},
+         "what if backend B took F times as long? B=0.5: twice as fast; B.transfer=2: at half the "
+         "transfer speed"},
         {"device", ARGS_STRING, &request.device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},
         {"json", ARGS_FLAG, &request.json, 0, 0, NULL, "one JSON object"},
     };

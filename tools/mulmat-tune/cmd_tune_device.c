@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * mulmat-tune tune-device: finds the tile numbers of the matrix kernels of an OpenCL device by
- * measuring, and keeps them for later opens. */
+ * mulmat-tune tune-device: finds the tile numbers of the matrix kernels of a device by
+ * measuring, and keeps them for later opens. Knows no kind of device by its name. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/tuner.h"
 #include "tools/device_option.h"
 #include "tools/args.h"
 #include "tools/mulmat-tune/cmd_output.h"
@@ -18,20 +19,6 @@ struct request {
     bool dry;
 };
 
-#ifndef TND_HAVE_OPENCL
-
-static int tune(const struct request *request)
-{
-    (void)request;
-    fprintf(stderr, "mulmat-tune: this build has no OpenCL\n");
-    return 1;
-}
-
-#else
-
-#include "backends/opencl/cl_tune.h"
-#include "backends/opencl/opencl.h"
-
 static volatile sig_atomic_t interrupted;
 
 static void on_interrupt(int signal_number)
@@ -40,7 +27,7 @@ static void on_interrupt(int signal_number)
     interrupted = 1;
 }
 
-static bool show(void *user, const struct tnd_cl_tune_step *step)
+static bool show(void *user, const struct tnd_tuner_step *step)
 {
     (void)user;
     fprintf(stderr, "[%3d %%] %-7s %-56s ", 100 * step->index / (step->count > 0 ? step->count : 1),
@@ -54,50 +41,60 @@ static bool show(void *user, const struct tnd_cl_tune_step *step)
     return interrupted == 0;
 }
 
-static void print_tiles(const struct tnd_cl_tiles *tiles)
+static void print_number(void *user, const char *name, int value)
 {
-#define PRINT(member, least, most, what) printf("%-16s %d\n", #member, (int)tiles->member);
-    TND_CL_TILE_LIST(PRINT)
-#undef PRINT
+    (void)user;
+    printf("%-16s %d\n", name, value);
 }
 
+static int tune_backend(const struct request *request, const struct tnd_tuner *tuner,
+                        tandem_backend *backend, struct tandem_error *error)
+{
+    enum tandem_type types[1] = {TANDEM_TYPE_Q4_0};
+    int n_types = 0;
+    if (tnd_cmd_parse_types(request->type, types, 1, &n_types, error) != TANDEM_OK) {
+        tnd_cmd_failed(error);
+        return 2;
+    }
+    fprintf(stderr, "%s\n", tnd_backend_describe(backend));
+    const struct tnd_tuner_options options = {.type = types[0],
+                                              .most_candidates = (int)request->most,
+                                              .without_saving = request->dry,
+                                              .progress = show,
+                                              .found = print_number};
+    signal(SIGINT, on_interrupt);
+    if (tuner->tune(backend, &options, error) != TANDEM_OK) {
+        return tnd_cmd_failed(error);
+    }
+    fprintf(stderr, request->dry
+                        ? "nothing was kept (-dry)\n"
+                        : "kept for this device and driver; mulmat-tune bench measures anew\n");
+    return 0;
+}
+
+/* The first open device that has a tuner. */
 static int tune(const struct request *request)
 {
     struct tandem_error error = {0};
-    enum tandem_type types[1] = {TANDEM_TYPE_Q4_0};
-    int n_types = 0;
+    const struct tnd_tuner *tuner = tnd_tuner_at(0);
     tandem_runtime *runtime = NULL;
     struct tnd_runtime_rooms rooms;
-    if (tnd_cmd_parse_types(request->type, types, 1, &n_types, &error) != TANDEM_OK) {
-        tnd_cmd_failed(&error);
-        return 2;
+    if (tuner == NULL) {
+        fprintf(stderr, "mulmat-tune: no device of this build has numbers to find\n");
+        return 1;
     }
-    /* The profile says that a device is wanted, a CPU too where there is no other. */
-    if (tnd_cmd_open_runtime("", 1, "opencl", request->device, &runtime, &error) != TANDEM_OK) {
+    /* A profile says that its device is wanted, a CPU too where there is no other. */
+    struct tandem_backend_profile profile = {.name = tuner->api->name};
+    tuner->api->profile(0, TANDEM_TYPE_Q4_0, &profile);
+    if (tnd_cmd_open_runtime("", 1, profile.name, request->device, &runtime, &error) != TANDEM_OK) {
         return tnd_cmd_failed(&error);
     }
     tnd_runtime_rooms(runtime, &rooms);
-    tandem_backend *backend =
-        tnd_registry_backend(rooms.registry, tnd_registry_find(rooms.registry, "opencl", NULL));
-    fprintf(stderr, "%s\n", tnd_backend_describe(backend));
-    const struct tnd_cl_tune_options options = {.type = types[0],
-                                                .progress = show,
-                                                .without_saving = request->dry,
-                                                .most_candidates = (int)request->most};
-    struct tnd_cl_tiles tiles;
-    signal(SIGINT, on_interrupt);
-    enum tandem_status status = tnd_cl_tune(tnd_opencl_device(backend), &options, &tiles, &error);
-    if (status == TANDEM_OK) {
-        print_tiles(&tiles);
-        fprintf(stderr, request->dry
-                            ? "nothing was kept (-dry)\n"
-                            : "kept for this device and driver; mulmat-tune bench measures anew\n");
-    }
+    int slot = tnd_registry_find(rooms.registry, tuner->api->name, NULL);
+    int result = tune_backend(request, tuner, tnd_registry_backend(rooms.registry, slot), &error);
     tandem_runtime_close(runtime);
-    return status == TANDEM_OK ? 0 : tnd_cmd_failed(&error);
+    return result;
 }
-
-#endif
 
 int tnd_cmd_tune_device(int argc, char **argv)
 {
@@ -112,7 +109,7 @@ int tnd_cmd_tune_device(int argc, char **argv)
     const struct args_command command = {
         "tune-device",
         "",
-        "Measures tile numbers of the matrix kernels on an OpenCL device and keeps the best for "
+        "Measures tile numbers of the matrix kernels on a device and keeps the best for "
         "later\nopens, beside the cached programs. Takes minutes: each candidate is compiled. Run "
         "bench after it.",
         options,

@@ -23,7 +23,7 @@ static const struct {
     {"test", tnd_cmd_test, "check results, or with -oracle the quality of the choices"},
     {"table", tnd_cmd_table, "list, show, merge, check and prune timing tables"},
     {"devices", tnd_cmd_devices, "list the OpenCL devices of this machine"},
-    {"tune-device", tnd_cmd_tune_device, "find the tile numbers of an OpenCL device's kernels"},
+    {"tune-device", tnd_cmd_tune_device, "find the tile numbers of a device's kernels"},
     {"profiles", tnd_cmd_profiles, "list the ways of computing that this machine has"},
     {"help", cmd_help, "print this, or the options of a command"},
     {"version", cmd_version, "print the version"},

@@ -30,7 +30,7 @@ enum tandem_status tnd_cmd_open_runtime(const char *table_path, int n_threads, c
     options.log = log_to_stderr;
     TND_TRY(tnd_device_option_apply(device, profile, &memory, &options, error));
     TND_TRY(tandem_runtime_open(&options, &runtime, error));
-    enum tandem_status status = tnd_device_option_check(device, profile, runtime, error);
+    enum tandem_status status = tnd_device_option_check(&memory, runtime, error);
     if (status != TANDEM_OK) {
         tandem_runtime_close(runtime);
         return status;

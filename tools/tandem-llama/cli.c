@@ -61,7 +61,7 @@ enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
     struct tnd_device_option memory;
-    char settings[1024];
+    char settings[2048];
     tandem_runtime *runtime = NULL;
     options.n_threads = (int)wanted->threads;
     options.profile = wanted->profile;
@@ -82,7 +82,7 @@ enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
         status = tandem_runtime_open(&options, &runtime, error);
     }
     if (status == TANDEM_OK) {
-        status = tnd_device_option_check(wanted->device, wanted->profile, runtime, error);
+        status = tnd_device_option_check(&memory, runtime, error);
     }
     if (status != TANDEM_OK) {
         tandem_runtime_close(runtime);

@@ -47,8 +47,7 @@ static enum tandem_status add_profiles(struct contest *contest, struct tandem_er
     int n = tandem_runtime_profiles(contest->runtimes[RULE], profiles, 32);
     for (int i = 0; i < n && i < 32 && contest->n_candidates < MAX_CANDIDATES; i++) {
         const char *name = profiles[i].name;
-        if (profiles[i].available && strstr(name, "opencl") == NULL &&
-            strstr(name, "clblast") == NULL) {
+        if (profiles[i].available && !tnd_device_option_has_profile(name)) {
             CLI_TRY(add_candidate(contest, name, "none", name, error));
         }
     }
