@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Running one task of a backend on plain threads; random tensors. */
+ * Running one task of a backend on plain threads, or on a device and in its memory; random
+ * tensors. */
 #include "tests/suite_backends_stage.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/tnd_status.h"
 
 enum { MAX_WORKERS = 16 };
 
@@ -111,6 +114,113 @@ static enum tandem_status run_workers(const struct tnd_test_stage *stage,
     return status;
 }
 
+/* ---- devices ---- */
+
+/* Lends what a tensor lies in, or host memory alone (no tensor), once; tells where it lies. */
+static enum tandem_status lend(struct tnd_test_loans *loans, const tandem_tensor *tensor,
+                               void *memory, size_t bytes, bool is_weight,
+                               struct tandem_place *out_place, struct tandem_error *error)
+{
+    char *host = tensor != NULL ? tensor->root->data : memory;
+    bytes = tensor != NULL ? tandem_tensor_bytes(tensor->root) : bytes;
+    void *handle = NULL;
+    if (bytes == 0) {
+        return TANDEM_OK;
+    }
+    for (int i = 0; i < loans->n && handle == NULL; i++) {
+        handle = loans->list[i].host == host ? loans->list[i].handle : NULL;
+    }
+    if (handle == NULL && is_weight) {
+        TND_TRY(tnd_backend_prepare(loans->backend, tensor, &handle, error));
+    }
+    is_weight = handle != NULL;
+    if (handle == NULL) {
+        TND_TRY(tnd_backend_map(loans->backend, bytes, &handle, error));
+    }
+    *out_place =
+        (struct tandem_place){handle, tensor != NULL ? (size_t)((char *)tensor->data - host) : 0};
+    for (int i = 0; i < loans->n; i++) {
+        if (loans->list[i].handle == handle) {
+            return TANDEM_OK;
+        }
+    }
+    loans->list[loans->n].host = host;
+    loans->list[loans->n].bytes = bytes;
+    loans->list[loans->n].handle = handle;
+    loans->list[loans->n++].is_weight = is_weight;
+    return is_weight ? TANDEM_OK
+                     : tnd_backend_upload(loans->backend, (struct tandem_place){handle, 0}, host,
+                                          bytes, error);
+}
+
+void tnd_test_give_back(struct tnd_test_loans *loans)
+{
+    while (loans->n > 0) {
+        loans->n--;
+        if (loans->list[loans->n].is_weight) {
+            tnd_backend_forget(loans->backend, loans->list[loans->n].handle);
+        } else {
+            tnd_backend_unmap(loans->backend, loans->list[loans->n].handle);
+        }
+    }
+}
+
+enum tandem_status tnd_test_lend(const struct tnd_test_stage *stage, struct tnd_test_loans *loans,
+                                 struct tandem_error *error)
+{
+    const tandem_tensor *node = stage->node;
+    *loans = (struct tnd_test_loans){.backend = stage->backend};
+    enum tandem_status status = lend(loans, node, NULL, 0, false, &loans->places.result, error);
+    for (int i = 0; i < node->n_src && status == TANDEM_OK; i++) {
+        const tandem_tensor *src = node->src[i];
+        if (src != NULL) {
+            bool is_weight = i == 0 && node->op == TANDEM_OP_MUL_MAT && src->root == src;
+            status = lend(loans, src, NULL, 0, is_weight, &loans->places.src[i], error);
+        }
+    }
+    if (status == TANDEM_OK) {
+        status = lend(loans, NULL, stage->workspace, stage->workspace_bytes, false,
+                      &loans->places.workspace, error);
+    }
+    if (status != TANDEM_OK) {
+        tnd_test_give_back(loans);
+    }
+    return status;
+}
+
+/* Everything that was lent comes back, so that what a work must not touch can be compared. */
+static enum tandem_status fetch(const struct tnd_test_loans *loans, uint64_t ticket,
+                                struct tandem_error *error)
+{
+    for (int i = 0; i < loans->n; i++) {
+        if (!loans->list[i].is_weight) {
+            TND_TRY(tnd_backend_download(
+                loans->backend, (struct tandem_place){loans->list[i].handle, 0},
+                loans->list[i].host, loans->list[i].bytes, &ticket, error));
+        }
+    }
+    return tnd_backend_sync(loans->backend, ticket, error);
+}
+
+static enum tandem_status run_on_device(const struct tnd_test_stage *stage,
+                                        struct tandem_work *piece, struct tandem_error *error)
+{
+    struct tnd_test_loans loans = {.n = 0};
+    uint64_t ticket = 0;
+    if (tnd_backend_is_own(stage->backend)) {
+        TND_TRY(tnd_test_lend(stage, &loans, error));
+        piece->places = &loans.places;
+    }
+    enum tandem_status status = tnd_backend_submit(stage->backend, piece, &ticket, error);
+    if (status == TANDEM_OK) {
+        status = tnd_backend_is_own(stage->backend)
+                     ? fetch(&loans, ticket, error)
+                     : tnd_backend_sync(stage->backend, ticket, error);
+    }
+    tnd_test_give_back(&loans);
+    return status;
+}
+
 int64_t tnd_test_rows(const tandem_tensor *node)
 {
     return node->op == TANDEM_OP_MUL_MAT ? node->ne[0] : tnd_tensor_rows(node);
@@ -126,11 +236,9 @@ enum tandem_status tnd_test_run_stage(const struct tnd_test_stage *stage,
                                 .row_end = whole ? tnd_test_rows(stage->node) : stage->row_end,
                                 .workspace = stage->workspace,
                                 .workspace_bytes = stage->workspace_bytes,
-                               .prepared = stage->prepared};
+                                .prepared = stage->prepared};
     if (tnd_backend_is_async(stage->backend)) {
-        uint64_t ticket = 0;
-        enum tandem_status status = tnd_backend_submit(stage->backend, &piece, &ticket, error);
-        return status != TANDEM_OK ? status : tnd_backend_sync(stage->backend, ticket, error);
+        return run_on_device(stage, &piece, error);
     }
     int count = stage->n_workers < 1 ? 1 : stage->n_workers;
     return run_workers(stage, &piece, count < MAX_WORKERS ? count : MAX_WORKERS, error);

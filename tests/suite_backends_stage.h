@@ -20,7 +20,31 @@ struct tnd_test_stage {
     void *prepared; /* what the backend made of the weight; NULL: nothing */
 };
 
-/** Runs the stage to its end (submit and sync on an asynchronous device). The first error wins. */
+/* ---- memory of a device ---- */
+
+enum { TND_TEST_LOANS = TANDEM_MAX_SRC + 2 };
+
+/* What a node touches, on a device with memory of its own. */
+struct tnd_test_loans {
+    tandem_backend *backend;
+    struct {
+        char *host;
+        size_t bytes;
+        void *handle;
+        bool is_weight;
+    } list[TND_TEST_LOANS];
+    int n;
+    struct tandem_places places;
+};
+
+/** Maps and uploads operands, result and workspace; the weights of a product are prepared. Errors:
+ *  those of the backend; what was lent by then is given back. */
+enum tandem_status tnd_test_lend(const struct tnd_test_stage *stage, struct tnd_test_loans *loans,
+                                 struct tandem_error *error);
+void tnd_test_give_back(struct tnd_test_loans *loans);
+
+/** Runs the stage to its end (submit and sync on an asynchronous device; with memory of its own
+ *  everything is lent before, fetched and given back). The first error wins. */
 enum tandem_status tnd_test_run_stage(const struct tnd_test_stage *stage,
                                       struct tandem_error *error);
 
