@@ -23,9 +23,9 @@ const char *tandem_task_name(enum tandem_task task)
 
 /* A failure of a backend's function as the library hands it on: never a number that is no
  * status, never without a text. `told` is what the backend wrote into a fresh struct. */
-static enum tandem_status settle(const tandem_backend *backend, const char *function,
-                                 enum tandem_status status, const struct tandem_error *told,
-                                 struct tandem_error *error)
+static enum tandem_status fail_call(const tandem_backend *backend, const char *function,
+                                    enum tandem_status status, const struct tandem_error *told,
+                                    struct tandem_error *error)
 {
     bool known = false;
     switch (status) {
@@ -94,7 +94,7 @@ enum tandem_status tnd_backend_supports(tandem_backend *backend, const tandem_te
     }
     FRESH_ERROR(told);
     enum tandem_status status = backend->api->supports(backend, node, (uint32_t)task, &told);
-    return status == TANDEM_OK ? TANDEM_OK : settle(backend, "supports", status, &told, error);
+    return status == TANDEM_OK ? TANDEM_OK : fail_call(backend, "supports", status, &told, error);
 }
 
 size_t tnd_backend_workspace(tandem_backend *backend, const tandem_tensor *node,
@@ -128,7 +128,7 @@ enum tandem_status tnd_backend_run(tandem_backend *backend, const struct tandem_
     worker->error = &told;
     enum tandem_status status = backend->api->run(backend, work, worker);
     worker->error = error;
-    return status == TANDEM_OK ? TANDEM_OK : settle(backend, "run", status, &told, error);
+    return status == TANDEM_OK ? TANDEM_OK : fail_call(backend, "run", status, &told, error);
 }
 
 enum tandem_status tnd_backend_submit(tandem_backend *backend, const struct tandem_work *work,
@@ -143,7 +143,7 @@ enum tandem_status tnd_backend_submit(tandem_backend *backend, const struct tand
     uint64_t ticket = 0;
     enum tandem_status status = backend->api->submit(backend, work, &ticket, &told);
     if (status != TANDEM_OK) {
-        return settle(backend, "submit", status, &told, error);
+        return fail_call(backend, "submit", status, &told, error);
     }
     *out_ticket = ticket;
     return TANDEM_OK;
@@ -159,7 +159,7 @@ enum tandem_status tnd_backend_sync(tandem_backend *backend, uint64_t ticket,
     }
     FRESH_ERROR(told);
     enum tandem_status status = backend->api->sync(backend, ticket, &told);
-    return status == TANDEM_OK ? TANDEM_OK : settle(backend, "sync", status, &told, error);
+    return status == TANDEM_OK ? TANDEM_OK : fail_call(backend, "sync", status, &told, error);
 }
 
 enum tandem_status tnd_backend_prepare(tandem_backend *backend, const tandem_tensor *weight,
@@ -171,7 +171,7 @@ enum tandem_status tnd_backend_prepare(tandem_backend *backend, const tandem_ten
     }
     FRESH_ERROR(told);
     enum tandem_status status = backend->api->prepare(backend, weight, out_handle, &told);
-    return status == TANDEM_OK ? TANDEM_OK : settle(backend, "prepare", status, &told, error);
+    return status == TANDEM_OK ? TANDEM_OK : fail_call(backend, "prepare", status, &told, error);
 }
 
 void tnd_backend_forget(tandem_backend *backend, void *handle)
@@ -221,7 +221,7 @@ enum tandem_status tnd_backend_map(tandem_backend *backend, size_t bytes, void *
     }
     FRESH_ERROR(told);
     enum tandem_status status = backend->api->map(backend, bytes, out_handle, &told);
-    return status == TANDEM_OK ? TANDEM_OK : settle(backend, "map", status, &told, error);
+    return status == TANDEM_OK ? TANDEM_OK : fail_call(backend, "map", status, &told, error);
 }
 
 void tnd_backend_unmap(tandem_backend *backend, void *handle)
@@ -239,7 +239,7 @@ enum tandem_status tnd_backend_upload(tandem_backend *backend, struct tandem_pla
     }
     FRESH_ERROR(told);
     enum tandem_status status = backend->api->upload(backend, to, from, bytes, &told);
-    return status == TANDEM_OK ? TANDEM_OK : settle(backend, "upload", status, &told, error);
+    return status == TANDEM_OK ? TANDEM_OK : fail_call(backend, "upload", status, &told, error);
 }
 
 enum tandem_status tnd_backend_download(tandem_backend *backend, struct tandem_place from, void *to,
@@ -253,7 +253,7 @@ enum tandem_status tnd_backend_download(tandem_backend *backend, struct tandem_p
     uint64_t ticket = 0;
     enum tandem_status status = backend->api->download(backend, from, to, bytes, &ticket, &told);
     if (status != TANDEM_OK) {
-        return settle(backend, "download", status, &told, error);
+        return fail_call(backend, "download", status, &told, error);
     }
     *out_ticket = ticket;
     return TANDEM_OK;

@@ -35,7 +35,7 @@ static void fail_foreign(struct tandem_graph *graph, const struct tandem_tensor 
 /* Marks a tensor as needed. Tensors that have values already need nothing. */
 static void mark(struct tandem_graph *graph, struct tandem_tensor *tensor)
 {
-    if (tensor->graph == graph || tnd_tensor_is_settled(tensor)) {
+    if (tensor->graph == graph || tnd_tensor_has_values(tensor)) {
         return;
     }
     if (tensor->graph != NULL || tensor->context != graph->context) {
@@ -244,7 +244,7 @@ static bool plan_intermediates(struct tandem_graph *graph)
     return is_planned;
 }
 
-/* Memory for outputs, addresses for everything that lies in settled memory. */
+/* Memory for outputs, addresses for everything that lies in fixed memory. */
 static bool place_outputs(struct tandem_graph *graph)
 {
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -268,7 +268,7 @@ static void place_view(struct tandem_tensor *view)
     view->data = data == NULL ? NULL : data + view->root_offset;
 }
 
-/* Gives views of settled memory their addresses for good, keeps the others for tnd_graph_bind. */
+/* Gives views of fixed memory their addresses for good, keeps the others for tnd_graph_bind. */
 static void place_views(struct tandem_graph *graph)
 {
     int n_kept = 0;

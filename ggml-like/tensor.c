@@ -371,7 +371,7 @@ struct tandem_tensor *tnd_build_view(tandem_context *context, enum tandem_op op,
 
 /* ---- what every builder asks of an operand ---- */
 
-bool tnd_tensor_is_settled(const tandem_tensor *tensor)
+bool tnd_tensor_has_values(const tandem_tensor *tensor)
 {
     if ((tensor->flags & TND_TENSOR_PENDING) == 0) {
         return true;
@@ -392,7 +392,7 @@ bool tnd_build_ready(tandem_context *context, enum tandem_op op, const char *rol
                        role);
         return false;
     }
-    if (operand->context != context && !tnd_tensor_is_settled(operand)) {
+    if (operand->context != context && !tnd_tensor_has_values(operand)) {
         tnd_build_fail(context, TANDEM_E_ARGUMENT, name, 0, 0,
                        "%s: operand %s%s%s is an uncomputed result of another context", name, role,
                        operand->name[0] != '\0' ? " " : "", operand->name);

@@ -42,7 +42,7 @@ bool tnd_build_ready_f32(tandem_context *context, enum tandem_op op, const char 
                          const tandem_tensor *operand);
 
 /** Whether the tensor has values already: it is no result, or an output of a finished graph. */
-bool tnd_tensor_is_settled(const tandem_tensor *tensor);
+bool tnd_tensor_has_values(const tandem_tensor *tensor);
 
 /** Fills `ne` with the extents given and ones behind them. Records ARGUMENT or SHAPE. */
 bool tnd_build_extents(tandem_context *context, const char *what, enum tandem_type type, int n_dims,

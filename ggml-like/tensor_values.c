@@ -30,7 +30,7 @@ static enum tandem_status check_range(const tandem_tensor *tensor, int64_t first
                              "tensor %s: %lld values from %lld on are not whole blocks of %lld",
                              tensor->name, (long long)*io_n, (long long)first, (long long)block);
     }
-    if (!tnd_tensor_is_settled(tensor)) {
+    if (!tnd_tensor_has_values(tensor)) {
         return tnd_error_set(error, TANDEM_E_STATE, tensor->name, 0, 0,
                              "tensor %s: an intermediate result keeps no values; add it to the "
                              "graph as an output",

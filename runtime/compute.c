@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/tnd_log.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "runtime/fallback.h"
 #include "sched/plan.h"
@@ -18,12 +19,12 @@ struct listener {
 };
 
 /* Told to the trace and to the caller, when they asked. */
-static void tell_times(const struct tnd_runtime_rooms *rooms, const tandem_graph *graph,
+static void tell_times(const struct tnd_runtime_parts *parts, const tandem_graph *graph,
                        const struct listener *listener, const struct tnd_step_time *times,
                        int n_times, enum tandem_status status)
 {
-    if (rooms->trace != NULL) {
-        tnd_trace_add(rooms->trace, graph, rooms->registry, times, n_times);
+    if (parts->trace != NULL) {
+        tnd_trace_add(parts->trace, graph, parts->registry, times, n_times);
     }
     for (int i = 0; i < n_times && listener->timed != NULL && status == TANDEM_OK; i++) {
         if (times[i].stage < TANDEM_STAGES) {
@@ -36,14 +37,14 @@ static void tell_times(const struct tnd_runtime_rooms *rooms, const tandem_graph
 
 /* When somebody wants times, room for those of every stage is taken before the run and given back
  * after it; the runtime's own watch keeps its room. */
-static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_runtime_rooms *rooms,
+static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_runtime_parts *parts,
                                    tandem_graph *graph, const tandem_plan *plan,
                                    struct tnd_exec_run_options *options,
                                    const struct listener *listener, struct tandem_error *error)
 {
     struct tnd_step_time *times = NULL;
     int n_times = 0;
-    if (rooms->trace != NULL || listener->timed != NULL) {
+    if (parts->trace != NULL || listener->timed != NULL) {
         options->n_times = (TANDEM_STAGES + MOST_TRANSFERS) * graph->n_nodes;
         times = tnd_calloc((size_t)options->n_times, sizeof(times[0]));
         if (times == NULL) {
@@ -52,14 +53,14 @@ static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_run
         }
         options->times = times;
         options->out_n_times = &n_times;
-        enum tandem_status status = tnd_exec_run(rooms->exec, graph, plan, options, error);
-        tell_times(rooms, graph, listener, times, n_times, status);
+        enum tandem_status status = tnd_exec_run(parts->exec, graph, plan, options, error);
+        tell_times(parts, graph, listener, times, n_times, status);
         tnd_free(times);
         return status;
     }
     options->times = tnd_runtime_begin_watch(runtime, plan, &options->n_times);
     options->out_n_times = &n_times;
-    enum tandem_status status = tnd_exec_run(rooms->exec, graph, plan, options, error);
+    enum tandem_status status = tnd_exec_run(parts->exec, graph, plan, options, error);
     if (options->times != NULL) {
         tnd_runtime_end_watch(runtime, graph, plan, options->times,
                               status == TANDEM_OK ? n_times : 0);
@@ -70,25 +71,26 @@ static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_run
 /* ---- a device in the way ---- */
 
 /* Draws the consequences of a failure; false when there is no other way. */
-static bool settle(tandem_runtime *runtime, const struct tnd_runtime_rooms *rooms,
-                   const struct tnd_exec_failure *failure, const struct tandem_error *why,
-                   uint32_t *io_excluded)
+static bool handle_failure(tandem_runtime *runtime, const struct tnd_runtime_parts *parts,
+                           const struct tnd_exec_failure *failure, const struct tandem_error *why,
+                           uint32_t *io_excluded)
 {
-    const char *name = tnd_registry_name(rooms->registry, failure->slot);
+    TND_ASSERT(failure->slot >= 0 && failure->slot < TND_MAX_SLOTS);
+    const char *name = tnd_registry_name(parts->registry, failure->slot);
     switch (failure->kind) {
     case TND_FAILURE_FAULT:
-        if (tnd_registry_quarantine(rooms->registry, failure->slot, why->text)) {
-            tnd_exec_drop_device(rooms->exec, failure->slot);
+        if (tnd_registry_quarantine(parts->registry, failure->slot, why->text)) {
+            tnd_exec_drop_device(parts->exec, failure->slot);
             tnd_runtime_forget_choices(runtime);
         }
         return failure->slot > TANDEM_BACKEND_CPU;
     case TND_FAILURE_WEIGHT:
-        tnd_log_line(rooms->log, TANDEM_LOG_WARN, "runtime",
+        tnd_log_line(parts->log, TANDEM_LOG_WARN, "runtime",
                      "%s has no room for some weights, their nodes run elsewhere: %s", name,
                      why->text);
         return true;
     case TND_FAILURE_ROOM:
-        tnd_log_line(rooms->log, TANDEM_LOG_WARN, "runtime",
+        tnd_log_line(parts->log, TANDEM_LOG_WARN, "runtime",
                      "%s is left out of this computation: %s", name, why->text);
         *io_excluded |= UINT32_C(1) << failure->slot;
         return true;
@@ -101,6 +103,7 @@ static enum tandem_status not_repeatable(const tandem_graph *graph,
                                          const struct tnd_exec_failure *failure,
                                          const struct tandem_error *why, struct tandem_error *error)
 {
+    TND_ASSERT(failure->not_repeated_node >= 0 && failure->not_repeated_node < graph->n_nodes);
     const tandem_tensor *node = graph->nodes[failure->not_repeated_node];
     return tnd_error_set(error, why->status, why->where, why->got, why->limit,
                          "%.150s; node %d (%s) has overwritten a leaf that was read before, so the "
@@ -109,19 +112,19 @@ static enum tandem_status not_repeatable(const tandem_graph *graph,
 }
 
 /* *io_plan is replaced by one that may run; *io_own frees what was made here. */
-static enum tandem_status adapt(const struct tnd_runtime_rooms *rooms, const tandem_graph *graph,
+static enum tandem_status adapt(const struct tnd_runtime_parts *parts, const tandem_graph *graph,
                                 int n_threads, uint32_t excluded, const tandem_plan **io_plan,
                                 tandem_plan **io_own, struct tandem_error *error)
 {
     if ((*io_plan)->n_nodes != graph->n_nodes ||
-        !tnd_fallback_is_needed(rooms, graph, *io_plan, excluded)) {
+        !tnd_fallback_is_needed(parts, graph, *io_plan, excluded)) {
         return TANDEM_OK;
     }
     if (*io_own == NULL) {
         TND_TRY(tandem_plan_copy(*io_plan, io_own, error));
         *io_plan = *io_own;
     }
-    return tnd_fallback_adapt(rooms, graph, n_threads, excluded, *io_own, error);
+    return tnd_fallback_adapt(parts, graph, n_threads, excluded, *io_own, error);
 }
 
 /* Each time round a device is put out of service or left out, or weights are refused for good. */
@@ -131,28 +134,28 @@ static enum tandem_status run_until_done(tandem_runtime *runtime, tandem_graph *
                                          const struct listener *listener,
                                          struct tandem_error *error)
 {
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     struct tnd_exec_failure failure;
     uint32_t excluded = 0;
     int n_threads = tandem_runtime_threads(runtime);
-    tnd_runtime_rooms(runtime, &rooms);
+    tnd_runtime_parts(runtime, &parts);
     options->out_failure = &failure;
     for (int attempt = 0;; attempt++) {
         struct tandem_error why = {0};
         failure = (struct tnd_exec_failure){TND_FAILURE_NONE, 0, true, -1};
-        uint32_t out = tnd_registry_quarantined(rooms.registry);
-        TND_TRY(adapt(&rooms, graph, n_threads, excluded, &plan, io_own, error));
-        enum tandem_status status = run_plan(runtime, &rooms, graph, plan, options, listener, &why);
+        uint32_t out = tnd_registry_quarantined(parts.registry);
+        TND_TRY(adapt(&parts, graph, n_threads, excluded, &plan, io_own, error));
+        enum tandem_status status = run_plan(runtime, &parts, graph, plan, options, listener, &why);
         if (status == TANDEM_OK) {
             return TANDEM_OK;
         }
-        bool is_settled = settle(runtime, &rooms, &failure, &why, &excluded) ||
+        bool is_handled = handle_failure(runtime, &parts, &failure, &why, &excluded) ||
                           (status == TANDEM_E_UNSUPPORTED_BACKEND &&
-                           tnd_registry_quarantined(rooms.registry) != out); /* by another run */
-        if (is_settled && !failure.can_repeat) {
+                           tnd_registry_quarantined(parts.registry) != out); /* by another run */
+        if (is_handled && !failure.can_repeat) {
             return not_repeatable(graph, &failure, &why, error);
         }
-        if (!is_settled || attempt > 2 * TND_MAX_SLOTS) {
+        if (!is_handled || attempt > 2 * TND_MAX_SLOTS) {
             if (error != NULL) {
                 *error = why;
             }
@@ -194,16 +197,16 @@ enum tandem_status tandem_runtime_fetch(tandem_runtime *runtime, const tandem_te
 {
     TND_REQUIRE(runtime, "fetch", error);
     TND_REQUIRE(tensor, "fetch", error);
-    struct tnd_runtime_rooms rooms;
-    tnd_runtime_rooms(runtime, &rooms);
-    return tnd_exec_fetch(rooms.exec, tensor->root, will_change, error);
+    struct tnd_runtime_parts parts;
+    tnd_runtime_parts(runtime, &parts);
+    return tnd_exec_fetch(parts.exec, tensor->root, will_change, error);
 }
 
 void tandem_runtime_forget(tandem_runtime *runtime, const tandem_tensor *tensor)
 {
     if (runtime != NULL && tensor != NULL && tensor->root->data != NULL) {
-        struct tnd_runtime_rooms rooms;
-        tnd_runtime_rooms(runtime, &rooms);
-        tnd_exec_forget(rooms.exec, tensor->root);
+        struct tnd_runtime_parts parts;
+        tnd_runtime_parts(runtime, &parts);
+        tnd_exec_forget(parts.exec, tensor->root);
     }
 }

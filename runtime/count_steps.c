@@ -9,14 +9,14 @@ enum tandem_status tandem_runtime_count_steps(tandem_runtime *runtime, const tan
                                               struct tandem_step_counts *out_counts,
                                               struct tandem_error *error)
 {
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     struct tnd_steps *steps = NULL;
     TND_REQUIRE(runtime, "count_steps", error);
     TND_REQUIRE(plan, "count_steps", error);
     TND_TRY(tnd_runtime_check_graph(graph, error));
-    tnd_runtime_rooms(runtime, &rooms);
-    enum tandem_status status = tnd_steps_renew(graph, plan, rooms.registry, NULL,
-                                                tnd_exec_execution(rooms.exec), &steps, error);
+    tnd_runtime_parts(runtime, &parts);
+    enum tandem_status status = tnd_steps_renew(graph, plan, parts.registry, NULL,
+                                                tnd_exec_execution(parts.exec), &steps, error);
     if (status == TANDEM_OK) {
         struct tandem_step_counts counts = {sizeof(counts), steps->n_steps, steps->n_groups, 0};
         for (int g = 0; g < steps->n_groups; g++) {

@@ -68,22 +68,22 @@ static void add_kept(const struct tandem_plan_node *choice, const struct tnd_exp
     }
 }
 
-static enum tandem_status explain_nodes(const struct tnd_runtime_rooms *rooms,
+static enum tandem_status explain_nodes(const struct tnd_runtime_parts *parts,
                                         const struct tandem_table *table, int n_threads,
                                         const tandem_graph *graph, const tandem_plan *plan,
                                         bool *done, struct tnd_text *out,
                                         struct tandem_error *error)
 {
-    bool is_warm = tnd_planner_is_warm(rooms->planner, graph);
+    bool is_warm = tnd_planner_is_warm(parts->planner, graph);
     for (int i = 0; i < graph->n_nodes; i++) {
         if (done[i] || !has_choice(graph->nodes[i])) {
             continue;
         }
         struct tnd_explain_options options = {.table = table,
-                                              .registry = rooms->registry,
+                                              .registry = parts->registry,
                                               .node = graph->nodes[i],
                                               .n_threads = n_threads,
-                                              .error_bound = rooms->error_bound,
+                                              .error_bound = parts->error_bound,
                                               .is_warm = is_warm};
         struct tnd_explanation explanation;
         tnd_problem_of_node(graph->nodes[i], &options.problem);
@@ -108,14 +108,14 @@ enum tandem_status tandem_runtime_explain(tandem_runtime *runtime, const tandem_
     tandem_plan *own = NULL;
     tandem_table *table = NULL; /* a copy: drift may replace the runtime's own */
     bool *done = NULL;
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     struct tnd_text text = TND_TEXT_INIT;
     if (runtime == NULL || write == NULL || graph == NULL || !graph->finished ||
         (plan != NULL && plan->n_nodes != graph->n_nodes)) {
         return TANDEM_E_ARGUMENT;
     }
-    tnd_runtime_rooms(runtime, &rooms);
-    int n_threads = tnd_planner_limit(rooms.planner, tandem_runtime_threads(runtime));
+    tnd_runtime_parts(runtime, &parts);
+    int n_threads = tnd_planner_limit(parts.planner, tandem_runtime_threads(runtime));
     enum tandem_status status =
         plan == NULL ? tandem_runtime_plan(runtime, graph, &own, NULL) : TANDEM_OK;
     if (status == TANDEM_OK) {
@@ -123,7 +123,7 @@ enum tandem_status tandem_runtime_explain(tandem_runtime *runtime, const tandem_
         status = done != NULL ? tnd_runtime_copy_table(runtime, &table, NULL) : TANDEM_E_MEMORY;
     }
     if (status == TANDEM_OK) {
-        status = explain_nodes(&rooms, table, n_threads, graph, own != NULL ? own : plan, done,
+        status = explain_nodes(&parts, table, n_threads, graph, own != NULL ? own : plan, done,
                                &text, NULL);
     }
     if (status == TANDEM_OK) {

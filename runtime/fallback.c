@@ -4,46 +4,47 @@
 
 #include <string.h>
 
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "tune/profiles.h"
 #include "tune/rule.h"
 
-static bool is_stopped(const struct tnd_runtime_rooms *rooms, const tandem_tensor *node,
+static bool is_stopped(const struct tnd_runtime_parts *parts, const tandem_tensor *node,
                        const struct tandem_plan_node *choice, uint32_t out)
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
         int slot = choice->stage[s].backend;
         if (slot < TND_MAX_SLOTS &&
-            ((out >> slot & 1) != 0 || tnd_exec_is_refused(rooms->exec, slot, node))) {
+            ((out >> slot & 1) != 0 || tnd_exec_is_refused(parts->exec, slot, node))) {
             return true;
         }
     }
     return false;
 }
 
-bool tnd_fallback_is_needed(const struct tnd_runtime_rooms *rooms, const struct tandem_graph *graph,
+bool tnd_fallback_is_needed(const struct tnd_runtime_parts *parts, const struct tandem_graph *graph,
                             const struct tandem_plan *plan, uint32_t excluded)
 {
-    uint32_t out = excluded | tnd_registry_quarantined(rooms->registry);
-    if (out == 0 && !tnd_exec_has_refused(rooms->exec)) {
+    uint32_t out = excluded | tnd_registry_quarantined(parts->registry);
+    if (out == 0 && !tnd_exec_has_refused(parts->exec)) {
         return false;
     }
     for (int i = 0; i < plan->n_nodes && i < graph->n_nodes; i++) {
-        if (is_stopped(rooms, graph->nodes[i], &plan->nodes[i], out)) {
+        if (is_stopped(parts, graph->nodes[i], &plan->nodes[i], out)) {
             return true;
         }
     }
     return false;
 }
 
-static void choose_cpu(const struct tnd_runtime_rooms *rooms, const tandem_tensor *node,
+static void choose_cpu(const struct tnd_runtime_parts *parts, const tandem_tensor *node,
                        int n_threads, struct tandem_plan_node *out)
 {
     struct tandem_plan_node choice;
     int threads = tnd_rule_threads(node, n_threads, 0);
     memset(&choice, 0, sizeof(choice));
     if (!tnd_mul_mat_is_plain(node) ||
-        !tnd_plan_node_for_profile(rooms->registry, 0, node->src[0]->type, threads, &choice)) {
+        !tnd_plan_node_for_profile(parts->registry, 0, node->src[0]->type, threads, &choice)) {
         memcpy(choice.profile, "cpu", 4);
         choice.stage[TANDEM_STAGE_COMPUTE].backend = TANDEM_BACKEND_CPU;
         choice.stage[TANDEM_STAGE_COMPUTE].task = TANDEM_TASK_NODE;
@@ -53,26 +54,27 @@ static void choose_cpu(const struct tnd_runtime_rooms *rooms, const tandem_tenso
     *out = choice;
 }
 
-enum tandem_status tnd_fallback_adapt(const struct tnd_runtime_rooms *rooms,
+enum tandem_status tnd_fallback_adapt(const struct tnd_runtime_parts *parts,
                                       const struct tandem_graph *graph, int n_threads,
                                       uint32_t excluded, struct tandem_plan *plan,
                                       struct tandem_error *error)
 {
-    uint32_t out = excluded | tnd_registry_quarantined(rooms->registry);
+    uint32_t out = excluded | tnd_registry_quarantined(parts->registry);
     struct tandem_plan *fresh = NULL;
-    if (!tnd_fallback_is_needed(rooms, graph, plan, excluded)) {
+    if (!tnd_fallback_is_needed(parts, graph, plan, excluded)) {
         return TANDEM_OK;
     }
-    TND_TRY(tnd_planner_plan(rooms->planner, graph, n_threads, &fresh, error));
+    TND_TRY(tnd_planner_plan(parts->planner, graph, n_threads, &fresh, error));
+    TND_ASSERT(plan->n_nodes == graph->n_nodes && fresh->n_nodes == graph->n_nodes);
     for (int i = 0; i < plan->n_nodes; i++) {
         const tandem_tensor *node = graph->nodes[i];
         struct tandem_plan_node *choice = &plan->nodes[i];
-        if (!is_stopped(rooms, node, choice, out)) {
+        if (!is_stopped(parts, node, choice, out)) {
             continue;
         }
         *choice = fresh->nodes[i];
-        if (is_stopped(rooms, node, choice, out)) {
-            choose_cpu(rooms, node, n_threads, choice);
+        if (is_stopped(parts, node, choice, out)) {
+            choose_cpu(parts, node, n_threads, choice);
         }
         choice->reason = TANDEM_REASON_FALLBACK;
     }

@@ -23,7 +23,7 @@ enum tandem_status tandem_runtime_save_plan(tandem_runtime *runtime, const tande
                                             const tandem_plan *plan, const char *path,
                                             struct tandem_error *error)
 {
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     struct tnd_text text = TND_TEXT_INIT;
     TND_REQUIRE(runtime, "save_plan", error);
     TND_TRY(check(graph, path, error));
@@ -32,9 +32,9 @@ enum tandem_status tandem_runtime_save_plan(tandem_runtime *runtime, const tande
                              graph->n_nodes, "plan: made for %d nodes, the graph has %d",
                              tandem_plan_node_count(plan), graph->n_nodes);
     }
-    tnd_runtime_rooms(runtime, &rooms);
+    tnd_runtime_parts(runtime, &parts);
     enum tandem_status status =
-        tnd_plan_print(plan, tnd_plan_graph_hash(graph), rooms.registry, &text, error);
+        tnd_plan_print(plan, tnd_plan_graph_hash(graph), parts.registry, &text, error);
     if (status == TANDEM_OK) {
         status = tnd_file_write_atomic(path, text.bytes, text.n, error);
     }
@@ -46,17 +46,17 @@ enum tandem_status tandem_runtime_load_plan(tandem_runtime *runtime, const tande
                                             const char *path, tandem_plan **out_plan,
                                             struct tandem_error *error)
 {
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     struct tnd_file file;
     tandem_plan *plan = NULL;
     uint64_t hash = 0;
     TND_REQUIRE(runtime, "load_plan", error);
     TND_REQUIRE(out_plan, "load_plan", error);
     TND_TRY(check(graph, path, error));
-    tnd_runtime_rooms(runtime, &rooms);
+    tnd_runtime_parts(runtime, &parts);
     TND_TRY(tnd_file_read(path, MAX_PLAN_BYTES, &file, error));
     enum tandem_status status = tnd_plan_parse((const char *)file.data, file.bytes, path,
-                                               rooms.registry, &plan, &hash, error);
+                                               parts.registry, &plan, &hash, error);
     tnd_file_close(&file);
     TND_TRY(status);
     if (plan->n_nodes != graph->n_nodes || hash != tnd_plan_graph_hash(graph)) {

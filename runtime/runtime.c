@@ -14,6 +14,7 @@
 #include "base/environment.h"
 #include "base/options.h"
 #include "base/tnd_log.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "runtime/fallback.h"
 #include "runtime/print_plan.h"
@@ -415,14 +416,14 @@ enum tandem_status tandem_runtime_plan(tandem_runtime *runtime, const tandem_gra
     TND_REQUIRE(runtime, "plan", error);
     TND_REQUIRE(out_plan, "plan", error);
     TND_TRY(tnd_runtime_check_graph(graph, error));
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     tandem_plan *plan = NULL;
     tune_on_first_use(runtime, graph);
-    tnd_runtime_rooms(runtime, &rooms);
+    tnd_runtime_parts(runtime, &parts);
     tnd_quota_look(&runtime->quota, &runtime->log);
     int n_threads = tandem_runtime_threads(runtime);
     TND_TRY(tnd_planner_plan(runtime->planner, graph, n_threads, &plan, error));
-    enum tandem_status status = tnd_fallback_adapt(&rooms, graph, n_threads, 0, plan, error);
+    enum tandem_status status = tnd_fallback_adapt(&parts, graph, n_threads, 0, plan, error);
     if (status != TANDEM_OK) {
         tandem_plan_free(plan);
         return status;
@@ -504,8 +505,9 @@ enum tandem_status tnd_runtime_copy_table(tandem_runtime *runtime, tandem_table 
     return status;
 }
 
-void tnd_runtime_rooms(tandem_runtime *runtime, struct tnd_runtime_rooms *out)
+void tnd_runtime_parts(tandem_runtime *runtime, struct tnd_runtime_parts *out)
 {
+    TND_ASSERT(runtime->exec != NULL && runtime->planner != NULL); /* it is open */
     out->registry = runtime->registry;
     out->pool = runtime->pool;
     out->exec = runtime->exec;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the tune tool sees of a runtime: the rooms behind the front door, borrowed. */
+ * What the tune tool sees of a runtime: its parts, borrowed. */
 #ifndef TND_RUNTIME_H
 #define TND_RUNTIME_H
 
@@ -9,7 +9,7 @@
 #include "tandem/runtime.h"
 #include "tune/planner.h"
 
-struct tnd_runtime_rooms {
+struct tnd_runtime_parts {
     struct tnd_registry *registry;
     struct tnd_pool *pool;
     struct tnd_exec *exec;
@@ -21,7 +21,7 @@ struct tnd_runtime_rooms {
     const struct tnd_log *log;
 };
 
-void tnd_runtime_rooms(tandem_runtime *runtime, struct tnd_runtime_rooms *out);
+void tnd_runtime_parts(tandem_runtime *runtime, struct tnd_runtime_parts *out);
 /** Room for the times of a run that is to be compared with its plan's predictions; NULL: not this
  *  one. The caller owes tnd_runtime_end_watch when it is not NULL. */
 struct tnd_step_time *tnd_runtime_begin_watch(tandem_runtime *runtime, const tandem_plan *plan,

@@ -125,15 +125,15 @@ static enum tandem_status measure(tandem_runtime *runtime, const struct subject 
                                   const struct tandem_tune_options *options, uint64_t begin_ns,
                                   struct tandem_error *error)
 {
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     struct tnd_bench_options bench;
     struct watch watch = {options, options->budget_s > 0 ? options->budget_s : TND_TUNE_BUDGET_S};
     tandem_table *fresh = NULL;
-    tnd_runtime_rooms(runtime, &rooms);
+    tnd_runtime_parts(runtime, &parts);
     memset(&bench, 0, sizeof(bench));
-    bench.measure.registry = rooms.registry;
-    bench.measure.exec = rooms.exec;
-    bench.measure.clock = rooms.clock;
+    bench.measure.registry = parts.registry;
+    bench.measure.exec = parts.exec;
+    bench.measure.clock = parts.clock;
     bench.measure.seed = 1;
     bench.shapes = &subject->shapes;
     bench.n_m = subject->n_m;
@@ -141,15 +141,15 @@ static enum tandem_status measure(tandem_runtime *runtime, const struct subject 
     bench.is_adaptive = true;
     bench.n_thread_counts =
         tnd_bench_thread_counts(tandem_runtime_threads(runtime),
-                                tnd_topology_fast_cores(rooms.topology), bench.thread_counts);
-    bench.pool = rooms.pool;
+                                tnd_topology_fast_cores(parts.topology), bench.thread_counts);
+    bench.pool = parts.pool;
     bench.budget_s = watch.budget_s;
     bench.reserve_s = options->saves ? TND_TUNE_SAVING * watch.budget_s : 0;
     bench.begin_ns = begin_ns;
     bench.progress = tell;
     bench.user = &watch;
     TND_TRY(tandem_table_new(&fresh, error));
-    tnd_fingerprint_read_all(rooms.registry, &fresh->fingerprint);
+    tnd_fingerprint_read_all(parts.registry, &fresh->fingerprint);
     struct tandem_error why = {0};
     enum tandem_status status = tnd_bench_run(&bench, fresh, NULL, &why);
     enum tandem_status kept = TANDEM_OK;
@@ -168,7 +168,7 @@ enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const tandem_graph
                                      struct tandem_error *error)
 {
     struct tandem_tune_options complete = TANDEM_TUNE_OPTIONS_INIT;
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     struct subject subject;
     TND_REQUIRE(runtime, "tune_graph", error);
     TND_TRY(tnd_options_read(options, "tandem_tune_options", &complete, sizeof(complete), error));
@@ -179,8 +179,8 @@ enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const tandem_graph
                              TND_TUNE_LONGEST_S);
     }
     TND_TRY(tnd_runtime_check_graph(graph, error));
-    tnd_runtime_rooms(runtime, &rooms);
-    uint64_t begin_ns = rooms.clock->now_ns(rooms.clock);
+    tnd_runtime_parts(runtime, &parts);
+    uint64_t begin_ns = parts.clock->now_ns(parts.clock);
     list_products(graph, NULL, tandem_runtime_threads(runtime), &subject);
     return subject.n_m > 0 ? measure(runtime, &subject, &complete, begin_ns, error) : TANDEM_OK;
 }
@@ -208,11 +208,11 @@ static double first_use_budget_s(void)
 bool tnd_tune_on_first_use(tandem_runtime *runtime, const tandem_graph *graph)
 {
     struct tandem_tune_options options = TANDEM_TUNE_OPTIONS_INIT;
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     struct subject subject;
     struct tandem_error error = {0};
-    tnd_runtime_rooms(runtime, &rooms);
-    uint64_t begin_ns = rooms.clock->now_ns(rooms.clock);
+    tnd_runtime_parts(runtime, &parts);
+    uint64_t begin_ns = parts.clock->now_ns(parts.clock);
     int n_threads = tandem_runtime_threads(runtime);
     pthread_mutex_lock(&runtime->lock);
     list_products(graph, tnd_runtime_locked_table(runtime), n_threads, &subject);
@@ -222,11 +222,11 @@ bool tnd_tune_on_first_use(tandem_runtime *runtime, const tandem_graph *graph)
     }
     options.budget_s = first_use_budget_s();
     options.saves = true;
-    tnd_log_line(rooms.log, TANDEM_LOG_INFO, "runtime",
+    tnd_log_line(parts.log, TANDEM_LOG_INFO, "runtime",
                  "first use of %d weight shapes that no table knows: measuring for %.1f s",
                  subject.shapes.count, options.budget_s);
     if (measure(runtime, &subject, &options, begin_ns, &error) != TANDEM_OK) {
-        tnd_log_line(rooms.log, TANDEM_LOG_WARN, "runtime", "measuring on first use: %s",
+        tnd_log_line(parts.log, TANDEM_LOG_WARN, "runtime", "measuring on first use: %s",
                      error.text);
     }
     return true;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_log.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
@@ -104,6 +105,7 @@ void tnd_runtime_end_watch(tandem_runtime *runtime, const tandem_graph *graph,
 {
     struct tnd_watch *watch = &runtime->watch;
     int found = 0;
+    TND_ASSERT(times == watch->times && n_times >= 0 && n_times <= watch->n_times);
     bool is_warm = n_times > 0 && tnd_planner_is_warm(runtime->planner, graph);
     pthread_mutex_lock(&watch->lock);
     pthread_mutex_lock(&runtime->lock);

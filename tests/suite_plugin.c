@@ -84,14 +84,14 @@ static int append(void *user, const char *bytes, unsigned long n)
 /* A sweep of a few hundredths of a second, and the checks of correctness. */
 static tandem_table *measure(tandem_runtime *runtime)
 {
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     tandem_table *table = tune_new();
     struct tnd_bench_options bench = {.n_types = 1, .types = {TANDEM_TYPE_Q8_0}};
     struct tnd_check_options checks = {.n_threads = 2, .when = 77};
     struct tnd_shapes shapes = {.count = 1, .shape = {{N, K}}};
-    tnd_runtime_rooms(runtime, &rooms);
+    tnd_runtime_parts(runtime, &parts);
     bench.measure = (struct tnd_measure_options){
-        .registry = rooms.registry, .exec = rooms.exec, .clock = rooms.clock, .seed = 1};
+        .registry = parts.registry, .exec = parts.exec, .clock = parts.clock, .seed = 1};
     checks.measure = bench.measure;
     bench.shapes = &shapes;
     bench.n_m = 2;
@@ -102,7 +102,7 @@ static tandem_table *measure(tandem_runtime *runtime)
     bench.effort = TND_EFFORT_ESTIMATE;
     check_ok(tnd_bench_run(&bench, table, NULL, NULL));
     check_ok(tnd_measure_checks(&checks, TANDEM_TYPE_Q8_0, table, NULL));
-    tnd_fingerprint_read_all(rooms.registry, &table->fingerprint);
+    tnd_fingerprint_read_all(parts.registry, &table->fingerprint);
     return table;
 }
 
@@ -228,11 +228,11 @@ static void a_backend_is_added_while_another_thread_plans_and_computes(void)
     begin();
     tandem_runtime *source = open_with(plugin(), "");
     struct computing computing = {.runtime = open_with(NULL, "")};
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     pthread_t thread;
-    tnd_runtime_rooms(source, &rooms);
-    int slot = tnd_registry_find(rooms.registry, "example", NULL);
-    plugin_api = tnd_registry_backend(rooms.registry, slot)->api;
+    tnd_runtime_parts(source, &parts);
+    int slot = tnd_registry_find(parts.registry, "example", NULL);
+    plugin_api = tnd_registry_backend(parts.registry, slot)->api;
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, compute, &computing), 0);
     int before = tandem_runtime_backend_count(computing.runtime);
     for (int i = 0; i < 8; i++) {

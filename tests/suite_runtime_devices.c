@@ -64,10 +64,10 @@ static int sim_slot(tandem_runtime *runtime)
 
 static struct tnd_sim_statistics statistics_of(tandem_runtime *runtime)
 {
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     struct tnd_sim_statistics statistics;
-    tnd_runtime_rooms(runtime, &rooms);
-    tnd_sim_statistics(tnd_registry_backend(rooms.registry, sim_slot(runtime)), &statistics);
+    tnd_runtime_parts(runtime, &parts);
+    tnd_sim_statistics(tnd_registry_backend(parts.registry, sim_slot(runtime)), &statistics);
     return statistics;
 }
 
@@ -266,13 +266,13 @@ static void a_device_that_has_failed_is_not_used_again(void)
     /* The caller's plan is as it was. */
     check_int(tandem_node_task_conf(plan, 0, TANDEM_STAGE_COMPUTE).backend, sim_slot(runtime));
     struct tandem_error error = {0};
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     const char *reason = "";
-    tnd_runtime_rooms(runtime, &rooms);
-    check_status(tnd_registry_supports(rooms.registry, sim_slot(runtime),
+    tnd_runtime_parts(runtime, &parts);
+    check_status(tnd_registry_supports(parts.registry, sim_slot(runtime),
                                        tandem_graph_node(step.graph, 0), TANDEM_TASK_NODE, &error),
                  TANDEM_E_UNSUPPORTED_BACKEND, "submit 2 fails", &error);
-    check_int(tnd_registry_find(rooms.registry, "sim", &reason), -1);
+    check_int(tnd_registry_find(parts.registry, "sim", &reason), -1);
     check_contains(reason, "out of service");
     tandem_plan_free(plan);
     tandem_context_free(step.context);

@@ -232,7 +232,7 @@ static void name_accelerator(tandem_table *table, const struct tnd_registry *reg
 }
 
 static enum tandem_status new_table(const struct request *request, const struct tnd_shapes *shapes,
-                                    const struct tnd_runtime_rooms *rooms, tandem_table **out_table,
+                                    const struct tnd_runtime_parts *parts, tandem_table **out_table,
                                     struct tandem_error *error)
 {
     enum tandem_status status = tandem_table_new(out_table, error);
@@ -242,8 +242,8 @@ static enum tandem_status new_table(const struct request *request, const struct 
     tandem_table *table = *out_table;
     memcpy(table->model, shapes->model, sizeof(table->model));
     table->m_step = request->m.n == 0 && request->m_step > 0 ? request->m_step : 0;
-    tnd_fingerprint_read_all(rooms->registry, &table->fingerprint);
-    name_accelerator(table, rooms->registry);
+    tnd_fingerprint_read_all(parts->registry, &table->fingerprint);
+    name_accelerator(table, parts->registry);
     return TANDEM_OK;
 }
 
@@ -260,11 +260,11 @@ static tandem_table *load_known(void)
 }
 
 static int measure(const struct request *request, struct tnd_bench_options *options,
-                   const struct tnd_runtime_rooms *rooms)
+                   const struct tnd_runtime_parts *parts)
 {
     struct tandem_error error = {0};
     tandem_table *table = NULL;
-    if (new_table(request, options->shapes, rooms, &table, &error) != TANDEM_OK) {
+    if (new_table(request, options->shapes, parts, &table, &error) != TANDEM_OK) {
         return tnd_cmd_failed(&error);
     }
     struct display display = {isatty(STDERR_FILENO) == 1, 0};
@@ -344,19 +344,19 @@ static int run(const struct request *request)
                              &error) != TANDEM_OK) {
         return tnd_cmd_failed(&error);
     }
-    struct tnd_runtime_rooms rooms;
-    tnd_runtime_rooms(runtime, &rooms);
+    struct tnd_runtime_parts parts;
+    tnd_runtime_parts(runtime, &parts);
     choose_threads(request, tandem_runtime_threads(runtime),
-                   tnd_topology_fast_cores(rooms.topology), &options);
-    options.measure = tnd_cmd_measure_options(&rooms);
-    options.pool = rooms.pool;
+                   tnd_topology_fast_cores(parts.topology), &options);
+    options.measure = tnd_cmd_measure_options(&parts);
+    options.pool = parts.pool;
     options.shapes = &shapes;
     options.profile = request->profile;
     options.effort = request->effort;
     options.budget_s = request->budget_s;
     options.reserve_s = saving_s(request->budget_s);
     options.begin_ns = request->begin_ns;
-    int result = measure(request, &options, &rooms);
+    int result = measure(request, &options, &parts);
     tandem_runtime_close(runtime);
     return result;
 }

@@ -80,7 +80,7 @@ static int most_threads(const tandem_table *table)
 static enum tandem_status open_table(const struct request *request, struct subject *subject,
                                      struct tandem_error *error)
 {
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
     if (request->table != NULL) {
         TND_TRY(tandem_table_load(request->table, &subject->loaded, error));
@@ -89,9 +89,9 @@ static enum tandem_status open_table(const struct request *request, struct subje
         snprintf(subject->table_name, sizeof(subject->table_name), "%s", request->table);
     } else {
         TND_TRY(tnd_cmd_open_runtime(NULL, 0, NULL, request->device, &subject->runtime, error));
-        tnd_runtime_rooms(subject->runtime, &rooms);
+        tnd_runtime_parts(subject->runtime, &parts);
         tandem_runtime_describe(subject->runtime, &info);
-        subject->registry = rooms.registry;
+        subject->registry = parts.registry;
         TND_TRY(tnd_runtime_copy_table(subject->runtime, &subject->loaded, error));
         subject->table = subject->loaded;
         subject->n_threads = info.n_threads;

@@ -25,10 +25,10 @@ enum { MAX_FILES = 64 };
 static enum tandem_status read_machine(struct tnd_fingerprint *out, struct tandem_error *error)
 {
     tandem_runtime *runtime = NULL;
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     TND_TRY(tnd_cmd_open_runtime("", 1, NULL, NULL, &runtime, error));
-    tnd_runtime_rooms(runtime, &rooms);
-    tnd_fingerprint_read_all(rooms.registry, out);
+    tnd_runtime_parts(runtime, &parts);
+    tnd_fingerprint_read_all(parts.registry, out);
     tandem_runtime_close(runtime);
     return TANDEM_OK;
 }

@@ -68,11 +68,11 @@ done:
     return wrong;
 }
 
-static int test_results(const struct test_request *request, const struct tnd_runtime_rooms *rooms,
+static int test_results(const struct test_request *request, const struct tnd_runtime_parts *parts,
                         const enum tandem_type *types, int n_types, int n_threads)
 {
     static const int64_t tokens[] = {1, 3, 8, 33};
-    struct tnd_measure_options options = tnd_cmd_measure_options(rooms);
+    struct tnd_measure_options options = tnd_cmd_measure_options(parts);
     options.rotate_bytes = 1; /* nothing is timed: one copy of the weights will do */
     struct tandem_error error = {0};
     int wrong = 0;
@@ -113,10 +113,10 @@ static int run(const struct test_request *request)
                              &runtime, &error) != TANDEM_OK) {
         return tnd_cmd_failed(&error);
     }
-    struct tnd_runtime_rooms rooms;
-    tnd_runtime_rooms(runtime, &rooms);
+    struct tnd_runtime_parts parts;
+    tnd_runtime_parts(runtime, &parts);
     int result = request->oracle ? test_oracle(request, runtime)
-                                 : test_results(request, &rooms, types, n_types,
+                                 : test_results(request, &parts, types, n_types,
                                                 tandem_runtime_threads(runtime));
     tandem_runtime_close(runtime);
     return result;

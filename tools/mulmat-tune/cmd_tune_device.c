@@ -78,7 +78,7 @@ static int tune(const struct request *request)
     struct tandem_error error = {0};
     const struct tnd_tuner *tuner = tnd_tuner_at(0);
     tandem_runtime *runtime = NULL;
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     if (tuner == NULL) {
         fprintf(stderr, "mulmat-tune: no device of this build has numbers to find\n");
         return 1;
@@ -89,9 +89,9 @@ static int tune(const struct request *request)
     if (tnd_cmd_open_runtime("", 1, profile.name, request->device, &runtime, &error) != TANDEM_OK) {
         return tnd_cmd_failed(&error);
     }
-    tnd_runtime_rooms(runtime, &rooms);
-    int slot = tnd_registry_find(rooms.registry, tuner->api->name, NULL);
-    int result = tune_backend(request, tuner, tnd_registry_backend(rooms.registry, slot), &error);
+    tnd_runtime_parts(runtime, &parts);
+    int slot = tnd_registry_find(parts.registry, tuner->api->name, NULL);
+    int result = tune_backend(request, tuner, tnd_registry_backend(parts.registry, slot), &error);
     tandem_runtime_close(runtime);
     return result;
 }

@@ -85,13 +85,13 @@ enum tandem_status tnd_cmd_parse_types(const char *text, enum tandem_type *out_t
                  : tnd_error_set(error, TANDEM_E_ARGUMENT, "", 0, 1, "no weight type is given");
 }
 
-struct tnd_measure_options tnd_cmd_measure_options(const struct tnd_runtime_rooms *rooms)
+struct tnd_measure_options tnd_cmd_measure_options(const struct tnd_runtime_parts *parts)
 {
     struct tnd_measure_options options;
     memset(&options, 0, sizeof(options));
-    options.registry = rooms->registry;
-    options.exec = rooms->exec;
-    options.clock = rooms->clock;
+    options.registry = parts->registry;
+    options.exec = parts->exec;
+    options.clock = parts->clock;
     options.seed = 1;
     return options;
 }

@@ -18,8 +18,8 @@ enum tandem_status tnd_cmd_open_runtime(const char *table_path, int n_threads, c
 enum tandem_status tnd_cmd_parse_types(const char *text, enum tandem_type *out_types, int capacity,
                                        int *out_n, struct tandem_error *error);
 
-/** Options for measuring with the rooms of a runtime. */
-struct tnd_measure_options tnd_cmd_measure_options(const struct tnd_runtime_rooms *rooms);
+/** Options for measuring with the parts of a runtime. */
+struct tnd_measure_options tnd_cmd_measure_options(const struct tnd_runtime_parts *parts);
 
 /** Adds `table` to this machine's own table at its default path (tnd_table_update_file); `out_path`
  *  gets the path. stderr says what is invalid or replaced. */

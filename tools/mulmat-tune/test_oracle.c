@@ -38,7 +38,7 @@ struct group {
 
 struct exam {
     const struct test_request *request;
-    struct tnd_runtime_rooms rooms;
+    struct tnd_runtime_parts parts;
     tandem_table *table; /* a copy of the one in use; NULL: none */
     int n_threads;
     struct tnd_rng rng;
@@ -139,7 +139,7 @@ static enum tandem_status choose_groups(struct exam *exam, struct tandem_error *
 static int random_threads(struct exam *exam)
 {
     int counts[TND_MAX_BENCH_THREADS];
-    int n_fast = tnd_topology_fast_cores(exam->rooms.topology);
+    int n_fast = tnd_topology_fast_cores(exam->parts.topology);
     int n = tnd_bench_thread_counts(exam->n_threads, n_fast, counts);
     return counts[tnd_rng_below(&exam->rng, (uint64_t)n)];
 }
@@ -163,7 +163,7 @@ static int draw_questions(struct exam *exam, int wanted, struct tnd_oracle_quest
 
 static double now_s(const struct exam *exam)
 {
-    return (double)exam->rooms.clock->now_ns(exam->rooms.clock) / 1e9;
+    return (double)exam->parts.clock->now_ns(exam->parts.clock) / 1e9;
 }
 
 static bool show_cell(void *user, const struct tnd_oracle_cell *cell)
@@ -218,8 +218,8 @@ static enum tandem_status run_group(struct exam *exam, int index, struct tandem_
     struct tnd_oracle_options options;
     struct tnd_oracle_question questions[MOST_QUESTIONS];
     memset(&options, 0, sizeof(options));
-    options.measure = tnd_cmd_measure_options(&exam->rooms);
-    options.planner = exam->rooms.planner;
+    options.measure = tnd_cmd_measure_options(&exam->parts);
+    options.planner = exam->parts.planner;
     options.table = exam->table;
     options.rounds = (int)exam->request->rounds;
     options.cell_s = exam->cell_s;
@@ -289,7 +289,7 @@ int test_oracle(const struct test_request *request, tandem_runtime *runtime)
     exam->request = request;
     exam->n_threads = tandem_runtime_threads(runtime);
     exam->cell_s = request->cell_s > 0 ? request->cell_s : DEFAULT_CELL_S;
-    tnd_runtime_rooms(runtime, &exam->rooms);
+    tnd_runtime_parts(runtime, &exam->parts);
     tnd_rng_init(&exam->rng, (uint64_t)request->seed);
     if (request->budget_s > 0) {
         exam->end_s = (double)request->begin_ns / 1e9 + request->budget_s;
