@@ -113,7 +113,7 @@ static void meet(void *user, int index, int count)
     for (int repeat = 0; repeat < REPEATS; repeat++) {
         uint64_t begin = now_ns();
         for (int i = 0; i < ROUNDS; i++) {
-            tnd_barrier_wait(&meeting->barrier, count, &meeting->spin, NULL, NULL);
+            tnd_barrier_wait(&meeting->barrier, count, &meeting->spin);
         }
         if (index == 0) {
             meeting->samples[repeat] = (double)(now_ns() - begin) / ROUNDS;
@@ -285,19 +285,16 @@ static void measure_unfolding(struct empty_graph *empty)
 
 /* ---- more threads than cores ---- */
 
+enum { STAGES = 50, CHUNKS = 64, CHUNK_STEPS = 4000 };
+
 struct labour {
     struct tnd_barrier barrier;
     struct tnd_spin spin;
-    _Alignas(TND_CACHE_LINE) atomic_int next;
+    struct {
+        _Alignas(TND_CACHE_LINE) atomic_int next;
+    } stages[STAGES];
     atomic_ullong result;
 };
-
-enum { STAGES = 50, CHUNKS = 64, CHUNK_STEPS = 4000 };
-
-static void start_over(void *user)
-{
-    atomic_store_explicit(&((struct labour *)user)->next, 0, memory_order_relaxed);
-}
 
 /* Stages of chunks with barriers in between, like the products of a model. */
 static void labour_on(void *user, int index, int count)
@@ -305,12 +302,13 @@ static void labour_on(void *user, int index, int count)
     struct labour *labour = user;
     uint64_t value = (uint64_t)index + 1;
     for (int stage = 0; stage < STAGES; stage++) {
-        while (atomic_fetch_add_explicit(&labour->next, 1, memory_order_relaxed) < CHUNKS) {
+        while (atomic_fetch_add_explicit(&labour->stages[stage].next, 1, memory_order_relaxed) <
+               CHUNKS) {
             for (int i = 0; i < CHUNK_STEPS; i++) {
                 value = value * 6364136223846793005u + 1442695040888963407u;
             }
         }
-        tnd_barrier_wait(&labour->barrier, count, &labour->spin, start_over, labour);
+        tnd_barrier_wait(&labour->barrier, count, &labour->spin);
     }
     atomic_fetch_xor(&labour->result, value); /* so that the work is not optimised away */
 }
@@ -327,6 +325,7 @@ static double measure_labour(int n_threads, int n_cpus, const char *what)
     }
     labour.spin = tnd_pool_spin(pool, n_threads);
     for (int repeat = 0; repeat < REPEATS; repeat++) {
+        memset(&labour.stages, 0, sizeof(labour.stages));
         uint64_t begin = now_ns();
         tnd_pool_run(pool, n_threads, labour_on, &labour);
         samples[repeat] = 1e6 * STAGES * CHUNKS / (double)(now_ns() - begin);

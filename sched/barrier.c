@@ -33,21 +33,16 @@ static bool is_complete(unsigned arrived, int count)
 }
 
 /* Done by the last one to come or to leave: nobody else changes `arrived` now. */
-static void open_barrier(struct tnd_barrier *barrier, unsigned arrived, void (*alone)(void *user),
-                         void *user)
+static void open_barrier(struct tnd_barrier *barrier, unsigned arrived)
 {
     unsigned left = arrived - arrived % TND_BARRIER_LEFT;
     atomic_store_explicit(&barrier->arrived, left,
                           memory_order_relaxed); /* published by the phase */
-    if (alone != NULL) {
-        alone(user);
-    }
     atomic_fetch_add(&barrier->phase, 1);
     tnd_park_wake(&barrier->releases);
 }
 
-void tnd_barrier_wait(struct tnd_barrier *barrier, int count, const struct tnd_spin *spin,
-                      void (*alone)(void *user), void *user)
+void tnd_barrier_wait(struct tnd_barrier *barrier, int count, const struct tnd_spin *spin)
 {
     /* The phase cannot move before we have arrived, so it may be read without order. */
     unsigned next = atomic_load_explicit(&barrier->phase, memory_order_relaxed) + 1;
@@ -55,20 +50,19 @@ void tnd_barrier_wait(struct tnd_barrier *barrier, int count, const struct tnd_s
     /* acq_rel: the last one sees what all others wrote before they came. */
     unsigned after = 1 + atomic_fetch_add_explicit(&barrier->arrived, 1, memory_order_acq_rel);
     if (is_complete(after, count)) {
-        open_barrier(barrier, after, alone, user);
+        open_barrier(barrier, after);
     } else {
         tnd_park_until(&barrier->releases, &barrier->phase, next, spin);
     }
 }
 
-void tnd_barrier_leave(struct tnd_barrier *barrier, int count, void (*alone)(void *user),
-                       void *user)
+void tnd_barrier_leave(struct tnd_barrier *barrier, int count)
 {
     unsigned after =
         TND_BARRIER_LEFT +
         atomic_fetch_add_explicit(&barrier->arrived, TND_BARRIER_LEFT, memory_order_acq_rel);
     if (after % TND_BARRIER_LEFT > 0 && is_complete(after, count)) {
-        open_barrier(barrier, after, alone, user);
+        open_barrier(barrier, after);
     }
 }
 

@@ -19,15 +19,12 @@ struct tnd_barrier {
 bool tnd_barrier_init(struct tnd_barrier *barrier, struct tnd_park_counts *counts);
 void tnd_barrier_fini(struct tnd_barrier *barrier);
 
-/** Returns when `count` workers are here. The last one to come calls `alone` (may be NULL)
- *  before anybody leaves. */
-void tnd_barrier_wait(struct tnd_barrier *barrier, int count, const struct tnd_spin *spin,
-                      void (*alone)(void *user), void *user);
+/** Returns when `count` workers are here. */
+void tnd_barrier_wait(struct tnd_barrier *barrier, int count, const struct tnd_spin *spin);
 
 /** Goes away for good: later waits of the others do not count on this worker. After all have gone,
  *  tnd_barrier_reset makes the barrier new. */
-void tnd_barrier_leave(struct tnd_barrier *barrier, int count, void (*alone)(void *user),
-                       void *user);
+void tnd_barrier_leave(struct tnd_barrier *barrier, int count);
 void tnd_barrier_reset(struct tnd_barrier *barrier);
 
 /** Workers 1..count-1: `ticket` is the worker's own, set by tnd_barrier_ticket before the first

@@ -118,7 +118,7 @@ enum tandem_status tnd_pool_new(const struct tnd_pool_options *options, struct t
     pool->spin_limit = options->spin_limit < 0 ? TND_SPIN_DEFAULT : options->spin_limit;
     pool->start_thread = options->start_thread != NULL ? options->start_thread : pthread_create;
     atomic_init(&pool->n_threads, options->n_threads);
-    atomic_init(&pool->nice, pool->nice_base + options->nice);
+    pool->nice = pool->nice_base + options->nice;
     *out_pool = pool;
     return TANDEM_OK;
 }
@@ -291,24 +291,6 @@ enum tandem_status tnd_pool_set_cpus(struct tnd_pool *pool, const int *cpu_ids, 
     enum tandem_status status = TANDEM_OK;
     for (int i = 1; i < atomic_load_explicit(&pool->n_threads, memory_order_relaxed); i++) {
         if (pool->workers[i] != NULL && !tnd_pool_bind(pool, pool->workers[i])) {
-            status = TANDEM_E_THREAD;
-        }
-    }
-    serve_next(pool);
-    return status;
-}
-
-enum tandem_status tnd_pool_set_nice(struct tnd_pool *pool, int nice)
-{
-    if (tnd_pool_inside_run) {
-        return TANDEM_E_BUSY;
-    }
-    take_ticket(pool);
-    enum tandem_status status = TANDEM_OK;
-    atomic_store(&pool->nice, pool->nice_base + nice);
-    for (int i = 1; i < atomic_load_explicit(&pool->n_threads, memory_order_relaxed); i++) {
-        int tid = pool->workers[i] != NULL ? atomic_load(&pool->workers[i]->tid) : 0;
-        if (tid != 0 && setpriority(PRIO_PROCESS, (id_t)tid, pool->nice_base + nice) != 0) {
             status = TANDEM_E_THREAD;
         }
     }

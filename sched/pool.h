@@ -67,11 +67,10 @@ int tnd_pool_size(const struct tnd_pool *pool);
  *  background). Runs in between still work, they wake what they need. */
 void tnd_pool_pause(struct tnd_pool *pool);
 void tnd_pool_resume(struct tnd_pool *pool);
-/** Binds workers anew (0 CPUs: as the pool was made) / changes their niceness. Waits for a run
- *  in progress; BUSY from inside one. Worker 0, the caller, is left alone. Errors: ARGUMENT,
- *  MEMORY, THREAD (the system refused for one worker at least; the others have it). */
+/** Binds workers anew (0 CPUs: as the pool was made). Waits for a run in progress; BUSY from inside
+ *  one. Worker 0, the caller, is left alone. Errors: ARGUMENT, MEMORY, THREAD (the system refused
+ *  for one worker at least; the others have it). */
 enum tandem_status tnd_pool_set_cpus(struct tnd_pool *pool, const int *cpu_ids, int n_cpu_ids);
-enum tandem_status tnd_pool_set_nice(struct tnd_pool *pool, int nice);
 
 struct tnd_pool_statistics {
     uint64_t runs;        /* with more than one worker */

@@ -38,12 +38,8 @@ static void introduce(struct tnd_pool_worker *worker)
     pthread_setname_np(pthread_self(), name);
     /* Timed waits end by the clock: the system must not put that off to save wake-ups. Advice. */
     (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
-    int tid = (int)syscall(SYS_gettid);
-    /* Both seq_cst, as in tnd_pool_set_nice: either it sees our number or we see its value. */
-    atomic_store(&worker->tid, tid);
-    int nice = atomic_load(&worker->pool->nice);
-    if (nice != worker->pool->nice_base) {
-        setpriority(PRIO_PROCESS, (id_t)tid, nice);
+    if (worker->pool->nice != worker->pool->nice_base) {
+        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), worker->pool->nice);
     }
 }
 
@@ -105,7 +101,6 @@ static bool start_worker(struct tnd_pool *pool, int index)
     worker->pool = pool;
     worker->index = index;
     atomic_init(&worker->round, 0);
-    atomic_init(&worker->tid, 0);
     if (!tnd_park_init(&worker->park, &pool->park_counts)) {
         tnd_free(worker);
         return false;

@@ -15,7 +15,6 @@ struct tnd_pool_worker {
     int index;
     bool must_end; /* published by `round` */
     pthread_t thread;
-    atomic_int tid; /* kernel's number of the thread, 0 until it runs */
 };
 
 struct tnd_pool {
@@ -52,7 +51,7 @@ struct tnd_pool {
     int64_t spin_limit;
     int *cpu_ids;
     int n_cpu_ids;
-    atomic_int nice; /* absolute; read by starting workers */
+    int nice; /* absolute; of the workers */
     int nice_base;
     cpu_set_t cpus_base; /* CPUs of the thread that made the pool */
     bool has_cpus_base;

@@ -35,7 +35,7 @@ void tnd_run_stage_barrier(struct tandem_worker *worker)
     struct tnd_run_worker *self = (struct tnd_run_worker *)worker;
     if (worker->count > 1) {
         struct tnd_spin spin = tnd_pool_spin(self->run->pool, worker->count);
-        tnd_barrier_wait(&self->run->stage, worker->count, &spin, NULL, NULL);
+        tnd_barrier_wait(&self->run->stage, worker->count, &spin);
     }
     self->loop++;
     TND_ASSERT(self->loop % ((uint64_t)1 << LOOPS_BITS) != 0);
@@ -172,7 +172,7 @@ bool tnd_run_on_worker(struct tnd_run *run, const struct tnd_step *step, int ind
     if (status != TANDEM_OK) {
         fail_on_worker(worker, step, status);
         /* others may wait for it in there */
-        tnd_barrier_leave(&run->stage, group_count, NULL, NULL);
+        tnd_barrier_leave(&run->stage, group_count);
     }
     return status == TANDEM_OK;
 }

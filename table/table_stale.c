@@ -38,17 +38,6 @@ int tnd_table_mark_stale(struct tandem_table *table, const struct tnd_curve_key 
     return n_marked + (high > 0 && !is_exact ? mark(&curve->samples[high - 1]) : 0);
 }
 
-int64_t tnd_table_count_stale(const struct tandem_table *table)
-{
-    int64_t n = 0;
-    for (int i = 0; i < table->n_curves; i++) {
-        for (int s = 0; s < table->curves[i].n_samples; s++) {
-            n += tnd_sample_is_stale(&table->curves[i].samples[s]);
-        }
-    }
-    return n;
-}
-
 static void supersede_curve(struct tnd_curve *fresh, const struct tnd_curve *old)
 {
     int at = 0;

@@ -226,8 +226,6 @@ const struct tnd_curve *tnd_table_transfer(const struct tandem_table *table, con
 /** Marks the samples of a curve that an estimate at `m` rests on (that of m, or those on both
  *  sides, or the outermost) as stale. Returns how many were not before; 0 without such a curve. */
 int tnd_table_mark_stale(struct tandem_table *table, const struct tnd_curve_key *key, int64_t m);
-/** Stale samples of curves. */
-int64_t tnd_table_count_stale(const struct tandem_table *table);
 /** Makes samples of `fresh` that were measured later than stale ones of `old` take their place when
  *  the two are merged. Samples of curves alone. */
 void tnd_table_supersede(struct tandem_table *fresh, const struct tandem_table *old);

@@ -438,7 +438,7 @@ static void a_sweep_begins_with_stale_cells(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(curve);
     tnd_table_supersede(table, known);
     check_ok(tandem_table_merge(known, table, NULL));
-    check_int(tnd_table_count_stale(known), 0);
+    check_int(tune_count_stale(known), 0);
     CU_ASSERT_EQUAL(tnd_table_find(known, &key)->samples[6].median_us, 200);
     tandem_table_free(known);
     end_with_fakes();

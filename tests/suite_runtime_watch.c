@@ -10,6 +10,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "runtime/tnd_runtime.h"
 #include "sched/plan.h"
+#include "tests/support_tune.h"
 #include "tests/support.h"
 #include "tune/profiles.h"
 
@@ -215,12 +216,12 @@ static void what_was_found_is_marked_in_a_file_when_the_program_asks(void)
     check_ok(tandem_runtime_set_table(runtime, table, NULL));
     check_ok(tandem_runtime_save_drift(runtime, path, NULL)); /* nothing yet */
     check_ok(tandem_table_load(path, &read, NULL));
-    check_int(tnd_table_count_stale(read), 0);
+    check_int(tune_count_stale(read), 0);
     tandem_table_free(read);
     CU_ASSERT_TRUE(run_until_planned_anew(20) > 0);
     check_ok(tandem_runtime_save_drift(runtime, path, NULL));
     check_ok(tandem_table_load(path, &read, NULL));
-    check_int(tnd_table_count_stale(read), 1);
+    check_int(tune_count_stale(read), 1);
     tandem_table_free(read);
     /* another table begins anew */
     check_ok(tandem_runtime_set_table(runtime, table, NULL));

@@ -58,7 +58,7 @@ static void add_twice(void *user, int index, int count)
 {
     struct tally *tally = user;
     tally->count[index]++;
-    tnd_barrier_wait(&tally->barrier, count, &tally->stress_spin, NULL, NULL);
+    tnd_barrier_wait(&tally->barrier, count, &tally->stress_spin);
     tally->count[(index + 1) % count]++; /* the neighbour's: the barrier lies between */
 }
 

@@ -55,7 +55,7 @@ static void what_an_estimate_rests_on_becomes_stale(void)
             CU_ASSERT_EQUAL(tnd_sample_is_stale(sample),
                             sample->m == cases[i].first || sample->m == cases[i].second);
         }
-        check_int(tnd_table_count_stale(table), 1 + (cases[i].second != 0));
+        check_int(tune_count_stale(table), 1 + (cases[i].second != 0));
         free_table();
         make_table();
     }
@@ -98,7 +98,7 @@ static void a_fresh_sample_clears_the_mark_whatever_its_count(void)
         check_ok(tandem_table_load(path, &read, NULL));
         CU_ASSERT_EQUAL(tnd_sample_is_stale(first_sample(read)), round == 0);
         CU_ASSERT_EQUAL(first_sample(read)->median_us, round == 0 ? 10.0 : 77.0);
-        check_int(tnd_table_count_stale(read), round == 0);
+        check_int(tune_count_stale(read), round == 0);
         /* What was given up does not come back, not even with its higher count. */
         check_ok(tandem_table_merge(read, table, NULL));
         CU_ASSERT_EQUAL(tnd_sample_is_stale(first_sample(read)), round == 0);
@@ -222,7 +222,7 @@ static void json_brings_back_all_evidence(void)
     check_string(tnd_text_string(&second), tnd_text_string(&first));
     check_contains(tnd_text_string(&first), "\"generation\": 1");
     check_contains(tnd_text_string(&first), "\"warm\": true");
-    check_int(tnd_table_count_stale(again), 1);
+    check_int(tune_count_stale(again), 1);
     CU_ASSERT_EQUAL(again->checks[0].nmse, 0.1 + 0.2);
     CU_ASSERT_EQUAL(again->slowdowns[0].factor, 1.0 + 1e-9);
     CU_ASSERT_EQUAL(again->sweeps[0].between.fastest_us, 1e-7);

@@ -242,12 +242,12 @@ static void corrected_cells_are_marked_in_copies_alone(void)
     tandem_table *stale = NULL;
     check_ok(tandem_table_copy(table, &original, NULL));
     check_int(follow(6, 0.1), 1);
-    check_int(tnd_table_count_stale(original), 0);
-    check_int(tnd_table_count_stale(table), 1);
+    check_int(tune_count_stale(original), 0);
+    check_int(tune_count_stale(table), 1);
     check_ok(tnd_drift_stale_cells(drift, original, &stale, NULL));
-    check_int(tnd_table_count_stale(stale), 1);
+    check_int(tune_count_stale(stale), 1);
     check_ok(tandem_table_merge(original, stale, NULL));
-    check_int(tnd_table_count_stale(original), 1);
+    check_int(tune_count_stale(original), 1);
     /* the time in the file stays what was measured */
     const struct tnd_drift_case *one = tnd_drift_at(drift, 0);
     double us = 0;

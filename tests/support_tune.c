@@ -96,3 +96,14 @@ void tune_add_link(tandem_table *table, const char *backend, double latency_us, 
         check_ok(tnd_table_add_transfer(table, backend, TND_DOWNLOAD, &sample));
     }
 }
+
+int64_t tune_count_stale(const struct tandem_table *table)
+{
+    int64_t n = 0;
+    for (int i = 0; i < table->n_curves; i++) {
+        for (int s = 0; s < table->curves[i].n_samples; s++) {
+            n += tnd_sample_is_stale(&table->curves[i].samples[s]);
+        }
+    }
+    return n;
+}

@@ -17,6 +17,8 @@ struct tnd_text tune_print(const tandem_table *table, enum tandem_table_format f
 struct tnd_curve_key tune_key(int64_t n, int64_t k, enum tandem_task task, bool parallel,
                               int threads);
 void tune_add(tandem_table *table, const struct tnd_curve_key *key, int64_t m, double us);
+/** Stale samples of curves. */
+int64_t tune_count_stale(const struct tandem_table *table);
 
 /* ---- made-up devices ---- */
 
