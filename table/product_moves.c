@@ -40,12 +40,12 @@ bool tnd_product_moves(const struct tandem_table *table, const struct tnd_table_
             moves.inside[1] = (struct tnd_product_move){stage->backend, TND_UPLOAD, 4 * n * k};
         }
         if (tnd_table_transfer(table, stage->backend, TND_UPLOAD) != NULL) {
-            moves.home = stage->backend;
+            moves.device = stage->backend;
         }
     }
-    if (moves.home != NULL) {
-        moves.x = (struct tnd_product_move){moves.home, TND_UPLOAD, 4 * k * m};
-        moves.y = (struct tnd_product_move){moves.home, TND_DOWNLOAD, 4 * n * m};
+    if (moves.device != NULL) {
+        moves.x = (struct tnd_product_move){moves.device, TND_UPLOAD, 4 * k * m};
+        moves.y = (struct tnd_product_move){moves.device, TND_DOWNLOAD, 4 * n * m};
     }
     *out = moves;
     return true;

@@ -13,11 +13,11 @@ struct tnd_product_move {
 };
 
 struct tnd_product_moves {
-    const char *home; /* the device that reads X and leaves Y; NULL: host memory */
+    const char *device; /* the device that reads X and leaves Y; NULL: host memory */
     struct tnd_product_move
         inside[2];             /* between the stages: weights in F32 from one to the other */
-    struct tnd_product_move x; /* X from the host to its home */
-    struct tnd_product_move y; /* Y from its home to the host */
+    struct tnd_product_move x; /* X from the host to the device */
+    struct tnd_product_move y; /* Y from the device to the host */
 };
 
 /** The moves of one product; texts are those of `profile`. False when a device takes part of whose

@@ -327,7 +327,8 @@ stage_in_text(const struct selection *chosen, const struct tnd_table_profile *pr
 {
     struct tnd_product_moves moves;
     bool fetches = which == TANDEM_STAGE_FINALIZE &&
-                   tnd_product_moves(chosen->table, profile, 1, 1, 1, &moves) && moves.home != NULL;
+                   tnd_product_moves(chosen->table, profile, 1, 1, 1, &moves) &&
+                   moves.device != NULL;
     return &profile->stage[fetches ? TANDEM_STAGE_COMPUTE : which];
 }
 

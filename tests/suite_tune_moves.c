@@ -29,7 +29,7 @@ static void a_profile_moves_what_its_stages_do_not_find_where_they_run(void)
     const double w = 10 + 4.0 * N * K / 1000;
     const struct {
         const char *profile;
-        const char *home;
+        const char *device;
         double inside, x, y;
     } want[] = {
         {"cpu", "", 0, 0, 0},
@@ -42,7 +42,7 @@ static void a_profile_moves_what_its_stages_do_not_find_where_they_run(void)
     };
     for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
         struct tnd_moves moves = moves_of(table, want[i].profile, 64);
-        check_string(moves.home, want[i].home);
+        check_string(moves.device, want[i].device);
         CU_ASSERT_DOUBLE_EQUAL(moves.inside.us, want[i].inside, 0.01);
         CU_ASSERT_DOUBLE_EQUAL(moves.x.us, want[i].x, 0.01);
         CU_ASSERT_DOUBLE_EQUAL(moves.y.us, want[i].y, 0.01);
@@ -74,7 +74,7 @@ static void a_candidate_counts_the_moves_that_its_neighbours_leave_to_it(void)
     tandem_table *table = tune_new();
     const struct tnd_problem problem = {"mul_mat", TANDEM_TYPE_Q4_0, N, K, 4, 0, ""};
     struct tnd_candidate candidate;
-    struct tnd_prediction at_host, at_home;
+    struct tnd_prediction at_host, on_side;
     struct tnd_choice choice;
     memset(&candidate, 0, sizeof(candidate));
     tune_add_cost(table, "opencl", 100, 0);
@@ -82,16 +82,16 @@ static void a_candidate_counts_the_moves_that_its_neighbours_leave_to_it(void)
     tune_add_handoff(table, 2, 1, 21);
     CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "opencl", TANDEM_TYPE_Q4_0, &candidate.profile));
     const struct tnd_neighbours on_device = {
-        .at_home = true, .home = "opencl", .neighbour_threads = 2};
-    const struct tnd_neighbours on_host = {.at_home = true, .home = "", .neighbour_threads = 2};
+        .is_on_side = true, .side = "opencl", .neighbour_threads = 2};
+    const struct tnd_neighbours on_host = {.is_on_side = true, .side = "", .neighbour_threads = 2};
     CU_ASSERT_TRUE(tnd_predict(table, &candidate, 0, &problem, 1, NULL, &at_host));
-    CU_ASSERT_TRUE(tnd_predict(table, &candidate, 0, &problem, 1, &on_device, &at_home));
-    CU_ASSERT_FALSE(tnd_predict(table, &candidate, 0, &problem, 1, &on_host, &at_home));
-    CU_ASSERT_DOUBLE_EQUAL(at_home.total.us, 100, 1e-9);
+    CU_ASSERT_TRUE(tnd_predict(table, &candidate, 0, &problem, 1, &on_device, &on_side));
+    CU_ASSERT_FALSE(tnd_predict(table, &candidate, 0, &problem, 1, &on_host, &on_side));
+    CU_ASSERT_DOUBLE_EQUAL(on_side.total.us, 100, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(at_host.total.us, 100 + 10 + 4.0 * K * 4 / 1000 + 10 + 4096.0 / 1000,
                            1e-6);
     CU_ASSERT_DOUBLE_EQUAL(at_host.stage[TANDEM_STAGE_FINALIZE].us, 10 + 4096.0 / 1000, 1e-6);
-    CU_ASSERT_EQUAL(at_home.stage[TANDEM_STAGE_FINALIZE].us, 0);
+    CU_ASSERT_EQUAL(on_side.stage[TANDEM_STAGE_FINALIZE].us, 0);
     CU_ASSERT_DOUBLE_EQUAL(at_host.moving.us + at_host.stage[TANDEM_STAGE_FINALIZE].us,
                            at_host.total.us - 100, 1e-9);
     /* Whoever runs next on two threads has one to wake. */

@@ -142,12 +142,12 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *c
     TND_ASSERT(candidate >= 0 && threads >= 1);
     const struct tnd_table_profile *profile = &candidates[candidate].profile;
     struct tnd_moves *moves = &out->moves;
-    bool at_home = neighbours != NULL && neighbours->at_home;
+    bool is_on_side = neighbours != NULL && neighbours->is_on_side;
     out->candidate = candidate;
     out->threads = threads;
     if (table == NULL ||
         !tnd_estimate_moves(table, profile, problem->n, problem->k, problem->m, moves) ||
-        (at_home && strcmp(moves->home, neighbours->home) != 0)) {
+        (is_on_side && strcmp(moves->device, neighbours->side) != 0)) {
         return false;
     }
     if (!tnd_estimate_stages(table, profile, problem->type, problem->n, problem->k, problem->m,
@@ -156,7 +156,7 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *c
         return false;
     }
     out->moving = moves->inside;
-    if (!at_home) { /* X is part of moving; Y is fetched by FINALIZE */
+    if (!is_on_side) { /* X is part of moving; Y is fetched by FINALIZE */
         struct tnd_estimate *finalize = &out->stage[TANDEM_STAGE_FINALIZE];
         finalize->us += moves->y.us;
         finalize->error_us += moves->y.error_us;
@@ -164,7 +164,8 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *c
         out->total.error_us += moves->y.error_us;
         out->moving.us += moves->x.us;
         out->moving.error_us += moves->x.error_us;
-        if (neighbours != NULL && moves->home[0] != '\0' && tnd_profile_leaves_sleepers(profile)) {
+        if (neighbours != NULL && moves->device[0] != '\0' &&
+            tnd_profile_leaves_sleepers(profile)) {
             out->moving.us += tnd_estimate_wake(table, neighbours->neighbour_threads);
         }
     }

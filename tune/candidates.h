@@ -48,14 +48,14 @@ bool tnd_node_is_supported(const struct tnd_registry *registry,
 
 /** Where a product's neighbours are. */
 struct tnd_neighbours {
-    bool at_home;          /* X and Y are on one side: only candidates that work there count */
-    const char *home;      /* device, or "" for host memory */
+    bool is_on_side;       /* X and Y are on one side: only candidates that work there count */
+    const char *side;      /* device, or "" for host memory */
     int neighbour_threads; /* they pay the wake-up if this node lets them sleep */
     bool is_warm;          /* the weights stay in the cache: such times where there are some */
 };
 
 /** The prediction of one candidate on exactly this many threads; false where the table has no
- *  prediction, or when its home is another one. `neighbours` NULL: in host memory, nobody to
+ *  prediction, or when it works on another side. `neighbours` NULL: in host memory, nobody to
  *  wake. */
 bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *candidates,
                  int candidate, const struct tnd_problem *problem, int threads,

@@ -106,7 +106,7 @@ static int count_thread_counts(const struct tandem_table *table, int n_threads)
 static struct tnd_neighbours neighbours_of(const struct tnd_explanation *e, int n_threads)
 {
     return (struct tnd_neighbours){
-        .home = "", .neighbour_threads = n_threads, .is_warm = e->is_warm};
+        .side = "", .neighbour_threads = n_threads, .is_warm = e->is_warm};
 }
 
 static enum tandem_status find_candidates(const struct tnd_explain_options *options,

@@ -16,7 +16,7 @@ static const char *backend_of(const struct tnd_candidate *candidate,
 {
     const char *backend = candidate->profile.stage[s].backend;
     bool fetches = s == TANDEM_STAGE_FINALIZE && prediction->stage[s].us > 0;
-    return backend[0] == '\0' && fetches ? prediction->moves.home : backend;
+    return backend[0] == '\0' && fetches ? prediction->moves.device : backend;
 }
 
 static void add_with_error(struct tnd_text *out, const struct tnd_estimate *estimate)

@@ -44,8 +44,8 @@ bool tnd_estimate_moves(const struct tandem_table *table, const struct tnd_table
         out->inside.us += one.us;
         out->inside.error_us += one.error_us;
     }
-    if (moves.home != NULL) {
-        memcpy(out->home, moves.home, sizeof(out->home));
+    if (moves.device != NULL) {
+        memcpy(out->device, moves.device, sizeof(out->device));
     }
     out->x = price(table, &moves.x);
     out->y = price(table, &moves.y);

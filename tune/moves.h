@@ -7,10 +7,10 @@
 #include "tune/estimate.h"
 
 struct tnd_moves {
-    char home[16];              /* the device that reads X and leaves Y; "": host memory */
+    char device[16];            /* the device that reads X and leaves Y; "": host memory */
     struct tnd_estimate inside; /* between the stages: weights in F32. Paid always */
-    struct tnd_estimate x;      /* X from the host to its home */
-    struct tnd_estimate y;      /* Y from its home to the host */
+    struct tnd_estimate x;      /* X from the host to the device */
+    struct tnd_estimate y;      /* Y from the device to the host */
 };
 
 /** Moving `bytes` to or from a backend; all zero for one that works in host memory, that is, of

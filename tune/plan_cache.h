@@ -10,7 +10,7 @@ struct tnd_plan_cache_key {
     int64_t n, k, m;
     int32_t type; /* of the weights; other operations: TND_PLAN_CACHE_OPS + op */
     int32_t threads;
-    int32_t home;   /* slot of the device, 0: host memory, or TND_PLACE_ANY */
+    int32_t side;   /* slot of the device, 0: host memory, or TND_PLACE_ANY */
     int32_t weight; /* enum tnd_weight_kind: some candidates take constant weights only */
 };
 

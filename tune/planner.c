@@ -275,11 +275,11 @@ static bool should_report(struct tnd_planner *planner, enum tandem_type type)
 }
 
 /* Where a choice reads X and leaves the result; 0: host memory. */
-static int home_of(const struct plan_run *run, const struct tandem_plan_node *node)
+static int side_of(const struct plan_run *run, const struct tandem_plan_node *node)
 {
-    for (int home = 1; home <= run->n_devices; home++) {
-        if (node->stage[TANDEM_STAGE_COMPUTE].backend == run->slots[home - 1]) {
-            return home;
+    for (int side = 1; side <= run->n_devices; side++) {
+        if (node->stage[TANDEM_STAGE_COMPUTE].backend == run->slots[side - 1]) {
+            return side;
         }
     }
     return 0;
@@ -305,27 +305,27 @@ static void choose_by_rule(const struct tnd_planner *planner, const tandem_tenso
     }
 }
 
-/* The best candidate at one home, or among all (TND_PLACE_ANY); a profile of "" when there is
+/* The best candidate at one side, or among all (TND_PLACE_ANY); a profile of "" when there is
  * none. */
-static void choose_product(struct plan_run *run, const tandem_tensor *node, int home,
+static void choose_product(struct plan_run *run, const tandem_tensor *node, int side,
                            const struct tandem_plan_node *before, struct tnd_place_choice *out)
 {
     TND_ASSERT(node->op == TANDEM_OP_MUL_MAT);
     struct tnd_planner *planner = run->planner;
     struct tnd_problem problem;
-    struct tnd_neighbours neighbours = {.at_home = home != TND_PLACE_ANY,
-                                        .home = "",
+    struct tnd_neighbours neighbours = {.is_on_side = side != TND_PLACE_ANY,
+                                        .side = "",
                                         .neighbour_threads = run->n_threads,
                                         .is_warm = run->is_warm};
     tnd_problem_of_node(node, &problem);
     int rule_threads = tnd_rule_threads(node, run->n_threads, run->handoff_us);
     memset(out, 0, sizeof(*out));
-    if (home > 0) {
-        neighbours.home = tnd_registry_name(planner->registry, run->slots[home - 1]);
+    if (side > 0) {
+        neighbours.side = tnd_registry_name(planner->registry, run->slots[side - 1]);
     }
     if (planner->forced >= 0 && choose_profile(planner, planner->forced, node, problem.type,
                                                rule_threads, TANDEM_REASON_FORCED, &out->node)) {
-        if (home != TND_PLACE_ANY && home_of(run, &out->node) != home) {
+        if (side != TND_PLACE_ANY && side_of(run, &out->node) != side) {
             memset(out, 0, sizeof(*out));
         }
         return;
@@ -334,7 +334,7 @@ static void choose_product(struct plan_run *run, const tandem_tensor *node, int 
         choose_by_table(run, node, &problem, &neighbours, before, out)) {
         return;
     }
-    if (home <= 0) {
+    if (side <= 0) {
         choose_by_rule(planner, node, &problem, rule_threads, &out->node);
         out->us = BY_RULE_US;
     }
@@ -409,7 +409,7 @@ static int32_t weight_kind_of(const struct plan_run *run, const tandem_tensor *w
 
 /* As choose_product, from memory where the shape was seen before. */
 static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_tensor *node,
-                                             int home)
+                                             int side)
 {
     struct tnd_plan_cache *memory = &run->planner->memory;
     struct tnd_plan_cache_key key;
@@ -419,12 +419,12 @@ static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_
     key.m = node->ne[1];
     key.type = (int32_t)node->src[0]->type;
     key.threads = run->n_threads;
-    key.home = home > 0 ? run->slots[home - 1] : home;
+    key.side = side > 0 ? run->slots[side - 1] : side;
     key.weight = weight_kind_of(run, node->src[0]);
     const struct tnd_plan_cache_entry *known = tnd_plan_cache_find(memory, &key);
     if (known == NULL || known->round != memory->round) {
         struct tnd_place_choice chosen;
-        choose_product(run, node, home, known != NULL ? &known->chosen.node : NULL, &chosen);
+        choose_product(run, node, side, known != NULL ? &known->chosen.node : NULL, &chosen);
         known = tnd_plan_cache_put(memory, &key, &chosen);
         run->is_new = true;
     }
@@ -442,19 +442,19 @@ static void note_rule(struct plan_run *run, const tandem_tensor *node,
     }
 }
 
-static bool product_at(void *user, const tandem_tensor *node, int home,
+static bool product_at(void *user, const tandem_tensor *node, int side,
                        struct tnd_place_choice *out)
 {
     struct plan_run *run = user;
-    *out = *recall(run, node, home);
+    *out = *recall(run, node, side);
     bool found = out->node.profile[0] != '\0';
     bool is_forced_elsewhere = false;
-    for (int other = 1; home == 0 && other <= run->n_devices; other++) {
+    for (int other = 1; side == 0 && other <= run->n_devices; other++) {
         const struct tnd_place_choice *there = recall(run, node, other);
         bool forced = there->node.reason == TANDEM_REASON_FORCED;
         is_forced_elsewhere = is_forced_elsewhere || (forced && there->node.profile[0] != '\0');
     }
-    if (home == 0 && !found && !is_forced_elsewhere) {
+    if (side == 0 && !found && !is_forced_elsewhere) {
         choose_whole(user, node, &out->node);
         return true;
     }
@@ -498,7 +498,7 @@ static enum tandem_status place(struct plan_run *run, const struct tandem_graph 
         const struct tandem_task_config *init = &forced.stage[TANDEM_STAGE_INIT];
         const struct tandem_task_config *compute = &forced.stage[TANDEM_STAGE_COMPUTE];
         bool whole = init->backend == TANDEM_BACKEND_NONE || init->backend == compute->backend;
-        options.forced_side = whole ? home_of(run, &forced) : 0;
+        options.forced_side = whole ? side_of(run, &forced) : 0;
     }
     TND_TRY(tnd_place(&options, plan->nodes, error));
     for (int i = 0; i < graph->n_nodes; i++) {
