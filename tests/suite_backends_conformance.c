@@ -55,8 +55,10 @@ static void begin(void)
     registry = NULL;
     context = NULL;
     (void)check_status(tnd_registry_open(&options, &registry, &error), TANDEM_OK, NULL, &error);
+#ifndef UNDER_TSAN /* which ends a program that loads a library after OpenBLAS */
     (void)check_ok(
         tnd_registry_add_plugins(registry, tnd_test_beside("example-backend.so"), &error));
+#endif
     (void)check_ok(tandem_context_new(NULL, &context, &error));
 }
 
@@ -479,7 +481,9 @@ static void what_a_backend_says_of_itself_is_well_formed(void)
             CU_ASSERT_TRUE(setting.what != NULL && strpbrk(setting.key, ",;:=") == NULL);
         }
     }
+#ifndef UNDER_TSAN
     CU_ASSERT_TRUE(tnd_registry_find(registry, "example", NULL) > 0);
+#endif
     end();
 }
 
