@@ -209,7 +209,7 @@ double tnd_fact_real(const struct tnd_fact *fact, const void *record)
     return value;
 }
 
-bool tnd_table_is_time(double us)
+static bool is_time(double us)
 {
     return isfinite(us) && us >= 0.0 && us <= TND_TABLE_MAX_US;
 }
@@ -231,7 +231,7 @@ static bool is_valid_fact(const struct tnd_fact *fact, const void *record)
         return tnd_fact_real(fact, record) >= low && tnd_fact_real(fact, record) <= high;
     case TND_FORM_PAIR:
         memcpy(&pair, text, sizeof(pair));
-        return tnd_table_is_time(pair.fastest_us) && tnd_table_is_time(pair.mean_us);
+        return is_time(pair.fastest_us) && is_time(pair.mean_us);
     default:
         return true;
     }
