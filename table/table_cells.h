@@ -14,7 +14,6 @@
 #define TND_TABLE_MAX_GENERATION 1000000000u
 #define TND_TABLE_MAX_BYTES      (32u << 20) /* of a file */
 
-
 /** Order of keys by type, N, K, op alone. */
 int tnd_curve_key_compare_shape(const struct tnd_curve_key *a, const struct tnd_curve_key *b);
 /** Index of the first curve that is not before `key`. */
