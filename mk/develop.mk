@@ -17,7 +17,7 @@ check: ## everything: GCC, Clang, sanitizers, fuzzing, style, install (under 40 
 	@sh tools/dev/deps.sh check
 	@bash tools/dev/check.sh $(JOBS)
 
-check-fast: ## before each commit, about a minute: the suites with little effort, includes, style, words
+check-fast: ## before each commit, a few minutes: the suites with little effort, includes, style, words
 	@TANDEM_TEST_EFFORT=1 $(MAKE) --no-print-directory BUILD=build/fast ASSERT=1 check-suites
 	@bash tools/dev/check_includes.sh
 	@bash tools/dev/check_style.sh

@@ -127,6 +127,10 @@ if group device; then
         check "--device '$device' is refused" [ $? -eq 1 ]
         check "and said" has "expected an index or part of a name" err
     done
+    "$tune" profiles --plugin=/nowhere-1.so --plugin /nowhere-2.so >out 2>err
+    check "the first of two plugins is not dropped" has "/nowhere-1.so" err
+    "$tune" profiles --plugin >out 2>err
+    check "a plugin without a file is refused" [ $? -ne 0 ]
     "$tune" profiles --device none >out 2>err
     check "no device is no error" [ $? -eq 0 ]
     if "$tune" profiles --device 0,0,0 >out 2>err; then

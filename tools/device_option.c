@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The option --device: for all kinds of backends that list devices. Knows no kind by its name. */
+ * The options --device, for all kinds of backends that list devices, and --plugin. Knows no kind by
+ * its name. */
 #include "tools/device_option.h"
 
 #include <stdarg.h>
@@ -26,16 +27,29 @@ static enum tandem_status fail(struct tandem_error *error, enum tandem_status st
     return status;
 }
 
-static const char *plugin; /* of the command line */
+static char plugins[4096]; /* of the command line, with ';' between */
+
+/* False when there is no more space for them: the option then stays, and is refused as unknown. */
+static bool add_plugin(const char *spec)
+{
+    const size_t n = strlen(plugins);
+    const bool fits = n + strlen(spec) + 2 <= sizeof(plugins);
+    if (fits) {
+        snprintf(plugins + n, sizeof(plugins) - n, "%s%s", n > 0 ? ";" : "", spec);
+    }
+    return fits;
+}
 
 int tnd_plugin_option_take(int argc, char **argv)
 {
+    static const char with_value[] = "--plugin=";
     int n = 0;
     for (int i = 0; i < argc; i++) {
-        bool is_plugin = i > 0 && strcmp(argv[i], "--plugin") == 0 && i + 1 < argc;
-        if (is_plugin) {
-            plugin = argv[++i];
-        } else {
+        const bool has_next = i > 0 && strcmp(argv[i], "--plugin") == 0 && i + 1 < argc;
+        const bool has_value = i > 0 && strncmp(argv[i], with_value, strlen(with_value)) == 0;
+        if (has_next && add_plugin(argv[i + 1])) {
+            i++;
+        } else if (!has_value || !add_plugin(argv[i] + strlen(with_value))) {
             argv[n++] = argv[i];
         }
     }
@@ -224,7 +238,7 @@ enum tandem_status tnd_device_option_apply(const char *device, const char *profi
     struct tnd_profile forced;
     bool has_forced = device_of_profile(profile, &forced);
     memset(memory, 0, sizeof(*memory));
-    options->plugins = plugin;
+    options->plugins = plugins[0] != '\0' ? plugins : NULL;
     if (device != NULL) {
         TND_TRY(choose_devices(device, memory, error));
         options->settings = memory->settings;

@@ -25,8 +25,8 @@ enum tandem_status tnd_device_option_apply(const char *device, const char *profi
                                            struct tandem_runtime_options *options,
                                            struct tandem_error *error);
 
-/** Takes "--plugin FILE" out of the arguments, wherever it stands; the runtimes of all commands
- *  load it (plugins of struct tandem_runtime_options). Returns the new count. */
+/** Takes each "--plugin FILE" and "--plugin=FILE" out of the arguments; the runtimes of all
+ *  commands load them (plugins of struct tandem_runtime_options). Returns the new count. */
 int tnd_plugin_option_take(int argc, char **argv);
 #define TND_PLUGIN_OPTION_HELP                                                                     \
     "--plugin FILE.so[:key=value,..] loads a backend from a shared library"
