@@ -23,12 +23,8 @@ check-fast: ## before each commit, a few minutes: the suites with little effort,
 	@bash tools/dev/check_style.sh
 	@bash tools/dev/check_words.sh
 
-soak: ## long: suites with full effort and fresh seeds, ten minutes for each fuzz target
-	@for seed in 1 2 3; do \
-	    TANDEM_TEST_EFFORT=3 TANDEM_TEST_SEED=$$seed TANDEM_TEST_TIMEOUT=7200 \
-	        $(MAKE) --no-print-directory check-suites || exit 1; \
-	done
-	@$(MAKE) --no-print-directory fuzz-all SECONDS_EACH=600
+soak: ## hours of attacks: JOBS="fuzz ..." selects, SECONDS_EACH=N or MINUTES=N limits each job
+	@bash tools/dev/soak.sh $(JOBS)
 
 bench: all benches ## this machine: kernels, attention, a llama, hand-offs, waiting, sampling
 	@for bench in $(addprefix $(BIN)/,$(BENCHES)); do ./$$bench $(ARGS) || exit 1; done

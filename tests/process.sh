@@ -34,8 +34,8 @@ for binary in "$@"; do
     else
         reason="exit code $code"
         [ $code -eq 124 ] && reason="longer than $limit s"
-        echo "$name: ended in the middle ($reason), see $log"
-        grep 'Test: ' "$log" | tail -1
+        last=$(sed -n 's/^  Test: \([^ ]*\).*/\1/p' "$log" | tail -1)
+        echo "$name: ended in the middle of ${last:-nothing} ($reason), see $log"
         failed=$((failed + 1))
     fi
     # A skip must be one that we expect: a line of expected-skips is a part of the printed reason.

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # usage: check.sh [JOB...]            (make check; default: all jobs; `check.sh list` prints them)
 # Runs independent jobs side by side, each with its own build tree and its own log in build/check/,
-# prints CUnit's summaries, and ends with "N passed, N failed, N skipped": tests of all variants, and
-# one for each job without tests.
+# prints CUnit's summaries, then what failed in at most 30 lines, and ends with "N passed, N failed,
+# N skipped": tests of all variants, and one for each job without tests.
 set -u
 cd "$(dirname "$0")/../.."
 cores=$(nproc)
@@ -107,6 +107,28 @@ report() { # NAME CODE SECONDS
     skipped=$((skipped + $(grep -c '^SKIP ' "$log")))
 }
 
+# The failures of a job's log, one line each: a CI log is cut to its last lines. Without a line that
+# names a failure, the end of the log.
+name_failures() { # NAME
+    awk -v job="$1" '
+        /^== / {where = $2; test = ""}
+        /^  Test: / {test = $2}
+        /^    [0-9]+\. / {sub(/^    [0-9]+\. /, ""); tell(test ": " $0)}
+        /^SUMMARY: |: (ended in the middle|exit code|unexpected skip)|: FAILED|^(make: )?\*\*\*|: error: / {
+            tell($0)
+        }
+        NF {last[n_lines++ % 3] = $0}
+        function tell(text) {
+            print "FAILED " (where == "" ? job : where) ": " substr(text, 1, 200)
+            n_told++
+        }
+        END {
+            for (i = n_lines > 3 ? n_lines - 3 : 0; n_told == 0 && i < n_lines; i++) {
+                print "FAILED " job ": " substr(last[i % 3], 1, 200)
+            }
+        }' "$logs/$1.log"
+}
+
 wait_for_one() {
     local pid code
     wait -n -p pid
@@ -132,7 +154,12 @@ done
 while [ "${#name_of[@]}" -gt 0 ]; do
     wait_for_one
 done
-[ -z "$broken" ] || echo "failed:$broken (logs in $logs/)"
 echo "check took $SECONDS s"
+if [ -n "$broken" ]; then
+    echo "failed:$broken (logs in $logs/)"
+    for job in $broken; do
+        name_failures "$job"
+    done | head -30
+fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

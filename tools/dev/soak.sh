@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# usage: soak.sh [JOB...]      (make soak JOBS="..." SECONDS_EACH=N or MINUTES=N; `soak.sh list` names the jobs)
+# Long attacks, one after the other. A job is a function job_NAME below. Each line that it prints of the form
+#     N tried, N survived: KIND
+# is a figure of docs/reliability.md, whose row begins with KIND. The figures go to build/soak/summary.txt;
+# reliability.sh writes them into the page. SECONDS_EACH replaces the length of every job that has one.
+set -u
+cd "$(dirname "$0")/../.."
+out=build/soak
+mkdir -p "$out"
+unset MAKEFLAGS MFLAGS MAKELEVEL
+[ -z "${MINUTES:-}" ] || SECONDS_EACH=$((MINUTES * 60))
+
+mk() { make --no-print-directory -j"$(nproc)" ASSERT=1 "$@"; }
+# The seconds that this run gives to a job whose full length is $1.
+seconds() { echo "${SECONDS_EACH:-$1}"; }
+# Turns "N passed, N failed, N skipped" of the jobs of `make check` into a figure.
+tell_tests() { # KIND
+    awk -v kind="$1" '{print} /^[0-9]+ passed, [0-9]+ failed/ {n += $1 + $3; good += $1}
+        END {printf "%d tried, %d survived: %s\n", n, good, kind}'
+}
+
+# ---- the jobs; each says what it does ----
+# All suites with full effort, three fresh seeds.
+job_suites() {
+    local seed
+    for seed in 1 2 3; do
+        TANDEM_TEST_EFFORT=3 TANDEM_TEST_SEED=$((RANDOM * 3 + seed)) TANDEM_TEST_TIMEOUT=7200 \
+            mk BUILD=build/soak-suites check-suites || return 1
+    done 2>&1 | tell_tests 'Tests with full effort and fresh seeds'
+    return "${PIPESTATUS[0]}"
+}
+# Two hours for each fuzz target.
+job_fuzz() {
+    mk fuzz-all SECONDS_EACH="$(seconds 7200)" 2>&1 | awk '
+        {print}
+        /^fuzz_.*: good/ {n += $4; good += $4}
+        /^fuzz_.*: FAILED/ {n++}
+        END {printf "%d tried, %d survived: Hostile files and texts for each parser\n", n, good}'
+    return "${PIPESTATUS[0]}"
+}
+
+all_jobs=$(declare -F | sed -n 's/^declare -f job_//p' | tr '\n' ' ')
+[ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
+
+cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo 2>/dev/null | head -1)
+passed=0 failed=0
+for job in ${*:-$all_jobs}; do
+    declare -F "job_$job" >/dev/null || { echo "no job '$job'; jobs: $all_jobs"; exit 2; }
+    echo "---- $job"
+    began=$SECONDS
+    if "job_$job" >"$out/$job.log" 2>&1; then
+        verdict=good
+        passed=$((passed + 1))
+    else
+        verdict=FAILED
+        failed=$((failed + 1))
+        tail -40 "$out/$job.log"
+    fi
+    grep -E '^[0-9]+ tried, [0-9]+ survived: |^SKIP ' "$out/$job.log"
+    echo "---- $job: $verdict, $((SECONDS - began)) s, $out/$job.log"
+    # One line a figure; a job's new figures replace its old ones.
+    touch "$out/summary.txt"
+    { grep -v "^$job|" "$out/summary.txt"
+      sed -nE 's/^([0-9]+) tried, ([0-9]+) survived: (.*)/\3|\1|\2/p' "$out/$job.log" |
+          sed "s,^,$job|$(date +%F)|${cpu:-$(uname -m)}|,"; } >"$out/summary.new"
+    mv "$out/summary.new" "$out/summary.txt"
+done
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]
