@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/checked.h"
+#include "formats/places.h"
 
 #define TENSOR_LEAST_BYTES 24 /* empty name, no dimension, type, offset */
 #define VALUE_LEAST_BYTES  13 /* empty key, type, one byte */
@@ -165,31 +166,42 @@ static enum tandem_status take_description(struct tnd_cursor *cursor, struct des
     return count_bytes(cursor, d, error);
 }
 
-/* Adds the tensors, whose data begins at `data` of the file. */
+/* Adds one tensor, whose data lies in the bytes from `data` to the end of the file. */
+static enum tandem_status add_tensor(const struct tnd_cursor *cursor, const struct description *d,
+                                     size_t data, size_t alignment, tandem_source *source,
+                                     struct tandem_error *error)
+{
+    if (d->offset % alignment != 0) {
+        char what[128];
+        snprintf(what, sizeof(what), "offset of %s", d->name);
+        return broken(cursor, what, d->offset, "a multiple of the file's alignment", error);
+    }
+    const size_t have = cursor->n > data ? cursor->n - data : 0;
+    if (d->offset > have || d->bytes > have - (size_t)d->offset) {
+        return tnd_error_set(error, TANDEM_E_TRUNCATED, d->name, (int64_t)have, (int64_t)d->bytes,
+                             "%s: tensor %s needs %zu bytes at offset %llu, the file has %zu "
+                             "bytes of data",
+                             tnd_short_name(cursor->name), d->name, d->bytes,
+                             (unsigned long long)d->offset, have);
+    }
+    return tnd_source_add(source, d->name, d->type, d->n_dims, d->ne,
+                          cursor->data + data + d->offset, d->bytes, error);
+}
+
 static enum tandem_status add_tensors(struct tnd_cursor *cursor, uint64_t count, size_t data,
                                       size_t alignment, tandem_source *source,
-                                      struct tandem_error *error)
+                                      struct tnd_places *places, struct tandem_error *error)
 {
     for (uint64_t i = 0; i < count; i++) {
         struct description d = {.n_dims = 0};
         TND_TRY(take_description(cursor, &d, error));
-        if (d.offset % alignment != 0) {
-            char what[128];
-            snprintf(what, sizeof(what), "offset of %s", d.name);
-            return broken(cursor, what, d.offset, "a multiple of the file's alignment", error);
-        }
-        const size_t have = cursor->n > data ? cursor->n - data : 0;
-        if (d.offset > have || d.bytes > have - (size_t)d.offset) {
-            return tnd_error_set(error, TANDEM_E_TRUNCATED, d.name, (int64_t)have, (int64_t)d.bytes,
-                                 "%s: tensor %s needs %zu bytes at offset %llu, the file has %zu "
-                                 "bytes of data",
-                                 tnd_short_name(cursor->name), d.name, d.bytes,
-                                 (unsigned long long)d.offset, have);
-        }
-        TND_TRY(tnd_source_add(source, d.name, d.type, d.n_dims, d.ne,
-                               cursor->data + data + d.offset, d.bytes, error));
+        TND_TRY(add_tensor(cursor, &d, data, alignment, source, error));
+        const char *name = source->tensors[source->n_tensors - 1].name;
+        const struct tnd_place place = {(int64_t)d.offset, (int64_t)(d.offset + d.bytes), name,
+                                        (int)strlen(name)};
+        TND_TRY(tnd_places_add(places, place, cursor->name, error));
     }
-    return TANDEM_OK;
+    return tnd_places_check(places, cursor->name, error);
 }
 
 /* Where the data begins: behind the descriptions, rounded up. Descriptions are passed over once to
@@ -233,7 +245,11 @@ static enum tandem_status read_file(struct tnd_cursor *cursor, tandem_source *va
     TND_TRY(tnd_gguf_read_values(cursor, header.n_values, values, error));
     TND_TRY(read_alignment(cursor, values, &alignment, error));
     TND_TRY(find_data(*cursor, header.n_tensors, alignment, &data, error));
-    return add_tensors(cursor, header.n_tensors, data, alignment, source, error);
+    struct tnd_places places = {NULL, 0, 0};
+    const enum tandem_status status =
+        add_tensors(cursor, header.n_tensors, data, alignment, source, &places, error);
+    tnd_places_fini(&places);
+    return status;
 }
 
 /* ---- split models ---- */

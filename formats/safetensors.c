@@ -14,16 +14,11 @@
 #include "formats/cursor.h"
 #include "formats/foreign.h"
 #include "formats/json_pull.h"
+#include "formats/places.h"
 
 #define MAX_FILES     4096
 #define MAX_FILE_NAME 256
 #define CONFIG_BYTES  ((size_t)1 << 20)
-
-/* Where one tensor's data lies. */
-struct range {
-    int64_t begin;
-    int64_t end;
-};
 
 struct reader {
     struct tnd_json json;
@@ -32,9 +27,7 @@ struct reader {
     size_t data_bytes;
     size_t file_bytes;
     bool is_model; /* names are mapped */
-    struct range *ranges;
-    size_t n_ranges;
-    size_t range_capacity;
+    struct tnd_places places;
 };
 
 bool tnd_safetensors_is(const uint8_t *bytes, size_t n)
@@ -85,6 +78,7 @@ static enum tandem_status take_counts(struct tnd_json *json, int64_t *out, int m
 }
 
 struct entry {
+    const char *name; /* as the header spells it */
     char type[16];
     int64_t shape[TANDEM_MAX_DIMS];
     int n_dims; /* -1: not stated */
@@ -116,7 +110,7 @@ static enum tandem_status take_entry(struct tnd_json *json, struct entry *entry,
     }
 }
 
-static enum tandem_status note_range(struct reader *reader, const struct entry *entry,
+static enum tandem_status note_place(struct reader *reader, const struct entry *entry,
                                      const char *name, struct tandem_error *error)
 {
     if (entry->place[0] > entry->place[1] || (uint64_t)entry->place[1] > reader->data_bytes) {
@@ -126,15 +120,15 @@ static enum tandem_status note_range(struct reader *reader, const struct entry *
                              tnd_short_name(reader->json.name), name, (long long)entry->place[0],
                              (long long)entry->place[1], reader->data_bytes);
     }
-    if (reader->n_ranges >= 2 * TND_SOURCE_MAX_TENSORS ||
-        !tnd_grow(&reader->ranges, reader->n_ranges, &reader->range_capacity,
-                  sizeof(reader->ranges[0]))) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, name, (int64_t)reader->n_ranges, 0,
-                             "%s: no memory for the places of %zu tensors",
-                             tnd_short_name(reader->json.name), reader->n_ranges + 1);
+    if (reader->places.n >= 2 * TND_SOURCE_MAX_TENSORS) {
+        return tnd_error_set(error, TANDEM_E_LIMIT, name, (int64_t)reader->places.n,
+                             2 * TND_SOURCE_MAX_TENSORS, "%s: more than %d tensors",
+                             tnd_short_name(reader->json.name), 2 * TND_SOURCE_MAX_TENSORS);
     }
-    reader->ranges[reader->n_ranges++] = (struct range){entry->place[0], entry->place[1]};
-    return TANDEM_OK;
+    const size_t n = strlen(name);
+    const struct tnd_place place = {entry->place[0], entry->place[1], entry->name,
+                                    (int)(n < 60 ? n : 60)};
+    return tnd_places_add(&reader->places, place, reader->json.name, error);
 }
 
 static enum tandem_status add_entry(struct reader *reader, const char *name,
@@ -147,7 +141,7 @@ static enum tandem_status add_entry(struct reader *reader, const char *name,
                       (entry->n_dims >= 0) + (entry->n_place == 2) + (entry->type[0] != '\0'), 3,
                       error);
     }
-    TND_TRY(note_range(reader, entry, name, error));
+    TND_TRY(note_place(reader, entry, name, error));
     t.name = name;
     if (reader->is_model) {
         if (!tnd_safetensors_map_name(name, mapped, sizeof(mapped))) {
@@ -211,33 +205,22 @@ static enum tandem_status take_metadata(struct reader *reader, struct tandem_err
     }
 }
 
-static int compare_ranges(const void *a, const void *b)
-{
-    const struct range *left = a;
-    const struct range *right = b;
-    const int order = (left->begin > right->begin) - (left->begin < right->begin);
-    return order != 0 ? order : (left->end > right->end) - (left->end < right->end);
-}
-
 /* The data must be covered without holes and overlaps. */
-static enum tandem_status check_ranges(struct reader *reader, struct tandem_error *error)
+static enum tandem_status check_places(struct reader *reader, struct tandem_error *error)
 {
     int64_t end = 0;
-    if (reader->n_ranges > 0) {
-        qsort(reader->ranges, reader->n_ranges, sizeof(reader->ranges[0]), compare_ranges);
-    }
-    for (size_t i = 0; i <= reader->n_ranges; i++) {
-        const int64_t begin =
-            i < reader->n_ranges ? reader->ranges[i].begin : (int64_t)reader->data_bytes;
+    TND_TRY(tnd_places_check(&reader->places, reader->json.name, error));
+    for (size_t i = 0; i <= reader->places.n; i++) {
+        const bool is_last = i == reader->places.n;
+        const int64_t begin = is_last ? (int64_t)reader->data_bytes : reader->places.items[i].begin;
         if (begin != end) {
             return tnd_error_set(error, TANDEM_E_FORMAT, reader->json.name, begin, end,
-                                 "%s: %s data: a tensor ends at byte %lld, the next begins at "
-                                 "%lld",
-                                 tnd_short_name(reader->json.name),
-                                 begin > end ? "a hole in the" : "overlapping", (long long)end,
+                                 "%s: a hole in the data: a tensor ends at byte %lld, the next "
+                                 "begins at %lld",
+                                 tnd_short_name(reader->json.name), (long long)end,
                                  (long long)begin);
         }
-        end = i < reader->n_ranges ? reader->ranges[i].end : end;
+        end = is_last ? end : reader->places.items[i].end;
     }
     return TANDEM_OK;
 }
@@ -253,17 +236,18 @@ static enum tandem_status read_header(struct reader *reader, struct tandem_error
         if (!more) {
             break;
         }
+        (void)tnd_json_peek(json); /* passes over blanks */
+        struct entry entry = {.name = json->at + 1, .n_dims = -1};
         TND_TRY(tnd_json_key(json, name, sizeof(name), error));
         if (strcmp(name, "__metadata__") == 0) {
             TND_TRY(take_metadata(reader, error));
             continue;
         }
-        struct entry entry = {.n_dims = -1};
         TND_TRY(take_entry(json, &entry, error));
         TND_TRY(add_entry(reader, name, &entry, error));
     }
     TND_TRY(tnd_json_end(json, error));
-    return check_ranges(reader, error);
+    return check_places(reader, error);
 }
 
 static enum tandem_status read_file(const void *bytes, size_t n, const char *path, bool is_model,
@@ -289,7 +273,7 @@ static enum tandem_status read_file(const void *bytes, size_t n, const char *pat
                             .file_bytes = n,
                             .is_model = is_model};
     const enum tandem_status status = read_header(&reader, error);
-    tnd_free(reader.ranges);
+    tnd_places_fini(&reader.places);
     return status;
 }
 

@@ -166,6 +166,30 @@ static const struct format {
     {NULL, tnd_llama2c_read},
 };
 
+/* Tensors may share bytes in formats that allow it (tied weights). That their sum stays near the
+ * bytes of the files bounds what a file makes us allocate and write when it is converted. */
+static enum tandem_status check_sum(const tandem_source *source, const char *path,
+                                    struct tandem_error *error)
+{
+    double have = (double)source->file.bytes;
+    double sum = 0.0;
+    for (size_t i = 0; i < source->n_more_files; i++) {
+        have += (double)source->more_files[i].bytes;
+    }
+    for (size_t i = 0; i < source->n_tensors; i++) {
+        sum += (double)source->tensors[i].bytes;
+    }
+    const double most = TND_SOURCE_MAX_SHARING * have + (double)TND_SOURCE_SPARE_BYTES;
+    if (sum <= most) {
+        return TANDEM_OK;
+    }
+    return tnd_error_set(error, TANDEM_E_LIMIT, path, (int64_t)(sum < 0x1p62 ? sum : 0x1p62),
+                         (int64_t)most,
+                         "%s: its tensors have %.0f bytes altogether, its files of %.0f bytes "
+                         "allow %.0f",
+                         tnd_short_name(path), sum, have, most);
+}
+
 enum tandem_status tandem_source_open(const char *path, tandem_source **out_source,
                                       struct tandem_error *error)
 {
@@ -184,12 +208,17 @@ enum tandem_status tandem_source_open(const char *path, tandem_source **out_sour
     while (format->is_it != NULL && !format->is_it(file.data, file.bytes)) {
         format++;
     }
-    const enum tandem_status status = format->read(file.data, file.bytes, path, &source, error);
+    enum tandem_status status = format->read(file.data, file.bytes, path, &source, error);
     if (status != TANDEM_OK) {
         tnd_file_close(&file);
         return status;
     }
     source->file = file;
+    status = check_sum(source, path, error);
+    if (status != TANDEM_OK) {
+        tandem_source_close(source);
+        return status;
+    }
     *out_source = source;
     return TANDEM_OK;
 }

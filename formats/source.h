@@ -13,6 +13,9 @@
 #define TND_SOURCE_MAX_VALUES  65536
 /* What a loader may allocate above the size of its file. */
 #define TND_SOURCE_SPARE_BYTES ((size_t)16 << 20)
+/* How many times the bytes of its files the tensors of a source may have, as far as they share
+ * them: tied weights need 2. */
+#define TND_SOURCE_MAX_SHARING 4.0
 
 enum tnd_value_kind {
     TND_VALUE_INTEGER = TANDEM_VALUE_INTEGER,

@@ -93,10 +93,12 @@ static void gguf_files_of_nothing_but_heads_are_bounded(void)
     for (int i = 0; i < TENSORS; i++) {
         put_text(&blob, "%x", i);
         tnd_blob_number(&blob, 0, 8); /* no dimension, F32 */
-        tnd_blob_number(&blob, 0, 8);
+        tnd_blob_number(&blob, (uint64_t)i * 32, 8);
     }
-    tnd_blob_pad(&blob, 32);
-    tnd_blob_number(&blob, 0, 4);
+    for (int i = 0; i < TENSORS; i++) {
+        tnd_blob_pad(&blob, 32);
+        tnd_blob_number(&blob, 0, 4);
+    }
     check_source(tnd_gguf_read, blob, "tensors");
     blob = gguf_of(0, VALUES);
     for (int i = 0; i < VALUES; i++) {

@@ -626,8 +626,27 @@ static void impossible_tensors_are_refused(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         check_refused(file_of(&rows[i].row, NULL), rows[i].status, rows[i].part);
     }
-    const struct tensor_row twice = {"twice", 1, {4}, 0, 0};
-    check_refused(file_of(&twice, &twice), TANDEM_E_FORMAT, "'twice' stands in it twice");
+    const struct tensor_row twice[] = {{"twice", 1, {4}, 0, 0}, {"twice", 1, {4}, 0, 32}};
+    check_refused(file_of(&twice[0], &twice[1]), TANDEM_E_FORMAT, "'twice' stands in it twice");
+}
+
+/* Otherwise a file of 8 MB could become one of gigabytes by converting. */
+static void tensors_that_share_bytes_are_refused_by_name(void)
+{
+    const struct tensor_row whole = {"whole", 1, {16}, 0, 0};
+    const struct tensor_row same = {"same", 1, {16}, 0, 0};
+    const struct tensor_row part = {"part", 1, {1}, 0, 32};
+    const struct tensor_row behind = {"behind", 1, {8}, 0, 32};
+    const struct tensor_row half = {"half", 1, {8}, 0, 0};
+    check_refused(file_of(&whole, &same), TANDEM_E_FORMAT,
+                  "overlapping data: tensor whole ends at byte 64, tensor same begins at 0");
+    check_refused(file_of(&part, &whole), TANDEM_E_FORMAT,
+                  "tensor whole ends at byte 64, tensor part begins at 32");
+    struct tnd_blob good = file_of(&behind, &half); /* in any order */
+    tandem_source *source = NULL;
+    check_ok(tnd_gguf_read(good.bytes, good.n, "good", &source, NULL));
+    tandem_source_close(source);
+    tnd_blob_free(&good);
 }
 
 static void bad_values_are_refused(void)
@@ -715,6 +734,7 @@ static CU_TestInfo tests_gguf[] = {
     {"numbers beyond the file are refused", numbers_beyond_the_file_are_refused},
     {"lists in lists are bounded", lists_in_lists_are_bounded},
     {"impossible tensors are refused", impossible_tensors_are_refused},
+    {"tensors that share bytes are refused by name", tensors_that_share_bytes_are_refused_by_name},
     {"bad values are refused", bad_values_are_refused},
     {"every failing allocation gives memory errors and no leak",
      every_failing_allocation_gives_memory_errors_and_no_leak},

@@ -219,7 +219,7 @@ static void impossible_headers_are_refused(void)
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 0, TANDEM_E_FORMAT, "dtype, shape"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
          "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
-         3, TANDEM_E_FORMAT, "overlapping"},
+         3, TANDEM_E_FORMAT, "overlapping data: tensor a ends at byte 2, tensor b begins at 1"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 3, TANDEM_E_FORMAT,
          "a hole"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"

@@ -386,6 +386,46 @@ static void deflated_entries_are_read_or_refused_by_method(void)
     tnd_blob_free(&pickle);
 }
 
+/* Tied weights share bytes; forty tensors over one storage ask for a converted file of forty times
+ * the size. */
+static void tensors_that_share_one_storage_are_bounded(void)
+{
+    enum { SIDE = 512 };
+    const struct view view = {"FloatStorage", "0", 0, 2, {SIDE, SIDE}, {SIDE, 1}};
+    float *values = calloc(SIDE * SIDE, sizeof(float));
+    for (int n = 2; n <= 40; n += 38) {
+        struct tnd_blob pickle = {NULL, 0};
+        struct tandem_error error = {.text = ""};
+        tandem_source *source = NULL;
+        tnd_blob_string(&pickle, "\x80\x02}(");
+        for (int i = 0; i < n; i++) {
+            char name[8];
+            snprintf(name, sizeof(name), "t%d", i);
+            put_unicode(&pickle, name);
+            put_tensor(&pickle, &view);
+        }
+        tnd_blob_string(&pickle, "u.");
+        tnd_blob_pad(&pickle, 4);
+        tnd_blob_number(&pickle, 0, 2); /* the heads have 74 bytes: the values are borrowed */
+        const struct file_row rows[] = {{"data.pkl", pickle.bytes, pickle.n, 0, pickle.n},
+                                        {"data/0", values, SIDE * SIDE * 4, 0, SIDE * SIDE * 4}};
+        struct tnd_blob blob = make_zip(rows, 2, false);
+        CU_ASSERT_TRUE(tnd_test_write_file(tnd_test_temp("shared.pt"), blob.bytes, blob.n));
+        const enum tandem_status status =
+            tandem_source_open(tnd_test_temp("shared.pt"), &source, &error);
+        if (n == 2) {
+            check_status(status, TANDEM_OK, NULL, &error);
+        } else {
+            check_status(status, TANDEM_E_LIMIT, "its tensors have 41943040 bytes altogether",
+                         &error);
+        }
+        tandem_source_close(source);
+        tnd_blob_free(&blob);
+        tnd_blob_free(&pickle);
+    }
+    free(values);
+}
+
 /* The file of the fuzz corpus: two views of one storage, and 64-bit integers. */
 static void older_pickles_are_read(void)
 {
@@ -645,6 +685,7 @@ static void every_failing_allocation_gives_memory_errors_and_no_leak(void)
 
 /* clang-format off */
 static CU_TestInfo tests_torch[] = {
+    {"tensors that share one storage are bounded", tensors_that_share_one_storage_are_bounded},
     {"every checkpoint of the field has its tensors",
      every_checkpoint_of_the_field_has_its_tensors},
     {"a broken checkpoint is refused with a reason",
