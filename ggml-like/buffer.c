@@ -2,13 +2,12 @@
  * Handles of buffers: attached under one lock, found without. */
 #include "ggml-like/buffer.h"
 
-#include <pthread.h>
-
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "base/tnd_assert.h"
 #include "ggml-like/tensor_internal.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards lists that grow */
+static struct tnd_fork_lock lock = TND_FORK_LOCK_INIT; /* guards lists that grow */
 
 uint64_t tnd_buffer_owners(int n)
 {
@@ -53,7 +52,7 @@ struct tnd_handle *tnd_buffer_attach(struct tandem_context *context, struct tnd_
                                      uint64_t owner, void *object)
 {
     TND_ASSERT(object != NULL && tnd_buffer_find(buffer, owner) == NULL);
-    pthread_mutex_lock(&lock);
+    tnd_fork_lock_take(&lock);
     struct tnd_handle *handle = find_unused(buffer);
     handle = handle != NULL ? handle : add(context, buffer);
     if (handle != NULL) {
@@ -61,7 +60,7 @@ struct tnd_handle *tnd_buffer_attach(struct tandem_context *context, struct tnd_
         atomic_store_explicit(&handle->object, object, memory_order_release);
         atomic_store_explicit(&handle->owner, owner, memory_order_release);
     }
-    pthread_mutex_unlock(&lock);
+    tnd_fork_lock_give(&lock);
     return handle;
 }
 

@@ -170,7 +170,7 @@ enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph 
                                           struct tandem_error *error)
 {
     struct tandem_compute_options merged = TANDEM_COMPUTE_OPTIONS_INIT;
-    TND_REQUIRE(runtime, "compute", error);
+    TND_TRY(tnd_runtime_check(runtime, "compute", error));
     TND_TRY(tnd_options_read(options, "tandem_compute_options", &merged, sizeof(merged), error));
     TND_TRY(tnd_runtime_check_graph(graph, error));
     tandem_plan *own_plan = NULL;
@@ -195,7 +195,7 @@ enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph 
 enum tandem_status tandem_runtime_fetch(tandem_runtime *runtime, const tandem_tensor *tensor,
                                         bool will_change, struct tandem_error *error)
 {
-    TND_REQUIRE(runtime, "fetch", error);
+    TND_TRY(tnd_runtime_check(runtime, "fetch", error));
     TND_REQUIRE(tensor, "fetch", error);
     struct tnd_runtime_parts parts;
     tnd_runtime_parts(runtime, &parts);
@@ -204,7 +204,8 @@ enum tandem_status tandem_runtime_fetch(tandem_runtime *runtime, const tandem_te
 
 void tandem_runtime_forget(tandem_runtime *runtime, const tandem_tensor *tensor)
 {
-    if (runtime != NULL && tensor != NULL && tensor->root->data != NULL) {
+    if (tnd_runtime_check(runtime, "forget", NULL) == TANDEM_OK && tensor != NULL &&
+        tensor->root->data != NULL) {
         struct tnd_runtime_parts parts;
         tnd_runtime_parts(runtime, &parts);
         tnd_exec_forget(parts.exec, tensor->root);

@@ -11,7 +11,7 @@ enum tandem_status tandem_runtime_count_steps(tandem_runtime *runtime, const tan
 {
     struct tnd_runtime_parts parts;
     struct tnd_steps *steps = NULL;
-    TND_REQUIRE(runtime, "count_steps", error);
+    TND_TRY(tnd_runtime_check(runtime, "count_steps", error));
     TND_REQUIRE(plan, "count_steps", error);
     TND_TRY(tnd_runtime_check_graph(graph, error));
     tnd_runtime_parts(runtime, &parts);

@@ -110,7 +110,8 @@ enum tandem_status tandem_runtime_explain(tandem_runtime *runtime, const tandem_
     bool *done = NULL;
     struct tnd_runtime_parts parts;
     struct tnd_text text = TND_TEXT_INIT;
-    if (runtime == NULL || write == NULL || graph == NULL || !graph->finished ||
+    TND_TRY(tnd_runtime_check(runtime, "explain", NULL));
+    if (write == NULL || graph == NULL || !graph->finished ||
         (plan != NULL && plan->n_nodes != graph->n_nodes)) {
         return TANDEM_E_ARGUMENT;
     }

@@ -39,7 +39,7 @@ enum tandem_status tandem_runtime_force_node(tandem_runtime *runtime, const tand
 {
     struct tandem_plan_node choice;
     int forced = -1;
-    TND_REQUIRE(runtime, "force_node", error);
+    TND_TRY(tnd_runtime_check(runtime, "force_node", error));
     TND_REQUIRE(plan, "force_node", error);
     TND_REQUIRE(profile, "force_node", error);
     TND_TRY(tnd_runtime_check_graph(graph, error));

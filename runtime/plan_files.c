@@ -25,7 +25,7 @@ enum tandem_status tandem_runtime_save_plan(tandem_runtime *runtime, const tande
 {
     struct tnd_runtime_parts parts;
     struct tnd_text text = TND_TEXT_INIT;
-    TND_REQUIRE(runtime, "save_plan", error);
+    TND_TRY(tnd_runtime_check(runtime, "save_plan", error));
     TND_TRY(check(graph, path, error));
     if (plan == NULL || plan->n_nodes != graph->n_nodes) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, path, tandem_plan_node_count(plan),
@@ -50,7 +50,7 @@ enum tandem_status tandem_runtime_load_plan(tandem_runtime *runtime, const tande
     struct tnd_file file;
     tandem_plan *plan = NULL;
     uint64_t hash = 0;
-    TND_REQUIRE(runtime, "load_plan", error);
+    TND_TRY(tnd_runtime_check(runtime, "load_plan", error));
     TND_REQUIRE(out_plan, "load_plan", error);
     TND_TRY(check(graph, path, error));
     tnd_runtime_parts(runtime, &parts);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/environment.h"
+#include "base/fork.h"
 #include "base/options.h"
 #include "base/tnd_log.h"
 #include "base/tnd_assert.h"
@@ -28,6 +29,27 @@
 /* Weights that take no more than this part of the last-level cache stay there: the rest is for
  * activations and for others. */
 enum { MAX_THREADS = 1024 };
+
+/* ---- after a fork ---- */
+
+/* Threads, locks and devices of an inherited runtime are the parent's. */
+static bool is_inherited(const tandem_runtime *runtime)
+{
+    return runtime->fork_generation != tnd_fork_generation();
+}
+
+enum tandem_status tnd_runtime_check(const tandem_runtime *runtime, const char *call,
+                                     struct tandem_error *error)
+{
+    TND_REQUIRE(runtime, call, error);
+    if (is_inherited(runtime)) {
+        return tnd_error_set(error, TANDEM_E_STATE, "runtime", 0, 0,
+                             "%s: this runtime was opened before the process forked, its threads "
+                             "are in the parent; close it and open a new one",
+                             call);
+    }
+    return TANDEM_OK;
+}
 
 /* ---- opening ---- */
 
@@ -190,6 +212,7 @@ enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *opti
     runtime->log.fn = merged.log;
     runtime->log.user = merged.log_user;
     runtime->log.level = level_from_environment(merged.log_level);
+    runtime->fork_generation = tnd_fork_generation();
     runtime->clock = tnd_clock_real();
     runtime->error_bound = merged.error_bound;
     runtime->watch.is_off = merged.ignore_drift;
@@ -208,8 +231,8 @@ enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *opti
 
 void tandem_runtime_close(tandem_runtime *runtime)
 {
-    if (runtime == NULL) {
-        return;
+    if (runtime == NULL || is_inherited(runtime)) {
+        return; /* nothing of it can be ended here */
     }
     struct tandem_error error;
     if (tnd_trace_close(runtime->trace, &error) != TANDEM_OK) {
@@ -243,7 +266,7 @@ enum tandem_status tandem_runtime_add_backend(tandem_runtime *runtime,
                                               const struct tandem_backend_api *api,
                                               const char *settings, struct tandem_error *error)
 {
-    TND_REQUIRE(runtime, "add_backend", error);
+    TND_TRY(tnd_runtime_check(runtime, "add_backend", error));
     TND_REQUIRE(api, "add_backend", error);
     TND_TRY(tnd_registry_add(runtime->registry, api, settings, error));
     tnd_runtime_forget_choices(runtime); /* it may be faster */
@@ -255,7 +278,7 @@ enum tandem_status tandem_runtime_add_backend(tandem_runtime *runtime,
 enum tandem_status tandem_runtime_table_status(const tandem_runtime *runtime,
                                                struct tandem_error *error)
 {
-    TND_REQUIRE(runtime, "table_status", error);
+    TND_TRY(tnd_runtime_check(runtime, "table_status", error));
     tandem_runtime *unlocked = (tandem_runtime *)runtime; /* the mutex is no part of the value */
     pthread_mutex_lock(&unlocked->lock);
     enum tandem_status status = runtime->table != NULL ? TANDEM_OK : runtime->table_error.status;
@@ -280,7 +303,7 @@ static void take_table(tandem_runtime *runtime, tandem_table *table)
 enum tandem_status tandem_runtime_set_table(tandem_runtime *runtime, const tandem_table *table,
                                             struct tandem_error *error)
 {
-    TND_REQUIRE(runtime, "set_table", error);
+    TND_TRY(tnd_runtime_check(runtime, "set_table", error));
     tandem_table *copy = NULL;
     if (table != NULL) {
         TND_TRY(tandem_table_copy(table, &copy, error));
@@ -307,7 +330,8 @@ void tnd_runtime_adopt_table(tandem_runtime *runtime, tandem_table *table)
 
 enum tandem_status tandem_runtime_set_threads(tandem_runtime *runtime, int n_threads)
 {
-    if (runtime == NULL || n_threads < 1 || n_threads > MAX_THREADS) {
+    TND_TRY(tnd_runtime_check(runtime, "set_threads", NULL));
+    if (n_threads < 1 || n_threads > MAX_THREADS) {
         return TANDEM_E_ARGUMENT;
     }
     pthread_mutex_lock(&runtime->lock);
@@ -324,7 +348,7 @@ enum tandem_status tandem_runtime_set_threads(tandem_runtime *runtime, int n_thr
 
 int tandem_runtime_threads(const tandem_runtime *runtime)
 {
-    if (runtime == NULL) {
+    if (tnd_runtime_check(runtime, "threads", NULL) != TANDEM_OK) {
         return 0;
     }
     tandem_runtime *unlocked = (tandem_runtime *)runtime; /* the mutex is no part of the value */
@@ -359,7 +383,8 @@ void tandem_runtime_resume(tandem_runtime *runtime)
 enum tandem_status tandem_runtime_set_cpus(tandem_runtime *runtime, const int *cpu_ids,
                                            int n_cpu_ids)
 {
-    if (runtime == NULL || n_cpu_ids < 0 || (n_cpu_ids > 0 && cpu_ids == NULL)) {
+    TND_TRY(tnd_runtime_check(runtime, "set_cpus", NULL));
+    if (n_cpu_ids < 0 || (n_cpu_ids > 0 && cpu_ids == NULL)) {
         return TANDEM_E_ARGUMENT;
     }
     return tnd_pool_set_cpus(runtime->pool, cpu_ids, n_cpu_ids);
@@ -370,7 +395,7 @@ enum tandem_status tandem_runtime_set_cpus(tandem_runtime *runtime, const int *c
 enum tandem_status tandem_runtime_force_profile(tandem_runtime *runtime, const char *profile,
                                                 struct tandem_error *error)
 {
-    TND_REQUIRE(runtime, "force_profile", error);
+    TND_TRY(tnd_runtime_check(runtime, "force_profile", error));
     int forced = -1;
     TND_TRY(tnd_runtime_find_profile(runtime, profile, &forced, error));
     tnd_planner_force(runtime->planner, forced);
@@ -379,7 +404,8 @@ enum tandem_status tandem_runtime_force_profile(tandem_runtime *runtime, const c
 
 enum tandem_status tandem_runtime_set_error_bound(tandem_runtime *runtime, double bound)
 {
-    if (runtime == NULL || !(bound >= 0)) {
+    TND_TRY(tnd_runtime_check(runtime, "set_error_bound", NULL));
+    if (!(bound >= 0)) {
         return TANDEM_E_ARGUMENT;
     }
     pthread_mutex_lock(&runtime->lock);
@@ -413,7 +439,7 @@ static void tune_on_first_use(tandem_runtime *runtime, const tandem_graph *graph
 enum tandem_status tandem_runtime_plan(tandem_runtime *runtime, const tandem_graph *graph,
                                        tandem_plan **out_plan, struct tandem_error *error)
 {
-    TND_REQUIRE(runtime, "plan", error);
+    TND_TRY(tnd_runtime_check(runtime, "plan", error));
     TND_REQUIRE(out_plan, "plan", error);
     TND_TRY(tnd_runtime_check_graph(graph, error));
     struct tnd_runtime_parts parts;
@@ -436,7 +462,7 @@ enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime,
                                              const tandem_graph *graph, const tandem_plan *plan,
                                              tandem_write_fn write, void *user)
 {
-    TND_REQUIRE(runtime, "print_plan", NULL);
+    TND_TRY(tnd_runtime_check(runtime, "print_plan", NULL));
     TND_REQUIRE(graph, "print_plan", NULL);
     TND_REQUIRE(plan, "print_plan", NULL);
     TND_REQUIRE(write, "print_plan", NULL);
@@ -472,7 +498,7 @@ enum tandem_status tandem_runtime_describe(const tandem_runtime *runtime,
 {
     tandem_runtime *unlocked = (tandem_runtime *)runtime; /* the mutex is no part of the value */
     struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
-    TND_REQUIRE(runtime, "describe", NULL);
+    TND_TRY(tnd_runtime_check(runtime, "describe", NULL));
     info.cpu = tnd_cpu_model();
     info.isa = tnd_cpu_isa_name(tnd_cpu_features());
     info.topology = runtime->topology.text;

@@ -27,6 +27,7 @@ struct tnd_watch {
 
 struct tandem_runtime {
     struct tnd_log log;
+    unsigned fork_generation; /* of the process that opened it */
     const struct tnd_clock *clock;
     struct tnd_topology topology;
     struct tnd_registry *registry;

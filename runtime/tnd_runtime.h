@@ -36,6 +36,10 @@ void tnd_runtime_set_quota_files(tandem_runtime *runtime, const char *root, cons
 /** A copy of the table in use, which the caller owns; NULL when there is none. Errors: MEMORY. */
 enum tandem_status tnd_runtime_copy_table(tandem_runtime *runtime, tandem_table **out_table,
                                           struct tandem_error *error);
+/** Whether a public call may use the runtime: ARGUMENT for NULL, STATE in a child of the process
+ *  that opened it, where locks may be held by threads that do not exist. */
+enum tandem_status tnd_runtime_check(const tandem_runtime *runtime, const char *call,
+                                     struct tandem_error *error);
 /** STATE for a graph that is not finished. */
 enum tandem_status tnd_runtime_check_graph(const tandem_graph *graph, struct tandem_error *error);
 /** Plans by `table` from now on, which the runtime then owns; what is said of its path stays. */

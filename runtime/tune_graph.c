@@ -170,7 +170,7 @@ enum tandem_status tandem_tune_graph(tandem_runtime *runtime, const tandem_graph
     struct tandem_tune_options complete = TANDEM_TUNE_OPTIONS_INIT;
     struct tnd_runtime_parts parts;
     struct subject subject;
-    TND_REQUIRE(runtime, "tune_graph", error);
+    TND_TRY(tnd_runtime_check(runtime, "tune_graph", error));
     TND_TRY(tnd_options_read(options, "tandem_tune_options", &complete, sizeof(complete), error));
     if (!(complete.budget_s >= 0) || complete.budget_s > TND_TUNE_LONGEST_S) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, "budget_s", (int64_t)complete.budget_s,

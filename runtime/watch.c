@@ -141,7 +141,7 @@ static const struct tnd_drift *current_drift(tandem_runtime *runtime)
 
 int tandem_runtime_drift(tandem_runtime *runtime, struct tandem_drift_info *out_drift, int n)
 {
-    if (runtime == NULL) {
+    if (tnd_runtime_check(runtime, "drift", NULL) != TANDEM_OK) {
         return 0;
     }
     n = out_drift != NULL ? n : 0;
@@ -167,7 +167,7 @@ enum tandem_status tandem_runtime_save_drift(tandem_runtime *runtime, const char
     char own[TND_TABLE_PATH_MAX];
     tandem_table *stale = NULL;
     enum tandem_status status = TANDEM_OK;
-    TND_REQUIRE(runtime, "save_drift", error);
+    TND_TRY(tnd_runtime_check(runtime, "save_drift", error));
     if (path == NULL) {
         TND_TRY(tandem_table_default_path(own, sizeof(own), error));
         path = own;

@@ -24,18 +24,19 @@
 #include <time.h>
 
 #include "base/dl.h"
+#include "base/fork.h"
 
 #define TIMEOUT_VARIABLE "OPENBLAS_THREAD_TIMEOUT"
 #define TIMEOUT_SMALLEST "4"
 
 /* The library is one a process, and so is this. */
 static struct {
-    pthread_mutex_t lock; /* guards all members; taken alone */
+    struct tnd_fork_lock lock; /* guards all members */
     bool is_loaded;
     int n_users;
     int n_threads_found; /* the library's number of threads before its first user */
     struct tnd_openblas library;
-} loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} loaded = {.lock = TND_FORK_LOCK_INIT};
 
 /* The gate: callers take tickets and are let in by number, so nobody starves. */
 static struct {
@@ -45,7 +46,9 @@ static struct {
     uint64_t serving;  /* tickets below were let in */
     int n_single;      /* one-thread calls inside */
     bool is_exclusive; /* a several-thread call is inside */
-} entrance = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+} entrance = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void open_gate(void);
 
 /* ---- loading ---- */
 
@@ -141,6 +144,7 @@ static enum tandem_status load_library(const struct tnd_openblas_load *load,
     describe(&library, config);
     loaded.library = library;
     loaded.is_loaded = true;
+    open_gate();
     return TANDEM_OK;
 }
 
@@ -148,7 +152,7 @@ enum tandem_status tnd_openblas_acquire(const struct tnd_openblas_load *load,
                                         const struct tnd_openblas **out_library,
                                         struct tandem_error *error)
 {
-    pthread_mutex_lock(&loaded.lock);
+    tnd_fork_lock_take(&loaded.lock);
     enum tandem_status status = loaded.is_loaded ? TANDEM_OK : load_library(load, error);
     if (status == TANDEM_OK) {
         if (loaded.n_users++ == 0) {
@@ -156,27 +160,40 @@ enum tandem_status tnd_openblas_acquire(const struct tnd_openblas_load *load,
         }
         *out_library = &loaded.library;
     }
-    pthread_mutex_unlock(&loaded.lock);
+    tnd_fork_lock_give(&loaded.lock);
     return status;
 }
 
 void tnd_openblas_release(void)
 {
-    pthread_mutex_lock(&loaded.lock);
+    tnd_fork_lock_take(&loaded.lock);
     if (--loaded.n_users == 0 && loaded.n_threads_found > 0) {
         loaded.library.functions.set_num_threads(loaded.n_threads_found);
     }
-    pthread_mutex_unlock(&loaded.lock);
+    tnd_fork_lock_give(&loaded.lock);
 }
 
 /* ---- the gate ---- */
+
+static void init_condition(void)
+{
+    pthread_condattr_t attributes;
+    bool has_attributes = pthread_condattr_init(&attributes) == 0;
+    if (has_attributes) {
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* setting the time is no matter */
+    }
+    pthread_cond_init(&entrance.changed, has_attributes ? &attributes : NULL);
+    if (has_attributes) {
+        pthread_condattr_destroy(&attributes);
+    }
+}
 
 /* Waits for a change; wakes by itself now and then, so that a lost wake-up costs time, not the
  * program. */
 static void wait_for_change(void)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += 20 * 1000 * 1000;
     if (until.tv_nsec >= 1000000000) {
         until.tv_nsec -= 1000000000;
@@ -206,13 +223,19 @@ static void set_threads(const struct tnd_openblas *library, int n_threads)
     }
 }
 
-void tnd_openblas_enter(const struct tnd_openblas *library, int n_threads)
+/* Returns with the lock when it is the caller's turn. */
+static void wait_for_turn(const struct tnd_openblas *library, int n_threads)
 {
     pthread_mutex_lock(&entrance.lock);
     uint64_t ticket = entrance.next_ticket++;
     while (entrance.serving != ticket || !may_enter(library, n_threads)) {
         wait_for_change();
     }
+}
+
+void tnd_openblas_enter(const struct tnd_openblas *library, int n_threads)
+{
+    wait_for_turn(library, n_threads);
     entrance.serving++;
     if (n_threads == 1) {
         entrance.n_single++;
@@ -239,4 +262,37 @@ void tnd_openblas_leave(const struct tnd_openblas *library, int n_threads)
         pthread_cond_broadcast(&entrance.changed);
     }
     pthread_mutex_unlock(&entrance.lock);
+}
+
+/* ---- forks ---- */
+
+/* OpenBLAS ends its threads before a fork and starts them with the next call, here and in the
+ * child (blas_thread_shutdown_), but it does not wait for a call that uses them: so a fork takes
+ * its turn at the gate like a call on several threads. Registered after OpenBLAS's own handlers,
+ * this one runs before them. */
+static void before_fork(void)
+{
+    wait_for_turn(&loaded.library, loaded.library.max_threads + 1);
+}
+
+static void after_fork(void)
+{
+    entrance.serving++;
+    pthread_cond_broadcast(&entrance.changed);
+    pthread_mutex_unlock(&entrance.lock);
+}
+
+/* Nobody waits here, and the parent's runtimes are no users. */
+static void in_child(void)
+{
+    entrance.serving = entrance.next_ticket;
+    init_condition();
+    loaded.n_users = 0;
+    pthread_mutex_unlock(&entrance.lock);
+}
+
+static void open_gate(void)
+{
+    init_condition();
+    (void)pthread_atfork(before_fork, after_fork, in_child); /* fails without memory alone */
 }

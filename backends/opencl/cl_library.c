@@ -3,13 +3,13 @@
  * drivers start threads and leave handlers behind that do not survive it. */
 #include "backends/opencl/cl_library.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/dl.h"
+#include "base/fork.h"
 
 enum { MAX_LIBRARIES = 8, MAX_PATH = 256 };
 
@@ -30,14 +30,15 @@ static const char *const clblast_names[] = {"libclblast.so.1", "libclblast.so", 
 
 /* What this process has loaded, by the path that was asked for ("": the usual names). */
 static struct {
-    pthread_mutex_t lock; /* guards all members; taken alone */
+    struct tnd_fork_lock lock; /* guards all members */
+    unsigned generation;       /* of the process that loaded the first one */
     int n_cl;
     int n_clblast;
     char cl_keys[MAX_LIBRARIES][MAX_PATH];
     char clblast_keys[MAX_LIBRARIES][MAX_PATH];
     struct tnd_cl_library cl[MAX_LIBRARIES];
     struct tnd_clblast_functions clblast[MAX_LIBRARIES];
-} loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} loaded = {.lock = TND_FORK_LOCK_INIT};
 
 /* Place of `key`, or -1. */
 static int find_key(char (*keys)[MAX_PATH], int n, const char *key)
@@ -74,6 +75,21 @@ static enum tandem_status open_library(const char *what, const char *key, const 
     return TANDEM_OK;
 }
 
+/* Drivers have threads and connections of their own, which a child does not inherit: asked for
+ * devices there, some wait for ever. Under the lock. */
+static enum tandem_status check_process(struct tandem_error *error)
+{
+    if (loaded.n_cl == 0) {
+        loaded.generation = tnd_fork_generation();
+    }
+    if (loaded.generation != tnd_fork_generation()) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_MACHINE, "opencl", 0, 0,
+                             "opencl: it was in use before this process forked, and drivers do not "
+                             "work in the child");
+    }
+    return TANDEM_OK;
+}
+
 /* Where the system tells drivers nothing of the machine (a chroot without /sys), some of them end
  * the process when they are asked for devices: PoCL 3.1 does. */
 static enum tandem_status check_system(struct tandem_error *error)
@@ -92,10 +108,10 @@ enum tandem_status tnd_cl_library_get(const char *path, const struct tnd_cl_libr
                                       struct tandem_error *error)
 {
     const char *key = path != NULL ? path : "";
-    enum tandem_status status = TANDEM_OK;
-    pthread_mutex_lock(&loaded.lock);
+    tnd_fork_lock_take(&loaded.lock);
+    enum tandem_status status = check_process(error);
     int row = find_key(loaded.cl_keys, loaded.n_cl, key);
-    if (row < 0) {
+    if (status == TANDEM_OK && row < 0) {
         row = loaded.n_cl;
         struct tnd_cl_library library = {0};
         status = open_library("OpenCL", key, cl_names, cl_symbols,
@@ -108,7 +124,7 @@ enum tandem_status tnd_cl_library_get(const char *path, const struct tnd_cl_libr
             loaded.n_cl++;
         }
     }
-    pthread_mutex_unlock(&loaded.lock);
+    tnd_fork_lock_give(&loaded.lock);
     if (status == TANDEM_OK) { /* loading it asks for no devices yet */
         status = check_system(error);
     }
@@ -124,7 +140,7 @@ enum tandem_status tnd_clblast_get(const char *path,
 {
     const char *key = path != NULL ? path : "";
     enum tandem_status status = TANDEM_OK;
-    pthread_mutex_lock(&loaded.lock);
+    tnd_fork_lock_take(&loaded.lock);
     int row = find_key(loaded.clblast_keys, loaded.n_clblast, key);
     if (row < 0) {
         row = loaded.n_clblast;
@@ -134,7 +150,7 @@ enum tandem_status tnd_clblast_get(const char *path,
                               loaded.clblast_keys, error);
         loaded.n_clblast += status == TANDEM_OK;
     }
-    pthread_mutex_unlock(&loaded.lock);
+    tnd_fork_lock_give(&loaded.lock);
     if (status == TANDEM_OK) {
         *out_functions = &loaded.clblast[row];
     }

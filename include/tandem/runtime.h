@@ -3,7 +3,13 @@
  *
  * The front door: opens backends and threads, loads this machine's timing table, plans graphs and
  * computes them. A runtime may be used by several threads at once; a graph is planned and computed
- * by one thread at a time. */
+ * by one thread at a time.
+ *
+ * fork: a child has none of its parent's threads. A runtime that was opened before the fork
+ * answers every call in the child with STATE at once (functions that return no status do nothing,
+ * or return 0); closing it returns at once and leaves its memory as it is; the parent's goes on. A
+ * runtime that the child opens works; OpenCL devices only where the parent has used none. A child
+ * that is forked inside a callback of a computation must not return from it. */
 #ifndef TANDEM_RUNTIME_H
 #define TANDEM_RUNTIME_H
 
@@ -30,8 +36,8 @@ struct tandem_runtime_options {
     tandem_log_fn log;    /**< NULL: silent */
     void *log_user;       /**< handed to `log` */
     enum tandem_log_level log_level; /**< 0: WARN, or TANDEM_LOG */
-    int64_t spin_limit; /**< polls of an idle worker before it sleeps; 0: default, < 0: none */
-    const int *cpu_ids; /**< CPUs to bind workers to, copied; NULL: do not bind */
+    int64_t spin_limit;  /**< polls of an idle worker before it sleeps; 0: default, < 0: none */
+    const int *cpu_ids;  /**< CPUs to bind workers to, copied; NULL: do not bind */
     int n_cpu_ids;       /**< length of `cpu_ids` */
     int nice;            /**< niceness added to the worker threads */
     double error_bound;  /**< see tandem_runtime_set_error_bound; 0: none */
