@@ -121,6 +121,15 @@ endif
 TND_CFLAGS := -std=c11 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
     -ffunction-sections -fdata-sections
 TND_CPPFLAGS := -D_GNU_SOURCE -I. -Iinclude $(if $(ASSERT),-DTND_ASSERTIONS) $(PARTS_CFLAGS)
+# The same bytes wherever it is built (check_reproducible.sh).
+TND_CFLAGS += -ffile-prefix-map="$(CURDIR)=."
+# What makes an overrun stop instead of being of use (check_hardening.sh). HARDENING= leaves it out.
+HARDENING ?= -fstack-protector-strong -fstack-clash-protection \
+    $(if $(filter x86_64% amd64%,$(MACHINE)),-fcf-protection=full)
+ifeq ($(SAN)$(findstring _FORTIFY_SOURCE,$(CFLAGS) $(CPPFLAGS)),)
+HARDENING += $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+endif
+HARDENING_LD ?= -Wl,-z,relro,-z,now,-z,noexecstack
 ifneq ($(SAN),)
 TND_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 LDSAN := -fsanitize=$(SAN)
@@ -130,8 +139,8 @@ NO_UNDEFINED := -Wl,--no-undefined
 endif
 LIBS := $(PARTS_LIBS) -ldl -lm -pthread
 
-COMPILE = $(CC) $(TND_CPPFLAGS) $(CPPFLAGS) $(TND_CFLAGS) $(CFLAGS) $(ISA)
-LINK = $(CC) $(LDSAN) $(CFLAGS) $(LDFLAGS)
+COMPILE = $(CC) $(TND_CPPFLAGS) $(CPPFLAGS) $(TND_CFLAGS) $(HARDENING) $(CFLAGS) $(ISA)
+LINK = $(CC) $(LDSAN) $(HARDENING_LD) $(CFLAGS) $(LDFLAGS)
 
 # Instruction sets go by file name; on other machines these files compile to nothing.
 ifneq ($(filter x86_64% amd64%,$(MACHINE)),)
@@ -227,7 +236,7 @@ $(LLAMA_SHARED): $(call obj,$(llama_SRC)) $(BUILD)/llama.list mk/tandem.map | $(
 define tool_rule
 $$(BIN)/$(1): $$(call obj,$$(wildcard tools/$(1)/*.c) $$(TOOL_COMMON_SRC)) $$(REPORT) $$(LLAMA) $$(STATIC)
 	$$(call say,LD,$$@)
-	$$(Q)$$(LINK) -rdynamic -o $$@ $$^ $$($(1)_LIBS) $$(LIBS)
+	$$(Q)$$(LINK) -pie -rdynamic -o $$@ $$^ $$($(1)_LIBS) $$(LIBS)
 endef
 $(foreach tool,$(TOOLS),$(eval $(call tool_rule,$(tool))))
 

@@ -2,7 +2,7 @@
 # Targets for people who work on Tandem: checks, variants, fuzzing, measuring, tidying.
 
 .PHONY: deps demo bench check check-fast soak fuzz fuzz-all asan tsan clang cover
-.PHONY: model tidy lint compdb stats
+.PHONY: model tidy lint compdb sbom stats
 
 deps: ## install what is missing (as root), or say which packages to install
 	@sh tools/dev/deps.sh check
@@ -73,6 +73,9 @@ lint: $(CL_HEADER) ## clang-tidy over all sources (F=FILES: these)
 compdb: ## write compile_commands.json
 	@$(MAKE) --no-print-directory -Bnk V=1 all suites benches 2>/dev/null | \
 	    bash tools/dev/compdb.sh > compile_commands.json
+
+sbom: all ## write build/sbom.json: libraries that are linked or loaded, with versions (CycloneDX)
+	@bash tools/dev/sbom.sh $(BIN) > $(BIN)/sbom.json && echo $(BIN)/sbom.json
 
 stats: ## file and function lengths, comment share, and the rules' violations
 	@bash tools/dev/stats.sh

@@ -69,7 +69,9 @@ job_docs() { bash tools/dev/check_docs.sh; }
 job_recipes() { JOBS_MAKE=$make_jobs bash tools/dev/check_recipes.sh; }
 job_words() { bash tools/dev/check_words.sh; }
 job_headers() { bash tools/dev/check_headers.sh; }
-job_symbols() { bash tools/dev/check_symbols.sh build/gcc; }
+job_symbols() {
+    bash tools/dev/check_symbols.sh build/gcc && bash tools/dev/check_hardening.sh build/gcc
+}
 # No function of libtandem.so is out of reach, and none of the library is dead.
 job_reach() { bash tools/dev/check_reach.sh build/gcc; }
 job_install() { bash tools/dev/check_install.sh build/gcc; }

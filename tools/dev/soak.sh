@@ -40,6 +40,8 @@ job_fuzz() {
         END {printf "%d tried, %d survived: Hostile files and texts for each parser\n", n, good}'
     return "${PIPESTATUS[0]}"
 }
+# The same bytes from two builds.
+job_reproducible() { bash tools/dev/check_reproducible.sh; }
 
 all_jobs=$(declare -F | sed -n 's/^declare -f job_//p' | tr '\n' ' ')
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
