@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama tokenize: text on stdin to ids on stdout, or back. */
+ * tandem-llama tokenize: text on stdin to ids on stdout, or back; one text or many. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tandem/tokenizer.h"
 #include "tools/tandem-llama/cli.h"
@@ -13,6 +14,7 @@ struct tokenize_options {
     bool bos;
     bool special;
     bool detokenize;
+    bool many;
 };
 
 /* All of stdin; NULL without memory. */
@@ -89,12 +91,13 @@ static void write_token(struct tandem_token_stream *stream, int32_t id)
     fwrite(out, 1, n < sizeof(out) ? n : 0, stdout);
 }
 
-static int detokenize(const tandem_tokenizer *tokenizer, bool special, const char *text, size_t n)
+/* `text` ends with a zero byte. */
+static int detokenize(const tandem_tokenizer *tokenizer, const struct tokenize_options *options,
+                      const char *text)
 {
     struct tandem_token_stream stream = tandem_token_stream_begin(tokenizer, true);
     const char *at = text;
-    stream.shows_special = special;
-    (void)n; /* the text ends with a zero byte */
+    stream.shows_special = options->special;
     for (;;) {
         while (isspace((unsigned char)*at)) {
             at++;
@@ -113,7 +116,31 @@ static int detokenize(const tandem_tokenizer *tokenizer, bool special, const cha
         at = end;
     }
     write_token(&stream, -1);
+    if (options->many) {
+        putchar('\0');
+    }
     return 0;
+}
+
+/* All of stdin, or each of its parts: lines of ids, texts that end with a zero byte. */
+static int work(const tandem_tokenizer *tokenizer, const struct tokenize_options *options,
+                char *text, size_t n)
+{
+    const char end = options->detokenize ? '\n' : '\0';
+    size_t at = 0;
+    int code = 0;
+    if (options->many && n == 0) {
+        return 0;
+    }
+    do {
+        const char *found = options->many ? memchr(text + at, end, n - at) : NULL;
+        const size_t length = found == NULL ? n - at : (size_t)(found - (text + at));
+        text[at + length] = '\0'; /* (there is room: reading stops before the end) */
+        code = options->detokenize ? detokenize(tokenizer, options, text + at)
+                                   : tokenize(tokenizer, options, text + at, length);
+        at += length + 1;
+    } while (code == 0 && at < n);
+    return code;
 }
 
 int tnd_cmd_tokenize(int argc, char **argv)
@@ -126,6 +153,8 @@ int tnd_cmd_tokenize(int argc, char **argv)
         {"special", ARGS_FLAG, &o.special, 0, 0, NULL,
          "recognise and show special tokens such as <s>"},
         {"detokenize", ARGS_FLAG, &o.detokenize, 0, 0, NULL, "read ids and write their text"},
+        {"null", ARGS_FLAG, &o.many, 0, 0, NULL,
+         "many texts, each ends with a zero byte; their ids, a line each"},
     };
     const struct args_command command = {
         "tokenize",     "", "Text on stdin becomes ids, separated by blanks; or ids become text.",
@@ -147,9 +176,7 @@ int tnd_cmd_tokenize(int argc, char **argv)
     if (text == NULL) {
         code = no_memory(n);
     } else {
-        text[n] = '\0'; /* (there is room: reading stops before the end) */
-        code = o.detokenize ? detokenize(tokenizer, o.special, text, n)
-                            : tokenize(tokenizer, &o, text, n);
+        code = work(tokenizer, &o, text, n);
     }
     free(text);
     tandem_tokenizer_close(tokenizer);
