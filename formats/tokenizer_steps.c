@@ -40,6 +40,7 @@ void tnd_pieces_set(struct tnd_pieces *pieces, const char *text, size_t n)
     tnd_text_clear(&pieces->text);
     tnd_text_add_bytes(&pieces->text, text, n);
     pieces->limit = n * GROWTH + GROWTH_SPARE;
+    pieces->work.n_bytes += n;
     pieces->n = 0;
     pieces->failed = pieces->failed || pieces->text.failed;
     if (!pieces->failed) {
@@ -74,11 +75,12 @@ struct finder {
 };
 
 static enum tandem_status finder_begin(struct finder *finder, const struct tnd_token_step *step,
-                                       struct tandem_error *error)
+                                       struct tnd_pattern_work *work, struct tandem_error *error)
 {
     *finder = (struct finder){.step = step};
-    return step->pattern == NULL ? TANDEM_OK
-                                 : tnd_pattern_search_begin(&finder->search, step->pattern, error);
+    return step->pattern == NULL
+               ? TANDEM_OK
+               : tnd_pattern_search_begin(&finder->search, step->pattern, work, error);
 }
 
 static void finder_set(struct finder *finder, const char *text, size_t n)
@@ -220,7 +222,7 @@ static enum tandem_status split(const struct tnd_token_step *step, struct tnd_pi
 {
     struct finder finder;
     struct splitter splitter = {.pieces = pieces, .split = step->split};
-    TND_TRY(finder_begin(&finder, step, error));
+    TND_TRY(finder_begin(&finder, step, &pieces->work, error));
     const size_t n = take_pieces(pieces);
     enum tandem_status status = TANDEM_OK;
     for (size_t i = 0; i < n && status == TANDEM_OK; i++) {
@@ -322,7 +324,7 @@ static enum tandem_status rewrite(const struct tnd_token_step *step, struct tnd_
                                   struct tandem_error *error)
 {
     struct finder finder;
-    TND_TRY(finder_begin(&finder, step, error));
+    TND_TRY(finder_begin(&finder, step, &pieces->work, error));
     const size_t n = take_pieces(pieces);
     enum tandem_status status = TANDEM_OK;
     tnd_text_clear(&pieces->other);

@@ -59,6 +59,12 @@ struct tnd_piece {
     size_t end;
 };
 
+/** What matching patterns has cost and may cost, for all pieces of a text. Zeroed at the start. */
+struct tnd_pattern_work {
+    uint64_t done;
+    uint64_t n_bytes; /* of text; the more, the more work is allowed */
+};
+
 /** A text and its pieces. Zeroed at the start. */
 struct tnd_pieces {
     struct tnd_text text;
@@ -68,7 +74,8 @@ struct tnd_pieces {
     size_t capacity;
     struct tnd_piece *other_items;
     size_t other_capacity;
-    size_t limit;  /* bytes that the text may grow to */
+    size_t limit; /* bytes that the text may grow to */
+    struct tnd_pattern_work work;
     bool is_first; /* nothing of the text stands before it */
     bool failed;   /* no memory */
 };
@@ -82,6 +89,9 @@ enum tandem_status tnd_steps_run(const struct tnd_token_step *steps, size_t n,
 
 /* ---- tokenizer_pattern.c: regular expressions by PCRE2 ---- */
 
+/** Adds a pattern in PCRE2's syntax to `out` (tokenizer_syntax.c). Errors: UNSUPPORTED_BUILD. */
+enum tandem_status tnd_pattern_translate(const char *pattern, struct tnd_text *out,
+                                         struct tandem_error *error);
 /** `pattern` ends with a zero byte. Errors: FORMAT, MEMORY, UNSUPPORTED_BUILD (no PCRE2). */
 enum tandem_status tnd_pattern_new(const char *pattern, struct tnd_pattern **out_pattern,
                                    struct tandem_error *error);
@@ -93,10 +103,12 @@ struct tnd_pattern_search {
     const char *text;
     size_t n;
     size_t at;
-    void *match; /* private */
+    struct tnd_pattern_work *work; /* borrowed */
+    void *match;                   /* private */
 };
 enum tandem_status tnd_pattern_search_begin(struct tnd_pattern_search *search,
                                             const struct tnd_pattern *pattern,
+                                            struct tnd_pattern_work *work,
                                             struct tandem_error *error);
 /** The next match that is not empty. Errors: LIMIT. */
 enum tandem_status tnd_pattern_search_next(struct tnd_pattern_search *search, bool *out_found,

@@ -9,6 +9,7 @@ extern CU_SuiteInfo suites_formats_safetensors[];
 extern CU_SuiteInfo suites_formats_synth[];
 extern CU_SuiteInfo suites_formats_tokenizer[];
 extern CU_SuiteInfo suites_formats_tokenizer_files[];
+extern CU_SuiteInfo suites_formats_tokenizer_patterns[];
 extern CU_SuiteInfo suites_formats_torch[];
 extern CU_SuiteInfo suites_formats_tokenizer_json[];
 extern CU_SuiteInfo suites_formats_vocab[];
@@ -18,6 +19,6 @@ int main(int argc, char **argv)
     return tnd_suites_run(argc, argv, suites_formats_gguf, suites_formats_bounds,
                           suites_formats_llama2c, suites_formats_safetensors, suites_formats_synth,
                           suites_formats_tokenizer, suites_formats_tokenizer_files,
-                          suites_formats_tokenizer_json, suites_formats_torch, suites_formats_vocab,
-                          NULL);
+                          suites_formats_tokenizer_json, suites_formats_tokenizer_patterns,
+                          suites_formats_torch, suites_formats_vocab, NULL);
 }
