@@ -164,8 +164,7 @@ bool tnd_file_exists(const char *path)
 
 /* ---- folders and locks ---- */
 
-/* Length of the folder part of a path, its last slash included. */
-static size_t folder_length(const char *path)
+size_t tnd_file_folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash == NULL ? 0 : (size_t)(slash - path) + 1;
@@ -174,7 +173,7 @@ static size_t folder_length(const char *path)
 enum tandem_status tnd_file_make_folders(const char *path, struct tandem_error *error)
 {
     char folder[PATH_MAX];
-    size_t n = folder_length(path);
+    size_t n = tnd_file_folder_length(path);
     if (n >= sizeof(folder)) {
         errno = ENAMETOOLONG;
         return fail(error, path, "cannot make its folder");

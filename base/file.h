@@ -43,6 +43,9 @@ enum tandem_status tnd_file_write_atomic(const char *path, const void *bytes, si
  * FILE. */
 enum tandem_status tnd_file_make_folders(const char *path, struct tandem_error *error);
 
+/** Length of the folder part of a path, its last slash included. */
+size_t tnd_file_folder_length(const char *path);
+
 bool tnd_file_exists(const char *path);
 
 /** Takes the lock of `path` (the file `path`.lock, which stays) and waits for other processes and

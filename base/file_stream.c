@@ -2,6 +2,7 @@
  * Temporary file, fsync, rename: the only place that replaces files. */
 #include "base/file_stream.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,7 +20,13 @@
 #include "base/file.h"
 #include "base/tnd_assert.h"
 
-enum { SUFFIX_BYTES = 32, MAX_NAMES = 100 };
+enum { MAX_NAMES = 100, RANDOM_DIGITS = 16, SECONDS_A_DAY = 86400 };
+
+/* Temporary files are PREFIX, random digits, SUFFIX in the folder of their target: of one length,
+ * so that every name that a file may have leaves room for them, and known as ours when they are
+ * left behind. */
+static const char prefix[] = "tandem-";
+static const char suffix[] = ".tmp";
 
 static bool (*step_hook)(enum tnd_file_step step);
 
@@ -62,13 +69,94 @@ static uint64_t random_number(void)
     return number;
 }
 
+/* The folder that the path lies in. False: its name is too long. */
+static bool folder_of(const char *path, char out[PATH_MAX])
+{
+    const size_t n = tnd_file_folder_length(path);
+    if (n >= PATH_MAX) {
+        return false;
+    }
+    memcpy(out, n > 0 ? path : ".", n > 0 ? n : 1);
+    out[n > 0 ? n : 1] = '\0';
+    return true;
+}
+
+static int open_folder(const char *path)
+{
+    char folder[PATH_MAX];
+    return folder_of(path, folder) ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
+bool tnd_file_is_temporary(const char *name)
+{
+    const size_t n = sizeof(prefix) - 1;
+    return strncmp(name, prefix, n) == 0 && strspn(name + n, "0123456789abcdef") == RANDOM_DIGITS &&
+           strcmp(name + n + RANDOM_DIGITS, suffix) == 0;
+}
+
+/* Removes what killed writers left in the folder of `path` more than a day ago. */
+static void remove_stale(const char *path)
+{
+    const int fd = open_folder(path);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    if (folder == NULL) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return;
+    }
+    const time_t now = time(NULL);
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        struct stat facts;
+        if (tnd_file_is_temporary(entry->d_name) &&
+            fstatat(fd, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(facts.st_mode) && now - facts.st_mtime > SECONDS_A_DAY) {
+            (void)unlinkat(fd, entry->d_name, 0);
+        }
+    }
+    closedir(folder);
+}
+
+static void choose_name(struct tnd_file_stream *stream)
+{
+    snprintf(stream->temporary + tnd_file_folder_length(stream->path),
+             sizeof(prefix) + RANDOM_DIGITS + sizeof(suffix), "%s%016llx%s", prefix,
+             (unsigned long long)random_number(), suffix);
+}
+
+static void name_of_descriptor(int fd, char out[32])
+{
+    snprintf(out, 32, "/proc/self/fd/%d", fd);
+}
+
+/* A file without a name vanishes with its writer, however that ends. Not every file system has
+ * them, and without /proc they get no name (open(2), O_TMPFILE). */
+static bool make_nameless(struct tnd_file_stream *stream)
+{
+    char folder[PATH_MAX];
+    char own[32];
+    const int fd = folder_of(stream->path, folder)
+                       ? open(folder, O_WRONLY | O_TMPFILE | O_CLOEXEC, stream->mode)
+                       : -1;
+    if (fd < 0) {
+        return false;
+    }
+    name_of_descriptor(fd, own);
+    if (access(own, F_OK) != 0) {
+        close(fd);
+        return false;
+    }
+    stream->fd = fd;
+    stream->is_nameless = true;
+    return true;
+}
+
 /* Makes the temporary file beside stream->path under a name that nobody has. */
-static bool make_temporary(struct tnd_file_stream *stream, size_t name_bytes)
+static bool make_temporary(struct tnd_file_stream *stream)
 {
     for (int i = 0; i < MAX_NAMES; i++) {
-        snprintf(stream->temporary, name_bytes, "%s.%016llx.tmp", stream->path,
-                 (unsigned long long)random_number());
-        stream->fd = open(stream->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        choose_name(stream);
+        stream->fd = open(stream->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, stream->mode);
         if (stream->fd >= 0) {
             return true;
         }
@@ -79,26 +167,53 @@ static bool make_temporary(struct tnd_file_stream *stream, size_t name_bytes)
     return false;
 }
 
-enum tandem_status tnd_file_stream_open(const char *path, struct tnd_file_stream *out_stream,
+/* Gives a nameless file its temporary name: a link cannot replace the old file, a rename can. */
+static bool name_it(struct tnd_file_stream *stream)
+{
+    char own[32];
+    name_of_descriptor(stream->fd, own);
+    for (int i = 0; i < MAX_NAMES; i++) {
+        choose_name(stream);
+        if (linkat(AT_FDCWD, own, AT_FDCWD, stream->temporary, AT_SYMLINK_FOLLOW) == 0) {
+            stream->is_nameless = false;
+            return true;
+        }
+        if (errno != EEXIST && errno != EINTR) {
+            return false;
+        }
+    }
+    return false;
+}
+
+enum tandem_status tnd_file_stream_open(const char *path, mode_t mode,
+                                        struct tnd_file_stream *out_stream,
                                         struct tandem_error *error)
 {
     struct stat old;
     char target[PATH_MAX];
     /* Through a symbolic link the file behind it is replaced, not the link. */
     const char *named = realpath(path, target) != NULL ? target : path;
-    if (stat(named, &old) == 0 && !S_ISREG(old.st_mode)) {
-        return tnd_error_set(error, TANDEM_E_FILE, path, 0, 0, "%.200s: is not a regular file",
-                             path);
+    if (stat(named, &old) == 0) {
+        if (!S_ISREG(old.st_mode)) {
+            return tnd_error_set(error, TANDEM_E_FILE, path, 0, 0, "%.200s: is not a regular file",
+                                 path);
+        }
+    } else if (errno != ENOENT) {
+        return fail(error, path, "cannot look at", errno);
     }
-    const size_t n = strlen(named) + SUFFIX_BYTES;
-    struct tnd_file_stream stream = {tnd_strdup(named), tnd_alloc(n), -1};
+    const size_t n =
+        tnd_file_folder_length(named) + sizeof(prefix) + RANDOM_DIGITS + sizeof(suffix);
+    struct tnd_file_stream stream = {tnd_strdup(named), tnd_alloc(n), -1, mode, false};
     if (stream.path == NULL || stream.temporary == NULL) {
         tnd_free(stream.path);
         tnd_free(stream.temporary);
         return tnd_error_set(error, TANDEM_E_MEMORY, path, (int64_t)n, 0,
                              "%.140s: no memory to write it", path);
     }
-    if (!make_temporary(&stream, n)) {
+    memcpy(stream.temporary, named, tnd_file_folder_length(named));
+    remove_stale(named);
+    choose_name(&stream);
+    if (!make_nameless(&stream) && !make_temporary(&stream)) {
         const int reason = errno;
         tnd_free(stream.path);
         tnd_free(stream.temporary);
@@ -131,17 +246,13 @@ static void forget(struct tnd_file_stream *stream)
 {
     tnd_free(stream->path);
     tnd_free(stream->temporary);
-    *stream = (struct tnd_file_stream){NULL, NULL, -1};
+    *stream = (struct tnd_file_stream){NULL, NULL, -1, 0, false};
 }
 
 /* Makes the rename itself survive a crash. Some file systems cannot, which is no failure. */
-static void sync_folder(char *path)
+static void sync_folder(const char *path)
 {
-    char *slash = strrchr(path, '/');
-    if (slash != NULL) {
-        slash[slash == path ? 1 : 0] = '\0';
-    }
-    const int fd = open(slash != NULL ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = open_folder(path);
     if (fd >= 0) {
         (void)fsync(fd);
         close(fd);
@@ -156,6 +267,7 @@ enum tandem_status tnd_file_stream_commit(struct tnd_file_stream *stream,
     if (ok && stat(stream->path, &old) == 0) {
         ok = fchmod(stream->fd, old.st_mode & 07777) == 0;
     }
+    ok = ok && (!stream->is_nameless || name_it(stream));
     int reason = errno;
     if (close(stream->fd) != 0 && ok) {
         ok = false;
@@ -182,7 +294,7 @@ void tnd_file_stream_abandon(struct tnd_file_stream *stream)
     if (stream->fd >= 0) {
         close(stream->fd);
     }
-    if (stream->temporary != NULL) {
+    if (stream->temporary != NULL && !stream->is_nameless) {
         unlink(stream->temporary);
     }
     forget(stream);
@@ -203,15 +315,66 @@ static enum tandem_status write_halves(struct tnd_file_stream *stream, const cha
                                        : fail(error, stream->path, "cannot write", errno);
 }
 
-enum tandem_status tnd_file_write_atomic(const char *path, const void *bytes, size_t n,
-                                         struct tandem_error *error)
+static enum tandem_status write_whole(const char *path, mode_t mode, const void *bytes, size_t n,
+                                      struct tandem_error *error)
 {
     struct tnd_file_stream stream;
-    TND_TRY(tnd_file_stream_open(path, &stream, error));
+    TND_TRY(tnd_file_stream_open(path, mode, &stream, error));
     const enum tandem_status status = write_halves(&stream, bytes, n, error);
     if (status != TANDEM_OK) {
         tnd_file_stream_abandon(&stream);
         return status;
     }
     return tnd_file_stream_commit(&stream, error);
+}
+
+enum tandem_status tnd_file_write_atomic(const char *path, const void *bytes, size_t n,
+                                         struct tandem_error *error)
+{
+    return write_whole(path, 0666, bytes, n, error);
+}
+
+/* "<path>.<why>-<yyyymmdd>", with a number behind where that is taken. */
+static bool name_aside(const char *path, const char *why, char *out, size_t n)
+{
+    struct stat facts;
+    struct tm date;
+    const time_t now = time(NULL);
+    (void)gmtime_r(&now, &date);
+    for (int i = 1; i <= MAX_NAMES; i++) {
+        char number[16] = "";
+        if (i > 1) {
+            snprintf(number, sizeof(number), "-%d", i);
+        }
+        const int length = snprintf(out, n, "%s.%s-%04d%02d%02d%s", path, why, date.tm_year + 1900,
+                                    date.tm_mon + 1, date.tm_mday, number);
+        if (length < 0 || (size_t)length >= n) {
+            errno = ENAMETOOLONG;
+            return false;
+        }
+        if (lstat(out, &facts) != 0) {
+            return errno == ENOENT;
+        }
+    }
+    errno = EEXIST;
+    return false;
+}
+
+enum tandem_status tnd_file_copy_aside(const char *path, const char *why, char *out_name, size_t n,
+                                       struct tandem_error *error)
+{
+    char name[PATH_MAX];
+    struct stat facts;
+    struct tnd_file file;
+    if (!name_aside(path, why, name, n < sizeof(name) ? n : sizeof(name))) {
+        return fail(error, path, "cannot be kept aside", errno);
+    }
+    TND_TRY(tnd_file_read(path, 0, &file, error));
+    const mode_t mode = stat(path, &facts) == 0 ? facts.st_mode & 0666 : 0600;
+    enum tandem_status status = write_whole(name, mode, file.data, file.bytes, error);
+    tnd_file_close(&file);
+    if (status == TANDEM_OK) {
+        memcpy(out_name, name, strlen(name) + 1);
+    }
+    return status;
 }

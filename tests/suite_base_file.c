@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Files: mapping, reading, atomic replacing (also with the process killed in the middle), locks. */
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -131,7 +133,7 @@ static void writing_replaces_the_whole_file_and_keeps_its_mode(void)
     CU_ASSERT_TRUE(stat(path, &info) == 0 && (info.st_mode & 0777) == 0600);
     check_ok(tnd_file_write_atomic(path, "", 0, NULL));
     check_file(path, "");
-    check_int(count_files(path, "table.txt."), 0);
+    check_int(count_files(path, ".tmp"), 0);
     free(path);
 }
 
@@ -168,7 +170,7 @@ static void a_failed_write_leaves_the_old_file_and_nothing_else(void)
                      &error);
         tnd_file_set_hook(NULL);
         check_file(path, "old");
-        check_int(count_files(path, "failing.txt"), 1);
+        check_int(count_files(path, ".tmp"), 0);
     }
     check_status(tnd_file_write_atomic("/nowhere/at/all", "x", 1, &error), TANDEM_E_FILE,
                  "/nowhere/at/all", &error);
@@ -182,6 +184,15 @@ static bool die_at_planned_step(enum tnd_file_step step)
         raise(SIGKILL);
     }
     return true;
+}
+
+static bool has_nameless_files(const char *path)
+{
+    struct tnd_file_stream stream;
+    check_ok(tnd_file_stream_open(path, 0666, &stream, NULL));
+    const bool has = stream.is_nameless;
+    tnd_file_stream_abandon(&stream);
+    return has;
 }
 
 static void a_kill_in_the_middle_of_writing_leaves_the_old_file(void)
@@ -200,6 +211,9 @@ static void a_kill_in_the_middle_of_writing_leaves_the_old_file(void)
         CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
         CU_ASSERT_TRUE(WIFSIGNALED(status));
         check_file(path, step < TND_FILE_RENAMED ? "old" : "fresh");
+        if (has_nameless_files(path)) {
+            check_int(count_files(path, ".tmp"), 0);
+        }
     }
     free(path);
 }
@@ -271,27 +285,70 @@ static void folders_of_a_path_are_made_and_may_be_there(void)
     free(file);
 }
 
-/* In a container the process number of a killed writer comes again. */
-static void what_a_killed_writer_left_does_not_stand_in_the_way(void)
+/* What writers leave where no nameless files are to be had. */
+static void temporary_files_have_names_of_their_own_and_go_after_a_day(void)
 {
-    char *path = temp("left");
-    char old[4096];
-    put(path, "old");
-    for (int i = 0; i < 4; i++) {
-        snprintf(old, sizeof(old), "%s.%ld.%d.tmp", path, (long)getpid(), i);
-        put(old, "left");
-    }
+    enum { A_DAY = 86400 };
+    char *path = temp("aged.txt");
+    char *names[] = {temp("tandem-0123456789abcdef.tmp"), temp("tandem-fedcba9876543210.tmp"),
+                     temp("tandem-notes.tmp")};
     struct tnd_file_stream streams[2];
+    const time_t now = time(NULL);
+    for (int i = 0; i < 3; i++) { /* of an hour ago, of yesterday, somebody else's */
+        const time_t then = now - (i == 0 ? 3600 : A_DAY + 60);
+        const struct timespec times[2] = {{then, 0}, {then, 0}};
+        put(names[i], "left");
+        check_int(utimensat(AT_FDCWD, names[i], times, 0), 0);
+        CU_ASSERT_EQUAL(tnd_file_is_temporary(strrchr(names[i], '/') + 1), i < 2);
+    }
     for (int i = 0; i < 2; i++) {
-        check_ok(tnd_file_stream_open(path, &streams[i], NULL));
+        check_ok(tnd_file_stream_open(path, 0666, &streams[i], NULL));
     }
     CU_ASSERT_TRUE(strcmp(streams[0].temporary, streams[1].temporary) != 0);
+    CU_ASSERT_TRUE(tnd_file_is_temporary(strrchr(streams[0].temporary, '/') + 1));
     for (int i = 0; i < 2; i++) {
         check_ok(tnd_file_stream_write(&streams[i], i == 0 ? "a" : "b", 1, NULL));
         check_ok(tnd_file_stream_commit(&streams[i], NULL));
     }
     check_file(path, "b");
-    CU_ASSERT_EQUAL(count_files(path, "left.") - 4, 0);
+    CU_ASSERT_TRUE(tnd_file_exists(names[0]));
+    CU_ASSERT_FALSE(tnd_file_exists(names[1]));
+    CU_ASSERT_TRUE(tnd_file_exists(names[2]));
+    for (int i = 0; i < 3; i++) {
+        unlink(names[i]);
+        free(names[i]);
+    }
+    free(path);
+}
+
+static void a_name_of_full_length_can_be_written_and_a_longer_one_is_refused_at_once(void)
+{
+    char name[258];
+    struct tandem_error error;
+    struct tnd_file_stream stream;
+    memset(name, 'n', sizeof(name));
+    name[255] = '\0';
+    char *path = temp(name);
+    check_ok(tnd_file_write_atomic(path, "long", 4, NULL));
+    check_file(path, "long");
+    unlink(path);
+    free(path);
+    name[255] = 'n';
+    name[256] = '\0';
+    path = temp(name);
+    check_status(tnd_file_stream_open(path, 0666, &stream, &error), TANDEM_E_FILE, "too long",
+                 &error);
+    free(path);
+}
+
+static void a_new_file_has_the_mode_that_its_writer_wants(void)
+{
+    char *path = temp("secret.txt");
+    struct stat info;
+    struct tnd_file_stream stream;
+    check_ok(tnd_file_stream_open(path, 0600, &stream, NULL));
+    check_ok(tnd_file_stream_commit(&stream, NULL));
+    CU_ASSERT_TRUE(stat(path, &info) == 0 && (info.st_mode & 0777) == 0600);
     free(path);
 }
 
@@ -341,8 +398,12 @@ CU_TestInfo tnd_tests_base_file[] = {
      a_kill_in_the_middle_of_writing_leaves_the_old_file},
     {"readers_beside_writers_see_whole_files_only", readers_beside_writers_see_whole_files_only},
     {"folders_of_a_path_are_made_and_may_be_there", folders_of_a_path_are_made_and_may_be_there},
-    {"what_a_killed_writer_left_does_not_stand_in_the_way",
-     what_a_killed_writer_left_does_not_stand_in_the_way},
+    {"temporary_files_have_names_of_their_own_and_go_after_a_day",
+     temporary_files_have_names_of_their_own_and_go_after_a_day},
+    {"a_name_of_full_length_can_be_written_and_a_longer_one_is_refused_at_once",
+     a_name_of_full_length_can_be_written_and_a_longer_one_is_refused_at_once},
+    {"a_new_file_has_the_mode_that_its_writer_wants",
+     a_new_file_has_the_mode_that_its_writer_wants},
     {"a_lock_keeps_others_out_until_it_is_released", a_lock_keeps_others_out_until_it_is_released},
     CU_TEST_INFO_NULL,
 };

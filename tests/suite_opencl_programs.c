@@ -311,7 +311,9 @@ static void binaries_that_were_used_least_recently_are_removed(void)
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         make_file(folder, others[i], 4000, 0);
     }
+    make_file(folder, "tandem-0123456789abcdef.tmp", 1000, 0); /* a killed writer's */
     tnd_cl_trim(folder, 3000);
+    CU_ASSERT(!has_file(folder, "tandem-0123456789abcdef.tmp"));
     CU_ASSERT(has_file(folder, "matvec-0123456789abcdef.bin"));
     tnd_cl_trim(folder, 2999);
     CU_ASSERT(!has_file(folder, "matvec-0123456789abcdef.bin"));

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "backends/opencl/cl_kernels.h"
+#include "base/file_stream.h"
 
 /* "<source>-<16 digits>.bin", as tnd_cl_build_path names them: the folder is the user's, other
  * files in it are not ours to remove. */
@@ -19,6 +20,9 @@ static bool is_ours(const char *name)
 {
     enum { DIGITS = 16 };
     const char *dash = strrchr(name, '-');
+    if (tnd_file_is_temporary(name)) { /* left by a process that was killed, or soon renamed */
+        return true;
+    }
     if (dash == NULL || strspn(dash + 1, "0123456789abcdef") != DIGITS ||
         strcmp(dash + 1 + DIGITS, ".bin") != 0) {
         return false;
