@@ -58,6 +58,9 @@ void tnd_watch_fini(struct tnd_watch *watch);
 /** Index of a profile by name; -1 for NULL. Errors: NOT_FOUND. */
 enum tandem_status tnd_runtime_find_profile(const tandem_runtime *runtime, const char *name,
                                             int *out_profile, struct tandem_error *error);
+/** tnd_table_update_file; what became of an old file goes to the log. */
+enum tandem_status tnd_runtime_update_file(tandem_runtime *runtime, const char *path,
+                                           const tandem_table *table, struct tandem_error *error);
 /** What is planned by; NULL: nothing. The caller holds `lock` as long as it reads the table: a run
  *  of another thread may replace and free it (tnd_runtime_end_watch). */
 const struct tandem_table *tnd_runtime_locked_table(const tandem_runtime *runtime);

@@ -93,12 +93,23 @@ static bool tell(void *user, const struct tnd_bench_progress *progress)
            watch->options->progress(watch->options->user, progress->elapsed_s, watch->budget_s);
 }
 
+enum tandem_status tnd_runtime_update_file(tandem_runtime *runtime, const char *path,
+                                           const tandem_table *table, struct tandem_error *error)
+{
+    struct tandem_error note;
+    TND_TRY(tnd_table_update_file(path, table, &note, error));
+    if (note.status != TANDEM_OK) {
+        tnd_log_line(&runtime->log, TANDEM_LOG_WARN, "runtime", "timing table %.200s: %s", path,
+                     note.text);
+    }
+    return TANDEM_OK;
+}
+
 /* Beside the table that is in use, what was measured serves from now on. */
 static enum tandem_status adopt(tandem_runtime *runtime, tandem_table *fresh, bool saves,
                                 struct tandem_error *error)
 {
     tandem_table *merged = NULL;
-    struct tandem_error note;
     char path[4096] = "";
     enum tandem_status status = tnd_runtime_copy_table(runtime, &merged, error);
     if (status == TANDEM_OK && merged == NULL) {
@@ -114,7 +125,7 @@ static enum tandem_status adopt(tandem_runtime *runtime, tandem_table *fresh, bo
     if (status == TANDEM_OK && saves) {
         status = tandem_table_default_path(path, sizeof(path), error);
         if (status == TANDEM_OK) {
-            status = tnd_table_update_file(path, fresh, &note, error);
+            status = tnd_runtime_update_file(runtime, path, fresh, error);
         }
     }
     tandem_table_free(merged);

@@ -182,7 +182,7 @@ enum tandem_status tandem_runtime_save_drift(tandem_runtime *runtime, const char
     }
     pthread_mutex_unlock(&runtime->watch.lock);
     if (has_any && status == TANDEM_OK) {
-        status = tnd_table_update_file(path, stale, NULL, error);
+        status = tnd_runtime_update_file(runtime, path, stale, error);
     }
     tandem_table_free(stale);
     return status;

@@ -3,6 +3,7 @@
 #include "table/table_layers.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/environment.h"
 #include "base/file.h"
+#include "base/file_stream.h"
 #include "base/tnd_status.h"
 #include "table/table_filter.h"
 #include "table/invalidate.h"
@@ -229,31 +231,82 @@ void tnd_layers_log(const struct tnd_layers *layers, const struct tnd_log *log, 
 
 /* ---- adding ---- */
 
-/* The table at `path` without what is invalid; NULL when there is none that can be used. */
-static tandem_table *read_to_extend(const char *path, const tandem_table *addition,
-                                    struct tandem_error *note)
+/* Room for a sentence before and behind it in a struct tandem_error. */
+enum { REASON_CHARS = 150 };
+
+static const char *last_part(const char *path)
 {
-    tandem_table *table = NULL;
-    struct tnd_invalid_report report;
-    if (!tnd_file_exists(path) || tandem_table_load(path, &table, note) != TANDEM_OK) {
-        return NULL;
-    }
-    if (addition->has_fingerprint) {
-        tnd_table_invalidate(table, &addition->fingerprint, &report);
-        tnd_invalid_error(&report, note);
-    }
-    return table;
+    return path + tnd_file_folder_length(path);
 }
 
-enum tandem_status tnd_table_update_file(const char *path, const tandem_table *table,
-                                         struct tandem_error *out_note, struct tandem_error *error)
+/* Keeps what stands at `path` and adds to `note` under which name. */
+static enum tandem_status keep_aside(const char *path, const char *why, struct tandem_error *note,
+                                     struct tandem_error *error)
 {
-    struct tandem_error note = {0};
-    int lock;
-    TND_TRY(tnd_file_make_folders(path, error));
-    TND_TRY(tnd_file_lock(path, &lock, error));
+    char name[TND_LAYER_PATH_MAX];
+    TND_TRY(tnd_file_copy_aside(path, why, name, sizeof(name), error));
+    (void)tnd_error_set(note, note->status, note->where, note->got, note->limit,
+                        "%.*s; the old file is kept whole as %.80s", REASON_CHARS, note->text,
+                        last_part(name));
+    return TANDEM_OK;
+}
+
+/* Reads the table at `path`; NULL when there is none, or none that can be understood, with the
+ * reason in `note`. Fails when what stands there could neither be read nor kept. */
+static enum tandem_status read_old(const char *path, tandem_table **out_table,
+                                   struct tandem_error *note, struct tandem_error *error)
+{
+    tandem_table *table = NULL;
+    enum tandem_status status = tandem_table_load(path, &table, note);
+    if (status == TANDEM_E_FILE && note->got == ENOENT) {
+        memset(note, 0, sizeof(*note));
+    } else if (status == TANDEM_E_FILE || status == TANDEM_E_MEMORY || status == TANDEM_E_LIMIT ||
+               status == TANDEM_E_UNSUPPORTED_BUILD) { /* not read, so nobody knows what it is */
+        return tnd_error_set(error, status, path, note->got, note->limit,
+                             "%.*s; the file is not replaced", REASON_CHARS, note->text);
+    }
+    *out_table = table;
+    return TANDEM_OK;
+}
+
+static bool is_empty(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 && facts.st_size == 0;
+}
+
+/* What to add to: the table at `path` without what is invalid. Whatever a write would lose of the
+ * file is kept aside first. */
+static enum tandem_status read_to_extend(const char *path, const tandem_table *addition,
+                                         tandem_table **out_table, struct tandem_error *note,
+                                         struct tandem_error *error)
+{
+    tandem_table *table = NULL;
+    struct tnd_invalid_report report = {0};
+    const char *why = NULL;
+    TND_TRY(read_old(path, &table, note, error));
+    if (table == NULL) {
+        why = note->status != TANDEM_OK && !is_empty(path) ? "bad" : NULL;
+    } else if (addition->has_fingerprint) {
+        tnd_table_invalidate(table, &addition->fingerprint, &report);
+        tnd_invalid_error(&report, note);
+        why = report.n_cells > 0 ? "other" : NULL;
+    }
+    enum tandem_status status = why != NULL ? keep_aside(path, why, note, error) : TANDEM_OK;
+    if (status != TANDEM_OK) {
+        tandem_table_free(table);
+        return status;
+    }
+    *out_table = table;
+    return TANDEM_OK;
+}
+
+static enum tandem_status add_to_file(const char *path, const tandem_table *table,
+                                      struct tandem_error *note, struct tandem_error *error)
+{
     tandem_table *fresh = NULL;
-    tandem_table *sum = read_to_extend(path, table, &note);
+    tandem_table *sum = NULL;
+    TND_TRY(read_to_extend(path, table, &sum, note, error));
     enum tandem_status status = tandem_table_copy(table, &fresh, error);
     if (status == TANDEM_OK && sum == NULL) {
         sum = fresh;
@@ -267,9 +320,49 @@ enum tandem_status tnd_table_update_file(const char *path, const tandem_table *t
     }
     tandem_table_free(fresh);
     tandem_table_free(sum);
+    return status;
+}
+
+static enum tandem_status replace_file(const char *path, const tandem_table *table,
+                                       enum tandem_table_format format, struct tandem_error *note,
+                                       struct tandem_error *error)
+{
+    tandem_table *old = NULL;
+    TND_TRY(read_old(path, &old, note, error));
+    tandem_table_free(old);
+    if (note->status != TANDEM_OK && !is_empty(path)) {
+        TND_TRY(keep_aside(path, "bad", note, error));
+    }
+    return tandem_table_save(table, path, format, error);
+}
+
+/* Runs one of the two above under the lock. */
+static enum tandem_status write_file(const char *path, const tandem_table *table, bool adds,
+                                     enum tandem_table_format format, struct tandem_error *out_note,
+                                     struct tandem_error *error)
+{
+    struct tandem_error note = {0};
+    int lock;
+    TND_TRY(tnd_file_make_folders(path, error));
+    TND_TRY(tnd_file_lock(path, &lock, error));
+    enum tandem_status status = adds ? add_to_file(path, table, &note, error)
+                                     : replace_file(path, table, format, &note, error);
     tnd_file_unlock(lock);
     if (out_note != NULL) {
         *out_note = note;
     }
     return status;
+}
+
+enum tandem_status tnd_table_update_file(const char *path, const tandem_table *table,
+                                         struct tandem_error *out_note, struct tandem_error *error)
+{
+    return write_file(path, table, true, TANDEM_TABLE_JSON, out_note, error);
+}
+
+enum tandem_status tnd_table_replace_file(const char *path, const tandem_table *table,
+                                          enum tandem_table_format format,
+                                          struct tandem_error *out_note, struct tandem_error *error)
+{
+    return write_file(path, table, false, format, out_note, error);
 }

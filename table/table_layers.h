@@ -50,10 +50,19 @@ enum tandem_status tnd_layers_load(struct tnd_layers *layers, const struct tnd_f
 
 /** Adds `table`, which is newly measured, to the file at `path` by the merge rule, with its samples
  *  in place of older stale ones (tnd_table_supersede): locks it against other processes, reads it
- *  anew, merges, replaces it in one step. Cells there that are invalid on `table`'s machine are
- *  left out, with the reason in `out_note` (may be NULL; status OK: nothing was). A file that
- *  cannot be read is replaced, with the reason likewise. Errors: FILE, MEMORY, LIMIT. */
+ *  anew, merges, replaces it in one step. Nothing that was measured is lost: what is no table that
+ *  this version understands is first copied to "<path>.bad-<date>", and a table with cells that are
+ *  invalid on `table`'s machine, and so left out, to "<path>.other-<date>"; `out_note` (may be
+ *  NULL; status OK: nothing was) has the reason and the name. A file that cannot be read or copied
+ *  is not replaced. Errors: FILE, MEMORY, LIMIT. */
 enum tandem_status tnd_table_update_file(const char *path, const tandem_table *table,
                                          struct tandem_error *out_note, struct tandem_error *error);
+
+/** Puts `table` in the place of the file at `path`, under its lock, with the same care for one that
+ *  is no table. Errors: FILE, MEMORY, LIMIT. */
+enum tandem_status tnd_table_replace_file(const char *path, const tandem_table *table,
+                                          enum tandem_table_format format,
+                                          struct tandem_error *out_note,
+                                          struct tandem_error *error);
 
 #endif

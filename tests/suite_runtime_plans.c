@@ -149,6 +149,65 @@ static void the_first_use_is_measured_once_and_only_when_asked_for(void)
 #endif
 }
 
+static char warnings[4096];
+
+static void remember_warning(void *user, enum tandem_log_level level, const char *room,
+                             const char *text)
+{
+    (void)user;
+    (void)room;
+    if (level <= TANDEM_LOG_WARN) {
+        size_t used = strlen(warnings);
+        snprintf(warnings + used, sizeof(warnings) - used, "%s\n", text);
+    }
+}
+
+static void open_plan_close(const struct tandem_runtime_options *options)
+{
+    tandem_runtime *mine = NULL;
+    tandem_plan *plan = NULL;
+    check_ok(tandem_runtime_open(options, &mine, NULL));
+    check_ok(tandem_runtime_plan(mine, graph, &plan, NULL));
+    tandem_plan_free(plan);
+    tandem_runtime_close(mine);
+}
+
+static void the_first_use_does_not_replace_what_it_cannot_read(void)
+{
+#ifdef TND_HAVE_CJSON
+    static const char newer[] = "{\"version\": 3, \"curves\": []}";
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    char path[600], aside[700] = "";
+    tandem_table *read = NULL;
+    snprintf(path, sizeof(path), "%s", tnd_test_temp("first-newer.json"));
+    CU_ASSERT_TRUE(tnd_test_write_file(path, newer, strlen(newer)));
+    setenv("TANDEM_TABLE", path, 1);
+    setenv("TANDEM_TUNE", "on-first-use", 1);
+    setenv("TANDEM_TUNE_BUDGET", BUDGET_TEXT, 1);
+    options.n_threads = 2;
+    options.log = remember_warning;
+    options.log_level = TANDEM_LOG_WARN;
+    warnings[0] = '\0';
+    open_plan_close(&options);
+    const char *name = strstr(warnings, "first-newer.json.bad-");
+    CU_ASSERT_PTR_NOT_NULL(name);
+    if (name != NULL) {
+        snprintf(aside, sizeof(aside), "%s%.13s", path, name + strlen("first-newer.json"));
+    }
+    size_t n = 0;
+    char *kept = tnd_test_read_file(aside, &n);
+    check_string(kept, newer);
+    free(kept);
+    check_ok(tandem_table_load(path, &read, NULL));
+    tandem_table_free(read);
+    unsetenv("TANDEM_TABLE");
+    unsetenv("TANDEM_TUNE");
+    unsetenv("TANDEM_TUNE_BUDGET");
+#else
+    tnd_skip("optional part not built: tables as JSON need cJSON");
+#endif
+}
+
 static int refuse(void *user, const char *bytes, unsigned long n)
 {
     (void)user;
@@ -278,6 +337,8 @@ static CU_TestInfo tests[] = {
      measuring_for_a_graph_makes_the_runtime_plan_by_what_it_found},
     {"measuring for a graph that is stopped keeps what it found",
      measuring_for_a_graph_that_is_stopped_keeps_what_it_found},
+    {"the_first_use_does_not_replace_what_it_cannot_read",
+     the_first_use_does_not_replace_what_it_cannot_read},
     {"the first use is measured once and only when asked for",
      the_first_use_is_measured_once_and_only_when_asked_for},
     {"a_saved_plan_gives_the_same_bits", a_saved_plan_gives_the_same_bits},

@@ -231,6 +231,40 @@ static void what_was_found_is_marked_in_a_file_when_the_program_asks(void)
 #endif
 }
 
+/* The library writes without being watched: what it cannot read it must not replace. */
+static void a_file_that_is_no_table_outlives_the_marks_of_drift(void)
+{
+#ifdef TND_HAVE_CJSON
+    static const char newer[] = "{\"version\": 3, \"curves\": []}";
+    char aside[600];
+    tandem_table *read = NULL;
+    open_with(1, false);
+    add_cell("cpu", 500);
+    add_cell("cpu-packed", 100);
+    check_ok(tandem_runtime_set_table(runtime, table, NULL));
+    CU_ASSERT_TRUE(run_until_planned_anew(20) > 0);
+    const char *path = tnd_test_temp("newer.json");
+    CU_ASSERT_TRUE(tnd_test_write_file(path, newer, strlen(newer)));
+    check_ok(tandem_runtime_save_drift(runtime, path, NULL));
+    check_contains(log_text, "newer.json.bad-");
+    const char *name = strstr(log_text, "newer.json.bad-");
+    snprintf(aside, sizeof(aside), "%.*snewer.json.%.12s", (int)(strrchr(path, '/') - path + 1),
+             path, name != NULL ? name + strlen("newer.json.") : "");
+    size_t n = 0;
+    char *kept = tnd_test_read_file(aside, &n);
+    check_string(kept, newer);
+    free(kept);
+    check_ok(tandem_table_load(path, &read, NULL));
+    check_int(tune_count_stale(read), 1);
+    tandem_table_free(read);
+    int lines = log_lines;
+    check_ok(tandem_runtime_save_drift(runtime, path, NULL));
+    check_int(log_lines, lines); /* told once */
+#else
+    tnd_skip("optional part not built: tables as JSON need cJSON");
+#endif
+}
+
 static void who_ignores_drift_is_left_alone(void)
 {
     open_with(1, true);
@@ -350,6 +384,8 @@ static CU_TestInfo tests[] = {
      plans_of_a_first_use_may_be_made_while_drift_replaces_the_table},
     {"what_was_found_is_marked_in_a_file_when_the_program_asks",
      what_was_found_is_marked_in_a_file_when_the_program_asks},
+    {"a_file_that_is_no_table_outlives_the_marks_of_drift",
+     a_file_that_is_no_table_outlives_the_marks_of_drift},
     {"who_ignores_drift_is_left_alone", who_ignores_drift_is_left_alone},
     {"real_computations_are_watched_too", real_computations_are_watched_too},
     {"an_error_bound_is_kept_by_the_runtime", an_error_bound_is_kept_by_the_runtime},

@@ -90,6 +90,35 @@ done
 wait $pids
 try 0 "12 cells in all" show all.json
 
+# A table of another version, or with a flipped byte, is not replaced without a copy of it.
+echo '{"version": 3, "curves": []}' >newer.json
+cp newer.json newer.txt
+try 1 "version 3" merge newer.json any.json
+try 1 "newer.txt" prune newer.txt
+if cmp -s newer.json newer.txt; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+    echo "FAILED: a table of another version was replaced"
+fi
+for file in newer.json broken.json; do # as bench writes: its own table, and the file it was told
+    cp "$file" old.json
+    TANDEM_TABLE=$work/old.json timeout 120 "$tune" bench -model 64x32 -m 1 -threads 1 \
+        -profile cpu -file "$work/asked.json" -y >out 2>&1
+    cp "$file" asked.json
+    TANDEM_TABLE=$work/old2.json timeout 120 "$tune" bench -model 64x32 -m 1 -threads 1 \
+        -profile cpu -file "$work/asked.json" -y >>out 2>&1
+    kept=$(grep -cE 'kept whole as (old|asked)\.json\.bad-' out)
+    if [ "$kept" -eq 2 ] && cmp -s "$file" old.json.bad-2* && cmp -s "$file" asked.json.bad-2*; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: bench did not keep $file"
+        cat out
+    fi
+    rm -f old*.json* asked.json*
+done
+
 # Layers: the machine's own file, and one that stands in for it.
 own=$("$tune" table list | sed -n 's/^user *//p')
 mkdir -p "$(dirname "$own")" "$work/share/tandem"

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Where the tile numbers of a device are kept: beside its cached programs, in a file named by a
  * hash of platform, device and driver. What is found there is used only if it is whole and fits. */
+#include <errno.h>
+
 #include "backends/opencl/cl_matmul_state.h"
 #include "backends/opencl/cl_program.h"
 #include "backends/opencl/cl_tune.h"
 #include "base/file.h"
+#include "base/file_stream.h"
 #include "base/hash.h"
 
 static bool tune_path(const struct tnd_cl_device *device, struct tnd_text *out)
@@ -20,6 +23,30 @@ static bool tune_path(const struct tnd_cl_device *device, struct tnd_text *out)
     return !out->failed;
 }
 
+enum { LIMIT_BYTES = 65536 };
+
+/* What stands there and cannot be read took somebody minutes of measuring: it is kept. */
+static enum tandem_status keep_unread(const char *name, struct tandem_error *error)
+{
+    struct tnd_file file = {0};
+    struct tnd_cl_tiles tiles;
+    struct tandem_error why = {0};
+    char aside[4096];
+    enum tandem_status status = tnd_file_read(name, LIMIT_BYTES, &file, &why);
+    if (status == TANDEM_E_FILE && why.got == ENOENT) {
+        return TANDEM_OK;
+    }
+    if (status == TANDEM_OK) {
+        status = tnd_cl_tiles_read(file.data, file.bytes, name, &tiles, NULL) == TANDEM_OK
+                     ? TANDEM_OK
+                     : tnd_file_copy_aside(name, "bad", aside, sizeof(aside), &why);
+        tnd_file_close(&file);
+    }
+    return status == TANDEM_OK ? TANDEM_OK
+                               : tnd_error_set(error, status, name, why.got, why.limit,
+                                               "%.180s; the file is not replaced", why.text);
+}
+
 enum tandem_status tnd_cl_tiles_save(const struct tnd_cl_device *device, struct tandem_error *error)
 {
     struct tnd_text path = TND_TEXT_INIT;
@@ -29,6 +56,7 @@ enum tandem_status tnd_cl_tiles_save(const struct tnd_cl_device *device, struct 
         tnd_cl_tiles_print(&device->matmul->tiles, device->name, &text);
         const char *name = tnd_text_string(&path);
         status = tnd_file_make_folders(name, error);
+        status = status == TANDEM_OK ? keep_unread(name, error) : status;
         if (status == TANDEM_OK) {
             status = text.failed ? tnd_error_set(error, TANDEM_E_MEMORY, name, 0, 0,
                                                  "tuning of %s: no memory", device->name)
@@ -42,7 +70,6 @@ enum tandem_status tnd_cl_tiles_save(const struct tnd_cl_device *device, struct 
 
 bool tnd_cl_tiles_load(struct tnd_cl_device *device, struct tnd_cl_tiles *out)
 {
-    enum { LIMIT_BYTES = 65536 };
     struct tnd_text path = TND_TEXT_INIT;
     struct tnd_file file = {0};
     struct tnd_cl_tiles tiles;

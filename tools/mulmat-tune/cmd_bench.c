@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * mulmat-tune bench: measures this machine, writes what was asked for, and always updates the
  * machine's own table. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/tnd_status.h"
+#include "table/table_layers.h"
 #include "tools/device_option.h"
 #include "tools/args.h"
 #include "tools/mulmat-tune/cmd_output.h"
@@ -198,9 +201,11 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
         }
     } else {
         bool json = ends_with(request->file, ".json");
-        status = tandem_table_save(table, request->file,
-                                   json ? TANDEM_TABLE_JSON : TANDEM_TABLE_TEXT, error);
+        struct tandem_error note;
+        status = tnd_table_replace_file(request->file, table,
+                                        json ? TANDEM_TABLE_JSON : TANDEM_TABLE_TEXT, &note, error);
         if (status == TANDEM_OK) {
+            tnd_cmd_show_note(&note);
             fprintf(stderr, "written: %s (%s)\n", request->file,
                     json ? "JSON version 2" : "text version 1");
         }
@@ -247,16 +252,18 @@ static enum tandem_status new_table(const struct request *request, const struct 
     return TANDEM_OK;
 }
 
-/* This machine's own table, whose stale cells come first; NULL: there is none. */
-static tandem_table *load_known(void)
+/* This machine's own table, whose stale cells come first; NULL: there is none. Fails where the
+ * times could not be added to it in the end. */
+static enum tandem_status load_known(tandem_table **out_known, struct tandem_error *error)
 {
     char path[4096];
-    tandem_table *known = NULL;
-    if (tandem_table_default_path(path, sizeof(path), NULL) != TANDEM_OK ||
-        tandem_table_load(path, &known, NULL) != TANDEM_OK) {
-        return NULL;
+    struct tandem_error why = {0};
+    if (tandem_table_default_path(path, sizeof(path), NULL) == TANDEM_OK &&
+        tandem_table_load(path, out_known, &why) == TANDEM_E_FILE && why.got != ENOENT) {
+        return tnd_error_set(error, why.status, path, why.got, 0,
+                             "%.180s; nothing is measured, since it could not be kept", why.text);
     }
-    return known;
+    return TANDEM_OK;
 }
 
 static int measure(const struct request *request, struct tnd_bench_options *options,
@@ -272,7 +279,11 @@ static int measure(const struct request *request, struct tnd_bench_options *opti
     options->progress = show_progress;
     options->user = &display;
     signal(SIGINT, on_interrupt);
-    tandem_table *known = load_known();
+    tandem_table *known = NULL;
+    if (load_known(&known, &error) != TANDEM_OK) {
+        tandem_table_free(table);
+        return tnd_cmd_failed(&error);
+    }
     options->known = known;
     enum tandem_status status = tnd_bench_run(options, table, &summary, &error);
     tandem_table_free(known);

@@ -96,16 +96,21 @@ struct tnd_measure_options tnd_cmd_measure_options(const struct tnd_runtime_part
     return options;
 }
 
+void tnd_cmd_show_note(const struct tandem_error *note)
+{
+    if (note->status != TANDEM_OK) {
+        fprintf(stderr, "mulmat-tune: %s%s\n",
+                note->status == TANDEM_E_TABLE_FOREIGN ? "the machine has changed: " : "",
+                note->text);
+    }
+}
+
 enum tandem_status tnd_cmd_update_own_table(const tandem_table *table, char *out_path, size_t n,
                                             struct tandem_error *error)
 {
     struct tandem_error note;
     TND_TRY(tandem_table_default_path(out_path, n, error));
     TND_TRY(tnd_table_update_file(out_path, table, &note, error));
-    if (note.status == TANDEM_E_TABLE_FOREIGN) {
-        fprintf(stderr, "mulmat-tune: the machine has changed: %s\n", note.text);
-    } else if (note.status != TANDEM_OK) {
-        fprintf(stderr, "mulmat-tune: the old table is replaced: %s\n", note.text);
-    }
+    tnd_cmd_show_note(&note);
     return TANDEM_OK;
 }

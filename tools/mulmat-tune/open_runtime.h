@@ -21,8 +21,11 @@ enum tandem_status tnd_cmd_parse_types(const char *text, enum tandem_type *out_t
 /** Options for measuring with the parts of a runtime. */
 struct tnd_measure_options tnd_cmd_measure_options(const struct tnd_runtime_parts *parts);
 
+/** Tells on stderr what became of an old table (tnd_table_update_file); nothing for OK. */
+void tnd_cmd_show_note(const struct tandem_error *note);
+
 /** Adds `table` to this machine's own table at its default path (tnd_table_update_file); `out_path`
- *  gets the path. stderr says what is invalid or replaced. */
+ *  gets the path. stderr says what became of the old one. */
 enum tandem_status tnd_cmd_update_own_table(const tandem_table *table, char *out_path, size_t n,
                                             struct tandem_error *error);
 
