@@ -33,12 +33,7 @@ enum tandem_status tnd_gguf_rows_plan(const struct tandem_source_tensor *tensor,
         return tnd_error_set(error, TANDEM_E_ARGUMENT, tensor->name, 0, 1,
                              "%.80s: has no values, and GGUF has no empty tensors", tensor->name);
     }
-    /* Heads come from a file: row_before() reads out of bounds when they do not divide the rows. */
-    if (heads != 0 && (heads < 0 || rows.n_rows % 2 != 0 || rows.n_rows / 2 % heads != 0)) {
-        return tnd_error_set(error, TANDEM_E_FORMAT, tensor->name, rows.n_rows, heads,
-                             "%.80s: has %lld rows, expected a multiple of 2 x %lld heads",
-                             tensor->name, (long long)rows.n_rows, (long long)heads);
-    }
+    TND_ASSERT(heads == 0 || rows.n_rows % (2 * heads) == 0); /* tandem_source_hparams */
     if (converts && is_matrix && rows.row_values % tandem_type_block_values(type) == 0) {
         rows.type = type;
     }

@@ -17,8 +17,8 @@ struct tnd_gguf_rows {
     int64_t heads;
 };
 
-/** Plans the rows. `converts`: to `type` where that fits. Errors: ARGUMENT (no values), FORMAT (the
- *  heads do not divide the rows into pairs), OVERFLOW. */
+/** Plans the rows. `converts`: to `type` where that fits. The rows are whole pairs of each head.
+ *  Errors: ARGUMENT (no values), OVERFLOW. */
 enum tandem_status tnd_gguf_rows_plan(const struct tandem_source_tensor *tensor, bool converts,
                                       enum tandem_type type, int64_t heads,
                                       struct tnd_gguf_rows *out, struct tandem_error *error);

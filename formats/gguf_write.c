@@ -19,10 +19,11 @@
 struct writer {
     const tandem_source *source;
     struct tandem_save_options options;
-    struct tnd_gguf_rows *rows; /* one a tensor */
-    bool reorders;              /* rotated rows from halves to adjacent pairs */
-    bool states_type;           /* whether general.file_type is written anew */
-    bool adds_quantization;     /* general.quantization_version is missing */
+    struct tnd_gguf_rows *rows;    /* one a tensor */
+    bool reorders;                 /* rotated rows from halves to adjacent pairs */
+    struct tandem_hparams hparams; /* where rows are reordered: checked against all tensors */
+    bool states_type;              /* whether general.file_type is written anew */
+    bool adds_quantization;        /* general.quantization_version is missing */
     int64_t all_bytes;
     int64_t done_bytes;
 };
@@ -192,26 +193,12 @@ static bool has_part(const char *name, const char *part)
 }
 
 /* Heads of a tensor whose rows must be reordered; 0: it stays. */
-static enum tandem_status heads_of(const struct writer *writer, const char *name,
-                                   int64_t *out_heads, struct tandem_error *error)
+static int64_t heads_of(const struct writer *writer, const char *name)
 {
-    const bool is_key = has_part(name, ".attn_k.");
-    int64_t heads = 0;
-    *out_heads = 0;
-    if (!writer->reorders || (!is_key && !has_part(name, ".attn_q."))) {
-        return TANDEM_OK;
-    }
-    (void)tandem_source_integer(writer->source, "llama.attention.head_count", &heads);
-    if (is_key) {
-        (void)tandem_source_integer(writer->source, "llama.attention.head_count_kv", &heads);
-    }
-    if (heads < 1) {
-        return tnd_error_set(error, TANDEM_E_FORMAT, "llama.attention.head_count", heads, 1,
-                             "%.80s: the model has %lld heads, expected at least 1", name,
-                             (long long)heads);
-    }
-    *out_heads = heads;
-    return TANDEM_OK;
+    return !writer->reorders            ? 0
+           : has_part(name, ".attn_q.") ? writer->hparams.heads
+           : has_part(name, ".attn_k.") ? writer->hparams.kv_heads
+                                        : 0;
 }
 
 static enum tandem_status plan_tensors(struct writer *writer, struct tandem_error *error)
@@ -227,10 +214,8 @@ static enum tandem_status plan_tensors(struct writer *writer, struct tandem_erro
                                  "%.100s: the name has %zu bytes, GGUF allows %d", tensor->name, n,
                                  TND_GGUF_MAX_NAME - 1);
         }
-        int64_t heads;
-        TND_TRY(heads_of(writer, tensor->name, &heads, error));
-        TND_TRY(tnd_gguf_rows_plan(tensor, writer->options.converts, writer->options.type, heads,
-                                   &writer->rows[i], error));
+        TND_TRY(tnd_gguf_rows_plan(tensor, writer->options.converts, writer->options.type,
+                                   heads_of(writer, tensor->name), &writer->rows[i], error));
         int64_t bytes = (int64_t)data_bytes(&writer->rows[i]);
         if (bytes < 0 || !tnd_add_i64(writer->all_bytes, bytes, &writer->all_bytes)) {
             return tnd_error_set(error, TANDEM_E_OVERFLOW, tensor->name, 0, 0,
@@ -357,6 +342,10 @@ enum tandem_status tandem_source_save_gguf(const tandem_source *source, const ch
     }
     writer.reorders = text_is(source, "tandem.rope.pairs", "halves") &&
                       text_is(source, "general.architecture", "llama");
+    if (writer.reorders) {
+        TND_TRY(tandem_source_hparams(source, &writer.hparams, error));
+        writer.reorders = writer.hparams.n_rot == writer.hparams.head_size; /* else they stay */
+    }
     writer.rows = tnd_calloc(source->n_tensors, sizeof(writer.rows[0]));
     if (writer.rows == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "GGUF", (int64_t)source->n_tensors, 0,

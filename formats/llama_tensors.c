@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Names, extents and values of a llama, from the list in llama_tensors.h. */
+ * Names, extents and values of a llama, from the list in llama_tensors.h; and whether a source has
+ * them. */
 #include "formats/llama_tensors.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/tnd_status.h"
 
@@ -12,75 +15,20 @@ struct role_row {
     bool layered;
     size_t ne0; /* offsets of the extents in struct tnd_llama_dims */
     size_t ne1;
+    enum tnd_llama_group group;
 };
 
-static const struct role_row role_rows[TND_LLAMA_ROLES] = {
-#define ROLE_ROW(role, name, layered, ne0, ne1)                                                    \
+static const struct role_row role_rows[TND_LLAMA_ALL_ROLES] = {
+#define ROLE_ROW(role, name, layered, ne0, ne1, group)                                             \
     [TND_LLAMA_##role] = {name, layered, offsetof(struct tnd_llama_dims, ne0),                     \
-                          offsetof(struct tnd_llama_dims, ne1)},
-    TND_LLAMA_TENSOR_LIST(ROLE_ROW)
+                          offsetof(struct tnd_llama_dims, ne1), TND_LLAMA_GROUP_##group},
+    TND_LLAMA_TENSOR_LIST(ROLE_ROW) TND_LLAMA_EXTRA_LIST(ROLE_ROW)
 #undef ROLE_ROW
 };
 
 static int64_t extent(const struct tnd_llama_dims *dims, size_t offset)
 {
     return *(const int64_t *)((const char *)dims + offset);
-}
-
-static enum tandem_status check_positive(const char *name, enum tandem_status status,
-                                         const char *what, int64_t value,
-                                         struct tandem_error *error)
-{
-    if (value > 0 && value <= INT32_MAX) {
-        return TANDEM_OK;
-    }
-    return tnd_error_set(error, status, name, value, INT32_MAX,
-                         "%s: %s is %lld, expected 1 to 2147483647", name, what, (long long)value);
-}
-
-static enum tandem_status check_divides(const char *name, enum tandem_status status,
-                                        const char *what, int64_t value, const char *of_what,
-                                        int64_t of, struct tandem_error *error)
-{
-    if (of % value == 0) {
-        return TANDEM_OK;
-    }
-    return tnd_error_set(error, status, name, value, of,
-                         "%s: %s is %lld, expected a divisor of %s, which is %lld", name, what,
-                         (long long)value, of_what, (long long)of);
-}
-
-enum tandem_status tnd_llama_dims_from(const struct tandem_llama_shape *shape, const char *name,
-                                       enum tandem_status status, struct tnd_llama_dims *out_dims,
-                                       struct tandem_error *error)
-{
-    TND_TRY(check_positive(name, status, "dim", shape->dim, error));
-    TND_TRY(check_positive(name, status, "hidden dim", shape->hidden, error));
-    TND_TRY(check_positive(name, status, "number of layers", shape->layers, error));
-    TND_TRY(check_positive(name, status, "number of heads", shape->heads, error));
-    TND_TRY(check_positive(name, status, "number of KV heads", shape->kv_heads, error));
-    TND_TRY(check_positive(name, status, "vocabulary", shape->vocabulary, error));
-    TND_TRY(check_positive(name, status, "context", shape->context, error));
-    TND_TRY(check_divides(name, status, "number of heads", shape->heads, "dim", shape->dim, error));
-    TND_TRY(check_divides(name, status, "number of KV heads", shape->kv_heads, "number of heads",
-                          shape->heads, error));
-    const int64_t head_size = shape->dim / shape->heads;
-    if (head_size % 2 != 0) { /* rope rotates pairs */
-        return tnd_error_set(error, status, name, head_size, 2,
-                             "%s: head size is %lld, expected an even number", name,
-                             (long long)head_size);
-    }
-    *out_dims = (struct tnd_llama_dims){.dim = shape->dim,
-                                        .kv_dim = head_size * shape->kv_heads,
-                                        .hidden = shape->hidden,
-                                        .vocabulary = shape->vocabulary,
-                                        .one = 1,
-                                        .layers = shape->layers,
-                                        .heads = shape->heads,
-                                        .kv_heads = shape->kv_heads,
-                                        .context = shape->context,
-                                        .head_size = head_size};
-    return TANDEM_OK;
 }
 
 int64_t tnd_llama_role_count(enum tnd_llama_role role, const struct tnd_llama_dims *dims)
@@ -96,19 +44,24 @@ int tnd_llama_role_extents(enum tnd_llama_role role, const struct tnd_llama_dims
     return role_rows[role].ne1 == offsetof(struct tnd_llama_dims, one) ? 1 : 2;
 }
 
+static const char *name_of(enum tnd_llama_role role, int64_t layer, char out[TANDEM_MAX_NAME])
+{
+    if (role_rows[role].layered) {
+        snprintf(out, TANDEM_MAX_NAME, "blk.%lld.%s", (long long)layer, role_rows[role].name);
+    } else {
+        snprintf(out, TANDEM_MAX_NAME, "%s", role_rows[role].name);
+    }
+    return out;
+}
+
 enum tandem_status tnd_llama_add(tandem_source *source, enum tnd_llama_role role, int64_t layer,
                                  const struct tnd_llama_dims *dims, enum tandem_type type,
                                  const void *data, size_t bytes, struct tandem_error *error)
 {
     char name[TANDEM_MAX_NAME];
-    if (role_rows[role].layered) {
-        snprintf(name, sizeof(name), "blk.%lld.%s", (long long)layer, role_rows[role].name);
-    } else {
-        snprintf(name, sizeof(name), "%s", role_rows[role].name);
-    }
     int64_t ne[2];
     const int n_dims = tnd_llama_role_extents(role, dims, ne);
-    return tnd_source_add(source, name, type, n_dims, ne, data, bytes, error);
+    return tnd_source_add(source, name_of(role, layer, name), type, n_dims, ne, data, bytes, error);
 }
 
 enum tandem_status tnd_llama_set_values(tandem_source *source, const struct tnd_llama_dims *dims,
@@ -133,4 +86,100 @@ enum tandem_status tnd_llama_set_values(tandem_source *source, const struct tnd_
     }
     TND_TRY(tnd_source_set_number(source, "llama.attention.layer_norm_rms_epsilon", 1e-5, error));
     return tnd_source_set_number(source, "llama.rope.freq_base", 10000.0, error);
+}
+
+/* ---- what a source has ---- */
+
+/* Role of a tensor by its name; TND_LLAMA_ALL_ROLES: none. */
+static enum tnd_llama_role role_of(const char *name, int64_t layers)
+{
+    char wanted[TANDEM_MAX_NAME];
+    long long layer = 0;
+    int rest = 0;
+    if (sscanf(name, "blk.%9lld.%n", &layer, &rest) != 1 || rest == 0 || layer < 0) {
+        layer = 0;
+    }
+    for (int r = 0; r < TND_LLAMA_ALL_ROLES && layer < layers; r++) {
+        if (strcmp(name + (role_rows[r].layered ? rest : 0), role_rows[r].name) == 0 &&
+            strcmp(name, name_of((enum tnd_llama_role)r, layer, wanted)) == 0) {
+            return (enum tnd_llama_role)r;
+        }
+    }
+    return TND_LLAMA_ALL_ROLES;
+}
+
+static enum tandem_status check_extents(const struct tandem_source_tensor *t, int n_dims, int64_t k,
+                                        int64_t n, struct tandem_error *error)
+{
+    const bool is_vector = n_dims == 1;
+    if (t->ne[0] != k || t->ne[1] != n || t->ne[2] != 1 || t->ne[3] != 1) {
+        return tnd_error_set(error, TANDEM_E_SHAPE, t->name, t->ne[0], k,
+                             "llama: %.80s is %lld x %lld, expected %lld x %lld", t->name,
+                             (long long)t->ne[0], (long long)t->ne[1], (long long)k, (long long)n);
+    }
+    if (is_vector ? t->type != TANDEM_TYPE_F32 : t->type == TANDEM_TYPE_I32) {
+        return tnd_error_set(error, TANDEM_E_TYPE, t->name, t->type, 0,
+                             "llama: %.80s is of type %s, expected %s", t->name,
+                             tandem_type_name(t->type), is_vector ? "f32" : "a type of weights");
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status check_divisors(const struct tandem_source_tensor *t, int64_t n,
+                                         struct tandem_error *error)
+{
+    TND_TRY(check_extents(t, 1, n, 1, error));
+    for (int64_t i = 0; i < n; i++) {
+        float factor;
+        memcpy(&factor, (const char *)t->data + (size_t)i * sizeof(factor), sizeof(factor));
+        if (!(factor > 0.0f) || isinf(factor)) {
+            return tnd_error_set(error, TANDEM_E_FORMAT, t->name, i, n,
+                                 "llama: value %lld of %s is %g, expected a finite number above 0",
+                                 (long long)i, t->name, (double)factor);
+        }
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status check_tensor(const struct tandem_source_tensor *t,
+                                       const struct tnd_llama_dims *dims, int64_t n_rot,
+                                       const enum tnd_llama_promise *promises,
+                                       struct tandem_error *error)
+{
+    if (strcmp(t->name, "rope_freqs.weight") == 0) {
+        return check_divisors(t, n_rot / 2, error);
+    }
+    const enum tnd_llama_role role = role_of(t->name, dims->layers);
+    if (role == TND_LLAMA_ALL_ROLES || promises[role_rows[role].group] == TND_LLAMA_ABSENT) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, t->name, 0, 0,
+                             "llama: the model has a tensor %.80s, which this version does not "
+                             "compute with",
+                             t->name);
+    }
+    int64_t ne[2];
+    const int n_dims = tnd_llama_role_extents(role, dims, ne);
+    return check_extents(t, n_dims, ne[0], ne[1], error);
+}
+
+enum tandem_status tnd_llama_check_tensors(const tandem_source *source,
+                                           const struct tnd_llama_dims *dims, int64_t n_rot,
+                                           const enum tnd_llama_promise *promises,
+                                           struct tandem_error *error)
+{
+    struct tandem_source_tensor t;
+    char name[TANDEM_MAX_NAME];
+    for (int64_t layer = 0; layer < dims->layers; layer++) { /* ends at the first one missing */
+        for (int r = 0; r < TND_LLAMA_ALL_ROLES; r++) {
+            if (promises[role_rows[r].group] == TND_LLAMA_NEEDED &&
+                (layer == 0 || role_rows[r].layered) &&
+                !tandem_source_find(source, name_of((enum tnd_llama_role)r, layer, name), &t)) {
+                return tnd_error_set(error, TANDEM_E_NOT_FOUND, name, 0, 0,
+                                     "llama: the model has no tensor %s", name);
+            }
+        }
+    }
+    for (int i = 0; tandem_source_tensor_at(source, i, &t); i++) {
+        TND_TRY(check_tensor(&t, dims, n_rot, promises, error));
+    }
+    return TANDEM_OK;
 }

@@ -7,40 +7,75 @@
 
 #include "formats/source.h"
 
-/* X(ROLE, "name", in every layer, ne[0], ne[1]): extents by member of struct tnd_llama_dims; a
- * vector has ne[1] `one`. W is N x K, ne = {K, N}. */
+/* X(ROLE, "name", in every layer, ne[0], ne[1], group): extents by member of struct
+ * tnd_llama_dims; a vector has ne[1] `one`. W is N x K, ne = {K, N}. Groups: which models have the
+ * tensor. */
 #define TND_LLAMA_TENSOR_LIST(X)                                                                   \
-    X(TOKEN_EMBD, "token_embd.weight", false, dim, vocabulary)                                     \
-    X(ATTN_NORM, "attn_norm.weight", true, dim, one)                                               \
-    X(ATTN_Q, "attn_q.weight", true, dim, dim)                                                     \
-    X(ATTN_K, "attn_k.weight", true, dim, kv_dim)                                                  \
-    X(ATTN_V, "attn_v.weight", true, dim, kv_dim)                                                  \
-    X(ATTN_OUTPUT, "attn_output.weight", true, dim, dim)                                           \
-    X(FFN_NORM, "ffn_norm.weight", true, dim, one)                                                 \
-    X(FFN_GATE, "ffn_gate.weight", true, dim, hidden)                                              \
-    X(FFN_DOWN, "ffn_down.weight", true, hidden, dim)                                              \
-    X(FFN_UP, "ffn_up.weight", true, dim, hidden)                                                  \
-    X(OUTPUT_NORM, "output_norm.weight", false, dim, one)                                          \
-    X(OUTPUT, "output.weight", false, dim, vocabulary)
+    X(TOKEN_EMBD, "token_embd.weight", false, dim, vocabulary, ALL)                                \
+    X(ATTN_NORM, "attn_norm.weight", true, dim, one, ALL)                                          \
+    X(ATTN_Q, "attn_q.weight", true, dim, q_dim, ALL)                                              \
+    X(ATTN_K, "attn_k.weight", true, dim, kv_dim, ALL)                                             \
+    X(ATTN_V, "attn_v.weight", true, dim, kv_dim, ALL)                                             \
+    X(ATTN_OUTPUT, "attn_output.weight", true, q_dim, dim, ALL)                                    \
+    X(FFN_NORM, "ffn_norm.weight", true, dim, one, ALL)                                            \
+    X(FFN_GATE, "ffn_gate.weight", true, dim, hidden, ALL)                                         \
+    X(FFN_DOWN, "ffn_down.weight", true, hidden, dim, ALL)                                         \
+    X(FFN_UP, "ffn_up.weight", true, dim, hidden, ALL)                                             \
+    X(OUTPUT_NORM, "output_norm.weight", false, dim, one, ALL)                                     \
+    X(OUTPUT, "output.weight", false, dim, vocabulary, OUTPUT)
+/* What no loader makes by itself. */
+#define TND_LLAMA_EXTRA_LIST(X)                                                                    \
+    X(ATTN_Q_BIAS, "attn_q.bias", true, q_dim, one, QKV_BIAS)                                      \
+    X(ATTN_K_BIAS, "attn_k.bias", true, kv_dim, one, QKV_BIAS)                                     \
+    X(ATTN_V_BIAS, "attn_v.bias", true, kv_dim, one, QKV_BIAS)                                     \
+    X(ATTN_OUTPUT_BIAS, "attn_output.bias", true, dim, one, OUTPUT_BIAS)                           \
+    X(FFN_GATE_BIAS, "ffn_gate.bias", true, hidden, one, FFN_BIAS)                                 \
+    X(FFN_DOWN_BIAS, "ffn_down.bias", true, dim, one, FFN_BIAS)                                    \
+    X(FFN_UP_BIAS, "ffn_up.bias", true, hidden, one, FFN_BIAS)                                     \
+    X(ATTN_Q_NORM, "attn_q_norm.weight", true, head_size, one, HEAD_NORM)                          \
+    X(ATTN_K_NORM, "attn_k_norm.weight", true, head_size, one, HEAD_NORM)
 
 enum tnd_llama_role {
-#define TND_LLAMA_ROLE_ENUM(role, name, layered, ne0, ne1) TND_LLAMA_##role,
+#define TND_LLAMA_ROLE_ENUM(role, name, layered, ne0, ne1, group) TND_LLAMA_##role,
     TND_LLAMA_TENSOR_LIST(TND_LLAMA_ROLE_ENUM)
+        TND_LLAMA_ROLES, /* of every llama; the extras follow */
+    TND_LLAMA_LAST_ROLE = TND_LLAMA_ROLES - 1,
+    TND_LLAMA_EXTRA_LIST(TND_LLAMA_ROLE_ENUM)
 #undef TND_LLAMA_ROLE_ENUM
-        TND_LLAMA_ROLES
+        TND_LLAMA_ALL_ROLES
 };
+
+/** Whether a model has the tensors of a group. */
+enum tnd_llama_group {
+    TND_LLAMA_GROUP_ALL,
+    TND_LLAMA_GROUP_OUTPUT,
+    TND_LLAMA_GROUP_QKV_BIAS,
+    TND_LLAMA_GROUP_OUTPUT_BIAS,
+    TND_LLAMA_GROUP_FFN_BIAS,
+    TND_LLAMA_GROUP_HEAD_NORM,
+    TND_LLAMA_GROUPS
+};
+enum tnd_llama_promise { TND_LLAMA_OPTIONAL, TND_LLAMA_NEEDED, TND_LLAMA_ABSENT };
 
 /** Sizes of a llama that were checked: positive, heads share out evenly, everything below 2^31. */
 struct tnd_llama_dims {
-    int64_t dim, kv_dim, hidden, vocabulary, one;
+    int64_t dim, q_dim, kv_dim, hidden, vocabulary, one;
     int64_t layers, heads, kv_heads, context, head_size;
 };
 
-/** Checks a shape and fills `out_dims`. `name` stands in messages. Errors: `status` (FORMAT for a
- *  file, ARGUMENT for a caller). */
+/** llama_hparams.c: checks a shape as the numbers of a file are checked, and fills `out_dims`.
+ *  `name` stands in messages. Errors: `status` (FORMAT for a file, ARGUMENT for a caller). */
 enum tandem_status tnd_llama_dims_from(const struct tandem_llama_shape *shape, const char *name,
                                        enum tandem_status status, struct tnd_llama_dims *out_dims,
                                        struct tandem_error *error);
+
+/** Checks that the source has what `promises` (one a group) say and nothing else, with the extents
+ *  of `dims`. `n_rot`: values of a head that are rotated. Errors: NOT_FOUND, SHAPE, TYPE, FORMAT,
+ *  UNSUPPORTED_BUILD. */
+enum tandem_status tnd_llama_check_tensors(const tandem_source *source,
+                                           const struct tnd_llama_dims *dims, int64_t n_rot,
+                                           const enum tnd_llama_promise *promises,
+                                           struct tandem_error *error);
 
 /** How many tensors of a role there are (1 or one a layer), their dimensions and extents. */
 int64_t tnd_llama_role_count(enum tnd_llama_role role, const struct tnd_llama_dims *dims);

@@ -146,19 +146,6 @@ static void fill_defaults(struct config *c)
 
 /* ---- scaling of rope ---- */
 
-/* After the model card of Llama 3.1: waves longer than original / low are slowed by the factor,
- * those shorter than original / high are not, those between in part. */
-static void llama3_divisors(const struct tnd_llama3_rope *rope, float *out)
-{
-    for (int64_t i = 0; i < rope->head_size / 2; i++) {
-        const double wave = 2.0 * 3.14159265358979323846 *
-                            pow(rope->base, 2.0 * (double)i / (double)rope->head_size);
-        double kept = (rope->original / wave - rope->low) / (rope->high - rope->low);
-        kept = kept < 0.0 ? 0.0 : kept > 1.0 ? 1.0 : kept;
-        out[i] = (float)(1.0 / ((1.0 - kept) / rope->factor + kept));
-    }
-}
-
 static bool can_be(const struct tnd_llama3_rope *rope)
 {
     return rope->factor >= 1e-3 && rope->factor <= 1e6 && rope->base > 0.0 &&
@@ -178,7 +165,13 @@ enum tandem_status tnd_safetensors_add_divisors(tandem_source *source,
         return TANDEM_OK;
     }
     TND_TRY(tnd_source_alloc(source, name, bytes, 0, &memory, error));
-    llama3_divisors(rope, memory);
+    const struct tandem_hparams h = {.n_rot = rope->head_size,
+                                     .freq_base = (float)rope->base,
+                                     .rope_factor = rope->factor,
+                                     .rope_low = rope->low,
+                                     .rope_high = rope->high,
+                                     .rope_original = rope->original};
+    tandem_hparams_divisors(&h, memory);
     return tnd_source_add(source, name, TANDEM_TYPE_F32, 1, &n, memory, bytes, error);
 }
 

@@ -29,22 +29,41 @@ static tandem_tensor *rms_norm(const struct pass *p, tandem_tensor *x, tandem_te
     return tandem_mul(p->context, normed, g);
 }
 
+/* y + b; b may be NULL */
+static tandem_tensor *plus(const struct pass *p, tandem_tensor *y, tandem_tensor *b)
+{
+    return b == NULL ? y : tandem_add(p->context, y, b);
+}
+
 /* Cuts rows of y + b into heads; b may be NULL. */
 static tandem_tensor *split(const struct pass *p, tandem_tensor *y, tandem_tensor *b, int64_t heads)
 {
     const int64_t ne[] = {p->model->hparams.head_size, heads, p->m};
-    y = b == NULL ? y : tandem_add(p->context, y, b);
-    return tandem_reshape(p->context, y, 3, ne); /* {head_size, heads, M} */
+    return tandem_reshape(p->context, plus(p, y, b), 3, ne); /* {head_size, heads, M} */
+}
+
+/* The same with a norm of each head, g {head_size}, which may be NULL (Yang et al. 2025,
+ * arXiv:2505.09388). */
+static tandem_tensor *split_normed(const struct pass *p, tandem_tensor *y, tandem_tensor *b,
+                                   tandem_tensor *g, int64_t heads)
+{
+    tandem_tensor *split_y = split(p, y, b, heads);
+    return g == NULL ? split_y : rms_norm(p, split_y, g);
 }
 
 /* Rotates pairs of values by their position (Su et al. 2021). */
 static tandem_tensor *rope(const tandem_model *model, tandem_context *c, tandem_tensor *heads,
                            tandem_tensor *positions)
 {
-    const struct tandem_rope_options *options = &model->rope.options;
+    const struct tandem_hparams *h = &model->hparams;
+    const struct tandem_rope_options options = {.size = sizeof(options),
+                                                .pairs = h->rope_pairs,
+                                                .n_rot = h->n_rot,
+                                                .freq_base = h->freq_base,
+                                                .freq_scale = h->freq_scale};
     return model->rope_factors == NULL
-               ? tandem_rope(c, heads, positions, options)
-               : tandem_rope_factors(c, heads, positions, model->rope_factors, options);
+               ? tandem_rope(c, heads, positions, &options)
+               : tandem_rope_factors(c, heads, positions, model->rope_factors, &options);
 }
 
 /* softmax(Q K^T / sqrt(head_size)) V over the cells that each token sees; a KV head serves several
@@ -82,14 +101,14 @@ static tandem_tensor *attention_block(const struct pass *p, tandem_tensor *x, in
     tandem_tensor *q = tandem_mul_mat(c, w->wq, y);  /* products of one X one after another: they */
     tandem_tensor *k = tandem_mul_mat(c, w->wk, y);  /* run concurrently */
     tandem_tensor *v = tandem_mul_mat(c, w->wv, y);
-    q = split(p, q, w->bq, h->heads);
-    k = split(p, k, w->bk, h->kv_heads);
+    q = split_normed(p, q, w->bq, w->attn_q_norm, h->heads);
+    k = split_normed(p, k, w->bk, w->attn_k_norm, h->kv_heads);
     v = split(p, v, w->bv, h->kv_heads);
     q = rope(p->model, c, q, p->positions); /* {head_size, heads, M} */
     k = rope(p->model, c, k, p->positions); /* {head_size, kv_heads, M} */
     tnd_llama_kv_write(p->cache, p->graph, c, layer, k, v);
-    tandem_tensor *o = attention(p, q, layer);            /* {q_dim, M} */
-    return tandem_add(c, x, tandem_mul_mat(c, w->wo, o)); /* {dim, M} */
+    tandem_tensor *o = attention(p, q, layer);                            /* {q_dim, M} */
+    return tandem_add(c, x, plus(p, tandem_mul_mat(c, w->wo, o), w->bo)); /* {dim, M} */
 }
 
 /* x + W2 (silu(W1 norm(x)) * W3 norm(x)), SwiGLU (Shazeer 2020) */
@@ -100,8 +119,8 @@ static tandem_tensor *feed_forward_block(const struct pass *p, tandem_tensor *x,
     tandem_tensor *y = rms_norm(p, x, w->ffn_norm);    /* {dim, M} */
     tandem_tensor *gate = tandem_mul_mat(c, w->w1, y); /* {hidden, M} */
     tandem_tensor *up = tandem_mul_mat(c, w->w3, y);   /* {hidden, M} */
-    tandem_tensor *both = tandem_mul(c, tandem_silu(c, gate), up);
-    return tandem_add(c, x, tandem_mul_mat(c, w->w2, both)); /* {dim, M} */
+    tandem_tensor *both = tandem_mul(c, tandem_silu(c, plus(p, gate, w->b1)), plus(p, up, w->b3));
+    return tandem_add(c, x, plus(p, tandem_mul_mat(c, w->w2, both), w->b2)); /* {dim, M} */
 }
 
 /* Logits of the tokens that somebody asks for: nobody reads those of the others. */

@@ -5,7 +5,7 @@
 #ifndef TND_LLAMA_KV_CACHE_H
 #define TND_LLAMA_KV_CACHE_H
 
-#include "llama/hparams.h"
+#include "tandem/formats.h"
 #include "tandem/graph.h"
 #include "tandem/runtime.h"
 

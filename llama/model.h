@@ -3,29 +3,34 @@
 #ifndef TND_LLAMA_MODEL_H
 #define TND_LLAMA_MODEL_H
 
-#include "llama/hparams.h"
 #include "llama/kv_cache.h"
 #include "tandem/graph.h"
+#include "tandem/llama.h"
 
 /** Weights of one layer. W is N x K: ne = {K, N}. */
 struct tnd_llama_layer {
-    tandem_tensor *attn_norm; /* {dim} */
-    tandem_tensor *wq;        /* {dim, q_dim} */
-    tandem_tensor *wk;        /* {dim, kv_dim} */
-    tandem_tensor *wv;        /* {dim, kv_dim} */
-    tandem_tensor *wo;        /* {q_dim, dim} */
-    tandem_tensor *bq;        /* {q_dim}; NULL: none */
-    tandem_tensor *bk;        /* {kv_dim} */
-    tandem_tensor *bv;        /* {kv_dim} */
-    tandem_tensor *ffn_norm;  /* {dim} */
-    tandem_tensor *w1;        /* {dim, hidden}, the gate */
-    tandem_tensor *w2;        /* {hidden, dim}, down */
-    tandem_tensor *w3;        /* {dim, hidden}, up */
+    tandem_tensor *attn_norm;   /* {dim} */
+    tandem_tensor *wq;          /* {dim, q_dim} */
+    tandem_tensor *wk;          /* {dim, kv_dim} */
+    tandem_tensor *wv;          /* {dim, kv_dim} */
+    tandem_tensor *wo;          /* {q_dim, dim} */
+    tandem_tensor *bq;          /* {q_dim}; NULL: none */
+    tandem_tensor *bk;          /* {kv_dim} */
+    tandem_tensor *bv;          /* {kv_dim} */
+    tandem_tensor *bo;          /* {dim} */
+    tandem_tensor *ffn_norm;    /* {dim} */
+    tandem_tensor *w1;          /* {dim, hidden}, the gate */
+    tandem_tensor *w2;          /* {hidden, dim}, down */
+    tandem_tensor *w3;          /* {dim, hidden}, up */
+    tandem_tensor *b1;          /* {hidden}; NULL: none */
+    tandem_tensor *b2;          /* {dim} */
+    tandem_tensor *b3;          /* {hidden} */
+    tandem_tensor *attn_q_norm; /* {head_size}; NULL: none */
+    tandem_tensor *attn_k_norm; /* {head_size} */
 };
 
 struct tandem_model {
     struct tandem_hparams hparams;
-    struct tnd_llama_rope rope;
     const tandem_source *source;    /* of the weights */
     tandem_source *own_source;      /* the same where the model has opened it, else NULL */
     tandem_context *context;        /* owns the tensors, not their data */

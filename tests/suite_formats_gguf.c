@@ -342,74 +342,6 @@ static void the_parts_of_a_split_model_are_one_source(void)
 
 /* ---- writing ---- */
 
-static void add_matrix(tandem_source *source, const char *name, int64_t k, int64_t n,
-                       const float *values)
-{
-    check_ok(tnd_source_add(source, name, TANDEM_TYPE_F32, 2, (int64_t[]){k, n}, values,
-                            (size_t)(k * n) * sizeof(float), NULL));
-}
-
-static void rotated_rows_in_halves_come_out_in_adjacent_pairs(void)
-{
-    float values[16]; /* 2 heads of 4 rows of 2 */
-    tandem_source *source = NULL;
-    struct tandem_source_tensor tensor = {.data = values};
-    const char *pairs;
-    for (int i = 0; i < 16; i++) {
-        values[i] = (float)i;
-    }
-    check_ok(tnd_source_new("made", &source, NULL));
-    check_ok(tnd_source_set_text(source, "general.architecture", "llama", NULL));
-    check_ok(tnd_source_set_text(source, "tandem.rope.pairs", "halves", NULL));
-    check_ok(tnd_source_set_integer(source, "llama.attention.head_count", 2, NULL));
-    check_ok(tnd_source_set_integer(source, "llama.attention.head_count_kv", 1, NULL));
-    add_matrix(source, "blk.0.attn_q.weight", 2, 8, values);
-    add_matrix(source, "blk.0.attn_k.weight", 2, 4, values);
-    add_matrix(source, "blk.0.attn_v.weight", 2, 4, values);
-    tandem_source *again = save_and_open(source, NULL);
-    const float q[16] = {0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15};
-    CU_ASSERT_TRUE(tandem_source_find(again, "blk.0.attn_q.weight", &tensor));
-    check_bits(tensor.data, q, sizeof(q), "q");
-    CU_ASSERT_TRUE(tandem_source_find(again, "blk.0.attn_k.weight", &tensor));
-    check_bits(tensor.data, q, sizeof(q) / 2, "k");
-    CU_ASSERT_TRUE(tandem_source_find(again, "blk.0.attn_v.weight", &tensor));
-    check_bits(tensor.data, values, sizeof(q) / 2, "v");
-    CU_ASSERT_FALSE(tandem_source_text(again, "tandem.rope.pairs", &pairs));
-    tandem_source_close(again);
-    tandem_source_close(source);
-}
-
-/* From any file: SIGSEGV, SIGFPE, and with enough rows the process's memory in the output. */
-static void head_counts_that_do_not_fit_the_rows_are_refused(void)
-{
-    static const struct {
-        int64_t heads, kv_heads;
-        const char *part;
-    } cases[] = {
-        {-1, 1, "-1 heads"},          {0, 1, "0 heads"},          {INT64_MIN, 1, "heads"},
-        {3, 1, "multiple of 2 x 3"},  {8, 1, "multiple of 2 x"},  {INT64_MAX, 1, "multiple of 2 x"},
-        {1, -1, "-1 heads"},          {1, INT64_MIN, "heads"},    {1, 4, "multiple of 2 x 4"},
-        {INT64_MAX / 2 + 1, 1, "of"}, {1, INT64_MAX / 2 + 1, ""},
-    };
-    const float values[16] = {0};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        tandem_source *source = NULL;
-        struct tandem_error error = {0};
-        check_ok(tnd_source_new("made", &source, NULL));
-        check_ok(tnd_source_set_text(source, "general.architecture", "llama", NULL));
-        check_ok(tnd_source_set_text(source, "tandem.rope.pairs", "halves", NULL));
-        check_ok(
-            tnd_source_set_integer(source, "llama.attention.head_count", cases[i].heads, NULL));
-        check_ok(tnd_source_set_integer(source, "llama.attention.head_count_kv", cases[i].kv_heads,
-                                        NULL));
-        add_matrix(source, "blk.0.attn_q.weight", 2, 8, values);
-        add_matrix(source, "blk.0.attn_k.weight", 2, 4, values);
-        check_status(tandem_source_save_gguf(source, tnd_test_temp("heads.gguf"), NULL, &error),
-                     TANDEM_E_FORMAT, cases[i].part, &error);
-        tandem_source_close(source);
-    }
-}
-
 struct progress {
     int64_t done;
     int64_t all;
@@ -720,10 +652,6 @@ static CU_TestInfo tests_gguf[] = {
     {"copied values outlive their source", copied_values_outlive_their_source},
     {"vocabularies of the field are read", vocabularies_of_the_field_are_read},
     {"the parts of a split model are one source", the_parts_of_a_split_model_are_one_source},
-    {"rotated rows in halves come out in adjacent pairs",
-     rotated_rows_in_halves_come_out_in_adjacent_pairs},
-    {"head counts that do not fit the rows are refused",
-     head_counts_that_do_not_fit_the_rows_are_refused},
     {"converting while writing equals converting in memory",
      converting_while_writing_equals_converting_in_memory},
     {"the file type is that of the new weights or left out",

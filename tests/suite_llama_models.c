@@ -409,7 +409,7 @@ static void models_of_other_kinds_are_refused(void)
         {{.scaling = "yarn", .factor = 2}, TANDEM_E_UNSUPPORTED_BUILD, "'yarn' is not known"},
         {{.scaling = "linear"}, TANDEM_E_FORMAT, "rope.scaling.factor is 0"},
         {{.scaling = "llama3", .factor = 8}, TANDEM_E_FORMAT, "original_context_length is 0"},
-        {{.head_size = 33}, TANDEM_E_FORMAT, "do not fit together"},
+        {{.head_size = 33}, TANDEM_E_FORMAT, "head size is 33"},
         {{.freq_base = -1.0}, TANDEM_E_FORMAT, "rope.freq_base is -1"},
         {{.freq_base = NAN}, TANDEM_E_FORMAT, "rope.freq_base"},
     };

@@ -7,7 +7,7 @@
 #ifndef TANDEM_FORMATS_H
 #define TANDEM_FORMATS_H
 
-#include "tandem/tensor.h"
+#include "tandem/ops.h"
 
 TANDEM_BEGIN_C
 
@@ -77,6 +77,63 @@ TANDEM_API bool tandem_source_find(const tandem_source *source, const char *name
 TANDEM_API bool tandem_source_integer(const tandem_source *source, const char *key, int64_t *out);
 TANDEM_API bool tandem_source_number(const tandem_source *source, const char *key, double *out);
 TANDEM_API bool tandem_source_text(const tandem_source *source, const char *key, const char **out);
+
+/* ---- what a model is ---- */
+
+/** What a feed-forward block applies to its gate. Numbers are pinned. */
+enum tandem_activation {
+    TANDEM_ACTIVATION_SILU = 0,
+    TANDEM_ACTIVATION_GELU = 1,      /**< with the error function */
+    TANDEM_ACTIVATION_GELU_TANH = 2, /**< its approximation by tanh, tandem_gelu */
+    TANDEM_ACTIVATION_RELU = 3
+};
+
+/** The numbers that describe a model: what the papers call hyper-parameters. Only read: the library
+ *  fills them, later versions append members, and `size` says how many there are. */
+struct tandem_hparams {
+    size_t size;              /**< of this structure */
+    const char *architecture; /**< "llama", "mistral", "qwen2" or "qwen3" */
+    int64_t dim;              /**< length of a token's vector */
+    int64_t hidden;           /**< width of the feed-forward network */
+    int64_t layers;           /**< transformer blocks */
+    int64_t heads;            /**< of the queries */
+    int64_t kv_heads;         /**< of keys and values: each serves heads / kv_heads queries */
+    int64_t head_size;        /**< dim / heads unless the model says otherwise */
+    int64_t q_dim;            /**< heads * head_size */
+    int64_t kv_dim;           /**< kv_heads * head_size */
+    int64_t vocabulary;       /**< tokens that the model knows */
+    int64_t context;          /**< positions that the model was trained for */
+    int64_t window;  /**< a token sees this many tokens, itself included; 0: all before it */
+    float norm_eps;  /**< added to the mean square in RMS norms */
+    bool has_biases; /**< of q, k and v: the architecture promises them */
+    enum tandem_type weight_type; /**< of the first layer's query matrix; others may differ */
+    enum tandem_activation activation;
+    /** {layers}, borrowed from the source: 0 where a layer has no window; NULL: all have it. */
+    const uint8_t *windowed;
+    enum tandem_rope_pairs rope_pairs; /**< linear and NTK scaling are in the next numbers */
+    int64_t n_rot;                     /**< values of a head that are rotated */
+    float freq_base;
+    float freq_scale;
+    double rope_factor; /**< llama 3's scaling: see tandem_hparams_divisors; 0: none */
+    double rope_low;
+    double rope_high;
+    double rope_original;
+};
+
+/** Reads the numbers of a model of the llama family (Llama 1 to 3, Mistral, Qwen 2 and 3) and
+ *  checks all that the source says of it: each number, whether they fit together, and for each
+ *  tensor that it is known, there, and has the extents that the numbers imply. Whoever computes
+ *  with a source or converts it begins here. No weight is read. Any thread. Errors: FORMAT (another
+ *  architecture, or numbers that do not fit together), NOT_FOUND (a tensor or a number), SHAPE,
+ *  TYPE, UNSUPPORTED_BUILD (a tensor, a key or a scaling of rope that this version does not
+ *  compute), ARGUMENT. */
+TANDEM_API enum tandem_status tandem_source_hparams(const tandem_source *source,
+                                                    struct tandem_hparams *out_hparams,
+                                                    struct tandem_error *error);
+/** Llama 3's scaling of rope (Llama 3.1 model card) as the divisor of each pair's angle, n_rot / 2
+ *  values: waves longer than original / low are slowed by the factor, those shorter than original /
+ *  high are not, those between in part. All 1 without that scaling. Never fails. Any thread. */
+TANDEM_API void tandem_hparams_divisors(const struct tandem_hparams *hparams, float *out);
 
 /* ---- lists, and all values in the order of the file ---- */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * room: llama
  *
- * Sessions of models of the llama family (Llama 1 to 3, Mistral, Qwen 2): load, decode, logits,
- * sampling, state, chat. A library of its own, libtandem-llama (pkg-config: tandem-llama), made
- * with the other public headers alone. docs/session.md has a program.
+ * Sessions of models of the llama family (Llama 1 to 3, Mistral, Qwen 2 and 3): load, decode,
+ * logits, sampling, state, chat. A library of its own, libtandem-llama (pkg-config:
+ * tandem-llama), made with the other public headers alone. docs/session.md has a program.
  *
  * Order of use: a source (tandem/formats.h) holds the weights, a model finds them, a runtime
  * (tandem/runtime.h) computes, a session keeps the tokens seen so far, a sampler chooses the next
@@ -35,31 +35,9 @@ typedef struct tandem_generator tandem_generator;
 
 /* ---- models ---- */
 
-/** The numbers that describe a model: what the papers call hyper-parameters. Only read: the library
- *  fills them, later versions append members, and `size` says how many there are. */
-struct tandem_hparams {
-    size_t size;              /**< of this structure */
-    const char *architecture; /**< "llama", "mistral" or "qwen2" */
-    int64_t dim;              /**< length of a token's vector */
-    int64_t hidden;           /**< width of the feed-forward network */
-    int64_t layers;           /**< transformer blocks */
-    int64_t heads;            /**< of the queries */
-    int64_t kv_heads;         /**< of keys and values: each serves heads / kv_heads queries */
-    int64_t head_size;        /**< dim / heads unless the model says otherwise */
-    int64_t q_dim;            /**< heads * head_size */
-    int64_t kv_dim;           /**< kv_heads * head_size */
-    int64_t vocabulary;       /**< tokens that the model knows */
-    int64_t context;          /**< positions that the model was trained for */
-    int64_t window;  /**< a token sees this many tokens, itself included; 0: all before it */
-    float norm_eps;  /**< added to the mean square in RMS norms */
-    bool has_biases; /**< of q, k and v: the architecture promises them */
-    enum tandem_type weight_type; /**< of the first layer's query matrix; others may differ */
-};
-
-/** Finds all weights in a source and checks their extents. Borrows the source, which must outlive
- *  the model. Cost: no weight is copied or read. Errors: FORMAT (another architecture, or numbers
- *  that do not fit together), NOT_FOUND (a tensor or a number), SHAPE, UNSUPPORTED_BUILD (a scaling
- *  of rope that is not known), MEMORY. */
+/** Finds all weights in a source that tandem_source_hparams accepts. Borrows the source, which must
+ *  outlive the model. Cost: no weight is copied or read. Errors: those of tandem_source_hparams,
+ *  MEMORY. */
 TANDEM_API enum tandem_status
 tandem_model_new(const tandem_source *source, tandem_model **out_model, struct tandem_error *error);
 /** The same from a file or folder; the model owns the source that it opens. Errors also: those of

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT
+ * Hyper-parameters of a llama: from a source's values (keys of the GGUF convention, which begin
+ * with the name of the architecture), or from a shape. All checks of them are here and in
+ * llama_tensors.c; whoever computes with a source or converts it comes through. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/tnd_assert.h"
+#include "base/tnd_status.h"
+#include "formats/llama_tensors.h"
+
+#define MAX_HEAD_SIZE 65536
+
+/* What differs between the architectures. */
+struct architecture {
+    const char *name;
+    enum tandem_rope_pairs pairs; /* as files of the GGUF convention have their rows */
+    bool has_biases;              /* of q, k and v */
+    bool has_head_norms;
+};
+
+static const struct architecture architectures[] = {
+    {"llama", TANDEM_ROPE_ADJACENT, false, false},
+    {"mistral", TANDEM_ROPE_ADJACENT, false, false},
+    {"qwen2", TANDEM_ROPE_HALVES, true, false},
+    {"qwen3", TANDEM_ROPE_HALVES, false, true},
+};
+
+/* A source and the architecture that begins its keys. */
+struct reader {
+    const tandem_source *source;
+    const struct architecture *architecture;
+    char key[96]; /* the key read last */
+};
+
+static const char *key_of(struct reader *reader, const char *name)
+{
+    snprintf(reader->key, sizeof(reader->key), "%s.%s", reader->architecture->name, name);
+    return reader->key;
+}
+
+/* ---- the checks ---- */
+
+static enum tandem_status check_count(const char *name, enum tandem_status status, const char *what,
+                                      int64_t value, struct tandem_error *error)
+{
+    if (value >= 1 && value <= INT32_MAX) {
+        return TANDEM_OK;
+    }
+    return tnd_error_set(error, status, what, value, INT32_MAX,
+                         "%s: %s is %lld, expected 1 to 2147483647", name, what, (long long)value);
+}
+
+/* Heads must share out evenly, and rope turns pairs. Fills q_dim and kv_dim. */
+static enum tandem_status check_heads(const char *name, enum tandem_status status,
+                                      struct tandem_hparams *h, struct tandem_error *error)
+{
+    if (h->heads % h->kv_heads != 0) {
+        return tnd_error_set(error, status, name, h->kv_heads, h->heads,
+                             "%s: number of KV heads is %lld, expected a divisor of the number of "
+                             "heads, which is %lld",
+                             name, (long long)h->kv_heads, (long long)h->heads);
+    }
+    if (h->head_size % 2 != 0 || h->head_size > MAX_HEAD_SIZE) {
+        return tnd_error_set(error, status, name, h->head_size, MAX_HEAD_SIZE,
+                             "%s: head size is %lld, expected an even number of at most %d", name,
+                             (long long)h->head_size, MAX_HEAD_SIZE);
+    }
+    if (h->n_rot % 2 != 0 || h->n_rot > h->head_size) {
+        return tnd_error_set(error, status, name, h->n_rot, h->head_size,
+                             "%s: %lld values of a head are rotated, expected an even number of at "
+                             "most the head size %lld",
+                             name, (long long)h->n_rot, (long long)h->head_size);
+    }
+    if (!tnd_mul_i64(h->heads, h->head_size, &h->q_dim) || h->q_dim > INT32_MAX) {
+        return tnd_error_set(error, status, name, h->heads, h->head_size,
+                             "%s: %lld heads of %lld values are more than 2147483647", name,
+                             (long long)h->heads, (long long)h->head_size);
+    }
+    h->kv_dim = h->kv_heads * h->head_size; /* no more than q_dim */
+    return TANDEM_OK;
+}
+
+static struct tnd_llama_dims dims_of(const struct tandem_hparams *h)
+{
+    return (struct tnd_llama_dims){.dim = h->dim,
+                                   .q_dim = h->q_dim,
+                                   .kv_dim = h->kv_dim,
+                                   .hidden = h->hidden,
+                                   .vocabulary = h->vocabulary,
+                                   .one = 1,
+                                   .layers = h->layers,
+                                   .heads = h->heads,
+                                   .kv_heads = h->kv_heads,
+                                   .context = h->context,
+                                   .head_size = h->head_size};
+}
+
+enum tandem_status tnd_llama_dims_from(const struct tandem_llama_shape *shape, const char *name,
+                                       enum tandem_status status, struct tnd_llama_dims *out_dims,
+                                       struct tandem_error *error)
+{
+    struct tandem_hparams h = {.dim = shape->dim,
+                               .hidden = shape->hidden,
+                               .layers = shape->layers,
+                               .heads = shape->heads,
+                               .kv_heads = shape->kv_heads,
+                               .vocabulary = shape->vocabulary,
+                               .context = shape->context};
+    TND_TRY(check_count(name, status, "dim", h.dim, error));
+    TND_TRY(check_count(name, status, "hidden dim", h.hidden, error));
+    TND_TRY(check_count(name, status, "number of layers", h.layers, error));
+    TND_TRY(check_count(name, status, "number of heads", h.heads, error));
+    TND_TRY(check_count(name, status, "number of KV heads", h.kv_heads, error));
+    TND_TRY(check_count(name, status, "vocabulary", h.vocabulary, error));
+    TND_TRY(check_count(name, status, "context", h.context, error));
+    if (h.dim % h.heads != 0) {
+        return tnd_error_set(error, status, name, h.heads, h.dim,
+                             "%s: number of heads is %lld, expected a divisor of dim, which is "
+                             "%lld",
+                             name, (long long)h.heads, (long long)h.dim);
+    }
+    h.head_size = h.dim / h.heads;
+    h.n_rot = h.head_size;
+    TND_TRY(check_heads(name, status, &h, error));
+    *out_dims = dims_of(&h);
+    return TANDEM_OK;
+}
+
+/* ---- reading ---- */
+
+/* A whole number that must be there, 1 to 2^31 - 1. */
+static enum tandem_status read_count(struct reader *reader, const char *name, int64_t *out,
+                                     struct tandem_error *error)
+{
+    int64_t value;
+    const char *key = key_of(reader, name);
+    if (!tandem_source_integer(reader->source, key, &value)) {
+        return tnd_error_set(error, TANDEM_E_NOT_FOUND, key, 0, 0, "llama: the model has no %s",
+                             key);
+    }
+    TND_TRY(check_count("llama", TANDEM_E_FORMAT, key, value, error));
+    *out = value;
+    return TANDEM_OK;
+}
+
+/* The same with a value for files that do not say. */
+static enum tandem_status read_count_or(struct reader *reader, const char *name, int64_t otherwise,
+                                        int64_t *out, struct tandem_error *error)
+{
+    int64_t value = otherwise;
+    const char *key = key_of(reader, name);
+    (void)tandem_source_integer(reader->source, key, &value);
+    TND_TRY(check_count("llama", TANDEM_E_FORMAT, key, value, error));
+    *out = value;
+    return TANDEM_OK;
+}
+
+static double read_number(struct reader *reader, const char *name, double otherwise)
+{
+    double value = otherwise;
+    int64_t whole;
+    const char *key = key_of(reader, name);
+    if (!tandem_source_number(reader->source, key, &value) &&
+        tandem_source_integer(reader->source, key, &whole)) {
+        value = (double)whole;
+    }
+    return value;
+}
+
+static enum tandem_status find_architecture(struct reader *reader, struct tandem_error *error)
+{
+    const char *name = "none";
+    if (tandem_source_text(reader->source, "general.architecture", &name)) {
+        for (size_t i = 0; i < sizeof(architectures) / sizeof(architectures[0]); i++) {
+            if (strcmp(name, architectures[i].name) == 0) {
+                reader->architecture = &architectures[i];
+                return TANDEM_OK;
+            }
+        }
+    }
+    return tnd_error_set(error, TANDEM_E_FORMAT, "general.architecture", 0, 0,
+                         "llama: the model's architecture is %.60s, expected llama, mistral, "
+                         "qwen2 or qwen3",
+                         name);
+}
+
+static enum tandem_status read_heads(struct reader *reader, struct tandem_hparams *h,
+                                     struct tandem_error *error)
+{
+    TND_TRY(read_count(reader, "attention.head_count", &h->heads, error));
+    TND_TRY(read_count_or(reader, "attention.head_count_kv", h->heads, &h->kv_heads, error));
+    if (h->dim % h->heads != 0) { /* files of other shapes say their head size */
+        TND_TRY(read_count(reader, "attention.key_length", &h->head_size, error));
+    } else {
+        TND_TRY(
+            read_count_or(reader, "attention.key_length", h->dim / h->heads, &h->head_size, error));
+    }
+    TND_TRY(read_count_or(reader, "rope.dimension_count", h->head_size, &h->n_rot, error));
+    return check_heads("llama", TANDEM_E_FORMAT, h, error);
+}
+
+static enum tandem_status bad_scaling(const char *key, double value, struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_FORMAT, key, 0, 0,
+                         "llama: %s is %g, which is no scaling of rope", key, value);
+}
+
+/* Numbers of llama 3's scaling (Llama 3.1 model card): frequencies whose waves are shorter than
+ * original / high stay, those longer than original / low are divided by the factor. */
+static enum tandem_status read_llama3(struct reader *reader, struct tandem_hparams *h,
+                                      struct tandem_error *error)
+{
+    h->rope_low = read_number(reader, "rope.scaling.low_freq_factor", 1.0);
+    h->rope_high = read_number(reader, "rope.scaling.high_freq_factor", 4.0);
+    h->rope_original = read_number(reader, "rope.scaling.original_context_length", 8192.0);
+    if (!(h->rope_low > 0.0) || !(h->rope_high > h->rope_low) || !isfinite(h->rope_high)) {
+        return bad_scaling(key_of(reader, "rope.scaling.high_freq_factor"), h->rope_high, error);
+    }
+    if (!(h->rope_original >= 1.0) || !(h->rope_original <= 1e12)) {
+        return bad_scaling(key_of(reader, "rope.scaling.original_context_length"), h->rope_original,
+                           error);
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_scaling(struct reader *reader, struct tandem_hparams *h,
+                                       struct tandem_error *error)
+{
+    const char *type = NULL;
+    (void)tandem_source_text(reader->source, key_of(reader, "rope.scaling.type"), &type);
+    /* rope.scale_linear is the key of older files */
+    const double older = read_number(reader, "rope.scale_linear", 1.0);
+    const double factor = read_number(reader, "rope.scaling.factor", older);
+    if (type == NULL) {
+        type = factor != 1.0 ? "linear" : "none";
+    }
+    if (!(factor >= 1e-3) || !(factor <= 1e6)) {
+        return bad_scaling(key_of(reader, "rope.scaling.factor"), factor, error);
+    }
+    /* the base of "dynamic" grows for texts beyond the context only, and no session goes there */
+    if (strcmp(type, "none") == 0 || strcmp(type, "default") == 0 || strcmp(type, "dynamic") == 0) {
+        return TANDEM_OK;
+    }
+    if (strcmp(type, "linear") == 0) {
+        h->freq_scale = (float)(1.0 / factor);
+        return TANDEM_OK;
+    }
+    if (strcmp(type, "ntk") == 0 && h->n_rot > 2) {
+        const double n_rot = (double)h->n_rot;
+        h->freq_base = (float)((double)h->freq_base * pow(factor, n_rot / (n_rot - 2.0)));
+        return TANDEM_OK;
+    }
+    if (strcmp(type, "llama3") == 0) {
+        h->rope_factor = factor;
+        return read_llama3(reader, h, error);
+    }
+    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, key_of(reader, "rope.scaling.type"), 0,
+                         0,
+                         "llama: scaling of rope by '%.40s' is not known; expected none, "
+                         "linear, dynamic, ntk or llama3",
+                         type);
+}
+
+static enum tandem_status read_rope(struct reader *reader, struct tandem_hparams *h,
+                                    struct tandem_error *error)
+{
+    const char *pairs = NULL;
+    h->rope_pairs = reader->architecture->pairs;
+    if (tandem_source_text(reader->source, "tandem.rope.pairs", &pairs)) {
+        h->rope_pairs = strcmp(pairs, "halves") == 0 ? TANDEM_ROPE_HALVES : TANDEM_ROPE_ADJACENT;
+    }
+    h->freq_scale = 1.0f;
+    h->freq_base = (float)read_number(reader, "rope.freq_base", 10000.0);
+    if (!(h->freq_base > 0.0f) || !isfinite(h->freq_base)) {
+        return bad_scaling(key_of(reader, "rope.freq_base"), (double)h->freq_base, error);
+    }
+    return read_scaling(reader, h, error);
+}
+
+/* Files of some converters do not say how many tokens there are: the embedding does. */
+static int64_t embedding_rows(const tandem_source *source)
+{
+    struct tandem_source_tensor found;
+    return tandem_source_find(source, "token_embd.weight", &found) ? found.ne[1] : 0;
+}
+
+static enum tandem_status read_all(struct reader *reader, struct tandem_hparams *h,
+                                   struct tandem_error *error)
+{
+    int64_t window = 0;
+    TND_TRY(read_count(reader, "embedding_length", &h->dim, error));
+    TND_TRY(read_count(reader, "feed_forward_length", &h->hidden, error));
+    TND_TRY(read_count(reader, "block_count", &h->layers, error));
+    TND_TRY(read_heads(reader, h, error));
+    TND_TRY(read_count(reader, "context_length", &h->context, error));
+    TND_TRY(
+        read_count_or(reader, "vocab_size", embedding_rows(reader->source), &h->vocabulary, error));
+    (void)tandem_source_integer(reader->source, key_of(reader, "attention.sliding_window"),
+                                &window);
+    h->window = window > 0 && window < h->context ? window : 0;
+    h->norm_eps = (float)read_number(reader, "attention.layer_norm_rms_epsilon", 1e-5);
+    if (!(h->norm_eps >= 0.0f) || !isfinite(h->norm_eps)) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, reader->key, 0, 0,
+                             "llama: %s is %g, expected a number of 0 or more", reader->key,
+                             (double)h->norm_eps);
+    }
+    return read_rope(reader, h, error);
+}
+
+/* Which tensors there must be, and which must not: see the groups in llama_tensors.h. */
+static void read_promises(const struct reader *reader, enum tnd_llama_promise out[TND_LLAMA_GROUPS])
+{
+    const struct architecture *a = reader->architecture;
+    for (int group = 0; group < TND_LLAMA_GROUPS; group++) {
+        out[group] = TND_LLAMA_OPTIONAL;
+    }
+    out[TND_LLAMA_GROUP_ALL] = TND_LLAMA_NEEDED;
+    out[TND_LLAMA_GROUP_HEAD_NORM] = a->has_head_norms ? TND_LLAMA_NEEDED : TND_LLAMA_ABSENT;
+    if (a->has_biases) {
+        out[TND_LLAMA_GROUP_QKV_BIAS] = TND_LLAMA_NEEDED;
+    }
+}
+
+enum tandem_status tandem_source_hparams(const tandem_source *source,
+                                         struct tandem_hparams *out_hparams,
+                                         struct tandem_error *error)
+{
+    struct tandem_hparams h = {.size = sizeof(h)};
+    struct reader reader = {.source = source};
+    enum tnd_llama_promise promises[TND_LLAMA_GROUPS];
+    struct tandem_source_tensor first;
+    TND_REQUIRE(source, "source hparams", error);
+    TND_REQUIRE(out_hparams, "source hparams", error);
+    TND_TRY(find_architecture(&reader, error));
+    h.architecture = reader.architecture->name;
+    h.has_biases = reader.architecture->has_biases;
+    TND_TRY(read_all(&reader, &h, error));
+    const struct tnd_llama_dims dims = dims_of(&h);
+    read_promises(&reader, promises);
+    TND_TRY(tnd_llama_check_tensors(source, &dims, h.n_rot, promises, error));
+    if (tandem_source_find(source, "blk.0.attn_q.weight", &first)) {
+        h.weight_type = first.type;
+    }
+    *out_hparams = h;
+    return TANDEM_OK;
+}
+
+void tandem_hparams_divisors(const struct tandem_hparams *h, float *out)
+{
+    const double pi = 3.14159265358979323846;
+    for (int64_t i = 0; i < h->n_rot / 2; i++) {
+        const double frequency = pow((double)h->freq_base, -2.0 * (double)i / (double)h->n_rot);
+        /* waves of this pair in the original context */
+        const double waves = h->rope_original * frequency / (2.0 * pi);
+        double kept = (waves - h->rope_low) / (h->rope_high - h->rope_low);
+        kept = kept < 0.0 ? 0.0 : kept > 1.0 ? 1.0 : kept;
+        out[i] =
+            h->rope_factor > 0.0 ? (float)(1.0 / ((1.0 - kept) / h->rope_factor + kept)) : 1.0f;
+    }
+}
