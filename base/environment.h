@@ -14,6 +14,8 @@
     X(DEVICE, "TANDEM_DEVICE",                                                                     \
       "OpenCL device to use: its number in the list, or a part of its name; two of them with a "   \
       "comma between for the second device; `none`: use none.")                                    \
+    X(MAP, "TANDEM_MAP",                                                                           \
+      "`copy`: read model files instead of mapping them, so that they may change meanwhile.")      \
     X(TABLE, "TANDEM_TABLE", "File with this machine's timing table; `none`: use none.")           \
     X(TUNE, "TANDEM_TUNE",                                                                         \
       "`on-first-use`: the first plan of a graph with weight shapes that the table does not know " \

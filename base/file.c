@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/environment.h"
 #include "base/file.h"
+#include "base/tnd_mapped.h"
 
 /* FILE with errno's reason: "name: what: reason". */
 static enum tandem_status fail(struct tandem_error *error, const char *path, const char *what)
@@ -37,38 +39,6 @@ static int open_again(const char *path, int flags, mode_t mode)
 /* ---- mapping and reading ---- */
 
 static const uint8_t no_bytes[1] = {0};
-
-enum tandem_status tnd_file_map(const char *path, struct tnd_file *out_file,
-                                struct tandem_error *error)
-{
-    struct stat info;
-    enum tandem_status status = TANDEM_OK;
-    int fd = open_again(path, O_RDONLY | O_NONBLOCK, 0); /* a pipe must not block us */
-    if (fd < 0) {
-        return fail(error, path, "cannot open");
-    }
-    if (fstat(fd, &info) != 0) {
-        status = fail(error, path, "cannot look at");
-    } else if (!S_ISREG(info.st_mode)) {
-        status =
-            tnd_error_set(error, TANDEM_E_FILE, path, 0, 0, "%.200s: is not a regular file", path);
-    } else if (info.st_size == 0) {
-        *out_file = (struct tnd_file){no_bytes, 0, false};
-    } else if ((uintmax_t)info.st_size > SIZE_MAX) {
-        errno = EFBIG;
-        status = fail(error, path, "cannot map");
-    } else {
-        size_t bytes = (size_t)info.st_size;
-        void *data = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (data == MAP_FAILED) {
-            status = fail(error, path, "cannot map");
-        } else {
-            *out_file = (struct tnd_file){data, bytes, true};
-        }
-    }
-    close(fd);
-    return status;
-}
 
 /* Reads until the end of `fd` into memory that grows, with a zero byte behind. */
 static enum tandem_status read_all(int fd, const char *path, size_t capacity, size_t limit_bytes,
@@ -112,6 +82,67 @@ static enum tandem_status read_all(int fd, const char *path, size_t capacity, si
                          "%.160s: no memory for its contents (%zu bytes)", path, capacity);
 }
 
+static enum tandem_status open_regular(const char *path, int *out_fd, struct stat *out_info,
+                                       struct tandem_error *error)
+{
+    enum tandem_status status = TANDEM_OK;
+    int fd = open_again(path, O_RDONLY | O_NONBLOCK, 0); /* a pipe must not block us */
+    if (fd < 0) {
+        return fail(error, path, "cannot open");
+    }
+    if (fstat(fd, out_info) != 0) {
+        status = fail(error, path, "cannot look at");
+    } else if (!S_ISREG(out_info->st_mode)) {
+        status =
+            tnd_error_set(error, TANDEM_E_FILE, path, 0, 0, "%.200s: is not a regular file", path);
+    } else if ((uintmax_t)out_info->st_size > SIZE_MAX / 2) {
+        errno = EFBIG;
+        status = fail(error, path, "cannot map");
+    }
+    if (status != TANDEM_OK) {
+        close(fd);
+        return status;
+    }
+    *out_fd = fd;
+    return TANDEM_OK;
+}
+
+static bool wants_copies(void)
+{
+    const char *text = tnd_environment(TND_ENVIRONMENT_MAP);
+    return text != NULL && strcmp(text, "copy") == 0;
+}
+
+enum tandem_status tnd_file_map(const char *path, bool copies, struct tnd_file *out_file,
+                                struct tandem_error *error)
+{
+    struct stat info;
+    int fd = -1;
+    TND_TRY(open_regular(path, &fd, &info, error));
+    enum tandem_status status = TANDEM_OK;
+    size_t bytes = (size_t)info.st_size;
+    if (bytes == 0) {
+        *out_file = (struct tnd_file){no_bytes, 0, false};
+    } else if (copies || wants_copies()) {
+        status = read_all(fd, path, bytes + 2, 0, out_file, error);
+    } else {
+        void *data = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data == MAP_FAILED) {
+            status = fail(error, path, "cannot map");
+        } else {
+            tnd_mapped_add(data, bytes, path, &info);
+            *out_file = (struct tnd_file){data, bytes, true};
+        }
+    }
+    close(fd);
+    return status;
+}
+
+enum tandem_status tnd_file_check(const struct tnd_file *file, struct tandem_error *error)
+{
+    return file->is_mapped ? tnd_mapped_check_file(file->data, error) : TANDEM_OK;
+}
+
 enum tandem_status tnd_file_read(const char *path, size_t limit_bytes, struct tnd_file *out_file,
                                  struct tandem_error *error)
 {
@@ -150,6 +181,7 @@ enum tandem_status tnd_file_reserve(size_t bytes, struct tnd_file *out_file,
 void tnd_file_close(struct tnd_file *file)
 {
     if (file->is_mapped) {
+        tnd_mapped_leave(file->data);
         munmap((void *)(uintptr_t)file->data, file->bytes);
     } else if (file->data != no_bytes) {
         tnd_free((void *)(uintptr_t)file->data);

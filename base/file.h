@@ -16,10 +16,13 @@ struct tnd_file {
     bool is_mapped; /* private */
 };
 
-/** Maps a regular file read-only; an empty one gives 0 bytes. Errors: FILE (missing, directory,
- * ...). */
-enum tandem_status tnd_file_map(const char *path, struct tnd_file *out_file,
+/** Maps a regular file read-only; an empty one gives 0 bytes. With `copies`, and where TANDEM_MAP
+ * says so, its contents are read in place of that, and later changes of the file do not matter.
+ * Errors: FILE (missing, directory, ...), MEMORY. */
+enum tandem_status tnd_file_map(const char *path, bool copies, struct tnd_file *out_file,
                                 struct tandem_error *error);
+/** After using a mapped file: FILE when it was not the same all the time (base/tnd_mapped.h). */
+enum tandem_status tnd_file_check(const struct tnd_file *file, struct tandem_error *error);
 
 /** Reads a whole file, behind whose last byte stands a zero byte. `limit_bytes` (0: none) bounds
  * its size. Works for pipes and /proc too. Errors: FILE, LIMIT, MEMORY. */

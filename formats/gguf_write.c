@@ -300,6 +300,8 @@ static enum tandem_status write_file(struct writer *writer, const char *path,
             status = tnd_file_stream_write(&stream, head.bytes, head.n, error);
             if (status == TANDEM_OK) {
                 status = write_data(writer, &stream, error);
+                const enum tandem_status whole = tnd_source_check(writer->source, error);
+                status = whole != TANDEM_OK ? whole : status;
             }
             if (status == TANDEM_OK) {
                 status = tnd_file_stream_commit(&stream, error);

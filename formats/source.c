@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/tnd_mapped.h"
+#include "base/options.h"
 #include "base/tnd_assert.h"
 #include "base/vector.h"
 #include "base/tnd_status.h"
@@ -190,19 +192,17 @@ static enum tandem_status check_sum(const tandem_source *source, const char *pat
                          tnd_short_name(path), sum, have, most);
 }
 
-enum tandem_status tandem_source_open(const char *path, tandem_source **out_source,
+_Thread_local bool tnd_source_copies;
+
+static enum tandem_status open_source(const char *path, tandem_source **out_source,
                                       struct tandem_error *error)
 {
-    if (path == NULL || out_source == NULL) {
-        return tnd_error_set(error, TANDEM_E_ARGUMENT, "source", 0, 0,
-                             "tandem_source_open: path and out_source must not be NULL");
-    }
     struct tnd_file file;
     char in_folder[PATH_MAX];
     if (tnd_safetensors_in_folder(path, in_folder)) {
         path = in_folder;
     }
-    TND_TRY(tnd_file_map(path, &file, error));
+    TND_TRY(tnd_file_map(path, tnd_source_copies, &file, error));
     tandem_source *source = NULL;
     const struct format *format = formats;
     while (format->is_it != NULL && !format->is_it(file.data, file.bytes)) {
@@ -210,17 +210,44 @@ enum tandem_status tandem_source_open(const char *path, tandem_source **out_sour
     }
     enum tandem_status status = format->read(file.data, file.bytes, path, &source, error);
     if (status != TANDEM_OK) {
+        /* What was read as zeros is no wrong format. */
+        const enum tandem_status whole = tnd_mapped_check(file.data, file.bytes, error);
         tnd_file_close(&file);
-        return status;
+        return whole != TANDEM_OK ? whole : status;
     }
     source->file = file;
-    status = check_sum(source, path, error);
+    status = tnd_source_check(source, error);
+    if (status == TANDEM_OK) {
+        status = check_sum(source, path, error);
+    }
     if (status != TANDEM_OK) {
         tandem_source_close(source);
         return status;
     }
     *out_source = source;
     return TANDEM_OK;
+}
+
+enum tandem_status tandem_source_open_with(const char *path,
+                                           const struct tandem_source_options *options,
+                                           tandem_source **out_source, struct tandem_error *error)
+{
+    struct tandem_source_options merged = TANDEM_SOURCE_OPTIONS_INIT;
+    if (path == NULL || out_source == NULL) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "source", 0, 0,
+                             "tandem_source_open: path and out_source must not be NULL");
+    }
+    TND_TRY(tnd_options_read(options, "tandem_source_options", &merged, sizeof(merged), error));
+    tnd_source_copies = merged.copies;
+    const enum tandem_status status = open_source(path, out_source, error);
+    tnd_source_copies = false;
+    return status;
+}
+
+enum tandem_status tandem_source_open(const char *path, tandem_source **out_source,
+                                      struct tandem_error *error)
+{
+    return tandem_source_open_with(path, NULL, out_source, error);
 }
 
 void tandem_source_close(tandem_source *source)

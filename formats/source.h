@@ -137,6 +137,13 @@ enum tandem_status tnd_source_end(enum tandem_status status, tandem_source *sour
 enum tandem_status tnd_source_check_names(const tandem_source *source, const char *path,
                                           struct tandem_error *error);
 
+/** After the tensors were read: FILE when one of the files behind them was cut short, changed or
+ *  replaced meanwhile. */
+enum tandem_status tnd_source_check(const tandem_source *source, struct tandem_error *error);
+/** Whether the source that this thread is opening reads its files instead of mapping them: loaders
+ *  open the further files of a model before there is anybody to ask. */
+extern _Thread_local bool tnd_source_copies;
+
 /** Index of a tensor by name, or -1. */
 int64_t tnd_source_find(const tandem_source *source, const char *name);
 /** Makes finding tensors O(log n): to be called when all are there. Without memory finding stays

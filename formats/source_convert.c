@@ -135,6 +135,9 @@ enum tandem_status tandem_source_convert(const tandem_source *source, enum tande
     if (status == TANDEM_OK) {
         status = tnd_source_copy_values(copy, source, error);
     }
+    if (status == TANDEM_OK) {
+        status = tnd_source_check(source, error);
+    }
     tnd_free(row);
     return tnd_source_end(status, copy, out_source);
 }

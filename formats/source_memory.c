@@ -46,8 +46,18 @@ enum tandem_status tnd_source_map(tandem_source *source, const char *path,
         return tnd_error_set(error, TANDEM_E_MEMORY, path, 0, 0, "%s: no memory to map it",
                              tnd_short_name(path));
     }
-    TND_TRY(tnd_file_map(path, &source->more_files[source->n_more_files], error));
+    TND_TRY(
+        tnd_file_map(path, tnd_source_copies, &source->more_files[source->n_more_files], error));
     *out_file = source->more_files[source->n_more_files++];
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_source_check(const tandem_source *source, struct tandem_error *error)
+{
+    TND_TRY(tnd_file_check(&source->file, error));
+    for (size_t i = 0; i < source->n_more_files; i++) {
+        TND_TRY(tnd_file_check(&source->more_files[i], error));
+    }
     return TANDEM_OK;
 }
 

@@ -55,10 +55,12 @@ static enum tandem_status check_vocabulary(const tandem_tokenizer *tokenizer, in
 static enum tandem_status open_file(const char *path, int64_t vocabulary, struct tnd_file *file,
                                     tandem_tokenizer **out_tokenizer, struct tandem_error *error)
 {
-    TND_TRY(tnd_file_map(path, file, error));
+    TND_TRY(tnd_file_map(path, false, file, error));
     if (tnd_gguf_is(file->data, file->bytes)) {
         return open_gguf(path, out_tokenizer, error);
     }
+    tnd_file_close(file); /* its texts are used as long as the tokenizer lives: a copy is safe */
+    TND_TRY(tnd_file_map(path, true, file, error));
     if (is_json(file->data, file->bytes)) {
         return tnd_tokenizer_json_read(file->data, file->bytes, path, out_tokenizer, error);
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/tnd_mapped.h"
 #include "base/options.h"
 #include "base/tnd_log.h"
 #include "base/tnd_assert.h"
@@ -111,6 +112,21 @@ static enum tandem_status not_repeatable(const tandem_graph *graph,
                          why->text, failure->not_repeated_node, tandem_op_name(node->op));
 }
 
+/* Weights in a mapped file of which a part was gone: the results are those of zeros. */
+static enum tandem_status check_weights(const tandem_graph *graph, struct tandem_error *error)
+{
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const tandem_tensor *node = graph->nodes[i];
+        for (int s = 0; s < node->n_src; s++) {
+            const tandem_tensor *src = node->src[s];
+            if (src != NULL && src->data != NULL) {
+                TND_TRY(tnd_mapped_check(src->data, tandem_tensor_bytes(src), error));
+            }
+        }
+    }
+    return TANDEM_OK;
+}
+
 /* *io_plan is replaced by one that may run; *io_own frees what was made here. */
 static enum tandem_status adapt(const struct tnd_runtime_parts *parts, const tandem_graph *graph,
                                 int n_threads, uint32_t excluded, const tandem_plan **io_plan,
@@ -186,6 +202,10 @@ enum tandem_status tandem_runtime_compute(tandem_runtime *runtime, tandem_graph 
     const struct listener listener = {merged.timed, merged.user};
     enum tandem_status status =
         run_until_done(runtime, graph, plan, &own_plan, &run_options, &listener, error);
+    if (tnd_mapped_has_faults()) {
+        enum tandem_status whole = check_weights(graph, error);
+        status = whole != TANDEM_OK ? whole : status;
+    }
     tandem_plan_free(own_plan);
     return status;
 }

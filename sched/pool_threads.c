@@ -73,7 +73,9 @@ static void *work(void *user)
     }
 }
 
-/* Starts with all signals blocked: they are the application's business and its threads'. */
+/* Starts with all signals blocked: they are the application's business and its threads'. But for
+ * faults, which meet the thread that makes them: blocked, they would end the process past every
+ * handler. */
 static bool start_blocked(struct tnd_pool *pool, struct tnd_pool_worker *worker)
 {
     pthread_attr_t attributes;
@@ -84,6 +86,10 @@ static bool start_blocked(struct tnd_pool *pool, struct tnd_pool_worker *worker)
     }
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = pool->start_thread(&worker->thread, &attributes, work, worker);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

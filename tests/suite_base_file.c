@@ -56,7 +56,7 @@ static void mapped_and_read_files_have_the_same_bytes(void)
     struct tnd_file mapped, read;
     long live = tnd_alloc_live();
     put(path, "hello, bytes");
-    check_ok(tnd_file_map(path, &mapped, NULL));
+    check_ok(tnd_file_map(path, false, &mapped, NULL));
     check_ok(tnd_file_read(path, 0, &read, NULL));
     check_int(mapped.bytes, 12);
     check_int(read.bytes, 12);
@@ -75,7 +75,7 @@ static void empty_files_have_no_bytes_and_still_an_address(void)
     char *path = temp("empty.bin");
     struct tnd_file file;
     put(path, "");
-    check_ok(tnd_file_map(path, &file, NULL));
+    check_ok(tnd_file_map(path, false, &file, NULL));
     CU_ASSERT_TRUE(file.bytes == 0 && file.data != NULL);
     tnd_file_close(&file);
     check_ok(tnd_file_read(path, 0, &file, NULL));
@@ -89,11 +89,13 @@ static void what_is_no_file_is_refused_by_name(void)
     struct tandem_error error;
     struct tnd_file file = {(const uint8_t *)"x", 1, false};
     char *missing = temp("is-not-there");
-    check_status(tnd_file_map(missing, &file, &error), TANDEM_E_FILE, "is-not-there", &error);
+    check_status(tnd_file_map(missing, false, &file, &error), TANDEM_E_FILE, "is-not-there",
+                 &error);
     check_status(tnd_file_read(missing, 0, &file, &error), TANDEM_E_FILE, "No such file", &error);
-    check_status(tnd_file_map("/", &file, &error), TANDEM_E_FILE, "not a regular file", &error);
+    check_status(tnd_file_map("/", false, &file, &error), TANDEM_E_FILE, "not a regular file",
+                 &error);
     check_status(tnd_file_read("/", 0, &file, &error), TANDEM_E_FILE, "cannot read", &error);
-    check_status(tnd_file_map("/dev/null", &file, &error), TANDEM_E_FILE, "regular", &error);
+    check_status(tnd_file_map("/dev/null", false, &file, &error), TANDEM_E_FILE, "regular", &error);
     CU_ASSERT_TRUE(file.bytes == 1);
     CU_ASSERT_FALSE(tnd_file_exists(missing));
     CU_ASSERT_TRUE(tnd_file_exists("/"));

@@ -6,6 +6,7 @@ extern CU_SuiteInfo suites_formats_bounds[];
 extern CU_SuiteInfo suites_formats_gguf[];
 extern CU_SuiteInfo suites_formats_llama[];
 extern CU_SuiteInfo suites_formats_llama2c[];
+extern CU_SuiteInfo suites_formats_mapped[];
 extern CU_SuiteInfo suites_formats_safetensors[];
 extern CU_SuiteInfo suites_formats_synth[];
 extern CU_SuiteInfo suites_formats_tokenizer[];
@@ -17,9 +18,10 @@ extern CU_SuiteInfo suites_formats_vocab[];
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(
-        argc, argv, suites_formats_gguf, suites_formats_bounds, suites_formats_llama,
-        suites_formats_llama2c, suites_formats_safetensors, suites_formats_synth,
-        suites_formats_tokenizer, suites_formats_tokenizer_files, suites_formats_tokenizer_json,
-        suites_formats_tokenizer_patterns, suites_formats_torch, suites_formats_vocab, NULL);
+    return tnd_suites_run(argc, argv, suites_formats_gguf, suites_formats_bounds,
+                          suites_formats_llama, suites_formats_llama2c, suites_formats_mapped,
+                          suites_formats_safetensors, suites_formats_synth,
+                          suites_formats_tokenizer, suites_formats_tokenizer_files,
+                          suites_formats_tokenizer_json, suites_formats_tokenizer_patterns,
+                          suites_formats_torch, suites_formats_vocab, NULL);
 }

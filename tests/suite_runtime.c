@@ -665,11 +665,13 @@ extern CU_SuiteInfo suites_runtime_plans[];
 extern CU_SuiteInfo suites_runtime_devices[];
 extern CU_SuiteInfo suites_runtime_watch[];
 extern CU_SuiteInfo suites_runtime_fork[];
+extern CU_SuiteInfo suites_runtime_mapped[];
 
 int main(int argc, char **argv)
 {
     /* The tables of whoever runs the tests are no part of them. */
     setenv("TANDEM_TABLE", "/nowhere/table.json", 0);
     return tnd_suites_run(argc, argv, suites, suites_runtime_abi, suites_runtime_watch,
-                          suites_runtime_plans, suites_runtime_devices, suites_runtime_fork, NULL);
+                          suites_runtime_plans, suites_runtime_devices, suites_runtime_fork,
+                          suites_runtime_mapped, NULL);
 }

@@ -550,5 +550,29 @@ if group data; then
     fi
 fi
 
+# chat_on_cut CODE: a chat whose model is cut short between opening it and the first line ends so.
+chat_on_cut() {
+    local code=$1 pid got
+    cp c0.gguf cut.gguf
+    rm -f talk && mkfifo talk
+    timeout 120 "$tool" chat cut.gguf "${tokenizer[@]}" -n 12 --table none <talk >out 2>err &
+    pid=$!
+    exec 3>talk
+    until grep -qa '^template: ' err || ! kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+    truncate -s 4096 cut.gguf
+    echo hello >&3
+    exec 3>&-
+    wait "$pid"
+    got=$?
+    check "a chat on a model cut short ends with $got, expected $code" [ "$got" -eq "$code" ]
+}
+
+if group mapped; then
+    chat_on_cut 1
+    check "the file is named" has "cut.gguf: a part of the file was gone" err
+    TANDEM_MAP=copy chat_on_cut 0
+    check "nothing is said of the file" lacks cut.gguf err
+fi
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

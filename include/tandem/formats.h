@@ -25,9 +25,25 @@ struct tandem_source_tensor {
     size_t bytes;                /**< of `data`; dense */
 };
 
+/** Options of tandem_source_open_with. */
+struct tandem_source_options {
+    size_t size; /**< sizeof(struct tandem_source_options) */
+    bool copies; /**< read the files instead of mapping them: they may change while they are open */
+};
+#define TANDEM_SOURCE_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(struct tandem_source_options), false                                                \
+    }
+
 /** Opens a model file, whose format is told from its contents. The file is mapped and its tensors
- *  are borrowed from the mapping. The caller owns the source. Any thread. Errors: ARGUMENT, FILE,
- *  FORMAT, TRUNCATED, UNSUPPORTED_BUILD, MEMORY, LIMIT. */
+ *  are borrowed from the mapping; tandem/mapped.h says what becomes of a process when the file is
+ *  cut short meanwhile. `options` may be NULL. The caller owns the source. Any thread. Errors:
+ *  ARGUMENT, ABI, FILE, FORMAT, TRUNCATED, UNSUPPORTED_BUILD, MEMORY, LIMIT. */
+TANDEM_API enum tandem_status tandem_source_open_with(const char *path,
+                                                      const struct tandem_source_options *options,
+                                                      tandem_source **out_source,
+                                                      struct tandem_error *error);
+/** The same without options. Any thread. Errors: as above. */
 TANDEM_API enum tandem_status tandem_source_open(const char *path, tandem_source **out_source,
                                                  struct tandem_error *error);
 /** Closes a source. Tensors that borrow from it must be gone. NULL is allowed. Never fails. One

@@ -40,7 +40,8 @@ typedef struct tandem_generator tandem_generator;
  *  MEMORY. */
 TANDEM_API enum tandem_status
 tandem_model_new(const tandem_source *source, tandem_model **out_model, struct tandem_error *error);
-/** The same from a file or folder; the model owns the source that it opens. Errors also: those of
+/** The same from a file or folder, which is mapped; the model owns the source that it opens. (To
+ *  have it read instead, open a source with tandem_source_open_with.) Errors also: those of
  *  tandem_source_open. */
 TANDEM_API enum tandem_status tandem_model_load(const char *path, tandem_model **out_model,
                                                 struct tandem_error *error);

@@ -17,6 +17,7 @@
 #include "tandem/formats.h"
 #include "tandem/graph.h"
 #include "tandem/log.h"
+#include "tandem/mapped.h"
 #include "tandem/ops.h"
 #include "tandem/profile.h"
 #include "tandem/runtime.h"

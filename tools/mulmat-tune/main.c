@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tandem/mapped.h"
 #include "tandem/version.h"
 #include "tools/device_option.h"
 #include "tools/mulmat-tune/commands.h"
@@ -100,7 +101,13 @@ int main(int argc, char **argv)
         print_usage(stderr);
         return 2;
     }
+    (void)tandem_guard_mapped_files(NULL); /* without it a cut file ends the process, as ever */
     int result = commands[command].run(argc - 1, argv + 1);
+    struct tandem_error error = {0};
+    if (result == 0 && tandem_mapped_files_status(&error) != TANDEM_OK) {
+        fprintf(stderr, "mulmat-tune: %s\n", error.text);
+        result = 1;
+    }
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "mulmat-tune: standard output could not be written\n");
         return result != 0 ? result : 1;

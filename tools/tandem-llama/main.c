@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tandem/mapped.h"
 #include "tools/device_option.h"
 #include "tools/tandem-llama/cli.h"
 
@@ -25,9 +26,14 @@ static const struct command commands[] = {
 };
 #define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))
 
-/* A result that could not be written is none. */
+/* A result that could not be written is none, and so is one of zeros in place of weights. */
 static int finish(int code)
 {
+    struct tandem_error error = {0};
+    if (code == 0 && tandem_mapped_files_status(&error) != TANDEM_OK) {
+        fprintf(stderr, "tandem-llama: %s\n", error.text);
+        code = 1;
+    }
     if (fflush(stdout) == 0 && !ferror(stdout)) {
         return code;
     }
@@ -52,6 +58,7 @@ static int help(void)
 int main(int argc, char **argv)
 {
     args_program = "tandem-llama";
+    (void)tandem_guard_mapped_files(NULL); /* without it a cut file ends the process, as ever */
     args_dashes = "--";
     argc = tnd_plugin_option_take(argc, argv);
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * The files that are mapped, as the handler of SIGBUS sees them: see tandem/mapped.h. */
+#ifndef TND_MAPPED_H
+#define TND_MAPPED_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "base/tnd_status.h"
+#include "tandem/mapped.h"
+
+/** Takes a mapping into the list until it is left. Beyond 1024 of them it is not listed: faults in
+ *  it are not caught. `info` is what the system said of the open file. Any thread. */
+void tnd_mapped_add(const void *data, size_t bytes, const char *path, const struct stat *info);
+/** Before the mapping ends. */
+void tnd_mapped_leave(const void *data);
+
+/** Whether the guard has met a fault in this process. Costs a look. Any thread. */
+bool tnd_mapped_has_faults(void);
+/** FILE when these bytes lie, in part, where a fault was met: what was read of them were zeros.
+ *  Any thread. */
+enum tandem_status tnd_mapped_check(const void *data, size_t bytes, struct tandem_error *error);
+/** The same for a whole mapping, given by its first byte; FILE also when its file has been changed
+ *  or replaced since. Reads the last byte when the guard is there, to meet a fault now. */
+enum tandem_status tnd_mapped_check_file(const void *data, struct tandem_error *error);
+
+#endif

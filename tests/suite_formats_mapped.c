@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ * Model files that another program cuts short while they are read: no result is made of what is
+ * gone, and copies do not care. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "tandem/formats.h"
+#include "tandem/mapped.h"
+#include "tandem/tokenizer.h"
+#include "tests/support.h"
+
+/* A model in a file; its path is valid until the fourth call of tnd_test_temp from now. */
+static const char *write_model(const char *name)
+{
+    struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 2, 4, 2, 300, 64};
+    const char *path = tnd_test_temp(name);
+    tandem_source *source = NULL;
+    check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, NULL));
+    check_ok(tandem_source_save_gguf(source, path, NULL, NULL));
+    tandem_source_close(source);
+    return path;
+}
+
+static void nothing_is_written_of_a_file_cut_short(void)
+{
+    struct tandem_save_options options = TANDEM_SAVE_OPTIONS_INIT;
+    options.type = TANDEM_TYPE_Q4_0;
+    check_ok(tandem_guard_mapped_files(NULL));
+    for (int converts = 0; converts < 2; converts++) {
+        const char *path = write_model("cut.gguf");
+        const char *target = tnd_test_temp("target.gguf");
+        struct tandem_error error;
+        tandem_source *source = NULL;
+        tandem_source *copy = NULL;
+        check_ok(tandem_source_open(path, &source, NULL));
+        CU_ASSERT_EQUAL(truncate(path, 16384), 0);
+        options.converts = converts;
+        check_status(tandem_source_save_gguf(source, target, &options, &error), TANDEM_E_FILE,
+                     "cut.gguf", &error);
+        CU_ASSERT_FALSE(tnd_file_exists(target));
+        check_status(tandem_source_convert(source, TANDEM_TYPE_Q8_0, &copy, &error), TANDEM_E_FILE,
+                     "cut.gguf", &error);
+        tandem_source_close(source);
+    }
+}
+
+static void nothing_is_written_of_a_file_that_was_replaced(void)
+{
+    const char *path = write_model("old.gguf");
+    const char *target = tnd_test_temp("target.gguf");
+    struct tandem_error error;
+    tandem_source *source = NULL;
+    check_ok(tandem_source_open(path, &source, NULL));
+    CU_ASSERT_EQUAL(rename(write_model("new.gguf"), path), 0);
+    check_status(tandem_source_save_gguf(source, target, NULL, &error), TANDEM_E_FILE,
+                 "changed or replaced", &error);
+    CU_ASSERT_FALSE(tnd_file_exists(target));
+    tandem_source_close(source);
+}
+
+static void a_source_that_is_read_does_not_need_its_file(void)
+{
+    struct tandem_source_options options = TANDEM_SOURCE_OPTIONS_INIT;
+    const char *path = write_model("read.gguf");
+    tandem_source *source = NULL;
+    tandem_source *copy = NULL;
+    options.copies = true;
+    check_ok(tandem_source_open_with(path, &options, &source, NULL));
+    CU_ASSERT_EQUAL(truncate(path, 0), 0);
+    check_ok(tandem_source_convert(source, TANDEM_TYPE_Q8_0, &copy, NULL));
+    tandem_source_close(copy);
+    tandem_source_close(source);
+    options.size = 0;
+    check_status(tandem_source_open_with(path, &options, &source, NULL), TANDEM_E_ABI, NULL, NULL);
+}
+
+static CU_TestInfo tests[] = {
+    {"nothing_is_written_of_a_file_cut_short", nothing_is_written_of_a_file_cut_short},
+    {"nothing_is_written_of_a_file_that_was_replaced",
+     nothing_is_written_of_a_file_that_was_replaced},
+    {"a_source_that_is_read_does_not_need_its_file", a_source_that_is_read_does_not_need_its_file},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_formats_mapped[];
+CU_SuiteInfo suites_formats_mapped[] = {
+    {"mapped", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};
