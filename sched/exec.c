@@ -161,6 +161,7 @@ static enum tandem_status run_graph(struct tnd_exec *exec, struct tnd_run *run,
     uint32_t execution = options->is_plain ? 0 : tnd_exec_execution(exec);
     TND_TRY(
         tnd_steps_renew(graph, plan, exec->registry, exec->mirrors, execution, &run->steps, error));
+    run->keeps_subnormals = (execution & TANDEM_EXECUTE_SUBNORMALS) != 0;
     run->clock = exec->clock;
     run->graph = graph;
     run->options = options;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/float_mode.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
@@ -136,6 +137,12 @@ static void run_groups(struct tnd_run *run, int end, int count)
     }
 }
 
+/* Returns what tnd_float_mode_restore wants. */
+static uint64_t enter_float_mode(const struct tnd_run *run)
+{
+    return run->keeps_subnormals ? tnd_float_mode_read() : tnd_float_mode_flush();
+}
+
 /* Workers 1.. : one parallel group after the other. */
 static void follow(struct tnd_run *run, int index, int count)
 {
@@ -168,7 +175,9 @@ static void take_part(void *user, int index, int count)
 {
     struct tnd_run *run = user;
     if (index > 0) {
+        uint64_t mode = enter_float_mode(run);
         follow(run, index, count);
+        tnd_float_mode_restore(mode);
         return;
     }
     run->spin = tnd_pool_spin(run->pool, count);
@@ -242,6 +251,7 @@ enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers,
                                    struct tnd_exec_failure *out_failure, struct tandem_error *error)
 {
     int first_parallel;
+    uint64_t mode = enter_float_mode(run); /* the caller is worker 0 */
     reset(run, n_workers);
     find_parallel(run->steps, &first_parallel, &run->last_parallel);
     run->uses_pool = n_workers > 1 && first_parallel >= 0;
@@ -258,6 +268,7 @@ enum tandem_status tnd_run_execute(struct tnd_run *run, int n_workers,
         tnd_run_sync_all(run, false);
     }
     TND_ASSERT(run->n_flights == 0);
+    tnd_float_mode_restore(mode);
     if (run->options->out_n_times != NULL) {
         *run->options->out_n_times = run->n_times;
     }

@@ -85,9 +85,10 @@ struct tnd_run {
     struct tandem_graph *graph;
     const struct tnd_exec_run_options *options;
     struct tnd_steps *steps;
-    int last_parallel; /* group after which workers may go; -1: no parallel group */
-    bool uses_pool;    /* some groups are parallel */
-    unsigned ticket;   /* phase of `groups` before the first release */
+    bool keeps_subnormals; /* threads compute with subnormal floats */
+    int last_parallel;     /* group after which workers may go; -1: no parallel group */
+    bool uses_pool;        /* some groups are parallel */
+    unsigned ticket;       /* phase of `groups` before the first release */
 
     /* ---- changed by worker 0 alone ---- */
     int group_now;  /* published by the release; -1: leave */

@@ -663,6 +663,7 @@ static CU_SuiteInfo suites[] = {
 extern CU_SuiteInfo suites_runtime_abi[];
 extern CU_SuiteInfo suites_runtime_plans[];
 extern CU_SuiteInfo suites_runtime_devices[];
+extern CU_SuiteInfo suites_runtime_floats[];
 extern CU_SuiteInfo suites_runtime_watch[];
 extern CU_SuiteInfo suites_runtime_fork[];
 extern CU_SuiteInfo suites_runtime_mapped[];
@@ -673,5 +674,5 @@ int main(int argc, char **argv)
     setenv("TANDEM_TABLE", "/nowhere/table.json", 0);
     return tnd_suites_run(argc, argv, suites, suites_runtime_abi, suites_runtime_watch,
                           suites_runtime_plans, suites_runtime_devices, suites_runtime_fork,
-                          suites_runtime_mapped, NULL);
+                          suites_runtime_mapped, suites_runtime_floats, NULL);
 }
