@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Codecs of the plain types (F32, F16, BF16) and of the 32-value blocks (Q4_0, Q4_1, Q5_0, Q5_1,
- * Q8_0), in plain C. Layouts: ggml-common.h. Rounding: gguf-py/gguf/quants.py, whose blocks the
- * tests compare with bit for bit. Blocks in memory may lie at any address, so they are copied in
- * and out. */
+ * Q8_0), in plain C. Layouts: ggml-common.h. Rounding: that of ggml's quantize_row_*_ref; the tests
+ * compare with blocks of gguf-py bit for bit. Blocks in memory may lie at any address, so they are
+ * copied in and out. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -14,12 +14,12 @@
 #define HALF  16
 
 /* Truncates and clamps; NaN becomes `low`, so that no conversion is ever undefined. */
-static int to_level(double value, int low, int high)
+static int to_level(float value, int low, int high)
 {
-    if (!(value > low)) {
+    if (!(value > (float)low)) {
         return low;
     }
-    return value < high ? (int)value : high;
+    return value < (float)high ? (int)value : high;
 }
 
 /* Inverse that is 0 for 0; a denormal may give infinity, which to_level stands. */
@@ -28,11 +28,11 @@ static float inverse(float value)
     return value != 0.0f ? 1.0f / value : 0.0f;
 }
 
-/* The value of largest magnitude, with its sign; the first of equals. */
+/* The value of largest magnitude, with its sign; the first of equals. +0 for zeros of any sign. */
 static float signed_extreme(const float *x)
 {
-    float best = x[0];
-    for (int i = 1; i < BLOCK; i++) {
+    float best = 0.0f;
+    for (int i = 0; i < BLOCK; i++) {
         if (fabsf(x[i]) > fabsf(best)) {
             best = x[i];
         }
@@ -131,14 +131,15 @@ static void add_fifth_bits(const uint8_t *qh, uint8_t *levels)
     }
 }
 
-/* Levels for value = d * (level - half_range): the extreme value gets level 0. Rounding in double,
- * as quants.py does, since in float it depends on the compiler's use of fused multiply-add. */
+/* Levels for value = d * (level - half_range): the extreme value gets level 0. Product and sum are
+ * each rounded to single precision, as ggml's reference does. */
 static float quantize_symmetric(const float *x, int half_range, uint8_t *levels)
 {
     float d = signed_extreme(x) / (float)-half_range;
-    double id = inverse(d);
+    float id = inverse(d);
     for (int i = 0; i < BLOCK; i++) {
-        levels[i] = (uint8_t)to_level((double)x[i] * id + half_range + 0.5, 0, 2 * half_range - 1);
+        float scaled = x[i] * id;
+        levels[i] = (uint8_t)to_level(scaled + ((float)half_range + 0.5f), 0, 2 * half_range - 1);
     }
     return d;
 }

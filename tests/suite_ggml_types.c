@@ -291,7 +291,76 @@ static void hostile_values_never_cause_undefined_behaviour(void)
     }
 }
 
+/* The product and the sum are each rounded to single precision, as ggml's quantize_row_*_ref do:
+ * 0.49999997 + 8.5 is 9 then. Zeros of either sign give the scale -0, as there. */
+static void levels_of_q4_0_and_q5_0_are_rounded_in_single_precision(void)
+{
+    const enum tandem_type types[] = {TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q5_0};
+    const float extremes[] = {-8.0f, -16.0f};
+    for (int t = 0; t < 2; t++) {
+        float x[32] = {extremes[t], 0.49999997f, -0.50000003f};
+        float y[32];
+        unsigned char block[22];
+        CU_ASSERT_EQUAL(tandem_quantize(types[t], x, block, 32), TANDEM_OK);
+        CU_ASSERT_EQUAL(tandem_dequantize(types[t], block, y, 32), TANDEM_OK);
+        CU_ASSERT_TRUE(y[0] == extremes[t] && y[1] == 1.0f && y[2] == 0.0f);
+        for (int i = 0; i < 32; i++) {
+            x[i] = i % 3 == 0 ? -0.0f : 0.0f;
+        }
+        CU_ASSERT_EQUAL(tandem_quantize(types[t], x, block, 32), TANDEM_OK);
+        check_int(block[0], 0);
+        check_int(block[1], 0x80);
+    }
+}
+
+/* Squared errors of ggml (quantize_row_*_ref of commit d99724f2) for rows of 256 values c with two
+ * outliers. Ours are no larger, but for rounding. */
+static void constant_rows_with_outliers_lose_no_more_than_with_ggml(void)
+{
+    static const float outliers[] = {-100, -20, -5, -2, 2, 5, 20, 100};
+    static const double theirs[N_K][16] = {
+        {8.45e+02, 2.27e+02, 9.07e+00, 7.06e-02, 6.71e-02, 1.74e-05, 3.32e+01, 2.54e+02, 2.36e+02,
+         2.70e+01, 9.52e-02, 1.06e+00, 1.55e-05, 1.02e-02, 8.75e-02, 9.34e+00},
+        {2.56e+02, 3.09e+01, 2.12e+00, 1.53e-02, 1.53e-02, 2.12e+00, 3.09e+01, 2.56e+02, 2.56e+02,
+         3.09e+01, 2.12e+00, 1.53e-02, 1.53e-02, 2.12e+00, 3.09e+01, 2.56e+02},
+        {2.90e+00, 3.20e-02, 1.05e-01, 8.07e-03, 3.51e-02, 1.95e-01, 1.96e-01, 6.25e+01, 6.90e+01,
+         4.45e-01, 1.97e-01, 4.69e-02, 3.91e-04, 6.25e-04, 5.07e-05, 2.15e-01},
+        {2.39e+00, 3.14e-02, 4.39e-01, 7.13e-03, 4.72e-02, 4.84e-02, 1.79e-01, 6.21e+01, 6.93e+01,
+         4.41e-01, 1.97e-01, 4.69e-02, 3.54e-04, 5.36e-04, 5.81e-05, 1.97e-01},
+        {4.08e+01, 1.97e+00, 3.43e-02, 9.15e-05, 9.15e-05, 3.43e-02, 1.97e+00, 4.08e+01, 4.08e+01,
+         1.97e+00, 3.43e-02, 9.15e-05, 9.15e-05, 3.43e-02, 1.97e+00, 4.08e+01}};
+    for (int t = 0; t < N_K; t++) {
+        for (int row = 0; row < 16; row++) {
+            float x[256];
+            float y[256];
+            unsigned char blocks[256];
+            double error = 0;
+            double power = 0;
+            for (int i = 0; i < 256; i++) {
+                x[i] = row < 8 ? 1.0f : -1.0f;
+            }
+            x[77] = outliers[row % 8];
+            x[200] = outliers[row % 8] * 0.7f;
+            CU_ASSERT_EQUAL(tandem_quantize(k_types[t], x, blocks, 256), TANDEM_OK);
+            CU_ASSERT_EQUAL(tandem_dequantize(k_types[t], blocks, y, 256), TANDEM_OK);
+            for (int i = 0; i < 256; i++) {
+                error += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
+                power += (double)x[i] * (double)x[i];
+            }
+            if (error > 1.01 * theirs[t][row] + 2e-5 * power) {
+                printf("\n    %s, row %d: squared error %.3g, of ggml %.3g",
+                       tandem_type_name(k_types[t]), row, error, theirs[t][row]);
+                CU_FAIL("worse than ggml");
+            }
+        }
+    }
+}
+
 static CU_TestInfo type_tests[] = {
+    {"levels_of_q4_0_and_q5_0_are_rounded_in_single_precision",
+     levels_of_q4_0_and_q5_0_are_rounded_in_single_precision},
+    {"constant_rows_with_outliers_lose_no_more_than_with_ggml",
+     constant_rows_with_outliers_lose_no_more_than_with_ggml},
     {"names_lead_back_to_their_types", names_lead_back_to_their_types},
     {"row_bytes_follow_the_blocks_and_refuse_the_rest",
      row_bytes_follow_the_blocks_and_refuse_the_rest},
