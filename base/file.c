@@ -9,12 +9,15 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/environment.h"
 #include "base/file.h"
 #include "base/tnd_mapped.h"
+#include "tandem/files.h"
 
 /* FILE with errno's reason: "name: what: reason". */
 static enum tandem_status fail(struct tandem_error *error, const char *path, const char *what)
@@ -31,9 +34,56 @@ static int open_again(const char *path, int flags, mode_t mode)
 {
     int fd;
     do {
-        fd = open(path, flags | O_CLOEXEC, mode);
+        fd = open(path, flags | O_CLOEXEC | O_NOCTTY, mode);
     } while (fd < 0 && errno == EINTR);
     return fd;
+}
+
+static const char *kind_name(mode_t mode)
+{
+    return S_ISDIR(mode)    ? "a folder"
+           : S_ISFIFO(mode) ? "a pipe"
+           : S_ISSOCK(mode) ? "a socket"
+           : S_ISCHR(mode)  ? "a device"
+           : S_ISBLK(mode)  ? "a disk"
+                            : "something else";
+}
+
+static enum tandem_status check_regular(const struct stat *facts, const char *path,
+                                        struct tandem_error *error)
+{
+    return S_ISREG(facts->st_mode) ? TANDEM_OK
+                                   : tnd_error_set(error, TANDEM_E_FILE, path, 0, 0,
+                                                   "%.180s: is %s, not a regular file", path,
+                                                   kind_name(facts->st_mode));
+}
+
+/* Opening a pipe waits for its other end and opening a device may do anything, so nothing but a
+ * regular file is opened; O_NONBLOCK for what takes its place in between. */
+static enum tandem_status open_regular(const char *path, int flags, int *out_fd,
+                                       struct stat *out_facts, struct tandem_error *error)
+{
+    if (stat(path, out_facts) == 0) {
+        TND_TRY(check_regular(out_facts, path, error));
+    }
+    int fd = open_again(path, flags | O_NONBLOCK, 0666);
+    if (fd < 0) {
+        return fail(error, path, "cannot open");
+    }
+    enum tandem_status status =
+        fstat(fd, out_facts) != 0 || fcntl(fd, F_SETFL, flags & O_ACCMODE) != 0
+            ? fail(error, path, "cannot look at")
+            : check_regular(out_facts, path, error);
+    if (status == TANDEM_OK && (uintmax_t)out_facts->st_size > SIZE_MAX / 2) {
+        errno = EFBIG;
+        status = fail(error, path, "cannot read");
+    }
+    if (status != TANDEM_OK) {
+        close(fd);
+        return status;
+    }
+    *out_fd = fd;
+    return TANDEM_OK;
 }
 
 /* ---- mapping and reading ---- */
@@ -82,31 +132,6 @@ static enum tandem_status read_all(int fd, const char *path, size_t capacity, si
                          "%.160s: no memory for its contents (%zu bytes)", path, capacity);
 }
 
-static enum tandem_status open_regular(const char *path, int *out_fd, struct stat *out_info,
-                                       struct tandem_error *error)
-{
-    enum tandem_status status = TANDEM_OK;
-    int fd = open_again(path, O_RDONLY | O_NONBLOCK, 0); /* a pipe must not block us */
-    if (fd < 0) {
-        return fail(error, path, "cannot open");
-    }
-    if (fstat(fd, out_info) != 0) {
-        status = fail(error, path, "cannot look at");
-    } else if (!S_ISREG(out_info->st_mode)) {
-        status =
-            tnd_error_set(error, TANDEM_E_FILE, path, 0, 0, "%.200s: is not a regular file", path);
-    } else if ((uintmax_t)out_info->st_size > SIZE_MAX / 2) {
-        errno = EFBIG;
-        status = fail(error, path, "cannot map");
-    }
-    if (status != TANDEM_OK) {
-        close(fd);
-        return status;
-    }
-    *out_fd = fd;
-    return TANDEM_OK;
-}
-
 static bool wants_copies(void)
 {
     const char *text = tnd_environment(TND_ENVIRONMENT_MAP);
@@ -118,7 +143,7 @@ enum tandem_status tnd_file_map(const char *path, bool copies, struct tnd_file *
 {
     struct stat info;
     int fd = -1;
-    TND_TRY(open_regular(path, &fd, &info, error));
+    TND_TRY(open_regular(path, O_RDONLY, &fd, &info, error));
     enum tandem_status status = TANDEM_OK;
     size_t bytes = (size_t)info.st_size;
     if (bytes == 0) {
@@ -147,12 +172,10 @@ enum tandem_status tnd_file_read(const char *path, size_t limit_bytes, struct tn
                                  struct tandem_error *error)
 {
     struct stat info;
-    int fd = open_again(path, O_RDONLY, 0);
-    if (fd < 0) {
-        return fail(error, path, "cannot open");
-    }
+    int fd;
+    TND_TRY(open_regular(path, O_RDONLY, &fd, &info, error));
     size_t capacity = 4096;
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
+    if (info.st_size > 0) {
         /* Only a hint (it may be wrong by the time of reading); one more byte sees the end at
          * once. */
         uintmax_t hint = (uintmax_t)info.st_size + 2;
@@ -163,6 +186,24 @@ enum tandem_status tnd_file_read(const char *path, size_t limit_bytes, struct tn
     enum tandem_status status = read_all(fd, path, capacity, limit_bytes, out_file, error);
     close(fd);
     return status;
+}
+
+enum tandem_status tandem_file_read(const char *path, size_t limit_bytes, void **out_bytes,
+                                    size_t *out_n, struct tandem_error *error)
+{
+    struct tnd_file file;
+    TND_REQUIRE(path, "file_read", error);
+    TND_REQUIRE(out_bytes, "file_read", error);
+    TND_REQUIRE(out_n, "file_read", error);
+    TND_TRY(tnd_file_read(path, limit_bytes, &file, error));
+    *out_bytes = (void *)(uintptr_t)file.data; /* never mapped: ours to hand on */
+    *out_n = file.bytes;
+    return TANDEM_OK;
+}
+
+void tandem_file_free(void *bytes)
+{
+    tnd_free(bytes);
 }
 
 enum tandem_status tnd_file_reserve(size_t bytes, struct tnd_file *out_file,
@@ -226,23 +267,57 @@ enum tandem_status tnd_file_make_folders(const char *path, struct tandem_error *
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_file_lock(const char *path, int *out_lock, struct tandem_error *error)
+/* What the holder wrote into its lock. */
+static enum tandem_status held_by(int fd, const char *name, int wait_ms, struct tandem_error *error)
+{
+    char who[64] = "";
+    const ssize_t n = pread(fd, who, sizeof(who) - 1, 0);
+    who[n > 0 ? n : 0] = '\0';
+    return tnd_error_set(error, TANDEM_E_FILE, name, EWOULDBLOCK, wait_ms,
+                         "%.120s: %.60s holds this lock for more than %g s", name,
+                         who[0] != '\0' ? who : "another process", 1e-3 * wait_ms);
+}
+
+static enum tandem_status wait_for_lock(int fd, const char *name, int wait_ms,
+                                        struct tandem_error *error)
+{
+    const struct timespec pause = {0, 2000000};
+    const uint64_t begin_ns = tnd_clock_real()->now_ns(tnd_clock_real());
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        const uint64_t now_ns = tnd_clock_real()->now_ns(tnd_clock_real());
+        if (errno != EINTR && errno != EWOULDBLOCK) {
+            return fail(error, name, "cannot take this lock");
+        }
+        if (now_ns - begin_ns >= (uint64_t)wait_ms * 1000000) {
+            return held_by(fd, name, wait_ms, error);
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_file_lock(const char *path, int wait_ms, int *out_lock,
+                                 struct tandem_error *error)
 {
     char name[PATH_MAX];
+    char who[64];
+    struct stat facts;
+    int fd;
     if ((size_t)snprintf(name, sizeof(name), "%s.lock", path) >= sizeof(name)) {
         errno = ENAMETOOLONG;
         return fail(error, path, "cannot lock");
     }
-    int fd = open_again(name, O_RDWR | O_CREAT, 0666);
-    if (fd < 0) {
-        return fail(error, name, "cannot open this lock");
+    /* Not through a link: what stands behind it would be written over. */
+    TND_TRY(open_regular(name, O_RDWR | O_CREAT | O_NOFOLLOW, &fd, &facts, error));
+    enum tandem_status status = wait_for_lock(fd, name, wait_ms, error);
+    if (status != TANDEM_OK) {
+        close(fd);
+        return status;
     }
-    while (flock(fd, LOCK_EX) != 0) {
-        if (errno != EINTR) {
-            enum tandem_status status = fail(error, name, "cannot take this lock");
-            close(fd);
-            return status;
-        }
+    const int n = snprintf(who, sizeof(who), "process %ld (%.32s)", (long)getpid(),
+                           program_invocation_short_name);
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, who, (size_t)n, 0) < 0) {
+        /* the lock holds without a word too: a full disk, say */
     }
     *out_lock = fd;
     return TANDEM_OK;

@@ -24,8 +24,8 @@ enum tandem_status tnd_file_map(const char *path, bool copies, struct tnd_file *
 /** After using a mapped file: FILE when it was not the same all the time (base/tnd_mapped.h). */
 enum tandem_status tnd_file_check(const struct tnd_file *file, struct tandem_error *error);
 
-/** Reads a whole file, behind whose last byte stands a zero byte. `limit_bytes` (0: none) bounds
- * its size. Works for pipes and /proc too. Errors: FILE, LIMIT, MEMORY. */
+/** Reads a whole regular file, behind whose last byte stands a zero byte. `limit_bytes` (0: none)
+ * bounds its size. Works for /proc too. Errors: FILE, LIMIT, MEMORY. */
 enum tandem_status tnd_file_read(const char *path, size_t limit_bytes, struct tnd_file *out_file,
                                  struct tandem_error *error);
 
@@ -51,9 +51,13 @@ size_t tnd_file_folder_length(const char *path);
 
 bool tnd_file_exists(const char *path);
 
-/** Takes the lock of `path` (the file `path`.lock, which stays) and waits for other processes and
- * threads that hold it. `out_lock` is given to tnd_file_unlock. Errors: FILE. */
-enum tandem_status tnd_file_lock(const char *path, int *out_lock, struct tandem_error *error);
+enum { TND_LOCK_WAIT_MS = 10000 }; /* a writer holds a lock for milliseconds */
+
+/** Takes the lock of `path` (the file `path`.lock, which stays and names its holder) and waits at
+ * most `wait_ms` for other processes and threads that hold it. `out_lock` is given to
+ * tnd_file_unlock. Errors: FILE. */
+enum tandem_status tnd_file_lock(const char *path, int wait_ms, int *out_lock,
+                                 struct tandem_error *error);
 void tnd_file_unlock(int lock);
 
 /* ---- for tests ---- */

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/tnd_assert.h"
+#include "tandem/files.h"
 
 enum { MAX_NAMES = 100, RANDOM_DIGITS = 16, SECONDS_A_DAY = 86400 };
 
@@ -124,6 +125,11 @@ static void choose_name(struct tnd_file_stream *stream)
              (unsigned long long)random_number(), suffix);
 }
 
+static mode_t mode_of(const struct tnd_file_stream *stream)
+{
+    return stream->is_private ? 0600 : 0666;
+}
+
 static void name_of_descriptor(int fd, char out[32])
 {
     snprintf(out, 32, "/proc/self/fd/%d", fd);
@@ -136,7 +142,7 @@ static bool make_nameless(struct tnd_file_stream *stream)
     char folder[PATH_MAX];
     char own[32];
     const int fd = folder_of(stream->path, folder)
-                       ? open(folder, O_WRONLY | O_TMPFILE | O_CLOEXEC, stream->mode)
+                       ? open(folder, O_WRONLY | O_TMPFILE | O_CLOEXEC, mode_of(stream))
                        : -1;
     if (fd < 0) {
         return false;
@@ -156,7 +162,8 @@ static bool make_temporary(struct tnd_file_stream *stream)
 {
     for (int i = 0; i < MAX_NAMES; i++) {
         choose_name(stream);
-        stream->fd = open(stream->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, stream->mode);
+        stream->fd =
+            open(stream->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_of(stream));
         if (stream->fd >= 0) {
             return true;
         }
@@ -185,16 +192,17 @@ static bool name_it(struct tnd_file_stream *stream)
     return false;
 }
 
-enum tandem_status tnd_file_stream_open(const char *path, mode_t mode,
+enum tandem_status tnd_file_stream_open(const char *path, bool is_private,
                                         struct tnd_file_stream *out_stream,
                                         struct tandem_error *error)
 {
     struct stat old;
     char target[PATH_MAX];
-    /* Through a symbolic link the file behind it is replaced, not the link. */
-    const char *named = realpath(path, target) != NULL ? target : path;
-    if (stat(named, &old) == 0) {
-        if (!S_ISREG(old.st_mode)) {
+    /* Through a symbolic link the file behind it is replaced, not the link; what is private goes
+     * nowhere else. */
+    const char *named = !is_private && realpath(path, target) != NULL ? target : path;
+    if ((is_private ? lstat(named, &old) : stat(named, &old)) == 0) {
+        if (!S_ISREG(old.st_mode) && !(is_private && S_ISLNK(old.st_mode))) {
             return tnd_error_set(error, TANDEM_E_FILE, path, 0, 0, "%.200s: is not a regular file",
                                  path);
         }
@@ -203,7 +211,7 @@ enum tandem_status tnd_file_stream_open(const char *path, mode_t mode,
     }
     const size_t n =
         tnd_file_folder_length(named) + sizeof(prefix) + RANDOM_DIGITS + sizeof(suffix);
-    struct tnd_file_stream stream = {tnd_strdup(named), tnd_alloc(n), -1, mode, false};
+    struct tnd_file_stream stream = {tnd_strdup(named), tnd_alloc(n), -1, is_private, false};
     if (stream.path == NULL || stream.temporary == NULL) {
         tnd_free(stream.path);
         tnd_free(stream.temporary);
@@ -246,7 +254,7 @@ static void forget(struct tnd_file_stream *stream)
 {
     tnd_free(stream->path);
     tnd_free(stream->temporary);
-    *stream = (struct tnd_file_stream){NULL, NULL, -1, 0, false};
+    *stream = (struct tnd_file_stream){NULL, NULL, -1, false, false};
 }
 
 /* Makes the rename itself survive a crash. Some file systems cannot, which is no failure. */
@@ -264,7 +272,7 @@ enum tandem_status tnd_file_stream_commit(struct tnd_file_stream *stream,
 {
     struct stat old;
     bool ok = fsync(stream->fd) == 0 && step_done(TND_FILE_SYNCED);
-    if (ok && stat(stream->path, &old) == 0) {
+    if (ok && !stream->is_private && stat(stream->path, &old) == 0) {
         ok = fchmod(stream->fd, old.st_mode & 07777) == 0;
     }
     ok = ok && (!stream->is_nameless || name_it(stream));
@@ -315,11 +323,15 @@ static enum tandem_status write_halves(struct tnd_file_stream *stream, const cha
                                        : fail(error, stream->path, "cannot write", errno);
 }
 
-static enum tandem_status write_whole(const char *path, mode_t mode, const void *bytes, size_t n,
-                                      struct tandem_error *error)
+enum tandem_status tandem_file_write(const char *path, const void *bytes, size_t n, bool is_private,
+                                     struct tandem_error *error)
 {
+    TND_REQUIRE(path, "file_write", error);
+    if (bytes == NULL && n > 0) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, path, 0, 0, "file_write: no bytes");
+    }
     struct tnd_file_stream stream;
-    TND_TRY(tnd_file_stream_open(path, mode, &stream, error));
+    TND_TRY(tnd_file_stream_open(path, is_private, &stream, error));
     const enum tandem_status status = write_halves(&stream, bytes, n, error);
     if (status != TANDEM_OK) {
         tnd_file_stream_abandon(&stream);
@@ -331,7 +343,7 @@ static enum tandem_status write_whole(const char *path, mode_t mode, const void 
 enum tandem_status tnd_file_write_atomic(const char *path, const void *bytes, size_t n,
                                          struct tandem_error *error)
 {
-    return write_whole(path, 0666, bytes, n, error);
+    return tandem_file_write(path, bytes, n, false, error);
 }
 
 /* "<path>.<why>-<yyyymmdd>", with a number behind where that is taken. */
@@ -370,8 +382,8 @@ enum tandem_status tnd_file_copy_aside(const char *path, const char *why, char *
         return fail(error, path, "cannot be kept aside", errno);
     }
     TND_TRY(tnd_file_read(path, 0, &file, error));
-    const mode_t mode = stat(path, &facts) == 0 ? facts.st_mode & 0666 : 0600;
-    enum tandem_status status = write_whole(name, mode, file.data, file.bytes, error);
+    const bool is_private = stat(path, &facts) != 0 || (facts.st_mode & 0077) == 0;
+    enum tandem_status status = tandem_file_write(name, file.data, file.bytes, is_private, error);
     tnd_file_close(&file);
     if (status == TANDEM_OK) {
         memcpy(out_name, name, strlen(name) + 1);

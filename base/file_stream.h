@@ -6,7 +6,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
 
 #include "base/tnd_status.h"
 
@@ -14,15 +13,14 @@ struct tnd_file_stream {
     char *path; /* owned, as all members */
     char *temporary;
     int fd;
-    mode_t mode;
+    bool is_private;
     bool is_nameless; /* O_TMPFILE: gets its temporary name in commit */
 };
 
 /** Makes a temporary file beside `path`, where the file system can one that vanishes when the
  * process is killed; removes those that killed writers left in the folder more than a day ago.
- * `mode`: permissions of a new file, less the umask; an old one hands on its own. Ends with commit
- * or abandon. Errors: FILE, MEMORY. */
-enum tandem_status tnd_file_stream_open(const char *path, mode_t mode,
+ * `is_private` as in tandem_file_write. Ends with commit or abandon. Errors: FILE, MEMORY. */
+enum tandem_status tnd_file_stream_open(const char *path, bool is_private,
                                         struct tnd_file_stream *out_stream,
                                         struct tandem_error *error);
 /** Adds bytes. After a failure only abandon makes sense. Errors: FILE. */

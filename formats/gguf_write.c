@@ -295,7 +295,7 @@ static enum tandem_status write_file(struct writer *writer, const char *path,
     TND_TRY(plan_tensors(writer, error));
     enum tandem_status status = make_head(writer, &head, error);
     if (status == TANDEM_OK) {
-        status = tnd_file_stream_open(path, 0666, &stream, error);
+        status = tnd_file_stream_open(path, false, &stream, error);
         if (status == TANDEM_OK) {
             status = tnd_file_stream_write(&stream, head.bytes, head.n, error);
             if (status == TANDEM_OK) {

@@ -12,15 +12,12 @@
  * bound; so a reader allocates nothing that the file's header asks for. */
 #include "llama/session.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "llama/llama_error.h"
+#include "tandem/files.h"
 
 static const char magic[8] = {'T', 'N', 'D', 'S', 'T', 'A', 'T', 'E'};
 enum { VERSION = 1, HEADER_NUMBERS = 9, HEADER_BYTES = 16 + 8 * HEADER_NUMBERS, CHECK_BYTES = 8 };
@@ -357,45 +354,19 @@ enum tandem_status tandem_session_state_read(tandem_session *session, const void
 
 /* ---- files ---- */
 
-static enum tandem_status file_fails(const char *path, const char *what, struct tandem_error *error)
-{
-    return tnd_llama_fail(error, TANDEM_E_FILE, path, errno, 0, "%s: cannot be %s: %s", path, what,
-                          strerror(errno));
-}
-
-static bool write_all(const char *path, const void *bytes, size_t n)
-{
-    FILE *file = fopen(path, "wb");
-    if (file == NULL) {
-        return false;
-    }
-    bool is_good = fwrite(bytes, 1, n, file) == n && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    is_good = fclose(file) == 0 && is_good;
-    return is_good;
-}
-
 enum tandem_status tandem_session_save(const tandem_session *session, const char *path,
                                        struct tandem_error *error)
 {
     const size_t n = tandem_session_state_bytes(session);
-    const size_t part_bytes = strlen(path) + sizeof(".part");
-    char *part = malloc(part_bytes);
     char *bytes = malloc(n);
-    enum tandem_status status = TANDEM_OK;
-    if (part == NULL || bytes == NULL) {
-        status = tnd_llama_fail(error, TANDEM_E_MEMORY, path, (int64_t)n, 0,
-                                "%s: no memory for a state of %zu bytes", path, n);
-    } else {
-        status = tandem_session_state_write(session, bytes, error);
+    if (bytes == NULL) {
+        return tnd_llama_fail(error, TANDEM_E_MEMORY, path, (int64_t)n, 0,
+                              "%s: no memory for a state of %zu bytes", path, n);
     }
+    enum tandem_status status = tandem_session_state_write(session, bytes, error);
     if (status == TANDEM_OK) {
-        snprintf(part, part_bytes, "%s.part", path);
-        if (!write_all(part, bytes, n) || rename(part, path) != 0) {
-            status = file_fails(path, "written", error);
-            remove(part);
-        }
+        status = tandem_file_write(path, bytes, n, true, error);
     }
-    free(part);
     free(bytes);
     return status;
 }
@@ -403,30 +374,12 @@ enum tandem_status tandem_session_save(const tandem_session *session, const char
 enum tandem_status tandem_session_load(tandem_session *session, const char *path,
                                        struct tandem_error *error)
 {
-    const size_t most = state_bytes(session, session->cache.n_cells, session->n_sequences);
-    struct stat info;
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) {
-        return file_fails(path, "opened", error);
-    }
-    enum tandem_status status = TANDEM_OK;
-    char *bytes = NULL;
-    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode)) {
-        status = tnd_llama_fail(error, TANDEM_E_FILE, path, 0, 0, "%s: is no regular file", path);
-    } else if ((uint64_t)info.st_size > most) {
-        status = tnd_llama_fail(error, TANDEM_E_LIMIT, path, info.st_size, (int64_t)most,
-                                "%s: has %lld bytes, a state of this session has at most %zu", path,
-                                (long long)info.st_size, most);
-    } else {
-        const size_t n = (size_t)info.st_size;
-        bytes = malloc(n + 1);
-        status = bytes == NULL ? tnd_llama_fail(error, TANDEM_E_MEMORY, path, info.st_size, 0,
-                                                "%s: no memory for %zu bytes", path, n)
-                 : fread(bytes, 1, n, file) != n
-                     ? file_fails(path, "read", error)
-                     : tandem_session_state_read(session, bytes, n, path, error);
-    }
-    free(bytes);
-    fclose(file);
+    void *bytes = NULL;
+    size_t n = 0;
+    LLAMA_TRY(tandem_file_read(path,
+                               state_bytes(session, session->cache.n_cells, session->n_sequences),
+                               &bytes, &n, error));
+    enum tandem_status status = tandem_session_state_read(session, bytes, n, path, error);
+    tandem_file_free(bytes);
     return status;
 }

@@ -344,7 +344,7 @@ static enum tandem_status write_file(const char *path, const tandem_table *table
     struct tandem_error note = {0};
     int lock;
     TND_TRY(tnd_file_make_folders(path, error));
-    TND_TRY(tnd_file_lock(path, &lock, error));
+    TND_TRY(tnd_file_lock(path, TND_LOCK_WAIT_MS, &lock, error));
     enum tandem_status status = adds ? add_to_file(path, table, &note, error)
                                      : replace_file(path, table, format, &note, error);
     tnd_file_unlock(lock);

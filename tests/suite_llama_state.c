@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "llama/kv_cache.h"
+#include "tandem/files.h"
 #include "tests/suite_llama_naive.h"
 
 struct setup {
@@ -111,9 +114,9 @@ static void a_state_of_another_session_is_refused(void)
         setup_free(&others[i]);
     }
     check_status(tandem_session_load(s.session, "/no/such/file", &error), TANDEM_E_FILE,
-                 "/no/such/file: cannot be opened", &error);
+                 "/no/such/file: cannot open", &error);
     check_status(tandem_session_save(s.session, "/no/such/file", &error), TANDEM_E_FILE,
-                 "cannot be written", &error);
+                 "/no/such/file: cannot make", &error);
     check_status(tandem_session_load(s.session, "/tmp", &error), TANDEM_E_FILE, NULL, &error);
     free(bytes);
     setup_free(&s);
@@ -195,7 +198,81 @@ static void contradictions_under_a_right_checksum_are_refused(void)
     setup_free(&s);
 }
 
+/* A folder that others may write to: PATH.part, a link there, was written through before. */
+static void a_saved_state_is_private_and_goes_through_no_link(void)
+{
+    const struct naive_spec spec = {0};
+    const struct tandem_session_options options = {.size = sizeof(options)};
+    struct setup s = setup_new(&spec, &options);
+    char path[600], part[620], victim[600];
+    struct stat facts;
+    struct tandem_error error;
+    size_t n = 0;
+    snprintf(path, sizeof(path), "%s", tnd_test_temp("talk.state"));
+    snprintf(part, sizeof(part), "%s.part", path);
+    snprintf(victim, sizeof(victim), "%s", tnd_test_temp("victim"));
+    CU_ASSERT_TRUE(tnd_test_write_file(victim, "victim", 6));
+    CU_ASSERT_EQUAL(symlink(victim, part), 0);
+    CU_ASSERT_EQUAL(symlink(victim, path), 0);
+    check_ok(tandem_session_decode(s.session, s.tokens, 2, 0, NULL));
+    check_ok(tandem_session_save(s.session, path, NULL));
+    char *kept = tnd_test_read_file(victim, &n);
+    check_string(kept, "victim");
+    free(kept);
+    CU_ASSERT_TRUE(lstat(path, &facts) == 0 && S_ISREG(facts.st_mode));
+    check_int(facts.st_mode & 0777, 0600);
+    check_ok(tandem_session_load(s.session, path, NULL));
+    check_int(tandem_session_position(s.session, 0), 2);
+    unlink(part);
+    unlink(path);
+    CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0666), 0);
+    check_status(tandem_session_load(s.session, path, &error), TANDEM_E_FILE, "a pipe", &error);
+    check_status(tandem_session_save(s.session, path, &error), TANDEM_E_FILE, "regular", &error);
+    unlink(path);
+    setup_free(&s);
+}
+
+enum { N_SAVERS = 3, N_SAVES = 30 };
+
+/* Two programs that keep one conversation: the last one wins, and what is there is always whole. */
+static void savers_beside_each_other_leave_whole_states(void)
+{
+    const struct naive_spec spec = {0};
+    const struct tandem_session_options options = {.size = sizeof(options)};
+    struct setup s = setup_new(&spec, &options);
+    char path[600];
+    size_t n = 0;
+    pid_t savers[N_SAVERS];
+    snprintf(path, sizeof(path), "%s", tnd_test_temp("shared.state"));
+    check_ok(tandem_session_decode(s.session, s.tokens, 2, 0, NULL));
+    unsigned char *bytes = state_of(s.session, &n);
+    check_ok(tandem_file_write(path, bytes, n, true, NULL));
+    for (int w = 0; w < N_SAVERS; w++) {
+        savers[w] = fork();
+        if (savers[w] == 0) {
+            int failed = 0;
+            for (int i = 0; i < N_SAVES; i++) {
+                failed += tandem_file_write(path, bytes, n, true, NULL) != TANDEM_OK;
+            }
+            _exit(failed > 0);
+        }
+    }
+    for (int i = 0; i < N_SAVES; i++) {
+        check_ok(tandem_session_load(s.session, path, NULL));
+    }
+    for (int w = 0; w < N_SAVERS; w++) {
+        int result = -1;
+        waitpid(savers[w], &result, 0);
+        check_int(result, 0);
+    }
+    free(bytes);
+    setup_free(&s);
+}
+
 static CU_TestInfo state_tests[] = {
+    {"a_saved_state_is_private_and_goes_through_no_link",
+     a_saved_state_is_private_and_goes_through_no_link},
+    {"savers_beside_each_other_leave_whole_states", savers_beside_each_other_leave_whole_states},
     {"a_conversation_goes_on_in_another_session", a_conversation_goes_on_in_another_session},
     {"a_state_of_another_session_is_refused", a_state_of_another_session_is_refused},
     {"every_truncation_and_changed_byte_is_refused", every_truncation_and_changed_byte_is_refused},

@@ -244,6 +244,17 @@ if group convert; then
     try 1 "(FORMAT)" convert text x.gguf
     check "nothing was written" [ ! -e x.gguf ]
     check "nothing was left behind" [ -z "$(find . -name '*.tmp*' -o -name 'x.gguf*')" ]
+    # Stopped at any moment it leaves a whole file or none.
+    "$tool" synth large.gguf --shape 512,2048,8,8,8,8000 --type f32 >/dev/null
+    for signal in "TERM 0.01" "INT 0.05" "HUP 0.1" "TERM 0.2"; do
+        # shellcheck disable=SC2086 # a signal and seconds
+        timeout -s $signal "$tool" convert large.gguf x.gguf --type q6_k --threads 1 >out 2>&1
+        check "stopped by $signal, whole or not there" \
+            bash -c '[ ! -e x.gguf ] || "$1" inspect x.gguf >/dev/null' - "$tool"
+        check "and nothing beside it" [ -z "$(find . -name '*.tmp*')" ]
+        rm -f x.gguf
+    done
+    rm large.gguf
     cp c0.gguf kept.gguf
     try 1 "" convert short.gguf kept.gguf
     check "a failure keeps the old file" cmp c0.gguf kept.gguf

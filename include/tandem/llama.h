@@ -157,7 +157,8 @@ TANDEM_API size_t tandem_session_cache_bytes(const tandem_session *session);
 /* ---- states: a text that goes on later without being decoded again ---- */
 
 /** Writes keys, values, positions and logits of all sequences to a file, which appears at once when
- *  it is complete. Errors: FILE, MEMORY, those of tandem_runtime_fetch. */
+ *  it is complete and which its user alone may read (tandem_file_write, private). Errors: FILE,
+ *  MEMORY, those of tandem_runtime_fetch. */
 TANDEM_API enum tandem_status tandem_session_save(const tandem_session *session, const char *path,
                                                   struct tandem_error *error);
 /** Takes over a state that a session of the same model, cache type and number of sequences has

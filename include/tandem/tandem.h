@@ -14,6 +14,7 @@
 #include "tandem/allocator.h"
 #include "tandem/backend.h"
 #include "tandem/device.h"
+#include "tandem/files.h"
 #include "tandem/formats.h"
 #include "tandem/graph.h"
 #include "tandem/log.h"

@@ -201,7 +201,8 @@ static int cmd_merge(int argc, char **argv)
     int64_t n_cells = 0;
     int lock;
     enum tandem_status status = tnd_file_make_folders(paths[0], &error);
-    if (status == TANDEM_OK && (status = tnd_file_lock(paths[0], &lock, &error)) == TANDEM_OK) {
+    if (status == TANDEM_OK &&
+        (status = tnd_file_lock(paths[0], TND_LOCK_WAIT_MS, &lock, &error)) == TANDEM_OK) {
         status = merge_into(paths[0], paths + 1, n - 1, &n_cells, &error);
         tnd_file_unlock(lock);
     }
@@ -383,7 +384,7 @@ static int cmd_prune(int argc, char **argv)
     }
     struct tnd_text text = TND_TEXT_INIT;
     int lock;
-    enum tandem_status status = tnd_file_lock(path, &lock, &error);
+    enum tandem_status status = tnd_file_lock(path, TND_LOCK_WAIT_MS, &lock, &error);
     if (status == TANDEM_OK) {
         status = prune_file(path, &pruning, &text, &error);
         tnd_file_unlock(lock);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * tandem-llama convert and synth: GGUF files from other files, and from random numbers. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,11 +15,35 @@ struct progress {
     bool is_drawn;
 };
 
+static volatile sig_atomic_t stopped_by; /* a signal; 0: none */
+
+static void on_stop(int signal_number)
+{
+    stopped_by = signal_number;
+}
+
+/* The first signal ends the writing in order, so that nothing is left behind; the second one ends
+ * the process. */
+static void catch_stops(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESETHAND};
+        struct sigaction old;
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL) {
+            (void)sigaction(signals[i], &action, NULL);
+        }
+    }
+}
+
 /* Draws a bar on a terminal, at most ten times a second. */
 static bool draw_progress(void *user, const char *tensor, int64_t done, int64_t all)
 {
     struct progress *progress = user;
     const double now = tnd_cli_seconds();
+    if (stopped_by != 0) {
+        return false;
+    }
     if (!isatty(STDERR_FILENO) || (now - progress->shown < 0.1 && done < all)) {
         return true;
     }
@@ -62,9 +87,14 @@ static int save(const tandem_source *source, const char *path, const char *type,
     options.threads = (int)threads;
     options.progress = draw_progress;
     options.user = &progress;
+    catch_stops();
     enum tandem_status status = tandem_source_save_gguf(source, path, &options, &error);
     if (progress.is_drawn) {
         fprintf(stderr, "\r%78s\r", "");
+    }
+    if (status == TANDEM_E_CANCELLED) { /* ends as whoever sent the signal expects */
+        tnd_cli_fail(&error);
+        raise(stopped_by);
     }
     if (status == TANDEM_OK) { /* what was written can be read */
         status = tandem_source_open(path, &again, &error);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * room: base
+ *
+ * Small files as a whole: read with a limit, and replaced at once, so that neither a crash nor
+ * another writer leaves half a file. What libtandem-llama keeps conversations with. */
+#ifndef TANDEM_FILES_H
+#define TANDEM_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tandem/status.h"
+
+TANDEM_BEGIN_C
+
+/** Reads a regular file of at most `limit_bytes` (0: no limit). `out_bytes` gets its bytes with a
+ *  zero byte behind them, which the caller frees with tandem_file_free, `out_n` their number
+ *  without it. Pipes, devices and folders are refused at once. Any thread. Errors: ARGUMENT (NULL),
+ *  FILE (`got` is the errno, 0 where there is none), LIMIT, MEMORY. */
+TANDEM_API enum tandem_status tandem_file_read(const char *path, size_t limit_bytes,
+                                               void **out_bytes, size_t *out_n,
+                                               struct tandem_error *error);
+
+/** Frees what tandem_file_read gave; NULL is allowed. */
+TANDEM_API void tandem_file_free(void *bytes);
+
+/** Makes `path` hold exactly these bytes, safely on the disk. Who reads it meanwhile, or after a
+ *  crash, sees the old file or the new one as a whole; of several writers one wins. A private file
+ *  is readable by its user alone (mode 0600), and a symbolic link at `path` is replaced; else the
+ *  file behind the link is, and keeps its mode. Any thread. Errors: ARGUMENT (NULL), FILE (nothing
+ *  is left behind), MEMORY. */
+TANDEM_API enum tandem_status tandem_file_write(const char *path, const void *bytes, size_t n,
+                                                bool is_private, struct tandem_error *error);
+
+TANDEM_END_C
+#endif
