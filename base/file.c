@@ -232,7 +232,7 @@ void tnd_file_close(struct tnd_file *file)
 
 bool tnd_file_exists(const char *path)
 {
-    return access(path, F_OK) == 0;
+    return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 /* ---- folders and locks ---- */

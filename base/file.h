@@ -49,6 +49,8 @@ enum tandem_status tnd_file_make_folders(const char *path, struct tandem_error *
 /** Length of the folder part of a path, its last slash included. */
 size_t tnd_file_folder_length(const char *path);
 
+/** Whether there is something, or may be: false only if the system says that nothing is. (Who
+ * takes a disk's error for "nothing there" starts anew over what is there.) */
 bool tnd_file_exists(const char *path);
 
 enum { TND_LOCK_WAIT_MS = 10000 }; /* a writer holds a lock for milliseconds */

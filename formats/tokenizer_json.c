@@ -3,6 +3,7 @@
  * Layout: what huggingface/tokenizers writes; its steps are read in tokenizer_json_steps.c. */
 #include "formats/tokenizer_json.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -86,7 +87,12 @@ static enum tandem_status parse(const struct tnd_hf_reader *reader, const char *
 {
     const char *end = NULL;
     TND_TRY(check_size(reader, text, error));
+    errno = 0; /* ENOMEM afterwards: cJSON does not say why it fails */
     *out_root = cJSON_ParseWithLengthOpts(text, reader->n_bytes, &end, 0);
+    if (*out_root == NULL && errno == ENOMEM) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, reader->name, (int64_t)reader->n_bytes, 0,
+                             "%.90s: no memory for its values", reader->name);
+    }
     if (*out_root == NULL) {
         const size_t at = end == NULL ? 0 : (size_t)(end - text);
         return tnd_error_set(error, TANDEM_E_FORMAT, reader->name, (int64_t)at,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Rows of CPUs by hwloc (API 2): this machine, a recorded one, a made-up one. */
+#include "base/alloc.h"
 #include "sched/topology_internal.h"
 
 #ifndef TND_HAVE_HWLOC
@@ -18,11 +19,22 @@ bool tnd_topology_rows_from_hwloc(const char *xml_path, const char *synthetic,
 #include <hwloc.h>
 #include <string.h>
 
+/* hwloc 2.9 does not check each of its small allocations: where memory is about to end, it crashes.
+ * So it is asked only where this much is to be had (it needs some 100 KiB, more for many CPUs). */
+enum { HWLOC_BYTES = 4 << 20 };
+
+static bool has_memory(void)
+{
+    void *memory = tnd_alloc(HWLOC_BYTES);
+    tnd_free(memory);
+    return memory != NULL;
+}
+
 /* A loaded topology, or NULL. Devices are not looked for: they cost time and may wake drivers. */
 static hwloc_topology_t load(const char *xml_path, const char *synthetic)
 {
     hwloc_topology_t topology;
-    if (hwloc_topology_init(&topology) != 0) {
+    if (!has_memory() || hwloc_topology_init(&topology) != 0) {
         return NULL;
     }
     hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);

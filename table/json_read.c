@@ -5,6 +5,7 @@
 
 #ifdef TND_HAVE_CJSON
 
+#include <errno.h>
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
@@ -79,9 +80,12 @@ static cJSON *parse(const char *bytes, size_t n, const char **out_end)
         return NULL;
     }
     locale_t before = uselocale(plain);
+    errno = 0; /* ENOMEM afterwards: cJSON does not say why it fails */
     cJSON *root = cJSON_ParseWithLengthOpts(bytes, n, out_end, 0);
+    const int reason = errno;
     uselocale(before);
     freelocale(plain);
+    errno = reason;
     return root;
 }
 
@@ -91,6 +95,10 @@ enum tandem_status tnd_json_parse(const char *bytes, size_t n, const char *name,
     TND_TRY(scan(bytes, n, name, error));
     const char *end = NULL;
     cJSON *root = parse(bytes, n, &end);
+    if (root == NULL && errno == ENOMEM) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, name, (int64_t)n, 0,
+                             "%.120s: no memory for its values", name);
+    }
     if (root == NULL) {
         size_t at = end != NULL && end >= bytes && end <= bytes + n ? (size_t)(end - bytes) : 0;
         return refuse_at(bytes, n, at, name, TANDEM_E_FORMAT, "this is no valid JSON", error);

@@ -145,6 +145,19 @@ static void pipes_sockets_devices_and_folders_are_refused_at_once_by_every_reade
     free(lock_fifo);
 }
 
+static void what_cannot_be_looked_at_is_not_called_absent(void)
+{
+    char *loop = temp("loop"); /* any error but "no such file" */
+    char *below = temp("loop/table.json");
+    unlink(loop);
+    CU_ASSERT_EQUAL_FATAL(symlink("loop", loop), 0);
+    CU_ASSERT_TRUE(tnd_file_exists(loop));
+    CU_ASSERT_TRUE(tnd_file_exists(below));
+    CU_ASSERT_FALSE(tnd_file_exists("/dev/null/table.json"));
+    free(loop);
+    free(below);
+}
+
 static void reading_stops_at_the_limit_and_without_memory(void)
 {
     struct tandem_error error;
@@ -472,6 +485,8 @@ CU_TestInfo tnd_tests_base_file[] = {
     {"mapped_and_read_files_have_the_same_bytes", mapped_and_read_files_have_the_same_bytes},
     {"empty_files_have_no_bytes_and_still_an_address",
      empty_files_have_no_bytes_and_still_an_address},
+    {"what_cannot_be_looked_at_is_not_called_absent",
+     what_cannot_be_looked_at_is_not_called_absent},
     {"what_is_no_file_is_refused_by_name", what_is_no_file_is_refused_by_name},
     {"pipes_sockets_devices_and_folders_are_refused_at_once_by_every_reader",
      pipes_sockets_devices_and_folders_are_refused_at_once_by_every_reader},

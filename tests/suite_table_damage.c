@@ -5,10 +5,15 @@
  * no reader can tell. */
 #include "tests/support_tune.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+
+#ifdef TND_HAVE_CJSON
+#include <cjson/cJSON.h>
+#endif
 
 static const char small_text[] = "1 7B Q4_0 3 ACCELERATE 2 8 2 2\n"
                                  "1 0 0 1 1 0 0 0 0\n"
@@ -123,6 +128,30 @@ static void json_tables_with_a_flipped_byte_are_refused_or_the_same(void)
     tnd_text_fini(&json);
 }
 
+/* As malloc does when memory has ended. */
+static void *no_memory(size_t bytes)
+{
+    (void)bytes;
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* A table that "is damaged" is set aside, and a new one begins. */
+static void json_without_memory_for_its_values_is_not_called_damaged(void)
+{
+    struct tnd_text json = small_json();
+    struct cJSON_Hooks hooks = {no_memory, free};
+    struct tandem_error error = {0};
+    tandem_table *table = NULL;
+    cJSON_InitHooks(&hooks);
+    enum tandem_status status = tandem_table_parse(
+        tnd_text_string(&json), strlen(tnd_text_string(&json)), "test", &table, &error);
+    cJSON_InitHooks(NULL);
+    check_status(status, TANDEM_E_MEMORY, "test", &error);
+    CU_ASSERT_PTR_NULL(table);
+    tnd_text_fini(&json);
+}
+
 #endif
 
 static void random_bytes_are_refused(void)
@@ -175,6 +204,8 @@ static CU_TestInfo tests[] = {
     {"truncated_json_tables_are_refused", truncated_json_tables_are_refused},
     {"json_tables_with_a_flipped_byte_are_refused_or_the_same",
      json_tables_with_a_flipped_byte_are_refused_or_the_same},
+    {"json_without_memory_for_its_values_is_not_called_damaged",
+     json_without_memory_for_its_values_is_not_called_damaged},
 #endif
     {"random_bytes_are_refused", random_bytes_are_refused},
     {"reading_without_memory_leaks_nothing", reading_without_memory_leaks_nothing},

@@ -134,6 +134,7 @@ static int converse(struct talk *talk)
         }
         char *said = malloc(n + 1);
         if (said == NULL) {
+            fprintf(stderr, "tandem-llama: no memory for a line of %zu bytes\n", n);
             return 1;
         }
         memcpy(said, text, n);

@@ -133,6 +133,9 @@ enum tnd_line_result tnd_line_read(struct tnd_line *line, const char **out_text,
     const ssize_t n = getline(&line->text, &line->capacity, stdin);
     if (n < 0) {
         const bool was_interrupted = errno == EINTR;
+        if (!was_interrupted && !feof(stdin)) {
+            fprintf(stderr, "tandem-llama: standard input cannot be read: %s\n", strerror(errno));
+        }
         clearerr(stdin);
         return was_interrupted ? TND_LINE_INTERRUPTED : TND_LINE_END;
     }
