@@ -43,6 +43,8 @@ job_tools() {
     bash tests/tools.sh build/gcc && bash tests/table_tool.sh build/gcc &&
         bash tests/simulate_tool.sh build/gcc && bash tools/dev/check_report.sh build/gcc
 }
+# Some of the allocations and file calls of the tools fail; all of them in `make soak`.
+job_faults() { mk BUILD=build/gcc CC=gcc faults && bash tests/faults.sh build/gcc 4; }
 # Data races: the suites that start threads.
 job_tsan() {
     mk BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g' \
@@ -78,7 +80,7 @@ job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
 all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 recipes pack includes style words docs headers"
-all_jobs+=" symbols reach install examples tools"
+all_jobs+=" symbols reach install examples tools faults"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}
 
@@ -94,7 +96,7 @@ report() { # NAME CODE SECONDS
         grep -vE '^  (CC|AR|LD) |\.\.\.passed$' "$log" | tail -60
         broken="$broken $name"
     else
-        grep -E '^== |^ +(suites|tests|asserts) |^fuzz_|^check_|^SKIP |^left out' "$log"
+        grep -E '^== |^ +(suites|tests|asserts) |^fuzz_|^check_|^SKIP |^left out|^[0-9]+ tried, ' "$log"
     fi
     if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped ]]; then
         passed=$((passed + BASH_REMATCH[1]))
@@ -141,7 +143,7 @@ wait_for_one() {
 
 for job in $jobs; do
     # The jobs that look at the results of gcc wait for it.
-    if [[ $job =~ ^(symbols|reach|install|examples|tools)$ ]]; then
+    if [[ $job =~ ^(symbols|reach|install|examples|tools|faults)$ ]]; then
         while [[ " ${name_of[*]} " == *" gcc "* ]]; do
             wait_for_one
         done

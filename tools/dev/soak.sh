@@ -40,6 +40,10 @@ job_fuzz() {
         END {printf "%d tried, %d survived: Hostile files and texts for each parser\n", n, good}'
     return "${PIPESTATUS[0]}"
 }
+# Every allocation and file call of the tools fails (20,000 runs, an hour), or some of them.
+job_faults() {
+    mk BUILD=build/soak-tools faults && bash tests/faults.sh build/soak-tools $(($(seconds 0) / 5))
+}
 # The same bytes from two builds.
 job_reproducible() { bash tools/dev/check_reproducible.sh; }
 
