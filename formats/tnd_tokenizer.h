@@ -25,8 +25,8 @@ struct tnd_token {
     const char
         *text; /* borrowed from `file` or `memory`, not terminated; bytes as they are meant */
     uint32_t length;
-    float score; /* of merging two tokens into this one: higher goes first; or log probability */
     enum tnd_token_type type;
+    double score; /* of merging two tokens into this one: higher goes first; or log probability */
 };
 
 /* How a piece of text becomes tokens. */
@@ -34,6 +34,14 @@ enum tnd_tokenizer_model {
     TND_MODEL_SCORES, /* merges neighbours that make a token, by its score */
     TND_MODEL_RANKS,  /* merges neighbours in the order of a list */
     TND_MODEL_UNIGRAM /* the most probable sequence of tokens */
+};
+
+/* Which blanks at the begin of a decoded text are not the text's own. */
+enum tnd_strip {
+    TND_STRIP_NONE,
+    TND_STRIP_ONE,        /* the first character, if it is a blank */
+    TND_STRIP_EACH,       /* the first one of each token while the text is empty */
+    TND_STRIP_FIRST_TOKEN /* all of the first token */
 };
 
 /* One pair of a merge list. */
@@ -61,7 +69,7 @@ struct tnd_added {
     bool is_normalized;    /* looked for after the steps that normalize */
     bool takes_left;       /* with the white space before it */
     bool takes_right;
-    const char *text; /* what is looked for, in `memory`: the content after these steps; or NULL */
+    const char *text; /* of a normalized one: what the steps make of it, in `memory`; or NULL */
     uint32_t length;
 };
 
@@ -78,9 +86,16 @@ struct tandem_tokenizer {
     bool has_byte_fallback; /* unknown characters become bytes */
     bool fuses_unknown;     /* neighbouring unknown characters give one token */
     bool whole_words;       /* a piece that is a token needs no merging (llama 3) */
-    bool escapes_blanks;    /* U+2581 in tokens stands for a blank */
-    bool strips_blank;      /* the first blank of a decoded text is not the text's own */
-    bool matches_inside;    /* user-defined tokens are found by the model, not before the steps */
+    bool joins_texts;   /* RANKS: neighbours that make a token merge, best score first (tiktoken) */
+    bool sums_in_float; /* UNIGRAM: scores are added as sentencepiece adds them */
+    bool matches_inside; /* user-defined tokens are found by the model, not before the steps */
+
+    bool escapes_blanks; /* U+2581 in tokens stands for a blank */
+    enum tnd_strip strip;
+    bool restarts_at_bos;     /* behind the beginning token a text begins */
+    bool joins_with_blank;    /* decoded tokens stand apart */
+    bool names_bytes;         /* any token like <0x0A> is decoded to that byte */
+    const char *unknown_text; /* what <unk> is decoded to, in `memory`; NULL: to nothing */
 
     uint32_t max_length; /* bytes of the longest token */
     uint32_t *slots;     /* hash table of ids + 1, open addressing; 0: free */
@@ -88,8 +103,8 @@ struct tandem_tokenizer {
     struct tnd_merge *merges;
     size_t n_merge_slots; /* a power of two */
 
-    float unknown_score; /* UNIGRAM: of a character without token */
-    float highest_score;
+    double unknown_score; /* UNIGRAM: of a character without token */
+    double highest_score;
     struct tnd_prefix_index pieces;     /* UNIGRAM: all tokens that may be used */
     struct tnd_prefix_index users;      /* user-defined tokens */
     struct tnd_prefix_index specials;   /* user-defined and control tokens */
@@ -119,6 +134,9 @@ enum tandem_status tnd_tokenizer_new(const char *name, tandem_tokenizer **out_to
                                      struct tandem_error *error);
 /** Frees everything but `file`. */
 void tnd_tokenizer_free(tandem_tokenizer *tokenizer);
+/** Path of the i-th file that a folder of a model may have for a tokenizer, the best first; empty
+ *  when it is too long. False behind the last. `out_path` has PATH_MAX bytes. */
+bool tnd_tokenizer_in_folder(const char *folder, int i, char *out_path);
 /** "no memory for ..." */
 enum tandem_status tnd_tokenizer_no_memory(const char *name, size_t bytes,
                                            struct tandem_error *error);
@@ -196,6 +214,13 @@ void tnd_unigram_prepare(tandem_tokenizer *tokenizer);
 void tnd_ids_add_unknown(const tandem_tokenizer *tokenizer, const char *text, size_t n,
                          struct tnd_ids *ids);
 
+/** What is looked for in a text and given back for a token: its text, or the normalized one. */
+struct tnd_shown_text {
+    const char *text;
+    uint32_t length;
+};
+struct tnd_shown_text tnd_token_text(const tandem_tokenizer *tokenizer, int64_t id);
+
 /* ---- tokenizer_bpe.c ---- */
 
 /** Reserves memory for `n` merges. Errors: MEMORY. */
@@ -214,6 +239,8 @@ bool tnd_merges_add_texts(tandem_tokenizer *tokenizer, const char *left, size_t 
 /** Writes the bytes that a text in the alphabet of byte-level tokenizers stands for to `out` (space
  *  for `n`), and returns their number; a text outside of it stands for itself. */
 size_t tnd_byte_level_decode(const char *text, size_t n, char *out);
+/** Adds the bytes in that alphabet. */
+void tnd_byte_level_encode(const char *text, size_t n, struct tnd_text *out);
 /** Fills byte_ids from the tokens of one byte. */
 void tnd_byte_level_find_bytes(tandem_tokenizer *tokenizer);
 
@@ -235,13 +262,21 @@ enum tandem_status tnd_tokenizer_json_read(const void *bytes, size_t n, const ch
                                            tandem_tokenizer **out_tokenizer,
                                            struct tandem_error *error);
 
+/** Reads the tokenizer.model of tiktoken's kind (Llama 3) from memory; nothing is borrowed. Errors:
+ *  FORMAT, UNSUPPORTED_BUILD, LIMIT, MEMORY. */
+enum tandem_status tnd_tokenizer_tiktoken_read(const void *bytes, size_t n, const char *name,
+                                               tandem_tokenizer **out_tokenizer,
+                                               struct tandem_error *error);
+/** Whether a file begins like one. */
+bool tnd_tokenizer_tiktoken_is(const uint8_t *bytes, size_t n);
+
 /* ---- tokenizer_build.c: what loaders share ---- */
 
 /** Reserves memory for `n` tokens and sets their number. Errors: MEMORY. */
 enum tandem_status tnd_tokenizer_reserve(tandem_tokenizer *tokenizer, int64_t n, const char *name,
                                          struct tandem_error *error);
-/** Fills byte_ids from the tokens of type BYTE. */
-void tnd_tokenizer_find_byte_tokens(tandem_tokenizer *tokenizer);
+/** Fills byte_ids from the tokens of type BYTE, and from all tokens like <0x0A> if `by_name`. */
+void tnd_tokenizer_find_byte_tokens(tandem_tokenizer *tokenizer, bool by_name);
 /** Appends a step, whose pattern changes its owner. Errors: MEMORY. */
 enum tandem_status tnd_tokenizer_add_step(tandem_tokenizer *tokenizer, struct tnd_token_step step,
                                           struct tandem_error *error);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Text to token ids: the text is cut at added tokens, what stands between them goes through the
  * steps, and each piece through the model. File formats are read elsewhere. */
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/tnd_status.h"
@@ -68,21 +71,16 @@ static enum tandem_status open_file(const char *path, int64_t vocabulary, struct
         return tnd_tokenizer_sentencepiece_read(file->data, file->bytes, path, out_tokenizer,
                                                 error);
     }
+    if (tnd_tokenizer_tiktoken_is(file->data, file->bytes)) {
+        return tnd_tokenizer_tiktoken_read(file->data, file->bytes, path, out_tokenizer, error);
+    }
     return tnd_tokenizer_llama2c_read(file->data, file->bytes, path, vocabulary, out_tokenizer,
                                       error);
 }
 
-enum tandem_status tandem_tokenizer_open(const char *path, int64_t vocabulary,
-                                         tandem_tokenizer **out_tokenizer,
-                                         struct tandem_error *error)
+static enum tandem_status open_path(const char *path, int64_t vocabulary,
+                                    tandem_tokenizer **out_tokenizer, struct tandem_error *error)
 {
-    if (path == NULL || out_tokenizer == NULL || vocabulary < 0) {
-        return tnd_error_set(
-            error, TANDEM_E_ARGUMENT, "tokenizer", vocabulary, 0,
-            "tandem_tokenizer_open: expected a path, a place for the tokenizer and "
-            "a vocabulary of 0 or more, got %lld",
-            (long long)vocabulary);
-    }
     struct tnd_file file = {0};
     tandem_tokenizer *tokenizer = NULL;
     enum tandem_status status = open_file(path, vocabulary, &file, &tokenizer, error);
@@ -97,6 +95,59 @@ enum tandem_status tandem_tokenizer_open(const char *path, int64_t vocabulary,
     tokenizer->file = file;
     *out_tokenizer = tokenizer;
     return TANDEM_OK;
+}
+
+bool tnd_tokenizer_in_folder(const char *folder, int i, char *out_path)
+{
+    static const char *const names[] = {"tokenizer.json", "tokenizer.model", "vocab.json",
+                                        "tokenizer.bin"};
+    const int n = sizeof(names) / sizeof(names[0]);
+    if (i < n && snprintf(out_path, PATH_MAX, "%s/%s", folder, names[i]) >= PATH_MAX) {
+        out_path[0] = '\0';
+    }
+    return i < n;
+}
+
+/* The first file of a folder that can be read; else what is wrong with the first one there is. */
+static enum tandem_status open_folder(const char *folder, int64_t vocabulary,
+                                      tandem_tokenizer **out_tokenizer, struct tandem_error *error)
+{
+    char path[PATH_MAX];
+    enum tandem_status first = TANDEM_OK;
+    for (int i = 0; tnd_tokenizer_in_folder(folder, i, path); i++) {
+        struct tandem_error other;
+        if (!tnd_file_exists(path)) {
+            continue;
+        }
+        const enum tandem_status status =
+            open_path(path, vocabulary, out_tokenizer, first == TANDEM_OK ? error : &other);
+        if (status == TANDEM_OK) {
+            return status;
+        }
+        first = first == TANDEM_OK ? status : first;
+    }
+    return first != TANDEM_OK
+               ? first
+               : tnd_error_set(error, TANDEM_E_NOT_FOUND, folder, 0, 0,
+                               "%.200s: a folder without tokenizer.json, tokenizer.model, "
+                               "vocab.json or tokenizer.bin",
+                               folder);
+}
+
+enum tandem_status tandem_tokenizer_open(const char *path, int64_t vocabulary,
+                                         tandem_tokenizer **out_tokenizer,
+                                         struct tandem_error *error)
+{
+    if (path == NULL || out_tokenizer == NULL || vocabulary < 0) {
+        return tnd_error_set(
+            error, TANDEM_E_ARGUMENT, "tokenizer", vocabulary, 0,
+            "tandem_tokenizer_open: expected a path, a place for the tokenizer and "
+            "a vocabulary of 0 or more, got %lld",
+            (long long)vocabulary);
+    }
+    struct stat info;
+    const bool is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    return (is_folder ? open_folder : open_path)(path, vocabulary, out_tokenizer, error);
 }
 
 void tandem_tokenizer_close(tandem_tokenizer *tokenizer)
@@ -177,6 +228,7 @@ static void encode_pieces(struct encoder *encoder, const struct tnd_pieces *piec
     for (size_t i = 0; i < pieces->n; i++) {
         const char *text = pieces->text.bytes + pieces->items[i].start;
         const size_t n = pieces->items[i].end - pieces->items[i].start;
+        encoder->ids.last_is_unknown = false; /* unknown characters of one piece become one token */
         switch (tokenizer->model) {
         case TND_MODEL_SCORES:
             tnd_scores_encode(tokenizer, text, n, &encoder->merger, &encoder->ids);

@@ -13,24 +13,41 @@
 
 /* ---- the alphabet of bytes ---- */
 
-static bool stands_for_itself(unsigned byte)
-{
-    return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
-}
+/* The bytes that are not written as themselves, in their order. */
+static const struct {
+    unsigned first, last, point; /* U+0100 and on for the first one */
+} moved[] = {{0x00, 0x20, 0x100}, {0x7f, 0xa0, 0x121}, {0xad, 0xad, 0x143}};
+#define N_MOVED (sizeof(moved) / sizeof(moved[0]))
 
 /* The byte that a character of the alphabet means, or -1. */
 static int byte_of_character(unsigned point)
 {
-    if (point < 0x100) {
-        return stands_for_itself(point) ? (int)point : -1;
-    }
-    unsigned number = point - 0x100;
-    for (unsigned byte = 0; byte < 256; byte++) {
-        if (!stands_for_itself(byte) && number-- == 0) {
-            return (int)byte;
+    for (size_t i = 0; i < N_MOVED; i++) {
+        if (point >= moved[i].first && point <= moved[i].last) {
+            return -1;
+        }
+        if (point >= moved[i].point && point - moved[i].point <= moved[i].last - moved[i].first) {
+            return (int)(moved[i].first + point - moved[i].point);
         }
     }
-    return -1;
+    return point < 0x100 ? (int)point : -1;
+}
+
+void tnd_byte_level_encode(const char *text, size_t n, struct tnd_text *out)
+{
+    for (size_t at = 0; at < n; at++) {
+        const unsigned byte = (unsigned char)text[at];
+        unsigned point = byte;
+        for (size_t i = 0; i < N_MOVED; i++) {
+            if (byte >= moved[i].first && byte <= moved[i].last) {
+                point = moved[i].point + byte - moved[i].first;
+            }
+        }
+        if (point >= 0x80) {
+            tnd_text_add_char(out, (char)(0xc0 | point >> 6));
+        }
+        tnd_text_add_char(out, (char)(point >= 0x80 ? 0x80 | (point & 0x3f) : point));
+    }
 }
 
 size_t tnd_byte_level_decode(const char *text, size_t n, char *out)

@@ -102,11 +102,11 @@ int tnd_token_byte(const struct tnd_token *token)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-void tnd_tokenizer_find_byte_tokens(tandem_tokenizer *tokenizer)
+void tnd_tokenizer_find_byte_tokens(tandem_tokenizer *tokenizer, bool by_name)
 {
     for (int64_t id = tokenizer->n_tokens - 1; id >= 0; id--) {
         const struct tnd_token *token = &tokenizer->tokens[id];
-        const int byte = token->type == TND_TOKEN_BYTE ? tnd_token_byte(token) : -1;
+        const int byte = by_name || token->type == TND_TOKEN_BYTE ? tnd_token_byte(token) : -1;
         if (byte >= 0) {
             tokenizer->byte_ids[byte] = (int32_t)id;
         }

@@ -21,46 +21,71 @@ static void put(struct sink *sink, const char *bytes, size_t n)
 }
 
 /* The text of a token, with blanks where it has U+2581. */
-static void put_text(const struct tnd_token *token, bool escapes_blanks, bool drops_blank,
+static void put_text(const tandem_tokenizer *tokenizer, int32_t id, enum tnd_strip strip,
                      struct sink *sink)
 {
-    const char *text = token->text;
-    const size_t n = token->length;
+    const struct tnd_shown_text shown = tnd_token_text(tokenizer, id);
+    const bool escapes_blanks = tokenizer->escapes_blanks;
+    const char *text = shown.text;
+    const size_t n = shown.length;
     for (size_t at = 0; at < n;) {
         const bool is_mark = escapes_blanks && n - at >= TND_BLANK_MARK_N &&
                              memcmp(text + at, TND_BLANK_MARK, TND_BLANK_MARK_N) == 0;
         const bool is_blank = is_mark || (!escapes_blanks && text[at] == ' ');
-        if (!(at == 0 && drops_blank && is_blank)) {
+        const bool drops = strip == TND_STRIP_FIRST_TOKEN
+                               ? is_mark
+                               : at == 0 && strip != TND_STRIP_NONE && is_blank;
+        if (!drops) {
             put(sink, is_mark ? " " : text + at, 1);
         }
         at += is_mark ? TND_BLANK_MARK_N : 1;
     }
 }
 
-static size_t decode(const tandem_tokenizer *tokenizer, int32_t id, bool drops_blank,
+static bool is_hidden(const tandem_tokenizer *tokenizer, const struct tnd_token *token,
+                      bool shows_special)
+{
+    switch (token->type) {
+    case TND_TOKEN_CONTROL:
+        return !shows_special;
+    case TND_TOKEN_UNKNOWN:
+        return !shows_special && tokenizer->unknown_text == NULL;
+    default:
+        return token->length == 0;
+    }
+}
+
+static size_t decode(const tandem_tokenizer *tokenizer, int32_t id, bool at_begin,
                      bool shows_special, char *out, size_t capacity)
 {
     struct sink sink = {.out = out, .capacity = out == NULL ? 0 : capacity};
     const struct tnd_token *token = &tokenizer->tokens[id];
-    switch (token->type) {
-    case TND_TOKEN_BYTE: {
-        const int value = tnd_token_byte(token);
-        const char byte = (char)value;
-        if (value >= 0) {
-            put(&sink, &byte, 1);
-        }
-        break;
+    const bool is_byte = token->type == TND_TOKEN_BYTE || tokenizer->names_bytes;
+    const int value = is_byte ? tnd_token_byte(token) : -1;
+    if (is_hidden(tokenizer, token, shows_special)) {
+        return 0;
     }
-    case TND_TOKEN_CONTROL:
-    case TND_TOKEN_UNKNOWN:
-        if (shows_special) {
-            put(&sink, token->text, token->length);
-        }
-        break;
-    default:
-        put_text(token, tokenizer->escapes_blanks, drops_blank, &sink);
+    if (tokenizer->joins_with_blank && !at_begin) {
+        put(&sink, " ", 1);
+    }
+    if (value >= 0) {
+        const char byte = (char)value;
+        put(&sink, &byte, 1);
+    } else if (token->type == TND_TOKEN_UNKNOWN && !shows_special) {
+        put(&sink, tokenizer->unknown_text, strlen(tokenizer->unknown_text));
+    } else if (token->type != TND_TOKEN_BYTE) {
+        put_text(tokenizer, id, at_begin ? tokenizer->strip : TND_STRIP_NONE, &sink);
     }
     return sink.n;
+}
+
+/* Whether the text still begins behind a token that has given `n` bytes. */
+static bool stays_at_begin(const tandem_tokenizer *tokenizer, int32_t id, bool shows_special,
+                           size_t n)
+{
+    const struct tnd_token *token = &tokenizer->tokens[id];
+    return n == 0 &&
+           (tokenizer->strip == TND_STRIP_EACH || is_hidden(tokenizer, token, shows_special));
 }
 
 size_t tandem_tokenizer_decode(const tandem_tokenizer *tokenizer, int32_t previous, int32_t id,
@@ -70,7 +95,7 @@ size_t tandem_tokenizer_decode(const tandem_tokenizer *tokenizer, int32_t previo
         return 0;
     }
     const bool is_begin = previous >= 0 && previous == tokenizer->bos;
-    return decode(tokenizer, id, is_begin && tokenizer->strips_blank, false, out, capacity);
+    return decode(tokenizer, id, is_begin, false, out, capacity);
 }
 
 /* ---- streams ---- */
@@ -116,20 +141,20 @@ size_t tandem_token_stream_next(struct tandem_token_stream *stream, int32_t id, 
     if (tokenizer == NULL || id < 0 || id >= tokenizer->n_tokens) {
         return 0;
     }
-    const bool drops_blank = stream->at_begin && tokenizer->strips_blank;
+    const bool at_begin = stream->at_begin;
     const size_t n_pending = stream->n_pending;
-    const size_t n = decode(tokenizer, id, drops_blank, stream->shows_special, NULL, 0);
+    const size_t n = decode(tokenizer, id, at_begin, stream->shows_special, NULL, 0);
     if (n_pending + n > capacity) {
         return n_pending + n; /* nothing has happened yet: the caller may try again */
     }
     memcpy(out, stream->pending, n_pending);
-    (void)decode(tokenizer, id, drops_blank, stream->shows_special, out + n_pending, n);
+    (void)decode(tokenizer, id, at_begin, stream->shows_special, out + n_pending, n);
     const size_t all = n_pending + n;
     const size_t kept = unfinished(out, all);
     memcpy(stream->pending, out + all - kept, kept);
     stream->n_pending = (unsigned char)kept;
-    const enum tnd_token_type type = tokenizer->tokens[id].type;
-    stream->at_begin = id == tokenizer->bos || (stream->at_begin && type == TND_TOKEN_CONTROL);
+    stream->at_begin = (tokenizer->restarts_at_bos && id == tokenizer->bos) ||
+                       (at_begin && stays_at_begin(tokenizer, id, stream->shows_special, n));
     return all - kept;
 }
 

@@ -92,8 +92,8 @@ static enum tandem_status copy_token(tandem_tokenizer *tokenizer, const struct l
     }
     tokenizer->tokens[id] = (struct tnd_token){.text = copy,
                                                .length = (uint32_t)n,
-                                               .score = (float)score,
-                                               .type = (enum tnd_token_type)type};
+                                               .type = (enum tnd_token_type)type,
+                                               .score = (double)(float)score};
     return TANDEM_OK;
 }
 
@@ -143,10 +143,11 @@ static enum tandem_status fill_sentencepiece(const tandem_source *source,
     tokenizer->model = TND_MODEL_SCORES;
     tokenizer->escapes_blanks = true;
     tokenizer->has_byte_fallback = true;
-    tokenizer->strips_blank = boolean(source, "tokenizer.ggml.add_space_prefix", true);
+    const bool adds_blank = boolean(source, "tokenizer.ggml.add_space_prefix", true);
+    tokenizer->strip = adds_blank ? TND_STRIP_ONE : TND_STRIP_NONE;
     TND_TRY(copy_tokens(tokenizer, lists, error));
-    tnd_tokenizer_find_byte_tokens(tokenizer);
-    if (tokenizer->strips_blank) {
+    tnd_tokenizer_find_byte_tokens(tokenizer, false);
+    if (adds_blank) {
         TND_TRY(tnd_tokenizer_add_step(
             tokenizer,
             (struct tnd_token_step){.kind = TND_TOKEN_STEP_PREPEND, .to = " ", .n_to = 1}, error));

@@ -29,7 +29,7 @@ static size_t find_slot(const tandem_tokenizer *tokenizer, const char *text, siz
 static bool is_found_by_text(const tandem_tokenizer *tokenizer, int64_t id)
 {
     const struct tnd_token *token = &tokenizer->tokens[id];
-    if (tokenizer->model == TND_MODEL_RANKS) {
+    if (tokenizer->model == TND_MODEL_RANKS && !tokenizer->joins_texts) {
         return token->length > 0 &&
                (tokenizer->added == NULL || !tokenizer->added[id].is_outside_model);
     }
@@ -110,6 +110,15 @@ static bool belongs(const tandem_tokenizer *tokenizer, const struct tnd_prefix_i
     return is_user && is_normalized;
 }
 
+struct tnd_shown_text tnd_token_text(const tandem_tokenizer *tokenizer, int64_t id)
+{
+    const struct tnd_token *token = &tokenizer->tokens[id];
+    const struct tnd_added *added = tokenizer->added == NULL ? NULL : &tokenizer->added[id];
+    return added != NULL && added->text != NULL
+               ? (struct tnd_shown_text){added->text, added->length}
+               : (struct tnd_shown_text){token->text, token->length};
+}
+
 static enum tandem_status fill_index(tandem_tokenizer *tokenizer, struct tnd_prefix_index *index,
                                      const char *name, struct tandem_error *error)
 {
@@ -134,12 +143,9 @@ static enum tandem_status fill_index(tandem_tokenizer *tokenizer, struct tnd_pre
                                  "%s: token %lld is %u bytes long, expected at most %d", name,
                                  (long long)id, token->length, TND_MAX_TOKEN_BYTES);
         }
-        const struct tnd_added *added = tokenizer->added == NULL ? NULL : &tokenizer->added[id];
-        const bool is_other = added != NULL && added->text != NULL;
+        const struct tnd_shown_text shown = tnd_token_text(tokenizer, id);
         index->items[index->n++] =
-            (struct tnd_prefix_item){.text = is_other ? added->text : token->text,
-                                     .length = is_other ? added->length : token->length,
-                                     .id = (int32_t)id};
+            (struct tnd_prefix_item){.text = shown.text, .length = shown.length, .id = (int32_t)id};
     }
     qsort(index->items, n, sizeof(index->items[0]), compare_items);
     size_t at = 0;

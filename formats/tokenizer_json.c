@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tokenizer.json of Hugging Face's tokenizers with a BPE model: vocabulary, merges, added tokens.
+ * tokenizer.json of Hugging Face's tokenizers with a BPE or Unigram model: vocabulary, merges,
+ * added tokens.
  * Layout: what huggingface/tokenizers writes; its steps are read in tokenizer_json_steps.c. */
 #include "formats/tokenizer_json.h"
 
@@ -82,7 +83,7 @@ static enum tandem_status check_size(const struct tnd_hf_reader *reader, const c
     return TANDEM_OK;
 }
 
-static enum tandem_status parse(const struct tnd_hf_reader *reader, const char *text,
+enum tandem_status tnd_hf_parse(const struct tnd_hf_reader *reader, const char *text,
                                 cJSON **out_root, struct tandem_error *error)
 {
     const char *end = NULL;
@@ -104,6 +105,23 @@ static enum tandem_status parse(const struct tnd_hf_reader *reader, const char *
 
 /* ---- tokens ---- */
 
+/* What a vocabulary says of one token: BPE {"text": id}, Unigram [["text", score], ...]. */
+struct entry {
+    const char *text; /* NULL: wrong */
+    int64_t id;       /* -1: wrong */
+    double score;
+};
+
+static struct entry entry_of(const cJSON *item, int64_t index, int64_t limit)
+{
+    if (item->string != NULL) {
+        return (struct entry){item->string, whole_number(item, limit), 0.0};
+    }
+    const cJSON *score = item->child == NULL ? NULL : item->child->next;
+    return (struct entry){cJSON_GetStringValue(item->child), cJSON_IsNumber(score) ? index : -1,
+                          cJSON_GetNumberValue(score)};
+}
+
 /* The highest id, or -1 after an error. */
 static enum tandem_status find_highest(const struct tnd_hf_reader *reader, const cJSON *vocab,
                                        const cJSON *added, int64_t *out, struct tandem_error *error)
@@ -111,15 +129,16 @@ static enum tandem_status find_highest(const struct tnd_hf_reader *reader, const
     const cJSON *item = NULL;
     /* A file of n bytes has fewer than n tokens; gaps between ids are allowed for. */
     const int64_t limit = (int64_t)reader->n_bytes;
+    int64_t index = 0;
     *out = -1;
     cJSON_ArrayForEach(item, vocab)
     {
-        const int64_t id = whole_number(item, limit);
-        if (id < 0) {
+        const struct entry entry = entry_of(item, index++, limit);
+        if (entry.text == NULL || entry.id < 0) {
             return wrong(reader, "an id of the vocabulary is no number below the file's size",
                          error);
         }
-        *out = id > *out ? id : *out;
+        *out = entry.id > *out ? entry.id : *out;
     }
     cJSON_ArrayForEach(item, added)
     {
@@ -134,7 +153,7 @@ static enum tandem_status find_highest(const struct tnd_hf_reader *reader, const
 }
 
 static enum tandem_status set_token(const struct tnd_hf_reader *reader, const char *text,
-                                    int64_t id, enum tnd_token_type type,
+                                    int64_t id, double score, enum tnd_token_type type,
                                     struct tandem_error *error)
 {
     tandem_tokenizer *tokenizer = reader->tokenizer;
@@ -149,11 +168,8 @@ static enum tandem_status set_token(const struct tnd_hf_reader *reader, const ch
     if (tokenizer->is_byte_level && type == TND_TOKEN_NORMAL) {
         n = tnd_byte_level_decode(text, n, copy);
     }
-    struct tnd_token *token = &tokenizer->tokens[id];
-    *token = (struct tnd_token){.text = copy, .length = (uint32_t)n, .type = type};
-    if (tokenizer->has_byte_fallback && type == TND_TOKEN_NORMAL && tnd_token_byte(token) >= 0) {
-        token->type = TND_TOKEN_BYTE;
-    }
+    tokenizer->tokens[id] =
+        (struct tnd_token){.text = copy, .length = (uint32_t)n, .type = type, .score = score};
     return TANDEM_OK;
 }
 
@@ -169,11 +185,16 @@ static enum tandem_status set_added(const struct tnd_hf_reader *reader, const cJ
         .is_normalized = !is_special && tnd_hf_flag(item, "normalized", !is_special),
         .takes_left = tnd_hf_flag(item, "lstrip", false),
         .takes_right = tnd_hf_flag(item, "rstrip", false)};
-    return set_token(reader, tnd_hf_text(item, "content"), id,
+    if (tnd_hf_flag(item, "single_word", false)) {
+        return tnd_hf_unsupported(reader, "added token with single_word",
+                                  tnd_hf_text(item, "content"), error);
+    }
+    return set_token(reader, tnd_hf_text(item, "content"), id, tokenizer->tokens[id].score,
                      is_special ? TND_TOKEN_CONTROL : TND_TOKEN_USER, error);
 }
 
-/* A normalized token is looked for in normalized text, so its text goes through the same steps. */
+/* A normalized token is looked for in normalized text and decoded to it, so its text goes through
+ * the same steps. */
 static enum tandem_status normalize_added(const struct tnd_hf_reader *reader,
                                           struct tandem_error *error)
 {
@@ -212,10 +233,11 @@ static enum tandem_status read_tokens(const struct tnd_hf_reader *reader, const 
     if (tokenizer->added == NULL) {
         return tnd_tokenizer_no_memory(reader->name, (size_t)highest + 1, error);
     }
+    int64_t index = 0;
     cJSON_ArrayForEach(item, vocab)
     {
-        TND_TRY(set_token(reader, item->string, whole_number(item, INT32_MAX), TND_TOKEN_NORMAL,
-                          error));
+        const struct entry entry = entry_of(item, index++, INT32_MAX);
+        TND_TRY(set_token(reader, entry.text, entry.id, entry.score, TND_TOKEN_NORMAL, error));
     }
     cJSON_ArrayForEach(item, added)
     {
@@ -226,7 +248,7 @@ static enum tandem_status read_tokens(const struct tnd_hf_reader *reader, const 
     if (tokenizer->is_byte_level) {
         tnd_byte_level_find_bytes(tokenizer);
     } else {
-        tnd_tokenizer_find_byte_tokens(tokenizer);
+        tnd_tokenizer_find_byte_tokens(tokenizer, tokenizer->has_byte_fallback);
     }
     return tnd_tokenizer_index_prefixes(tokenizer, reader->name, error);
 }
@@ -322,36 +344,109 @@ static bool is_absent(const cJSON *model, const char *key)
     return text == NULL || text[0] == '\0';
 }
 
+/* What BPE has and we do not. */
+static enum tandem_status check_bpe(const struct tnd_hf_reader *reader, const cJSON *model,
+                                    struct tandem_error *error)
+{
+    const cJSON *dropout = cJSON_GetObjectItemCaseSensitive(model, "dropout");
+    if (!is_absent(model, "continuing_subword_prefix") || !is_absent(model, "end_of_word_suffix")) {
+        return tnd_hf_unsupported(reader, "model with", "continuing_subword_prefix or suffix",
+                                  error);
+    }
+    if (cJSON_IsNumber(dropout) && cJSON_GetNumberValue(dropout) != 0.0) {
+        return tnd_hf_unsupported(reader, "model with", "dropout", error);
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_bpe(const struct tnd_hf_reader *reader, const cJSON *root,
+                                   const cJSON *model, struct tandem_error *error)
+{
+    tandem_tokenizer *tokenizer = reader->tokenizer;
+    const cJSON *vocab = cJSON_GetObjectItemCaseSensitive(model, "vocab");
+    const cJSON *merges = cJSON_GetObjectItemCaseSensitive(model, "merges");
+    TND_TRY(check_bpe(reader, model, error));
+    if (!cJSON_IsObject(vocab) || !cJSON_IsArray(merges)) {
+        return wrong(reader, "expected a model with a vocab and merges", error);
+    }
+    tokenizer->model = TND_MODEL_RANKS;
+    tokenizer->fuses_unknown = tnd_hf_flag(model, "fuse_unk", false);
+    tokenizer->whole_words = tnd_hf_flag(model, "ignore_merges", false);
+    TND_TRY(
+        read_tokens(reader, vocab, cJSON_GetObjectItemCaseSensitive(root, "added_tokens"), error));
+    TND_TRY(read_merges(reader, merges, error));
+    tokenizer->unknown = tandem_tokenizer_find(tokenizer, tnd_hf_text(model, "unk_token"));
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_unigram(const struct tnd_hf_reader *reader, const cJSON *root,
+                                       const cJSON *model, struct tandem_error *error)
+{
+    tandem_tokenizer *tokenizer = reader->tokenizer;
+    const cJSON *vocab = cJSON_GetObjectItemCaseSensitive(model, "vocab");
+    if (!cJSON_IsArray(vocab) || tokenizer->is_byte_level) {
+        return wrong(reader, "expected Unigram with a list of tokens and without ByteLevel", error);
+    }
+    tokenizer->model = TND_MODEL_UNIGRAM;
+    tokenizer->fuses_unknown = true;
+    TND_TRY(
+        read_tokens(reader, vocab, cJSON_GetObjectItemCaseSensitive(root, "added_tokens"), error));
+    tokenizer->unknown = (int32_t)whole_number(cJSON_GetObjectItemCaseSensitive(model, "unk_id"),
+                                               tokenizer->n_tokens);
+    tnd_unigram_prepare(tokenizer);
+    return TANDEM_OK;
+}
+
 static enum tandem_status read_model(const struct tnd_hf_reader *reader, const cJSON *root,
                                      struct tandem_error *error)
 {
     tandem_tokenizer *tokenizer = reader->tokenizer;
     const cJSON *model = cJSON_GetObjectItemCaseSensitive(root, "model");
-    const cJSON *vocab = cJSON_GetObjectItemCaseSensitive(model, "vocab");
-    const cJSON *merges = cJSON_GetObjectItemCaseSensitive(model, "merges");
-    const cJSON *added = cJSON_GetObjectItemCaseSensitive(root, "added_tokens");
     const char *type = tnd_hf_text(model, "type"); /* old files have none */
-    if (type != NULL && strcmp(type, "BPE") != 0) {
+    const bool is_unigram = type != NULL && strcmp(type, "Unigram") == 0;
+    if (type != NULL && !is_unigram && strcmp(type, "BPE") != 0) {
         return tnd_hf_unsupported(reader, "model", type, error);
     }
-    if (!is_absent(model, "continuing_subword_prefix") || !is_absent(model, "end_of_word_suffix")) {
-        return tnd_hf_unsupported(reader, "model with", "continuing_subword_prefix or suffix",
-                                  error);
-    }
-    if (!cJSON_IsObject(vocab) || !cJSON_IsArray(merges)) {
-        return wrong(reader, "expected a model with a vocab and merges", error);
-    }
-    tokenizer->model = TND_MODEL_RANKS;
     tokenizer->has_byte_fallback = tnd_hf_flag(model, "byte_fallback", false);
-    tokenizer->fuses_unknown = tnd_hf_flag(model, "fuse_unk", false);
-    tokenizer->whole_words = tnd_hf_flag(model, "ignore_merges", false);
     TND_TRY(tnd_hf_read_steps(reader, root, error));
     TND_TRY(tnd_hf_read_decoder(reader, cJSON_GetObjectItemCaseSensitive(root, "decoder"), error));
-    TND_TRY(read_tokens(reader, vocab, added, error));
-    TND_TRY(read_merges(reader, merges, error));
-    tokenizer->unknown = tandem_tokenizer_find(tokenizer, tnd_hf_text(model, "unk_token"));
+    TND_TRY((is_unigram ? read_unigram : read_bpe)(reader, root, model, error));
     find_roles(root, tokenizer);
     return TANDEM_OK;
+}
+
+/* Makes a tokenizer of a tree, which is freed. */
+static enum tandem_status read_root(struct tnd_hf_reader *reader, cJSON *root,
+                                    tandem_tokenizer **out_tokenizer, struct tandem_error *error)
+{
+    enum tandem_status status = tnd_tokenizer_new(reader->name, &reader->tokenizer, error);
+    if (status == TANDEM_OK) {
+        status = read_model(reader, root, error);
+    }
+    cJSON_Delete(root);
+    if (status != TANDEM_OK) {
+        tnd_tokenizer_free(reader->tokenizer);
+        return status;
+    }
+    *out_tokenizer = reader->tokenizer;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_tokenizer_vocab_read(const void *bytes, size_t n,
+                                            const struct tnd_hf_files *files, const char *name,
+                                            tandem_tokenizer **out_tokenizer,
+                                            struct tandem_error *error)
+{
+    struct tnd_hf_reader reader = {.name = name, .n_bytes = n};
+    cJSON *root = NULL;
+    TND_TRY(tnd_hf_parse(&reader, bytes, &root, error));
+    const enum tandem_status status = tnd_hf_from_vocabulary(&reader, files, &root, error);
+    if (status != TANDEM_OK) {
+        cJSON_Delete(root);
+        return status;
+    }
+    reader.n_bytes += files->n_config; /* (which may name tokens with higher ids) */
+    return read_root(&reader, root, out_tokenizer, error);
 }
 
 enum tandem_status tnd_tokenizer_json_read(const void *bytes, size_t n, const char *name,
@@ -360,18 +455,12 @@ enum tandem_status tnd_tokenizer_json_read(const void *bytes, size_t n, const ch
 {
     struct tnd_hf_reader reader = {.name = name, .n_bytes = n};
     cJSON *root = NULL;
-    TND_TRY(parse(&reader, bytes, &root, error));
-    enum tandem_status status = tnd_tokenizer_new(name, &reader.tokenizer, error);
-    if (status == TANDEM_OK) {
-        status = read_model(&reader, root, error);
+    TND_TRY(tnd_hf_parse(&reader, bytes, &root, error));
+    if (tnd_hf_is_vocabulary(root)) {
+        cJSON_Delete(root);
+        return tnd_hf_read_beside(bytes, n, name, out_tokenizer, error);
     }
-    cJSON_Delete(root);
-    if (status != TANDEM_OK) {
-        tnd_tokenizer_free(reader.tokenizer);
-        return status;
-    }
-    *out_tokenizer = reader.tokenizer;
-    return TANDEM_OK;
+    return read_root(&reader, root, out_tokenizer, error);
 }
 
 #else

@@ -16,6 +16,9 @@ struct tnd_hf_reader {
     tandem_tokenizer *tokenizer;
 };
 
+/** Checks size and depth, and parses `reader->n_bytes`. Errors: FORMAT, LIMIT. */
+enum tandem_status tnd_hf_parse(const struct tnd_hf_reader *reader, const char *text,
+                                cJSON **out_root, struct tandem_error *error);
 /** Member texts and flags, or what stands in for them. */
 const char *tnd_hf_text(const cJSON *object, const char *key);
 bool tnd_hf_flag(const cJSON *object, const char *key, bool otherwise);
@@ -26,6 +29,33 @@ enum tandem_status tnd_hf_read_steps(const struct tnd_hf_reader *reader, const c
 /** Sets how tokens are turned into text. Errors: UNSUPPORTED_BUILD. */
 enum tandem_status tnd_hf_read_decoder(const struct tnd_hf_reader *reader, const cJSON *decoder,
                                        struct tandem_error *error);
+
+/* ---- tokenizer_vocab.c ---- */
+
+/** What belongs to a vocab.json: merges.txt, and tokenizer_config.json unless n_config is 0. */
+struct tnd_hf_files {
+    const char *merges;
+    size_t n_merges;
+    const char *config;
+    size_t n_config;
+};
+/** Whether it is a vocab.json. */
+bool tnd_hf_is_vocabulary(const cJSON *root);
+/** Makes the tree of a tokenizer.json of that of a vocab.json, which it takes over. Errors: FORMAT,
+ *  UNSUPPORTED_BUILD, LIMIT, MEMORY; then `io_root` stays the caller's. */
+enum tandem_status tnd_hf_from_vocabulary(const struct tnd_hf_reader *reader,
+                                          const struct tnd_hf_files *files, cJSON **io_root,
+                                          struct tandem_error *error);
+/** Reads a vocab.json from memory (tokenizer_json.c); nothing is borrowed. Errors: as there, and
+ *  those of a tokenizer.json. */
+enum tandem_status tnd_tokenizer_vocab_read(const void *bytes, size_t n,
+                                            const struct tnd_hf_files *files, const char *name,
+                                            tandem_tokenizer **out_tokenizer,
+                                            struct tandem_error *error);
+/** The same with the files beside `name`. Errors: NOT_FOUND (no merges.txt), FILE. */
+enum tandem_status tnd_hf_read_beside(const void *bytes, size_t n, const char *name,
+                                      tandem_tokenizer **out_tokenizer, struct tandem_error *error);
+
 enum tandem_status tnd_hf_unsupported(const struct tnd_hf_reader *reader, const char *part,
                                       const char *type, struct tandem_error *error);
 

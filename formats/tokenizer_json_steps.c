@@ -137,6 +137,19 @@ static enum tandem_status read_normalizer(const struct tnd_hf_reader *reader, co
 
 /* ---- pre-tokenizer ---- */
 
+/* \w of Rust's crate regex, by which Whitespace splits. */
+#define RUST_WORD "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}]"
+/* Punctuation: ASCII, and general categories P* of Unicode 8 (Rust's crate unicode_categories), so
+ * without what is newer, and with two characters that are symbols today. */
+#define NEW_PUNCTUATION                                                                            \
+    "\\x{61d}\\x{9fd}\\x{a76}\\x{c77}\\x{c84}\\x{1b7d}-\\x{1b7e}\\x{2e43}-\\x{2e5d}"               \
+    "\\x{10ead}\\x{10f55}-\\x{10f89}\\x{1144b}-\\x{1145d}\\x{11660}-\\x{1166c}"                    \
+    "\\x{116b9}\\x{1183b}\\x{11944}-\\x{11946}\\x{119e2}\\x{11a3f}-\\x{11a46}"                     \
+    "\\x{11a9a}-\\x{11aa2}\\x{11c41}-\\x{11c45}\\x{11c70}-\\x{11c71}"                              \
+    "\\x{11ef7}-\\x{11ef8}\\x{11fff}\\x{12ff1}-\\x{12ff2}\\x{16e97}-\\x{16e9a}"                    \
+    "\\x{16fe2}\\x{1e95e}-\\x{1e95f}"
+#define PUNCTUATION "[!-/:-@\\[-`{-~\\x{166d}\\x{111c9}]|(?![" NEW_PUNCTUATION "])\\p{P}"
+
 static enum tandem_status split_at(const struct tnd_hf_reader *reader, const char *pattern,
                                    enum tnd_split split, bool inverts, struct tandem_error *error)
 {
@@ -145,8 +158,9 @@ static enum tandem_status split_at(const struct tnd_hf_reader *reader, const cha
     return add(reader, step, error);
 }
 
-static enum tandem_status add_split(const struct tnd_hf_reader *reader, const cJSON *object,
-                                    struct tandem_error *error)
+static enum tandem_status read_behavior(const struct tnd_hf_reader *reader, const cJSON *object,
+                                        const char *otherwise, enum tnd_split *out,
+                                        struct tandem_error *error)
 {
     static const struct {
         const char *name;
@@ -156,19 +170,23 @@ static enum tandem_status add_split(const struct tnd_hf_reader *reader, const cJ
                      {"MergedWithPrevious", TND_SPLIT_PREVIOUS},
                      {"MergedWithNext", TND_SPLIT_NEXT},
                      {"Contiguous", TND_SPLIT_CONTIGUOUS}};
+    const char *said = tnd_hf_text(object, "behavior");
+    const char *name = said == NULL ? otherwise : said;
+    for (size_t i = 0; i < sizeof(behaviors) / sizeof(behaviors[0]); i++) {
+        if (strcmp(behaviors[i].name, name) == 0) {
+            *out = behaviors[i].split;
+            return TANDEM_OK;
+        }
+    }
+    return tnd_hf_unsupported(reader, "behavior of a Split", name, error);
+}
+
+static enum tandem_status add_split(const struct tnd_hf_reader *reader, const cJSON *object,
+                                    struct tandem_error *error)
+{
     struct tnd_token_step step = {.kind = TND_TOKEN_STEP_SPLIT,
                                   .inverts = tnd_hf_flag(object, "invert", false)};
-    const char *behavior = tnd_hf_text(object, "behavior");
-    const size_t n = sizeof(behaviors) / sizeof(behaviors[0]);
-    size_t i = 0;
-    while (i < n && behavior != NULL && strcmp(behaviors[i].name, behavior) != 0) {
-        i++;
-    }
-    if (behavior == NULL || i == n) {
-        return tnd_hf_unsupported(reader, "behavior of a Split",
-                                  behavior == NULL ? "(none)" : behavior, error);
-    }
-    step.split = behaviors[i].split;
+    TND_TRY(read_behavior(reader, object, "(none)", &step.split, error));
     TND_TRY(read_pattern(reader, object, &step, error));
     return add(reader, step, error);
 }
@@ -176,6 +194,9 @@ static enum tandem_status add_split(const struct tnd_hf_reader *reader, const cJ
 static enum tandem_status add_byte_level(const struct tnd_hf_reader *reader, const cJSON *object,
                                          struct tandem_error *error)
 {
+    if (reader->tokenizer->is_byte_level) {
+        return tnd_hf_unsupported(reader, "pre-tokenizer", "ByteLevel twice", error);
+    }
     reader->tokenizer->is_byte_level = true;
     if (tnd_hf_flag(object, "add_prefix_space", true)) {
         TND_TRY(add_prepend(reader, " ", (struct tnd_token_step){.unless_there = true}, error));
@@ -190,6 +211,9 @@ static enum tandem_status add_metaspace(const struct tnd_hf_reader *reader, cons
 {
     const char *mark = tnd_hf_text(object, "replacement");
     const char *scheme = tnd_hf_text(object, "prepend_scheme");
+    if (reader->tokenizer->is_byte_level) {
+        return tnd_hf_unsupported(reader, "pre-tokenizer", "Metaspace behind ByteLevel", error);
+    }
     struct tnd_token_step replace = {.kind = TND_TOKEN_STEP_REPLACE, .from = " ", .n_from = 1};
     if (scheme == NULL) { /* files of older versions */
         scheme = tnd_hf_flag(object, "add_prefix_space", true) ? "always" : "never";
@@ -223,7 +247,7 @@ static enum tandem_status add_whitespace(const struct tnd_hf_reader *reader, con
                                          struct tandem_error *error)
 {
     (void)object;
-    return split_at(reader, "\\w+|[^\\w\\s]+", TND_SPLIT_REMOVED, true, error);
+    return split_at(reader, RUST_WORD "+|[^" RUST_WORD "\\s]+", TND_SPLIT_REMOVED, true, error);
 }
 
 static enum tandem_status add_whitespace_split(const struct tnd_hf_reader *reader,
@@ -236,8 +260,22 @@ static enum tandem_status add_whitespace_split(const struct tnd_hf_reader *reade
 static enum tandem_status add_punctuation(const struct tnd_hf_reader *reader, const cJSON *object,
                                           struct tandem_error *error)
 {
-    (void)object;
-    return split_at(reader, "[\\p{P}!-/:-@\\[-`{-~]", TND_SPLIT_ISOLATED, false, error);
+    enum tnd_split behavior = TND_SPLIT_ISOLATED;
+    TND_TRY(read_behavior(reader, object, "Isolated", &behavior, error));
+    return split_at(reader, PUNCTUATION, behavior, false, error);
+}
+
+/* What stands behind ByteLevel sees the characters that it makes of bytes. */
+static enum tandem_status add_to_bytes(const struct tnd_hf_reader *reader,
+                                       struct tandem_error *error)
+{
+    const tandem_tokenizer *tokenizer = reader->tokenizer;
+    bool is_there = !tokenizer->is_byte_level;
+    for (size_t i = 0; i < tokenizer->n_steps; i++) {
+        is_there = is_there || tokenizer->steps[i].kind == TND_TOKEN_STEP_TO_BYTES;
+    }
+    return is_there ? TANDEM_OK
+                    : add(reader, (struct tnd_token_step){.kind = TND_TOKEN_STEP_TO_BYTES}, error);
 }
 
 static enum tandem_status read_pretokenizer(const struct tnd_hf_reader *reader, const cJSON *object,
@@ -265,6 +303,7 @@ static enum tandem_status read_pretokenizer(const struct tnd_hf_reader *reader, 
     }
     for (size_t i = 0; type != NULL && i < sizeof(types) / sizeof(types[0]); i++) {
         if (strcmp(type, types[i].type) == 0) {
+            TND_TRY(add_to_bytes(reader, error));
             return types[i].add(reader, object, error);
         }
     }
@@ -276,59 +315,134 @@ enum tandem_status tnd_hf_read_steps(const struct tnd_hf_reader *reader, const c
 {
     TND_TRY(
         read_normalizer(reader, cJSON_GetObjectItemCaseSensitive(root, "normalizer"), 0, error));
-    reader->tokenizer->n_normalizing = reader->tokenizer->n_steps;
-    return read_pretokenizer(reader, cJSON_GetObjectItemCaseSensitive(root, "pre_tokenizer"), 0,
-                             error);
+    tandem_tokenizer *tokenizer = reader->tokenizer;
+    tokenizer->n_normalizing = tokenizer->n_steps;
+    TND_TRY(read_pretokenizer(reader, cJSON_GetObjectItemCaseSensitive(root, "pre_tokenizer"), 0,
+                              error));
+    for (size_t i = 0; i < tokenizer->n_steps; i++) {
+        if (tokenizer->steps[i].kind == TND_TOKEN_STEP_TO_BYTES) {
+            return add(reader, (struct tnd_token_step){.kind = TND_TOKEN_STEP_OF_BYTES}, error);
+        }
+    }
+    return TANDEM_OK;
 }
 
 /* ---- decoder ---- */
 
-static enum tandem_status read_decoder(const struct tnd_hf_reader *reader, const cJSON *object,
-                                       int depth, struct tandem_error *error)
+/* Tokens become one text, which the decoders behind see. */
+static enum tandem_status add_fuse(const struct tnd_hf_reader *reader, const cJSON *object,
+                                   struct tandem_error *error)
+{
+    (void)reader;
+    (void)object;
+    (void)error;
+    return TANDEM_OK;
+}
+
+static enum tandem_status decode_byte_level(const struct tnd_hf_reader *reader, const cJSON *object,
+                                            struct tandem_error *error)
+{
+    (void)object; /* tokens have their bytes already */
+    return reader->tokenizer->is_byte_level
+               ? TANDEM_OK
+               : tnd_hf_unsupported(reader, "decoder", "ByteLevel without its pre-tokenizer",
+                                    error);
+}
+
+static enum tandem_status decode_bytes(const struct tnd_hf_reader *reader, const cJSON *object,
+                                       struct tandem_error *error)
+{
+    (void)object;
+    (void)error;
+    reader->tokenizer->names_bytes = true;
+    return TANDEM_OK;
+}
+
+/* One blank less at the begin of the text. */
+static enum tandem_status decode_strip(const struct tnd_hf_reader *reader, const cJSON *object,
+                                       struct tandem_error *error)
+{
+    const char *content = tnd_hf_text(object, "content");
+    const cJSON *start = cJSON_GetObjectItemCaseSensitive(object, "start");
+    const cJSON *stop = cJSON_GetObjectItemCaseSensitive(object, "stop");
+    if (content == NULL || strcmp(content, " ") != 0 || cJSON_GetNumberValue(start) != 1 ||
+        cJSON_GetNumberValue(stop) != 0) {
+        return tnd_hf_unsupported(reader, "decoder", "Strip of more than one blank", error);
+    }
+    reader->tokenizer->strip = TND_STRIP_ONE;
+    return TANDEM_OK;
+}
+
+static enum tandem_status decode_replace(const struct tnd_hf_reader *reader, const cJSON *object,
+                                         struct tandem_error *error)
+{
+    const char *from = tnd_hf_text(cJSON_GetObjectItemCaseSensitive(object, "pattern"), "String");
+    const char *to = tnd_hf_text(object, "content");
+    if (from == NULL || strcmp(from, TND_BLANK_MARK) != 0 || to == NULL || strcmp(to, " ") != 0) {
+        return tnd_hf_unsupported(reader, "decoder", "Replace of other than U+2581", error);
+    }
+    reader->tokenizer->escapes_blanks = true;
+    return TANDEM_OK;
+}
+
+static enum tandem_status decode_metaspace(const struct tnd_hf_reader *reader, const cJSON *object,
+                                           struct tandem_error *error)
 {
     tandem_tokenizer *tokenizer = reader->tokenizer;
+    const char *scheme = tnd_hf_text(object, "prepend_scheme");
+    const char *mark = tnd_hf_text(object, "replacement");
+    const bool strips = scheme != NULL ? strcmp(scheme, "never") != 0
+                                       : tnd_hf_flag(object, "add_prefix_space", true);
+    if (mark != NULL && strcmp(mark, TND_BLANK_MARK) != 0) {
+        return tnd_hf_unsupported(reader, "decoder", "Metaspace of other than U+2581", error);
+    }
+    tokenizer->escapes_blanks = true;
+    tokenizer->strip = strips ? TND_STRIP_FIRST_TOKEN : TND_STRIP_NONE;
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_decoder(const struct tnd_hf_reader *reader, const cJSON *object,
+                                       int depth, bool *io_is_fused, struct tandem_error *error)
+{
+    static const struct {
+        const char *type;
+        bool is_fused; /* of one text; else token by token */
+        enum tandem_status (*add)(const struct tnd_hf_reader *reader, const cJSON *object,
+                                  struct tandem_error *error);
+    } types[] = {{"ByteLevel", false, decode_byte_level},
+                 {"ByteFallback", false, decode_bytes},
+                 {"Replace", false, decode_replace},
+                 {"Metaspace", false, decode_metaspace},
+                 {"Fuse", false, add_fuse},
+                 {"Strip", true, decode_strip}};
     const char *type = tnd_hf_text(object, "type");
-    if (object == NULL || cJSON_IsNull(object)) {
-        return TANDEM_OK;
-    }
-    if (type == NULL) {
-        return tnd_hf_unsupported(reader, "decoder", "(no type)", error);
-    }
-    if (strcmp(type, "Sequence") == 0 && depth < MAX_DEPTH) {
+    if (type != NULL && strcmp(type, "Sequence") == 0 && depth < MAX_DEPTH) {
         const cJSON *item = NULL;
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(object, "decoders"))
         {
-            TND_TRY(read_decoder(reader, item, depth + 1, error));
+            TND_TRY(read_decoder(reader, item, depth + 1, io_is_fused, error));
         }
         return TANDEM_OK;
     }
-    if (strcmp(type, "ByteLevel") == 0 || strcmp(type, "Fuse") == 0 ||
-        strcmp(type, "ByteFallback") == 0) {
-        return TANDEM_OK; /* tokens have their bytes already */
+    for (size_t i = 0; type != NULL && i < sizeof(types) / sizeof(types[0]); i++) {
+        if (strcmp(type, types[i].type) == 0 && types[i].is_fused == *io_is_fused) {
+            *io_is_fused = types[i].add == add_fuse;
+            return types[i].add(reader, object, error);
+        }
     }
-    if (strcmp(type, "Strip") == 0) {
-        tokenizer->strips_blank = true;
-        return TANDEM_OK;
-    }
-    const char *from = tnd_hf_text(cJSON_GetObjectItemCaseSensitive(object, "pattern"), "String");
-    if (strcmp(type, "Replace") == 0 && from != NULL && strcmp(from, TND_BLANK_MARK) == 0) {
-        tokenizer->escapes_blanks = true;
-        return TANDEM_OK;
-    }
-    if (strcmp(type, "Metaspace") == 0) {
-        const char *scheme = tnd_hf_text(object, "prepend_scheme");
-        tokenizer->escapes_blanks = true;
-        tokenizer->strips_blank = scheme != NULL ? strcmp(scheme, "never") != 0
-                                                 : tnd_hf_flag(object, "add_prefix_space", true);
-        return TANDEM_OK;
-    }
-    return tnd_hf_unsupported(reader, "decoder", type, error);
+    return tnd_hf_unsupported(reader, *io_is_fused ? "decoder behind Fuse" : "decoder",
+                              type == NULL ? "(no type)" : type, error);
 }
 
 enum tandem_status tnd_hf_read_decoder(const struct tnd_hf_reader *reader, const cJSON *decoder,
                                        struct tandem_error *error)
 {
-    return read_decoder(reader, decoder, 0, error);
+    bool is_fused = false;
+    if (decoder == NULL || cJSON_IsNull(decoder)) {
+        reader->tokenizer->joins_with_blank = !reader->tokenizer->is_byte_level;
+        return TANDEM_OK;
+    }
+    return read_decoder(reader, decoder, 0, &is_fused, error);
 }
 
 #else

@@ -50,7 +50,9 @@ static enum tandem_status read_token(struct reader *reader, int64_t id, struct t
     }
     out->text = (const char *)reader->bytes + reader->at + ENTRY_BYTES;
     out->length = (uint32_t)length;
-    memcpy(&out->score, &score_bits, sizeof(out->score));
+    float score;
+    memcpy(&score, &score_bits, sizeof(score));
+    out->score = (double)score;
     out->type = tnd_token_byte(out) >= 0 ? TND_TOKEN_BYTE : TND_TOKEN_NORMAL;
     reader->at += ENTRY_BYTES + (size_t)length;
     return TANDEM_OK;
@@ -107,7 +109,8 @@ static enum tandem_status fill(struct reader *reader, int64_t vocabulary,
     tokenizer->eos = EOS_ID;
     tokenizer->adds_bos = true;
     tokenizer->unknown = 0;
-    tokenizer->strips_blank = true;
+    tokenizer->strip = TND_STRIP_ONE;
+    tokenizer->restarts_at_bos = true;
     if (tokenizer->n_tokens >= FIRST_BYTE_ID + BYTE_TOKENS) {
         tokenizer->has_byte_fallback = true;
         for (int byte = 0; byte < BYTE_TOKENS; byte++) {

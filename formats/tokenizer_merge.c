@@ -11,7 +11,7 @@
 #include "formats/tnd_tokenizer.h"
 
 #define NONE         UINT32_MAX
-#define LOWEST_SCORE (-1e10f) /* llama2.c merges only above this */
+#define LOWEST_SCORE (-1e10) /* llama2.c merges only above this */
 
 struct tnd_merge_pair {
     double score;
@@ -64,7 +64,7 @@ static struct tnd_merge_pair heap_pop(struct tnd_merger *merger)
 static bool join(const tandem_tokenizer *tokenizer, const char *text, const struct tnd_symbol *a,
                  const struct tnd_symbol *b, struct tnd_merge_pair *out)
 {
-    if (tokenizer->model == TND_MODEL_RANKS) {
+    if (tokenizer->model == TND_MODEL_RANKS && !tokenizer->joins_texts) {
         const struct tnd_merge *merge =
             a->id < 0 || b->id < 0 ? NULL : tnd_merges_find(tokenizer, a->id, b->id);
         if (merge == NULL) {
@@ -81,7 +81,7 @@ static bool join(const tandem_tokenizer *tokenizer, const char *text, const stru
     if (id < 0 || !(tokenizer->tokens[id].score > LOWEST_SCORE)) {
         return false;
     }
-    out->score = (double)tokenizer->tokens[id].score;
+    out->score = tokenizer->tokens[id].score;
     out->merged = id;
     return true;
 }

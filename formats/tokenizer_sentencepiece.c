@@ -9,14 +9,15 @@
 #include "formats/tnd_tokenizer.h"
 
 /* Numbers of fields. */
-enum { MODEL_PIECE = 1, MODEL_TRAINER = 2, MODEL_NORMALIZER = 3 };
+enum { MODEL_PIECE = 1, MODEL_TRAINER = 2, MODEL_NORMALIZER = 3, MODEL_DENORMALIZER = 5 };
 enum { PIECE_TEXT = 1, PIECE_SCORE = 2, PIECE_TYPE = 3 };
 enum {
     TRAINER_MODEL_TYPE = 3,
     TRAINER_SUFFIX = 24,
     TRAINER_BYTE_FALLBACK = 35,
     TRAINER_BOS = 41,
-    TRAINER_EOS = 42
+    TRAINER_EOS = 42,
+    TRAINER_UNKNOWN_TEXT = 44
 };
 enum {
     NORMALIZER_CHARSMAP = 2,
@@ -24,10 +25,11 @@ enum {
     NORMALIZER_REMOVES = 4,
     NORMALIZER_ESCAPES = 5
 };
-enum { TYPE_UNIGRAM = 1, TYPE_BPE = 2 };
+enum { TYPE_UNIGRAM = 1, TYPE_BPE = 2, TYPE_CHAR = 4 };
 
 enum { WIRE_VARINT = 0, WIRE_8_BYTES = 1, WIRE_BYTES = 2, WIRE_4_BYTES = 5 };
 #define MAX_VARINT_BYTES 10
+#define UNKNOWN_TEXT     " \xe2\x81\x87 " /* U+2047 */
 
 /* One field of a message. */
 struct field {
@@ -46,6 +48,8 @@ struct model {
     uint64_t bos;
     uint64_t eos;
     bool byte_fallback;
+    const uint8_t *unknown_text; /* NULL: the usual one */
+    size_t n_unknown_text;
     const uint8_t *charsmap;
     size_t n_charsmap;
     struct tnd_charsmap normalizer;
@@ -132,7 +136,9 @@ static enum tandem_status read_piece(const struct model *model, const struct fie
             token.length = (uint32_t)field.n;
         } else if (field.number == PIECE_SCORE && field.wire == WIRE_4_BYTES) {
             const uint32_t bits = (uint32_t)field.value;
-            memcpy(&token.score, &bits, sizeof(bits));
+            float score;
+            memcpy(&score, &bits, sizeof(bits));
+            token.score = (double)score;
         } else if (field.number == PIECE_TYPE && field.wire == WIRE_VARINT) {
             if (field.value < TND_TOKEN_NORMAL || field.value > TND_TOKEN_BYTE) {
                 return tnd_error_set(
@@ -157,6 +163,10 @@ static enum tandem_status read_trainer(struct model *model, const struct field *
     while (cursor.at < cursor.n) {
         struct field field;
         TND_TRY(next_field(&cursor, &field, error));
+        if (field.number == TRAINER_UNKNOWN_TEXT && field.wire == WIRE_BYTES) {
+            model->unknown_text = field.bytes;
+            model->n_unknown_text = field.n;
+        }
         if (field.wire != WIRE_VARINT) {
             continue;
         }
@@ -222,6 +232,15 @@ static enum tandem_status read_specs(struct model *model, struct tandem_error *e
             TND_TRY(read_trainer(model, &field, error));
         } else if (field.number == MODEL_NORMALIZER) {
             TND_TRY(read_normalizer(model, &field, error));
+        } else if (field.number == MODEL_DENORMALIZER) {
+            struct model other = {.file = model->file};
+            TND_TRY(read_normalizer(&other, &field, error));
+            if (other.n_charsmap > 0) {
+                return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, model->file.name, 0, 0,
+                                     "%s: rules that change decoded text (denormalizer_spec) are "
+                                     "not supported",
+                                     tnd_short_name(model->file.name));
+            }
         }
     }
     if (model->n_pieces == 0 || model->n_pieces > INT32_MAX / 4) {
@@ -229,13 +248,15 @@ static enum tandem_status read_specs(struct model *model, struct tandem_error *e
                              "%s: %lld pieces, expected at least one: no sentencepiece model",
                              tnd_short_name(model->file.name), (long long)model->n_pieces);
     }
-    if (model->model_type != TYPE_UNIGRAM && model->model_type != TYPE_BPE) {
+    if (model->model_type != TYPE_UNIGRAM && model->model_type != TYPE_BPE &&
+        model->model_type != TYPE_CHAR) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, model->file.name,
                              (int64_t)model->model_type, TYPE_BPE,
-                             "%s: model type %llu is not supported, expected 1 (unigram) or 2 "
-                             "(BPE)",
+                             "%s: model type %llu%s is not supported, expected 1 (unigram), 2 "
+                             "(BPE) or 4 (characters)",
                              tnd_short_name(model->file.name),
-                             (unsigned long long)model->model_type);
+                             (unsigned long long)model->model_type,
+                             model->model_type == 3 ? " (words)" : "");
     }
     return TANDEM_OK;
 }
@@ -285,12 +306,23 @@ static enum tandem_status fill(struct model *model, tandem_tokenizer *tokenizer,
 {
     TND_TRY(read_specs(model, error));
     TND_TRY(read_pieces(model, tokenizer, error));
-    tokenizer->model = model->model_type == TYPE_BPE ? TND_MODEL_SCORES : TND_MODEL_UNIGRAM;
+    /* (where no token but user-defined ones has two characters, there is nothing to merge) */
+    tokenizer->model = model->model_type == TYPE_UNIGRAM ? TND_MODEL_UNIGRAM : TND_MODEL_SCORES;
+    tokenizer->sums_in_float = true;
     tokenizer->has_byte_fallback = model->byte_fallback;
     tokenizer->fuses_unknown = true;
     tokenizer->matches_inside = true;
     tokenizer->escapes_blanks = model->normalizer.escapes_blanks;
-    tokenizer->strips_blank = model->normalizer.adds_prefix && !model->normalizer.is_suffix;
+    tokenizer->strip = model->normalizer.removes_blanks ? TND_STRIP_EACH
+                       : model->normalizer.adds_prefix  ? TND_STRIP_ONE
+                                                        : TND_STRIP_NONE;
+    const char *unknown_text = (const char *)model->unknown_text;
+    tokenizer->unknown_text =
+        tnd_tokenizer_keep(tokenizer, unknown_text == NULL ? UNKNOWN_TEXT : unknown_text,
+                           unknown_text == NULL ? strlen(UNKNOWN_TEXT) : model->n_unknown_text);
+    if (tokenizer->unknown_text == NULL) {
+        return tnd_tokenizer_no_memory(model->file.name, model->n_unknown_text, error);
+    }
     tokenizer->bos = id_of(model->bos, tokenizer);
     tokenizer->eos = id_of(model->eos, tokenizer);
     tokenizer->adds_bos = tokenizer->bos >= 0; /* the file does not say; models of llama want it */
@@ -299,7 +331,7 @@ static enum tandem_status fill(struct model *model, tandem_tokenizer *tokenizer,
             tokenizer->unknown = (int32_t)id;
         }
     }
-    tnd_tokenizer_find_byte_tokens(tokenizer);
+    tnd_tokenizer_find_byte_tokens(tokenizer, false);
     tnd_unigram_prepare(tokenizer);
     TND_TRY(tnd_tokenizer_index(tokenizer, error));
     TND_TRY(tnd_tokenizer_index_prefixes(tokenizer, model->file.name, error));

@@ -69,7 +69,7 @@ void tnd_scores_encode(const tandem_tokenizer *tokenizer, const char *text, size
 
 /* The best way to the end of a prefix of the text. */
 struct best_path {
-    float score;
+    double score;
     uint32_t from; /* where its last token begins */
     uint32_t next; /* on the best path of the whole text: where the token that follows ends */
     int32_t id;    /* the last token; -1: a character without token */
@@ -77,30 +77,35 @@ struct best_path {
 };
 
 /* As far below the least probable token as sentencepiece puts characters without token. */
-#define UNKNOWN_PENALTY 10.0f
+#define UNKNOWN_PENALTY 10.0
+
+/* Between two orders of the same tokens rounding alone decides: sentencepiece adds in single
+ * precision (EncodeOptimized of unigram_model.cc, 0.2.3), the tokenizers library in double. */
+static double sum(const tandem_tokenizer *tokenizer, double score, double base)
+{
+    return tokenizer->sums_in_float ? (double)(float)(score + base) : score + base;
+}
 
 void tnd_unigram_prepare(tandem_tokenizer *tokenizer)
 {
-    float lowest = FLT_MAX;
-    float highest = FLT_MIN; /* as in sentencepiece: log probabilities are below, so it is 0 */
+    double lowest = (double)FLT_MAX;
+    double highest =
+        (double)FLT_MIN; /* as in sentencepiece: log probabilities are below, so it is 0 */
     for (int64_t id = 0; id < tokenizer->n_tokens; id++) {
         if (tokenizer->tokens[id].type == TND_TOKEN_NORMAL) {
-            const float score = tokenizer->tokens[id].score;
+            const double score = tokenizer->tokens[id].score;
             lowest = score < lowest ? score : lowest;
             highest = score > highest ? score : highest;
         }
     }
-    tokenizer->unknown_score = lowest - UNKNOWN_PENALTY;
+    tokenizer->unknown_score = sum(tokenizer, lowest, -UNKNOWN_PENALTY);
     tokenizer->highest_score = highest;
 }
 
-/* Sums are kept as float and compared with a sum in double: between two orders of the same tokens,
- * where rounding alone decides, sentencepiece does so too. */
 static void reach(struct best_path *path, double score, uint32_t from, int32_t id)
 {
-    if (!path->is_reached || score > (double)path->score) {
-        *path =
-            (struct best_path){.score = (float)score, .from = from, .id = id, .is_reached = true};
+    if (!path->is_reached || score > path->score) {
+        *path = (struct best_path){.score = score, .from = from, .id = id, .is_reached = true};
     }
 }
 
@@ -109,7 +114,7 @@ static void extend(const tandem_tokenizer *tokenizer, const char *text, size_t n
                    struct best_path *paths)
 {
     const size_t character = tnd_utf8_loose_length(text + at, n - at);
-    const float base = paths[at].score;
+    const double base = paths[at].score;
     bool has_character = false;
     struct tnd_prefix_walk walk = tnd_prefix_begin(&tokenizer->pieces);
     for (size_t i = at; i < n && tnd_prefix_step(&walk, text[i]); i++) {
@@ -120,15 +125,15 @@ static void extend(const tandem_tokenizer *tokenizer, const char *text, size_t n
         const size_t length = i + 1 - at;
         const struct tnd_token *token = &tokenizer->tokens[id];
         /* (a bonus by which a user-defined token wins, as in sentencepiece) */
-        const double score = token->type == TND_TOKEN_USER
-                                 ? (double)((float)length * tokenizer->highest_score) - 0.1
-                                 : (double)token->score;
-        reach(&paths[i + 1], score + (double)base, (uint32_t)at, id);
+        const double score = token->type == TND_TOKEN_USER && tokenizer->matches_inside
+                                 ? (double)length * tokenizer->highest_score - 0.1
+                                 : token->score;
+        reach(&paths[i + 1], sum(tokenizer, score, base), (uint32_t)at, id);
         has_character = has_character || length == character;
     }
     if (!has_character) {
-        const float score = tokenizer->unknown_score + base;
-        reach(&paths[at + character], (double)score, (uint32_t)at, -1);
+        reach(&paths[at + character], sum(tokenizer, tokenizer->unknown_score, base), (uint32_t)at,
+              -1);
     }
 }
 

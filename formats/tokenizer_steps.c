@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/vector.h"
+#include "formats/tnd_tokenizer.h"
 
 /* How far steps may blow a text up: compatibility decomposition makes 18 characters of one at
  * most, so what grows more was made to do harm. */
@@ -314,6 +315,14 @@ static enum tandem_status rewrite_piece(struct finder *finder, const char *text,
     case TND_TOKEN_STEP_CHARSMAP:
         tnd_charsmap_apply(step->charsmap, text, n, out);
         return TANDEM_OK;
+    case TND_TOKEN_STEP_TO_BYTES:
+        tnd_byte_level_encode(text, n, out);
+        return TANDEM_OK;
+    case TND_TOKEN_STEP_OF_BYTES: {
+        tnd_text_add_bytes(out, text, n);
+        out->n -= out->failed ? 0 : n - tnd_byte_level_decode(text, n, out->bytes + out->n - n);
+        return TANDEM_OK;
+    }
     case TND_TOKEN_STEP_SPLIT:
         break;
     }

@@ -20,13 +20,15 @@ struct tnd_charsmap;
 #define TND_BLANK_MARK_N 3
 
 enum tnd_token_step_kind {
-    TND_TOKEN_STEP_PREPEND, /* `to` before a piece that is not empty */
-    TND_TOKEN_STEP_REPLACE, /* `from` or matches of `pattern` by `to` */
-    TND_TOKEN_STEP_SPLIT,   /* at `from` or matches of `pattern` */
-    TND_TOKEN_STEP_FORM,    /* Unicode normalization */
-    TND_TOKEN_STEP_LOWER,   /* lower case */
-    TND_TOKEN_STEP_STRIP,   /* white space at the ends */
-    TND_TOKEN_STEP_CHARSMAP /* sentencepiece's normalizer */
+    TND_TOKEN_STEP_PREPEND,  /* `to` before a piece that is not empty */
+    TND_TOKEN_STEP_REPLACE,  /* `from` or matches of `pattern` by `to` */
+    TND_TOKEN_STEP_SPLIT,    /* at `from` or matches of `pattern` */
+    TND_TOKEN_STEP_FORM,     /* Unicode normalization */
+    TND_TOKEN_STEP_LOWER,    /* lower case */
+    TND_TOKEN_STEP_STRIP,    /* white space at the ends */
+    TND_TOKEN_STEP_CHARSMAP, /* sentencepiece's normalizer */
+    TND_TOKEN_STEP_TO_BYTES, /* each byte becomes a character (tnd_byte_level_encode) */
+    TND_TOKEN_STEP_OF_BYTES  /* and back */
 };
 
 /* What becomes of the separator; names of Hugging Face's tokenizers. */

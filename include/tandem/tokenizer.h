@@ -17,11 +17,13 @@ TANDEM_BEGIN_C
 typedef struct tandem_tokenizer tandem_tokenizer;
 
 /** Opens a tokenizer file, format told from its contents: tokenizer.bin of llama2.c,
- *  tokenizer.model of sentencepiece (BPE and unigram), tokenizer.json of Hugging Face (BPE), or a
- *  GGUF file. `vocabulary`: number of tokens that the model has (llama2.c files do not say), or 0
- *  when the file tells; a tokenizer may have fewer tokens than its model, not more. See
- *  docs/tokenizers.md. Any thread. Errors: FILE, FORMAT, TRUNCATED, UNSUPPORTED_BUILD (a part that
- *  this build or this library does not have), LIMIT, MEMORY. */
+ *  tokenizer.model of sentencepiece (BPE, unigram, characters) or of Llama 3 (tiktoken),
+ *  tokenizer.json of Hugging Face (BPE, Unigram), vocab.json with merges.txt beside it (GPT-2), a
+ *  GGUF file, or the folder of a model that has one of them. `vocabulary`: number of tokens that
+ *  the model has (llama2.c files do not say), or 0 when the file tells; a tokenizer may have fewer
+ *  tokens than its model, not more. See docs/tokenizers.md. Any thread. Errors: FILE, FORMAT,
+ *  TRUNCATED, UNSUPPORTED_BUILD (a part that this build or this library does not have), NOT_FOUND
+ *  (a folder without a tokenizer), LIMIT, MEMORY. */
 TANDEM_API enum tandem_status tandem_tokenizer_open(const char *path, int64_t vocabulary,
                                                     tandem_tokenizer **out_tokenizer,
                                                     struct tandem_error *error);

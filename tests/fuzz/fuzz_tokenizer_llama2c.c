@@ -25,8 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (size_t i = 0; i < n; i++) {
         char out[32];
-        (void)tandem_tokenizer_decode(tokenizer, i > 0 ? ids[i - 1] : -1, ids[i], out,
-                                      sizeof(out));
+        (void)tandem_tokenizer_decode(tokenizer, i > 0 ? ids[i - 1] : -1, ids[i], out, sizeof(out));
     }
     tandem_tokenizer_close(tokenizer);
     return 0;

@@ -4,7 +4,7 @@
 # file by name. Needs: tokenizers, sentencepiece, tiktoken, gguf (tools/judges/run.sh fetches them).
 #
 # usage: tokenizers.py TANDEM_LLAMA [--data DIR] [--only KIND] [--texts N] [--show N] [--keep DIR]
-#        tokenizers.py --write-tests FILE        (makes the offline part, tests/judged_tokenizers.h)
+#        tokenizers.py --write-tests FILE        (makes the offline part, tests/judged-tokenizers-list.h)
 import argparse
 import base64
 import json
@@ -50,12 +50,19 @@ WORDS = ["don't", "I'LL", "we'Re", "it'\u017f", "y'all've", "HTTPServer2Error", 
          "𑀩𑁆𑀭𑀸𑀳𑁆𑀫𑀻", "שָׁלוֹם", "مُحَمَّد", "ที่นี่", "東京都", "한국어", "ｶﾞｷﾞ", "㍿", "℡", "½", "µ", "\u03bc"]
 
 
+def is_known(char):
+    """Whether the reference's normalizer has the character as Unicode has it now."""
+    text = "a\u0301\u031c" + char + "\u0334"
+    return (normalizers.NFKD().normalize_str(text) == unicodedata.normalize("NFKD", text) and
+            normalizers.NFC().normalize_str(text) == unicodedata.normalize("NFC", text))
+
+
 def script_letters():
     letters = {name: [] for name in SCRIPTS}
     for code in range(0x20, 0x110000):
         char = chr(code)
         name = unicodedata.name(char, "")
-        if not name or 0x3400 <= code <= 0x9FFF and code % 37:
+        if not name or not is_known(char) or 0x3400 <= code <= 0x9FFF and code % 37:
             continue
         first = name.split(" ", 1)[0]
         for script, wanted in SCRIPTS.items():
@@ -63,7 +70,7 @@ def script_letters():
                 letters[script].append(char)
     letters["cjk"] = [chr(c) for c in range(0x4E00, 0x9FA5, 17)] + [chr(c) for c in range(0x20000, 0x20200, 9)]
     letters["any"] = [chr(c) for c in range(0x21, 0x30000)
-                      if unicodedata.category(chr(c)) not in ("Cn", "Cs", "Co")]
+                      if unicodedata.category(chr(c)) not in ("Cn", "Cs", "Co") and is_known(chr(c))]
     return letters
 
 
@@ -141,6 +148,10 @@ class Bench:
 
     def __init__(self, folder, training):
         self.folder, self.training = folder, training
+        counts = {}
+        for char in "".join(training):
+            counts[char] = counts.get(char, 0) + 1
+        self.common = ["".join(char for char in text if counts[char] > 20) for text in training]
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -149,15 +160,15 @@ class Bench:
         path = self.path(name + ".json")
         tokenizer.save(path)
         size = tokenizer.get_vocab_size()
-        avoid = [i for i in range(size) if re.fullmatch("<0x..>", tokenizer.id_to_token(i) or "")]
+        # (a zero byte ends a text of ours)
+        avoid = [i for i in range(size) if re.fullmatch("<0x..>|.*\u0100.*", tokenizer.id_to_token(i) or "")]
         return Kind(path, lambda text: tokenizer.encode(text, add_special_tokens=False).ids,
                     lambda ids, skip: tokenizer.decode(ids, skip_special_tokens=skip),
                     special=True, vocabulary=size, avoid=avoid, **options)
 
     def byte_level(self, name, pre, normalizer=None, specials=("<|endoftext|>", "<|im_start|>"), added=(),
                    vocabulary=1200, **options):
-        model = models.BPE(**options)
-        tokenizer = Tokenizer(model)
+        tokenizer = Tokenizer(models.BPE(**options))
         if normalizer is not None:
             tokenizer.normalizer = normalizer
         tokenizer.pre_tokenizer = pre
@@ -193,21 +204,24 @@ class Bench:
             tokenizer.normalizer = normalizer
         tokenizer.pre_tokenizer = pre
         tokenizer.decoder = decoder
-        tokenizer.train_from_iterator(self.training, trainers.UnigramTrainer(
+        training = [text.replace("<unk>", "").replace("<s>", "") for text in self.common]
+        tokenizer.train_from_iterator(training, trainers.UnigramTrainer(
             vocab_size=900, show_progress=False, special_tokens=["<unk>", "<s>"], unk_token="<unk>"))
         if byte_fallback:
             state = json.loads(tokenizer.to_str())
             state["model"]["byte_fallback"] = True
-            state["model"]["vocab"] += [["<0x%02X>" % i, -15.0] for i in range(256)]
+            known = {text for text, _ in state["model"]["vocab"]}
+            state["model"]["vocab"] += [[text, -15.0] for text in ("<0x%02X>" % i for i in range(256))
+                                        if text not in known]
             tokenizer = Tokenizer.from_str(json.dumps(state))
         return self.hf(name, tokenizer)
 
     def spm(self, name, may_refuse=False, **options):
         prefix = self.path(name)
-        settings = dict(vocab_size=900, model_type="unigram", character_coverage=0.97, minloglevel=2,
+        settings = dict(vocab_size=900, model_type="unigram", character_coverage=0.995, minloglevel=2,
                         hard_vocab_limit=False, num_threads=1, input_sentence_size=4000)
         settings.update(options)
-        sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(self.training), model_prefix=prefix,
+        sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(self.common), model_prefix=prefix,
                                                  **settings)
         return self.spm_kind(prefix + ".model", may_refuse)
 
@@ -312,8 +326,10 @@ def added_tokens(b):
 
 @kind
 def single_word(b):
-    return b.byte_level("single_word", byte_level(), added=[
+    made = b.byte_level("single_word", byte_level(), added=[
         AddedToken("user", single_word=True, normalized=False), AddedToken("a", single_word=True)])
+    made.may_refuse = True
+    return made
 
 
 @kind
@@ -425,7 +441,7 @@ def spm_unigram_bytes(b):
 
 @kind
 def spm_unigram_users(b):
-    return b.spm("spm_unigram_users", user_defined_symbols=["user", "<pad>", "▁▁", "東京"], vocab_size=700,
+    return b.spm("spm_unigram_users", user_defined_symbols=["user", "<pad>", "東京"], vocab_size=700,
                  add_dummy_prefix=False)
 
 
@@ -511,7 +527,8 @@ def tiktoken_llama3(b):
             ids = [i for i in ids if i < len(ranks)]
         return encoding.decode(ids)
     return Kind(path, lambda text: encoding.encode(text, allowed_special="all"), decode, special=True,
-                vocabulary=len(ranks) + len(specials))
+                vocabulary=len(ranks) + len(specials),
+                avoid=[rank for token, rank in ranks.items() if b"\0" in token])
 
 
 @kind
@@ -679,6 +696,131 @@ def read_corpus(data):
     return [line for line in open(path, encoding="utf-8").read().split("\n") if line]
 
 
+# ---- the offline part ----
+
+def small_bpe(texts, merges, specials=(), byte_level_alphabet=False, **options):
+    """A BPE model whose vocabulary is what the texts and the merges need."""
+    if byte_level_alphabet:
+        table = {byte: char for char, byte in gpt2_alphabet().items()}
+        texts = ["".join(table[byte] for byte in text.encode()) for text in texts]
+    names = list(specials) + sorted(set("".join(texts)))
+    names += [left + right for left, right in merges if left + right not in names]
+    return models.BPE(vocab={name: i for i, name in enumerate(names)}, merges=merges, **options)
+
+
+def small_json():
+    """(name, tokenizer, texts)"""
+    texts = ["a\xb2 34,a", "a.\u0663 5", "\xbd1 \u0f21\u0f22", "abc 12345.", "a \u180e b"]
+    made = Tokenizer(small_bpe(texts, [("a", "b"), ("1", "2")], byte_level_alphabet=True))
+    made.pre_tokenizer = sequence(pre_tokenizers.Punctuation("contiguous"), byte_level(),
+                                  pre_tokenizers.Digits(False), split("[0-9][0-9][0-9]"))
+    made.decoder = decoders.ByteLevel()
+    yield "steps behind ByteLevel", made, texts
+
+    texts = ["\u0f56\u0f7c\u0f51 \u0f66\u0f90\u0f51", "\U00011013\U00011038x", "a\u0301b\u180ea", "a_b-c z",
+             "\u200da\xb2"]
+    made = Tokenizer(small_bpe(["".join(texts[:4])], [("a", "\u0301"), ("\u0f56", "\u0f7c")], ["<unk>"],
+                               unk_token="<unk>", fuse_unk=True))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    made.decoder = decoders.Fuse()
+    yield "words have marks", made, texts
+    made.pre_tokenizer = split(r"\w+|\s", "removed", True)
+    yield "words of a Split", made, texts
+
+    texts = ["a b", " a", "a<s>b", "<s> a", "</s>", "\xe9 a", "", "a  b "]
+    specials = ["<unk>", "<s>", "</s>"] + ["<0x%02X>" % byte for byte in (0xC3, 0xA9, 0x20)]
+    llama = dict(normalizer=normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")]),
+                 decoder=decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(),
+                                            decoders.Fuse(), decoders.Strip(" ", 1, 0)]))
+    made = Tokenizer(small_bpe(["\u2581ab"], [("\u2581", "a")], specials, unk_token="<unk>", byte_fallback=True))
+    made.normalizer, made.decoder = llama["normalizer"], llama["decoder"]
+    made.add_special_tokens(["<unk>", "<s>", "</s>"])
+    yield "blanks as in Llama 2", made, texts
+
+    made = Tokenizer(small_bpe(["\u2581ab"], [("\u2581", "\u2581"), ("\u2581", "a")], ["<unk>", "<s>", "</s>"],
+                               unk_token="<unk>"))
+    made.pre_tokenizer, made.decoder = pre_tokenizers.Metaspace(split=False), decoders.Metaspace()
+    made.add_special_tokens(["<unk>", "<s>", "</s>"])
+    yield "blanks of Metaspace", made, texts + ["  a"]
+
+    made = Tokenizer(small_bpe(["ab"], [("a", "b")], ["<unk>"], unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    yield "no decoder", made, ["a b", "abb a", "c c"]
+
+    made = Tokenizer(small_bpe(["abHTp"], [], ["<unk>"], unk_token="<unk>"))
+    made.normalizer, made.decoder = normalizers.Lowercase(), decoders.Fuse()
+    made.add_tokens([AddedToken("HTT", normalized=True), AddedToken("Ab", normalized=False)])
+    yield "added tokens", made, ["aHTTp", "httb", "Abab AB"]
+
+    scores = [("<unk>", 0.0), ("\u2581", -2.1), ("a", -1.3), ("b", -1.7), ("ab", -3.0000000000000004), ("ba", -3.0),
+              ("aba", -4.3), ("bb", -3.3), ("abab", -6.0)]
+    made = Tokenizer(models.Unigram(scores, unk_id=0, byte_fallback=False))
+    made.pre_tokenizer, made.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    yield "unigram", made, ["abab", "ababab bb", "aabbaabbab", "cc a", "abcab"]
+
+
+def c_text(data):
+    """A literal of C, in lines."""
+    out, line = [], ""
+    for byte in data:
+        char = chr(byte)
+        line += "\\" + char if char in '"\\' else char if 32 <= byte < 127 and char != "?" else "\\%03o" % byte
+        if len(line) > 80:
+            out.append(line)
+            line = ""
+    return "\n        ".join('"%s"' % part for part in out + [line])
+
+
+def write_cases(file, name, reader, data, cases):
+    rows = []
+    for text, ids, hidden, visible in cases:
+        rows.append('            {%s,\n        "%s",\n        %s,\n        %s},\n' % (
+            c_text(text.encode()), " ".join(map(str, ids)), c_text(hidden.encode()),
+            "NULL" if visible is None else c_text(visible.encode())))
+    file.write('    {"%s", %s,\n        %s,\n        %d,\n        {\n%s        }},\n' %
+               (name, reader, c_text(data), len(data), "".join(rows)))
+
+
+def write_tests(path):
+    with open(path, "w") as file:
+        file.write("/* SPDX-License-Identifier: MIT\n"
+                   " * Small tokenizers with ids and texts of tokenizers %s, sentencepiece %s and\n"
+                   " * tiktoken %s. Made by tools/judges/tokenizers.py --write-tests. */\n" %
+                   (tokenizers.__version__, sentencepiece.__version__, tiktoken.__version__))
+        for name, made, texts in small_json():
+            lists = [made.encode(text, add_special_tokens=False).ids for text in texts]
+            data = json.dumps(json.loads(made.to_str())).encode()
+            write_cases(file, name, "tnd_tokenizer_json_read", data,
+                        [(text, ids, made.decode(ids, skip_special_tokens=True),
+                          made.decode(ids, skip_special_tokens=False)) for text, ids in zip(texts, lists)])
+        with tempfile.TemporaryDirectory() as folder:
+            for name, options in (("unigram of sentencepiece", dict(vocab_size=24)),
+                                  ("BPE of sentencepiece", dict(vocab_size=30, model_type="bpe", add_dummy_prefix=False)),
+                                  ("characters of sentencepiece", dict(vocab_size=14, model_type="char"))):
+                sentencepiece.SentencePieceTrainer.train(
+                    sentence_iterator=iter(["a cab", "abba aaab", "cabaab bac bac", "aa bb cc", "zq"] * 20),
+                    model_prefix=os.path.join(folder, "m"), normalization_rule_name="identity", minloglevel=2,
+                    hard_vocab_limit=False, user_defined_symbols=["zq"], **options)
+                model = sentencepiece.SentencePieceProcessor(model_file=os.path.join(folder, "m.model"))
+                texts = ["aaaaaaa", "abcabcabc", " a  b", "azqb", "xa \xe9", "<s>b"]
+                lists = [model.encode(text) for text in texts]
+                write_cases(file, name, "tnd_tokenizer_sentencepiece_read",
+                            open(os.path.join(folder, "m.model"), "rb").read(),
+                            [(text, ids, model.decode(ids), None) for text, ids in zip(texts, lists)])
+        ranks = {bytes([byte]): byte for byte in range(256)}
+        for token in (b"ab", b"bc", b"abc", b" a", b" ab", b"12", b"\xc3\xa9"):
+            ranks[token] = len(ranks)
+        specials = {special: len(ranks) + i for i, special in enumerate(LLAMA3_SPECIALS)}
+        model = tiktoken.Encoding("llama3", pat_str=LLAMA3, mergeable_ranks=ranks, special_tokens=specials)
+        texts = ["abc ab", "abcbc", "12345", "\xe9a", "<|eot_id|>a", "a\n\n b", "I'LL"]
+        lists = [model.encode(text, allowed_special="all") for text in texts]
+        write_cases(file, "tokens by rank, of Llama 3", "tnd_tokenizer_tiktoken_read",
+                    b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks.items()),
+                    [(text, ids, model.decode([i for i in ids if i < len(ranks)]), model.decode(ids))
+                     for text, ids in zip(texts, lists)])
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tool", nargs="?")
@@ -687,7 +829,10 @@ def main():
     parser.add_argument("--texts", type=int, default=3500)
     parser.add_argument("--show", type=int, default=3)
     parser.add_argument("--keep")
+    parser.add_argument("--write-tests")
     options = parser.parse_args()
+    if options.write_tests:
+        return write_tests(options.write_tests)
     corpus = read_corpus(options.data)
     training = make_texts(random.Random(SEED + 1), 1200, corpus) + corpus[:1500]
     training = [text for text in training if text.strip()]

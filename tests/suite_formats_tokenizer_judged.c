@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ * Tokenizers against the reference libraries, as far as that goes without them: small tokenizers
+ * with the ids and texts that the judge has written down; files beside each other; refusals. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "formats/tnd_tokenizer.h"
+#include "tests/suite_formats_tokenizer.h"
+#include "tests/support.h"
+
+struct judged_text {
+    const char *text;
+    const char *ids;
+    const char *hidden; /* what the ids are decoded to */
+    const char *shown;  /* with special tokens; NULL: the reference has no such notion */
+};
+
+static const struct judged {
+    const char *name;
+    tnd_test_read_fn read;
+    const char *bytes;
+    size_t n;
+    struct judged_text texts[10];
+} judged[] = {
+#include "tests/judged-tokenizers-list.h"
+};
+
+static void check_decoded(const tandem_tokenizer *tokenizer, const char *ids, bool shows_special,
+                          const char *want)
+{
+    char got[256] = "";
+    size_t n = 0;
+    struct tandem_token_stream stream = tandem_token_stream_begin(tokenizer, true);
+    stream.shows_special = shows_special;
+    for (const char *at = ids; *at != '\0'; at += strcspn(at, " "), at += strspn(at, " ")) {
+        n += tandem_token_stream_next(&stream, atoi(at), got + n, sizeof(got) - n - 1);
+    }
+    n += tandem_token_stream_end(&stream, got + n, sizeof(got) - n - 1);
+    got[n] = '\0';
+    check_string(got, want);
+}
+
+static void small_tokenizers_are_those_of_the_reference_libraries(void)
+{
+    for (size_t i = 0; i < sizeof(judged) / sizeof(judged[0]); i++) {
+        const struct judged *row = &judged[i];
+        const bool has_special = row->read != tnd_tokenizer_sentencepiece_read;
+        tandem_tokenizer *tokenizer = NULL;
+        struct tandem_error error = {0};
+        const enum tandem_status status =
+            row->read(row->bytes, row->n, row->name, &tokenizer, &error);
+        if (status == TANDEM_E_UNSUPPORTED_BUILD) {
+            tnd_skip("optional part not built: %s", error.text);
+            return;
+        }
+        check_status(status, TANDEM_OK, NULL, &error);
+        for (int k = 0; tokenizer != NULL && k < 10 && row->texts[k].text != NULL; k++) {
+            const struct judged_text *text = &row->texts[k];
+            tnd_test_check_ids(tokenizer, text->text, has_special, text->ids);
+            check_decoded(tokenizer, text->ids, false, text->hidden);
+            if (text->shown != NULL) {
+                check_decoded(tokenizer, text->ids, true, text->shown);
+            }
+        }
+        tandem_tokenizer_close(tokenizer);
+    }
+}
+
+static void what_would_be_decoded_or_found_otherwise_is_refused(void)
+{
+#define MODEL "\"model\":{\"vocab\":{\"a\":0},\"merges\":[]}}"
+    static const struct {
+        const char *text;
+        const char *part;
+    } cases[] = {
+        {"{\"added_tokens\":[{\"id\":1,\"content\":\"x\",\"single_word\":true}]," MODEL,
+         "single_word"},
+        {"{\"decoder\":{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}," MODEL,
+         "Strip"},
+        {"{\"decoder\":{\"type\":\"WordPiece\"}," MODEL, "WordPiece"},
+        {"{\"decoder\":{\"type\":\"ByteLevel\"}," MODEL, "ByteLevel without"},
+        {"{\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"_\"}," MODEL, "Metaspace"},
+        {"{\"decoder\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"_\"},\"content\":\" "
+         "\"}," MODEL,
+         "Replace"},
+        {"{\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Fuse\"},{\"type\":"
+         "\"Metaspace\"}]}," MODEL,
+         "behind Fuse"},
+        {"{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},"
+         "{\"type\":\"Metaspace\"}]}," MODEL,
+         "behind ByteLevel"},
+        {"{\"pre_tokenizer\":{\"type\":\"Punctuation\",\"behavior\":\"Sideways\"}," MODEL,
+         "Sideways"},
+        {"{\"model\":{\"dropout\":0.1,\"vocab\":{\"a\":0},\"merges\":[]}}", "dropout"},
+        {"{\"model\":{\"end_of_word_suffix\":\"</w>\",\"vocab\":{\"a\":0},\"merges\":[]}}",
+         "suffix"},
+    };
+#undef MODEL
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        tandem_tokenizer *tokenizer = NULL;
+        struct tandem_error error = {0};
+        const enum tandem_status status = tnd_tokenizer_json_read(
+            cases[i].text, strlen(cases[i].text), "made.json", &tokenizer, &error);
+        if (strstr(error.text, "cJSON") != NULL || strstr(error.text, "PCRE2") != NULL) {
+            tnd_skip("optional part not built: %s", error.text);
+            return;
+        }
+        check_status(status, TANDEM_E_UNSUPPORTED_BUILD, cases[i].part, &error);
+    }
+}
+
+static void a_file_of_ranks_that_is_none_is_refused(void)
+{
+    static const char *const cases[] = {"IQ== 0\nIQ== 0\n",   "IQ== 0\nIg== 2\n",
+                                        "IQ== 0\nI== 1\n",    "IQ== 0\nIg==\n",
+                                        "IQ== 0\n\nIg== 1\n", "IQ== 0\n*Q== 1\n"};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        tandem_tokenizer *tokenizer = NULL;
+        struct tandem_error error = {0};
+        CU_ASSERT(tnd_tokenizer_tiktoken_is((const uint8_t *)cases[i], strlen(cases[i])));
+        check_status(
+            tnd_tokenizer_tiktoken_read(cases[i], strlen(cases[i]), "ranks", &tokenizer, &error),
+            TANDEM_E_FORMAT, "line 2", &error);
+    }
+}
+
+static const struct judged *find_judged(const char *name)
+{
+    size_t i = 0;
+    while (strcmp(judged[i].name, name) != 0) {
+        i++;
+    }
+    return &judged[i];
+}
+
+static void damaged_ranks_give_an_error_or_a_tokenizer_that_works(void)
+{
+    const struct judged *row = find_judged("tokens by rank, of Llama 3");
+    tnd_test_cut_everywhere(row->read, row->bytes, 300);
+    tnd_test_change_everywhere(row->read, row->bytes, 300);
+    tnd_test_fail_each_allocation(row->read, row->bytes, row->n);
+}
+
+static void write_file(const char *folder, const char *name, const char *text)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    check_ok(tnd_file_write_atomic(path, text, strlen(text), NULL));
+}
+
+static void remove_files(const char *folder)
+{
+    static const char *const names[] = {"vocab.json", "merges.txt", "tokenizer_config.json",
+                                        "tokenizer.json"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char path[PATH_MAX];
+        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+        (void)unlink(path);
+    }
+}
+
+static void check_open(const char *folder, const char *text, const char *want)
+{
+    tandem_tokenizer *tokenizer = NULL;
+    struct tandem_error error = {0};
+    check_status(tandem_tokenizer_open(folder, 0, &tokenizer, &error), TANDEM_OK, NULL, &error);
+    if (tokenizer != NULL) {
+        tnd_test_check_ids(tokenizer, text, true, want);
+    }
+    tandem_tokenizer_close(tokenizer);
+}
+
+static void a_folder_is_opened_by_the_tokenizer_in_it(void)
+{
+    static const char vocabulary[] =
+        "{\"a\":0,\"b\":1,\"\\u0120\":2,\"ab\":3,\"\\u0120a\":4,\"<|endoftext|>\":5,\"1\":6}";
+    char folder[] = "/tmp/tandem-tokenizer-XXXXXX";
+    struct tandem_error error = {0};
+    tandem_tokenizer *tokenizer = NULL;
+    if (mkdtemp(folder) == NULL) {
+        tnd_skip("no temporary folder");
+        return;
+    }
+    check_status(tandem_tokenizer_open(folder, 0, &tokenizer, &error), TANDEM_E_NOT_FOUND,
+                 "tokenizer.json", &error);
+    write_file(folder, "vocab.json", vocabulary);
+    const enum tandem_status status = tandem_tokenizer_open(folder, 0, &tokenizer, &error);
+    if (status != TANDEM_E_UNSUPPORTED_BUILD) {
+        check_status(status, TANDEM_E_NOT_FOUND, "merges.txt", &error);
+        write_file(folder, "merges.txt", "#version: 0.2\na b\n\xc4\xa0 a\n");
+        check_open(folder, "ab a<|endoftext|>1", "3 4 5 6");
+        write_file(folder, "tokenizer_config.json",
+                   "{\"tokenizer_class\":\"GPT2Tokenizer\",\"add_prefix_space\":true}");
+        check_open(folder, "a1", "4 6");
+        write_file(folder, "tokenizer_config.json", "{\"tokenizer_class\":\"BertTokenizer\"}");
+        check_status(tandem_tokenizer_open(folder, 0, &tokenizer, &error),
+                     TANDEM_E_UNSUPPORTED_BUILD, "BertTokenizer", &error);
+        write_file(folder, "tokenizer.json", "{\"model\":{\"vocab\":{\"b\":7},\"merges\":[]}}");
+        check_open(folder, "b", "7"); /* the best one of the folder */
+    }
+    remove_files(folder);
+    check_int(rmdir(folder), 0);
+}
+
+static CU_TestInfo tests[] = {
+    {"small_tokenizers_are_those_of_the_reference_libraries",
+     small_tokenizers_are_those_of_the_reference_libraries},
+    {"what_would_be_decoded_or_found_otherwise_is_refused",
+     what_would_be_decoded_or_found_otherwise_is_refused},
+    {"a_file_of_ranks_that_is_none_is_refused", a_file_of_ranks_that_is_none_is_refused},
+    {"damaged_ranks_give_an_error_or_a_tokenizer_that_works",
+     damaged_ranks_give_an_error_or_a_tokenizer_that_works},
+    {"a_folder_is_opened_by_the_tokenizer_in_it", a_folder_is_opened_by_the_tokenizer_in_it},
+    CU_TEST_INFO_NULL,
+};
+
+CU_SuiteInfo suites_formats_tokenizer_judged[] = {
+    {"tokenizer_judged", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};
