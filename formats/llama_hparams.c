@@ -9,6 +9,8 @@
 #include "base/checked.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
+#include "formats/gguf.h"
+#include "formats/llama-lists.h"
 #include "formats/llama_tensors.h"
 
 #define MAX_HEAD_SIZE 65536
@@ -280,6 +282,50 @@ static enum tandem_status read_rope(struct reader *reader, struct tandem_hparams
     return read_scaling(reader, h, error);
 }
 
+static enum tandem_status read_activation(const struct reader *reader, struct tandem_hparams *h,
+                                          struct tandem_error *error)
+{
+    static const char *const names[] = {
+        [TANDEM_ACTIVATION_SILU] = "silu",           [TANDEM_ACTIVATION_GELU] = "gelu",
+        [TANDEM_ACTIVATION_GELU_TANH] = "gelu_tanh", [TANDEM_ACTIVATION_QUICK_GELU] = "quick_gelu",
+        [TANDEM_ACTIVATION_RELU] = "relu",           [TANDEM_ACTIVATION_RELU2] = "relu2",
+        [TANDEM_ACTIVATION_LINEAR] = "linear",
+    };
+    const char *name = "silu";
+    (void)tandem_source_text(reader->source, "tandem.activation", &name);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(name, names[i]) == 0) {
+            h->activation = (enum tandem_activation)i;
+            return TANDEM_OK;
+        }
+    }
+    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, "tandem.activation", 0, 0,
+                         "llama: tandem.activation is %.40s, which is not known", name);
+}
+
+/* The window, and where a list says so the layers that have it. */
+static enum tandem_status read_window(struct reader *reader, struct tandem_hparams *h,
+                                      struct tandem_error *error)
+{
+    int64_t window = 0;
+    (void)tandem_source_integer(reader->source, key_of(reader, "attention.sliding_window"),
+                                &window);
+    h->window = window > 0 && window < h->context ? window : 0;
+    const struct tnd_source_value *value = tnd_source_value_of(
+        reader->source, key_of(reader, "attention.sliding_window_pattern"), TND_VALUE_ARRAY);
+    if (value == NULL || h->window == 0) {
+        return TANDEM_OK;
+    }
+    if (value->array->item_type != TND_GGUF_BOOL || value->array->count != h->layers) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, value->key, value->array->count, h->layers,
+                             "llama: %s has %lld items, expected a truth value for each of %lld "
+                             "layers",
+                             value->key, (long long)value->array->count, (long long)h->layers);
+    }
+    h->windowed = value->array->bytes;
+    return TANDEM_OK;
+}
+
 /* Files of some converters do not say how many tokens there are: the embedding does. */
 static int64_t embedding_rows(const tandem_source *source)
 {
@@ -290,7 +336,6 @@ static int64_t embedding_rows(const tandem_source *source)
 static enum tandem_status read_all(struct reader *reader, struct tandem_hparams *h,
                                    struct tandem_error *error)
 {
-    int64_t window = 0;
     TND_TRY(read_count(reader, "embedding_length", &h->dim, error));
     TND_TRY(read_count(reader, "feed_forward_length", &h->hidden, error));
     TND_TRY(read_count(reader, "block_count", &h->layers, error));
@@ -298,9 +343,8 @@ static enum tandem_status read_all(struct reader *reader, struct tandem_hparams 
     TND_TRY(read_count(reader, "context_length", &h->context, error));
     TND_TRY(
         read_count_or(reader, "vocab_size", embedding_rows(reader->source), &h->vocabulary, error));
-    (void)tandem_source_integer(reader->source, key_of(reader, "attention.sliding_window"),
-                                &window);
-    h->window = window > 0 && window < h->context ? window : 0;
+    TND_TRY(read_window(reader, h, error));
+    TND_TRY(read_activation(reader, h, error));
     h->norm_eps = (float)read_number(reader, "attention.layer_norm_rms_epsilon", 1e-5);
     if (!(h->norm_eps >= 0.0f) || !isfinite(h->norm_eps)) {
         return tnd_error_set(error, TANDEM_E_FORMAT, reader->key, 0, 0,
@@ -310,9 +354,113 @@ static enum tandem_status read_all(struct reader *reader, struct tandem_hparams 
     return read_rope(reader, h, error);
 }
 
+/* ---- keys ---- */
+
+enum key_kind {
+    KEY_INTEGER = 1 << TND_VALUE_INTEGER,
+    KEY_NUMBER = 1 << TND_VALUE_INTEGER | 1 << TND_VALUE_NUMBER,
+    KEY_TEXT = 1 << TND_VALUE_TEXT,
+    KEY_ARRAY = 1 << TND_VALUE_ARRAY
+};
+
+static const struct {
+    const char *name;
+    unsigned kinds;
+} used_keys[] =
+    {
+#define KEY_ROW(name, kind, why) {name, KEY_##kind},
+        TND_LLAMA_KEYS(KEY_ROW)
+#undef KEY_ROW
+},
+  own_keys[] = {
+#define OWN_ROW(name, kind) {name, KEY_##kind},
+      TND_OWN_KEYS(OWN_ROW)
+#undef OWN_ROW
+};
+
+static const struct {
+    const char *name;
+    double neutral;
+} off_keys[] = {
+#define OFF_ROW(name, neutral) {name, neutral},
+    TND_LLAMA_OFF_KEYS(OFF_ROW)
+#undef OFF_ROW
+};
+
+static enum tandem_status refuse_key(const struct tnd_source_value *value,
+                                     enum tandem_status status, const char *why,
+                                     struct tandem_error *error)
+{
+    return tnd_error_set(error, status, value->key, value->integer, 0, "llama: key %.80s %s",
+                         value->key, why);
+}
+
+/* A key that begins with the architecture, `name` being the rest. */
+static enum tandem_status check_key(const struct tandem_hparams *h,
+                                    const struct tnd_source_value *value, const char *name,
+                                    struct tandem_error *error)
+{
+    const double number = value->kind == TND_VALUE_INTEGER ? (double)value->integer : value->number;
+    for (size_t i = 0; i < sizeof(off_keys) / sizeof(off_keys[0]); i++) {
+        if (strcmp(name, off_keys[i].name) == 0) {
+            return (KEY_NUMBER >> value->kind & 1) != 0 && number == off_keys[i].neutral
+                       ? TANDEM_OK
+                       : refuse_key(value, TANDEM_E_UNSUPPORTED_BUILD,
+                                    "asks for what this version does not compute", error);
+        }
+    }
+    for (size_t i = 0; i < sizeof(used_keys) / sizeof(used_keys[0]); i++) {
+        if (strcmp(name, used_keys[i].name) != 0) {
+            continue;
+        }
+        if ((used_keys[i].kinds >> value->kind & 1) == 0) {
+            return refuse_key(value, TANDEM_E_FORMAT, "has a value of another kind", error);
+        }
+        if ((strcmp(name, "attention.causal") == 0 && value->integer != 1) ||
+            (strcmp(name, "attention.value_length") == 0 && value->integer != h->head_size)) {
+            return refuse_key(value, TANDEM_E_UNSUPPORTED_BUILD,
+                              "asks for what this version does not compute", error);
+        }
+        return TANDEM_OK;
+    }
+    return refuse_key(value, TANDEM_E_UNSUPPORTED_BUILD,
+                      "is not known to this version, and may change results", error);
+}
+
+/* Keys of the architecture, and ours. Others say nothing that a llama is computed by. */
+static enum tandem_status check_keys(const struct reader *reader, const struct tandem_hparams *h,
+                                     struct tandem_error *error)
+{
+    const size_t n = strlen(h->architecture);
+    for (size_t i = 0; i < reader->source->n_values; i++) {
+        const struct tnd_source_value *value = &reader->source->values[i];
+        if (strncmp(value->key, h->architecture, n) == 0 && value->key[n] == '.') {
+            TND_TRY(check_key(h, value, value->key + n + 1, error));
+        } else if (strncmp(value->key, "tandem.", 7) == 0) {
+            bool is_known = false;
+            for (size_t k = 0; k < sizeof(own_keys) / sizeof(own_keys[0]); k++) {
+                is_known = is_known || (strcmp(value->key, own_keys[k].name) == 0 &&
+                                        (own_keys[k].kinds >> value->kind & 1) != 0);
+            }
+            if (!is_known) {
+                return refuse_key(value, TANDEM_E_UNSUPPORTED_BUILD,
+                                  "is not known to this version, and may change results", error);
+            }
+        }
+    }
+    return TANDEM_OK;
+}
+
 /* Which tensors there must be, and which must not: see the groups in llama_tensors.h. */
 static void read_promises(const struct reader *reader, enum tnd_llama_promise out[TND_LLAMA_GROUPS])
 {
+    static const struct {
+        const char *key; /* of models whose config.json says it */
+        enum tnd_llama_group group;
+    } said[] = {{"tandem.has.output", TND_LLAMA_GROUP_OUTPUT},
+                {"tandem.has.attention_bias", TND_LLAMA_GROUP_QKV_BIAS},
+                {"tandem.has.attention_output_bias", TND_LLAMA_GROUP_OUTPUT_BIAS},
+                {"tandem.has.feed_forward_bias", TND_LLAMA_GROUP_FFN_BIAS}};
     const struct architecture *a = reader->architecture;
     for (int group = 0; group < TND_LLAMA_GROUPS; group++) {
         out[group] = TND_LLAMA_OPTIONAL;
@@ -321,6 +469,12 @@ static void read_promises(const struct reader *reader, enum tnd_llama_promise ou
     out[TND_LLAMA_GROUP_HEAD_NORM] = a->has_head_norms ? TND_LLAMA_NEEDED : TND_LLAMA_ABSENT;
     if (a->has_biases) {
         out[TND_LLAMA_GROUP_QKV_BIAS] = TND_LLAMA_NEEDED;
+    }
+    for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+        int64_t has;
+        if (tandem_source_integer(reader->source, said[i].key, &has)) {
+            out[said[i].group] = has != 0 ? TND_LLAMA_NEEDED : TND_LLAMA_ABSENT;
+        }
     }
 }
 
@@ -339,6 +493,7 @@ enum tandem_status tandem_source_hparams(const tandem_source *source,
     h.has_biases = reader.architecture->has_biases;
     TND_TRY(read_all(&reader, &h, error));
     const struct tnd_llama_dims dims = dims_of(&h);
+    TND_TRY(check_keys(&reader, &h, error));
     read_promises(&reader, promises);
     TND_TRY(tnd_llama_check_tensors(source, &dims, h.n_rot, promises, error));
     if (tandem_source_find(source, "blk.0.attn_q.weight", &first)) {

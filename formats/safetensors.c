@@ -304,19 +304,36 @@ bool tnd_safetensors_in_folder(const char *path, char *out_path)
     return false;
 }
 
+/* Reads a small file beside `path`; none is there: `out` stays empty. */
+static enum tandem_status read_beside(const char *path, const char *name, char out_path[PATH_MAX],
+                                      struct tnd_file *out, struct tandem_error *error)
+{
+    *out = (struct tnd_file){.bytes = 0};
+    return !beside(path, name, out_path) || !tnd_file_exists(out_path)
+               ? TANDEM_OK
+               : tnd_file_read(out_path, CONFIG_BYTES, out, error);
+}
+
 enum tandem_status tnd_safetensors_config_beside(const char *path, tandem_source *source,
                                                  bool *out_is_model, struct tandem_error *error)
 {
-    char config[PATH_MAX];
+    char name[PATH_MAX];
     struct tnd_file file;
+    struct tnd_end_tokens ends = {.n = 0};
+    enum tandem_status status = TANDEM_OK;
     *out_is_model = false;
-    if (!beside(path, "config.json", config) || !tnd_file_exists(config)) {
-        return TANDEM_OK;
+    TND_TRY(read_beside(path, "generation_config.json", name, &file, error));
+    if (file.data != NULL) {
+        status = tnd_safetensors_read_ends(file.data, file.bytes, name, &ends, error);
+        tnd_file_close(&file);
     }
-    TND_TRY(tnd_file_read(config, CONFIG_BYTES, &file, error));
-    const enum tandem_status status =
-        tnd_safetensors_read_config(file.data, file.bytes, config, source, out_is_model, error);
-    tnd_file_close(&file);
+    TND_TRY(status);
+    TND_TRY(read_beside(path, "config.json", name, &file, error));
+    if (file.data != NULL) {
+        status = tnd_safetensors_read_config(file.data, file.bytes, name, &ends, source,
+                                             out_is_model, error);
+        tnd_file_close(&file);
+    }
     return status;
 }
 

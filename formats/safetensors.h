@@ -25,13 +25,28 @@ enum tandem_status tnd_safetensors_read_index(const void *bytes, size_t n, const
                                               tandem_source **out_source,
                                               struct tandem_error *error);
 
+/** Tokens that end a text. */
+#define TND_MAX_END_TOKENS 64
+struct tnd_end_tokens {
+    int32_t ids[TND_MAX_END_TOKENS];
+    int n;
+};
+
 /** safetensors_config.c: values of config.json of a model of Hugging Face, in the GGUF convention.
- *  `out_is_model` says whether it is an architecture whose names are mapped. Errors: FORMAT,
- *  LIMIT, MEMORY. */
+ *  `ends` (NULL: none) count before those of config.json. `out_is_model` says whether it is an
+ *  architecture whose names are mapped. Errors: FORMAT, LIMIT, MEMORY, UNSUPPORTED_BUILD (a member
+ *  that may change results and is not computed). */
 enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, const char *path,
+                                               const struct tnd_end_tokens *ends,
                                                tandem_source *source, bool *out_is_model,
                                                struct tandem_error *error);
-/** The same from config.json beside `path`, if there is one. Errors: also FILE. */
+/** End tokens of generation_config.json; `out` stays as it is where it says none. Errors: FORMAT,
+ *  LIMIT. */
+enum tandem_status tnd_safetensors_read_ends(const void *bytes, size_t n, const char *path,
+                                             struct tnd_end_tokens *out,
+                                             struct tandem_error *error);
+/** The same from config.json and generation_config.json beside `path`, if there are any. Errors:
+ *  also FILE. */
 enum tandem_status tnd_safetensors_config_beside(const char *path, tandem_source *source,
                                                  bool *out_is_model, struct tandem_error *error);
 /** Llama 3's scaling of rope. */
@@ -44,7 +59,7 @@ struct tnd_llama3_rope {
 enum tandem_status tnd_safetensors_add_divisors(tandem_source *source,
                                                 const struct tnd_llama3_rope *rope,
                                                 struct tandem_error *error);
-/** Name in the GGUF convention of a tensor of Hugging Face's llama, mistral or qwen2; the name
+/** Name in the GGUF convention of a tensor of Hugging Face's llama, mistral, qwen2 or qwen3; the name
  *  itself when it is none of theirs. False for one that is not needed. */
 bool tnd_safetensors_map_name(const char *name, char *out, size_t capacity);
 

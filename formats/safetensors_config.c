@@ -1,96 +1,451 @@
 /* SPDX-License-Identifier: MIT
  * Models of Hugging Face: config.json and the names of tensors, both into the GGUF convention.
- * Names after the modelling files of transformers (llama, mistral, qwen2) and docs/gguf.md of
- * ggml-org/ggml. */
+ * Names and defaults after the configuration and modelling files of transformers (llama, mistral,
+ * qwen2, qwen3) and docs/gguf.md of ggml-org/ggml. Members that may change results and are not
+ * known are refused: see llama-lists.h. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "formats/cursor.h"
+#include "formats/gguf.h"
 #include "formats/json_pull.h"
+#include "formats/llama-lists.h"
 #include "formats/safetensors.h"
 
-/* X(member of config.json, key behind the architecture) */
-#define INTEGER_LIST(X)                                                                            \
-    X(hidden_size, "embedding_length")                                                             \
-    X(intermediate_size, "feed_forward_length")                                                    \
-    X(num_hidden_layers, "block_count")                                                            \
-    X(num_attention_heads, "attention.head_count")                                                 \
-    X(num_key_value_heads, "attention.head_count_kv")                                              \
-    X(max_position_embeddings, "context_length")                                                   \
-    X(vocab_size, "vocab_size")                                                                    \
-    X(head_dim, "rope.dimension_count")                                                            \
-    X(sliding_window, "attention.sliding_window")                                                  \
-    X(original_max_position_embeddings, "rope.scaling.original_context_length")
-#define NUMBER_LIST(X)                                                                             \
-    X(rms_norm_eps, "attention.layer_norm_rms_epsilon")                                            \
-    X(rope_theta, "rope.freq_base")                                                                \
-    X(factor, "rope.scaling.factor")                                                               \
-    X(low_freq_factor, "rope.scaling.low_freq_factor")                                             \
-    X(high_freq_factor, "rope.scaling.high_freq_factor")
+#define MAX_LAYERS    4096
+#define LARGEST       ((int64_t)1 << 62) /* of a whole number that anybody means */
+#define NOT_SAID      INT64_MIN          /* of a whole number; of others it is a NaN */
+#define DEFAULT_THETA 10000.0
+
+enum where { TOP = 1, ROPE = 2, BOTH = 3 };
 
 struct config {
-#define INTEGER_MEMBER(name, key) int64_t name;
-    INTEGER_LIST(INTEGER_MEMBER)
+#define INTEGER_MEMBER(name, where, key) int64_t name;
+    TND_CONFIG_INTEGERS(INTEGER_MEMBER)
 #undef INTEGER_MEMBER
-#define NUMBER_MEMBER(name, key) double name;
-    NUMBER_LIST(NUMBER_MEMBER)
+#define NUMBER_MEMBER(name, where, key) double name;
+    TND_CONFIG_NUMBERS(NUMBER_MEMBER)
 #undef NUMBER_MEMBER
-    char model_type[32];
+#define FLAG_MEMBER(name) bool name;
+    TND_CONFIG_FLAGS(FLAG_MEMBER)
+#undef FLAG_MEMBER
+    double rope_theta_inside, original_inside; /* of the members that may stand in both places */
     char scaling[32];
+    const char *activation; /* our name; NULL: silu */
+    int n_ropes;            /* rope_scaling and rope_parameters that say something */
     int64_t bos;
-    int64_t eos;
-    bool uses_window;
+    struct tnd_end_tokens ends;
+    uint8_t windowed[MAX_LAYERS]; /* by layer_types */
+    int64_t n_layer_types;
 };
 
-static const struct {
+static const struct member {
     const char *name;
     size_t offset;
+    enum where where;
     const char *key;
     bool is_integer;
 } members[] = {
-#define INTEGER_ROW(name, key) {#name, offsetof(struct config, name), key, true},
-    INTEGER_LIST(INTEGER_ROW)
+#define INTEGER_ROW(name, where, key) {#name, offsetof(struct config, name), where, key, true},
+    TND_CONFIG_INTEGERS(INTEGER_ROW)
 #undef INTEGER_ROW
-#define NUMBER_ROW(name, key) {#name, offsetof(struct config, name), key, false},
-        NUMBER_LIST(NUMBER_ROW)
+#define NUMBER_ROW(name, where, key) {#name, offsetof(struct config, name), where, key, false},
+        TND_CONFIG_NUMBERS(NUMBER_ROW)
 #undef NUMBER_ROW
 };
 #define N_MEMBERS (sizeof(members) / sizeof(members[0]))
 
-/* Takes a number into a member of that name; what is no number (null, a list) is passed over. */
-static enum tandem_status take_member(struct tnd_json *json, const char *key, struct config *config,
+static const struct {
+    const char *name;
+    size_t offset;
+} flags[] = {
+#define FLAG_ROW(name) {#name, offsetof(struct config, name)},
+    TND_CONFIG_FLAGS(FLAG_ROW)
+#undef FLAG_ROW
+};
+
+static const char *const harmless[] = {
+#define HARMLESS_ROW(name, why) #name,
+    TND_CONFIG_HARMLESS(HARMLESS_ROW)
+#undef HARMLESS_ROW
+};
+
+static const struct {
+    const char *name;
+    double neutral;
+} off[] = {
+#define OFF_ROW(name, neutral) {#name, neutral},
+    TND_CONFIG_OFF(OFF_ROW)
+#undef OFF_ROW
+};
+
+/* What transformers takes where config.json does not say. */
+static const struct family {
+    const char *model_type;
+    const char *architecture; /* in the GGUF convention */
+    int64_t kv_heads, head_dim, context, window, bos, eos;
+    bool has_window_by_layer; /* use_sliding_window, max_window_layers, layer_types */
+    bool may_have_attention_bias, may_have_mlp_bias;
+} families[] = {
+    {"llama", "llama", NOT_SAID, NOT_SAID, 2048, NOT_SAID, 1, 2, false, true, true},
+    {"mistral", "llama", 8, NOT_SAID, 131072, 4096, 1, 2, false, false, false},
+    {"qwen2", "qwen2", 32, NOT_SAID, 32768, 4096, NOT_SAID, NOT_SAID, true, false, false},
+    {"qwen3", "qwen3", 32, 128, 32768, 4096, NOT_SAID, NOT_SAID, true, true, false},
+};
+
+/* A file that is read, of a family. */
+struct reader {
+    struct tnd_json *json;
+    const struct family *family;
+    struct config *config;
+};
+
+static enum tandem_status refuse(const struct tnd_json *json, enum tandem_status status,
+                                 const char *member, const char *why, struct tandem_error *error)
+{
+    return tnd_error_set(error, status, member, 0, 0, "%s: member \"%.60s\" %.120s",
+                         tnd_short_name(json->name), member, why);
+}
+
+/* ---- values ---- */
+
+static enum tandem_status take_null(struct tnd_json *json, bool *out_is_null,
+                                    struct tandem_error *error)
+{
+    *out_is_null = tnd_json_peek(json) == 'n';
+    return *out_is_null ? tnd_json_skip(json, error) : TANDEM_OK;
+}
+
+/* A number, or null: not said. `is_integer`: a whole one is expected. */
+static enum tandem_status take_number(struct tnd_json *json, const char *key, bool is_integer,
+                                      int64_t *out_integer, double *out_number,
                                       struct tandem_error *error)
 {
-    double number = 0.0;
-    int64_t integer = 0;
-    bool is_integer = false;
+    bool is_null = false, is_whole = false;
+    TND_TRY(take_null(json, &is_null, error));
+    if (is_null) {
+        *out_integer = NOT_SAID;
+        *out_number = NAN;
+        return TANDEM_OK;
+    }
     const char c = tnd_json_peek(json);
     if (c != '-' && (c < '0' || c > '9')) {
-        return tnd_json_skip(json, error);
+        return refuse(json, TANDEM_E_FORMAT, key, "is no number", error);
     }
-    TND_TRY(tnd_json_number(json, &number, &integer, &is_integer, error));
-    for (size_t i = 0; i < N_MEMBERS; i++) {
-        char *member = (char *)config + members[i].offset;
-        if (strcmp(key, members[i].name) != 0) {
-            continue;
-        }
-        if (!members[i].is_integer) {
-            memcpy(member, &number, sizeof(number));
-        } else if (is_integer) {
-            memcpy(member, &integer, sizeof(integer));
-        }
-    }
-    if (is_integer && strcmp(key, "bos_token_id") == 0) {
-        config->bos = integer;
-    } else if (is_integer && strcmp(key, "eos_token_id") == 0) {
-        config->eos = integer;
+    TND_TRY(tnd_json_number(json, out_number, out_integer, &is_whole, error));
+    if (is_integer && (!is_whole || *out_integer < -LARGEST || *out_integer > LARGEST)) {
+        return refuse(json, TANDEM_E_FORMAT, key, "is no whole number below 2^62", error);
     }
     return TANDEM_OK;
 }
 
-static enum tandem_status take_object(struct tnd_json *json, struct config *config, int depth,
+static enum tandem_status take_flag(struct tnd_json *json, const char *key, bool *out,
+                                    struct tandem_error *error)
+{
+    const char c = tnd_json_peek(json);
+    if (c != 't' && c != 'f') {
+        return refuse(json, TANDEM_E_FORMAT, key, "is neither true nor false", error);
+    }
+    return tnd_json_pull_bool(json, out, error);
+}
+
+/* A member that must leave results as they are: false, null, nothing, or its neutral number. */
+static enum tandem_status take_off(struct tnd_json *json, const char *key, double neutral,
+                                   struct tandem_error *error)
+{
+    double number = neutral;
+    int64_t integer;
+    const char c = tnd_json_peek(json);
+    const char *begin = json->at;
+    if (c == '-' || (c >= '0' && c <= '9')) {
+        TND_TRY(take_number(json, key, false, &integer, &number, error));
+    } else {
+        TND_TRY(tnd_json_skip(json, error));
+        const size_t n = (size_t)(json->at - begin);
+        const bool is_empty = (c == '{' || c == '[' || c == '"') && n == 2;
+        number = c == 'n' || c == 'f' || is_empty ? neutral : NAN;
+    }
+    return number == neutral ? TANDEM_OK
+                             : refuse(json, TANDEM_E_UNSUPPORTED_BUILD, key,
+                                      "asks for what this version does not compute", error);
+}
+
+/* A token, or a list of tokens, or null. */
+static enum tandem_status take_tokens(struct tnd_json *json, const char *key,
+                                      struct tnd_end_tokens *out, struct tandem_error *error)
+{
+    struct tnd_end_tokens tokens = {.n = 0};
+    double number;
+    bool more = true;
+    const bool is_list = tnd_json_peek(json) == '[';
+    if (is_list) {
+        TND_TRY(tnd_json_take(json, '[', error));
+    }
+    for (int i = 0; is_list || i == 0; i++) {
+        int64_t token = NOT_SAID;
+        if (is_list) {
+            TND_TRY(tnd_json_more(json, ']', i, &more, error));
+            if (!more) {
+                break;
+            }
+        }
+        TND_TRY(take_number(json, key, true, &token, &number, error));
+        if (token != NOT_SAID && tokens.n == TND_MAX_END_TOKENS) {
+            return refuse(json, TANDEM_E_LIMIT, key, "has more than 64 tokens", error);
+        }
+        if (token != NOT_SAID && token >= 0 && token <= INT32_MAX) { /* others are never chosen */
+            tokens.ids[tokens.n++] = (int32_t)token;
+        }
+    }
+    *out = tokens;
+    return TANDEM_OK;
+}
+
+/* Names of hidden_act that are computed: ours; NULL: silu. */
+static enum tandem_status take_activation(struct tnd_json *json, struct config *config,
+                                          struct tandem_error *error)
+{
+    static const char *const names[][2] = {
+        {"silu", NULL},
+        {"swish", NULL},
+        {"gelu", "gelu"},
+        {"gelu_python", "gelu"},
+        {"gelu_new", "gelu_tanh"},
+        {"gelu_fast", "gelu_tanh"},
+        {"gelu_accurate", "gelu_tanh"},
+        {"gelu_pytorch_tanh", "gelu_tanh"},
+        {"gelu_python_tanh", "gelu_tanh"},
+        {"relu", "relu"},
+        {"relu2", "relu2"},
+        {"quick_gelu", "quick_gelu"},
+        {"linear", "linear"},
+    };
+    char name[64];
+    char why[128];
+    if (tnd_json_peek(json) != '"') {
+        return refuse(json, TANDEM_E_FORMAT, "hidden_act", "is no text", error);
+    }
+    TND_TRY(tnd_json_pull_string(json, name, sizeof(name), error));
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(name, names[i][0]) == 0) {
+            config->activation = names[i][1];
+            return TANDEM_OK;
+        }
+    }
+    snprintf(why, sizeof(why), "is %.40s, which this version does not compute", name);
+    return refuse(json, TANDEM_E_UNSUPPORTED_BUILD, "hidden_act", why, error);
+}
+
+static enum tandem_status take_layer_types(struct tnd_json *json, struct config *config,
+                                           struct tandem_error *error)
+{
+    char name[64];
+    char why[128];
+    bool more = false, is_null = false;
+    TND_TRY(take_null(json, &is_null, error));
+    if (is_null) {
+        return TANDEM_OK;
+    }
+    TND_TRY(tnd_json_take(json, '[', error));
+    for (int64_t i = 0;; i++) {
+        TND_TRY(tnd_json_more(json, ']', i, &more, error));
+        if (!more) {
+            config->n_layer_types = i;
+            return TANDEM_OK;
+        }
+        TND_TRY(tnd_json_pull_string(json, name, sizeof(name), error));
+        const bool is_windowed = strcmp(name, "sliding_attention") == 0;
+        if (i == MAX_LAYERS || (!is_windowed && strcmp(name, "full_attention") != 0)) {
+            snprintf(why, sizeof(why), "has %.40s, expected full_attention or sliding_attention",
+                     i == MAX_LAYERS ? "more than 4096 layers" : name);
+            return refuse(json, TANDEM_E_UNSUPPORTED_BUILD, "layer_types", why, error);
+        }
+        config->windowed[i] = is_windowed;
+    }
+}
+
+/* The members that say by what, and in how many bits, weights are quantised; always refused. */
+static enum tandem_status refuse_quantized(struct tnd_json *json, const char *member,
+                                           struct tandem_error *error)
+{
+    char key[128], why[128];
+    char method[32] = "a method that it does not name";
+    char width[32] = "";
+    bool more = false, is_null = false;
+    TND_TRY(take_null(json, &is_null, error));
+    if (is_null) {
+        return TANDEM_OK;
+    }
+    TND_TRY(tnd_json_take(json, '{', error));
+    for (int64_t i = 0;; i++) {
+        double number = 0.0;
+        int64_t bits = 0;
+        bool is_whole = false;
+        TND_TRY(tnd_json_more(json, '}', i, &more, error));
+        if (!more) {
+            break;
+        }
+        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
+        const char c = tnd_json_peek(json);
+        if (c == '"' && strcmp(key, "quant_method") == 0) {
+            TND_TRY(tnd_json_pull_string(json, method, sizeof(method), error));
+        } else if (c >= '0' && c <= '9' &&
+                   (strcmp(key, "bits") == 0 || strcmp(key, "w_bit") == 0)) {
+            TND_TRY(tnd_json_number(json, &number, &bits, &is_whole, error));
+            snprintf(width, sizeof(width), " in %lld bits", (long long)bits);
+        } else if (c == 't' && strncmp(key, "load_in_", 8) == 0) { /* of bitsandbytes */
+            snprintf(width, sizeof(width), ", %.12s", key);
+            TND_TRY(tnd_json_skip(json, error));
+        } else {
+            TND_TRY(tnd_json_skip(json, error));
+        }
+    }
+    snprintf(why, sizeof(why),
+             "says that the weights are quantised by %s%s; expected plain weights", method, width);
+    return refuse(json, TANDEM_E_UNSUPPORTED_BUILD, member, why, error);
+}
+
+/* ---- members ---- */
+
+static enum tandem_status take_object(const struct reader *reader, enum where where,
+                                      struct tandem_error *error);
+
+/* A number of the lists. `out_is_known` is false for another member. */
+static enum tandem_status take_member(const struct reader *reader, const char *key,
+                                      enum where where, bool *out_is_known,
                                       struct tandem_error *error)
+{
+    *out_is_known = true;
+    for (size_t i = 0; i < N_MEMBERS; i++) {
+        struct config *config = reader->config;
+        char *member = (char *)config + members[i].offset;
+        int64_t integer;
+        double number;
+        if (strcmp(key, members[i].name) != 0 || (members[i].where & where) == 0) {
+            continue;
+        }
+        TND_TRY(take_number(reader->json, key, members[i].is_integer, &integer, &number, error));
+        if (members[i].is_integer) {
+            memcpy(member, &integer, sizeof(integer));
+        } else if (members[i].where == BOTH && where == ROPE) {
+            *(strcmp(key, "rope_theta") == 0 ? &config->rope_theta_inside
+                                             : &config->original_inside) = number;
+        } else {
+            memcpy(member, &number, sizeof(number));
+        }
+        return TANDEM_OK;
+    }
+    for (size_t i = 0; where == TOP && i < sizeof(flags) / sizeof(flags[0]); i++) {
+        if (strcmp(key, flags[i].name) == 0) {
+            return take_flag(reader->json, key, (bool *)((char *)reader->config + flags[i].offset),
+                             error);
+        }
+    }
+    *out_is_known = false;
+    return TANDEM_OK;
+}
+
+static enum tandem_status take_rope(const struct reader *reader, const char *key,
+                                    struct tandem_error *error)
+{
+    struct tnd_json *json = reader->json;
+    bool is_null = false;
+    TND_TRY(take_null(json, &is_null, error));
+    if (is_null) {
+        return TANDEM_OK;
+    }
+    const char *begin = json->at;
+    TND_TRY(take_object(reader, ROPE, error));
+    reader->config->n_ropes += json->at - begin > 2 ? 1 : 0;
+    return reader->config->n_ropes < 2
+               ? TANDEM_OK
+               : refuse(json, TANDEM_E_FORMAT, key, "says once more how rope is scaled", error);
+}
+
+/* What is in no list, or must leave results as they are. */
+static enum tandem_status take_other(struct tnd_json *json, const char *key,
+                                     struct tandem_error *error)
+{
+    for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
+        if (strcmp(key, harmless[i]) == 0) {
+            return tnd_json_skip(json, error);
+        }
+    }
+    for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
+        if (strcmp(key, off[i].name) == 0) {
+            return take_off(json, key, off[i].neutral, error);
+        }
+    }
+    bool is_null = false;
+    TND_TRY(take_null(json, &is_null, error));
+    return is_null ? TANDEM_OK
+                   : refuse(json, TANDEM_E_UNSUPPORTED_BUILD, key,
+                            "is not known to this version, and may change results", error);
+}
+
+static bool is_one_of(const char *key, const char *a, const char *b)
+{
+    return strcmp(key, a) == 0 || strcmp(key, b) == 0;
+}
+
+static enum tandem_status take_one(const struct reader *reader, const char *key, enum where where,
+                                   struct tandem_error *error)
+{
+    struct tnd_json *json = reader->json;
+    struct config *config = reader->config;
+    struct tnd_end_tokens bos;
+    bool is_known = false;
+    TND_TRY(take_member(reader, key, where, &is_known, error));
+    if (is_known) {
+        return TANDEM_OK;
+    }
+    if (where == ROPE) {
+        return is_one_of(key, "type", "rope_type") && tnd_json_peek(json) == '"'
+                   ? tnd_json_pull_string(json, config->scaling, sizeof(config->scaling), error)
+                   : take_other(json, key, error);
+    }
+    if (is_one_of(key, "rope_scaling", "rope_parameters")) {
+        return take_rope(reader, key, error);
+    }
+    if (strcmp(key, "hidden_act") == 0) {
+        return take_activation(json, config, error);
+    }
+    if (strcmp(key, "layer_types") == 0) {
+        return take_layer_types(json, config, error);
+    }
+    if (strcmp(key, "eos_token_id") == 0) {
+        return take_tokens(json, key, &config->ends, error);
+    }
+    if (strcmp(key, "bos_token_id") == 0) {
+        TND_TRY(take_tokens(json, key, &bos, error));
+        config->bos = bos.n > 0 ? bos.ids[0] : NOT_SAID;
+        return TANDEM_OK;
+    }
+    return strcmp(key, "model_type") == 0 ? tnd_json_skip(json, error)
+                                          : take_other(json, key, error);
+}
+
+static enum tandem_status take_object(const struct reader *reader, enum where where,
+                                      struct tandem_error *error)
+{
+    char key[128];
+    bool more = false;
+    TND_TRY(tnd_json_take(reader->json, '{', error));
+    for (int64_t i = 0;; i++) {
+        TND_TRY(tnd_json_more(reader->json, '}', i, &more, error));
+        if (!more) {
+            return TANDEM_OK;
+        }
+        TND_TRY(tnd_json_key(reader->json, key, sizeof(key), error));
+        TND_TRY(take_one(reader, key, where, error));
+    }
+}
+
+/* What the other members are to be read by: the model's type. Weights that are quantised are
+ * refused whatever the type is. */
+static enum tandem_status take_type(struct tnd_json *json, char *out_type, size_t capacity,
+                                    struct tandem_error *error)
 {
     char key[128];
     bool more = false;
@@ -98,50 +453,111 @@ static enum tandem_status take_object(struct tnd_json *json, struct config *conf
     for (int64_t i = 0;; i++) {
         TND_TRY(tnd_json_more(json, '}', i, &more, error));
         if (!more) {
-            return TANDEM_OK;
+            return tnd_json_end(json, error);
         }
         TND_TRY(tnd_json_key(json, key, sizeof(key), error));
         const char c = tnd_json_peek(json);
-        if (c == '"' && depth == 0 && strcmp(key, "model_type") == 0) {
-            TND_TRY(
-                tnd_json_pull_string(json, config->model_type, sizeof(config->model_type), error));
-        } else if (c == '"' && depth == 1 &&
-                   (strcmp(key, "type") == 0 || strcmp(key, "rope_type") == 0)) {
-            TND_TRY(tnd_json_pull_string(json, config->scaling, sizeof(config->scaling), error));
-        } else if (c == '{' && depth == 0 &&
-                   (strcmp(key, "rope_scaling") == 0 || strcmp(key, "rope_parameters") == 0)) {
-            TND_TRY(take_object(json, config, 1, error));
-        } else if (depth == 0 && strcmp(key, "use_sliding_window") == 0) {
-            TND_TRY(tnd_json_pull_bool(json, &config->uses_window, error));
+        if (c == '"' && strcmp(key, "model_type") == 0) {
+            TND_TRY(tnd_json_pull_string(json, out_type, capacity, error));
+        } else if (c == '{' && (is_one_of(key, "quantization_config", "compression_config") ||
+                                strcmp(key, "quantization") == 0)) {
+            TND_TRY(refuse_quantized(json, key, error));
         } else {
-            TND_TRY(take_member(json, key, config, error));
+            TND_TRY(tnd_json_skip(json, error));
         }
     }
+}
+
+/* ---- into the convention ---- */
+
+static int64_t head_size_of(const struct config *c)
+{
+    return c->head_dim != NOT_SAID      ? c->head_dim
+           : c->num_attention_heads > 0 ? c->hidden_size / c->num_attention_heads
+                                        : 0;
 }
 
 static void forget_scaling(struct config *c)
 {
     c->scaling[0] = '\0';
-    c->factor = 0.0;
-    c->low_freq_factor = 0.0;
-    c->high_freq_factor = 0.0;
-    c->original_max_position_embeddings = 0;
+    c->factor = NAN;
+    c->low_freq_factor = NAN;
+    c->high_freq_factor = NAN;
+    c->original_max_position_embeddings = NAN;
 }
 
-/* What config.json leaves to the default of its model. */
-static void fill_defaults(struct config *c)
+static void settle_rope(struct config *c)
 {
-    c->num_key_value_heads =
-        c->num_key_value_heads == 0 ? c->num_attention_heads : c->num_key_value_heads;
-    if (c->head_dim == 0 && c->num_attention_heads > 0) {
-        c->head_dim = c->hidden_size / c->num_attention_heads;
+    c->rope_theta = !isnan(c->rope_theta_inside) ? c->rope_theta_inside
+                    : !isnan(c->rope_theta)      ? c->rope_theta
+                                                 : DEFAULT_THETA;
+    if (isnan(c->original_max_position_embeddings)) { /* here the outer one counts */
+        c->original_max_position_embeddings =
+            isnan(c->original_inside) ? (double)c->max_position_embeddings : c->original_inside;
     }
-    c->rope_theta = c->rope_theta == 0.0 ? 10000.0 : c->rope_theta;
-    c->rms_norm_eps = c->rms_norm_eps == 0.0 ? 1e-6 : c->rms_norm_eps;
-    c->sliding_window = c->uses_window ? c->sliding_window : 0;
     if (c->scaling[0] == '\0' || strcmp(c->scaling, "default") == 0) {
         forget_scaling(c);
     }
+}
+
+/* Which layers have the window; none: the member is taken back. */
+static enum tandem_status settle_windows(const struct reader *reader, struct tandem_error *error)
+{
+    struct config *c = reader->config;
+    const bool by_layer = reader->family->has_window_by_layer;
+    int64_t n_windowed = 0;
+    if (c->n_layer_types > 0 && c->n_layer_types != c->num_hidden_layers) {
+        return refuse(reader->json, TANDEM_E_FORMAT, "layer_types",
+                      "has another number of layers than num_hidden_layers", error);
+    }
+    c->sliding_window = by_layer && !c->use_sliding_window ? NOT_SAID : c->sliding_window;
+    for (int64_t i = 0; i < c->num_hidden_layers && i < MAX_LAYERS; i++) {
+        if (c->n_layer_types == 0) {
+            c->windowed[i] =
+                c->sliding_window != NOT_SAID && (!by_layer || i >= c->max_window_layers);
+        }
+        n_windowed += c->windowed[i];
+    }
+    if (c->n_layer_types > 0 && n_windowed > 0 && (!by_layer || c->sliding_window == NOT_SAID)) {
+        return refuse(reader->json, TANDEM_E_UNSUPPORTED_BUILD, "layer_types",
+                      "has sliding_attention, and no window is said to be used", error);
+    }
+    if (by_layer && n_windowed == 0) {
+        c->sliding_window = NOT_SAID;
+    }
+    if (c->sliding_window != NOT_SAID && c->sliding_window < 1) {
+        return refuse(reader->json, TANDEM_E_FORMAT, "sliding_window", "is less than 1", error);
+    }
+    c->n_layer_types = by_layer && n_windowed > 0 && n_windowed < c->num_hidden_layers
+                           ? c->num_hidden_layers
+                           : 0; /* from here on: to be told */
+    return c->n_layer_types <= MAX_LAYERS ? TANDEM_OK
+                                          : refuse(reader->json, TANDEM_E_LIMIT,
+                                                   "num_hidden_layers", "is more than 4096", error);
+}
+
+/* Members that this family does not have: transformers passes over them without a word. */
+static enum tandem_status check_family(const struct reader *reader, struct tandem_error *error)
+{
+    const struct config *c = reader->config;
+    const struct family *family = reader->family;
+    const struct {
+        const char *name;
+        bool is_foreign;
+    } rows[] = {
+        {"attention_bias", c->attention_bias && !family->may_have_attention_bias},
+        {"mlp_bias", c->mlp_bias && !family->may_have_mlp_bias},
+        {"sliding_window",
+         strcmp(family->model_type, "llama") == 0 && c->sliding_window != NOT_SAID},
+        {"use_sliding_window", c->use_sliding_window && !family->has_window_by_layer},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].is_foreign) {
+            return refuse(reader->json, TANDEM_E_UNSUPPORTED_BUILD, rows[i].name,
+                          "is on, and models of this model_type do not have it", error);
+        }
+    }
+    return TANDEM_OK;
 }
 
 /* ---- scaling of rope ---- */
@@ -181,17 +597,18 @@ enum tandem_status tnd_safetensors_add_divisors(tandem_source *source,
 static enum tandem_status convert_scaling(tandem_source *source, struct config *c,
                                           struct tandem_error *error)
 {
-    const double n = (double)c->head_dim;
-    const struct tnd_llama3_rope rope = {.head_size = c->head_dim,
+    const int64_t head_size = head_size_of(c);
+    const double n = (double)head_size;
+    const struct tnd_llama3_rope rope = {.head_size = head_size,
                                          .base = c->rope_theta,
                                          .factor = c->factor,
                                          .low = c->low_freq_factor,
                                          .high = c->high_freq_factor,
-                                         .original = (double)c->original_max_position_embeddings};
+                                         .original = c->original_max_position_embeddings};
     if (strcmp(c->scaling, "dynamic") == 0) {
         forget_scaling(c);
     } else if (strcmp(c->scaling, "ntk") == 0 && c->factor >= 1e-3 && c->factor <= 1e6 &&
-               c->head_dim > 2 && c->head_dim <= 65536) {
+               head_size > 2 && head_size <= 65536) {
         c->rope_theta *= pow(c->factor, n / (n - 2.0));
         forget_scaling(c);
     } else if (strcmp(c->scaling, "llama3") == 0 && can_be(&rope)) {
@@ -201,57 +618,158 @@ static enum tandem_status convert_scaling(tandem_source *source, struct config *
     return TANDEM_OK;
 }
 
-static enum tandem_status add_values(tandem_source *source, const struct config *config,
-                                     const char *architecture, struct tandem_error *error)
+/* Numbers of 0 or 1 that say which tensors there must be. */
+static enum tandem_status add_promises(tandem_source *source, const struct reader *reader,
+                                       struct tandem_error *error)
 {
+    const struct config *c = reader->config;
+    const bool has_qkv_bias =
+        c->attention_bias || strcmp(reader->family->architecture, "qwen2") == 0;
+    TND_TRY(tnd_source_set_integer(source, "tandem.has.attention_bias", has_qkv_bias, error));
+    TND_TRY(tnd_source_set_integer(source, "tandem.has.attention_output_bias", c->attention_bias,
+                                   error));
+    TND_TRY(tnd_source_set_integer(source, "tandem.has.feed_forward_bias", c->mlp_bias, error));
+    return c->tie_word_embeddings ? TANDEM_OK /* and may be there all the same */
+                                  : tnd_source_set_integer(source, "tandem.has.output", 1, error);
+}
+
+static enum tandem_status add_tokens(tandem_source *source, const struct config *c,
+                                     struct tandem_error *error)
+{
+    if (c->bos != NOT_SAID) {
+        TND_TRY(tnd_source_set_integer(source, "tokenizer.ggml.bos_token_id", c->bos, error));
+    }
+    if (c->ends.n == 0) {
+        return TANDEM_OK;
+    }
+    uint8_t bytes[4 * TND_MAX_END_TOKENS];
+    for (int i = 0; i < c->ends.n; i++) {
+        for (int b = 0; b < 4; b++) {
+            bytes[4 * i + b] = (uint8_t)((uint32_t)c->ends.ids[i] >> (8 * b));
+        }
+    }
+    TND_TRY(tnd_source_set_integer(source, "tokenizer.ggml.eos_token_id", c->ends.ids[0], error));
+    return tnd_source_set_array(source, "tandem.end_tokens", TND_GGUF_U32, c->ends.n, bytes,
+                                4 * (size_t)c->ends.n, true, error);
+}
+
+static enum tandem_status add_values(tandem_source *source, const struct reader *reader,
+                                     struct tandem_error *error)
+{
+    const struct config *config = reader->config;
+    const char *architecture = reader->family->architecture;
     char key[128];
     TND_TRY(tnd_source_set_text(source, "general.architecture", architecture, error));
     for (size_t i = 0; i < N_MEMBERS; i++) {
         const char *member = (const char *)config + members[i].offset;
         int64_t integer = 0;
         double number = 0.0;
+        if (members[i].key == NULL) {
+            continue;
+        }
         snprintf(key, sizeof(key), "%s.%s", architecture, members[i].key);
         memcpy(members[i].is_integer ? (void *)&integer : (void *)&number, member, 8);
-        if (members[i].is_integer && integer != 0) {
+        if (members[i].is_integer && integer != NOT_SAID) {
             TND_TRY(tnd_source_set_integer(source, key, integer, error));
-        } else if (!members[i].is_integer && number != 0.0) {
+        } else if (!members[i].is_integer && !isnan(number)) {
             TND_TRY(tnd_source_set_number(source, key, number, error));
         }
+    }
+    if (head_size_of(config) > 0) { /* all of a head is rotated */
+        snprintf(key, sizeof(key), "%s.rope.dimension_count", architecture);
+        TND_TRY(tnd_source_set_integer(source, key, head_size_of(config), error));
     }
     if (config->scaling[0] != '\0') {
         snprintf(key, sizeof(key), "%s.rope.scaling.type", architecture);
         TND_TRY(tnd_source_set_text(source, key, config->scaling, error));
     }
-    if (config->bos >= 0) {
-        TND_TRY(tnd_source_set_integer(source, "tokenizer.ggml.bos_token_id", config->bos, error));
+    if (config->n_layer_types > 0) {
+        snprintf(key, sizeof(key), "%s.attention.sliding_window_pattern", architecture);
+        TND_TRY(tnd_source_set_array(source, key, TND_GGUF_BOOL, config->n_layer_types,
+                                     config->windowed, (size_t)config->n_layer_types, true, error));
     }
-    if (config->eos >= 0) {
-        TND_TRY(tnd_source_set_integer(source, "tokenizer.ggml.eos_token_id", config->eos, error));
+    if (config->activation != NULL) {
+        TND_TRY(tnd_source_set_text(source, "tandem.activation", config->activation, error));
     }
+    TND_TRY(add_tokens(source, config, error));
+    TND_TRY(add_promises(source, reader, error));
     return tnd_source_set_text(source, "tandem.rope.pairs", "halves", error);
 }
 
+static void set_defaults(const struct family *family, struct config *out)
+{
+    *out = (struct config){.rope_theta_inside = NAN, .original_inside = NAN, .bos = family->bos};
+    for (size_t i = 0; i < N_MEMBERS; i++) {
+        const int64_t integer = NOT_SAID;
+        const double number = NAN;
+        memcpy((char *)out + members[i].offset,
+               members[i].is_integer ? (const void *)&integer : (const void *)&number, 8);
+    }
+    out->num_key_value_heads = family->kv_heads;
+    out->head_dim = family->head_dim;
+    out->max_position_embeddings = family->context;
+    out->sliding_window = family->window;
+    out->max_window_layers = 28;
+    out->rms_norm_eps = 1e-6;
+    if (family->eos != NOT_SAID) {
+        out->ends = (struct tnd_end_tokens){{(int32_t)family->eos}, 1};
+    }
+}
+
+enum tandem_status tnd_safetensors_read_ends(const void *bytes, size_t n, const char *path,
+                                             struct tnd_end_tokens *out, struct tandem_error *error)
+{
+    const char *text = bytes;
+    struct tnd_json json = {text, text, text + n, path};
+    char key[128];
+    bool more = false;
+    TND_TRY(tnd_json_take(&json, '{', error));
+    for (int64_t i = 0;; i++) {
+        TND_TRY(tnd_json_more(&json, '}', i, &more, error));
+        if (!more) {
+            return tnd_json_end(&json, error);
+        }
+        TND_TRY(tnd_json_key(&json, key, sizeof(key), error));
+        if (strcmp(key, "eos_token_id") == 0) {
+            TND_TRY(take_tokens(&json, key, out, error));
+        } else { /* how tokens are chosen: options of the program, not of the model */
+            TND_TRY(tnd_json_skip(&json, error));
+        }
+    }
+}
+
 enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, const char *path,
+                                               const struct tnd_end_tokens *ends,
                                                tandem_source *source, bool *out_is_model,
                                                struct tandem_error *error)
 {
-    static const char *const models[][2] = {
-        {"llama", "llama"}, {"mistral", "llama"}, {"qwen2", "qwen2"}};
     const char *text = bytes;
     struct tnd_json json = {text, text, text + n, path};
-    struct config config = {.bos = -1, .eos = -1, .uses_window = true};
-    TND_TRY(take_object(&json, &config, 0, error));
-    TND_TRY(tnd_json_end(&json, error));
-    *out_is_model = false;
-    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
-        if (strcmp(config.model_type, models[i][0]) == 0) {
-            fill_defaults(&config);
-            TND_TRY(convert_scaling(source, &config, error));
-            *out_is_model = true;
-            return add_values(source, &config, models[i][1], error);
+    struct config config;
+    struct reader reader = {.json = &json, .config = &config};
+    char type[64] = "";
+    TND_TRY(take_type(&json, type, sizeof(type), error));
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        if (strcmp(type, families[i].model_type) == 0) {
+            reader.family = &families[i];
         }
     }
-    return TANDEM_OK;
+    *out_is_model = reader.family != NULL;
+    if (reader.family == NULL) { /* whoever wants a llama says what it is */
+        return type[0] == '\0' ? TANDEM_OK
+                               : tnd_source_set_text(source, "general.architecture", type, error);
+    }
+    json.at = json.begin;
+    set_defaults(reader.family, &config);
+    TND_TRY(take_object(&reader, TOP, error));
+    if (ends != NULL && ends->n > 0) { /* generation_config.json counts before config.json */
+        config.ends = *ends;
+    }
+    TND_TRY(check_family(&reader, error));
+    TND_TRY(settle_windows(&reader, error));
+    settle_rope(&config);
+    TND_TRY(convert_scaling(source, &config, error));
+    return add_values(source, &reader, error);
 }
 
 /* ---- names ---- */
@@ -270,7 +788,8 @@ static const struct name_row layer_names[] = {
     {"self_attn.k_proj", "attn_k"},      {"self_attn.v_proj", "attn_v"},
     {"self_attn.o_proj", "attn_output"}, {"post_attention_layernorm", "ffn_norm"},
     {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},
-    {"mlp.down_proj", "ffn_down"},
+    {"mlp.down_proj", "ffn_down"},       {"self_attn.q_norm", "attn_q_norm"},
+    {"self_attn.k_norm", "attn_k_norm"},
 };
 
 bool tnd_safetensors_map_name(const char *name, char *out, size_t capacity)

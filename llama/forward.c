@@ -18,7 +18,9 @@ struct pass {
     tandem_tensor *tokens;    /* I32 {M} */
     tandem_tensor *positions; /* I32 {M} */
     tandem_tensor *outputs;   /* I32 {outputs} */
-    tandem_tensor *mask;      /* orders I32 {T + M}; F32 {T, M} when not fused; NULL: all is seen */
+    /* [1] of layers with a window: orders I32 {T + M}; F32 {T, M} when not fused; NULL: all is seen
+     */
+    tandem_tensor *mask[2];
     int64_t m, t;
 };
 
@@ -66,6 +68,11 @@ static tandem_tensor *rope(const tandem_model *model, tandem_context *c, tandem_
                : tandem_rope_factors(c, heads, positions, model->rope_factors, &options);
 }
 
+static bool has_window(const struct tandem_hparams *h, int64_t layer)
+{
+    return h->window > 0 && (h->windowed == NULL || h->windowed[layer] != 0);
+}
+
 /* softmax(Q K^T / sqrt(head_size)) V over the cells that each token sees; a KV head serves several
  * query heads (Vaswani et al. 2017; Ainslie et al. 2023) */
 static tandem_tensor *attention(const struct pass *p, tandem_tensor *q, int64_t layer)
@@ -77,15 +84,17 @@ static tandem_tensor *attention(const struct pass *p, tandem_tensor *q, int64_t 
     tandem_tensor *Q = tandem_permute(c, q, 0, 2, 1, 3);              /* {head_size, M, heads} */
     tandem_tensor *K = tnd_llama_read_keys(p->cache, c, layer, p->t); /* {head_size, T, kv_heads} */
     tandem_tensor *V = tnd_llama_read_values(p->cache, c, layer, p->t);
+    const bool is_windowed = has_window(h, layer);
+    tandem_tensor *mask = p->mask[is_windowed];
     tandem_tensor *O;
     if (!p->cache->is_transposed) { /* V: as K */
-        const int64_t window = h->window > 0 ? h->window : TND_LLAMA_POSITIONS;
-        O = p->mask == NULL ? tandem_attention(c, Q, K, V, NULL, scale)
-                            : tandem_attention_ordered(c, Q, K, V, p->mask, window, scale);
-    } else {                                                      /* V: {T, head_size, kv_heads} */
-        tandem_tensor *S = tandem_mul_mat(c, K, Q);               /* {T, M, heads} */
-        tandem_tensor *P = tandem_soft_max(c, S, p->mask, scale); /* {T, M, heads} */
-        O = tandem_mul_mat(c, V, P);                              /* {head_size, M, heads} */
+        const int64_t window = is_windowed ? h->window : TND_LLAMA_POSITIONS;
+        O = mask == NULL ? tandem_attention(c, Q, K, V, NULL, scale)
+                         : tandem_attention_ordered(c, Q, K, V, mask, window, scale);
+    } else {                                                   /* V: {T, head_size, kv_heads} */
+        tandem_tensor *S = tandem_mul_mat(c, K, Q);            /* {T, M, heads} */
+        tandem_tensor *P = tandem_soft_max(c, S, mask, scale); /* {T, M, heads} */
+        O = tandem_mul_mat(c, V, P);                           /* {head_size, M, heads} */
         O = p->m > 1 ? tandem_cont(c, tandem_permute(c, O, 0, 2, 1, 3)) : O;
     }
     return tandem_reshape(c, O, 2, ne); /* {head_size, heads, M} to {q_dim, M} */
@@ -111,7 +120,31 @@ static tandem_tensor *attention_block(const struct pass *p, tandem_tensor *x, in
     return tandem_add(c, x, plus(p, tandem_mul_mat(c, w->wo, o), w->bo)); /* {dim, M} */
 }
 
-/* x + W2 (silu(W1 norm(x)) * W3 norm(x)), SwiGLU (Shazeer 2020) */
+/* What a gate goes through; silu nearly always. */
+static tandem_tensor *activate(const struct pass *p, tandem_tensor *gate)
+{
+    tandem_context *c = p->context;
+    const float quick = 1.702f;
+    switch (p->model->hparams.activation) {
+    case TANDEM_ACTIVATION_SILU:
+        return tandem_silu(c, gate);
+    case TANDEM_ACTIVATION_GELU:
+        return tandem_gelu_erf(c, gate);
+    case TANDEM_ACTIVATION_GELU_TANH:
+        return tandem_gelu(c, gate);
+    case TANDEM_ACTIVATION_QUICK_GELU:
+        return tandem_scale(c, tandem_silu(c, tandem_scale(c, gate, quick)), 1.0f / quick);
+    case TANDEM_ACTIVATION_RELU:
+        return tandem_relu(c, gate);
+    case TANDEM_ACTIVATION_RELU2:
+        return tandem_sqr(c, tandem_relu(c, gate));
+    case TANDEM_ACTIVATION_LINEAR:
+        break;
+    }
+    return gate;
+}
+
+/* x + W2 (silu(W1 norm(x)) * W3 norm(x)), SwiGLU and its kind (Shazeer 2020) */
 static tandem_tensor *feed_forward_block(const struct pass *p, tandem_tensor *x, int64_t layer)
 {
     tandem_context *c = p->context;
@@ -119,7 +152,7 @@ static tandem_tensor *feed_forward_block(const struct pass *p, tandem_tensor *x,
     tandem_tensor *y = rms_norm(p, x, w->ffn_norm);    /* {dim, M} */
     tandem_tensor *gate = tandem_mul_mat(c, w->w1, y); /* {hidden, M} */
     tandem_tensor *up = tandem_mul_mat(c, w->w3, y);   /* {hidden, M} */
-    tandem_tensor *both = tandem_mul(c, tandem_silu(c, plus(p, gate, w->b1)), plus(p, up, w->b3));
+    tandem_tensor *both = tandem_mul(c, activate(p, plus(p, gate, w->b1)), plus(p, up, w->b3));
     return tandem_add(c, x, plus(p, tandem_mul_mat(c, w->w2, both), w->b2)); /* {dim, M} */
 }
 
@@ -149,19 +182,19 @@ static tandem_tensor *integers(tandem_context *context, const int32_t *values, i
     return tensor;
 }
 
-static bool is_seen(const struct pass *p, int64_t cell, int64_t i)
+static bool is_seen(const struct pass *p, bool is_windowed, int64_t cell, int64_t i)
 {
-    const int64_t window = p->model->hparams.window;
+    const int64_t window = is_windowed ? p->model->hparams.window : TND_LLAMA_POSITIONS;
     const int64_t order = (int64_t)p->batch->sequences[i] * TND_LLAMA_SPAN + p->batch->positions[i];
     const int64_t distance = order - p->cache->orders[cell];
-    return distance >= 0 && distance < (window > 0 ? window : TND_LLAMA_POSITIONS);
+    return distance >= 0 && distance < window;
 }
 
-static bool is_all_seen(const struct pass *p)
+static bool is_all_seen(const struct pass *p, bool is_windowed)
 {
     for (int64_t i = 0; i < p->m; i++) {
         for (int64_t cell = 0; cell < p->t; cell++) {
-            if (!is_seen(p, cell, i)) {
+            if (!is_seen(p, is_windowed, cell, i)) {
                 return false;
             }
         }
@@ -184,14 +217,14 @@ static tandem_tensor *make_orders(const struct pass *p)
     return orders;
 }
 
-static tandem_tensor *make_mask(const struct pass *p)
+static tandem_tensor *make_mask(const struct pass *p, bool is_windowed)
 {
     const int64_t ne[] = {p->t, p->m};
     tandem_tensor *mask = tandem_tensor_new(p->context, TANDEM_TYPE_F32, 2, ne);
     float *values = tandem_tensor_data(mask);
     for (int64_t i = 0; mask != NULL && i < p->m; i++) {
         for (int64_t cell = 0; cell < p->t; cell++) {
-            values[i * p->t + cell] = is_seen(p, cell, i) ? 0.0f : -INFINITY;
+            values[i * p->t + cell] = is_seen(p, is_windowed, cell, i) ? 0.0f : -INFINITY;
         }
     }
     return mask;
@@ -205,8 +238,14 @@ static enum tandem_status make_inputs(struct pass *p, struct tandem_error *error
     if (batch->n_outputs > 1) {
         p->outputs = integers(p->context, batch->outputs, batch->n_outputs);
     }
-    if (!is_all_seen(p)) {
-        p->mask = p->cache->is_transposed ? make_mask(p) : make_orders(p);
+    const struct tandem_hparams *h = &p->model->hparams;
+    const bool has_kind[] = {h->window == 0 || h->windowed != NULL, h->window > 0};
+    for (int kind = 0; kind < 2; kind++) {
+        if (has_kind[kind] && !is_all_seen(p, kind != 0)) {
+            p->mask[kind] = p->cache->is_transposed ? make_mask(p, kind != 0)
+                            : p->mask[0] != NULL    ? p->mask[0] /* orders serve both */
+                                                    : make_orders(p);
+        }
     }
     return tandem_context_status(p->context, error);
 }

@@ -86,7 +86,7 @@ enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
     *cache = (struct tnd_llama_kv_cache){.head_size = hparams->head_size,
                                          .kv_heads = hparams->kv_heads,
                                          .layers = hparams->layers,
-                                         .window = hparams->window,
+                                         .window = hparams->windowed == NULL ? hparams->window : 0,
                                          .n_cells = options->n_cells,
                                          .type = options->type,
                                          .is_transposed = options->is_transposed};

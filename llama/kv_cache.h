@@ -20,7 +20,7 @@ struct tnd_llama_kv_cache {
     int64_t head_size;
     int64_t kv_heads;
     int64_t layers;
-    int64_t window; /* of the model; 0: none */
+    int64_t window; /* of every layer; 0: some see all, and no cell is taken again */
     int64_t n_cells;
     int64_t n_used; /* cells from here on are free */
     int64_t next;   /* where the search for free cells goes on */

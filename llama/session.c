@@ -55,7 +55,8 @@ static enum tandem_status init_sequences(tandem_session *session, struct tandem_
 /* Cells that are needed: a text, or what its window sees and one batch. */
 static int64_t cells_needed(const tandem_session *session)
 {
-    const int64_t window = session->model->hparams.window;
+    const struct tandem_hparams *h = &session->model->hparams;
+    const int64_t window = h->windowed == NULL ? h->window : 0;
     const int64_t one = window > 0 && window + WINDOW_BATCH < session->n_positions
                             ? window + WINDOW_BATCH
                             : session->n_positions;
@@ -86,11 +87,11 @@ static enum tandem_status init(tandem_session *session,
                                             .type = options->cache_type,
                                             .is_transposed = options->is_unfused};
     session->batch_max = kv.n_cells;
-    if (h->window > 0 && kv.n_cells > h->window) {
-        session->batch_max = kv.n_cells - h->window;
-    }
     LLAMA_TRY(tandem_context_new(NULL, &session->context, error));
     LLAMA_TRY(tnd_llama_kv_cache_init(&session->cache, h, &kv, error));
+    if (session->cache.window > 0 && kv.n_cells > session->cache.window) {
+        session->batch_max = kv.n_cells - session->cache.window;
+    }
     return init_sequences(session, error);
 }
 

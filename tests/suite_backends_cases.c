@@ -116,6 +116,7 @@ BUILD_UNARY(sqr, strided(kit))
 BUILD_UNARY(sqrt, positive(operand(kit)))
 BUILD_UNARY(silu, strided(kit))
 BUILD_UNARY(gelu, strided(kit))
+BUILD_UNARY(gelu_erf, strided(kit))
 BUILD_UNARY(relu, strided(kit))
 BUILD_UNARY(cont, tandem_permute(kit->context, operand(kit), 1, 0, 3, 2))
 
@@ -316,6 +317,7 @@ static const struct tnd_test_case cases[] = {
     {"sqrt", build_sqrt, F32, EXACT},
     {"silu", build_silu, F32, CLOSE},
     {"gelu", build_gelu, F32, CLOSE},
+    {"gelu_erf", build_gelu_erf, F32, CLOSE},
     {"relu", build_relu, F32, EXACT},
     {"rms_norm", build_rms_norm, F32, CLOSE},
     {"norm", build_norm, F32, 1e-8},

@@ -209,8 +209,9 @@ static void rotated_rows_in_halves_come_out_in_adjacent_pairs(void)
 /* The same numbers through config.json, params.json and the header of llama2.c. */
 static void impossible_numbers_are_refused_whatever_the_file(void)
 {
-    static const char *const counts[] = {"-1", "0", "-9223372036854775808", "9223372036854775807",
-                                         "3"};
+    static const char *const counts[] = {
+        "-1",    "0",  "-9223372036854775808", "9223372036854775807", "3", "1e300", "-0.5",
+        "\"4\"", "[4]"};
     const struct tandem_llama_shape shape = {sizeof(shape), 16, 24, 1, 4, 2, 8, 16};
     tandem_source *made = NULL;
     check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &made, NULL));

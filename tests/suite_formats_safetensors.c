@@ -177,7 +177,7 @@ static void try_config(const void *bytes, size_t n)
     tandem_source *source = NULL;
     bool is_model = false;
     if (tnd_source_new("config", &source, NULL) == TANDEM_OK) {
-        (void)tnd_safetensors_read_config(bytes, n, "damaged", source, &is_model, NULL);
+        (void)tnd_safetensors_read_config(bytes, n, "damaged", NULL, source, &is_model, NULL);
         tandem_source_close(source);
     }
 }

@@ -309,6 +309,8 @@ static void elements_follow_their_formulas(void)
                  VALUES(0.731058579f, -0.238405844f, 2.85772238f, 3.92805516f));
     check_values(c, tandem_gelu(c, a),
                  VALUES(0.841191991f, -0.045402306f, 2.99636261f, 3.9999297f));
+    check_values(c, tandem_gelu_erf(c, a),
+                 VALUES(0.841344746f, -0.0455002639f, 2.99595031f, 3.99987331f));
     /* a view with gaps between its rows */
     tandem_tensor *column = tandem_view(c, a, 2, (int64_t[]){1, 2}, (size_t[]){8}, 4);
     check_values(c, tandem_scale(c, column, 2.0f), VALUES(-4, 8));

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/gguf.h"
 #include "formats/source.h"
 
 enum { DIM = 128, HIDDEN = 96, LAYERS = 2, HEADS = 4, KV_HEADS = 2, LONGEST_ROW = 512 };
@@ -19,6 +20,11 @@ static int64_t head_size_of(const struct naive_spec *spec)
 static double base_of(const struct naive_spec *spec)
 {
     return spec->freq_base == 0 ? 10000.0 : spec->freq_base;
+}
+
+static bool has_window(const struct naive_spec *spec, int layer)
+{
+    return spec->window > 0 && (spec->windowed == 0 || (spec->windowed >> layer & 1) != 0);
 }
 
 void naive_tokens(int32_t *tokens, int64_t n)
@@ -80,9 +86,13 @@ static void add_layer(tandem_source *source, struct tnd_test_rng *rng,
         snprintf(name, sizeof(name), "blk.%d.%s.weight", layer, matrices[i].name);
         add(source, rng, name, matrices[i].k, matrices[i].n, 0.0, 0.2);
         snprintf(name, sizeof(name), "blk.%d.%s.bias", layer, matrices[i].name);
-        if (spec->has_biases && i < 3) {
+        if ((spec->has_biases && i < 3) || spec->has_all_biases) {
             add(source, rng, name, matrices[i].n, 1, 0.1, 0.5);
         }
+    }
+    for (int i = 0; spec->has_head_norms && i < 2; i++) {
+        snprintf(name, sizeof(name), "blk.%d.attn_%c_norm.weight", layer, i == 0 ? 'q' : 'k');
+        add(source, rng, name, head_size_of(spec), 1, 1.0, 0.3);
     }
     snprintf(name, sizeof(name), "blk.%d.attn_norm.weight", layer);
     add(source, rng, name, DIM, 1, 1.0, 0.3);
@@ -150,6 +160,19 @@ tandem_source *naive_source(const struct naive_spec *spec)
     if (spec->window > 0) {
         set(source, spec, "attention.sliding_window", spec->window);
     }
+    if (spec->windowed != 0) {
+        char key[96];
+        uint8_t windowed[LAYERS];
+        for (int layer = 0; layer < LAYERS; layer++) {
+            windowed[layer] = has_window(spec, layer);
+        }
+        snprintf(key, sizeof(key), "%s.attention.sliding_window_pattern", architecture);
+        check_ok(
+            tnd_source_set_array(source, key, TND_GGUF_BOOL, LAYERS, windowed, LAYERS, true, NULL));
+    }
+    if (spec->activation != NULL) {
+        check_ok(tnd_source_set_text(source, "tandem.activation", spec->activation, NULL));
+    }
     set_number(source, spec, "attention.layer_norm_rms_epsilon", 1e-5);
     set_rope(source, spec);
     add(source, &rng, "token_embd.weight", DIM, NAIVE_VOCABULARY, 0.0, 1.0);
@@ -184,22 +207,42 @@ static void multiply(const float *w, const float *b, const double *x, double *y,
     }
 }
 
-static void norm(const float *g, const double *x, double *y)
+/* y may be x. g NULL: y is x. */
+static void norm_n(const float *g, const double *x, double *y, int64_t n)
 {
     double sum = 0.0;
-    for (int i = 0; i < DIM; i++) {
+    for (int64_t i = 0; i < n; i++) {
         sum += x[i] * x[i];
     }
-    for (int i = 0; i < DIM; i++) {
-        y[i] = (double)g[i] * x[i] / sqrt(sum / DIM + 1e-5);
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = g == NULL ? x[i] : (double)g[i] * x[i] / sqrt(sum / (double)n + 1e-5);
     }
+}
+
+static void norm(const float *g, const double *x, double *y)
+{
+    norm_n(g, x, y, DIM);
+}
+
+static double activate(const char *name, double x)
+{
+    if (name == NULL) {
+        return x / (1.0 + exp(-x));
+    }
+    return strcmp(name, "gelu") == 0 ? 0.5 * x * (1.0 + erf(x / sqrt(2.0)))
+           : strcmp(name, "gelu_tanh") == 0
+               ? 0.5 * x * (1.0 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)))
+           : strcmp(name, "quick_gelu") == 0 ? x / (1.0 + exp(-1.702 * x))
+           : strcmp(name, "relu") == 0       ? fmax(x, 0.0)
+           : strcmp(name, "relu2") == 0      ? fmax(x, 0.0) * fmax(x, 0.0)
+                                             : x;
 }
 
 static void turn(const struct naive_spec *spec, double *x, int64_t position)
 {
     const int64_t n = head_size_of(spec);
     const bool halves = spec->has_halves ||
-                        (spec->architecture != NULL && strcmp(spec->architecture, "qwen2") == 0);
+                        (spec->architecture != NULL && strncmp(spec->architecture, "qwen", 4) == 0);
     const char *scaling = spec->scaling == NULL ? "" : spec->scaling;
     double base = base_of(spec);
     if (strcmp(scaling, "ntk") == 0) {
@@ -219,12 +262,11 @@ static void turn(const struct naive_spec *spec, double *x, int64_t position)
 }
 
 /* One query of one head against the tokens that it sees. `k`, `v`: rows of kv_dim. */
-static void attend(const struct naive_spec *spec, const double *q, const double *k, const double *v,
-                   int64_t kv_dim, int64_t position, double *out)
+static void attend(const struct naive_spec *spec, bool is_windowed, const double *q,
+                   const double *k, const double *v, int64_t kv_dim, int64_t position, double *out)
 {
     const int64_t n = head_size_of(spec);
-    const int64_t first =
-        spec->window > 0 && position >= spec->window ? position - spec->window + 1 : 0;
+    const int64_t first = is_windowed && position >= spec->window ? position - spec->window + 1 : 0;
     double weight[256], sum = 0.0, largest = -1e300;
     for (int64_t t = first; t <= position; t++) {
         weight[t] = 0.0;
@@ -263,24 +305,30 @@ static void run_layer(const tandem_source *s, const struct naive_spec *spec, int
         multiply(weights(s, l, "attn_v.weight"), weights(s, l, "attn_v.bias"), y, v + t * kv_dim,
                  DIM, kv_dim);
         for (int h = 0; h < KV_HEADS; h++) {
-            turn(spec, k + t * kv_dim + h * hs, t);
+            double *head = k + t * kv_dim + h * hs;
+            norm_n(weights(s, l, "attn_k_norm.weight"), head, head, hs);
+            turn(spec, head, t);
         }
         for (int h = 0; h < HEADS; h++) {
             const int64_t kv = h / (HEADS / KV_HEADS) * hs;
+            norm_n(weights(s, l, "attn_q_norm.weight"), q + h * hs, q + h * hs, hs);
             turn(spec, q + h * hs, t);
-            attend(spec, q + h * hs, k + kv, v + kv, kv_dim, t, o + h * hs);
+            attend(spec, has_window(spec, l), q + h * hs, k + kv, v + kv, kv_dim, t, o + h * hs);
         }
-        multiply(weights(s, l, "attn_output.weight"), NULL, o, z, q_dim, DIM);
+        multiply(weights(s, l, "attn_output.weight"), weights(s, l, "attn_output.bias"), o, z,
+                 q_dim, DIM);
         for (int i = 0; i < DIM; i++) {
             row[i] += z[i];
         }
         norm(weights(s, l, "ffn_norm.weight"), row, y);
-        multiply(weights(s, l, "ffn_gate.weight"), NULL, y, gate, DIM, HIDDEN);
-        multiply(weights(s, l, "ffn_up.weight"), NULL, y, up, DIM, HIDDEN);
+        multiply(weights(s, l, "ffn_gate.weight"), weights(s, l, "ffn_gate.bias"), y, gate, DIM,
+                 HIDDEN);
+        multiply(weights(s, l, "ffn_up.weight"), weights(s, l, "ffn_up.bias"), y, up, DIM, HIDDEN);
         for (int i = 0; i < HIDDEN; i++) {
-            gate[i] = gate[i] / (1.0 + exp(-gate[i])) * up[i];
+            gate[i] = activate(spec->activation, gate[i]) * up[i];
         }
-        multiply(weights(s, l, "ffn_down.weight"), NULL, gate, z, HIDDEN, DIM);
+        multiply(weights(s, l, "ffn_down.weight"), weights(s, l, "ffn_down.bias"), gate, z, HIDDEN,
+                 DIM);
         for (int i = 0; i < DIM; i++) {
             row[i] += z[i];
         }

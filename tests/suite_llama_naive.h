@@ -14,7 +14,11 @@ struct naive_spec {
     int64_t head_size;        /* 0: 32 */
     int64_t context;          /* 0: 64 */
     int64_t window;
-    bool has_biases;
+    uint8_t windowed; /* bit l: layer l has the window; 0: all have it */
+    bool has_biases;  /* of q, k and v */
+    bool has_all_biases;
+    bool has_head_norms;
+    const char *activation; /* as tandem.activation says it; NULL: silu */
     bool has_halves;     /* rope pairs, said by the source */
     const char *scaling; /* "linear", "ntk", "llama3" or NULL */
     double factor;       /* of the scaling */

@@ -222,7 +222,11 @@ bool tnd_model_write_config(const tandem_source *model, const char *path, const 
     (void)tandem_source_number(model, "llama.rope.freq_base", &base);
     snprintf(line, sizeof(line), "\"rms_norm_eps\":1e-05,\"rope_theta\":%.1f,", base);
     tnd_blob_string(&blob, line);
+    struct tandem_source_tensor output;
     tnd_blob_string(&blob, "\"bos_token_id\":1,\"eos_token_id\":2,\"torch_dtype\":\"float32\"");
+    tnd_blob_string(&blob, tandem_source_find(model, "output.weight", &output)
+                               ? ""
+                               : ",\"tie_word_embeddings\":true");
     tnd_blob_string(&blob, more[0] != '\0' ? "," : "");
     tnd_blob_string(&blob, more);
     tnd_blob_string(&blob, "}");

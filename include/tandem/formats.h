@@ -99,9 +99,12 @@ TANDEM_API bool tandem_source_text(const tandem_source *source, const char *key,
 /** What a feed-forward block applies to its gate. Numbers are pinned. */
 enum tandem_activation {
     TANDEM_ACTIVATION_SILU = 0,
-    TANDEM_ACTIVATION_GELU = 1,      /**< with the error function */
-    TANDEM_ACTIVATION_GELU_TANH = 2, /**< its approximation by tanh, tandem_gelu */
-    TANDEM_ACTIVATION_RELU = 3
+    TANDEM_ACTIVATION_GELU = 1,       /**< with the error function, tandem_gelu_erf */
+    TANDEM_ACTIVATION_GELU_TANH = 2,  /**< its approximation by tanh, tandem_gelu */
+    TANDEM_ACTIVATION_QUICK_GELU = 3, /**< a sigmoid(1.702 a), Hendrycks and Gimpel 2016 */
+    TANDEM_ACTIVATION_RELU = 4,
+    TANDEM_ACTIVATION_RELU2 = 5, /**< relu(a)^2, So et al. 2021 */
+    TANDEM_ACTIVATION_LINEAR = 6 /**< a itself */
 };
 
 /** The numbers that describe a model: what the papers call hyper-parameters. Only read: the library

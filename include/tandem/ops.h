@@ -88,6 +88,9 @@ TANDEM_API tandem_tensor *tandem_scale(tandem_context *context, tandem_tensor *a
 TANDEM_API tandem_tensor *tandem_sqr(tandem_context *context, tandem_tensor *a);
 /** Square root; NaN below 0. One thread at a time per context. Errors: SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_sqrt(tandem_context *context, tandem_tensor *a);
+/** a Phi(a), Phi being the normal distribution: 0.5 a (1 + erf(a / sqrt(2))), Hendrycks and Gimpel
+ *  2016. One thread at a time per context. Errors: SHAPE, TYPE. */
+TANDEM_API tandem_tensor *tandem_gelu_erf(tandem_context *context, tandem_tensor *a);
 /** a / (1 + exp(-a)), Hendrycks and Gimpel 2016. One thread at a time per context. Errors: SHAPE,
  *  TYPE. */
 TANDEM_API tandem_tensor *tandem_silu(tandem_context *context, tandem_tensor *a);

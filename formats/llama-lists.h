@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ * Members of config.json (llama, mistral, qwen2, qwen3) and keys of GGUF files: those that are
+ * used, those that are known to be harmless, each with a word why, and those that must be off. What
+ * stands in no list may change results, and is refused by name. Facts: the configurations and
+ * models of Hugging Face's transformers, versions 4 and 5; gguf-py/gguf/constants.py of
+ * ggml-org/llama.cpp. */
+#ifndef TND_LLAMA_LISTS_H
+#define TND_LLAMA_LISTS_H
+
+/* X(member, where, key behind the architecture or NULL): whole numbers, and numbers. Where: TOP of
+ * config.json, in ROPE (rope_scaling or rope_parameters), or BOTH, where ROPE counts. */
+#define TND_CONFIG_INTEGERS(X)                                                                     \
+    X(hidden_size, TOP, "embedding_length")                                                        \
+    X(intermediate_size, TOP, "feed_forward_length")                                               \
+    X(num_hidden_layers, TOP, "block_count")                                                       \
+    X(num_attention_heads, TOP, "attention.head_count")                                            \
+    X(num_key_value_heads, TOP, "attention.head_count_kv")                                         \
+    X(max_position_embeddings, TOP, "context_length")                                              \
+    X(vocab_size, TOP, "vocab_size")                                                               \
+    X(head_dim, TOP, "attention.key_length")                                                       \
+    X(sliding_window, TOP, "attention.sliding_window")                                             \
+    X(max_window_layers, TOP, NULL)
+#define TND_CONFIG_NUMBERS(X)                                                                      \
+    X(rms_norm_eps, TOP, "attention.layer_norm_rms_epsilon")                                       \
+    X(rope_theta, BOTH, "rope.freq_base")                                                          \
+    X(original_max_position_embeddings, BOTH, "rope.scaling.original_context_length")              \
+    X(factor, ROPE, "rope.scaling.factor")                                                         \
+    X(low_freq_factor, ROPE, "rope.scaling.low_freq_factor")                                       \
+    X(high_freq_factor, ROPE, "rope.scaling.high_freq_factor")
+#define TND_CONFIG_FLAGS(X)                                                                        \
+    X(use_sliding_window)                                                                          \
+    X(attention_bias)                                                                              \
+    X(mlp_bias)                                                                                    \
+    X(tie_word_embeddings)
+
+/* X(member, why) */
+#define TND_CONFIG_HARMLESS(X)                                                                     \
+    X(architectures, "model_type says it")                                                         \
+    X(auto_map, "names code for Python, which is not run")                                         \
+    X(_name_or_path, "origin")                                                                     \
+    X(_commit_hash, "origin")                                                                      \
+    X(transformers_version, "origin")                                                              \
+    X(unsloth_version, "origin")                                                                   \
+    X(unsloth_fixed, "origin")                                                                     \
+    X(finetuning_task, "origin")                                                                   \
+    X(task_specific_params, "options of generation")                                               \
+    X(dtype, "each tensor says its type")                                                          \
+    X(torch_dtype, "each tensor says its type")                                                    \
+    X(use_bfloat16, "each tensor says its type")                                                   \
+    X(use_cache, "speed")                                                                          \
+    X(pretraining_tp, "how products were cut in training; the sums are the same")                  \
+    X(attn_implementation, "speed")                                                                \
+    X(_attn_implementation, "speed")                                                               \
+    X(_attn_implementation_autoset, "speed")                                                       \
+    X(_attn_implementation_internal, "speed")                                                      \
+    X(_flash_attn_2_enabled, "speed")                                                              \
+    X(use_flash_attn, "speed")                                                                     \
+    X(chunk_size_feed_forward, "speed")                                                            \
+    X(torchscript, "speed")                                                                        \
+    X(gradient_checkpointing, "training")                                                          \
+    X(initializer_range, "training")                                                               \
+    X(attention_dropout, "training")                                                               \
+    X(hidden_dropout, "training")                                                                  \
+    X(resid_pdrop, "training")                                                                     \
+    X(embd_pdrop, "training")                                                                      \
+    X(tf_legacy_loss, "training")                                                                  \
+    X(problem_type, "classification")                                                              \
+    X(id2label, "classification")                                                                  \
+    X(label2id, "classification")                                                                  \
+    X(num_labels, "classification")                                                                \
+    X(output_attentions, "what else is returned")                                                  \
+    X(output_hidden_states, "what else is returned")                                               \
+    X(output_scores, "what else is returned")                                                      \
+    X(return_dict, "how it is returned")                                                           \
+    X(return_dict_in_generate, "how it is returned")                                               \
+    X(is_decoder, "these models are decoders")                                                     \
+    X(tokenizer_class, "of the tokenizer, which has files of its own")                             \
+    X(pad_token_id, "nothing is padded")                                                           \
+    X(unk_token_id, "of the tokenizer, which has files of its own")                                \
+    X(sep_token_id, "of encoders")                                                                 \
+    X(cls_token_id, "of encoders")                                                                 \
+    X(decoder_start_token_id, "of encoders")                                                       \
+    X(model_max_length, "max_position_embeddings says it")                                         \
+    X(max_sequence_length, "max_position_embeddings says it")                                      \
+    X(seq_length, "max_position_embeddings says it")                                               \
+    X(prefix, "options of generation")                                                             \
+    X(max_length, "options of generation")                                                         \
+    X(max_new_tokens, "options of generation")                                                     \
+    X(min_length, "options of generation")                                                         \
+    X(do_sample, "options of generation")                                                          \
+    X(early_stopping, "options of generation")                                                     \
+    X(num_beams, "options of generation")                                                          \
+    X(num_beam_groups, "options of generation")                                                    \
+    X(diversity_penalty, "options of generation")                                                  \
+    X(temperature, "options of generation")                                                        \
+    X(top_k, "options of generation")                                                              \
+    X(top_p, "options of generation")                                                              \
+    X(typical_p, "options of generation")                                                          \
+    X(repetition_penalty, "options of generation")                                                 \
+    X(length_penalty, "options of generation")                                                     \
+    X(no_repeat_ngram_size, "options of generation")                                               \
+    X(encoder_no_repeat_ngram_size, "options of generation")                                       \
+    X(bad_words_ids, "options of generation")                                                      \
+    X(num_return_sequences, "options of generation")                                               \
+    X(remove_invalid_values, "options of generation")                                              \
+    X(suppress_tokens, "options of generation")                                                    \
+    X(begin_suppress_tokens, "options of generation")                                              \
+    X(forced_bos_token_id, "options of generation")                                                \
+    X(forced_eos_token_id, "options of generation")                                                \
+    X(exponential_decay_length_penalty, "options of generation")                                   \
+    X(beta_fast, "of yarn, which is refused")                                                      \
+    X(beta_slow, "of yarn, which is refused")                                                      \
+    X(mscale, "of yarn, which is refused")                                                         \
+    X(mscale_all_dim, "of yarn, which is refused")                                                 \
+    X(attention_factor, "of yarn and longrope, which are refused")                                 \
+    X(short_factor, "of longrope, which is refused")                                               \
+    X(long_factor, "of longrope, which is refused")
+
+/* X(member, a number that leaves results as they are): also false, null, and nothing. */
+#define TND_CONFIG_OFF(X)                                                                          \
+    X(partial_rotary_factor, 1)                                                                    \
+    X(rope_interleaved, 0)                                                                         \
+    X(logit_scale, 1)                                                                              \
+    X(logits_scaling, 1)                                                                           \
+    X(embedding_multiplier, 1)                                                                     \
+    X(residual_multiplier, 1)                                                                      \
+    X(attn_logit_softcapping, 0)                                                                   \
+    X(final_logit_softcapping, 0)                                                                  \
+    X(num_experts, 0)                                                                              \
+    X(num_local_experts, 0)                                                                        \
+    X(use_qk_norm, 0)                                                                              \
+    X(qk_layernorm, 0)                                                                             \
+    X(qkv_bias, 0)                                                                                 \
+    X(use_mrope, 0)                                                                                \
+    X(pruned_heads, 0)                                                                             \
+    X(is_encoder_decoder, 0)                                                                       \
+    X(add_cross_attention, 0)                                                                      \
+    X(cross_attention_hidden_size, 0)                                                              \
+    X(tie_encoder_decoder, 0)
+
+/* X("key behind the architecture", kind, why harmless or NULL) */
+#define TND_LLAMA_KEYS(X)                                                                          \
+    X("embedding_length", INTEGER, NULL)                                                           \
+    X("feed_forward_length", INTEGER, NULL)                                                        \
+    X("block_count", INTEGER, NULL)                                                                \
+    X("context_length", INTEGER, NULL)                                                             \
+    X("vocab_size", INTEGER, NULL)                                                                 \
+    X("attention.head_count", INTEGER, NULL)                                                       \
+    X("attention.head_count_kv", INTEGER, NULL)                                                    \
+    X("attention.key_length", INTEGER, NULL)                                                       \
+    X("attention.value_length", INTEGER, NULL)                                                     \
+    X("attention.sliding_window", INTEGER, NULL)                                                   \
+    X("attention.sliding_window_pattern", ARRAY, NULL)                                             \
+    X("attention.layer_norm_rms_epsilon", NUMBER, NULL)                                            \
+    X("rope.dimension_count", INTEGER, NULL)                                                       \
+    X("rope.freq_base", NUMBER, NULL)                                                              \
+    X("rope.scale_linear", NUMBER, NULL)                                                           \
+    X("rope.scaling.type", TEXT, NULL)                                                             \
+    X("rope.scaling.factor", NUMBER, NULL)                                                         \
+    X("rope.scaling.low_freq_factor", NUMBER, NULL)                                                \
+    X("rope.scaling.high_freq_factor", NUMBER, NULL)                                               \
+    X("rope.scaling.original_context_length", NUMBER, NULL)                                        \
+    X("rope.scaling.finetuned", INTEGER, "how the model was trained")                              \
+    X("attention.causal", INTEGER, NULL)                                                           \
+    X("tensor_data_layout", TEXT, "origin")                                                        \
+    X("attention.layer_norm_epsilon", NUMBER, "of LayerNorm, which these models lack")             \
+    X("pooling_type", INTEGER, "of embeddings")
+
+/* X("key behind the architecture", number that leaves results as they are) */
+#define TND_LLAMA_OFF_KEYS(X)                                                                      \
+    X("expert_count", 0)                                                                           \
+    X("expert_used_count", 0)                                                                      \
+    X("leading_dense_block_count", 0)                                                              \
+    X("nextn_predict_layers", 0)                                                                   \
+    X("use_parallel_residual", 0)                                                                  \
+    X("attention.scale", 0)                                                                        \
+    X("attention.clamp_kqv", 0)                                                                    \
+    X("attention.max_alibi_bias", 0)                                                               \
+    X("rope.scaling.attn_factor", 1)                                                               \
+    X("rope.scaling.yarn_log_multiplier", 0)                                                       \
+    X("logit_scale", 1)                                                                            \
+    X("residual_scale", 1)                                                                         \
+    X("embedding_scale", 1)
+
+/* X("whole key", kind): keys of our own, made of a config.json. */
+#define TND_OWN_KEYS(X)                                                                            \
+    X("tandem.rope.pairs", TEXT)                                                                   \
+    X("tandem.activation", TEXT)                                                                   \
+    X("tandem.end_tokens", ARRAY)                                                                  \
+    X("tandem.has.output", INTEGER)                                                                \
+    X("tandem.has.attention_bias", INTEGER)                                                        \
+    X("tandem.has.attention_output_bias", INTEGER)                                                 \
+    X("tandem.has.feed_forward_bias", INTEGER)
+
+#endif
