@@ -23,7 +23,7 @@
 #define TND_CONFIG_NUMBERS(X)                                                                      \
     X(rms_norm_eps, TOP, "attention.layer_norm_rms_epsilon")                                       \
     X(rope_theta, BOTH, "rope.freq_base")                                                          \
-    X(original_max_position_embeddings, BOTH, "rope.scaling.original_context_length")              \
+    X(original_max_position_embeddings, BOTH, NULL)                                                \
     X(factor, ROPE, "rope.scaling.factor")                                                         \
     X(low_freq_factor, ROPE, "rope.scaling.low_freq_factor")                                       \
     X(high_freq_factor, ROPE, "rope.scaling.high_freq_factor")

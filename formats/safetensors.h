@@ -54,13 +54,13 @@ struct tnd_llama3_rope {
     int64_t head_size;
     double base, factor, low, high, original;
 };
-/** Adds rope_freqs.weight, the divisor of each pair's angle. Nothing for numbers that cannot be.
- *  Errors: MEMORY, LIMIT. */
+/** Adds rope_freqs.weight, the divisor of each pair's angle. Errors: FORMAT (numbers that cannot
+ *  be), MEMORY, LIMIT. */
 enum tandem_status tnd_safetensors_add_divisors(tandem_source *source,
                                                 const struct tnd_llama3_rope *rope,
                                                 struct tandem_error *error);
-/** Name in the GGUF convention of a tensor of Hugging Face's llama, mistral, qwen2 or qwen3; the name
- *  itself when it is none of theirs. False for one that is not needed. */
+/** hf_names.c: name in the GGUF convention of a tensor of Hugging Face's llama, mistral, qwen2 or
+ *  qwen3; the name itself when it is none of theirs. False for one that is not needed. */
 bool tnd_safetensors_map_name(const char *name, char *out, size_t capacity);
 
 #endif

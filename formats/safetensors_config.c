@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Models of Hugging Face: config.json and the names of tensors, both into the GGUF convention.
+ * Models of Hugging Face: config.json into the GGUF convention (names of tensors: hf_names.c).
  * Names and defaults after the configuration and modelling files of transformers (llama, mistral,
  * qwen2, qwen3) and docs/gguf.md of ggml-org/ggml. Members that may change results and are not
  * known are refused: see llama-lists.h. */
@@ -578,7 +578,12 @@ enum tandem_status tnd_safetensors_add_divisors(tandem_source *source,
     const size_t bytes = (size_t)n * sizeof(float);
     void *memory = NULL;
     if (!can_be(rope)) {
-        return TANDEM_OK;
+        return tnd_error_set(error, TANDEM_E_FORMAT, name, 0, 0,
+                             "scaling of rope as in llama 3: factor %g, low %g, high %g, original "
+                             "context %g, base %g and a head size of %lld do not fit together, or "
+                             "are not all said",
+                             rope->factor, rope->low, rope->high, rope->original, rope->base,
+                             (long long)rope->head_size);
     }
     TND_TRY(tnd_source_alloc(source, name, bytes, 0, &memory, error));
     const struct tandem_hparams h = {.n_rot = rope->head_size,
@@ -605,13 +610,18 @@ static enum tandem_status convert_scaling(tandem_source *source, struct config *
                                          .low = c->low_freq_factor,
                                          .high = c->high_freq_factor,
                                          .original = c->original_max_position_embeddings};
+    if (isnan(c->factor) && c->scaling[0] != '\0') {
+        return tnd_error_set(error, TANDEM_E_FORMAT, "factor", 0, 0,
+                             "scaling of rope by '%.40s': the member factor is missing",
+                             c->scaling);
+    }
     if (strcmp(c->scaling, "dynamic") == 0) {
         forget_scaling(c);
     } else if (strcmp(c->scaling, "ntk") == 0 && c->factor >= 1e-3 && c->factor <= 1e6 &&
                head_size > 2 && head_size <= 65536) {
         c->rope_theta *= pow(c->factor, n / (n - 2.0));
         forget_scaling(c);
-    } else if (strcmp(c->scaling, "llama3") == 0 && can_be(&rope)) {
+    } else if (strcmp(c->scaling, "llama3") == 0) {
         TND_TRY(tnd_safetensors_add_divisors(source, &rope, error));
         forget_scaling(c);
     }
@@ -770,55 +780,4 @@ enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, cons
     settle_rope(&config);
     TND_TRY(convert_scaling(source, &config, error));
     return add_values(source, &reader, error);
-}
-
-/* ---- names ---- */
-
-static const struct name_row {
-    const char *theirs;
-    const char *ours;
-} whole_names[] = {
-    {"model.embed_tokens.weight", "token_embd.weight"},
-    {"model.norm.weight", "output_norm.weight"},
-    {"lm_head.weight", "output.weight"},
-};
-/* Behind model.layers.N. up to the last part (weight, bias). */
-static const struct name_row layer_names[] = {
-    {"input_layernorm", "attn_norm"},    {"self_attn.q_proj", "attn_q"},
-    {"self_attn.k_proj", "attn_k"},      {"self_attn.v_proj", "attn_v"},
-    {"self_attn.o_proj", "attn_output"}, {"post_attention_layernorm", "ffn_norm"},
-    {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},
-    {"mlp.down_proj", "ffn_down"},       {"self_attn.q_norm", "attn_q_norm"},
-    {"self_attn.k_norm", "attn_k_norm"},
-};
-
-bool tnd_safetensors_map_name(const char *name, char *out, size_t capacity)
-{
-    static const char prefix[] = "model.layers.";
-    for (size_t i = 0; i < sizeof(whole_names) / sizeof(whole_names[0]); i++) {
-        if (strcmp(name, whole_names[i].theirs) == 0) {
-            snprintf(out, capacity, "%s", whole_names[i].ours);
-            return true;
-        }
-    }
-    snprintf(out, capacity, "%s", name);
-    if (strncmp(name, prefix, sizeof(prefix) - 1) != 0) {
-        return true;
-    }
-    const char *number = name + sizeof(prefix) - 1;
-    const size_t digits = strspn(number, "0123456789");
-    const char *rest = number + digits + 1;
-    const char *last = strrchr(name, '.');
-    if (digits == 0 || digits > 9 || number[digits] != '.' || last < rest) {
-        return true;
-    }
-    for (size_t i = 0; i < sizeof(layer_names) / sizeof(layer_names[0]); i++) {
-        if (strlen(layer_names[i].theirs) == (size_t)(last - rest) &&
-            strncmp(rest, layer_names[i].theirs, (size_t)(last - rest)) == 0) {
-            snprintf(out, capacity, "blk.%.*s.%s%s", (int)digits, number, layer_names[i].ours,
-                     last);
-            return true;
-        }
-    }
-    return strstr(rest, "rotary_emb.inv_freq") == NULL; /* a table that we compute */
 }

@@ -5,6 +5,7 @@
 #include "formats/torch_llama.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,9 +86,11 @@ bool tnd_torch_llama_name(const char *name, char *out, size_t capacity)
 
 /* ---- values ---- */
 
-/* 0: not said. */
+/* NaN: not said. */
 struct params {
-    double dim, n_heads, n_kv_heads, norm_eps, rope_theta, max_seq_len, use_scaled_rope;
+    double dim, n_layers, n_heads, n_kv_heads, head_dim, vocab_size, hidden_dim, norm_eps,
+        rope_theta, max_seq_len, sliding_window, use_scaled_rope, rope_scaling_factor,
+        rope_high_freq_factor;
 };
 
 static const struct {
@@ -98,31 +101,65 @@ static const struct {
     {                                                                                              \
 #name, offsetof(struct params, name)                                                       \
     }
-    MEMBER(dim),        MEMBER(n_heads),     MEMBER(n_kv_heads),      MEMBER(norm_eps),
-    MEMBER(rope_theta), MEMBER(max_seq_len), MEMBER(use_scaled_rope),
+    MEMBER(dim),
+    MEMBER(n_layers),
+    MEMBER(n_heads),
+    MEMBER(n_kv_heads),
+    MEMBER(head_dim),
+    MEMBER(vocab_size),
+    MEMBER(hidden_dim),
+    MEMBER(norm_eps),
+    MEMBER(rope_theta),
+    MEMBER(max_seq_len),
+    MEMBER(sliding_window),
+    MEMBER(use_scaled_rope),
+    MEMBER(rope_scaling_factor),
+    MEMBER(rope_high_freq_factor),
 #undef MEMBER
 };
 #define N_MEMBERS (sizeof(members) / sizeof(members[0]))
 
-static void set_member(struct params *params, const char *name, double value)
+/* Members that change no results: training, speed, and what the tensors say themselves. */
+static const char *const harmless[] = {"multiple_of", "ffn_dim_multiplier",  "max_batch_size",
+                                       "dropout",     "model_parallel_size", "flash"};
+
+static enum tandem_status set_member(struct params *params, const char *path, const char *name,
+                                     bool is_number, double value, struct tandem_error *error)
 {
-    for (size_t i = 0; i < N_MEMBERS; i++) {
-        if (strcmp(name, members[i].name) == 0) {
-            memcpy((char *)params + members[i].offset, &value, sizeof(value));
+    for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
+        if (strcmp(name, harmless[i]) == 0) {
+            return TANDEM_OK;
         }
     }
+    for (size_t i = 0; i < N_MEMBERS; i++) {
+        if (strcmp(name, members[i].name) == 0 && is_number) {
+            memcpy((char *)params + members[i].offset, &value, sizeof(value));
+            return TANDEM_OK;
+        }
+    }
+    return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, name, 0, 0,
+                         "%s: member \"%.60s\" is not known to this version, or is no number, and "
+                         "may change results",
+                         tnd_short_name(path), name);
 }
 
-static void read_arguments(const struct tnd_pickle_value *arguments, struct params *params)
+static enum tandem_status read_arguments(const struct tnd_pickle_value *arguments, const char *path,
+                                         struct params *params, struct tandem_error *error)
 {
-    for (size_t i = 0; i < N_MEMBERS; i++) {
-        const struct tnd_pickle_value *value = look_up(arguments, members[i].name);
-        if (value != NULL && value->kind == TND_PICKLE_INTEGER) {
-            set_member(params, members[i].name, (double)value->integer);
-        } else if (value != NULL && value->kind == TND_PICKLE_NUMBER) {
-            set_member(params, members[i].name, value->number);
+    for (uint32_t i = 0; arguments->kind == TND_PICKLE_DICT && i + 1 < arguments->n; i += 2) {
+        const struct tnd_pickle_value *key = arguments->items[i];
+        const struct tnd_pickle_value *value = arguments->items[i + 1];
+        const bool is_number =
+            value->kind == TND_PICKLE_INTEGER || value->kind == TND_PICKLE_NUMBER;
+        char name[64];
+        if (key->kind == TND_PICKLE_TEXT && value->kind != TND_PICKLE_NONE) {
+            snprintf(name, sizeof(name), "%.*s", (int)(key->n < 63 ? key->n : 63), key->text);
+            TND_TRY(set_member(
+                params, path, name, is_number,
+                value->kind == TND_PICKLE_INTEGER ? (double)value->integer : value->number, error));
         }
     }
+    return TANDEM_OK;
 }
 
 static enum tandem_status read_json(struct tnd_json *json, struct params *params,
@@ -144,12 +181,13 @@ static enum tandem_status read_json(struct tnd_json *json, struct params *params
         bool is_true = false;
         if (c == '-' || (c >= '0' && c <= '9')) {
             TND_TRY(tnd_json_number(json, &number, &integer, &is_integer, error));
-            set_member(params, key, number);
+            TND_TRY(set_member(params, json->name, key, true, number, error));
         } else if (c == 't' || c == 'f') {
             TND_TRY(tnd_json_pull_bool(json, &is_true, error));
-            set_member(params, key, is_true ? 1.0 : 0.0);
+            TND_TRY(set_member(params, json->name, key, true, is_true ? 1.0 : 0.0, error));
         } else {
             TND_TRY(tnd_json_skip(json, error));
+            TND_TRY(c == 'n' ? TANDEM_OK : set_member(params, json->name, key, false, 0.0, error));
         }
     }
 }
@@ -173,10 +211,15 @@ static enum tandem_status read_params(const char *path, struct params *params,
     return status;
 }
 
+static bool is_whole(double value)
+{
+    return value >= -9e15 && value <= 9e15 && value == floor(value);
+}
+
 /* A count that a value may be: 0 when it is none. */
 static int64_t whole(double value)
 {
-    return value >= 1.0 && value <= 1e9 ? (int64_t)value : 0;
+    return is_whole(value) && value >= 1.0 && value <= 1e9 ? (int64_t)value : 0;
 }
 
 static int64_t count_layers(const tandem_source *source)
@@ -202,56 +245,98 @@ static int64_t context_of(const struct params *p)
                                       : 2048;
 }
 
-static enum tandem_status add_values(const struct params *p,
+/* Adds llama.`key` where `value` is said. Whether it can be, tandem_source_hparams judges. */
+static enum tandem_status add_count(tandem_source *source, const char *path, const char *key,
+                                    double value, struct tandem_error *error)
+{
+    char full[96];
+    if (isnan(value)) {
+        return TANDEM_OK;
+    }
+    if (!is_whole(value)) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, path, 0, 0,
+                             "%s: %g for %s, expected a whole number", tnd_short_name(path), value,
+                             key);
+    }
+    snprintf(full, sizeof(full), "llama.%s", key);
+    return tnd_source_set_integer(source, full, (int64_t)value, error);
+}
+
+/* Numbers that the tensors say too must be the same; 0 and less: not said. */
+static enum tandem_status check_same(const char *path, const char *what, double said, int64_t found,
+                                     struct tandem_error *error)
+{
+    return whole(said) == 0 || whole(said) == found
+               ? TANDEM_OK
+               : tnd_error_set(error, TANDEM_E_FORMAT, path, found, whole(said),
+                               "%s: says %s %lld, the tensors have %lld", tnd_short_name(path),
+                               what, (long long)whole(said), (long long)found);
+}
+
+/* The numbers of apply_scaling in llama3/model.py, where params.json does not say others. */
+static enum tandem_status add_scaling(const struct params *p, int64_t head_size, double base,
+                                      tandem_source *source, struct tandem_error *error)
+{
+    const struct tnd_llama3_rope rope = {
+        head_size,
+        base,
+        isnan(p->rope_scaling_factor) ? 8.0 : p->rope_scaling_factor,
+        1.0,
+        isnan(p->rope_high_freq_factor) ? 4.0 : p->rope_high_freq_factor,
+        8192.0};
+    return tnd_safetensors_add_divisors(source, &rope, error);
+}
+
+static enum tandem_status add_values(const struct params *p, const char *path,
                                      const struct tandem_source_tensor *embd, int64_t hidden,
                                      tandem_source *source, struct tandem_error *error)
 {
     const int64_t heads = whole(p->n_heads);
-    const int64_t kv_heads = whole(p->n_kv_heads);
+    const int64_t head_size = whole(p->head_dim) > 0 ? whole(p->head_dim)
+                              : heads > 0            ? embd->ne[0] / heads
+                                                     : 0;
+    const double base = isnan(p->rope_theta) ? 10000.0 : p->rope_theta;
     const struct {
         const char *key;
-        int64_t value; /* 0: not known */
-    } integers[] = {
-        {"llama.embedding_length", embd->ne[0]},
-        {"llama.vocab_size", embd->ne[1]},
-        {"llama.feed_forward_length", hidden},
-        {"llama.block_count", count_layers(source)},
-        {"llama.attention.head_count", heads},
-        {"llama.attention.head_count_kv", kv_heads > 0 ? kv_heads : heads},
-        {"llama.rope.dimension_count", heads > 0 ? embd->ne[0] / heads : 0},
-        {"llama.context_length", context_of(p)},
+        double value;
+    } counts[] = {
+        {"embedding_length", (double)embd->ne[0]},
+        {"vocab_size", (double)embd->ne[1]},
+        {"feed_forward_length", hidden > 0 ? (double)hidden : NAN},
+        {"block_count", (double)count_layers(source)},
+        {"attention.head_count", p->n_heads},
+        {"attention.head_count_kv", isnan(p->n_kv_heads) ? p->n_heads : p->n_kv_heads},
+        {"attention.key_length", p->head_dim},
+        {"attention.sliding_window", p->sliding_window},
+        {"rope.dimension_count", head_size > 0 ? (double)head_size : NAN},
+        {"context_length", (double)context_of(p)},
     };
+    TND_TRY(check_same(path, "n_layers", p->n_layers, count_layers(source), error));
+    TND_TRY(check_same(path, "vocab_size", p->vocab_size, embd->ne[1], error));
+    TND_TRY(check_same(path, "hidden_dim", p->hidden_dim, hidden, error));
     TND_TRY(tnd_source_set_text(source, "general.architecture", "llama", error));
-    for (size_t i = 0; i < sizeof(integers) / sizeof(integers[0]); i++) {
-        if (integers[i].value > 0) {
-            TND_TRY(tnd_source_set_integer(source, integers[i].key, integers[i].value, error));
-        }
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        TND_TRY(add_count(source, path, counts[i].key, counts[i].value, error));
     }
     TND_TRY(tnd_source_set_number(source, "llama.attention.layer_norm_rms_epsilon",
-                                  p->norm_eps > 0.0 ? p->norm_eps : 1e-5, error));
-    TND_TRY(tnd_source_set_number(source, "llama.rope.freq_base",
-                                  p->rope_theta > 0.0 ? p->rope_theta : 10000.0, error));
-    if (p->use_scaled_rope > 0.0) { /* the numbers of apply_scaling in llama3/model.py */
-        const struct tnd_llama3_rope rope = {heads > 0 ? embd->ne[0] / heads : 0,
-                                             p->rope_theta > 0.0 ? p->rope_theta : 10000.0,
-                                             8.0,
-                                             1.0,
-                                             4.0,
-                                             8192.0};
-        return tnd_safetensors_add_divisors(source, &rope, error);
-    }
-    return TANDEM_OK;
+                                  isnan(p->norm_eps) ? 1e-5 : p->norm_eps, error));
+    TND_TRY(tnd_source_set_number(source, "llama.rope.freq_base", base, error));
+    return p->use_scaled_rope > 0.0 ? add_scaling(p, head_size, base, source, error) : TANDEM_OK;
 }
 
 enum tandem_status tnd_torch_llama_values(const struct tnd_pickle_value *root, const char *path,
                                           tandem_source *source, struct tandem_error *error)
 {
-    struct params params = {0};
+    struct params params;
     struct tandem_source_tensor embd;
     struct tandem_source_tensor gate = {.ne = {0}};
     const struct tnd_pickle_value *arguments = look_up(root, "model_args");
+    for (size_t i = 0; i < N_MEMBERS; i++) {
+        const double not_said = NAN;
+        memcpy((char *)&params + members[i].offset, &not_said, sizeof(not_said));
+    }
     if (arguments != NULL) {
-        read_arguments(arguments, &params);
+        TND_TRY(read_arguments(arguments, path, &params, error));
     }
     TND_TRY(read_params(path, &params, error));
     if (!tandem_source_find(source, "token_embd.weight", &embd)) {
@@ -265,5 +350,5 @@ enum tandem_status tnd_torch_llama_values(const struct tnd_pickle_value *root, c
                              (long long)whole(params.dim));
     }
     (void)tandem_source_find(source, "blk.0.ffn_gate.weight", &gate);
-    return add_values(&params, &embd, gate.ne[1], source, error);
+    return add_values(&params, path, &embd, gate.ne[1], source, error);
 }
