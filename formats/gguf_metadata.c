@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Keys and values of a GGUF file. Lists stay in the file; only the places of texts are noted. */
+#include "base/alloc.h"
 #include "base/checked.h"
 #include "formats/gguf.h"
 
@@ -202,15 +203,27 @@ static enum tandem_status take_key(struct tnd_cursor *cursor, char out_key[TND_G
     return TANDEM_OK;
 }
 
+static enum tandem_status read_pair(struct tnd_cursor *cursor, char *key, tandem_source *source,
+                                    struct tandem_error *error)
+{
+    uint32_t type;
+    TND_TRY(take_key(cursor, key, error));
+    TND_TRY(tnd_cursor_u32(cursor, key, &type, error));
+    return read_value(cursor, key, type, source, error);
+}
+
 enum tandem_status tnd_gguf_read_values(struct tnd_cursor *cursor, uint64_t count,
                                         tandem_source *source, struct tandem_error *error)
 {
-    char key[TND_GGUF_MAX_KEY + 1];
-    for (uint64_t i = 0; i < count; i++) {
-        uint32_t type;
-        TND_TRY(take_key(cursor, key, error));
-        TND_TRY(tnd_cursor_u32(cursor, key, &type, error));
-        TND_TRY(read_value(cursor, key, type, source, error));
+    char *key = tnd_alloc(TND_GGUF_MAX_KEY + 1); /* too long for small stacks */
+    if (key == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "GGUF", TND_GGUF_MAX_KEY, 0,
+                             "GGUF: no memory for a key");
     }
-    return TANDEM_OK;
+    enum tandem_status status = TANDEM_OK;
+    for (uint64_t i = 0; i < count && status == TANDEM_OK; i++) {
+        status = read_pair(cursor, key, source, error);
+    }
+    tnd_free(key);
+    return status;
 }

@@ -506,7 +506,7 @@ enum tandem_status tandem_source_hparams(const tandem_source *source,
 void tandem_hparams_divisors(const struct tandem_hparams *h, float *out)
 {
     const double pi = 3.14159265358979323846;
-    for (int64_t i = 0; i < h->n_rot / 2; i++) {
+    for (int64_t i = 0; h != NULL && out != NULL && i < h->n_rot / 2; i++) {
         const double frequency = pow((double)h->freq_base, -2.0 * (double)i / (double)h->n_rot);
         /* waves of this pair in the original context */
         const double waves = h->rope_original * frequency / (2.0 * pi);

@@ -286,7 +286,7 @@ int tandem_source_tensor_count(const tandem_source *source)
 
 bool tandem_source_tensor_at(const tandem_source *source, int i, struct tandem_source_tensor *out)
 {
-    if (source == NULL || i < 0 || (size_t)i >= source->n_tensors) {
+    if (source == NULL || out == NULL || i < 0 || (size_t)i >= source->n_tensors) {
         return false;
     }
     *out = source->tensors[i];
@@ -316,7 +316,7 @@ int64_t tnd_source_find(const tandem_source *source, const char *name)
 bool tandem_source_find(const tandem_source *source, const char *name,
                         struct tandem_source_tensor *out)
 {
-    const int64_t i = tnd_source_find(source, name);
+    const int64_t i = name != NULL && out != NULL ? tnd_source_find(source, name) : -1;
     if (i >= 0) {
         *out = source->tensors[i];
     }
@@ -337,7 +337,7 @@ const struct tnd_source_value *tnd_source_value_of(const tandem_source *source, 
 bool tandem_source_integer(const tandem_source *source, const char *key, int64_t *out)
 {
     const struct tnd_source_value *value = tnd_source_value_of(source, key, TND_VALUE_INTEGER);
-    if (value == NULL) {
+    if (value == NULL || out == NULL) {
         return false;
     }
     *out = value->integer;
@@ -347,7 +347,7 @@ bool tandem_source_integer(const tandem_source *source, const char *key, int64_t
 bool tandem_source_number(const tandem_source *source, const char *key, double *out)
 {
     const struct tnd_source_value *value = tnd_source_value_of(source, key, TND_VALUE_NUMBER);
-    if (value == NULL) {
+    if (value == NULL || out == NULL) {
         return false;
     }
     *out = value->number;
@@ -357,7 +357,7 @@ bool tandem_source_number(const tandem_source *source, const char *key, double *
 bool tandem_source_text(const tandem_source *source, const char *key, const char **out)
 {
     const struct tnd_source_value *value = tnd_source_value_of(source, key, TND_VALUE_TEXT);
-    if (value == NULL) {
+    if (value == NULL || out == NULL) {
         return false;
     }
     *out = value->text;

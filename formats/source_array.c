@@ -86,7 +86,7 @@ static struct tandem_array array_of(const struct tnd_source_array *array)
 bool tandem_source_array(const tandem_source *source, const char *key, struct tandem_array *out)
 {
     const struct tnd_source_value *value = tnd_source_value_of(source, key, TND_VALUE_ARRAY);
-    if (value == NULL) {
+    if (value == NULL || out == NULL) {
         return false;
     }
     *out = array_of(value->array);
@@ -110,7 +110,7 @@ static bool scalar_at(const struct tandem_array *array, int64_t i, struct tnd_so
 bool tandem_array_integer(const struct tandem_array *array, int64_t i, int64_t *out)
 {
     struct tnd_source_value item = {0};
-    if (!scalar_at(array, i, &item) || item.kind != TND_VALUE_INTEGER) {
+    if (out == NULL || !scalar_at(array, i, &item) || item.kind != TND_VALUE_INTEGER) {
         return false;
     }
     *out = item.integer;
@@ -120,7 +120,7 @@ bool tandem_array_integer(const struct tandem_array *array, int64_t i, int64_t *
 bool tandem_array_number(const struct tandem_array *array, int64_t i, double *out)
 {
     struct tnd_source_value item = {0};
-    if (!scalar_at(array, i, &item)) {
+    if (out == NULL || !scalar_at(array, i, &item)) {
         return false;
     }
     *out = item.kind == TND_VALUE_INTEGER ? (double)item.integer : item.number;
@@ -131,7 +131,8 @@ bool tandem_array_text(const struct tandem_array *array, int64_t i, const char *
                        size_t *out_bytes)
 {
     const struct tnd_source_array *items = array == NULL ? NULL : array->items;
-    if (items == NULL || i < 0 || i >= items->count || items->offsets == NULL) {
+    if (items == NULL || i < 0 || i >= items->count || items->offsets == NULL || out == NULL ||
+        out_bytes == NULL) {
         return false;
     }
     const uint8_t *at = items->bytes + items->offsets[i];
@@ -147,7 +148,7 @@ int tandem_source_value_count(const tandem_source *source)
 
 bool tandem_source_value_at(const tandem_source *source, int i, struct tandem_source_value *out)
 {
-    if (i < 0 || i >= tandem_source_value_count(source)) {
+    if (out == NULL || i < 0 || i >= tandem_source_value_count(source)) {
         return false;
     }
     const struct tnd_source_value *value = &source->values[i];

@@ -249,6 +249,8 @@ static void drop_turn(tandem_chat *chat, int64_t begin, int64_t shifted)
 enum tandem_status tandem_chat_say(tandem_chat *chat, const char *text, size_t n,
                                    struct tandem_error *error)
 {
+    LLAMA_REQUIRE(chat, error);
+    LLAMA_REQUIRE(text, error);
     const int64_t begin = tandem_session_position(chat->options.session, 0);
     const int64_t shifted = chat->info.n_shifted;
     enum tandem_status status = TANDEM_OK;
@@ -284,6 +286,9 @@ enum tandem_status tandem_chat_say(tandem_chat *chat, const char *text, size_t n
 
 void tandem_chat_reset(tandem_chat *chat)
 {
+    if (chat == NULL) {
+        return;
+    }
     (void)tandem_session_rollback(chat->options.session, 0, 0);
     tandem_sampler_reset(chat->options.sampler);
     chat->info.n_turns = 0;
@@ -295,6 +300,9 @@ void tandem_chat_reset(tandem_chat *chat)
 /* Turns are not part of a state: behind a text that was loaded, the next turn is not the first. */
 void tandem_chat_resume(tandem_chat *chat)
 {
+    if (chat == NULL) {
+        return;
+    }
     const bool is_empty = tandem_session_position(chat->options.session, 0) == 0;
     chat->info.n_turns = is_empty ? 0 : 1;
     chat->is_answer_open = !is_empty;
@@ -304,7 +312,7 @@ void tandem_chat_resume(tandem_chat *chat)
 
 const struct tandem_chat_info *tandem_chat_info(const tandem_chat *chat)
 {
-    return &chat->info;
+    return chat != NULL ? &chat->info : NULL;
 }
 
 /* ---- opening ---- */
@@ -322,6 +330,7 @@ static enum tandem_status unknown_template(const char *name, struct tandem_error
 enum tandem_status tandem_chat_new(const struct tandem_chat_options *given, tandem_chat **out_chat,
                                    struct tandem_error *error)
 {
+    LLAMA_REQUIRE(out_chat, error);
     struct tandem_chat_options o = TANDEM_CHAT_OPTIONS_INIT;
     LLAMA_TRY(tnd_llama_options_read(given, "chat options", &o, sizeof(o), error));
     const char *name = o.template_name != NULL ? o.template_name : "plain";
@@ -329,6 +338,7 @@ enum tandem_status tandem_chat_new(const struct tandem_chat_options *given, tand
     if (template == NULL) {
         return unknown_template(name, error);
     }
+    LLAMA_REQUIRE(o.tokenizer, error); /* the others are refused by the calls that they serve */
     tandem_chat *chat = calloc(1, sizeof(*chat));
     if (chat == NULL) {
         return no_memory(error);

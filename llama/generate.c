@@ -18,9 +18,13 @@ enum tandem_status tandem_generator_new(const struct tandem_generator_options *g
                                         tandem_generator **out_generator,
                                         struct tandem_error *error)
 {
+    LLAMA_REQUIRE(out_generator, error);
     struct tandem_generator_options o = TANDEM_GENERATOR_OPTIONS_INIT;
     LLAMA_TRY(tnd_llama_options_read(given, "generator options", &o, sizeof(o), error));
-    if (o.n_prompt < 1) {
+    LLAMA_REQUIRE(o.session, error);
+    LLAMA_REQUIRE(o.sampler, error);
+    LLAMA_REQUIRE(o.tokenizer, error);
+    if (o.n_prompt < 1 || o.prompt == NULL) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", o.n_prompt, 1,
                               "llama: a prompt needs at least one token");
     }
@@ -78,6 +82,10 @@ static bool is_end(const tandem_generator *generator, int32_t token)
 enum tandem_status tandem_generator_next(tandem_generator *generator, char *out, size_t capacity,
                                          size_t *out_n, bool *out_more, struct tandem_error *error)
 {
+    LLAMA_REQUIRE(generator, error);
+    LLAMA_REQUIRE(out, error);
+    LLAMA_REQUIRE(out_n, error);
+    LLAMA_REQUIRE(out_more, error);
     int32_t token = -1;
     if (generator->n_emitted < generator->options.steps) {
         LLAMA_TRY(next_token(generator, &token, error));

@@ -25,6 +25,15 @@ enum tandem_status tnd_llama_options_read(const void *options, const char *name,
 #define LLAMA_ASSERT(condition) ((void)sizeof(!(condition)))
 #endif
 
+/** Ends a public call with ARGUMENT when a pointer that it needs is NULL. */
+#define LLAMA_REQUIRE(pointer, error)                                                              \
+    do {                                                                                           \
+        if ((pointer) == NULL) {                                                                   \
+            return tnd_llama_fail(error, TANDEM_E_ARGUMENT, #pointer, 0, 0, "%s: %s is NULL",      \
+                                  __func__, #pointer);                                             \
+        }                                                                                          \
+    } while (0)
+
 /** Hands a failure on. */
 #define LLAMA_TRY(expression)                                                                      \
     do {                                                                                           \

@@ -121,12 +121,16 @@ static enum tandem_status model_new(const tandem_source *source, tandem_source *
 enum tandem_status tandem_model_new(const tandem_source *source, tandem_model **out_model,
                                     struct tandem_error *error)
 {
+    LLAMA_REQUIRE(source, error);
+    LLAMA_REQUIRE(out_model, error);
     return model_new(source, NULL, out_model, error);
 }
 
 enum tandem_status tandem_model_load(const char *path, tandem_model **out_model,
                                      struct tandem_error *error)
 {
+    LLAMA_REQUIRE(path, error);
+    LLAMA_REQUIRE(out_model, error);
     tandem_source *source;
     LLAMA_TRY(tandem_source_open(path, &source, error));
     return model_new(source, source, out_model, error);
@@ -144,10 +148,10 @@ void tandem_model_free(tandem_model *model)
 
 const struct tandem_hparams *tandem_model_hparams(const tandem_model *model)
 {
-    return &model->hparams;
+    return model != NULL ? &model->hparams : NULL;
 }
 
 const tandem_source *tandem_model_source(const tandem_model *model)
 {
-    return model->source;
+    return model != NULL ? model->source : NULL;
 }

@@ -57,6 +57,7 @@ static enum tandem_status no_memory(const struct tandem_sampler_options *o,
 enum tandem_status tandem_sampler_new(const struct tandem_sampler_options *given,
                                       tandem_sampler **out_sampler, struct tandem_error *error)
 {
+    LLAMA_REQUIRE(out_sampler, error);
     struct tandem_sampler_options o = TANDEM_SAMPLER_OPTIONS_INIT;
     LLAMA_TRY(tnd_llama_options_read(given, "sampler options", &o, sizeof(o), error));
     LLAMA_TRY(check_options(&o, error));
@@ -127,6 +128,8 @@ enum tandem_status tandem_sampler_keep_utf8(tandem_sampler *sampler,
                                             const tandem_tokenizer *tokenizer,
                                             struct tandem_error *error)
 {
+    LLAMA_REQUIRE(sampler, error);
+    LLAMA_REQUIRE(tokenizer, error);
     const int64_t n = sampler->options.vocabulary;
     struct token_bytes tokens = {.starts = calloc((size_t)n + 1, sizeof(size_t)),
                                  .begins_well = calloc((size_t)n, sizeof(bool))};
@@ -183,7 +186,7 @@ static void apply_mask(const tandem_sampler *sampler, float *logits)
 
 void tandem_sampler_accept(tandem_sampler *sampler, int32_t token, bool is_output)
 {
-    if (token < 0 || token >= sampler->options.vocabulary) {
+    if (sampler == NULL || token < 0 || token >= sampler->options.vocabulary) {
         return;
     }
     sampler->recent[sampler->next_recent] = token;
@@ -202,6 +205,9 @@ void tandem_sampler_accept(tandem_sampler *sampler, int32_t token, bool is_outpu
 
 void tandem_sampler_reset(tandem_sampler *sampler)
 {
+    if (sampler == NULL) {
+        return;
+    }
     sampler->n_recent = 0;
     sampler->next_recent = 0;
     sampler->utf8 = (struct tnd_utf8){0};
@@ -299,6 +305,9 @@ static int64_t keep(tandem_sampler *sampler, const float *logits)
 
 int32_t tandem_sampler_sample(tandem_sampler *sampler, const float *given)
 {
+    if (sampler == NULL || given == NULL) {
+        return -1;
+    }
     const float *logits = change_logits(sampler, given);
     if (sampler->options.temperature == 0.0f) {
         return (int32_t)likeliest(logits, sampler->options.vocabulary);

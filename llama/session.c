@@ -99,6 +99,9 @@ enum tandem_status tandem_session_new(const tandem_model *model, tandem_runtime 
                                       const struct tandem_session_options *given,
                                       tandem_session **out_session, struct tandem_error *error)
 {
+    LLAMA_REQUIRE(model, error);
+    LLAMA_REQUIRE(runtime, error);
+    LLAMA_REQUIRE(out_session, error);
     struct tandem_session_options options = TANDEM_SESSION_OPTIONS_INIT;
     LLAMA_TRY(tnd_llama_options_read(given, "session options", &options, sizeof(options), error));
     tandem_session *session = calloc(1, sizeof(*session));
@@ -297,6 +300,8 @@ static enum tandem_status check_tokens(const tandem_session *session, const int3
 enum tandem_status tandem_session_decode(tandem_session *session, const int32_t *tokens, int64_t n,
                                          int64_t batch, struct tandem_error *error)
 {
+    LLAMA_REQUIRE(session, error);
+    LLAMA_REQUIRE(tokens, error);
     const int64_t most = batch > 0 && batch < session->batch_max ? batch : session->batch_max;
     LLAMA_TRY(check_fits(session, 0, n, error));
     LLAMA_TRY(check_tokens(session, tokens, n, error));
@@ -335,6 +340,8 @@ enum tandem_status tandem_session_decode_batch(tandem_session *session,
                                                const struct tandem_batch_entry *entries,
                                                int64_t n_entries, struct tandem_error *error)
 {
+    LLAMA_REQUIRE(session, error);
+    LLAMA_REQUIRE(entries, error);
     if (n_entries < 1) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", n_entries, 1,
                               "llama: a batch needs at least one entry");
@@ -348,6 +355,9 @@ enum tandem_status tandem_session_decode_batch(tandem_session *session,
 enum tandem_status tandem_session_plan(tandem_session *session, int64_t m, tandem_graph **out_graph,
                                        tandem_plan **out_plan, struct tandem_error *error)
 {
+    LLAMA_REQUIRE(session, error);
+    LLAMA_REQUIRE(out_graph, error);
+    LLAMA_REQUIRE(out_plan, error);
     struct tnd_llama_forward forward;
     struct tnd_llama_batch batch;
     int32_t *zeros = calloc((size_t)(m > 0 ? m : 1), sizeof(zeros[0]));
@@ -392,6 +402,7 @@ static bool find_deltas(tandem_session *session, int32_t sequence, int64_t from,
 enum tandem_status tandem_session_shift(tandem_session *session, int32_t sequence, int64_t keep,
                                         int64_t n, struct tandem_error *error)
 {
+    LLAMA_REQUIRE(session, error);
     struct tnd_llama_kv_cache *cache = &session->cache;
     tandem_graph *graph = NULL;
     if (sequence < 0 || sequence >= session->n_sequences || keep < 0 || n < 1 ||
@@ -426,11 +437,14 @@ enum tandem_status tandem_session_shift(tandem_session *session, int32_t sequenc
 
 static struct tnd_llama_sequence *find_sequence(const tandem_session *session, int32_t i)
 {
-    return i >= 0 && i < session->n_sequences ? &session->sequences[i] : NULL;
+    return session != NULL && i >= 0 && i < session->n_sequences ? &session->sequences[i] : NULL;
 }
 
 int64_t tandem_session_rollback(tandem_session *session, int32_t sequence, int64_t position)
 {
+    if (session == NULL) {
+        return 0;
+    }
     struct tnd_llama_sequence *s = find_sequence(session, sequence);
     const int64_t window = session->cache.window;
     if (s == NULL || position < 0 || position >= s->n_past) {
@@ -460,11 +474,14 @@ int64_t tandem_session_position(const tandem_session *session, int32_t sequence)
 
 int64_t tandem_session_context(const tandem_session *session)
 {
-    return session->n_positions;
+    return session != NULL ? session->n_positions : 0;
 }
 
 void tandem_session_set_cancel(tandem_session *session, bool (*cancel)(void *user), void *user)
 {
+    if (session == NULL) {
+        return;
+    }
     session->cancel = cancel;
     session->cancel_user = user;
 }
@@ -474,12 +491,18 @@ void tandem_session_set_timed(tandem_session *session,
                                             enum tandem_stage stage, double us),
                               void *user)
 {
+    if (session == NULL) {
+        return;
+    }
     session->timed = timed;
     session->timed_user = user;
 }
 
 void tandem_session_set_runtime(tandem_session *session, tandem_runtime *runtime)
 {
+    if (session == NULL || runtime == NULL) {
+        return;
+    }
     if (runtime != session->runtime) {
         tnd_llama_kv_cache_leave(&session->cache, session->runtime);
     }
@@ -488,16 +511,19 @@ void tandem_session_set_runtime(tandem_session *session, tandem_runtime *runtime
 
 void tandem_session_print_plans(tandem_session *session, tandem_write_fn write, void *user)
 {
+    if (session == NULL) {
+        return;
+    }
     session->print = write;
     session->print_user = user;
 }
 
 size_t tandem_session_graph_bytes(const tandem_session *session)
 {
-    return tandem_context_bytes(session->context);
+    return session != NULL ? tandem_context_bytes(session->context) : 0;
 }
 
 size_t tandem_session_cache_bytes(const tandem_session *session)
 {
-    return tandem_context_bytes(session->cache.owner);
+    return session != NULL ? tandem_context_bytes(session->cache.owner) : 0;
 }

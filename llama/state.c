@@ -66,6 +66,9 @@ static int64_t cells_in_use(const tandem_session *session)
 
 size_t tandem_session_state_bytes(const tandem_session *session)
 {
+    if (session == NULL) {
+        return 0;
+    }
     int n_logits = 0;
     for (int i = 0; i < session->n_sequences; i++) {
         n_logits += session->sequences[i].has_logits;
@@ -133,6 +136,8 @@ static char *put_rows(const tandem_session *session, const tandem_tensor *rows, 
 enum tandem_status tandem_session_state_write(const tandem_session *session, void *out,
                                               struct tandem_error *error)
 {
+    LLAMA_REQUIRE(session, error);
+    LLAMA_REQUIRE(out, error);
     const struct tnd_llama_kv_cache *cache = &session->cache;
     const uint32_t version[2] = {VERSION, 0};
     int64_t numbers[HEADER_NUMBERS];
@@ -343,6 +348,8 @@ static void take(tandem_session *session, const struct reader *r)
 enum tandem_status tandem_session_state_read(tandem_session *session, const void *bytes, size_t n,
                                              const char *name, struct tandem_error *error)
 {
+    LLAMA_REQUIRE(session, error);
+    LLAMA_REQUIRE(bytes, error);
     struct reader r = {.session = session, .name = name, .bytes = bytes, .n = n};
     LLAMA_TRY(check_header(&r, error));
     LLAMA_TRY(check_size(&r, error));
@@ -357,6 +364,8 @@ enum tandem_status tandem_session_state_read(tandem_session *session, const void
 enum tandem_status tandem_session_save(const tandem_session *session, const char *path,
                                        struct tandem_error *error)
 {
+    LLAMA_REQUIRE(session, error);
+    LLAMA_REQUIRE(path, error);
     const size_t n = tandem_session_state_bytes(session);
     char *bytes = malloc(n);
     if (bytes == NULL) {
@@ -374,6 +383,8 @@ enum tandem_status tandem_session_save(const tandem_session *session, const char
 enum tandem_status tandem_session_load(tandem_session *session, const char *path,
                                        struct tandem_error *error)
 {
+    LLAMA_REQUIRE(session, error);
+    LLAMA_REQUIRE(path, error);
     void *bytes = NULL;
     size_t n = 0;
     LLAMA_TRY(tandem_file_read(path,

@@ -88,6 +88,20 @@ enum tandem_status tnd_runtime_find_profile(const tandem_runtime *runtime, const
     return TANDEM_OK;
 }
 
+/* The machine's fingerprint is too long for small stacks. */
+static enum tandem_status load_layers(const tandem_runtime *runtime, struct tnd_layers *layers,
+                                      tandem_table **out_table, struct tandem_error *error)
+{
+    struct tnd_fingerprint *machine = tnd_alloc(sizeof(*machine));
+    if (machine == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "table", 0, 0, "table: out of memory");
+    }
+    tnd_fingerprint_read_all(runtime->registry, machine);
+    enum tandem_status status = tnd_layers_load(layers, machine, out_table, error);
+    tnd_free(machine);
+    return status;
+}
+
 /* Loads the layers of tables, with the file that the options name on top. Whatever is wrong with
  * them is remembered and logged once. */
 static void load_table(tandem_runtime *runtime, const char *path)
@@ -99,11 +113,9 @@ static void load_table(tandem_runtime *runtime, const char *path)
     }
     struct tnd_layers *layers = NULL;
     tandem_table *table = NULL;
-    struct tnd_fingerprint machine;
-    tnd_fingerprint_read_all(runtime->registry, &machine);
     enum tandem_status status = tnd_layers_find(path, &layers, why);
     if (status == TANDEM_OK) {
-        status = tnd_layers_load(layers, &machine, &table, why);
+        status = load_layers(runtime, layers, &table, why);
     }
     if (status != TANDEM_OK) {
         if (layers == NULL || layers->n > 0) { /* else none is wanted */

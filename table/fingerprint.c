@@ -71,26 +71,24 @@ int tnd_fingerprint_field_count(void)
 
 void tnd_fingerprint_read(struct tnd_fingerprint *out)
 {
-    struct tnd_fingerprint read;
-    memset(&read, 0, sizeof(read));
-    snprintf(read.cpu_model, sizeof(read.cpu_model), "%s", tnd_cpu_model());
-    snprintf(read.isa, sizeof(read.isa), "%s", tnd_cpu_isa_name(tnd_cpu_features()));
-    snprintf(read.library, sizeof(read.library), "%s", TANDEM_VERSION_STRING);
-    snprintf(read.build_id, sizeof(read.build_id), "%s %s %d.%d", FLAVOUR, COMPILER, __GNUC__,
+    memset(out, 0, sizeof(*out));
+    snprintf(out->cpu_model, sizeof(out->cpu_model), "%s", tnd_cpu_model());
+    snprintf(out->isa, sizeof(out->isa), "%s", tnd_cpu_isa_name(tnd_cpu_features()));
+    snprintf(out->library, sizeof(out->library), "%s", TANDEM_VERSION_STRING);
+    snprintf(out->build_id, sizeof(out->build_id), "%s %s %d.%d", FLAVOUR, COMPILER, __GNUC__,
              __GNUC_MINOR__);
     struct tnd_cpu_caches caches = tnd_cpu_caches();
-    read.l2_bytes = caches.l2_bytes;
-    read.l3_bytes = caches.l3_bytes;
-    read.ram_bytes = tnd_cpu_ram_bytes();
+    out->l2_bytes = caches.l2_bytes;
+    out->l3_bytes = caches.l3_bytes;
+    out->ram_bytes = tnd_cpu_ram_bytes();
     struct tnd_topology *topology = tnd_alloc(sizeof(*topology));
     if (topology != NULL && tnd_topology_read(topology, NULL) == TANDEM_OK) {
-        read.n_cpus = topology->n_cpus;
-        read.n_cores = topology->n_cores;
-        read.n_core_kinds = topology->n_core_kinds;
-        read.topology_hash = topology->hash;
+        out->n_cpus = topology->n_cpus;
+        out->n_cores = topology->n_cores;
+        out->n_core_kinds = topology->n_core_kinds;
+        out->topology_hash = topology->hash;
     }
     tnd_free(topology);
-    *out = read;
 }
 
 void tnd_fingerprint_read_all(const struct tnd_registry *registry, struct tnd_fingerprint *out)
@@ -383,6 +381,13 @@ uint64_t tnd_fingerprint_hash(const struct tnd_fingerprint *fingerprint)
     return tnd_hash_bytes(fingerprint->build_id, strcspn(fingerprint->build_id, " "), hash);
 }
 
+uint64_t tnd_fingerprint_here(void)
+{
+    struct tnd_fingerprint machine;
+    tnd_fingerprint_read(&machine);
+    return tnd_fingerprint_hash(&machine);
+}
+
 /* ---- where ---- */
 
 enum tandem_status tandem_table_default_path(char *out, size_t n, struct tandem_error *error)
@@ -407,11 +412,9 @@ enum tandem_status tandem_table_default_path(char *out, size_t n, struct tandem_
                 "table: neither HOME nor XDG_CACHE_HOME is set; TANDEM_TABLE can name "
                 "the file");
         }
-        struct tnd_fingerprint machine;
-        tnd_fingerprint_read(&machine);
-        length = snprintf(path, sizeof(path), "%s%s/tandem/%016" PRIx64 ".json",
-                          has_cache ? cache : home, has_cache ? "" : "/.cache",
-                          tnd_fingerprint_hash(&machine));
+        length =
+            snprintf(path, sizeof(path), "%s%s/tandem/%016" PRIx64 ".json",
+                     has_cache ? cache : home, has_cache ? "" : "/.cache", tnd_fingerprint_here());
     }
     if (length < 0 || (size_t)length >= n || (size_t)length >= sizeof(path)) {
         return tnd_error_set(error, TANDEM_E_LIMIT, "path", length, (int64_t)n,

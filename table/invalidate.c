@@ -233,18 +233,14 @@ static void take_over(struct tnd_fingerprint *table, const struct tnd_fingerprin
 void tnd_table_invalidate(struct tandem_table *table, const struct tnd_fingerprint *machine,
                           struct tnd_invalid_report *out_report)
 {
-    struct tnd_invalid_report report;
-    memset(&report, 0, sizeof(report));
+    memset(out_report, 0, sizeof(*out_report));
     if (table->has_fingerprint) {
-        struct search search = {table, &report};
-        find_reasons(&table->fingerprint, machine, &report);
-        if (report.n > 0) {
+        struct search search = {table, out_report};
+        find_reasons(&table->fingerprint, machine, out_report);
+        if (out_report->n > 0) {
             tnd_table_remove(table, keep, &search);
         }
         take_over(&table->fingerprint, machine);
-    }
-    if (out_report != NULL) {
-        *out_report = report;
     }
 }
 

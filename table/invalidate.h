@@ -38,7 +38,7 @@ void tnd_parts_text(const struct tnd_invalid_reason *reason, char *out, size_t b
 /** Removes what is invalid on `machine` and tells why. What is left counts as measured on it:
  *  fields that the machine knows replace the table's. A table without a fingerprint stays as it is.
  *  A backend's kind is that of the table's profiles; one that no profile has, and an unknown
- *  profile, depend on all parts. `out_report` may be NULL. */
+ *  profile, depend on all parts. */
 void tnd_table_invalidate(struct tandem_table *table, const struct tnd_fingerprint *machine,
                           struct tnd_invalid_report *out_report);
 

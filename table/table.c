@@ -225,12 +225,10 @@ enum tandem_status tandem_table_merge(tandem_table *table, const tandem_table *o
                           merged.n_curves);
         }
     }
-    struct tandem_table old = *table;
+    clear(status == TANDEM_OK ? table : &merged);
     if (status == TANDEM_OK) {
         *table = merged;
-        merged = old;
     }
-    clear(&merged);
     return status;
 }
 

@@ -141,10 +141,7 @@ enum tandem_status tnd_layers_find(const char *named, struct tnd_layers **out_la
     const char *instead = tnd_environment(TND_ENVIRONMENT_TABLE);
     char path[TND_LAYER_PATH_MAX];
     if (instead == NULL || strcmp(instead, "none") != 0) {
-        struct tnd_fingerprint machine;
-        tnd_fingerprint_read(&machine);
-        snprintf(path, sizeof(path), "%016llx.json",
-                 (unsigned long long)tnd_fingerprint_hash(&machine));
+        snprintf(path, sizeof(path), "%016llx.json", (unsigned long long)tnd_fingerprint_here());
         add_system(layers, path);
         if (tandem_table_default_path(path, sizeof(path), NULL) == TANDEM_OK) {
             if (instead == NULL) {

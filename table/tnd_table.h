@@ -260,6 +260,8 @@ enum tandem_status tnd_fingerprint_compare(const struct tnd_fingerprint *table,
                                            const struct tnd_fingerprint *machine,
                                            struct tandem_error *error);
 uint64_t tnd_fingerprint_hash(const struct tnd_fingerprint *fingerprint);
+/** The same of this machine, without its devices. */
+uint64_t tnd_fingerprint_here(void);
 /** What a backend told of itself; "" when it told nothing of this key. */
 const char *tnd_fingerprint_identity(const struct tnd_fingerprint *fingerprint, const char *backend,
                                      const char *key);

@@ -11,12 +11,15 @@ extern CU_SuiteInfo suites_llama_models[];
 extern CU_SuiteInfo suites_llama_chat[];
 extern CU_SuiteInfo suites_llama_state[];
 extern CU_SuiteInfo suites_llama_devices[];
+extern CU_SuiteInfo suites_llama_null[];
+extern CU_SuiteInfo suites_llama_stack[];
 
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_llama_sampler, suites_llama_session,
                           suites_llama_models, suites_llama_state, suites_llama_chat,
-                          suites_llama_golden, suites_llama_devices, NULL);
+                          suites_llama_golden, suites_llama_devices, suites_llama_null,
+                          suites_llama_stack, NULL);
 }
 
 bool tnd_trained_open(struct tnd_trained *trained, int version)

@@ -12,7 +12,8 @@
  * Threads: a model is never changed and may be shared by any number of threads, a runtime too; a
  * session, sampler, chat or generator is used by one thread at a time. Functions that fail leave
  * their out-parameters untouched and fill `error`, which may be NULL. Functions that return no
- * status never fail. Structures that begin with
+ * status never fail; given NULL where they need an object, they do nothing and return 0, false or
+ * NULL, the others ARGUMENT. Structures that begin with
  * `size` are initialised by their _INIT macro; members that are zero have the default. */
 #ifndef TANDEM_LLAMA_H
 #define TANDEM_LLAMA_H
