@@ -292,6 +292,10 @@ endef
 $(foreach suite,$(ALL_SUITES),$(eval $(call suite_rule,$(suite))))
 
 # Model files for tests/tools.sh.
+$(BUILD)/make-seeds: $(call obj,tests/fuzz/make_seeds.c) $(SANITIZER_OBJ) $(BUILD)/libsupport.a \
+    $(call archives,$(formats_ARCH))
+	$(call say,LD,$@)
+	$(Q)$(LINK) -o $@ $^ -lcunit $(LIBS)
 $(BUILD)/make-models: $(call obj,tests/make_models.c) $(SANITIZER_OBJ) $(BUILD)/libsupport.a \
     $(call archives,$(formats_ARCH))
 	$(call say,LD,$@)

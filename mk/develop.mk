@@ -55,11 +55,11 @@ SECONDS_EACH ?= 60
 
 fuzz: ## T=NAME: fuzz one parser for SECONDS_EACH (60) seconds, from tests/fuzz/corpus/NAME
 	@$(if $(filter $(FUZZ),$(T)),:,echo "make fuzz T=NAME; names: $(FUZZ)"; exit 2)
-	+@$(FUZZ_MAKE) build/fuzz/fuzz_$(T)
+	+@$(FUZZ_MAKE) build/fuzz/fuzz_$(T) build/fuzz/make-seeds
 	@bash tools/dev/fuzz.sh $(SECONDS_EACH) $(T)
 
 fuzz-all: ## fuzz every parser for SECONDS_EACH (60) seconds
-	+@$(FUZZ_MAKE) $(addprefix build/fuzz/fuzz_,$(FUZZ))
+	+@$(FUZZ_MAKE) $(addprefix build/fuzz/fuzz_,$(FUZZ)) build/fuzz/make-seeds
 	@bash tools/dev/fuzz.sh $(SECONDS_EACH) $(FUZZ)
 
 # ---- tidying -------------------------------------------------------------------------------------

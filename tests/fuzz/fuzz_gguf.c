@@ -3,9 +3,15 @@
 #include <stdlib.h>
 
 #include "formats/gguf.h"
+#include "tests/fuzz/mutate_gguf.h"
 #include "tests/fuzz/read_source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    return mutate_with(data, size, max_size, seed, mutate_gguf);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -4,9 +4,15 @@
 #include <stdlib.h>
 
 #include "formats/safetensors.h"
+#include "tests/fuzz/mutate_json.h"
 #include "tests/fuzz/read_source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    return mutate_with(data, size, max_size, seed, mutate_safetensors);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

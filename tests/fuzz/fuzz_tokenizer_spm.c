@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Fuzzes tokenizer.model of sentencepiece. */
+#include "tests/fuzz/mutate_protobuf.h"
 #include "tests/fuzz/use_tokenizer.h"
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    return mutate_with(data, size, max_size, seed, mutate_protobuf);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -10,7 +10,7 @@ cores=$(nproc)
 lanes=${LANES:-$((cores < 8 ? 2 : 4))}
 make_jobs=$(((cores + lanes - 1) / lanes))
 logs=build/check
-fuzz_seconds=${FUZZ_SECONDS:-10}
+fuzz_seconds=${FUZZ_SECONDS:-8}
 mkdir -p "$logs"
 
 # Each job is a make of its own: nothing of the make that called us is handed on.

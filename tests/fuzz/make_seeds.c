@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: MIT
+ * usage: make-seeds FOLDER
+ * Writes seeds for the fuzz targets of formats into FOLDER/TARGET: valid files that together reach
+ * each branch that a valid file can reach. Small models in all formats come from support_models.h,
+ * odd corners of each format from the functions below. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "formats/gguf.h"
+#include "tests/support_blob.h"
+#include "tests/support_models.h"
+
+static const char *folder;
+static int n_seeds;
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "make-seeds: %s\n", what);
+    exit(1);
+}
+
+/* Path of a file below the folder; one at a time. */
+static const char *path_of(const char *target, const char *name)
+{
+    static char path[4096];
+    snprintf(path, sizeof(path), "%s/%s", folder, target);
+    (void)mkdir(path, 0777);
+    snprintf(path, sizeof(path), "%s/%s/%s", folder, target, name);
+    return path;
+}
+
+/* Writes a seed under the next number, and frees it. */
+static void put_seed(const char *target, struct tnd_blob *seed)
+{
+    char name[16];
+    snprintf(name, sizeof(name), "%04d", n_seeds++);
+    FILE *file = fopen(path_of(target, name), "wb");
+    if (file == NULL || fwrite(seed->bytes, 1, seed->n, file) != seed->n || fclose(file) != 0) {
+        fail("cannot write a seed");
+    }
+    tnd_blob_free(seed);
+    *seed = (struct tnd_blob){NULL, 0};
+}
+
+static struct tnd_blob read_back(const char *path)
+{
+    struct tnd_blob blob = {NULL, 0};
+    unsigned char bytes[4096];
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        fail(path);
+    }
+    for (size_t n = 1; n > 0;) {
+        n = fread(bytes, 1, sizeof(bytes), file);
+        tnd_blob_add(&blob, bytes, n);
+    }
+    (void)fclose(file);
+    (void)unlink(path);
+    return blob;
+}
+
+/* ---- GGUF ---- */
+
+static void gguf_text(struct tnd_blob *blob, const char *text)
+{
+    tnd_blob_number(blob, strlen(text), 8);
+    tnd_blob_string(blob, text);
+}
+
+static void gguf_head(struct tnd_blob *blob, int version, int n_tensors, int n_values)
+{
+    tnd_blob_string(blob, "GGUF");
+    tnd_blob_number(blob, (uint64_t)version, 4);
+    tnd_blob_number(blob, (uint64_t)n_tensors, 8);
+    tnd_blob_number(blob, (uint64_t)n_values, 8);
+}
+
+/* One item of a type; lists hold two bytes, or lists of their own. */
+static void gguf_item(struct tnd_blob *blob, uint32_t type, int depth)
+{
+    if (type == TND_GGUF_TEXT) {
+        gguf_text(blob, depth % 2 == 0 ? "text" : "");
+    } else if (type == TND_GGUF_ARRAY) {
+        tnd_blob_number(blob, depth < 2 ? TND_GGUF_ARRAY : TND_GGUF_U8, 4);
+        tnd_blob_number(blob, depth < 2 ? 1 : 2, 8);
+        if (depth < 2) {
+            gguf_item(blob, TND_GGUF_ARRAY, depth + 1);
+        } else {
+            tnd_blob_number(blob, 0x0201, 2);
+        }
+    } else {
+        tnd_blob_number(blob, type == TND_GGUF_BOOL ? 1 : UINT64_MAX - 1,
+                        (int)tnd_gguf_type_bytes(type));
+    }
+}
+
+static void gguf_tensor(struct tnd_blob *blob, const char *name, enum tandem_type type, int n_dims,
+                        uint64_t offset)
+{
+    gguf_text(blob, name);
+    tnd_blob_number(blob, (uint64_t)n_dims, 4);
+    for (int i = 0; i < n_dims; i++) {
+        tnd_blob_number(blob, i == 0 ? (uint64_t)tandem_type_block_values(type) : 2, 8);
+    }
+    tnd_blob_number(blob, type, 4);
+    tnd_blob_number(blob, offset, 8);
+}
+
+static void gguf_values(void)
+{
+    struct tnd_blob blob = {NULL, 0};
+    for (uint32_t type = 0; type < TND_GGUF_TYPES; type++) {
+        gguf_head(&blob, 2 + (int)type % 2, 0, 1);
+        gguf_text(&blob, "value");
+        tnd_blob_number(&blob, type, 4);
+        gguf_item(&blob, type, 1);
+        put_seed("gguf", &blob);
+        for (int count = 0; count < 3; count += 2) {
+            gguf_head(&blob, 3, 0, 1);
+            gguf_text(&blob, "list");
+            tnd_blob_number(&blob, TND_GGUF_ARRAY, 4);
+            tnd_blob_number(&blob, type, 4);
+            tnd_blob_number(&blob, (uint64_t)count, 8);
+            for (int i = 0; i < count; i++) {
+                gguf_item(&blob, type, i);
+            }
+            put_seed("gguf", &blob);
+        }
+    }
+}
+
+static void gguf_tensors(void)
+{
+    struct tnd_blob blob = {NULL, 0};
+    for (int type = 0; type < TANDEM_TYPE_NUMBERS; type++) {
+        const uint64_t alignment = (uint64_t)8 << (type % 5);
+        if (!tandem_type_is_valid((enum tandem_type)type)) {
+            continue;
+        }
+        gguf_head(&blob, 3, 2, 1);
+        gguf_text(&blob, "general.alignment");
+        tnd_blob_number(&blob, TND_GGUF_U32, 4);
+        tnd_blob_number(&blob, alignment, 4);
+        gguf_tensor(&blob, "first", (enum tandem_type)type, type % 5, 1024);
+        gguf_tensor(&blob, "second", (enum tandem_type)type, 1, 0);
+        tnd_blob_pad(&blob, (size_t)alignment);
+        tnd_blob_number(&blob, 1, 1024 + 16 * (int)tandem_type_block_bytes((enum tandem_type)type));
+        put_seed("gguf", &blob);
+    }
+}
+
+/* ---- safetensors ---- */
+
+static void safetensors_seed(const char *header, size_t data)
+{
+    struct tnd_blob blob = {NULL, 0};
+    tnd_blob_number(&blob, strlen(header), 8);
+    tnd_blob_string(&blob, header);
+    tnd_blob_number(&blob, 1, (int)data);
+    put_seed("safetensors", &blob);
+}
+
+static void safetensors_seeds(void)
+{
+    static const struct {
+        const char *name;
+        int bytes;
+    } types[] = {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8}, {"I64", 8},
+                 {"I32", 4}, {"I16", 2}, {"I8", 1},   {"U8", 1},  {"BOOL", 1}};
+    static const char *const shapes[] = {"", "6", "2,3", "1,2,3", "1,1,2,3", "0,6"};
+    char header[512];
+    for (int type = 0; type < 10; type++) {
+        for (int shape = 0; shape < 6; shape++) {
+            const int n = types[type].bytes * (shape == 0 ? 1 : shape == 5 ? 0 : 6);
+            snprintf(
+                header, sizeof(header),
+                "{\"__metadata__\":{\"format\":\"pt\",\"k\\u00e9\\n\":\"\\\"v\\ud83d\\ude00\"}, "
+                "\"t\" :{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[0,%d],"
+                "\"other\":[{\"a\":null},true,-1.5e3]}}",
+                types[type].name, shapes[shape], n);
+            safetensors_seed(header, (size_t)n);
+        }
+    }
+    safetensors_seed("{}", 0);
+    safetensors_seed("{\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]},"
+                     "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}  ",
+                     2);
+}
+
+/* ---- PyTorch ---- */
+
+static void torch_text(struct tnd_blob *blob, const char *text)
+{
+    tnd_blob_string(blob, "X");
+    tnd_blob_number(blob, strlen(text), 4);
+    tnd_blob_string(blob, text);
+}
+
+/* A tensor of 2 x 3 values of a storage. `way` chooses among equal spellings. */
+static void torch_tensor(struct tnd_blob *blob, const char *storage, int way)
+{
+    if (way % 3 == 1) {
+        tnd_blob_string(blob, "ctorch._utils\n_rebuild_parameter\n(");
+    }
+    tnd_blob_string(blob, way % 4 == 3 ? "ctorch._utils\n_rebuild_tensor\n("
+                                       : "ctorch._utils\n_rebuild_tensor_v2\n(");
+    tnd_blob_string(blob, "(");
+    torch_text(blob, "storage");
+    if (way % 2 == 0) {
+        tnd_blob_string(blob, "ctorch\n");
+        tnd_blob_string(blob, storage);
+        tnd_blob_string(blob, "\n");
+    } else {
+        torch_text(blob, "torch");
+        torch_text(blob, storage);
+        tnd_blob_string(blob, "\x93");
+    }
+    torch_text(blob, "0");
+    torch_text(blob, "cpu");
+    tnd_blob_string(blob, "K\6tQ");
+    tnd_blob_string(blob, "K");
+    tnd_blob_number(blob, 0, 1);
+    tnd_blob_string(blob, way % 2 == 0 ? "K\2K\3\x86" : "(M\2");
+    tnd_blob_number(blob, 0, way % 2 == 0 ? 0 : 1);
+    tnd_blob_string(blob, way % 2 == 0 ? "" : "\x8a\1\3t");
+    tnd_blob_string(blob, way % 5 == 0 ? "K\1K\2\x86" : "K\3K\1\x86");
+    if (way % 4 != 3) {
+        tnd_blob_string(blob, "\x89"
+                              "ccollections\nOrderedDict\n)R");
+    }
+    tnd_blob_string(blob, "tR");
+    if (way % 3 == 1) {
+        tnd_blob_string(blob, "\x88"
+                              "ccollections\nOrderedDict\n)RtR");
+    }
+}
+
+/* Values that are no tensors, of all kinds. */
+static void torch_others(struct tnd_blob *blob, int way)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+#define BYTES(text) text, sizeof(text) - 1
+    } others[] = {{BYTES("K\7")},
+                  {BYTES("M\1\2")},
+                  {BYTES("J\xff\xff\xff\xff")},
+                  {BYTES("\x8a\0")},
+                  {BYTES("\x8a\2\xff\xff")},
+                  {BYTES("\x8b\1\0\0\0\5")},
+                  {BYTES("G\x3f\xe0\0\0\0\0\0\0")},
+                  {BYTES("N")},
+                  {BYTES("\x88")},
+                  {BYTES("\x89")},
+                  {BYTES("U\3abc")},
+                  {BYTES("\x8c\2ab")},
+                  {BYTES("\x8d\1\0\0\0\0\0\0\0z")},
+                  {BYTES("]K\1a")},
+                  {BYTES("](K\1K\2e")},
+                  {BYTES("(K\1K\2l")},
+                  {BYTES("(K\1K\2d")},
+                  {BYTES("}K\1K\2s")},
+                  {BYTES("\x8f(K\1\x90")},
+                  {BYTES("(K\1\x91")},
+                  {BYTES("K\1\x85")},
+                  {BYTES("K\1K\2K\3\x87")},
+                  {BYTES("K\1q\5h\5\x86")},
+                  {BYTES("K\1r\5\0\0\0j\5\0\0\0\x86")},
+                  {BYTES("K\1\x94h\0\x86")},
+                  {BYTES("K\1K\2"
+                         "0")},
+                  {BYTES("K\1"
+                         "20")},
+                  {BYTES("(K\1K\2"
+                         "1K\3")},
+                  {BYTES("ctorch\nSize\n(K\2K\3\x86tR")},
+                  {BYTES("ccollections\nOrderedDict\n(]](K\1K\2eatR")},
+                  {BYTES("ccollections\nOrderedDict\n)R}K\1K\2sb")}};
+#undef BYTES
+    torch_text(blob, "other");
+    const int n = (int)(sizeof(others) / sizeof(others[0]));
+    tnd_blob_add(blob, others[way % n].bytes, others[way % n].n);
+}
+
+static void zip_head(struct tnd_blob *zip, const char *name, size_t n, int central, size_t place)
+{
+    tnd_blob_string(zip, central ? "PK\1\2" : "PK\3\4");
+    tnd_blob_number(zip, 45, central ? 4 : 2);
+    tnd_blob_number(zip, 0, 12); /* flags, method, time, checksum */
+    tnd_blob_number(zip, n, 4);
+    tnd_blob_number(zip, n, 4);
+    tnd_blob_number(zip, strlen(name), 2);
+    tnd_blob_number(zip, 0, central ? 12 : 2);
+    if (central) {
+        tnd_blob_number(zip, place, 4);
+    }
+    tnd_blob_string(zip, name);
+}
+
+static void torch_seed(const char *storage, int way)
+{
+    const char *const names[] = {"m/data.pkl", "m/byteorder", "m/data/0"};
+    struct tnd_blob parts[3] = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
+    struct tnd_blob zip = {NULL, 0};
+    size_t places[3];
+    tnd_blob_string(&parts[0], way % 2 == 0 ? "\x80\2}q\1(" : "\x80\4\x95");
+    tnd_blob_number(&parts[0], 0, way % 2 == 0 ? 0 : 8);
+    tnd_blob_string(&parts[0], way % 2 == 0 ? "" : "}(");
+    torch_text(&parts[0], "t");
+    torch_tensor(&parts[0], storage, way);
+    torch_others(&parts[0], way);
+    tnd_blob_string(&parts[0], "u.");
+    tnd_blob_number(&parts[0], 0, 64); /* room for mutations */
+    tnd_blob_string(&parts[1], way % 7 == 6 ? "big" : "little");
+    tnd_blob_number(&parts[2], 1, 48);
+    for (int i = 0; i < 3; i++) {
+        places[i] = zip.n;
+        zip_head(&zip, names[i], parts[i].n, 0, 0);
+        tnd_blob_add(&zip, parts[i].bytes, parts[i].n);
+    }
+    const size_t directory = zip.n;
+    for (int i = 0; i < 3; i++) {
+        zip_head(&zip, names[i], parts[i].n, 1, places[i]);
+        tnd_blob_free(&parts[i]);
+    }
+    const size_t end = zip.n;
+    tnd_blob_string(&zip, "PK\5\6");
+    tnd_blob_number(&zip, 0, 4);
+    tnd_blob_number(&zip, 3, 2);
+    tnd_blob_number(&zip, 3, 2);
+    tnd_blob_number(&zip, end - directory, 4);
+    tnd_blob_number(&zip, directory, 4);
+    tnd_blob_number(&zip, 0, 2);
+    put_seed("torch", &zip);
+}
+
+static void torch_seeds(void)
+{
+    static const char *const storages[] = {
+        "FloatStorage", "HalfStorage",  "BFloat16Storage", "DoubleStorage", "LongStorage",
+        "IntStorage",   "ShortStorage", "CharStorage",     "ByteStorage",   "BoolStorage"};
+    for (int way = 0; way < 62; way++) {
+        torch_seed(storages[way % 10], way);
+    }
+}
+
+/* ---- sentencepiece ---- */
+
+static void proto_varint(struct tnd_blob *blob, int field, uint64_t value)
+{
+    tnd_blob_number(blob, (uint64_t)field << 3 | (field > 15 ? 0x80 : 0), 1);
+    if (field > 15) {
+        blob->bytes[blob->n - 1] = (unsigned char)((field << 3 & 0x7f) | 0x80);
+        tnd_blob_number(blob, (uint64_t)field >> 4, 1);
+    }
+    for (; value > 127; value >>= 7) {
+        tnd_blob_number(blob, (value & 127) | 128, 1);
+    }
+    tnd_blob_number(blob, value, 1);
+}
+
+static void proto_bytes(struct tnd_blob *blob, int field, const void *bytes, size_t n)
+{
+    tnd_blob_number(blob, (uint64_t)field << 3 | 2, 1);
+    tnd_blob_number(blob, n, 1); /* below 128 */
+    tnd_blob_add(blob, bytes, n);
+}
+
+static void proto_piece(struct tnd_blob *file, const char *text, float score, int type)
+{
+    struct tnd_blob piece = {NULL, 0};
+    proto_bytes(&piece, 1, text, strlen(text));
+    tnd_blob_number(&piece, 2 << 3 | 5, 1);
+    tnd_blob_add(&piece, &score, 4);
+    if (type != 1) {
+        proto_varint(&piece, 3, (uint64_t)type);
+    }
+    proto_bytes(file, 1, piece.bytes, piece.n);
+    tnd_blob_free(&piece);
+}
+
+/* Each bit of `flags` turns something on. */
+static void sentencepiece_seed(int flags)
+{
+    static const char *const pieces[] = {"a",
+                                         "b",
+                                         "ab",
+                                         "\xe2\x96\x81",
+                                         ("\xe2\x96\x81"
+                                          "a"),
+                                         "abc",
+                                         "\xe2\x96\x81\xe2\x96\x81",
+                                         "\xc3\xa9",
+                                         "bc",
+                                         "ba"};
+    static const char text[32] = " ab  abc \xc3\xa9 a\nb<s>\xff \xe2\x96\x81 ba";
+    struct tnd_blob file = {NULL, 0};
+    struct tnd_blob part = {NULL, 0};
+    proto_piece(&file, "<unk>", 0, 2);
+    proto_piece(&file, "<s>", 0, 3);
+    proto_piece(&file, "</s>", 0, 3);
+    for (int i = 0; i < 256 && (flags & 1) != 0; i++) {
+        char name[8];
+        snprintf(name, sizeof(name), "<0x%02X>", (unsigned)i);
+        proto_piece(&file, name, 0, 6);
+    }
+    for (int i = 0; i < 10; i++) {
+        proto_piece(&file, pieces[i], -(float)i, i == 8 ? 4 : i == 9 ? 5 : 1);
+    }
+    proto_varint(&part, 3, (flags & 2) != 0 ? 2 : 1);
+    proto_varint(&part, 24, (flags & 4) != 0);
+    proto_varint(&part, 35, flags & 1);
+    proto_varint(&part, 41, 1);
+    proto_bytes(&file, 2, part.bytes, part.n);
+    tnd_blob_free(&part);
+    part = (struct tnd_blob){NULL, 0};
+    proto_varint(&part, 3, (flags & 8) != 0);
+    proto_varint(&part, 4, (flags & 16) != 0);
+    proto_varint(&part, 5, (flags & 32) != 0);
+    proto_bytes(&file, 3, part.bytes, part.n);
+    tnd_blob_free(&part);
+    tnd_blob_add(&file, text, sizeof(text));
+    put_seed("tokenizer_spm", &file);
+}
+
+/* ---- whole models ---- */
+
+static tandem_source *synthesize(const struct tandem_llama_shape *shape, enum tandem_type type)
+{
+    tandem_source *source = NULL;
+    if (tandem_source_synthesize(shape, type, 1, &source, NULL) != TANDEM_OK) {
+        fail("cannot make a model");
+    }
+    return source;
+}
+
+/* The same file for each target that takes models: consume.h describes the end of the input. */
+static void put_model(struct tnd_blob *file, const struct tnd_blob *config, int type, int choice)
+{
+    static const char *const targets[] = {"convert", "requantize", "llama_model"};
+    for (int i = 0; i < 3; i++) {
+        struct tnd_blob seed = {NULL, 0};
+        tnd_blob_add(&seed, file->bytes, file->n);
+        if (config != NULL) {
+            tnd_blob_add(&seed, config->bytes, config->n);
+        }
+        tnd_blob_number(&seed, config == NULL ? 0 : config->n, 2);
+        tnd_blob_number(&seed, (uint64_t)type, 1);
+        tnd_blob_number(&seed, (uint64_t)choice, 1);
+        put_seed(targets[i], &seed);
+    }
+}
+
+/* A model in every format but GGUF, to become the given type. */
+static void foreign_models(const tandem_source *model, int type)
+{
+    static const char *const more[] = {
+        "", "\"rope_scaling\":{\"type\":\"linear\",\"factor\":2.0}",
+        ("\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1.0,"
+         "\"high_freq_factor\":4.0,\"original_max_position_embeddings\":8192}"),
+        "\"sliding_window\":4"};
+    char path[4096];
+    struct tnd_blob config = {NULL, 0};
+    snprintf(path, sizeof(path), "%s", path_of("convert", "tmp"));
+    for (int kind = 0; kind < 7; kind++) {
+        bool good = tnd_model_write_config(model, path, more[(type + kind) % 4]);
+        config = read_back(path);
+        good = good && (kind == 0   ? tnd_model_write_llama2c(model, path)
+                        : kind == 1 ? tnd_model_write_safetensors(model, path, 0, 1)
+                        : kind == 2 ? tnd_model_write_torch(model, path, false)
+                        : kind == 3 ? tnd_model_write_torch(model, path, true)
+                        : kind == 4 ? tnd_model_write_torch_hf(model, path)
+                        : kind == 5 ? tnd_model_write_torch_llama(model, path, true)
+                                    : tnd_model_write_safetensors(model, path, 0, 1));
+        if (!good) {
+            fail("cannot write a model");
+        }
+        struct tnd_blob file = read_back(path);
+        put_model(&file, kind == 1 || kind == 4 ? &config : NULL, type, type);
+        tnd_blob_free(&file);
+        tnd_blob_free(&config);
+    }
+}
+
+static void gguf_model(const tandem_source *model, int type)
+{
+    char path[4096];
+    snprintf(path, sizeof(path), "%s", path_of("convert", "tmp"));
+    if (tandem_source_save_gguf(model, path, NULL, NULL) != TANDEM_OK) {
+        fail("cannot write a GGUF file");
+    }
+    struct tnd_blob file = read_back(path);
+    put_model(&file, NULL, type, type);
+    tnd_blob_free(&file);
+}
+
+static void models(void)
+{
+    struct tandem_llama_shape small = {.size = sizeof(small),
+                                       .dim = 32,
+                                       .hidden = 32,
+                                       .layers = 1,
+                                       .heads = 2,
+                                       .kv_heads = 1,
+                                       .vocabulary = 6,
+                                       .context = 8};
+    struct tandem_llama_shape wide = small;
+    wide.dim = 256;
+    wide.heads = 8;
+    for (int type = 0; type < TANDEM_TYPE_NUMBERS; type++) {
+        if (!tandem_type_is_valid((enum tandem_type)type) || type == TANDEM_TYPE_I32) {
+            continue;
+        }
+        const bool is_wide = tandem_type_block_values((enum tandem_type)type) > 32;
+        tandem_source *model = synthesize(is_wide ? &wide : &small, (enum tandem_type)type);
+        gguf_model(model, TANDEM_TYPE_Q8_0);
+        tandem_source_close(model);
+        small.kv_heads = type % 2 == 0 ? 1 : 2;
+        model = synthesize(&small, TANDEM_TYPE_F32);
+        gguf_model(model, type);
+        if (type % 2 == 0) {
+            foreign_models(model, type);
+        }
+        tandem_source_close(model);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: make-seeds FOLDER\n");
+        return 2;
+    }
+    folder = argv[1];
+    (void)mkdir(folder, 0777);
+    gguf_values();
+    gguf_tensors();
+    safetensors_seeds();
+    torch_seeds();
+    for (int flags = 0; flags < 64; flags++) {
+        sentencepiece_seed(flags);
+    }
+    models();
+    return 0;
+}
