@@ -5,6 +5,7 @@
  *
  * FAULT=memory:N   allocations (malloc family, anonymous mmap, pthread_create), the N-th from 1
  * FAULT=file:N     file calls; the kind of error goes by N: EIO, ENOSPC, EMFILE, EINTR, cut short
+ * FAULT=clock:N    readings of the wall clock: a day ahead, a day back, 1970, 200 years ahead
  * N+               that call and every later one
  * FAULT_REPORT=F   F gets a line for the first failure, one for a crash (both say in which module),
  *                  and one at the end with the counts */
@@ -27,9 +28,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MEMORY, FILES, N_CLASSES };
+enum { MEMORY, FILES, CLOCK, N_CLASSES };
 enum { SLOTS = 1 << 20 }; /* live allocations that are told apart; a power of two */
 
 static atomic_long n_calls[N_CLASSES];
@@ -185,7 +187,7 @@ __attribute__((constructor)) static void begin(void)
                                  O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     }
     if (fault != NULL && strchr(fault, ':') != NULL) {
-        const int class = strncmp(fault, "file", 4) == 0 ? FILES : MEMORY;
+        const int class = fault[0] == 'f' ? FILES : fault[0] == 'c' ? CLOCK : MEMORY;
         fail_at[class] = strtol(strchr(fault, ':') + 1, &end, 10);
         fails_on[class] = *end == '+';
     }
@@ -431,4 +433,33 @@ int fcntl(int fd, int command, ...)
         return -1;
     }
     return real(fd, command, argument);
+}
+
+/* ---- the wall clock (the monotonic one cannot jump) ---- */
+
+static time_t jumped(time_t seconds)
+{
+    const time_t days[] = {seconds + 86400, seconds - 86400, 0, seconds + 200L * 365 * 86400};
+    return days[atomic_load(&n_calls[CLOCK]) % 4];
+}
+
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+    REAL(int, clock_gettime, clockid_t, struct timespec *)
+    int result = real(clock, out);
+    if (result == 0 && clock == CLOCK_REALTIME && fails(CLOCK, "clock_gettime")) {
+        out->tv_sec = jumped(out->tv_sec);
+    }
+    return result;
+}
+
+time_t time(time_t *out)
+{
+    REAL(time_t, time, time_t *)
+    time_t now = real(NULL);
+    now = fails(CLOCK, "time") ? jumped(now) : now;
+    if (out != NULL) {
+        *out = now;
+    }
+    return now;
 }

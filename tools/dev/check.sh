@@ -45,6 +45,8 @@ job_tools() {
 }
 # Some of the allocations and file calls of the tools fail; all of them in `make soak`.
 job_faults() { mk BUILD=build/gcc CC=gcc faults && bash tests/faults.sh build/gcc 4; }
+# The tools with tight limits, small disks, jumping clocks, without /proc, and killed 50 times.
+job_machines() { mk BUILD=build/gcc CC=gcc faults && bash tests/machines.sh build/gcc 50; }
 # Data races: the suites that start threads.
 job_tsan() {
     mk BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g' \
@@ -80,7 +82,7 @@ job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
 all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 recipes pack includes style words docs headers"
-all_jobs+=" symbols reach install examples tools faults"
+all_jobs+=" symbols reach install examples tools faults machines"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}
 
@@ -143,7 +145,7 @@ wait_for_one() {
 
 for job in $jobs; do
     # The jobs that look at the results of gcc wait for it.
-    if [[ $job =~ ^(symbols|reach|install|examples|tools|faults)$ ]]; then
+    if [[ $job =~ ^(symbols|reach|install|examples|tools|faults|machines)$ ]]; then
         while [[ " ${name_of[*]} " == *" gcc "* ]]; do
             wait_for_one
         done

@@ -44,6 +44,10 @@ job_fuzz() {
 job_faults() {
     mk BUILD=build/soak-tools faults && bash tests/faults.sh build/soak-tools $(($(seconds 0) / 5))
 }
+# Odd machines, and 10,000 kills at random moments (half an hour).
+job_machines() {
+    mk BUILD=build/soak-tools faults && bash tests/machines.sh build/soak-tools $(($(seconds 2000) * 5))
+}
 # The same bytes from two builds.
 job_reproducible() { bash tools/dev/check_reproducible.sh; }
 

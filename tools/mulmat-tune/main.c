@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * mulmat-tune: measures what matrix products cost on this machine, and tells what the measurements
  * say. Each command is a file cmd_*.c; adding one takes a line in the list below. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,6 +85,7 @@ static int cmd_version(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file over `ulimit -f` is an error of write, not the end */
     argc = tnd_plugin_option_take(argc, argv);
     if (argc < 2) {
         print_usage(stderr);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * tandem-llama: runs llama-style models. Commands stand in a table, one file each (cmd_*.c). */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,6 +58,7 @@ static int help(void)
 
 int main(int argc, char **argv)
 {
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file over `ulimit -f` is an error of write, not the end */
     args_program = "tandem-llama";
     (void)tandem_guard_mapped_files(NULL); /* without it a cut file ends the process, as ever */
     args_dashes = "--";
