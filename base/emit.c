@@ -38,7 +38,7 @@ void tnd_emit_json_string(struct tnd_text *text, const char *string)
             n = 1;
         } else if (*at == '"' || *at == '\\') {
             tnd_text_printf(text, "\\%c", *at);
-        } else if ((unsigned char)*at < 0x20) {
+        } else if ((unsigned char)*at < 0x20 || *at == 0x7f) {
             tnd_text_printf(text, "\\u%04x", (unsigned)*at);
         } else {
             tnd_text_add_bytes(text, at, n);

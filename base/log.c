@@ -2,6 +2,7 @@
  * Formats log lines on the stack and hands them to the application. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/tnd_log.h"
 
@@ -16,5 +17,7 @@ void tnd_log_line(const struct tnd_log *log, enum tandem_log_level level, const 
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    log->fn(log->user, level, room, text);
+    char shown[sizeof(text)];
+    (void)tandem_text_visible(text, strlen(text), shown, sizeof(shown));
+    log->fn(log->user, level, room, shown);
 }

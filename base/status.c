@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/tnd_status.h"
+#include "tandem/log.h"
 
 const char *tandem_version(void)
 {
@@ -50,12 +51,14 @@ enum tandem_status tnd_error_set(struct tandem_error *error, enum tandem_status 
     filled.got = got;
     filled.limit = limit;
     if (where != NULL) {
-        snprintf(filled.where, sizeof(filled.where), "%s", where);
+        (void)tandem_text_visible(where, strlen(where), filled.where, sizeof(filled.where));
     }
+    char text[sizeof(filled.text)];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(filled.text, sizeof(filled.text), format, arguments);
+    vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
+    (void)tandem_text_visible(text, strlen(text), filled.text, sizeof(filled.text));
     *error = filled;
     return status;
 }

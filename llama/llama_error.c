@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tandem/log.h"
+
 enum tandem_status tnd_llama_fail(struct tandem_error *error, enum tandem_status status,
                                   const char *where, int64_t got, int64_t limit, const char *format,
                                   ...)
@@ -16,11 +18,14 @@ enum tandem_status tnd_llama_fail(struct tandem_error *error, enum tandem_status
     error->status = status;
     error->got = got;
     error->limit = limit;
-    snprintf(error->where, sizeof(error->where), "%s", where == NULL ? "" : where);
+    where = where == NULL ? "" : where;
+    (void)tandem_text_visible(where, strlen(where), error->where, sizeof(error->where));
+    char text[sizeof(error->text)];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(error->text, sizeof(error->text), format, arguments);
+    vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
+    (void)tandem_text_visible(text, strlen(text), error->text, sizeof(error->text));
     return status;
 }
 

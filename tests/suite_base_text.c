@@ -9,6 +9,8 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "tests/suite_base.h"
+#include "base/tnd_log.h"
+#include "base/tnd_status.h"
 
 static void built_text_is_the_sum_of_its_parts(void)
 {
@@ -202,7 +204,72 @@ static void scanning_never_reads_behind_the_end(void)
     CU_ASSERT_FALSE(tnd_scan_end_of_line(&scan));
 }
 
+static void what_a_terminal_would_follow_is_made_visible(void)
+{
+    static const struct {
+        const char *text, *shown;
+    } cases[] = {
+        {"plain (1.5 us)", "plain (1.5 us)"},
+        {"\xc3\xa4 \xe6\xbc\xa2 \xf0\x9f\x99\x82", "\xc3\xa4 \xe6\xbc\xa2 \xf0\x9f\x99\x82"},
+        {"\x1b[31mred\x1b]0;title\a", "\\x1b[31mred\\x1b]0;title\\x07"},
+        {"a\nb\tc\rd\x7f", "a\\nb\\tc\\x0dd\\x7f"},
+        {"\xc2\x9b"
+         "31m",
+         "\\u009b31m"}, /* CSI in one character */
+        {"\x9b"
+         "31m",
+         "\\x9b31m"},                              /* and in one byte */
+        {"\xe2\x80\xaegpj.exe", "\\u202egpj.exe"}, /* what follows runs backwards */
+        {"\xc0\xaf \xed\xa0\x80 \xf5", "\\xc0\\xaf \\xed\\xa0\\x80 \\xf5"},
+        {"cut \xe6\xbc", "cut "},
+    };
+    char out[64];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const size_t n = strlen(cases[i].text);
+        check_int(tandem_text_visible(cases[i].text, n, out, sizeof(out)), strlen(cases[i].shown));
+        check_string(out, cases[i].shown);
+        for (size_t room = 0; room < sizeof(out); room++) {
+            char *small = tnd_guarded_alloc(room + 1, 1);
+            char *text = tnd_guarded_alloc(n + 1, 1);
+            memcpy(text, cases[i].text, n);
+            size_t used = tandem_text_visible(text, n, small, room);
+            CU_ASSERT_TRUE(used < room || room == 0);
+            CU_ASSERT_TRUE(room == 0 || strlen(small) == used);
+            tnd_guarded_free(text);
+            tnd_guarded_free(small);
+        }
+    }
+    check_int(tandem_text_visible("\0", 1, out, sizeof(out)), 4);
+    check_string(out, "\\x00");
+    check_int(tandem_text_visible(NULL, 0, out, sizeof(out)), 0);
+}
+
+static char shown_line[512];
+
+static void keep_line(void *user, enum tandem_log_level level, const char *room, const char *text)
+{
+    (void)user;
+    (void)level;
+    (void)room;
+    snprintf(shown_line, sizeof(shown_line), "%s", text);
+}
+
+static void messages_and_log_lines_hold_nothing_that_a_terminal_would_follow(void)
+{
+    static const char name[] = "blk.0\x1b[2J\xff\n";
+    struct tandem_error error = {0};
+    const struct tnd_log log = {keep_line, NULL, TANDEM_LOG_INFO};
+    (void)tnd_error_set(&error, TANDEM_E_FORMAT, name, 0, 0, "%s: is no tensor", name);
+    check_string(error.text, "blk.0\\x1b[2J\\xff\\n: is no tensor");
+    check_string(error.where, "blk.0\\x1b[2J\\xff\\n");
+    tnd_log_line(&log, TANDEM_LOG_INFO, "base", "device %s", name);
+    check_string(shown_line, "device blk.0\\x1b[2J\\xff\\n");
+}
+
 CU_TestInfo tnd_tests_base_text[] = {
+    {"what_a_terminal_would_follow_is_made_visible", what_a_terminal_would_follow_is_made_visible},
+    {"messages_and_log_lines_hold_nothing_that_a_terminal_would_follow",
+     messages_and_log_lines_hold_nothing_that_a_terminal_would_follow},
     {"built_text_is_the_sum_of_its_parts", built_text_is_the_sum_of_its_parts},
     {"text_without_memory_fails_once_and_stays_failed",
      text_without_memory_fails_once_and_stays_failed},

@@ -119,6 +119,15 @@ for file in newer.json broken.json; do # as bench writes: its own table, and the
     rm -f old*.json* asked.json*
 done
 
+# Names of others reach a terminal with what it would follow made visible; JSON stays JSON.
+table '"cpu_model": "\u009b31mred\u007f\u202eabacus"' cpu >escapes.json
+try 0 '\u009b31mred\x7f\u202eabacus' show escapes.json
+try 0 '\u009b31mred\u007f' show -json escapes.json
+cp out escapes2.json
+try 0 '\u009b31mred\x7f\u202eabacus' show escapes2.json
+try 1 'red\x7f' check escapes.json
+try 1 'gone\x1b[2J' show "$(printf 'gone\033[2J')"
+
 # Layers: the machine's own file, and one that stands in for it.
 own=$("$tune" table list | sed -n 's/^user *//p')
 mkdir -p "$(dirname "$own")" "$work/share/tandem"

@@ -191,6 +191,21 @@ if group inspect; then
     try 1 "bad.safetensors" inspect bad.safetensors
     echo "this is no model, only a line of text that stands in a file" >text
     try 1 "text" inspect text
+    # Names that a terminal would act on: a tensor's, a value's, its text.
+    header='{"__metadata__":{"k\u001b[2Jey":"a\u009bb\u007f"},"w\u001b[31m\n":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    { printf '%b' "\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0" && printf '%s\0\0\0\0' "$header"; } >escapes.safetensors
+    try 0 'w\x1b[31m\n' inspect escapes.safetensors
+    check "a value and its name" has 'k\x1b[2Jey' out
+    check "and its text" has 'a\u009bb\x7f' out
+    # What a tokenizer or a model says reaches a file as it is, a terminal as what can be shown.
+    echo "30 65 10" | "$tool" tokenize "${tokenizer[@]}" --detokenize >said.bin 2>err
+    printf '\033>\007' >expected.bin
+    check "bytes of tokens in a file" cmp said.bin expected.bin
+    if command -v script >/dev/null; then
+        echo "30 65 10" >ids
+        script -qec "'$tool' tokenize ${tokenizer[*]} --detokenize <ids" /dev/null </dev/null >said.txt 2>&1
+        check "bytes of tokens on a terminal" has '\x1b>\x07' said.txt
+    fi
 fi
 
 # text FILE OPTION...: what a model writes, greedily, into the file `text.out`.

@@ -5,6 +5,8 @@
 #ifndef TANDEM_LOG_H
 #define TANDEM_LOG_H
 
+#include <stddef.h>
+
 #include "tandem/version.h"
 
 TANDEM_BEGIN_C
@@ -22,6 +24,13 @@ enum tandem_log_level {
  *  under a lock of the library and never inside a kernel. */
 typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level, const char *room,
                               const char *text);
+
+/** Writes `n` bytes of text of any origin to `out` (room for `out_bytes`) so that a terminal can
+ *  show them: control characters and bytes that are no UTF-8 become "\x1b", "\u009b", "\n", "\t";
+ *  what does not fit, and half a character at the end, is left out. Always terminated. Returns the
+ *  length. Names in model files and tables and of devices are given as they are; messages and log
+ *  lines of the library have gone through this. Any thread. */
+TANDEM_API size_t tandem_text_visible(const char *text, size_t n, char *out, size_t out_bytes);
 
 /** Receives `n` bytes of text from a print function; returns 0 to go on, anything else to stop
  *  (the print function then returns TANDEM_E_FILE). The library itself never prints. */

@@ -12,6 +12,7 @@
 #include "table/table_layers.h"
 #include "tools/device_option.h"
 #include "tools/args.h"
+#include "tools/terminal.h"
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/model_shapes.h"
@@ -59,6 +60,13 @@ struct display {
     double shown_s; /* when something was shown last */
 };
 
+static void clear_line(const struct display *display)
+{
+    if (display->is_terminal) {
+        tnd_terminal_control("\r\033[K");
+    }
+}
+
 /* A terminal shows every cell; a log gets a line now and then. */
 static bool show_progress(void *user, const struct tnd_bench_progress *progress)
 {
@@ -73,8 +81,8 @@ static bool show_progress(void *user, const struct tnd_bench_progress *progress)
         char problem[TND_PROBLEM_MAX];
         int left = (int)(progress->left_s + 0.5);
         tnd_problem_print(&progress->problem, problem, sizeof(problem));
-        fprintf(stderr, "%s[%3.0f %%] %s: %.1f us, spread %.1f %%%s, %d:%02d left%s",
-                display->is_terminal ? "\r\033[K" : "",
+        clear_line(display);
+        fprintf(stderr, "[%3.0f %%] %s: %.1f us, spread %.1f %%%s, %d:%02d left%s",
                 all_s > 0 ? 100 * progress->elapsed_s / all_s : 0, problem,
                 progress->total.median_us, spread, spread > 100 * TND_NOISY_FRAC ? " (noisy)" : "",
                 left / 60, left % 60, display->is_terminal ? "" : "\n");
@@ -87,8 +95,9 @@ static bool show_progress(void *user, const struct tnd_bench_progress *progress)
 static void show_summary(const struct display *display, const struct request *request,
                          const struct tnd_bench_summary *summary)
 {
-    fprintf(stderr, "%s%d cells in %d visits, %.1f s", display->is_terminal ? "\r\033[K" : "",
-            summary->cells, summary->trials, summary->elapsed_s);
+    clear_line(display);
+    fprintf(stderr, "%d cells in %d visits, %.1f s", summary->cells, summary->trials,
+            summary->elapsed_s);
     if (request->budget_s > 0) {
         fprintf(stderr, " of %.1f s%s", request->budget_s,
                 summary->is_certain ? " (nothing is left that is uncertain)" : "");

@@ -9,6 +9,7 @@
 #include "tandem/version.h"
 #include "tools/device_option.h"
 #include "tools/mulmat-tune/commands.h"
+#include "tools/terminal.h"
 
 static int cmd_help(int argc, char **argv);
 static int cmd_version(int argc, char **argv);
@@ -86,6 +87,7 @@ static int cmd_version(int argc, char **argv)
 int main(int argc, char **argv)
 {
     (void)signal(SIGXFSZ, SIG_IGN); /* a file over `ulimit -f` is an error of write, not the end */
+    tnd_terminal_begin();
     argc = tnd_plugin_option_take(argc, argv);
     if (argc < 2) {
         print_usage(stderr);

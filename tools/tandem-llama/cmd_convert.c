@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tools/tandem-llama/cli.h"
+#include "tools/terminal.h"
 
 #define BAR_WIDTH 30
 
@@ -50,7 +51,8 @@ static bool draw_progress(void *user, const char *tensor, int64_t done, int64_t 
     const int filled = all > 0 ? (int)((double)done / (double)all * BAR_WIDTH) : BAR_WIDTH;
     const double left =
         done > 0 ? (now - progress->begin) * (double)(all - done) / (double)done : 0.0;
-    fprintf(stderr, "\r[%.*s%.*s] %3d %%  %.0f s left  %-32.32s", filled,
+    tnd_terminal_control("\r");
+    fprintf(stderr, "[%.*s%.*s] %3d %%  %.0f s left  %-32.32s", filled,
             "##############################", BAR_WIDTH - filled, "                              ",
             (int)(all > 0 ? 100 * (done / 1024) / (all / 1024 + 1) : 100), left, tensor);
     progress->shown = now;
@@ -90,7 +92,7 @@ static int save(const tandem_source *source, const char *path, const char *type,
     catch_stops();
     enum tandem_status status = tandem_source_save_gguf(source, path, &options, &error);
     if (progress.is_drawn) {
-        fprintf(stderr, "\r%78s\r", "");
+        tnd_terminal_control("\r\033[K");
     }
     if (status == TANDEM_E_CANCELLED) { /* ends as whoever sent the signal expects */
         tnd_cli_fail(&error);

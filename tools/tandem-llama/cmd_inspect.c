@@ -8,16 +8,21 @@
 #define SHOWN_BYTES 60 /* of a text */
 #define SHOWN_ITEMS 4  /* of a list */
 
-/* Prints a text with what a terminal would act on, or break the table, replaced. */
+/* Prints a text in one line. */
 static void print_text(const char *text, size_t n)
 {
     const size_t shown = n < SHOWN_BYTES ? n : SHOWN_BYTES;
-    putchar('"');
-    for (size_t i = 0; i < shown; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        putchar(c == '\n' ? ' ' : c < 0x20 || c == 0x7f ? '?' : c);
-    }
+    char visible[8 * SHOWN_BYTES];
+    (void)tandem_text_visible(text, shown, visible, sizeof(visible));
+    printf("\"%s", visible);
     printf(n > shown ? "\"... (%zu bytes)" : "\"", n);
+}
+
+static void print_name(const char *name)
+{
+    char visible[8 * SHOWN_BYTES];
+    (void)tandem_text_visible(name, strlen(name), visible, sizeof(visible));
+    printf("  %-44s ", visible);
 }
 
 static void print_item(const struct tandem_array *array, int64_t i)
@@ -55,7 +60,7 @@ static void print_values(const tandem_source *source)
     for (int i = 0; i < n; i++) {
         struct tandem_source_value value;
         (void)tandem_source_value_at(source, i, &value);
-        printf("  %-44s ", value.key);
+        print_name(value.key);
         if (value.kind == TANDEM_VALUE_INTEGER) {
             printf("%lld", (long long)value.integer);
         } else if (value.kind == TANDEM_VALUE_NUMBER) {
@@ -93,8 +98,8 @@ static void print_tensors(const tandem_source *source, struct sums *sums)
         char shape[96];
         (void)tandem_source_tensor_at(source, i, &tensor);
         shape_text(&tensor, shape);
-        printf("  %-44s %-5s %20s %14zu bytes\n", tensor.name, tandem_type_name(tensor.type), shape,
-               tensor.bytes);
+        print_name(tensor.name);
+        printf("%-5s %20s %14zu bytes\n", tandem_type_name(tensor.type), shape, tensor.bytes);
         sums->bytes += (long long)tensor.bytes;
         sums->values += tensor.ne[0] * tensor.ne[1] * tensor.ne[2] * tensor.ne[3];
         sums->by_type[tensor.type]++;

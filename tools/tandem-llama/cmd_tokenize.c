@@ -8,6 +8,7 @@
 
 #include "tandem/tokenizer.h"
 #include "tools/tandem-llama/cli.h"
+#include "tools/terminal.h"
 
 struct tokenize_options {
     const char *tokenizer;
@@ -98,6 +99,7 @@ static int detokenize(const tandem_tokenizer *tokenizer, const struct tokenize_o
     struct tandem_token_stream stream = tandem_token_stream_begin(tokenizer, true);
     const char *at = text;
     stream.shows_special = options->special;
+    tnd_terminal_pass_text();
     for (;;) {
         while (isspace((unsigned char)*at)) {
             at++;

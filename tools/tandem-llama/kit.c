@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Opening what run and chat need. */
 #include "tools/tandem-llama/kit.h"
+#include "tools/terminal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -147,6 +148,7 @@ void tnd_kit_print_text(const char *text, size_t n)
     if (n == 1 && (first < 0x20 || first == 0x7f) && !is_space) {
         return;
     }
+    tnd_terminal_pass_text();
     fwrite(text, 1, n, stdout);
     fflush(stdout);
 }

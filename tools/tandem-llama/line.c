@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "tools/terminal.h"
 #ifdef TND_HAVE_LIBEDIT
 #include <histedit.h>
 #endif
@@ -38,7 +40,7 @@ static void open_editor(struct tnd_line *line, const char *history_file)
     HistEvent event;
     line->history_file = history_file;
     line->history = history_init();
-    line->editor = el_init("tandem-llama", stdin, stdout, stderr);
+    line->editor = el_init("tandem-llama", stdin, tnd_terminal_unfiltered(), stderr);
     if (line->editor == NULL || line->history == NULL) {
         return;
     }

@@ -7,6 +7,7 @@
 #include "tandem/mapped.h"
 #include "tools/device_option.h"
 #include "tools/tandem-llama/cli.h"
+#include "tools/terminal.h"
 
 struct command {
     const char *name;
@@ -59,6 +60,7 @@ static int help(void)
 int main(int argc, char **argv)
 {
     (void)signal(SIGXFSZ, SIG_IGN); /* a file over `ulimit -f` is an error of write, not the end */
+    tnd_terminal_begin();
     args_program = "tandem-llama";
     (void)tandem_guard_mapped_files(NULL); /* without it a cut file ends the process, as ever */
     args_dashes = "--";
