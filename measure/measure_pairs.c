@@ -7,10 +7,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cpu.h"
 #include "base/tnd_status.h"
+#include "sched/park.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
 #include "tune/policy.h"
@@ -77,10 +77,7 @@ static enum tandem_status wait_for_load(struct load *load)
 {
     pthread_mutex_lock(&load->mutex);
     while (!load->is_running) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++;
-        pthread_cond_timedwait(&load->changed, &load->mutex, &until);
+        tnd_condition_wait(&load->changed, &load->mutex);
     }
     enum tandem_status status = load->status;
     pthread_mutex_unlock(&load->mutex);
@@ -112,7 +109,10 @@ static enum tandem_status measure_beside(const struct pairs *pairs, struct conte
     struct load load = {.contender = (struct contender *)&pairs->contenders[beside], .m = pairs->m};
     pthread_t thread;
     pthread_mutex_init(&load.mutex, NULL);
-    pthread_cond_init(&load.changed, NULL);
+    if (!tnd_condition_init(&load.changed)) {
+        pthread_mutex_destroy(&load.mutex);
+        return tnd_error_set(error, TANDEM_E_MEMORY, "pairs", 0, 0, "pairs: out of memory");
+    }
     int started = pthread_create(&thread, NULL, run_load, &load);
     enum tandem_status status = TANDEM_OK;
     if (started == 0) {

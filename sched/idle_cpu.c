@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include "base/tnd_assert.h"
+#include "sched/park.h"
 
 bool tnd_cpu_claim(struct tnd_cpu_claims *claims, unsigned round)
 {
@@ -34,6 +35,10 @@ bool tnd_cpu_move_to_idle(struct tnd_cpu_claims *claims, unsigned round)
         return false;
     }
     (void)tnd_cpu_claim(claims, round); /* it is there now */
-    (void)sched_setaffinity(0, sizeof(allowed), &allowed);
+    TND_POINT("between moving and being free again");
+    cpu_set_t found;
+    if (sched_getaffinity(0, sizeof(found), &found) == 0 && CPU_EQUAL(&found, &is_free)) {
+        (void)sched_setaffinity(0, sizeof(allowed), &allowed);
+    } /* else somebody has bound this thread meanwhile, who is right */
     return true;
 }

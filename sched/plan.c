@@ -103,6 +103,11 @@ enum tandem_status tandem_plan_set_node(tandem_plan *plan, int i,
     if (!has_node(plan, i) || node == NULL) {
         return TANDEM_E_ARGUMENT;
     }
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        if (!(node->predicted_us[s] >= 0)) { /* NaN too */
+            return TANDEM_E_ARGUMENT;
+        }
+    }
     plan->nodes[i] = *node;
     plan->nodes[i].profile[sizeof(node->profile) - 1] = '\0';
     return TANDEM_OK;

@@ -26,6 +26,7 @@ static uint64_t thread_cpu_ns(void)
 static uint64_t predicted_ns(const struct tnd_step *step)
 {
     double ns = 1000.0 * (double)step->predicted_us;
+    TND_ASSERT(ns >= 0); /* plans are checked where they are made */
     return ns < (double)FOREVER_NS ? (uint64_t)ns : FOREVER_NS;
 }
 
@@ -37,6 +38,7 @@ uint64_t tnd_run_predict_end(struct tnd_run *run, const struct tnd_step *step)
     }
     uint64_t now_ns = run->clock->now_ns(run->clock);
     uint64_t begin_ns = *io_expected_ns > now_ns ? *io_expected_ns : now_ns;
+    begin_ns = begin_ns < FOREVER_NS ? begin_ns : FOREVER_NS; /* many long ones add up */
     *io_expected_ns = begin_ns + predicted_ns(step);
     return *io_expected_ns;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Plans as text: what is printed reads as itself, and nothing that is not a plan does. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,9 +31,8 @@ static tandem_plan *a_plan(void)
     node.n_threads = 4;
     node.reason = TANDEM_REASON_TABLE;
     node.runner_up_us = 2210.7f;
-    node.stage[0] = (struct tandem_task_config){.backend = TANDEM_BACKEND_CPU,
-                                                .task = TANDEM_TASK_DEQUANTIZE_W,
-                                                .parallel = true};
+    node.stage[0] = (struct tandem_task_config){
+        .backend = TANDEM_BACKEND_CPU, .task = TANDEM_TASK_DEQUANTIZE_W, .parallel = true};
     node.stage[1] = (struct tandem_task_config){.backend = (uint8_t)fakes.device_slot,
                                                 .task = TANDEM_TASK_MUL_MAT_F32,
                                                 .own_threads = true,
@@ -218,7 +218,21 @@ static void running_out_of_memory_leaks_nothing(void)
     tandem_plan_free(plan);
 }
 
+static void predicted_times_that_are_no_times_are_refused(void)
+{
+    const float wrong[] = {-1.0f, -INFINITY, NAN};
+    tandem_plan *plan = a_plan();
+    for (int i = 0; i < 3; i++) {
+        struct tandem_plan_node node = *tandem_plan_node(plan, 0);
+        node.predicted_us[TANDEM_STAGE_COMPUTE] = wrong[i];
+        check_int(tandem_plan_set_node(plan, 0, &node), TANDEM_E_ARGUMENT);
+    }
+    tandem_plan_free(plan);
+}
+
 static CU_TestInfo tests[] = {
+    {"predicted_times_that_are_no_times_are_refused",
+     predicted_times_that_are_no_times_are_refused},
     {"a_plan_prints_as_documented", a_plan_prints_as_documented},
     {"a_plan_reads_back_bit_for_bit", a_plan_reads_back_bit_for_bit},
     {"a_plan_that_is_cut_anywhere_is_refused", a_plan_that_is_cut_anywhere_is_refused},

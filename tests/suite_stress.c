@@ -6,13 +6,19 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
 
 static _Thread_local uint64_t point_state;
 static atomic_ullong points_passed;
 
+static _Thread_local void (*at_point)(const char *name); /* of a test that looks for one */
+
 /* A few times in eight the thread yields, so that its neighbours overtake it right here. */
-static void pass_point(void)
+static void pass_point(const char *name)
 {
+    if (at_point != NULL) {
+        at_point(name);
+    }
     if (point_state == 0) {
         point_state = (uint64_t)(uintptr_t)&point_state | 1;
     }
@@ -24,9 +30,10 @@ static void pass_point(void)
     }
     atomic_fetch_add_explicit(&points_passed, 1, memory_order_relaxed);
 }
-#define TND_POINT(name) pass_point()
+#define TND_POINT(name) pass_point(name)
 
 #include "sched/barrier.c"
+#include "sched/idle_cpu.c"
 #include "sched/park.c"
 #include "sched/pool.c"
 #include "sched/pool_threads.c"
@@ -153,6 +160,69 @@ static void gather_and_release_survive_yields_anywhere(void)
     }
 }
 
+/* ---- an operator binds threads, too ---- */
+
+static cpu_set_t bound_by_operator;
+static int other_cpu; /* than the one that the thread moves to */
+
+static void bind_at_point(const char *name)
+{
+    if (strcmp(name, "between moving and being free again") == 0) {
+        CPU_ZERO(&bound_by_operator);
+        CPU_SET((size_t)other_cpu, &bound_by_operator);
+        (void)sched_setaffinity(0, sizeof(bound_by_operator), &bound_by_operator);
+    }
+}
+
+/* Claims every CPU but one, so that this thread moves there unless it is there already. */
+static bool move_to(int target, const cpu_set_t *allowed, struct tnd_cpu_claims *claims)
+{
+    static unsigned round;
+    round++;
+    for (int cpu = 0; cpu < TND_CLAIM_CPUS; cpu++) {
+        atomic_store(&claims->taken[cpu],
+                     cpu == target || !CPU_ISSET((size_t)cpu, allowed) ? 0 : round);
+    }
+    return tnd_cpu_move_to_idle(claims, round);
+}
+
+static int other_cpu_than(int target, const cpu_set_t *allowed)
+{
+    int cpu = 0;
+    while (cpu == target || !CPU_ISSET((size_t)cpu, allowed)) {
+        cpu++;
+    }
+    return cpu;
+}
+
+static void a_mask_that_somebody_sets_during_a_move_stays(void)
+{
+    static struct tnd_cpu_claims claims;
+    cpu_set_t allowed;
+    cpu_set_t found;
+    int n_moved = 0;
+    CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+    if (CPU_COUNT(&allowed) < 2) {
+        tnd_skip("needs two CPUs");
+        return;
+    }
+    at_point = bind_at_point;
+    for (int target = 0; target < TND_CLAIM_CPUS; target++) {
+        if (!CPU_ISSET((size_t)target, &allowed)) {
+            continue;
+        }
+        other_cpu = other_cpu_than(target, &allowed);
+        if (move_to(target, &allowed, &claims)) {
+            CU_ASSERT_EQUAL(sched_getaffinity(0, sizeof(found), &found), 0);
+            CU_ASSERT_TRUE(CPU_EQUAL(&found, &bound_by_operator));
+            n_moved++;
+            (void)sched_setaffinity(0, sizeof(allowed), &allowed);
+        }
+    }
+    at_point = NULL;
+    CU_ASSERT_TRUE(n_moved > 0);
+}
+
 int main(int argc, char **argv)
 {
     static CU_TestInfo tests[] = {
@@ -160,6 +230,8 @@ int main(int argc, char **argv)
         {"sleeping_runs_survive_yields_anywhere", sleeping_runs_survive_yields_anywhere},
         {"resizing_survives_yields_anywhere", resizing_survives_yields_anywhere},
         {"gather_and_release_survive_yields_anywhere", gather_and_release_survive_yields_anywhere},
+        {"a_mask_that_somebody_sets_during_a_move_stays",
+         a_mask_that_somebody_sets_during_a_move_stays},
         CU_TEST_INFO_NULL,
     };
     static CU_SuiteInfo suites[] = {

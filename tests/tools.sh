@@ -593,6 +593,22 @@ chat_on_cut() {
     check "a chat on a model cut short ends with $got, expected $code" [ "$got" -eq "$code" ]
 }
 
+# Too little address space: OpenBLAS is left out, or has one thread; nothing hangs or dies of a signal.
+if group limits; then
+    if (ulimit -v 1000000 && "$tool" --version) >/dev/null 2>&1; then
+        for kib in 100000 150000 250000 400000 600000; do
+            for profile in cpu cpu+openblas cpu+openblas-threads; do
+                (ulimit -v $kib && exec timeout 60 "$tool" run model.bin "${tokenizer[@]}" -p "hello there" -n 4 \
+                    --profile $profile --table none) </dev/null >out 2>err
+                code=$?
+                check "$kib KiB of addresses, profile $profile: exit code $code" [ $code -le 1 ]
+            done
+        done
+    else
+        skip "ThreadSanitizer and its kin want all addresses"
+    fi
+fi
+
 if group mapped; then
     chat_on_cut 1
     check "the file is named" has "cut.gguf: a part of the file was gone" err

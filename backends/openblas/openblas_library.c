@@ -10,6 +10,9 @@
  * - openblas_set_num_threads sets one number for the process (and starts threads that are
  *   missing).
  * - More calls at once than the build's MAX_THREADS end the process ("too many memory regions").
+ * - Where a thread cannot be started it ends the process, where address space for its buffers (128
+ *   MiB a call at once, 8 MiB of stack a thread) is missing it asks for ever. Both happen under
+ *   `ulimit -v` and in small containers, so both are probed before, see look_around.
  * - Unloading while threads end is a source of crashes: the library is never closed.
  *
  * A variable that the user has set is left alone, and ours is taken back after the loading.
@@ -21,8 +24,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/dl.h"
 #include "base/fork.h"
 
@@ -72,20 +78,110 @@ static const struct tnd_dl_symbol symbols[] = {
 static const char *const usual_names[] = {"libopenblasp.so.0", "libopenblas.so.0",
                                           "libopenblaso.so.0", "libopenblas.so", NULL};
 
-static enum tandem_status open_library(const struct tnd_openblas_load *load,
+/* ---- room for it ---- */
+
+enum surroundings {
+    AMPLE,  /* for a thread and a buffer a CPU */
+    NARROW, /* for one call at a time, on the caller's thread */
+    TOO_NARROW
+};
+
+#define MIB ((size_t)1 << 20)
+
+static bool has_addresses(size_t bytes)
+{
+    void *probe = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (probe != MAP_FAILED) {
+        munmap(probe, bytes);
+    }
+    return probe != MAP_FAILED;
+}
+
+static void *wait_for_lock(void *user)
+{
+    pthread_mutex_lock(user);
+    pthread_mutex_unlock(user);
+    return NULL;
+}
+
+/* Whether so many threads can be there at once. */
+static bool has_threads(int n)
+{
+    enum { MOST = 256 };
+    pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t threads[MOST];
+    int started = 0;
+    n = n < MOST ? n : MOST;
+    pthread_mutex_lock(&held);
+    while (started < n && pthread_create(&threads[started], NULL, wait_for_lock, &held) == 0) {
+        started++;
+    }
+    pthread_mutex_unlock(&held);
+    for (int i = 0; i < started; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    return started == n;
+}
+
+static enum surroundings look_around(void)
+{
+    long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t n = n_cpus > 0 && n_cpus < 1024 ? (size_t)n_cpus : 1;
+    if (!has_addresses(320 * MIB)) { /* the library itself and one buffer */
+        return TOO_NARROW;
+    }
+    return has_addresses((256 + 160 * n) * MIB) && has_threads((int)n - 1) ? AMPLE : NARROW;
+}
+
+/* ---- opening ---- */
+
+/* A variable's value while the library loads. */
+struct lent {
+    const char *name;
+    bool is_set; /* by us */
+    bool had;
+    char before[32];
+};
+
+static struct lent lend(const char *name, const char *value)
+{
+    const char *now = getenv(name);
+    struct lent lent = {.name = name, .had = now != NULL};
+    if (now == NULL || strlen(now) < sizeof(lent.before)) {
+        snprintf(lent.before, sizeof(lent.before), "%s", now != NULL ? now : "");
+        lent.is_set = setenv(name, value, 1) == 0;
+    }
+    return lent;
+}
+
+static void take_back(const struct lent *lent)
+{
+    if (lent->is_set && lent->had) {
+        (void)setenv(lent->name, lent->before, 1);
+    } else if (lent->is_set) {
+        unsetenv(lent->name);
+    }
+}
+
+static enum tandem_status open_library(const struct tnd_openblas_load *load, bool is_narrow,
                                        struct tnd_openblas_functions *out_functions,
                                        struct tandem_error *error)
 {
     const char *const one_name[] = {load->path, NULL};
-    bool lends = !load->keep_environment && getenv(TIMEOUT_VARIABLE) == NULL &&
-                 setenv(TIMEOUT_VARIABLE, TIMEOUT_SMALLEST, 0) == 0;
+    struct lent timeout = {0};
+    struct lent threads = {0};
+    if (!load->keep_environment && getenv(TIMEOUT_VARIABLE) == NULL) {
+        timeout = lend(TIMEOUT_VARIABLE, TIMEOUT_SMALLEST);
+    }
+    if (is_narrow) {
+        threads = lend("OPENBLAS_NUM_THREADS", "1");
+    }
     void *library = NULL; /* stays open for the life of the process */
     enum tandem_status status =
         tnd_dl_open(load->path != NULL ? one_name : usual_names, symbols,
                     (int)(sizeof(symbols) / sizeof(symbols[0])), out_functions, &library, error);
-    if (lends) {
-        unsetenv(TIMEOUT_VARIABLE);
-    }
+    take_back(&timeout);
+    take_back(&threads);
     return status;
 }
 
@@ -121,11 +217,32 @@ static void describe(struct tnd_openblas *library, const char *config)
              library->may_spin ? ", idle threads poll (loaded before us, or OpenMP)" : "");
 }
 
+/* One product that is large enough to take the library's buffer, while there is room for it. */
+static enum tandem_status take_buffer(const struct tnd_openblas *library,
+                                      struct tandem_error *error)
+{
+    enum { N = 128 };
+    float *w = tnd_calloc((size_t)3 * N * N, sizeof(float));
+    if (w == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "openblas", 0, 0, "openblas: out of memory");
+    }
+    library->functions.sgemm(TND_CBLAS_ROW_MAJOR, TND_CBLAS_NO_TRANS, TND_CBLAS_TRANS, N, N, N,
+                             1.0F, w, N, w + N * N, N, 0.0F, w + 2 * N * N, N);
+    tnd_free(w);
+    return TANDEM_OK;
+}
+
 static enum tandem_status load_library(const struct tnd_openblas_load *load,
                                        struct tandem_error *error)
 {
     struct tnd_openblas library = {0};
-    TND_TRY(open_library(load, &library.functions, error));
+    enum surroundings room = look_around();
+    if (room == TOO_NARROW || (room == NARROW && load->keep_environment)) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_MACHINE, "openblas", 0, 0,
+                             "openblas: this process may not have the address space or the threads "
+                             "that it needs (ulimit -v, ulimit -u)");
+    }
+    TND_TRY(open_library(load, room == NARROW, &library.functions, error));
     const char *config = library.functions.get_config();
     if (strstr(config, "USE64BITINT") != NULL) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_MACHINE, "openblas", 64, 32,
@@ -140,6 +257,11 @@ static enum tandem_status load_library(const struct tnd_openblas_load *load,
     /* A sequential build may lack locks around its buffers: one call at a time. */
     library.max_threads =
         library.flavour == TND_OPENBLAS_SEQUENTIAL ? 1 : threads_of_config(config);
+    if (room == NARROW) {
+        library.max_threads = 1;
+        library.functions.set_num_threads(1);
+        TND_TRY(take_buffer(&library, error));
+    }
     library.may_spin = idle_threads_poll(&library);
     describe(&library, config);
     loaded.library = library;

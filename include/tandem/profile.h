@@ -96,7 +96,7 @@ TANDEM_API double tandem_plan_took_us(const tandem_plan *plan);
 TANDEM_API const struct tandem_plan_node *tandem_plan_node(const tandem_plan *plan, int i);
 /** Replaces the choice for node i by a copy of `node`; whether it can run is checked when the plan
  *  is run (tandem_runtime_force_node checks at once). One thread at a time per plan. Errors:
- *  ARGUMENT (NULL, no such node). */
+ *  ARGUMENT (NULL, no such node, a predicted time that is negative or no number). */
 TANDEM_API enum tandem_status tandem_plan_set_node(tandem_plan *plan, int i,
                                                    const struct tandem_plan_node *node);
 
