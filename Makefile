@@ -313,6 +313,10 @@ $$(BUILD)/fuzz_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(SANITIZER_OBJ) \
     $$(call archives,report $$(llama_ARCH))
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
+$$(BUILD)/replay_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(OBJ)/tests/fuzz/replay_files.o \
+    $$(SANITIZER_OBJ) $$(call archives,report $$(llama_ARCH))
+	$$(call say,LD,$$@)
+	$$(Q)$$(LINK) -o $$@ $$^ $$(LIBS)
 endef
 $(foreach target,$(FUZZ),$(eval $(call fuzz_rule,$(target))))
 

@@ -44,8 +44,14 @@ model: ## every interleaving of parking and waking, by the model checker spin
 clang: ## build and test with Clang
 	@$(MAKE) --no-print-directory BUILD=build/clang CC=clang all check-suites
 
-cover: ## line coverage of the suites, a summary for each room
-	@$(MAKE) --no-print-directory BUILD=build/cover CC=gcc CFLAGS='-O0 -g --coverage' check-suites
+COVER_MAKE = $(MAKE) --no-print-directory BUILD=build/cover CC=gcc CFLAGS='-O0 -g --coverage'
+
+cover: ## line coverage of suites and fuzz seeds, a summary for each room; 95 % of the parsers
+	@$(COVER_MAKE) check-suites build/cover/make-seeds $(addprefix build/cover/replay_,$(FUZZ))
+	@build/cover/make-seeds build/cover/seeds
+	@for target in $(FUZZ); do \
+	    build/cover/replay_$$target build/cover/seeds/$$target tests/fuzz/corpus/$$target || exit 1; \
+	done
 	@bash tools/dev/cover.sh build/cover
 
 # ---- fuzzing -------------------------------------------------------------------------------------

@@ -421,6 +421,48 @@ static void a_cancelled_or_impossible_file_leaves_the_old_one(void)
     tandem_source_close(source);
 }
 
+/* A source of one tensor that borrows `values`. */
+static tandem_source *source_of(const char *name, const int64_t *ne, const float *values,
+                                size_t bytes)
+{
+    tandem_source *source = NULL;
+    check_ok(tnd_source_new("test", &source, NULL));
+    check_ok(tnd_source_add(source, name, TANDEM_TYPE_F32, 2, ne, values, bytes, NULL));
+    return source;
+}
+
+static void tensors_that_gguf_cannot_hold_are_refused_by_name(void)
+{
+    const float values[4] = {0};
+    const int64_t empty[] = {4, 0};
+    const int64_t endless[] = {INT64_MAX / 8, INT64_MAX / 8};
+    const int64_t small[] = {4, 1};
+    struct tandem_error error = {0};
+    tandem_source *copy = NULL;
+    char name[65];
+    memset(name, 'n', 64);
+    name[64] = '\0';
+    const struct {
+        tandem_source *source;
+        enum tandem_status status;
+        const char *part;
+    } rows[] = {{source_of(name, small, values, 16), TANDEM_E_ARGUMENT, "the name has 64 bytes"},
+                {source_of("none", empty, values, 0), TANDEM_E_ARGUMENT, "none: has no values"},
+                {source_of("much", endless, values, 0), TANDEM_E_OVERFLOW, "much: the bytes"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        check_status(
+            tandem_source_save_gguf(rows[i].source, tnd_test_temp("no.gguf"), NULL, &error),
+            rows[i].status, rows[i].part, &error);
+    }
+    check_status(tandem_source_convert(rows[2].source, TANDEM_TYPE_F16, &copy, &error),
+                 TANDEM_E_OVERFLOW, "much: the bytes as f16", &error);
+    check_status(tandem_source_convert(rows[0].source, TANDEM_TYPE_I32, &copy, &error),
+                 TANDEM_E_ARGUMENT, "got type i32", &error);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        tandem_source_close(rows[i].source);
+    }
+}
+
 /* BCML1 has no number for it, and the one of the file before would be wrong. */
 static void the_file_type_is_that_of_the_new_weights_or_left_out(void)
 {
@@ -590,6 +632,19 @@ static void bad_values_are_refused(void)
         put_scalar(&blob, "general.alignment", TND_GGUF_U32, alignments[i], 4);
         check_refused(blob, TANDEM_E_FORMAT, "general.alignment is");
     }
+    static const struct {
+        uint64_t no, count;
+        const char *part;
+    } splits[] = {{0, 100000, "split.count is 100000"},
+                  {3, 3, "split.no is 3"},
+                  {(uint64_t)-1, 3, "split.no is 18446744073709551615"}};
+    for (int i = 0; i < 3; i++) {
+        struct tnd_blob blob = {NULL, 0};
+        put_header(&blob, 3, 0, 2);
+        put_scalar(&blob, "split.no", TND_GGUF_I64, splits[i].no, 8);
+        put_scalar(&blob, "split.count", TND_GGUF_U32, splits[i].count, 4);
+        check_refused(blob, TANDEM_E_FORMAT, splits[i].part);
+    }
     struct tnd_blob blob = {NULL, 0};
     put_header(&blob, 3, 0, 1);
     put_scalar(&blob, "b", TND_GGUF_BOOL, 2, 1);
@@ -664,6 +719,8 @@ static CU_TestInfo tests_gguf[] = {
     {"impossible tensors are refused", impossible_tensors_are_refused},
     {"tensors that share bytes are refused by name", tensors_that_share_bytes_are_refused_by_name},
     {"bad values are refused", bad_values_are_refused},
+    {"tensors that GGUF cannot hold are refused by name",
+     tensors_that_gguf_cannot_hold_are_refused_by_name},
     {"every failing allocation gives memory errors and no leak",
      every_failing_allocation_gives_memory_errors_and_no_leak},
     {"every failing allocation while writing leaves no file",

@@ -4,6 +4,7 @@
 #include "llama/session.h"
 #include "tandem/allocator.h"
 #include "tests/fuzz/consume.h"
+#include "tests/fuzz/small_runtime.h"
 
 #define MOST_BYTES ((size_t)96 << 20)
 
@@ -42,19 +43,6 @@ static void release(void *user, void *memory)
     free((char *)memory - 64);
 }
 
-static tandem_runtime *runtime_of_all(void)
-{
-    static tandem_runtime *runtime;
-    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
-    options.n_threads = 1;
-    options.table_path = "";
-    options.backends = "cpu";
-    if (runtime == NULL) {
-        must(tandem_runtime_open(&options, &runtime, NULL) == TANDEM_OK);
-    }
-    return runtime;
-}
-
 static void run(const tandem_model *model)
 {
     tandem_session *session = NULL;
@@ -62,7 +50,7 @@ static void run(const tandem_model *model)
     const struct tandem_session_options options = {.size = sizeof(options), .context = 4};
     const int32_t tokens[2] = {0, (int32_t)(tandem_model_hparams(model)->vocabulary - 1)};
     enum tandem_status status =
-        tandem_session_new(model, runtime_of_all(), &options, &session, &error);
+        tandem_session_new(model, small_runtime(), &options, &session, &error);
     if (status == TANDEM_OK) {
         status = tandem_session_decode(session, tokens, 2, 0, &error);
     }

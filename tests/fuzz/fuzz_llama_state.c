@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tandem/llama.h"
+#include "tests/fuzz/small_runtime.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -27,7 +28,7 @@ static tandem_session *session_of_all(void)
     if (session == NULL &&
         (tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, NULL) != TANDEM_OK ||
          tandem_model_new(source, &model, NULL) != TANDEM_OK ||
-         tandem_session_new(model, NULL, &options, &session, NULL) != TANDEM_OK)) {
+         tandem_session_new(model, small_runtime(), &options, &session, NULL) != TANDEM_OK)) {
         abort();
     }
     return session;

@@ -414,6 +414,11 @@ static void sentencepiece_seed(int flags)
     proto_varint(&part, 24, (flags & 4) != 0);
     proto_varint(&part, 35, flags & 1);
     proto_varint(&part, 41, 1);
+    proto_varint(&part, 42, 2);
+    if ((flags & 4) != 0) {
+        tnd_blob_string(&part, "\xe2\x02"); /* field 44: the surface of an unknown token */
+        tnd_blob_string(&part, "\4 ?? ");
+    }
     proto_bytes(&file, 2, part.bytes, part.n);
     tnd_blob_free(&part);
     part = (struct tnd_blob){NULL, 0};
