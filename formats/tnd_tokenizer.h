@@ -117,6 +117,7 @@ struct tandem_tokenizer {
 
     struct tnd_arena memory; /* texts and steps */
     struct tnd_file file;
+    bool is_from_files; /* `file` is not all of it */
 };
 
 /* Ids that grow. `failed` sticks. */
@@ -134,6 +135,11 @@ enum tandem_status tnd_tokenizer_new(const char *name, tandem_tokenizer **out_to
                                      struct tandem_error *error);
 /** Frees everything but `file`. */
 void tnd_tokenizer_free(tandem_tokenizer *tokenizer);
+/** Reads a tokenizer file from memory, format told from its contents; llama2.c's borrows it.
+ *  Errors: as tandem_tokenizer_open. */
+enum tandem_status tnd_tokenizer_read(const void *bytes, size_t n, const char *name,
+                                      int64_t vocabulary, tandem_tokenizer **out_tokenizer,
+                                      struct tandem_error *error);
 /** Path of the i-th file that a folder of a model may have for a tokenizer, the best first; empty
  *  when it is too long. False behind the last. `out_path` has PATH_MAX bytes. */
 bool tnd_tokenizer_in_folder(const char *folder, int i, char *out_path);
@@ -287,6 +293,13 @@ enum tandem_status tnd_tokenizer_add_split(tandem_tokenizer *tokenizer, const ch
  *  UNSUPPORTED_BUILD (no such name). */
 enum tandem_status tnd_tokenizer_add_pretokenizer(tandem_tokenizer *tokenizer, const char *pre,
                                                   struct tandem_error *error);
+/** The name in tokenizer.ggml.pre of splits by these patterns, or NULL. `io_is_all` becomes false
+ *  where the name means patterns that differ in rare texts. */
+const char *tnd_tokenizer_pre_name(const char *const *patterns, size_t n, bool whole_words,
+                                   bool *io_is_all);
+#define TND_MAX_PRE_PATTERNS   5
+/** Key of a value of a source that is the tokenizer's file. */
+#define TND_TOKENIZER_FILE_KEY "tokenizer.tandem.file"
 /** The byte that a token like <0x0A> stands for, or -1. */
 int tnd_token_byte(const struct tnd_token *token);
 /** A copy in the tokenizer's memory, NULL without memory. */

@@ -55,6 +55,22 @@ static enum tandem_status check_vocabulary(const tandem_tokenizer *tokenizer, in
     return TANDEM_OK;
 }
 
+enum tandem_status tnd_tokenizer_read(const void *bytes, size_t n, const char *name,
+                                      int64_t vocabulary, tandem_tokenizer **out_tokenizer,
+                                      struct tandem_error *error)
+{
+    if (is_json(bytes, n)) {
+        return tnd_tokenizer_json_read(bytes, n, name, out_tokenizer, error);
+    }
+    if (is_sentencepiece(bytes, n)) {
+        return tnd_tokenizer_sentencepiece_read(bytes, n, name, out_tokenizer, error);
+    }
+    if (tnd_tokenizer_tiktoken_is(bytes, n)) {
+        return tnd_tokenizer_tiktoken_read(bytes, n, name, out_tokenizer, error);
+    }
+    return tnd_tokenizer_llama2c_read(bytes, n, name, vocabulary, out_tokenizer, error);
+}
+
 static enum tandem_status open_file(const char *path, int64_t vocabulary, struct tnd_file *file,
                                     tandem_tokenizer **out_tokenizer, struct tandem_error *error)
 {
@@ -64,18 +80,7 @@ static enum tandem_status open_file(const char *path, int64_t vocabulary, struct
     }
     tnd_file_close(file); /* its texts are used as long as the tokenizer lives: a copy is safe */
     TND_TRY(tnd_file_map(path, true, file, error));
-    if (is_json(file->data, file->bytes)) {
-        return tnd_tokenizer_json_read(file->data, file->bytes, path, out_tokenizer, error);
-    }
-    if (is_sentencepiece(file->data, file->bytes)) {
-        return tnd_tokenizer_sentencepiece_read(file->data, file->bytes, path, out_tokenizer,
-                                                error);
-    }
-    if (tnd_tokenizer_tiktoken_is(file->data, file->bytes)) {
-        return tnd_tokenizer_tiktoken_read(file->data, file->bytes, path, out_tokenizer, error);
-    }
-    return tnd_tokenizer_llama2c_read(file->data, file->bytes, path, vocabulary, out_tokenizer,
-                                      error);
+    return tnd_tokenizer_read(file->data, file->bytes, path, vocabulary, out_tokenizer, error);
 }
 
 static enum tandem_status open_path(const char *path, int64_t vocabulary,

@@ -3,9 +3,11 @@
  * ggml-org/ggml). Everything is copied, so that the source may go. */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/tnd_status.h"
+#include "formats/gguf.h"
+#include "formats/source.h"
 #include "formats/tnd_tokenizer.h"
-#include "tandem/formats.h"
 
 struct lists {
     struct tandem_array tokens;
@@ -179,6 +181,41 @@ static enum tandem_status fill_byte_level(const tandem_source *source, tandem_to
     return copy_merges(tokenizer, lists, error);
 }
 
+/* What the keys say of roles, where a file stands beside them. */
+static void set_roles(const tandem_source *source, tandem_tokenizer *tokenizer)
+{
+    tokenizer->bos = id_of(source, "tokenizer.ggml.bos_token_id", tokenizer, tokenizer->bos);
+    tokenizer->eos = id_of(source, "tokenizer.ggml.eos_token_id", tokenizer, tokenizer->eos);
+    tokenizer->adds_bos = boolean(source, "tokenizer.ggml.add_bos_token", tokenizer->adds_bos);
+}
+
+/* The file that tandem_source_add_tokenizer has put there. */
+static enum tandem_status read_file(const struct tnd_source_array *array,
+                                    const tandem_source *source, tandem_tokenizer **out_tokenizer,
+                                    struct tandem_error *error)
+{
+    struct tandem_source_tensor embedding = {.ne = {0}};
+    tandem_tokenizer *tokenizer = NULL;
+    uint8_t *bytes = tnd_alloc(array->n_bytes + 1); /* which the tokenizer may borrow */
+    if (bytes == NULL) {
+        return tnd_tokenizer_no_memory(TND_TOKENIZER_FILE_KEY, array->n_bytes, error);
+    }
+    memcpy(bytes, array->bytes, array->n_bytes);
+    bytes[array->n_bytes] = 0;
+    struct tnd_file copy = {.data = bytes, .bytes = array->n_bytes};
+    (void)tandem_source_find(source, "token_embd.weight", &embedding);
+    const enum tandem_status status = tnd_tokenizer_read(
+        copy.data, copy.bytes, TND_TOKENIZER_FILE_KEY, embedding.ne[1], &tokenizer, error);
+    if (status != TANDEM_OK) {
+        tnd_file_close(&copy);
+        return status;
+    }
+    tokenizer->file = copy;
+    set_roles(source, tokenizer);
+    *out_tokenizer = tokenizer;
+    return TANDEM_OK;
+}
+
 static enum tandem_status fill(const tandem_source *source, tandem_tokenizer *tokenizer,
                                struct tandem_error *error)
 {
@@ -215,6 +252,16 @@ enum tandem_status tandem_tokenizer_from_source(const tandem_source *source,
                              "tokenizer");
     }
     tandem_tokenizer *tokenizer = NULL;
+    const struct tnd_source_value *file =
+        tnd_source_value_of(source, TND_TOKENIZER_FILE_KEY, TND_VALUE_ARRAY);
+    if (file != NULL && file->array->item_type == TND_GGUF_U8) {
+        const enum tandem_status status = read_file(file->array, source, out_tokenizer, error);
+        const char *model = NULL;
+        if (status != TANDEM_E_UNSUPPORTED_BUILD ||
+            !tandem_source_text(source, "tokenizer.ggml.model", &model)) {
+            return status;
+        }
+    }
     TND_TRY(tnd_tokenizer_new("tokenizer.ggml", &tokenizer, error));
     const enum tandem_status status = fill(source, tokenizer, error);
     if (status != TANDEM_OK) {

@@ -26,6 +26,7 @@
 
 struct tnd_pattern {
     pcre2_code *code;
+    char *text; /* owned */
 };
 
 struct match {
@@ -66,7 +67,10 @@ enum tandem_status tnd_pattern_new(const char *pattern, struct tnd_pattern **out
     pcre2_code *code = NULL;
     TND_TRY(compile(pattern, &code, error));
     struct tnd_pattern *made = tnd_alloc(sizeof(*made));
-    if (made == NULL) {
+    char *text = tnd_strdup(pattern);
+    if (made == NULL || text == NULL) {
+        tnd_free(made);
+        tnd_free(text);
         pcre2_code_free(code);
         return tnd_error_set(error, TANDEM_E_MEMORY, "pattern", sizeof(*made), 0,
                              "tokenizer: no memory for a pattern");
@@ -74,6 +78,7 @@ enum tandem_status tnd_pattern_new(const char *pattern, struct tnd_pattern **out
     (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE |
                                       PCRE2_JIT_PARTIAL_HARD); /* faster where there is one */
     made->code = code;
+    made->text = text;
     *out_pattern = made;
     return TANDEM_OK;
 }
@@ -82,8 +87,14 @@ void tnd_pattern_free(struct tnd_pattern *pattern)
 {
     if (pattern != NULL) {
         pcre2_code_free(pattern->code);
+        tnd_free(pattern->text);
         tnd_free(pattern);
     }
+}
+
+const char *tnd_pattern_text(const struct tnd_pattern *pattern)
+{
+    return pattern->text;
 }
 
 enum tandem_status tnd_pattern_search_begin(struct tnd_pattern_search *search,
@@ -207,6 +218,12 @@ enum tandem_status tnd_pattern_new(const char *pattern, struct tnd_pattern **out
 void tnd_pattern_free(struct tnd_pattern *pattern)
 {
     (void)pattern;
+}
+
+const char *tnd_pattern_text(const struct tnd_pattern *pattern)
+{
+    (void)pattern;
+    return "";
 }
 
 enum tandem_status tnd_pattern_search_begin(struct tnd_pattern_search *search,

@@ -8,8 +8,6 @@
 #include "base/tnd_status.h"
 #include "formats/tnd_tokenizer.h"
 
-#define MAX_PATTERNS 5
-
 /* GPT-2 (encoder.py of openai/gpt-2): runs of letters, digits, others, with a blank before them */
 #define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)"
 /* tiktoken's cl100k_base, and how many digits stand together */
@@ -29,7 +27,7 @@
 
 static const struct pretokenizer {
     const char *names; /* separated by blanks */
-    const char *patterns[MAX_PATTERNS];
+    const char *patterns[TND_MAX_PRE_PATTERNS];
     bool whole_words; /* a piece that is a token is taken as it is */
 } pretokenizers[] = {
     {"default", {"[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}, false},
@@ -77,7 +75,7 @@ enum tandem_status tnd_tokenizer_add_pretokenizer(tandem_tokenizer *tokenizer, c
             continue;
         }
         tokenizer->whole_words = row->whole_words;
-        for (int k = 0; k < MAX_PATTERNS && row->patterns[k] != NULL; k++) {
+        for (int k = 0; k < TND_MAX_PRE_PATTERNS && row->patterns[k] != NULL; k++) {
             TND_TRY(tnd_tokenizer_add_split(tokenizer, row->patterns[k], error));
         }
         return TANDEM_OK;
@@ -86,4 +84,38 @@ enum tandem_status tnd_tokenizer_add_pretokenizer(tandem_tokenizer *tokenizer, c
                          "tokenizer: the pre-tokenizer \"%.60s\" is not known; known are default, "
                          "gpt-2, llama-bpe, qwen2, falcon, starcoder and others",
                          pre);
+}
+
+/* What is published with tokenizer.json, and the names that files use for it. */
+#define LLAMA3_PATTERN(digits)                                                                     \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits                           \
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+const char *tnd_tokenizer_pre_name(const char *const *patterns, size_t n, bool whole_words,
+                                   bool *io_is_all)
+{
+    static const struct {
+        const char *name;
+        const char *patterns[2];
+        bool is_same; /* as what the name means here */
+        bool whole_words;
+    } published[] = {
+        {"gpt-2", {GPT2 "|\\s+"}, true, false}, /* (what is left over stands alone either way) */
+        {"starcoder", {"\\p{N}", GPT2 "|\\s+"}, true, false},
+        {"llama-bpe", {LLAMA3_PATTERN("\\p{N}{1,3}")}, false, true},
+        {"qwen2", {LLAMA3_PATTERN("\\p{N}")}, false, false},
+    };
+    for (size_t i = 0; i < sizeof(published) / sizeof(published[0]); i++) {
+        const size_t n_wanted = published[i].patterns[1] == NULL ? 1 : 2;
+        bool fits = n == n_wanted;
+        for (size_t k = 0; fits && k < n; k++) {
+            fits = strcmp(patterns[k], published[i].patterns[k]) == 0;
+        }
+        if (fits) {
+            *io_is_all =
+                *io_is_all && published[i].is_same && published[i].whole_words == whole_words;
+            return published[i].name;
+        }
+    }
+    return NULL;
 }

@@ -98,6 +98,8 @@ enum tandem_status tnd_pattern_translate(const char *pattern, struct tnd_text *o
 enum tandem_status tnd_pattern_new(const char *pattern, struct tnd_pattern **out_pattern,
                                    struct tandem_error *error);
 void tnd_pattern_free(struct tnd_pattern *pattern);
+/** The pattern as it was given. */
+const char *tnd_pattern_text(const struct tnd_pattern *pattern);
 
 /** Looks for matches in one text of valid UTF-8. */
 struct tnd_pattern_search {

@@ -211,6 +211,9 @@ enum tandem_status tnd_hf_read_beside(const void *bytes, size_t n, const char *n
         const struct tnd_hf_files files = {(const char *)merges.data, merges.bytes,
                                            (const char *)config.data, config.bytes};
         status = tnd_tokenizer_vocab_read(bytes, n, &files, name, out_tokenizer, error);
+        if (status == TANDEM_OK) {
+            (*out_tokenizer)->is_from_files = true;
+        }
     } else if (error != NULL) {
         *error = missing;
     }

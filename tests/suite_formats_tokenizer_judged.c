@@ -174,6 +174,55 @@ static void check_open(const char *folder, const char *text, const char *want)
     tandem_tokenizer_close(tokenizer);
 }
 
+/* The ids of a row's texts by the tokenizer that is among the values of a source. */
+static void check_taken_along(const struct judged *row, const char *path)
+{
+    const struct tandem_llama_shape shape = {.size = sizeof(shape),
+                                             .dim = 8,
+                                             .hidden = 8,
+                                             .layers = 1,
+                                             .heads = 1,
+                                             .kv_heads = 1,
+                                             .vocabulary = 1024,
+                                             .context = 8};
+    struct tandem_error error = {0};
+    tandem_source *source = NULL;
+    tandem_tokenizer *tokenizer = NULL;
+    bool is_common = false;
+    check_ok(tnd_file_write_atomic(path, row->bytes, row->n, NULL));
+    check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, NULL));
+    check_status(tandem_source_add_tokenizer(source, path, &is_common, &error), TANDEM_OK, NULL,
+                 &error);
+    check_status(tandem_tokenizer_from_source(source, &tokenizer, &error), TANDEM_OK, NULL, &error);
+    tandem_source_close(source);
+    for (int k = 0; tokenizer != NULL && k < 10 && row->texts[k].text != NULL; k++) {
+        tnd_test_check_ids(tokenizer, row->texts[k].text,
+                           row->read != tnd_tokenizer_sentencepiece_read, row->texts[k].ids);
+    }
+    tandem_tokenizer_close(tokenizer);
+}
+
+static void every_tokenizer_goes_along_with_a_source(void)
+{
+    char folder[] = "/tmp/tandem-tokenizer-XXXXXX";
+    char path[64];
+    tandem_tokenizer *tokenizer = NULL;
+    struct tandem_error error = {0};
+    const enum tandem_status status =
+        judged[0].read(judged[0].bytes, judged[0].n, "judged", &tokenizer, &error);
+    tandem_tokenizer_close(tokenizer);
+    if (status == TANDEM_E_UNSUPPORTED_BUILD || mkdtemp(folder) == NULL) {
+        tnd_skip("optional part not built: %s", error.text);
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/tokenizer.json", folder);
+    for (size_t i = 0; i < sizeof(judged) / sizeof(judged[0]); i++) {
+        check_taken_along(&judged[i], path);
+    }
+    remove_files(folder);
+    check_int(rmdir(folder), 0);
+}
+
 static void a_folder_is_opened_by_the_tokenizer_in_it(void)
 {
     static const char vocabulary[] =
@@ -214,6 +263,7 @@ static CU_TestInfo tests[] = {
     {"a_file_of_ranks_that_is_none_is_refused", a_file_of_ranks_that_is_none_is_refused},
     {"damaged_ranks_give_an_error_or_a_tokenizer_that_works",
      damaged_ranks_give_an_error_or_a_tokenizer_that_works},
+    {"every_tokenizer_goes_along_with_a_source", every_tokenizer_goes_along_with_a_source},
     {"a_folder_is_opened_by_the_tokenizer_in_it", a_folder_is_opened_by_the_tokenizer_in_it},
     CU_TEST_INFO_NULL,
 };

@@ -223,6 +223,7 @@ static const struct row rows[] = {
     LIVES(tandem_tensor_is_contiguous, "X"),
     REFUSES(tandem_tokenizer_open, "WnOe"),
     REFUSES(tandem_tokenizer_from_source, "SOe"),
+    REFUSES(tandem_source_add_tokenizer, "SWoe"),
     LIVES(tandem_tokenizer_close, "K"),
     LIVES(tandem_tokenizer_vocabulary, "K"),
     LIVES(tandem_tokenizer_bos, "K"),

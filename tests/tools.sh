@@ -259,6 +259,26 @@ if group convert; then
     try 1 "(FORMAT)" convert text x.gguf
     check "nothing was written" [ ! -e x.gguf ]
     check "nothing was left behind" [ -z "$(find . -name '*.tmp*' -o -name 'x.gguf*')" ]
+    # A folder's tokenizer goes along; run finds it in either place.
+    mkdir -p folder && cp hf/model.safetensors hf/config.json folder
+    try 1 "names a tokenizer" run folder
+    echo '{"model":{"type":"WordPiece"}}' >folder/tokenizer.json
+    try 0 "no tokenizer is taken along: folder/tokenizer.json" convert folder folder.gguf
+    cp tokenizer.bin folder
+    rm folder/tokenizer.json
+    try 0 "21 tensors" convert folder folder.gguf
+    for model in folder folder.gguf; do
+        "$tool" run "$model" -p "hello abc" -n 40 --temp 0 --table none >text.out 2>text.err
+        check "$model has its tokenizer" cmp text.out f32.txt
+    done
+    try 0 "21 tensors" convert -t tokenizer.bin hf/model.safetensors named.gguf
+    check "a tokenizer may be named" cmp named.gguf folder.gguf
+    try 1 "cannot open" convert -t no-such-file model.bin x.gguf
+    sed 's/"model_type":"llama"/"model_type":"gpt_neox"/' hf/config.json >folder/config.json
+    try 1 "gpt_neox" convert folder x.gguf
+    rm folder/config.json
+    try 1 "architecture" convert folder x.gguf
+    check "an unknown model is not written" [ ! -e x.gguf ]
     # Stopped at any moment it leaves a whole file or none.
     "$tool" synth large.gguf --shape 512,2048,8,8,8,8000 --type f32 >/dev/null
     for signal in "TERM 0.01" "INT 0.05" "HUP 0.1" "TERM 0.2"; do

@@ -33,6 +33,14 @@ TANDEM_API enum tandem_status tandem_tokenizer_open(const char *path, int64_t vo
 TANDEM_API enum tandem_status tandem_tokenizer_from_source(const tandem_source *source,
                                                            tandem_tokenizer **out_tokenizer,
                                                            struct tandem_error *error);
+/** Takes the tokenizer at `path` (as tandem_tokenizer_open) along with a source that has none, for
+ *  tandem_source_save_gguf. `out_is_common` (may be NULL): the values are those that all programs
+ *  know; else only Tandem reads it from there. One thread at a time. Errors: as
+ *  tandem_tokenizer_open, and ARGUMENT, UNSUPPORTED_BUILD (a tokenizer of several files that the
+ *  values cannot express). */
+TANDEM_API enum tandem_status tandem_source_add_tokenizer(tandem_source *source, const char *path,
+                                                          bool *out_is_common,
+                                                          struct tandem_error *error);
 /** Frees a tokenizer; streams over it must be over. NULL is allowed. Never fails. One thread at a
  *  time. */
 TANDEM_API void tandem_tokenizer_close(tandem_tokenizer *tokenizer);

@@ -667,6 +667,25 @@ class Judge:
                             ascii(a), ascii(w))
         return differs
 
+    def convert(self, name, made):
+        """The same ids from a GGUF file that has taken the tokenizer along."""
+        if made.path.endswith(".gguf"):
+            return 0
+        with tempfile.TemporaryDirectory() as folder:
+            model, out = os.path.join(folder, "model.gguf"), os.path.join(folder, "out.gguf")
+            shape = "64,64,1,2,2,%d" % (made.vocabulary + 8)
+            subprocess.run([self.tool, "synth", model, "--type", "f32", "--shape", shape], check=True,
+                           capture_output=True)
+            done = subprocess.run([self.tool, "convert", "-t", made.path, model, out], capture_output=True,
+                                  text=True)
+            if done.returncode != 0:
+                print("%-20s not taken along: %s" % (name, done.stderr.strip()))
+                return 0
+            how = "as a file" if "no other program" in done.stderr else "by keys"
+            differs, error, _ = self.encode(name, Kind(out, made.encode, made.decode, made.special))
+            print("%-20s taken along by convert (%s): %s differ" % (name, how, error if differs is None else differs))
+            return 1 if differs is None else differs
+
     def judge(self, name, made):
         self.n_shown = 0
         differs, error, wanted = self.encode(name, made)
@@ -683,6 +702,7 @@ class Judge:
         hidden = self.decode(name, made, lists, True)
         visible = self.decode(name, made, lists, False)
         self.checked += 1
+        differs += self.convert(name, made)
         print("%-20s ids of %d texts: %d differ; text of %d lists: %d and %d differ" %
               (name, len(self.texts), differs, len(lists), hidden, visible), flush=True)
         if differs or hidden or visible:

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 /* ---- messages ---- */
@@ -147,6 +148,12 @@ enum tandem_status tnd_cli_synthesize(const char *shape_text, const char *type_t
 }
 
 /* ---- numbers ---- */
+
+bool tnd_cli_is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
 
 double tnd_cli_seconds(void)
 {

@@ -82,6 +82,7 @@ enum tandem_status tnd_cli_synthesize(const char *shape, const char *type, int64
                                       tandem_source **out_source, struct tandem_error *error);
 
 double tnd_cli_seconds(void);
+bool tnd_cli_is_folder(const char *path);
 /** Median of n values, which are sorted by it; 0 when n is 0. */
 double tnd_cli_median(double *values, int n);
 

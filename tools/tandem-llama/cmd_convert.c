@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tandem/llama.h"
 #include "tools/tandem-llama/cli.h"
 #include "tools/terminal.h"
 
@@ -115,11 +116,54 @@ static int save(const tandem_source *source, const char *path, const char *type,
     return 0;
 }
 
+/* Takes the tokenizer of the folder, or the one that is named, along. Only the latter has to be
+ * there and to fit. */
+static enum tandem_status take_tokenizer(tandem_source *source, const char *input,
+                                         const char *tokenizer, struct tandem_error *error)
+{
+    const char *path = tokenizer != NULL ? tokenizer : input;
+    bool is_common = false;
+    struct tandem_array tokens;
+    if (tokenizer == NULL && (!tnd_cli_is_folder(input) ||
+                              tandem_source_array(source, "tokenizer.ggml.tokens", &tokens))) {
+        return TANDEM_OK;
+    }
+    const enum tandem_status status = tandem_source_add_tokenizer(source, path, &is_common, error);
+    if (status != TANDEM_OK && tokenizer == NULL) {
+        if (status != TANDEM_E_NOT_FOUND) {
+            fprintf(stderr, "tandem-llama: note: no tokenizer is taken along: %s\n", error->text);
+        }
+        return TANDEM_OK;
+    }
+    if (status == TANDEM_OK && !is_common) {
+        fprintf(stderr,
+                "tandem-llama: note: GGUF has no keys for this tokenizer; it is taken along as the "
+                "file that it is, and no other program finds it there\n");
+    }
+    return status;
+}
+
+/* Of a checkpoint we write a model, so it has to be one that we know; GGUF files pass as they
+ * are. */
+static enum tandem_status check_model(const tandem_source *source, struct tandem_error *error)
+{
+    tandem_model *model = NULL;
+    if (strncmp(tandem_source_format(source), "GGUF", 4) == 0) {
+        return TANDEM_OK;
+    }
+    const enum tandem_status status = tandem_model_new(source, &model, error);
+    tandem_model_free(model);
+    return status;
+}
+
 int tnd_cmd_convert(int argc, char **argv)
 {
     const char *type = NULL;
+    const char *tokenizer = NULL;
     int64_t threads = 0;
     const struct args_option rows[] = {
+        {"t", ARGS_STRING, &tokenizer, 0, 0, "FILE",
+         "tokenizer to take along; default: that of the folder"},
         {"type", ARGS_STRING, &type, 0, 0, "TYPE",
          "of the matrices (q4_0, bcml1, f16, ...); as they are"},
         {"threads", ARGS_INT, &threads, 0, 4096, "N", "threads; default: one a core"},
@@ -141,7 +185,11 @@ int tnd_cmd_convert(int argc, char **argv)
     if (tandem_source_open(paths[0], &source, &error) != TANDEM_OK) {
         return tnd_cli_fail(&error);
     }
-    code = save(source, paths[1], type, threads);
+    enum tandem_status status = check_model(source, &error);
+    if (status == TANDEM_OK) {
+        status = take_tokenizer(source, paths[0], tokenizer, &error);
+    }
+    code = status == TANDEM_OK ? save(source, paths[1], type, threads) : tnd_cli_fail(&error);
     tandem_source_close(source);
     return code;
 }

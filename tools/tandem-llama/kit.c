@@ -7,15 +7,19 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static enum tandem_status open_tokenizer(struct tnd_kit *kit, struct tandem_error *error)
+static enum tandem_status open_tokenizer(struct tnd_kit *kit, const char *checkpoint,
+                                         struct tandem_error *error)
 {
     if (kit->options.tokenizer != NULL) {
         return tandem_tokenizer_open(kit->options.tokenizer,
                                      tandem_model_hparams(kit->model)->vocabulary, &kit->tokenizer,
                                      error);
     }
-    const enum tandem_status status =
-        tandem_tokenizer_from_source(kit->source, &kit->tokenizer, error);
+    enum tandem_status status = tandem_tokenizer_from_source(kit->source, &kit->tokenizer, error);
+    if (status == TANDEM_E_FORMAT && tnd_cli_is_folder(checkpoint)) {
+        status = tandem_tokenizer_open(checkpoint, tandem_model_hparams(kit->model)->vocabulary,
+                                       &kit->tokenizer, error);
+    }
     if (status == TANDEM_E_FORMAT || status == TANDEM_E_NOT_FOUND) {
         const size_t n = strlen(error->text);
         snprintf(error->text + n, sizeof(error->text) - n, "; -t FILE names a tokenizer");
@@ -57,7 +61,7 @@ enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,
     CLI_TRY(tnd_cli_open_source(checkpoint, o->type, &kit->source, error));
     CLI_TRY(tandem_model_new(kit->source, &kit->model, error));
     kit->load_seconds = tnd_cli_seconds() - begin;
-    CLI_TRY(open_tokenizer(kit, error));
+    CLI_TRY(open_tokenizer(kit, checkpoint, error));
     CLI_TRY(tnd_cli_open_runtime(&o->runtime, &kit->runtime, error));
     CLI_TRY(open_session(kit, error));
     CLI_TRY(open_sampler(kit, error));
