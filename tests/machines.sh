@@ -47,7 +47,7 @@ may_mount() { unshare -m true 2>/dev/null || { skip "no rights to mount: $1"; fa
 
 group_limits() {
     local n
-    for n in 20000 300000 600000; do
+    for n in 20000 60000 150000 300000 600000; do
         under "$n KiB of addresses" "$all" "ulimit -v $n; exec \"\$@\""
     done
     for n in 4 5 6 8 16; do

@@ -48,6 +48,32 @@ job_faults() {
 job_machines() {
     mk BUILD=build/soak-tools faults && bash tests/machines.sh build/soak-tools $(($(seconds 2000) * 5))
 }
+# A chat of an hour. (There is no server yet.)
+job_memory() {
+    mk BUILD=build/soak-tools all build/soak-tools/make-models &&
+        bash tests/chat_memory.sh build/soak-tools "$(seconds 3600)"
+}
+# Reads of memory that was never written, and of what is not ours. AVX2 is what valgrind knows; the kernels in
+# plain C run too, in a second round of their suites. FORTIFY's memmove confuses it. Leaks are LeakSanitizer's.
+job_valgrind() {
+    local suite n=0 good=0
+    command -v valgrind >/dev/null || { echo "SKIP valgrind: not installed"; return 0; }
+    mk BUILD=build/valgrind CFLAGS='-O1 -g' HARDENING= suites || return 1
+    for suite in avx2:{base,table,tune,ggml,formats,report,measure,runtime,llama,sched,backends} scalar:{ggml,backends}; do
+        n=$((n + 1))
+        if TANDEM_CPU=${suite%:*} TANDEM_TEST_EFFORT=1 timeout 7200 valgrind -q --error-exitcode=99 --fair-sched=yes \
+            "build/valgrind/suite_${suite#*:}" >build/valgrind/log 2>&1; then
+            good=$((good + 1))
+        else
+            echo "$suite: exit code $?"
+            grep -E '==|FAILED|^    [0-9]' build/valgrind/log | head -40
+        fi
+    done
+    echo "$n tried, $good survived: Suites under valgrind's memcheck"
+    [ "$good" -eq "$n" ]
+}
+# Twenty planted faults are found.
+job_mutants() { bash tools/dev/mutants.sh; }
 # The same bytes from two builds.
 job_reproducible() { bash tools/dev/check_reproducible.sh; }
 
