@@ -295,12 +295,12 @@ void free(void *memory)
         }                                                                                          \
         return real arguments;                                                                     \
     }
-/* A call that moves `n` bytes: may also be cut short. */
+/* A call that moves `n` bytes: may also be cut short. Messages always come through. */
 #define TRANSFER(name, parameters, part, arguments, ...)                                           \
     ssize_t name parameters                                                                        \
     {                                                                                              \
         REAL(ssize_t, name, __VA_ARGS__)                                                           \
-        if (fails(FILES, #name)) {                                                                 \
+        if (fd != STDERR_FILENO && fails(FILES, #name)) {                                          \
             if (file_error() == 0 && n > 1) {                                                      \
                 return real part;                                                                  \
             }                                                                                      \
