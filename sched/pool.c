@@ -241,8 +241,9 @@ int tnd_pool_size(const struct tnd_pool *pool)
 
 void tnd_pool_pause(struct tnd_pool *pool)
 {
-    if (!atomic_exchange(&pool->paused, true)) {
-        tnd_pool_park_begin(pool);
+    tnd_pool_park_begin(pool); /* before `paused`: another thread may resume at once */
+    if (atomic_exchange(&pool->paused, true)) {
+        tnd_pool_park_end(pool);
     }
 }
 

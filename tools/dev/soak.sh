@@ -74,6 +74,15 @@ job_valgrind() {
 }
 # Twenty planted faults are found.
 job_mutants() { bash tools/dev/mutants.sh; }
+# A million schedules of the pool: a seed decides who goes on at each atomic access.
+job_schedules() {
+    mk BUILD=build/soak-suites suite_schedule || return 1
+    TANDEM_TEST_EFFORT=3 TANDEM_TEST_SEED=$((RANDOM + 1)) build/soak-suites/suite_schedule | tee build/soak/schedules.txt
+    awk '/schedules,/ {n = $0; sub(/.*\(/, "", n); all = n + 0} / passed$/ && all && !told {good = told = 1}
+        END {printf "%d tried, %d survived: Schedules of the pool, by a seeded scheduler\n", all, good ? all : 0}' \
+        build/soak/schedules.txt
+    grep -q ' failed=0 ' build/soak/schedules.txt
+}
 # The same bytes from two builds.
 job_reproducible() { bash tools/dev/check_reproducible.sh; }
 
