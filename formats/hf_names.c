@@ -10,11 +10,11 @@ static const struct name_row {
     const char *theirs;
     const char *ours;
 } whole_names[] = {
-    {"model.embed_tokens.weight", "token_embd.weight"},
-    {"model.norm.weight", "output_norm.weight"},
+    {"embed_tokens.weight", "token_embd.weight"},
+    {"norm.weight", "output_norm.weight"},
     {"lm_head.weight", "output.weight"},
 };
-/* Behind model.layers.N. up to the last part (weight, bias). */
+/* Behind layers.N. up to the last part (weight, bias). */
 static const struct name_row layer_names[] = {
     {"input_layernorm", "attn_norm"},    {"self_attn.q_proj", "attn_q"},
     {"self_attn.k_proj", "attn_k"},      {"self_attn.v_proj", "attn_v"},
@@ -26,14 +26,17 @@ static const struct name_row layer_names[] = {
 
 bool tnd_safetensors_map_name(const char *name, char *out, size_t capacity)
 {
-    static const char prefix[] = "model.layers.";
+    static const char model[] = "model."; /* left out where the model was saved without its head */
+    static const char prefix[] = "layers.";
+    const char *whole = name;
+    name += strncmp(name, model, sizeof(model) - 1) == 0 ? sizeof(model) - 1 : 0;
     for (size_t i = 0; i < sizeof(whole_names) / sizeof(whole_names[0]); i++) {
         if (strcmp(name, whole_names[i].theirs) == 0) {
             snprintf(out, capacity, "%s", whole_names[i].ours);
             return true;
         }
     }
-    snprintf(out, capacity, "%s", name);
+    snprintf(out, capacity, "%s", whole);
     if (strncmp(name, prefix, sizeof(prefix) - 1) != 0) {
         return true;
     }

@@ -10,10 +10,12 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/vector.h"
 #include "formats/cursor.h"
 #include "formats/foreign.h"
 #include "formats/json_pull.h"
+#include "formats/torch_pickle.h"
 #include "formats/places.h"
 
 #define MAX_FILES     4096
@@ -290,7 +292,8 @@ static bool beside(const char *path, const char *name, char out[PATH_MAX])
 bool tnd_safetensors_in_folder(const char *path, char *out_path)
 {
     static const char *const names[] = {"model.safetensors.index.json", "model.safetensors",
-                                        "pytorch_model.bin", "consolidated.00.pth"};
+                                        "pytorch_model.bin.index.json", "pytorch_model.bin",
+                                        "consolidated.00.pth"};
     struct stat info;
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
         return false;
@@ -356,30 +359,46 @@ enum tandem_status tnd_safetensors_read(const void *bytes, size_t n, const char 
 /* Files that an index names, each once. */
 struct file_list {
     char (*names)[MAX_FILE_NAME];
-    size_t *ends; /* behind the last tensor of each file; NULL until they are read */
+    size_t *ends;    /* behind the last tensor of each file; NULL until they are read */
+    uint16_t *slots; /* hash table of places in the list + 1, open addressing; 0: free */
     int n;
     size_t capacity;
     int64_t n_tensors; /* that the index names and a model needs */
 };
+#define FILE_SLOTS (2 * MAX_FILES) /* a power of two */
+
+/* The slot of a name, or the free one where it would stand. */
+static uint16_t *file_slot(const struct file_list *files, const char *name)
+{
+    size_t at = (size_t)tnd_hash_string(name, 0) & (FILE_SLOTS - 1);
+    while (files->slots[at] != 0 && strcmp(files->names[files->slots[at] - 1], name) != 0) {
+        at = (at + 1) & (FILE_SLOTS - 1);
+    }
+    return &files->slots[at];
+}
 
 static enum tandem_status note_file(struct file_list *files, const struct tnd_json *json,
                                     const char *name, struct tandem_error *error)
 {
-    for (int i = files->n - 1; i >= 0; i--) { /* mostly the last one */
-        if (strcmp(files->names[i], name) == 0) {
-            return TANDEM_OK;
-        }
+    if (files->slots == NULL) {
+        files->slots = tnd_calloc(FILE_SLOTS, sizeof(files->slots[0]));
+    }
+    uint16_t *slot = files->slots == NULL ? NULL : file_slot(files, name);
+    if (slot != NULL && *slot != 0) {
+        return TANDEM_OK;
     }
     if (files->n == MAX_FILES || name[0] == '\0' || strchr(name, '/') != NULL) {
         return tnd_error_set(error, TANDEM_E_FORMAT, json->name, files->n, MAX_FILES,
                              "%s: file %d is '%.60s', expected at most %d names without folder",
                              tnd_short_name(json->name), files->n + 1, name, MAX_FILES);
     }
-    if (!tnd_grow(&files->names, (size_t)files->n, &files->capacity, MAX_FILE_NAME)) {
+    if (slot == NULL ||
+        !tnd_grow(&files->names, (size_t)files->n, &files->capacity, MAX_FILE_NAME)) {
         return tnd_error_set(error, TANDEM_E_MEMORY, json->name, files->n, 0,
                              "%s: no memory for its list of files", tnd_short_name(json->name));
     }
     strcpy(files->names[files->n++], name);
+    *slot = (uint16_t)files->n;
     return TANDEM_OK;
 }
 
@@ -389,13 +408,10 @@ static enum tandem_status check_place(const struct file_list *files, const struc
                                       const char *file, struct tandem_error *error)
 {
     const int64_t at = tnd_source_find(source, name);
-    for (int i = 0; i < files->n && at >= 0; i++) {
-        if ((size_t)at < files->ends[i]) {
-            if (strcmp(files->names[i], file) == 0) {
-                return TANDEM_OK;
-            }
-            break;
-        }
+    const int i = *file_slot(files, file) - 1;
+    if (at >= 0 && i >= 0 && (size_t)at < files->ends[i] &&
+        (i == 0 || (size_t)at >= files->ends[i - 1])) {
+        return TANDEM_OK;
     }
     return tnd_error_set(error, TANDEM_E_FORMAT, json->name, at, 0,
                          "%s: tensor %.60s is not in %.60s, where it should be",
@@ -478,6 +494,20 @@ static enum tandem_status check_index(const struct tnd_json *json, struct file_l
     return TANDEM_OK;
 }
 
+/* Adds one of the files of an index, of either format. */
+static enum tandem_status add_file(const struct tnd_file *file, const char *path, bool is_model,
+                                   tandem_source *source, struct tandem_error *error)
+{
+    const enum tnd_torch_role role = is_model ? TND_TORCH_MODEL_PART : TND_TORCH_PART;
+    if (tnd_torch_zip_is(file->data, file->bytes)) {
+        return tnd_torch_zip_add(file->data, file->bytes, path, role, source, error);
+    }
+    if (tnd_torch_legacy_is(file->data, file->bytes)) {
+        return tnd_torch_legacy_add(file->data, file->bytes, path, role, source, error);
+    }
+    return read_file(file->data, file->bytes, path, is_model, source, error);
+}
+
 static enum tandem_status read_files(const struct tnd_json *json, struct file_list *files,
                                      tandem_source *source, struct tandem_error *error)
 {
@@ -498,7 +528,7 @@ static enum tandem_status read_files(const struct tnd_json *json, struct file_li
                                  tnd_short_name(path));
         }
         TND_TRY(tnd_source_map(source, part, &file, error));
-        TND_TRY(read_file(file.data, file.bytes, part, is_model, source, error));
+        TND_TRY(add_file(&file, part, is_model, source, error));
         files->ends[i] = source->n_tensors;
     }
     TND_TRY(tnd_source_check_names(source, path, error));
@@ -521,6 +551,7 @@ enum tandem_status tnd_safetensors_read_index(const void *bytes, size_t n, const
         status = read_files(&json, &files, source, error);
     }
     tnd_free(files.names);
+    tnd_free(files.slots);
     tnd_free(files.ends);
     return tnd_source_end(status, source, out_source);
 }

@@ -99,7 +99,8 @@ static enum tandem_status take_storages(struct tnd_pickle *machine,
 }
 
 static enum tandem_status read_all(struct tnd_pickle *machine, struct tnd_torch_storages *storages,
-                                   tandem_source *source, struct tandem_error *error)
+                                   tandem_source *source, enum tnd_torch_role role,
+                                   struct tandem_error *error)
 {
     const struct tnd_pickle_value *protocol = NULL;
     const struct tnd_pickle_value *facts = NULL;
@@ -116,24 +117,33 @@ static enum tandem_status read_all(struct tnd_pickle *machine, struct tnd_torch_
     TND_TRY(tnd_pickle_run(machine, &root, error));
     TND_TRY(tnd_pickle_run(machine, &keys, error));
     TND_TRY(take_storages(machine, keys, storages, error));
-    return tnd_torch_add(source, root, storages, machine->cursor.name, error);
+    return tnd_torch_add(source, root, storages, machine->cursor.name, role, error);
 }
 
-enum tandem_status tnd_torch_legacy_read(const void *bytes, size_t n, const char *path,
-                                         tandem_source **out_source, struct tandem_error *error)
+enum tandem_status tnd_torch_legacy_add(const void *bytes, size_t n, const char *path,
+                                        enum tnd_torch_role role, tandem_source *source,
+                                        struct tandem_error *error)
 {
     struct tnd_pickle machine;
     struct tnd_torch_storages storages = {.file_bytes = n};
-    tandem_source *source;
     if (!tnd_torch_legacy_is(bytes, n)) {
         return tnd_error_set(error, TANDEM_E_FORMAT, path, (int64_t)n, MAGIC_BYTES,
                              "%s: does not begin with PyTorch's magic number",
                              tnd_short_name(path));
     }
-    TND_TRY(tnd_source_new("PyTorch, pickles", &source, error));
     tnd_pickle_init(&machine, bytes, n, MAGIC_BYTES, path);
-    const enum tandem_status status = read_all(&machine, &storages, source, error);
+    const enum tandem_status status = read_all(&machine, &storages, source, role, error);
     tnd_pickle_fini(&machine);
     tnd_free(storages.rows);
+    return status;
+}
+
+enum tandem_status tnd_torch_legacy_read(const void *bytes, size_t n, const char *path,
+                                         tandem_source **out_source, struct tandem_error *error)
+{
+    tandem_source *source;
+    TND_TRY(tnd_source_new("PyTorch, pickles", &source, error));
+    const enum tandem_status status =
+        tnd_torch_legacy_add(bytes, n, path, TND_TORCH_WHOLE, source, error);
     return tnd_source_end(status, source, out_source);
 }

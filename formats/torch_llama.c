@@ -44,8 +44,20 @@ static bool has_embedding(const struct tnd_pickle_value *dict)
 
 const struct tnd_pickle_value *tnd_torch_llama_weights(const struct tnd_pickle_value *root)
 {
-    const struct tnd_pickle_value *model = look_up(root, "model");
-    return has_embedding(root) ? root : model != NULL && has_embedding(model) ? model : NULL;
+    const struct tnd_pickle_value *inner = tnd_torch_state_dict(root);
+    return has_embedding(root) ? root : has_embedding(inner) ? inner : NULL;
+}
+
+const struct tnd_pickle_value *tnd_torch_state_dict(const struct tnd_pickle_value *root)
+{
+    static const char *const names[] = {"state_dict", "model_state_dict", "model"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const struct tnd_pickle_value *inner = look_up(root, names[i]);
+        if (inner != NULL && inner->kind == TND_PICKLE_DICT) {
+            return inner;
+        }
+    }
+    return root;
 }
 
 bool tnd_torch_llama_name(const char *name, char *out, size_t capacity)

@@ -8,6 +8,8 @@
 
 /** The dict of tensors of such a model in the object of a checkpoint; NULL when it is none. */
 const struct tnd_pickle_value *tnd_torch_llama_weights(const struct tnd_pickle_value *root);
+/** The dict under "state_dict", "model_state_dict" or "model", or `root` itself. */
+const struct tnd_pickle_value *tnd_torch_state_dict(const struct tnd_pickle_value *root);
 /** Name in the GGUF convention; the name itself when it is none of theirs. False for one that is
  *  not needed. */
 bool tnd_torch_llama_name(const char *name, char *out, size_t capacity);

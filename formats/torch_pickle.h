@@ -88,11 +88,10 @@ enum tandem_status tnd_pickle_find_global(struct tnd_pickle *machine, const char
 /** What calling a GLOBAL with arguments gives: an OrderedDict, a tensor, ... */
 enum tandem_status tnd_pickle_call(struct tnd_pickle *machine,
                                    const struct tnd_pickle_value *global,
-                                   struct tnd_pickle_value *arguments,
-                                   struct tnd_pickle_value *out, struct tandem_error *error);
+                                   struct tnd_pickle_value *arguments, struct tnd_pickle_value *out,
+                                   struct tandem_error *error);
 /** The storage that a persistent id describes. */
-enum tandem_status tnd_pickle_storage(struct tnd_pickle *machine,
-                                      const struct tnd_pickle_value *id,
+enum tandem_status tnd_pickle_storage(struct tnd_pickle *machine, const struct tnd_pickle_value *id,
                                       struct tnd_pickle_value *out, struct tandem_error *error);
 /** FORMAT with the place in the pickle. */
 enum tandem_status tnd_pickle_broken(const struct tnd_pickle *machine, const char *what,
@@ -102,6 +101,13 @@ enum tandem_status tnd_pickle_append(struct tnd_pickle *machine, struct tnd_pick
                                      struct tnd_pickle_value *item, struct tandem_error *error);
 
 /* ---- torch_tensors.c ---- */
+
+/** What a file is: all of a model, whose configuration is looked for, or one of its files. */
+enum tnd_torch_role {
+    TND_TORCH_WHOLE,
+    TND_TORCH_PART,      /* names stay */
+    TND_TORCH_MODEL_PART /* names are those of a model of Hugging Face */
+};
 
 /** Bytes of one storage by key. */
 struct tnd_torch_storage {
@@ -119,8 +125,8 @@ struct tnd_torch_storages {
 /** Sorts by key. */
 void tnd_torch_sort(struct tnd_torch_storages *storages);
 /** After sorting: whether all keys differ. Errors: FORMAT. */
-enum tandem_status tnd_torch_check_keys(const struct tnd_torch_storages *storages,
-                                        const char *path, struct tandem_error *error);
+enum tandem_status tnd_torch_check_keys(const struct tnd_torch_storages *storages, const char *path,
+                                        struct tandem_error *error);
 /** After sorting: a row by key (TEXT), or NULL. */
 const struct tnd_torch_storage *tnd_torch_find(const struct tnd_torch_storages *storages,
                                                const struct tnd_pickle_value *key);
@@ -128,7 +134,7 @@ const struct tnd_torch_storage *tnd_torch_find(const struct tnd_torch_storages *
  *  Errors: FORMAT, TRUNCATED, LIMIT, MEMORY. */
 enum tandem_status tnd_torch_add(tandem_source *source, const struct tnd_pickle_value *root,
                                  const struct tnd_torch_storages *storages, const char *path,
-                                 struct tandem_error *error);
+                                 enum tnd_torch_role role, struct tandem_error *error);
 
 /* ---- loaders ---- */
 
@@ -136,6 +142,13 @@ bool tnd_torch_zip_is(const uint8_t *bytes, size_t n);
 /** torch_zip.c: the archive that torch.save has written since version 1.6. */
 enum tandem_status tnd_torch_zip_read(const void *bytes, size_t n, const char *path,
                                       tandem_source **out_source, struct tandem_error *error);
+/** Adds one file's tensors to a source, which borrows the bytes. Errors: as above. */
+enum tandem_status tnd_torch_zip_add(const void *bytes, size_t n, const char *path,
+                                     enum tnd_torch_role role, tandem_source *source,
+                                     struct tandem_error *error);
+enum tandem_status tnd_torch_legacy_add(const void *bytes, size_t n, const char *path,
+                                        enum tnd_torch_role role, tandem_source *source,
+                                        struct tandem_error *error);
 bool tnd_torch_legacy_is(const uint8_t *bytes, size_t n);
 /** torch_legacy.c: pickles, then the storages, as torch.save wrote before. */
 enum tandem_status tnd_torch_legacy_read(const void *bytes, size_t n, const char *path,

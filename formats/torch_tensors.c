@@ -207,7 +207,7 @@ static enum tandem_status add_below(struct walk *walk, const struct tnd_pickle_v
 
 enum tandem_status tnd_torch_add(tandem_source *source, const struct tnd_pickle_value *root,
                                  const struct tnd_torch_storages *storages, const char *path,
-                                 struct tandem_error *error)
+                                 enum tnd_torch_role role, struct tandem_error *error)
 {
     struct walk walk = {.source = source, .storages = storages, .path = path};
     if (root->kind == TND_PICKLE_TENSOR) { /* a file of one tensor gives it no name */
@@ -217,8 +217,15 @@ enum tandem_status tnd_torch_add(tandem_source *source, const struct tnd_pickle_
                              "%s: its object is neither tensor nor container",
                              tnd_short_name(path));
     }
-    bool is_theirs = false;
-    TND_TRY(tnd_safetensors_config_beside(path, source, &is_theirs, error));
+    bool is_theirs = role == TND_TORCH_MODEL_PART;
+    if (role == TND_TORCH_WHOLE) {
+        TND_TRY(tnd_safetensors_config_beside(path, source, &is_theirs, error));
+    }
+    root = is_theirs ? tnd_torch_state_dict(root) : root;
+    if (role != TND_TORCH_WHOLE) {
+        walk.map = is_theirs ? tnd_safetensors_map_name : NULL;
+        return add_below(&walk, root, 0, error);
+    }
     const struct tnd_pickle_value *llama = is_theirs ? NULL : tnd_torch_llama_weights(root);
     walk.map = is_theirs ? tnd_safetensors_map_name : llama != NULL ? tnd_torch_llama_name : NULL;
     TND_TRY(add_below(&walk, llama != NULL ? llama : root, 0, error));

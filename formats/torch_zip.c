@@ -324,7 +324,7 @@ static enum tandem_status find_storages(struct archive *archive, const struct en
 }
 
 static enum tandem_status read_object(struct archive *archive, struct tnd_torch_storages *storages,
-                                      struct tandem_error *error)
+                                      enum tnd_torch_role role, struct tandem_error *error)
 {
     struct tnd_pickle machine;
     const struct tnd_pickle_value *root = NULL;
@@ -340,27 +340,37 @@ static enum tandem_status read_object(struct archive *archive, struct tnd_torch_
     tnd_pickle_init(&machine, bytes, pickle->bytes, 0, archive->cursor.name);
     enum tandem_status status = tnd_pickle_run(&machine, &root, error);
     if (status == TANDEM_OK) {
-        status = tnd_torch_add(archive->source, root, storages, archive->cursor.name, error);
+        status = tnd_torch_add(archive->source, root, storages, archive->cursor.name, role, error);
     }
     tnd_pickle_fini(&machine);
     return status;
 }
 
-enum tandem_status tnd_torch_zip_read(const void *bytes, size_t n, const char *path,
-                                      tandem_source **out_source, struct tandem_error *error)
+enum tandem_status tnd_torch_zip_add(const void *bytes, size_t n, const char *path,
+                                     enum tnd_torch_role role, tandem_source *source,
+                                     struct tandem_error *error)
 {
-    struct archive archive = {.cursor = {bytes, n, 0, path}};
+    struct archive archive = {.cursor = {bytes, n, 0, path}, .source = source};
     struct tnd_torch_storages storages = {.file_bytes = n};
-    TND_TRY(tnd_source_new("PyTorch, ZIP archive", &archive.source, error));
     enum tandem_status status = read_directory(&archive, error);
     if (status == TANDEM_OK) {
         storages.rows = tnd_calloc(archive.n, sizeof(storages.rows[0]));
         status = storages.rows == NULL
                      ? tnd_error_set(error, TANDEM_E_MEMORY, path, (int64_t)archive.n, 0,
                                      "%s: no memory for its list of storages", tnd_short_name(path))
-                     : read_object(&archive, &storages, error);
+                     : read_object(&archive, &storages, role, error);
     }
     tnd_free(archive.entries);
     tnd_free(storages.rows);
-    return tnd_source_end(status, archive.source, out_source);
+    return status;
+}
+
+enum tandem_status tnd_torch_zip_read(const void *bytes, size_t n, const char *path,
+                                      tandem_source **out_source, struct tandem_error *error)
+{
+    tandem_source *source;
+    TND_TRY(tnd_source_new("PyTorch, ZIP archive", &source, error));
+    const enum tandem_status status =
+        tnd_torch_zip_add(bytes, n, path, TND_TORCH_WHOLE, source, error);
+    return tnd_source_end(status, source, out_source);
 }

@@ -10,6 +10,7 @@
 #include "formats/torch_pickle.h"
 #include "tests/support.h"
 #include "tests/support_blob.h"
+#include "tests/support_models.h"
 #include "tests/torch-expect-list.h"
 
 /* ---- files of the field ---- */
@@ -686,8 +687,67 @@ static void every_failing_allocation_gives_memory_errors_and_no_leak(void)
     free(legacy);
 }
 
+/* ---- models in parts and in dicts ---- */
+
+/* The file has the tensors of the model, by name, extents and bytes. */
+static void check_same_model(const char *file, const char *whole)
+{
+    struct tandem_error error = {0};
+    tandem_source *a = NULL;
+    tandem_source *b = NULL;
+    check_status(tandem_source_open(tnd_test_temp(file), &a, &error), TANDEM_OK, NULL, &error);
+    check_status(tandem_source_open(tnd_test_temp(whole), &b, &error), TANDEM_OK, NULL, &error);
+    check_int(tandem_source_tensor_count(a), tandem_source_tensor_count(b));
+    struct tandem_source_tensor wanted;
+    for (int i = 0; tandem_source_tensor_at(b, i, &wanted); i++) {
+        struct tandem_source_tensor t = {.name = ""};
+        CU_ASSERT_TRUE(tandem_source_find(a, wanted.name, &t));
+        if (t.bytes == wanted.bytes) {
+            check_bits(t.data, wanted.data, wanted.bytes, wanted.name);
+        } else {
+            check_int((int64_t)t.bytes, (int64_t)wanted.bytes);
+        }
+    }
+    tandem_source_close(a);
+    tandem_source_close(b);
+}
+
+static void models_in_parts_and_in_a_state_dict_are_the_same_model(void)
+{
+    const struct tandem_llama_shape shape = {.size = sizeof(shape),
+                                             .dim = 32,
+                                             .hidden = 64,
+                                             .layers = 2,
+                                             .heads = 4,
+                                             .kv_heads = 2,
+                                             .vocabulary = 40,
+                                             .context = 16};
+    tandem_source *model = NULL;
+    check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 3, &model, NULL));
+    CU_ASSERT_TRUE(tnd_model_write_config(model, tnd_test_temp("config.json"), ""));
+    CU_ASSERT_TRUE(tnd_model_write_torch_hf(model, tnd_test_temp("whole.bin")));
+    CU_ASSERT_TRUE(tnd_model_write_torch_part(model, tnd_test_temp("part-1.bin"), 0, 2, false));
+    CU_ASSERT_TRUE(tnd_model_write_torch_part(model, tnd_test_temp("part-2.bin"), 1, 2, false));
+    CU_ASSERT_TRUE(tnd_model_write_index(model, tnd_test_temp("pytorch_model.bin.index.json"),
+                                         "part-%d.bin", 2));
+    CU_ASSERT_TRUE(tnd_model_write_torch_part(model, tnd_test_temp("bare.bin"), 0, 1, true));
+    check_same_model("pytorch_model.bin.index.json", "whole.bin");
+    check_same_model("bare.bin", "whole.bin");
+    /* A tensor in another file than the index says is refused. */
+    struct tandem_error error = {0};
+    tandem_source *source = NULL;
+    CU_ASSERT_TRUE(tnd_model_write_torch_part(model, tnd_test_temp("part-1.bin"), 1, 2, false));
+    CU_ASSERT_TRUE(tnd_model_write_torch_part(model, tnd_test_temp("part-2.bin"), 0, 2, false));
+    check_status(tandem_source_open(tnd_test_temp("pytorch_model.bin.index.json"), &source, &error),
+                 TANDEM_E_FORMAT, "where it should be", &error);
+    tandem_source_close(model);
+    remove(tnd_test_temp("config.json")); /* other tests write checkpoints here */
+}
+
 /* clang-format off */
 static CU_TestInfo tests_torch[] = {
+    {"models in parts and in a state dict are the same model",
+     models_in_parts_and_in_a_state_dict_are_the_same_model},
     {"tensors that share one storage are bounded", tensors_that_share_one_storage_are_bounded},
     {"every checkpoint of the field has its tensors",
      every_checkpoint_of_the_field_has_its_tensors},

@@ -431,11 +431,12 @@ static void authors_name(const char *name, char out[96])
     }
 }
 
+/* The tensors part, part + parts, part + 2 * parts, ... */
 static void put_tensors_as(struct tnd_blob *pickle, const tandem_source *model, const char *prefix,
-                           void (*name_of)(const char *name, char out[96]))
+                           void (*name_of)(const char *name, char out[96]), int part, int parts)
 {
     tnd_blob_string(pickle, "}(");
-    for (int i = 0; i < tandem_source_tensor_count(model); i++) {
+    for (int i = part; i < tandem_source_tensor_count(model); i += parts) {
         struct tandem_source_tensor t = {.name = ""};
         char name[96], full[128];
         (void)tandem_source_tensor_at(model, i, &t);
@@ -463,12 +464,31 @@ static bool write_archive(const tandem_source *model, const char *path, struct t
     return write_blob(&blob, path);
 }
 
-bool tnd_model_write_torch_hf(const tandem_source *model, const char *path)
+static void bare_name(const char *name, char out[96])
+{
+    static const char prefix[] = "model.";
+    char theirs[96];
+    their_name(name, theirs);
+    snprintf(out, 96, "%s", strncmp(theirs, prefix, 6) == 0 ? theirs + 6 : theirs);
+}
+
+bool tnd_model_write_torch_part(const tandem_source *model, const char *path, int part, int parts,
+                                bool is_bare)
 {
     struct tnd_blob pickle = {NULL, 0};
     tnd_blob_string(&pickle, "\x80\x02");
-    put_tensors_as(&pickle, model, "", their_name);
+    if (is_bare) {
+        tnd_blob_string(&pickle, "}(");
+        put_unicode(&pickle, "state_dict");
+    }
+    put_tensors_as(&pickle, model, "", is_bare ? bare_name : their_name, part, parts);
+    tnd_blob_string(&pickle, is_bare ? "u" : "");
     return write_archive(model, path, &pickle, true);
+}
+
+bool tnd_model_write_torch_hf(const tandem_source *model, const char *path)
+{
+    return tnd_model_write_torch_part(model, path, 0, 1, false);
 }
 
 bool tnd_model_write_torch_llama(const tandem_source *model, const char *path, bool is_nested)
@@ -476,14 +496,14 @@ bool tnd_model_write_torch_llama(const tandem_source *model, const char *path, b
     struct tnd_blob pickle = {NULL, 0};
     tnd_blob_string(&pickle, "\x80\x02");
     if (!is_nested) {
-        put_tensors_as(&pickle, model, "", authors_name);
+        put_tensors_as(&pickle, model, "", authors_name, 0, 1);
         return write_archive(model, path, &pickle, false);
     }
     tnd_blob_string(&pickle, "}(");
     put_unicode(&pickle, "iter_num");
     put_integer(&pickle, 100);
     put_unicode(&pickle, "model");
-    put_tensors_as(&pickle, model, "_orig_mod.", authors_name);
+    put_tensors_as(&pickle, model, "_orig_mod.", authors_name, 0, 1);
     put_unicode(&pickle, "model_args");
     tnd_blob_string(&pickle, "}(");
     for (int i = 0; i < N_ARGUMENTS; i++) {

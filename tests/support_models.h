@@ -22,6 +22,9 @@ bool tnd_model_write_config(const tandem_source *model, const char *path, const 
 bool tnd_model_write_torch(const tandem_source *model, const char *path, bool is_legacy);
 /** The archive pytorch_model.bin of Hugging Face: their names, rows of q and k in halves. */
 bool tnd_model_write_torch_hf(const tandem_source *model, const char *path);
+/** Part `part` of `parts` of it. `is_bare`: within {"state_dict": ...}, names without "model.". */
+bool tnd_model_write_torch_part(const tandem_source *model, const char *path, int part, int parts,
+                                bool is_bare);
 /** consolidated.00.pth under the names of llama's authors; `is_nested`: as llama2.c's training
  *  saves it, with "model" and "model_args". */
 bool tnd_model_write_torch_llama(const tandem_source *model, const char *path, bool is_nested);
