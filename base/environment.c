@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reads the variables of environment.h; no other file of the library calls getenv for them. */
+ * Reads the variables of environment.h; no other file of the library calls getenv for them. A
+ * program that runs with more rights than its user (setuid, capabilities) sees none of them. */
 #include <stdlib.h>
 
 #include "base/environment.h"
@@ -15,7 +16,7 @@ static const struct {
 
 const char *tnd_environment(enum tnd_environment_variable variable)
 {
-    const char *value = getenv(variables[variable].name);
+    const char *value = secure_getenv(variables[variable].name);
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 

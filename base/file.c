@@ -66,7 +66,7 @@ static enum tandem_status open_regular(const char *path, int flags, int *out_fd,
     if (stat(path, out_facts) == 0) {
         TND_TRY(check_regular(out_facts, path, error));
     }
-    int fd = open_again(path, flags | O_NONBLOCK, 0666);
+    int fd = open_again(path, flags | O_NONBLOCK, 0664);
     if (fd < 0) {
         return fail(error, path, "cannot open");
     }
@@ -243,6 +243,40 @@ size_t tnd_file_folder_length(const char *path)
     return slash == NULL ? 0 : (size_t)(slash - path) + 1;
 }
 
+/* Whether any user may have put `path` where it is: one of the folders that lead to it is writable
+ * for all, unless its sticky bit leaves files there to their owners and it is ours or root's. */
+enum tandem_status tnd_file_check_owner(const char *path, struct tandem_error *error)
+{
+    char part[PATH_MAX];
+    struct stat facts;
+    size_t n = strlen(path);
+    if (n >= sizeof(part)) {
+        errno = ENAMETOOLONG;
+        return fail(error, path, "cannot look at");
+    }
+    memcpy(part, path, n + 1);
+    uid_t owner = geteuid();
+    for (bool is_file = true; n > 1; is_file = false) {
+        if (stat(part, &facts) == 0) {
+            const bool is_open = (facts.st_mode & S_IWOTH) != 0;
+            const bool is_sticky = !is_file && (facts.st_mode & S_ISVTX) != 0;
+            if (is_open && !(is_sticky && (owner == geteuid() || owner == 0))) {
+                return tnd_error_set(
+                    error, TANDEM_E_FILE, path, (int64_t)(facts.st_mode & 07777), 0,
+                    "%.100s: is not trusted: every user may write to %.80s (chmod o-w)", path,
+                    part);
+            }
+            owner = facts.st_uid; /* of what lies in the next folder */
+        }
+        n = tnd_file_folder_length(part);
+        part[n] = '\0';
+        while (n > 1 && part[n - 1] == '/') {
+            part[--n] = '\0';
+        }
+    }
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_file_make_folders(const char *path, struct tandem_error *error)
 {
     char folder[PATH_MAX];
@@ -259,7 +293,7 @@ enum tandem_status tnd_file_make_folders(const char *path, struct tandem_error *
         }
         folder[i] = '\0';
         struct stat info;
-        if (mkdir(folder, 0777) != 0 && (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))) {
+        if (mkdir(folder, 0775) != 0 && (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))) {
             return fail(error, folder, "cannot make this folder");
         }
         folder[i] = '/';

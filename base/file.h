@@ -46,6 +46,11 @@ enum tandem_status tnd_file_write_atomic(const char *path, const void *bytes, si
  * FILE. */
 enum tandem_status tnd_file_make_folders(const char *path, struct tandem_error *error);
 
+/** FILE when every user may have put `path` where it is: a folder on the way, or the file, is
+ * writable for all. A folder with the sticky bit is good if what lies in it is ours or root's. What
+ * is not there may be made. */
+enum tandem_status tnd_file_check_owner(const char *path, struct tandem_error *error);
+
 /** Length of the folder part of a path, its last slash included. */
 size_t tnd_file_folder_length(const char *path);
 

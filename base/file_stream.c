@@ -127,7 +127,7 @@ static void choose_name(struct tnd_file_stream *stream)
 
 static mode_t mode_of(const struct tnd_file_stream *stream)
 {
-    return stream->is_private ? 0600 : 0666;
+    return stream->is_private ? 0600 : 0664;
 }
 
 static void name_of_descriptor(int fd, char out[32])

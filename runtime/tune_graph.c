@@ -123,7 +123,7 @@ static enum tandem_status adopt(tandem_runtime *runtime, tandem_table *fresh, bo
         merged = NULL;
     }
     if (status == TANDEM_OK && saves) {
-        status = tandem_table_default_path(path, sizeof(path), error);
+        status = tnd_table_own_path(path, sizeof(path), error);
         if (status == TANDEM_OK) {
             status = tnd_runtime_update_file(runtime, path, fresh, error);
         }

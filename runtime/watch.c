@@ -169,7 +169,7 @@ enum tandem_status tandem_runtime_save_drift(tandem_runtime *runtime, const char
     enum tandem_status status = TANDEM_OK;
     TND_TRY(tnd_runtime_check(runtime, "save_drift", error));
     if (path == NULL) {
-        TND_TRY(tandem_table_default_path(own, sizeof(own), error));
+        TND_TRY(tnd_table_own_path(own, sizeof(own), error));
         path = own;
     }
     pthread_mutex_lock(&runtime->watch.lock);

@@ -394,8 +394,8 @@ enum tandem_status tandem_table_default_path(char *out, size_t n, struct tandem_
 {
     const char *named = tnd_environment(TND_ENVIRONMENT_TABLE);
     const char *cache =
-        getenv("XDG_CACHE_HOME"); /* relative paths are invalid: XDG Base Directory 0.8 */
-    const char *home = getenv("HOME");
+        secure_getenv("XDG_CACHE_HOME"); /* relative paths are invalid: XDG Base Directory 0.8 */
+    const char *home = secure_getenv("HOME");
     char path[4096];
     int length;
     if (named != NULL && strcmp(named, "none") == 0) {

@@ -33,11 +33,13 @@ static bool is_later(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
 }
 
-static void add_layer(struct tnd_layers *layers, enum tnd_layer_origin origin, const char *path)
+static void add_layer(struct tnd_layers *layers, enum tnd_layer_origin origin, bool is_asked,
+                      const char *path)
 {
     if (layers->n < TND_LAYERS_MAX && strlen(path) < TND_LAYER_PATH_MAX) {
         struct tnd_layer *layer = &layers->layers[layers->n++];
         layer->origin = origin;
+        layer->is_asked = is_asked;
         snprintf(layer->path, sizeof(layer->path), "%s", path);
     }
 }
@@ -46,7 +48,7 @@ static void add_layer(struct tnd_layers *layers, enum tnd_layer_origin origin, c
  * Specification 0.8. */
 static void add_system(struct tnd_layers *layers, const char *file)
 {
-    const char *listed = getenv("XDG_DATA_DIRS");
+    const char *listed = secure_getenv("XDG_DATA_DIRS");
     listed = listed != NULL && listed[0] != '\0' ? listed : "/usr/local/share:/usr/share";
     const char *end = listed + strlen(listed);
     while (end > listed) {
@@ -62,7 +64,7 @@ static void add_system(struct tnd_layers *layers, const char *file)
         int n = snprintf(path, sizeof(path), "%.*s/tandem/%s", (int)length, begin, file);
         bool is_absolute = length > 0 && begin[0] == '/'; /* others are to be ignored */
         if (is_absolute && n > 0 && (size_t)n < sizeof(path) && layers->n < MAX_SYSTEM) {
-            add_layer(layers, TND_LAYER_SYSTEM, path);
+            add_layer(layers, TND_LAYER_SYSTEM, false, path);
         }
         end = begin > listed ? begin - 1 : listed;
     }
@@ -127,7 +129,7 @@ static void add_former(struct tnd_layers *layers, const char *own)
     }
     for (int i = 0; i < former.n; i++) {
         snprintf(path, sizeof(path), "%.*s/%s", folder, own, former.files[i].name);
-        add_layer(layers, TND_LAYER_FORMER, path);
+        add_layer(layers, TND_LAYER_FORMER, false, path);
     }
 }
 
@@ -147,11 +149,11 @@ enum tandem_status tnd_layers_find(const char *named, struct tnd_layers **out_la
             if (instead == NULL) {
                 add_former(layers, path);
             }
-            add_layer(layers, TND_LAYER_USER, path);
+            add_layer(layers, TND_LAYER_USER, instead != NULL, path);
         }
     }
     if (named != NULL) {
-        add_layer(layers, TND_LAYER_NAMED, named);
+        add_layer(layers, TND_LAYER_NAMED, true, named);
     }
     *out_layers = layers;
     return TANDEM_OK;
@@ -165,6 +167,10 @@ static tandem_table *read_layer(struct tnd_layer *layer, const struct tnd_finger
     tandem_table *table = NULL;
     struct tnd_invalid_report report;
     layer->is_there = tnd_file_exists(layer->path);
+    if (layer->is_there && !layer->is_asked &&
+        tnd_file_check_owner(layer->path, &layer->error) != TANDEM_OK) {
+        return NULL;
+    }
     if (tandem_table_load(layer->path, &table, &layer->error) != TANDEM_OK) {
         return NULL;
     }
@@ -227,6 +233,13 @@ void tnd_layers_log(const struct tnd_layers *layers, const struct tnd_log *log, 
 }
 
 /* ---- adding ---- */
+
+enum tandem_status tnd_table_own_path(char *out, size_t n, struct tandem_error *error)
+{
+    TND_TRY(tandem_table_default_path(out, n, error));
+    return tnd_environment(TND_ENVIRONMENT_TABLE) != NULL ? TANDEM_OK
+                                                          : tnd_file_check_owner(out, error);
+}
 
 /* Room for a sentence before and behind it in a struct tandem_error. */
 enum { REASON_CHARS = 150 };

@@ -20,6 +20,7 @@ enum { TND_LAYERS_MAX = 10, TND_LAYER_PATH_MAX = 4096 };
 struct tnd_layer {
     enum tnd_layer_origin origin;
     char path[TND_LAYER_PATH_MAX];
+    bool is_asked;             /* somebody named the file: it may lie where all may write */
     bool is_there;             /* the file exists */
     bool serves;               /* some of its cells do */
     struct tandem_error error; /* why not, or why not all */
@@ -47,6 +48,10 @@ void tnd_layers_log(const struct tnd_layers *layers, const struct tnd_log *log, 
  *  NOT_FOUND, or what is wrong with the highest layer, when none serves; MEMORY. */
 enum tandem_status tnd_layers_load(struct tnd_layers *layers, const struct tnd_fingerprint *machine,
                                    tandem_table **out_table, struct tandem_error *error);
+
+/** tandem_table_default_path for somebody who will write there: FILE, too, when every user may
+ *  write to that place and nobody named it (TANDEM_TABLE). */
+enum tandem_status tnd_table_own_path(char *out, size_t n, struct tandem_error *error);
 
 /** Adds `table`, which is newly measured, to the file at `path` by the merge rule, with its samples
  *  in place of older stale ones (tnd_table_supersede): locks it against other processes, reads it

@@ -431,6 +431,46 @@ static void a_lock_keeps_others_out_until_it_is_released(void)
     free(path);
 }
 
+static void what_every_user_may_write_to_is_not_trusted(void)
+{
+    char *folder = temp("shared"), *inner = temp("shared/inner"), *file = temp("shared/inner/file");
+    const struct {
+        mode_t folder, inner, file;
+        bool is_good;
+    } cases[] = {
+        {0755, 0755, 0644, true},  {0775, 0770, 0660, true},   {0777, 0755, 0644, false},
+        {0755, 0777, 0644, false}, {0755, 0755, 0666, false},  {01777, 0755, 0644, true},
+        {0755, 01777, 0644, true}, {0755, 01777, 0646, false},
+    };
+    struct tandem_error error;
+    CU_ASSERT_EQUAL_FATAL(mkdir(folder, 0755), 0);
+    CU_ASSERT_EQUAL_FATAL(mkdir(inner, 0755), 0);
+    check_ok(tnd_file_check_owner(file, NULL)); /* not there yet */
+    put(file, "x");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        CU_ASSERT_EQUAL(chmod(folder, cases[i].folder), 0);
+        CU_ASSERT_EQUAL(chmod(inner, cases[i].inner), 0);
+        CU_ASSERT_EQUAL(chmod(file, cases[i].file), 0);
+        if (cases[i].is_good) {
+            check_ok(tnd_file_check_owner(file, NULL));
+        } else {
+            check_status(tnd_file_check_owner(file, &error), TANDEM_E_FILE, "every user", &error);
+        }
+    }
+    if (geteuid() == 0) { /* in a sticky folder, somebody else's */
+        CU_ASSERT_EQUAL(chmod(file, 0644), 0);
+        CU_ASSERT_EQUAL(chmod(folder, 01777), 0);
+        CU_ASSERT_EQUAL(chown(inner, 12345, 12345), 0);
+        check_status(tnd_file_check_owner(file, &error), TANDEM_E_FILE, "every user", &error);
+    }
+    unlink(file);
+    rmdir(inner);
+    rmdir(folder);
+    free(folder);
+    free(inner);
+    free(file);
+}
+
 static void a_lock_is_waited_for_a_while_and_its_holder_is_named(void)
 {
     char *path = temp("busy.txt"), *link = temp("linked.txt.lock"), *linked = temp("linked.txt");
@@ -490,6 +530,7 @@ CU_TestInfo tnd_tests_base_file[] = {
     {"what_is_no_file_is_refused_by_name", what_is_no_file_is_refused_by_name},
     {"pipes_sockets_devices_and_folders_are_refused_at_once_by_every_reader",
      pipes_sockets_devices_and_folders_are_refused_at_once_by_every_reader},
+    {"what_every_user_may_write_to_is_not_trusted", what_every_user_may_write_to_is_not_trusted},
     {"a_lock_is_waited_for_a_while_and_its_holder_is_named",
      a_lock_is_waited_for_a_while_and_its_holder_is_named},
     {"a_private_file_is_its_users_alone_and_replaces_a_link",

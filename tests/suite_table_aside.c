@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "table/table_filter.h"
 #include "table/table_layers.h"
 #include "tests/suite_table.h"
@@ -168,7 +169,53 @@ static void what_cannot_be_read_is_not_replaced(void)
     tandem_table_free(fresh);
 }
 
+static void a_table_where_every_user_may_write_is_not_used_unless_it_is_named(void)
+{
+    char folder[500], path[600];
+    char *old_cache = getenv("XDG_CACHE_HOME") != NULL ? strdup(getenv("XDG_CACHE_HOME")) : NULL;
+    char *old_table = getenv("TANDEM_TABLE") != NULL ? strdup(getenv("TANDEM_TABLE")) : NULL;
+    struct tandem_error error;
+    struct tnd_layers *layers = NULL;
+    struct tnd_fingerprint machine;
+    tandem_table *fresh = one_time(), *found = NULL;
+    snprintf(folder, sizeof(folder), "%s", tnd_test_temp("open-cache"));
+    CU_ASSERT_EQUAL_FATAL(mkdir(folder, 0755), 0);
+    setenv("XDG_CACHE_HOME", folder, 1);
+    unsetenv("TANDEM_TABLE");
+    tnd_fingerprint_read(&machine);
+    check_ok(tnd_table_own_path(path, sizeof(path), NULL));
+    check_ok(tnd_table_update_file(path, fresh, NULL, NULL));
+    check_int(chmod(folder, 0777), 0);
+    check_status(tnd_table_own_path(path, sizeof(path), &error), TANDEM_E_FILE, "open-cache",
+                 &error);
+    for (int asked = 0; asked < 2; asked++) {
+        check_ok(tnd_layers_find(asked ? path : NULL, &layers, NULL));
+        CU_ASSERT_EQUAL(tnd_layers_load(layers, &machine, &found, NULL) == TANDEM_OK, asked);
+        const struct tnd_layer *layer = &layers->layers[layers->n - 1];
+        CU_ASSERT_TRUE(layer->is_there);
+        CU_ASSERT_EQUAL(strstr(layer->error.text, "every user may write") != NULL, !asked);
+        tandem_table_free(found);
+        found = NULL;
+        tnd_free(layers);
+    }
+    setenv("TANDEM_TABLE", path, 1);
+    check_ok(tnd_table_own_path(path, sizeof(path), NULL));
+    unsetenv("TANDEM_TABLE");
+    if (old_table != NULL) {
+        setenv("TANDEM_TABLE", old_table, 1);
+    }
+    unsetenv("XDG_CACHE_HOME");
+    if (old_cache != NULL) {
+        setenv("XDG_CACHE_HOME", old_cache, 1);
+    }
+    free(old_cache);
+    free(old_table);
+    tandem_table_free(fresh);
+}
+
 static CU_TestInfo tests[] = {
+    {"a table where every user may write is not used unless it is named",
+     a_table_where_every_user_may_write_is_not_used_unless_it_is_named},
     {"a table that is not understood is kept under a name that is told",
      a_table_that_is_not_understood_is_kept_under_a_name_that_is_told},
     {"an empty file is no loss", an_empty_file_is_no_loss},

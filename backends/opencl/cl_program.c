@@ -12,6 +12,7 @@
 #include "backends/opencl/cl_trim.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "tandem/tensor.h"
 
@@ -36,9 +37,10 @@ struct tnd_cl_program {
 struct tnd_cl_programs {
     pthread_mutex_t lock; /* guards all members below; taken alone */
     struct tnd_cl_program *buckets[N_BUCKETS];
-    char *folder;      /* of the cache; NULL: off. Fixed */
-    bool has_binaries; /* programs are kept there too. Fixed */
-    char *texts;       /* the unpacked blob. Fixed */
+    char *folder;                /* of the cache; NULL: off. Fixed */
+    bool has_binaries;           /* programs are kept there too. Fixed */
+    struct tandem_error refused; /* why the usual folder is not used. Fixed */
+    char *texts;                 /* the unpacked blob. Fixed */
     int64_t n_compiled;
     int64_t n_loaded;
     int64_t build_ns;
@@ -81,8 +83,8 @@ static char *usual_folder(void)
 {
     struct tnd_text path = TND_TEXT_INIT;
     /* Relative paths are invalid: XDG Base Directory 0.8. */
-    const char *cache = getenv("XDG_CACHE_HOME");
-    const char *home = getenv("HOME");
+    const char *cache = secure_getenv("XDG_CACHE_HOME");
+    const char *home = secure_getenv("HOME");
     if (cache != NULL && cache[0] == '/') {
         tnd_text_printf(&path, "%s/tandem/opencl", cache);
     } else if (home != NULL && home[0] == '/') {
@@ -118,6 +120,12 @@ enum tandem_status tnd_cl_programs_open(struct tnd_cl_device *device, const char
     }
     if (cache == NULL) {
         programs->folder = usual_folder();
+        /* Programs are run: only ours may come from there. */
+        if (programs->folder != NULL &&
+            tnd_file_check_owner(programs->folder, &programs->refused) != TANDEM_OK) {
+            tnd_free(programs->folder);
+            programs->folder = NULL;
+        }
     } else if (strcmp(cache, "off") != 0) {
         programs->folder = tnd_strdup(cache);
     }
@@ -352,6 +360,11 @@ void tnd_cl_program_give(struct tnd_cl_device *device, struct tnd_cl_program *pr
         device->library->cl.ReleaseKernel(handle);
     }
     pthread_mutex_unlock(&device->programs->lock);
+}
+
+const char *tnd_cl_programs_refused(const struct tnd_cl_device *device)
+{
+    return device->programs->refused.text;
 }
 
 const char *tnd_cl_programs_folder(const struct tnd_cl_device *device)

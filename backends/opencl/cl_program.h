@@ -37,5 +37,7 @@ void tnd_cl_programs_count(struct tnd_cl_device *device, struct tnd_cl_statistic
 
 /** Folder of the cache, for what else is kept for a device; NULL: off. Lives with the device. */
 const char *tnd_cl_programs_folder(const struct tnd_cl_device *device);
+/** Why the usual folder is not used although there is one; "" when nothing is wrong. */
+const char *tnd_cl_programs_refused(const struct tnd_cl_device *device);
 
 #endif

@@ -10,6 +10,7 @@
 #include "backends/opencl/cl_memory.h"
 #include "backends/opencl/cl_ops.h"
 #include "backends/opencl/cl_profiles.h"
+#include "backends/opencl/cl_program.h"
 #include "backends/opencl/opencl.h"
 #include "backends/settings.h"
 #include "base/alloc.h"
@@ -186,6 +187,10 @@ static enum tandem_status opencl_open(const struct tandem_backend_options *optio
     snprintf(self->name, sizeof(self->name), "%s", name);
     self->log = options->log;
     self->log_user = options->log_user;
+    const char *refused = tnd_cl_programs_refused(self->device);
+    if (self->log != NULL && refused[0] != '\0') {
+        self->log(self->log_user, TANDEM_LOG_WARN, refused);
+    }
     *out_backend = &self->base;
     return TANDEM_OK;
 }

@@ -267,8 +267,11 @@ static enum tandem_status load_known(tandem_table **out_known, struct tandem_err
 {
     char path[4096];
     struct tandem_error why = {0};
-    if (tandem_table_default_path(path, sizeof(path), NULL) == TANDEM_OK &&
-        tandem_table_load(path, out_known, &why) == TANDEM_E_FILE && why.got != ENOENT) {
+    enum tandem_status status = tnd_table_own_path(path, sizeof(path), &why);
+    if (status == TANDEM_OK) {
+        status = tandem_table_load(path, out_known, &why);
+    }
+    if (status == TANDEM_E_FILE && why.got != ENOENT) {
         return tnd_error_set(error, why.status, path, why.got, 0,
                              "%.180s; nothing is measured, since it could not be kept", why.text);
     }

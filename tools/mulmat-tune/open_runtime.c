@@ -109,7 +109,7 @@ enum tandem_status tnd_cmd_update_own_table(const tandem_table *table, char *out
                                             struct tandem_error *error)
 {
     struct tandem_error note;
-    TND_TRY(tandem_table_default_path(out_path, n, error));
+    TND_TRY(tnd_table_own_path(out_path, n, error));
     TND_TRY(tnd_table_update_file(out_path, table, &note, error));
     tnd_cmd_show_note(&note);
     return TANDEM_OK;
