@@ -45,7 +45,7 @@ static void put_seed(const char *target, struct tnd_blob *seed)
     *seed = (struct tnd_blob){NULL, 0};
 }
 
-static struct tnd_blob read_back(const char *path)
+static struct tnd_blob read_file(const char *path)
 {
     struct tnd_blob blob = {NULL, 0};
     unsigned char bytes[4096];
@@ -58,6 +58,12 @@ static struct tnd_blob read_back(const char *path)
         tnd_blob_add(&blob, bytes, n);
     }
     (void)fclose(file);
+    return blob;
+}
+
+static struct tnd_blob read_back(const char *path)
+{
+    struct tnd_blob blob = read_file(path);
     (void)unlink(path);
     return blob;
 }
@@ -533,6 +539,72 @@ static void models(void)
     }
 }
 
+/* ---- tables ---- */
+
+static void table_text(struct tnd_blob *blob, const char *path)
+{
+    struct tnd_blob file = read_file(path);
+    tnd_blob_add(blob, file.bytes, file.n);
+    tnd_blob_free(&file);
+}
+
+/* Times of one product on two backends; each bit of `flags` turns something on. */
+static void table_of(struct tnd_blob *blob, int flags)
+{
+    static const char *const backends[] = {"cpu", "openblas", "opencl", "elsewhere"};
+    static const char *const tasks[] = {"node", "mul_mat_q", "mul_mat_packed", "mul_mat_f32"};
+    char text[1024];
+    tnd_blob_string(blob,
+                    "{\"version\": 2, \"fingerprint\": {\"cpu_model\": \"x\"}, \"profiles\": [");
+    for (int i = 0; i < 2; i++) {
+        snprintf(
+            text, sizeof(text),
+            "%s{\"name\": \"p%d\", \"stages\": {\"compute\": {\"backend\": \"%s\", \"kind\": %d, "
+            "\"task\": \"%s\", \"parallel\": %s}}}",
+            i > 0 ? ", " : "", i, backends[(flags + i) % 4], 1 + (flags + i) % 5,
+            tasks[flags / 4 % 4], (flags & 16) != 0 ? "true" : "false");
+        tnd_blob_string(blob, text);
+    }
+    tnd_blob_string(blob, "], \"curves\": [");
+    for (int i = 0; i < 2; i++) {
+        snprintf(
+            text, sizeof(text),
+            "%s{\"op\": \"mul_mat\", \"type\": \"%s\", \"n\": 64, \"k\": 64, \"backend\": \"%s\", "
+            "\"stage\": \"compute\", \"task\": \"%s\", \"parallel\": %s, \"threads\": %d, "
+            "\"samples\": [{\"m\": 1, \"median_us\": 5, \"spread_us\": 1, \"count\": 3, \"when\": "
+            "%d}, {\"m\": 8, \"median_us\": 9, \"spread_us\": 0.1, \"count\": %d, \"when\": 7}]}",
+            i > 0 ? ", " : "", (flags & 32) != 0 ? "f16" : "q4_0", backends[(flags + i) % 4],
+            tasks[flags / 4 % 4], (flags & 16) != 0 ? "true" : "false",
+            (flags & 16) != 0 ? 1 + flags % 4 : 1, flags, 1 + i);
+        tnd_blob_string(blob, text);
+    }
+    tnd_blob_string(blob, "]}");
+}
+
+/* The saved tables and made ones, alone and in pairs. */
+static void table_seeds(void)
+{
+    static const char *const saved[] = {"json/devices.json",   "json/evidence.json",
+                                        "json/from_text.json", "json/small.json",
+                                        "text/published.txt",  "text/small.txt"};
+    enum { N_SAVED = sizeof(saved) / sizeof(saved[0]), N_MADE = 64 };
+    for (int i = 0; i < N_SAVED + N_MADE; i++) {
+        struct tnd_blob one = {NULL, 0}, pair = {NULL, 0};
+        char path[96];
+        if (i < N_SAVED) {
+            snprintf(path, sizeof(path), "tests/fuzz/corpus/table_%s", saved[i]);
+            table_text(&one, path);
+        } else {
+            table_of(&one, i - N_SAVED);
+        }
+        tnd_blob_add(&pair, one.bytes, one.n);
+        tnd_blob_number(&pair, 0, 1);
+        table_of(&pair, i * 5 % N_MADE);
+        put_seed("table_use", &one);
+        put_seed("table_merge", &pair);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -549,5 +621,6 @@ int main(int argc, char **argv)
         sentencepiece_seed(flags);
     }
     models();
+    table_seeds();
     return 0;
 }
