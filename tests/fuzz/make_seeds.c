@@ -449,10 +449,11 @@ static tandem_source *synthesize(const struct tandem_llama_shape *shape, enum ta
 }
 
 /* The same file for each target that takes models: consume.h describes the end of the input. */
-static void put_model(struct tnd_blob *file, const struct tnd_blob *config, int type, int choice)
+static void put_model(struct tnd_blob *file, const struct tnd_blob *config, int type, int choice,
+                      int n_targets)
 {
-    static const char *const targets[] = {"convert", "requantize", "llama_model"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const targets[] = {"llama_model", "convert", "requantize"};
+    for (int i = 0; i < n_targets; i++) {
         struct tnd_blob seed = {NULL, 0};
         tnd_blob_add(&seed, file->bytes, file->n);
         if (config != NULL) {
@@ -490,10 +491,75 @@ static void foreign_models(const tandem_source *model, int type)
             fail("cannot write a model");
         }
         struct tnd_blob file = read_back(path);
-        put_model(&file, kind == 1 || kind == 4 ? &config : NULL, type, type);
+        put_model(&file, kind == 1 || kind == 4 ? &config : NULL, type, type, 3);
         tnd_blob_free(&file);
         tnd_blob_free(&config);
     }
+}
+
+/* A model of Hugging Face with each member of config.json that changes how it is read. */
+static void config_models(const tandem_source *model)
+{
+    static const char *const more[] = {
+        "\"hidden_act\":\"silu\"",
+        "\"hidden_act\":\"gelu\"",
+        "\"hidden_act\":\"gelu_new\"",
+        "\"hidden_act\":\"relu\"",
+        "\"hidden_act\":\"tanh\"",
+        "\"hidden_act\":7",
+        "\"layer_types\":[\"full_attention\"]",
+        "\"sliding_window\":4,\"layer_types\":[\"sliding_attention\"]",
+        "\"layer_types\":[\"chunked_attention\"]",
+        "\"layer_types\":null",
+        "\"use_sliding_window\":true,\"max_window_layers\":0,\"sliding_window\":4",
+        "\"use_sliding_window\":null,\"sliding_window\":null",
+        "\"use_sliding_window\":3",
+        "\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":4}",
+        "\"quantization_config\":{\"load_in_8bit\":true,\"other\":[1]}",
+        "\"quantization_config\":null",
+        "\"quantization\":{\"w_bit\":4}",
+        "\"eos_token_id\":[2,3]",
+        "\"eos_token_id\":null",
+        "\"bos_token_id\":null",
+        "\"attention_bias\":true",
+        "\"attention_bias\":false,\"mlp_bias\":false",
+        "\"mlp_bias\":true",
+        "\"head_dim\":16",
+        "\"head_dim\":null",
+        "\"head_dim\":8",
+        "\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":10000.0}",
+        "\"rope_scaling\":null",
+        "\"rope_scaling\":{}",
+        "\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2.0}",
+        "\"rope_scaling\":{\"type\":\"ntk\",\"factor\":2.0}",
+        "\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":2.0}",
+        "\"partial_rotary_factor\":1.0",
+        "\"partial_rotary_factor\":0.5",
+        "\"logit_scale\":1",
+        "\"attention_multiplier\":null",
+        "\"num_experts\":0",
+        "\"num_experts\":8",
+        "\"final_logit_softcapping\":\"\"",
+        "\"auto_map\":{}",
+        "\"embedding_multiplier\":[]",
+        "\"unknown\":1",
+        "\"unknown\":null",
+        "\"pretraining_tp\":1,\"use_cache\":true,\"transformers_version\":\"4\""};
+    char path[4096];
+    snprintf(path, sizeof(path), "%s", path_of("convert", "tmp"));
+    if (!tnd_model_write_safetensors(model, path, 0, 1)) {
+        fail("cannot write a model");
+    }
+    struct tnd_blob file = read_back(path);
+    for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+        if (!tnd_model_write_config(model, path, more[i])) {
+            fail("cannot write a config.json");
+        }
+        struct tnd_blob config = read_back(path);
+        put_model(&file, &config, TANDEM_TYPE_F32, 0, 1);
+        tnd_blob_free(&config);
+    }
+    tnd_blob_free(&file);
 }
 
 static void gguf_model(const tandem_source *model, int type)
@@ -504,7 +570,7 @@ static void gguf_model(const tandem_source *model, int type)
         fail("cannot write a GGUF file");
     }
     struct tnd_blob file = read_back(path);
-    put_model(&file, NULL, type, type);
+    put_model(&file, NULL, type, type, 3);
     tnd_blob_free(&file);
 }
 
@@ -534,6 +600,9 @@ static void models(void)
         gguf_model(model, type);
         if (type % 2 == 0) {
             foreign_models(model, type);
+        }
+        if (type == TANDEM_TYPE_F32) {
+            config_models(model);
         }
         tandem_source_close(model);
     }
