@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/dl.h"
 
@@ -30,6 +31,12 @@ enum tandem_status tnd_dl_open(const char *const *names, const struct tnd_dl_sym
 {
     char reasons[200] = "";
     for (; *names != NULL; names++) {
+        struct stat facts;
+        if (strchr(*names, '/') != NULL && stat(*names, &facts) == 0 && !S_ISREG(facts.st_mode)) {
+            add_reason(reasons, sizeof(reasons), *names); /* a pipe would be waited for */
+            add_reason(reasons, sizeof(reasons), "not a regular file");
+            continue;
+        }
         void *library = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
         if (library == NULL) {
             const char *reason = dlerror();

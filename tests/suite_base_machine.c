@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -308,6 +310,11 @@ static void optional_libraries_are_opened_or_explained(void)
                  TANDEM_E_UNSUPPORTED_MACHINE, "libtandem-no-such", &error);
     check_status(tnd_dl_open(names, impossible, 1, &table, &library, &error),
                  TANDEM_E_UNSUPPORTED_MACHINE, "tandem_no_such_function", &error);
+    const char *const pipes[] = {tnd_test_temp("library.so"), NULL};
+    CU_ASSERT_EQUAL_FATAL(mkfifo(pipes[0], 0600), 0);
+    check_status(tnd_dl_open(pipes, wanted, 2, &table, &library, &error),
+                 TANDEM_E_UNSUPPORTED_MACHINE, "library.so; not a regular file", &error);
+    unlink(pipes[0]);
     CU_ASSERT_TRUE(library == NULL && table.cosine == NULL);
     check_ok(tnd_dl_open(names, wanted, 2, &table, &library, NULL));
     CU_ASSERT_PTR_NOT_NULL_FATAL(table.cosine);
