@@ -148,6 +148,22 @@ static enum tandem_status count_bytes(const struct tnd_cursor *cursor, struct de
                          "extents whose product fits into 64 bits", error);
 }
 
+/* Names of ggml's types that we lack (enum ggml_type in ggml.h); "" for a number without a name. */
+static const char *ggml_type_name(uint32_t type)
+{
+    static const char *const names[] = {
+        [4] = "Q4_2",        [5] = "Q4_3",      [9] = "Q8_1",        [15] = "Q8_K",
+        [16] = "IQ2_XXS",    [17] = "IQ2_XS",   [18] = "IQ3_XXS",    [19] = "IQ1_S",
+        [20] = "IQ4_NL",     [21] = "IQ3_S",    [22] = "IQ2_S",      [23] = "IQ4_XS",
+        [24] = "I8",         [25] = "I16",      [27] = "I64",        [28] = "F64",
+        [29] = "IQ1_M",      [31] = "Q4_0_4_4", [32] = "Q4_0_4_8",   [33] = "Q4_0_8_8",
+        [34] = "TQ1_0",      [35] = "TQ2_0",    [36] = "IQ4_NL_4_4", [37] = "IQ4_NL_4_8",
+        [38] = "IQ4_NL_8_8", [39] = "MXFP4",    [40] = "NVFP4",      [41] = "Q1_0",
+    };
+    const bool is_known = type < sizeof(names) / sizeof(names[0]) && names[type] != NULL;
+    return is_known ? names[type] : "";
+}
+
 static enum tandem_status take_description(struct tnd_cursor *cursor, struct description *d,
                                            struct tandem_error *error)
 {
@@ -159,9 +175,10 @@ static enum tandem_status take_description(struct tnd_cursor *cursor, struct des
     d->type = (enum tandem_type)type;
     if (!tandem_type_is_valid(d->type)) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, d->name, type, 0,
-                             "%s: tensor %s has type number %lu of ggml, which this version does "
-                             "not have",
-                             tnd_short_name(cursor->name), d->name, (unsigned long)type);
+                             "%s: tensor %s has type %s%snumber %lu of ggml, which this version "
+                             "does not have",
+                             tnd_short_name(cursor->name), d->name, ggml_type_name(type),
+                             ggml_type_name(type)[0] != '\0' ? ", " : "", (unsigned long)type);
     }
     return count_bytes(cursor, d, error);
 }

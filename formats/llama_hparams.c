@@ -184,8 +184,8 @@ static enum tandem_status find_architecture(struct reader *reader, struct tandem
         }
     }
     return tnd_error_set(error, TANDEM_E_FORMAT, "general.architecture", 0, 0,
-                         "llama: the model's architecture is %.60s, expected llama, mistral, "
-                         "qwen2 or qwen3",
+                         "llama: the model's architecture is %.60s (general.architecture, or "
+                         "model_type of config.json), expected llama, mistral, qwen2 or qwen3",
                          name);
 }
 

@@ -88,6 +88,39 @@ enum tandem_status tnd_llama_set_values(tandem_source *source, const struct tnd_
     return tnd_source_set_number(source, "llama.rope.freq_base", 10000.0, error);
 }
 
+static bool can_be(const struct tnd_llama3_rope *rope)
+{
+    return rope->factor >= 1e-3 && rope->factor <= 1e6 && rope->base > 0.0 &&
+           rope->head_size >= 2 && rope->head_size <= 65536 && rope->head_size % 2 == 0 &&
+           rope->low > 0.0 && rope->high > rope->low && rope->high <= 1e6 && rope->original >= 1.0;
+}
+
+enum tandem_status tnd_llama_add_divisors(tandem_source *source, const struct tnd_llama3_rope *rope,
+                                          struct tandem_error *error)
+{
+    const char *name = "rope_freqs.weight";
+    const int64_t n = rope->head_size / 2;
+    const size_t bytes = (size_t)n * sizeof(float);
+    void *memory = NULL;
+    if (!can_be(rope)) {
+        return tnd_error_set(error, TANDEM_E_FORMAT, name, 0, 0,
+                             "scaling of rope as in llama 3: factor %g, low %g, high %g, original "
+                             "context %g, base %g and a head size of %lld do not fit together, or "
+                             "are not all said",
+                             rope->factor, rope->low, rope->high, rope->original, rope->base,
+                             (long long)rope->head_size);
+    }
+    TND_TRY(tnd_source_alloc(source, name, bytes, 0, &memory, error));
+    const struct tandem_hparams h = {.n_rot = rope->head_size,
+                                     .freq_base = (float)rope->base,
+                                     .rope_factor = rope->factor,
+                                     .rope_low = rope->low,
+                                     .rope_high = rope->high,
+                                     .rope_original = rope->original};
+    tandem_hparams_divisors(&h, memory);
+    return tnd_source_add(source, name, TANDEM_TYPE_F32, 1, &n, memory, bytes, error);
+}
+
 /* ---- what a source has ---- */
 
 /* Role of a tensor by its name; TND_LLAMA_ALL_ROLES: none. */
@@ -112,7 +145,8 @@ static enum tandem_status check_extents(const struct tandem_source_tensor *t, in
                                         int64_t n, struct tandem_error *error)
 {
     const bool is_vector = n_dims == 1;
-    if (t->ne[0] != k || t->ne[1] != n || t->ne[2] != 1 || t->ne[3] != 1) {
+    if (t->ne[0] != k || t->ne[1] != n || t->ne[2] != 1 || t->ne[3] != 1 ||
+        (is_vector && t->n_dims != 1)) {
         return tnd_error_set(error, TANDEM_E_SHAPE, t->name, t->ne[0], k,
                              "llama: %.80s is %lld x %lld, expected %lld x %lld", t->name,
                              (long long)t->ne[0], (long long)t->ne[1], (long long)k, (long long)n);
@@ -120,9 +154,39 @@ static enum tandem_status check_extents(const struct tandem_source_tensor *t, in
     if (is_vector ? t->type != TANDEM_TYPE_F32 : t->type == TANDEM_TYPE_I32) {
         return tnd_error_set(error, TANDEM_E_TYPE, t->name, t->type, 0,
                              "llama: %.80s is of type %s, expected %s", t->name,
-                             tandem_type_name(t->type), is_vector ? "f32" : "a type of weights");
+                             tandem_type_name(t->type),
+                             is_vector ? "f32"
+                                       : "a type of weights (whole numbers are weights that were "
+                                         "quantised in a way that this version does not know)");
     }
     return TANDEM_OK;
+}
+
+/* By what weights were quantised that came with a tensor of such a name; "" for others. Facts: the
+ * checkpoints that AutoGPTQ, AutoAWQ, bitsandbytes and compressed-tensors write. */
+static const char *quantised_by(const char *name)
+{
+    static const char *const rows[][2] = {
+        {".qweight", " (weights quantised by GPTQ or AWQ)"},
+        {".qzeros", " (weights quantised by GPTQ or AWQ)"},
+        {".scales", " (weights quantised by GPTQ or AWQ)"},
+        {".g_idx", " (weights quantised by GPTQ)"},
+        {".SCB", " (weights quantised by bitsandbytes, 8 bits)"},
+        {".weight_format", " (weights quantised by bitsandbytes, 8 bits)"},
+        {".absmax", " (weights quantised by bitsandbytes, 4 bits)"},
+        {".quant_map", " (weights quantised by bitsandbytes, 4 bits)"},
+        {".quant_state.", " (weights quantised by bitsandbytes, 4 bits)"},
+        {".weight_packed", " (weights quantised, compressed-tensors)"},
+        {"_scale_inv", " (weights quantised, FP8)"},
+        {"_scale", " (weights quantised, FP8 or int8)"},
+        {"_zero_point", " (weights quantised, int8)"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (strstr(name, rows[i][0]) != NULL) {
+            return rows[i][1];
+        }
+    }
+    return "";
 }
 
 static enum tandem_status check_divisors(const struct tandem_source_tensor *t, int64_t n,
@@ -152,9 +216,9 @@ static enum tandem_status check_tensor(const struct tandem_source_tensor *t,
     const enum tnd_llama_role role = role_of(t->name, dims->layers);
     if (role == TND_LLAMA_ALL_ROLES || promises[role_rows[role].group] == TND_LLAMA_ABSENT) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, t->name, 0, 0,
-                             "llama: the model has a tensor %.80s, which this version does not "
+                             "llama: the model has a tensor %.80s%s, which this version does not "
                              "compute with",
-                             t->name);
+                             t->name, quantised_by(t->name));
     }
     int64_t ne[2];
     const int n_dims = tnd_llama_role_extents(role, dims, ne);

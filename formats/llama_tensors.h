@@ -29,9 +29,9 @@
     X(ATTN_K_BIAS, "attn_k.bias", true, kv_dim, one, QKV_BIAS)                                     \
     X(ATTN_V_BIAS, "attn_v.bias", true, kv_dim, one, QKV_BIAS)                                     \
     X(ATTN_OUTPUT_BIAS, "attn_output.bias", true, dim, one, OUTPUT_BIAS)                           \
-    X(FFN_GATE_BIAS, "ffn_gate.bias", true, hidden, one, FFN_BIAS)                                 \
-    X(FFN_DOWN_BIAS, "ffn_down.bias", true, dim, one, FFN_BIAS)                                    \
-    X(FFN_UP_BIAS, "ffn_up.bias", true, hidden, one, FFN_BIAS)                                     \
+    X(FFN_BIAS_1, "ffn_gate.bias", true, hidden, one, FFN_BIAS)                                    \
+    X(FFN_BIAS_2, "ffn_down.bias", true, dim, one, FFN_BIAS)                                       \
+    X(FFN_BIAS_3, "ffn_up.bias", true, hidden, one, FFN_BIAS)                                      \
     X(ATTN_Q_NORM, "attn_q_norm.weight", true, head_size, one, HEAD_NORM)                          \
     X(ATTN_K_NORM, "attn_k_norm.weight", true, head_size, one, HEAD_NORM)
 
@@ -76,6 +76,16 @@ enum tandem_status tnd_llama_check_tensors(const tandem_source *source,
                                            const struct tnd_llama_dims *dims, int64_t n_rot,
                                            const enum tnd_llama_promise *promises,
                                            struct tandem_error *error);
+
+/** Llama 3's scaling of rope. */
+struct tnd_llama3_rope {
+    int64_t head_size;
+    double base, factor, low, high, original;
+};
+/** Adds rope_freqs.weight, the divisor of each pair's angle. Errors: FORMAT (numbers that cannot
+ *  be), MEMORY, LIMIT. */
+enum tandem_status tnd_llama_add_divisors(tandem_source *source, const struct tnd_llama3_rope *rope,
+                                          struct tandem_error *error);
 
 /** How many tensors of a role there are (1 or one a layer), their dimensions and extents. */
 int64_t tnd_llama_role_count(enum tnd_llama_role role, const struct tnd_llama_dims *dims);

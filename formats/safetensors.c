@@ -153,8 +153,9 @@ static enum tandem_status add_entry(struct reader *reader, const char *name,
     }
     if (!tnd_foreign_from_name(entry->type, &t.type)) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, name, 0, 0,
-                             "%s: tensor %.60s has type %s, which this version does not read",
-                             tnd_short_name(reader->json.name), name, entry->type);
+                             "%s: tensor %.60s has type %s%s, which this version does not read",
+                             tnd_short_name(reader->json.name), name, entry->type,
+                             entry->type[0] == 'F' ? " (quantised weights)" : "");
     }
     int64_t values = 1;
     bool fits = true;

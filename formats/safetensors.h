@@ -49,16 +49,6 @@ enum tandem_status tnd_safetensors_read_ends(const void *bytes, size_t n, const 
  *  also FILE. */
 enum tandem_status tnd_safetensors_config_beside(const char *path, tandem_source *source,
                                                  bool *out_is_model, struct tandem_error *error);
-/** Llama 3's scaling of rope. */
-struct tnd_llama3_rope {
-    int64_t head_size;
-    double base, factor, low, high, original;
-};
-/** Adds rope_freqs.weight, the divisor of each pair's angle. Errors: FORMAT (numbers that cannot
- *  be), MEMORY, LIMIT. */
-enum tandem_status tnd_safetensors_add_divisors(tandem_source *source,
-                                                const struct tnd_llama3_rope *rope,
-                                                struct tandem_error *error);
 /** hf_names.c: name in the GGUF convention of a tensor of Hugging Face's llama, mistral, qwen2 or
  *  qwen3; the name itself when it is none of theirs. False for one that is not needed. */
 bool tnd_safetensors_map_name(const char *name, char *out, size_t capacity);

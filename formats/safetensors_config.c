@@ -11,6 +11,7 @@
 #include "formats/gguf.h"
 #include "formats/json_pull.h"
 #include "formats/llama-lists.h"
+#include "formats/llama_tensors.h"
 #include "formats/safetensors.h"
 
 #define MAX_LAYERS    4096
@@ -247,6 +248,9 @@ static enum tandem_status take_layer_types(struct tnd_json *json, struct config 
     if (is_null) {
         return TANDEM_OK;
     }
+    if (tnd_json_peek(json) != '[') {
+        return refuse(json, TANDEM_E_FORMAT, "layer_types", "is no list", error);
+    }
     TND_TRY(tnd_json_take(json, '[', error));
     for (int64_t i = 0;; i++) {
         TND_TRY(tnd_json_more(json, ']', i, &more, error));
@@ -354,6 +358,9 @@ static enum tandem_status take_rope(const struct reader *reader, const char *key
     TND_TRY(take_null(json, &is_null, error));
     if (is_null) {
         return TANDEM_OK;
+    }
+    if (tnd_json_peek(json) != '{') {
+        return refuse(json, TANDEM_E_FORMAT, key, "is no object", error);
     }
     const char *begin = json->at;
     TND_TRY(take_object(reader, ROPE, error));
@@ -486,7 +493,7 @@ static void forget_scaling(struct config *c)
     c->original_max_position_embeddings = NAN;
 }
 
-static void settle_rope(struct config *c)
+static void resolve_rope(struct config *c)
 {
     c->rope_theta = !isnan(c->rope_theta_inside) ? c->rope_theta_inside
                     : !isnan(c->rope_theta)      ? c->rope_theta
@@ -501,7 +508,7 @@ static void settle_rope(struct config *c)
 }
 
 /* Which layers have the window; none: the member is taken back. */
-static enum tandem_status settle_windows(const struct reader *reader, struct tandem_error *error)
+static enum tandem_status resolve_windows(const struct reader *reader, struct tandem_error *error)
 {
     struct config *c = reader->config;
     const bool by_layer = reader->family->has_window_by_layer;
@@ -536,7 +543,8 @@ static enum tandem_status settle_windows(const struct reader *reader, struct tan
                                                    "num_hidden_layers", "is more than 4096", error);
 }
 
-/* Members that this family does not have: transformers passes over them without a word. */
+/* Members that every family needs, and those that this one does not have: transformers passes over
+ * them without a word. */
 static enum tandem_status check_family(const struct reader *reader, struct tandem_error *error)
 {
     const struct config *c = reader->config;
@@ -551,6 +559,25 @@ static enum tandem_status check_family(const struct reader *reader, struct tande
          strcmp(family->model_type, "llama") == 0 && c->sliding_window != NOT_SAID},
         {"use_sliding_window", c->use_sliding_window && !family->has_window_by_layer},
     };
+    const struct {
+        const char *name;
+        int64_t value;
+    } needed[] = {
+        {"hidden_size", c->hidden_size},
+        {"intermediate_size", c->intermediate_size},
+        {"num_hidden_layers", c->num_hidden_layers},
+        {"num_attention_heads", c->num_attention_heads},
+        {"vocab_size", c->vocab_size},
+        {"max_position_embeddings", c->max_position_embeddings},
+    };
+    if (isnan(c->rms_norm_eps)) {
+        return refuse(reader->json, TANDEM_E_NOT_FOUND, "rms_norm_eps", "is missing", error);
+    }
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+        if (needed[i].value == NOT_SAID) {
+            return refuse(reader->json, TANDEM_E_NOT_FOUND, needed[i].name, "is missing", error);
+        }
+    }
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].is_foreign) {
             return refuse(reader->json, TANDEM_E_UNSUPPORTED_BUILD, rows[i].name,
@@ -558,42 +585,6 @@ static enum tandem_status check_family(const struct reader *reader, struct tande
         }
     }
     return TANDEM_OK;
-}
-
-/* ---- scaling of rope ---- */
-
-static bool can_be(const struct tnd_llama3_rope *rope)
-{
-    return rope->factor >= 1e-3 && rope->factor <= 1e6 && rope->base > 0.0 &&
-           rope->head_size >= 2 && rope->head_size <= 65536 && rope->head_size % 2 == 0 &&
-           rope->low > 0.0 && rope->high > rope->low && rope->high <= 1e6 && rope->original >= 1.0;
-}
-
-enum tandem_status tnd_safetensors_add_divisors(tandem_source *source,
-                                                const struct tnd_llama3_rope *rope,
-                                                struct tandem_error *error)
-{
-    const char *name = "rope_freqs.weight";
-    const int64_t n = rope->head_size / 2;
-    const size_t bytes = (size_t)n * sizeof(float);
-    void *memory = NULL;
-    if (!can_be(rope)) {
-        return tnd_error_set(error, TANDEM_E_FORMAT, name, 0, 0,
-                             "scaling of rope as in llama 3: factor %g, low %g, high %g, original "
-                             "context %g, base %g and a head size of %lld do not fit together, or "
-                             "are not all said",
-                             rope->factor, rope->low, rope->high, rope->original, rope->base,
-                             (long long)rope->head_size);
-    }
-    TND_TRY(tnd_source_alloc(source, name, bytes, 0, &memory, error));
-    const struct tandem_hparams h = {.n_rot = rope->head_size,
-                                     .freq_base = (float)rope->base,
-                                     .rope_factor = rope->factor,
-                                     .rope_low = rope->low,
-                                     .rope_high = rope->high,
-                                     .rope_original = rope->original};
-    tandem_hparams_divisors(&h, memory);
-    return tnd_source_add(source, name, TANDEM_TYPE_F32, 1, &n, memory, bytes, error);
 }
 
 /* Converts what the convention has no words for into what it has: NTK's into the base, llama 3's
@@ -622,7 +613,7 @@ static enum tandem_status convert_scaling(tandem_source *source, struct config *
         c->rope_theta *= pow(c->factor, n / (n - 2.0));
         forget_scaling(c);
     } else if (strcmp(c->scaling, "llama3") == 0) {
-        TND_TRY(tnd_safetensors_add_divisors(source, &rope, error));
+        TND_TRY(tnd_llama_add_divisors(source, &rope, error));
         forget_scaling(c);
     }
     return TANDEM_OK;
@@ -776,8 +767,8 @@ enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, cons
         config.ends = *ends;
     }
     TND_TRY(check_family(&reader, error));
-    TND_TRY(settle_windows(&reader, error));
-    settle_rope(&config);
+    TND_TRY(resolve_windows(&reader, error));
+    resolve_rope(&config);
     TND_TRY(convert_scaling(source, &config, error));
     return add_values(source, &reader, error);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "formats/json_pull.h"
-#include "formats/safetensors.h"
+#include "formats/llama_tensors.h"
 
 enum { PARAMS_BYTES = 1 << 20 };
 
@@ -296,7 +296,7 @@ static enum tandem_status add_scaling(const struct params *p, int64_t head_size,
         1.0,
         isnan(p->rope_high_freq_factor) ? 4.0 : p->rope_high_freq_factor,
         8192.0};
-    return tnd_safetensors_add_divisors(source, &rope, error);
+    return tnd_llama_add_divisors(source, &rope, error);
 }
 
 static enum tandem_status add_values(const struct params *p, const char *path,

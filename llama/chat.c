@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "llama/llama_error.h"
+#include "llama/session.h"
 
 /* ---- tokens of a turn ---- */
 
@@ -163,7 +164,7 @@ static enum tandem_status make_space(tandem_chat *chat, int64_t n, struct tandem
 
 static bool is_stop(const tandem_chat *chat, int32_t token)
 {
-    return token == tandem_tokenizer_eos(chat->options.tokenizer) ||
+    return tnd_llama_is_end(chat->options.session->model, chat->options.tokenizer, token) ||
            token == tandem_tokenizer_bos(chat->options.tokenizer) ||
            (chat->template->stop != NULL &&
             token == tandem_tokenizer_find(chat->options.tokenizer, chat->template->stop));

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "llama/llama_error.h"
-#include "tandem/llama.h"
+#include "llama/session.h"
 
 struct tandem_generator {
     struct tandem_generator_options options; /* steps: at most the context */
@@ -75,7 +75,8 @@ static enum tandem_status next_token(tandem_generator *generator, int32_t *out_t
 static bool is_end(const tandem_generator *generator, int32_t token)
 {
     return token < 0 || token == tandem_tokenizer_bos(generator->options.tokenizer) ||
-           (token == tandem_tokenizer_eos(generator->options.tokenizer) &&
+           (tnd_llama_is_end(generator->options.session->model, generator->options.tokenizer,
+                             token) &&
             generator->n_emitted + generator->n_silent >= generator->options.n_prompt);
 }
 

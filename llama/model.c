@@ -73,11 +73,41 @@ static enum tandem_status load_rope_factors(tandem_model *model, struct tandem_e
     return TANDEM_OK;
 }
 
+/* Tokens that end a text: those of config.json and generation_config.json, or of a GGUF file: of
+ * texts, turns and messages. */
+static void load_ends(tandem_model *model)
+{
+    static const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                                       "tokenizer.ggml.eom_token_id"};
+    struct tandem_array list = {.count = 0};
+    int64_t token;
+    (void)tandem_source_array(model->source, "tandem.end_tokens", &list);
+    for (int64_t i = 0; i < list.count + 3 && model->n_ends < TND_LLAMA_MAX_ENDS; i++) {
+        const bool is_said =
+            i < list.count ? tandem_array_integer(&list, i, &token)
+                           : tandem_source_integer(model->source, keys[i - list.count], &token);
+        if (is_said && token >= 0 && token < model->hparams.vocabulary) {
+            model->ends[model->n_ends++] = (int32_t)token;
+        }
+    }
+}
+
+bool tnd_llama_is_end(const tandem_model *model, const tandem_tokenizer *tokenizer, int32_t token)
+{
+    for (int i = 0; i < model->n_ends; i++) {
+        if (model->ends[i] == token) {
+            return true;
+        }
+    }
+    return model->n_ends == 0 && token == tandem_tokenizer_eos(tokenizer);
+}
+
 /* tandem_source_hparams has seen to it that all tensors are there, with their extents. */
 static enum tandem_status load(tandem_model *model, struct tandem_error *error)
 {
     const struct tandem_hparams *h = &model->hparams;
     LLAMA_TRY(tandem_source_hparams(model->source, &model->hparams, error));
+    load_ends(model);
     LLAMA_TRY(tandem_context_new(NULL, &model->context, error));
     LLAMA_TRY(find(model, "token_embd.weight", &model->token_embedding, error));
     LLAMA_TRY(load_rope_factors(model, error));

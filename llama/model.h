@@ -7,6 +7,8 @@
 #include "tandem/graph.h"
 #include "tandem/llama.h"
 
+#define TND_LLAMA_MAX_ENDS 64
+
 /** Weights of one layer. W is N x K: ne = {K, N}. */
 struct tnd_llama_layer {
     tandem_tensor *attn_norm;   /* {dim} */
@@ -39,6 +41,8 @@ struct tandem_model {
     tandem_tensor *output;          /* {dim, vocabulary}; may be the token embedding itself */
     tandem_tensor *rope_factors;    /* {n_rot / 2}, divisors of rope's angles; NULL: none */
     struct tnd_llama_layer *layers;
+    int32_t ends[TND_LLAMA_MAX_ENDS]; /* tokens that end a text, as the source says */
+    int n_ends;
 };
 
 /** Tokens that run together. Cells for them have been taken (tnd_llama_kv_cache_take). */
@@ -56,6 +60,10 @@ struct tnd_llama_forward {
     tandem_graph *graph;
     tandem_tensor *logits; /* {vocabulary, n_outputs}; NULL when none are wanted */
 };
+
+/** Whether a token ends a text: what the source says counts, else the tokenizer's end token, which
+ *  may be a guess by name. */
+bool tnd_llama_is_end(const tandem_model *model, const tandem_tokenizer *tokenizer, int32_t token);
 
 /** Builds the graph that runs a batch through the model and writes its keys and values into the
  *  cache. Without outputs only what the cache needs is computed. Errors: those of the builders and

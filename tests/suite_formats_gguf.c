@@ -589,7 +589,7 @@ static void impossible_tensors_are_refused(void)
         {{"t", 2, {(uint64_t)1 << 62, 16}, 0, 0}, TANDEM_E_FORMAT, "product fits into 64 bits"},
         {{"t", 3, {4, (uint64_t)1 << 31, (uint64_t)1 << 31}, 0, 0}, TANDEM_E_FORMAT, "product"},
         {{"t", 1, {33}, TANDEM_TYPE_Q4_0, 0}, TANDEM_E_FORMAT, "a multiple of its type's block"},
-        {{"t", 1, {4}, 24, 0}, TANDEM_E_UNSUPPORTED_BUILD, "tensor t has type number 24"},
+        {{"t", 1, {4}, 24, 0}, TANDEM_E_UNSUPPORTED_BUILD, "tensor t has type I8, number 24"},
         {{"t", 1, {4}, UINT32_MAX, 0}, TANDEM_E_UNSUPPORTED_BUILD, "type number 4294967295"},
         {{"t", 1, {4}, 0, 8}, TANDEM_E_FORMAT, "offset of t is 8"},
         {{"t", 1, {4}, 0, 64}, TANDEM_E_TRUNCATED, "tensor t needs 16 bytes at offset 64"},

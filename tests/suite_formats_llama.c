@@ -255,7 +255,123 @@ static void impossible_numbers_are_refused_whatever_the_file(void)
     tandem_source_close(made);
 }
 
+/* Opens a folder's model with more members in its config.json. `part` NULL: it is computed. */
+static void check_member(const tandem_source *made, const char *member, const char *part)
+{
+    struct tandem_error error = {0};
+    struct tandem_hparams h;
+    tandem_source *source = NULL;
+    CU_ASSERT_TRUE(tnd_model_write_config(made, tnd_test_temp("config.json"), member));
+    enum tandem_status status =
+        tandem_source_open(tnd_test_temp("model.safetensors"), &source, &error);
+    if (status == TANDEM_OK) {
+        status = tandem_source_hparams(source, &h, &error);
+    }
+    CU_ASSERT_EQUAL(status == TANDEM_OK, part == NULL);
+    if (part != NULL) {
+        check_contains(error.text, part);
+    } else if (status != TANDEM_OK) {
+        printf("  %s: %s\n", member, error.text);
+    }
+    tandem_source_close(source);
+}
+
+static void members_of_config_json_are_used_harmless_or_refused_by_name(void)
+{
+    static const struct {
+        const char *member, *part;
+    } cases[] = {
+        {"\"use_cache\":true,\"attention_dropout\":0.1,\"no_such_member\":null", NULL},
+        {"\"partial_rotary_factor\":1.0,\"pruned_heads\":{},\"is_encoder_decoder\":false", NULL},
+        {"\"attention_bias\":false,\"mlp_bias\":false,\"hidden_act\":\"gelu\"", NULL},
+        {"\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2,\"attention_factor\":2}", NULL},
+        {"\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":5e5}", NULL},
+        {"\"layer_types\":[\"full_attention\"],\"quantization_config\":null", NULL},
+        {"\"attention_bias\":true", "no tensor blk.0.attn_q.bias"},
+        {"\"mlp_bias\":true", "no tensor blk.0.ffn_gate.bias"},
+        {"\"head_dim\":8", "attn_q.weight is 16 x 16, expected 16 x 32"},
+        {"\"tie_word_embeddings\":true,\"hidden_act\":\"mish\"", "\"hidden_act\" is mish"},
+        {"\"partial_rotary_factor\":0.5", "\"partial_rotary_factor\""},
+        {"\"num_local_experts\":8", "\"num_local_experts\""},
+        {"\"sliding_window\":4", "\"sliding_window\" is on"},
+        {"\"layer_types\":[\"sliding_attention\"]", "\"layer_types\" has sliding_attention"},
+        {"\"layer_types\":[\"chunked_attention\"]", "\"layer_types\" has chunked_attention"},
+        {"\"layer_types\":[\"full_attention\",\"full_attention\"]", "another number of layers"},
+        {"\"layer_types\":3", "\"layer_types\" is no list"},
+        {"\"no_such_member\":false", "\"no_such_member\" is not known"},
+        {"\"no_such_member\":{\"a\":[1,2]}", "\"no_such_member\" is not known"},
+        {"\"hidden_size\":null", "\"hidden_size\" is missing"},
+        {"\"rms_norm_eps\":null", "\"rms_norm_eps\" is missing"},
+        {"\"rope_scaling\":{\"rope_type\":\"linear\"}", "the member factor is missing"},
+        {"\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8}", "are not all said"},
+        {"\"rope_scaling\":{\"full_attention\":{\"factor\":8}}", "\"full_attention\" is not known"},
+        {"\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":8}", "'yarn' is not known"},
+        {"\"rope_scaling\":{\"type\":\"linear\",\"factor\":2},\"rope_parameters\":{\"factor\":3}",
+         "\"rope_parameters\" says once more"},
+        {"\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":4}",
+         "quantised by gptq in 4 bits"},
+        {"\"quantization_config\":{\"load_in_4bit\":true,\"quant_method\":\"bitsandbytes\"}",
+         "quantised by bitsandbytes, load_in_4bit"},
+        {"\"quantization\":{\"group_size\":64,\"bits\":4}", "does not name in 4 bits"},
+        {"\"model_type\":\"gemma2\"", "architecture is gemma2"},
+        {"\"model_type\":\"qwen3\",\"head_dim\":4", "no tensor blk.0.attn_q_norm.weight"},
+        {"\"model_type\":\"qwen2\"", "no tensor blk.0.attn_q.bias"},
+        {"\"model_type\":\"qwen2\",\"attention_bias\":true", "\"attention_bias\" is on"},
+        {"\"model_type\":\"mistral\",\"sliding_window\":0", "\"sliding_window\" is less than 1"},
+    };
+    const struct tandem_llama_shape shape = {sizeof(shape), 16, 24, 1, 4, 2, 8, 16};
+    tandem_source *made = NULL;
+    check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &made, NULL));
+    CU_ASSERT_TRUE(tnd_model_write_safetensors(made, tnd_test_temp("model.safetensors"), 0, 1));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        check_member(made, cases[i].member, cases[i].part);
+    }
+    remove(tnd_test_temp("config.json"));
+    tandem_source_close(made);
+}
+
+static void keys_of_a_gguf_file_are_used_harmless_or_refused_by_name(void)
+{
+    static const struct {
+        const char *key;
+        int64_t value;
+        const char *part; /* NULL: it is computed */
+    } cases[] = {
+        {"llama.expert_count", 0, NULL},
+        {"llama.attention.causal", 1, NULL},
+        {"llama.attention.value_length", HEAD, NULL},
+        {"general.file_type", 7, NULL},
+        {"quantize.imatrix.chunks_count", 7, NULL},
+        {"qwen2.no_such_key", 7, NULL},
+        {"llama.expert_count", 8, "key llama.expert_count"},
+        {"llama.attention.causal", 0, "key llama.attention.causal"},
+        {"llama.attention.value_length", 6, "key llama.attention.value_length"},
+        {"llama.no_such_key", 0, "key llama.no_such_key is not known"},
+        {"llama.rope.scaling.type", 1, "key llama.rope.scaling.type has a value of another kind"},
+        {"llama.attention.sliding_window_pattern", 2, "has a value of another kind"},
+        {"tandem.no_such_key", 1, "key tandem.no_such_key"},
+        {"tandem.has.output", 1, "no tensor output.weight"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tandem_hparams h;
+        struct tandem_error error = {0};
+        tandem_source *source = numbers(NULL);
+        set(source, cases[i].key, cases[i].value);
+        add_tensors(source, NULL);
+        if (cases[i].part != NULL) {
+            check_refused(source, cases[i].part);
+            continue;
+        }
+        check_status(tandem_source_hparams(source, &h, &error), TANDEM_OK, NULL, &error);
+        tandem_source_close(source);
+    }
+}
+
 static CU_TestInfo llama_tests[] = {
+    {"members_of_config_json_are_used_harmless_or_refused_by_name",
+     members_of_config_json_are_used_harmless_or_refused_by_name},
+    {"keys_of_a_gguf_file_are_used_harmless_or_refused_by_name",
+     keys_of_a_gguf_file_are_used_harmless_or_refused_by_name},
     {"head_counts_that_do_not_fit_the_rows_are_refused",
      head_counts_that_do_not_fit_the_rows_are_refused},
     {"tensors_that_are_missing_unknown_or_of_another_shape_are_refused",

@@ -120,6 +120,53 @@ static void every_format_gives_the_golden_texts(void)
     tnd_trained_close(&trained);
 }
 
+/* With a tokenizer of its own (-t), whose end token is another one. */
+static void a_model_says_which_tokens_end_a_text(void)
+{
+    static const struct {
+        const char *config, *generation;
+        int n; /* tokens of which "," is the last */
+    } cases[] = {{"%d", NULL, 1}, {"[3,%d]", NULL, 1}, {"2", "[7,%d]", 1}, {"2", "{}", 0}};
+    struct tnd_trained trained;
+    if (!tnd_trained_open(&trained, 0)) {
+        tnd_trained_close(&trained);
+        return;
+    }
+    const int32_t comma = tandem_tokenizer_find(trained.tokenizer, ",");
+    tandem_runtime *runtime = tnd_test_runtime(1, NULL);
+    CU_ASSERT_TRUE(
+        tnd_model_write_safetensors(trained.source, tnd_test_temp("model.safetensors"), 0, 1));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tnd_trained again = {.tokenizer = trained.tokenizer};
+        char ends[64], text[128], got[TND_TEXT_BYTES] = "";
+        const char *gguf = tnd_test_temp("ends.gguf");
+        const char *generation = tnd_test_temp("generation_config.json");
+        snprintf(ends, sizeof(ends), "\"eos_token_id\":");
+        snprintf(ends + strlen(ends), 32, cases[i].config, (int)comma);
+        CU_ASSERT_TRUE(tnd_model_write_config(trained.source, tnd_test_temp("config.json"), ends));
+        remove(generation);
+        if (cases[i].generation != NULL) {
+            const bool is_list = cases[i].generation[0] == '[';
+            int n = snprintf(text, sizeof(text), is_list ? "{\"eos_token_id\":" : "");
+            n += snprintf(text + n, sizeof(text) - (size_t)n, cases[i].generation, (int)comma);
+            n += snprintf(text + n, sizeof(text) - (size_t)n, is_list ? "}" : "");
+            CU_ASSERT_TRUE(tnd_test_write_file(generation, text, (size_t)n));
+        }
+        save_gguf(tnd_test_temp("model.safetensors"), gguf);
+        for (int is_gguf = 0; is_gguf < 2; is_gguf++) {
+            const char *path = is_gguf ? gguf : tnd_test_temp("model.safetensors");
+            check_ok(tandem_model_load(path, &again.model, NULL));
+            check_ok(tnd_greedy_text(&again, runtime, "", 20, 0, got, NULL));
+            CU_ASSERT_EQUAL(strcmp(got, "Once upon a time\n") == 0, cases[i].n == 1);
+            tandem_model_free(again.model);
+        }
+        remove(generation);
+    }
+    remove(tnd_test_temp("config.json"));
+    tandem_runtime_close(runtime);
+    tnd_trained_close(&trained);
+}
+
 static void check_profile(const struct tnd_trained *trained, const char *profile, int n_threads)
 {
     const int64_t batches[] = {0, 1};
@@ -218,6 +265,7 @@ static void weights_of_every_type_write_words(void)
 static CU_TestInfo golden_tests[] = {
     {"both_file_versions_give_the_golden_texts", both_file_versions_give_the_golden_texts},
     {"every_format_gives_the_golden_texts", every_format_gives_the_golden_texts},
+    {"a_model_says_which_tokens_end_a_text", a_model_says_which_tokens_end_a_text},
     {"every_profile_gives_the_golden_texts_with_one_to_eight_threads",
      every_profile_gives_the_golden_texts_with_one_to_eight_threads},
     {"both_ways_of_attention_and_caches_give_the_golden_texts",

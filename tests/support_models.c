@@ -214,7 +214,12 @@ bool tnd_model_write_config(const tandem_source *model, const char *path, const 
     char line[96];
     tnd_blob_string(&blob, "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",");
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        const int64_t value = value_of(model, members[i][1]);
+        struct tandem_source_tensor embedding = {.ne = {0}};
+        int64_t value = value_of(model, members[i][1]);
+        if (value == 0 && strcmp(members[i][0], "vocab_size") == 0 &&
+            tandem_source_find(model, "token_embd.weight", &embedding)) {
+            value = embedding.ne[1];
+        }
         snprintf(line, sizeof(line), "\"%s\":%lld,", members[i][0], (long long)value);
         tnd_blob_string(&blob, value > 0 ? line : "");
     }
