@@ -77,6 +77,10 @@ static int save(const tandem_source *source, const char *path, const char *type,
     struct tandem_error error = {.text = ""};
     struct progress progress = {.begin = tnd_cli_seconds()};
     tandem_source *again = NULL;
+    struct tandem_hparams hparams; /* what nobody could compute is not written */
+    if (tandem_source_hparams(source, &hparams, &error) != TANDEM_OK) {
+        return tnd_cli_fail(&error);
+    }
     if (type != NULL && !tandem_type_from_name(type, &options.type)) {
         return tnd_cli_usage("--type: '%s' is no type of weights", type);
     }

@@ -118,6 +118,18 @@ static void print_sums(const struct sums *sums)
     printf("\n");
 }
 
+/* Whether run would take it, by the same check. */
+static void print_verdict(const tandem_source *source)
+{
+    struct tandem_hparams h;
+    struct tandem_error error = {.text = ""};
+    if (tandem_source_hparams(source, &h, &error) == TANDEM_OK) {
+        printf("a model that can be run: %s, %lld layers\n", h.architecture, (long long)h.layers);
+    } else {
+        printf("no model that can be run: %s\n", error.text);
+    }
+}
+
 int tnd_cmd_inspect(int argc, char **argv)
 {
     const struct args_command command = {
@@ -144,6 +156,7 @@ int tnd_cmd_inspect(int argc, char **argv)
     print_values(source);
     print_tensors(source, &sums);
     print_sums(&sums);
+    print_verdict(source);
     tandem_source_close(source);
     return 0;
 }
