@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Targets for people who work on Tandem: checks, variants, fuzzing, measuring, tidying.
 
-.PHONY: deps demo bench check check-fast soak fuzz fuzz-all asan tsan clang cover
+.PHONY: deps demo bench check check-fast soak judges fuzz fuzz-all asan tsan clang cover
 .PHONY: model tidy lint compdb sbom stats
 
 deps: ## install what is missing (as root), or say which packages to install
@@ -25,6 +25,9 @@ check-fast: ## before each commit, a few minutes: the suites with little effort,
 
 soak: ## hours of attacks: JOBS="fuzz ..." selects, SECONDS_EACH=N or MINUTES=N limits each job
 	@bash tools/dev/soak.sh $(JOBS)
+
+judges: lib tools ## other libraries judge ours, fetched from the Python index: JOBS="models tokenizers"
+	@BUILD=$(BIN) bash tools/judges/run.sh $(JOBS)
 
 bench: all benches ## this machine: kernels, attention, a llama, hand-offs, waiting, sampling
 	@for bench in $(addprefix $(BIN)/,$(BENCHES)); do ./$$bench $(ARGS) || exit 1; done

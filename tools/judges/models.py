@@ -1,0 +1,483 @@
+# SPDX-License-Identifier: MIT
+# Models judged from outside: transformers builds small random llamas, Mistrals, Qwen 2s and Qwen 3s
+# and computes their logits in F32; ours have to be the same within 2e-4. Then every tensor is taken
+# away, added and reshaped once, and every member of config.json is changed once: the same logits as
+# transformers after the same change, or a refusal by name. Needs: torch, transformers, safetensors,
+# numpy (tools/judges/run.sh fetches them).
+#
+# usage: models.py BUILD [--configs N] [--seed N] [--show N] [--only configs|tensors|members]
+import argparse
+import copy
+import ctypes
+import json
+import logging
+import math
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+
+LIMIT = 2e-4
+N_TOKENS = 20
+VOCABULARY = 40
+
+# ---- ours, in a process of its own: a crash is a finding, not the end ----
+
+
+class Error(ctypes.Structure):  # struct tandem_error, whose layout is fixed
+    _fields_ = [("status", ctypes.c_int), ("got", ctypes.c_int64), ("limit", ctypes.c_int64),
+                ("where", ctypes.c_char * 96), ("text", ctypes.c_char * 256)]
+
+
+class Ours:
+    def __init__(self, build):
+        ctypes.CDLL(os.path.join(build, "libtandem.so"), ctypes.RTLD_GLOBAL)
+        self.lib = ctypes.CDLL(os.path.join(build, "libtandem-llama.so"))
+        self.base = ctypes.CDLL(os.path.join(build, "libtandem.so"))
+        self.lib.tandem_session_logits.restype = ctypes.POINTER(ctypes.c_float)
+        os.environ["TANDEM_THREADS"] = "1"
+        os.environ["TANDEM_LOG"] = "none"
+        self.runtime = ctypes.c_void_p()
+        self.check(self.base.tandem_runtime_open(None, ctypes.byref(self.runtime), self.error()))
+
+    def error(self):
+        self.last = Error()
+        return ctypes.byref(self.last)
+
+    def check(self, status):
+        if status != 0:
+            raise ValueError(self.last.text.decode(errors="replace"))
+
+    def logits(self, path, tokens, vocabulary, at_once):
+        model, session = ctypes.c_void_p(), ctypes.c_void_p()
+        out = []
+        try:
+            self.check(self.lib.tandem_model_load(path.encode(), ctypes.byref(model), self.error()))
+            self.check(self.lib.tandem_session_new(model, self.runtime, None, ctypes.byref(session),
+                                                   self.error()))
+            ids = (ctypes.c_int32 * len(tokens))(*tokens)
+            if at_once:
+                self.check(self.lib.tandem_session_decode(session, ids, ctypes.c_int64(len(tokens)),
+                                                          ctypes.c_int64(0), self.error()))
+                return [self.lib.tandem_session_logits(session, 0)[:vocabulary]]
+            for token in tokens:
+                one = (ctypes.c_int32 * 1)(token)
+                self.check(self.lib.tandem_session_decode(session, one, ctypes.c_int64(1),
+                                                          ctypes.c_int64(0), self.error()))
+                out.append(self.lib.tandem_session_logits(session, 0)[:vocabulary])
+            return out
+        finally:
+            self.lib.tandem_session_free(session)
+            self.lib.tandem_model_free(model)
+
+    def convert(self, path, to):
+        source = ctypes.c_void_p()
+        self.check(self.base.tandem_source_open(path.encode(), ctypes.byref(source), self.error()))
+        try:
+            self.check(self.base.tandem_source_save_gguf(source, to.encode(), None, self.error()))
+        finally:
+            self.base.tandem_source_close(source)
+
+
+def serve(build):
+    ours = Ours(build)
+    for line in sys.stdin:
+        ask = json.loads(line)
+        try:
+            if "to" in ask:
+                answer = {"done": ours.convert(ask["path"], ask["to"])}
+            else:
+                answer = {"logits": ours.logits(ask["path"], ask["tokens"], ask["vocabulary"],
+                                                ask["at_once"])}
+        except ValueError as error:
+            answer = {"refusal": str(error)}
+        print(json.dumps(answer), flush=True)
+
+
+class Client:
+    def __init__(self, build):
+        self.build, self.process = build, None
+
+    def ask(self, **what):
+        if self.process is None:
+            self.process = subprocess.Popen([sys.executable, __file__, self.build, "--serve"],
+                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process.stdin.write(json.dumps(what) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if line == "":
+            code = self.process.wait()
+            self.process = None
+            return {"crash": f"ended with {code}"}
+        return json.loads(line)
+
+
+if "--serve" in sys.argv:
+    serve(sys.argv[1])
+    sys.exit(0)
+
+# ---- theirs ----
+
+warnings.filterwarnings("ignore")
+sys.path.pop(0)  # beside this file stands one with the name of a library
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ["TQDM_DISABLE"] = "1"
+import numpy
+import safetensors.torch
+import torch
+import transformers
+
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+logging.disable(logging.WARNING)
+torch.set_num_threads(1)
+
+
+def is_absurd(config):
+    """transformers would try to make room for it."""
+    return any(isinstance(config.get(k), int) and config[k] > 4096 for k in
+               ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
+                "vocab_size", "head_dim"))
+
+
+def theirs(folder, tokens):
+    """Logits {tokens, vocabulary}; a text where transformers refuses, or makes weights up."""
+    if is_absurd(read_config(folder)):
+        return "not tried"
+    try:
+        model, info = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+        made_up = sorted(info["missing_keys"]) + sorted(str(k) for k in info["mismatched_keys"])
+        with torch.no_grad():
+            logits = model.eval()(torch.tensor([tokens]), use_cache=False).logits[0].numpy()
+        return "weights made up: " + ", ".join(made_up[:3]) if made_up else logits
+    except Exception as error:  # whatever it is, there is nothing to compare with
+        return f"{type(error).__name__}: {str(error)[:100]}"
+
+
+# ---- random models ----
+
+FAMILIES = {"llama": transformers.LlamaConfig, "mistral": transformers.MistralConfig,
+            "qwen2": transformers.Qwen2Config, "qwen3": transformers.Qwen3Config}
+ACTIVATIONS = ["silu"] * 6 + ["gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "relu2", "swish",
+                              "quick_gelu", "gelu_fast", "linear"]
+
+
+def random_rope(rng):
+    kind = rng.choice(["default"] * 4 + ["linear", "dynamic", "llama3"])
+    rope = {"rope_type": kind, "rope_theta": rng.choice([10000.0, 500000.0, 1e6, 777.0])}
+    if kind != "default":
+        rope["factor"] = rng.choice([2.0, 4.0, 8.0])
+    if kind == "llama3":
+        rope.update(low_freq_factor=1.0, high_freq_factor=rng.choice([2.0, 4.0]),
+                    original_max_position_embeddings=rng.choice([8, 16, 64]))
+    return rope
+
+
+def random_config(rng, family):
+    kv_heads = rng.choice([1, 2, 3, 4])
+    heads = kv_heads * rng.choice([1, 2, 3])
+    head_dim = rng.choice([2, 4, 8, 10, 16, 32])
+    layers = rng.choice([1, 2, 3])
+    hidden = heads * head_dim
+    options = dict(
+        num_attention_heads=heads, num_key_value_heads=kv_heads, num_hidden_layers=layers,
+        intermediate_size=rng.choice([6, 24, 33, 64, 100]), vocab_size=VOCABULARY,
+        max_position_embeddings=rng.choice([32, 64, 2048]), hidden_act=rng.choice(ACTIVATIONS),
+        rms_norm_eps=rng.choice([1e-6, 1e-5, 1e-3]), tie_word_embeddings=rng.random() < 0.3,
+        rope_parameters=random_rope(rng), bos_token_id=1,
+        eos_token_id=rng.choice([2, [2, 7], None]))
+    if family == "qwen3" or rng.random() < 0.4:
+        options["head_dim"] = head_dim
+        hidden = rng.choice([hidden, 16, 24, 40, 64])
+    options["hidden_size"] = hidden
+    if family == "llama":
+        options.update(attention_bias=rng.random() < 0.4, mlp_bias=rng.random() < 0.4)
+    if family == "mistral":
+        options["sliding_window"] = rng.choice([None, 1, 3, 7, 64])
+    if family == "qwen3":
+        options["attention_bias"] = rng.random() < 0.4
+    if family in ("qwen2", "qwen3") and rng.random() < 0.6:
+        options.update(use_sliding_window=True, sliding_window=rng.choice([2, 5, 9]),
+                       max_window_layers=rng.randrange(layers + 1))
+        if rng.random() < 0.4:
+            del options["max_window_layers"]
+            options["layer_types"] = [rng.choice(["full_attention", "sliding_attention"])
+                                      for _ in range(layers)]
+    return FAMILIES[family](**options)
+
+
+def save_random(config, folder, seed):
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+        for name, p in model.named_parameters():
+            if "norm" in name:
+                p.copy_(1.0 + 0.3 * torch.randn_like(p))
+            elif name.endswith("bias"):
+                p.copy_(0.5 * torch.randn_like(p))
+            elif "embed" in name:
+                p.copy_(torch.randn_like(p))
+            else:
+                p.copy_(torch.randn_like(p) * 1.2 / math.sqrt(p.shape[-1]))
+    model.save_pretrained(folder, safe_serialization=True)
+
+
+# ---- comparing ----
+
+NAMES = re.compile(r'member|key |tensor|blk\.|token_embd|output|weight|head|layers|window|positions|'
+                   r'scaling of rope|architecture|model has no|\.[a-z_]+ is |missing')
+
+
+class Judge:
+    def __init__(self, client, show):
+        self.client, self.show = client, show
+        self.counts, self.worst = {}, 0.0
+
+    def count(self, part, outcome, what, detail=""):
+        row = self.counts.setdefault(part, {})
+        row[outcome] = row.get(outcome, 0) + 1
+        if (outcome.isupper() or self.show > 99) and row[outcome] <= self.show:
+            print(f"  {part}: {outcome}: {what}: {detail}", flush=True)
+
+    def judge(self, part, what, folder, tokens, config=None):
+        """One model: what both say of it, and whether that agrees."""
+        reference = theirs(folder, tokens)
+        vocabulary = VOCABULARY if isinstance(reference, str) else reference.shape[1]
+        ours = self.client.ask(path=folder, tokens=tokens, vocabulary=vocabulary, at_once=False)
+        if "crash" in ours:
+            return self.count(part, "CRASH", what, ours["crash"])
+        if "refusal" in ours:
+            if not NAMES.search(ours["refusal"]):
+                return self.count(part, "NAMELESS", what, ours["refusal"])
+            both = isinstance(reference, str)
+            return self.count(part, "refused by both" if both else "refused by name", what,
+                              ours["refusal"])
+        if isinstance(reference, str):
+            made_up = reference.startswith("weights made up")
+            return self.count(part, "DIFFERS" if made_up else "refused by transformers alone", what,
+                              reference)
+        once = self.client.ask(path=folder, tokens=tokens, vocabulary=vocabulary, at_once=True)
+        error = float(numpy.abs(numpy.array(ours["logits"]) - reference).max())
+        error = max(error, float(numpy.abs(numpy.array(once["logits"][0]) - reference[-1]).max()))
+        self.worst = max(self.worst, error) if error <= LIMIT else self.worst
+        return self.count(part, "equal" if error <= LIMIT else "DIFFERS", what, f"{error:.3g}")
+
+
+def read_config(folder):
+    with open(os.path.join(folder, "config.json")) as file:
+        return json.load(file)
+
+
+def write_config(folder, config):
+    with open(os.path.join(folder, "config.json"), "w") as file:
+        json.dump(config, file)
+
+
+# ---- the three parts ----
+
+def judge_configs(judge, rng, n, folder, tokens):
+    for i in range(n):
+        family = sorted(FAMILIES)[i % len(FAMILIES)]
+        here = os.path.join(folder, f"config{i}")
+        while True:
+            try:
+                config = random_config(rng, family)
+                save_random(config, here, i)
+                break
+            except Exception:
+                pass  # transformers does not want this one
+        what = f"{i} {family} {json.dumps(config.to_diff_dict())}"
+        judge.judge("configurations", what, here, tokens)
+        gguf = os.path.join(folder, "again.gguf")
+        answer = judge.client.ask(path=here, to=gguf)
+        if "done" in answer:
+            reference = theirs(here, tokens)
+            again = judge.client.ask(path=gguf, tokens=tokens, vocabulary=VOCABULARY, at_once=False)
+            good = "logits" in again and not isinstance(reference, str) and \
+                numpy.abs(numpy.array(again["logits"]) - reference).max() <= LIMIT
+            judge.count("configurations as GGUF", "equal" if good else "DIFFERS", what,
+                        str(again)[:200])
+        else:
+            judge.count("configurations as GGUF", "NAMELESS", what, str(answer))
+        shutil.rmtree(here)
+
+
+def base_models(rng, folder):
+    """Of each family one model with everything that it may have, and a plain one."""
+    for family in sorted(FAMILIES):
+        for kind in ("plain", "full"):
+            options = dict(num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=2,
+                           hidden_size=32, intermediate_size=24, vocab_size=VOCABULARY,
+                           max_position_embeddings=64, rms_norm_eps=1e-5)
+            if family == "qwen3":
+                options["head_dim"] = 8
+            if family == "mistral":
+                options["sliding_window"] = None
+            if kind == "full":
+                options.update(head_dim=12, hidden_act="gelu", tie_word_embeddings=family == "qwen2",
+                               rope_parameters=dict(rope_type="llama3", rope_theta=10000.0, factor=4.0,
+                                                    low_freq_factor=1.0, high_freq_factor=4.0,
+                                                    original_max_position_embeddings=16))
+                if family in ("llama", "qwen3"):
+                    options["attention_bias"] = True
+                if family == "llama":
+                    options["mlp_bias"] = True
+                if family == "mistral":
+                    options["sliding_window"] = 5
+                if family in ("qwen2", "qwen3"):
+                    options.update(use_sliding_window=True, sliding_window=5, max_window_layers=1)
+            here = os.path.join(folder, f"{family}-{kind}")
+            save_random(FAMILIES[family](**options), here, 99)
+            yield f"{family} {kind}", here
+
+
+def judge_tensors(judge, what, here, folder, tokens):
+    weights = safetensors.torch.load_file(os.path.join(here, "model.safetensors"))
+    changed = os.path.join(folder, "changed")
+
+    def one(part, detail, tensors):
+        shutil.rmtree(changed, ignore_errors=True)
+        shutil.copytree(here, changed)
+        safetensors.torch.save_file({k: v.clone().contiguous() for k, v in tensors.items()},
+                                    os.path.join(changed, "model.safetensors"), {"format": "pt"})
+        judge.judge(part, f"{what}: {detail}", changed, tokens)
+
+    for name, tensor in weights.items():
+        one("tensors removed", name, {k: v for k, v in weights.items() if k != name})
+        shapes = [tensor.t() if tensor.dim() == 2 else tensor[None, :], tensor[:-1],
+                  torch.cat([tensor, tensor[:2]]), tensor.reshape(-1)]
+        for shape in shapes:
+            if shape.shape != tensor.shape:
+                one("tensors reshaped", f"{name} {list(shape.shape)}", {**weights, name: shape})
+        one("tensors reshaped", f"{name} int32", {**weights, name: tensor.to(torch.int32)})
+        if name.endswith("weight"):
+            for other in ("bias", "weight_scale", "scales", "SCB"):
+                more = name[:-6] + other
+                if more not in weights:
+                    one("tensors added", more,
+                        {**weights, more: torch.randn(tensor.shape[0])})
+        renamed = re.sub(r"layers\.1\.", "layers.2.", name)
+        if renamed != name:
+            one("tensors added", renamed, {**weights, renamed: tensor})
+    for more, shape in (("model.layers.0.self_attn.q_norm.weight", 8), ("lm_head.weight", None),
+                        ("model.layers.0.self_attn.rotary_emb.inv_freq", 4),
+                        ("model.layers.0.mlp.router.weight", 8), ("extra", 3), ("lm_head.bias", 40),
+                        ("model.norm.bias", 32), ("model.embed_tokens.bias", 32)):
+        if more not in weights:
+            tensor = torch.randn(VOCABULARY, 32) if shape is None else torch.rand(shape) + 0.5
+            one("tensors added", more, {**weights, more: tensor})
+
+
+def variants(name, value):
+    """Other values for a member."""
+    if isinstance(value, bool):
+        return [not value, None, 1, "yes"]
+    if isinstance(value, int):
+        large = [] if name.startswith("num_hidden") else [2**31, 2**63]  # transformers would build them
+        return [value + 1, value - 1, value * 2, max(value // 2, 0), 0, -1, None, 1.5, str(value)] + large
+    if isinstance(value, float):
+        return [value * 1.5, value / 2, 0.0, -value, 1e300, None, "many"]
+    if isinstance(value, str):
+        return {"hidden_act": ["silu", "gelu", "gelu_new", "relu", "relu2", "relu6", "tanh", "mish",
+                               "sigmoid", "quick_gelu", "gelu_10", "linear", "nothing", None],
+                "model_type": ["llama", "mistral", "qwen2", "qwen3", "gemma", "granite", "unknown"],
+                }.get(name, ["other", None, 3])
+    if isinstance(value, list):
+        return [value[:-1], value + value[:1], value[::-1], [], None, "full_attention",
+                ["sliding_attention"] * len(value), ["chunked_attention"] * len(value)]
+    if value is None:
+        return [0, 1, 7, True, "text", [2, 3]]
+    return [{}, None]
+
+
+ROPES = [{"rope_type": "default", "rope_theta": 20000.0},
+         {"type": "linear", "factor": 3.0}, {"rope_type": "linear"}, {"rope_type": "linear", "factor": 0.5},
+         {"rope_type": "dynamic", "factor": 2.0}, {"rope_type": "yarn", "factor": 2.0},
+         {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [1.0] * 4},
+         {"rope_type": "llama3", "factor": 4.0}, {"rope_type": "proportional", "factor": 2.0},
+         {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0},
+         {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0,
+          "original_max_position_embeddings": 16},
+         {"rope_type": "default", "partial_rotary_factor": 0.5},
+         {"full_attention": {"rope_type": "default", "rope_theta": 3.0}},
+         {"rope_type": "linear", "factor": 2.0, "attention_factor": 2.0},
+         {"rope_type": "mrope", "mrope_section": [1, 1, 2]}, {"rope_type": "ntk", "factor": 2.0}]
+FOREIGN = {"attention_bias": [True], "mlp_bias": [True], "sliding_window": [4], "use_sliding_window": [True],
+           "max_window_layers": [1], "layer_types": [["sliding_attention", "full_attention"]],
+           "head_dim": [4, 16], "partial_rotary_factor": [0.5, 1.0], "rope_theta": [500.0],
+           "rope_scaling": ROPES, "rope_parameters": ROPES, "logit_scale": [2.0],
+           "original_max_position_embeddings": [8, 32], "is_causal": [False, True],
+           "quantization_config": [{"quant_method": "gptq", "bits": 4}, {"quant_method": "fp8"}],
+           "attn_logit_softcapping": [30.0], "num_experts": [4], "no_such_member": [1, None, False],
+           "tie_word_embeddings": [True, False], "attention_multiplier": [0.5], "dtype": ["float16"],
+           "is_decoder": [True], "output_attentions": [True], "chunk_size_feed_forward": [4],
+           "pretraining_tp": [2], "add_cross_attention": [True], "is_encoder_decoder": [True],
+           "num_labels": [3], "query_pre_attn_scalar": [256], "qk_layernorm": [True]}
+
+
+def judge_members(judge, what, here, folder, tokens):
+    saved = read_config(here)
+    changed = os.path.join(folder, "changed")
+    shutil.rmtree(changed, ignore_errors=True)
+    shutil.copytree(here, changed)
+
+    def one(part, detail, config):
+        write_config(changed, config)
+        judge.judge(part, f"{what}: {detail}"[:160], changed, tokens)
+
+    for name, value in saved.items():
+        one("members removed", name, {k: v for k, v in saved.items() if k != name})
+        for other in variants(name, value):
+            one("members changed", f"{name} = {json.dumps(other)}", {**saved, name: other})
+    for name, value in saved.get("rope_parameters", {}).items():
+        rope = saved["rope_parameters"]
+        one("members removed", "rope " + name,
+            {**saved, "rope_parameters": {k: v for k, v in rope.items() if k != name}})
+        for other in variants(name, value):
+            one("members changed", f"rope {name} = {json.dumps(other)}",
+                {**saved, "rope_parameters": {**rope, name: other}})
+    for name, values in FOREIGN.items():
+        for other in values:
+            config = copy.deepcopy(saved)
+            if name == "rope_scaling":  # as version 4 of transformers wrote it
+                config["rope_theta"] = config.pop("rope_parameters", {}).get("rope_theta", 10000.0)
+            one("members added", f"{name} = {json.dumps(other)}", {**config, name: other})
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("--configs", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=20261122)
+    parser.add_argument("--show", type=int, default=20, help="so many of each kind; 100: all kinds")
+    parser.add_argument("--only", default="")
+    o = parser.parse_args()
+    rng = random.Random(o.seed)
+    judge = Judge(Client(o.build), o.show)
+    tokens = [rng.randrange(VOCABULARY) for _ in range(N_TOKENS)]
+    with tempfile.TemporaryDirectory() as folder:
+        if o.only in ("", "configs"):
+            judge_configs(judge, rng, o.configs, folder, tokens)
+        if o.only != "configs":
+            for what, here in base_models(rng, folder):
+                if o.only in ("", "tensors"):
+                    judge_tensors(judge, what, here, folder, tokens)
+                if o.only in ("", "members"):
+                    judge_members(judge, what, here, folder, tokens)
+    print(f"transformers {transformers.__version__}, torch {torch.__version__}; "
+          f"largest difference of equal logits {judge.worst:.1e}")
+    bad = 0
+    for part, row in judge.counts.items():
+        print(f"{sum(row.values()):5d} {part}: " +
+              ", ".join(f"{n} {outcome}" for outcome, n in sorted(row.items())))
+        bad += sum(row.get(k, 0) for k in ("DIFFERS", "CRASH", "NAMELESS"))
+    print(f"models: {'good' if bad == 0 else f'{bad} silent differences, crashes or nameless refusals'}")
+    sys.exit(bad != 0)
+
+
+main()

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# usage: run.sh [JOB...]      (make judges JOBS="models tokenizers"; `run.sh list` names the jobs)
+# Judges from outside: the libraries that others use are fetched from the Python index into an
+# environment of their own, build/judges/JOB, and compared with ours. Without a network a job says
+# `skipped`. Not part of `make check`, whose suites keep a small part of each judge.
+# BUILD: where libraries and tools are (build/release); ARGS: options of the judge.
+set -u
+cd "$(dirname "$0")/../.."
+build=${BUILD:-build/release}
+
+# What a job fetches, and how it is called.
+packages_models="torch transformers safetensors numpy" # torch brings 5 GB of libraries
+command_models() { "$python" tools/judges/models.py "$build" ${ARGS:-}; }
+packages_tokenizers="tokenizers sentencepiece tiktoken gguf"
+command_tokenizers() { "$python" tools/judges/tokenizers.py "$build/tandem-llama" ${ARGS:-}; }
+
+jobs=$(compgen -A function | sed -n 's/^command_//p' | tr '\n' ' ')
+[ "${1:-}" != list ] || { echo "$jobs"; exit 0; }
+
+# Makes the environment of a job; false with a word why where that cannot be.
+prepare() { # JOB
+    local packages=packages_$1 folder=build/judges/$1
+    python=$PWD/$folder/bin/python
+    [ ! -e "$folder/ready" ] || return 0
+    mkdir -p build/judges
+    if ! python3 -m venv "$folder" >"build/judges/$1.log" 2>&1; then
+        echo "$1: skipped: no python3 with venv"
+        return 1
+    fi
+    if ! "$python" -m pip install -q ${!packages} >>"build/judges/$1.log" 2>&1; then
+        echo "$1: skipped: no network, or no packages for this machine (build/judges/$1.log)"
+        return 1
+    fi
+    touch "$folder/ready"
+}
+
+failed=0
+for job in ${*:-$jobs}; do
+    if ! declare -F "command_$job" >/dev/null; then
+        echo "no judge is called $job; there are: $jobs"
+        exit 2
+    fi
+    prepare "$job" || continue
+    echo "== $job"
+    "command_$job" || failed=1
+done
+exit "$failed"
