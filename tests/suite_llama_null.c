@@ -41,6 +41,7 @@ struct row {
 /* clang-format off */
 static const struct row rows[] = {
     REFUSES(tandem_set_allocator, "oe"),
+    LIVES(tandem_text_visible, "WnOn"),
     LIVES(tandem_devices, "one"),
     REFUSES(tandem_file_read, "WnOOe"),
     LIVES(tandem_file_free, "u"),
@@ -131,6 +132,7 @@ static const struct row rows[] = {
     LIVES(tandem_sqrt, "CX"),
     LIVES(tandem_silu, "CX"),
     LIVES(tandem_gelu, "CX"),
+    LIVES(tandem_gelu_erf, "CX"),
     LIVES(tandem_relu, "CX"),
     LIVES(tandem_rms_norm, "CX"),
     LIVES(tandem_norm, "CX"),
