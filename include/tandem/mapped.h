@@ -20,7 +20,7 @@ TANDEM_BEGIN_C
  *  see `got` for its error number). */
 TANDEM_API enum tandem_status tandem_guard_mapped_files(struct tandem_error *error);
 /** OK as long as the guard has met no fault in this process; afterwards FILE and the name of the
- *  last file that was damaged. For programs at their end. Any thread. */
+ *  last file that was damaged. For programs at their end. Any thread. Errors: FILE. */
 TANDEM_API enum tandem_status tandem_mapped_files_status(struct tandem_error *error);
 
 TANDEM_END_C

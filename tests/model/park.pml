@@ -57,7 +57,7 @@ inline sleep_timed(p, word, value, me) {
 
 /* The spin before sleeping is one look: more looks add nothing to what can happen. One timed wait or none
  * comes before the sleep for good. */
-inline park_until(p, word, value, me) {
+inline park_until(p, word, value, me) { /* tnd_park_until */
     if
     :: word == value -> skip
     :: else ->
@@ -90,7 +90,7 @@ inline park_until(p, word, value, me) {
     fi
 }
 
-inline wake(p) {
+inline wake(p) { /* tnd_park_wake */
     if
     :: p.sleepers == 0 -> skip
     :: else ->

@@ -85,6 +85,18 @@ job_schedules() {
         build/soak/schedules.txt
     grep -q ' failed=0 ' build/soak/schedules.txt
 }
+# Half an hour of everything at once under ThreadSanitizer: runtimes, graphs, cancels, failing devices, changes.
+job_threads() {
+    mk BUILD=build/tsan CC=clang WERROR=1 SAN=thread CFLAGS='-O1 -g' build/tsan/suite_runtime || return 1
+    TANDEM_TEST_SECONDS=$(seconds 1800) TANDEM_TEST_SEED=$((RANDOM + 1)) TANDEM_DEVICE=none \
+        build/tsan/suite_runtime -s soak >build/soak/threads.txt 2>&1
+    local code=$?
+    cat build/soak/threads.txt
+    awk -v code=$code '/ computed, / {n = $0; sub(/.*\(/, "", n); all = n + 0}
+        END {printf "%d tried, %d survived: Computations beside changes of everything, under ThreadSanitizer\n", all,
+            code == 0 ? all : 0}' build/soak/threads.txt
+    return $code
+}
 # The same bytes from two builds.
 job_reproducible() { bash tools/dev/check_reproducible.sh; }
 
