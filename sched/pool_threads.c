@@ -3,6 +3,7 @@
  * end with the pool or when it shrinks. */
 #include "sched/pool_threads.h"
 
+#include <fenv.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -36,6 +37,9 @@ static void introduce(struct tnd_pool_worker *worker)
     char name[16];
     snprintf(name, sizeof(name), "tandem-w%d", worker->index % 10000);
     pthread_setname_np(pthread_self(), name);
+    /* A thread inherits the floating-point state of the one that starts it, which may be in the
+     * middle of a run that has changed its own. */
+    (void)fesetenv(FE_DFL_ENV);
     /* Timed waits end by the clock: the system must not put that off to save wake-ups. Advice. */
     (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     if (worker->pool->nice != worker->pool->nice_base) {
