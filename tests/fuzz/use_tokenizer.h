@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 typedef enum tandem_status (*read_fn)(const void *bytes, size_t n, const char *name,
                                       tandem_tokenizer **out_tokenizer, struct tandem_error *error);
 
-static void use_tokenizer(read_fn read, const uint8_t *data, size_t size)
+static inline void use_tokenizer(read_fn read, const uint8_t *data, size_t size)
 {
     static int32_t ids[MAX_IDS];
     const size_t n_text = size < TEXT_BYTES ? 0 : TEXT_BYTES;
