@@ -14,6 +14,8 @@ packages_models="torch transformers safetensors numpy" # torch brings 5 GB of li
 command_models() { "$python" tools/judges/models.py "$build" ${ARGS:-}; }
 packages_tokenizers="tokenizers sentencepiece tiktoken gguf"
 command_tokenizers() { "$python" tools/judges/tokenizers.py "$build/tandem-llama" ${ARGS:-}; }
+packages_quants="numpy gguf"
+command_quants() { "$python" tools/judges/quants.py "$build/libtandem.so" ${ARGS:-}; }
 
 jobs=$(compgen -A function | sed -n 's/^command_//p' | tr '\n' ' ')
 [ "${1:-}" != list ] || { echo "$jobs"; exit 0; }
