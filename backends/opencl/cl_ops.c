@@ -23,6 +23,7 @@ static const struct {
     [TANDEM_OP_SQRT] = {tnd_cl_unary, NULL},
     [TANDEM_OP_SILU] = {tnd_cl_unary, NULL},
     [TANDEM_OP_GELU] = {tnd_cl_unary, NULL},
+    [TANDEM_OP_GELU_ERF] = {tnd_cl_unary, NULL},
     [TANDEM_OP_RELU] = {tnd_cl_unary, NULL},
     [TANDEM_OP_DIAG_MASK_INF] = {tnd_cl_unary, NULL},
     [TANDEM_OP_RMS_NORM] = {tnd_cl_norm, NULL},

@@ -15,7 +15,8 @@ enum unary_op {
     UNARY_SILU,
     UNARY_GELU,
     UNARY_RELU,
-    UNARY_MASK
+    UNARY_MASK,
+    UNARY_GELU_ERF
 };
 
 static const uint32_t kernel_ops[TANDEM_OP_COUNT] = {
@@ -24,7 +25,7 @@ static const uint32_t kernel_ops[TANDEM_OP_COUNT] = {
     [TANDEM_OP_SCALE] = UNARY_SCALE,        [TANDEM_OP_SQR] = UNARY_SQR,
     [TANDEM_OP_SQRT] = UNARY_SQRT,          [TANDEM_OP_SILU] = UNARY_SILU,
     [TANDEM_OP_GELU] = UNARY_GELU,          [TANDEM_OP_RELU] = UNARY_RELU,
-    [TANDEM_OP_DIAG_MASK_INF] = UNARY_MASK,
+    [TANDEM_OP_DIAG_MASK_INF] = UNARY_MASK, [TANDEM_OP_GELU_ERF] = UNARY_GELU_ERF,
 };
 
 /* Result and first operand. */

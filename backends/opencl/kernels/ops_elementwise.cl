@@ -19,6 +19,7 @@
 #define OP_GELU  4
 #define OP_RELU  5
 #define OP_MASK  6
+#define OP_GELU_ERF 7
 
 /* How operands lie. */
 #define LAYOUT_DENSE    0 /* everything like the result */
@@ -103,6 +104,8 @@ kernel void unary(global uchar *y, ulong y_at, global const uchar *a, ulong a_at
         /* 0.5 (1 + tanh z) = 1 / (1 + exp(-2 z)), where nothing is cancelled */
         const float z = 0.7978845608028654f * (x + 0.044715f * x * x * x);
         result = x / (1.0f + exp(-2.0f * z));
+    } else if (op == OP_GELU_ERF) {
+        result = 0.5f * x * erfc(-0.70710678f * x);
     } else if (op == OP_RELU) {
         result = x > 0.0f || isnan(x) ? x : 0.0f;
     } else {
