@@ -347,7 +347,7 @@ enum tandem_status tnd_file_write_atomic(const char *path, const void *bytes, si
 }
 
 /* "<path>.<why>-<yyyymmdd>", with a number behind where that is taken. */
-static bool name_aside(const char *path, const char *why, char *out, size_t n)
+static bool name_backup(const char *path, const char *why, char *out, size_t n)
 {
     struct stat facts;
     struct tm date;
@@ -372,13 +372,13 @@ static bool name_aside(const char *path, const char *why, char *out, size_t n)
     return false;
 }
 
-enum tandem_status tnd_file_copy_aside(const char *path, const char *why, char *out_name, size_t n,
-                                       struct tandem_error *error)
+enum tandem_status tnd_file_back_up(const char *path, const char *why, char *out_name, size_t n,
+                                    struct tandem_error *error)
 {
     char name[PATH_MAX];
     struct stat facts;
     struct tnd_file file;
-    if (!name_aside(path, why, name, n < sizeof(name) ? n : sizeof(name))) {
+    if (!name_backup(path, why, name, n < sizeof(name) ? n : sizeof(name))) {
         return fail(error, path, "cannot be kept aside", errno);
     }
     TND_TRY(tnd_file_read(path, 0, &file, error));

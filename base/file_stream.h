@@ -38,7 +38,7 @@ bool tnd_file_is_temporary(const char *name);
 /** Copies the file at `path` to a new one beside it, "<path>.<why>-<yyyymmdd>" with a number behind
  * where that is taken; `out_name` (room for `n` bytes) gets the name. Nothing is replaced if all
  * who do this to `path` hold its lock. Errors: FILE, MEMORY. */
-enum tandem_status tnd_file_copy_aside(const char *path, const char *why, char *out_name, size_t n,
-                                       struct tandem_error *error);
+enum tandem_status tnd_file_back_up(const char *path, const char *why, char *out_name, size_t n,
+                                    struct tandem_error *error);
 
 #endif

@@ -250,11 +250,11 @@ static const char *last_part(const char *path)
 }
 
 /* Keeps what stands at `path` and adds to `note` under which name. */
-static enum tandem_status keep_aside(const char *path, const char *why, struct tandem_error *note,
-                                     struct tandem_error *error)
+static enum tandem_status keep_backup(const char *path, const char *why, struct tandem_error *note,
+                                      struct tandem_error *error)
 {
     char name[TND_LAYER_PATH_MAX];
-    TND_TRY(tnd_file_copy_aside(path, why, name, sizeof(name), error));
+    TND_TRY(tnd_file_back_up(path, why, name, sizeof(name), error));
     (void)tnd_error_set(note, note->status, note->where, note->got, note->limit,
                         "%.*s; the old file is kept whole as %.80s", REASON_CHARS, note->text,
                         last_part(name));
@@ -302,7 +302,7 @@ static enum tandem_status read_to_extend(const char *path, const tandem_table *a
         tnd_invalid_error(&report, note);
         why = report.n_cells > 0 ? "other" : NULL;
     }
-    enum tandem_status status = why != NULL ? keep_aside(path, why, note, error) : TANDEM_OK;
+    enum tandem_status status = why != NULL ? keep_backup(path, why, note, error) : TANDEM_OK;
     if (status != TANDEM_OK) {
         tandem_table_free(table);
         return status;
@@ -341,7 +341,7 @@ static enum tandem_status replace_file(const char *path, const tandem_table *tab
     TND_TRY(read_old(path, &old, note, error));
     tandem_table_free(old);
     if (note->status != TANDEM_OK && !is_empty(path)) {
-        TND_TRY(keep_aside(path, "bad", note, error));
+        TND_TRY(keep_backup(path, "bad", note, error));
     }
     return tandem_table_save(table, path, format, error);
 }

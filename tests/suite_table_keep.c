@@ -496,7 +496,7 @@ static void adding_to_a_file_invalidates_what_the_machine_no_longer_has(void)
     CU_ASSERT_EQUAL(time_at(sum, "openblas", 1), 10);
     CU_ASSERT_EQUAL(time_at(sum, "opencl", 1), -1);
     CU_ASSERT_PTR_NULL(tnd_table_transfer(sum, "opencl", TND_UPLOAD));
-    /* What is not understood makes room (suite_table_aside.c has what becomes of it). */
+    /* What is not understood makes room (suite_table_backup.c has what becomes of it). */
     CU_ASSERT_TRUE(tnd_test_write_file(path, "{\"version\": 7}", 14));
     check_ok(tnd_table_update_file(path, fresh, &note, NULL));
     CU_ASSERT_EQUAL(note.status, TANDEM_E_TABLE_VERSION);

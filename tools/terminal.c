@@ -9,14 +9,14 @@
 
 #include "base/visible.h"
 
-struct way {
+struct output {
     int fd;
     bool passes;   /* bytes as they are */
     char begun[4]; /* of a UTF-8 character whose end comes later */
     size_t n_begun;
 };
 
-static struct way ways[2] = {{.fd = STDOUT_FILENO}, {.fd = STDERR_FILENO}};
+static struct output outputs[2] = {{.fd = STDOUT_FILENO}, {.fd = STDERR_FILENO}};
 static FILE *unfiltered;
 
 static bool write_out(int fd, const char *bytes, size_t n)
@@ -46,30 +46,30 @@ static size_t next(const char *text, size_t n, char out[TND_VISIBLE_MAX], size_t
 /* For fopencookie: 0 is failure. */
 static ssize_t put(void *cookie, const char *bytes, size_t n)
 {
-    struct way *way = cookie;
-    if (way->passes) {
-        return write_out(way->fd, bytes, n) ? (ssize_t)n : 0;
+    struct output *output = cookie;
+    if (output->passes) {
+        return write_out(output->fd, bytes, n) ? (ssize_t)n : 0;
     }
     for (size_t done = 0; done < n;) {
         enum { PIECE = 1024 };
-        char in[PIECE + sizeof(way->begun)];
+        char in[PIECE + sizeof(output->begun)];
         char out[sizeof(in) * TND_VISIBLE_MAX];
-        size_t n_in = way->n_begun, n_out = 0, at = 0, taken = 1;
+        size_t n_in = output->n_begun, n_out = 0, at = 0, taken = 1;
         const size_t piece = n - done < PIECE ? n - done : PIECE;
-        memcpy(in, way->begun, way->n_begun);
+        memcpy(in, output->begun, output->n_begun);
         memcpy(in + n_in, bytes + done, piece);
         n_in += piece;
         done += piece;
-        for (way->n_begun = 0; at < n_in && taken > 0; at += taken) {
+        for (output->n_begun = 0; at < n_in && taken > 0; at += taken) {
             size_t n_shown = 0;
             taken = next(in + at, n_in - at, out + n_out, &n_shown);
             n_out += taken > 0 ? n_shown : 0;
         }
         if (at < n_in) { /* its end is in the next piece */
-            way->n_begun = n_in - at;
-            memcpy(way->begun, in + at, way->n_begun);
+            output->n_begun = n_in - at;
+            memcpy(output->begun, in + at, output->n_begun);
         }
-        if (!write_out(way->fd, out, n_out)) {
+        if (!write_out(output->fd, out, n_out)) {
             return 0;
         }
     }
@@ -79,8 +79,8 @@ static ssize_t put(void *cookie, const char *bytes, size_t n)
 void tnd_terminal_begin(void)
 {
     const cookie_io_functions_t functions = {.write = put};
-    FILE *out = fopencookie(&ways[0], "w", functions);
-    FILE *err = fopencookie(&ways[1], "w", functions);
+    FILE *out = fopencookie(&outputs[0], "w", functions);
+    FILE *err = fopencookie(&outputs[1], "w", functions);
     unfiltered = stdout;
     if (out != NULL) {
         setvbuf(out, NULL, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, BUFSIZ);
@@ -95,7 +95,7 @@ void tnd_terminal_begin(void)
 void tnd_terminal_pass_text(void)
 {
     fflush(stdout);
-    ways[0].passes = !isatty(STDOUT_FILENO);
+    outputs[0].passes = !isatty(STDOUT_FILENO);
 }
 
 void tnd_terminal_control(const char *text)

@@ -31,7 +31,7 @@ static enum tandem_status keep_unread(const char *name, struct tandem_error *err
     struct tnd_file file = {0};
     struct tnd_cl_tiles tiles;
     struct tandem_error why = {0};
-    char aside[4096];
+    char backup[4096];
     enum tandem_status status = tnd_file_read(name, LIMIT_BYTES, &file, &why);
     if (status == TANDEM_E_FILE && why.got == ENOENT) {
         return TANDEM_OK;
@@ -39,7 +39,7 @@ static enum tandem_status keep_unread(const char *name, struct tandem_error *err
     if (status == TANDEM_OK) {
         status = tnd_cl_tiles_read(file.data, file.bytes, name, &tiles, NULL) == TANDEM_OK
                      ? TANDEM_OK
-                     : tnd_file_copy_aside(name, "bad", aside, sizeof(aside), &why);
+                     : tnd_file_back_up(name, "bad", backup, sizeof(backup), &why);
         tnd_file_close(&file);
     }
     return status == TANDEM_OK ? TANDEM_OK

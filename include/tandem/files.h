@@ -21,7 +21,7 @@ TANDEM_API enum tandem_status tandem_file_read(const char *path, size_t limit_by
                                                void **out_bytes, size_t *out_n,
                                                struct tandem_error *error);
 
-/** Frees what tandem_file_read gave; NULL is allowed. */
+/** Frees what tandem_file_read gave; NULL is allowed. Never fails. Any thread. */
 TANDEM_API void tandem_file_free(void *bytes);
 
 /** Makes `path` hold exactly these bytes, safely on the disk. Who reads it meanwhile, or after a

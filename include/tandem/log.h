@@ -29,7 +29,7 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level, const cha
  *  show them: control characters and bytes that are no UTF-8 become "\x1b", "\u009b", "\n", "\t";
  *  what does not fit, and half a character at the end, is left out. Always terminated. Returns the
  *  length. Names in model files and tables and of devices are given as they are; messages and log
- *  lines of the library have gone through this. Any thread. */
+ *  lines of the library have gone through this. Never fails. Any thread. */
 TANDEM_API size_t tandem_text_visible(const char *text, size_t n, char *out, size_t out_bytes);
 
 /** Receives `n` bytes of text from a print function; returns 0 to go on, anything else to stop

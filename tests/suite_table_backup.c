@@ -15,7 +15,7 @@
 #include "tests/support_tune.h"
 
 /* The name behind "kept whole as " of a note, in the folder of `path`. */
-static char *aside_of(const char *path, const struct tandem_error *note)
+static char *backup_of(const char *path, const struct tandem_error *note)
 {
     static char name[700];
     const char *at = strstr(note->text, "kept whole as ");
@@ -99,9 +99,9 @@ static void a_table_that_is_not_understood_is_kept_under_a_name_that_is_told(voi
             check_int(note.status, cases[i].status);
             check_contains(note.text, "unread.json.bad-20");
             struct stat facts;
-            char *aside = aside_of(path, &note);
-            check_same_file(aside, cases[i].bytes, cases[i].n);
-            CU_ASSERT_TRUE(stat(aside, &facts) == 0 && (facts.st_mode & 0777) == 0600);
+            char *backup = backup_of(path, &note);
+            check_same_file(backup, cases[i].bytes, cases[i].n);
+            CU_ASSERT_TRUE(stat(backup, &facts) == 0 && (facts.st_mode & 0777) == 0600);
             check_int(cells_of(path), 1);
             /* Told once: what stands there now is a table. */
             check_ok(tnd_table_update_file(path, fresh, &note, NULL));
@@ -136,7 +136,7 @@ static void the_table_of_another_machine_is_kept_whole(void)
     check_ok(tnd_table_update_file(path, fresh, &note, NULL));
     check_int(note.status, TANDEM_E_TABLE_FOREIGN);
     check_contains(note.text, "shared-home.json.other-20");
-    check_same_file(aside_of(path, &note), tnd_text_string(&text), text.n);
+    check_same_file(backup_of(path, &note), tnd_text_string(&text), text.n);
     CU_ASSERT_TRUE(cells_of(path) >= 1);
     check_ok(tnd_table_update_file(path, fresh, &note, NULL));
     check_int(note.status, TANDEM_OK);
@@ -224,8 +224,8 @@ static CU_TestInfo tests[] = {
     CU_TEST_INFO_NULL,
 };
 
-extern CU_SuiteInfo suites_table_aside[];
-CU_SuiteInfo suites_table_aside[] = {
+extern CU_SuiteInfo suites_table_backup[];
+CU_SuiteInfo suites_table_backup[] = {
     {"keeping what cannot be used", NULL, NULL, NULL, NULL, tests},
     CU_SUITE_INFO_NULL,
 };
