@@ -292,7 +292,7 @@ suite_$(1): $$(BUILD)/suite_$(1)
 endef
 $(foreach suite,$(ALL_SUITES),$(eval $(call suite_rule,$(suite))))
 
-# Model files for tests/tools.sh.
+# Seeds of the fuzz targets, and model files for tests/tools.sh.
 $(BUILD)/make-seeds: $(call obj,tests/fuzz/make_seeds.c) $(SANITIZER_OBJ) $(BUILD)/libsupport.a \
     $(call archives,$(formats_ARCH))
 	$(call say,LD,$@)
