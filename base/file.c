@@ -336,7 +336,7 @@ enum tandem_status tnd_file_lock(const char *path, int wait_ms, int *out_lock,
     char name[PATH_MAX];
     char who[64];
     struct stat facts;
-    int fd;
+    int fd = -1;
     if ((size_t)snprintf(name, sizeof(name), "%s.lock", path) >= sizeof(name)) {
         errno = ENAMETOOLONG;
         return fail(error, path, "cannot lock");

@@ -208,11 +208,11 @@ static enum tandem_status plan_tensors(struct writer *writer, struct tandem_erro
     for (size_t i = 0; i < writer->source->n_tensors; i++) {
         const struct tandem_source_tensor *tensor = &writer->source->tensors[i];
         const size_t n = strlen(tensor->name);
-        if (n >= TND_GGUF_MAX_NAME) { /* other readers want space for a zero byte */
+        if (n < 1 || n >= TND_GGUF_MAX_NAME) { /* other readers want space for a zero byte */
             return tnd_error_set(error, TANDEM_E_ARGUMENT, tensor->name, (int64_t)n,
                                  TND_GGUF_MAX_NAME - 1,
-                                 "%.100s: the name has %zu bytes, GGUF allows %d", tensor->name, n,
-                                 TND_GGUF_MAX_NAME - 1);
+                                 "%.100s: the name has %zu bytes, GGUF allows 1 to %d",
+                                 tensor->name, n, TND_GGUF_MAX_NAME - 1);
         }
         TND_TRY(tnd_gguf_rows_plan(tensor, writer->options.converts, writer->options.type,
                                    heads_of(writer, tensor->name), &writer->rows[i], error));

@@ -140,9 +140,6 @@ void tnd_tokenizer_free(tandem_tokenizer *tokenizer);
 enum tandem_status tnd_tokenizer_read(const void *bytes, size_t n, const char *name,
                                       int64_t vocabulary, tandem_tokenizer **out_tokenizer,
                                       struct tandem_error *error);
-/** Path of the i-th file that a folder of a model may have for a tokenizer, the best first; empty
- *  when it is too long. False behind the last. `out_path` has PATH_MAX bytes. */
-bool tnd_tokenizer_in_folder(const char *folder, int i, char *out_path);
 /** "no memory for ..." */
 enum tandem_status tnd_tokenizer_no_memory(const char *name, size_t bytes,
                                            struct tandem_error *error);

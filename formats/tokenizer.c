@@ -102,7 +102,9 @@ static enum tandem_status open_path(const char *path, int64_t vocabulary,
     return TANDEM_OK;
 }
 
-bool tnd_tokenizer_in_folder(const char *folder, int i, char *out_path)
+/* Path of the i-th file that a folder of a model may have for a tokenizer, the best first; empty
+ * when it is too long. False behind the last. `out_path` has PATH_MAX bytes. */
+static bool path_in_folder(const char *folder, int i, char *out_path)
 {
     static const char *const names[] = {"tokenizer.json", "tokenizer.model", "vocab.json",
                                         "tokenizer.bin"};
@@ -119,7 +121,7 @@ static enum tandem_status open_folder(const char *folder, int64_t vocabulary,
 {
     char path[PATH_MAX];
     enum tandem_status first = TANDEM_OK;
-    for (int i = 0; tnd_tokenizer_in_folder(folder, i, path); i++) {
+    for (int i = 0; path_in_folder(folder, i, path); i++) {
         struct tandem_error other;
         if (!tnd_file_exists(path)) {
             continue;

@@ -447,6 +447,7 @@ static void tensors_that_gguf_cannot_hold_are_refused_by_name(void)
         enum tandem_status status;
         const char *part;
     } rows[] = {{source_of(name, small, values, 16), TANDEM_E_ARGUMENT, "the name has 64 bytes"},
+                {source_of("", small, values, 16), TANDEM_E_ARGUMENT, "the name has 0 bytes"},
                 {source_of("none", empty, values, 0), TANDEM_E_ARGUMENT, "none: has no values"},
                 {source_of("much", endless, values, 0), TANDEM_E_OVERFLOW, "much: the bytes"}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -454,7 +455,7 @@ static void tensors_that_gguf_cannot_hold_are_refused_by_name(void)
             tandem_source_save_gguf(rows[i].source, tnd_test_temp("no.gguf"), NULL, &error),
             rows[i].status, rows[i].part, &error);
     }
-    check_status(tandem_source_convert(rows[2].source, TANDEM_TYPE_F16, &copy, &error),
+    check_status(tandem_source_convert(rows[3].source, TANDEM_TYPE_F16, &copy, &error),
                  TANDEM_E_OVERFLOW, "much: the bytes as f16", &error);
     check_status(tandem_source_convert(rows[0].source, TANDEM_TYPE_I32, &copy, &error),
                  TANDEM_E_ARGUMENT, "got type i32", &error);

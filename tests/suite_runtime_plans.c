@@ -149,6 +149,7 @@ static void the_first_use_is_measured_once_and_only_when_asked_for(void)
 #endif
 }
 
+#ifdef TND_HAVE_CJSON
 static char warnings[4096];
 
 static void remember_warning(void *user, enum tandem_log_level level, const char *room,
@@ -171,6 +172,7 @@ static void open_plan_close(const struct tandem_runtime_options *options)
     tandem_plan_free(plan);
     tandem_runtime_close(mine);
 }
+#endif
 
 static void the_first_use_does_not_replace_what_it_cannot_read(void)
 {

@@ -373,7 +373,7 @@ if group chat; then
     cat first out | cmp -s - talk
     check "a saved conversation goes on" [ $? -eq 0 ]
     say "/load no-such-file" "hello"
-    try 0 "cannot be opened" "${chat[@]}"
+    try 0 "cannot open" "${chat[@]}"
     check "and goes on" cmp out first
     say "/load model.bin" "hello"
     try 0 "model.bin" "${chat[@]}"

@@ -46,9 +46,17 @@ static double y_of(const struct tnd_chart *chart, double y)
            (from_log(chart->log_y, inside) - low) / (high - low) * (HEIGHT - TOP - BOTTOM);
 }
 
+/* Beyond are no times and no speeds; margins and ratios of what is within stay finite. */
+#define EXTREME 1e30
+
+static bool fits(bool is_log, double value)
+{
+    return fabs(value) <= EXTREME && (!is_log || value >= 1.0 / EXTREME);
+}
+
 static bool can_show(const struct tnd_chart *chart, double x, double y)
 {
-    return isfinite(x) && isfinite(y) && (!chart->log_x || x > 0.0) && (!chart->log_y || y > 0.0);
+    return fits(chart->log_x, x) && fits(chart->log_y, y);
 }
 
 static void add_place(const struct tnd_chart *chart, double x, double y)
