@@ -61,9 +61,10 @@ typedef struct tandem_plan tandem_plan;
 /** Options of execution, as bits: how a run carries its plan out. The first two change no bit of
  *  the results; they are there for comparisons.
  *
- *  The CPU takes 30 to 60 times as long for subnormal floats (below 1.2e-38). Unless
- *  TANDEM_EXECUTE_SUBNORMALS is set, all threads of a run, the caller's too, take them for zero and
- *  make zero of them; the caller's own floating-point state is restored when the run ends.
+ *  Some CPUs take up to 60 times as long for subnormal floats (below 1.2e-38): measured on Sapphire
+ *  Rapids; Zen 4 does not. Unless TANDEM_EXECUTE_SUBNORMALS is set, all threads of a run, the
+ *  caller's too, take them for zero and make zero of them; the caller's own floating-point state is
+ *  restored when the run ends.
  *  Callbacks of custom operations run in that mode. Subnormal F16 values are normal floats and keep
  *  their value. */
 enum tandem_execution {
