@@ -113,7 +113,7 @@ static uint32_t record_parts(const struct tandem_table *table, enum tnd_record w
 {
     const struct tnd_record_kind *kind = &tnd_record_kinds[which];
     uint32_t team = team_part(kind, record);
-    uint32_t parts = kind->parts;
+    uint32_t parts = kind->parts != 0 ? kind->parts | team : 0;
     for (int i = 0; i < kind->n_facts && kind->parts == 0; i++) {
         const struct tnd_fact *fact = &kind->facts[i];
         if (fact->kind == TND_FACT_BACKEND) {

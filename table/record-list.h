@@ -22,6 +22,7 @@
     X(SPREAD, REAL, 0, 1000000000000)   /* the same; may be left out: 0 */                         \
     X(ERROR, REAL, 0, 1000000000000)                                                               \
     X(FACTOR, REAL, 1, 1000)                                                                       \
+    X(RATE, REAL, 0, 1000000000000)                                                                \
     X(FLAG_0, FLAG, 0, 1) /* a flag, and its bit in the checksum */                                \
     X(FLAG_1, FLAG, 0, 1) /* left out when false */                                                \
     X(FLAG_2, FLAG, 0, 1)                                                                          \
@@ -94,6 +95,14 @@
     X(tnd_sweep_state, between, PAIR, KEY_DOWN, 2)                                                 \
     X(tnd_sweep_state, after, PAIR, KEY_DOWN, 3)
 
+/* The larger: what disturbs a measurement only slows it down, and a peak bounds times. */
+#define TND_PEAK_FACTS(X)                                                                          \
+    X(tnd_peak, unit, NAME, KEY, 0)                                                                \
+    X(tnd_peak, threads, THREADS, KEY, 1)                                                          \
+    X(tnd_peak, rate, RATE, LARGER, 2)                                                             \
+    X(tnd_peak, count, COUNT, LARGER, 3)                                                           \
+    X(tnd_peak, when, WHEN, LARGER, 4)
+
 /* X(KIND, list, struct, facts, struct of the facts, samples, over, limit, kept, layers, parts,
  *   team):
  *   list     member of the file and of the table
@@ -116,6 +125,8 @@
     X(SLOWDOWNS, slowdowns, tnd_slowdown, TND_SLOWDOWN_FACTS, tnd_slowdown, 0, "",                 \
       TND_TABLE_MAX_SLOWDOWNS, 0, 2, 0, ALWAYS)                                                    \
     X(SWEEPS, sweeps, tnd_sweep_state, TND_SWEEP_FACTS, tnd_sweep_state, 0, "",                    \
-      TND_TABLE_MAX_CURVES, TND_TABLE_MAX_SWEEPS, 0, TND_PART_CPU, NEVER)
+      TND_TABLE_MAX_CURVES, TND_TABLE_MAX_SWEEPS, 0, TND_PART_CPU, NEVER)                          \
+    X(PEAKS, peaks, tnd_peak, TND_PEAK_FACTS, tnd_peak, 0, "", TND_TABLE_MAX_PEAKS, 0, 2,          \
+      TND_PART_CPU, BY_THREADS)
 
 #endif

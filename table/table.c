@@ -56,6 +56,34 @@ const struct tnd_curve *tnd_table_transfer(const struct tandem_table *table, con
     return found != NULL ? &found->curve : NULL;
 }
 
+/* "int8" is the unit of "int8 VNNI" too. */
+static bool is_unit(const struct tnd_peak *peak, const char *unit)
+{
+    size_t n = strlen(unit);
+    return strncmp(peak->unit, unit, n) == 0 && (peak->unit[n] == '\0' || peak->unit[n] == ' ');
+}
+
+double tnd_table_peak(const struct tandem_table *table, const char *unit, int threads)
+{
+    double scaled = 0; /* the largest of as many and fewer threads, in proportion */
+    double above = 0;  /* the smallest of more threads */
+    int below = 0;
+    for (int i = 0; i < table->n_peaks; i++) {
+        const struct tnd_peak *peak = &table->peaks[i];
+        if (!is_unit(peak, unit)) {
+            continue;
+        }
+        double rate = peak->rate * threads / peak->threads;
+        if (peak->threads > threads) {
+            above = above == 0 || peak->rate < above ? peak->rate : above;
+        } else if (peak->threads > below || (peak->threads == below && rate > scaled)) {
+            below = peak->threads;
+            scaled = rate;
+        }
+    }
+    return below == threads || above == 0 ? scaled : below == 0 || above < scaled ? above : scaled;
+}
+
 bool tnd_table_slowdown(const struct tandem_table *table, const char *backend, const char *beside,
                         double *out_factor)
 {

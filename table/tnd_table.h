@@ -106,6 +106,15 @@ struct tnd_sweep_state {
     struct tnd_reference_time before, between, after; /* between: the slowest of those */
 };
 
+/* What the CPU can do at most, measured: times are never better than that. */
+struct tnd_peak {
+    char unit[16];   /* "fma" (fp32), "int8 VNNI" (and what computes it), "bf16", "read" (memory) */
+    int32_t threads; /* together */
+    double rate;     /* 1e9 operations a second, a multiply and an add being two; or 1e9 bytes */
+    uint32_t count;
+    int64_t when;
+};
+
 /* A profile as the table knows it, with backend names instead of slots. */
 struct tnd_table_stage {
     char backend[16]; /* "" : stage does not exist */
@@ -155,7 +164,8 @@ enum {
     TND_TABLE_MAX_HANDOFFS = 32,
     TND_TABLE_MAX_CHECKS = 4096,
     TND_TABLE_MAX_SLOWDOWNS = 256, /* each pair of them */
-    TND_TABLE_MAX_SWEEPS = 8       /* the newest are kept */
+    TND_TABLE_MAX_SWEEPS = 8,      /* the newest are kept */
+    TND_TABLE_MAX_PEAKS = 256
 };
 
 struct tandem_table {
@@ -219,6 +229,11 @@ static inline enum tandem_status tnd_table_add_sweep(struct tandem_table *table,
 {
     return tnd_record_add(table, TND_RECORD_SWEEPS, sweep);
 }
+static inline enum tandem_status tnd_table_add_peak(struct tandem_table *table,
+                                                    const struct tnd_peak *peak)
+{
+    return tnd_record_add(table, TND_RECORD_PEAKS, peak);
+}
 
 /** Times over bytes, or NULL: the backend works in host memory, or nothing is known. */
 const struct tnd_curve *tnd_table_transfer(const struct tandem_table *table, const char *backend,
@@ -239,6 +254,11 @@ enum tnd_verdict tnd_table_check(const struct tandem_table *table, const char *p
 /** Factor by which `backend` is slower while `beside` works; false and untouched when unknown. */
 bool tnd_table_slowdown(const struct tandem_table *table, const char *backend, const char *beside,
                         double *out_factor);
+
+/** The peak of a unit, "fma", "int8", "bf16" or "read", in 1e9 operations or bytes a second; 0 when
+ *  nothing is known. A thread count that was not measured gets the bound that its neighbours allow:
+ *  in proportion to fewer threads, and no more than more of them. */
+double tnd_table_peak(const struct tandem_table *table, const char *unit, int threads);
 
 /** "upload", "download". Static. */
 const char *tnd_direction_name(enum tnd_direction direction);

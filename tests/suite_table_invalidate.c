@@ -79,6 +79,10 @@ static void add_evidence(tandem_table *table)
     }
     const struct tnd_sweep_state sweep = {100, {1, 2}, {3, 4}, {5, 6}};
     check_ok(tnd_table_add_sweep(table, &sweep));
+    for (int threads = 1; threads <= 2; threads++) {
+        const struct tnd_peak peak = {"int8 VNNI", threads, 100.0 * threads, 5, 100};
+        check_ok(tnd_table_add_peak(table, &peak));
+    }
 }
 
 tandem_table *table_full(void)
@@ -168,6 +172,7 @@ static void check_survivors(const tandem_table *table, const struct change *chan
                     moves && strcmp(backend, "clever") != 0);
     CU_ASSERT_EQUAL(table->n_handoffs == 1, (parts & TND_PART_HANDOFFS) == 0);
     CU_ASSERT_EQUAL(table->n_sweeps == 1, (parts & TND_PART_CPU) == 0);
+    check_int(table->n_peaks, (parts & TND_PART_CPU) != 0 ? 0 : (parts & TND_PART_TEAMS) ? 1 : 2);
     for (int i = 0; i < N_CHECKED; i++) {
         bool is_known = tnd_table_check(table, checked[i].profile, TANDEM_TYPE_Q4_0, 0, NULL) !=
                         TND_VERDICT_UNKNOWN;

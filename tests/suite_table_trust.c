@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What speaks for and against the times of a table: noisy and stale samples, warm ones, checked
  * results, slow-downs, the machine's state. */
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/support_tune.h"
@@ -172,6 +173,33 @@ static void what_is_no_evidence_is_refused(void)
     check_int(table->n_checks + table->n_slowdowns + table->n_sweeps, 0);
 }
 
+static void add_peak(const char *unit, int threads, double rate)
+{
+    struct tnd_peak peak = {"", threads, rate, 3, 1};
+    snprintf(peak.unit, sizeof(peak.unit), "%s", unit);
+    check_ok(tnd_table_add_peak(table, &peak));
+}
+
+static void a_peak_of_threads_that_were_not_measured_is_bounded_by_its_neighbours(void)
+{
+    const struct tnd_peak none = {"read", 0, 1, 3, 1};
+    check_int(tnd_table_add_peak(table, &none), TANDEM_E_ARGUMENT);
+    CU_ASSERT_EQUAL(tnd_table_peak(table, "read", 2), 0);
+    add_peak("read", 2, 20);
+    add_peak("read", 8, 32);
+    add_peak("int8 VNNI", 1, 100);
+    add_peak("int8 VNNI", 1, 90); /* disturbed */
+    add_peak("int8 AMX", 1, 800);
+    CU_ASSERT_EQUAL(tnd_table_peak(table, "read", 1), 20);
+    CU_ASSERT_EQUAL(tnd_table_peak(table, "read", 2), 20);
+    CU_ASSERT_EQUAL(tnd_table_peak(table, "read", 3), 30);
+    CU_ASSERT_EQUAL(tnd_table_peak(table, "read", 4), 32);
+    CU_ASSERT_EQUAL(tnd_table_peak(table, "read", 16), 64);
+    CU_ASSERT_EQUAL(tnd_table_peak(table, "int8 VNNI", 1), 100);
+    CU_ASSERT_EQUAL(tnd_table_peak(table, "int8", 3), 2400);
+    CU_ASSERT_EQUAL(tnd_table_peak(table, "int", 1), 0);
+}
+
 static void slow_downs_are_found_by_who_and_beside_whom(void)
 {
     const struct tnd_slowdown slowdown = {"cpu", "openblas", 1.5, 3, 1};
@@ -271,6 +299,7 @@ static void broken_evidence_is_refused_with_its_place(void)
         {"\"checks\": [{\"profile\": \"cpu\", \"type\": \"q4_0\", \"n\": 1, \"k\": 1, \"m\": 0, "
          "\"nmse\": 1, \"bound\": 1}]",
          "checks[0].m"},
+        {"\"peaks\": [{\"unit\": \"fma\", \"threads\": 1, \"rate\": -1}]", "peaks[0].rate"},
         {"\"slowdowns\": [{\"backend\": \"cpu\", \"beside\": \"x\", \"factor\": 0.5}]",
          "slowdowns[0].factor: expected a factor from 1 to 1000"},
         {"\"slowdowns\": {}", "slowdowns"},
@@ -291,6 +320,8 @@ static void broken_evidence_is_refused_with_its_place(void)
 #endif
 
 static CU_TestInfo tests[] = {
+    {"a_peak_of_threads_that_were_not_measured_is_bounded_by_its_neighbours",
+     a_peak_of_threads_that_were_not_measured_is_bounded_by_its_neighbours},
     {"a_sample_is_noisy_above_eight_percent", a_sample_is_noisy_above_eight_percent},
     {"what_an_estimate_rests_on_becomes_stale", what_an_estimate_rests_on_becomes_stale},
     {"a_stale_mark_survives_merging_with_what_it_marks",

@@ -195,6 +195,16 @@ static void add_checks(struct tnd_text *out, const struct tandem_table *table)
     }
 }
 
+static void add_peaks(struct tnd_text *out, const struct tandem_table *table)
+{
+    for (int i = 0; i < table->n_peaks; i++) {
+        const struct tnd_peak *peak = &table->peaks[i];
+        tnd_text_printf(out, "%s    %-10s %3d %s %8.4g %s\n", i == 0 ? "peaks of this CPU\n" : "",
+                        peak->unit, peak->threads, peak->threads > 1 ? "threads" : "thread ",
+                        peak->rate, strcmp(peak->unit, "read") == 0 ? "GB/s" : "Gop/s");
+    }
+}
+
 static void add_slowdowns(struct tnd_text *out, const struct tandem_table *table)
 {
     for (int i = 0; i < table->n_slowdowns; i++) {
@@ -227,6 +237,7 @@ void tnd_show_table(struct tnd_text *out, const struct tandem_table *table)
     tnd_text_add(out, "\n");
     add_groups(out, table);
     add_moves(out, table);
+    add_peaks(out, table);
     add_slowdowns(out, table);
     add_checks(out, table);
     add_sweeps(out, table);
