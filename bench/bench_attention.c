@@ -11,7 +11,7 @@
 #include "base/cpu.h"
 #include "base/rng.h"
 #include "bench/team.h"
-#include "bench/peak.h"
+#include "backends/cpu/kernels/peak.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tandem/ops.h"
 

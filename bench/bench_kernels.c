@@ -11,7 +11,7 @@
 #include "base/cpu.h"
 #include "bench/team.h"
 #include "bench/kernel_cell.h"
-#include "bench/peak.h"
+#include "backends/cpu/kernels/peak.h"
 
 enum { LIST_MAX = 32 };
 

@@ -12,7 +12,7 @@
 
 #include "base/cpu.h"
 #include "bench/team.h"
-#include "bench/peak.h"
+#include "backends/cpu/kernels/peak.h"
 #include "tandem/formats.h"
 #include "tandem/llama.h"
 

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
-#include "bench/peak.h"
+#include "backends/cpu/kernels/peak.h"
 #include "ggml-like/tnd_tensor.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Choice of the peak measurements, and their plain form. */
-#include "bench/peak.h"
+#include "backends/cpu/kernels/peak.h"
 
 #include "base/cpu.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Peak of ARM's matrix product of bytes. */
-#if defined(__ARM_FEATURE_MATMUL_INT8)
+ * Peak of ARM's dot product of bytes. */
+#if defined(__ARM_FEATURE_DOTPROD)
 #include <arm_neon.h>
 
-#include "bench/peak.h"
+#include "backends/cpu/kernels/peak.h"
 
 enum { CHAINS = 16 };
 
 static double int8_peak(int64_t rounds)
 {
     int32x4_t sum[CHAINS];
-    uint8x16_t w = vdupq_n_u8(3);
+    int8x16_t w = vdupq_n_s8(3);
     const int8x16_t x = vdupq_n_s8(5);
     TND_PEAK_UNROLL
     for (int i = 0; i < CHAINS; i++) {
@@ -19,7 +19,7 @@ static double int8_peak(int64_t rounds)
     for (int64_t r = 0; r < rounds; r++) {
         TND_PEAK_UNROLL
         for (int i = 0; i < CHAINS; i++) {
-            sum[i] = vusmmlaq_s32(sum[i], w, x);
+            sum[i] = vdotq_s32(sum[i], w, x);
         }
         __asm__ volatile("" : "+w"(w));
     }
@@ -29,13 +29,13 @@ static double int8_peak(int64_t rounds)
     }
     volatile int32_t result = vaddvq_s32(sum[0]);
     (void)result;
-    return (double)rounds * CHAINS * 32 * 2;
+    return (double)rounds * CHAINS * 16 * 2;
 }
 
-void tnd_peaks_fill_i8mm(struct tnd_peaks *out)
+void tnd_peaks_fill_dotprod(struct tnd_peaks *out)
 {
     out->int8 = int8_peak;
 }
 #else
-typedef int tnd_no_i8mm;
+typedef int tnd_no_dotprod;
 #endif

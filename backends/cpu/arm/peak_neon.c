@@ -3,7 +3,7 @@
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
-#include "bench/peak.h"
+#include "backends/cpu/kernels/peak.h"
 
 enum { CHAINS = 16, LINES = 4 };
 

@@ -3,7 +3,7 @@
 #if defined(__AVX2__)
 #include <immintrin.h>
 
-#include "bench/peak.h"
+#include "backends/cpu/kernels/peak.h"
 
 enum { CHAINS = 12 };
 

@@ -4,7 +4,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "bench/peak.h"
+#include "backends/cpu/kernels/peak.h"
 
 enum { CHAINS = 16 };
 

@@ -3,7 +3,7 @@
 #if defined(__AVX512F__)
 #include <immintrin.h>
 
-#include "bench/peak.h"
+#include "backends/cpu/kernels/peak.h"
 
 enum { CHAINS = 16 };
 

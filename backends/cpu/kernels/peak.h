@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What this machine can do at most, measured: the yardstick of bench-kernels. */
-#ifndef TND_BENCH_PEAK_H
-#define TND_BENCH_PEAK_H
+#ifndef TND_PEAK_H
+#define TND_PEAK_H
 
 #include <stddef.h>
 #include <stdint.h>
