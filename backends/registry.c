@@ -316,19 +316,15 @@ static enum tandem_status open_device(struct tnd_registry *registry,
 {
     char name[TND_BACKEND_NAME];
     char settings[MAX_SETTINGS] = "";
-    const char *begin = NULL;
     size_t n = 0;
     tnd_device_name(kind->name, index, name);
-    if (tnd_settings_of(all->settings, name, &begin, &n)) {
-        if (n >= sizeof(settings)) {
-            return tnd_error_set(error, TANDEM_E_LIMIT, name, (int64_t)n, MAX_SETTINGS - 1,
-                                 "settings of %s are longer than %d bytes", name, MAX_SETTINGS - 1);
-        }
-        memcpy(settings, begin, n);
-        settings[n] = '\0';
+    const bool has_settings = tnd_settings_of(all->settings, name, settings, sizeof(settings), &n);
+    if (n >= sizeof(settings)) {
+        return tnd_error_set(error, TANDEM_E_LIMIT, name, (int64_t)n, MAX_SETTINGS - 1,
+                             "settings of %s are longer than %d bytes", name, MAX_SETTINGS - 1);
     }
     struct tandem_error told = {0};
-    enum tandem_status status = open_slot(registry, kind, index, begin != NULL ? settings : NULL,
+    enum tandem_status status = open_slot(registry, kind, index, has_settings ? settings : NULL,
                                           all->backends != NULL, &told);
     *out_status = status;
     if (status == TANDEM_OK) {
@@ -363,7 +359,6 @@ static enum tandem_status open_kind(struct tnd_registry *registry, int which,
     bool is_over = false;
     for (int index = 0; index < n && registry->n_slots < MAX_SLOTS; index++) {
         char name[TND_BACKEND_NAME];
-        const char *begin = NULL;
         size_t length = 0;
         tnd_device_name(kind->name, index, name);
         bool is_wanted =
@@ -378,7 +373,7 @@ static enum tandem_status open_kind(struct tnd_registry *registry, int which,
             continue;
         }
         if (is_over && all->backends == NULL &&
-            !tnd_settings_of(all->settings, name, &begin, &length)) {
+            !tnd_settings_of(all->settings, name, NULL, 0, &length)) {
             continue;
         }
         enum tandem_status status = TANDEM_OK;

@@ -108,18 +108,24 @@ enum tandem_status tnd_settings_check(const struct tandem_backend_api *api, cons
     return TANDEM_OK;
 }
 
-bool tnd_settings_of(const char *all, const char *name, const char **out_begin, size_t *out_n)
+bool tnd_settings_of(const char *all, const char *name, char *out, size_t bytes, size_t *out_n)
 {
     size_t name_n = strlen(name);
+    size_t length = 0;
+    int n_parts = 0;
     for (const char *at = all; at != NULL && *at != '\0';) {
         at += strspn(at, "; \t");
         size_t n = strcspn(at, ";");
         if (n > name_n && memcmp(at, name, name_n) == 0 && at[name_n] == ':') {
-            *out_begin = at + name_n + 1;
-            *out_n = n - name_n - 1;
-            return true;
+            if (out != NULL && length < bytes) {
+                snprintf(out + length, bytes - length, "%s%.*s", n_parts > 0 ? "," : "",
+                         (int)(n - name_n - 1), at + name_n + 1);
+            }
+            length += (n_parts > 0) + n - name_n - 1;
+            n_parts++;
         }
         at += n;
     }
-    return false;
+    *out_n = length;
+    return n_parts > 0;
 }

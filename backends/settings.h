@@ -39,7 +39,9 @@ enum tandem_status tnd_setting_refuse_by(const struct tnd_setting *setting,
 enum tandem_status tnd_settings_check(const struct tandem_backend_api *api, const char *backend,
                                       const char *text, struct tandem_error *error);
 
-/** The part of "name:...;name:..." that belongs to `name`; false when there is none. */
-bool tnd_settings_of(const char *all, const char *name, const char **out_begin, size_t *out_n);
+/** The parts of "name:...;name:..." that belong to `name`, with ',' between several; false when
+ *  there is none. `out` (may be NULL) gets at most `bytes` with the closing zero; `out_n` how long
+ *  all of them are. */
+bool tnd_settings_of(const char *all, const char *name, char *out, size_t bytes, size_t *out_n);
 
 #endif

@@ -175,14 +175,14 @@ static void wrong_settings_are_an_error_with_key_and_value(void)
 
 static void settings_are_split_by_backend_and_pair(void)
 {
-    const char *part = NULL;
+    char part[16] = "";
     size_t n = 0;
-    CU_ASSERT_TRUE(tnd_settings_of("sim:a=1,b=2; openblas:path=/x", "openblas", &part, &n));
+    CU_ASSERT_TRUE(
+        tnd_settings_of("sim:a=1,b=2; openblas:path=/x", "openblas", part, sizeof(part), &n));
+    check_string(part, "path=/x");
     check_int(n, strlen("path=/x"));
-    CU_ASSERT_TRUE(tnd_settings_of("sim:a=1,b=2; openblas:path=/x", "sim", &part, &n));
-    check_int(n, strlen("a=1,b=2"));
-    CU_ASSERT_FALSE(tnd_settings_of("simple:a=1", "sim", &part, &n));
-    CU_ASSERT_FALSE(tnd_settings_of(NULL, "sim", &part, &n));
+    CU_ASSERT_FALSE(tnd_settings_of("simple:a=1", "sim", part, sizeof(part), &n));
+    CU_ASSERT_FALSE(tnd_settings_of(NULL, "sim", part, sizeof(part), &n));
     const char *text = " a=1 ,, b , c==";
     struct tnd_setting pair;
     CU_ASSERT_TRUE(tnd_settings_next(&text, &pair));
@@ -192,6 +192,26 @@ static void settings_are_split_by_backend_and_pair(void)
     CU_ASSERT_TRUE(tnd_settings_next(&text, &pair));
     CU_ASSERT_TRUE(tnd_setting_is(&pair, "c") && tnd_setting_value_is(&pair, "="));
     CU_ASSERT_FALSE(tnd_settings_next(&text, &pair));
+}
+
+static void all_parts_of_a_backends_settings_count(void)
+{
+    const char *all = "sim:a=1,b=2; openblas:path=/x;sim:c=3";
+    char part[16] = "";
+    char small[9];
+    size_t n = 0;
+    CU_ASSERT_TRUE(tnd_settings_of(all, "sim", part, sizeof(part), &n));
+    check_string(part, "a=1,b=2,c=3");
+    check_int(n, strlen(part));
+    memset(small, 'x', sizeof(small));
+    CU_ASSERT_TRUE(tnd_settings_of(all, "sim", small, sizeof(small) - 1, &n));
+    check_int(n, strlen("a=1,b=2,c=3")); /* the caller sees that it was too long */
+    check_int(small[8], 'x');
+    struct tnd_registry *registry = NULL;
+    struct tandem_error error;
+    struct tnd_registry_options options = {"sim", "sim:latency_us=1;sim:colour=red", 1, {0}};
+    (void)check_status(tnd_registry_open(&options, &registry, &error), TANDEM_E_ARGUMENT,
+                       "colour=red", &error);
 }
 
 static void a_backend_from_outside_is_added_with_its_settings(void)
@@ -516,6 +536,7 @@ CU_TestInfo tnd_tests_registry[] = {
     {"wrong settings are an error with key and value",
      wrong_settings_are_an_error_with_key_and_value},
     {"settings are split by backend and pair", settings_are_split_by_backend_and_pair},
+    {"all parts of a backend's settings count", all_parts_of_a_backends_settings_count},
     {"a backend from outside is added with its settings",
      a_backend_from_outside_is_added_with_its_settings},
     {"a backend built for another interface is refused",

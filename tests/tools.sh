@@ -121,7 +121,21 @@ if group usage; then
     try 1 "folder" inspect folder
 fi
 
+if group benches; then
+    for bench in "$root/$build"/bench-*; do
+        [ -x "$bench" ] || continue
+        timeout 20 "$bench" --help >out 2>err
+        check "${bench##*/} --help" [ $? -eq 0 ]
+        check "is a text on stdout" grep -q "bench-" out
+        timeout 20 "$bench" --nonsense 1 >out 2>err
+        check "${bench##*/} refuses an option that it does not know" [ $? -eq 2 ]
+        check "and names it" has "--nonsense" err
+    done
+fi
+
 if group device; then
+    # --device adds to --settings; it does not take their place.
+    try 1 "'colour=red' is not known" run model.bin "${tokenizer[@]}" --device none --settings opencl:colour=red
     for device in "" 0, ,0 0,,0 0,none "a;b" "a:b"; do
         "$tune" profiles --device "$device" >out 2>err
         check "--device '$device' is refused" [ $? -eq 1 ]
@@ -273,6 +287,9 @@ if group convert; then
     done
     try 0 "21 tensors" convert -t tokenizer.bin hf/model.safetensors named.gguf
     check "a tokenizer may be named" cmp named.gguf folder.gguf
+    try 0 "21 tensors" convert -t tokenizer.bin model.bin named.gguf
+    "$tool" run named.gguf -p "hello abc" -n 40 --temp 0 --table none >text.out 2>text.err
+    check "of a llama2.c checkpoint, too" cmp text.out f32.txt
     try 1 "cannot open" convert -t no-such-file model.bin x.gguf
     sed 's/"model_type":"llama"/"model_type":"gpt_neox"/' hf/config.json >folder/config.json
     try 1 "gpt_neox" convert folder x.gguf

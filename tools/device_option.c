@@ -238,6 +238,12 @@ enum tandem_status tnd_device_option_apply(const char *device, const char *profi
     struct tnd_profile forced;
     bool has_forced = device_of_profile(profile, &forced);
     memset(memory, 0, sizeof(*memory));
+    const char *asked = options->settings != NULL ? options->settings : "";
+    if (snprintf(memory->settings, sizeof(memory->settings), "%s", asked) >=
+        (int)sizeof(memory->settings)) {
+        return fail(error, TANDEM_E_ARGUMENT, "the settings of backends are too long: '%.100s'",
+                    asked);
+    }
     options->plugins = plugins[0] != '\0' ? plugins : NULL;
     if (device != NULL) {
         TND_TRY(choose_devices(device, memory, error));

@@ -10,13 +10,14 @@
 
 /** Memory that the options point into, and what the check needs. */
 struct tnd_device_option {
-    char settings[1024];
+    char settings[2048];
     char backends[256];
     char needed[TND_MAX_DEVICES][TND_BACKEND_NAME]; /* devices that must be open */
     int n_needed;
 };
 
-/** Sets backends and settings. `device`: "1", "geforce", "0,1" for several devices, in the order in
+/** Sets backends, and adds to the settings that `options` has; of a key that both give the device's
+ *  counts. `device`: "1", "geforce", "0,1" for several devices, in the order in
  *  which tandem_devices lists them, "none", or NULL: GPUs that are there. A CPU is used as device
  *  when `device` names it, or when `profile` (may be NULL) needs a device. Errors: ARGUMENT,
  *  MEMORY. */

@@ -62,23 +62,15 @@ enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
     struct tnd_device_option memory;
-    char settings[2048];
     tandem_runtime *runtime = NULL;
     options.n_threads = (int)wanted->threads;
     options.profile = wanted->profile;
     options.table_path =
         wanted->table != NULL && strcmp(wanted->table, "none") == 0 ? "" : wanted->table;
+    options.settings = wanted->settings;
     options.log = tnd_cli_log;
     enum tandem_status status =
         tnd_device_option_apply(wanted->device, wanted->profile, &memory, &options, error);
-    if (status == TANDEM_OK && wanted->settings != NULL) {
-        const char *others = options.settings != NULL ? options.settings : "";
-        int n = snprintf(settings, sizeof(settings), "%s;%s", others, wanted->settings);
-        if (n >= (int)sizeof(settings)) {
-            return tnd_cli_error(error, TANDEM_E_ARGUMENT, "too long", "--settings");
-        }
-        options.settings = settings;
-    }
     if (status == TANDEM_OK) {
         status = tandem_runtime_open(&options, &runtime, error);
     }
