@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * bench-handoff: what it costs to hand work from thread to thread. Each line is the median of
- * repeats with the smallest and the largest one. Takes a few seconds. Other arguments are those
- * of other benches and are passed over. */
+ * repeats with the smallest and the largest one. Takes a few seconds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/registry.h"
+#include "bench/arguments.h"
 #include "base/clock.h"
 #include "ggml-like/tnd_tensor.h"
 #include "sched/barrier.h"
@@ -336,9 +336,13 @@ static double measure_labour(int n_threads, int n_cpus, const char *what)
     return median;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static struct tnd_topology topology;
+    tnd_bench_arguments(argc, argv,
+                        "usage: bench-handoff\n"
+                        "What it costs to hand work from thread to thread.\n",
+                        NULL, 0);
     static struct meeting meeting;
     char what[96];
     if (tnd_topology_read(&topology, NULL) != TANDEM_OK) {

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Selecting the likeliest tokens: counting by half-precision keys (llama/sampler_select.c) against
- * a full sort and a partial one. Prints the median of some rounds. usage: bench-sampler [ROUNDS] */
+ * a full sort and a partial one. Prints the median of some rounds. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "bench/arguments.h"
 #include "llama/sampler_select.h"
 
 enum { MAX_ROUNDS = 101 };
+
+static const char usage[] = "usage: bench-sampler [--rounds N]\n"
+                            "What it costs to keep the likeliest of 32,000 to 256,000 tokens.\n";
 
 struct input {
     struct tnd_token_candidate *weights; /* {n}, tokens ascending */
@@ -167,8 +171,9 @@ static void measure(struct input *in, int64_t k, double p, double width, int rou
 int main(int argc, char **argv)
 {
     static const int64_t sizes[] = {32000, 128256, 256000};
-    const int wanted = argc > 1 ? atoi(argv[1]) : 15;
-    const int rounds = wanted < 1 ? 1 : wanted > MAX_ROUNDS ? MAX_ROUNDS : wanted;
+    struct tnd_bench_number option = {"--rounds", 1, MAX_ROUNDS, 15};
+    tnd_bench_arguments(argc, argv, usage, &option, 1);
+    const int rounds = (int)option.value;
     printf(
         "| logits | step       | width |   kept | count us |   sort us | part us | sort/ | part/ "
         "|\n|-------:|------------|------:|-------:|---------:|----------:|--------:|------:|"

@@ -9,6 +9,7 @@
 
 #include "backends/registry.h"
 #include "base/clock.h"
+#include "bench/arguments.h"
 #include "ggml-like/tnd_tensor.h"
 #include "sched/exec.h"
 #include "sched/topology.h"
@@ -23,8 +24,7 @@ static const char usage[] =
     "usage: bench-waiting [--device-us US] [--threads N] [--rounds N]\n"
     "  --device-us US  time of the device stage, default 2000\n"
     "  --threads N     threads of the CPU nodes, default 2\n"
-    "  --rounds N      rounds of all ways in turn, 10 graphs each, default 25\n"
-    "Other arguments are those of other benches and are passed over.\n";
+    "  --rounds N      rounds of all ways in turn, 10 graphs each, default 25\n";
 
 static void give_up(const char *what)
 {
@@ -267,33 +267,18 @@ static void measure(const struct subject *subject, const char *device, int n_cpu
     }
 }
 
-static double number_after(int argc, char **argv, const char *option, double least, double most,
-                           double otherwise)
-{
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], option) == 0) {
-            double value = i + 1 < argc ? atof(argv[i + 1]) : 0;
-            if (!(value >= least && value <= most)) {
-                fprintf(stderr, "bench-waiting: %s takes a number from %g to %g\n", option, least,
-                        most);
-                exit(2);
-            }
-            return value;
-        }
-    }
-    return otherwise;
-}
-
 int main(int argc, char **argv)
 {
     static struct tnd_topology topology;
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        fputs(usage, stdout);
-        return 0;
-    }
-    device_us = number_after(argc, argv, "--device-us", 10, 1e6, device_us);
-    n_threads = (int)number_after(argc, argv, "--threads", 2, 256, n_threads);
-    n_rounds = (int)number_after(argc, argv, "--rounds", 1, MOST_ROUNDS, n_rounds);
+    struct tnd_bench_number options[] = {
+        {"--device-us", 10, 1e6, device_us},
+        {"--threads", 2, 256, n_threads},
+        {"--rounds", 1, MOST_ROUNDS, n_rounds},
+    };
+    tnd_bench_arguments(argc, argv, usage, options, 3);
+    device_us = options[0].value;
+    n_threads = (int)options[1].value;
+    n_rounds = (int)options[2].value;
     if (tnd_topology_read(&topology, NULL) != TANDEM_OK) {
         give_up("no topology");
     }

@@ -30,7 +30,7 @@ judges: lib tools ## other libraries judge ours, fetched from the Python index: 
 	@BUILD=$(BIN) bash tools/judges/run.sh $(JOBS)
 
 bench: all benches ## this machine: kernels, attention, a llama, hand-offs, waiting, sampling
-	@for bench in $(addprefix $(BIN)/,$(BENCHES)); do ./$$bench $(ARGS) || exit 1; done
+	@for bench in $(addprefix $(BIN)/,$(BENCHES)); do ./$$bench || exit 1; done
 
 # ---- variants side by side -----------------------------------------------------------------------
 asan: ## the suites with Clang's address and undefined-behaviour sanitizers
