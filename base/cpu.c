@@ -116,6 +116,15 @@ uint32_t tnd_cpu_mask(uint32_t features, const char *text)
     return level >= 0 ? features & levels[level].allowed : features;
 }
 
+uint32_t tnd_cpu_used(uint32_t features)
+{
+    uint32_t used = 0;
+    for (int i = 0; i < N_LEVELS; i++) {
+        used |= (features & levels[i].allowed) == levels[i].allowed ? levels[i].allowed : 0;
+    }
+    return used;
+}
+
 /* ---- looked up once ---- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -54,6 +54,10 @@ const char *tnd_cpu_unknown_level(void);
 /** "scalar", "avx2", "avx2+vnni", "avx512", "avx512+vnni+bf16", "neon+dotprod", ... Static. */
 const char *tnd_cpu_isa_name(uint32_t features);
 
+/** Those of `features` that kernels use: what the levels of base/isa-list.h that they reach need.
+ *  What no kernel is written for, such as AMX, is not among them. */
+uint32_t tnd_cpu_used(uint32_t features);
+
 /** Model name of the CPU as the system tells it; "unknown CPU" when it does not. Static. */
 const char *tnd_cpu_model(void);
 

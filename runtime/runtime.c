@@ -512,7 +512,7 @@ enum tandem_status tandem_runtime_describe(const tandem_runtime *runtime,
     struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
     TND_TRY(tnd_runtime_check(runtime, "describe", NULL));
     info.cpu = tnd_cpu_model();
-    info.isa = tnd_cpu_isa_name(tnd_cpu_features());
+    info.isa = tnd_cpu_isa_name(tnd_cpu_used(tnd_cpu_features()));
     info.topology = runtime->topology.text;
     pthread_mutex_lock(&unlocked->lock);
     info.table = runtime->is_from_file ? runtime->table_path : "";

@@ -154,6 +154,23 @@ static void levels_mask_cpu_features(void)
     check_string(tnd_cpu_isa_name(TND_CPU_NEON | TND_CPU_DOTPROD), "neon+dotprod");
 }
 
+/* A machine with AMX was told that AMX is in use. */
+static void features_that_no_kernel_uses_are_not_named(void)
+{
+    const uint32_t unused = (uint32_t)TND_CPU_AMX_INT8 | (uint32_t)TND_CPU_AVX512_BF16;
+    check_int(tnd_cpu_used(0), 0);
+    check_int(tnd_cpu_used(UINT32_MAX) & unused, 0);
+#define LEVEL(name, features, files) CU_ASSERT_EQUAL(tnd_cpu_used((features) | unused), features);
+    TND_ISA_LIST(LEVEL, NONE)
+#undef LEVEL
+#if defined(__x86_64__)
+    const uint32_t all = TND_CPU_SET_AVX512 | (uint32_t)TND_CPU_AVX512_VNNI | unused;
+    check_string(tnd_cpu_isa_name(tnd_cpu_used(all)), "avx512+vnni");
+    /* What a set of files needs only in part is not used. */
+    check_int(tnd_cpu_used(TND_CPU_AVX2), 0);
+#endif
+}
+
 /* A level that no kernel is written for would run the kernels of a lower one under its name. */
 static void levels_without_kernels_are_not_offered(void)
 {
@@ -335,6 +352,7 @@ CU_TestInfo tnd_tests_base_machine[] = {
     {"the_real_clock_never_goes_back_and_waits_long_enough",
      the_real_clock_never_goes_back_and_waits_long_enough},
     {"levels_mask_cpu_features", levels_mask_cpu_features},
+    {"features_that_no_kernel_uses_are_not_named", features_that_no_kernel_uses_are_not_named},
     {"levels_without_kernels_are_not_offered", levels_without_kernels_are_not_offered},
     {"features_agree_with_the_compiler", features_agree_with_the_compiler},
     {"environment_variables_are_listed_with_a_sentence",

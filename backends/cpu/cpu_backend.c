@@ -101,7 +101,7 @@ static enum tandem_status cpu_open(const struct tandem_backend_options *options,
     self->base.api = &tnd_backend_cpu;
     self->kernels = tnd_cpu_kernels();
     snprintf(self->description, sizeof(self->description), "%s, %s",
-             tnd_cpu_isa_name(tnd_cpu_features()), tnd_cpu_model());
+             tnd_cpu_isa_name(tnd_cpu_used(tnd_cpu_features())), tnd_cpu_model());
     if (tnd_cpu_unknown_level() != NULL && options != NULL && options->log != NULL) {
         char text[160];
         snprintf(text, sizeof(text), "TANDEM_CPU=%s is no instruction set and is ignored",

@@ -293,7 +293,7 @@ TANDEM_API int tandem_runtime_profiles(const tandem_runtime *runtime,
 struct tandem_runtime_info {
     size_t size;           /**< sizeof(struct tandem_runtime_info) */
     const char *cpu;       /**< model name */
-    const char *isa;       /**< instruction set in use, after TANDEM_CPU */
+    const char *isa;       /**< instruction set that kernels use, after TANDEM_CPU */
     const char *topology;  /**< one line */
     const char *table;     /**< path of the table in use, or "" */
     int n_threads;         /**< of later plans, at most; see tandem_runtime_threads */
