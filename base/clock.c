@@ -32,6 +32,13 @@ const struct tnd_clock *tnd_clock_real(void)
     return &clock;
 }
 
+uint64_t tnd_thread_cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
 static uint64_t virtual_now_ns(const struct tnd_clock *clock)
 {
     const struct tnd_clock_virtual *self = (const struct tnd_clock_virtual *)clock;

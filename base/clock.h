@@ -15,6 +15,9 @@ struct tnd_clock {
 /** The machine's monotonic clock. */
 const struct tnd_clock *tnd_clock_real(void);
 
+/** CPU time of the calling thread: what it ran, not what it waited for a CPU. */
+uint64_t tnd_thread_cpu_ns(void);
+
 /** A clock that stands still until it is moved. Waiting on it moves it to the time waited for. */
 struct tnd_clock_virtual {
     struct tnd_clock clock;

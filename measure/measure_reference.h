@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "table/tnd_table.h"
 
+/** So many rounds of the reference kernel. Any thread. */
+void tnd_reference_work(int rounds);
 /** Times the reference kernel, arithmetic of one thread that needs no memory, a hundred times:
  *  about ten milliseconds in all. */
 void tnd_reference_time(const struct tnd_clock *clock, struct tnd_reference_time *out);

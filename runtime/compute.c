@@ -60,8 +60,11 @@ static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_run
         return status;
     }
     options->times = tnd_runtime_begin_watch(runtime, plan, &options->n_times);
+    options->asks_lost = options->times != NULL;
     options->out_n_times = &n_times;
+    uint64_t begin_ns = parts->clock->now_ns(parts->clock);
     enum tandem_status status = tnd_exec_run(parts->exec, graph, plan, options, error);
+    tnd_runtime_add_computed(runtime, parts->clock->now_ns(parts->clock) - begin_ns);
     if (options->times != NULL) {
         tnd_runtime_end_watch(runtime, graph, plan, options->times,
                               status == TANDEM_OK ? n_times : 0);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "measure/probe.h"
 #include "runtime/quota.h"
 #include "runtime/tnd_runtime.h"
 #include "tune/drift.h"
@@ -16,9 +17,14 @@ enum { TND_TABLE_PATH_MAX = 1024 };
 struct tnd_watch {
     bool is_off;
     atomic_uint n_runs;
-    atomic_bool is_taken; /* by a run that is compared: guards the two members below */
+    _Atomic uint64_t computed_ns; /* by all runs */
+    atomic_bool is_taken;         /* by a run that is compared: guards the members below */
     struct tnd_step_time *times;
     int n_times;
+    uint64_t spent_ns;              /* for comparing */
+    struct tnd_drift_moment moment; /* of the run, as the probe before it told */
+    struct tnd_probe_best best;
+    tnd_watch_probe_fn probe; /* of tests; NULL: the real one */
 
     pthread_mutex_t lock; /* guards the members below; taken before the runtime's */
     struct tnd_drift *drift;

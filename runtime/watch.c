@@ -17,6 +17,7 @@ enum tandem_status tnd_watch_init(struct tnd_watch *watch, struct tandem_error *
 {
     pthread_mutex_init(&watch->lock, NULL);
     atomic_init(&watch->n_runs, 0);
+    atomic_init(&watch->computed_ns, 0);
     atomic_init(&watch->is_taken, false);
     if (!watch->is_off) {
         watch->drift = tnd_drift_new();
@@ -58,6 +59,71 @@ static bool reserve(struct tnd_watch *watch, int n)
     return true;
 }
 
+/* ---- what comparing costs, and how the machine is ---- */
+
+void tnd_runtime_add_computed(tandem_runtime *runtime, uint64_t ns)
+{
+    /* a sum that is read now and then; nothing else depends on it */
+    atomic_fetch_add_explicit(&runtime->watch.computed_ns, ns, memory_order_relaxed);
+}
+
+void tnd_runtime_set_probe(tandem_runtime *runtime, tnd_watch_probe_fn probe)
+{
+    runtime->watch.probe = probe;
+}
+
+static bool is_affordable(const struct tnd_watch *watch)
+{
+    uint64_t computed_ns = atomic_load_explicit(&watch->computed_ns, memory_order_relaxed);
+    return (double)watch->spent_ns < TND_DRIFT_CREDIT_NS + TND_DRIFT_COST * (double)computed_ns;
+}
+
+/* The reference kernel's best time of the newest sweep, for as many rounds as the probe's; 0:
+ * unknown. */
+static double table_chain_us(tandem_runtime *runtime)
+{
+    double us = 0;
+    int64_t when = 0;
+    pthread_mutex_lock(&runtime->lock);
+    const struct tandem_table *table = runtime->table;
+    for (int i = 0; table != NULL && i < table->n_sweeps; i++) {
+        const struct tnd_sweep_state *sweep = &table->sweeps[i];
+        if (sweep->when >= when && sweep->before.fastest_us > 0) {
+            when = sweep->when;
+            us = sweep->before.fastest_us * TND_PROBE_ROUNDS / TND_REFERENCE_ROUNDS;
+        }
+    }
+    pthread_mutex_unlock(&runtime->lock);
+    return us;
+}
+
+static double worse(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* The worse of this probe and the one before counts. */
+static void probe(tandem_runtime *runtime, const tandem_plan *plan)
+{
+    struct tnd_watch *watch = &runtime->watch;
+    double caller = 0;
+    double team = 0;
+    if (watch->probe != NULL) {
+        watch->probe(&caller, &team);
+    } else {
+        struct tnd_probe_time time;
+        int n_threads = tandem_plan_threads(plan);
+        uint64_t begin_ns = runtime->clock->now_ns(runtime->clock);
+        double table_us = table_chain_us(runtime);
+        tnd_probe_run(runtime->pool, runtime->clock, n_threads > 1 ? n_threads : 1, &time);
+        tnd_probe_compare(&watch->best, &time, n_threads > 1 ? n_threads : 1, &caller, &team);
+        watch->moment.clock = table_us > 0 ? time.chain_us / table_us : 0;
+        watch->spent_ns += runtime->clock->now_ns(runtime->clock) - begin_ns;
+    }
+    watch->moment.caller = worse(watch->moment.caller, caller);
+    watch->moment.team = worse(watch->moment.team, team);
+}
+
 struct tnd_step_time *tnd_runtime_begin_watch(tandem_runtime *runtime, const tandem_plan *plan,
                                               int *out_n_times)
 {
@@ -69,10 +135,12 @@ struct tnd_step_time *tnd_runtime_begin_watch(tandem_runtime *runtime, const tan
         atomic_exchange_explicit(&watch->is_taken, true, memory_order_acquire)) {
         return NULL;
     }
-    if (!reserve(watch, (TANDEM_STAGES + 1) * plan->n_nodes)) {
+    if (!is_affordable(watch) || !reserve(watch, (TANDEM_STAGES + 1) * plan->n_nodes)) {
         atomic_store_explicit(&watch->is_taken, false, memory_order_release);
         return NULL;
     }
+    memset(&watch->moment, 0, sizeof(watch->moment));
+    probe(runtime, plan);
     *out_n_times = watch->n_times;
     return watch->times;
 }
@@ -89,24 +157,36 @@ static void adopt(tandem_runtime *runtime)
     runtime->corrected = corrected;
 }
 
-static void tell(const tandem_runtime *runtime, const struct tnd_drift_case *one)
+static void tell(const tandem_runtime *runtime, const struct tnd_drift_event *event)
 {
+    const struct tnd_drift_case *one = &event->of;
     char what[160];
     tnd_drift_print(one, what, sizeof(what));
     double times = one->measured_us / one->predicted_us;
-    tnd_log_line(&runtime->log, TANDEM_LOG_WARN, "runtime",
-                 "%s takes %.1f us, not %.1f us (%.2f times as long as the table says, noise "
-                 "%.0f %%); later plans go by that. mulmat-tune bench measures it anew",
-                 what, one->measured_us, one->predicted_us, times, 100 * one->noise);
+    if (event->news == TND_DRIFT_FOUND) {
+        tnd_log_line(&runtime->log, TANDEM_LOG_WARN, "runtime",
+                     "%s takes %.1f us, not %.1f us (%.2f times as long as the table says, noise "
+                     "%.0f %%); later plans go by that. mulmat-tune bench measures it anew",
+                     what, one->measured_us, one->predicted_us, times, 100 * one->noise);
+    } else if (event->news == TND_DRIFT_GIVEN_BACK) {
+        tnd_log_line(&runtime->log, TANDEM_LOG_WARN, "runtime",
+                     "%s: that it takes %.1f us, not %.1f us, is withdrawn; later plans go by the "
+                     "table again",
+                     what, one->measured_us, one->predicted_us);
+    }
 }
 
 void tnd_runtime_end_watch(tandem_runtime *runtime, const tandem_graph *graph,
                            const tandem_plan *plan, const struct tnd_step_time *times, int n_times)
 {
     struct tnd_watch *watch = &runtime->watch;
-    int found = 0;
+    int n_events = 0;
     TND_ASSERT(times == watch->times && n_times >= 0 && n_times <= watch->n_times);
     bool is_warm = n_times > 0 && tnd_planner_is_warm(runtime->planner, graph);
+    if (n_times > 0) {
+        probe(runtime, plan);
+        watch->spent_ns += (uint64_t)n_times * TND_DRIFT_STEP_NS;
+    }
     pthread_mutex_lock(&watch->lock);
     pthread_mutex_lock(&runtime->lock);
     if (watch->table_round != runtime->table_round) {
@@ -114,15 +194,16 @@ void tnd_runtime_end_watch(tandem_runtime *runtime, const tandem_graph *graph,
         tnd_drift_clear(watch->drift);
     }
     if (runtime->table != NULL && n_times > 0) {
-        found = tnd_drift_observe(watch->drift, tnd_runtime_locked_table(runtime),
-                                  runtime->registry, graph, plan, is_warm, times, n_times);
+        n_events =
+            tnd_drift_observe(watch->drift, tnd_runtime_locked_table(runtime), runtime->registry,
+                              graph, plan, is_warm, &watch->moment, times, n_times);
     }
-    if (found > 0) {
+    if (n_events > 0) {
         adopt(runtime);
     }
     pthread_mutex_unlock(&runtime->lock);
-    for (int n = tnd_drift_count(watch->drift), i = n - found; i < n; i++) {
-        tell(runtime, tnd_drift_at(watch->drift, i));
+    for (int i = 0; i < n_events; i++) {
+        tell(runtime, tnd_drift_event(watch->drift, i));
     }
     pthread_mutex_unlock(&watch->lock);
     atomic_store_explicit(&watch->is_taken, false, memory_order_release);

@@ -30,10 +30,13 @@ static void run_alone(struct tnd_run *run, const struct tnd_group *group)
             continue;
         }
         struct tnd_run_wait wait;
+        struct tnd_run_stay stay = tnd_run_stay_begin(run);
         tnd_run_wait_begin(run, &steps[i], 0, 0, &wait);
         (void)tnd_run_on_worker(run, &steps[i], 0, 1, 1);
         tnd_run_wait_end(run, &wait);
         tnd_run_note_end(run, &steps[i]);
+        const struct tnd_group alone = {.first_step = group->first_step + i, .n_steps = 1};
+        tnd_run_note_lost(run, &alone, 1, tnd_run_stay_lost(run, &stay));
     }
 }
 
@@ -57,7 +60,11 @@ static void run_shares(struct tnd_run *run, const struct tnd_group *group, int i
         if (index == 0) {
             tnd_run_note_begin(run, &steps[i]);
         }
-        if (!tnd_run_on_worker(run, &steps[i], index, step_count, group_count)) {
+        struct tnd_run_stay stay = tnd_run_stay_begin(run);
+        bool is_done = tnd_run_on_worker(run, &steps[i], index, step_count, group_count);
+        run->workers[index].shares[i] =
+            (struct tnd_run_share){stay.begin_ns, tnd_run_stay_lost(run, &stay)};
+        if (!is_done) {
             break;
         }
         if (index == 0 && i + 1 < group->n_steps) {
@@ -78,13 +85,16 @@ static void run_together(struct tnd_run *run, int g, int count)
     if (hints) {
         tnd_run_wait_begin(run, step, 0, 0, &wait);
     }
+    struct tnd_run_stay stay = tnd_run_stay_begin(run);
     tnd_barrier_release(&run->groups);
     run_shares(run, group, 0, count);
     tnd_barrier_gather(&run->groups, count, &run->spin);
+    uint64_t lost_ns = tnd_run_stay_lost(run, &stay);
     if (hints) {
         tnd_run_wait_end(run, &wait);
     }
     tnd_run_note_end(run, step + group->n_steps - 1);
+    tnd_run_note_lost(run, group, count, lost_ns);
 }
 
 /* What worker 0 does before a group; false ends the run. */

@@ -31,6 +31,9 @@ struct tnd_run_worker {
     struct tandem_error error;
     enum tandem_status status; /* why this worker failed */
     int failed_step;
+    struct tnd_run_share {
+        uint64_t begin_ns, lost_ns; /* by the run's clock */
+    } shares[TND_CONCURRENT_NODES]; /* of the steps of the last parallel group, when asked */
 };
 
 struct tnd_run_flight {
@@ -57,6 +60,12 @@ struct tnd_run_wait {
     bool slept;      /* then: worker 0 slept before the sync */
     uint64_t now_ns; /* when the sync began, by the run's clock */
     uint64_t cpu_ns; /* and by that of the thread */
+};
+
+/** The begin of a while of which is asked how much of it a thread did not run. */
+struct tnd_run_stay {
+    uint64_t begin_ns; /* by the run's clock */
+    uint64_t cpu_ns;   /* of the thread */
 };
 
 /** What a device with memory of its own was given since it was synced last. */
@@ -179,6 +188,12 @@ void tnd_run_stage_barrier(struct tandem_worker *worker);
 /** Times of a step, when the caller wants them; steps that have begun. */
 void tnd_run_note_begin(struct tnd_run *run, const struct tnd_step *step);
 void tnd_run_note_end(struct tnd_run *run, const struct tnd_step *step);
+/** What a thread did not run since tnd_run_stay_begin; zeros when nobody asked. */
+struct tnd_run_stay tnd_run_stay_begin(const struct tnd_run *run);
+uint64_t tnd_run_stay_lost(const struct tnd_run *run, const struct tnd_run_stay *stay);
+/** What workers of a group lost, when all have arrived; `own_ns` is worker 0's. */
+void tnd_run_note_lost(struct tnd_run *run, const struct tnd_group *group, int count,
+                       uint64_t own_ns);
 /** `count` workers run the step, among those of its group. False after a failure. */
 bool tnd_run_on_worker(struct tnd_run *run, const struct tnd_step *step, int index, int count,
                        int group_count);

@@ -100,7 +100,53 @@ void tnd_run_note_begin(struct tnd_run *run, const struct tnd_step *step)
     time->bytes = step->kind == TND_STEP_WORK ? 0 : step->moved.bytes;
     time->begin_ns = run->clock->now_ns(run->clock);
     time->end_ns = time->begin_ns;
+    time->lost_ns = 0;
     run->n_times = i + 1;
+}
+
+static uint64_t minus(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+struct tnd_run_stay tnd_run_stay_begin(const struct tnd_run *run)
+{
+    struct tnd_run_stay stay = {0, 0};
+    if (run->options->asks_lost) {
+        stay.begin_ns = run->clock->now_ns(run->clock);
+        stay.cpu_ns = tnd_thread_cpu_ns();
+    }
+    return stay;
+}
+
+uint64_t tnd_run_stay_lost(const struct tnd_run *run, const struct tnd_run_stay *stay)
+{
+    if (!run->options->asks_lost) {
+        return 0;
+    }
+    uint64_t ran_ns = minus(tnd_thread_cpu_ns(), stay->cpu_ns);
+    return minus(run->clock->now_ns(run->clock), stay->begin_ns + ran_ns);
+}
+
+void tnd_run_note_lost(struct tnd_run *run, const struct tnd_group *group, int count,
+                       uint64_t own_ns)
+{
+    for (int i = 0; i < group->n_steps && run->options->asks_lost; i++) {
+        const struct tnd_step *step = tnd_run_steps_of(run, group) + i;
+        int at = (int)(step - run->steps->steps);
+        if (at >= run->options->n_times || run->options->times == NULL) {
+            return;
+        }
+        struct tnd_step_time *time = &run->options->times[at];
+        time->lost_ns = own_ns;
+        for (int w = 1; w < step->n_workers && w < count; w++) {
+            const struct tnd_run_share *share = &run->workers[w].shares[i];
+            /* later steps begin when a worker is done with the one before */
+            uint64_t late_ns = i == 0 ? minus(share->begin_ns, time->begin_ns) : 0;
+            uint64_t lost_ns = share->lost_ns + late_ns;
+            time->lost_ns = lost_ns > time->lost_ns ? lost_ns : time->lost_ns;
+        }
+    }
 }
 
 void tnd_run_note_end(struct tnd_run *run, const struct tnd_step *step)

@@ -2,8 +2,6 @@
  * How the workers of a run wait while worker 0 syncs a device or works alone. Worker 0 publishes
  * when they may be needed; the rest is sched/park.c's. Predictions come with the steps, and a wrong
  * one costs time alone: work that is ready wakes whoever sleeps. */
-#include <time.h>
-
 #include "base/tnd_assert.h"
 #include "sched/timed_wait.h"
 #include "sched/run.h"
@@ -14,13 +12,6 @@ enum {
 
 /* Nothing is known but that it takes long. */
 #define FOREVER_NS (UINT64_MAX / 4)
-
-static uint64_t thread_cpu_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* Plans are written by hand, too: bounded. */
 static uint64_t predicted_ns(const struct tnd_step *step)
@@ -92,7 +83,7 @@ void tnd_run_wait_begin(struct tnd_run *run, const struct tnd_step *step, int sl
     if (slot > 0) {
         out->slept = sleep_before_sync(run, slot, now_ns, left_ns);
         out->now_ns = run->clock->now_ns(run->clock);
-        out->cpu_ns = thread_cpu_ns();
+        out->cpu_ns = tnd_thread_cpu_ns();
     }
 }
 
@@ -103,7 +94,7 @@ static void learn(struct tnd_run *run, const struct tnd_run_wait *wait)
     uint64_t took_ns = run->clock->now_ns(run->clock) - wait->now_ns;
     bool is_long = took_ns > tnd_pool_wake_ns(run->pool);
     if (is_long || wait->slept) {
-        bool spins = is_long && thread_cpu_ns() - wait->cpu_ns > took_ns / 2;
+        bool spins = is_long && tnd_thread_cpu_ns() - wait->cpu_ns > took_ns / 2;
         atomic_store_explicit(&run->devices[wait->timed_slot].sync_spins, spins,
                               memory_order_relaxed);
     }

@@ -8,10 +8,11 @@
 #include <string.h>
 
 #include "ggml-like/tnd_tensor.h"
-#include "runtime/tnd_runtime.h"
+#include "runtime/runtime_internal.h"
 #include "sched/plan.h"
 #include "tests/support_tune.h"
 #include "tests/support.h"
+#include "tune/policy.h"
 #include "tune/profiles.h"
 
 enum { N = 512, K = 256, M = 4, NODES = 6 };
@@ -33,6 +34,11 @@ static void remember_line(void *user, enum tandem_log_level level, const char *r
     log_lines++;
 }
 
+static void say_quiet(double *out_caller, double *out_team)
+{
+    *out_caller = *out_team = 1.0;
+}
+
 static void open_with(int n_threads, bool ignore_drift)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
@@ -42,6 +48,7 @@ static void open_with(int n_threads, bool ignore_drift)
     options.log = remember_line;
     options.ignore_drift = ignore_drift;
     check_ok(tandem_runtime_open(&options, &runtime, NULL));
+    tnd_runtime_set_probe(runtime, say_quiet);
     log_lines = 0;
 }
 
@@ -89,7 +96,9 @@ static void add_cell(const char *profile, double us)
     }
 }
 
-/* A run whose packed products take 1000 us and others 500. */
+static uint64_t packed_us = 1000;
+
+/* A run whose packed products take that long and others 500 us. */
 static bool pretend_run(const tandem_plan *plan)
 {
     int n = 0;
@@ -104,7 +113,7 @@ static bool pretend_run(const tandem_plan *plan)
             if (config->backend == TANDEM_BACKEND_NONE || n == capacity) {
                 continue;
             }
-            uint64_t us = config->task == TANDEM_TASK_MUL_MAT_PACKED ? 1000
+            uint64_t us = config->task == TANDEM_TASK_MUL_MAT_PACKED ? packed_us
                           : s == TANDEM_STAGE_COMPUTE                ? 500
                                                                      : 5;
             memset(&times[n], 0, sizeof(times[n]));
@@ -189,6 +198,7 @@ static void plans_of_a_first_use_may_be_made_while_drift_replaces_the_table(void
     setenv("TANDEM_TUNE", "on-first-use", 1);
     check_ok(tandem_runtime_open(&options, &runtime, NULL));
     unsetenv("TANDEM_TUNE");
+    tnd_runtime_set_probe(runtime, say_quiet);
     check_ok(tandem_runtime_set_table(runtime, table, NULL));
     atomic_init(&planner.is_over, false);
     CU_ASSERT_EQUAL(pthread_create(&planner.thread, NULL, plan_until_over, &planner), 0);
@@ -265,6 +275,75 @@ static void a_file_that_is_no_table_outlives_the_marks_of_drift(void)
 #endif
 }
 
+static double pretended; /* what the probe says */
+
+static void say_pretended(double *out_caller, double *out_team)
+{
+    *out_caller = *out_team = pretended;
+}
+
+static void nothing_is_blamed_while_the_probe_is_slowed_too(void)
+{
+    open_with(1, false);
+    tnd_runtime_set_probe(runtime, say_pretended);
+    add_cell("cpu", 500);
+    add_cell("cpu-packed", 100);
+    check_ok(tandem_runtime_set_table(runtime, table, NULL));
+    pretended = 1.5;
+    check_int(run_until_planned_anew(100), 0);
+    check_int(tandem_runtime_drift(runtime, NULL, 0), 0);
+    pretended = 1.0;
+    CU_ASSERT_TRUE(run_until_planned_anew(22) > 0);
+}
+
+static void a_case_that_is_withdrawn_is_told_once(void)
+{
+    tandem_plan *plan = NULL;
+    open_with(1, false);
+    add_cell("cpu", 500);
+    add_cell("cpu-packed", 100);
+    packed_us = 1000;
+    check_ok(tandem_runtime_set_table(runtime, table, NULL));
+    check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL)); /* the program keeps it */
+    for (int i = 0; i < 18; i++) {
+        (void)pretend_run(plan);
+    }
+    check_int(tandem_runtime_drift(runtime, NULL, 0), 1);
+    check_int(log_lines, 1);
+    packed_us = 100;
+    for (int i = 0; i < 60; i++) {
+        (void)pretend_run(plan);
+    }
+    packed_us = 1000;
+    check_int(tandem_runtime_drift(runtime, NULL, 0), 0);
+    check_int(log_lines, 2);
+    check_contains(log_text, "mul_mat_packed on cpu, threads 1: that it takes 1000.0 us, not "
+                             "100.0 us, is withdrawn");
+    tandem_plan_free(plan);
+    check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+    check_string(plan->nodes[0].profile, "cpu-packed");
+    tandem_plan_free(plan);
+}
+
+/* With the real probe, on whatever machine. */
+static void watching_costs_its_share_and_no_more(void)
+{
+    open_with(1, false);
+    tnd_runtime_set_probe(runtime, NULL);
+    add_cell("cpu", 500);
+    check_ok(tandem_runtime_set_table(runtime, table, NULL));
+    const struct tnd_watch *watch = &runtime->watch;
+    uint64_t most_ns = 0; /* of one comparison */
+    for (int i = 0; i < 600; i++) {
+        uint64_t before_ns = watch->spent_ns;
+        check_ok(tandem_runtime_compute(runtime, graph, NULL, NULL, NULL));
+        most_ns = watch->spent_ns - before_ns > most_ns ? watch->spent_ns - before_ns : most_ns;
+    }
+    double share_ns = TND_DRIFT_COST * (double)atomic_load(&watch->computed_ns);
+    CU_ASSERT_TRUE(watch->spent_ns > 0);
+    CU_ASSERT_TRUE((double)watch->spent_ns <= TND_DRIFT_CREDIT_NS + share_ns + (double)most_ns);
+}
+
 static void who_ignores_drift_is_left_alone(void)
 {
     open_with(1, true);
@@ -273,6 +352,7 @@ static void who_ignores_drift_is_left_alone(void)
     check_ok(tandem_runtime_set_table(runtime, table, NULL));
     check_int(run_until_planned_anew(100), 0);
     check_int(tandem_runtime_drift(runtime, NULL, 0), 0);
+    CU_ASSERT_EQUAL(runtime->watch.spent_ns, 0); /* no probe either */
     check_ok(tandem_runtime_save_drift(runtime, tnd_test_temp("none.json"), NULL));
 }
 
@@ -386,6 +466,10 @@ static CU_TestInfo tests[] = {
      what_was_found_is_marked_in_a_file_when_the_program_asks},
     {"a_file_that_is_no_table_outlives_the_marks_of_drift",
      a_file_that_is_no_table_outlives_the_marks_of_drift},
+    {"nothing_is_blamed_while_the_probe_is_slowed_too",
+     nothing_is_blamed_while_the_probe_is_slowed_too},
+    {"a_case_that_is_withdrawn_is_told_once", a_case_that_is_withdrawn_is_told_once},
+    {"watching_costs_its_share_and_no_more", watching_costs_its_share_and_no_more},
     {"who_ignores_drift_is_left_alone", who_ignores_drift_is_left_alone},
     {"real_computations_are_watched_too", real_computations_are_watched_too},
     {"an_error_bound_is_kept_by_the_runtime", an_error_bound_is_kept_by_the_runtime},

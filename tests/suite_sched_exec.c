@@ -501,6 +501,38 @@ static void a_device_overlaps_with_an_independent_product(void)
     fakes_close(&fakes);
 }
 
+/* The tasks of the fake take a second by the clock and no CPU time. */
+static void time_that_a_worker_did_not_run_is_told_when_asked(void)
+{
+    static const uint64_t second = 1000000000;
+    struct fakes fakes;
+    struct tnd_clock_virtual clock;
+    for (int n_threads = 1; n_threads <= 2; n_threads++) {
+        struct network net = network_new(9);
+        struct tnd_step_time times[8];
+        int n_times = 0;
+        struct tnd_exec_run_options options = {
+            .times = times, .n_times = 8, .out_n_times = &n_times};
+        tnd_clock_virtual_init(&clock, 1000);
+        fakes_open(&fakes, 2, -1, &clock);
+        fakes.cpu->cost_ns = second;
+        tandem_plan *plan = network_plan(&fakes, &net, n_threads);
+        for (int asks = 0; asks < 2; asks++) {
+            options.asks_lost = asks == 1;
+            memset(times, 0xff, sizeof(times));
+            check_ok(tnd_exec_run(fakes.exec, net.graph, plan, &options, NULL));
+            CU_ASSERT_TRUE(n_times > 2);
+            for (int i = 0; i < n_times; i++) {
+                CU_ASSERT_TRUE(asks == 1 ? times[i].lost_ns > second / 2 : times[i].lost_ns == 0);
+                CU_ASSERT_TRUE(times[i].lost_ns <= times[i].end_ns - times[i].begin_ns);
+            }
+        }
+        tandem_plan_free(plan);
+        fakes_close(&fakes);
+        tandem_context_free(net.context);
+    }
+}
+
 static void times_are_cut_to_the_room_there_is(void)
 {
     struct fakes fakes;
@@ -572,6 +604,8 @@ static CU_TestInfo tests[] = {
     {"callers_share_one_executor", callers_share_one_executor},
     {"a_device_overlaps_with_an_independent_product",
      a_device_overlaps_with_an_independent_product},
+    {"time_that_a_worker_did_not_run_is_told_when_asked",
+     time_that_a_worker_did_not_run_is_told_when_asked},
     {"times_are_cut_to_the_room_there_is", times_are_cut_to_the_room_there_is},
     {"tiny_graphs_give_right_sums", tiny_graphs_give_right_sums},
     CU_TEST_INFO_NULL,

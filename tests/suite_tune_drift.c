@@ -9,6 +9,7 @@
 #include "tune/drift.h"
 #include "tune/estimate.h"
 #include "tune/planner.h"
+#include "tune/policy.h"
 #include "tune/profiles.h"
 
 enum { K = 256, SHAPES = 4, MOST_TIMES = 64 };
@@ -18,11 +19,15 @@ static struct tnd_registry *registry;
 static struct tnd_planner *planner;
 static struct tnd_drift *drift;
 static tandem_context *context;
-static tandem_table *table; /* what is planned by */
+static tandem_table *table;     /* what was measured */
+static tandem_table *corrected; /* what is planned by after a case; NULL: `table` */
 static tandem_table *truth;
 static tandem_graph *graph;
 static struct tnd_test_rng rng;
 static double crew_factor, single_factor; /* how slow the machine is now */
+static struct tnd_drift_moment moment;    /* what the probe says of it */
+static int n_given_back;
+static bool is_changed; /* the table to plan by, by the last graph */
 
 /* Each stage of a way takes us_per_row * n / threads on one and two threads, at any M. */
 static void add_candidate(tandem_table *to, const char *profile, int64_t n, double us_per_row)
@@ -68,6 +73,8 @@ static void set_up(void)
     make_tables(truth);
     rng = tnd_test_rng_new(tnd_test_seed());
     crew_factor = single_factor = 1.0;
+    moment = (struct tnd_drift_moment){.caller = 1, .team = 1};
+    n_given_back = 0;
     graph = tandem_graph_new(context);
     tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){K, 4});
     for (int i = 0; i < 3 * SHAPES; i++) {
@@ -85,6 +92,8 @@ static void tear_down(void)
     tnd_planner_free(planner);
     tnd_drift_free(drift);
     tandem_table_free(table);
+    tandem_table_free(corrected);
+    corrected = NULL;
     tandem_table_free(truth);
     tandem_context_free(context);
     tnd_registry_close(registry);
@@ -114,6 +123,20 @@ static double true_us(const tandem_tensor *node, const struct tandem_plan_node *
     return curve->samples[0].median_us * (threads > 1 ? crew_factor : single_factor);
 }
 
+/* Returns the number of cells found wrong. */
+static int observe(const tandem_plan *plan, const struct tnd_step_time *times, int n)
+{
+    int found = 0;
+    int n_events = tnd_drift_observe(drift, corrected != NULL ? corrected : table, registry, graph,
+                                     plan, false, &moment, times, n);
+    is_changed = n_events > 0;
+    for (int i = 0; i < n_events; i++) {
+        found += tnd_drift_event(drift, i)->news == TND_DRIFT_FOUND;
+        n_given_back += tnd_drift_event(drift, i)->news == TND_DRIFT_GIVEN_BACK;
+    }
+    return found;
+}
+
 /* One graph by `plan` with `noise` (0.1: 10 %). */
 static int run(const tandem_plan *plan, double noise)
 {
@@ -133,7 +156,7 @@ static int run(const tandem_plan *plan, double noise)
             times[n++].end_ns = 1000 + (uint64_t)(us * 1e3);
         }
     }
-    return tnd_drift_observe(drift, table, registry, graph, plan, false, times, n);
+    return observe(plan, times, n);
 }
 
 static tandem_plan *plan_now(void)
@@ -149,15 +172,14 @@ static int follow(int n_graphs, double noise)
     int found = 0;
     for (int i = 0; i < n_graphs; i++) {
         tandem_plan *plan = plan_now();
-        int now = run(plan, noise);
-        if (now > 0) {
-            tandem_table *corrected = NULL;
-            check_ok(tnd_drift_correct(drift, table, &corrected, NULL));
-            tnd_planner_set_table(planner, corrected);
-            tandem_table_free(table);
-            table = corrected;
+        found += run(plan, noise);
+        if (is_changed) {
+            tandem_table *now = NULL;
+            check_ok(tnd_drift_correct(drift, table, &now, NULL));
+            tnd_planner_set_table(planner, now);
+            tandem_table_free(corrected);
+            corrected = now;
         }
-        found += now;
         tandem_plan_free(plan);
     }
     return found;
@@ -243,7 +265,7 @@ static void corrected_cells_are_marked_in_copies_alone(void)
     check_ok(tandem_table_copy(table, &original, NULL));
     check_int(follow(6, 0.1), 1);
     check_int(tune_count_stale(original), 0);
-    check_int(tune_count_stale(table), 1);
+    check_int(tune_count_stale(corrected), 1);
     check_ok(tnd_drift_stale_cells(drift, original, &stale, NULL));
     check_int(tune_count_stale(stale), 1);
     check_ok(tandem_table_merge(original, stale, NULL));
@@ -262,7 +284,6 @@ static void shapes_that_were_not_measured_get_a_curve_of_their_own(void)
     struct tnd_drift_case one;
     struct tnd_estimate before, after;
     struct tnd_table_profile cpu;
-    tandem_table *corrected = NULL;
     /* 768 rows lie between 512 and 1024: 0.4 us each on one thread, told wrong by two cells */
     spoil(512, TANDEM_TASK_MUL_MAT_Q, 2, 0.1);
     spoil(1024, TANDEM_TASK_MUL_MAT_Q, 2, 0.1);
@@ -293,7 +314,227 @@ static void shapes_that_were_not_measured_get_a_curve_of_their_own(void)
                                       TANDEM_TYPE_Q4_0, 768, K, 16, one.key.threads, &after));
     CU_ASSERT_TRUE(after.us > 2 * before.us);
     tandem_plan_free(plan);
-    tandem_table_free(corrected);
+}
+
+/* ---- a machine that others use ---- */
+
+enum trouble {
+    RANDOM_TEAMS,  /* each stage of a team by a factor of its own: its workers wait for a CPU */
+    RANDOM_ALL,    /* the same for all stages */
+    BURSTS,        /* some graphs in a row are slow as a whole; the probe sees it */
+    ONE_CORE_LESS, /* teams take twice as long, for good: one of their workers comes late */
+    SAME_CORE,     /* another program computes on the other half of the core: the probe sees it */
+    STOLEN,        /* the hypervisor takes time from stages of teams, now and then */
+    TROUBLES
+};
+
+static double uniform(double from, double to)
+{
+    return from + (to - from) * ((double)tnd_test_rng_float(&rng) + 1) / 2;
+}
+
+/* What the machine does to a stage: how many times as long it takes, and which share of its time a
+ * worker of it waits for a CPU. */
+static double disturb(enum trouble trouble, int graph_number, bool is_team, double *out_lost)
+{
+    double factor = 1;
+    bool is_waiting = true;
+    switch (trouble) {
+    case RANDOM_TEAMS:
+        factor = is_team ? uniform(1, 4) : 1;
+        break;
+    case RANDOM_ALL:
+        factor = uniform(1, 4);
+        break;
+    case BURSTS:
+        factor = graph_number % 40 < 15 ? uniform(1.5, 4) : 1;
+        is_waiting = false;
+        break;
+    case ONE_CORE_LESS:
+        factor = is_team ? 2 : 1;
+        break;
+    case SAME_CORE:
+        factor = is_team ? uniform(1.4, 1.9) : uniform(1, 1.2);
+        is_waiting = false;
+        break;
+    default:
+        factor = is_team && uniform(0, 1) < 0.7 ? uniform(1.5, 6) : 1;
+    }
+    *out_lost = is_waiting ? 1 - 1 / factor : 0;
+    moment = (struct tnd_drift_moment){.caller = 1, .team = 1};
+    if (trouble == BURSTS) {
+        moment.caller = moment.team = factor > 1 ? 2 : uniform(1, 1.05);
+    } else if (trouble == SAME_CORE) {
+        moment.caller = uniform(1, 1.2);
+        moment.team = uniform(1.3, 1.8);
+    }
+    return factor;
+}
+
+static int run_disturbed(enum trouble trouble, int number)
+{
+    struct tnd_step_time times[MOST_TIMES];
+    int n = 0;
+    tandem_plan *plan = plan_now();
+    memset(times, 0, sizeof(times));
+    for (int i = 0; i < graph->n_nodes; i++) {
+        for (int s = 0; s < TANDEM_STAGES && n < MOST_TIMES; s++) {
+            const struct tandem_plan_node *choice = &plan->nodes[i];
+            if (choice->stage[s].backend == TANDEM_BACKEND_NONE) {
+                continue;
+            }
+            bool is_team = choice->stage[s].parallel && choice->n_threads > 1;
+            double lost = 0;
+            double us = true_us(graph->nodes[i], choice, s) * uniform(0.97, 1.03) *
+                        disturb(trouble, number, is_team, &lost);
+            times[n] = (struct tnd_step_time){.node = i, .stage = (uint8_t)s, .backend = 1};
+            times[n].lost_ns = (uint64_t)(lost * us * 1e3);
+            times[n++].end_ns = (uint64_t)(us * 1e3);
+        }
+    }
+    int found = observe(plan, times, n);
+    tandem_plan_free(plan);
+    return found;
+}
+
+static void no_cell_is_blamed_on_a_machine_that_others_use(void)
+{
+    for (int trouble = 0; trouble < TROUBLES; trouble++) {
+        int found = 0;
+        tnd_drift_clear(drift);
+        for (int i = 0; i < 600; i++) {
+            found += run_disturbed((enum trouble)trouble, i);
+        }
+        check_int(100 * found + trouble, trouble);
+    }
+    /* and a wrong one is found when it is quiet again */
+    moment = (struct tnd_drift_moment){.caller = 1, .team = 1};
+    spoil(1024, TANDEM_TASK_MUL_MAT_PACKED, 2, 0.1);
+    check_int(follow(6, 0.1), 1);
+}
+
+static void a_probe_that_is_slowed_too_clears_the_cells(void)
+{
+    spoil(1024, TANDEM_TASK_MUL_MAT_PACKED, 2, 0.1);
+    moment.team = 1.3;
+    check_int(follow(100, 0.1), 0);
+    moment.team = 0; /* nobody asked */
+    check_int(follow(100, 0.1), 0);
+    moment.team = 1.05;
+    check_int(follow(6, 0.1), 1);
+    CU_ASSERT_DOUBLE_EQUAL(tnd_drift_at(drift, 0)->measured_us, 0.6 * 1024 / 2 / 1.05, 40);
+}
+
+/* The CPU's clock rate is lower than it was for the table; one shape has nothing to be compared
+ * with. */
+static void a_clock_rate_that_fell_for_good_blames_no_cell(void)
+{
+    crew_factor = single_factor = 2.6;
+    moment.clock = 2.6;
+    check_int(follow(100, 0.1), 0);
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){K, 4});
+    tandem_tensor *w =
+        tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){K, rows[3]});
+    tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+    graph = tandem_graph_new(context);
+    tandem_graph_add(graph, tandem_mul_mat(context, w, x));
+    check_ok(tandem_graph_finish(graph, NULL));
+    tnd_drift_clear(drift);
+    check_int(follow(100, 0.1), 0);
+    moment.clock = 0; /* a table that does not tell */
+    CU_ASSERT_TRUE(follow(100, 0.1) > 0);
+}
+
+/* Found while something that no sign told of slowed this one shape; it is over. */
+static void a_cell_that_was_blamed_wrongly_is_given_back_after_a_trial(void)
+{
+    static const char *const profiles[] = {"cpu", "cpu-packed"};
+    struct tnd_curve_key key = tune_key(1024, K, TANDEM_TASK_MUL_MAT_Q, true, 2);
+    key.stage = TANDEM_STAGE_COMPUTE;
+    struct tnd_curve *real = (struct tnd_curve *)tnd_table_find(truth, &key);
+    int served[2] = {0, 0};
+    double us = real->samples[0].median_us;
+    real->samples[0].median_us = 3 * us;
+    check_int(follow(8, 0.05), 1);
+    real->samples[0].median_us = us;
+    for (int i = 0; i < TND_DRIFT_TRIAL_RUNS + TND_DRIFT_TRIAL_GRAPHS; i++) {
+        tandem_plan *plan = plan_now();
+        served[strcmp(plan->nodes[2].profile, profiles[1]) == 0]++;
+        tandem_plan_free(plan);
+        check_int(follow(1, 0.05), 0);
+    }
+    CU_ASSERT_TRUE(served[1] >= TND_DRIFT_TRIAL_RUNS - 20);
+    check_int(n_given_back, 1);
+    check_int(tnd_drift_count(drift), 0);
+    tandem_plan *plan = plan_now();
+    check_string(plan->nodes[2].profile, "cpu");
+    check_int(plan->nodes[2].n_threads, 2);
+    tandem_plan_free(plan);
+}
+
+static void a_cell_that_is_wrong_stays_so_through_its_trials(void)
+{
+    int wrong = 0;
+    int n = 5 * TND_DRIFT_TRIAL_RUNS + 3 * TND_DRIFT_TRIAL_GRAPHS; /* two trials */
+    spoil(1024, TANDEM_TASK_MUL_MAT_PACKED, 2, 0.1);
+    check_int(follow(6, 0.1), 1);
+    for (int i = 0; i < n; i++) {
+        tandem_plan *plan = plan_now();
+        wrong += strcmp(plan->nodes[2].profile, "cpu-packed") == 0;
+        tandem_plan_free(plan);
+        check_int(follow(1, 0.1), 0);
+    }
+    CU_ASSERT_TRUE(wrong > 0 && wrong <= 2 * 8);
+    check_int(n_given_back, 0);
+    check_int(tnd_drift_count(drift), 1);
+}
+
+/* A program that keeps its plan runs the cell all the time. */
+static void a_cell_that_runs_as_predicted_again_is_given_back_at_once(void)
+{
+    tandem_plan *plan = plan_now();
+    struct tnd_curve_key key = tune_key(1024, K, TANDEM_TASK_MUL_MAT_Q, true, 2);
+    key.stage = TANDEM_STAGE_COMPUTE;
+    struct tnd_curve *real = (struct tnd_curve *)tnd_table_find(truth, &key);
+    double us = real->samples[0].median_us;
+    int found = 0;
+    real->samples[0].median_us = 3 * us;
+    for (int i = 0; i < 8; i++) {
+        found += run(plan, 0.05);
+    }
+    check_int(found, 1);
+    check_int(n_given_back, 0);
+    real->samples[0].median_us = us;
+    for (int i = 0; i < 12; i++) {
+        found += run(plan, 0.05);
+    }
+    check_int(found, 1);
+    check_int(n_given_back, 1);
+    check_int(tnd_drift_count(drift), 0);
+    tandem_plan_free(plan);
+}
+
+/* The way that is taken instead is slower than the one that was given up, and than its own times,
+ * by too little to be found wrong itself. */
+static void a_successor_that_is_slower_gives_the_cell_back(void)
+{
+    struct tnd_curve_key key = tune_key(1024, K, TANDEM_TASK_MUL_MAT_Q, true, 2);
+    key.stage = TANDEM_STAGE_COMPUTE;
+    struct tnd_curve *real = (struct tnd_curve *)tnd_table_find(truth, &key);
+    struct tnd_curve_key packed = tune_key(1024, K, TANDEM_TASK_MUL_MAT_PACKED, true, 2);
+    packed.stage = TANDEM_STAGE_COMPUTE;
+    struct tnd_curve *other = (struct tnd_curve *)tnd_table_find(truth, &packed);
+    real->samples[0].median_us *= 1.9; /* 389, the other one promises 307 */
+    check_int(follow(8, 0.02), 1);
+    tandem_plan *plan = plan_now();
+    check_string(plan->nodes[2].profile, "cpu-packed");
+    tandem_plan_free(plan);
+    other->samples[0].median_us *= 2; /* 614 */
+    (void)follow(8, 0.02);
+    CU_ASSERT_TRUE(n_given_back >= 1);
+    plan = plan_now();
+    check_string(plan->nodes[2].profile, "cpu");
+    tandem_plan_free(plan);
 }
 
 static CU_TestInfo tests[] = {
@@ -308,6 +549,19 @@ static CU_TestInfo tests[] = {
     {"corrected_cells_are_marked_in_copies_alone", corrected_cells_are_marked_in_copies_alone},
     {"shapes_that_were_not_measured_get_a_curve_of_their_own",
      shapes_that_were_not_measured_get_a_curve_of_their_own},
+    {"no_cell_is_blamed_on_a_machine_that_others_use",
+     no_cell_is_blamed_on_a_machine_that_others_use},
+    {"a_probe_that_is_slowed_too_clears_the_cells", a_probe_that_is_slowed_too_clears_the_cells},
+    {"a_clock_rate_that_fell_for_good_blames_no_cell",
+     a_clock_rate_that_fell_for_good_blames_no_cell},
+    {"a_cell_that_was_blamed_wrongly_is_given_back_after_a_trial",
+     a_cell_that_was_blamed_wrongly_is_given_back_after_a_trial},
+    {"a_cell_that_is_wrong_stays_so_through_its_trials",
+     a_cell_that_is_wrong_stays_so_through_its_trials},
+    {"a_cell_that_runs_as_predicted_again_is_given_back_at_once",
+     a_cell_that_runs_as_predicted_again_is_given_back_at_once},
+    {"a_successor_that_is_slower_gives_the_cell_back",
+     a_successor_that_is_slower_gives_the_cell_back},
     CU_TEST_INFO_NULL,
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Finding cells that deviate. Each stage of each different problem has a watch with the ratios of
- * measured to predicted time in the last graphs; what all watches share is the machine, not a cell.
- * What follows from a case is in drift_table.c. */
+ * measured to predicted time in the last graphs that ran undisturbed; what all watches share, or
+ * the probe shares, is the machine, not a cell. Cases are followed as long as they stand. What
+ * follows from a case is in drift_table.c. */
 #include "tune/drift.h"
 
 #include <math.h>
@@ -16,7 +17,10 @@
 #include "tune/estimate.h"
 #include "tune/policy.h"
 
-enum { WATCHES = 1024 }; /* power of two; at most half of them are used */
+enum {
+    WATCHES = 1024, /* power of two; at most half of them are used */
+    MOST_EVENTS = 8 /* of a graph; further cases wait for the next one */
+};
 
 /* What a prediction is about. A later prediction of the same cell has a watch of its own. */
 struct identity {
@@ -29,6 +33,8 @@ struct identity {
 struct watch {
     struct identity id; /* threads 0: empty */
     bool is_reported;   /* a case came of it */
+    uint8_t strikes;    /* graphs in a row that found it wrong */
+    uint8_t returns;    /* times that its case was withdrawn */
     uint64_t seen;      /* number of the graph */
     uint32_t count;     /* in that graph: stages, their time, the longest */
     float sum_us, longest_us;
@@ -43,6 +49,9 @@ struct tnd_drift {
     int n_used;
     int touched[WATCHES / 2]; /* watches of the graph at hand */
     int n_touched;
+    struct tnd_drift_event events[MOST_EVENTS]; /* of the graph at hand */
+    int n_events;
+    double clock;      /* of the graph at hand, as in struct tnd_drift_moment */
     double machine[2]; /* factor of one thread and of teams in the graph at hand; < 0: not asked */
     struct watch watches[WATCHES];
 };
@@ -85,6 +94,17 @@ const struct tnd_drift_case *tnd_drift_at(const struct tnd_drift *drift, int i)
     return i >= 0 && i < drift->cases.n ? &drift->cases.list[i] : NULL;
 }
 
+const struct tnd_drift_event *tnd_drift_event(const struct tnd_drift *drift, int i)
+{
+    return i >= 0 && i < drift->n_events ? &drift->events[i] : NULL;
+}
+
+static void tell(struct tnd_drift *drift, enum tnd_drift_news news, const struct tnd_drift_case *of)
+{
+    TND_ASSERT(drift->n_events < MOST_EVENTS);
+    drift->events[drift->n_events++] = (struct tnd_drift_event){news, *of};
+}
+
 /* ---- watching ---- */
 
 static int compare_floats(const void *a, const void *b)
@@ -118,7 +138,7 @@ static struct watch *find_watch(struct tnd_drift *drift, const tandem_tensor *no
     id.m = node->ne[1];
     id.k = node->src[0]->ne[0];
     id.type = (int32_t)node->src[0]->type;
-    id.threads = choice->n_threads;
+    id.threads = config->parallel || config->own_threads ? choice->n_threads : 1;
     id.predicted_us = choice->predicted_us[stage];
     id.stage = (uint8_t)stage;
     id.task = config->task;
@@ -186,14 +206,14 @@ static double machine_factor(const struct tnd_drift *drift, bool is_parallel)
     return n >= TND_DRIFT_CELLS ? (double)median_of(medians, n) : 0.0;
 }
 
-/* Deviation in the terms of "times as long": the smaller of what the clock says and what is left
- * when the machine's own factor is taken out. 1: none. */
-static double deviation_of(const struct watch *watch, double machine)
+/* Deviation in the terms of "times as long", of a median: the smallest of what the clock says and
+ * what is left when the machine's own factor is taken out, or the CPU's clock rate. 1: none. */
+static double deviation_of(double raw, double machine, double clock)
 {
-    double raw = (double)watch->median;
-    double rest = machine > 0 ? raw / machine : raw;
-    double slow = fmin(raw, rest);
-    double fast = fmax(raw, rest);
+    double by_machine = machine > 0 ? raw / machine : raw;
+    double by_clock = clock > 0 ? raw / clock : raw;
+    double slow = fmin(raw, fmin(by_machine, by_clock));
+    double fast = fmax(raw, fmax(by_machine, by_clock));
     return slow > 1.0 ? slow : fast < 1.0 ? fast : 1.0;
 }
 
@@ -238,6 +258,7 @@ static double uncertainty_of(const struct tandem_table *table, const struct tnd_
     return known ? estimate.error_us / estimate.us : TND_DRIFT_SHARE;
 }
 
+/* The same, computed once a graph. */
 static double machine_now(struct tnd_drift *drift, bool is_parallel)
 {
     if (drift->machine[is_parallel] < 0) {
@@ -246,38 +267,217 @@ static double machine_now(struct tnd_drift *drift, bool is_parallel)
     return drift->machine[is_parallel];
 }
 
-static void judge(struct tnd_drift *drift, struct watch *watch, const struct tandem_table *table,
-                  const struct tnd_registry *registry, const struct tandem_task_config *config,
-                  bool is_warm)
+/* Whether the watch deviates, and then the case that could be made of it. */
+static bool deviates(struct tnd_drift *drift, const struct watch *watch,
+                     const struct tandem_table *table, struct tnd_drift_case *io_case)
 {
-    if (watch->is_reported || watch->n_ratios < TND_DRIFT_RUNS ||
-        drift->cases.n == TND_DRIFT_MAX_CASES) {
-        return;
-    }
     double plain = fabs((double)watch->median - 1.0);
     double predicted_us = (double)watch->id.predicted_us;
-    if (plain < TND_DRIFT_SHARE / 2 || plain * predicted_us < TND_DRIFT_US) {
-        return; /* the usual case */
+    if (watch->n_ratios < TND_DRIFT_RUNS || plain < TND_DRIFT_SHARE / 2 ||
+        plain * predicted_us < TND_DRIFT_US) {
+        return false; /* the usual case */
     }
     double machine = machine_now(drift, watch->id.threads > 1);
-    double factor = deviation_of(watch, machine);
+    double factor = deviation_of((double)watch->median, machine, drift->clock);
     double times = fmax(factor, 1 / factor);
     double noise = noise_of(watch);
     double least =
         fmax(machine > 0 ? TND_DRIFT_SHARE : TND_DRIFT_SHARE_ALONE, TND_DRIFT_SIGMAS * noise);
-    struct tnd_drift_case one;
-    if (times < 1 + least) {
-        return;
+    if (times < 1 + least || times < 1 + TND_DRIFT_SIGMAS * uncertainty_of(table, io_case)) {
+        return false;
     }
-    cell_of(watch, registry, table, config, is_warm, &one);
-    if (times < 1 + TND_DRIFT_SIGMAS * uncertainty_of(table, &one)) {
-        return;
+    io_case->predicted_us = predicted_us;
+    io_case->measured_us = predicted_us * factor;
+    io_case->noise = noise;
+    return true;
+}
+
+/* The case about a cell, or NULL. */
+static struct tnd_drift_case *find_case(struct tnd_drift *drift, const struct tnd_drift_case *cell)
+{
+    for (int i = 0; i < drift->cases.n; i++) {
+        struct tnd_drift_case *one = &drift->cases.list[i];
+        if (one->m == cell->m && tnd_curve_key_compare(&one->key, &cell->key) == 0) {
+            return one;
+        }
     }
-    one.predicted_us = predicted_us;
-    one.measured_us = predicted_us * factor;
-    one.noise = noise;
+    return NULL;
+}
+
+/* What the watches of the case's cell know is forgotten: from now on new times count. */
+static void begin_anew(struct tnd_drift *drift, const struct tnd_drift_case *one, int returns)
+{
+    for (int i = 0; i < WATCHES; i++) {
+        struct watch *watch = &drift->watches[i];
+        const struct identity *id = &watch->id;
+        if (id->threads == one->key.threads && id->n == one->key.n && id->k == one->key.k &&
+            id->m == one->m && id->type == (int32_t)one->key.type && id->stage == one->key.stage &&
+            id->task == one->key.task) {
+            watch->n_ratios = 0;
+            watch->strikes = 0;
+            watch->is_reported = false;
+            watch->returns =
+                (uint8_t)(watch->returns + returns < TND_DRIFT_DOUBLINGS ? watch->returns + returns
+                                                                         : TND_DRIFT_DOUBLINGS);
+        }
+    }
+}
+
+static void give_back(struct tnd_drift *drift, struct tnd_drift_case *one)
+{
+    struct tnd_drift_cases *cases = &drift->cases;
+    tell(drift, TND_DRIFT_GIVEN_BACK, one);
+    begin_anew(drift, one, 1);
+    cases->n--;
+    memmove(one, one + 1, (size_t)(&cases->list[cases->n] - one) * sizeof(*one));
+}
+
+static void set_trial(struct tnd_drift *drift, struct tnd_drift_case *one, bool is_on_trial)
+{
+    one->is_on_trial = is_on_trial;
+    one->good = 0;
+    if (is_on_trial) {
+        one->trial_end = drift->n_graphs + TND_DRIFT_TRIAL_GRAPHS;
+        begin_anew(drift, one, 0);
+    } else {
+        one->next_trial = drift->n_graphs + one->trial_runs;
+        one->trial_runs = one->trial_runs < UINT32_MAX / TND_DRIFT_TRIAL_GROWS
+                              ? one->trial_runs * TND_DRIFT_TRIAL_GROWS
+                              : UINT32_MAX;
+    }
+    tell(drift, TND_DRIFT_TRIED, one);
+}
+
+/* A cell that was found wrong runs, as in a plan that is older, or newer, or made for its trial.
+ * Whether it takes what was predicted at first. */
+static bool is_good(struct tnd_drift *drift, const struct watch *watch,
+                    const struct tnd_drift_case *one)
+{
+    double raw = (double)watch->median * (double)watch->id.predicted_us / one->predicted_us;
+    double factor = deviation_of(raw, machine_now(drift, watch->id.threads > 1), drift->clock);
+    return watch->n_ratios >= TND_DRIFT_RUNS && fabs(factor - 1) < TND_DRIFT_SHARE / 2;
+}
+
+static bool counts_enough(uint8_t *io_count, bool is_so, int least)
+{
+    *io_count = is_so ? (uint8_t)(*io_count + (*io_count < UINT8_MAX)) : 0;
+    return *io_count >= least;
+}
+
+static void add_case(struct tnd_drift *drift, struct watch *watch,
+                     const struct tandem_plan_node *choice, struct tnd_drift_case *one)
+{
+    one->node_us = one->measured_us;
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        one->node_us += s != watch->id.stage ? (double)choice->predicted_us[s] : 0;
+    }
+    one->trial_runs = TND_DRIFT_TRIAL_RUNS;
+    one->next_trial = drift->n_graphs + TND_DRIFT_TRIAL_RUNS;
+    drift->cases.list[drift->cases.n++] = *one;
+    tell(drift, TND_DRIFT_FOUND, one);
+    begin_anew(drift, one, 0);
     watch->is_reported = true;
-    drift->cases.list[drift->cases.n++] = one;
+}
+
+/* The cell of `watch` has a case; `found` is what would be one now. */
+static void follow_case(struct tnd_drift *drift, struct watch *watch, struct tnd_drift_case *one,
+                        const struct tnd_drift_case *found, bool is_wrong)
+{
+    if (counts_enough(&one->good, is_good(drift, watch, one), TND_DRIFT_STRIKES)) {
+        give_back(drift, one);
+    } else if (is_wrong && one->is_on_trial) {
+        set_trial(drift, one, false);
+        watch->is_reported = true;
+    } else if (is_wrong) { /* neither as predicted at first nor as corrected */
+        one->measured_us = found->measured_us;
+        one->noise = found->noise;
+        tell(drift, TND_DRIFT_FOUND, one);
+        watch->is_reported = true;
+    }
+}
+
+static void judge(struct tnd_drift *drift, struct watch *watch, const struct tandem_table *table,
+                  const struct tnd_registry *registry, const struct tandem_plan_node *choice,
+                  bool is_warm)
+{
+    struct tnd_drift_case found;
+    if (drift->n_events >= MOST_EVENTS - 1 ||
+        (drift->cases.n == 0 && fabs((double)watch->median - 1) < TND_DRIFT_SHARE / 2)) {
+        watch->strikes = 0;
+        return;
+    }
+    cell_of(watch, registry, table, &choice->stage[watch->id.stage], is_warm, &found);
+    struct tnd_drift_case *one = find_case(drift, &found);
+    bool is_wrong =
+        !watch->is_reported && counts_enough(&watch->strikes, deviates(drift, watch, table, &found),
+                                             TND_DRIFT_STRIKES << watch->returns);
+    if (one != NULL) {
+        follow_case(drift, watch, one, &found, is_wrong);
+    } else if (is_wrong && drift->cases.n < TND_DRIFT_MAX_CASES) {
+        add_case(drift, watch, choice, &found);
+    }
+}
+
+/* ---- after a case: what was chosen in its place ---- */
+
+/* What a product took, all of its stages; 0: unknown. */
+static double node_us(struct tnd_drift *drift, const tandem_tensor *node,
+                      const struct tandem_plan_node *choice)
+{
+    double us = 0;
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        if (choice->stage[s].backend == TANDEM_BACKEND_NONE) {
+            continue;
+        }
+        const struct watch *watch = find_watch(drift, node, choice, s);
+        if (watch == NULL || watch->n_ratios < TND_DRIFT_RUNS) {
+            return 0;
+        }
+        us += (double)watch->median * (double)watch->id.predicted_us;
+    }
+    return us;
+}
+
+/* A node ran: withdraws cases about its product when what was chosen in their place is slower than
+ * what they gave up. */
+static void compare_successor(struct tnd_drift *drift, const tandem_tensor *node,
+                              const struct tandem_plan_node *choice)
+{
+    for (int i = drift->cases.n - 1; i >= 0 && drift->n_events < MOST_EVENTS; i--) {
+        struct tnd_drift_case *one = &drift->cases.list[i];
+        const struct tandem_task_config *config = &choice->stage[one->key.stage];
+        bool is_same = config->task == one->key.task && (!config->parallel == !one->key.parallel) &&
+                       (!config->parallel || choice->n_threads == one->key.threads);
+        if (one->is_on_trial || is_same || one->m != node->ne[1] || one->key.n != node->ne[0] ||
+            one->key.k != node->src[0]->ne[0] || one->key.type != node->src[0]->type) {
+            continue;
+        }
+        double us = node_us(drift, node, choice);
+        bool is_slower = us > one->node_us * (1 + TND_DRIFT_SHARE / 2);
+        if (counts_enough(&one->slower, us > 0 && is_slower, TND_DRIFT_STRIKES)) {
+            give_back(drift, one);
+        }
+    }
+}
+
+/* One case at a time is planned as if it were right: it may have been found on a bad day. */
+static void hold_trials(struct tnd_drift *drift)
+{
+    struct tnd_drift_case *due = NULL;
+    for (int i = 0; i < drift->cases.n; i++) {
+        struct tnd_drift_case *one = &drift->cases.list[i];
+        if (one->is_on_trial && drift->n_graphs < one->trial_end) {
+            return;
+        }
+        if (one->is_on_trial) { /* nobody ran it */
+            set_trial(drift, one, false);
+            return;
+        }
+        due = due == NULL && drift->n_graphs >= one->next_trial ? one : due;
+    }
+    if (due != NULL) {
+        set_trial(drift, due, true);
+    }
 }
 
 /* ---- a run ---- */
@@ -296,41 +496,78 @@ static bool is_compared(const struct tnd_registry *registry, const struct tnd_st
     return !tnd_backend_is_async(tnd_registry_backend(registry, time->backend));
 }
 
-int tnd_drift_observe(struct tnd_drift *drift, const struct tandem_table *table,
-                      const struct tnd_registry *registry, const struct tandem_graph *graph,
-                      const struct tandem_plan *plan, bool is_warm,
-                      const struct tnd_step_time *times, int n_times)
+/* Whether the machine was quiet while a stage ran; then by how much the probe was slowed
+ * (`out_slowed`, at least 1). */
+static bool is_quiet(const struct tnd_drift_moment *moment, const struct tnd_step_time *time,
+                     bool is_team, double *out_slowed)
 {
-    if (2 * (drift->n_used + 8) > WATCHES) {
-        forget_watches(drift); /* many different problems: none of them lasts */
-    }
-    int before = drift->cases.n;
-    int nodes[WATCHES / 2]; /* of the touched watches */
-    drift->n_graphs++;
-    drift->n_touched = 0;
-    drift->machine[0] = drift->machine[1] = -1;
+    double slowed = is_team ? moment->team : moment->caller;
+    double lost_us = (double)time->lost_ns / 1e3;
+    double us = (double)(time->end_ns - time->begin_ns) / 1e3;
+    *out_slowed = fmax(slowed, 1.0);
+    return slowed > 0 && slowed < 1 + TND_DRIFT_PROBE &&
+           lost_us <= fmax(TND_DRIFT_LOST * us, TND_DRIFT_LOST_US);
+}
+
+/* Takes what counts into the watches; `out_nodes` gets a node of each one touched. */
+static void watch_times(struct tnd_drift *drift, const struct tnd_registry *registry,
+                        const struct tandem_graph *graph, const struct tandem_plan *plan,
+                        const struct tnd_drift_moment *moment, const struct tnd_step_time *times,
+                        int n_times, int *out_nodes)
+{
+    double slowed = 1;
     for (int i = 0; i < n_times; i++) {
         const struct tnd_step_time *time = &times[i];
         if (!is_compared(registry, time, graph, plan)) {
             continue;
         }
         const struct tandem_plan_node *choice = &plan->nodes[time->node];
+        const struct tandem_task_config *config = &choice->stage[time->stage];
+        bool is_team = choice->n_threads > 1 && (config->parallel || config->own_threads);
+        if (!is_quiet(moment, time, is_team, &slowed)) {
+            continue;
+        }
         struct watch *watch = find_watch(drift, graph->nodes[time->node], choice, (int)time->stage);
         if (watch != NULL) {
             int n = drift->n_touched;
-            add_time(drift, watch, (float)(time->end_ns - time->begin_ns) / 1e3f);
+            add_time(drift, watch, (float)((double)(time->end_ns - time->begin_ns) / 1e3 / slowed));
             if (drift->n_touched > n) {
-                nodes[n] = time->node;
+                out_nodes[n] = time->node;
             }
         }
     }
+}
+
+int tnd_drift_observe(struct tnd_drift *drift, const struct tandem_table *table,
+                      const struct tnd_registry *registry, const struct tandem_graph *graph,
+                      const struct tandem_plan *plan, bool is_warm,
+                      const struct tnd_drift_moment *moment, const struct tnd_step_time *times,
+                      int n_times)
+{
+    if (2 * (drift->n_used + 8) > WATCHES) {
+        forget_watches(drift); /* many different problems: none of them lasts */
+    }
+    int nodes[WATCHES / 2]; /* of the touched watches */
+    drift->n_graphs++;
+    drift->n_touched = 0;
+    drift->n_events = 0;
+    drift->clock = moment->clock;
+    drift->machine[0] = drift->machine[1] = -1;
+    watch_times(drift, registry, graph, plan, moment, times, n_times, nodes);
     for (int i = 0; i < drift->n_touched; i++) {
         close_watch(&drift->watches[drift->touched[i]]);
     }
-    for (int i = 0; i < drift->n_touched; i++) {
+    int n_touched = drift->n_touched; /* find_watch adds none below: all are there */
+    for (int i = 0; i < n_touched; i++) {
         struct watch *watch = &drift->watches[drift->touched[i]];
-        judge(drift, watch, table, registry, &plan->nodes[nodes[i]].stage[watch->id.stage],
-              is_warm);
+        const struct tandem_plan_node *choice = &plan->nodes[nodes[i]];
+        judge(drift, watch, table, registry, choice, is_warm);
+        if (watch->id.stage == TANDEM_STAGE_COMPUTE && drift->cases.n > 0) {
+            compare_successor(drift, graph->nodes[nodes[i]], choice);
+        }
     }
-    return drift->cases.n - before;
+    if (drift->n_events < MOST_EVENTS) {
+        hold_trials(drift);
+    }
+    return drift->n_events;
 }

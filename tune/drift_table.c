@@ -98,7 +98,9 @@ enum tandem_status tnd_drift_correct(const struct tnd_drift *drift,
     enum tandem_status status = TANDEM_OK;
     TND_TRY(tandem_table_copy(table, &copy, error));
     for (int i = 0; i < cases->n && status == TANDEM_OK && table->version != 1; i++) {
-        status = correct(&cases->list[i], table, copy);
+        if (!cases->list[i].is_on_trial) {
+            status = correct(&cases->list[i], table, copy);
+        }
     }
     if (status != TANDEM_OK) {
         tandem_table_free(copy);

@@ -104,32 +104,75 @@
 /* ---- Drift: predictions compared with runs ---- */
 
 /* Of which one is compared. Unit: runs. Why: a run without costs nothing. Test: none. */
-#define TND_DRIFT_EVERY       3
+#define TND_DRIFT_EVERY        3
+/* Of the computing time, for probes and clock readings next to what is compared. Unit: share. Why:
+ * nobody notices it. Test: watching_costs_its_share_and_no_more. */
+#define TND_DRIFT_COST         0.005
+/* And once, before that share has added up. Unit: ns. Why: some fifty comparisons, so that gross
+ * errors are found at once. Test: watching_costs_its_share_and_no_more. */
+#define TND_DRIFT_CREDIT_NS    5000000
+/* What a comparison takes for each of its steps. Unit: ns. Why: two readings of a thread's CPU time
+ * and of the clock on worker 0: 0.5 us on Zen 4. Test: none. */
+#define TND_DRIFT_STEP_NS      500
+/* By which the probe may be slower than at best while a comparison counts. Unit: share. Why: half
+ * of TND_DRIFT_SHARE. Test: a_probe_that_is_slowed_too_clears_the_cells. */
+#define TND_DRIFT_PROBE        0.12
+/* That a worker of a stage may be off its CPU, or late, while its time counts. Unit: share. Why: as
+ * for TND_DRIFT_PROBE; interrupts take 1 or 2 us of a millisecond. Test:
+ * stages_whose_workers_did_not_run_are_no_evidence. */
+#define TND_DRIFT_LOST         0.10
+/* Less than this is no interruption but how threads meet. Unit: us. Why: a hand-off. Test: none. */
+#define TND_DRIFT_LOST_US      2.0
+/* Comparisons in a row that must find a cell wrong, each with new times. Unit: runs. Why: one burst
+ * of another program does not last through them all. Test:
+ * a_wrong_cell_is_found_within_eighteen_quiet_graphs. */
+#define TND_DRIFT_STRIKES      3
+/* A cell that was given back needs twice as many the next time, up to this many doublings. Unit:
+ * doublings. Why: ends a swinging between two choices. Test: none. */
+#define TND_DRIFT_DOUBLINGS    5
+/* A case is given another trial after it. Unit: runs that were compared. Why: three minutes of
+ * a model that takes 30 ms for a token; ten slow tokens of six thousand. Test:
+ * a_cell_that_was_blamed_wrongly_is_given_back_after_a_trial. */
+#define TND_DRIFT_TRIAL_RUNS   2000
+/* A trial that decides nothing ends after it. Unit: runs that were compared. Why: nothing plans the
+ * cell any more. Test: none. */
+#define TND_DRIFT_TRIAL_GRAPHS 100
+/* And so many times as long after each trial that found it wrong again. Unit: ratio. Why: the cost
+ * of trials goes to zero. Test: a_cell_that_is_wrong_stays_so_through_its_trials. */
+#define TND_DRIFT_TRIAL_GROWS  4
+/* Of the probe. Unit: rounds of the reference kernel. Why: 10 us. Test: none. */
+#define TND_PROBE_ROUNDS       6000
+/* Of the probe's product. Unit: passes over 2048 products. Why: 5 to 20 us. Test: none. */
+#define TND_PROBE_PASSES       32
+/* By which the probe's best time grows at each probe. Unit: share. Why: a clock rate that is never
+ * reached again is forgotten after a few hundred. Test: none. */
+#define TND_PROBE_FORGETS      0.0005
 /* That a running median is taken of. Unit: runs. Why: four outliers do not move it. Test: none. */
-#define TND_DRIFT_RING        9
-/* Before a cell is judged. Unit: runs. Why: two outliers do not move the median. Test: none. */
-#define TND_DRIFT_RUNS        5
+#define TND_DRIFT_RING         9
+/* Before a cell is judged. Unit: runs. Why: with TND_DRIFT_STRIKES a case rests on six. Test:
+ * a_cell_ten_times_too_fast_is_found_and_given_up_for_good. */
+#define TND_DRIFT_RUNS         4
 /* Needed to tell the machine's own speed, and runs of each. Unit: cells. Why: a median needs
  * three. Test: a_machine_that_is_slow_as_a_whole_is_not_blamed_on_cells. */
-#define TND_DRIFT_CELLS       3
+#define TND_DRIFT_CELLS        3
 /* A cell that was not seen for longer says nothing of the machine's speed now. Unit: runs. Why:
  * clock rates change within seconds. Test: none. */
-#define TND_DRIFT_RECENT      8
+#define TND_DRIFT_RECENT       8
 /* Smallest deviation that is reported. Unit: share. Why: smaller ones seldom change a choice.
  * Test: a_cell_ten_times_too_fast_is_found_and_given_up_for_good. */
-#define TND_DRIFT_SHARE       0.25
+#define TND_DRIFT_SHARE        0.25
 /* The same while the machine's own speed is unknown. Unit: share. Why: another program on the
  * same cores costs a factor of two. Test: none. */
-#define TND_DRIFT_SHARE_ALONE 1.0
+#define TND_DRIFT_SHARE_ALONE  1.0
 /* Of its own noise, or of the table's error, that a deviation must exceed. Unit: standard
  * deviations. Why: as for TND_CLEAR_SIGMAS. Test: none. */
-#define TND_DRIFT_SIGMAS      3.0
+#define TND_DRIFT_SIGMAS       3.0
 /* Smallest deviation that is reported; smaller ones are hand-offs. Unit: us. Why: ten hand-offs.
  * Test: none. */
-#define TND_DRIFT_US          10.0
+#define TND_DRIFT_US           10.0
 /* End of the curve that is made up for a shape that was not measured. Unit: tokens. Why: the
  * longest prompts that models are given. Test: none. */
-#define TND_DRIFT_M           4096
+#define TND_DRIFT_M            4096
 
 /* ---- Budgets of a bench run ---- */
 

@@ -252,9 +252,10 @@ struct tandem_drift_info {
     double noise;        /**< of the computations' times, as a fraction */
 };
 /** Times of the table in use that turned out wrong over several computations, oldest first. The
- *  planner goes by the measured ones since they were found. Every third computation is compared, by
- *  the clock readings of its stages; nothing is computed for it. Fills at most `n`; returns how
- *  many there are; 0 for NULL. Never fails. Any thread. */
+ *  planner goes by the measured ones since they were found; one that proves wrong is taken back.
+ *  At most every third computation is compared, by the clock readings of its stages and a probe of
+ *  the machine before and after it, for at most 0.5 % of the computing time. Fills at most `n`;
+ *  returns how many there are; 0 for NULL. Never fails. Any thread. */
 TANDEM_API int tandem_runtime_drift(tandem_runtime *runtime, struct tandem_drift_info *out_drift,
                                     int n);
 /** Marks those times as stale in a table file, so that mulmat-tune bench measures them anew. `path`
