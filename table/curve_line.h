@@ -6,11 +6,25 @@
 
 #include "table/tnd_table.h"
 
-/** Microseconds at `m`, of a curve with at least one sample: linear between the two measured
- *  neighbours; beyond the last along the line through the last points, never falling; below the
- *  first held or scaled through the origin, whichever fits the measured points. `out_low` and
- *  `out_high` get the samples that it rests on, which are one where m is not between two. */
-double tnd_curve_line(const struct tnd_curve *curve, int64_t m, int *out_low, int *out_high);
+/* What the machine allows at best, wherever nothing was measured. The samples themselves are
+ * believed: a bound that they break is lowered to them. */
+struct tnd_curve_bounds {
+    double least_per_m; /* microseconds that a token takes at least; 0: unknown */
+    double floor_us;    /* microseconds that any M takes at least; 0: unknown */
+};
+
+struct tnd_curve_point {
+    double us;
+    double residual; /* outside of the samples: of the line there, as a share; else 0 */
+    int low, high;   /* the samples that it rests on, one where m is not between two */
+};
+
+/** Microseconds at `m`, of a curve with at least one sample. Between two samples the line through
+ *  both. Outside of them  fixed + per_m * m , neither negative, through the end's sample: never
+ *  less for more, never faster than `bounds` (may be NULL), beyond the last one never free for a
+ *  task that works by token. */
+struct tnd_curve_point tnd_curve_at(const struct tnd_curve *curve, int64_t m,
+                                    const struct tnd_curve_bounds *bounds);
 
 /** The line through two samples at `m`. */
 double tnd_sample_line(const struct tnd_sample *a, const struct tnd_sample *b, int64_t m);

@@ -50,8 +50,9 @@ static void error_bars_grow_with_the_distance_from_what_was_measured(void)
     add(1, 16, 160);
     CU_ASSERT_DOUBLE_EQUAL(error_of(64, 8, 1), 0, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(error_of(64, 12, 1), 0.02, 1e-9);
-    CU_ASSERT_DOUBLE_EQUAL(error_of(64, 32, 1), 0.10, 1e-9);
-    CU_ASSERT_DOUBLE_EQUAL(error_of(64, 4, 1), 0.10, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(error_of(64, 32, 1), 0.15 + 2 * 0.05, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(error_of(64, 64, 1), 2 * 0.15 + 2 * 0.05, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(error_of(64, 4, 1), 0.20 + 2 * 0.05, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(error_of(128, 8, 1), 0.15, 1e-9);
     add(4, 8, 20);
     add(4, 16, 40);
@@ -64,8 +65,8 @@ static void thread_counts_have_floors(void)
 {
     const double counts[] = {1, 4};
     const double times[] = {100, 1};
-    CU_ASSERT_TRUE(tnd_thread_model(counts, times, 2, 2) >= 0.5);
-    CU_ASSERT_TRUE(tnd_thread_model(counts, times, 2, 1000) >= 0.1);
+    CU_ASSERT_TRUE(tnd_thread_model(counts, times, 2, 2).us >= 0.5);
+    CU_ASSERT_TRUE(tnd_thread_model(counts, times, 2, 1000).us >= 0.1);
 }
 
 static void a_quarter_of_the_error_and_the_spread_of_noise_count(void)

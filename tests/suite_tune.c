@@ -6,6 +6,7 @@ extern CU_SuiteInfo suites_tune_op_cost[];
 extern CU_SuiteInfo suites_tune_choosing[];
 extern CU_SuiteInfo suites_tune_drift[];
 extern CU_SuiteInfo suites_tune_estimate[];
+extern CU_SuiteInfo suites_tune_model[];
 extern CU_SuiteInfo suites_tune_planner[];
 extern CU_SuiteInfo suites_tune_explain[];
 extern CU_SuiteInfo suites_tune_devices[];
@@ -14,6 +15,6 @@ extern CU_SuiteInfo suites_tune_moves[];
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_tune_op_cost, suites_tune_choosing, suites_tune_drift,
-                          suites_tune_estimate, suites_tune_planner, suites_tune_explain,
-                          suites_tune_devices, suites_tune_moves, NULL);
+                          suites_tune_estimate, suites_tune_model, suites_tune_planner,
+                          suites_tune_explain, suites_tune_devices, suites_tune_moves, NULL);
 }

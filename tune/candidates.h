@@ -27,8 +27,9 @@ struct tnd_prediction {
     double cautious_us; /* what is compared: tnd_cautious_us of the total, and the sharing */
 };
 
-/** Prediction and a part of its error bar; where it is noisy the spread of the samples too, so that
- *  it wins only with a lead above its noise. Of a stage: `noisy` as for the total. */
+/** Prediction and a part of its error bar, or all of the range of a thread count beyond the
+ *  measured ones where that is more; where it is noisy the spread of the samples too, so that it
+ *  wins only with a lead above its noise. Of a stage: `noisy` as for the total. */
 double tnd_cautious_us(const struct tnd_estimate *estimate, bool noisy);
 
 /** What this machine can run: profiles whose backends are open and take the node (NULL: any

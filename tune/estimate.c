@@ -11,8 +11,9 @@
 #include "tune/moves.h"
 #include "table/curve_line.h"
 #include "table/table_cells.h"
-#include "tune/thread_model.h"
 #include "tune/policy.h"
+#include "tune/roof.h"
+#include "tune/thread_model.h"
 
 #define MAX_COUNTS 32 /* thread counts of one stage that are looked at */
 
@@ -42,26 +43,42 @@ static double bend(const struct tnd_curve *curve, int low, int64_t m, double us)
     return TND_ERROR_BEND * uncertainty;
 }
 
-/* Expects at least one sample. */
-static struct point on_curve(const struct tnd_curve *curve, int64_t m)
+/* Doublings of M from the measured ones; 0 among them. A task that leaves the weights costs the
+ * same for any M. */
+static double outside(const struct tnd_curve *curve, int64_t m)
+{
+    int64_t first = curve->samples[0].m;
+    int64_t last = curve->samples[curve->n_samples - 1].m;
+    if (tnd_task_is(curve->key.task, TND_TASK_LEAVES_W)) {
+        return 0.0;
+    }
+    return m > last    ? log2((double)m / (double)last)
+           : m < first ? log2((double)first / (double)m)
+                       : 0.0;
+}
+
+/* Expects at least one sample. `table` (may be NULL) knows the peaks of its machine. */
+static struct point on_curve(const struct tandem_table *table, const struct tnd_curve *curve,
+                             int64_t m)
 {
     TND_ASSERT(curve->n_samples > 0 && m > 0);
-    int low;
-    int high;
-    double us = tnd_curve_line(curve, m, &low, &high);
-    const struct tnd_sample *a = &curve->samples[low];
-    const struct tnd_sample *b = &curve->samples[high];
-    double ratio = (double)m / (double)a->m;
+    double far = outside(curve, m);
+    struct tnd_curve_bounds bounds = {0};
+    if (far > 0) {
+        bounds = tnd_roof_of(table, &curve->key, curve->key.threads);
+    }
+    struct tnd_curve_point at = tnd_curve_at(curve, m, &bounds);
+    const struct tnd_sample *a = &curve->samples[at.low];
+    const struct tnd_sample *b = &curve->samples[at.high];
     double spread = fmax(a->spread_us, b->spread_us);
     double error = spread;
-    if (low < high) {
-        error = spread + us * TND_ERROR_LINE + bend(curve, low, m, us);
-    } else if (m < a->m) {
-        error = spread + us * (TND_ERROR_BEYOND * log2(1.0 / ratio));
-    } else if (m > a->m) {
-        error = spread + us * TND_ERROR_BEYOND * log2(ratio);
+    if (at.low < at.high) {
+        error += at.us * TND_ERROR_LINE + bend(curve, at.low, m, at.us);
+    } else {
+        double doubling = m > a->m ? TND_ERROR_BEYOND : TND_ERROR_BELOW;
+        error += at.us * (doubling * far + TND_ERROR_RESIDUAL * at.residual * fmin(far, 1.0));
     }
-    return (struct point){us, error, spread, tnd_sample_is_stale(a) || tnd_sample_is_stale(b)};
+    return (struct point){at.us, error, spread, tnd_sample_is_stale(a) || tnd_sample_is_stale(b)};
 }
 
 bool tnd_estimate_curve(const struct tnd_curve *curve, int64_t m, double *out_us)
@@ -69,7 +86,7 @@ bool tnd_estimate_curve(const struct tnd_curve *curve, int64_t m, double *out_us
     if (curve == NULL || curve->n_samples < 1 || m < 1) {
         return false;
     }
-    *out_us = on_curve(curve, m).us;
+    *out_us = on_curve(NULL, curve, m).us;
     return true;
 }
 
@@ -79,7 +96,7 @@ bool tnd_estimate_point(const struct tnd_curve *curve, int64_t m, double *out_us
     if (curve == NULL || curve->n_samples < 1 || m < 1) {
         return false;
     }
-    struct point point = on_curve(curve, m);
+    struct point point = on_curve(NULL, curve, m);
     *out_us = point.us;
     *out_error_us = point.error_us;
     return true;
@@ -108,7 +125,7 @@ static double distance_to(const struct tnd_curve *curve, int64_t m)
 /* How many times as long as on the guide's threads the stage takes, by one sample. */
 static double ratio_at(const struct tnd_sample *sample, const struct tnd_curve *guide)
 {
-    double us = on_curve(guide, sample->m).us;
+    double us = on_curve(NULL, guide, sample->m).us;
     return us > 0 ? sample->median_us / us : 0;
 }
 
@@ -131,7 +148,7 @@ static struct point along_guide(const struct tnd_curve *own, const struct tnd_cu
     double ratio_b = ratio_at(b, guide);
     double part = a == b ? 0 : log2((double)m / (double)a->m) / log2((double)b->m / (double)a->m);
     double ratio = ratio_a + part * (ratio_b - ratio_a);
-    struct point there = on_curve(guide, m);
+    struct point there = on_curve(NULL, guide, m);
     double us = ratio * there.us;
     double spread = fmax(a->spread_us, b->spread_us);
     double uncertainty = TND_ERROR_LINE * us + TND_ERROR_RATIO * fabs(ratio_b - ratio_a) * there.us;
@@ -158,7 +175,7 @@ static struct point on_guided_curve(const struct tandem_table *table, int at, in
             guide = &table->curves[i];
         }
     }
-    struct point point = on_curve(own, m);
+    struct point point = on_curve(table, own, m);
     if (guide != NULL) {
         struct point led = along_guide(own, guide, m);
         point = led.us > 0 && isfinite(led.us) ? led : point;
@@ -166,34 +183,73 @@ static struct point on_guided_curve(const struct tandem_table *table, int at, in
     return point;
 }
 
+/* Adds the range of a thread count that was not measured, held above the machine's roof. Where the
+ * measured times touch the memory's bandwidth, more threads may gain nothing. */
+static void add_range(const struct tandem_table *table, const struct tnd_curve_key *key, int64_t m,
+                      int threads, int known, double known_us, struct tnd_thread_time time,
+                      struct tnd_estimate *out)
+{
+    if (threads > known) {
+        struct tnd_curve_bounds here = tnd_roof_of(table, key, threads);
+        struct tnd_curve_bounds there = tnd_roof_of(table, key, known);
+        double saturated = fmin(there.floor_us, known_us);
+        double least = fmax(here.floor_us, here.least_per_m * (double)m);
+        least = fmin(least, known_us);
+        time.low_us = fmax(time.low_us, least);
+        time.us = fmax(time.us, least);
+        time.high_us = fmax(fmax(time.high_us, time.us), saturated);
+    }
+    out->us = time.us;
+    out->below_us = time.us - time.low_us;
+    out->above_us = time.high_us - time.us;
+    out->error_us += fmax(time.us * TND_ERROR_THREADS, fmax(out->below_us, out->above_us));
+}
+
+static void take(const struct point *point, struct tnd_estimate *out)
+{
+    out->us = point->us;
+    out->error_us = point->error_us;
+    out->spread_us = point->spread_us;
+    out->stale = out->stale || point->stale;
+}
+
 /* Time of one stage of one shape that has curves starting at index `at`. */
-static struct point over_threads(const struct tandem_table *table, const struct tnd_curve_key *key,
-                                 int at, int64_t m, int threads)
+static struct tnd_estimate over_threads(const struct tandem_table *table,
+                                        const struct tnd_curve_key *key, int at, int64_t m,
+                                        int threads)
 {
     TND_ASSERT(at >= 0 && at < table->n_curves && threads >= 1);
     double counts[MAX_COUNTS];
     double times[MAX_COUNTS];
-    struct point last = {0.0, 0.0, 0.0, false};
-    bool stale = false;
+    struct tnd_estimate out = {.outside = INFINITY};
+    struct point last = {0};
     int end = at;
     int wanted = -1;
     while (end < table->n_curves && end - at < MAX_COUNTS &&
            same_but_threads(key, &table->curves[end].key)) {
         wanted = table->curves[end].key.threads == threads ? end : wanted;
+        out.outside = fmin(out.outside, outside(&table->curves[end], m));
         end++;
     }
     if (wanted >= 0) {
-        return on_guided_curve(table, at, end, wanted, m);
+        last = on_guided_curve(table, at, end, wanted, m);
+        take(&last, &out);
+        return out;
     }
     for (int i = at; i < end; i++) {
         last = on_guided_curve(table, at, end, i, m);
-        stale = stale || last.stale;
+        take(&last, &out);
         counts[i - at] = table->curves[i].key.threads;
         times[i - at] = last.us;
     }
-    bool divide = table->version == 1 && key->parallel && end - at == 1 && counts[0] == 1.0;
-    double us = divide ? last.us / threads : tnd_thread_model(counts, times, end - at, threads);
-    return (struct point){us, last.error_us + us * TND_ERROR_THREADS, last.spread_us, stale};
+    if (table->version == 1 && key->parallel && end - at == 1 && counts[0] == 1.0) {
+        out.us /= threads;
+        out.error_us += out.us * TND_ERROR_THREADS;
+        return out;
+    }
+    add_range(table, key, m, threads, table->curves[end - 1].key.threads, last.us,
+              tnd_thread_model(counts, times, end - at, threads), &out);
+    return out;
 }
 
 /* Whether `index` starts curves of the stage of `key`, whatever their thread counts. */
@@ -240,11 +296,8 @@ static bool on_shape(const struct tandem_table *table, const struct tnd_curve_ke
     }
     /* Version 1 only: the table's stage runs on one thread, ours on all. */
     bool divide = wanted->parallel && !key.parallel;
-    struct point found = over_threads(table, &key, at, m, divide ? 1 : threads);
-    out->us = divide ? found.us / threads : found.us;
-    out->error_us = found.error_us;
-    out->spread_us = found.spread_us;
-    out->stale = found.stale;
+    *out = over_threads(table, &key, at, m, divide ? 1 : threads);
+    out->us = divide ? out->us / threads : out->us;
     out->measured_shape = true;
     return true;
 }
@@ -324,7 +377,7 @@ static struct neighbour find_neighbour(const struct tandem_table *table,
                                        const struct tnd_curve_key *wanted, bool larger, int64_t m,
                                        int threads)
 {
-    struct neighbour neighbour = {.found = false};
+    struct neighbour neighbour = {0};
     double distance = 0.0;
     for (int tries = 0; tries < TND_SHAPES_TRIED && !neighbour.found; tries++) {
         int at = next_nearest(table, wanted, larger, distance, &distance);
@@ -360,14 +413,19 @@ static bool between_shapes(const struct tandem_table *table, const struct tnd_cu
         out->us = a->us + part * (b->us - a->us);
         out->error_us = a->error_us + part * (b->error_us - a->error_us);
         out->spread_us = a->spread_us + part * (b->spread_us - a->spread_us);
+        out->below_us = a->below_us + part * (b->below_us - a->below_us);
+        out->above_us = a->above_us + part * (b->above_us - a->above_us);
     } else {
         const struct neighbour *only = smaller.found ? &smaller : &larger;
         out->us = only->estimate.us / only->work;
         out->error_us = only->estimate.error_us / only->work;
         out->spread_us = only->estimate.spread_us / only->work;
+        out->below_us = only->estimate.below_us / only->work;
+        out->above_us = only->estimate.above_us / only->work;
     }
     out->stale =
         (smaller.found && smaller.estimate.stale) || (larger.found && larger.estimate.stale);
+    out->outside = fmax(smaller.estimate.outside, larger.estimate.outside);
     out->error_us += out->us * TND_ERROR_SHAPE;
     out->measured_shape = false;
     return true;
@@ -434,6 +492,9 @@ bool tnd_estimate_stages(const struct tandem_table *table, const struct tnd_tabl
         sum.us += stages[s].us;
         sum.error_us += stages[s].error_us;
         sum.spread_us += stages[s].spread_us;
+        sum.below_us += stages[s].below_us;
+        sum.above_us += stages[s].above_us;
+        sum.outside = fmax(sum.outside, stages[s].outside);
         sum.stale = sum.stale || stages[s].stale;
         sum.measured_shape = sum.measured_shape && stages[s].measured_shape;
         n_stages++;

@@ -9,25 +9,28 @@ struct tnd_estimate {
     double us;
     double error_us;     /* expected deviation: spread of the samples and distance from them */
     double spread_us;    /* of the samples behind it alone, which is part of error_us */
+    double below_us;     /* on thread counts beyond the measured ones: between us - below_us ... */
+    double above_us;     /* ... and us + above_us, which error_us contains; else 0 */
+    double outside;      /* doublings of M from the nearest one that was measured on any threads */
     bool measured_shape; /* this (N, K) was measured; else scaled from the nearest one */
     bool stale;          /* it rests on samples that were found wrong while programs ran */
     bool noisy;          /* spread_us is above TND_NOISY_FRAC of the time */
 };
 
-/** One curve at M: linear between the two measured neighbours; beyond the last along the line
- *  through the last points, never negative; below the first held or scaled through the origin,
- *  whichever fits the measured points. False without samples. */
+/** One curve at M: linear between the two measured neighbours; outside of them along a line of
+ *  fixed cost and cost a token through the samples at that end (curve_line.h). False without
+ *  samples. */
 bool tnd_estimate_curve(const struct tnd_curve *curve, int64_t m, double *out_us);
 /** The same with its expected deviation. */
 bool tnd_estimate_point(const struct tnd_curve *curve, int64_t m, double *out_us,
                         double *out_error_us);
 
-/** One stage for (type, n, k, m, threads). Thread counts between measured ones follow  t(threads) =
- *  a + b / threads + c * threads through the measured ones; tables of version 1 divide  parallel
- *  stages by the thread count. An (n, k) that was not measured lies on the  line, over the work of
- *  the task, through the nearest smaller and the nearest larger measured shape  of the type within
- *  a factor of 8 in n * k; with one of them alone it is scaled by the work. False  when nothing
- *  applies. */
+/** One stage for (type, n, k, m, threads). Other thread counts than the measured ones follow
+ *  thread_model.h; tables of version 1 divide parallel stages by the thread count. Outside of the
+ *  measured M and thread counts no time is less than the table's peaks allow (roof.h). An (n, k)
+ *  that was not measured lies on the line, over the work of the task, through the nearest smaller
+ *  and the nearest larger measured shape of the type within a factor of 8 in n * k; with one of
+ *  them alone it is scaled by the work. False when nothing applies. */
 bool tnd_estimate_stage(const struct tandem_table *table, const struct tnd_table_stage *stage,
                         enum tandem_stage which, enum tandem_type type, int64_t n, int64_t k,
                         int64_t m, int threads, struct tnd_estimate *out);

@@ -106,19 +106,34 @@ static void fit(const double *counts, const double *times, int n, double out[3])
     }
 }
 
-double tnd_thread_model(const double *counts, const double *times, int n, double threads)
+/* Amdahl's law: the part of one thread's time that is left on `threads`. */
+static double amdahl(double serial_share, double threads)
 {
-    TND_ASSERT(n >= 1 && threads >= 1);
-    if (n == 1) {
-        return times[0];
+    return serial_share + (1.0 - serial_share) / threads;
+}
+
+/* The time at `threads`, of which `known_us` was measured at `known`. */
+static double scaled(double known_us, double known, double serial_share, double threads)
+{
+    return known_us * amdahl(serial_share, threads) / amdahl(serial_share, known);
+}
+
+/* What Amdahl's law leaves at least, by each of the counts below. */
+static double least_time(const double *counts, const double *times, int n, double serial_share,
+                         double threads)
+{
+    double least = 0.0;
+    for (int i = 0; i < n && counts[i] < threads; i++) {
+        least = fmax(least, scaled(times[i], counts[i], serial_share, threads));
     }
-    for (int i = 0; i < n; i++) {
-        if (counts[i] == threads) {
-            return times[i];
-        }
-    }
-    double coefficient[3];
-    fit(counts, times, n, coefficient);
+    return least;
+}
+
+/* The fitted curve, and between two counts what it misses at both, else what it misses at the
+ * nearest. */
+static double along(const double *counts, const double *times, int n, const double coefficient[3],
+                    double threads)
+{
     int above = 0;
     while (above < n && counts[above] < threads) {
         above++;
@@ -129,8 +144,61 @@ double tnd_thread_model(const double *counts, const double *times, int n, double
     double miss_above = times[above] - model(coefficient, counts[above]);
     double span = counts[above] - counts[below];
     double part = span > 0.0 ? (threads - counts[below]) / span : 0.0;
-    double us = model(coefficient, threads) + miss_below + part * (miss_above - miss_below);
-    double smallest = fmin(times[below], times[above]);
-    /* The misses may not push the time out of what both neighbours allow. */
-    return fmax(us, span > 0.0 ? TND_THREADS_BETWEEN * smallest : TND_THREADS_BEYOND * smallest);
+    return model(coefficient, threads) + miss_below + part * (miss_above - miss_below);
+}
+
+static struct tnd_thread_time above_all(const double *counts, const double *times, int n,
+                                        double threads)
+{
+    double known = counts[n - 1];
+    double known_us = times[n - 1];
+    double coefficient[3] = {known_us, 0.0, 0.0};
+    double serial = 0.0;
+    if (n > 1) {
+        fit(counts, times, n, coefficient);
+        double one = coefficient[0] + coefficient[1];
+        serial = one > 0.0 ? coefficient[0] / one : 1.0;
+    }
+    double prior = TND_SERIAL_PRIOR / fmax(known - 1.0, 1.0);
+    double most = n > 1 ? fmin(1.0, 2.0 * serial + prior) : 1.0;
+    struct tnd_thread_time out;
+    out.low_us = least_time(counts, times, n, fmax(serial / 2.0, TND_SERIAL_LEAST), threads);
+    out.high_us = scaled(known_us, known, most, threads) + coefficient[2] * (threads - known);
+    out.high_us = fmax(out.high_us, out.low_us);
+    out.us = along(counts, times, n, coefficient, threads);
+    out.us = fmin(fmax(out.us, out.low_us), out.high_us);
+    return out;
+}
+
+/* Fewer threads than were ever measured: at best as fast, at worst as Amdahl has it without any
+ * serial part. */
+static struct tnd_thread_time below_all(const double *counts, const double *times, double threads)
+{
+    struct tnd_thread_time out;
+    out.low_us = times[0];
+    out.us = scaled(times[0], counts[0], TND_SERIAL_PRIOR, threads);
+    out.high_us = times[0] * counts[0] / threads;
+    return out;
+}
+
+struct tnd_thread_time tnd_thread_model(const double *counts, const double *times, int n,
+                                        double threads)
+{
+    TND_ASSERT(n >= 1 && threads >= 1);
+    for (int i = 0; i < n; i++) {
+        if (counts[i] == threads) {
+            return (struct tnd_thread_time){times[i], times[i], times[i]};
+        }
+    }
+    if (threads > counts[n - 1]) {
+        return above_all(counts, times, n, threads);
+    }
+    if (threads < counts[0]) {
+        return below_all(counts, times, threads);
+    }
+    double coefficient[3];
+    fit(counts, times, n, coefficient);
+    double us = fmax(along(counts, times, n, coefficient, threads),
+                     least_time(counts, times, n, 0.0, threads));
+    return (struct tnd_thread_time){us, us, us};
 }

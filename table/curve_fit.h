@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * The line  us = fixed + per_m * m  through the samples at one end of a curve, both terms not
+ * negative: what a stage costs outside of the M that were measured. Knows no machine. */
+#ifndef TND_CURVE_FIT_H
+#define TND_CURVE_FIT_H
+
+#include "table/tnd_table.h"
+
+struct tnd_curve_fit {
+    double per_m;    /* microseconds a token (or a byte); fixed follows from the end's sample */
+    double residual; /* of the samples about the line, as a share of their times */
+};
+
+/** Fits the samples within a factor of 8 of the first one, or of the last one (`at_end`), and at
+ *  least the four nearest: weighted least squares of relative residuals, in which near samples
+ *  count more and samples far from the line count less (Huber's weights). Expects two samples. No
+ *  allocation, a few hundred operations. */
+struct tnd_curve_fit tnd_curve_fit_end(const struct tnd_curve *curve, bool at_end);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * What the machine allows at best, by the peaks that its table holds: arithmetic and memory. */
+#ifndef TND_ROOF_H
+#define TND_ROOF_H
+
+#include "table/curve_line.h"
+
+/** Bounds of a stage of a matrix product on `threads` threads: 2 * N * K operations a token at the
+ *  highest peak that the type could use, and the weights' bytes at the bandwidth of reading where
+ *  they come from memory. Zeros where the table (may be NULL) has no such peak, for other
+ *  operations, and for other backends than the CPU's own. */
+struct tnd_curve_bounds tnd_roof_of(const struct tandem_table *table,
+                                    const struct tnd_curve_key *key, int threads);
+
+#endif
