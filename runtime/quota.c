@@ -2,7 +2,7 @@
  * Following the control group's quota. */
 #include "runtime/quota.h"
 
-#include "sched/topology.h"
+#include "base/cgroup.h"
 
 #define LOOK_NS UINT64_C(1000000000)
 
@@ -33,7 +33,7 @@ void tnd_quota_look(struct tnd_quota *quota, const struct tnd_log *log)
                                                  memory_order_relaxed, memory_order_relaxed)) {
         return;
     }
-    double cpus = tnd_topology_quota(quota->root, quota->self);
+    double cpus = tnd_cgroup_cpus(quota->root, quota->self);
     int limit = limit_of(quota, cpus);
     if (atomic_exchange_explicit(&quota->limit, limit, memory_order_relaxed) == limit) {
         return;

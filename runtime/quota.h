@@ -5,12 +5,13 @@
 #define TND_QUOTA_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "base/clock.h"
 #include "base/tnd_log.h"
 
 struct tnd_quota {
-    const char *root; /* of the control groups, and the process's own file: tnd_topology_quota */
+    const char *root; /* of the control groups, and the process's own file: tnd_cgroup_cpus */
     const char *self;
     const struct tnd_clock *clock;
     double at_open;          /* CPUs; 0: no quota */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/cgroup.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_log.h"
 #include "base/tnd_status.h"
@@ -272,7 +273,7 @@ enum tandem_status tandem_runtime_save_drift(tandem_runtime *runtime, const char
 void tnd_runtime_set_quota_files(tandem_runtime *runtime, const char *root, const char *self,
                                  const struct tnd_clock *clock)
 {
-    tnd_quota_init(&runtime->quota, tnd_topology_quota(root, self), clock);
+    tnd_quota_init(&runtime->quota, tnd_cgroup_cpus(root, self), clock);
     runtime->quota.root = root;
     runtime->quota.self = self;
 }

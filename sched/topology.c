@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/cgroup.h"
 #include "base/hash.h"
 #include "base/tnd_status.h"
 #include "sched/topology_internal.h"
@@ -266,7 +267,7 @@ enum tandem_status tnd_topology_read(struct tnd_topology *out_topology, struct t
     }
     apply_own_mask(rows);
     assume_one_cpu(rows);
-    double quota = tnd_topology_quota("/sys/fs/cgroup", "/proc/self/cgroup");
+    double quota = tnd_cgroup_cpus("/sys/fs/cgroup", "/proc/self/cgroup");
     tnd_topology_fill(rows, quota, out_topology);
     out_topology->from_hwloc = from_hwloc;
     tnd_free(rows);

@@ -42,9 +42,4 @@ enum tandem_status tnd_topology_read(struct tnd_topology *out_topology, struct t
 /** Reads a recorded hwloc XML file instead (tests, replay). UNSUPPORTED_BUILD without hwloc. */
 enum tandem_status tnd_topology_read_xml(const char *path, struct tnd_topology *out_topology,
                                          struct tandem_error *error);
-/** CPUs granted by a cgroup file system mounted at `root` ("/sys/fs/cgroup") for the process
- *  whose cgroup file is `self` ("/proc/self/cgroup"), versions 1 and 2, smallest of all levels;
- *  0: none. */
-double tnd_topology_quota(const char *root, const char *self);
-
 #endif

@@ -25,7 +25,7 @@ static const enum tandem_type types[] = {
 };
 enum { N_TYPES = sizeof(types) / sizeof(types[0]) };
 
-static const struct tnd_packed_options unlimited = {SIZE_MAX, false};
+static const struct tnd_packed_options unlimited = {.limit_bytes = SIZE_MAX};
 
 static bool can_pack(void)
 {
@@ -393,7 +393,7 @@ static void only_constant_weights_are_packed(void)
 static void copies_count_until_they_are_removed(void)
 {
     static _Alignas(64) unsigned char memory[32 * 18 * 4];
-    const struct tnd_packed_options two = {2 * 2 * 2 * 576, false};
+    const struct tnd_packed_options two = {.limit_bytes = 2 * 2 * 2 * 576};
     struct tnd_packed_weights *weights = NULL;
     struct tnd_packed_weight *packed[3] = {NULL, NULL, NULL};
     tandem_context *context = NULL;
@@ -416,6 +416,46 @@ static void copies_count_until_they_are_removed(void)
     tandem_context_free(context);
 }
 
+static double available_bytes;
+
+static double tell_available(void)
+{
+    return available_bytes;
+}
+
+/* Room for one copy of 2304 bytes is there, and a quarter of the memory stays free. Pages of a copy
+ * that nobody has written count as taken. */
+static void copies_leave_a_quarter_of_the_available_memory_free(void)
+{
+    static _Alignas(64) unsigned char memory[32 * 18 * 4];
+    const struct tnd_packed_options options = {.limit_bytes = SIZE_MAX,
+                                               .available = tell_available};
+    const double one = 2 * 2 * 576;
+    struct tnd_packed_weights *weights = NULL;
+    struct tnd_packed_weight *packed[2] = {NULL, NULL};
+    tandem_context *context = NULL;
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    check_ok(tnd_packed_weights_new(&options, &weights, NULL));
+    tandem_tensor *weight = tandem_tensor_borrow(context, TANDEM_TYPE_Q4_0, 2, (int64_t[]){128, 32},
+                                                 memory, sizeof(memory));
+    available_bytes = 2 * one;
+    check_ok(tnd_packed_weights_add(weights, weight, &packed[0], NULL));
+    check_status(tnd_packed_weights_add(weights, weight, &packed[1], NULL), TANDEM_E_DEVICE_MEMORY,
+                 NULL, NULL);
+    available_bytes = 100 * one; /* not asked again: the answer would differ from graph to graph */
+    check_status(tnd_packed_weights_add(weights, weight, &packed[1], NULL), TANDEM_E_DEVICE_MEMORY,
+                 NULL, NULL);
+    tnd_packed_weights_remove(weights, packed[0]);
+    check_ok(tnd_packed_weights_add(weights, weight, &packed[0], NULL));
+    check_ok(tnd_packed_weights_add(weights, weight, &packed[1], NULL));
+    tnd_packed_weights_free(weights);
+    check_ok(tnd_packed_weights_new(&options, &weights, NULL));
+    available_bytes = 0; /* unknown */
+    check_ok(tnd_packed_weights_add(weights, weight, &packed[0], NULL));
+    tnd_packed_weights_free(weights);
+    tandem_context_free(context);
+}
+
 CU_TestInfo tnd_tests_packed[] = {
     {"products have the bits of unpacked weights", products_have_the_bits_of_unpacked_weights},
     {"shapes may be odd", shapes_may_be_odd},
@@ -424,6 +464,8 @@ CU_TestInfo tnd_tests_packed[] = {
     {"without a copy the rows serve", without_a_copy_the_rows_serve},
     {"only constant weights are packed", only_constant_weights_are_packed},
     {"copies count until they are removed", copies_count_until_they_are_removed},
+    {"copies leave a quarter of the available memory free",
+     copies_leave_a_quarter_of_the_available_memory_free},
     {"released rows are still there", released_rows_are_still_there},
     {"unknown settings are refused", unknown_settings_are_refused},
     CU_TEST_INFO_NULL,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cgroup.h"
 #include "sched/topology.h"
 #include "sched/topology_internal.h"
 #include "tests/suite_sched.h"
@@ -35,7 +36,7 @@ static double quota_of(const char *tree)
     char self[1024 + 8];
     snprintf(root, sizeof(root), "%s", tnd_test_temp(tree));
     snprintf(self, sizeof(self), "%s/self", root);
-    return tnd_topology_quota(root, self);
+    return tnd_cgroup_cpus(root, self);
 }
 
 /* ---- control groups ---- */
@@ -57,7 +58,7 @@ static void no_quota_is_zero(void)
     CU_ASSERT_EQUAL(quota_of("max"), 0);
     put("max", "a/cpu.max", "max 100000\n");
     CU_ASSERT_EQUAL(quota_of("max"), 0);
-    CU_ASSERT_EQUAL(tnd_topology_quota("/nowhere", "/nowhere/self"), 0);
+    CU_ASSERT_EQUAL(tnd_cgroup_cpus("/nowhere", "/nowhere/self"), 0);
 }
 
 static void version_1_quotas_are_read_from_the_cpu_controller(void)
@@ -97,6 +98,38 @@ static void nonsense_in_a_control_group_grants_no_quota(void)
         double quota = quota_of("bad");
         CU_ASSERT(quota == 0 || quota == 1);
     }
+}
+
+static double memory_of(const char *tree)
+{
+    char root[1024];
+    snprintf(root, sizeof(root), "%s", tnd_test_temp(tree));
+    return tnd_memory_available(root, root);
+}
+
+static void memory_is_what_machine_and_groups_leave(void)
+{
+    CU_ASSERT_EQUAL(tnd_memory_available("/nowhere", "/nowhere"), 0);
+    put("mem", "meminfo", "MemTotal:       8000 kB\nMemAvailable:    4000 kB\nCached:  9 kB\n");
+    CU_ASSERT_EQUAL(memory_of("mem"), 4000 * 1024.0);
+    put("mem", "self/cgroup", "0::/a/b\n");
+    put("mem", "a/b/memory.max", "max\n");
+    CU_ASSERT_EQUAL(memory_of("mem"), 4000 * 1024.0);
+    put("mem", "a/memory.max", "3000000\n");
+    put("mem", "a/memory.current", "2500000\n");
+    put("mem", "a/memory.stat", "anon 7\ninactive_file 200000\nactive_file 100000\nfile 1\n");
+    CU_ASSERT_EQUAL(memory_of("mem"), 800000);
+    put("mem", "a/memory.current", "9000000\n"); /* nothing is left, which is not "no limit" */
+    CU_ASSERT_EQUAL(memory_of("mem"), 1);
+    put("mem1", "self/cgroup", "5:memory:/x\n4:cpu:/x\n");
+    put("mem1", "memory/x/memory.limit_in_bytes", "5000000\n");
+    put("mem1", "memory/x/memory.usage_in_bytes", "1000000\n");
+    put("mem1", "memory/x/memory.stat", "total_inactive_file 500000\n");
+    CU_ASSERT_EQUAL(memory_of("mem1"), 4500000);
+    put("mem1", "memory/x/memory.limit_in_bytes", "9223372036854771712\n"); /* none */
+    CU_ASSERT_EQUAL(memory_of("mem1"), 0);
+    put("mem1", "memory/x/memory.limit_in_bytes", "x\n");
+    CU_ASSERT_EQUAL(memory_of("mem1"), 0);
 }
 
 /* ---- machines ---- */
@@ -320,6 +353,7 @@ static CU_TestInfo tests[] = {
     {"version_1_quotas_are_read_from_the_cpu_controller",
      version_1_quotas_are_read_from_the_cpu_controller},
     {"nonsense_in_a_control_group_grants_no_quota", nonsense_in_a_control_group_grants_no_quota},
+    {"memory_is_what_machine_and_groups_leave", memory_is_what_machine_and_groups_leave},
     {"a_smt_machine_places_one_thread_a_core_first", a_smt_machine_places_one_thread_a_core_first},
     {"two_numa_nodes_are_counted", two_numa_nodes_are_counted},
     {"a_hybrid_machine_places_fast_cores_first", a_hybrid_machine_places_fast_cores_first},

@@ -10,6 +10,7 @@
 #include "backends/cpu/cpu_profiles.h"
 #include "backends/settings.h"
 #include "base/alloc.h"
+#include "base/cgroup.h"
 #include "base/cpu.h"
 #include "base/tnd_status.h"
 
@@ -38,14 +39,19 @@ enum tandem_status tnd_cpu_node_run(const struct tnd_cpu_kernels *kernels,
     return families[tnd_op_traits(node->op)->family](kernels, node, worker);
 }
 
+static double available_memory(void)
+{
+    return tnd_memory_available("/proc", "/sys/fs/cgroup");
+}
+
 /* "packed=off" or "packed=MiB": the most that packed copies of weights may take together. Without a
- * setting: half of the main memory. "rows=keep" (default) or "rows=release": what becomes of the
- * rows that were packed. */
+ * setting: half of the main memory, as long as a quarter of what is available stays free.
+ * "rows=keep" (default) or "rows=release": what becomes of the rows that were packed. */
 static bool cpu_setting(int i, struct tandem_backend_setting *out)
 {
     static const struct tandem_backend_setting settings[] = {
         {"packed", "off or packed=MiB",
-         "memory for packed copies of weights; half of the RAM by default"},
+         "memory for packed copies of weights; at most half of the RAM by default"},
         {"rows", "keep or rows=release",
          "whether rows are given back to the file once they are packed"},
     };
@@ -60,6 +66,7 @@ static enum tandem_status read_settings(const char *text, struct tnd_packed_opti
     struct tnd_setting setting;
     out->limit_bytes = (size_t)(tnd_cpu_ram_bytes() / 2);
     out->release_rows = false;
+    out->available = available_memory;
     while (tnd_settings_next(&text, &setting)) {
         double mib = 0;
         if (tnd_setting_is(&setting, "rows")) {
@@ -77,6 +84,7 @@ static enum tandem_status read_settings(const char *text, struct tnd_packed_opti
         }
         mib = mib < 1e9 ? mib : 1e9;
         out->limit_bytes = (size_t)(mib * 1048576.0);
+        out->available = NULL; /* who names a limit knows what else needs memory */
     }
     return TANDEM_OK;
 }

@@ -19,8 +19,12 @@ struct tnd_packed_weights {
     struct tnd_packed_options options;
     pthread_mutex_t lock; /* guards the members below */
     size_t bytes;
+    bool is_full; /* the system had too little memory for one more copy */
     struct tnd_packed_weight *first;
 };
+
+/* Of the available memory, for all that is not packed. */
+#define KEPT_FREE 0.25
 
 enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *options,
                                           struct tnd_packed_weights **out,
@@ -71,7 +75,33 @@ void tnd_packed_weights_free(struct tnd_packed_weights *weights)
     tnd_free(weights);
 }
 
-static enum tandem_status make_weight(const struct tnd_packed_weights *weights,
+/* Bytes of copies that nobody has written yet, for which the system has given no page. */
+static double untouched_bytes(const struct tnd_packed_weights *weights)
+{
+    double bytes = 0;
+    for (const struct tnd_packed_weight *at = weights->first; at != NULL; at = at->next) {
+        bytes += (double)atomic_load_explicit(&at->states->left, memory_order_relaxed) *
+                 (double)at->panel_bytes;
+    }
+    return bytes;
+}
+
+/* Bytes that may still be taken. */
+static size_t bytes_left(struct tnd_packed_weights *weights, size_t wanted)
+{
+    size_t left = weights->options.limit_bytes - weights->bytes;
+    if (weights->options.available == NULL || wanted > left) {
+        return left;
+    }
+    if (!weights->is_full) {
+        double available = weights->options.available();
+        double needed = untouched_bytes(weights) + (double)wanted;
+        weights->is_full = available > 0 && needed > (1 - KEPT_FREE) * available;
+    }
+    return weights->is_full ? 0 : left;
+}
+
+static enum tandem_status make_weight(struct tnd_packed_weights *weights,
                                       const struct tandem_tensor *weight,
                                       struct tnd_packed_weight **out, struct tandem_error *error)
 {
@@ -82,9 +112,10 @@ static enum tandem_status make_weight(const struct tnd_packed_weights *weights,
         quantized ? tnd_packed_panel_bytes(weight->type, weight->ne[0])
                   : tandem_type_row_bytes(weight->type, weight->ne[0]) * TND_PANEL_F_ROWS;
     size_t bytes = 0;
-    size_t left = weights->options.limit_bytes - weights->bytes;
+    bool is_size = tnd_mul_size(panels, panel_bytes, &bytes);
+    size_t left = bytes_left(weights, bytes);
     /* The stream is fetched ahead of its end: harmless, prefetches never fault. */
-    if (!tnd_mul_size(panels, panel_bytes, &bytes) || bytes > left) {
+    if (!is_size || bytes > left) {
         return tnd_error_set(error, TANDEM_E_DEVICE_MEMORY, weight->name, (int64_t)bytes,
                              (int64_t)left,
                              "cpu: packed weights would take %zu bytes more, %zu are left of the "
@@ -142,6 +173,7 @@ void tnd_packed_weights_remove(struct tnd_packed_weights *weights, struct tnd_pa
     }
     *at = packed->next;
     weights->bytes -= packed->bytes;
+    weights->is_full = false;
     pthread_mutex_unlock(&weights->lock);
     free_weight(packed);
 }

@@ -18,8 +18,10 @@ struct tnd_panel_states {
 };
 
 struct tnd_packed_options {
-    size_t limit_bytes; /* all copies together never take more */
-    bool release_rows;  /* rows that are packed leave the memory until somebody reads them */
+    size_t limit_bytes;        /* all copies together never take more */
+    bool release_rows;         /* rows that are packed leave the memory until somebody reads them */
+    double (*available)(void); /* bytes that may be taken without swapping, 0: unknown; NULL: no
+                                  other limit than limit_bytes */
 };
 
 struct tnd_packed_weight {
@@ -43,8 +45,9 @@ enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *optio
 /** NULL is allowed. */
 void tnd_packed_weights_free(struct tnd_packed_weights *weights);
 
-/** Makes room for a copy of a constant, dense, two-dimensional weight. Any thread. Errors:
- *  DEVICE_MEMORY (limit), MEMORY. */
+/** Makes room for a copy of a constant, dense, two-dimensional weight. A quarter of the memory that
+ *  is available stays free; once a copy was refused for that, all are, until one is removed. Any
+ *  thread. Errors: DEVICE_MEMORY (limit), MEMORY. */
 enum tandem_status tnd_packed_weights_add(struct tnd_packed_weights *weights,
                                           const struct tandem_tensor *weight,
                                           struct tnd_packed_weight **out_packed,
