@@ -120,7 +120,7 @@ static void load_table(tandem_runtime *runtime, const char *path)
     if (status != TANDEM_OK) {
         if (layers == NULL || layers->n > 0) { /* else none is wanted */
             tnd_log_line(&runtime->log, TANDEM_LOG_WARN, "runtime",
-                         "no timing table, the fixed rule serves: %s%s", why->text,
+                         "no timing table, the rule serves: %s%s", why->text,
                          path == NULL ? " (mulmat-tune bench makes one)" : "");
         }
         tnd_free(layers);
@@ -187,9 +187,13 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
     TND_TRY(tnd_runtime_find_profile(runtime, options->profile, &forced, error));
     TND_TRY(open_pool(runtime, options, error));
     TND_TRY(tnd_exec_new(runtime->pool, runtime->registry, runtime->clock, &runtime->exec, error));
-    struct tnd_planner_options planner_options = {
-        runtime->registry, runtime->clock, runtime->log, runtime->topology.n_cpus,
-        runtime->topology.l3_bytes / TND_WARM_CACHE_PARTS};
+    struct tnd_planner_options planner_options = {runtime->registry,
+                                                  runtime->clock,
+                                                  runtime->log,
+                                                  runtime->topology.n_cpus,
+                                                  runtime->topology.n_cores,
+                                                  runtime->topology.l3_bytes /
+                                                      TND_WARM_CACHE_PARTS};
     TND_TRY(tnd_planner_new(&planner_options, &runtime->planner, error));
     tnd_planner_force(runtime->planner, forced);
     tnd_planner_set_error_bound(runtime->planner, runtime->error_bound);

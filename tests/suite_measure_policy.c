@@ -96,10 +96,12 @@ static void sharing_costs_eight_hand_offs(void)
     CU_ASSERT_DOUBLE_EQUAL(tnd_estimate_sharing(table, 1), 0, 1e-9);
 }
 
-static void a_blas_library_serves_from_32_tokens(void)
+static void without_times_the_cpu_kernels_serve(void)
 {
-    check_string(tnd_rule_profile(31), "cpu");
-    check_string(tnd_rule_profile(32), "cpu+openblas");
+    check_string(tnd_rule_profile(0), "cpu-packed");
+    check_string(tnd_rule_profile(1), "cpu");
+    CU_ASSERT_PTR_NULL(tnd_rule_profile(2));
+    CU_ASSERT_PTR_NULL(tnd_rule_profile(-1));
 }
 
 static void put(struct tnd_adapt_points *points, int64_t m, double us)
@@ -178,7 +180,7 @@ static CU_TestInfo tests[] = {
     TEST(a_quarter_of_the_error_and_the_spread_of_noise_count),
     TEST(a_clear_lead_is_three_sigmas_and_a_tenth),
     TEST(sharing_costs_eight_hand_offs),
-    TEST(a_blas_library_serves_from_32_tokens),
+    TEST(without_times_the_cpu_kernels_serve),
     TEST(gaps_and_ends_of_a_line_are_uncertain),
     TEST(points_lie_where_kernels_step),
     TEST(short_products_share_a_graph),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The planner: table, rule, force, memory of choices; the fixed rule. */
+ * The planner: table, rule, force, memory of choices; the rule. */
 #include <stdio.h>
 #include <string.h>
 
@@ -111,19 +111,73 @@ static void add_cost(const char *profile, enum tandem_type type, int64_t n, int6
     }
 }
 
-static void without_a_table_the_fixed_rule_serves(void)
+/* No instruction set below AVX2 has packed weights. */
+static bool has_packed(void)
 {
-    struct tandem_plan_node few = plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 31), 2);
-    struct tandem_plan_node many = plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 32), 2);
-    check_string(few.profile, "cpu");
-    check_int(few.reason, TANDEM_REASON_RULE);
-    if (has_openblas()) {
-        check_string(many.profile, "cpu+openblas");
-        CU_ASSERT_TRUE(many.stage[TANDEM_STAGE_COMPUTE].wait);
-        CU_ASSERT_FALSE(many.stage[TANDEM_STAGE_COMPUTE].parallel);
-        CU_ASSERT_TRUE(many.stage[TANDEM_STAGE_INIT].parallel);
+    return strcmp(plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 1), 1).profile, "cpu") != 0;
+}
+
+static void without_a_table_a_prompt_runs_by_cpu_kernels_on_all_threads(void)
+{
+    static const enum tandem_type types[] = {TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q8_0, TANDEM_TYPE_Q4_K,
+                                             TANDEM_TYPE_F16, TANDEM_TYPE_F32};
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        for (int64_t m = 8; m <= 512; m *= 2) {
+            struct tandem_plan_node node = plan_one(product(types[i], 512, 512, m), 4);
+            CU_ASSERT_TRUE(strcmp(node.profile, has_packed() ? "cpu-packed" : "cpu") == 0);
+            CU_ASSERT_TRUE(node.stage[TANDEM_STAGE_COMPUTE].parallel);
+            check_int(node.n_threads, 4);
+            check_int(node.reason, TANDEM_REASON_RULE);
+        }
     }
     check_int(log_lines, 0);
+}
+
+static void without_a_table_weights_that_change_are_not_packed(void)
+{
+    tandem_graph *graph = product(TANDEM_TYPE_Q4_0, 512, 512, 32);
+    tandem_tensor_set_role(graph->nodes[0]->src[0], TANDEM_ROLE_INPUT);
+    struct tandem_plan_node node = plan_one(graph, 2);
+    check_string(node.profile, "cpu");
+    check_int(node.reason, TANDEM_REASON_RULE);
+}
+
+static void without_memory_for_copies_nothing_is_packed(void)
+{
+    tear_down();
+    struct tnd_registry_options options = {.n_threads_max = 8, .settings = "cpu:packed=off"};
+    struct tnd_planner_options planner_options = {.clock = tnd_clock_real()};
+    check_ok(tnd_registry_open(&options, &registry, NULL));
+    planner_options.registry = registry;
+    check_ok(tnd_planner_new(&planner_options, &planner, NULL));
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    check_ok(tandem_table_new(&table, NULL));
+    check_string(plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 32), 2).profile, "cpu");
+}
+
+static void a_table_that_found_packed_weights_wrong_keeps_the_rule_from_them(void)
+{
+    if (!has_packed()) {
+        tnd_skip("no packed weights with this instruction set");
+        return;
+    }
+    struct tnd_check check = {
+        .type = TANDEM_TYPE_Q4_0, .m = 4, .n = 64, .k = 64, .nmse = 1, .bound = 1e-4};
+    strcpy(check.profile, "cpu-packed");
+    check_ok(tnd_table_add_check(table, &check));
+    tnd_planner_set_table(planner, table);
+    check_string(plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 32), 2).profile, "cpu");
+}
+
+static void one_token_takes_no_more_threads_than_cores(void)
+{
+    struct tnd_planner_options options = {
+        .registry = registry, .clock = tnd_clock_real(), .n_cpus = 8, .n_cores = 4};
+    tnd_planner_free(planner);
+    check_ok(tnd_planner_new(&options, &planner, NULL));
+    check_int(plan_one(product(TANDEM_TYPE_Q4_0, 4096, 4096, 1), 8).n_threads, 4);
+    check_int(plan_one(product(TANDEM_TYPE_Q4_0, 4096, 4096, 1), 3).n_threads, 3);
+    check_int(plan_one(product(TANDEM_TYPE_Q4_0, 4096, 4096, 32), 8).n_threads, 8);
 }
 
 static void the_table_decides_by_tokens(void)
@@ -324,10 +378,11 @@ static void times_of_a_library_alone_leave_the_choice_to_the_rule(void)
         return;
     }
     const tandem_graph *graph = product(TANDEM_TYPE_F32, 512, 512, 4);
+    struct tandem_plan_node by_rule = plan_one(graph, 1);
     add_cost("cpu+openblas", TANDEM_TYPE_F32, 512, 512, 1, 5, 1);
     tnd_planner_set_table(planner, table);
     struct tandem_plan_node node = plan_one(graph, 1);
-    check_string(node.profile, "cpu"); /* perhaps faster: its times are void */
+    check_string(node.profile, by_rule.profile); /* perhaps faster: its times are void */
     check_int(node.reason, TANDEM_REASON_RULE);
     add_cost("cpu", TANDEM_TYPE_F32, 512, 512, 1, 50, 10);
     tnd_planner_set_table(planner, table);
@@ -337,7 +392,14 @@ static void times_of_a_library_alone_leave_the_choice_to_the_rule(void)
 }
 
 static CU_TestInfo tests[] = {
-    {"without_a_table_the_fixed_rule_serves", without_a_table_the_fixed_rule_serves},
+    {"without_a_table_a_prompt_runs_by_cpu_kernels_on_all_threads",
+     without_a_table_a_prompt_runs_by_cpu_kernels_on_all_threads},
+    {"without_a_table_weights_that_change_are_not_packed",
+     without_a_table_weights_that_change_are_not_packed},
+    {"without_memory_for_copies_nothing_is_packed", without_memory_for_copies_nothing_is_packed},
+    {"a_table_that_found_packed_weights_wrong_keeps_the_rule_from_them",
+     a_table_that_found_packed_weights_wrong_keeps_the_rule_from_them},
+    {"one_token_takes_no_more_threads_than_cores", one_token_takes_no_more_threads_than_cores},
     {"the_table_decides_by_tokens", the_table_decides_by_tokens},
     {"the_plan_does_not_bet_on_where_a_step_lies", the_plan_does_not_bet_on_where_a_step_lies},
     {"the_table_decides_the_thread_count_too", the_table_decides_the_thread_count_too},

@@ -11,7 +11,7 @@
 enum { TND_EXPLAIN_MAX_FLIPS = 10, TND_EXPLAIN_COMMAND = 320 };
 
 struct tnd_explain_options {
-    const struct tandem_table *table; /* borrowed; NULL: none, the fixed rule serves */
+    const struct tandem_table *table; /* borrowed; NULL: none, the rule serves */
     const struct tnd_registry
         *registry;              /* candidates of this machine; NULL: those of the table's */
     const tandem_tensor *node;  /* NULL: any product like the problem */

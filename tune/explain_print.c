@@ -94,9 +94,8 @@ static void add_thin(struct tnd_text *out, const struct tnd_explanation *e)
         unsigned bit;
         const char *text;
     } reasons[] = {
-        {TND_THIN_NO_TABLE, "there is no timing table; the fixed rule serves (M >= 32 to BLAS)"},
-        {TND_THIN_NO_CELL, "the table does not cover this; the fixed rule serves (M >= 32 to "
-                           "BLAS)"},
+        {TND_THIN_NO_TABLE, "there is no timing table; the rule serves (the CPU kernels)"},
+        {TND_THIN_NO_CELL, "the table does not cover this; the rule serves (the CPU kernels)"},
         {TND_THIN_SHAPE, "this shape was not measured; times are told from others"},
         {TND_THIN_NOISY, "the prediction of the winner is noisy"},
         {TND_THIN_LEAD, "the lead is within the error bars"},

@@ -19,7 +19,7 @@
 #include "tune/rule.h"
 #include "tune/warm.h"
 
-/* What a product costs that runs by the fixed rule: a candidate with times is preferred. */
+/* What a product costs that runs by the rule: a candidate with times is preferred. */
 #define BY_RULE_US 1e9
 
 struct tnd_planner {
@@ -27,6 +27,7 @@ struct tnd_planner {
     const struct tnd_clock *clock;
     struct tnd_log log;
     int n_cpus;
+    int n_cores;
     tnd_candidates_fn candidates;
     size_t cache_bytes;
     pthread_mutex_t lock; /* guards everything below; never held together with another lock */
@@ -51,6 +52,7 @@ enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,
     planner->clock = options->clock;
     planner->log = options->log;
     planner->n_cpus = options->n_cpus;
+    planner->n_cores = options->n_cores;
     planner->candidates = tnd_candidates_here;
     planner->cache_bytes = options->cache_bytes;
     planner->forced = -1;
@@ -292,15 +294,21 @@ static bool is_wrong(const struct tnd_planner *planner, const char *profile, enu
                TND_VERDICT_WRONG;
 }
 
-/* By the fixed rule, which knows no devices. */
+/* By the rule, which knows no devices. Where another profile is forced, the rows serve: the caller
+ * wants no copies. */
 static void choose_by_rule(const struct tnd_planner *planner, const tandem_tensor *node,
                            const struct tnd_problem *problem, int threads,
                            struct tandem_plan_node *out)
 {
-    const char *name = tnd_rule_profile(problem->m);
-    int profile = planner->forced < 0 ? tnd_profile_find(planner->registry, name) : -1;
-    if (profile < 0 || is_wrong(planner, name, problem->type) ||
-        !choose_profile(planner, profile, node, problem->type, threads, TANDEM_REASON_RULE, out)) {
+    const char *name;
+    bool found = false;
+    for (int i = 0; planner->forced < 0 && !found && (name = tnd_rule_profile(i)) != NULL; i++) {
+        int profile = tnd_profile_find(planner->registry, name);
+        found =
+            profile >= 0 && !is_wrong(planner, name, problem->type) &&
+            choose_profile(planner, profile, node, problem->type, threads, TANDEM_REASON_RULE, out);
+    }
+    if (!found) {
         (void)choose_profile(planner, 0, node, problem->type, threads, TANDEM_REASON_RULE, out);
     }
 }
@@ -335,6 +343,8 @@ static void choose_product(struct plan_run *run, const tandem_tensor *node, int 
         return;
     }
     if (side <= 0) {
+        rule_threads =
+            tnd_rule_product_threads(node, run->n_threads, planner->n_cores, run->handoff_us);
         choose_by_rule(planner, node, &problem, rule_threads, &out->node);
         out->us = BY_RULE_US;
     }
@@ -564,8 +574,7 @@ enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct ta
         tnd_problem_of_node(report, &problem);
         tnd_problem_print(&problem, text, sizeof(text));
         tnd_log_line(&planner->log, TANDEM_LOG_WARN, "tune",
-                     "%s: outside the timing table, the fixed rule serves; run mulmat-tune bench",
-                     text);
+                     "%s: outside the timing table, the rule serves; run mulmat-tune bench", text);
     }
     plan->took_us = (double)(planner->clock->now_ns(planner->clock) - begin_ns) / 1000.0;
     *out_plan = plan;

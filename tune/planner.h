@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Chooses a profile and a thread count for every node of a graph: by the timing table where it
- * covers the node, else by the fixed rule. Choices are kept (plan_cache.h), so that planning a
+ * covers the node, else by the rule. Choices are kept (plan_cache.h), so that planning a
  * graph whose shapes were seen costs one look-up a node. */
 #ifndef TND_PLANNER_H
 #define TND_PLANNER_H
@@ -23,6 +23,7 @@ struct tnd_planner_options {
     const struct tnd_clock *clock;       /* borrowed */
     struct tnd_log log;
     int n_cpus;         /* that may be used: plans by a table have no more threads; 0: unknown */
+    int n_cores;        /* that may be used, for the rule; 0: unknown */
     size_t cache_bytes; /* weights that together take no more stay in the cache; 0: unknown */
 };
 

@@ -45,9 +45,6 @@
 
 /* ---- Rule without a table ---- */
 
-/* From this many tokens on a BLAS library computes. Unit: tokens. Why: the same limit as in
- * ggml. Test: a_blas_library_serves_from_32_tokens. */
-#define TND_RULE_BLAS_M        32
 /* A node with fewer for each microsecond of a hand-off runs on one thread. Unit: multiply-adds.
  * Why: work of one core in ten hand-offs of 1 us each (make bench prints them). Test: none. */
 #define TND_RULE_MULTIPLY_ADDS 200000

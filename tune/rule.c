@@ -1,35 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * The fixed rule. */
+ * The rule. */
 #include "tune/rule.h"
 
 #include <math.h>
 
-#include "backends/kinds.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tune/policy.h"
 
-/* The first profile of a library that computes in host memory, of the kinds that are opened by
- * themselves; NULL where this build has none. */
-static const char *library_profile(void)
+const char *tnd_rule_profile(int i)
 {
-    const struct tnd_profiles *profiles = tnd_profiles_built_in();
-    for (int kind = 0; tnd_kind_at(kind) != NULL; kind++) {
-        const struct tandem_backend_api *api = tnd_kind_at(kind);
-        bool is_library =
-            tnd_kind_is_default(kind) && api->run != NULL && api->kind != TANDEM_KIND_CPU;
-        for (int i = 0; is_library && i < profiles->n; i++) {
-            if (profiles->list[i].api == api) {
-                return profiles->list[i].name;
-            }
-        }
-    }
-    return NULL;
-}
-
-const char *tnd_rule_profile(int64_t m)
-{
-    const char *library = m >= TND_RULE_BLAS_M ? library_profile() : NULL;
-    return library != NULL ? library : "cpu";
+    static const char *const names[] = {"cpu-packed", "cpu"};
+    return i >= 0 && (size_t)i < sizeof(names) / sizeof(names[0]) ? names[i] : NULL;
 }
 
 /* Work from which a share is worth its hand-off, by the unit of the operation's cost. */
@@ -54,6 +35,13 @@ static bool is_worth_sharing(const tandem_tensor *node, double handoff_us)
         work *= 2.0 * (double)node->src[1]->ne[1];
     }
     return work >= worth[cost];
+}
+
+int tnd_rule_product_threads(const tandem_tensor *node, int n_threads, int n_cores,
+                             double handoff_us)
+{
+    bool is_limited = node->ne[1] == 1 && n_cores > 0 && n_cores < n_threads;
+    return tnd_rule_threads(node, is_limited ? n_cores : n_threads, handoff_us);
 }
 
 int tnd_rule_threads(const tandem_tensor *node, int n_threads, double handoff_us)

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * The fixed rule: what is done without a table, or outside of it. */
+ * The rule: what is done without a table, or outside of it. It has to be right on every machine, so
+ * it knows the CPU kernels alone: they are always there and use all threads. */
 #ifndef TND_RULE_H
 #define TND_RULE_H
 
 #include "tandem/ops.h"
 #include "tune/policy.h"
 
-/** From this many tokens on a matrix product goes to BLAS where there is one; the threshold that
- *  llama.cpp  used (ggml_compute_forward_mul_mat_use_blas) when the original proposal was made. */
-/** Name of the profile for a product of m tokens, static storage; the planner falls back to "cpu"
- *  where it cannot run. Any thread. */
-const char *tnd_rule_profile(int64_t m);
+/** Names of the profiles for matrix products, static storage; the first one that can run serves.
+ *  NULL behind the last. Packed weights come first: measured (Zen 4, 2 threads), they take 0.5 to
+ *  1.0 times as long as the rows of the file, for each type and number of tokens. Any thread. */
+const char *tnd_rule_profile(int i);
 
 /** Threads for a node: 1 when its work is too small to pay for handing it to others, else
  *  n_threads. `handoff_us`: what that was measured to cost; 0: unknown. */
 int tnd_rule_threads(const tandem_tensor *node, int n_threads, double handoff_us);
+/** The same for a matrix product, of at most n_threads. A single token only reads the weights, for
+ *  which one thread a core is enough: no more than `n_cores` (0: unknown). */
+int tnd_rule_product_threads(const tandem_tensor *node, int n_threads, int n_cores,
+                             double handoff_us);
 
 #endif

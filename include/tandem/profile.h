@@ -38,7 +38,7 @@ struct tandem_task_config {
 enum tandem_plan_reason {
     TANDEM_REASON_ONLY,    /**< there is no other way */
     TANDEM_REASON_TABLE,   /**< predicted fastest by the timing table */
-    TANDEM_REASON_RULE,    /**< fixed rule: no table, or the table does not cover the node */
+    TANDEM_REASON_RULE,    /**< the rule: no table, or the table does not cover the node */
     TANDEM_REASON_FORCED,  /**< asked for by the user */
     TANDEM_REASON_HAND,    /**< changed in the plan by hand */
     TANDEM_REASON_FALLBACK /**< the device of choice has failed, or no room for the weights */

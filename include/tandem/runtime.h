@@ -29,7 +29,7 @@ struct tandem_runtime_options {
     size_t size;   /**< sizeof(struct tandem_runtime_options) */
     int n_threads; /**< threads of a graph; 0: TANDEM_THREADS, else one a core that we may use */
     const char *table_path; /**< timing table, over the system's and this machine's own; NULL: these
-                                 alone; "": none (fixed rule). docs/tuning.md */
+                                 alone; "": none (the rule). docs/tuning.md */
     const char *profile;    /**< force this profile wherever it applies; NULL: choose */
     const char *backends;   /**< comma-separated names; NULL: all that are present (never "sim") */
     const char *settings; /**< backends' settings "sim:key=value;openblas:key=value"; NULL: none */
@@ -52,7 +52,7 @@ struct tandem_runtime_options {
     }
 
 /** Opens a runtime, which the caller owns: backends, threads, this machine's table. `options` may
- *  be NULL. A table that is missing, foreign or damaged is no error: the fixed rule serves, one log
+ *  be NULL. A table that is missing, foreign or damaged is no error: the rule serves, one log
  *  line says why, tandem_runtime_table_status tells it. Any thread. Errors: ARGUMENT, ABI, MEMORY,
  *  THREAD, NOT_FOUND (unknown profile or backend name). */
 TANDEM_API enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *options,
@@ -140,7 +140,7 @@ TANDEM_API enum tandem_status tandem_runtime_force_profile(tandem_runtime *runti
 
 /** Bound on the error of results against the reference, as measured on this machine by mulmat-tune
  *  bench: the sum of squared errors over the sum of squares. Profiles above it, and those that
- *  nobody has checked, are not chosen in later plans; where none is left the fixed rule serves. 0:
+ *  nobody has checked, are not chosen in later plans; where none is left the rule serves. 0:
  *  no bound, and only profiles that were found wrong are left out. Any thread. Errors: ARGUMENT. */
 TANDEM_API enum tandem_status tandem_runtime_set_error_bound(tandem_runtime *runtime, double bound);
 

@@ -11,7 +11,7 @@
 
 enum { RECIPE_N = 8, RECIPE_K = 32, RECIPE_M = 3 };
 
-/* Weights `bytes` of `type` are worth `values`. `profile` (NULL: the fixed rule) has to be the one
+/* Weights `bytes` of `type` are worth `values`. `profile` (NULL: the rule) has to be the one
  * in the plan. True when the result is right. */
 static inline bool recipe_product_is_right(enum tandem_type type, void *bytes, size_t n_bytes,
                                            const float *values, const char *profile)

@@ -299,7 +299,7 @@ int test_oracle(const struct test_request *request, tandem_runtime *runtime)
         }
     }
     if (tandem_runtime_table_status(runtime, &error) != TANDEM_OK) {
-        fprintf(stderr, "mulmat-tune test: the fixed rule is judged, not a table: %s\n",
+        fprintf(stderr, "mulmat-tune test: the rule is judged, not a table: %s\n",
                 error.text);
     }
     enum tandem_status status = tnd_runtime_copy_table(runtime, &exam->table, &error);

@@ -24,7 +24,7 @@ struct tnd_oracle_candidate {
 struct tnd_oracle_cell {
     struct tnd_problem problem; /* threads and profile: the plan's choice */
     int limit_threads;          /* that the plan might use */
-    double predicted_us;        /* 0: by the fixed rule */
+    double predicted_us;        /* 0: by the rule */
     double chosen_us, best_us;  /* measured, alternately */
     double regret;              /* chosen / best - 1, 0 where the choice was not slower */
     double noise; /* difference of the best candidate from itself in the same rounds */

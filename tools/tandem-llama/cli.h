@@ -60,7 +60,7 @@ struct tnd_cli_runtime {
          "of backends, as cpu:packed=4096,rows=release"},                                          \
     {                                                                                              \
         "table", ARGS_STRING, &(r)->table, 0, 0, "FILE",                                           \
-            "timing table; none: fixed rule; default: this machine's"                              \
+            "timing table; none: the rule; default: this machine's"                              \
     }
 
 enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,

@@ -188,7 +188,7 @@ static void print_md(const struct bench *bench, const struct tandem_runtime_info
            o->runtime.profile != NULL ? "profile " : "",
            o->runtime.profile != NULL ? o->runtime.profile
            : info->table[0] != '\0'   ? "planned by the table "
-                                      : "fixed rule, no table",
+                                      : "the rule, no table",
            o->runtime.profile == NULL ? info->table : "");
     printf(
         "| model                 |     size |   params | threads | test    |  tokens/s           | "
