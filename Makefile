@@ -302,6 +302,20 @@ $(BUILD)/make-models: $(call obj,tests/make_models.c) $(SANITIZER_OBJ) $(BUILD)/
 	$(call say,LD,$@)
 	$(Q)$(LINK) -o $@ $^ -lcunit $(LIBS)
 
+# What stands in for test data that a clone does not have (CONTRIBUTING.md, "Tests"): the files of
+# tests/stand-ins, and those that are too large to be kept. Runs here, so it is built for here.
+STAND_INS := $(BUILD)/stand-ins/ready
+$(BUILD)/make-stand-ins: $(wildcard tests/make_stand_ins*.[ch]) $(BUILD)/flags.stamp
+	$(call say,HOSTCC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(HOST_CC) -std=c11 -O1 -ffp-contract=off $(WARN) -I. -o $@ $(filter %.c,$^) -lm
+$(STAND_INS): $(BUILD)/make-stand-ins $(shell find tests/stand-ins -type f)
+	$(call say,MAKE,$(@D))
+	$(Q)rm -rf $(@D) && mkdir -p $(@D)/quants $(@D)/tables && cp -R tests/stand-ins/. $(@D)
+	$(Q)cp bench-data/macbook-pro-2018/table.txt $(@D)/tables/macbook-pro-2018-7B-Q4_0.txt
+	$(Q)$(BUILD)/make-stand-ins $(@D) && touch $@
+$(addprefix $(BUILD)/suite_,formats ggml llama table faults) $(BUILD)/make-models: | $(STAND_INS)
+
 .PHONY: suites check-suites
 suites: $(SUITE_BINS)
 check-suites: suites ## build and run all test suites of one variant (BUILD=, CC=, SAN=)

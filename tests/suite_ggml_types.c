@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Tensor types: traits, exact decoding, encoding of reference blocks, error of the round trip,
- * hostile values. The reference vectors come from ../shared/data/quants and are skipped when
- * absent. */
+ * hostile values. The reference vectors are those of the test data's folder quants. */
 #include <CUnit/CUnit.h>
 #include <math.h>
 #include <stdio.h>

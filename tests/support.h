@@ -103,10 +103,14 @@ void tnd_test_fill(struct tnd_test_rng *rng, float *values, int64_t n);
 
 /* ---- files ---- */
 
-/** Path of a file of the test data (TANDEM_TEST_DATA, else ../shared/data), for example
- *  tnd_test_data("quants/q4_0.bin"); NULL after a tnd_skip when it does not exist. Valid until the
- *  fourth call from now. */
+/** Path of a file of the test data, for example tnd_test_data("quants/Q4_0.rand.f32.bin"): in
+ *  TANDEM_TEST_DATA, else ../shared/data, where that has such a folder ("quants"); else the
+ *  stand-in of that name, made by the build. NULL after a tnd_skip when there is neither. Valid
+ *  until the fourth call from now. */
 const char *tnd_test_data(const char *name);
+/** Whether tnd_test_data gives a stand-in for this name: a test that knows values of the real file
+ *  then asks for those of the stand-in. */
+bool tnd_test_stands_in(const char *name);
 /** Path of a file that this test may write; the folder is fresh for each process and is removed at
  *  the end of the run. Valid until the fourth call from now. */
 const char *tnd_test_temp(const char *name);

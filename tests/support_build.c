@@ -13,7 +13,7 @@ const char *tnd_test_beside(const char *name)
     ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
     program[n > 0 ? n : 0] = '\0';
     char *slash = strrchr(program, '/');
-    snprintf(path, sizeof(path), "%.*s/%.64s", slash != NULL ? (int)(slash - program) : 1,
+    snprintf(path, sizeof(path), "%.*s/%.100s", slash != NULL ? (int)(slash - program) : 1,
              slash != NULL ? program : ".", name);
     return path;
 }

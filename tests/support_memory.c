@@ -125,11 +125,32 @@ static char *next_path(void)
     return paths[turn++ % 4];
 }
 
-const char *tnd_test_data(const char *name)
+/* The real data's folder of this kind of files, for example ".../llama". */
+static void kind_folder(const char *name, char out[1024])
 {
     const char *folder = getenv("TANDEM_TEST_DATA");
+    snprintf(out, sizeof(char[1024]), "%s/%.*s", folder != NULL ? folder : "../shared/data",
+             (int)strcspn(name, "/"), name);
+}
+
+bool tnd_test_stands_in(const char *name)
+{
+    char folder[1024];
+    kind_folder(name, folder);
+    return access(folder, R_OK) != 0;
+}
+
+const char *tnd_test_data(const char *name)
+{
     char *path = next_path();
-    snprintf(path, sizeof(char[1024]), "%s/%s", folder != NULL ? folder : "../shared/data", name);
+    if (tnd_test_stands_in(name)) {
+        char beside[512];
+        snprintf(beside, sizeof(beside), "stand-ins/%s", name);
+        snprintf(path, sizeof(char[1024]), "%s", tnd_test_beside(beside));
+    } else {
+        kind_folder(name, path);
+        strncat(path, name + strcspn(name, "/"), sizeof(char[1024]) - strlen(path) - 1);
+    }
     if (access(path, R_OK) != 0) {
         tnd_skip("no test data: %s", name);
         return NULL;

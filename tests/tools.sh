@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # usage: tools.sh BUILD [WORDS]       (needs BUILD/tandem-llama, BUILD/mulmat-tune, BUILD/make-models)
 # Runs tandem-llama as a user does: all commands, options, help texts, errors and exit codes. WORDS: only
-# the groups whose name contains it. Models are made here; those of the test data are used when they
-# are there. The last line is "N passed, N failed, N skipped".
+# the groups whose name contains it. Models are made here, or come from the test data. The last line
+# is "N passed, N failed, N skipped".
 set -u
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
@@ -11,7 +11,10 @@ only=${2:-}
 root=$PWD
 tool=$root/$build/tandem-llama
 tune=$root/$build/mulmat-tune
+# Folders of the test data, or what stands in for those that are not there.
 data=${TANDEM_TEST_DATA:-$root/../shared/data}
+folder_of() { [ -d "$data/$1" ] && echo "$data/$1" || echo "$root/$build/stand-ins/$1"; }
+llama=$(folder_of llama) vocabularies=$(folder_of gguf-vocab) tokenizers=$(folder_of tokenizer)
 unset TANDEM_LOG TANDEM_CPU TANDEM_TABLE TANDEM_THREADS TANDEM_TRACE
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -546,20 +549,20 @@ if group tokenize; then
 fi
 
 if group data; then
-    if [ -d "$data/llama" ]; then
-        stories=$data/llama/stories260K.bin
-        trained=(-t "$data/llama/tok512.bin" --temp 0 --table none)
+    if [ -d "$llama" ]; then
+        stories=$llama/stories260K.bin
+        trained=(-t "$llama/tok512.bin" --temp 0 --table none)
         mkdir -p trained/hf trained/torch trained/meta trained/sharded
         "$root/$build/make-models" trained "$stories"
         try 0 "47 tensors" convert "$stories" trained/model.gguf
-        try 0 "llama2.c version 1" inspect "$data/llama/stories260K.v1.bin"
-        for model in "$stories" "$data/llama/stories260K.v1.bin" trained/model.{gguf,pth,pt} \
+        try 0 "llama2.c version 1" inspect "$llama/stories260K.v1.bin"
+        for model in "$stories" "$llama/stories260K.v1.bin" trained/model.{gguf,pth,pt} \
             trained/trained.pt trained/hf \
             trained/torch trained/meta trained/sharded; do
             try 0 "Once upon a time" run "$model" "${trained[@]}" -n 200
-            check "$model: the golden text" cmp out "$data/llama/golden-t0-n200.txt"
+            check "$model: the golden text" cmp out "$llama/golden-t0-n200.txt"
             try 0 "Zoo" run "$model" "${trained[@]}" -n 60 -p Zoo
-            check "$model: the golden text of Zoo" cmp out "$data/llama/golden-zoo-t0-n60.txt"
+            check "$model: the golden text of Zoo" cmp out "$llama/golden-zoo-t0-n60.txt"
         done
         for type in f16 bf16 q8_0 q5_1; do
             try 0 "47 tensors" convert trained/hf trained/model.gguf --type "$type"
@@ -568,8 +571,8 @@ if group data; then
     else
         skip "no test data: llama"
     fi
-    if [ -d "$data/gguf-vocab" ]; then
-        for file in "$data"/gguf-vocab/*.gguf; do
+    if [ -d "$vocabularies" ]; then
+        for file in "$vocabularies"/*.gguf; do
             try 0 "GGUF version" inspect "$file"
             # The pairs: texts separated by lines "__ggml_vocab_test__", a line of ids for each.
             awk -v RS='\n__ggml_vocab_test__\n' '{printf "%s", $0 > ("text" NR)}' "$file.inp"
@@ -586,10 +589,10 @@ if group data; then
     else
         skip "no test data: gguf-vocab"
     fi
-    book=$data/tokenizer/sentencepiece/botchan.txt
+    book=$tokenizers/sentencepiece/botchan.txt
     if [ -f "$book" ]; then
-        for file in "$data/tokenizer/20B_tokenizer.json" \
-            "$data/gguf-vocab/ggml-vocab-llama-spm.gguf" "$data/gguf-vocab/ggml-vocab-gpt-2.gguf"; do
+        for file in "$tokenizers/20B_tokenizer.json" \
+            "$vocabularies/ggml-vocab-llama-spm.gguf" "$vocabularies/ggml-vocab-gpt-2.gguf"; do
             input=$book
             try 0 "" tokenize -t "$file"
             mv out ids
@@ -599,9 +602,9 @@ if group data; then
         done
         if command -v spm_encode >/dev/null; then
             head -300 "$book" >part
-            spm_encode --model="$data/tokenizer/sentencepiece/test_model.model" --output_format=id <part >want
+            spm_encode --model="$tokenizers/sentencepiece/test_model.model" --output_format=id <part >want
             while IFS= read -r line; do
-                printf '%s' "$line" | "$tool" tokenize -t "$data/tokenizer/sentencepiece/test_model.model"
+                printf '%s' "$line" | "$tool" tokenize -t "$tokenizers/sentencepiece/test_model.model"
             done <part >out
             check "300 lines of the book are those of spm_encode" cmp out want
         else

@@ -16,7 +16,7 @@ lines() { # TEXT PATTERN FILE...: complains about each line that fits
 sources | mapfile -t c_files
 project_files . |
     grep -E '(\.([ch]|sh|mk|md|in|json|cmake|txt)|^Makefile|^\.ci/run)$' |
-    grep -vE '^(bench-data|tests/fuzz/corpus|tests/golden|tests/machines)/' | mapfile -t texts
+    grep -vE '^(bench-data|tests/fuzz/corpus|tests/golden|tests/machines|tests/stand-ins)/' | mapfile -t texts
 [ "${#c_files[@]}" -gt 0 ] || complain "found no sources"
 lines "a tab" '\t' "${c_files[@]}"
 lines "not ASCII" '[^\x00-\x7F]' "${c_files[@]}"
