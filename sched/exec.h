@@ -23,8 +23,7 @@ struct tnd_step_time {
     size_t bytes; /* of transfers */
     uint64_t begin_ns;
     uint64_t end_ns;
-    uint64_t
-        lost_ns; /* most that one of its workers did not run, or came late, when it was asked */
+    uint64_t lost_ns; /* most that a worker of its group did not run, or came late, when asked */
 };
 
 /** What stood in the way of a run, for those who plan again. */
@@ -51,9 +50,8 @@ struct tnd_exec_run_options {
     struct tnd_step_time *times; /* at least n_times entries or NULL; later steps are not kept */
     int n_times;
     int *out_n_times; /* entries filled; may be NULL */
-    bool
-        asks_lost; /* tnd_step_time.lost_ns is wanted: two readings of CPU time a worker and step */
-    bool sync_each; /* every step of a device with memory of its own is synced at once */
+    bool asks_lost;   /* for tnd_step_time.lost_ns: two readings of CPU time a worker and group */
+    bool sync_each;   /* every step of a device with memory of its own is synced at once */
     bool is_plain; /* no fused nodes and no shared groups, so that each node has times of its own */
     struct tnd_exec_failure *out_failure; /* filled when the run fails; may be NULL */
 };

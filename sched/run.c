@@ -51,6 +51,7 @@ static void run_shares(struct tnd_run *run, const struct tnd_group *group, int i
 {
     const struct tnd_step *steps = tnd_run_steps_of(run, group);
     int group_count = smaller(group->n_workers, count);
+    struct tnd_run_stay stay = tnd_run_stay_begin(run);
     TND_ASSERT(index < group_count);
     for (int i = 0; i < group->n_steps; i++) {
         int step_count = smaller(steps[i].n_workers, count);
@@ -60,17 +61,15 @@ static void run_shares(struct tnd_run *run, const struct tnd_group *group, int i
         if (index == 0) {
             tnd_run_note_begin(run, &steps[i]);
         }
-        struct tnd_run_stay stay = tnd_run_stay_begin(run);
-        bool is_done = tnd_run_on_worker(run, &steps[i], index, step_count, group_count);
-        run->workers[index].shares[i] =
-            (struct tnd_run_share){stay.begin_ns, tnd_run_stay_lost(run, &stay)};
-        if (!is_done) {
+        if (!tnd_run_on_worker(run, &steps[i], index, step_count, group_count)) {
             break;
         }
         if (index == 0 && i + 1 < group->n_steps) {
             tnd_run_note_end(run, &steps[i]);
         }
     }
+    run->workers[index].begin_ns = stay.begin_ns;
+    run->workers[index].lost_ns = tnd_run_stay_lost(run, &stay);
 }
 
 static void run_together(struct tnd_run *run, int g, int count)

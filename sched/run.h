@@ -31,9 +31,7 @@ struct tnd_run_worker {
     struct tandem_error error;
     enum tandem_status status; /* why this worker failed */
     int failed_step;
-    struct tnd_run_share {
-        uint64_t begin_ns, lost_ns; /* by the run's clock */
-    } shares[TND_CONCURRENT_NODES]; /* of the steps of the last parallel group, when asked */
+    uint64_t begin_ns, lost_ns; /* of its part in the last parallel group, when asked */
 };
 
 struct tnd_run_flight {
@@ -191,7 +189,8 @@ void tnd_run_note_end(struct tnd_run *run, const struct tnd_step *step);
 /** What a thread did not run since tnd_run_stay_begin; zeros when nobody asked. */
 struct tnd_run_stay tnd_run_stay_begin(const struct tnd_run *run);
 uint64_t tnd_run_stay_lost(const struct tnd_run *run, const struct tnd_run_stay *stay);
-/** What workers of a group lost, when all have arrived; `own_ns` is worker 0's. */
+/** What the workers of a group lost, for each of its steps, when all have arrived; `own_ns` is that
+ *  of worker 0. */
 void tnd_run_note_lost(struct tnd_run *run, const struct tnd_group *group, int count,
                        uint64_t own_ns);
 /** `count` workers run the step, among those of its group. False after a failure. */

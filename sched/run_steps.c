@@ -131,21 +131,20 @@ uint64_t tnd_run_stay_lost(const struct tnd_run *run, const struct tnd_run_stay 
 void tnd_run_note_lost(struct tnd_run *run, const struct tnd_group *group, int count,
                        uint64_t own_ns)
 {
-    for (int i = 0; i < group->n_steps && run->options->asks_lost; i++) {
-        const struct tnd_step *step = tnd_run_steps_of(run, group) + i;
-        int at = (int)(step - run->steps->steps);
-        if (at >= run->options->n_times || run->options->times == NULL) {
-            return;
-        }
-        struct tnd_step_time *time = &run->options->times[at];
-        time->lost_ns = own_ns;
-        for (int w = 1; w < step->n_workers && w < count; w++) {
-            const struct tnd_run_share *share = &run->workers[w].shares[i];
-            /* later steps begin when a worker is done with the one before */
-            uint64_t late_ns = i == 0 ? minus(share->begin_ns, time->begin_ns) : 0;
-            uint64_t lost_ns = share->lost_ns + late_ns;
-            time->lost_ns = lost_ns > time->lost_ns ? lost_ns : time->lost_ns;
-        }
+    int first = group->first_step;
+    int end = first + group->n_steps < run->n_times ? first + group->n_steps : run->n_times;
+    if (!run->options->asks_lost || first >= end) {
+        return;
+    }
+    uint64_t lost_ns = own_ns;
+    for (int w = 1; w < run->steps->steps[first].n_workers && w < count; w++) {
+        const struct tnd_run_worker *worker = &run->workers[w];
+        uint64_t late_ns = minus(worker->begin_ns, run->options->times[first].begin_ns);
+        lost_ns = late_ns + worker->lost_ns > lost_ns ? late_ns + worker->lost_ns : lost_ns;
+    }
+    for (int i = first; i < end; i++) {
+        run->options->times[i].lost_ns =
+            lost_ns; /* whoever is late for one keeps the next waiting */
     }
 }
 
