@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * usage: make-stand-ins FOLDER
  * Adds what is too large to be kept to FOLDER, a copy of tests/stand-ins: the trained checkpoint as
- * llama2.c's versions 0 and 1, its tokenizer, and blocks of each quantised type with their values.
- * It shares no code with the library: layouts and formulas are written down here a second time,
- * after docs/formats.md. */
+ * llama2.c's versions 0 and 1, its tokenizer, blocks of each quantised type with their values, and
+ * Hangul for the tables of normal forms. It shares no code with the library: layouts and formulas
+ * are written down here a second time, after docs/formats.md. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ void tnd_stand_in_fail(const char *what)
 
 static const char *folder;
 
-static FILE *open_file(const char *name, const char *mode)
+FILE *tnd_stand_in_open(const char *name, const char *mode)
 {
     char path[4096];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -59,11 +59,6 @@ static FILE *open_file(const char *name, const char *mode)
         tnd_stand_in_fail(path);
     }
     return file;
-}
-
-FILE *tnd_stand_in_create(const char *name)
-{
-    return open_file(name, "wb");
 }
 
 void tnd_stand_in_write(FILE *file, const void *bytes, size_t n)
@@ -123,7 +118,7 @@ static void write_sizes(FILE *file)
 
 static void write_v0(float *const tensors[TENSORS])
 {
-    FILE *file = tnd_stand_in_create("llama/stories260K.bin");
+    FILE *file = tnd_stand_in_open("llama/stories260K.bin", "wb");
     const float unused = 0.0f; /* cosines and sines, which readers skip */
     write_sizes(file);
     for (int t = 0; t < TENSORS; t++) {
@@ -137,7 +132,7 @@ static void write_v0(float *const tensors[TENSORS])
 
 static void write_v1(float *const tensors[TENSORS])
 {
-    FILE *file = tnd_stand_in_create("llama/stories260K.v1.bin");
+    FILE *file = tnd_stand_in_open("llama/stories260K.v1.bin", "wb");
     const char shares_classifier = 1;
     const char zeros[256 - 37] = {0};
     write_i32(file, 0x616b3432); /* "ak42" */
@@ -161,8 +156,8 @@ static void write_token(FILE *file, float score, const char *text)
 /* Pieces of tokens.txt, the best first: a line each, "\n" being the line feed itself. */
 static void write_tokenizer(void)
 {
-    FILE *pieces = open_file("llama/tokens.txt", "rb");
-    FILE *file = tnd_stand_in_create("llama/tok512.bin");
+    FILE *pieces = tnd_stand_in_open("llama/tokens.txt", "rb");
+    FILE *file = tnd_stand_in_open("llama/tok512.bin", "wb");
     char text[64];
     int id = FIRST_PIECE;
     write_i32(file, 16); /* at least the length of the longest token */
@@ -184,6 +179,27 @@ static void write_tokenizer(void)
     tnd_stand_in_close(file);
 }
 
+/* Hangul is arithmetic (the Unicode Standard, 3.12): the tables of normal forms get their 11,172
+ * syllables here, one that composes or decomposes a line. */
+static void write_hangul(const char *name, int composes)
+{
+    FILE *file = tnd_stand_in_open(name, "ab");
+    for (int i = 0; i < 19 * 21 * 28; i++) {
+        char parts[32];
+        const int n = snprintf(parts, sizeof(parts), "%X %X", 0x1100 + (unsigned)i / (21 * 28),
+                               0x1161 + (unsigned)i / 28 % 21);
+        if (i % 28 != 0) {
+            snprintf(parts + n, sizeof(parts) - (size_t)n, " %X", 0x11a7 + (unsigned)i % 28);
+        }
+        if (composes) {
+            fprintf(file, "%s\t%X\n", parts, 0xac00 + (unsigned)i);
+        } else {
+            fprintf(file, "%X\t%s\n", 0xac00 + (unsigned)i, parts);
+        }
+    }
+    tnd_stand_in_close(file);
+}
+
 int main(int argc, char **argv)
 {
     float *tensors[TENSORS];
@@ -192,7 +208,7 @@ int main(int argc, char **argv)
         return 2;
     }
     folder = argv[1];
-    FILE *weights = open_file("llama/weights.bin", "rb");
+    FILE *weights = tnd_stand_in_open("llama/weights.bin", "rb");
     for (int t = 0; t < TENSORS; t++) {
         tensors[t] = read_tensor(weights, (enum tensor)t);
     }
@@ -201,6 +217,9 @@ int main(int argc, char **argv)
     write_v1(tensors);
     write_tokenizer();
     tnd_stand_in_quants(tensors[EMBEDDING], VOCABULARY * DIM);
+    write_hangul("tokenizer/sentencepiece/nfc.tsv", 1);
+    write_hangul("tokenizer/sentencepiece/nfd.tsv", 0);
+    write_hangul("tokenizer/sentencepiece/nfkd.tsv", 0);
     for (int t = 0; t < TENSORS; t++) {
         free(tensors[t]);
     }

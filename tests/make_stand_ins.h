@@ -8,7 +8,8 @@
 #include <stdio.h>
 
 void tnd_stand_in_fail(const char *what) __attribute__((noreturn));
-FILE *tnd_stand_in_create(const char *name);
+/** A file of the folder of stand-ins; never NULL. */
+FILE *tnd_stand_in_open(const char *name, const char *mode);
 void tnd_stand_in_write(FILE *file, const void *bytes, size_t n);
 void tnd_stand_in_close(FILE *file);
 

@@ -265,11 +265,11 @@ static void write_files(const struct type *type, const char *set, bytes *blocks,
 {
     char name[64];
     snprintf(name, sizeof(name), "quants/%s.%s.blocks.bin", type->name, set);
-    FILE *file = tnd_stand_in_create(name);
+    FILE *file = tnd_stand_in_open(name, "wb");
     tnd_stand_in_write(file, blocks, (size_t)n_blocks * (size_t)type->bytes);
     tnd_stand_in_close(file);
     snprintf(name, sizeof(name), "quants/%s.%s.f32.bin", type->name, set);
-    file = tnd_stand_in_create(name);
+    file = tnd_stand_in_open(name, "wb");
     for (int i = 0; i < n_blocks * type->values; i++) {
         const float value = type->value(blocks + i / type->values * type->bytes, i % type->values);
         tnd_stand_in_write(file, &value, sizeof(value));

@@ -250,12 +250,12 @@ static void vocabularies_of_the_field_are_read(void)
     static const struct {
         const char *name;
         const char *model;
-        int64_t tokens;
-    } files[] = {{"llama-spm", "llama", 32000},
-                 {"gpt-2", "gpt2", 50257},
-                 {"falcon", "gpt2", 65024},
-                 {"phi-3", "llama", 32064},
-                 {"starcoder", "gpt2", 49152}};
+        int64_t tokens[2]; /* of the real file, of its stand-in */
+    } files[] = {{"llama-spm", "llama", {32000, 700}},
+                 {"gpt-2", "gpt2", {50257, 700}},
+                 {"falcon", "gpt2", {65024, 600}},
+                 {"phi-3", "llama", {32064, 502}},
+                 {"starcoder", "gpt2", {49152, 600}}};
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         char name[128];
         snprintf(name, sizeof(name), "gguf-vocab/ggml-vocab-%s.gguf", files[i].name);
@@ -270,7 +270,7 @@ static void vocabularies_of_the_field_are_read(void)
         CU_ASSERT_TRUE(tandem_source_text(source, "tokenizer.ggml.model", &model));
         check_string(model, files[i].model);
         CU_ASSERT_TRUE(tandem_source_array(source, "tokenizer.ggml.tokens", &list));
-        check_int(list.count, files[i].tokens);
+        check_int(list.count, files[i].tokens[tnd_test_stands_in(name)]);
         tandem_source *again = save_and_open(source, NULL);
         struct tandem_array copy = {.count = 0};
         CU_ASSERT_TRUE(tandem_source_array(again, "tokenizer.ggml.tokens", &copy));

@@ -178,7 +178,8 @@ static void a_long_text_of_one_character_is_encoded(void)
     free(text);
 }
 
-/* An independent, quadratic BPE in Python gave this number and hash. */
+/* An independent, quadratic BPE in Python gave this number and hash; those of the stand-in are from
+ * the library tokenizers (tools/dev/stand_ins/vocabularies.py, as all of the stand-ins here). */
 static void ids_of_a_tokenizer_json_are_those_of_another_implementation(void)
 {
     size_t n = 0;
@@ -187,8 +188,10 @@ static void ids_of_a_tokenizer_json_are_those_of_another_implementation(void)
     if (tokenizer != NULL) {
         struct tnd_text ids = TND_TEXT_INIT;
         add_ids(tokenizer, book, n, &ids);
-        check_int(tandem_tokenizer_vocabulary(tokenizer), 50277);
-        check_int((int64_t)tnd_hash_bytes(ids.bytes, ids.n, 0), (int64_t)0x61ae17c97ee81aa4u);
+        const bool stands_in = tnd_test_stands_in("tokenizer");
+        check_int(tandem_tokenizer_vocabulary(tokenizer), stands_in ? 908 : 50277);
+        check_int((int64_t)tnd_hash_bytes(ids.bytes, ids.n, 0),
+                  stands_in ? (int64_t)0xd858bf6f4ebb2caau : (int64_t)0x61ae17c97ee81aa4u);
         tnd_text_fini(&ids);
     }
     tandem_tokenizer_close(tokenizer);
@@ -220,8 +223,11 @@ static void check_sentencepiece(const char *name, uint64_t hash)
 
 static void ids_of_sentencepiece_models_are_those_of_spm_encode(void)
 {
-    check_sentencepiece("tokenizer/sentencepiece/test_model.model", 0x4d8405062f265734u);
-    check_sentencepiece("tokenizer/sentencepiece/test_ja_model.model", 0xf9cc48a3e05ce152u);
+    const bool stands_in = tnd_test_stands_in("tokenizer");
+    check_sentencepiece("tokenizer/sentencepiece/test_model.model",
+                        stands_in ? 0x460a6f034ccf9f70u : 0x4d8405062f265734u);
+    check_sentencepiece("tokenizer/sentencepiece/test_ja_model.model",
+                        stands_in ? 0xab844f4bbd43ddf5u : 0xf9cc48a3e05ce152u);
 }
 
 /* ---- normalization ---- */
@@ -296,9 +302,11 @@ static void check_table(const char *name, enum tnd_unicode_form form, int at_lea
 
 static void normal_forms_are_those_of_the_tables(void)
 {
-    check_table("tokenizer/sentencepiece/nfc.tsv", TND_FORM_NFC, 13000);
+    /* the stand-ins have each composition once, and what NFKD alone changes */
+    const bool stands_in = tnd_test_stands_in("tokenizer");
+    check_table("tokenizer/sentencepiece/nfc.tsv", TND_FORM_NFC, stands_in ? 12000 : 13000);
     check_table("tokenizer/sentencepiece/nfd.tsv", TND_FORM_NFD, 13000);
-    check_table("tokenizer/sentencepiece/nfkd.tsv", TND_FORM_NFKD, 17000);
+    check_table("tokenizer/sentencepiece/nfkd.tsv", TND_FORM_NFKD, stands_in ? 14000 : 17000);
 }
 
 static CU_TestInfo vocab_tests[] = {
