@@ -152,6 +152,7 @@ $(OBJ)/%_avxvnni.o: private ISA := $(AVX2) -mavxvnni
 $(OBJ)/%_avx512.o: private ISA := $(AVX512)
 $(OBJ)/%_vnni.o: private ISA := $(AVX512) -mavx512vnni
 $(OBJ)/%_bf16.o: private ISA := $(AVX512) -mavx512bf16
+$(OBJ)/%_amx.o: private ISA := $(AVX512) -mamx-tile -mamx-int8
 else ifneq ($(filter aarch64%,$(MACHINE)),)
 # (NEON itself is part of every 64-bit ARM CPU.)
 $(OBJ)/%_dotprod.o: private ISA := -march=armv8.2-a+dotprod

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backends/cpu/matmul/matmul_parts.h"
@@ -12,6 +11,7 @@
 #include "bench/team.h"
 #include "bench/kernel_cell.h"
 #include "backends/cpu/kernels/peak.h"
+#include "measure/measure_peaks.h"
 
 enum { LIST_MAX = 32 };
 
@@ -29,88 +29,34 @@ struct options {
 struct peaks {
     double fma_gflops, int8_gops, bf16_gflops, read_gbps, cache_gbps; /* of all threads */
     double read_1_gbps;                                               /* of one */
+    const char *int8_unit;
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- peaks ---- */
 
-struct peak_job {
-    tnd_peak_fn *peak;
-    tnd_read_fn *read;
-    int64_t rounds;
-    const char *memory;
-    size_t bytes; /* of each thread */
-    int repeats;
-    bool is_alone; /* the first thread reads, the others look on */
-    double operations[LIST_MAX];
-    int64_t sink[LIST_MAX];
-};
-
-static void peak_main(void *user, struct tandem_worker *worker)
+/* A second's worth, by workers that are gone when it returns. */
+static bool measure_peaks(int threads, struct peaks *out)
 {
-    struct peak_job *job = user;
-    if (job->peak != NULL) {
-        job->operations[worker->index] = job->peak(job->rounds);
-        return;
+    const int counts[] = {1, threads};
+    const struct tnd_pool_options options = {.n_threads = threads, .spin_limit = -1};
+    struct tnd_pool *pool = NULL;
+    tandem_table *table = NULL;
+    bool good = tnd_pool_new(&options, &pool, NULL) == TANDEM_OK &&
+                tandem_table_new(&table, NULL) == TANDEM_OK &&
+                tnd_measure_peaks(pool, tnd_clock_real(), counts, threads > 1 ? 2 : 1, 1.0, 0,
+                                  table, NULL) == TANDEM_OK;
+    if (good) {
+        *out = (struct peaks){.fma_gflops = tnd_table_peak(table, "fma", threads),
+                              .int8_gops = tnd_table_peak(table, "int8", threads),
+                              .bf16_gflops = tnd_table_peak(table, "bf16", threads),
+                              .read_gbps = tnd_table_peak(table, "read", threads),
+                              .cache_gbps = tnd_table_peak(table, "cache", threads),
+                              .read_1_gbps = tnd_table_peak(table, "read", 1),
+                              .int8_unit = tnd_peaks_find().int8_unit};
     }
-    if (job->is_alone && worker->index > 0) {
-        job->operations[worker->index] = 0;
-        return;
-    }
-    int64_t sink = 0;
-    for (int i = 0; i < job->repeats; i++) {
-        sink += job->read(job->memory + (size_t)worker->index * job->bytes, job->bytes);
-    }
-    job->sink[worker->index] = sink; /* so that the reads are not dropped */
-    job->operations[worker->index] = (double)job->bytes * job->repeats;
-}
-
-/* Best of several: a peak is what the machine can do when nobody disturbs. */
-static double measure_peak(tnd_team *team, struct peak_job *job, int threads)
-{
-    double best = 0;
-    for (int i = 0; i < 7; i++) {
-        double begin = now();
-        tnd_team_run(team, peak_main, job);
-        double seconds = now() - begin;
-        double total = 0;
-        for (int t = 0; t < threads; t++) {
-            total += job->operations[t];
-        }
-        best = total / seconds > best ? total / seconds : best;
-    }
-    return best * 1e-9;
-}
-
-static struct peaks measure_peaks(tnd_team *team, int threads)
-{
-    struct tnd_peaks find = tnd_peaks_find();
-    struct peaks peaks;
-    size_t bytes = ((size_t)512 << 20) / (size_t)threads / 4096 * 4096;
-    char *memory = aligned_alloc(4096, bytes * (size_t)threads);
-    memset(memory, 1, bytes * (size_t)threads);
-    struct peak_job job = {.peak = find.fma, .rounds = 3000000};
-    peaks.fma_gflops = measure_peak(team, &job, threads);
-    job.peak = find.int8;
-    peaks.int8_gops = measure_peak(team, &job, threads);
-    job.peak = find.bf16;
-    peaks.bf16_gflops = job.peak != NULL ? measure_peak(team, &job, threads) : 0;
-    job = (struct peak_job){.read = find.read, .memory = memory, .bytes = bytes, .repeats = 1};
-    peaks.read_gbps = measure_peak(team, &job, threads);
-    job.is_alone = true;
-    peaks.read_1_gbps = measure_peak(team, &job, threads);
-    job.is_alone = false;
-    job.bytes = (size_t)256 << 10;
-    job.repeats = 400;
-    peaks.cache_gbps = measure_peak(team, &job, threads);
-    free(memory);
-    return peaks;
+    tandem_table_free(table);
+    tnd_pool_free(pool);
+    return good;
 }
 
 /* ---- output ---- */
@@ -127,11 +73,11 @@ static void print_head(const struct options *o, const struct peaks *p, const cha
         printf("type,n,k,m,threads,isa,layout,median_us,spread,gflops,gbps,peak,peak_share,"
                "tail\n");
     } else {
-        printf("%s, %d threads, %s\n\npeaks: fp32 FMA %.0f GFLOP/s, int8 dot %.0f GOP/s, "
+        printf("%s, %d threads, %s\n\npeaks: fp32 FMA %.0f GFLOP/s, %s %.0f GOP/s, "
                "bf16 dot %.0f GFLOP/s, read %.1f GB/s (memory; one thread %.1f) %.0f GB/s (256 "
                "KiB)\n\n",
-               tnd_cpu_model(), o->threads, isa, p->fma_gflops, p->int8_gops, p->bf16_gflops,
-               p->read_gbps, p->read_1_gbps, p->cache_gbps);
+               tnd_cpu_model(), o->threads, isa, p->fma_gflops, p->int8_unit, p->int8_gops,
+               p->bf16_gflops, p->read_gbps, p->read_1_gbps, p->cache_gbps);
         printf("| type | layout | N x K | M | median us | best us | spread | GFLOP/s | GB/s | "
                "share of | tail |\n"
                "|---|---|---|---|---|---|---|---|---|---|---|\n");
@@ -140,8 +86,8 @@ static void print_head(const struct options *o, const struct peaks *p, const cha
 
 /* A line for one layout of a cell; the bound is the peak or the reading of the same turns,
  * whichever it is nearer to. */
-static void print_cell(const struct options *o, const struct tnd_kernel_cell *c, int layout,
-                       const char *isa, bool first)
+static void print_cell(const struct options *o, const struct peaks *p,
+                       const struct tnd_kernel_cell *c, int layout, const char *isa, bool first)
 {
     static const char *const names[TND_LAYOUTS] = {"rows", "packed"};
     const struct tnd_cell_time *t = &c->layout[layout];
@@ -149,7 +95,7 @@ static void print_cell(const struct options *o, const struct tnd_kernel_cell *c,
     bool quantized = tandem_type_is_quantized(c->type);
     double gflops = 2e-3 * (double)c->n * (double)c->k * (double)c->m / t->median_us;
     double gbps = 1e-3 * (double)c->bytes[TND_LAYOUT_ROWS] / t->median_us;
-    const char *peak = t->read_share > t->compute_share ? "read" : quantized ? "int8" : "fma";
+    const char *peak = t->read_share > t->compute_share ? "read" : quantized ? p->int8_unit : "fma";
     double share = t->read_share > t->compute_share ? t->read_share : t->compute_share;
     long long n = c->n;
     long long k = c->k;
@@ -293,11 +239,11 @@ int main(int argc, char **argv)
         needs = tnd_matmul_packed_f_scratch(m, k);
         scratch = needs > scratch ? needs : scratch;
     }
-    tnd_team *team = tnd_team_new(o.threads, scratch);
+    struct peaks peaks;
+    tnd_team *team = measure_peaks(o.threads, &peaks) ? tnd_team_new(o.threads, scratch) : NULL;
     if (team == NULL) {
         return 1;
     }
-    struct peaks peaks = measure_peaks(team, o.threads);
     print_head(&o, &peaks, kernels.isa_q);
     bool first = true;
     for (int s = 0; s < o.n_shapes; s++) {
@@ -313,8 +259,8 @@ int main(int argc, char **argv)
                 bool quantized = tandem_type_is_quantized(cell.type);
                 for (int layout = 0; layout < TND_LAYOUTS; layout++) {
                     if (cell.layout[layout].samples > 0) {
-                        print_cell(&o, &cell, layout, quantized ? kernels.isa_q : kernels.isa_f,
-                                   first);
+                        print_cell(&o, &peaks, &cell, layout,
+                                   quantized ? kernels.isa_q : kernels.isa_f, first);
                         first = false;
                     }
                 }

@@ -227,7 +227,7 @@ static void print_row(const struct bench *bench, int r, struct series *row)
     printf("| %s %d | %.1f | %.1f | %.1f %% | %.1f .. %.1f %% | %s |\n",
            is_prompt ? "prompt" : "generation", is_prompt ? o->prompts[r] : o->generated,
            row->rate[n / 2], row->rate[n - 1], 100 * row->share[n / 2], 100 * row->share[n / 4],
-           100 * row->share[3 * n / 4], is_prompt ? "int8 peak" : "read bandwidth");
+           100 * row->share[3 * n / 4], is_prompt ? bench->peaks.int8_unit : "read bandwidth");
 }
 
 static void print(const struct bench *bench, struct series *rows, double *int8, double *read)
@@ -236,12 +236,12 @@ static void print(const struct bench *bench, struct series *rows, double *int8, 
     qsort(int8, (size_t)o->rounds, sizeof(int8[0]), compare_doubles);
     qsort(read, (size_t)o->rounds, sizeof(read[0]), compare_doubles);
     printf("%s, %d threads, %s; 1.1B llama in %s (%.0f MB read for a token), %s, %d rounds\n\n"
-           "peaks, median of the rounds: int8 dot %.0f GOP/s, read %.1f GB/s\n\n"
+           "peaks, median of the rounds: %s %.0f GOP/s, read %.1f GB/s\n\n"
            "| test | tokens/s, median | best | share, median | quartiles | of |\n"
            "|---|---|---|---|---|---|\n",
            tnd_cpu_model(), o->threads, tnd_cpu_isa_name(tnd_cpu_features()),
            tandem_type_name(o->type), 1e-6 * (double)bench->bytes, o->profile, o->rounds,
-           1e-9 * int8[o->rounds / 2], 1e-9 * read[o->rounds / 2]);
+           bench->peaks.int8_unit, 1e-9 * int8[o->rounds / 2], 1e-9 * read[o->rounds / 2]);
     for (int r = 0; r <= o->n_prompts; r++) {
         print_row(bench, r, &rows[r]);
     }

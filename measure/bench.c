@@ -19,6 +19,7 @@
 #include "tune/candidates.h"
 #include "measure/measure_moves.h"
 #include "measure/measure_ops.h"
+#include "measure/measure_peaks.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
 #include "tune/policy.h"
@@ -288,6 +289,18 @@ static enum tandem_status measure_handoffs(struct tnd_sweep *sweep)
     return TANDEM_OK;
 }
 
+static enum tandem_status measure_peaks(struct tnd_sweep *sweep)
+{
+    const struct tnd_bench_options *options = sweep->options;
+    if (options->pool == NULL || !tnd_sweep_has_time_to_check(sweep)) {
+        return TANDEM_OK;
+    }
+    return tnd_measure_peaks(options->pool, options->measure.clock, options->thread_counts,
+                             options->n_thread_counts,
+                             fmin(TND_BENCH_PEAKS_S, TND_BENCH_PEAKS_SHARE * sweep->budget_s),
+                             sweep->when, sweep->table, sweep->error);
+}
+
 static enum tandem_status measure_ops(struct tnd_sweep *sweep)
 {
     const struct tnd_bench_options *options = sweep->options;
@@ -447,6 +460,7 @@ static enum tandem_status prepare(struct tnd_sweep *sweep)
         .user = sweep,
     };
     TND_TRY(tnd_adapt_new(&adaptive, &sweep->adapt, sweep->error));
+    TND_TRY(measure_peaks(sweep));
     TND_TRY(measure_transfers(sweep, &with_devices));
     TND_TRY(measure_handoffs(sweep));
     TND_TRY(measure_ops(sweep));

@@ -67,6 +67,7 @@ double tnd_table_peak(const struct tandem_table *table, const char *unit, int th
 {
     double scaled = 0; /* the largest of as many and fewer threads, in proportion */
     double above = 0;  /* the smallest of more threads */
+    double least = 0;  /* what fewer threads, or their share of more, were seen to reach */
     int below = 0;
     for (int i = 0; i < table->n_peaks; i++) {
         const struct tnd_peak *peak = &table->peaks[i];
@@ -74,6 +75,8 @@ double tnd_table_peak(const struct tandem_table *table, const char *unit, int th
             continue;
         }
         double rate = peak->rate * threads / peak->threads;
+        double reached = peak->threads > threads ? rate : peak->rate;
+        least = reached > least ? reached : least;
         if (peak->threads > threads) {
             above = above == 0 || peak->rate < above ? peak->rate : above;
         } else if (peak->threads > below || (peak->threads == below && rate > scaled)) {
@@ -81,7 +84,9 @@ double tnd_table_peak(const struct tandem_table *table, const char *unit, int th
             scaled = rate;
         }
     }
-    return below == threads || above == 0 ? scaled : below == 0 || above < scaled ? above : scaled;
+    bool is_above = below != threads && above > 0 && (below == 0 || above < scaled);
+    double bound = is_above ? above : scaled;
+    return bound > least ? bound : least;
 }
 
 bool tnd_table_slowdown(const struct tandem_table *table, const char *backend, const char *beside,

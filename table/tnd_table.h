@@ -108,7 +108,8 @@ struct tnd_sweep_state {
 
 /* What the CPU can do at most, measured: times are never better than that. */
 struct tnd_peak {
-    char unit[16];   /* "fma" (fp32), "int8 VNNI" (and what computes it), "bf16", "read" (memory) */
+    char unit[16];   /* "fma" (fp32), "int8 VNNI" (and what computes it), "bf16", "read" (main
+                        memory), "cache" (reading 256 KiB a thread again and again) */
     int32_t threads; /* together */
     double rate;     /* 1e9 operations a second, a multiply and an add being two; or 1e9 bytes */
     uint32_t count;
@@ -255,9 +256,11 @@ enum tnd_verdict tnd_table_check(const struct tandem_table *table, const char *p
 bool tnd_table_slowdown(const struct tandem_table *table, const char *backend, const char *beside,
                         double *out_factor);
 
-/** The peak of a unit, "fma", "int8", "bf16" or "read", in 1e9 operations or bytes a second; 0 when
- *  nothing is known. A thread count that was not measured gets the bound that its neighbours allow:
- *  in proportion to fewer threads, and no more than more of them. */
+/** The peak of a unit, "fma", "int8", "bf16", "read" or "cache", in 1e9 operations or bytes a
+ *  second; 0 when nothing is known. A thread count that was not measured gets the bound that its
+ *  neighbours allow: in proportion to fewer threads, and no more than more of them. What fewer
+ *  threads reached, or as many as their share of more, counts too: a peak may have been
+ *  disturbed. */
 double tnd_table_peak(const struct tandem_table *table, const char *unit, int threads);
 
 /** "upload", "download". Static. */

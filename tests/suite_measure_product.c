@@ -13,6 +13,7 @@
 #include "measure/bench.h"
 #include "measure/measure.h"
 #include "measure/measure_moves.h"
+#include "measure/measure_peaks.h"
 
 /* ---- a backend whose tasks take scripted times ---- */
 
@@ -455,6 +456,29 @@ static void handing_over_costs_more_to_sleepers(void)
     end();
 }
 
+static void peaks_are_measured_within_their_budget_and_reading_only_with_time_for_it(void)
+{
+    static const int counts[] = {1, 2, 64};
+    begin(NULL);
+    tandem_table *table = tune_new();
+    check_ok(tnd_measure_peaks(pool, &virtual_clock.clock, counts, 3, 1, 5, table, NULL));
+    check_int(table->n_peaks, 0); /* by a clock that stands still nothing can be said */
+    check_ok(tnd_measure_peaks(pool, tnd_clock_real(), counts, 3, 0.01, 5, table, NULL));
+    CU_ASSERT_TRUE(tnd_table_peak(table, "fma", 1) > 0);
+    CU_ASSERT_TRUE(tnd_table_peak(table, "int8", 2) > 0);
+    CU_ASSERT_EQUAL(tnd_table_peak(table, "read", 1), 0);
+    CU_ASSERT_EQUAL(tnd_table_peak(table, "cache", 1), 0);
+    for (int i = 0; i < table->n_peaks; i++) {
+        CU_ASSERT_TRUE(table->peaks[i].threads <= 2 && table->peaks[i].count >= 2);
+        check_int(table->peaks[i].when, 5);
+    }
+    check_ok(tnd_measure_peaks(pool, tnd_clock_real(), counts, 1, 0.25, 5, table, NULL));
+    CU_ASSERT_TRUE(tnd_table_peak(table, "read", 1) > 0);
+    CU_ASSERT_TRUE(tnd_table_peak(table, "cache", 1) > 0);
+    tandem_table_free(table);
+    end();
+}
+
 /* The pretended device under the name of the real one: a sweep of all its profiles. */
 static struct tandem_backend_api opencl_api;
 
@@ -678,6 +702,8 @@ static CU_TestInfo tests[] = {
     {"transfers give latency and rate", transfers_give_latency_and_rate},
     {"a failing device ends the measuring of transfers",
      a_failing_device_ends_the_measuring_of_transfers},
+    {"peaks are measured within their budget and reading only with time for it",
+     peaks_are_measured_within_their_budget_and_reading_only_with_time_for_it},
     {"handing over costs more to sleepers", handing_over_costs_more_to_sleepers},
     {"a device takes the time of its script", a_device_takes_the_time_of_its_script},
     {"stages are timed one by one and together", stages_are_timed_one_by_one_and_together},

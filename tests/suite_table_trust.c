@@ -198,6 +198,11 @@ static void a_peak_of_threads_that_were_not_measured_is_bounded_by_its_neighbour
     CU_ASSERT_EQUAL(tnd_table_peak(table, "int8 VNNI", 1), 100);
     CU_ASSERT_EQUAL(tnd_table_peak(table, "int8", 3), 2400);
     CU_ASSERT_EQUAL(tnd_table_peak(table, "int", 1), 0);
+    add_peak("int8 VNNI", 2, 3000); /* so one thread of the two does half of it */
+    CU_ASSERT_EQUAL(tnd_table_peak(table, "int8", 1), 1500);
+    add_peak("bf16", 1, 50);
+    add_peak("bf16", 4, 40);
+    CU_ASSERT_EQUAL(tnd_table_peak(table, "bf16", 4), 50);
 }
 
 static void slow_downs_are_found_by_who_and_beside_whom(void)

@@ -229,6 +229,11 @@
 /* What measuring the hand-offs of one thread count takes. Unit: s. Why: TND_HANDOFF_BUDGET_NS,
  * asleep and awake. Test: none. */
 #define TND_BENCH_HANDOFF_S          0.09
+/* What measuring the peaks of the CPU takes at most. Unit: s. Why: five units on two or three
+ * thread counts, a dozen runs each. Test: none. */
+#define TND_BENCH_PEAKS_S            1.0
+/* Of the budget for peaks. Unit: share. Why: a few numbers bound all times. Test: none. */
+#define TND_BENCH_PEAKS_SHARE        0.05
 /* What measuring a device's transfers up to TND_TRANSFER_BYTES takes. Unit: s. Why: two
  * directions, all sizes, TND_TRANSFER_BUDGET_NS each. Test: none. */
 #define TND_BENCH_TRANSFERS_S        1.5
@@ -390,6 +395,26 @@
 #define TND_MOVE_REPEATS         60
 /* In one sample. Unit: hand-offs. Why: the clock's own cost is 1 % of that. Test: none. */
 #define TND_HANDOFF_ROUNDS       16
+/* One run of a peak. Unit: ns. Why: a hundred times what starting the workers takes. Test: none. */
+#define TND_PEAK_RUN_NS          2000000.0
+/* Of the first run. Unit: rounds. Why: a tenth of a millisecond. Test: none. */
+#define TND_PEAK_ROUNDS          20000
+/* The best of as many runs. Unit: runs. Why: more find nothing better. Test: none. */
+#define TND_PEAK_RUNS            24
+/* Memory to read, at least. Unit: bytes. Why: a pass of some milliseconds. Test: none. */
+#define TND_PEAK_BYTES           ((double)(64 << 20))
+/* The same. Unit: last-level caches. Why: what is left in the cache of the pass before counts for
+ * little. Test: none. */
+#define TND_PEAK_CACHES          8
+/* Memory that is filled in a second of the budget. Unit: bytes. Why: half of the budget goes into
+ * first touch at 1 GB/s. Test: none. */
+#define TND_PEAK_BYTES_A_SECOND  0.5e9
+/* Read again and again by each thread. Unit: bytes. Why: in every second-level cache. Test:
+ * none. */
+#define TND_PEAK_CACHE_BYTES     (256 << 10)
+/* Where that memory begins. Unit: bytes. Why: pages of 2 MiB, where the system gives them. Test:
+ * none. */
+#define TND_PEAK_PAGE            (2u << 20)
 /* For one size in one direction. Unit: ns. Why: 60 samples of 0.6 ms. Test: none. */
 #define TND_TRANSFER_BUDGET_NS   40000000
 /* For the hand-offs of one thread count, asleep or awake. Unit: ns. Why: 60 samples of 0.6 ms.

@@ -199,9 +199,10 @@ static void add_peaks(struct tnd_text *out, const struct tandem_table *table)
 {
     for (int i = 0; i < table->n_peaks; i++) {
         const struct tnd_peak *peak = &table->peaks[i];
+        bool reads = strcmp(peak->unit, "read") == 0 || strcmp(peak->unit, "cache") == 0;
         tnd_text_printf(out, "%s    %-10s %3d %s %8.4g %s\n", i == 0 ? "peaks of this CPU\n" : "",
                         peak->unit, peak->threads, peak->threads > 1 ? "threads" : "thread ",
-                        peak->rate, strcmp(peak->unit, "read") == 0 ? "GB/s" : "Gop/s");
+                        peak->rate, reads ? "GB/s" : "Gop/s");
     }
 }
 

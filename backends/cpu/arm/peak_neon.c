@@ -89,6 +89,7 @@ void tnd_peaks_fill_neon(struct tnd_peaks *out)
 {
     out->fma = fma_peak;
     out->int8 = int8_peak;
+    out->int8_unit = "int8 NEON";
     out->read = read_all;
 }
 #else

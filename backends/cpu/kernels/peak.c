@@ -28,13 +28,30 @@ static int64_t plain_read(const void *memory, size_t bytes)
     return (int64_t)sum;
 }
 
+int64_t tnd_read_streams(tnd_read_fn *read, const void *memory, size_t bytes)
+{
+    enum { STREAMS = 8, STEP = 1024 };
+    const char *from = memory;
+    size_t part = bytes / STREAMS / STEP * STEP;
+    int64_t sum = 0;
+    for (size_t at = 0; at < part; at += STEP) {
+        for (size_t s = 0; s < STREAMS; s++) {
+            sum += read(from + s * part + at, STEP);
+        }
+    }
+    return sum;
+}
+
 struct tnd_peaks tnd_peaks_find(void)
 {
-    struct tnd_peaks peaks = {plain_fma, plain_fma, NULL, plain_read};
+    struct tnd_peaks peaks = {plain_fma, plain_fma, "int8 scalar", NULL, plain_read};
 #if defined(__x86_64__)
     uint32_t features = tnd_cpu_features();
     if ((features & TND_CPU_SET_AVX2) == TND_CPU_SET_AVX2) {
         tnd_peaks_fill_avx2(&peaks);
+        if ((features & (uint32_t)TND_CPU_AVX_VNNI) != 0) {
+            tnd_peaks_fill_avxvnni(&peaks);
+        }
     }
     if ((features & TND_CPU_SET_AVX512) == TND_CPU_SET_AVX512) {
         tnd_peaks_fill_avx512(&peaks);
@@ -44,6 +61,9 @@ struct tnd_peaks tnd_peaks_find(void)
         if ((features & (uint32_t)TND_CPU_AVX512_BF16) != 0) {
             tnd_peaks_fill_bf16(&peaks);
         }
+    }
+    if ((features & (uint32_t)TND_CPU_AMX_INT8) != 0) {
+        tnd_peaks_fill_amx(&peaks);
     }
 #elif defined(__aarch64__)
     uint32_t features = tnd_cpu_features();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What this machine can do at most, measured: the yardstick of bench-kernels. */
+ * Loops that do nothing but what the CPU does fastest: the peaks that kernels are compared with. */
 #ifndef TND_PEAK_H
 #define TND_PEAK_H
 
@@ -20,19 +20,24 @@ typedef double tnd_peak_fn(int64_t rounds);
 typedef int64_t tnd_read_fn(const void *memory, size_t bytes);
 
 struct tnd_peaks {
-    tnd_peak_fn *fma;  /* fp32 multiply-add */
-    tnd_peak_fn *int8; /* int8 dot product */
-    tnd_peak_fn *bf16; /* bf16 dot product, or NULL */
+    tnd_peak_fn *fma;      /* fp32 multiply-add */
+    tnd_peak_fn *int8;     /* int8 dot product */
+    const char *int8_unit; /* what computes it: "int8 VNNI", "int8 AMX", ... */
+    tnd_peak_fn *bf16;     /* bf16 dot product, or NULL */
     tnd_read_fn *read;
 };
 
 /** The best that the machine's features allow; plain C where there is nothing better. */
 struct tnd_peaks tnd_peaks_find(void);
+/** Reads all but the end of the memory, in several streams at once. */
+int64_t tnd_read_streams(tnd_read_fn *read, const void *memory, size_t bytes);
 
 void tnd_peaks_fill_avx2(struct tnd_peaks *out);
+void tnd_peaks_fill_avxvnni(struct tnd_peaks *out);
 void tnd_peaks_fill_avx512(struct tnd_peaks *out);
 void tnd_peaks_fill_vnni(struct tnd_peaks *out);
 void tnd_peaks_fill_bf16(struct tnd_peaks *out);
+void tnd_peaks_fill_amx(struct tnd_peaks *out);
 void tnd_peaks_fill_neon(struct tnd_peaks *out);
 void tnd_peaks_fill_dotprod(struct tnd_peaks *out);
 void tnd_peaks_fill_i8mm(struct tnd_peaks *out);

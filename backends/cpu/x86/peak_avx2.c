@@ -78,6 +78,7 @@ void tnd_peaks_fill_avx2(struct tnd_peaks *out)
 {
     out->fma = fma_peak;
     out->int8 = int8_peak;
+    out->int8_unit = "int8 AVX2";
     out->read = read_all;
 }
 #else

@@ -35,6 +35,7 @@ static double int8_peak(int64_t rounds)
 void tnd_peaks_fill_vnni(struct tnd_peaks *out)
 {
     out->int8 = int8_peak;
+    out->int8_unit = "int8 VNNI";
 }
 #else
 typedef int tnd_no_vnni;

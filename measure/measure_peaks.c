@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT
+ * Measuring peaks. The best of several runs counts: a peak is what the machine can do when nobody
+ * disturbs. */
+#include "measure/measure_peaks.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "backends/cpu/kernels/peak.h"
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "base/tnd_status.h"
+#include "tune/policy.h"
+
+/* What a worker did, and when. */
+struct share {
+    uint64_t begin_ns, end_ns;
+    double done;
+    int64_t sink; /* so that reads are not dropped */
+};
+
+struct peak_run {
+    const struct tnd_clock *clock;
+    tnd_peak_fn *peak; /* NULL: reads */
+    tnd_read_fn *read;
+    const char *memory;
+    size_t bytes;   /* of all workers together */
+    int64_t rounds; /* of arithmetic, or of reading */
+    bool in_streams;
+    int count;
+    struct share shares[TND_POOL_MAX_THREADS];
+};
+
+static void work(void *user, int index, int count)
+{
+    struct peak_run *run = user;
+    struct share *share = &run->shares[index];
+    size_t bytes = run->bytes / (size_t)count / 4096 * 4096;
+    const char *memory = run->memory + (size_t)index * bytes;
+    share->begin_ns = run->clock->now_ns(run->clock);
+    if (run->peak != NULL) {
+        share->done = run->peak(run->rounds);
+    } else {
+        for (int64_t i = 0; i < run->rounds; i++) {
+            share->sink += run->in_streams ? tnd_read_streams(run->read, memory, bytes)
+                                           : run->read(memory, bytes);
+        }
+        share->done = (double)bytes * (double)run->rounds;
+    }
+    share->end_ns = run->clock->now_ns(run->clock);
+    if (index == 0) {
+        run->count = count;
+    }
+}
+
+/* 1e9 operations or bytes a second; 0 when not all workers ran, or the clock stood still. */
+static double run_once(struct tnd_pool *pool, struct peak_run *run, int threads, double *out_ns)
+{
+    double done = 0;
+    run->count = 0;
+    if (tnd_pool_run(pool, threads, work, run) != TANDEM_OK || run->count != threads) {
+        return 0;
+    }
+    uint64_t begin_ns = run->shares[0].begin_ns;
+    uint64_t end_ns = run->shares[0].end_ns;
+    for (int i = 0; i < threads; i++) {
+        const struct share *share = &run->shares[i];
+        begin_ns = share->begin_ns < begin_ns ? share->begin_ns : begin_ns;
+        end_ns = share->end_ns > end_ns ? share->end_ns : end_ns;
+        done += share->done;
+    }
+    *out_ns = (double)(end_ns - begin_ns);
+    return end_ns > begin_ns ? done / *out_ns : 0;
+}
+
+/* Adds the best of several runs to the table. */
+static enum tandem_status measure_unit(struct tnd_pool *pool, struct peak_run *run,
+                                       const char *unit, int threads, double budget_ns,
+                                       int64_t when, struct tandem_table *table)
+{
+    struct tnd_peak best = {"", threads, 0, 0, when};
+    double run_ns = 0;
+    uint64_t begin_ns = run->clock->now_ns(run->clock);
+    snprintf(best.unit, sizeof(best.unit), "%s", unit);
+    (void)run_once(pool, run, threads, &run_ns); /* to warm up, and to see how long a run takes */
+    if (run_ns > 0 && run_ns < TND_PEAK_RUN_NS) {
+        run->rounds = (int64_t)fmin((double)run->rounds * TND_PEAK_RUN_NS / run_ns, 1e9);
+    }
+    for (uint32_t i = 0; i < TND_PEAK_RUNS && run_ns > 0; i++) {
+        run->in_streams = i % 2 == 1; /* which way reads more depends on the machine */
+        best.rate = fmax(best.rate, run_once(pool, run, threads, &run_ns));
+        best.count++;
+        if (i >= 1 && (double)(run->clock->now_ns(run->clock) - begin_ns) >= budget_ns) {
+            break;
+        }
+    }
+    return best.rate > 0 ? tnd_table_add_peak(table, &best) : TANDEM_OK;
+}
+
+static void touch(void *user, int index, int count)
+{
+    struct peak_run *run = user;
+    size_t bytes = run->bytes / (size_t)count / 4096 * 4096;
+    memset((char *)run->memory + (size_t)index * bytes, 1, bytes);
+}
+
+/* More than the caches of all cores hold; 0 when that cannot be filled within the budget. */
+static size_t memory_bytes(int threads, double budget_s)
+{
+    double l3_bytes = (double)tnd_cpu_caches().l3_bytes;
+    double wanted = fmax(fmax(TND_PEAK_CACHES * l3_bytes, threads * l3_bytes), TND_PEAK_BYTES);
+    double most = fmin(budget_s * TND_PEAK_BYTES_A_SECOND, (double)tnd_cpu_ram_bytes() / 8);
+    return most >= fmax(2 * l3_bytes, TND_PEAK_BYTES) ? (size_t)fmin(wanted, most) : 0;
+}
+
+/* The units of arithmetic, then those of reading; all on one thread count. */
+static enum tandem_status measure_threads(struct tnd_pool *pool, struct peak_run *run, int threads,
+                                          double part_ns, int64_t when, struct tandem_table *table)
+{
+    const struct tnd_peaks peaks = tnd_peaks_find();
+    const size_t all = run->bytes;
+    const struct {
+        const char *unit;
+        tnd_peak_fn *peak;
+        int64_t rounds;
+        size_t bytes;
+    } units[] = {{"fma", peaks.fma, TND_PEAK_ROUNDS, 0},
+                 {peaks.int8_unit, peaks.int8, TND_PEAK_ROUNDS, 0},
+                 {"bf16", peaks.bf16, TND_PEAK_ROUNDS, 0},
+                 {"cache", NULL, 1, (size_t)TND_PEAK_CACHE_BYTES * (size_t)threads},
+                 {"read", NULL, 1, all}};
+    run->read = peaks.read;
+    enum tandem_status status = TANDEM_OK;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && status == TANDEM_OK; i++) {
+        run->peak = units[i].peak;
+        run->rounds = units[i].rounds;
+        run->bytes = units[i].bytes;
+        if (run->peak != NULL || (run->bytes > 0 && run->bytes <= all)) {
+            status = measure_unit(pool, run, units[i].unit, threads, part_ns, when, table);
+        }
+    }
+    run->bytes = all;
+    return status;
+}
+
+enum tandem_status tnd_measure_peaks(struct tnd_pool *pool, const struct tnd_clock *clock,
+                                     const int *thread_counts, int n_thread_counts, double budget_s,
+                                     int64_t when, struct tandem_table *table,
+                                     struct tandem_error *error)
+{
+    enum { UNITS = 5 };
+    uint64_t begin_ns = clock->now_ns(clock);
+    int most = tnd_pool_size(pool);
+    struct peak_run *run = tnd_calloc(1, sizeof(*run));
+    if (run == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "peaks", (int64_t)sizeof(*run), 0,
+                             "measuring peaks: no memory");
+    }
+    run->clock = clock;
+    run->bytes = memory_bytes(most, budget_s);
+    char *memory = run->bytes > 0 ? tnd_alloc(run->bytes + TND_PEAK_PAGE) : NULL;
+    enum tandem_status status = TANDEM_OK;
+    if (memory == NULL) {
+        run->bytes = 0; /* reading stays unknown */
+    } else {
+        run->memory = memory + (TND_PEAK_PAGE - (uintptr_t)memory % TND_PEAK_PAGE);
+        (void)madvise((void *)run->memory, run->bytes, MADV_HUGEPAGE);
+        status = tnd_pool_run(pool, most, touch, run);
+    }
+    double left_ns = 1e9 * budget_s - (double)(clock->now_ns(clock) - begin_ns);
+    for (int i = 0; i < n_thread_counts && status == TANDEM_OK; i++) {
+        if (thread_counts[i] <= most) {
+            status = measure_threads(pool, run, thread_counts[i],
+                                     left_ns / (UNITS * n_thread_counts), when, table);
+        }
+    }
+    tnd_free(memory);
+    tnd_free(run);
+    return status;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * What this CPU can do at most: arithmetic of each kind, and reading memory. */
+#ifndef TND_MEASURE_PEAKS_H
+#define TND_MEASURE_PEAKS_H
+
+#include "base/clock.h"
+#include "sched/pool.h"
+#include "table/tnd_table.h"
+
+/** Adds the peaks of each thread count (struct tnd_peak; in addition "cache": reading 256 KiB a
+ *  thread again and again): the best of as many runs as `budget_s` allows. Counts above the pool's
+ *  size, and reading where there is no memory for it, are left out. Errors: MEMORY, LIMIT. */
+enum tandem_status tnd_measure_peaks(struct tnd_pool *pool, const struct tnd_clock *clock,
+                                     const int *thread_counts, int n_thread_counts, double budget_s,
+                                     int64_t when, struct tandem_table *table,
+                                     struct tandem_error *error);
+
+#endif
