@@ -9,6 +9,7 @@ extern CU_SuiteInfo suites_report_html[];
 extern CU_SuiteInfo suites_report_replay[];
 extern CU_SuiteInfo suites_report_health[];
 extern CU_SuiteInfo suites_report_llama[];
+extern CU_SuiteInfo suites_report_left_out[];
 
 static int collect(void *user, const char *bytes, unsigned long n)
 {
@@ -26,5 +27,6 @@ struct tnd_text tune_analyze(const tandem_table *table, const struct tnd_analyze
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_report_analyze, suites_report_args, suites_report_html,
-                          suites_report_replay, suites_report_health, suites_report_llama, NULL);
+                          suites_report_replay, suites_report_health, suites_report_llama,
+                          suites_report_left_out, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * mulmat-tune test: does every profile compute the right thing on this machine. Its other parts:
- * test_oracle.c, test_interpolation.c. */
+ * test_oracle.c, test_interpolation.c, test_extrapolation.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #include "table/problem.h"
 #include "tune/profiles.h"
 
-enum { MAX_TYPES = 16 };
+enum { MAX_TYPES = 16, MOST_TABLES = 16 };
 
 /* ---- results ---- */
 
@@ -124,8 +124,13 @@ static int run(const struct test_request *request)
 
 int tnd_cmd_test(int argc, char **argv)
 {
-    struct test_request request = {
-        .seed = 1, .max_median = -1, .max_p95 = 8, .max_worst = 15, .oracle = false};
+    struct test_request request = {.seed = 1,
+                                   .max_median = -1,
+                                   .max_p95 = 5,
+                                   .max_worst = 15,
+                                   .max_far = 20,
+                                   .min_within = 70,
+                                   .max_within = 95};
     request.begin_ns = tnd_clock_real()->now_ns(tnd_clock_real());
     const struct args_option options[] = {
         {"oracle", ARGS_FLAG, &request.oracle, 0, 0, NULL,
@@ -133,6 +138,9 @@ int tnd_cmd_test(int argc, char **argv)
         {"interpolation", ARGS_FLAG, &request.interpolation, 0, 0, NULL,
          "compare the predictions of TABLE with the times of FULL, a fuller table of the same "
          "machine; fails above 3 % in the median"},
+        {"extrapolation", ARGS_FLAG, &request.extrapolation, 0, 0, NULL,
+         "leave out the largest and smallest M of tables (default: this machine's own) and predict "
+         "them"},
         {"shapes", ARGS_STRING, &request.shapes, 0, 0, "NxK,..",
          "with -oracle: weight shapes, or a model (default: four of the table, four of none)"},
         {"m", ARGS_INTS, &request.m, 1, 65536, "M,..",
@@ -145,7 +153,8 @@ int tnd_cmd_test(int argc, char **argv)
          "only this profile; with -oracle: judge it as if it were the choice"},
         {"device", ARGS_STRING, &request.device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},
         {"table", ARGS_STRING, &request.table, 0, 0, "FILE",
-         "with -oracle: judge this table, or none (default: this machine's own)"},
+         "with -oracle and -extrapolation: judge this table, or none (default: this machine's "
+         "own)"},
         {"budget", ARGS_NUMBER, &request.budget_s, 1, 1e6, "SECONDS",
          "with -oracle: as many problems as fit (default: 8 of each shape and type)"},
         {"seed", ARGS_INT, &request.seed, 0, 1e15, "N",
@@ -155,35 +164,46 @@ int tnd_cmd_test(int argc, char **argv)
         {"cell_time", ARGS_NUMBER, &request.cell_s, 0.01, 600, "SECONDS",
          "with -oracle: time for one problem in all ways (default: 2, or less by the budget)"},
         {"max_median", ARGS_NUMBER, &request.max_median, 0, 1000, "PERCENT",
-         "fail when the median regret, or error, is above (default: 2; with -interpolation 3)"},
+         "fail when the median regret, or error, is above (default: 2; with -interpolation 3; with "
+         "-extrapolation 10, at twice the range)"},
+        {"max_far", ARGS_NUMBER, &request.max_far, 0, 1000, "PERCENT",
+         "with -extrapolation: the same at four times the range (default: 20)"},
+        {"min_within", ARGS_NUMBER, &request.min_within, 0, 100, "PERCENT",
+         "with -extrapolation: fail when fewer cells lie within their error bars (default: 70)"},
+        {"max_within", ARGS_NUMBER, &request.max_within, 0, 100, "PERCENT",
+         "the same when more do, since the bars are too wide then (default: 95)"},
         {"max_p95", ARGS_NUMBER, &request.max_p95, 0, 1000, "PERCENT",
-         "with -oracle: fail when the 95th percentile is above (default: 8)"},
+         "with -oracle: fail when the 95th percentile is above (default: 5)"},
         {"max_worst", ARGS_NUMBER, &request.max_worst, 0, 1000, "PERCENT",
          "with -oracle: fail when the worst regret is above (default: 15)"},
-        {"json", ARGS_FLAG, &request.json, 0, 0, NULL, "with -oracle: one JSON object"},
+        {"json", ARGS_FLAG, &request.json, 0, 0, NULL,
+         "with -oracle and -extrapolation: one JSON object"},
     };
     const struct args_command command = {"test",
-                                         "[TABLE FULL]",
+                                         "[TABLE FULL | TABLE..]",
                                          "Checks that every profile computes the right thing on "
                                          "this machine. With -oracle, measures how\n"
                                          "much slower the plan's choices are than the best ones.",
                                          options,
                                          sizeof(options) / sizeof(options[0]),
                                          0,
-                                         2};
-    const char *operands[2];
+                                         MOST_TABLES};
+    const char *operands[MOST_TABLES];
     int n_operands = 0;
     int result = args_parse(&command, argc, argv, operands, &n_operands);
     if (result != ARGS_OK) {
         return result == ARGS_HELP ? 0 : result;
     }
-    if (n_operands != (request.interpolation ? 2 : 0)) {
+    if (!request.extrapolation && n_operands != (request.interpolation ? 2 : 0)) {
         fprintf(stderr, "mulmat-tune test: %s; see 'mulmat-tune test --help'\n",
                 request.interpolation ? "-interpolation wants two tables" : "too many words");
         return 2;
     }
     if (request.max_median < 0) {
-        request.max_median = request.interpolation ? 3 : 2;
+        request.max_median = request.extrapolation ? 10 : request.interpolation ? 3 : 2;
+    }
+    if (request.extrapolation) {
+        return test_extrapolation(&request, operands, n_operands);
     }
     return request.interpolation ? test_interpolation(&request, operands[0], operands[1])
                                  : run(&request);

@@ -10,6 +10,7 @@
 struct test_request {
     bool oracle;
     bool interpolation;
+    bool extrapolation;
     bool json;
     const char *shapes;
     struct args_ints m;
@@ -23,6 +24,7 @@ struct test_request {
     double budget_s;
     int64_t seed;
     double max_median, max_p95, max_worst; /* percent; 0: no bound */
+    double max_far, min_within, max_within;
     uint64_t begin_ns;
 };
 
@@ -31,5 +33,8 @@ int test_oracle(const struct test_request *request, tandem_runtime *runtime);
 /** How far one table's predictions are from another one's times (test_interpolation.c). */
 int test_interpolation(const struct test_request *request, const char *path,
                        const char *full_path);
+/** How right predictions outside of what tables measured are (test_extrapolation.c); of this
+ *  machine's own table when no path is given. */
+int test_extrapolation(const struct test_request *request, const char *const *paths, int n_paths);
 
 #endif
