@@ -8,12 +8,15 @@
 #include <time.h>
 
 #include "bench/arguments.h"
+#include "formats/tnd_tokenizer.h"
 #include "llama/sampler_select.h"
 
 enum { MAX_ROUNDS = 101 };
 
-static const char usage[] = "usage: bench-sampler [--rounds N]\n"
-                            "What it costs to keep the likeliest of 32,000 to 256,000 tokens.\n";
+static const char usage[] =
+    "usage: bench-sampler [--rounds N]\n"
+    "What it costs to keep the likeliest of 32,000 to 256,000 tokens, and the text valid "
+    "UTF-8.\n";
 
 struct input {
     struct tnd_token_candidate *weights; /* {n}, tokens ascending */
@@ -139,17 +142,25 @@ static double median_us(struct input *in, int64_t (*method)(struct input *, int6
     return times[rounds / 2];
 }
 
+/* Standard normal, by the sum of 12 uniform numbers. */
+static double normal(uint64_t *state)
+{
+    double sum = 0.0;
+    for (int j = 0; j < 12; j++) {
+        *state = *state * 6364136223846793005u + 1442695040888963407u;
+        sum += (double)(*state >> 40) * 0x1p-24;
+    }
+    return sum - 6.0;
+}
+
 /* Weights as models give them: normal logits with a deviation of `width`. */
 static void fill(struct input *in, double width)
 {
     uint64_t state = 1;
     for (int64_t i = 0; i < in->n; i++) {
-        double sum = 0.0;
-        for (int j = 0; j < 12; j++) {
-            state = state * 6364136223846793005u + 1442695040888963407u;
-            sum += (double)(state >> 40) * 0x1p-24;
-        }
-        in->weights[i] = (struct tnd_token_candidate){(float)exp(width * (sum - 12.0)), (int32_t)i};
+        const double logit = normal(&state);
+        in->weights[i] =
+            (struct tnd_token_candidate){(float)exp(width * (logit - 6.0)), (int32_t)i};
         in->weights[i].weight = i == in->n / 2 ? 1.0f : in->weights[i].weight;
     }
 }
@@ -166,6 +177,82 @@ static void measure(struct input *in, int64_t k, double p, double width, int rou
     printf("| %6lld | %-10s | %5.1f | %6lld | %8.0f | %9.0f | %7.0f | %5.1f | %5.1f |%s\n",
            (long long)in->n, what, width, (long long)kept[0], a, b, c, b / a, c / a,
            llabs(kept[0] - kept[1]) > 1 || llabs(kept[0] - kept[2]) > 1 ? " DIFFERENT" : "");
+}
+
+/* ---- the mask of valid UTF-8 ---- */
+
+enum { MASK_TOKENS = 128256, BYTE_TOKENS = 3 + 256, ENTRY = 8 + 8 };
+
+/* A file of llama2.c: the bytes, then words of 8 letters. */
+static tandem_tokenizer *make_tokenizer(unsigned char *file)
+{
+    tandem_tokenizer *tokenizer = NULL;
+    size_t at = 4;
+    memset(file, 0, 4);
+    for (int i = 0; i < MASK_TOKENS; i++) {
+        char text[16];
+        snprintf(text, sizeof(text), i >= 3 && i < BYTE_TOKENS ? "<0x%02X>" : "%08d",
+                 i >= 3 && i < BYTE_TOKENS ? i - 3 : i);
+        memset(file + at, 0, 8);
+        file[at + 4] = (unsigned char)strlen(text);
+        memcpy(file + at + 8, text, strlen(text));
+        at += 8 + strlen(text);
+    }
+    return tnd_tokenizer_llama2c_read(file, at, "words", MASK_TOKENS, &tokenizer, NULL) == TANDEM_OK
+               ? tokenizer
+               : NULL;
+}
+
+static double sample_us(float temperature, const tandem_tokenizer *tokenizer, const float *logits,
+                        int rounds)
+{
+    double times[MAX_ROUNDS];
+    tandem_sampler *sampler = NULL;
+    const struct tandem_sampler_options options = {.size = sizeof(options),
+                                                   .vocabulary = MASK_TOKENS,
+                                                   .temperature = temperature,
+                                                   .top_p = 0.9f,
+                                                   .seed = 1};
+    if (tandem_sampler_new(&options, &sampler, NULL) != TANDEM_OK ||
+        (tokenizer != NULL && tandem_sampler_keep_utf8(sampler, tokenizer, NULL) != TANDEM_OK)) {
+        return 0.0;
+    }
+    for (int i = 0; i < rounds; i++) {
+        const double begin = now_us();
+        tandem_sampler_accept(sampler, tandem_sampler_sample(sampler, logits), true);
+        times[i] = now_us() - begin;
+    }
+    tandem_sampler_free(sampler);
+    qsort(times, (size_t)rounds, sizeof(times[0]), compare_times);
+    return times[rounds / 2];
+}
+
+static int measure_mask(int rounds)
+{
+    float *logits = malloc(MASK_TOKENS * sizeof(*logits));
+    unsigned char *file = malloc(4 + (size_t)MASK_TOKENS * ENTRY);
+    tandem_tokenizer *tokenizer = file != NULL ? make_tokenizer(file) : NULL;
+    uint64_t state = 1;
+    if (logits == NULL || tokenizer == NULL) {
+        fprintf(stderr, "bench-sampler: no memory\n");
+        free(logits);
+        free(file);
+        return 1;
+    }
+    for (int i = 0; i < MASK_TOKENS; i++) {
+        logits[i] = 3.0f * (float)normal(&state);
+    }
+    printf("\nA token of %d, chosen; us\n\n| temperature | any bytes | valid UTF-8 "
+           "|\n|---:|---:|---:|\n",
+           MASK_TOKENS);
+    for (int i = 0; i < 2; i++) {
+        printf("| %d | %.0f | %.0f |\n", i, sample_us((float)i, NULL, logits, rounds),
+               sample_us((float)i, tokenizer, logits, rounds));
+    }
+    tandem_tokenizer_close(tokenizer);
+    free(file);
+    free(logits);
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -201,5 +288,5 @@ int main(int argc, char **argv)
         free(in.work);
         free(in.weights);
     }
-    return 0;
+    return measure_mask(rounds);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "llama/llama_error.h"
+#include "llama/sampler_select.h"
 #include "llama/session.h"
 
 /* ---- tokens of a turn ---- */
@@ -340,6 +341,9 @@ enum tandem_status tandem_chat_new(const struct tandem_chat_options *given, tand
         return unknown_template(name, error);
     }
     LLAMA_REQUIRE(o.tokenizer, error); /* the others are refused by the calls that they serve */
+    if (o.sampler != NULL) {
+        LLAMA_TRY(tnd_sampler_mask(o.sampler, o.tokenizer, error));
+    }
     tandem_chat *chat = calloc(1, sizeof(*chat));
     if (chat == NULL) {
         return no_memory(error);

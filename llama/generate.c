@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "llama/llama_error.h"
+#include "llama/sampler_select.h"
 #include "llama/session.h"
 
 struct tandem_generator {
@@ -24,6 +25,7 @@ enum tandem_status tandem_generator_new(const struct tandem_generator_options *g
     LLAMA_REQUIRE(o.session, error);
     LLAMA_REQUIRE(o.sampler, error);
     LLAMA_REQUIRE(o.tokenizer, error);
+    LLAMA_TRY(tnd_sampler_mask(o.sampler, o.tokenizer, error));
     if (o.n_prompt < 1 || o.prompt == NULL) {
         return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "llama", o.n_prompt, 1,
                               "llama: a prompt needs at least one token");

@@ -35,4 +35,9 @@ int64_t tnd_select(struct tnd_token_candidate *candidates, int64_t n, int64_t k,
  *  `out_tokens` has space for the vocabulary. */
 int64_t tnd_sampler_keep(tandem_sampler *sampler, const float *logits, int32_t *out_tokens);
 
+/** Keeps the output valid UTF-8 unless the sampler's options say otherwise; nothing where it does
+ *  so already by the same tokenizer. Errors: MEMORY. */
+enum tandem_status tnd_sampler_mask(tandem_sampler *sampler, const tandem_tokenizer *tokenizer,
+                                    struct tandem_error *error);
+
 #endif

@@ -8,6 +8,7 @@
 #include "llama/sampler_select.h"
 #include "llama/utf8.h"
 #include "tests/suite_llama.h"
+#include "tests/support_models.h"
 
 static void temperature_zero_takes_the_likeliest_and_the_first_among_equals(void)
 {
@@ -406,6 +407,98 @@ static void the_mask_keeps_the_output_valid(void)
     tnd_trained_close(&trained);
 }
 
+/* tnd_model_write_tokenizer makes the bytes tokens 3 to 258, too. */
+enum { CONTINUATION = 3 + 0x80, LEAD = 3 + 0xc3, LETTER = 3 + 'a', SMALL_VOCABULARY = 300 };
+
+static tandem_tokenizer *small_tokenizer(void)
+{
+    tandem_tokenizer *tokenizer = NULL;
+    const char *path = tnd_test_temp("sampler-tokens.bin");
+    CU_ASSERT_TRUE_FATAL(tnd_model_write_tokenizer(path, SMALL_VOCABULARY));
+    check_ok(tandem_tokenizer_open(path, 0, &tokenizer, NULL));
+    return tokenizer;
+}
+
+/* What a generator and a chat make of a sampler: the token that it takes when one that no text can
+ * begin with is the likeliest. */
+static int32_t choice_of_a_generator(bool any_bytes, bool is_chat)
+{
+    static const int32_t prompt[] = {1};
+    tandem_tokenizer *tokenizer = small_tokenizer();
+    tandem_source *source = tnd_small_llama(TANDEM_TYPE_F32, 64);
+    tandem_runtime *runtime = tnd_test_runtime(1, "cpu");
+    tandem_model *model = NULL;
+    tandem_sampler *sampler = NULL;
+    tandem_generator *generator = NULL;
+    tandem_chat *chat = NULL;
+    check_ok(tandem_model_new(source, &model, NULL));
+    tandem_session *session = tnd_test_session(model, runtime, 32);
+    const struct tandem_sampler_options o = {
+        .size = sizeof(o), .vocabulary = SMALL_VOCABULARY, .any_bytes = any_bytes};
+    check_ok(tandem_sampler_new(&o, &sampler, NULL));
+    struct tandem_generator_options generating = TANDEM_GENERATOR_OPTIONS_INIT;
+    struct tandem_chat_options talking = TANDEM_CHAT_OPTIONS_INIT;
+    generating.session = talking.session = session;
+    generating.sampler = talking.sampler = sampler;
+    generating.tokenizer = talking.tokenizer = tokenizer;
+    generating.prompt = prompt;
+    generating.n_prompt = 1;
+    check_ok(is_chat ? tandem_chat_new(&talking, &chat, NULL)
+                     : tandem_generator_new(&generating, &generator, NULL));
+    float logits[SMALL_VOCABULARY] = {[CONTINUATION] = 2.0f, [LETTER] = 1.0f};
+    const int32_t token = tandem_sampler_sample(sampler, logits);
+    tandem_chat_free(chat);
+    tandem_generator_free(generator);
+    tandem_sampler_free(sampler);
+    tandem_session_free(session);
+    tandem_model_free(model);
+    tandem_runtime_close(runtime);
+    tandem_source_close(source);
+    tandem_tokenizer_close(tokenizer);
+    return token;
+}
+
+static void texts_stay_valid_utf8_unless_it_is_switched_off(void)
+{
+    for (int is_chat = 0; is_chat < 2; is_chat++) {
+        check_int(choice_of_a_generator(false, is_chat != 0), LETTER);
+        check_int(choice_of_a_generator(true, is_chat != 0), CONTINUATION);
+    }
+}
+
+/* A text that ended within a character, by its length, made the next answer begin with a byte that
+ * completes it. */
+static void the_mask_begins_anew_behind_a_prompt(void)
+{
+    tandem_tokenizer *tokenizer = small_tokenizer();
+    tandem_sampler *sampler = tnd_test_sampler(SMALL_VOCABULARY, 0.0f, 1.0f, 1);
+    float logits[SMALL_VOCABULARY] = {[CONTINUATION] = 1.0f, [LETTER] = 2.0f};
+    check_ok(tandem_sampler_keep_utf8(sampler, tokenizer, NULL));
+    tandem_sampler_accept(sampler, LEAD, true);
+    check_int(tandem_sampler_sample(sampler, logits), CONTINUATION);
+    tandem_sampler_accept(sampler, LETTER, false);
+    check_int(tandem_sampler_sample(sampler, logits), LETTER);
+    tandem_sampler_free(sampler);
+    tandem_tokenizer_close(tokenizer);
+}
+
+/* Where every token that fits has no chance the likeliest of the others is taken. */
+static void a_mask_that_leaves_no_token_gives_way(void)
+{
+    tandem_tokenizer *tokenizer = small_tokenizer();
+    float logits[SMALL_VOCABULARY];
+    for (int i = 0; i < SMALL_VOCABULARY; i++) {
+        logits[i] = i == CONTINUATION ? 1.0f : i == CONTINUATION + 1 ? 0.5f : -INFINITY;
+    }
+    for (int warm = 0; warm < 2; warm++) {
+        tandem_sampler *sampler = tnd_test_sampler(SMALL_VOCABULARY, 0.01f * (float)warm, 1.0f, 1);
+        check_ok(tandem_sampler_keep_utf8(sampler, tokenizer, NULL));
+        check_int(tandem_sampler_sample(sampler, logits), CONTINUATION);
+        tandem_sampler_free(sampler);
+    }
+    tandem_tokenizer_close(tokenizer);
+}
+
 static void wrong_parameters_are_refused(void)
 {
     struct tandem_error error = {0};
@@ -453,6 +546,10 @@ static CU_TestInfo sampler_tests[] = {
     {"draws_pass_a_chi_square_test", draws_pass_a_chi_square_test},
     {"a_penalty_makes_what_came_less_likely_once", a_penalty_makes_what_came_less_likely_once},
     {"utf8_is_told_from_other_bytes", utf8_is_told_from_other_bytes},
+    {"texts_stay_valid_utf8_unless_it_is_switched_off",
+     texts_stay_valid_utf8_unless_it_is_switched_off},
+    {"the_mask_begins_anew_behind_a_prompt", the_mask_begins_anew_behind_a_prompt},
+    {"a_mask_that_leaves_no_token_gives_way", a_mask_that_leaves_no_token_gives_way},
     {"the_mask_keeps_the_output_valid", the_mask_keeps_the_output_valid},
     {"wrong_parameters_are_refused", wrong_parameters_are_refused},
     CU_TEST_INFO_NULL,

@@ -228,8 +228,9 @@ static void public_structures_keep_their_layout(void)
     check_int(sizeof(struct tandem_session_options), 56);
     check_int(offsetof(struct tandem_session_options, cache_type), 28);
     check_int(offsetof(struct tandem_session_options, adjust_user), 48);
-    check_int(sizeof(struct tandem_sampler_options), 56);
+    check_int(sizeof(struct tandem_sampler_options), 64);
     check_int(offsetof(struct tandem_sampler_options, seed), 48);
+    check_int(offsetof(struct tandem_sampler_options, any_bytes), 56);
     check_int(sizeof(struct tandem_chat_options), 80);
     check_int(offsetof(struct tandem_chat_options, user), 72);
     check_int(sizeof(struct tandem_generator_options), 64);

@@ -196,10 +196,11 @@ struct tandem_sampler_options {
     int64_t top_k;        /**< tokens that are kept; 0: all */
     int64_t repeat_last;  /**< recent tokens that the penalty concerns; 0: 64 */
     uint64_t seed;        /**< the same seed and logits give the same choices on every machine */
+    bool any_bytes;       /**< chats and generators let the text become invalid UTF-8 */
 };
 #define TANDEM_SAMPLER_OPTIONS_INIT                                                                \
     {                                                                                              \
-        sizeof(struct tandem_sampler_options), 0, 0, 0, 0, 0, 0, 0, 0                              \
+        sizeof(struct tandem_sampler_options), 0, 0, 0, 0, 0, 0, 0, 0, false                       \
     }
 
 /** Copies the options. Errors: ABI, ARGUMENT, MEMORY. */
@@ -209,15 +210,17 @@ TANDEM_API enum tandem_status tandem_sampler_new(const struct tandem_sampler_opt
 /** NULL is allowed. */
 TANDEM_API void tandem_sampler_free(tandem_sampler *sampler);
 /** From now on only tokens are chosen whose bytes keep the output valid UTF-8, as long as there are
- *  any; tokens without text only between characters. Copies what it needs of the tokenizer. Errors:
- *  MEMORY. */
+ *  any; tokens without text only between characters. Copies what it needs of the tokenizer. Chats
+ *  and generators do it unless the sampler has `any_bytes`; who samples without them calls it.
+ *  Errors: MEMORY. */
 TANDEM_API enum tandem_status tandem_sampler_keep_utf8(tandem_sampler *sampler,
                                                        const tandem_tokenizer *tokenizer,
                                                        struct tandem_error *error);
 /** Chooses the next token. `logits`: `vocabulary` floats. Cost: O(vocabulary), no allocation. */
 TANDEM_API int32_t tandem_sampler_sample(tandem_sampler *sampler, const float *logits);
 /** Notes a token that stands in the text, for the penalty; and its bytes for the UTF-8 mask if it
- *  `is_output`, not part of a prompt. Tokens outside of the vocabulary are ignored. */
+ *  `is_output`, not part of a prompt, behind which the output begins anew. Tokens outside of the
+ *  vocabulary are ignored. */
 TANDEM_API void tandem_sampler_accept(tandem_sampler *sampler, int32_t token, bool is_output);
 /** Drops all noted tokens; the next choice begins a text. The random numbers go on. */
 TANDEM_API void tandem_sampler_reset(tandem_sampler *sampler);

@@ -47,10 +47,9 @@ static enum tandem_status open_sampler(struct tnd_kit *kit, struct tandem_error 
                                                    .top_p = (float)o->top_p,
                                                    .min_p = (float)o->min_p,
                                                    .repeat_penalty = (float)o->repeat_penalty,
-                                                   .seed = (uint64_t)o->seed};
-    CLI_TRY(tandem_sampler_new(&options, &kit->sampler, error));
-    return o->keeps_utf8 ? tandem_sampler_keep_utf8(kit->sampler, kit->tokenizer, error)
-                         : TANDEM_OK;
+                                                   .seed = (uint64_t)o->seed,
+                                                   .any_bytes = o->any_bytes};
+    return tandem_sampler_new(&options, &kit->sampler, error);
 }
 
 enum tandem_status tnd_kit_open(struct tnd_kit *kit, const char *checkpoint,

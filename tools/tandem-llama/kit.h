@@ -19,7 +19,8 @@ struct tnd_kit_options {
     double repeat_penalty;
     int64_t top_k;
     int64_t seed;
-    bool keeps_utf8;
+    bool keeps_utf8; /* as is the default */
+    bool any_bytes;
     bool is_unfused;
     bool print_plan;
     bool print_stats;
@@ -64,7 +65,14 @@ struct tnd_kit_options {
          0,                                                                                        \
          0,                                                                                        \
          NULL,                                                                                     \
-         "only tokens that keep the text valid UTF-8"},                                            \
+         "only tokens that keep the text valid UTF-8: the default"},                               \
+        {"any-bytes",                                                                              \
+         ARGS_FLAG,                                                                                \
+         &(o)->any_bytes,                                                                          \
+         0,                                                                                        \
+         0,                                                                                        \
+         NULL,                                                                                     \
+         "any token, also one that makes the text invalid UTF-8"},                                 \
         TND_RUNTIME_ROWS(&(o)->runtime), {"type",                                                  \
                                           ARGS_STRING,                                             \
                                           &(o)->type,                                              \
