@@ -552,71 +552,59 @@ if group tokenize; then
 fi
 
 if group data; then
-    if [ -d "$llama" ]; then
-        stories=$llama/stories260K.bin
-        trained=(-t "$llama/tok512.bin" --temp 0 --table none)
-        mkdir -p trained/hf trained/torch trained/meta trained/sharded
-        "$root/$build/make-models" trained "$stories"
-        try 0 "47 tensors" convert "$stories" trained/model.gguf
-        try 0 "llama2.c version 1" inspect "$llama/stories260K.v1.bin"
-        for model in "$stories" "$llama/stories260K.v1.bin" trained/model.{gguf,pth,pt} \
-            trained/trained.pt trained/hf \
-            trained/torch trained/meta trained/sharded; do
-            try 0 "Once upon a time" run "$model" "${trained[@]}" -n 200
-            check "$model: the golden text" cmp out "$llama/golden-t0-n200.txt"
-            try 0 "Zoo" run "$model" "${trained[@]}" -n 60 -p Zoo
-            check "$model: the golden text of Zoo" cmp out "$llama/golden-zoo-t0-n60.txt"
-        done
-        for type in f16 bf16 q8_0 q5_1; do
-            try 0 "47 tensors" convert trained/hf trained/model.gguf --type "$type"
-            try 0 "Once upon a time, there was a" run trained/model.gguf "${trained[@]}" -n 40
-        done
-    else
-        skip "no test data: llama"
-    fi
-    if [ -d "$vocabularies" ]; then
-        for file in "$vocabularies"/*.gguf; do
-            try 0 "GGUF version" inspect "$file"
-            # The pairs: texts separated by lines "__ggml_vocab_test__", a line of ids for each.
-            awk -v RS='\n__ggml_vocab_test__\n' '{printf "%s", $0 > ("text" NR)}' "$file.inp"
-            n=0
-            while IFS= read -r want; do
-                n=$((n + 1))
-                "$tool" tokenize -t "$file" <"text$n" >out 2>err
-                [ "$(tr -s ' ' <<<"$want" | sed 's/^ //; s/ $//')" = "$(cat out)" ] ||
-                    { bad "$file: text $n"; continue; }
-                ok
-            done <"$file.out"
-            check "$(basename "$file"): has pairs" [ "$n" -gt 30 ]
-        done
-    else
-        skip "no test data: gguf-vocab"
-    fi
+    stories=$llama/stories260K.bin
+    trained=(-t "$llama/tok512.bin" --temp 0 --table none)
+    mkdir -p trained/hf trained/torch trained/meta trained/sharded
+    "$root/$build/make-models" trained "$stories"
+    try 0 "47 tensors" convert "$stories" trained/model.gguf
+    try 0 "llama2.c version 1" inspect "$llama/stories260K.v1.bin"
+    for model in "$stories" "$llama/stories260K.v1.bin" trained/model.{gguf,pth,pt} \
+        trained/trained.pt trained/hf \
+        trained/torch trained/meta trained/sharded; do
+        try 0 "Once upon a time" run "$model" "${trained[@]}" -n 200
+        check "$model: the golden text" cmp out "$llama/golden-t0-n200.txt"
+        try 0 "Zoo" run "$model" "${trained[@]}" -n 60 -p Zoo
+        check "$model: the golden text of Zoo" cmp out "$llama/golden-zoo-t0-n60.txt"
+    done
+    for type in f16 bf16 q8_0 q5_1; do
+        try 0 "47 tensors" convert trained/hf trained/model.gguf --type "$type"
+        try 0 "Once upon a time, there was a" run trained/model.gguf "${trained[@]}" -n 40
+    done
+    for file in "$vocabularies"/*.gguf; do
+        try 0 "GGUF version" inspect "$file"
+        # The pairs: texts separated by lines "__ggml_vocab_test__", a line of ids for each.
+        awk -v RS='\n__ggml_vocab_test__\n' '{printf "%s", $0 > ("text" NR)}' "$file.inp"
+        n=0
+        while IFS= read -r want; do
+            n=$((n + 1))
+            "$tool" tokenize -t "$file" <"text$n" >out 2>err
+            [ "$(tr -s ' ' <<<"$want" | sed 's/^ //; s/ $//')" = "$(cat out)" ] ||
+                { bad "$file: text $n"; continue; }
+            ok
+        done <"$file.out"
+        check "$(basename "$file"): has pairs" [ "$n" -gt 30 ]
+    done
     book=$tokenizers/sentencepiece/botchan.txt
-    if [ -f "$book" ]; then
-        for file in "$tokenizers/20B_tokenizer.json" \
-            "$vocabularies/ggml-vocab-llama-spm.gguf" "$vocabularies/ggml-vocab-gpt-2.gguf"; do
-            input=$book
-            try 0 "" tokenize -t "$file"
-            mv out ids
-            input=ids
-            try 0 "" tokenize -t "$file" --detokenize
-            check "$(basename "$file"): the book comes back" cmp out "$book"
-        done
-        if command -v spm_encode >/dev/null; then
-            head -300 "$book" >part
-            spm_encode --model="$tokenizers/sentencepiece/test_model.model" --output_format=id <part >want
-            while IFS= read -r line; do
-                printf '%s' "$line" | "$tool" tokenize -t "$tokenizers/sentencepiece/test_model.model"
-            done <part >out
-            check "300 lines of the book are those of spm_encode" cmp out want
-        else
-            skip "no spm_encode"
-        fi
-        input=/dev/null
+    for file in "$tokenizers/20B_tokenizer.json" \
+        "$vocabularies/ggml-vocab-llama-spm.gguf" "$vocabularies/ggml-vocab-gpt-2.gguf"; do
+        input=$book
+        try 0 "" tokenize -t "$file"
+        mv out ids
+        input=ids
+        try 0 "" tokenize -t "$file" --detokenize
+        check "$(basename "$file"): the book comes back" cmp out "$book"
+    done
+    if command -v spm_encode >/dev/null; then
+        head -300 "$book" >part
+        spm_encode --model="$tokenizers/sentencepiece/test_model.model" --output_format=id <part >want
+        while IFS= read -r line; do
+            printf '%s' "$line" | "$tool" tokenize -t "$tokenizers/sentencepiece/test_model.model"
+        done <part >out
+        check "300 lines of the book are those of spm_encode" cmp out want
     else
-        skip "no test data: tokenizer"
+        skip "no spm_encode"
     fi
+    input=/dev/null
 fi
 
 # chat_on_cut CODE: a chat whose model is cut short between opening it and the first line ends so.

@@ -43,6 +43,13 @@ job_tools() {
     bash tests/tools.sh build/gcc && bash tests/table_tool.sh build/gcc &&
         bash tests/simulate_tool.sh build/gcc && bash tools/dev/check_report.sh build/gcc
 }
+# What stands in for the test data of others, where that is there and gcc's run took it.
+job_clone() {
+    [ -d "${TANDEM_TEST_DATA:-../shared/data}" ] || return 0
+    export TANDEM_TEST_DATA=none TANDEM_TEST_EFFORT=1
+    mk BUILD=build/gcc CC=gcc SUITES="formats ggml llama table" check-suites &&
+        bash tests/tools.sh build/gcc data
+}
 # Some of the allocations and file calls of the tools fail; all of them in `make soak`.
 job_faults() { mk BUILD=build/gcc CC=gcc faults && bash tests/faults.sh build/gcc 4; }
 # The tools with tight limits, small disks, jumping clocks, without /proc, and killed 50 times.
@@ -82,7 +89,7 @@ job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
 all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 recipes pack includes style words docs headers"
-all_jobs+=" symbols reach install examples tools faults machines"
+all_jobs+=" symbols reach install examples tools clone faults machines"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}
 
@@ -145,7 +152,7 @@ wait_for_one() {
 
 for job in $jobs; do
     # The jobs that look at the results of gcc wait for it.
-    if [[ $job =~ ^(symbols|reach|install|examples|tools|faults|machines)$ ]]; then
+    if [[ $job =~ ^(symbols|reach|install|examples|tools|clone|faults|machines)$ ]]; then
         while [[ " ${name_of[*]} " == *" gcc "* ]]; do
             wait_for_one
         done
