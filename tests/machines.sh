@@ -9,7 +9,7 @@ set -u
 cd "$(dirname "$0")/.."
 build=$PWD/${1:-build/gcc}
 kills=${2:-50}
-groups=${3:-limits disks missing clock moved quota kills}
+groups=${3:-limits disks missing clock moved quota rights kills}
 . tests/tool_cases.sh
 
 tried=0 failed=0 skipped=0 n_kills=0 bad_kills=0
@@ -119,6 +119,36 @@ group_quota() {
         under "cpu.max '$quota'" "run bench" "exec unshare -m bash -c 'mount -t tmpfs none /sys/fs/cgroup
             echo cpu >/sys/fs/cgroup/cgroup.controllers; echo $quota >/sys/fs/cgroup/cpu.max; exec \"\$@\"' sh \"\$@\""
     done
+}
+
+# A program with more rights than its user takes neither settings nor files from the user's environment.
+group_rights() {
+    local what pattern
+    [ "$(id -u)" -eq 0 ] || { skip "not root: no setuid programs"; return; }
+    mkdir -p rights/open && chmod 755 rights && chmod 777 rights/open && cd rights || exit 1
+    cp "$in/model.bin" "$in/tokenizer.bin" "$in/old/t1.json" .
+    cp "$build/tandem-llama" usual && cp usual raised && chown 65534 raised && chmod 4755 raised
+    XDG_CACHE_HOME=$PWD/cache tool mulmat-tune bench "${cell[@]}" -m 1 -budget 1 -y >made 2>&1
+    heeds() { # PROGRAM VARIABLE=VALUE PATTERN: whether what it prints, or a trace, shows the variable
+        rm -f open/trace.json
+        env XDG_CACHE_HOME=/dev/null/x "$2" "./$1" run model.bin -t tokenizer.bin --temp 0 -n 4 --stats >out 2>&1 ||
+            bad "$1, $2: exit code $?"
+        [ ! -e open/trace.json ] || echo traced >>out
+        tried=$((tried + 1))
+        grep -qE "$3" out
+    }
+    while read -r what pattern; do
+        heeds usual "$what" "$pattern" || bad "a usual program does not heed $what"
+        ! heeds raised "$what" "$pattern" || bad "a setuid program heeds $what"
+    done <<END
+TANDEM_TABLE=t1.json ^table: t1.json
+TANDEM_LOG=debug left out: backend
+TANDEM_THREADS=3 ^threads: 3
+TANDEM_CPU=scalar ^machine: .*scalar
+TANDEM_TRACE=open/trace.json ^traced
+XDG_CACHE_HOME=$PWD/cache ^table: .*/cache/
+END
+    cd "$work" || exit 1
 }
 
 # ---- kills: one folder, which nobody tidies in between ----
