@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # make demo: the main job in one go. Measures this machine for the matrices of a 1.1B llama, then runs such a
-# model (random weights) by the fixed rule, on the CPU alone, and by the tuned plan. QUICK=1: a smaller model.
+# model (random weights) by what other programs do, by the CPU kernels and by the plan. QUICK=1: a smaller model.
 set -eu
 cd "$(dirname "$0")/../.."
 model=1.1B
@@ -20,5 +20,5 @@ echo
 echo "2. What wins where:"
 build/mulmat-tune analyze build/demo/table.json
 echo
-echo "3. The same model, run three ways:"
+echo "3. The same model by what other programs do, by the CPU kernels and by the plan:"
 build/tandem-llama demo $quick --table build/demo/table.json

@@ -100,7 +100,7 @@ static void show_summary(const struct display *display, const struct request *re
             summary->elapsed_s);
     if (request->budget_s > 0) {
         fprintf(stderr, " of %.1f s%s", request->budget_s,
-                summary->is_certain ? " (nothing is left that is uncertain)" : "");
+                summary->is_certain ? " (no cell is left that is worth more time)" : "");
     }
     fprintf(stderr, "; median uncertainty %.1f %%\n", 100 * summary->median_uncertainty);
     if (summary->unmeasured > 0) {

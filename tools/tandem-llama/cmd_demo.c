@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * tandem-llama demo: what the timing table is worth. One synthetic model under three runtimes,
- * measured in turns, so that whatever else the machine does meets all of them alike. */
+ * tandem-llama demo: what planning is worth. One synthetic model by what other programs do, by the
+ * CPU kernels alone, without a table and by the plan, measured in turns, so that whatever else the
+ * machine does meets all of them alike. */
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/tandem-llama/baselines.h"
 #include "tools/tandem-llama/cli.h"
 #include "tools/tandem-llama/plan_summary.h"
 #include "tools/tandem-llama/speed.h"
 
-enum candidate { FIXED_RULE, CPU_ALONE, TUNED, CANDIDATES };
-
-static const char *const candidate_names[CANDIDATES] = {"fixed rule", "CPU alone", "tuned plan"};
+/* Baselines first, then these two. */
+enum { MAX_CANDIDATES = TND_BASELINES_MAX + 2 };
 
 struct cell {
     int64_t prompt; /* tokens of one batch; 0: generation */
@@ -32,9 +33,12 @@ struct demo {
     double budget_s;
     tandem_source *source;
     tandem_model *model;
-    tandem_runtime *runtimes[CANDIDATES];
+    tandem_runtime *planned;
+    struct tnd_baselines baselines;
+    struct tnd_baseline candidates[MAX_CANDIDATES];
+    int n_candidates; /* the last but one: the rule; the last: the plan */
     tandem_session *session;
-    struct tnd_speed speeds[CELLS][CANDIDATES];
+    struct tnd_speed speeds[CELLS][MAX_CANDIDATES];
 };
 
 static void cell_name(int cell, char *out, size_t n)
@@ -54,14 +58,17 @@ static enum tandem_status open_all(struct demo *demo, struct tandem_error *error
     const double begin = tnd_cli_seconds();
     CLI_TRY(tnd_cli_synthesize(shape, "q4_0", options.context, &demo->source, error));
     CLI_TRY(tandem_model_new(demo->source, &demo->model, error));
-    const struct tnd_cli_runtime wanted[CANDIDATES] = {
-        {.threads = demo->threads, .table = "none"},
-        {.threads = demo->threads, .table = "none", .profile = "cpu"},
-        {.threads = demo->threads, .table = demo->table}};
-    for (int i = 0; i < CANDIDATES; i++) {
-        CLI_TRY(tnd_cli_open_runtime(&wanted[i], &demo->runtimes[i], error));
+    const struct tnd_cli_runtime like = {.threads = demo->threads, .table = demo->table};
+    CLI_TRY(tnd_cli_open_runtime(&like, &demo->planned, error));
+    CLI_TRY(tnd_baselines_open("all", &like, &demo->baselines, error));
+    for (int i = 0; i < demo->baselines.n; i++) {
+        demo->candidates[demo->n_candidates++] = demo->baselines.list[i];
     }
-    CLI_TRY(tandem_session_new(demo->model, demo->runtimes[0], &options, &demo->session, error));
+    demo->candidates[demo->n_candidates++] =
+        (struct tnd_baseline){"no table", NULL, NULL, tnd_baselines_runtime(&demo->baselines)};
+    demo->candidates[demo->n_candidates++] =
+        (struct tnd_baseline){"tuned plan", NULL, NULL, demo->planned};
+    CLI_TRY(tandem_session_new(demo->model, demo->planned, &options, &demo->session, error));
     const struct tandem_hparams *h = tandem_model_hparams(demo->model);
     fprintf(stderr,
             "made a %s llama with random weights in %.1f s: %lld layers, dim %lld, "
@@ -74,9 +81,8 @@ static enum tandem_status open_all(struct demo *demo, struct tandem_error *error
 static void close_all(struct demo *demo)
 {
     tandem_session_free(demo->session);
-    for (int candidate = 0; candidate < CANDIDATES; candidate++) {
-        tandem_runtime_close(demo->runtimes[candidate]);
-    }
+    tnd_baselines_close(&demo->baselines);
+    tandem_runtime_close(demo->planned);
     tandem_model_free(demo->model);
     tandem_source_close(demo->source);
 }
@@ -86,7 +92,12 @@ static enum tandem_status measure_once(struct demo *demo, int cell, int candidat
 {
     const int64_t vocabulary = tandem_model_hparams(demo->model)->vocabulary;
     struct tnd_speed *speed = is_counted ? &demo->speeds[cell][candidate] : NULL;
-    tandem_session_set_runtime(demo->session, demo->runtimes[candidate]);
+    const int64_t m = cells[cell].prompt > 0 ? cells[cell].prompt : 1;
+    if (candidate == demo->n_candidates - 1) { /* its choices are kept, as in a program */
+        tandem_session_set_runtime(demo->session, demo->planned);
+    } else {
+        CLI_TRY(tnd_baseline_use(&demo->candidates[candidate], demo->session, m, error));
+    }
     if (cells[cell].prompt > 0) {
         return tnd_speed_prompt(demo->session, vocabulary, cells[cell].prompt, speed, error);
     }
@@ -94,7 +105,7 @@ static enum tandem_status measure_once(struct demo *demo, int cell, int candidat
                                 is_counted ? GENERATED : 1, speed, error);
 }
 
-/* Rounds over the three candidates, each round beginning with another one, until the cell's time is
+/* Rounds over the candidates, each round beginning with another one, until the cell's time is
  * used up. */
 static enum tandem_status measure_cell(struct demo *demo, int cell, struct tandem_error *error)
 {
@@ -107,8 +118,8 @@ static enum tandem_status measure_cell(struct demo *demo, int cell, struct tande
         if (wanted_s > (round < MIN_ROUNDS ? 1.6 * limit_s : limit_s)) {
             break;
         }
-        for (int turn = 0; status == TANDEM_OK && turn < CANDIDATES; turn++) {
-            status = measure_once(demo, cell, (turn + round) % CANDIDATES, true, error);
+        for (int turn = 0; status == TANDEM_OK && turn < demo->n_candidates; turn++) {
+            status = measure_once(demo, cell, (turn + round) % demo->n_candidates, true, error);
         }
         used_s = tnd_cli_seconds() - begin;
     }
@@ -120,7 +131,7 @@ static enum tandem_status measure_cell(struct demo *demo, int cell, struct tande
 
 static enum tandem_status measure(struct demo *demo, struct tandem_error *error)
 {
-    for (int i = 0; i < CANDIDATES; i++) { /* threads, caches, page faults */
+    for (int i = 0; i < demo->n_candidates; i++) { /* threads, caches, page faults */
         CLI_TRY(measure_once(demo, 0, i, false, error));
     }
     for (int cell = 0; cell < CELLS; cell++) {
@@ -134,22 +145,50 @@ static double median_of(const struct demo *demo, int cell, int candidate)
     return tnd_speed_summary(&demo->speeds[cell][candidate]).median;
 }
 
-static void print_gain(const struct demo *demo, enum candidate over)
+/* The fastest of first .. end-1. */
+static double best_of(const struct demo *demo, int cell, int first, int end)
 {
-    char name[32];
-    snprintf(name, sizeof(name), "gain over %s", candidate_names[over]);
-    printf("| %-20s |", name);
+    double best = 0.0;
+    for (int candidate = first; candidate < end; candidate++) {
+        const double speed = median_of(demo, cell, candidate);
+        best = speed > best ? speed : best;
+    }
+    return best;
+}
+
+static void print_speeds(const char *name, const double speeds[CELLS], const char *unit)
+{
+    printf("| %-27s |", name);
     for (int cell = 0; cell < CELLS; cell++) {
-        const double base = median_of(demo, cell, over);
-        printf(" %11.2fx |", base > 0.0 ? median_of(demo, cell, TUNED) / base : 0.0);
+        printf(" %*.2f%s |", 12 - (int)strlen(unit), speeds[cell], unit);
     }
     printf("\n");
+}
+
+/* Of the plan over the fastest of first .. end-1. */
+static void print_gain(const struct demo *demo, const char *name, int first, int end)
+{
+    double gains[CELLS];
+    for (int cell = 0; cell < CELLS; cell++) {
+        const double base = best_of(demo, cell, first, end);
+        gains[cell] = base > 0.0 ? median_of(demo, cell, demo->n_candidates - 1) / base : 0.0;
+    }
+    print_speeds(name, gains, "x");
+}
+
+static int find(const struct demo *demo, const char *name)
+{
+    int i = 0;
+    while (i < demo->n_candidates - 1 && strcmp(demo->candidates[i].name, name) != 0) {
+        i++;
+    }
+    return i;
 }
 
 /* What the tuned plan does for each cell. */
 static enum tandem_status print_plans(struct demo *demo, struct tandem_error *error)
 {
-    tandem_session_set_runtime(demo->session, demo->runtimes[TUNED]);
+    tandem_session_set_runtime(demo->session, demo->planned);
     printf("\nmatrix products by profile in the tuned plan:\n");
     for (int cell = 0; cell < CELLS; cell++) {
         char name[32], profiles[160];
@@ -163,38 +202,51 @@ static enum tandem_status print_plans(struct demo *demo, struct tandem_error *er
     return TANDEM_OK;
 }
 
-static void print_result(const struct demo *demo)
+static void print_head(void)
 {
-    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
-    tandem_runtime_describe(demo->runtimes[TUNED], &info);
-    printf("\n%s, %s, %d threads; tokens/s, median\n\n", info.cpu, info.isa, info.n_threads);
-    printf("| %-20s |", "");
+    printf("| %-27s |", "");
     for (int cell = 0; cell < CELLS; cell++) {
         char head[32];
         cell_name(cell, head, sizeof(head));
         printf(" %12s |", head);
     }
-    printf("\n|----------------------|");
+    printf("\n|-----------------------------|");
     for (int cell = 0; cell < CELLS; cell++) {
         printf("-------------:|");
     }
     printf("\n");
-    for (int candidate = 0; candidate < CANDIDATES; candidate++) {
-        printf("| %-20s |", candidate_names[candidate]);
-        for (int cell = 0; cell < CELLS; cell++) {
-            printf(" %12.2f |", median_of(demo, cell, candidate));
-        }
-        printf("\n");
-    }
-    print_gain(demo, FIXED_RULE);
-    print_gain(demo, CPU_ALONE);
+}
+
+static void print_result(const struct demo *demo)
+{
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
     struct tandem_error error = {0};
-    if (tandem_runtime_table_status(demo->runtimes[TUNED], &error) != TANDEM_OK) {
-        printf("\nThere is no timing table (%s): the tuned plan is the fixed rule. Run mulmat-tune "
-               "bench first.\n",
-               error.text);
+    const int cpu = find(demo, "cpu");
+    tandem_runtime_describe(demo->planned, &info);
+    printf("\n%s, %s, %d threads; tokens/s, median\n\n", info.cpu, info.isa, info.n_threads);
+    print_head();
+    for (int candidate = 0; candidate < demo->n_candidates; candidate++) {
+        double speeds[CELLS];
+        for (int cell = 0; cell < CELLS; cell++) {
+            speeds[cell] = median_of(demo, cell, candidate);
+        }
+        print_speeds(demo->candidates[candidate].name, speeds, "");
+    }
+    print_gain(demo, "plan over the best baseline", 0, demo->baselines.n);
+    print_gain(demo, "plan over cpu", cpu, cpu + 1);
+    printf("\n");
+    for (int i = 0; i < demo->baselines.n; i++) {
+        const char *name = demo->baselines.list[i].name;
+        printf("%s: %s\n", name, tnd_baseline_words(name));
+    }
+    if (tandem_runtime_table_status(demo->planned, &error) != TANDEM_OK) {
+        printf(
+            "There is no timing table (%s): the plan is the rule. Run mulmat-tune bench first.\n",
+            error.text);
     } else {
-        printf("\ntiming table: %s\n", info.table);
+        printf("no table: the rule, which serves until this machine was measured\n"
+               "timing table: %s\n",
+               info.table);
     }
 }
 
@@ -210,7 +262,7 @@ int tnd_cmd_demo(int argc, char **argv)
          "of measuring; 36, with --quick 10"},
     };
     const struct args_command command = {
-        "demo",         "", "Compares the fixed rule, the CPU alone and the tuned plan.",
+        "demo",         "", "Compares what other programs do, the CPU kernels and the plan.",
         CLI_ROWS(rows), 0,  0};
     const int result = args_parse(&command, argc, argv, NULL, NULL);
     if (result != ARGS_OK) {

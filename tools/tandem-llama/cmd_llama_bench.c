@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/tandem-llama/baselines.h"
 #include "tools/tandem-llama/cli.h"
 #include "tools/tandem-llama/never_slower.h"
 #include "tools/tandem-llama/op_split.h"
@@ -25,6 +26,7 @@ struct bench_options {
     const char *cache_type;
     const char *output;
     struct args_ints against;
+    const char *baselines; /* NULL: none */
     bool is_unfused;
     bool has_ops;
     bool has_no_fusion;
@@ -40,6 +42,7 @@ struct test {
     char plan[128];
     struct tnd_op_split split;
     struct tnd_thread_compare compare;
+    struct tnd_speed baselines[TND_BASELINES_MAX];
     struct tandem_step_counts steps;
 };
 
@@ -52,9 +55,10 @@ struct bench {
     struct test tests[MAX_TESTS];
     int n_tests;
     struct tnd_thread_compare against; /* what the session's plans are changed by */
-    int64_t context;                   /* tokens of the longest test */
-    double gib;                        /* of all weights */
-    double millions;                   /* of weights */
+    struct tnd_baselines baselines;
+    int64_t context; /* tokens of the longest test */
+    double gib;      /* of all weights */
+    double millions; /* of weights */
 };
 
 /* ---- tests ---- */
@@ -113,12 +117,16 @@ static enum tandem_status open_all(struct bench *bench, const char *checkpoint,
     tandem_runtime_set_execution(bench->runtime,
                                  (o->has_no_fusion ? 0 : TANDEM_EXECUTE_FUSED) |
                                      (o->has_no_sharing ? 0 : TANDEM_EXECUTE_CONCURRENT));
+    if (o->baselines != NULL) {
+        CLI_TRY(tnd_baselines_open(o->baselines, &o->runtime, &bench->baselines, error));
+    }
     return open_session(bench, error);
 }
 
 static void close_all(struct bench *bench)
 {
     tandem_session_free(bench->session);
+    tnd_baselines_close(&bench->baselines);
     tandem_runtime_close(bench->runtime);
     tandem_model_free(bench->model);
     tandem_source_close(bench->source);
@@ -147,6 +155,26 @@ static enum tandem_status count_steps(struct bench *bench, struct test *test,
     return status;
 }
 
+/* What the plan is compared with: one sample of each, or without `is_counted` none. */
+static enum tandem_status measure_others(struct bench *bench, struct test *test, bool is_counted,
+                                         struct tandem_error *error)
+{
+    const int64_t m = test->is_prompt ? test->n : 1;
+    enum tandem_status status = TANDEM_OK;
+    for (int c = 0; status == TANDEM_OK && is_counted && c < test->compare.n; c++) {
+        bench->against.forced = test->compare.counts[c];
+        status = measure_once(bench, test, test->n, &test->compare.speed[c], error);
+    }
+    bench->against.forced = 0;
+    for (int b = 0; status == TANDEM_OK && b < bench->baselines.n; b++) {
+        struct tnd_speed *speed = is_counted ? &test->baselines[b] : NULL;
+        CLI_TRY(tnd_baseline_use(&bench->baselines.list[b], bench->session, m, error));
+        status = measure_once(bench, test, is_counted ? test->n : m, speed, error);
+    }
+    tandem_session_set_runtime(bench->session, bench->runtime);
+    return status;
+}
+
 static enum tandem_status measure(struct bench *bench, struct test *test,
                                   struct tandem_error *error)
 {
@@ -159,19 +187,18 @@ static enum tandem_status measure(struct bench *bench, struct test *test,
         CLI_TRY(count_steps(bench, test, error));
     }
     CLI_TRY(measure_once(bench, test, m, NULL, error)); /* the first round warms up */
-    if (bench->options.has_ops) {
-        tandem_session_set_timed(bench->session, tnd_op_split_add, &test->split);
-    }
+    CLI_TRY(measure_others(bench, test, false, error));
     test->compare = bench->against;
     for (int64_t i = 0; status == TANDEM_OK && i < bench->options.repeat; i++) {
-        status = measure_once(bench, test, test->n, &test->speed, error);
-        for (int c = 0; status == TANDEM_OK && c < test->compare.n; c++) {
-            bench->against.forced = test->compare.counts[c];
-            status = measure_once(bench, test, test->n, &test->compare.speed[c], error);
+        if (bench->options.has_ops) {
+            tandem_session_set_timed(bench->session, tnd_op_split_add, &test->split);
         }
-        bench->against.forced = 0;
+        status = measure_once(bench, test, test->n, &test->speed, error);
+        tandem_session_set_timed(bench->session, NULL, NULL);
+        if (status == TANDEM_OK) {
+            status = measure_others(bench, test, true, error);
+        }
     }
-    tandem_session_set_timed(bench->session, NULL, NULL);
     return status;
 }
 
@@ -230,6 +257,33 @@ static void print_comparison(const struct bench *bench)
         char name[32];
         snprintf(name, sizeof(name), "%s%lld", test->is_prompt ? "pp" : "tg", (long long)test->n);
         tnd_thread_compare_print(&test->compare, name, &test->speed);
+    }
+}
+
+/* The gain is told against the best of them: each may be bad at something. */
+static void print_baselines(const struct bench *bench)
+{
+    printf("\nwhat other programs do, in turns with the plan\n");
+    for (int b = 0; b < bench->baselines.n; b++) {
+        const char *name = bench->baselines.list[b].name;
+        printf("  %s: %s\n", name, tnd_baseline_words(name));
+    }
+    for (int i = 0; i < bench->n_tests; i++) {
+        const struct test *test = &bench->tests[i];
+        int best = 0;
+        double least = 0.0;
+        char name[32];
+        snprintf(name, sizeof(name), "%s%lld", test->is_prompt ? "pp" : "tg", (long long)test->n);
+        for (int b = 0; b < bench->baselines.n; b++) {
+            char other[48];
+            snprintf(other, sizeof(other), "by %s", bench->baselines.list[b].name);
+            const double ratio =
+                tnd_speed_print_ratio(name, other, &test->baselines[b], &test->speed);
+            best = b == 0 || ratio < least ? b : best;
+            least = b == 0 || ratio < least ? ratio : least;
+        }
+        printf("  %s: gain over the best of them (%s) %.3f x\n", name,
+               bench->baselines.list[best].name, least);
     }
 }
 
@@ -335,6 +389,9 @@ static int run(struct bench *bench, const char *checkpoint)
             if (bench->against.n > 0) {
                 print_comparison(bench);
             }
+            if (bench->baselines.n > 0) {
+                print_baselines(bench);
+            }
         }
     }
     close_all(bench);
@@ -357,6 +414,9 @@ static bool check_options(struct bench *bench, const char *checkpoint)
     if (o->against.n > TND_COMPARE_MAX) {
         (void)tnd_cli_usage("--against-threads: expected at most %d thread counts",
                             TND_COMPARE_MAX);
+        return false;
+    }
+    if (o->baselines != NULL && !tnd_baselines_check(o->baselines)) {
         return false;
     }
     bench->against.n = o->against.n;
@@ -401,6 +461,8 @@ int tnd_cmd_bench(int argc, char **argv)
         {"ops", ARGS_FLAG, &o->has_ops, 0, 0, NULL, "say which operations the time went to (md)"},
         {"against-threads", ARGS_INTS, &o->against, 1, 1024, "N,N",
          "compare with N threads for every node, in turns (md)"},
+        {"baselines", ARGS_STRING, &o->baselines, 0, 0, "LIST",
+         "all or blas-32,one-thread,cpu,gpu: what other programs do, in turns (md)"},
         {"never-slower", ARGS_FLAG, &o->never_slower, 0, 0, NULL,
          "fail when the plan is slower than a fixed choice by 2 %"},
         {"output", ARGS_STRING, &o->output, 0, 0, "md|json|csv", "default: md"},

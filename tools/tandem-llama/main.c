@@ -24,7 +24,7 @@ static const struct command commands[] = {
     {"convert", tnd_cmd_convert, "write a GGUF file from another model file"},
     {"inspect", tnd_cmd_inspect, "print what is in a model file"},
     {"synth", tnd_cmd_synth, "write a GGUF file with random weights"},
-    {"demo", tnd_cmd_demo, "compare the fixed rule, the CPU alone and the tuned plan"},
+    {"demo", tnd_cmd_demo, "compare what other programs do, the CPU kernels and the plan"},
 };
 #define N_COMMANDS ((int)(sizeof(commands) / sizeof(commands[0])))
 

@@ -1,19 +1,33 @@
 /* SPDX-License-Identifier: MIT
- * The plan against every fixed choice. Each has a runtime of its own and they take turns, each
- * round beginning with another one; a ratio is the median over the rounds of the ratio within one
- * round, so that whatever else the machine does meets both sides alike. */
+ * The plan against every fixed choice. They take turns, each round beginning with another one; a
+ * ratio is the median over the rounds of the ratio within one round, so that whatever else the
+ * machine does meets both sides alike. The largest of many noisy ratios is too large: each that is
+ * above the limit is measured anew, the two alone, and those rounds decide. */
 #include "tools/tandem-llama/never_slower.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/tandem-llama/baselines.h"
 #include "tools/tandem-llama/cli.h"
 #include "tools/tandem-llama/speed.h"
 
-enum { PLANNED, RULE, FIRST_PROFILE, MAX_CANDIDATES = 16, GENERATED = 8, LONGEST_PROMPT = 512 };
+enum {
+    PLANNED,
+    RULE,
+    FIRST_FIXED,
+    MAX_CANDIDATES = 24,
+    GENERATED = 8,
+    LONGEST_PROMPT = 512,
+    MAX_ROUNDS = 256
+};
 
-#define ALLOWED  1.02
-#define HOPELESS 1.3 /* times as long as the fastest of the first round: not run again */
+#define ALLOWED       1.02
+#define HOPELESS      1.3  /* times as long as the fastest of two rounds: not run again */
+#define HOPELESS_ONCE 2.0  /* the same after one round */
+#define DECIDE_S      40.0 /* for one ratio that is measured anew, at most */
+#define FEWEST        9    /* rounds of that */
 
 static const int64_t prompts[] = {8, 32, 128, 512, 0}; /* 0: generation */
 #define CELLS ((int)(sizeof(prompts) / sizeof(prompts[0])))
@@ -23,58 +37,64 @@ struct contest {
     tandem_source *source;
     tandem_model *model;
     tandem_session *session;
-    int n_candidates;
-    char names[MAX_CANDIDATES][48];
-    tandem_runtime *runtimes[MAX_CANDIDATES];
-    double seconds[MAX_CANDIDATES][TND_SPEED_MAX]; /* of the cell that is measured, a token */
+    tandem_runtime *planned;
+    struct tnd_baselines baselines;
+    int n_candidates, n_baselines; /* baselines follow the rule, then profiles */
+    struct tnd_baseline candidates[MAX_CANDIDATES];
+    struct tandem_profile_info profiles[32];
+    double ratios[MAX_CANDIDATES];              /* how many times as long as it the plan takes */
+    double seconds[MAX_CANDIDATES][MAX_ROUNDS]; /* of the cell that is measured, a token */
+    int n_rounds[MAX_CANDIDATES];
     bool is_out[MAX_CANDIDATES];
 };
 
-static enum tandem_status add_candidate(struct contest *contest, const char *name,
-                                        const char *table, const char *profile,
-                                        struct tandem_error *error)
+static void add_candidate(struct contest *contest, const char *name, const char *profile,
+                          tandem_runtime *runtime)
 {
-    const struct tnd_cli_runtime wanted = {
-        .threads = contest->wanted->threads, .profile = profile, .table = table};
-    snprintf(contest->names[contest->n_candidates], sizeof(contest->names[0]), "%s", name);
-    return tnd_cli_open_runtime(&wanted, &contest->runtimes[contest->n_candidates++], error);
+    contest->candidates[contest->n_candidates++] =
+        (struct tnd_baseline){name, profile, profile, runtime};
 }
 
-/* Every profile that is there, but for those of devices. */
-static enum tandem_status add_profiles(struct contest *contest, struct tandem_error *error)
+/* The rule, what other programs do, and each profile that is there but for those of devices. */
+static void add_fixed(struct contest *contest)
 {
-    struct tandem_profile_info profiles[32];
-    int n = tandem_runtime_profiles(contest->runtimes[RULE], profiles, 32);
+    tandem_runtime *runtime = tnd_baselines_runtime(&contest->baselines);
+    add_candidate(contest, "the rule", NULL, runtime);
+    for (int i = 0; i < contest->baselines.n; i++) {
+        contest->candidates[contest->n_candidates++] = contest->baselines.list[i];
+    }
+    contest->n_baselines = contest->baselines.n;
+    int n = tandem_runtime_profiles(runtime, contest->profiles, 32);
     for (int i = 0; i < n && i < 32 && contest->n_candidates < MAX_CANDIDATES; i++) {
-        const char *name = profiles[i].name;
-        if (profiles[i].available && !tnd_device_option_has_profile(name)) {
-            CLI_TRY(add_candidate(contest, name, "none", name, error));
+        const char *name = contest->profiles[i].name;
+        if (contest->profiles[i].available && !tnd_device_option_has_profile(name) &&
+            strcmp(name, "cpu") != 0) { /* which is a baseline */
+            add_candidate(contest, name, name, runtime);
         }
     }
-    return TANDEM_OK;
 }
 
 static enum tandem_status open_all(struct contest *contest, struct tandem_error *error)
 {
     const struct tnd_never_slower *wanted = contest->wanted;
+    const struct tnd_cli_runtime like = {.threads = wanted->threads, .table = wanted->table};
     const struct tandem_session_options options = {.size = sizeof(options),
                                                    .context = LONGEST_PROMPT + GENERATED};
     CLI_TRY(
         tnd_cli_synthesize(wanted->shape, wanted->type, options.context, &contest->source, error));
     CLI_TRY(tandem_model_new(contest->source, &contest->model, error));
-    CLI_TRY(add_candidate(contest, "the plan", wanted->table, NULL, error));
-    CLI_TRY(add_candidate(contest, "fixed rule", "none", NULL, error));
-    CLI_TRY(add_profiles(contest, error));
-    return tandem_session_new(contest->model, contest->runtimes[PLANNED], &options,
-                              &contest->session, error);
+    CLI_TRY(tnd_cli_open_runtime(&like, &contest->planned, error));
+    CLI_TRY(tnd_baselines_open("all", &like, &contest->baselines, error));
+    add_candidate(contest, "the plan", NULL, contest->planned);
+    add_fixed(contest);
+    return tandem_session_new(contest->model, contest->planned, &options, &contest->session, error);
 }
 
 static void close_all(struct contest *contest)
 {
     tandem_session_free(contest->session);
-    for (int candidate = 0; candidate < contest->n_candidates; candidate++) {
-        tandem_runtime_close(contest->runtimes[candidate]);
-    }
+    tnd_baselines_close(&contest->baselines);
+    tandem_runtime_close(contest->planned);
     tandem_model_free(contest->model);
     tandem_source_close(contest->source);
 }
@@ -83,83 +103,141 @@ static enum tandem_status run_once(struct contest *contest, int cell, int candid
                                    double *out_seconds, struct tandem_error *error)
 {
     const int64_t vocabulary = tandem_model_hparams(contest->model)->vocabulary;
+    const int64_t m = prompts[cell];
     struct tnd_speed speed = {.n = 0};
-    tandem_session_set_runtime(contest->session, contest->runtimes[candidate]);
+    if (candidate == PLANNED) { /* its choices are kept, as in a program */
+        tandem_session_set_runtime(contest->session, contest->planned);
+    } else {
+        CLI_TRY(tnd_baseline_use(&contest->candidates[candidate], contest->session, m, error));
+    }
     const enum tandem_status status =
-        prompts[cell] > 0
-            ? tnd_speed_prompt(contest->session, vocabulary, prompts[cell], &speed, error)
-            : tnd_speed_generation(contest->session, vocabulary, prompts[0], GENERATED, &speed,
-                                   error);
+        m > 0 ? tnd_speed_prompt(contest->session, vocabulary, m, &speed, error)
+              : tnd_speed_generation(contest->session, vocabulary, prompts[0], GENERATED, &speed,
+                                     error);
     *out_seconds = speed.n > 0 ? 1.0 / speed.samples[0] : 0.0;
     return status;
 }
 
-/* Who is hopeless after the first round runs no more. */
-static void drop_slow(struct contest *contest)
+static double fastest_of(const struct contest *contest, int candidate, int n)
 {
-    double fastest = contest->seconds[0][0];
-    for (int candidate = 1; candidate < contest->n_candidates; candidate++) {
-        const double seconds = contest->seconds[candidate][0];
+    double fastest = contest->seconds[candidate][0];
+    for (int i = 1; i < n; i++) {
+        fastest =
+            contest->seconds[candidate][i] < fastest ? contest->seconds[candidate][i] : fastest;
+    }
+    return fastest;
+}
+
+/* Who is hopeless runs no more. One round may have been disturbed. */
+static void drop_slow(struct contest *contest, int n)
+{
+    double fastest = fastest_of(contest, PLANNED, n);
+    for (int candidate = RULE; candidate < contest->n_candidates; candidate++) {
+        const double seconds = fastest_of(contest, candidate, contest->n_rounds[candidate]);
         fastest = seconds < fastest ? seconds : fastest;
     }
-    for (int candidate = FIRST_PROFILE; candidate < contest->n_candidates; candidate++) {
-        contest->is_out[candidate] = contest->seconds[candidate][0] > HOPELESS * fastest;
+    for (int candidate = FIRST_FIXED; candidate < contest->n_candidates; candidate++) {
+        const double seconds = fastest_of(contest, candidate, contest->n_rounds[candidate]);
+        contest->is_out[candidate] = seconds > (n == 1 ? HOPELESS_ONCE : HOPELESS) * fastest;
     }
+}
+
+/* The median over the rounds; `out_low`, `out_high`: it lies between them with 95 %. */
+static double ratio_to(const struct contest *contest, int candidate, int n, double *out_low,
+                       double *out_high)
+{
+    double ratios[MAX_ROUNDS];
+    for (int i = 0; i < n; i++) {
+        ratios[i] = contest->seconds[PLANNED][i] / contest->seconds[candidate][i];
+    }
+    const double ratio = tnd_cli_median(ratios, n);       /* sorts them */
+    const int low = (int)floor(0.5 * n - 0.98 * sqrt(n)); /* rank by the binomial distribution */
+    *out_low = low >= 0 ? ratios[low] : 0;
+    *out_high = low >= 0 ? ratios[n - 1 - low] : INFINITY;
+    return ratio;
+}
+
+/* The plan and one fixed choice alone, in turns, until it is known on which side of the limit the
+ * ratio lies. */
+static enum tandem_status decide(struct contest *contest, int cell, int candidate,
+                                 struct tandem_error *error)
+{
+    const double begin = tnd_cli_seconds();
+    bool is_known = false;
+    for (int n = 0; n < MAX_ROUNDS && !is_known; n++) {
+        for (int turn = 0; turn < 2; turn++) {
+            const int which = (turn + n) % 2 == 0 ? PLANNED : candidate;
+            CLI_TRY(run_once(contest, cell, which, &contest->seconds[which][n], error));
+        }
+        double low, high;
+        contest->ratios[candidate] = ratio_to(contest, candidate, n + 1, &low, &high);
+        contest->n_rounds[candidate] = n + 1;
+        is_known = n + 1 >= FEWEST &&
+                   (low > ALLOWED || high < ALLOWED || tnd_cli_seconds() - begin > DECIDE_S);
+    }
+    return TANDEM_OK;
 }
 
 static enum tandem_status measure_cell(struct contest *contest, int cell,
                                        struct tandem_error *error)
 {
+    const int rounds = (int)contest->wanted->rounds;
     memset(contest->is_out, 0, sizeof(contest->is_out));
-    for (int64_t round = 0; round < contest->wanted->rounds; round++) {
+    for (int round = 0; round < rounds; round++) {
         for (int i = 0; i < contest->n_candidates; i++) {
-            const int candidate = (i + (int)round) % contest->n_candidates;
+            const int candidate = (i + round) % contest->n_candidates;
             if (!contest->is_out[candidate]) {
                 CLI_TRY(
                     run_once(contest, cell, candidate, &contest->seconds[candidate][round], error));
+                contest->n_rounds[candidate] = round + 1;
             }
         }
-        if (round == 0) {
-            drop_slow(contest);
+        if (round < 2) {
+            drop_slow(contest, round + 1);
+        }
+    }
+    for (int candidate = RULE; candidate < contest->n_candidates; candidate++) {
+        double low, high;
+        contest->ratios[candidate] =
+            ratio_to(contest, candidate, contest->n_rounds[candidate], &low, &high);
+    }
+    for (int candidate = RULE; candidate < contest->n_candidates; candidate++) {
+        if (contest->ratios[candidate] > ALLOWED) {
+            CLI_TRY(decide(contest, cell, candidate, error));
         }
     }
     return TANDEM_OK;
 }
 
-/* How many times as long the plan takes as a candidate. */
-static double ratio_to(const struct contest *contest, int candidate)
+/* The candidate of first .. end-1 that the plan has the smallest lead over. */
+static int best_of(const struct contest *contest, int first, int end)
 {
-    double ratios[TND_SPEED_MAX];
-    const int n = contest->is_out[candidate] ? 1 : (int)contest->wanted->rounds;
-    for (int i = 0; i < n; i++) {
-        ratios[i] = contest->seconds[PLANNED][i] / contest->seconds[candidate][i];
+    int best = first;
+    for (int candidate = first + 1; candidate < end; candidate++) {
+        best = contest->ratios[candidate] > contest->ratios[best] ? candidate : best;
     }
-    return tnd_cli_median(ratios, n);
+    return best;
 }
 
 /* Returns the ratio to the best fixed choice. */
 static double print_cell(const struct contest *contest, int cell)
 {
-    double worst = 0.0;
-    int best = RULE;
+    const int best = best_of(contest, RULE, contest->n_candidates);
+    const int other = best_of(contest, FIRST_FIXED, FIRST_FIXED + contest->n_baselines);
+    const double worst = contest->ratios[best];
     char name[32] = "generation";
     if (prompts[cell] > 0) {
         snprintf(name, sizeof(name), "prompt %lld", (long long)prompts[cell]);
     }
     printf("%-11s the plan takes", name);
     for (int candidate = RULE; candidate < contest->n_candidates; candidate++) {
-        const double ratio = ratio_to(contest, candidate);
-        printf("%s %.3f of %s%s", candidate == RULE ? "" : ",", ratio, contest->names[candidate],
-               contest->is_out[candidate] ? " (one round)" : "");
-        if (ratio > worst) {
-            worst = ratio;
-            best = candidate;
-        }
+        printf("%s %.3f of %s (%d)", candidate == RULE ? "" : ",", contest->ratios[candidate],
+               contest->candidates[candidate].name, contest->n_rounds[candidate]);
     }
-    printf("\n%-11s gain over the fixed rule %.2fx; best fixed choice: %s, of which the plan takes "
-           "%.3f%s\n",
-           "", 1.0 / ratio_to(contest, RULE), contest->names[best], worst,
-           worst > ALLOWED ? " TOO SLOW" : "");
+    printf("\n%-11s gain over the best baseline (%s) %.2fx; best fixed choice: %s, of which the "
+           "plan takes %.3f%s\n",
+           "", contest->candidates[other].name, 1.0 / contest->ratios[other],
+           contest->candidates[best].name, worst, worst > ALLOWED ? " TOO SLOW" : "");
     fflush(stdout);
     return worst;
 }
@@ -187,9 +265,8 @@ int tnd_never_slower_run(const struct tnd_never_slower *wanted)
     double worst = 0.0;
     contest = (struct contest){.wanted = wanted};
     enum tandem_status status = open_all(&contest, &error);
-    if (status == TANDEM_OK &&
-        tandem_runtime_table_status(contest.runtimes[PLANNED], &error) != TANDEM_OK) {
-        status = error.status; /* the fixed rule would be compared with itself */
+    if (status == TANDEM_OK && tandem_runtime_table_status(contest.planned, &error) != TANDEM_OK) {
+        status = error.status; /* the rule would be compared with itself */
     }
     if (status == TANDEM_OK) {
         status = run(&contest, &worst, &error);

@@ -31,5 +31,9 @@ enum tandem_status tnd_speed_generation(tandem_session *session, int64_t vocabul
                                         struct tandem_error *error);
 /** Mean, deviation, median and extremes; all 0 without samples. */
 struct tnd_speed_summary tnd_speed_summary(const struct tnd_speed *speed);
+/** "  pp8: 12.3 tokens/s OTHER; planned is 2.31 x as fast (2.20 .. 2.41, 3 rounds)": the median of
+ *  the ratios of each round and their quartiles. Returns the ratio. */
+double tnd_speed_print_ratio(const char *test, const char *other, const struct tnd_speed *speed,
+                             const struct tnd_speed *planned);
 
 #endif

@@ -4,8 +4,6 @@
 
 #include <stdio.h>
 
-#include "tools/tandem-llama/cli.h"
-
 void tnd_thread_compare_adjust(void *user, const tandem_graph *graph, tandem_plan *plan)
 {
     const struct tnd_thread_compare *compare = user;
@@ -28,17 +26,9 @@ void tnd_thread_compare_print(const struct tnd_thread_compare *compare, const ch
                               const struct tnd_speed *planned)
 {
     for (int c = 0; c < compare->n; c++) {
-        const struct tnd_speed *forced = &compare->speed[c];
-        double ratios[TND_SPEED_MAX];
-        int n = forced->n < planned->n ? forced->n : planned->n;
-        for (int i = 0; i < n; i++) {
-            ratios[i] = planned->samples[i] / forced->samples[i];
-        }
-        const double ratio = tnd_cli_median(ratios, n); /* sorts them */
-        printf("  %s: %.2f tokens/s with %d thread%s for every node; planned is %.3f x as fast "
-               "(%.3f .. %.3f, %d rounds)\n",
-               test, tnd_speed_summary(forced).median, compare->counts[c],
-               compare->counts[c] == 1 ? "" : "s", ratio, n > 0 ? ratios[n / 4] : 0.0,
-               n > 0 ? ratios[n - 1 - n / 4] : 0.0, n);
+        char other[64];
+        snprintf(other, sizeof(other), "with %d thread%s for every node", compare->counts[c],
+                 compare->counts[c] == 1 ? "" : "s");
+        (void)tnd_speed_print_ratio(test, other, &compare->speed[c], planned);
     }
 }

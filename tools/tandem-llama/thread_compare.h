@@ -20,8 +20,7 @@ struct tnd_thread_compare {
 
 /** For tandem_session_options: gives each node `forced` threads. `user` is the comparison. */
 void tnd_thread_compare_adjust(void *user, const tandem_graph *graph, tandem_plan *plan);
-/** "12.3 tokens/s with 4 threads for every node: planned is 2.31 x as fast (2.20 .. 2.41)": the
- *  median of the ratios of each round and their quartiles. */
+/** A line for each thread count, as tnd_speed_print_ratio. */
 void tnd_thread_compare_print(const struct tnd_thread_compare *compare, const char *test,
                               const struct tnd_speed *planned);
 
