@@ -33,7 +33,16 @@ static void add_cell_json(struct tnd_text *text, const struct tnd_oracle_cell *c
     add_decimal(text, "regret", cell->regret);
     tnd_text_add(text, ", ");
     add_decimal(text, "noise", cell->noise);
-    tnd_text_printf(text, ", \"limit_threads\": %d", cell->limit_threads);
+    tnd_text_printf(text, ", \"limit_threads\": %d, ", cell->limit_threads);
+    add_decimal(text, "predicted_error_us", cell->chosen_estimate.error_us);
+    tnd_text_add(text, ", ");
+    add_decimal(text, "best_predicted_us", cell->best_estimate.us);
+    tnd_text_add(text, ", ");
+    add_decimal(text, "best_predicted_error_us", cell->best_estimate.error_us);
+    if (cell->why[0] != '\0') {
+        tnd_text_add(text, ", \"why\": ");
+        tnd_emit_json_string(text, cell->why);
+    }
     tnd_text_add(text, ", \"ways\": [");
     for (int i = 0; i < cell->n_candidates; i++) {
         tnd_text_printf(text, "%s{\"profile\": \"%s\", \"threads\": %d, ", i > 0 ? ", " : "",
@@ -65,6 +74,26 @@ static void add_json(struct tnd_text *text, const struct tnd_oracle_cell *cells,
     tnd_text_add(text, "  ]\n}\n");
 }
 
+/* Each cell above TND_ORACLE_EXPLAIN by name. */
+static void add_reasons(struct tnd_text *text, const struct tnd_oracle_cell *cells, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct tnd_oracle_cell *cell = &cells[i];
+        char problem[TND_PROBLEM_MAX];
+        if (cell->why[0] == '\0') {
+            continue;
+        }
+        tnd_problem_print(&cell->problem, problem, sizeof(problem));
+        tnd_text_printf(text,
+                        "%s of %d threads: %.1f %%: predicted %.0f +- %.0f us, measured %.0f; ",
+                        problem, cell->limit_threads, 100 * cell->regret, cell->chosen_estimate.us,
+                        cell->chosen_estimate.error_us, cell->chosen_us);
+        tnd_text_printf(text, "%s t%d: predicted %.0f +- %.0f, measured %.0f. Why: %s\n",
+                        cell->best_profile, cell->best_threads, cell->best_estimate.us,
+                        cell->best_estimate.error_us, cell->best_us, cell->why);
+    }
+}
+
 static void add_text(struct tnd_text *text, const struct tnd_oracle_cell *cells, int n,
                      const struct tnd_regret *regret)
 {
@@ -90,6 +119,7 @@ static void add_text(struct tnd_text *text, const struct tnd_oracle_cell *cells,
                     n, 100 * regret->median, 100 * regret->p95, 100 * regret->worst);
     tnd_text_printf(text, "noise: the best way differed from itself by %.2f %% in the median\n",
                     100 * regret->noise);
+    add_reasons(text, cells, n);
 }
 
 enum tandem_status oracle_report(const struct tnd_oracle_cell *cells, int n,

@@ -16,15 +16,14 @@
 
 enum {
     MOST_TYPES = 16,
-    DEFAULT_TYPES = 4,
     KNOWN_SHAPES = 4,
     MOST_GROUPS = TND_MAX_SHAPES * MOST_TYPES,
     MOST_QUESTIONS = 64, /* of one type and shape */
-    DEFAULT_QUESTIONS = 8,
-    LARGEST_M = 512
+    DEFAULT_PROBLEMS = 300,
+    LARGEST_M = 2048
 };
 
-#define DEFAULT_CELL_S 2.0
+#define DEFAULT_CELL_S 1.0
 #define GROUP_S        0.6 /* making operands, packing */
 
 /* Shapes that bench measures for no model. */
@@ -72,7 +71,7 @@ static enum tandem_status choose_types(struct exam *exam, struct tandem_error *e
         return tnd_cmd_parse_types(exam->request->types, exam->types, MOST_TYPES, &exam->n_types,
                                    error);
     }
-    for (int type = 0; type < TANDEM_TYPE_NUMBERS && exam->n_types < DEFAULT_TYPES; type++) {
+    for (int type = 0; type < TANDEM_TYPE_NUMBERS && exam->n_types < MOST_TYPES; type++) {
         if (knows_type(exam->table, (enum tandem_type)type)) {
             exam->types[exam->n_types++] = (enum tandem_type)type;
         }
@@ -171,8 +170,9 @@ static bool show_cell(void *user, const struct tnd_oracle_cell *cell)
     struct exam *exam = user;
     char problem[TND_PROBLEM_MAX];
     tnd_problem_print(&cell->problem, problem, sizeof(problem));
-    fprintf(stderr, "[%4d] %s of %d threads: regret %.1f %%\n", ++exam->n_shown, problem,
-            cell->limit_threads, 100 * cell->regret);
+    fprintf(stderr, "[%4d, %4.0f s] %s of %d threads: regret %.1f %%\n", ++exam->n_shown,
+            now_s(exam) - (double)exam->request->begin_ns / 1e9, problem, cell->limit_threads,
+            100 * cell->regret);
     return false;
 }
 
@@ -181,7 +181,9 @@ static int share(const struct exam *exam, int groups_left, double *out_end_s)
 {
     *out_end_s = 0;
     if (exam->end_s <= 0) {
-        return DEFAULT_QUESTIONS;
+        int left = DEFAULT_PROBLEMS - exam->n_cells;
+        int even = (left + groups_left - 1) / groups_left;
+        return even < 1 ? 1 : even;
     }
     double left_s = exam->end_s - now_s(exam);
     double share_s = left_s / groups_left;
@@ -293,14 +295,13 @@ int test_oracle(const struct test_request *request, tandem_runtime *runtime)
     tnd_rng_init(&exam->rng, (uint64_t)request->seed);
     if (request->budget_s > 0) {
         exam->end_s = (double)request->begin_ns / 1e9 + request->budget_s;
-        double fair_s = request->budget_s / 60; /* sixty problems or so, if cells are short */
+        double fair_s = request->budget_s / DEFAULT_PROBLEMS / 1.5; /* if cells are short */
         if (request->cell_s <= 0 && fair_s < exam->cell_s) {
             exam->cell_s = fair_s > 0.2 ? fair_s : 0.2;
         }
     }
     if (tandem_runtime_table_status(runtime, &error) != TANDEM_OK) {
-        fprintf(stderr, "mulmat-tune test: the rule is judged, not a table: %s\n",
-                error.text);
+        fprintf(stderr, "mulmat-tune test: the rule is judged, not a table: %s\n", error.text);
     }
     enum tandem_status status = tnd_runtime_copy_table(runtime, &exam->table, &error);
     if (status == TANDEM_OK) {

@@ -87,15 +87,43 @@ struct trial {
     struct tandem_plan_node candidates[TND_ORACLE_MAX_CANDIDATES];
 };
 
-static enum tandem_status time_candidate(const struct trial *trial, int candidate, double budget_s,
-                                         double *out_us, struct tandem_error *error)
+static enum tandem_status time_candidate(const struct trial *trial, int candidate, int64_t m,
+                                         double budget_s, bool is_warm, double *out_us,
+                                         struct tandem_error *error)
 {
     TND_ASSERT(candidate >= 0 && candidate < trial->n_candidates);
-    struct tnd_measure_effort effort = {.budget_s = budget_s, .min_repeats = 1};
+    struct tnd_measure_effort effort = {.budget_s = budget_s, .min_repeats = 1, .is_warm = is_warm};
     struct tnd_measure_result result;
-    TND_TRY(tnd_measure_run(trial->measure, trial->m, &trial->candidates[candidate], &effort,
-                            &result, error));
+    TND_TRY(
+        tnd_measure_run(trial->measure, m, &trial->candidates[candidate], &effort, &result, error));
     *out_us = result.total.median_us;
+    return TANDEM_OK;
+}
+
+/* Leaves out ways that are far behind on fewer tokens: the slowest would take most of a cell's
+ * time. The choice stays. */
+static enum tandem_status leave_out_hopeless(struct trial *trial, struct tandem_error *error)
+{
+    double times[TND_ORACLE_MAX_CANDIDATES];
+    double fastest_us = 0;
+    int n = 0;
+    int64_t m = trial->m / 8 > TND_ORACLE_PROBE_M ? trial->m / 8 : TND_ORACLE_PROBE_M;
+    if (trial->m <= TND_ORACLE_PROBE_M) {
+        return TANDEM_OK;
+    }
+    for (int i = 0; i < trial->n_candidates; i++) {
+        TND_TRY(time_candidate(trial, i, m, 1e-6, false, &times[i], error));
+        fastest_us = i == 0 || times[i] < fastest_us ? times[i] : fastest_us;
+    }
+    int chosen = trial->chosen;
+    for (int i = 0; i < trial->n_candidates; i++) {
+        if (i == trial->chosen || times[i] <= TND_ORACLE_PROBE_OUT * fastest_us) {
+            chosen = i == trial->chosen ? n : chosen;
+            trial->candidates[n++] = trial->candidates[i];
+        }
+    }
+    trial->n_candidates = n;
+    trial->chosen = chosen;
     return TANDEM_OK;
 }
 
@@ -109,12 +137,14 @@ static enum tandem_status find_best(const struct trial *trial, double cell_s,
     double budget_s =
         TND_ORACLE_FIRST_SHARE * cell_s / (TND_ORACLE_FIRST_ROUNDS * trial->n_candidates);
     for (int round = 0; round < TND_ORACLE_FIRST_ROUNDS; round++) {
+        bool is_long = fastest_us > TND_ORACLE_LONG_US;
+        double hopeless = is_long ? TND_ORACLE_HOPELESS_LONG : TND_ORACLE_HOPELESS;
         for (int i = 0; i < trial->n_candidates; i++) {
-            if (round > 0 && times[i][0] > TND_ORACLE_HOPELESS * fastest_us) {
+            if (round > 0 && times[i][0] > hopeless * fastest_us) {
                 times[i][round] = times[i][0];
                 continue;
             }
-            TND_TRY(time_candidate(trial, i, budget_s, &times[i][round], error));
+            TND_TRY(time_candidate(trial, i, trial->m, budget_s, is_long, &times[i][round], error));
         }
         for (int i = 0; i < trial->n_candidates && round == 0; i++) {
             fastest_us = i == 0 || times[i][0] < fastest_us ? times[i][0] : fastest_us;
@@ -139,30 +169,63 @@ static double ratio_of(double a, double b)
     return b > 0 ? a / b : 1.0;
 }
 
-/* The choice, the best, and the best once more, alternately: the third tells what noise alone
- * does. */
+/* Times of the choice, the best, and the best once more: the third tells what noise alone does. */
+struct duel {
+    int rounds;
+    double times[3][MAX_ROUNDS];
+};
+
+/* Rounds in turns; each goes first as often as the others. */
+static enum tandem_status fight(const struct trial *trial, int best, int rounds, double cell_s,
+                                struct duel *duel, struct tandem_error *error)
+{
+    const int candidates[3] = {trial->chosen, best, best};
+    double budget_s = (1 - TND_ORACLE_FIRST_SHARE) * cell_s / (3 * rounds);
+    for (int round = 0; round < rounds && duel->rounds < MAX_ROUNDS; round++) {
+        for (int turn = 0; turn < 3; turn++) {
+            int i = (turn + round) % 3;
+            double *us = &duel->times[i][duel->rounds];
+            bool is_long = duel->rounds > 0 && us[-1] > TND_ORACLE_LONG_US;
+            TND_TRY(time_candidate(trial, candidates[i], trial->m, budget_s, is_long, us, error));
+        }
+        duel->rounds++;
+    }
+    return TANDEM_OK;
+}
+
+/* What lasts longer than a round meets all three alike, so ratios are those of the same round. */
+static void settle(const struct duel *duel, struct tnd_oracle_cell *cell)
+{
+    double ratios[MAX_ROUNDS];
+    double sorted[3][MAX_ROUNDS];
+    memcpy(sorted, duel->times, sizeof(sorted));
+    for (int i = 0; i < duel->rounds; i++) {
+        ratios[i] = ratio_of(duel->times[0][i], (duel->times[1][i] + duel->times[2][i]) / 2);
+    }
+    cell->chosen_us = median_of(sorted[0], duel->rounds);
+    double best_us = median_of(sorted[1], duel->rounds);
+    double again_us = median_of(sorted[2], duel->rounds);
+    double same = ratio_of(best_us, again_us);
+    cell->noise = same > 1 ? same - 1 : 1 / same - 1;
+    cell->best_us = (best_us + again_us) / 2;
+    double slower = median_of(ratios, duel->rounds) - 1;
+    cell->regret = slower > 0 ? slower : 0;
+}
+
 static enum tandem_status compare(const struct trial *trial, int best, double cell_s,
                                   struct tnd_oracle_cell *cell, struct tandem_error *error)
 {
-    double times[3][MAX_ROUNDS];
-    const int candidates[3] = {trial->chosen, best, best};
-    int asked = trial->options->rounds > 0 ? trial->options->rounds : TND_ORACLE_ROUNDS;
-    int rounds = asked < MAX_ROUNDS ? asked : MAX_ROUNDS;
-    double budget_s = (1 - TND_ORACLE_FIRST_SHARE) * cell_s / (3 * rounds);
-    for (int round = 0; round < rounds; round++) {
-        for (int turn = 0; turn < 3; turn++) {
-            int i = (turn + round) % 3; /* each goes first as often as the others */
-            TND_TRY(time_candidate(trial, candidates[i], budget_s, &times[i][round], error));
-        }
+    enum { LEAST = 3 };
+    struct duel duel = {0};
+    int rounds = trial->options->rounds > 0 ? trial->options->rounds : TND_ORACLE_ROUNDS;
+    bool is_long = cell->candidates[best].median_us > TND_ORACLE_LONG_US;
+    rounds = is_long && rounds > LEAST ? LEAST : rounds;
+    TND_TRY(fight(trial, best, rounds, cell_s, &duel, error));
+    settle(&duel, cell);
+    if (cell->regret > TND_ORACLE_CONFIRM) {
+        TND_TRY(fight(trial, best, rounds, cell_s, &duel, error));
+        settle(&duel, cell);
     }
-    cell->chosen_us = median_of(times[0], rounds);
-    cell->best_us = median_of(times[1], rounds);
-    double again_us = median_of(times[2], rounds);
-    double same = ratio_of(cell->best_us, again_us);
-    cell->noise = same > 1 ? same - 1 : 1 / same - 1;
-    cell->best_us = (cell->best_us + again_us) / 2;
-    double slower = ratio_of(cell->chosen_us, cell->best_us) - 1;
-    cell->regret = slower > 0 ? slower : 0;
     return TANDEM_OK;
 }
 
@@ -192,6 +255,7 @@ static enum tandem_status answer(const struct tnd_oracle_options *options,
         trial.chosen = trial.n_candidates++;
         trial.candidates[trial.chosen] = *chosen;
     }
+    TND_TRY(leave_out_hopeless(&trial, error));
     TND_TRY(find_best(&trial, cell_s, cell, &best, error));
     memcpy(cell->problem.profile, chosen->profile, sizeof(cell->problem.profile));
     cell->problem.threads = chosen->n_threads;
@@ -204,7 +268,30 @@ static enum tandem_status answer(const struct tnd_oracle_options *options,
     return compare(&trial, best, cell_s, cell, error);
 }
 
-/* What a cell takes at least: each candidate three times, most of them slower than the choice. */
+/* What the table says of the two ways that were compared. */
+static void add_estimates(const struct tnd_oracle_options *options, struct tnd_oracle_cell *cell)
+{
+    struct tnd_candidate candidates[TND_TABLE_MAX_PROFILES];
+    int n = tnd_candidates_here(options->measure.registry, options->table, NULL, cell->problem.type,
+                                0, candidates);
+    for (int i = 0; i < n && options->table != NULL; i++) {
+        struct tnd_prediction prediction;
+        const char *name = candidates[i].profile.name;
+        if (strcmp(name, cell->problem.profile) == 0 &&
+            tnd_predict(options->table, candidates, i, &cell->problem, cell->problem.threads, NULL,
+                        &prediction)) {
+            cell->chosen_estimate = prediction.total;
+        }
+        if (strcmp(name, cell->best_profile) == 0 &&
+            tnd_predict(options->table, candidates, i, &cell->problem, cell->best_threads, NULL,
+                        &prediction)) {
+            cell->best_estimate = prediction.total;
+        }
+    }
+}
+
+/* What a cell takes at least: each candidate three times, most of them slower than the choice; long
+ * ones once or twice. */
 static double least_s(const struct tnd_oracle_options *options, const struct tnd_oracle_cell *cell)
 {
     const struct tnd_problem *problem = &cell->problem;
@@ -212,6 +299,7 @@ static double least_s(const struct tnd_oracle_options *options, const struct tnd
                                        : (double)problem->n * (double)problem->k *
                                              (double)problem->m / TND_ORACLE_SLOWEST_MADDS * 1e6;
     double runs = 3.0 * tnd_profile_count(options->measure.registry) + 2.0 * TND_ORACLE_ROUNDS;
+    runs = us > TND_ORACLE_LONG_US ? runs / 2 : runs;
     double cell_s = options->cell_s > 0 ? options->cell_s : 2.0;
     double needed_s = 1e-6 * us * runs;
     return needed_s > cell_s ? needed_s : cell_s;
@@ -248,6 +336,10 @@ static enum tandem_status run_question(const struct tnd_oracle_options *options,
         return TANDEM_OK;
     }
     TND_TRY(answer(options, measure, &chosen, cell, error));
+    add_estimates(options, cell);
+    if (cell->regret > TND_ORACLE_EXPLAIN) {
+        tnd_oracle_explain(cell);
+    }
     if (options->progress != NULL && options->progress(options->user, cell)) {
         return tnd_error_set(error, TANDEM_E_CANCELLED, "oracle", 0, 0, "oracle: stopped");
     }

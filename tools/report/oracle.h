@@ -8,6 +8,7 @@
 
 #include "measure/measure.h"
 #include "measure/models.h"
+#include "tune/estimate.h"
 #include "tune/planner.h"
 #include "table/problem.h"
 
@@ -26,10 +27,12 @@ struct tnd_oracle_cell {
     int limit_threads;          /* that the plan might use */
     double predicted_us;        /* 0: by the rule */
     double chosen_us, best_us;  /* measured, alternately */
-    double regret;              /* chosen / best - 1, 0 where the choice was not slower */
-    double noise; /* difference of the best candidate from itself in the same rounds */
+    double regret; /* chosen / best - 1 of the same round, the median; 0 when not slower */
+    double noise;  /* difference of the best candidate from itself in the same rounds */
     char best_profile[32];
     int best_threads;
+    struct tnd_estimate chosen_estimate, best_estimate; /* by the table; us 0: none */
+    char why[320]; /* of a regret above TND_ORACLE_EXPLAIN; else "" */
     int n_candidates;
     struct tnd_oracle_candidate candidates[TND_ORACLE_MAX_CANDIDATES];
 };
@@ -59,6 +62,9 @@ enum tandem_status tnd_oracle_run(const struct tnd_oracle_options *options, enum
                                   const struct tnd_oracle_question *questions, int n,
                                   struct tnd_oracle_cell *out_cells, int *out_n,
                                   struct tandem_error *error);
+
+/** Why the choice was not the best, told from predictions and times: fills cell->why. */
+void tnd_oracle_explain(struct tnd_oracle_cell *cell);
 
 struct tnd_regret {
     double median, p95, worst; /* fractions */
