@@ -265,6 +265,12 @@ $(PLUGIN): docs/examples/backend.c $(wildcard include/tandem/*.h)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 $(WARN) -fPIC -shared -Iinclude $(LDSAN) $(CFLAGS) $(LDFLAGS) -o $@ $<
 
+FAKE_NVML := $(BUILD)/fake-nvml.so
+$(FAKE_NVML): tests/fake_nvml.c
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 $(WARN) -fPIC -shared $(LDSAN) $(CFLAGS) $(LDFLAGS) -o $@ $<
+
 # ---- tests ---------------------------------------------------------------------------------------
 # tests/suite_X.c and tests/suite_X_*.c together are the suite of room X; X has no underscore. X_MORE
 # are files of other suites that it needs.
@@ -287,7 +293,7 @@ $$(BUILD)/suite_$(1): $$(call obj,$$($(1)_TESTS) $$($(1)_MORE)) $$(SANITIZER_OBJ
     $$(call archives,$$(or $$($(1)_ARCH),report $$(llama_ARCH)))
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -rdynamic -o $$@ $$^ -lcunit $$(LIBS)
-$$(BUILD)/suite_$(1): | $$(PLUGIN)
+$$(BUILD)/suite_$(1): | $$(PLUGIN) $$(FAKE_NVML)
 .PHONY: suite_$(1)
 suite_$(1): $$(BUILD)/suite_$(1)
 endef

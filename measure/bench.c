@@ -438,6 +438,9 @@ static void choose_trial_s(struct tnd_sweep *sweep, const struct thoroughness *h
     sweep->trial_s = fmin(
         fmax(sweep->budget_s * TND_BENCH_GRID_SHARE / fmax(cells, 1), TND_BENCH_SHORTEST_TRIAL_S),
         how->trial_s);
+    if (sweep->options->measure.energy != NULL) {
+        sweep->trial_s = fmax(sweep->trial_s, tnd_energy_least_s(sweep->options->measure.energy));
+    }
 }
 
 static enum tandem_status prepare(struct tnd_sweep *sweep)

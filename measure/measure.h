@@ -6,6 +6,7 @@
 #define TND_MEASURE_H
 
 #include "base/clock.h"
+#include "measure/energy.h"
 #include "sched/exec.h"
 
 struct tnd_measure;
@@ -17,6 +18,7 @@ struct tnd_measure_options {
     size_t rotate_bytes; /* copies of the weights take this much; 0: twice the last-level cache */
     size_t limit_bytes;  /* never take more than this for operands; 0: a quarter of the RAM */
     uint64_t seed;
+    struct tnd_energy *energy; /* borrowed, and used by one measurement at a time; NULL: none */
     /** As in a program: activations come from the host each time and nothing is waited for between
      *  steps. Else activations lie where they are wanted and each step of a device is timed alone:
      *  stages hold what computing takes. */
@@ -33,6 +35,7 @@ struct tnd_stage_time {
 struct tnd_measure_result {
     struct tnd_stage_time stage[TANDEM_STAGES]; /* without what moves between host and device */
     struct tnd_stage_time moving;               /* that: all transfers of the node together */
+    double joules; /* of one product: what the machine took, by the time of all; 0: unknown */
     struct tnd_stage_time total; /* from the first step's begin to the last one's end */
 };
 

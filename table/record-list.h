@@ -20,6 +20,7 @@
     X(GENERATION, WHOLE, 0, 1000000000) /* left out, here and in the checksum, when 0 */           \
     X(TIME, REAL, 0, 1000000000000)     /* microseconds */                                         \
     X(SPREAD, REAL, 0, 1000000000000)   /* the same; may be left out: 0 */                         \
+    X(JOULES, REAL, 0, 1000000000)      /* left out, here and in the checksum, when 0 */           \
     X(ERROR, REAL, 0, 1000000000000)                                                               \
     X(FACTOR, REAL, 1, 1000)                                                                       \
     X(RATE, REAL, 0, 1000000000000)                                                                \
@@ -42,7 +43,8 @@
     X(tnd_sample, count, COUNT, LARGER, 3)                                                         \
     X(tnd_sample, when, WHEN, LARGER, 4)                                                           \
     X(tnd_sample, median_us, TIME, SMALLER, 1)                                                     \
-    X(tnd_sample, spread_us, SPREAD, SMALLER, 2)
+    X(tnd_sample, spread_us, SPREAD, SMALLER, 2)                                                   \
+    X(tnd_sample, joules, JOULES, LARGER, 6)
 
 /* Numbers first: they decide most steps of a search. Thread counts last: all counts of one stage of
  * one shape are neighbours. */

@@ -188,6 +188,7 @@ static enum tandem_status read_real(const struct tnd_json_reader *r, const cJSON
     const char *expected = fact->kind == TND_FACT_ERROR    ? "an error from 0 to 1e12"
                            : fact->kind == TND_FACT_FACTOR ? "a factor from 1 to 1000"
                            : fact->kind == TND_FACT_RATE   ? "a rate from 0 to 1e12"
+                           : fact->kind == TND_FACT_JOULES ? "joules from 0 to 1e9"
                                                            : "microseconds from 0 to 1e12";
     tnd_fact_range(fact->kind, &low, &high);
     if (!tnd_fact_is_optional(fact) || tnd_json_get(object, fact->name) != NULL) {

@@ -110,6 +110,9 @@ static uint64_t add_fact(uint64_t hash, const struct tnd_record_kind *kind,
     case TND_FORM_TEXT:
         return add_string(hash, tnd_fact_text(fact, record));
     case TND_FORM_REAL:
+        if (fact->kind == TND_FACT_JOULES && tnd_fact_is_left_out(fact, record)) {
+            return hash;
+        }
         return add_double(hash, tnd_fact_real(fact, record));
     case TND_FORM_PAIR:
         return add_pair(hash, fact, record);

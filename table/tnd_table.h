@@ -20,6 +20,7 @@ struct tnd_sample {
      * while programs ran and waits for the next measuring. The larger generation wins a merge, so
      * that neither old copies of a cell nor their counts bring back what was given up. */
     uint32_t generation;
+    double joules; /* that the machine took meanwhile; 0 when unknown */
 };
 
 /* A spread above this share of the median is called noisy, everywhere. */

@@ -245,6 +245,17 @@
 #define TND_TRANSFER_BYTES           (64 << 20)
 /* The same when time is short. Unit: bytes. Why: as above, with less certainty. Test: none. */
 #define TND_QUICK_TRANSFER_BYTES     (4 << 20)
+/* A trial whose energy is measured lasts at least: with counters of processors. Unit: s. Why: they
+ * step each millisecond, so that a step is 5 %. Test: none. */
+#define TND_ENERGY_PACKAGE_S         0.02
+/* With those of GPUs. Unit: s. Why: they step each 20 to 100 ms. Test: none. */
+#define TND_ENERGY_GPU_S             0.2
+/* With a battery alone. Unit: s. Why: its power is told each second or so; a longer trial would
+ * make a bench take hours. Test: none. */
+#define TND_ENERGY_BATTERY_S         0.5
+/* A counter that says more is wrong. Unit: W. Why: eight GPUs of 1 kW and their host, five times.
+ * Test: counters_that_jump_are_not_believed. */
+#define TND_ENERGY_MOST_W            50000.0
 /* Budget of effort `estimate` when none is given. Unit: s. Why: what a user waits for. Test:
  * none. */
 #define TND_BENCH_ESTIMATE_S         5.0

@@ -331,6 +331,20 @@ static int count_types(const struct tnd_bench_options *options, const struct tnd
     return n;
 }
 
+/* NULL, and a word about it, where the machine tells nothing. */
+static struct tnd_energy *open_energy(void)
+{
+    struct tnd_energy *energy = NULL;
+    struct tandem_error error = {0};
+    if (tnd_energy_open(NULL, &energy, &error) == TANDEM_OK) {
+        fprintf(stderr, "mulmat-tune: energy of the whole machine by %s\n",
+                tnd_energy_sources(energy));
+    } else {
+        fprintf(stderr, "mulmat-tune: no energy in the table: %s\n", error.text);
+    }
+    return energy;
+}
+
 static int run(const struct request *request)
 {
     struct tnd_bench_options options;
@@ -379,7 +393,10 @@ static int run(const struct request *request)
     options.budget_s = request->budget_s;
     options.reserve_s = saving_s(request->budget_s);
     options.begin_ns = request->begin_ns;
+    struct tnd_energy *energy = open_energy();
+    options.measure.energy = energy;
     int result = measure(request, &options, &parts);
+    tnd_energy_close(energy);
     tandem_runtime_close(runtime);
     return result;
 }
