@@ -52,7 +52,7 @@ static bool is_covered(const struct tandem_table *table, const struct tnd_proble
     return table != NULL && tnd_profile_describe(NULL, 0, problem->type, &cpu) &&
            tnd_estimate_stages(table, &cpu, problem->type, problem->n, problem->k, problem->m,
                                n_threads, false, stages, &sum) &&
-           sum.measured_shape;
+           sum.measured_shape && !tnd_is_beyond(&sum);
 }
 
 /* Products of at most TND_MAX_SHAPES different weights; more are left to estimates. */

@@ -146,6 +146,62 @@ static void thin_data_names_the_command_that_helps(void)
     tandem_table_free(table);
 }
 
+static void check_both(const struct tnd_explanation *explanation, const char *text,
+                       const char *json)
+{
+    struct tnd_text out = TND_TEXT_INIT;
+    tnd_explain_text(explanation, &out);
+    check_contains(tnd_text_string(&out), text);
+    tnd_text_fini(&out);
+    out = (struct tnd_text)TND_TEXT_INIT;
+    tnd_explain_json(explanation, "", &out);
+    check_contains(tnd_text_string(&out), json);
+    tnd_text_fini(&out);
+}
+
+/* The example was measured at M = 8, 16 and 24. */
+static void too_far_from_what_was_measured_the_rule_serves(void)
+{
+    tandem_table *table = tune_parse(tune_example);
+    struct tnd_explanation near = explain_of_table(table, 4096, 4096, 96, 1);
+    CU_ASSERT_TRUE(near.choice.best.candidate >= 0);
+    check_int(near.thin & TND_THIN_BEYOND, TND_THIN_BEYOND);
+    const int64_t far[] = {1, 97};
+    for (int i = 0; i < 2; i++) {
+        struct tnd_explanation e = explain_of_table(table, 4096, 4096, far[i], 1);
+        CU_ASSERT_TRUE(e.choice.best.candidate < 0 && e.n_predictions > 0);
+        check_int(e.thin, TND_THIN_BEYOND);
+        check_both(&e, "more than four times; the rule serves", "\"thin\": [\"beyond\"]");
+        check_contains(e.command, "mulmat-tune bench -model 4096x4096 -type q4_0 -m ");
+        tnd_explanation_fini(&e);
+    }
+    tnd_explanation_fini(&near);
+    tandem_table_free(table);
+}
+
+static void threads_that_were_never_measured_get_a_range(void)
+{
+    tandem_table *table = tune_new();
+    struct tnd_table_profile cpu;
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "cpu", TANDEM_TYPE_Q4_0, &cpu));
+    check_ok(tnd_table_add_profile(table, &cpu));
+    for (int threads = 1; threads <= 2; threads++) {
+        struct tnd_curve_key compute = tune_key(64, 32, TANDEM_TASK_MUL_MAT_Q, true, threads);
+        struct tnd_curve_key init = tune_key(64, 32, TANDEM_TASK_QUANTIZE_X, true, threads);
+        tune_add(table, &compute, 8, 10000.0 / threads / (threads == 2 ? 1.02 : 1));
+        tune_add(table, &init, 8, 10);
+    }
+    struct tnd_explanation measured = explain_of_table(table, 64, 32, 8, 2);
+    check_int(measured.scaling.threads, 0);
+    struct tnd_explanation eight = explain_of_table(table, 64, 32, 8, 8);
+    check_int(eight.scaling.threads, 8);
+    CU_ASSERT_TRUE(eight.scaling.low > 4 && eight.scaling.high < 8);
+    check_both(&eight, "  8 threads: 4.", "\"scaling\": {\"threads\": 8, \"low\": 4.");
+    tnd_explanation_fini(&measured);
+    tnd_explanation_fini(&eight);
+    tandem_table_free(table);
+}
+
 static void an_explanation_is_one_json_object(void)
 {
     tandem_table *table = tune_parse(tune_example);
@@ -290,6 +346,9 @@ static CU_TestInfo tests[] = {
     {"the_named_factor_is_where_the_winner_changes", the_named_factor_is_where_the_winner_changes},
     {"turns_are_where_the_winner_changes", turns_are_where_the_winner_changes},
     {"thin_data_names_the_command_that_helps", thin_data_names_the_command_that_helps},
+    {"too_far_from_what_was_measured_the_rule_serves",
+     too_far_from_what_was_measured_the_rule_serves},
+    {"threads_that_were_never_measured_get_a_range", threads_that_were_never_measured_get_a_range},
     {"an_explanation_is_one_json_object", an_explanation_is_one_json_object},
     {"what_is_explained_is_what_is_planned", what_is_explained_is_what_is_planned},
     {"a_second_copy_of_weights_is_told_with_its_size",

@@ -253,6 +253,20 @@ static void outside_the_table_the_rule_serves_and_says_so_once(void)
     check_contains(last_log, "mul_mat:q5_1:n512:k512:m4: outside the timing table");
 }
 
+/* add_cost measures M = 1 .. 64. */
+static void beyond_four_times_the_measured_range_the_rule_serves(void)
+{
+    add_cost("cpu", TANDEM_TYPE_Q4_0, 512, 512, 2, 10, 10);
+    tnd_planner_set_table(planner, table);
+    check_int(plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 256), 2).reason, TANDEM_REASON_TABLE);
+    check_int(log_lines, 0);
+    check_int(plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 257), 2).reason, TANDEM_REASON_RULE);
+    check_int(plan_one(product(TANDEM_TYPE_Q4_0, 512, 512, 1000), 2).reason, TANDEM_REASON_RULE);
+    check_int(log_lines, 1);
+    check_contains(last_log, "mul_mat:q4_0:n512:k512:m257: M is more than four times outside");
+    check_contains(last_log, "mulmat-tune bench -model 512x512 -type q4_0 -m 257");
+}
+
 static void a_forced_profile_wins_wherever_it_applies(void)
 {
     if (!has_openblas()) {
@@ -405,6 +419,8 @@ static CU_TestInfo tests[] = {
     {"the_table_decides_the_thread_count_too", the_table_decides_the_thread_count_too},
     {"outside_the_table_the_rule_serves_and_says_so_once",
      outside_the_table_the_rule_serves_and_says_so_once},
+    {"beyond_four_times_the_measured_range_the_rule_serves",
+     beyond_four_times_the_measured_range_the_rule_serves},
     {"a_forced_profile_wins_wherever_it_applies", a_forced_profile_wins_wherever_it_applies},
     {"a_choice_for_constant_weights_is_not_remembered_for_others",
      a_choice_for_constant_weights_is_not_remembered_for_others},

@@ -179,6 +179,11 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *c
     return true;
 }
 
+bool tnd_is_beyond(const struct tnd_estimate *estimate)
+{
+    return estimate->outside > TND_BEYOND_LOG2 + 1e-9;
+}
+
 static bool is_better(const struct tnd_prediction *a, const struct tnd_prediction *b)
 {
     return b->candidate < 0 || a->cautious_us < b->cautious_us;
@@ -218,7 +223,9 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *ca
                 break;
             }
         }
-        if (own.candidate < 0 || candidates[w].is_excluded) {
+        bool is_beyond = own.candidate >= 0 && tnd_is_beyond(&own.total);
+        if (own.candidate < 0 || candidates[w].is_excluded || is_beyond) {
+            choice.is_beyond = choice.is_beyond || is_beyond;
             continue;
         }
         if (is_better(&own, &choice.best)) {

@@ -65,16 +65,21 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *c
 struct tnd_choice {
     struct tnd_prediction best;   /* candidate -1: the table covers none of them */
     struct tnd_prediction second; /* of another candidate than the best */
+    bool is_beyond; /* a candidate was left out: M is too far from what was measured of it */
 };
+
+/** Whether the table may not decide by an estimate: M is more than four times outside of what was
+ *  measured. */
+bool tnd_is_beyond(const struct tnd_estimate *estimate);
 
 /** Whether a challenger is faster than the incumbent by more than noise explains: three standard
  *  deviations of the difference (error bars are median deviations, of which 1.48 are a standard
  *  one), and a tenth of the incumbent's time. */
 bool tnd_lead_is_clear(const struct tnd_estimate *challenger, const struct tnd_estimate *incumbent);
 
-/** The cheapest by cautious_us over candidates that are not excluded and thread counts 1, 2, 4, ..
- *  n_threads; of equals the first. `neighbours` NULL: in host memory, running on n_threads.
- *  `each` (may be NULL) sees every candidate that has a prediction. */
+/** The cheapest by cautious_us over candidates that are neither excluded nor beyond and thread
+ *  counts 1, 2, 4, .. n_threads; of equals the first. `neighbours` NULL: in host memory, running on
+ *  n_threads. `each` (may be NULL) sees every candidate that has a prediction. */
 void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *candidates,
                 int n_candidates, const struct tnd_problem *problem, int n_threads,
                 const struct tnd_neighbours *neighbours,

@@ -129,6 +129,30 @@ static enum tandem_status find_candidates(const struct tnd_explain_options *opti
     return TANDEM_OK;
 }
 
+static const struct tnd_prediction *prediction_of(const struct tnd_explanation *e, int candidate,
+                                                  int threads)
+{
+    for (int i = 0; i < e->n_predictions; i++) {
+        if (e->predictions[i].candidate == candidate && e->predictions[i].threads == threads) {
+            return &e->predictions[i];
+        }
+    }
+    return NULL;
+}
+
+static void find_scaling(struct tnd_explanation *e)
+{
+    int candidate = e->choice.best.candidate;
+    const struct tnd_prediction *one = prediction_of(e, candidate, 1);
+    const struct tnd_prediction *all = prediction_of(e, candidate, e->n_threads);
+    if (one == NULL || all == NULL || all->total.below_us + all->total.above_us <= 0) {
+        return;
+    }
+    e->scaling.threads = e->n_threads;
+    e->scaling.low = one->total.us / (all->total.us + all->total.above_us);
+    e->scaling.high = one->total.us / (all->total.us - all->total.below_us);
+}
+
 /* ---- crossings over M ---- */
 
 static struct tnd_choice choose_at(const struct tandem_table *table,
@@ -359,7 +383,7 @@ static void find_thin(const struct tandem_table *table, struct tnd_explanation *
         return;
     }
     if (best->candidate < 0) {
-        e->thin = TND_THIN_NO_CELL;
+        e->thin = e->choice.is_beyond ? TND_THIN_BEYOND : TND_THIN_NO_CELL;
         return;
     }
     bool pair = second->candidate >= 0;
@@ -373,7 +397,7 @@ static void find_thin(const struct tandem_table *table, struct tnd_explanation *
             : 0u;
     e->thin |= best->total.stale || (pair && second->total.stale) ? TND_THIN_STALE : 0u;
     e->thin |= count_unmeasured(e, &only) > 0 ? TND_THIN_CANDIDATES : 0u;
-    e->thin |= e->problem.m > tnd_table_largest_m(table, e->problem.type) ? TND_THIN_BEYOND : 0u;
+    e->thin |= best->total.outside > 0 ? TND_THIN_BEYOND : 0u;
 }
 
 static void add_numbers(struct tnd_explanation *e, const char *option, const int64_t *numbers,
@@ -463,6 +487,7 @@ enum tandem_status tnd_explain(const struct tnd_explain_options *options,
     int64_t largest = tnd_table_largest_m(options->table, e.problem.type);
     e.m_limit = 4 * (largest > e.problem.m ? largest : e.problem.m);
     if (e.choice.best.candidate >= 0) {
+        find_scaling(&e);
         find_crossings(options->table, &e);
         find_flips(options->table, &e);
     }

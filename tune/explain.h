@@ -38,6 +38,12 @@ struct tnd_flip {
     char profile[32];
 };
 
+/* What all threads gain where so many were never measured: a range. */
+struct tnd_scaling {
+    int threads;      /* 0: nothing to tell */
+    double low, high; /* times as fast as one thread */
+};
+
 /* Why a prediction is not to be trusted; bits. */
 enum tnd_thin {
     TND_THIN_NO_TABLE = 1,
@@ -46,7 +52,7 @@ enum tnd_thin {
     TND_THIN_NOISY = 8,       /* wide error bar of one of the two best */
     TND_THIN_LEAD = 16,       /* the lead is within the error bars */
     TND_THIN_CANDIDATES = 32, /* candidates that were never measured */
-    TND_THIN_BEYOND = 64,     /* M is beyond what was measured */
+    TND_THIN_BEYOND = 64,     /* M is outside of what was measured; without a winner: too far */
     TND_THIN_STALE = 128      /* one of the two best rests on times that were found wrong */
 };
 
@@ -59,6 +65,7 @@ struct tnd_explanation {
     int n_predictions;
     struct tnd_prediction *predictions; /* each candidate at each thread count, as compared */
     struct tnd_choice choice;           /* what tnd_choose says, as in the planner */
+    struct tnd_scaling scaling;         /* of the winner's profile on n_threads */
     double margin;                      /* second / best - 1, as compared; 0 without a second */
     int64_t m_limit;                    /* the largest M looked at for turns */
     struct tnd_crossing below, above;   /* before and behind the problem's M */
@@ -77,6 +84,9 @@ void tnd_explanation_fini(struct tnd_explanation *explanation);
 const char *tnd_explain_profile(const struct tnd_explanation *explanation,
                                 const struct tnd_prediction *prediction);
 
+/** Appends the scaling of an explanation that has one: "8 threads: 4.1 to 7.6 times one thread
+ *  ...". */
+void tnd_explain_scaling(const struct tnd_explanation *explanation, struct tnd_text *out);
 /** Appends an explanation for people, or as a JSON object. */
 void tnd_explain_text(const struct tnd_explanation *explanation, struct tnd_text *out);
 void tnd_explain_json(const struct tnd_explanation *explanation, const char *indent,

@@ -88,6 +88,15 @@ static void add_flip(struct tnd_text *out, const struct tnd_flip *flip)
     tnd_text_printf(out, " times as %s: %s\n", faster ? "fast" : "slow", flip->profile);
 }
 
+void tnd_explain_scaling(const struct tnd_explanation *e, struct tnd_text *out)
+{
+    tnd_text_printf(out, "%d threads: ", e->scaling.threads);
+    tnd_emit_number(out, 0, 1, e->scaling.low);
+    tnd_text_add(out, " to ");
+    tnd_emit_number(out, 0, 1, e->scaling.high);
+    tnd_text_add(out, " times one thread (so many were not measured)");
+}
+
 static void add_thin(struct tnd_text *out, const struct tnd_explanation *e)
 {
     static const struct {
@@ -100,12 +109,14 @@ static void add_thin(struct tnd_text *out, const struct tnd_explanation *e)
         {TND_THIN_NOISY, "the prediction of the winner is noisy"},
         {TND_THIN_LEAD, "the lead is within the error bars"},
         {TND_THIN_CANDIDATES, "not every way was measured"},
-        {TND_THIN_BEYOND, "M is beyond what was measured"},
+        {TND_THIN_BEYOND, "M is outside of what was measured"},
         {TND_THIN_STALE, "times behind it were found wrong by running programs"},
     };
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        bool is_too_far = reasons[i].bit == TND_THIN_BEYOND && e->choice.best.candidate < 0;
         if ((e->thin & reasons[i].bit) != 0) {
-            tnd_text_printf(out, "  thin: %s\n", reasons[i].text);
+            tnd_text_printf(out, "  thin: %s%s\n", reasons[i].text,
+                            is_too_far ? ", more than four times; the rule serves" : "");
         }
     }
     if (e->command[0] != '\0') {
@@ -163,6 +174,11 @@ void tnd_explain_text(const struct tnd_explanation *e, struct tnd_text *out)
             tnd_text_add(out, ", the only way with times\n");
         }
         add_memory(out, e);
+    }
+    if (e->scaling.threads > 0) {
+        tnd_text_add(out, "  ");
+        tnd_explain_scaling(e, out);
+        tnd_text_add_char(out, '\n');
     }
     if (e->below.found) {
         add_crossing(out, &e->below, "from");
@@ -319,6 +335,13 @@ void tnd_explain_json(const struct tnd_explanation *e, const char *indent, struc
     json_winner(out, "second", e, &e->choice.second);
     tnd_text_add(out, ", ");
     add_json_number(out, "margin", e->margin);
+    if (e->scaling.threads > 0) {
+        tnd_text_printf(out, ", \"scaling\": {\"threads\": %d, ", e->scaling.threads);
+        add_json_number(out, "low", e->scaling.low);
+        tnd_text_add(out, ", ");
+        add_json_number(out, "high", e->scaling.high);
+        tnd_text_add_char(out, '}');
+    }
     tnd_text_printf(out, ",\n%s ", indent);
     json_crossover(out, "below", &e->below);
     tnd_text_add(out, ", ");

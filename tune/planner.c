@@ -2,6 +2,7 @@
  * The planner: what is chosen for each node, by table, rule or force. */
 #include "tune/planner.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -136,7 +137,9 @@ struct plan_run {
     int n_devices;
     uint8_t slots[TND_MAX_SLOTS];
     bool is_new;                 /* something was chosen that was not remembered */
+    bool is_beyond;              /* for a node's M, too far from the measured ones */
     const tandem_tensor *report; /* a node that the table does not cover, to be told */
+    bool is_report_beyond;       /* that is why */
 };
 
 /* ---- candidates ---- */
@@ -211,12 +214,13 @@ static void meet_incumbent(void *user, const struct tnd_prediction *prediction)
     struct incumbent *incumbent = user;
     const struct tnd_candidate *candidate = &incumbent->candidates[prediction->candidate];
     if (incumbent->node != NULL && prediction->threads == incumbent->node->n_threads &&
-        !candidate->is_excluded && strcmp(candidate->profile.name, incumbent->node->profile) == 0) {
+        !candidate->is_excluded && !tnd_is_beyond(&prediction->total) &&
+        strcmp(candidate->profile.name, incumbent->node->profile) == 0) {
         incumbent->prediction = *prediction;
     }
 }
 
-static bool choose_by_table(const struct plan_run *run, const tandem_tensor *node,
+static bool choose_by_table(struct plan_run *run, const tandem_tensor *node,
                             const struct tnd_problem *problem,
                             const struct tnd_neighbours *neighbours,
                             const struct tandem_plan_node *before, struct tnd_place_choice *out)
@@ -231,6 +235,7 @@ static bool choose_by_table(const struct plan_run *run, const tandem_tensor *nod
                                            planner->error_bound, candidates);
     tnd_choose(planner->table, candidates, n_candidates, problem, n_threads, neighbours,
                meet_incumbent, &incumbent, &choice);
+    run->is_beyond = choice.best.candidate < 0 && choice.is_beyond;
     if (choice.best.candidate < 0 ||
         !knows_cpu(planner->table, candidates, n_candidates, problem, n_threads)) {
         return false;
@@ -449,6 +454,7 @@ static void note_rule(struct plan_run *run, const tandem_tensor *node,
     if (chosen->reason == TANDEM_REASON_RULE && run->is_new && planner->forced < 0 &&
         should_report(planner, node->src[0]->type)) {
         run->report = node;
+        run->is_report_beyond = run->is_beyond;
     }
 }
 
@@ -535,6 +541,25 @@ static const char *unmeasured_device(struct plan_run *run)
     return NULL;
 }
 
+/* Outside of the lock. */
+static void tell_rule(const struct plan_run *run)
+{
+    char text[TND_PROBLEM_MAX];
+    struct tnd_problem problem;
+    tnd_problem_of_node(run->report, &problem);
+    tnd_problem_print(&problem, text, sizeof(text));
+    if (run->is_report_beyond) {
+        tnd_log_line(&run->planner->log, TANDEM_LOG_WARN, "tune",
+                     "%s: M is more than four times outside of what was measured, the "
+                     "rule serves; run mulmat-tune bench -model %" PRId64 "x%" PRId64
+                     " -type %s -m %" PRId64,
+                     text, problem.n, problem.k, tandem_type_name(problem.type), problem.m);
+    } else {
+        tnd_log_line(&run->planner->log, TANDEM_LOG_WARN, "tune",
+                     "%s: outside the timing table, the rule serves; run mulmat-tune bench", text);
+    }
+}
+
 enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct tandem_graph *graph,
                                     int n_threads, struct tandem_plan **out_plan,
                                     struct tandem_error *error)
@@ -567,14 +592,8 @@ enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct ta
                      "%s is open but was never measured, so it is not used; run mulmat-tune bench",
                      idle);
     }
-    const tandem_tensor *report = run.report;
-    if (report != NULL) {
-        char text[TND_PROBLEM_MAX];
-        struct tnd_problem problem;
-        tnd_problem_of_node(report, &problem);
-        tnd_problem_print(&problem, text, sizeof(text));
-        tnd_log_line(&planner->log, TANDEM_LOG_WARN, "tune",
-                     "%s: outside the timing table, the rule serves; run mulmat-tune bench", text);
+    if (run.report != NULL) {
+        tell_rule(&run);
     }
     plan->took_us = (double)(planner->clock->now_ns(planner->clock) - begin_ns) / 1000.0;
     *out_plan = plan;

@@ -246,7 +246,9 @@ static void add_winner(struct tnd_text *out, const struct tnd_explanation *e)
 {
     const struct tnd_prediction *best = &e->choice.best;
     if (best->candidate < 0) {
-        tnd_text_add(out, "not in the table");
+        tnd_text_add(out, (e->thin & TND_THIN_BEYOND) != 0
+                              ? "more than four times outside of the table; the rule serves"
+                              : "not in the table");
         return;
     }
     tnd_text_printf(out, "%s on %d thread%s, ", tnd_explain_profile(e, best), best->threads,
@@ -278,6 +280,10 @@ static enum tandem_status add_one(const struct subject *subject, const struct tn
         }
         if (e.above.found) {
             tnd_text_printf(out, "; from M = %" PRId64 " on %s", e.above.m, e.above.to);
+        }
+        if (e.scaling.threads > 0) {
+            tnd_text_add(out, "\n           ");
+            tnd_explain_scaling(&e, out);
         }
         tnd_text_add_char(out, '\n');
     }
