@@ -27,7 +27,7 @@ struct window {
     double trust[MOST_SAMPLES];    /* weight by the distance from the line */
 };
 
-static void fill(const struct tnd_curve *curve, bool at_end, struct window *out)
+static void fill(const struct tnd_curve *curve, bool at_end, int64_t step, struct window *out)
 {
     const struct tnd_sample *end = &curve->samples[at_end ? curve->n_samples - 1 : 0];
     out->n = 0;
@@ -38,7 +38,7 @@ static void fill(const struct tnd_curve *curve, bool at_end, struct window *out)
             break;
         }
         double near = 1.0 / (1.0 + far / HALF_WEIGHT_LOG2);
-        out->m[i] = (double)sample->m;
+        out->m[i] = (double)tnd_step_up(sample->m, step);
         out->us[i] = sample->median_us > 1e-6 ? sample->median_us : 1e-6;
         out->nearness[i] = near * near;
         out->trust[i] = 1.0;
@@ -85,12 +85,12 @@ static double weigh(struct window *w, struct line line)
     return sqrt(squares / sum);
 }
 
-struct tnd_curve_fit tnd_curve_fit_end(const struct tnd_curve *curve, bool at_end)
+struct tnd_curve_fit tnd_curve_fit_end(const struct tnd_curve *curve, bool at_end, int64_t step)
 {
     TND_ASSERT(curve->n_samples >= 2);
     struct window window;
     struct tnd_curve_fit fit = {0};
-    fill(curve, at_end, &window);
+    fill(curve, at_end, step, &window);
     for (int round = 0; round < ROUNDS; round++) {
         struct line line = least_squares(&window);
         fit.per_m = line.per_m;

@@ -13,8 +13,15 @@ struct tnd_curve_fit {
 
 /** Fits the samples within a factor of 8 of the first one, or of the last one (`at_end`), and at
  *  least the four nearest: weighted least squares of relative residuals, in which near samples
- *  count more and samples far from the line count less (Huber's weights). Expects two samples. No
- *  allocation, a few hundred operations. */
-struct tnd_curve_fit tnd_curve_fit_end(const struct tnd_curve *curve, bool at_end);
+ *  count more and samples far from the line count less (Huber's weights). Samples count at
+ *  tnd_step_up(m, step). Expects two samples. No allocation, a few hundred operations. */
+struct tnd_curve_fit tnd_curve_fit_end(const struct tnd_curve *curve, bool at_end, int64_t step);
+
+/** The M that costs as much: from `step` tokens on the next multiple of it, since kernels take that
+ *  many at once; fewer are taken one by one. A step of 0 or 1: m. */
+static inline int64_t tnd_step_up(int64_t m, int64_t step)
+{
+    return step > 1 && m > step ? (m + step - 1) / step * step : m;
+}
 
 #endif

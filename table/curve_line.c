@@ -24,16 +24,17 @@ static bool is_constant(const struct tnd_curve *curve)
     return tnd_task_is(curve->key.task, TND_TASK_LEAVES_W);
 }
 
-static struct tnd_curve_fit fit_end(const struct tnd_curve *curve, bool at_end)
+static struct tnd_curve_fit fit_end(const struct tnd_curve *curve, bool at_end, int64_t step)
 {
     const struct tnd_sample *end = &curve->samples[at_end ? curve->n_samples - 1 : 0];
-    struct tnd_curve_fit fit = {end->median_us / (double)end->m, RESIDUAL_UNKNOWN};
+    struct tnd_curve_fit fit = {INFINITY, RESIDUAL_UNKNOWN}; /* as if nothing were fixed */
     if (curve->n_samples > 1) {
-        fit = tnd_curve_fit_end(curve, at_end);
+        fit = tnd_curve_fit_end(curve, at_end, step);
     }
     if (curve->n_samples < 3) {
         fit.residual = RESIDUAL_UNKNOWN;
     }
+    fit.per_m = fmin(fit.per_m, end->median_us / (double)tnd_step_up(end->m, step));
     if (is_constant(curve)) {
         fit.per_m = 0;
     }
@@ -50,11 +51,11 @@ static struct tnd_curve_point below_first(const struct tnd_curve *curve, int64_t
                                           const struct tnd_curve_bounds *bounds)
 {
     const struct tnd_sample *first = &curve->samples[0];
-    struct tnd_curve_fit fit = fit_end(curve, false);
-    double per_m = fmin(fit.per_m, first->median_us / (double)first->m);
-    double us = first->median_us - per_m * (double)(first->m - m);
-    double floor_us = bounds != NULL ? fmin(bounds->floor_us, first->median_us) : 0.0;
-    return (struct tnd_curve_point){fmax(us, floor_us), fit.residual, 0, 0};
+    struct tnd_curve_fit fit = fit_end(curve, false, bounds->step);
+    int64_t fewer = tnd_step_up(first->m, bounds->step) - tnd_step_up(m, bounds->step);
+    double us = first->median_us - fit.per_m * (double)fewer;
+    double floor_us = fmin(bounds->floor_us, first->median_us);
+    return (struct tnd_curve_point){fmax(us, floor_us), fit.residual, 0, 0, false};
 }
 
 static struct tnd_curve_point beyond_last(const struct tnd_curve *curve, int64_t m,
@@ -62,30 +63,20 @@ static struct tnd_curve_point beyond_last(const struct tnd_curve *curve, int64_t
 {
     int at = curve->n_samples - 1;
     const struct tnd_sample *last = &curve->samples[at];
-    struct tnd_curve_fit fit = fit_end(curve, true);
-    double most = last->median_us / (double)last->m;
+    struct tnd_curve_fit fit = fit_end(curve, true, bounds->step);
+    int64_t known = tnd_step_up(last->m, bounds->step);
+    double most = last->median_us / (double)known;
     double least = is_constant(curve) ? 0.0 : LEAST_SHARE * most;
-    least = fmax(least, bounds != NULL ? bounds->least_per_m : 0.0);
-    double per_m = fmin(fmax(fit.per_m, least), most);
-    double us = last->median_us + per_m * (double)(m - last->m);
-    return (struct tnd_curve_point){us, fit.residual, at, at};
+    double per_m = fmax(fit.per_m, fmin(fmax(least, bounds->least_per_m), most));
+    double us = last->median_us + per_m * (double)(tnd_step_up(m, bounds->step) - known);
+    return (struct tnd_curve_point){us, fit.residual, at, at, false};
 }
 
-struct tnd_curve_point tnd_curve_at(const struct tnd_curve *curve, int64_t m,
-                                    const struct tnd_curve_bounds *bounds)
+/* Between two samples, of which the upper one may be m's. */
+static struct tnd_curve_point between(const struct tnd_curve *curve, int64_t m, int64_t step)
 {
-    TND_ASSERT(curve->n_samples > 0 && m > 0);
     int low = 0; /* samples[low].m < m <= samples[high].m */
     int high = curve->n_samples - 1;
-    if (m < curve->samples[0].m) {
-        return below_first(curve, m, bounds);
-    }
-    if (m > curve->samples[high].m) {
-        return beyond_last(curve, m, bounds);
-    }
-    if (m == curve->samples[0].m) {
-        return (struct tnd_curve_point){curve->samples[0].median_us, 0, 0, 0};
-    }
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
         if (curve->samples[middle].m < m) {
@@ -94,11 +85,70 @@ struct tnd_curve_point tnd_curve_at(const struct tnd_curve *curve, int64_t m,
             high = middle;
         }
     }
-    const struct tnd_sample *above = &curve->samples[high];
-    if (above->m == m) {
-        return (struct tnd_curve_point){above->median_us, 0, high, high};
+    struct tnd_sample a = curve->samples[low];
+    struct tnd_sample b = curve->samples[high];
+    if (b.m == m) {
+        return (struct tnd_curve_point){b.median_us, 0, high, high, false};
     }
-    return (struct tnd_curve_point){tnd_sample_line(&curve->samples[low], above, m), 0, low, high};
+    bool is_stair = step > 1 && m >= step && tnd_step_up(a.m, step) < tnd_step_up(b.m, step);
+    if (is_stair) {
+        a.m = tnd_step_up(a.m, step);
+        b.m = tnd_step_up(b.m, step);
+        m = tnd_step_up(m, step);
+    }
+    return (struct tnd_curve_point){tnd_sample_line(&a, &b, m), 0, low, high, is_stair};
+}
+
+static struct tnd_curve_point on_samples(const struct tnd_curve *curve, int64_t m,
+                                         const struct tnd_curve_bounds *bounds)
+{
+    if (m < curve->samples[0].m) {
+        return below_first(curve, m, bounds);
+    }
+    if (m > curve->samples[curve->n_samples - 1].m) {
+        return beyond_last(curve, m, bounds);
+    }
+    if (m == curve->samples[0].m) {
+        return (struct tnd_curve_point){curve->samples[0].median_us, 0, 0, 0, false};
+    }
+    return between(curve, m, bounds->step);
+}
+
+/* By the samples on m's side of the first whole step alone. */
+static struct tnd_curve_point on_stairs(const struct tnd_curve *curve, int64_t m,
+                                        const struct tnd_curve_bounds *bounds)
+{
+    int n_below = 0; /* samples below the first whole step */
+    while (n_below < curve->n_samples && curve->samples[n_below].m < bounds->step) {
+        n_below++;
+    }
+    bool is_whole = m >= bounds->step;
+    struct tnd_curve side = *curve; /* a view */
+    side.samples += is_whole ? n_below : 0;
+    side.n_samples = is_whole ? curve->n_samples - n_below : n_below;
+    /* Few tokens: one sample tells nothing, and the line of two is noise beyond twice the last. */
+    bool is_told = is_whole || (n_below > 1 && m <= 2 * side.samples[n_below - 1].m);
+    if (n_below == 0 || n_below == curve->n_samples || !is_told) {
+        return on_samples(curve, m, bounds);
+    }
+    struct tnd_curve_point point = on_samples(&side, m, bounds);
+    bool is_split = m < side.samples[0].m || m > side.samples[side.n_samples - 1].m;
+    if (is_whole) {
+        point.us = fmax(point.us, fmin(curve->samples[0].median_us, side.samples[0].median_us));
+        point.low += n_below;
+        point.high += n_below;
+    }
+    point.is_stair = point.is_stair || is_split;
+    return point;
+}
+
+struct tnd_curve_point tnd_curve_at(const struct tnd_curve *curve, int64_t m,
+                                    const struct tnd_curve_bounds *bounds)
+{
+    static const struct tnd_curve_bounds none = {0};
+    TND_ASSERT(curve->n_samples > 0 && m > 0);
+    bounds = bounds != NULL ? bounds : &none;
+    return bounds->step > 1 ? on_stairs(curve, m, bounds) : on_samples(curve, m, bounds);
 }
 
 double tnd_transfer_line(const struct tnd_curve *curve, int64_t bytes)

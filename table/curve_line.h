@@ -6,23 +6,28 @@
 
 #include "table/tnd_table.h"
 
-/* What the machine allows at best, wherever nothing was measured. The samples themselves are
- * believed: a bound that they break is lowered to them. */
+/* What is known of a stage beside its samples. `least_per_m` and `floor_us` are what the machine
+ * allows at best; the samples themselves are believed: a bound that they break is lowered to
+ * them. */
 struct tnd_curve_bounds {
     double least_per_m; /* microseconds that a token takes at least; 0: unknown */
     double floor_us;    /* microseconds that any M takes at least; 0: unknown */
+    int64_t step;       /* tokens that the kernel takes at once, from so many on; 0: unknown */
 };
 
 struct tnd_curve_point {
     double us;
     double residual; /* outside of the samples: of the line there, as a share; else 0 */
     int low, high;   /* the samples that it rests on, one where m is not between two */
+    bool is_stair;   /* told by the kernel's step, where neighbours of other steps say nothing */
 };
 
 /** Microseconds at `m`, of a curve with at least one sample. Between two samples the line through
  *  both. Outside of them  fixed + per_m * m , neither negative, through the end's sample: never
  *  less for more, never faster than `bounds` (may be NULL), beyond the last one never free for a
- *  task that works by token. */
+ *  task that works by token. With a step, times are stairs: M of one step cost the same, and M
+ *  below the first whole step and M from it on say nothing of each other, where both have
+ *  samples. */
 struct tnd_curve_point tnd_curve_at(const struct tnd_curve *curve, int64_t m,
                                     const struct tnd_curve_bounds *bounds);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/cpu/cpu_profiles.h"
 #include "backends/cpu/matmul/matmul_parts.h"
 #include "base/cpu.h"
 #include "ggml-like/tnd_tensor.h"
@@ -87,8 +88,7 @@ static void run_task(const struct tnd_cpu_kernels *kernels, struct tandem_tensor
         struct stage stage = {
             .base = {i, workers, 1, scratch, scratch_bytes, &error, stage_next, stage_barrier},
             .taken = &taken};
-        check_status(tnd_cpu_mul_mat_run(kernels, &work, &stage.base), TANDEM_OK, NULL,
-                     &error);
+        check_status(tnd_cpu_mul_mat_run(kernels, &work, &stage.base), TANDEM_OK, NULL, &error);
     }
     tnd_guarded_free(scratch);
 }
@@ -500,7 +500,21 @@ static void unsuitable_tasks_are_refused_with_a_reason(void)
     product_close(&p);
 }
 
+/* What tune/ knows of the stairs in their times. */
+static void float_kernels_of_vectors_take_sixteen_tokens_at_once(void)
+{
+    find_isas();
+    for (int i = 0; i < n_isas; i++) {
+        const struct tnd_kernels_f *f = &isas[i].kernels.f;
+        int step = f->gemm_panel != NULL ? f->lanes : f->lanes * f->panels;
+        bool is_scalar = strcmp(isas[i].kernels.isa_f, "scalar") == 0;
+        CU_ASSERT_TRUE(is_scalar || step == TND_CPU_TOKEN_STEP);
+    }
+}
+
 CU_TestInfo tnd_tests_matmul[] = {
+    {"float_kernels_of_vectors_take_sixteen_tokens_at_once",
+     float_kernels_of_vectors_take_sixteen_tokens_at_once},
     {"quantized_products_match_the_double_reference",
      quantized_products_match_the_double_reference},
     {"long_rows_match_the_double_reference", long_rows_match_the_double_reference},

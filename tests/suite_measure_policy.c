@@ -50,9 +50,9 @@ static void error_bars_grow_with_the_distance_from_what_was_measured(void)
     add(1, 16, 160);
     CU_ASSERT_DOUBLE_EQUAL(error_of(64, 8, 1), 0, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(error_of(64, 12, 1), 0.02, 1e-9);
-    CU_ASSERT_DOUBLE_EQUAL(error_of(64, 32, 1), 0.15 + 2 * 0.05, 1e-9);
-    CU_ASSERT_DOUBLE_EQUAL(error_of(64, 64, 1), 2 * 0.15 + 2 * 0.05, 1e-9);
-    CU_ASSERT_DOUBLE_EQUAL(error_of(64, 4, 1), 0.20 + 2 * 0.05, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(error_of(64, 32, 1), 0.10 + 0.05, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(error_of(64, 64, 1), 2 * 0.10 + 0.05, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(error_of(64, 4, 1), 0.16 + 0.05, 1e-9);
     CU_ASSERT_DOUBLE_EQUAL(error_of(128, 8, 1), 0.15, 1e-9);
     add(4, 8, 20);
     add(4, 16, 40);

@@ -77,8 +77,8 @@ static void times_outside_of_the_samples_are_monotone_and_below_no_roof(void)
     for (int round = 0; round < ROUNDS; round++) {
         tandem_table *table = tune_new();
         add_random(table, &rng, 1, 0.5);
-        const struct tnd_curve_bounds bounds = {exp(uniform(&rng, -3, 6)),
-                                                exp(uniform(&rng, 0, 8))};
+        const struct tnd_curve_bounds bounds = {exp(uniform(&rng, -3, 6)), exp(uniform(&rng, 0, 8)),
+                                                0};
         check_outside(&table->curves[0], &bounds);
         tandem_table_free(table);
     }
@@ -111,7 +111,7 @@ static void the_fit_finds_the_line_in_spite_of_outliers(void)
             double us = fixed + 10 * (double)(8 + 8 * i);
             tune_add(table, &key, 8 + 8 * i, us * (i == wrong ? 1.5 : 1.0));
         }
-        struct tnd_curve_fit fit = tnd_curve_fit_end(&table->curves[0], true);
+        struct tnd_curve_fit fit = tnd_curve_fit_end(&table->curves[0], true, 0);
         CU_ASSERT_TRUE(fabs(fit.per_m - 10) < 2.5);
         CU_ASSERT_TRUE(fit.residual >= 0 && fit.residual < 0.2);
         tandem_table_free(table);
@@ -161,6 +161,57 @@ static void error_bars_carry_the_residual_of_the_line(void)
     }
     CU_ASSERT_DOUBLE_EQUAL(share[0], TND_ERROR_BEYOND, 1e-6);
     CU_ASSERT_TRUE(share[1] > share[0] + 0.02);
+}
+
+/* Float products take 16 tokens at once, fewer one by one. */
+static double stairs(int64_t m)
+{
+    return m < 16 ? 1000 + 100 * (double)m : 400 + 800 * (double)((m + 15) / 16);
+}
+
+static void stairs_of_kernels_are_followed(void)
+{
+    static const int64_t measured[] = {1, 4, 8, 20, 40, 130};
+    tandem_table *table = tune_new();
+    struct tnd_curve_key key = tune_key(N, K, TANDEM_TASK_NODE, true, 1);
+    struct tnd_table_stage node = compute;
+    key.type = TANDEM_TYPE_F32;
+    node.task = TANDEM_TASK_NODE;
+    for (int i = 0; i < 6; i++) {
+        tune_add(table, &key, measured[i], stairs(measured[i]));
+    }
+    double before = 0;
+    for (int64_t m = 1; m <= 500; m++) {
+        struct tnd_estimate out = {0};
+        CU_ASSERT_TRUE(tnd_estimate_stage(table, &node, TANDEM_STAGE_COMPUTE, TANDEM_TYPE_F32, N, K,
+                                          m, 1, &out));
+        CU_ASSERT_TRUE(fabs(out.us / stairs(m) - 1) < 0.02);
+        CU_ASSERT_TRUE(fabs(out.us - stairs(m)) <= out.error_us + 1e-9);
+        CU_ASSERT_TRUE(m == 16 || out.us >= before);
+        before = out.us;
+    }
+    tandem_table_free(table);
+}
+
+/* Where all samples are of one kind nothing changes, and no step is known of other kernels. */
+static void without_stairs_lines_stay_lines(void)
+{
+    const struct tnd_curve_bounds steps = {.step = 16};
+    tandem_table *table = tune_new();
+    struct tnd_curve_key key = tune_key(N, K, TANDEM_TASK_MUL_MAT_Q, true, 1);
+    tune_add(table, &key, 1, 100);
+    tune_add(table, &key, 32, 3200);
+    CU_ASSERT_DOUBLE_EQUAL(estimate(table, 17, 1).us, 1700, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(at(&table->curves[0], 12, &steps), 1200, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(at(&table->curves[0], 17, &steps), 3200, 1e-9);
+    CU_ASSERT_DOUBLE_EQUAL(at(&table->curves[0], 16, &steps), 1600, 1e-9);
+    tandem_table_free(table);
+    table = tune_new(); /* one sample below the first whole step has no slope of its own */
+    for (int64_t m = 8; m <= 64; m *= 2) {
+        tune_add(table, &key, m, 50 + 3 * (double)m);
+    }
+    CU_ASSERT_DOUBLE_EQUAL(at(&table->curves[0], 4, &steps), 62, 1e-9);
+    tandem_table_free(table);
 }
 
 static void no_speed_up_is_more_than_linear(void)
@@ -230,6 +281,8 @@ static CU_TestInfo tests[] = {
     {"the_fit_finds_the_line_in_spite_of_outliers", the_fit_finds_the_line_in_spite_of_outliers},
     {"error_bars_grow_with_distance_and_noise", error_bars_grow_with_distance_and_noise},
     {"error_bars_carry_the_residual_of_the_line", error_bars_carry_the_residual_of_the_line},
+    {"stairs_of_kernels_are_followed", stairs_of_kernels_are_followed},
+    {"without_stairs_lines_stay_lines", without_stairs_lines_stay_lines},
     {"no_speed_up_is_more_than_linear", no_speed_up_is_more_than_linear},
     {"more_threads_than_measured_give_a_range", more_threads_than_measured_give_a_range},
     {"the_pessimistic_end_of_the_range_is_compared", the_pessimistic_end_of_the_range_is_compared},

@@ -67,16 +67,19 @@ static struct point on_curve(const struct tandem_table *table, const struct tnd_
     if (far > 0) {
         bounds = tnd_roof_of(table, &curve->key, curve->key.threads);
     }
+    bounds.step = tnd_step_of(&curve->key);
     struct tnd_curve_point at = tnd_curve_at(curve, m, &bounds);
     const struct tnd_sample *a = &curve->samples[at.low];
     const struct tnd_sample *b = &curve->samples[at.high];
     double spread = fmax(a->spread_us, b->spread_us);
     double error = spread;
-    if (at.low < at.high) {
-        error += at.us * TND_ERROR_LINE + bend(curve, at.low, m, at.us);
-    } else {
+    if (far > 0) {
         double doubling = m > a->m ? TND_ERROR_BEYOND : TND_ERROR_BELOW;
         error += at.us * (doubling * far + TND_ERROR_RESIDUAL * at.residual * fmin(far, 1.0));
+    } else if (at.is_stair) {
+        error += at.us * (TND_ERROR_STAIR + at.residual);
+    } else if (at.low < at.high) {
+        error += at.us * TND_ERROR_LINE + bend(curve, at.low, m, at.us);
     }
     return (struct point){at.us, error, spread, tnd_sample_is_stale(a) || tnd_sample_is_stale(b)};
 }
@@ -123,16 +126,17 @@ static double distance_to(const struct tnd_curve *curve, int64_t m)
 }
 
 /* How many times as long as on the guide's threads the stage takes, by one sample. */
-static double ratio_at(const struct tnd_sample *sample, const struct tnd_curve *guide)
+static double ratio_at(const struct tandem_table *table, const struct tnd_sample *sample,
+                       const struct tnd_curve *guide)
 {
-    double us = on_curve(NULL, guide, sample->m).us;
+    double us = on_curve(table, guide, sample->m).us;
     return us > 0 ? sample->median_us / us : 0;
 }
 
 /* Where another thread count was measured nearer to m, its curve gives the shape and the own
  * samples around m the ratio: steps and bends over M come from the kernels, which are the same. */
-static struct point along_guide(const struct tnd_curve *own, const struct tnd_curve *guide,
-                                int64_t m)
+static struct point along_guide(const struct tandem_table *table, const struct tnd_curve *own,
+                                const struct tnd_curve *guide, int64_t m)
 {
     TND_ASSERT(own->n_samples > 0 && guide->n_samples > 0);
     const struct tnd_sample *below = NULL;
@@ -144,11 +148,11 @@ static struct point along_guide(const struct tnd_curve *own, const struct tnd_cu
     }
     const struct tnd_sample *a = below != NULL ? below : above;
     const struct tnd_sample *b = above != NULL ? above : below;
-    double ratio_a = ratio_at(a, guide);
-    double ratio_b = ratio_at(b, guide);
+    double ratio_a = ratio_at(table, a, guide);
+    double ratio_b = ratio_at(table, b, guide);
     double part = a == b ? 0 : log2((double)m / (double)a->m) / log2((double)b->m / (double)a->m);
     double ratio = ratio_a + part * (ratio_b - ratio_a);
-    struct point there = on_curve(NULL, guide, m);
+    struct point there = on_curve(table, guide, m);
     double us = ratio * there.us;
     double spread = fmax(a->spread_us, b->spread_us);
     double uncertainty = TND_ERROR_LINE * us + TND_ERROR_RATIO * fabs(ratio_b - ratio_a) * there.us;
@@ -177,7 +181,7 @@ static struct point on_guided_curve(const struct tandem_table *table, int at, in
     }
     struct point point = on_curve(table, own, m);
     if (guide != NULL) {
-        struct point led = along_guide(own, guide, m);
+        struct point led = along_guide(table, own, guide, m);
         point = led.us > 0 && isfinite(led.us) ? led : point;
     }
     return point;

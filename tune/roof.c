@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/cpu/cpu_profiles.h"
 #include "backends/task.h"
 #include "tandem/tensor.h"
 
@@ -40,4 +41,10 @@ struct tnd_curve_bounds tnd_roof_of(const struct tandem_table *table,
         bounds.floor_us = bytes / bytes_per_us;
     }
     return bounds;
+}
+
+int64_t tnd_step_of(const struct tnd_curve_key *key)
+{
+    bool is_product = strcmp(key->op, "mul_mat") == 0 && strcmp(key->backend, "cpu") == 0;
+    return is_product ? tnd_cpu_token_step((enum tandem_task)key->task) : 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the machine allows at best, by the peaks that its table holds: arithmetic and memory. */
+ * What is known of a stage beside its samples: what the machine allows at best, by the peaks that
+ * its table holds, and how many tokens its kernel takes at once. */
 #ifndef TND_ROOF_H
 #define TND_ROOF_H
 
@@ -11,5 +12,8 @@
  *  operations, and for other backends than the CPU's own. */
 struct tnd_curve_bounds tnd_roof_of(const struct tandem_table *table,
                                     const struct tnd_curve_key *key, int threads);
+
+/** Tokens that the kernel of a stage takes at once (struct tnd_curve_bounds); 0: unknown. */
+int64_t tnd_step_of(const struct tnd_curve_key *key);
 
 #endif

@@ -31,3 +31,8 @@ bool tnd_cpu_profile(int i, enum tandem_type type, struct tandem_backend_profile
     };
     return true;
 }
+
+int tnd_cpu_token_step(enum tandem_task task)
+{
+    return task == TANDEM_TASK_NODE || task == TANDEM_TASK_MUL_MAT_F32 ? TND_CPU_TOKEN_STEP : 0;
+}

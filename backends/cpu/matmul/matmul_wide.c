@@ -6,18 +6,19 @@
  * set. */
 #include <string.h>
 
+#include "backends/cpu/cpu_profiles.h"
 #include "backends/cpu/matmul/matmul_parts.h"
 #include "base/tnd_assert.h"
 #include "ggml-like/tnd_tensor.h"
 #include "ggml-like/tnd_type.h"
 
 enum {
-    ROWS = 96,                /* of W, that a worker takes at once */
-    TILE_ROWS = 16,           /* at least what a kernel takes */
-    W_STRIDE = TND_KC_F + 16, /* no two rows in the same cache sets */
-    TOKENS = 384,             /* of a block: its part of K stays in L2 */
-    TOKENS_UNIT = 32,         /* a multiple of every kernel's tile */
-    TOKENS_LEAST = 16,        /* fewer would waste more lanes than packing costs */
+    ROWS = 96,                         /* of W, that a worker takes at once */
+    TILE_ROWS = 16,                    /* at least what a kernel takes */
+    W_STRIDE = TND_KC_F + 16,          /* no two rows in the same cache sets */
+    TOKENS = 384,                      /* of a block: its part of K stays in L2 */
+    TOKENS_UNIT = 32,                  /* a multiple of every kernel's tile */
+    TOKENS_LEAST = TND_CPU_TOKEN_STEP, /* fewer would waste more lanes than packing costs */
     Y_STRIDE = TOKENS + 16,
     X_FLOATS_MOST = 2 << 20
 };
