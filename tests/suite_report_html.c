@@ -141,6 +141,25 @@ static void what_speaks_against_a_table_is_told(void)
     tandem_table_free(table);
 }
 
+static void the_page_shows_how_right_predictions_are(void)
+{
+    tandem_table *table = tune_new();
+    struct tnd_text page = TND_TEXT_INIT;
+    tune_add_cost(table, "cpu", 100, 1);
+    for (int i = 0; i < table->n_curves; i++) {
+        const struct tnd_curve_key key = table->curves[i].key;
+        for (int64_t m = 1; m <= 4096; m *= 2) {
+            tune_add(table, &key, m, 100 + (double)m);
+        }
+    }
+    check_ok(report(table, "t", append, &page));
+    check_contains(tnd_text_string(&page), "aria-label=\"Predicted over measured, cells left out");
+    check_contains(tnd_text_string(&page), "twice the range: ");
+    check_contains(tnd_text_string(&page), "within their error bars");
+    tnd_text_fini(&page);
+    tandem_table_free(table);
+}
+
 static void names_cannot_break_out_of_the_page(void)
 {
     tandem_table *table = example();
@@ -183,6 +202,7 @@ static CU_TestInfo tests[] = {
     {"the_words_tell_of_clear_leads_alone", the_words_tell_of_clear_leads_alone},
     {"what_speaks_against_a_table_is_told", what_speaks_against_a_table_is_told},
     {"the_page_is_whole_and_needs_no_network", the_page_is_whole_and_needs_no_network},
+    {"the_page_shows_how_right_predictions_are", the_page_shows_how_right_predictions_are},
     {"names_cannot_break_out_of_the_page", names_cannot_break_out_of_the_page},
     {"a_reader_that_stops_is_told", a_reader_that_stops_is_told},
     {"running_out_of_memory_leaks_nothing", running_out_of_memory_leaks_nothing},

@@ -126,6 +126,7 @@ static void one_table(struct tnd_report *report, int source)
     tnd_report_heat(report, source);
     tnd_text_add(out, "</div>\n");
     tnd_report_moves(report, source);
+    tnd_report_calibration(report, source);
     tnd_text_printf(out, "<h2 id=\"shapes%d\">Shapes", source);
     if (report->n_sources > 1) {
         tnd_text_add(out, ": ");

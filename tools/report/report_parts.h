@@ -33,6 +33,7 @@ void tnd_report_threads(struct tnd_report *report, const struct tnd_analysis *a)
 void tnd_report_shares(struct tnd_report *report, const struct tnd_analysis *a);
 void tnd_report_transfer_shares(struct tnd_report *report, const struct tnd_analysis *a);
 void tnd_report_moves(struct tnd_report *report, int source);
+void tnd_report_calibration(struct tnd_report *report, int source);
 void tnd_report_numbers(struct tnd_report *report, const struct tnd_analysis *a);
 void tnd_report_compare(struct tnd_report *report);
 
