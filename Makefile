@@ -316,7 +316,7 @@ $(BUILD)/make-stand-ins: $(wildcard tests/make_stand_ins*.[ch]) $(BUILD)/flags.s
 	$(call say,HOSTCC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(HOST_CC) -std=c11 -O1 -ffp-contract=off $(WARN) -I. -o $@ $(filter %.c,$^) -lm
-$(STAND_INS): $(BUILD)/make-stand-ins $(shell find tests/stand-ins -type f)
+$(STAND_INS): $(BUILD)/make-stand-ins $(shell find tests/stand-ins -type f 2>/dev/null)
 	$(call say,MAKE,$(@D))
 	$(Q)rm -rf $(@D) && mkdir -p $(@D)/quants $(@D)/tables && cp -R tests/stand-ins/. $(@D)
 	$(Q)cp bench-data/macbook-pro-2018/table.txt $(@D)/tables/macbook-pro-2018-7B-Q4_0.txt

@@ -16,6 +16,10 @@ packages_tokenizers="tokenizers sentencepiece tiktoken gguf"
 command_tokenizers() { "$python" tools/judges/tokenizers.py "$build/tandem-llama" ${ARGS:-}; }
 packages_quants="numpy gguf"
 command_quants() { "$python" tools/judges/quants.py "$build/libtandem.so" ${ARGS:-}; }
+packages_trained="numpy jax gguf"
+command_trained() {
+    "$python" tools/judges/trained.py "$build/libtandem.so" build/judges/trained/model ${ARGS:-}
+}
 
 jobs=$(compgen -A function | sed -n 's/^command_//p' | tr '\n' ' ')
 [ "${1:-}" != list ] || { echo "$jobs"; exit 0; }

@@ -5,11 +5,12 @@ Writes FOLDER/tokens.txt, 253 pieces merged from pairs of characters by frequenc
 and FOLDER/weights.bin: for each row of each tensor one little-endian F32 scale and one signed byte
 a weight, value = scale * byte, exact in F32. Tensors and their order are SHAPES below. A Llama as
 llama2.c trains it: RMS norm, rotation of neighbouring pairs, grouped heads, SwiGLU, the embedding
-again as classifier."""
+again as classifier. With SIZES set FOLDER/model.bin instead, a checkpoint of llama2.c."""
 import collections
 import functools
 import os
 import random
+import struct
 import sys
 
 import jax
@@ -18,7 +19,10 @@ import numpy as np
 
 from stories import story
 
-DIM, HIDDEN, LAYERS, HEADS, KV_HEADS, VOCABULARY = 64, 172, 5, 8, 4, 512
+# Other sizes, dim,hidden,layers,heads,kv_heads, give a checkpoint that is no stand-in.
+SIZES = os.environ.get("SIZES", "")
+DIM, HIDDEN, LAYERS, HEADS, KV_HEADS = map(int, (SIZES or "64,172,5,8,4").split(","))
+VOCABULARY = 512
 HEAD = DIM // HEADS
 KV = HEAD * KV_HEADS
 FIRST_PIECE = 259  # <unk> <s> </s> and 256 bytes come first
@@ -137,6 +141,15 @@ def save(w, path):
                 out.write(np.rint(row / scale).astype(np.int8).tobytes())
 
 
+def save_checkpoint(w, path):
+    """llama2.c's version 0; the tables of cosines and sines at the end, which nobody reads, are 0."""
+    with open(path, "wb") as out:
+        out.write(struct.pack("<7i", DIM, HIDDEN, LAYERS, HEADS, KV_HEADS, VOCABULARY, LENGTH))
+        for name in SHAPES:
+            out.write(np.asarray(w[name], "<f4").tobytes())
+        out.write(bytes(4 * LENGTH * HEAD))
+
+
 def main():
     folder = sys.argv[1]
     steps = int(sys.argv[2]) if len(sys.argv) > 2 else 450
@@ -156,11 +169,14 @@ def main():
     m = jax.tree.map(jnp.zeros_like, w)
     v = jax.tree.map(jnp.zeros_like, w)
     for t in range(1, steps + 1):
-        rate = 4e-3 * min(t / 50, 1.0) * (0.02 + 0.98 * (1 - t / steps))
+        rate = 4e-3 * (64 / DIM) ** 0.5 * min(t / 50, 1.0) * (0.02 + 0.98 * (1 - t / steps))
         w, m, v, value = step(w, m, v, t, rate, ids[draw.randint(0, len(ids), BATCH)])
         if t % 50 == 0:
             print(t, float(value), flush=True)
-    save(w, folder + "/weights.bin")
+    if SIZES:
+        save_checkpoint(w, folder + "/model.bin")
+    else:
+        save(w, folder + "/weights.bin")
 
 
 if __name__ == "__main__":
