@@ -4,6 +4,7 @@
 #include "tests/support_tune.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "table/curve_fit.h"
@@ -163,6 +164,40 @@ static void error_bars_carry_the_residual_of_the_line(void)
     CU_ASSERT_TRUE(share[1] > share[0] + 0.02);
 }
 
+static void add_peak(tandem_table *table, const char *unit, double rate)
+{
+    struct tnd_peak peak = {"", 1, rate, 1, 1};
+    snprintf(peak.unit, sizeof(peak.unit), "%s", unit);
+    check_ok(tnd_table_add_peak(table, &peak));
+}
+
+/* Weights of 1,152 bytes, 4,096 operations a token. */
+static void peaks_of_the_table_are_roofs_outside_of_the_samples(void)
+{
+    tandem_table *table = tune_new();
+    struct tnd_curve_key key = tune_key(N, K, TANDEM_TASK_MUL_MAT_Q, true, 1);
+    for (int64_t m = 8; m <= 24; m += 8) {
+        tune_add(table, &key, m, 2000);
+    }
+    CU_ASSERT_DOUBLE_EQUAL(estimate(table, 48, 1).us, 2000 * 1.2, 1e-6);
+    add_peak(table, "int8 VNNI", 4096 / 50.0 / 1e3);
+    add_peak(table, "fma", 4096 / 70.0 / 1e3);
+    CU_ASSERT_DOUBLE_EQUAL(estimate(table, 48, 1).us, 2000 + 24 * 50, 1e-6);
+    add_peak(table, "bf16", 1e3);
+    CU_ASSERT_DOUBLE_EQUAL(estimate(table, 48, 1).us, 2000 * 1.2, 1e-6);
+    tandem_table_free(table);
+    table = tune_new();
+    for (int64_t m = 8; m <= 24; m += 8) {
+        tune_add(table, &key, m, 250 * (double)m);
+    }
+    CU_ASSERT_DOUBLE_EQUAL(estimate(table, 1, 1).us, 250, 1e-6);
+    add_peak(table, "read", 1152 / 1000.0 / 1e3);
+    CU_ASSERT_DOUBLE_EQUAL(estimate(table, 1, 1).us, 1000, 1e-6);
+    add_peak(table, "read", 1e-6); /* the samples are believed */
+    CU_ASSERT_TRUE(estimate(table, 1, 1).us <= 2000);
+    tandem_table_free(table);
+}
+
 /* Float products take 16 tokens at once, fewer one by one. */
 static double stairs(int64_t m)
 {
@@ -281,6 +316,8 @@ static CU_TestInfo tests[] = {
     {"the_fit_finds_the_line_in_spite_of_outliers", the_fit_finds_the_line_in_spite_of_outliers},
     {"error_bars_grow_with_distance_and_noise", error_bars_grow_with_distance_and_noise},
     {"error_bars_carry_the_residual_of_the_line", error_bars_carry_the_residual_of_the_line},
+    {"peaks_of_the_table_are_roofs_outside_of_the_samples",
+     peaks_of_the_table_are_roofs_outside_of_the_samples},
     {"stairs_of_kernels_are_followed", stairs_of_kernels_are_followed},
     {"without_stairs_lines_stay_lines", without_stairs_lines_stay_lines},
     {"no_speed_up_is_more_than_linear", no_speed_up_is_more_than_linear},

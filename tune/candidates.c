@@ -132,8 +132,8 @@ static bool uses_threads(const struct tnd_table_profile *profile)
 double tnd_cautious_us(const struct tnd_estimate *estimate, bool noisy)
 {
     TND_ASSERT(estimate->error_us >= 0 && estimate->spread_us >= 0);
-    double doubt_us = fmax(TND_CAUTION * estimate->error_us, estimate->above_us);
-    return estimate->us + doubt_us + (noisy ? estimate->spread_us : 0);
+    double caution_us = fmax(TND_CAUTION * estimate->error_us, estimate->above_us);
+    return estimate->us + caution_us + (noisy ? estimate->spread_us : 0);
 }
 
 bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *candidates,
