@@ -194,7 +194,7 @@ static enum tandem_status fight(const struct trial *trial, int best, int rounds,
 }
 
 /* What lasts longer than a round meets all three alike, so ratios are those of the same round. */
-static void settle(const struct duel *duel, struct tnd_oracle_cell *cell)
+static void judge_rounds(const struct duel *duel, struct tnd_oracle_cell *cell)
 {
     double ratios[MAX_ROUNDS];
     double sorted[3][MAX_ROUNDS];
@@ -221,10 +221,10 @@ static enum tandem_status compare(const struct trial *trial, int best, double ce
     bool is_long = cell->candidates[best].median_us > TND_ORACLE_LONG_US;
     rounds = is_long && rounds > LEAST ? LEAST : rounds;
     TND_TRY(fight(trial, best, rounds, cell_s, &duel, error));
-    settle(&duel, cell);
+    judge_rounds(&duel, cell);
     if (cell->regret > TND_ORACLE_CONFIRM) {
         TND_TRY(fight(trial, best, rounds, cell_s, &duel, error));
-        settle(&duel, cell);
+        judge_rounds(&duel, cell);
     }
     return TANDEM_OK;
 }

@@ -44,8 +44,8 @@ static void print_ground(const struct tnd_estimate *estimate, char *out, size_t 
 }
 
 /* Returns whether it was predicted right. */
-static bool add_way(struct tnd_oracle_cell *cell, const char *profile, int threads,
-                    const struct tnd_estimate *estimate, double measured_us)
+static bool add_candidate(struct tnd_oracle_cell *cell, const char *profile, int threads,
+                          const struct tnd_estimate *estimate, double measured_us)
 {
     char ground[80];
     if (estimate->us <= 0) {
@@ -65,10 +65,10 @@ static bool add_way(struct tnd_oracle_cell *cell, const char *profile, int threa
 void tnd_oracle_explain(struct tnd_oracle_cell *cell)
 {
     cell->why[0] = '\0';
-    bool right = add_way(cell, cell->problem.profile, cell->problem.threads, &cell->chosen_estimate,
-                         cell->chosen_us);
-    right = add_way(cell, cell->best_profile, cell->best_threads, &cell->best_estimate,
-                    cell->best_us) &&
+    bool right = add_candidate(cell, cell->problem.profile, cell->problem.threads,
+                               &cell->chosen_estimate, cell->chosen_us);
+    right = add_candidate(cell, cell->best_profile, cell->best_threads, &cell->best_estimate,
+                          cell->best_us) &&
             right;
     if (right) {
         add(cell,
