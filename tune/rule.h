@@ -8,8 +8,9 @@
 #include "tune/policy.h"
 
 /** Names of the profiles for matrix products, static storage; the first one that can run serves.
- *  NULL behind the last. Packed weights come first: measured (Zen 4, 2 threads), they take 0.5 to
- *  1.0 times as long as the rows of the file, for each type and number of tokens. Any thread. */
+ *  NULL behind the last. Packed weights come first: measured (Zen 4, 2 threads, 6 types, 5 shapes,
+ *  1 to 512 tokens), they take at most 1.06 times as long as the fastest profile in 141 of 150
+ *  cells, 1.2 times at worst, and a quarter of the time of the rows at best. Any thread. */
 const char *tnd_rule_profile(int i);
 
 /** Threads for a node: 1 when its work is too small to pay for handing it to others, else
