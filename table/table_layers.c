@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/environment.h"
@@ -22,7 +24,7 @@ enum { MAX_SYSTEM = 4, MAX_FORMER = 4 };
 
 const char *tnd_layer_origin_name(enum tnd_layer_origin origin)
 {
-    static const char *const names[] = {"system", "former", "user", "named"};
+    static const char *const names[] = {"working", "system", "former", "user", "named"};
     return names[origin];
 }
 
@@ -44,6 +46,20 @@ static void add_layer(struct tnd_layers *layers, enum tnd_layer_origin origin, b
     }
 }
 
+/* With its folder's whole name: every part of it must be trusted. A program with more rights than
+ * its user has does not look where that user stands. */
+static void add_working(struct tnd_layers *layers)
+{
+    char path[TND_LAYER_PATH_MAX];
+    static const char name[] = "/mulmat-tune.txt";
+    if (getauxval(AT_SECURE) == 0 && getcwd(path, sizeof(path) - sizeof(name)) != NULL) {
+        strcat(path, name);
+        if (tnd_file_exists(path)) {
+            add_layer(layers, TND_LAYER_WORKING, false, path);
+        }
+    }
+}
+
 /* The first folder of the list has precedence, so it comes last. Source: XDG Base Directory
  * Specification 0.8. */
 static void add_system(struct tnd_layers *layers, const char *file)
@@ -51,6 +67,7 @@ static void add_system(struct tnd_layers *layers, const char *file)
     const char *listed = secure_getenv("XDG_DATA_DIRS");
     listed = listed != NULL && listed[0] != '\0' ? listed : "/usr/local/share:/usr/share";
     const char *end = listed + strlen(listed);
+    const int most = layers->n + MAX_SYSTEM;
     while (end > listed) {
         const char *begin = end;
         while (begin > listed && begin[-1] != ':') {
@@ -63,7 +80,7 @@ static void add_system(struct tnd_layers *layers, const char *file)
         char path[TND_LAYER_PATH_MAX];
         int n = snprintf(path, sizeof(path), "%.*s/tandem/%s", (int)length, begin, file);
         bool is_absolute = length > 0 && begin[0] == '/'; /* others are to be ignored */
-        if (is_absolute && n > 0 && (size_t)n < sizeof(path) && layers->n < MAX_SYSTEM) {
+        if (is_absolute && n > 0 && (size_t)n < sizeof(path) && layers->n < most) {
             add_layer(layers, TND_LAYER_SYSTEM, false, path);
         }
         end = begin > listed ? begin - 1 : listed;
@@ -143,6 +160,7 @@ enum tandem_status tnd_layers_find(const char *named, struct tnd_layers **out_la
     const char *instead = tnd_environment(TND_ENVIRONMENT_TABLE);
     char path[TND_LAYER_PATH_MAX];
     if (instead == NULL || strcmp(instead, "none") != 0) {
+        add_working(layers);
         snprintf(path, sizeof(path), "%016llx.json", (unsigned long long)tnd_fingerprint_here());
         add_system(layers, path);
         if (tandem_table_default_path(path, sizeof(path), NULL) == TANDEM_OK) {
@@ -191,7 +209,8 @@ enum tandem_status tnd_layers_load(struct tnd_layers *layers, const struct tnd_f
 {
     tandem_table *table = NULL;
     enum tandem_status status = TANDEM_OK;
-    for (int i = 0; i < layers->n && status == TANDEM_OK; i++) {
+    const int first = layers->n > 0 && layers->layers[0].origin == TND_LAYER_WORKING ? 1 : 0;
+    for (int i = first; i < layers->n && status == TANDEM_OK; i++) {
         tandem_table *upper = read_layer(&layers->layers[i], machine);
         if (table == NULL) {
             table = upper;
@@ -199,6 +218,9 @@ enum tandem_status tnd_layers_load(struct tnd_layers *layers, const struct tnd_f
             status = tnd_table_overlay(table, upper, error);
             tandem_table_free(upper);
         }
+    }
+    if (status == TANDEM_OK && table == NULL && first == 1) {
+        table = read_layer(&layers->layers[0], machine);
     }
     if (status == TANDEM_OK && table == NULL) {
         const struct tandem_error *why =
@@ -221,8 +243,10 @@ void tnd_layers_log(const struct tnd_layers *layers, const struct tnd_log *log, 
         const struct tnd_layer *layer = &layers->layers[i];
         /* Of what was measured before a change only a part can be of use. */
         bool is_whole = layer->error.status == TANDEM_OK || layer->origin == TND_LAYER_FORMER;
+        /* Nobody named the file in the working directory: that it serves must be seen. */
+        bool is_expected = is_whole && layer->origin != TND_LAYER_WORKING;
         if (layer->serves) {
-            tnd_log_line(log, is_whole ? TANDEM_LOG_INFO : TANDEM_LOG_WARN, room,
+            tnd_log_line(log, is_expected ? TANDEM_LOG_INFO : TANDEM_LOG_WARN, room,
                          "timing table (%s) %s%s%s", tnd_layer_origin_name(layer->origin),
                          layer->path, is_whole ? "" : ": ", layer->error.text);
         } else if (layer->is_there && layer->origin != TND_LAYER_FORMER) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The tables that serve a runtime, one over the other; the later wins (tnd_table_overlay):
  *
+ *     working  ./mulmat-tune.txt, where the published mulmat-tune writes; read only when no other
+ *              layer serves
  *     system   D/tandem/<fingerprint>.json for each D of $XDG_DATA_DIRS (default /usr/local/share
  *              and /usr/share), the first of them on top; read only
  *     former   other tables in the folder of this machine's own one, the newest on top: what was
@@ -14,8 +16,14 @@
 
 #include "table/tnd_table.h"
 
-enum tnd_layer_origin { TND_LAYER_SYSTEM, TND_LAYER_FORMER, TND_LAYER_USER, TND_LAYER_NAMED };
-enum { TND_LAYERS_MAX = 10, TND_LAYER_PATH_MAX = 4096 };
+enum tnd_layer_origin {
+    TND_LAYER_WORKING,
+    TND_LAYER_SYSTEM,
+    TND_LAYER_FORMER,
+    TND_LAYER_USER,
+    TND_LAYER_NAMED
+};
+enum { TND_LAYERS_MAX = 11, TND_LAYER_PATH_MAX = 4096 };
 
 struct tnd_layer {
     enum tnd_layer_origin origin;
@@ -33,7 +41,7 @@ struct tnd_layers {
     struct tnd_layer layers[TND_LAYERS_MAX]; /* lowest first */
 };
 
-/** "system", "former", "user", "named". Static. */
+/** "working", "system", "former", "user", "named". Static. */
 const char *tnd_layer_origin_name(enum tnd_layer_origin origin);
 
 /** Where the layers lie. `named`: the application's file, NULL: none. The caller frees the result

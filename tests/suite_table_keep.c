@@ -352,6 +352,48 @@ static void layers_lie_over_each_other_system_user_named(void)
     places_end(&places);
 }
 
+static void the_working_directory_serves_when_nothing_else_does(void)
+{
+    static const char text[] = "1 7B Q4_0 0 NONE 1 8 1 1\n1 1 0 1 1 0 0 0 0\n64 32\n8 1 70 0\n";
+    char home[500];
+    struct places places;
+    struct tnd_layers *layers = NULL;
+    struct tandem_error error = {0};
+    places_begin(&places);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(getcwd(home, sizeof(home)));
+    const char *folder = tnd_test_temp("working");
+    CU_ASSERT_EQUAL_FATAL(mkdir(folder, 0755), 0);
+    CU_ASSERT_EQUAL_FATAL(chdir(folder), 0);
+    CU_ASSERT_TRUE(tnd_test_write_file("mulmat-tune.txt", text, sizeof(text) - 1));
+    tandem_table *table = load_layers(NULL, &layers, &error);
+    check_int(layers->layers[0].origin, TND_LAYER_WORKING);
+    CU_ASSERT_TRUE(table != NULL && layers->layers[0].serves);
+    check_int(table != NULL ? table->curves[0].key.n : 0, 64);
+    tandem_table_free(table);
+    tnd_free(layers);
+    /* A place where every user may write is not trusted. */
+    check_int(chmod(".", 0777), 0);
+    CU_ASSERT_PTR_NULL(load_layers(NULL, &layers, &error));
+    check_contains(layers->layers[0].error.text, "every user may write");
+    tnd_free(layers);
+    check_int(chmod(".", 0755), 0);
+    /* Whatever else serves, it alone does. */
+    check_ok(tnd_layers_find(NULL, &layers, NULL));
+    save_time(layers->layers[1].path, "cpu", 10);
+    tnd_free(layers);
+    table = load_layers(NULL, &layers, &error);
+    CU_ASSERT_FALSE(layers->layers[0].serves);
+    check_int(table != NULL ? tnd_table_count_cells(table) : 0, 1);
+    tandem_table_free(table);
+    tnd_free(layers);
+    setenv("TANDEM_TABLE", "none", 1);
+    CU_ASSERT_PTR_NULL(load_layers(NULL, &layers, &error));
+    check_int(layers->n, 0);
+    tnd_free(layers);
+    CU_ASSERT_EQUAL(chdir(home), 0);
+    places_end(&places);
+}
+
 /* Tables of this machine with other numbers of CPUs lie beside its own: times with one thread
  * hold. */
 static void tables_from_before_a_change_serve_as_far_as_they_hold(void)
@@ -520,6 +562,8 @@ static CU_TestInfo keep_tests[] = {
     {"the upper layer wins whatever the counts", the_upper_layer_wins_whatever_the_counts},
     {"layers lie over each other: system, user, named",
      layers_lie_over_each_other_system_user_named},
+    {"the working directory serves when nothing else does",
+     the_working_directory_serves_when_nothing_else_does},
     {"tables from before a change serve as far as they hold",
      tables_from_before_a_change_serve_as_far_as_they_hold},
     {"a damaged or foreign layer does not keep the others from serving",
