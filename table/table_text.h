@@ -16,4 +16,9 @@ void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profil
 void tnd_table_text_key(const struct tnd_table_stage *stage, int which, enum tandem_type type,
                         const int64_t shape[2], struct tnd_curve_key *out);
 
+/** Names of two profiles that share a row of the text table, since it cannot tell them apart: at
+ *  each M the times of the faster one are written. False when no row is shared. */
+bool tnd_table_text_shares(const struct tandem_table *table, const char **out_first,
+                           const char **out_second);
+
 #endif

@@ -109,7 +109,8 @@ struct selection {
     const struct tandem_table *table;
     enum tandem_type type;
     int n_profiles;
-    const struct tnd_table_profile *profiles[TND_TABLE_MAX_PROFILES];
+    const struct tnd_table_profile *profiles[TND_TABLE_MAX_PROFILES]; /* a row of the file each */
+    const struct tnd_table_profile *packed[TND_TABLE_MAX_PROFILES];   /* in the same row, or NULL */
     int n_shapes;
     int64_t (*shapes)[2];
     int n_m;
@@ -137,18 +138,40 @@ static bool is_measured(const struct selection *chosen, const int64_t shape[2],
     return true;
 }
 
-/* Without tasks "cpu-packed" would be read as a second "cpu", and take its name. */
 static bool fits_format(const struct tnd_table_profile *profile)
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tnd_table_stage *stage = &profile->stage[s];
         bool exists = stage->backend[0] != '\0';
-        if (stage->kind >= TND_TEXT_KINDS || stage->own_threads || exists != (stage->kind != 0) ||
-            tnd_task_is(stage->task, TND_TASK_USES_PACKED)) {
+        if (stage->kind >= TND_TEXT_KINDS || stage->own_threads || exists != (stage->kind != 0)) {
             return false;
         }
     }
     return profile->stage[TANDEM_STAGE_COMPUTE].backend[0] != '\0';
+}
+
+static bool uses_packed(const struct tnd_table_profile *profile)
+{
+    bool uses = false;
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        uses = uses || tnd_task_is(profile->stage[s].task, TND_TASK_USES_PACKED);
+    }
+    return uses;
+}
+
+/* Whether `packed` differs from `profile` in its tasks alone, which the format does not hold:
+ * "cpu-packed" would be read as a second "cpu". */
+static bool is_packed_form(const struct tnd_table_profile *packed,
+                           const struct tnd_table_profile *profile)
+{
+    bool is = uses_packed(packed) && !uses_packed(profile);
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *a = &packed->stage[s];
+        const struct tnd_table_stage *b = &profile->stage[s];
+        is = is && a->kind == b->kind && a->parallel == b->parallel && a->wait == b->wait &&
+             strcmp(a->backend, b->backend) == 0;
+    }
+    return is;
 }
 
 static bool is_listed(const struct selection *chosen, const int64_t shape[2])
@@ -166,7 +189,8 @@ static void choose_shape(struct selection *chosen, const int64_t shape[2])
     bool useful = false;
     for (int p = 0; p < chosen->table->n_profiles && !useful; p++) {
         const struct tnd_table_profile *profile = &chosen->table->profiles[p];
-        useful = fits_format(profile) && is_measured(chosen, shape, profile);
+        useful =
+            fits_format(profile) && !uses_packed(profile) && is_measured(chosen, shape, profile);
     }
     if (useful && chosen->n_shapes < 4096 && !is_listed(chosen, shape)) {
         chosen->shapes[chosen->n_shapes][0] = shape[0];
@@ -198,16 +222,33 @@ static void choose_shapes(struct selection *chosen)
     }
 }
 
+static bool is_measured_everywhere(const struct selection *chosen,
+                                   const struct tnd_table_profile *profile)
+{
+    bool everywhere = fits_format(profile);
+    for (int i = 0; i < chosen->n_shapes && everywhere; i++) {
+        everywhere = is_measured(chosen, chosen->shapes[i], profile);
+    }
+    return everywhere;
+}
+
+/* Profiles get a row each; those with packed weights a place in the row that looks like theirs. */
 static void choose_profiles(struct selection *chosen)
 {
-    for (int p = 0; p < chosen->table->n_profiles; p++) {
-        const struct tnd_table_profile *profile = &chosen->table->profiles[p];
-        bool everywhere = fits_format(profile);
-        for (int i = 0; i < chosen->n_shapes && everywhere; i++) {
-            everywhere = is_measured(chosen, chosen->shapes[i], profile);
-        }
-        if (everywhere) {
+    const struct tandem_table *table = chosen->table;
+    for (int p = 0; p < table->n_profiles; p++) {
+        const struct tnd_table_profile *profile = &table->profiles[p];
+        if (!uses_packed(profile) && is_measured_everywhere(chosen, profile)) {
             chosen->profiles[chosen->n_profiles++] = profile;
+        }
+    }
+    for (int p = 0; p < table->n_profiles; p++) {
+        const struct tnd_table_profile *packed = &table->profiles[p];
+        for (int row = 0; row < chosen->n_profiles && fits_format(packed); row++) {
+            if (is_packed_form(packed, chosen->profiles[row])) {
+                chosen->packed[row] = packed;
+                break;
+            }
         }
     }
 }
@@ -391,17 +432,39 @@ static double moves_us(const struct selection *chosen, const struct tnd_table_pr
            move_us(table, &moves.x);
 }
 
+/* Times of a profile at M; false when one of its stages was not measured there. What is fetched
+ * from a device has no curve of its own. */
+static bool times_at(const struct selection *chosen, const struct tnd_table_profile *profile,
+                     const int64_t shape[2], int64_t m, double out_us[TANDEM_STAGES])
+{
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_curve *curve = curve_of(chosen, shape, profile, s);
+        const struct tnd_sample *sample = curve != NULL ? sample_at(curve, m) : NULL;
+        if (curve != NULL && sample == NULL) {
+            return false;
+        }
+        out_us[s] =
+            (sample != NULL ? sample->median_us : 0.0) + moves_us(chosen, profile, shape, m, s);
+    }
+    return true;
+}
+
 static void print_row(struct tnd_text *text, const struct selection *chosen, const int64_t shape[2],
                       int64_t m)
 {
     static const char *const formats[TANDEM_STAGES] = {" %8.0f", " %8.0f", " %.0f"};
     tnd_text_printf(text, "%3" PRId64, m);
     for (int p = 0; p < chosen->n_profiles; p++) {
+        double us[TANDEM_STAGES] = {0};
+        double packed_us[TANDEM_STAGES];
+        (void)times_at(chosen, chosen->profiles[p], shape, m, us);
+        if (chosen->packed[p] != NULL && is_measured(chosen, shape, chosen->packed[p]) &&
+            times_at(chosen, chosen->packed[p], shape, m, packed_us) &&
+            packed_us[0] + packed_us[1] + packed_us[2] < us[0] + us[1] + us[2]) {
+            memcpy(us, packed_us, sizeof(us));
+        }
         for (int s = 0; s < TANDEM_STAGES; s++) {
-            const struct tnd_curve *curve = curve_of(chosen, shape, chosen->profiles[p], s);
-            double us = curve != NULL ? sample_at(curve, m)->median_us : 0.0;
-            us += moves_us(chosen, chosen->profiles[p], shape, m, s);
-            tnd_text_printf(text, formats[s], round(us));
+            tnd_text_printf(text, formats[s], round(us[s]));
         }
     }
     tnd_text_add_char(text, '\n');
@@ -419,24 +482,51 @@ static void print_all(struct tnd_text *text, const struct selection *chosen)
     }
 }
 
+/* What is written of the table, as far as memory allows; `out` is freed by free_selection. */
+static enum tandem_status select_all(const struct tandem_table *table, enum tandem_type type,
+                                     struct selection *out)
+{
+    *out = (struct selection){.table = table};
+    out->type = type == TANDEM_TYPE_NUMBERS ? first_type(table) : type;
+    out->shapes =
+        tnd_alloc(((size_t)table->n_shapes + (size_t)table->n_curves) * sizeof(*out->shapes));
+    if (out->shapes == NULL) {
+        return TANDEM_E_MEMORY;
+    }
+    choose_shapes(out);
+    choose_profiles(out);
+    return out->n_shapes > 0 && out->n_profiles > 0 ? choose_m(out) : TANDEM_OK;
+}
+
+static void free_selection(struct selection *chosen)
+{
+    tnd_free(chosen->m);
+    tnd_free(chosen->shapes);
+}
+
+bool tnd_table_text_shares(const struct tandem_table *table, const char **out_first,
+                           const char **out_second)
+{
+    struct selection chosen;
+    bool shares = false;
+    if (select_all(table, TANDEM_TYPE_NUMBERS, &chosen) == TANDEM_OK) {
+        for (int p = 0; p < chosen.n_profiles && chosen.n_m > 0 && !shares; p++) {
+            shares = chosen.packed[p] != NULL &&
+                     is_measured(&chosen, chosen.shapes[0], chosen.packed[p]);
+            *out_first = shares ? chosen.profiles[p]->name : NULL;
+            *out_second = shares ? chosen.packed[p]->name : NULL;
+        }
+    }
+    free_selection(&chosen);
+    return shares;
+}
+
 enum tandem_status tnd_table_write_text(const struct tandem_table *table, enum tandem_type type,
                                         tandem_write_fn write, void *user,
                                         struct tandem_error *error)
 {
-    struct selection chosen = {.table = table};
-    chosen.type = type == TANDEM_TYPE_NUMBERS ? first_type(table) : type;
-    enum tandem_status status = TANDEM_OK;
-    chosen.shapes =
-        tnd_alloc(((size_t)table->n_shapes + (size_t)table->n_curves) * sizeof(*chosen.shapes));
-    if (chosen.shapes == NULL) {
-        status = TANDEM_E_MEMORY;
-    } else {
-        choose_shapes(&chosen);
-        choose_profiles(&chosen);
-        if (chosen.n_shapes > 0 && chosen.n_profiles > 0) {
-            status = choose_m(&chosen);
-        }
-    }
+    struct selection chosen;
+    enum tandem_status status = select_all(table, type, &chosen);
     if (status != TANDEM_OK) {
         tnd_error_set(error, status, "table", 0, 0, "text table: out of memory");
     } else if (chosen.n_m == 0) {
@@ -450,7 +540,6 @@ enum tandem_status tnd_table_write_text(const struct tandem_table *table, enum t
         print_all(&text, &chosen);
         status = tnd_emit_end(&text, write, user, "text table", error);
     }
-    tnd_free(chosen.m);
-    tnd_free(chosen.shapes);
+    free_selection(&chosen);
     return status;
 }

@@ -140,17 +140,42 @@ static void what_if_transfers_were_slower(void)
     tandem_table_free(table);
 }
 
-/* Without tasks it would come back as "cpu". */
-static void packed_weights_are_in_no_text_table(void)
+/* Without tasks "cpu-packed" would come back as "cpu": alone it is not written, beside "cpu" the
+ * faster of the two is, at each M. */
+static void packed_weights_share_the_row_of_cpu_in_text_tables(void)
 {
     struct tandem_error error = {0};
+    const char *first = NULL;
+    const char *second = NULL;
     tandem_table *table = tune_new();
     tune_add_cost(table, "cpu-packed", 20, 1);
     check_status(tandem_table_save(table, tnd_test_temp("packed.txt"), TANDEM_TABLE_TEXT, &error),
                  TANDEM_E_TABLE, "table", &error);
-    tune_add_cost(table, "cpu", 50, 1);
+    CU_ASSERT_FALSE(tnd_table_text_shares(table, &first, &second));
+    tandem_table_free(table);
+    table = tune_new();
+    /* Both share INIT's curve, so COMPUTE alone decides. */
+    tune_add_cost(table, "cpu-packed", 40, 1);
+    tune_add_cost(table, "cpu", 20, 3);
+    CU_ASSERT_TRUE(tnd_table_text_shares(table, &first, &second));
+    check_string(first, "cpu");
+    check_string(second, "cpu-packed");
     struct tnd_text text = tune_print(table, TANDEM_TABLE_TEXT);
+    const char *rows = strstr(tnd_text_string(&text), "256 512\n");
     check_contains(tnd_text_string(&text), " 1 4 1\n1 1 0 1 1 0 0 0 0\n256 512\n");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(rows);
+    const int64_t m_list[] = {1, 4, 16, 64};
+    const int64_t compute_us[] = {23, 32, 56, 104}; /* 20 + 3 M, from 10 on 40 + M */
+    int at = 8;
+    for (int i = 0; i < 4; i++) {
+        long long m = 0, init = 0, compute = 0, finalize = 0;
+        int n = 0;
+        check_int(sscanf(rows + at, "%lld %lld %lld %lld%n", &m, &init, &compute, &finalize, &n),
+                  4);
+        check_int(m, m_list[i]);
+        check_int(compute, compute_us[i]);
+        at += n;
+    }
     tnd_text_fini(&text);
     tandem_table_free(table);
 }
@@ -179,7 +204,8 @@ static void text_tables_give_the_profiles_of_the_library_their_names(void)
 }
 
 static CU_TestInfo moving_tests[] = {
-    {"packed_weights_are_in_no_text_table", packed_weights_are_in_no_text_table},
+    {"packed_weights_share_the_row_of_cpu_in_text_tables",
+     packed_weights_share_the_row_of_cpu_in_text_tables},
     {"text_tables_give_the_profiles_of_the_library_their_names",
      text_tables_give_the_profiles_of_the_library_their_names},
     {"what if transfers were slower", what_if_transfers_were_slower},

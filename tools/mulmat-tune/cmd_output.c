@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "table/table_text.h"
+
 int tnd_cmd_failed(const struct tandem_error *error)
 {
     fprintf(stderr, "mulmat-tune: %s\n",
@@ -14,4 +16,15 @@ int tnd_cmd_failed(const struct tandem_error *error)
 int tnd_cmd_write(void *file, const char *bytes, unsigned long n)
 {
     return fwrite(bytes, 1, n, file) == n ? 0 : 1;
+}
+
+void tnd_cmd_tell_shared(const tandem_table *table, enum tandem_table_format format)
+{
+    const char *first;
+    const char *second;
+    if (format == TANDEM_TABLE_TEXT && tnd_table_text_shares(table, &first, &second)) {
+        fprintf(stderr,
+                "%s and %s share one row in a text table; at each M the faster is written\n", first,
+                second);
+    }
 }

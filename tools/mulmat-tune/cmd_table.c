@@ -172,6 +172,7 @@ static enum tandem_status merge_into(const char *out, const char *const *files, 
     }
     if (status == TANDEM_OK) {
         *out_cells = tnd_table_count_cells(sum);
+        tnd_cmd_tell_shared(sum, format_of(out));
         status = tandem_table_save(sum, out, format_of(out), error);
     }
     tandem_table_free(sum);
