@@ -93,11 +93,16 @@ static bool parse_shape(const char **cursor, struct tnd_shape *out)
     return true;
 }
 
+const char *tnd_model_name(const char *name)
+{
+    return strcasecmp(name, "64B") == 0 ? "65B" : name;
+}
+
 enum tandem_status tnd_shapes_parse(const char *text, struct tnd_shapes *out,
                                     struct tandem_error *error)
 {
     for (int i = 0; i < N_MODELS; i++) {
-        if (strcasecmp(text, models[i].name) == 0) {
+        if (strcasecmp(tnd_model_name(text), models[i].name) == 0) {
             shapes_of_model(&models[i], out);
             return TANDEM_OK;
         }

@@ -29,6 +29,8 @@ struct tnd_shapes {
     struct tnd_shape_use use[TND_MAX_SHAPES];
 };
 
+/** "65B" for "64B", as the published mulmat-tune calls it; all others as they are. */
+const char *tnd_model_name(const char *name);
 /** `text` is a model name (any case) or a list. Errors: NOT_FOUND with the names that exist,
  *  FORMAT, LIMIT. */
 enum tandem_status tnd_shapes_parse(const char *text, struct tnd_shapes *out,

@@ -17,7 +17,7 @@ static struct args_ints list;
 static const struct args_option options[] = {
     {"y", ARGS_FLAG, &flag, 0, 0, NULL, "yes"},
     {"file", ARGS_STRING, &file, 0, 0, "FILE", "a file"},
-    {"m_step", ARGS_INT, &step, 1, 1000, "S", "a step"},
+    {"m_step|s", ARGS_INT, &step, 1, 1000, "S", "a step"},
     {"budget", ARGS_NUMBER, &seconds, 0.5, 60, "S", "seconds"},
     {"threads", ARGS_INTS, &list, 1, 64, "N[,N..]", "counts"},
 };
@@ -54,9 +54,9 @@ static int parse(const char *line)
 
 static void every_spelling_of_an_option_is_the_same(void)
 {
-    static const char *const lines[] = {"-m_step 16 a", "--m_step 16 a", "-m-step 16 a",
-                                        "a --m-step=16", "a -m_step=16"};
-    for (int i = 0; i < 5; i++) {
+    static const char *const lines[] = {"-m_step 16 a",  "--m_step 16 a", "-m-step 16 a",
+                                        "a --m-step=16", "a -m_step=16",  "-s 16 a"};
+    for (int i = 0; i < 6; i++) {
         check_int(parse(lines[i]), ARGS_OK);
         check_int(step, 16);
         check_int(n_operands, 1);
@@ -93,7 +93,9 @@ static void mistakes_are_refused_and_change_nothing(void)
                                         "a -budget 0",
                                         "a -budget 1s",
                                         "a -m_step 99999999999999999999",
-                                        "a -m_step +5"};
+                                        "a -m_step +5",
+                                        "a -m_step|s 5",
+                                        "a -m_step| 5"};
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         if (parse(lines[i]) != ARGS_WRONG || step != 8) {
             printf("    accepted: '%s'\n", lines[i]);

@@ -138,5 +138,56 @@ TANDEM_TABLE=$work/out.json try 0 "serves: 1 cells" list
 TANDEM_TABLE=none try 0 "no table is wanted" list
 cp all.json "$work/share/tandem/$(basename "$own")"
 try 0 "16 cells in all" show
+
+# ---- as the published tool is called ----
+
+# say CODE PART COMMAND...: mulmat-tune ends with this code, and PART stands in what it prints.
+say() {
+    local code=$1 part=$2 got
+    shift 2
+    timeout 120 "$@" >out 2>err
+    got=$?
+    if [ "$got" -ne "$code" ] || ! cat out err | grep -qF -- "$part"; then
+        failed=$((failed + 1))
+        echo "FAILED: $*: exit code $got, expected $code and '$part'"
+        head -5 out err
+    else
+        passed=$((passed + 1))
+    fi
+}
+export TANDEM_TABLE=$work/published.json
+cell=(-threads 1 -effort estimate)
+say 0 "128 64" "$tune" bench -m 128x64 -t Q4_0 -m_step 2 -num_m 3 "${cell[@]}"
+say 0 "written: f.txt" "$tune" bench -m 64x32 -t f16 -f f.txt "${cell[@]}" -profile cpu
+say 0 "64 32" cat f.txt
+say 0 "mul_mat:q4_0:n64:k32:m3" "$tune" bench -model 64x32 -m 3 "${cell[@]}" -profile cpu
+say 0 "cpu and cpu-packed share one row in a text table" "$tune" bench -model 256x256 -m 1 "${cell[@]}" -y -f f.txt
+say 2 "from 1 to 65536, or a model" "$tune" bench -m 0
+say 2 "model 'B7' is not known" "$tune" bench -m B7
+say 2 "expected 4096x4096 or 4096x4128" "$tune" bench -m 4096x4097
+say 2 "expected 4096x4096 or 4096x4128" "$tune" explain -m 4096x4097 -t q4_0
+say 2 "expected 64x256" "$tune" explain -m 64x32 -t q4_K
+say 0 "N 8192 x K 22016" "$tune" explain -m 64B
+say 0 "N 4096 x K 11008" "$tune" explain -m 7b -t q8_0
+say 0 "-type, -t T" "$tune" bench --help
+# Alone it measures a 7B to the screen; the first Ctrl-C ends it and keeps what there is.
+timeout -s INT 4 "$tune" >out 2>err
+code=$?
+if { [ $code -eq 130 ] || [ $code -eq 124 ]; } && grep -q "model 7B with q4_0" err && grep -q "Ctrl-C" err &&
+    grep -q "they are kept" err && grep -qE "^1 7B Q4_0|nothing for stdout" out err; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+    echo "FAILED: mulmat-tune alone: exit code $code"
+    cat err
+fi
+unset TANDEM_TABLE
+
+# A table in the working directory serves a program that has no other.
+export XDG_CACHE_HOME=$work/cache2 XDG_DATA_DIRS=$work/share2
+mkdir -p place && cp f.txt place/mulmat-tune.txt && cd place || exit 1
+try 0 "working $work/place/mulmat-tune.txt" list
+TANDEM_TABLE=none try 0 "no table is wanted" list
+cd ..
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

@@ -46,18 +46,21 @@ static bool take_apart(const char *text, struct word *out)
     return true;
 }
 
+/* Length of the first name of an option. */
+static int first_name(const char *name)
+{
+    return (int)strcspn(name, "|");
+}
+
 static bool is_called(const struct word *word, const char *name)
 {
-    if (strlen(name) != word->name_length) {
-        return false;
-    }
-    for (size_t i = 0; i < word->name_length; i++) {
+    const size_t length = (size_t)first_name(name);
+    bool is_same = length == word->name_length;
+    for (size_t i = 0; i < length && is_same; i++) {
         const bool is_dash = name[i] == '-' || name[i] == '_';
-        if (is_dash ? word->name[i] != '-' && word->name[i] != '_' : word->name[i] != name[i]) {
-            return false;
-        }
+        is_same = is_dash ? word->name[i] == '-' || word->name[i] == '_' : word->name[i] == name[i];
     }
-    return true;
+    return is_same || (name[length] == '|' && is_called(word, name + length + 1));
 }
 
 static bool read_int(const char *text, size_t length, const struct args_option *option,
@@ -137,8 +140,9 @@ static int read_value(const struct args_command *command, const struct args_opti
         break;
     }
     if (!valid) {
-        return wrong(command, "-%s '%s': expected %s from %.15g to %.15g", option->name, value,
-                     kind, option->low, option->high);
+        return wrong(command, "-%.*s '%s': expected %s from %.15g to %.15g",
+                     first_name(option->name), option->name, value, kind, option->low,
+                     option->high);
     }
     return ARGS_OK;
 }
@@ -164,7 +168,8 @@ static int read_option(const struct args_command *command, const struct word *wo
     }
     if (option->kind == ARGS_FLAG) {
         if (word->value != NULL) {
-            return wrong(command, "option -%s takes no value", option->name);
+            return wrong(command, "option -%.*s takes no value", first_name(option->name),
+                         option->name);
         }
         *(bool *)option->out = true;
         return ARGS_OK;
@@ -172,7 +177,8 @@ static int read_option(const struct args_command *command, const struct word *wo
     const char *value = word->value;
     if (value == NULL) {
         if (*at + 1 >= argc) {
-            return wrong(command, "option -%s needs a value: %s", option->name, option->value);
+            return wrong(command, "option -%.*s needs a value: %s", first_name(option->name),
+                         option->name, option->value);
         }
         (*at)++;
         value = argv[*at];
@@ -213,6 +219,12 @@ int args_parse(const struct args_command *command, int argc, char **argv, const 
     return ARGS_OK;
 }
 
+bool args_read_ints(const char *text, double low, double high, struct args_ints *out)
+{
+    const struct args_option bounds = {.low = low, .high = high};
+    return read_ints(text, &bounds, out);
+}
+
 int args_code(int result)
 {
     return result == ARGS_HELP ? 0 : result;
@@ -226,10 +238,12 @@ void args_help(const struct args_command *command)
     printf("\n");
     for (int i = 0; i < command->n_options; i++) {
         const struct args_option *option = &command->options[i];
+        const int n = first_name(option->name);
         char left[64];
-        snprintf(left, sizeof(left), "%s%s%s%s", option->name[1] != '\0' ? args_dashes : "-",
-                 option->name, option->value != NULL ? " " : "",
-                 option->value != NULL ? option->value : "");
+        snprintf(left, sizeof(left), "%s%.*s%s%s%s%s", n > 1 ? args_dashes : "-", n, option->name,
+                 option->name[n] == '|' ? ", -" : "",
+                 option->name[n] == '|' ? option->name + n + 1 : "",
+                 option->value != NULL ? " " : "", option->value != NULL ? option->value : "");
         printf("  %-24s %s\n", left, option->help);
     }
     printf("  %-24s %s\n", "--help", "this text");

@@ -27,7 +27,7 @@ struct args_ints {
 
 /* One option. `out` keeps its value when the option is not given: set the default before. */
 struct args_option {
-    const char *name; /* "m_step" or "m-step" */
+    const char *name; /* "m_step" or "m-step"; "type|t": two names */
     enum args_kind kind;
     void *out;
     double low, high;
@@ -52,6 +52,9 @@ enum { ARGS_OK = 0, ARGS_HELP = -1, ARGS_WRONG = 2 };
  *  what is wrong, exit with 2. */
 int args_parse(const struct args_command *command, int argc, char **argv, const char **operands,
                int *out_n_operands);
+
+/** Reads N[,N..], each within [low, high]; false for anything else. */
+bool args_read_ints(const char *text, double low, double high, struct args_ints *out);
 
 /** The exit code of a result that is not ARGS_OK. */
 int args_code(int result);

@@ -64,7 +64,7 @@ int tnd_cmd_analyze(int argc, char **argv)
     const struct args_option options[] = {
         {"threads", ARGS_INTS, &threads, 1, 1024, "N[,N..]",
          "thread counts (default: those that were measured)"},
-        {"type", ARGS_STRING, &type_name, 0, 0, "T", "only this weight type, such as q4_0"},
+        {"type|t", ARGS_STRING, &type_name, 0, 0, "T", "only this weight type, such as q4_0"},
         {"json", ARGS_FLAG, &json, 0, 0, NULL, "one JSON object"},
         {"csv", ARGS_FLAG, &csv, 0, 0, NULL, "comma-separated values, one line a profile and M"},
         {"html", ARGS_STRING, &html, 0, 0, "OUT", "one page with charts; compares up to 8 FILEs"},

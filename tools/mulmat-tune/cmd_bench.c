@@ -204,7 +204,9 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
     enum tandem_status status;
     if (request->file == NULL) {
         status = tandem_table_print(table, TANDEM_TABLE_TEXT, tnd_cmd_write, stdout, error);
-        if (status == TANDEM_E_TABLE) { /* a device alone, or no times on one thread */
+        if (status == TANDEM_OK) {
+            tnd_cmd_tell_shared(table, TANDEM_TABLE_TEXT);
+        } else if (status == TANDEM_E_TABLE) { /* a device alone, or no times on one thread */
             fprintf(stderr, "nothing for stdout: %s\n", error->text);
             status = TANDEM_OK;
         }
@@ -215,6 +217,7 @@ static enum tandem_status keep(const tandem_table *table, const struct request *
                                         json ? TANDEM_TABLE_JSON : TANDEM_TABLE_TEXT, &note, error);
         if (status == TANDEM_OK) {
             tnd_cmd_show_note(&note);
+            tnd_cmd_tell_shared(table, json ? TANDEM_TABLE_JSON : TANDEM_TABLE_TEXT);
             fprintf(stderr, "written: %s (%s)\n", request->file,
                     json ? "JSON version 2" : "text version 1");
         }
@@ -357,6 +360,12 @@ static int run(const struct request *request)
         tnd_cmd_failed(&error);
         return 2;
     }
+    for (int i = 0; i < options.n_types; i++) {
+        if (model_shapes_fit(&shapes, options.types[i], &error) != TANDEM_OK) {
+            tnd_cmd_failed(&error);
+            return 2;
+        }
+    }
     int n_types = count_types(&options, &shapes);
     if (request->file != NULL && !ends_with(request->file, ".json") && n_types > 1) {
         fprintf(
@@ -404,18 +413,19 @@ static int run(const struct request *request)
 int tnd_cmd_bench(int argc, char **argv)
 {
     struct request request = {.model = "7B", .effort_name = "measure"};
+    const char *m = NULL;
     request.begin_ns = tnd_clock_real()->now_ns(tnd_clock_real());
     const struct args_option options[] = {
         {"model", ARGS_STRING, &request.model, 0, 0, "M",
          "quick, 1.1B, 3B, 7B, 13B, 30B, 65B, a model file, or shapes NxK,NxK (default: 7B)"},
-        {"type", ARGS_STRING, &request.types, 0, 0, "T[,T]",
+        {"type|t", ARGS_STRING, &request.types, 0, 0, "T[,T]",
          "weight types, or all (default: those of the model file, else q4_0)"},
         {"m_step", ARGS_INT, &request.m_step, 1, 65536, "S",
          "measure M = S, 2 S, .. (default: 8 with -m_num)"},
-        {"m_num", ARGS_INT, &request.m_num, 1, TND_MAX_BENCH_M, "C",
+        {"m_num|num_m", ARGS_INT, &request.m_num, 1, TND_MAX_BENCH_M, "C",
          "how many M (default: 16 with -m_step)"},
-        {"m", ARGS_INTS, &request.m, 1, 65536, "M[,M..]",
-         "measure just these M (default: as the effort says)"},
+        {"m", ARGS_STRING, &m, 0, 0, "M[,M..]",
+         "measure just these M (default: as the effort says); a name or NxK: the model"},
         {"threads", ARGS_INTS, &request.threads, 1, 1024, "N[,N..]",
          "thread counts (default: 1, 2, 4, .. to one a core; all fast cores)"},
         {"profile", ARGS_STRING, &request.profile, 0, 0, "NAME",
@@ -426,7 +436,7 @@ int tnd_cmd_bench(int argc, char **argv)
          "M from 1 to 512, all twice (default: measure)"},
         {"budget", ARGS_NUMBER, &request.budget_s, 1, 1e6, "SECONDS",
          "end after this long in all, and use it (default: what the effort needs)"},
-        {"file", ARGS_STRING, &request.file, 0, 0, "F",
+        {"file|f", ARGS_STRING, &request.file, 0, 0, "F",
          "write there too: F.json JSON version 2, else text version 1 (default: text on stdout)"},
         {"y", ARGS_FLAG, &request.yes, 0, 0, NULL, "overwrite the file without asking"},
     };
@@ -443,6 +453,9 @@ int tnd_cmd_bench(int argc, char **argv)
     int result = args_parse(&command, argc, argv, NULL, NULL);
     if (result != ARGS_OK) {
         return result == ARGS_HELP ? 0 : result;
+    }
+    if (m != NULL && !model_or_tokens("bench", m, &request.model, &request.m)) {
+        return 2;
     }
     if (!tnd_effort_from_name(request.effort_name, &request.effort)) {
         fprintf(stderr, "mulmat-tune bench: effort '%s', expected estimate, measure or patient\n",

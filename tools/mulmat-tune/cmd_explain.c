@@ -11,6 +11,7 @@
 #include "tools/args.h"
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
+#include "tools/mulmat-tune/model_shapes.h"
 #include "tools/mulmat-tune/open_runtime.h"
 #include "base/emit.h"
 #include "tools/report/explain_llama.h"
@@ -208,6 +209,10 @@ static int read_request(const struct request *request, struct subject *subject,
         !tandem_type_from_name(request->type, &subject->type)) {
         result = usage("-type", request->type, "a weight type such as q4_0");
     }
+    if (result == 0 && model_shapes_fit(&subject->shapes, subject->type, error) != TANDEM_OK) {
+        tnd_cmd_failed(error);
+        result = 2;
+    }
     if (result == 0 && request->what_if != NULL) {
         result = read_what_if(request->what_if, subject);
     }
@@ -404,13 +409,15 @@ static int run(const struct request *request)
 int tnd_cmd_explain(int argc, char **argv)
 {
     struct request request = {.model = "7B"};
+    const char *m = NULL;
     const struct args_option options[] = {
         {"model", ARGS_STRING, &request.model, 0, 0, "M",
          "quick, 1.1B, 3B, 7B, 13B, 30B, 65B, or shapes NxK,NxK (default: 7B)"},
-        {"type", ARGS_STRING, &request.type, 0, 0, "T",
+        {"type|t", ARGS_STRING, &request.type, 0, 0, "T",
          "weight type (default: q4_0, or what the table has)"},
-        {"m", ARGS_INTS, &request.m, 1, 65536, "M[,M..]",
-         "numbers of tokens (default: that of PROBLEM; for a model 1, 8, 32, 128, 512)"},
+        {"m", ARGS_STRING, &m, 0, 0, "M[,M..]",
+         "numbers of tokens (default: that of PROBLEM; for a model 1, 8, 32, 128, 512); a name or "
+         "NxK: the model"},
         {"threads", ARGS_INT, &request.threads, 1, 1024, "N",
          "plan for at most N threads (default: one a core, or the most that FILE has)"},
         {"table", ARGS_STRING, &request.table, 0, 0, "FILE",
@@ -440,6 +447,9 @@ int tnd_cmd_explain(int argc, char **argv)
     int result = args_parse(&command, argc, argv, &request.problem, NULL);
     if (result != ARGS_OK) {
         return result == ARGS_HELP ? 0 : result;
+    }
+    if (m != NULL && !model_or_tokens("explain", m, &request.model, &request.m)) {
+        return 2;
     }
     return run(&request);
 }

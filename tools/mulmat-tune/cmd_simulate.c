@@ -208,7 +208,7 @@ int tnd_cmd_simulate(int argc, char **argv)
     const struct args_option options[] = {
         {"model", ARGS_STRING, &request.model, 0, 0, "M",
          "quick, 1.1B, 3B, 7B, 13B, 30B, 65B or a model file (default 7B)"},
-        {"type", ARGS_STRING, &request.type, 0, 0, "T",
+        {"type|t", ARGS_STRING, &request.type, 0, 0, "T",
          "weight type of a named model (default: q4_0, or the first of the table)"},
         {"m", ARGS_INTS, &request.m, 1, MOST_TOKENS, "M[,M..]",
          "tokens of a pass: 1 is generating, more a prompt (default 1,32,128,512)"},

@@ -145,7 +145,7 @@ int tnd_cmd_test(int argc, char **argv)
          "with -oracle: weight shapes, or a model (default: four of the table, four of none)"},
         {"m", ARGS_INTS, &request.m, 1, 65536, "M,..",
          "with -oracle: numbers of tokens (default: drawn from 1 to 2048)"},
-        {"type", ARGS_STRING, &request.types, 0, 0, "T[,T]",
+        {"type|t", ARGS_STRING, &request.types, 0, 0, "T[,T]",
          "weight types, or all (default: all; with -oracle those of the table)"},
         {"threads", ARGS_INT, &request.threads, 1, 1024, "N",
          "most threads (default: one a core; with -oracle drawn up to it)"},

@@ -46,13 +46,15 @@ static int find_command(const char *name)
 
 static void print_usage(FILE *out)
 {
-    fprintf(out, "usage: mulmat-tune COMMAND [options]\n\n");
+    fprintf(out, "usage: mulmat-tune [COMMAND] [options]\n\n");
     for (int i = 0; i < N_COMMANDS; i++) {
         fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].what);
     }
-    fprintf(out,
-            "\n" TND_PLUGIN_OPTION_HELP
-            ", in all commands.\n'mulmat-tune help COMMAND' lists the options of a command.\n");
+    fprintf(
+        out,
+        "\n" TND_PLUGIN_OPTION_HELP
+        ", in all commands.\n'mulmat-tune help COMMAND' lists the options of a command. Without a "
+        "command: bench -model 7B -type q4_0.\n");
 }
 
 static int cmd_help(int argc, char **argv)
@@ -89,9 +91,16 @@ int main(int argc, char **argv)
     (void)signal(SIGXFSZ, SIG_IGN); /* a file over `ulimit -f` is an error of write, not the end */
     tnd_terminal_begin();
     argc = tnd_plugin_option_take(argc, argv);
-    if (argc < 2) {
-        print_usage(stderr);
-        return 2;
+    char bench[] = "bench";
+    char *alone[] = {argv[0], bench, NULL};
+    if (argc < 2) { /* as the published mulmat-tune */
+        fprintf(
+            stderr,
+            "mulmat-tune: measuring model 7B with q4_0 weights. The times go to the screen, and "
+            "to this machine's\nown table. Ctrl-C stops and keeps what is measured; "
+            "'mulmat-tune --help' lists the commands.\n");
+        argc = 2;
+        argv = alone;
     }
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-help") == 0 || strcmp(name, "-h") == 0) {

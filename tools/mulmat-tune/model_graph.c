@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "formats/source.h"
+#include "measure/models.h"
 
 static const struct {
     const char *name;
@@ -25,7 +26,7 @@ static enum tandem_status open_source(const char *name, enum tandem_type type,
                                       tandem_source **out_source, struct tandem_error *error)
 {
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
-        if (strcasecmp(name, models[i].name) == 0) {
+        if (strcasecmp(tnd_model_name(name), models[i].name) == 0) {
             struct tandem_llama_shape shape = {.size = sizeof(shape),
                                                .dim = models[i].dim,
                                                .hidden = models[i].hidden,

@@ -2,6 +2,7 @@
  * Shapes from names, lists and model files. */
 #include "tools/mulmat-tune/model_shapes.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,8 +48,8 @@ static void drop_types(struct tnd_shapes *shapes)
     shapes->count = n;
 }
 
-static enum tandem_status shapes_of_file(const char *path, bool keeps_types,
-                                         struct tnd_shapes *out, struct tandem_error *error)
+static enum tandem_status shapes_of_file(const char *path, bool keeps_types, struct tnd_shapes *out,
+                                         struct tandem_error *error)
 {
     tandem_source *source = NULL;
     struct tnd_shapes shapes;
@@ -90,4 +91,45 @@ enum tandem_status model_shapes(const char *text, bool keeps_types, struct tnd_s
         *error = why;
     }
     return status;
+}
+
+enum tandem_status model_shapes_fit(const struct tnd_shapes *shapes, enum tandem_type type,
+                                    struct tandem_error *error)
+{
+    const int64_t block = tandem_type_block_values(type);
+    for (int i = 0; i < shapes->count; i++) {
+        const int64_t n = shapes->shape[i].n;
+        const int64_t k = shapes->shape[i].k;
+        const int64_t less = k / block * block;
+        char lower[48] = "";
+        if (shapes->use[i].is_typed || k == less) {
+            continue;
+        }
+        if (less > 0) {
+            snprintf(lower, sizeof(lower), "%" PRId64 "x%" PRId64 " or ", n, less);
+        }
+        return tnd_error_set(error, TANDEM_E_FORMAT, "shapes", k, block,
+                             "shape %" PRId64 "x%" PRId64
+                             ": rows of %s are whole blocks of %" PRId64
+                             " values, expected %s%" PRId64 "x%" PRId64,
+                             n, k, tandem_type_name(type), block, lower, n, less + block);
+    }
+    return TANDEM_OK;
+}
+
+bool model_or_tokens(const char *command, const char *text, const char **model, struct args_ints *m)
+{
+    enum { MOST_TOKENS = 65536 };
+    if (text[0] != '\0' && text[strspn(text, "0123456789,.+-")] != '\0') {
+        *model = text;
+        return true;
+    }
+    if (args_read_ints(text, 1, MOST_TOKENS, m)) {
+        return true;
+    }
+    fprintf(stderr,
+            "%s %s: -m '%s': expected whole numbers, separated by commas, from 1 to %d, or a "
+            "model; see '%s %s --help'\n",
+            args_program, command, text, MOST_TOKENS, args_program, command);
+    return false;
 }
