@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/report/crossover.h"
+#include "tune/profiles.h"
 
 static void check_crossover(const struct tnd_crossover *got, int from, int to, double m,
                             int64_t first_m)
@@ -158,6 +159,38 @@ static void the_report_for_people_names_winner_and_crossover(void)
     tnd_text_fini(&text);
 }
 
+static void the_report_for_people_has_thread_scaling_and_shares(void)
+{
+    const struct tnd_analyze_options options = {TND_ANALYZE_TEXT, "t", NULL, 0,
+                                                TANDEM_TYPE_NUMBERS};
+    tandem_table *table = tune_new();
+    struct tnd_table_profile profile;
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "cpu", TANDEM_TYPE_Q4_0, &profile));
+    check_ok(tnd_table_add_profile(table, &profile));
+    for (int threads = 1; threads <= 4; threads *= 2) {
+        for (int s = 0; s <= TANDEM_STAGE_COMPUTE; s++) {
+            struct tnd_curve_key key =
+                tune_key(256, 512, (enum tandem_task)profile.stage[s].task, true, threads);
+            key.stage = (uint8_t)s;
+            /* INIT halves with each doubling, COMPUTE does so but for the last one. */
+            const double us = s == TANDEM_STAGE_INIT ? 100.0 / threads : threads == 1 ? 300 : 150;
+            tune_add(table, &key, 8, us);
+        }
+    }
+    struct tnd_text text = tune_analyze(table, &options);
+    check_contains(tnd_text_string(&text),
+                   "  Shares in %, of INIT / COMPUTE / FINALIZE / transfers:\n"
+                   "       8     25/75/0/0 \n");
+    check_contains(tnd_text_string(&text),
+                   "  Thread scaling at M = 8, speed-up (efficiency):\n"
+                   "    cpu INIT: 1 thread 1.00 (100 %), 2 threads 2.00 (100 %), "
+                   "4 threads 4.00 (100 %)\n"
+                   "    cpu COMPUTE: 1 thread 1.00 (100 %), 2 threads 2.00 (100 %), "
+                   "4 threads 2.00 (50 %); more than 2 do not pay\n");
+    tnd_text_fini(&text);
+    tandem_table_free(table);
+}
+
 static void csv_has_one_line_a_profile_and_m(void)
 {
     struct tnd_text text = published(TND_ANALYZE_CSV, 1);
@@ -209,6 +242,8 @@ static CU_TestInfo tests[] = {
      the_published_table_crosses_at_22_69_and_18_62},
     {"the_report_for_people_names_winner_and_crossover",
      the_report_for_people_names_winner_and_crossover},
+    {"the_report_for_people_has_thread_scaling_and_shares",
+     the_report_for_people_has_thread_scaling_and_shares},
     {"csv_has_one_line_a_profile_and_m", csv_has_one_line_a_profile_and_m},
     {"an_empty_table_has_nothing_to_report", an_empty_table_has_nothing_to_report},
     CU_TEST_INFO_NULL,

@@ -270,6 +270,9 @@ static enum tandem_status report_shape(struct report *report, int first, int las
             if (report->printer->crossovers != NULL) {
                 report->printer->crossovers(&report->crossovers, &a, report->n_types);
             }
+            if (report->printer->shape != NULL && t + 1 == report->n_threads) {
+                report->printer->shape(&report->text, &a);
+            }
         }
         free_analysis(&a);
         TND_TRY(status);

@@ -42,6 +42,8 @@ struct tnd_analyze_printer {
     void (*end)(struct tnd_text *out, const struct tnd_text *crossovers);
     /** Adds the crossovers to a text of their own that `end` gets. May be NULL. */
     void (*crossovers)(struct tnd_text *out, const struct tnd_analysis *analysis, int n_types);
+    /** Once a shape, behind its last thread count. May be NULL. */
+    void (*shape)(struct tnd_text *out, const struct tnd_analysis *analysis);
 };
 
 /* Everything that a table says, in the order of the reports: thread counts within shapes. */

@@ -4,24 +4,15 @@
 #include "tools/report/analyze_data.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/emit.h"
+#include "tools/report/scaling.h"
 
 static double time_of(const struct tnd_analysis *a, int profile, int point)
 {
     return a->times[profile * a->n_points + point];
-}
-
-/* What the total holds beside the stages. */
-static double transfer_of(const struct tnd_analysis *a, int profile, int point)
-{
-    const double *stage = a->stages[profile * a->n_points + point];
-    double rest = time_of(a, profile, point);
-    for (int s = 0; s < TANDEM_STAGES; s++) {
-        rest -= stage[s];
-    }
-    return rest > 1e-6 * time_of(a, profile, point) ? rest : 0; /* nothing is left but rounding */
 }
 
 static unsigned marks_of(const struct tnd_analysis *a, int profile, int point)
@@ -120,6 +111,67 @@ static void text_add_wrong(struct tnd_text *out, const struct tnd_analysis *a)
     tnd_text_fini(&names);
 }
 
+/* What part of the time each stage takes, in percent. */
+static void text_add_shares(struct tnd_text *out, const struct tnd_analysis *a)
+{
+    int points[TND_SHARE_POINTS];
+    const int n = tnd_share_points(a, points);
+    tnd_text_printf(out, "  Shares in %%, of ");
+    for (int s = 0; s < TND_SHARES; s++) {
+        tnd_text_printf(out, "%s%s", s > 0 ? " / " : "", tnd_share_names[s]);
+    }
+    tnd_text_add(out, ":\n");
+    for (int i = 0; i < n; i++) {
+        tnd_text_printf(out, "%8" PRId64, a->m[points[i]]);
+        for (int p = 0; p < a->n_profiles; p++) {
+            double us[TND_SHARES];
+            char shares[48];
+            const double total = tnd_shares(a, p, points[i], us);
+            int at = 0;
+            for (int s = 0; s < TND_SHARES; s++) {
+                at += snprintf(shares + at, sizeof(shares) - (size_t)at, "%s%.0f", s > 0 ? "/" : "",
+                               total > 0 ? 100 * us[s] / total : 0.0);
+            }
+            tnd_text_printf(out, "  %*s ", column_width(a, p), shares);
+        }
+        tnd_text_add_char(out, '\n');
+    }
+}
+
+static void text_add_scaling(struct tnd_text *out, const struct tnd_analysis *a, int64_t m)
+{
+    struct tnd_stage_scaling lines[TND_SCALING_MAX];
+    const int n = tnd_scalings(a, m, lines);
+    if (n > 0) {
+        tnd_text_printf(out, "  Thread scaling at M = %" PRId64 ", speed-up (efficiency):\n", m);
+    }
+    for (int l = 0; l < n; l++) {
+        const struct tnd_stage_scaling *line = &lines[l];
+        tnd_text_printf(out, "    %s %s:", line->profile->name, tnd_share_names[line->stage]);
+        for (int i = 0; i < line->n; i++) {
+            tnd_text_printf(out, "%s %.0f thread%s ", i > 0 ? "," : "", line->counts[i],
+                            line->counts[i] == 1 ? "" : "s");
+            tnd_emit_number(out, 0, 2, tnd_scaling_gain(line, false, line->counts[i], line->us[i]));
+            tnd_text_add(out, " (");
+            tnd_emit_number(out, 0, 0,
+                            100 * tnd_scaling_gain(line, true, line->counts[i], line->us[i]));
+            tnd_text_add(out, " %)");
+        }
+        if (line->enough + 1 < line->n) { /* at the last one nobody knows whether more would pay */
+            tnd_text_printf(out, "; more than %.0f do not pay", line->counts[line->enough]);
+        }
+        tnd_text_add_char(out, '\n');
+    }
+}
+
+static void text_add_shape(struct tnd_text *out, const struct tnd_analysis *a)
+{
+    text_add_scaling(out, a, a->m[0]);
+    if (a->n_points > 1) {
+        text_add_scaling(out, a, a->m[a->n_points - 1]);
+    }
+}
+
 static void text_add(struct tnd_text *out, const struct tnd_analysis *a, int index, int n_types)
 {
     (void)index;
@@ -145,6 +197,7 @@ static void text_add(struct tnd_text *out, const struct tnd_analysis *a, int ind
         tnd_text_add_char(out, '\n');
     }
     text_add_findings(out, a);
+    text_add_shares(out, a);
     text_add_marked(out, a, TND_MARK_NOISY, "Noisy (spread above 8 % of the median)");
     text_add_marked(out, a, TND_MARK_STALE, "Stale (found wrong while programs ran)");
     text_add_wrong(out, a);
@@ -156,7 +209,8 @@ static void text_end(struct tnd_text *out, const struct tnd_text *crossovers)
     (void)crossovers;
 }
 
-const struct tnd_analyze_printer tnd_analyze_text = {text_begin, text_add, text_end, NULL};
+const struct tnd_analyze_printer tnd_analyze_text = {text_begin, text_add, text_end, NULL,
+                                                     text_add_shape};
 
 /* ---- JSON ---- */
 
@@ -188,18 +242,17 @@ static void json_add_point(struct tnd_text *out, const struct tnd_analysis *a, i
     tnd_emit_json_string(out, a->profiles[winner_at(a, point)]->name);
     tnd_text_add(out, ", \"times\": {");
     for (int p = 0; p < a->n_profiles; p++) {
-        const double *stage = a->stages[p * a->n_points + point];
+        static const char *const keys[TND_SHARES] = {"init_us", "compute_us", "finalize_us",
+                                                     "transfer_us"};
+        double us[TND_SHARES];
         tnd_text_add(out, p > 0 ? ", " : "");
         tnd_emit_json_string(out, a->profiles[p]->name);
-        static const char *const keys[TANDEM_STAGES] = {"init_us", "compute_us", "finalize_us"};
         tnd_text_add(out, ": {\"total_us\": ");
-        tnd_text_add_double(out, time_of(a, p, point));
-        for (int s = 0; s < TANDEM_STAGES; s++) {
+        tnd_text_add_double(out, tnd_shares(a, p, point, us));
+        for (int s = 0; s < TND_SHARES; s++) {
             tnd_text_printf(out, ", \"%s\": ", keys[s]);
-            tnd_text_add_double(out, stage[s]);
+            tnd_text_add_double(out, us[s]);
         }
-        tnd_text_add(out, ", \"transfer_us\": ");
-        tnd_text_add_double(out, transfer_of(a, p, point));
         tnd_text_add(out, ", \"spread_us\": ");
         tnd_text_add_double(out, a->spreads[p * a->n_points + point]);
         tnd_text_printf(out, ", \"noisy\": %s, \"stale\": %s}",
@@ -254,7 +307,7 @@ static void json_end(struct tnd_text *out, const struct tnd_text *crossovers)
 }
 
 const struct tnd_analyze_printer tnd_analyze_json = {json_begin, json_add, json_end,
-                                                     json_crossovers};
+                                                     json_crossovers, NULL};
 
 /* ---- CSV: one line a profile at one M ---- */
 
@@ -295,14 +348,16 @@ static void csv_add(struct tnd_text *out, const struct tnd_analysis *a, int inde
             tnd_text_printf(out, "%s,%" PRId64 ",%" PRId64 ",%d,%" PRId64 ",",
                             tandem_type_name(a->type), a->n, a->k, a->threads, a->m[i]);
             csv_add_name(out, a->profiles[p]->name);
+            double us[TND_SHARES];
+            (void)tnd_shares(a, p, i, us);
             for (int s = 0; s < TANDEM_STAGES; s++) {
                 tnd_text_add_char(out, ',');
-                tnd_emit_number(out, 0, 3, a->stages[p * a->n_points + i][s]);
+                tnd_emit_number(out, 0, 3, us[s]);
             }
             tnd_text_add_char(out, ',');
             tnd_emit_number(out, 0, 3, time_of(a, p, i));
             tnd_text_printf(out, ",%d,", p == winner ? 1 : 0);
-            tnd_emit_number(out, 0, 3, transfer_of(a, p, i));
+            tnd_emit_number(out, 0, 3, us[TANDEM_STAGES]);
             tnd_text_add_char(out, ',');
             tnd_emit_number(out, 0, 3, a->spreads[p * a->n_points + i]);
             tnd_text_printf(out, ",%d,%d\n", (marks_of(a, p, i) & TND_MARK_NOISY) != 0,
@@ -311,4 +366,4 @@ static void csv_add(struct tnd_text *out, const struct tnd_analysis *a, int inde
     }
 }
 
-const struct tnd_analyze_printer tnd_analyze_csv = {csv_begin, csv_add, text_end, NULL};
+const struct tnd_analyze_printer tnd_analyze_csv = {csv_begin, csv_add, text_end, NULL, NULL};

@@ -4,46 +4,35 @@
 
 #include "base/emit.h"
 #include "tools/report/report_chart.h"
+#include "tools/report/scaling.h"
 
-enum { WIDTH = 420, LEFT = 150, BAR_WIDTH = 205, ROW = 19, GROUPS = 3 };
-
-static const char *const stage_names[TANDEM_STAGES] = {"INIT", "COMPUTE", "FINALIZE"};
+enum { WIDTH = 420, LEFT = 150, BAR_WIDTH = 205, ROW = 19 };
 
 static void bar(struct tnd_report *report, const struct tnd_analysis *a, int p, int point, int y)
 {
+    static const char *const classes[TND_SHARES] = {"i0", "i1", "i2", "move"};
     struct tnd_text *out = &report->out;
-    const double *stage = a->stages[p * a->n_points + point];
-    double total = a->times[p * a->n_points + point];
+    double us[TND_SHARES];
+    double total = tnd_shares(a, p, point, us);
     tnd_text_printf(out, "<text class=\"end row\" x=\"%d\" y=\"%d\">", LEFT - 6, y + 12);
     tnd_report_escape(out, a->profiles[p]->name);
     tnd_text_add(out, "</text>");
     double at = LEFT;
-    for (int s = 0; s < TANDEM_STAGES && total > 0.0; s++) {
-        double width = stage[s] / total * BAR_WIDTH;
-        if (stage[s] > 0.0) {
-            tnd_text_printf(out, "<rect class=\"bar i%d\" y=\"%d\" height=\"14\" x=\"", s, y);
+    for (int s = 0; s < TND_SHARES && total > 0.0; s++) {
+        double width = us[s] / total * BAR_WIDTH;
+        if (us[s] > 0.0) {
+            tnd_text_printf(out, "<rect class=\"bar %s\" y=\"%d\" height=\"14\" x=\"", classes[s],
+                            y);
             tnd_emit_number(out, 0, 1, at);
             tnd_text_add(out, "\" width=\"");
             tnd_emit_number(out, 0, 1, width);
-            tnd_text_printf(out, "\"><title>%s ", stage_names[s]);
-            tnd_report_time(out, stage[s]);
+            tnd_text_printf(out, "\"><title>%s ", tnd_share_names[s]);
+            tnd_report_time(out, us[s]);
             tnd_text_add(out, ", ");
-            tnd_emit_number(out, 0, 1, 100.0 * stage[s] / total);
+            tnd_emit_number(out, 0, 1, 100.0 * us[s] / total);
             tnd_text_add(out, " %</title></rect>");
         }
         at += width;
-    }
-    double rest = LEFT + BAR_WIDTH - at;
-    if (total > 0.0 && rest > 0.5) {
-        tnd_text_printf(out, "<rect class=\"bar move\" y=\"%d\" height=\"14\" x=\"", y);
-        tnd_emit_number(out, 0, 1, at);
-        tnd_text_add(out, "\" width=\"");
-        tnd_emit_number(out, 0, 1, rest);
-        tnd_text_add(out, "\"><title>transfers ");
-        tnd_report_time(out, rest / BAR_WIDTH * total);
-        tnd_text_add(out, ", ");
-        tnd_emit_number(out, 0, 1, 100.0 * rest / BAR_WIDTH);
-        tnd_text_add(out, " %</title></rect>");
     }
     tnd_text_printf(out, "<text class=\"row\" x=\"%d\" y=\"%d\">", LEFT + BAR_WIDTH + 6, y + 12);
     tnd_report_time(out, total);
@@ -55,9 +44,8 @@ void tnd_report_shares(struct tnd_report *report, const struct tnd_analysis *a)
     if (!tnd_report_fits(report)) {
         return;
     }
-    int points[GROUPS] = {0, a->n_points / 2, a->n_points - 1};
-    int n_groups = a->n_points < GROUPS ? a->n_points : GROUPS;
-    points[n_groups - 1] = a->n_points - 1;
+    int points[TND_SHARE_POINTS];
+    int n_groups = tnd_share_points(a, points);
     int height = n_groups * (a->n_profiles * ROW + 22) + 6;
     struct tnd_text title = TND_TEXT_INIT;
     tnd_text_add(&title, "Stage shares, ");
@@ -84,7 +72,7 @@ void tnd_report_shares(struct tnd_report *report, const struct tnd_analysis *a)
                         "<span class=\"key\"><svg viewBox=\"0 0 34 12\" aria-hidden=\"true\"><rect "
                         "class=\"bar i%d\" x=\"1\" y=\"1\" width=\"32\" height=\"10\"/></svg>%s"
                         "</span> ",
-                        s, stage_names[s]);
+                        s, tnd_share_names[s]);
     }
     if (a->table->n_transfers > 0) {
         tnd_text_add(&legend,

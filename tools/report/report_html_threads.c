@@ -4,92 +4,15 @@
 #include <math.h>
 #include <string.h>
 
-#include "tune/estimate.h"
 #include "tools/report/report_chart.h"
+#include "tools/report/scaling.h"
 
-enum { MAX_LINES = TND_REPORT_STYLES, MAX_STEPS = 65 };
+enum { MAX_STEPS = 65 };
 
 static const char *const stage_names[TANDEM_STAGES] = {" INIT", " COMPUTE", " FINALIZE"};
 
-/* One stage of one profile at one M. */
-struct line {
-    const struct tnd_table_profile *profile;
-    enum tandem_stage stage;
-    int n;
-    double counts[TND_REPORT_COUNTS];
-    double us[TND_REPORT_COUNTS];
-    int enough; /* index: more threads do not pay */
-};
-
-static bool time_of(const struct tnd_analysis *a, const struct line *line, int64_t m, int threads,
-                    double *out_us)
-{
-    struct tnd_estimate estimate;
-    bool found = tnd_estimate_stage(a->table, &line->profile->stage[line->stage], line->stage,
-                                    a->type, a->n, a->k, m, threads, &estimate);
-    *out_us = found ? estimate.us : 0.0;
-    return found && estimate.us > 0.0;
-}
-
-/* Thread counts that were measured for the stage, in the order of the table: ascending. */
-static void read_line(const struct tnd_analysis *a, int64_t m, struct line *line)
-{
-    const struct tnd_table_stage *stage = &line->profile->stage[line->stage];
-    for (int i = 0; i < a->table->n_curves; i++) {
-        const struct tnd_curve_key *key = &a->table->curves[i].key;
-        bool fits = key->type == a->type && key->n == a->n && key->k == a->k &&
-                    key->stage == line->stage && key->task == stage->task &&
-                    key->parallel == stage->parallel && key->own_threads == stage->own_threads &&
-                    !key->warm && strcmp(key->op, "mul_mat") == 0 &&
-                    strcmp(key->backend, stage->backend) == 0;
-        bool ascends = line->n == 0 || line->counts[line->n - 1] < key->threads;
-        double us;
-        if (fits && ascends && line->n < TND_REPORT_COUNTS &&
-            time_of(a, line, m, key->threads, &us)) {
-            line->counts[line->n] = key->threads;
-            line->us[line->n++] = us;
-        }
-    }
-    if (line->n > 0) {
-        line->enough = tnd_report_enough(line->us, line->n);
-    }
-}
-
-/* Stages that several profiles share are shown once. */
-static int read_lines(const struct tnd_analysis *a, int64_t m, struct line lines[MAX_LINES])
-{
-    int n = 0;
-    for (int p = 0; p < a->n_profiles; p++) {
-        for (int s = 0; s < TANDEM_STAGES; s++) {
-            const struct tnd_table_stage *stage = &a->profiles[p]->stage[s];
-            bool known = n == MAX_LINES || stage->backend[0] == '\0' ||
-                         (!stage->parallel && !stage->own_threads);
-            for (int i = 0; i < n && !known; i++) {
-                const struct tnd_table_stage *other = &lines[i].profile->stage[s];
-                known = lines[i].stage == (enum tandem_stage)s && other->task == stage->task &&
-                        other->parallel == stage->parallel &&
-                        other->own_threads == stage->own_threads &&
-                        strcmp(other->backend, stage->backend) == 0;
-            }
-            if (!known) {
-                lines[n] = (struct line){.profile = a->profiles[p], .stage = (enum tandem_stage)s};
-                read_line(a, m, &lines[n]);
-                n += lines[n].n >= 2;
-            }
-        }
-    }
-    return n;
-}
-
-/* Speed-up over the smallest measured count, or that divided by the factor of threads. */
-static double gain(const struct line *line, bool efficiency, double threads, double us)
-{
-    double speed_up = line->us[0] / us;
-    return efficiency ? speed_up * line->counts[0] / threads : speed_up;
-}
-
-static void draw(struct tnd_chart *chart, const struct tnd_analysis *a, const struct line *line,
-                 int64_t m, int style, bool efficiency)
+static void draw(struct tnd_chart *chart, const struct tnd_analysis *a,
+                 const struct tnd_stage_scaling *line, int64_t m, int style, bool efficiency)
 {
     double x[MAX_STEPS];
     double y[MAX_STEPS];
@@ -99,15 +22,15 @@ static void draw(struct tnd_chart *chart, const struct tnd_analysis *a, const st
     double step = fmax(1.0, ceil((last - first) / (MAX_STEPS - 1)));
     for (double threads = first; threads <= last && n < MAX_STEPS; threads += step) {
         double us;
-        if (time_of(a, line, m, (int)threads, &us)) {
+        if (tnd_scaling_time(a, line, m, (int)threads, &us)) {
             x[n] = threads;
-            y[n++] = gain(line, efficiency, threads, us);
+            y[n++] = tnd_scaling_gain(line, efficiency, threads, us);
         }
     }
     tnd_chart_line(chart, style, x, y, n);
     double at[TND_REPORT_COUNTS];
     for (int i = 0; i < line->n; i++) {
-        at[i] = gain(line, efficiency, line->counts[i], line->us[i]);
+        at[i] = tnd_scaling_gain(line, efficiency, line->counts[i], line->us[i]);
     }
     tnd_chart_marks(chart, style, line->counts, at, line->n);
     if (line->enough + 1 < line->n) { /* at the last one nobody knows whether more would pay */
@@ -117,11 +40,11 @@ static void draw(struct tnd_chart *chart, const struct tnd_analysis *a, const st
 }
 
 /* Where more threads stop paying, in words. */
-static void add_enough(struct tnd_text *note, const struct line *lines, int n_lines)
+static void add_enough(struct tnd_text *note, const struct tnd_stage_scaling *lines, int n_lines)
 {
     int n = 0;
     for (int l = 0; l < n_lines; l++) {
-        const struct line *line = &lines[l];
+        const struct tnd_stage_scaling *line = &lines[l];
         if (line->enough + 1 < line->n) {
             tnd_text_add(note, n++ > 0 ? ", "
                                        : "Ring: more threads do not pay (less than 5 % to gain): ");
@@ -136,7 +59,7 @@ static void add_enough(struct tnd_text *note, const struct line *lines, int n_li
 }
 
 static void chart_of(struct tnd_report *report, const struct tnd_analysis *a,
-                     const struct line *lines, int n_lines, int64_t m, bool efficiency)
+                     const struct tnd_stage_scaling *lines, int n_lines, int64_t m, bool efficiency)
 {
     struct tnd_chart chart = {.report = report,
                               .x_title = "threads",
@@ -145,10 +68,10 @@ static void chart_of(struct tnd_report *report, const struct tnd_analysis *a,
     struct tnd_text note = TND_TEXT_INIT;
     double most = 1.0;
     for (int l = 0; l < n_lines; l++) {
-        const struct line *line = &lines[l];
+        const struct tnd_stage_scaling *line = &lines[l];
         for (int i = 0; i < line->n; i++) {
             tnd_chart_include(&chart, line->counts[i],
-                              gain(line, efficiency, line->counts[i], line->us[i]));
+                              tnd_scaling_gain(line, efficiency, line->counts[i], line->us[i]));
             most = fmax(most, line->counts[i] / line->counts[0]);
         }
     }
@@ -175,10 +98,10 @@ static void chart_of(struct tnd_report *report, const struct tnd_analysis *a,
 
 void tnd_report_threads(struct tnd_report *report, const struct tnd_analysis *a)
 {
-    struct line lines[MAX_LINES];
+    struct tnd_stage_scaling lines[TND_SCALING_MAX];
     for (int i = 0; i < 2; i++) {
         int64_t m = a->m[i == 0 ? 0 : a->n_points - 1];
-        int n = i == 1 && a->n_points == 1 ? 0 : read_lines(a, m, lines);
+        int n = i == 1 && a->n_points == 1 ? 0 : tnd_scalings(a, m, lines);
         if (n > 0 && tnd_report_fits(report)) {
             chart_of(report, a, lines, n, m, false);
             chart_of(report, a, lines, n, m, true);
