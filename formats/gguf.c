@@ -172,7 +172,8 @@ static enum tandem_status take_description(struct tnd_cursor *cursor, struct des
     TND_TRY(take_extents(cursor, d, error));
     TND_TRY(tnd_cursor_u32(cursor, d->name, &type, error));
     TND_TRY(tnd_cursor_u64(cursor, d->name, &d->offset, error));
-    d->type = (enum tandem_type)type;
+    /* BCML1 of before: the bits of Q4_1, only chosen better. */
+    d->type = type == TND_GGUF_BCML1_BEFORE ? TANDEM_TYPE_Q4_1 : (enum tandem_type)type;
     if (!tandem_type_is_valid(d->type)) {
         return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, d->name, type, 0,
                              "%s: tensor %s has type %s%snumber %lu of ggml, which this version "

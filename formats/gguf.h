@@ -30,6 +30,9 @@
     X(I64, 11, 8)                                                                                  \
     X(F64, 12, 8)
 
+/* Number of BCML1 in files that have the order of Q4_1. */
+#define TND_GGUF_BCML1_BEFORE 240
+
 enum tnd_gguf_type {
 #define TND_GGUF_TYPE_ENUM(name, number, bytes) TND_GGUF_##name = number,
     TND_GGUF_TYPE_LIST(TND_GGUF_TYPE_ENUM)

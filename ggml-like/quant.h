@@ -42,7 +42,7 @@ struct tnd_block_q4_0 { /* d * (q[i] - 8); low nibbles are values 0..15, high on
     uint16_t d;
     uint8_t qs[16];
 };
-struct tnd_block_q4_1 { /* d * q[i] + m; BCML1 too */
+struct tnd_block_q4_1 { /* d * q[i] + m; BCML1 too, in another order */
     uint16_t d, m;
     uint8_t qs[16];
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The codec of BCML1: 32 values as levels 0..15 of a line, chosen by least squares. The bits lie as
- * in Q4_1, so that whatever decodes that type decodes this one; only the compressor is another. It
- * is quant_bcml1_lanes.h, here in plain C. */
+ * The codec of BCML1: 32 values as levels 0..15 of a line, chosen by least squares. The header
+ * is that of Q4_1, the values follow in their order, the first of a byte in its low half. The
+ * compressor is quant_bcml1_lanes.h, here in plain C. */
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
@@ -127,5 +127,13 @@ void tnd_quantize_BCML1(const float *src, void *dst, int64_t n)
 
 void tnd_dequantize_BCML1(const void *src, float *dst, int64_t n)
 {
-    tnd_dequantize_Q4_1(src, dst, n);
+    const struct tnd_block_q4_1 *block = src;
+    for (int64_t i = 0; i < n; i += VALUES, block++) {
+        const float d = tnd_f16_to_f32(block->d);
+        const float m = tnd_f16_to_f32(block->m);
+        for (int j = 0; j < VALUES / 2; j++) {
+            dst[i + 2 * j] = d * (float)(block->qs[j] & 15) + m;
+            dst[i + 2 * j + 1] = d * (float)(block->qs[j] >> 4) + m;
+        }
+    }
 }

@@ -227,8 +227,16 @@ static inline void quantize_block(const float *x, unsigned char *to)
     struct tnd_block_q4_1 block;
     struct fit fit;
     float level[VALUES];
-    if (!fit_block(x, &fit)) {
+    if (!fit_block(x, &fit)) { /* plain rounding, of which only the order is another */
         tnd_quantize_Q4_1(x, to, VALUES);
+        memcpy(&block, to, sizeof(block));
+        for (int i = 0; i < VALUES / 2; i++) {
+            const int at = 2 * i % (VALUES / 2);
+            const int shift = 2 * i < VALUES / 2 ? 0 : 4;
+            block.qs[i] =
+                (uint8_t)((to[4 + at] >> shift & 15) | (to[4 + at + 1] >> shift & 15) << 4);
+        }
+        memcpy(to, &block, sizeof(block));
         return;
     }
     const vec inverse = inverse_of(v_set(fit.scale));
@@ -238,7 +246,7 @@ static inline void quantize_block(const float *x, unsigned char *to)
     block.d = tnd_f32_to_f16(fit.half_scale);
     block.m = tnd_f32_to_f16(fit.half_offset);
     for (int i = 0; i < VALUES / 2; i++) {
-        block.qs[i] = (uint8_t)((int)level[i] | (int)level[i + VALUES / 2] << 4);
+        block.qs[i] = (uint8_t)((int)level[2 * i] | (int)level[2 * i + 1] << 4);
     }
     memcpy(to, &block, sizeof(block));
 }

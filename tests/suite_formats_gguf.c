@@ -464,6 +464,39 @@ static void tensors_that_gguf_cannot_hold_are_refused_by_name(void)
     }
 }
 
+/* The number that such tensors had when their values lay in the order of Q4_1. */
+static void bcml1_of_before_is_read_as_q4_1(void)
+{
+    static const char name[] = "blk.0.ffn_up.weight";
+    const struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 1, 8, 4, 128, 64};
+    struct tandem_save_options options = TANDEM_SAVE_OPTIONS_INIT;
+    tandem_source *source = NULL;
+    tandem_source *before = NULL;
+    size_t n = 0;
+    check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 3, &source, NULL));
+    options.converts = true;
+    options.type = TANDEM_TYPE_Q4_1;
+    tandem_source *wanted = save_and_open(source, &options);
+    unsigned char *bytes = tnd_test_read_file(tnd_test_temp("saved.gguf"), &n);
+    unsigned char *at = bytes != NULL ? memmem(bytes, n, name, sizeof(name) - 1) : NULL;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+    at += sizeof(name) - 1 + 4 + 2 * 8; /* two extents */
+    check_int(at[0], 3);
+    at[0] = 240;
+    const char *path = tnd_test_temp("before.gguf");
+    CU_ASSERT_TRUE(tnd_test_write_file(path, bytes, n));
+    check_ok(tandem_source_open(path, &before, NULL));
+    struct tandem_source_tensor a = {.name = ""};
+    struct tandem_source_tensor b = {.name = ""};
+    CU_ASSERT_TRUE(tandem_source_find(wanted, name, &a) && tandem_source_find(before, name, &b));
+    check_int(b.type, TANDEM_TYPE_Q4_1);
+    check_bits(b.data, a.data, tandem_type_row_bytes(b.type, 64) * 96, name);
+    free(bytes);
+    tandem_source_close(before);
+    tandem_source_close(wanted);
+    tandem_source_close(source);
+}
+
 /* BCML1 has no number for it, and the one of the file before would be wrong. */
 static void the_file_type_is_that_of_the_new_weights_or_left_out(void)
 {
@@ -710,6 +743,7 @@ static CU_TestInfo tests_gguf[] = {
     {"the parts of a split model are one source", the_parts_of_a_split_model_are_one_source},
     {"converting while writing equals converting in memory",
      converting_while_writing_equals_converting_in_memory},
+    {"bcml1 of before is read as q4_1", bcml1_of_before_is_read_as_q4_1},
     {"the file type is that of the new weights or left out",
      the_file_type_is_that_of_the_new_weights_or_left_out},
     {"a cancelled or impossible file leaves the old one",

@@ -130,14 +130,14 @@ static void bits_lie_where_the_documents_say(void)
     float y[VALUES];
     memcpy(block, &multiplier, 2);
     memcpy(block + 2, &offset, 2);
-    for (int i = 0; i < 16; i++) { /* values 0..15 are low, 16..31 high */
+    for (int i = 0; i < 16; i++) { /* value 2 i is low, 2 i + 1 high */
         block[4 + i] = (unsigned char)(i | (15 - i) << 4);
     }
     check_int(tandem_type_block_values(TANDEM_TYPE_BCML1), VALUES);
     check_int(tandem_type_block_bytes(TANDEM_TYPE_BCML1), BYTES);
     check_ok(tandem_dequantize(TANDEM_TYPE_BCML1, block, y, VALUES));
     for (int i = 0; i < VALUES; i++) {
-        const int q = i < 16 ? i : 31 - i;
+        const int q = i % 2 == 0 ? i / 2 : 15 - i / 2;
         CU_ASSERT_EQUAL(y[i], (float)q * 0.5f - 3.0f);
     }
     /* values on such a line come back exactly, from the same block */

@@ -30,6 +30,33 @@ static unsigned char *random_bytes(size_t n)
     return bytes;
 }
 
+/* By hand, after the layout: value v of row r has level (r + 3 v) % 16. */
+static void words_of_panels_hold_the_values_in_their_order(void)
+{
+    enum { ROWS = 64, VALUES = 32 };
+    static unsigned char rows[ROWS][BLOCK_BYTES];
+    static unsigned char panel[1280];
+    float y[VALUES];
+    for (int r = 0; r < ROWS; r++) {
+        rows[r][1] = 0x3c; /* multiplier 1, offset 0 */
+        for (int i = 0; i < VALUES / 2; i++) {
+            rows[r][4 + i] =
+                (unsigned char)((r + 3 * (2 * i)) % 16 | (r + 3 * (2 * i + 1)) % 16 << 4);
+        }
+        check_ok(tandem_dequantize(TANDEM_TYPE_BCML1, rows[r], y, VALUES));
+        for (int v = 0; v < VALUES; v++) {
+            CU_ASSERT_EQUAL(y[v], (float)((r + 3 * v) % 16));
+        }
+    }
+    tnd_bcml1_to_panels(rows, ROWS, VALUES, panel);
+    for (int r = 0; r < ROWS; r++) {
+        for (int v = 0; v < VALUES; v++) {
+            const unsigned char byte = panel[256 + v / 8 * 256 + 4 * r + v % 8 / 2];
+            check_int(v % 2 == 0 ? byte & 15 : byte >> 4, (r + 3 * v) % 16);
+        }
+    }
+}
+
 static void panels_lead_back_to_their_rows(void)
 {
     for (int i = 0; i < N_SHAPES; i++) {
@@ -419,6 +446,8 @@ static void rows_are_given_back_when_panels_are_made(void)
 }
 
 CU_TestInfo tnd_tests_opencl_bcml1[] = {
+    {"words of panels hold the values in their order",
+     words_of_panels_hold_the_values_in_their_order},
     {"panels lead back to their rows", panels_lead_back_to_their_rows},
     {"devices make the panels of the plain code", devices_make_the_panels_of_the_plain_code},
     {"products from panels match the double reference",

@@ -275,7 +275,7 @@ static bool choose_profile(const struct tnd_planner *planner, int profile,
 /* Whether the table is there, and nothing was said of the type yet. */
 static bool should_report(struct tnd_planner *planner, enum tandem_type type)
 {
-    uint32_t bit = UINT32_C(1) << (unsigned)type % 32; /* BCML1 (240) alone wraps, to a free bit */
+    uint32_t bit = UINT32_C(1) << (unsigned)type % 32; /* BCML1 (241) alone wraps, to a free bit */
     bool first = (planner->types_reported & bit) == 0;
     planner->types_reported |= bit;
     return planner->table != NULL && first;

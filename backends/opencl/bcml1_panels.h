@@ -3,10 +3,10 @@
  * values 32 c .. 32 c + 31 of its rows, 1280 bytes, in 32-bit words (row 0 .. 63 fastest):
  *
  *      0   64 headers: multiplier (low half) and offset (high half) of row 0, of row 1, ...
- *    256   word 0 of the 64 payloads: codes 0..3 (low nibbles of its bytes) and 16..19 (high ones)
- *    512   word 1: codes 4..7 and 20..23
- *    768   word 2: codes 8..11 and 24..27
- *   1024   word 3: codes 12..15 and 28..31
+ *    256   word 0 of the 64 payloads: values 0..7, four bits each, the first one lowest
+ *    512   word 1: values 8..15
+ *    768   word 2: values 16..23
+ *   1024   word 3: values 24..31
  *
  * The columns of a panel lie one behind the other, then the next panel follows. The last panel is
  * filled up with zeros. Devices make it by the kernel bcml1_pack; this is the plain form of it. */

@@ -120,7 +120,12 @@ static void dequantize_Q4_1(const void *src, float *dst, int64_t n)
 
 static void dequantize_BCML1(const void *src, float *dst, int64_t n)
 {
-    dequantize_Q4_1(src, dst, n); /* the same bits */
+    const struct tnd_block_q4_1 *block = src;
+    for (int64_t i = 0; i < n; i += 32, block++) {
+        const struct codes q = nibbles(block->qs); /* values 0, 2, .. and 1, 3, .. */
+        const struct codes sorted = {vzip1q_u8(q.low, q.high), vzip2q_u8(q.low, q.high)};
+        put_32_min(dst + i, sorted, tnd_f16_to_f32(block->d), tnd_f16_to_f32(block->m));
+    }
 }
 
 static void dequantize_Q5_0(const void *src, float *dst, int64_t n)

@@ -137,10 +137,32 @@ static void decode_Q8_0(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_
     }
 }
 
+/* The four nibbles in the low half of each lane to a byte each. */
+TND_INLINE vec spread_nibbles(vec v)
+{
+    v = v_and(v_or(v, v_sll(v, 8)), v_set(0x00ff00ff));
+    return v_and(v_or(v, v_sll(v, 4)), v_set(0x0f0f0f0f));
+}
+
 static void decode_BCML1(const uint8_t *rows, size_t row_bytes, int64_t n, uint8_t *values,
                          float *scales, float *mins)
 {
-    decode_Q4_1(rows, row_bytes, n, values, scales, mins); /* the same bits */
+    for (int64_t b = 0; b < n / 32; b++, rows += 20) {
+        vec head = v_first(rows, row_bytes);
+        vec words[4];
+        vf_store(scales + b * LANES, vf_half(head));
+        vf_store(mins + b * LANES, vf_half(v_srl(head, 16)));
+        v_transpose(rows + 4, row_bytes, words);
+        TND_UNROLL
+        for (int j = 0; j < 4; j++) { /* a word has 8 values, two steps */
+            uint8_t *to = values + (size_t)b * BLOCK + (size_t)(2 * j) * GROUP;
+            vec steps[2];
+            v_pair(spread_nibbles(v_and(words[j], v_set(0xffff))),
+                   spread_nibbles(v_srl(words[j], 16)), steps);
+            v_store(to, steps[0]);
+            v_store(to + GROUP, steps[1]);
+        }
+    }
 }
 
 /* ---- K-quants ---- */

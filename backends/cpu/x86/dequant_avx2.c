@@ -111,7 +111,16 @@ static void dequantize_Q4_1(const void *src, float *dst, int64_t n)
 
 static void dequantize_BCML1(const void *src, float *dst, int64_t n)
 {
-    dequantize_Q4_1(src, dst, n); /* the same bits */
+    const struct tnd_block_q4_1 *block = src;
+    for (int64_t i = 0; i < n; i += 32, block++) {
+        const __m256i q = nibbles(block->qs); /* values 0, 2, .. and 1, 3, .. */
+        const __m128i even = low_half(q);
+        const __m128i odd = high_half(q);
+        float d = half_to_float(block->d);
+        float m = half_to_float(block->m);
+        put_16_min(dst + i, _mm_unpacklo_epi8(even, odd), d, m);
+        put_16_min(dst + i + 16, _mm_unpackhi_epi8(even, odd), d, m);
+    }
 }
 
 static void dequantize_Q5_0(const void *src, float *dst, int64_t n)

@@ -51,6 +51,18 @@ TND_INLINE __m512i unpack_nibbles(const uint8_t *p, const uint8_t *q)
     return _mm512_and_si512(v, _mm512_set1_epi8(15));
 }
 
+/* The same for BCML1: byte i has the values 2 i and 2 i + 1. */
+TND_INLINE __m512i unpack_nibble_pairs(const uint8_t *p, const uint8_t *q)
+{
+    const __m512i mask = _mm512_set1_epi8(15);
+    __m512i v = _mm512_broadcast_i64x2(_mm_loadu_si128((const __m128i *)(const void *)p));
+    v = _mm512_mask_broadcast_i64x2(v, 0xf0, _mm_loadu_si128((const __m128i *)(const void *)q));
+    const __m512i even = _mm512_and_si512(v, mask);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi16(v, 4), mask);
+    return _mm512_mask_blend_epi64(0xcc, _mm512_unpacklo_epi8(even, odd),
+                                   _mm512_unpackhi_epi8(even, odd));
+}
+
 /* 64 weights, blocks 2 * pair and 2 * pair + 1 of the span at p, as unsigned bytes. */
 TND_INLINE __m512i unpack_pair(const uint8_t *p, const int pair, const enum tandem_type type)
 {
@@ -68,6 +80,9 @@ TND_INLINE __m512i unpack_pair(const uint8_t *p, const int pair, const enum tand
         __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(second + 2));
         __m512i v = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
         return _mm512_xor_si512(v, _mm512_set1_epi8(-128)); /* q + 128 */
+    }
+    if (type == TANDEM_TYPE_BCML1) {
+        return unpack_nibble_pairs(first + 4, second + 4);
     }
     __m512i v = unpack_nibbles(first + bytes - 16, second + bytes - 16);
     if (type == TANDEM_TYPE_Q5_0 || type == TANDEM_TYPE_Q5_1) {

@@ -27,9 +27,8 @@ void decode_block(global const uint *block, float *values)
 #pragma unroll
     for (uint j = 0; j < 4; j++) {
         uint word = block[(j + 1) * PANEL_ROWS];
-        vstore4(convert_float4(as_uchar4(word & 0x0F0F0F0Fu)) * line.x + line.y, j, values);
-        vstore4(convert_float4(as_uchar4(word >> 4 & 0x0F0F0F0Fu)) * line.x + line.y, 4 + j,
-                values);
+        vstore4(levels4(nibbles4(word & 0xFFFFu)) * line.x + line.y, 2 * j, values);
+        vstore4(levels4(nibbles4(word >> 16)) * line.x + line.y, 2 * j + 1, values);
     }
 }
 
@@ -129,12 +128,12 @@ bcml1_matvec(global const uchar *w, ulong w_at, global const uchar *x, ulong x_a
 #pragma unroll
             for (uint j = 0; j < 4; j++) {
                 uint word = block[(j + 1) * PANEL_ROWS];
-                float4 low = convert_float4(as_uchar4(word & 0x0F0F0F0Fu));
-                float4 high = convert_float4(as_uchar4(word >> 4 & 0x0F0F0F0Fu));
+                float4 low = levels4(nibbles4(word & 0xFFFFu));
+                float4 high = levels4(nibbles4(word >> 16));
 #pragma unroll
                 for (uint c = 0; c < COLUMNS; c++) {
-                    local const float4 *values = staged + c * STAGED_QUADS + b * 8 + j;
-                    dots[c] += dot(low, values[0]) + dot(high, values[4]);
+                    local const float4 *values = staged + c * STAGED_QUADS + b * 8 + 2 * j;
+                    dots[c] += dot(low, values[0]) + dot(high, values[1]);
                 }
             }
 #pragma unroll
