@@ -44,16 +44,6 @@ static void make_key(const struct tnd_bench_group *group, const struct tnd_table
     out->threads = stage->parallel || stage->own_threads ? threads : 1;
 }
 
-/* A stage's part of what a product takes, by its time: counters cannot tell stages apart. */
-static double joules_of(const struct tnd_measure_result *result, double us)
-{
-    double total_us = result->moving.median_us;
-    for (int s = 0; s < TANDEM_STAGES; s++) {
-        total_us += result->stage[s].count > 0 ? result->stage[s].median_us : 0;
-    }
-    return total_us > 0 ? result->joules * us / total_us : 0;
-}
-
 enum tandem_status tnd_sweep_keep(struct tnd_sweep *sweep, int line, int64_t m,
                                   const struct tnd_measure_result *result)
 {
@@ -74,7 +64,7 @@ enum tandem_status tnd_sweep_keep(struct tnd_sweep *sweep, int line, int64_t m,
                                     .spread_us = time->spread_us,
                                     .count = time->count,
                                     .when = sweep->when,
-                                    .joules = joules_of(result, time->median_us)};
+                                    .joules = result->watts * us * 1e-6};
         /* Also of a stage that several profiles share. */
         const struct tnd_sample *before = find_sample(tnd_table_find(sweep->table, &key), m);
         if (before != NULL) {

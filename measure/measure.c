@@ -42,7 +42,7 @@ struct tnd_measure {
     bool is_packed; /* all copies of the weights have been met by MUL_MAT_PACKED */
     struct samples samples;
     uint64_t energy_ns; /* when the energy of a trial began to count */
-    double joules;      /* of one product of the last trial; 0: unknown */
+    double watts;       /* of the last trial; 0: unknown */
     double *sorted;     /* scratch of the medians */
     struct tnd_step_time times[TND_MEASURE_NODES * MAX_TIMES];
 };
@@ -398,21 +398,22 @@ static void begin_energy(struct tnd_measure *measure)
 
 /* Counters go in steps: short products run on, unmeasured, until a step does not matter. */
 static enum tandem_status end_energy(struct tnd_measure *measure, const tandem_plan *plan,
-                                     int n_runs, struct tandem_error *error)
+                                     struct tandem_error *error)
 {
     struct tnd_energy *energy = measure->options.energy;
     const struct tnd_clock *clock = measure->options.clock;
-    measure->joules = 0;
-    if (energy == NULL || n_runs == 0) {
+    measure->watts = 0;
+    if (energy == NULL) {
         return TANDEM_OK;
     }
     uint64_t until_ns = measure->energy_ns + (uint64_t)(tnd_energy_least_s(energy) * 1e9);
-    while (clock->now_ns(clock) < until_ns) {
+    uint64_t now_ns = clock->now_ns(clock);
+    while (now_ns < until_ns) {
         TND_TRY(run_once(measure, plan, true, error));
-        n_runs++;
+        now_ns = clock->now_ns(clock);
     }
-    double joules = tnd_energy_lap(energy, clock->now_ns(clock));
-    measure->joules = joules > 0 ? joules / n_runs / measure->n_nodes : 0;
+    double joules = tnd_energy_lap(energy, now_ns);
+    measure->watts = joules > 0 ? joules / ((double)(now_ns - measure->energy_ns) * 1e-9) : 0;
     return TANDEM_OK;
 }
 
@@ -427,13 +428,11 @@ static enum tandem_status repeat(struct tnd_measure *measure, const tandem_plan 
         TND_TRY(run_once(measure, plan, true, error));
     }
     begin_energy(measure);
-    int n_runs = 0;
     for (int i = 0; i < TND_MEASURE_SAMPLES && !is_enough(measure, effort, elapsed_s); i++) {
         TND_TRY(run_once(measure, plan, false, error));
         elapsed_s = (double)(clock->now_ns(clock) - begin_ns) / 1e9;
-        n_runs++;
     }
-    return end_energy(measure, plan, n_runs, error);
+    return end_energy(measure, plan, error);
 }
 
 /* A plan that runs all products of the graph alike. */
@@ -503,7 +502,7 @@ enum tandem_status tnd_measure_run(struct tnd_measure *measure, int64_t m,
         tnd_stage_time_of(samples->us[MOVING], samples->count[MOVING], measure->sorted);
     out_result->total =
         tnd_stage_time_of(samples->us[TOTAL], samples->count[TOTAL], measure->sorted);
-    out_result->joules = measure->joules;
+    out_result->watts = measure->watts;
     return TANDEM_OK;
 }
 

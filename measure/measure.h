@@ -35,7 +35,7 @@ struct tnd_stage_time {
 struct tnd_measure_result {
     struct tnd_stage_time stage[TANDEM_STAGES]; /* without what moves between host and device */
     struct tnd_stage_time moving;               /* that: all transfers of the node together */
-    double joules; /* of one product: what the machine took, by the time of all; 0: unknown */
+    double watts; /* that the machine drew during the trial; 0: unknown */
     struct tnd_stage_time total; /* from the first step's begin to the last one's end */
 };
 

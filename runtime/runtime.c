@@ -22,6 +22,7 @@
 #include "runtime/runtime_internal.h"
 #include "runtime/tune_graph.h"
 #include "sched/trace.h"
+#include "tune/objective.h"
 #include "tune/profiles.h"
 #include "table/table_layers.h"
 #include "tune/policy.h"
@@ -104,6 +105,17 @@ static enum tandem_status load_layers(const tandem_runtime *runtime, struct tnd_
 
 /* Loads the layers of tables, with the file that the options name on top. Whatever is wrong with
  * them is remembered and logged once. */
+/* Plans by `table` (not NULL) aim at what the program wants, or at time where it has no joules. */
+static void aim(const tandem_runtime *runtime, tandem_table *table)
+{
+    struct tandem_error error;
+    if (tnd_objective_set(table, runtime->objective, &error) != TANDEM_OK) {
+        tnd_log_line(&runtime->log, TANDEM_LOG_WARN, "runtime", "%s; plans aim at time",
+                     error.text);
+        (void)tnd_objective_set(table, TANDEM_OBJECTIVE_TIME, NULL);
+    }
+}
+
 static void load_table(tandem_runtime *runtime, const char *path)
 {
     struct tandem_error *why = &runtime->table_error;
@@ -135,6 +147,7 @@ static void load_table(tandem_runtime *runtime, const char *path)
         }
     }
     tnd_free(layers);
+    aim(runtime, table);
     runtime->table = table;
     tnd_planner_set_table(runtime->planner, table);
 }
@@ -216,6 +229,12 @@ enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *opti
                              "runtime: an error bound of %g; 0 or more is possible",
                              merged.error_bound);
     }
+    if ((unsigned)merged.objective > TANDEM_OBJECTIVE_EDP) {
+        return tnd_error_set(
+            error, TANDEM_E_ARGUMENT, "objective", merged.objective, TANDEM_OBJECTIVE_EDP,
+            "runtime: objective %d; 0 (time) to 2 (energy times time) are possible",
+            (int)merged.objective);
+    }
     if (merged.n_threads < 0 || merged.n_threads > MAX_THREADS || merged.n_cpu_ids < 0) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, "n_threads", merged.n_threads, MAX_THREADS,
                              "runtime: %d threads on %d named CPUs; 0 to %d threads are possible",
@@ -231,6 +250,7 @@ enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *opti
     runtime->fork_generation = tnd_fork_generation();
     runtime->clock = tnd_clock_real();
     runtime->error_bound = merged.error_bound;
+    runtime->objective = merged.objective;
     runtime->watch.is_off = merged.ignore_drift;
     pthread_mutex_init(&runtime->lock, NULL);
     enum tandem_status status = tnd_watch_init(&runtime->watch, error);
@@ -308,6 +328,9 @@ enum tandem_status tandem_runtime_table_status(const tandem_runtime *runtime,
 /* Another table serves. The runtime is locked. */
 static void take_table(tandem_runtime *runtime, tandem_table *table)
 {
+    if (table != NULL) {
+        aim(runtime, table);
+    }
     tnd_planner_set_table(runtime->planner, table);
     tandem_table_free(runtime->table);
     tandem_table_free(runtime->corrected);

@@ -52,6 +52,7 @@ struct tandem_runtime {
     tandem_table
         *corrected;       /* what is planned by when cells of `table` were found wrong; or NULL */
     unsigned table_round; /* counts tables */
+    enum tandem_objective objective;
     double error_bound;
     bool is_from_file; /* `table` came from table_path, and nobody has replaced it */
     struct tandem_error table_error;

@@ -172,6 +172,8 @@ enum {
 
 struct tandem_table {
     int version;        /* 1 or 2: where it came from */
+    uint8_t objective;  /* enum tandem_objective of plans by it; in no file */
+    double mean_watts;  /* of all samples with joules, when `objective` was set */
     char model[32];     /* "7B" or "" */
     char gpu_name[32];  /* text header: name of the GPU backend */
     uint8_t gpu_kind;   /* text header: its number */

@@ -4,9 +4,11 @@
 #include "tests/support_tune.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tools/report/crossover.h"
+#include "tune/objective.h"
 #include "tune/profiles.h"
 
 static void check_crossover(const struct tnd_crossover *got, int from, int to, double m,
@@ -204,6 +206,67 @@ static void csv_has_one_line_a_profile_and_m(void)
     tnd_text_fini(&text);
 }
 
+static void add_energy(tandem_table *table, const char *profile, double us, double joules)
+{
+    struct tnd_table_profile described;
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, profile, TANDEM_TYPE_Q4_0, &described));
+    check_ok(tnd_table_add_profile(table, &described));
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        const struct tnd_table_stage *stage = &described.stage[s];
+        struct tnd_curve_key key =
+            tune_key(64, 128, (enum tandem_task)stage->task, stage->parallel, 1);
+        bool computes = s == TANDEM_STAGE_COMPUTE;
+        struct tnd_sample sample = {
+            .m = 8, .median_us = computes ? us : 1e-3, .count = 5, .joules = computes ? joules : 0};
+        key.stage = (uint8_t)s;
+        if (stage->backend[0] != '\0') {
+            check_ok(tnd_table_add(table, &key, &sample));
+        }
+    }
+}
+
+static void joules_are_shown_beside_times_with_the_choices_that_nothing_beats(void)
+{
+    static const char *const wanted[] = {"cpu-packed", "cpu", "cpu-packed"};
+    tandem_table *table = tune_new();
+    add_energy(table, "cpu", 1000, 0.004);
+    add_energy(table, "cpu-packed", 500, 0.006);
+    for (int aim = 0; aim < 3; aim++) {
+        struct tnd_analyze_options options = {TND_ANALYZE_TEXT, "x", NULL, 0, TANDEM_TYPE_NUMBERS};
+        check_ok(tnd_objective_set(table, (enum tandem_objective)aim, NULL));
+        struct tnd_text text = tune_analyze(table, &options);
+        check_contains(tnd_text_string(&text), "Energy of the machine in millijoules");
+        check_contains(tnd_text_string(&text), aim == 2 ? "   8         4.000          6.000*"
+                                                        : "   8         4.000*         6.000 ");
+        check_contains(tnd_text_string(&text), "Time against energy at M = 8: cpu 1000.0 us 4.000 "
+                                               "mJ, cpu-packed 500.0 us 6.000 mJ.");
+        tnd_text_fini(&text);
+        options.format = TND_ANALYZE_JSON;
+        text = tune_analyze(table, &options);
+        check_contains(tnd_text_string(&text), "\"pareto\": [\"cpu\", \"cpu-packed\"]");
+        check_contains(tnd_text_string(&text), "\"joules\": 0.00");
+        const char *choice = strstr(tnd_text_string(&text), "\"choice\": \"");
+        CU_ASSERT_EQUAL(choice == NULL, aim == 0);
+        if (choice != NULL) {
+            char quoted[32];
+            snprintf(quoted, sizeof(quoted), "\"choice\": \"%s\"", wanted[aim]);
+            CU_ASSERT_EQUAL(strncmp(choice, quoted, strlen(quoted)), 0);
+        }
+        tnd_text_fini(&text);
+    }
+    /* a way that is faster and takes less leaves nothing to weigh */
+    tandem_table_free(table);
+    table = tune_new();
+    add_energy(table, "cpu", 400, 0.001);
+    add_energy(table, "cpu-packed", 500, 0.006);
+    check_ok(tnd_objective_set(table, TANDEM_OBJECTIVE_TIME, NULL));
+    struct tnd_analyze_options options = {TND_ANALYZE_TEXT, "x", NULL, 0, TANDEM_TYPE_NUMBERS};
+    struct tnd_text text = tune_analyze(table, &options);
+    check_contains(tnd_text_string(&text), "The fastest way takes the least energy at every M.");
+    tnd_text_fini(&text);
+    tandem_table_free(table);
+}
+
 static void an_empty_table_has_nothing_to_report(void)
 {
     tandem_table *table = tune_new();
@@ -245,6 +308,8 @@ static CU_TestInfo tests[] = {
     {"the_report_for_people_has_thread_scaling_and_shares",
      the_report_for_people_has_thread_scaling_and_shares},
     {"csv_has_one_line_a_profile_and_m", csv_has_one_line_a_profile_and_m},
+    {"joules_are_shown_beside_times_with_the_choices_that_nothing_beats",
+     joules_are_shown_beside_times_with_the_choices_that_nothing_beats},
     {"an_empty_table_has_nothing_to_report", an_empty_table_has_nothing_to_report},
     CU_TEST_INFO_NULL,
 };

@@ -370,6 +370,38 @@ static void real_computations_are_watched_too(void)
     CU_ASSERT_TRUE(drift.measured_us < drift.predicted_us);
 }
 
+static void a_runtime_aims_at_energy_where_its_table_has_joules(void)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tandem_error error;
+    tandem_plan *plan = NULL;
+    options.n_threads = 1;
+    options.table_path = "";
+    options.backends = "cpu";
+    options.log = remember_line;
+    options.objective = (enum tandem_objective)3;
+    check_status(tandem_runtime_open(&options, &runtime, &error), TANDEM_E_ARGUMENT, "objective",
+                 &error);
+    options.objective = TANDEM_OBJECTIVE_ENERGY;
+    check_ok(tandem_runtime_open(&options, &runtime, NULL));
+    add_cell("cpu", 500);
+    add_cell("cpu-packed", 300);
+    check_ok(tandem_runtime_set_table(runtime, table, NULL));
+    check_contains(log_text, "objective energy: the table has no joules");
+    check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+    check_string(plan->nodes[0].profile, "cpu-packed");
+    tandem_plan_free(plan);
+    for (int i = 0; i < table->n_curves; i++) {
+        struct tnd_curve *curve = &table->curves[i];
+        bool is_packed = curve->key.task == TANDEM_TASK_MUL_MAT_PACKED;
+        curve->samples[0].joules = curve->samples[0].median_us * (is_packed ? 90e-6 : 10e-6);
+    }
+    check_ok(tandem_runtime_set_table(runtime, table, NULL));
+    check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+    check_string(plan->nodes[0].profile, "cpu");
+    tandem_plan_free(plan);
+}
+
 static void an_error_bound_is_kept_by_the_runtime(void)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
@@ -472,6 +504,8 @@ static CU_TestInfo tests[] = {
     {"watching_costs_its_share_and_no_more", watching_costs_its_share_and_no_more},
     {"who_ignores_drift_is_left_alone", who_ignores_drift_is_left_alone},
     {"real_computations_are_watched_too", real_computations_are_watched_too},
+    {"a_runtime_aims_at_energy_where_its_table_has_joules",
+     a_runtime_aims_at_energy_where_its_table_has_joules},
     {"an_error_bound_is_kept_by_the_runtime", an_error_bound_is_kept_by_the_runtime},
     {"a_quota_that_is_halved_leads_to_plans_with_fewer_threads",
      a_quota_that_is_halved_leads_to_plans_with_fewer_threads},

@@ -5,6 +5,7 @@
 extern CU_SuiteInfo suites_tune_op_cost[];
 extern CU_SuiteInfo suites_tune_choosing[];
 extern CU_SuiteInfo suites_tune_drift[];
+extern CU_SuiteInfo suites_tune_objective[];
 extern CU_SuiteInfo suites_tune_estimate[];
 extern CU_SuiteInfo suites_tune_model[];
 extern CU_SuiteInfo suites_tune_planner[];
@@ -15,6 +16,7 @@ extern CU_SuiteInfo suites_tune_moves[];
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_tune_op_cost, suites_tune_choosing, suites_tune_drift,
-                          suites_tune_estimate, suites_tune_model, suites_tune_planner,
-                          suites_tune_explain, suites_tune_devices, suites_tune_moves, NULL);
+                          suites_tune_objective, suites_tune_estimate, suites_tune_model,
+                          suites_tune_planner, suites_tune_explain, suites_tune_devices,
+                          suites_tune_moves, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "base/tnd_assert.h"
 #include "backends/task.h"
+#include "tune/objective.h"
 #include "tune/profiles.h"
 #include "tune/policy.h"
 
@@ -136,6 +137,27 @@ double tnd_cautious_us(const struct tnd_estimate *estimate, bool noisy)
     return estimate->us + caution_us + (noisy ? estimate->spread_us : 0);
 }
 
+/* Where energy is aimed at. */
+static void weigh(const struct tandem_table *table, const struct tnd_table_profile *profile,
+                  const struct tnd_problem *problem, struct tnd_prediction *out)
+{
+    double stage_us[TANDEM_STAGES];
+    double rest_us = out->total.us;
+    out->joules = 0;
+    out->weight = 1;
+    if (table->objective == TANDEM_OBJECTIVE_TIME) {
+        return;
+    }
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        stage_us[s] = out->stage[s].us;
+        rest_us -= stage_us[s];
+    }
+    out->joules = tnd_estimate_joules(table, profile, problem->type, problem->n, problem->k,
+                                      problem->m, out->threads, stage_us, fmax(rest_us, 0));
+    out->weight = tnd_objective_weight(table, out->joules, out->total.us);
+    out->cautious_us *= out->weight;
+}
+
 bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *candidates,
                  int candidate, const struct tnd_problem *problem, int threads,
                  const struct tnd_neighbours *neighbours, struct tnd_prediction *out)
@@ -176,6 +198,7 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *c
     if (uses_threads(profile)) {
         out->cautious_us += tnd_estimate_sharing(table, threads);
     }
+    weigh(table, profile, problem, out);
     return true;
 }
 
@@ -194,6 +217,18 @@ bool tnd_lead_is_clear(const struct tnd_estimate *challenger, const struct tnd_e
     double noise_us =
         TND_CLEAR_SIGMAS * TND_MAD_TO_SIGMA * hypot(challenger->error_us, incumbent->error_us);
     return incumbent->us - challenger->us > fmax(noise_us, TND_CLEAR_LEAD * incumbent->us);
+}
+
+bool tnd_prediction_leads(const struct tnd_prediction *challenger,
+                          const struct tnd_prediction *incumbent)
+{
+    struct tnd_estimate a = challenger->total;
+    struct tnd_estimate b = incumbent->total;
+    a.us *= challenger->weight;
+    a.error_us *= challenger->weight;
+    b.us *= incumbent->weight;
+    b.error_us *= incumbent->weight;
+    return tnd_lead_is_clear(&a, &b);
 }
 
 void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *candidates,

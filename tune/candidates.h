@@ -24,7 +24,9 @@ struct tnd_prediction {
     struct tnd_estimate stage[TANDEM_STAGES]; /* all zero where the stage does not exist */
     struct tnd_estimate moving; /* what `total` holds beside the stages: transfers, waking */
     struct tnd_moves moves;     /* each transfer, counted or not */
-    double cautious_us; /* what is compared: tnd_cautious_us of the total, and the sharing */
+    double joules;      /* that the machine takes meanwhile; 0: unknown, or time is aimed at */
+    double weight;      /* tnd_objective_weight */
+    double cautious_us; /* what is compared: tnd_cautious_us of the total, the sharing, weighed */
 };
 
 /** Prediction and a part of its error bar, or all of the range of a thread count beyond the
@@ -76,6 +78,10 @@ bool tnd_is_beyond(const struct tnd_estimate *estimate);
  *  deviations of the difference (error bars are median deviations, of which 1.48 are a standard
  *  one), and a tenth of the incumbent's time. */
 bool tnd_lead_is_clear(const struct tnd_estimate *challenger, const struct tnd_estimate *incumbent);
+
+/** The same of two ways, by what the table aims at. */
+bool tnd_prediction_leads(const struct tnd_prediction *challenger,
+                          const struct tnd_prediction *incumbent);
 
 /** The cheapest by cautious_us over candidates that are neither excluded nor beyond and thread
  *  counts 1, 2, 4, .. n_threads; of equals the first. `neighbours` NULL: in host memory, running on

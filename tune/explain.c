@@ -29,6 +29,7 @@ static void scale_curve(struct tnd_curve *curve, double factor)
     for (int s = 0; s < curve->n_samples; s++) {
         curve->samples[s].median_us *= factor;
         curve->samples[s].spread_us *= factor;
+        curve->samples[s].joules *= factor; /* at the same power */
     }
 }
 
@@ -297,7 +298,7 @@ static double share_of(const struct tnd_explanation *e, const struct tnd_predict
             us += tnd_cautious_us(&prediction->stage[s], prediction->total.noisy);
         }
     }
-    return us;
+    return us * prediction->weight;
 }
 
 /* The factor on a backend's times at which best and second, on their thread counts, cost the

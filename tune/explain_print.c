@@ -51,6 +51,9 @@ static void add_candidate(struct tnd_text *out, const struct tnd_explanation *e,
         tnd_text_printf(out, "%stransfer ", separator);
         add_with_error(out, &prediction->moving);
     }
+    if (prediction->joules > 0) {
+        tnd_text_printf(out, "  %.3f mJ", 1e3 * prediction->joules);
+    }
     tnd_text_printf(out, "%s%s%s%s\n", prediction->total.noisy ? "  (noisy)" : "",
                     prediction->total.stale ? "  (stale: found wrong by running programs)" : "",
                     prediction->total.measured_shape ? "" : "  (from other shapes)",
@@ -214,6 +217,10 @@ static void json_candidate(struct tnd_text *out, const struct tnd_explanation *e
     add_json_number(out, "us", prediction->total.us);
     tnd_text_add(out, ", ");
     add_json_number(out, "error_us", prediction->total.error_us);
+    if (prediction->joules > 0) {
+        tnd_text_add(out, ", ");
+        add_json_number(out, "joules", prediction->joules);
+    }
     tnd_text_printf(out,
                     ", \"measured_shape\": %s, \"noisy\": %s, \"stale\": %s, "
                     "\"check\": \"%s\", \"barred\": %s, \"stages\": [",

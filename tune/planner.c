@@ -241,7 +241,7 @@ static bool choose_by_table(struct plan_run *run, const tandem_tensor *node,
         return false;
     }
     if (incumbent.prediction.candidate >= 0 &&
-        !tnd_lead_is_clear(&choice.best.total, &incumbent.prediction.total)) {
+        !tnd_prediction_leads(&choice.best, &incumbent.prediction)) {
         choice.second =
             choice.best.candidate != incumbent.prediction.candidate ? choice.best : choice.second;
         choice.best = incumbent.prediction;

@@ -258,6 +258,10 @@
 /* With a battery alone. Unit: s. Why: its power is told each second or so; a longer trial would
  * make a bench take hours. Test: none. */
 #define TND_ENERGY_BATTERY_S         0.5
+/* In the search for the nearest cell with joules, a doubling of the threads counts as. Unit:
+ * doublings of N or K. Why: another core draws more power, another shape hardly. Test:
+ * power_comes_from_the_nearest_cell_that_has_some. */
+#define TND_ENERGY_THREADS_LOG2      16.0
 /* A counter that says more is wrong. Unit: W. Why: eight GPUs of 1 kW and their host, five times.
  * Test: counters_that_jump_are_not_believed. */
 #define TND_ENERGY_MOST_W            50000.0

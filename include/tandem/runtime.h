@@ -44,11 +44,13 @@ struct tandem_runtime_options {
     bool ignore_drift;   /**< do not compare run times with predictions (tandem_runtime_drift) */
     const char *plugins; /**< shared libraries that bring backends (TANDEM_PLUGIN_SYMBOL): "FILE.so"
                               or "FILE.so:key=value,..", ';' between two; NULL: none */
+    enum tandem_objective objective; /**< what plans aim at, by a table with joules; with another
+                                          table time, and the log says so */
 };
 #define TANDEM_RUNTIME_OPTIONS_INIT                                                                \
     {                                                                                              \
         sizeof(struct tandem_runtime_options), 0, NULL, NULL, NULL, NULL, NULL, NULL,              \
-            (enum tandem_log_level)0, 0, NULL, 0, 0, 0, false, NULL                                \
+            (enum tandem_log_level)0, 0, NULL, 0, 0, 0, false, NULL, TANDEM_OBJECTIVE_TIME         \
     }
 
 /** Opens a runtime, which the caller owns: backends, threads, this machine's table. `options` may

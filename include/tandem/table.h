@@ -25,6 +25,13 @@ enum tandem_table_format {
     TANDEM_TABLE_JSON = 2  /**< JSON, version 2 */
 };
 
+/** What plans aim at. Energy is that of the whole machine, where a table has joules. */
+enum tandem_objective {
+    TANDEM_OBJECTIVE_TIME = 0,   /**< the least time */
+    TANDEM_OBJECTIVE_ENERGY = 1, /**< the least energy */
+    TANDEM_OBJECTIVE_EDP = 2     /**< the least product of energy and time */
+};
+
 /** An empty table with the fingerprint of this machine. The caller owns it. Any thread. Errors:
  *  ARGUMENT, MEMORY. */
 TANDEM_API enum tandem_status tandem_table_new(tandem_table **out_table,

@@ -8,6 +8,7 @@
 #include "tools/args.h"
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
+#include "tools/mulmat-tune/open_runtime.h"
 #include "tools/report/analyze.h"
 #include "tools/report/report_html.h"
 
@@ -32,7 +33,7 @@ static enum tandem_status write_page(const char *path, const struct tnd_report_s
 }
 
 /* Loads the tables, prints or writes, frees them. */
-static enum tandem_status report(const char **paths, int n, const char *html,
+static enum tandem_status report(const char **paths, int n, const char *html, const char *objective,
                                  struct tnd_analyze_options *options, struct tandem_error *error)
 {
     tandem_table *tables[TND_REPORT_MAX_SOURCES] = {NULL};
@@ -40,6 +41,9 @@ static enum tandem_status report(const char **paths, int n, const char *html,
     enum tandem_status status = TANDEM_OK;
     for (int i = 0; i < n && status == TANDEM_OK; i++) {
         status = tandem_table_load(paths[i], &tables[i], error);
+        if (status == TANDEM_OK) {
+            status = tnd_cmd_aim(objective, tables[i], error);
+        }
         sources[i] = (struct tnd_report_source){tables[i], paths[i]};
     }
     if (status == TANDEM_OK && html != NULL) {
@@ -60,6 +64,7 @@ int tnd_cmd_analyze(int argc, char **argv)
     bool csv = false;
     const char *type_name = NULL;
     const char *html = NULL;
+    const char *objective = NULL;
     struct args_ints threads = {0};
     const struct args_option options[] = {
         {"threads", ARGS_INTS, &threads, 1, 1024, "N[,N..]",
@@ -67,6 +72,7 @@ int tnd_cmd_analyze(int argc, char **argv)
         {"type|t", ARGS_STRING, &type_name, 0, 0, "T", "only this weight type, such as q4_0"},
         {"json", ARGS_FLAG, &json, 0, 0, NULL, "one JSON object"},
         {"csv", ARGS_FLAG, &csv, 0, 0, NULL, "comma-separated values, one line a profile and M"},
+        {"objective", ARGS_STRING, &objective, 0, 0, "O", TND_OBJECTIVE_OPTION_HELP},
         {"html", ARGS_STRING, &html, 0, 0, "OUT", "one page with charts; compares up to 8 FILEs"},
     };
     const struct args_command command = {
@@ -115,6 +121,6 @@ int tnd_cmd_analyze(int argc, char **argv)
         }
         paths[n_paths++] = own;
     }
-    enum tandem_status status = report(paths, n_paths, html, &analyze, &error);
+    enum tandem_status status = report(paths, n_paths, html, objective, &analyze, &error);
     return status == TANDEM_OK ? 0 : tnd_cmd_failed(&error);
 }

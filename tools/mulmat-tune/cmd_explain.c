@@ -26,6 +26,7 @@ struct request {
     const char *what_if;
     const char *scale;
     const char *device;
+    const char *objective;
     bool json;
     const char *problem;
 };
@@ -102,7 +103,7 @@ static enum tandem_status open_table(const struct request *request, struct subje
         subject->n_threads = (int)request->threads;
     }
     subject->if_threads = subject->n_threads;
-    return TANDEM_OK;
+    return tnd_cmd_aim(request->objective, subject->loaded, error);
 }
 
 static int read_what_if(const char *text, struct subject *subject)
@@ -330,6 +331,11 @@ static enum tandem_status add_text(const struct request *request, const struct s
     unsigned thin = 0;
     tnd_text_printf(out, "Timing table: %s\n",
                     subject->table_name[0] != '\0' ? subject->table_name : "none");
+    if (subject->table != NULL && subject->table->objective != TANDEM_OBJECTIVE_TIME) {
+        tnd_text_printf(out, "Ways are compared by %s, of the whole machine\n",
+                        subject->table->objective == TANDEM_OBJECTIVE_ENERGY ? "energy"
+                                                                             : "energy times time");
+    }
     if (has_what_if(subject)) {
         tnd_text_printf(out, "What if: at most %d thread%s%s%s\n", subject->if_threads,
                         subject->if_threads == 1 ? "" : "s",
@@ -428,6 +434,7 @@ int tnd_cmd_explain(int argc, char **argv)
          "what if backend B took F times as long? B=0.5: twice as fast; B.transfer=2: at half the "
          "transfer speed"},
         {"device", ARGS_STRING, &request.device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},
+        {"objective", ARGS_STRING, &request.objective, 0, 0, "O", TND_OBJECTIVE_OPTION_HELP},
         {"json", ARGS_FLAG, &request.json, 0, 0, NULL, "one JSON object"},
     };
     const struct args_command command = {

@@ -12,6 +12,7 @@
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
 #include "tools/mulmat-tune/model_graph.h"
+#include "tools/mulmat-tune/open_runtime.h"
 #include "base/emit.h"
 #include "tune/explain.h"
 #include "tune/planner.h"
@@ -25,6 +26,7 @@ struct request {
     const char *model;
     const char *type;
     const char *trace;
+    const char *objective;
     struct args_ints m;
     int64_t threads;
     int64_t past;
@@ -77,6 +79,7 @@ static enum tandem_status open_simulation(struct simulation *s, struct tandem_er
         path = own;
     }
     TND_TRY(tandem_table_load(path, &s->table, error));
+    TND_TRY(tnd_cmd_aim(s->request->objective, s->table, error));
     TND_TRY(read_type(s, error));
     s->n_threads = s->request->threads > 0 ? (int)s->request->threads : most_threads(s->table);
     TND_TRY(tnd_stub_backends_open(s->table, s->n_threads, &s->registry, error));
@@ -221,6 +224,7 @@ int tnd_cmd_simulate(int argc, char **argv)
          "they take no time)"},
         {"trace", ARGS_STRING, &request.trace, 0, 0, "FILE",
          "write the timeline for chrome://tracing or ui.perfetto.dev"},
+        {"objective", ARGS_STRING, &request.objective, 0, 0, "O", TND_OBJECTIVE_OPTION_HELP},
         {"json", ARGS_FLAG, &request.json, 0, 0, NULL, "one JSON object"},
     };
     const struct args_command command = {

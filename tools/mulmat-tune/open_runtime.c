@@ -8,6 +8,7 @@
 #include "base/tnd_status.h"
 #include "tools/device_option.h"
 #include "table/table_layers.h"
+#include "tune/objective.h"
 
 static void log_to_stderr(void *user, enum tandem_log_level level, const char *room,
                           const char *text)
@@ -83,6 +84,25 @@ enum tandem_status tnd_cmd_parse_types(const char *text, enum tandem_type *out_t
     *out_n = n;
     return n > 0 ? TANDEM_OK
                  : tnd_error_set(error, TANDEM_E_ARGUMENT, "", 0, 1, "no weight type is given");
+}
+
+enum tandem_status tnd_cmd_aim(const char *objective, tandem_table *table,
+                               struct tandem_error *error)
+{
+    enum tandem_objective wanted = TANDEM_OBJECTIVE_TIME;
+    if (objective != NULL && !tnd_objective_parse(objective, &wanted)) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, "objective", 0, 0,
+                             "-objective '%s': expected time, energy or edp", objective);
+    }
+    if (table == NULL) {
+        return wanted == TANDEM_OBJECTIVE_TIME
+                   ? TANDEM_OK
+                   : tnd_error_set(error, TANDEM_E_NOT_FOUND, "table", 0, 0,
+                                   "-objective %s: there is no timing table; run 'sudo mulmat-tune "
+                                   "bench'",
+                                   objective);
+    }
+    return tnd_objective_set(table, wanted, error);
 }
 
 struct tnd_measure_options tnd_cmd_measure_options(const struct tnd_runtime_parts *parts)

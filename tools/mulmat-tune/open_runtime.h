@@ -18,6 +18,14 @@ enum tandem_status tnd_cmd_open_runtime(const char *table_path, int n_threads, c
 enum tandem_status tnd_cmd_parse_types(const char *text, enum tandem_type *out_types, int capacity,
                                        int *out_n, struct tandem_error *error);
 
+/** Plans by `table` aim at "time", "energy" or "edp"; `objective` NULL: time. `table` NULL: there
+ *  is none. Errors: ARGUMENT, TABLE (no joules), NOT_FOUND (no table to aim with). */
+enum tandem_status tnd_cmd_aim(const char *objective, tandem_table *table,
+                               struct tandem_error *error);
+#define TND_OBJECTIVE_OPTION_HELP                                                                  \
+    "what is aimed at: time, energy or edp (energy times time); the last two need joules in the "  \
+    "table (default: time)"
+
 /** Options for measuring with the parts of a runtime. */
 struct tnd_measure_options tnd_cmd_measure_options(const struct tnd_runtime_parts *parts);
 

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "tools/report/analyze_data.h"
+#include "tools/report/analyze_energy.h"
 #include "base/emit.h"
 #include "tune/estimate.h"
 #include "tune/profiles.h"
@@ -25,6 +26,7 @@ static void free_analysis(struct tnd_analysis *a)
     tnd_free(a->times);
     tnd_free(a->errors);
     tnd_free(a->spreads);
+    tnd_free(a->joules);
     tnd_free(a->marks);
     tnd_free(a->stages);
     tnd_free(a->crossovers);
@@ -110,11 +112,12 @@ static enum tandem_status fill(struct tnd_analysis *a)
     a->times = tnd_calloc(cells, sizeof(*a->times));
     a->errors = tnd_calloc(cells, sizeof(*a->errors));
     a->spreads = tnd_calloc(cells, sizeof(*a->spreads));
+    a->joules = tnd_calloc(cells, sizeof(*a->joules));
     a->marks = tnd_calloc(cells, sizeof(*a->marks));
     a->stages = tnd_calloc(cells, sizeof(*a->stages));
     a->crossovers = tnd_calloc(cells, sizeof(*a->crossovers));
-    if (a->times == NULL || a->errors == NULL || a->spreads == NULL || a->marks == NULL ||
-        a->stages == NULL || a->crossovers == NULL) {
+    if (a->times == NULL || a->errors == NULL || a->spreads == NULL || a->joules == NULL ||
+        a->marks == NULL || a->stages == NULL || a->crossovers == NULL) {
         return TANDEM_E_MEMORY;
     }
     for (int p = 0; p < a->n_profiles; p++) {
@@ -130,6 +133,7 @@ static enum tandem_status fill(struct tnd_analysis *a)
                                      (is_stale(a, a->profiles[p], a->m[i]) ? TND_MARK_STALE : 0));
         }
     }
+    tnd_analysis_add_joules(a);
     a->n_crossovers =
         tnd_crossovers(a->m, a->n_points, a->times, a->n_profiles, a->crossovers, (int)cells);
     return TANDEM_OK;

@@ -28,6 +28,7 @@ struct tnd_analysis {
     double *times;                   /* [n_profiles][n_points] */
     double *errors;                  /* [n_profiles][n_points] expected deviation of the times */
     double *spreads;                 /* [n_profiles][n_points] that of the samples alone */
+    double *joules;                  /* [n_profiles][n_points] 0: unknown */
     uint8_t *marks;                  /* [n_profiles][n_points] enum tnd_analysis_mark */
     double (*stages)[TANDEM_STAGES]; /* [n_profiles][n_points] */
     int n_crossovers;

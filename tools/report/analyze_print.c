@@ -2,6 +2,7 @@
  * The three forms of the analyze report. JSON and CSV are read by programs: their keys and columns
  * are pinned in docs/table-format.md. */
 #include "tools/report/analyze_data.h"
+#include "tools/report/analyze_energy.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -198,6 +199,7 @@ static void text_add(struct tnd_text *out, const struct tnd_analysis *a, int ind
     }
     text_add_findings(out, a);
     text_add_shares(out, a);
+    tnd_analyze_energy_text(out, a);
     text_add_marked(out, a, TND_MARK_NOISY, "Noisy (spread above 8 % of the median)");
     text_add_marked(out, a, TND_MARK_STALE, "Stale (found wrong while programs ran)");
     text_add_wrong(out, a);
@@ -255,11 +257,17 @@ static void json_add_point(struct tnd_text *out, const struct tnd_analysis *a, i
         }
         tnd_text_add(out, ", \"spread_us\": ");
         tnd_text_add_double(out, a->spreads[p * a->n_points + point]);
+        if (a->joules[p * a->n_points + point] > 0) {
+            tnd_text_add(out, ", \"joules\": ");
+            tnd_text_add_double(out, a->joules[p * a->n_points + point]);
+        }
         tnd_text_printf(out, ", \"noisy\": %s, \"stale\": %s}",
                         (marks_of(a, p, point) & TND_MARK_NOISY) != 0 ? "true" : "false",
                         (marks_of(a, p, point) & TND_MARK_STALE) != 0 ? "true" : "false");
     }
-    tnd_text_add(out, "}}");
+    tnd_text_add_char(out, '}');
+    tnd_analyze_energy_json(out, a, point);
+    tnd_text_add_char(out, '}');
 }
 
 static void json_add(struct tnd_text *out, const struct tnd_analysis *a, int index, int n_types)
