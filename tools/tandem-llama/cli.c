@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "tune/objective.h"
+
 /* ---- messages ---- */
 
 int tnd_cli_fail(const struct tandem_error *error)
@@ -68,6 +70,10 @@ enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
     options.table_path =
         wanted->table != NULL && strcmp(wanted->table, "none") == 0 ? "" : wanted->table;
     options.settings = wanted->settings;
+    if (wanted->objective != NULL && !tnd_objective_parse(wanted->objective, &options.objective)) {
+        return tnd_cli_error(error, TANDEM_E_ARGUMENT,
+                             "objective: expected time, energy or edp, got", wanted->objective);
+    }
     options.log = tnd_cli_log;
     enum tandem_status status =
         tnd_device_option_apply(wanted->device, wanted->profile, &memory, &options, error);

@@ -35,9 +35,10 @@ int tnd_cli_write(void *file, const char *bytes, unsigned long n);
 struct tnd_cli_runtime {
     int64_t threads; /* 0: one a core */
     const char *profile;
-    const char *table;    /* path, "none", or NULL for this machine's own */
-    const char *device;   /* as in tools/device_option.h */
-    const char *settings; /* of backends, "name:key=value,..;name:..", or NULL */
+    const char *table;     /* path, "none", or NULL for this machine's own */
+    const char *device;    /* as in tools/device_option.h */
+    const char *settings;  /* of backends, "name:key=value,..;name:..", or NULL */
+    const char *objective; /* of plans: "time", "energy", "edp", or NULL: time */
 };
 
 /** Rows of these options for a struct args_command. */
@@ -58,9 +59,16 @@ struct tnd_cli_runtime {
          0,                                                                                        \
          "TEXT",                                                                                   \
          "of backends, as cpu:packed=4096,rows=release"},                                          \
+        {"objective",                                                                              \
+         ARGS_STRING,                                                                              \
+         &(r)->objective,                                                                          \
+         0,                                                                                        \
+         0,                                                                                        \
+         "O",                                                                                      \
+         "of plans: time, energy or edp, by a table with joules; time"},                           \
     {                                                                                              \
         "table", ARGS_STRING, &(r)->table, 0, 0, "FILE",                                           \
-            "timing table; none: the rule; default: this machine's"                              \
+            "timing table; none: the rule; default: this machine's"                                \
     }
 
 enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
