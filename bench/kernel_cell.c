@@ -137,7 +137,7 @@ static void free_operands(struct operands *o)
 
 static bool make_operands(const struct tnd_kernel_cell *cell, bool has_packed, struct operands *o)
 {
-    static const struct tnd_packed_options unlimited = {SIZE_MAX, false};
+    static const struct tnd_packed_options unlimited = {.limit_bytes = SIZE_MAX};
     size_t w_bytes = (size_t)cell->n * tandem_type_row_bytes(cell->type, cell->k);
     bool quantized = tandem_type_is_quantized(cell->type);
     memset(o, 0, sizeof(*o));
