@@ -35,7 +35,7 @@ struct tnd_measure {
     tandem_graph *graph;            /* for m tokens; NULL: none yet */
     tandem_tensor *x;               /* its activations */
     tandem_context *weight_context; /* lives as long: devices know weights by it */
-    tandem_tensor *weights[TND_MEASURE_NODES];
+    tandem_tensor **weights;        /* one for each copy, n_copies of them */
     int64_t m;
     int n_nodes;
     uint64_t next_copy;
@@ -112,7 +112,12 @@ double tnd_measure_bytes(const struct tnd_measure_options *options, enum tandem_
 static enum tandem_status make_weights(struct tnd_measure *measure, struct tandem_error *error)
 {
     const struct tnd_operands *o = &measure->operands;
-    for (int i = 0; i < TND_MEASURE_NODES; i++) {
+    measure->weights = tnd_calloc((size_t)o->n_copies, sizeof(measure->weights[0]));
+    if (measure->weights == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "measure", o->n_copies, 0,
+                             "measure: no memory for %d tensors", o->n_copies);
+    }
+    for (int i = 0; i < o->n_copies; i++) {
         measure->weights[i] =
             tandem_tensor_borrow(measure->weight_context, o->type, 2, (int64_t[]){o->k, o->n},
                                  tnd_operands_weights(o, (uint64_t)i), o->weight_bytes);
@@ -132,10 +137,10 @@ static void forget_x(struct tnd_measure *measure)
 
 static void forget_weights(struct tnd_measure *measure)
 {
-    tandem_tensor *weight = measure->weights[0];
-    for (int i = 0; weight != NULL && i < measure->operands.n_copies; i++) {
-        weight->data = tnd_operands_weights(&measure->operands, (uint64_t)i);
-        tnd_exec_forget(measure->options.exec, weight);
+    for (int i = 0; measure->weights != NULL && i < measure->operands.n_copies; i++) {
+        if (measure->weights[i] != NULL) {
+            tnd_exec_forget(measure->options.exec, measure->weights[i]);
+        }
     }
 }
 
@@ -184,6 +189,7 @@ void tnd_measure_close(struct tnd_measure *measure)
         tnd_free(measure->samples.us[i]);
     }
     tnd_free(measure->sorted);
+    tnd_free(measure->weights);
     tnd_free(measure);
 }
 
@@ -240,7 +246,7 @@ static enum tandem_status build_graph(struct tnd_measure *measure, int64_t m, in
         tandem_tensor_set_role(x, TANDEM_ROLE_CONSTANT);
     }
     for (int i = 0; i < n_nodes; i++) {
-        tandem_graph_add(graph, tandem_mul_mat(context, measure->weights[i], x));
+        tandem_graph_add(graph, tandem_mul_mat(context, measure->weights[i % o->n_copies], x));
     }
     TND_TRY(tandem_context_status(context, error));
     TND_TRY(tandem_graph_finish(graph, error));
@@ -256,11 +262,14 @@ static enum tandem_status build_graph(struct tnd_measure *measure, int64_t m, in
     return TANDEM_OK;
 }
 
-/* The copies that were longest out of use take the places of the weights. */
+/* The copies that were longest out of use take the places of the weights. Each is a tensor of its
+ * own: what backends prepare of weights (packed copies, buffers of devices) belongs to the tensor,
+ * and has to rotate with the rows. */
 static void rotate(struct tnd_measure *measure)
 {
+    uint64_t n_copies = (uint64_t)measure->operands.n_copies;
     for (int i = 0; i < measure->n_nodes; i++) {
-        measure->weights[i]->data = tnd_operands_weights(&measure->operands, measure->next_copy++);
+        measure->graph->nodes[i]->src[0] = measure->weights[measure->next_copy++ % n_copies];
     }
 }
 

@@ -14,6 +14,8 @@
 #include "measure/measure.h"
 #include "measure/measure_moves.h"
 #include "measure/measure_peaks.h"
+#include "tune/planner.h"
+#include "tune/profiles.h"
 
 /* ---- a backend whose tasks take scripted times ---- */
 
@@ -273,6 +275,28 @@ static void weights_rotate_through_the_bytes_that_were_asked_for(void)
     check_ok(tnd_measure_run(measure, 1, &choice, &effort, &result, NULL));
     check_int(n_seen, 3);
     tnd_measure_close(measure);
+    end();
+}
+
+/* Before, the copies of the first eight weights served for all, and small ones stayed in the cache. */
+static void packed_copies_rotate_as_the_rows_do(void)
+{
+    begin(NULL);
+    size_t weight_bytes = 64 * tandem_type_row_bytes(TANDEM_TYPE_Q4_0, 256);
+    options.rotate_bytes = 19 * weight_bytes + 1;
+    struct tandem_plan_node choice;
+    int profile = tnd_profile_find(registry, "cpu-packed");
+    if (profile < 0 ||
+        !tnd_plan_node_for_profile(registry, profile, TANDEM_TYPE_Q4_0, 1, &choice)) {
+        end(); /* no kernels for packed weights on this CPU */
+        return;
+    }
+    struct tnd_measure *measure = open_measure(TANDEM_TYPE_Q4_0, 64, 256, 4);
+    check_ok(tnd_measure_prepare(measure, &choice, NULL));
+    size_t bytes = tnd_backend_prepared_bytes(tnd_registry_backend(registry, TANDEM_BACKEND_CPU));
+    CU_ASSERT_TRUE(bytes >= 20 * weight_bytes);
+    tnd_measure_close(measure);
+    check_int(tnd_backend_prepared_bytes(tnd_registry_backend(registry, TANDEM_BACKEND_CPU)), 0);
     end();
 }
 
@@ -714,6 +738,7 @@ static CU_TestInfo tests[] = {
      measuring_stops_when_values_agree_or_the_budget_ends},
     {"weights rotate through the bytes that were asked for",
      weights_rotate_through_the_bytes_that_were_asked_for},
+    {"packed copies rotate as the rows do", packed_copies_rotate_as_the_rows_do},
     {"what is measured is a right product", what_is_measured_is_a_right_product},
     {"mistakes have a reason", mistakes_have_a_reason},
     {"every failing allocation is an error without a leak",
