@@ -278,7 +278,7 @@ static void weights_rotate_through_the_bytes_that_were_asked_for(void)
     end();
 }
 
-/* Before, the copies of the first eight weights served for all, and small ones stayed in the cache. */
+/* Small packed copies that served for all rows would stay in the cache. */
 static void packed_copies_rotate_as_the_rows_do(void)
 {
     begin(NULL);
