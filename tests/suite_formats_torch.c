@@ -25,8 +25,8 @@ struct expectation {
 };
 #define EXPECTATION(file, tensor, shape, type, sum, first, last)                                   \
     {file, tensor, shape, TANDEM_TYPE_##type, sum, first, last},
-static const struct expectation of_the_field[] = {TORCH_EXPECT_LIST(EXPECTATION){NULL}};
-static const struct expectation of_stand_ins[] = {TORCH_STAND_INS_LIST(EXPECTATION){NULL}};
+static const struct expectation of_the_field[] = {TORCH_EXPECT_LIST(EXPECTATION){.file = NULL}};
+static const struct expectation of_stand_ins[] = {TORCH_STAND_INS_LIST(EXPECTATION){.file = NULL}};
 #undef EXPECTATION
 
 static double value_at(const struct tandem_source_tensor *t, int64_t i)
