@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Plans as text, to be kept, read by people, sent and run again. Backends stand in it by name, for
- * slots differ from one runtime to the next. Form: docs/tuning.md, "Plans in files". */
+ * slots differ from one runtime to the next. Form: docs/planning.md, "Plans in files". */
 #ifndef TND_PLAN_TEXT_H
 #define TND_PLAN_TEXT_H
 

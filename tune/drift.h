@@ -3,7 +3,7 @@
  * lasts over several graphs, stands out of the noise and is not shared by the rest of the machine
  * becomes a case; a copy of the table with the measured times in place of the wrong ones lets the
  * planner choose anew. A case that proves wrong is withdrawn. Measures nothing itself.
- * docs/tuning.md "Drift" tells the rules. */
+ * docs/planning.md "Drift" tells the rules. */
 #ifndef TND_DRIFT_H
 #define TND_DRIFT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Times at any M, thread count and shape out of measured curves. Runs while a graph is planned: no
- * allocation, a few binary searches a stage. Rules: docs/tuning.md, "How a time is predicted". */
+ * allocation, a few binary searches a stage. Rules: docs/planning.md, "How a time is predicted". */
 #include "tune/estimate.h"
 
 #include <math.h>

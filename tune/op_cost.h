@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What the operations beside plain matrix products cost, and on how many threads they run best. In
  * a table they are curves of their own op: n values a row (of a query for attention), k keys (1
- * elsewhere), over m rows. docs/tuning.md "The other operations". */
+ * elsewhere), over m rows. docs/planning.md "The other operations". */
 #ifndef TND_OP_COST_H
 #define TND_OP_COST_H
 
