@@ -38,11 +38,11 @@ static void work(void *user, int index, int count)
     struct peak_run *run = user;
     struct share *share = &run->shares[index];
     size_t bytes = run->bytes / (size_t)count / 4096 * 4096;
-    const char *memory = run->memory + (size_t)index * bytes;
     share->begin_ns = run->clock->now_ns(run->clock);
     if (run->peak != NULL) {
         share->done = run->peak(run->rounds);
     } else {
+        const char *memory = run->memory + (size_t)index * bytes;
         for (int64_t i = 0; i < run->rounds; i++) {
             share->sink += run->in_streams ? tnd_read_streams(run->read, memory, bytes)
                                            : run->read(memory, bytes);
