@@ -200,9 +200,9 @@ TANDEM_API enum tandem_status tandem_runtime_explain(tandem_runtime *runtime,
                                                      const tandem_plan *plan, tandem_write_fn write,
                                                      void *user);
 
-/** Writes a plan to a text file, whole or not at all; form: docs/planning.md. Any thread while nobody
- *  changes the plan. Errors: STATE (graph
- *  not finished), ARGUMENT (plan of another graph, or one that could not run), FILE, MEMORY. */
+/** Writes a plan to a text file, whole or not at all; form: docs/planning.md. Any thread while
+ *  nobody changes the plan. Errors: STATE (graph not finished), ARGUMENT (plan of another graph, or
+ *  one that could not run), FILE, MEMORY. */
 TANDEM_API enum tandem_status tandem_runtime_save_plan(tandem_runtime *runtime,
                                                        const tandem_graph *graph,
                                                        const tandem_plan *plan, const char *path,
