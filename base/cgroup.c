@@ -221,17 +221,12 @@ double tnd_cgroup_cpus(const char *root, const char *self)
     return limit_of(&cpu, root, self);
 }
 
-double tnd_cgroup_memory_left(const char *root, const char *self)
-{
-    static const struct resource memory = {"memory", memory_of_v1, memory_of_v2};
-    return limit_of(&memory, root, self);
-}
-
 double tnd_memory_available(const char *proc, const char *root)
 {
+    static const struct resource memory = {"memory", memory_of_v1, memory_of_v2};
     char path[MAX_PATH];
     snprintf(path, sizeof(path), "%s/self/cgroup", proc);
-    double left = tnd_cgroup_memory_left(root, path);
+    double left = limit_of(&memory, root, path);
     double free_kib = sum_of_rows(proc, "meminfo", "MemAvailable:", "");
     return smaller_limit(left, 1024.0 * free_kib);
 }

@@ -8,11 +8,8 @@
 /** CPUs granted by a cgroup file system mounted at `root` ("/sys/fs/cgroup") for the process whose
  *  cgroup file is `self` ("/proc/self/cgroup"); 0: no quota. */
 double tnd_cgroup_cpus(const char *root, const char *self);
-/** Bytes that the groups still grant, at least 1; cached pages of files count as free. 0: no
- *  limit. */
-double tnd_cgroup_memory_left(const char *root, const char *self);
 /** Bytes that this process can take without swapping: of the machine (`proc` is "/proc") and of its
- *  groups; 0: unknown. */
+ *  groups, for which cached pages of files count as free; 0: unknown. */
 double tnd_memory_available(const char *proc, const char *root);
 
 #endif

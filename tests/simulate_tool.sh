@@ -29,9 +29,10 @@ try() {
 macbook=bench-data/macbook-pro-2018/table.txt
 server=bench-data/server-a100-computed/table.json
 
-try 0 'cpu+accelerate                4    128' "$macbook" -threads 4 -m 512
-try 0 'accelerate, 1 thread' "$macbook" -threads 4 -m 512
-try 0 '"m": 32, "threads": 4' "$macbook" -threads 4 -m 1,32 --json
+try 0 'accelerate, 1 thread' "$macbook" -threads 4 -m 96
+try 1 'M = 512: the table has no times for' "$macbook" -threads 4 -m 96,512
+try 1 '1 of 2 passes were not simulated' "$macbook" -threads 4 -m 96,512
+try 0 '"m": 32, "threads": 4' "$macbook" -threads 4 -m 8,32 --json
 try 0 'opencl download' "$server" -m 1
 try 0 '65B' "$server" -model 65B -m 8
 try 0 'of other operations' "$server" -m 1 -past 64

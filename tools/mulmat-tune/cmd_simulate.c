@@ -42,6 +42,7 @@ struct simulation {
     struct model_graphs graphs;
     enum tandem_type type;
     int n_threads;
+    int n_told, n_refused; /* passes */
     struct tnd_text out;
     struct tnd_text trace;
 };
@@ -102,28 +103,39 @@ static void close_simulation(struct simulation *s)
 
 /* ---- one pass ---- */
 
-static void print(struct simulation *s, int index, const struct tnd_replay *replay,
+static void print(struct simulation *s, const struct tnd_replay *replay,
                   const struct tnd_replay_subject *subject)
 {
+    s->n_told++;
     if (s->request->json) {
-        tnd_text_add(&s->out, index > 0 ? ",\n    " : "\n    ");
+        tnd_text_add(&s->out, s->n_told > 1 ? ",\n    " : "\n    ");
         tnd_replay_json(replay, subject, "    ", &s->out);
     } else {
         tnd_text_add_char(&s->out, '\n');
         tnd_replay_text(replay, subject, &s->out);
     }
     if (s->request->trace != NULL) {
-        tnd_replay_trace(replay, subject, index + 1, &s->trace);
+        tnd_replay_trace(replay, subject, s->n_told, &s->trace);
     }
 }
 
-static enum tandem_status replay_plan(struct simulation *s, int index, const tandem_graph *graph,
+/* A pass with products of unknown time would look faster than it is; the others can be told. */
+static void refuse(struct simulation *s, int64_t m, int n_products)
+{
+    s->n_refused++;
+    fprintf(stderr,
+            "mulmat-tune simulate: M = %" PRId64 ": the table has no times for %d steps of "
+            "products of %s weights; expected their shapes, measured at M from a quarter of it to "
+            "four times as many (the largest measured M is %" PRId64 ")\n",
+            m, n_products, tandem_type_name(s->type), tnd_table_largest_m(s->table, s->type));
+}
+
+static enum tandem_status replay_plan(struct simulation *s, int64_t m, const tandem_graph *graph,
                                       const tandem_plan *plan, struct tandem_error *error)
 {
     struct tnd_steps *steps = NULL;
     struct tnd_replay replay;
-    const struct tnd_replay_subject subject = {graph, plan, s->request->m.values[index],
-                                               s->n_threads};
+    const struct tnd_replay_subject subject = {graph, plan, m, s->n_threads};
     TND_TRY(tnd_replay_unfold(graph, plan, s->registry, &steps, error));
     const struct tnd_replay_options options = {.graph = graph,
                                                .plan = plan,
@@ -133,23 +145,25 @@ static enum tandem_status replay_plan(struct simulation *s, int index, const tan
                                                .memory_gbps = s->request->memory_gbps};
     enum tandem_status status = tnd_replay(&options, &replay, error);
     tnd_steps_free(steps);
-    if (status == TANDEM_OK) {
-        print(s, index, &replay, &subject);
-        tnd_replay_fini(&replay);
+    TND_TRY(status);
+    if (replay.n_untimed_products > 0) {
+        refuse(s, m, replay.n_untimed_products);
+    } else {
+        print(s, &replay, &subject);
     }
+    tnd_replay_fini(&replay);
     return status;
 }
 
-static enum tandem_status simulate_pass(struct simulation *s, int index, struct tandem_error *error)
+static enum tandem_status simulate_pass(struct simulation *s, int64_t m, struct tandem_error *error)
 {
     struct model_graph pass;
     tandem_plan *plan = NULL;
-    TND_TRY(
-        model_graph_build(&s->graphs, s->request->m.values[index], s->request->past, &pass, error));
+    TND_TRY(model_graph_build(&s->graphs, m, s->request->past, &pass, error));
     enum tandem_status status =
         tnd_planner_plan(s->planner, pass.graph, s->n_threads, &plan, error);
     if (status == TANDEM_OK) {
-        status = replay_plan(s, index, pass.graph, plan, error);
+        status = replay_plan(s, m, pass.graph, plan, error);
     }
     tandem_plan_free(plan);
     model_graph_fini(&pass);
@@ -196,13 +210,17 @@ static enum tandem_status simulate(struct simulation *s, struct tandem_error *er
     TND_TRY(open_simulation(s, error));
     begin_output(s);
     for (int i = 0; i < s->request->m.n; i++) {
-        TND_TRY(simulate_pass(s, i, error));
+        TND_TRY(simulate_pass(s, s->request->m.values[i], error));
     }
     tnd_text_add(&s->out, s->request->json ? "\n  ]\n}\n" : "");
     if (s->request->trace != NULL) {
         TND_TRY(write_trace(s, error));
     }
-    return tnd_emit_end(&s->out, tnd_cmd_write, stdout, "simulation", error);
+    TND_TRY(tnd_emit_end(&s->out, tnd_cmd_write, stdout, "simulation", error));
+    return s->n_refused == 0
+               ? TANDEM_OK
+               : tnd_error_set(error, TANDEM_E_NOT_FOUND, "simulate", s->n_refused, 0,
+                               "%d of %d passes were not simulated", s->n_refused, s->request->m.n);
 }
 
 int tnd_cmd_simulate(int argc, char **argv)
