@@ -10,6 +10,7 @@
 #include "tune/objective.h"
 #include "tune/profiles.h"
 #include "tune/policy.h"
+#include "tune/rule.h"
 
 /* The profile as the table measured it: tables of version 1 bring their own stages, which differ
  * from ours in what ran in parallel. */
@@ -231,6 +232,24 @@ bool tnd_prediction_leads(const struct tnd_prediction *challenger,
     return tnd_lead_is_clear(&a, &b);
 }
 
+/* The rule's first way and its second run the same kernels. Where the table can hardly tell them
+ * apart, what is known of all machines counts: the first one. */
+static void prefer_the_rule(const struct tnd_candidate *candidates,
+                            const struct tnd_prediction *first, struct tnd_choice *io_choice)
+{
+    const struct tnd_prediction *best = &io_choice->best;
+    if (first->candidate < 0 || best->candidate < 0 ||
+        strcmp(candidates[best->candidate].profile.name, tnd_rule_profile(1)) != 0) {
+        return;
+    }
+    double lead_us = first->weight * first->total.us - best->weight * best->total.us;
+    double bars_us = first->weight * first->total.error_us + best->weight * best->total.error_us;
+    if (lead_us <= TND_RULE_BARS * bars_us) {
+        io_choice->second = *best;
+        io_choice->best = *first;
+    }
+}
+
 void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *candidates,
                 int n_candidates, const struct tnd_problem *problem, int n_threads,
                 const struct tnd_neighbours *neighbours,
@@ -242,6 +261,7 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *ca
     neighbours = neighbours != NULL ? neighbours : &among_hosts;
     struct tnd_choice choice = {.best = {.candidate = -1, .cautious_us = INFINITY},
                                 .second = {.candidate = -1, .cautious_us = INFINITY}};
+    struct tnd_prediction first_of_rule = {.candidate = -1};
     for (int w = 0; w < n_candidates; w++) {
         struct tnd_prediction own = {.candidate = -1};
         for (int threads = 1;; threads = tnd_next_thread_count(table, threads, n_threads)) {
@@ -263,6 +283,9 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *ca
             choice.is_beyond = choice.is_beyond || is_beyond;
             continue;
         }
+        if (strcmp(candidates[w].profile.name, tnd_rule_profile(0)) == 0) {
+            first_of_rule = own;
+        }
         if (is_better(&own, &choice.best)) {
             choice.second = choice.best;
             choice.best = own;
@@ -270,5 +293,6 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *ca
             choice.second = own;
         }
     }
+    prefer_the_rule(candidates, &first_of_rule, &choice);
     *out = choice;
 }
