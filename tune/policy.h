@@ -79,9 +79,9 @@
 /* Residuals of the line through the samples at that end, from the first doubling on. Unit: ratio.
  * Why: as for TND_ERROR_BEYOND. Test: error_bars_carry_the_residual_of_the_line. */
 #define TND_ERROR_RESIDUAL  1.0
-/* Of both error bars together, by which rows must lead packed weights to serve. Unit: ratio. Why: of
- * 478 problems by a thin 60 s table (Zen 4) all 7 above 10 % of regret were rows that seemed to be as
- * fast. Test: rows_serve_only_with_a_lead_over_packed_weights. */
+/* Of both error bars together, by which rows must lead packed weights to serve. Unit: ratio. Why:
+ * of 478 problems by a thin table (60 s, Zen 4) all 7 with more than 10 % of regret were rows that
+ * seemed as fast. Test: rows_serve_only_with_a_lead_over_packed_weights. */
 #define TND_RULE_BARS      0.5
 /* Farther outside of the measured M the table does not decide. Unit: doublings. Why: lines miss by
  * a third there and choices with them. Test:

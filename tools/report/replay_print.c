@@ -146,6 +146,10 @@ void tnd_replay_text(const struct tnd_replay *replay, const struct tnd_replay_su
         tnd_text_printf(out, "  %6d\n", part->n_events);
     }
     text_choices(replay, subject, out);
+    if (replay->n_untimed_products > 0) {
+        tnd_text_printf(out, "  Products without times in the table, which took none here: %d.\n",
+                        replay->n_untimed_products);
+    }
     if (replay->n_untimed > replay->n_untimed_products) {
         tnd_text_printf(out,
                         "  %d steps of other operations (norms, attention and the like) are not in "
