@@ -103,8 +103,6 @@ static enum tandem_status load_layers(const tandem_runtime *runtime, struct tnd_
     return status;
 }
 
-/* Loads the layers of tables, with the file that the options name on top. Whatever is wrong with
- * them is remembered and logged once. */
 /* Plans by `table` (not NULL) aim at what the program wants, or at time where it has no joules. */
 static void aim(const tandem_runtime *runtime, tandem_table *table)
 {
@@ -116,6 +114,8 @@ static void aim(const tandem_runtime *runtime, tandem_table *table)
     }
 }
 
+/* Loads the layers of tables, with the file that the options name on top. Whatever is wrong with
+ * them is remembered and logged once. */
 static void load_table(tandem_runtime *runtime, const char *path)
 {
     struct tandem_error *why = &runtime->table_error;

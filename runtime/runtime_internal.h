@@ -22,6 +22,7 @@ struct tnd_watch {
     struct tnd_step_time *times;
     int n_times;
     uint64_t spent_ns;              /* for comparing */
+    uint64_t step_ns;               /* timing one step costs; 0: not measured yet */
     struct tnd_drift_moment moment; /* of the run, as the probe before it told */
     struct tnd_probe_best best;
     tnd_watch_probe_fn probe; /* of tests; NULL: the real one */

@@ -73,10 +73,26 @@ void tnd_runtime_set_probe(tandem_runtime *runtime, tnd_watch_probe_fn probe)
     runtime->watch.probe = probe;
 }
 
+/* Each comparison is paid before the next one begins. */
 static bool is_affordable(const struct tnd_watch *watch)
 {
     uint64_t computed_ns = atomic_load_explicit(&watch->computed_ns, memory_order_relaxed);
-    return (double)watch->spent_ns < TND_DRIFT_CREDIT_NS + TND_DRIFT_COST * (double)computed_ns;
+    return (double)watch->spent_ns <= TND_DRIFT_COST * (double)computed_ns;
+}
+
+/* What timing one step takes worker 0. The others read their clocks at the same time. */
+static uint64_t step_ns(const struct tnd_clock *clock)
+{
+    enum {
+        TIMES = 16,
+        READINGS = 3 /* of both clocks: around the step, around the worker's part */
+    };
+    uint64_t begin_ns = clock->now_ns(clock);
+    for (int i = 0; i < TIMES * READINGS; i++) {
+        (void)clock->now_ns(clock);
+        (void)tnd_thread_cpu_ns();
+    }
+    return (clock->now_ns(clock) - begin_ns) / TIMES;
 }
 
 /* The reference kernel's best time of the newest sweep, for as many rounds as the probe's; 0:
@@ -114,12 +130,10 @@ static void probe(tandem_runtime *runtime, const tandem_plan *plan)
     } else {
         struct tnd_probe_time time;
         int n_threads = tandem_plan_threads(plan);
-        uint64_t begin_ns = runtime->clock->now_ns(runtime->clock);
         double table_us = table_chain_us(runtime);
         tnd_probe_run(runtime->pool, runtime->clock, n_threads > 1 ? n_threads : 1, &time);
         tnd_probe_compare(&watch->best, &time, n_threads > 1 ? n_threads : 1, &caller, &team);
         watch->moment.clock = table_us > 0 ? time.chain_us / table_us : 0;
-        watch->spent_ns += runtime->clock->now_ns(runtime->clock) - begin_ns;
     }
     watch->moment.caller = worse(watch->moment.caller, caller);
     watch->moment.team = worse(watch->moment.team, team);
@@ -140,8 +154,11 @@ struct tnd_step_time *tnd_runtime_begin_watch(tandem_runtime *runtime, const tan
         atomic_store_explicit(&watch->is_taken, false, memory_order_release);
         return NULL;
     }
+    uint64_t begin_ns = runtime->clock->now_ns(runtime->clock);
+    watch->step_ns = watch->step_ns > 0 ? watch->step_ns : step_ns(runtime->clock);
     memset(&watch->moment, 0, sizeof(watch->moment));
     probe(runtime, plan);
+    watch->spent_ns += runtime->clock->now_ns(runtime->clock) - begin_ns;
     *out_n_times = watch->n_times;
     return watch->times;
 }
@@ -182,11 +199,11 @@ void tnd_runtime_end_watch(tandem_runtime *runtime, const tandem_graph *graph,
 {
     struct tnd_watch *watch = &runtime->watch;
     int n_events = 0;
+    uint64_t begin_ns = runtime->clock->now_ns(runtime->clock);
     TND_ASSERT(times == watch->times && n_times >= 0 && n_times <= watch->n_times);
     bool is_warm = n_times > 0 && tnd_planner_is_warm(runtime->planner, graph);
     if (n_times > 0) {
         probe(runtime, plan);
-        watch->spent_ns += (uint64_t)n_times * TND_DRIFT_STEP_NS;
     }
     pthread_mutex_lock(&watch->lock);
     pthread_mutex_lock(&runtime->lock);
@@ -207,6 +224,8 @@ void tnd_runtime_end_watch(tandem_runtime *runtime, const tandem_graph *graph,
         tell(runtime, tnd_drift_event(watch->drift, i));
     }
     pthread_mutex_unlock(&watch->lock);
+    watch->spent_ns += runtime->clock->now_ns(runtime->clock) - begin_ns;
+    watch->spent_ns += (uint64_t)n_times * watch->step_ns;
     atomic_store_explicit(&watch->is_taken, false, memory_order_release);
 }
 
