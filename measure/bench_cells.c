@@ -29,19 +29,8 @@ static double without_waiting(const struct tnd_sweep *sweep, int slot, double us
 static void make_key(const struct tnd_bench_group *group, const struct tnd_table_stage *stage,
                      int which, int threads, struct tnd_curve_key *out)
 {
-    TND_ASSERT(which >= 0 && which < TANDEM_STAGES);
-    memset(out, 0, sizeof(*out));
-    strcpy(out->op, "mul_mat");
-    out->type = group->type;
-    out->n = group->shape.n;
-    out->k = group->shape.k;
-    memcpy(out->backend, stage->backend, sizeof(out->backend));
-    out->stage = (uint8_t)which;
-    out->task = stage->task;
-    out->parallel = stage->parallel;
-    out->own_threads = stage->own_threads;
+    tnd_stage_key(stage, which, group->type, group->shape.n, group->shape.k, threads, out);
     out->warm = group->stays_in_cache;
-    out->threads = stage->parallel || stage->own_threads ? threads : 1;
 }
 
 enum tandem_status tnd_sweep_keep(struct tnd_sweep *sweep, int line, int64_t m,

@@ -10,12 +10,30 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 
 int tnd_curve_key_compare_shape(const struct tnd_curve_key *a, const struct tnd_curve_key *b)
 {
     enum { TYPE_N_K_OP = 4 };
     return tnd_record_compare_first(&tnd_record_kinds[TND_RECORD_CURVES], a, b, TYPE_N_K_OP);
+}
+
+void tnd_stage_key(const struct tnd_table_stage *stage, int which, enum tandem_type type, int64_t n,
+                   int64_t k, int threads, struct tnd_curve_key *out)
+{
+    TND_ASSERT(which >= 0 && which < TANDEM_STAGES);
+    memset(out, 0, sizeof(*out));
+    memcpy(out->op, "mul_mat", sizeof("mul_mat"));
+    out->type = type;
+    out->n = n;
+    out->k = k;
+    memcpy(out->backend, stage->backend, sizeof(out->backend));
+    out->stage = (uint8_t)which;
+    out->task = stage->task;
+    out->parallel = stage->parallel;
+    out->own_threads = stage->own_threads;
+    out->threads = stage->parallel || stage->own_threads ? threads : 1;
 }
 
 /* ---- what tables are asked ---- */

@@ -280,7 +280,8 @@ static enum tandem_status add_cells(const struct header *header, enum tandem_typ
             for (int s = 0; s < TANDEM_STAGES; s++) {
                 const struct tnd_table_stage *stage = &out->profiles[p].stage[s];
                 struct tnd_curve_key key;
-                tnd_table_text_key(stage, s, type, out->shapes[shape], &key);
+                tnd_stage_key(stage, s, type, out->shapes[shape][0], out->shapes[shape][1], 1,
+                              &key);
                 for (int64_t i = 0; i < header->num_m && stage->backend[0] != '\0'; i++) {
                     double us = (double)times[time_index(header, shape, i, p, s)];
                     struct tnd_sample sample = {m_list[i], us, 0.0, 0, 0, 0, 0};

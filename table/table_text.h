@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What reader and writer of the text table share: its backend numbers, the names that its nameless
- * profiles get, the keys of its cells. */
+ * profiles get. */
 #ifndef TND_TABLE_TEXT_H
 #define TND_TABLE_TEXT_H
 
@@ -12,10 +12,6 @@
 const char *tnd_table_text_kind(int kind);
 /** Fills in tasks and name of a profile of which the file gives only backends and flags. */
 void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profile);
-/** Key of the cells of one stage; `shape` is N, K. */
-void tnd_table_text_key(const struct tnd_table_stage *stage, int which, enum tandem_type type,
-                        const int64_t shape[2], struct tnd_curve_key *out);
-
 /** Names of two profiles that share a row of the text table, since it cannot tell them apart: at
  *  each M the times of the faster one are written. False when no row is shared. */
 bool tnd_table_text_shares(const struct tandem_table *table, const char **out_first,

@@ -86,23 +86,6 @@ void tnd_table_text_name(enum tandem_type type, struct tnd_table_profile *profil
     }
 }
 
-void tnd_table_text_key(const struct tnd_table_stage *stage, int which, enum tandem_type type,
-                        const int64_t shape[2], struct tnd_curve_key *out)
-{
-    struct tnd_curve_key key = {0};
-    snprintf(key.op, sizeof(key.op), "mul_mat");
-    key.type = type;
-    key.n = shape[0];
-    key.k = shape[1];
-    memcpy(key.backend, stage->backend, sizeof(key.backend));
-    key.stage = (uint8_t)which;
-    key.task = stage->task;
-    key.parallel = stage->parallel;
-    key.own_threads = stage->own_threads;
-    key.threads = 1;
-    *out = key;
-}
-
 /* ---- choosing what fits ---- */
 
 struct selection {
@@ -121,7 +104,7 @@ static const struct tnd_curve *curve_of(const struct selection *chosen, const in
                                         const struct tnd_table_profile *profile, int which)
 {
     struct tnd_curve_key key;
-    tnd_table_text_key(&profile->stage[which], which, chosen->type, shape, &key);
+    tnd_stage_key(&profile->stage[which], which, chosen->type, shape[0], shape[1], 1, &key);
     return tnd_table_find(chosen->table, &key);
 }
 

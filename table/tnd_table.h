@@ -191,6 +191,10 @@ struct tandem_table {
 #undef TND_TABLE_MEMBER
 };
 
+/** Key of one stage of a product's profile whose weights rotate through memory. `threads` of the
+ *  profile: stages that are neither parallel nor use threads of their own have 1. */
+void tnd_stage_key(const struct tnd_table_stage *stage, int which, enum tandem_type type, int64_t n,
+                   int64_t k, int threads, struct tnd_curve_key *out);
 /** Curve with exactly this key, or NULL. O(log n). */
 const struct tnd_curve *tnd_table_find(const struct tandem_table *table,
                                        const struct tnd_curve_key *key);

@@ -442,19 +442,10 @@ static bool estimate_stage(const struct tandem_table *table, const struct tnd_ta
     if (table == NULL || stage->backend[0] == '\0' || n < 1 || k < 1 || m < 1 || threads < 1) {
         return false;
     }
-    struct tnd_curve_key key = {0};
-    memcpy(key.op, "mul_mat", sizeof("mul_mat"));
-    key.type = type;
-    key.n = n;
-    key.k = k;
-    memcpy(key.backend, stage->backend, sizeof(key.backend));
-    key.stage = (uint8_t)which;
-    key.task = stage->task;
-    key.parallel = stage->parallel;
-    key.own_threads = stage->own_threads;
-    if (!stage->parallel && !stage->own_threads) {
-        threads = 1;
-    }
+    struct tnd_curve_key key;
+    tnd_stage_key(stage, (int)which, type, n, k, threads, &key);
+    threads = key.threads;
+    key.threads = 0; /* any */
     struct tnd_estimate estimate = {0};
     key.warm = is_warm;
     bool found = is_warm && on_shape(table, &key, m, threads, &estimate);

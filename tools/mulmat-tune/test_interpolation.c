@@ -77,13 +77,9 @@ static bool full_time(const struct comparison *c, const struct tnd_table_profile
         if (stage->backend[0] == '\0') {
             continue;
         }
-        struct tnd_curve_key wanted = *key;
-        memcpy(wanted.backend, stage->backend, sizeof(wanted.backend));
-        wanted.stage = (uint8_t)s;
-        wanted.task = stage->task;
-        wanted.parallel = stage->parallel;
-        wanted.own_threads = stage->own_threads;
-        wanted.threads = stage->parallel || stage->own_threads ? key->threads : 1;
+        struct tnd_curve_key wanted;
+        tnd_stage_key(stage, s, key->type, key->n, key->k, key->threads, &wanted);
+        wanted.warm = key->warm;
         const struct tnd_curve *curve = tnd_table_find(c->full, &wanted);
         int i = 0;
         while (curve != NULL && i < curve->n_samples && curve->samples[i].m != m) {

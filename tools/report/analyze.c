@@ -92,13 +92,8 @@ static bool is_stale(const struct tnd_analysis *a, const struct tnd_table_profil
 {
     for (int s = 0; s < TANDEM_STAGES; s++) {
         const struct tnd_table_stage *stage = &profile->stage[s];
-        struct tnd_curve_key key = {.op = "mul_mat", .type = a->type, .n = a->n, .k = a->k};
-        memcpy(key.backend, stage->backend, sizeof(key.backend));
-        key.stage = (uint8_t)s;
-        key.task = stage->task;
-        key.parallel = stage->parallel;
-        key.own_threads = stage->own_threads;
-        key.threads = stage->parallel || stage->own_threads ? a->threads : 1;
+        struct tnd_curve_key key;
+        tnd_stage_key(stage, s, a->type, a->n, a->k, a->threads, &key);
         if (stage->backend[0] != '\0' && has_stale_sample(tnd_table_find(a->table, &key), m)) {
             return true;
         }

@@ -95,17 +95,14 @@ static bool keeps(void *user, enum tnd_record kind, const void *record,
 
 /* ---- one cell ---- */
 
+/* Key of another stage of the profile whose COMPUTE has the key `compute`. */
 static struct tnd_curve_key key_of_stage(const struct tnd_table_profile *profile, int stage,
                                          const struct tnd_curve_key *compute)
 {
-    const struct tnd_table_stage *of = &profile->stage[stage];
-    struct tnd_curve_key key = *compute;
-    memcpy(key.backend, of->backend, sizeof(key.backend));
-    key.stage = (uint8_t)stage;
-    key.task = of->task;
-    key.parallel = of->parallel;
-    key.own_threads = of->own_threads;
-    key.threads = of->parallel || of->own_threads ? compute->threads : 1;
+    struct tnd_curve_key key;
+    tnd_stage_key(&profile->stage[stage], stage, compute->type, compute->n, compute->k,
+                  compute->threads, &key);
+    key.warm = compute->warm;
     return key;
 }
 
