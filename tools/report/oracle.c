@@ -212,13 +212,15 @@ static void judge_rounds(const struct duel *duel, struct tnd_oracle_cell *cell)
     cell->regret = slower > 0 ? slower : 0;
 }
 
-static enum tandem_status compare(const struct trial *trial, int best, double cell_s,
-                                  struct tnd_oracle_cell *cell, struct tandem_error *error)
+/* `best_us`: what the best takes, about. */
+static enum tandem_status compare(const struct trial *trial, int best, double best_us,
+                                  double cell_s, struct tnd_oracle_cell *cell,
+                                  struct tandem_error *error)
 {
     enum { LEAST = 3 };
     struct duel duel = {0};
     int rounds = trial->options->rounds > 0 ? trial->options->rounds : TND_ORACLE_ROUNDS;
-    bool is_long = cell->candidates[best].median_us > TND_ORACLE_LONG_US;
+    bool is_long = best_us > TND_ORACLE_LONG_US;
     rounds = is_long && rounds > LEAST ? LEAST : rounds;
     TND_TRY(fight(trial, best, rounds, cell_s, &duel, error));
     judge_rounds(&duel, cell);
@@ -265,7 +267,37 @@ static enum tandem_status answer(const struct tnd_oracle_options *options,
         cell->chosen_us = cell->best_us = cell->candidates[best].median_us;
         return TANDEM_OK;
     }
-    return compare(&trial, best, cell_s, cell, error);
+    return compare(&trial, best, cell->candidates[best].median_us, cell_s, cell, error);
+}
+
+/* A large regret may be that of a bad moment. The choice and the best are compared once more, in
+ * another one, and that counts. */
+static enum tandem_status ask_again(const struct tnd_oracle_options *options,
+                                    struct tnd_measure *measure, struct tnd_oracle_cell *cell,
+                                    struct tandem_error *error)
+{
+    struct trial trial = {.options = options, .measure = measure, .m = cell->problem.m};
+    const struct {
+        const char *profile;
+        int threads;
+    } wanted[2] = {{cell->problem.profile, cell->problem.threads},
+                   {cell->best_profile, cell->best_threads}};
+    struct tandem_plan_node all[TND_ORACLE_MAX_CANDIDATES];
+    int n = list_candidates(options, cell->problem.type, cell->limit_threads, all);
+    for (int w = 0; w < 2; w++) {
+        for (int i = 0; i < n; i++) {
+            if (strcmp(all[i].profile, wanted[w].profile) == 0 &&
+                all[i].n_threads == wanted[w].threads) {
+                trial.candidates[trial.n_candidates++] = all[i];
+                break;
+            }
+        }
+    }
+    if (trial.n_candidates < 2) {
+        return TANDEM_OK; /* the choice is none that is listed */
+    }
+    return compare(&trial, 1, cell->best_us, options->cell_s > 0 ? options->cell_s : 2.0, cell,
+                   error);
 }
 
 /* What the table says of the two ways that were compared. */
@@ -312,6 +344,15 @@ static bool fits(const struct tnd_oracle_options *options, const struct tnd_orac
            (double)clock->now_ns(clock) / 1e9 + least_s(options, cell) <= options->end_s;
 }
 
+static enum tandem_status tell(const struct tnd_oracle_options *options,
+                               const struct tnd_oracle_cell *cell, struct tandem_error *error)
+{
+    if (options->progress != NULL && options->progress(options->user, cell)) {
+        return tnd_error_set(error, TANDEM_E_CANCELLED, "oracle", 0, 0, "oracle: stopped");
+    }
+    return TANDEM_OK;
+}
+
 static enum tandem_status run_question(const struct tnd_oracle_options *options,
                                        struct tnd_measure *measure, enum tandem_type type,
                                        const struct tnd_shape *shape,
@@ -337,13 +378,7 @@ static enum tandem_status run_question(const struct tnd_oracle_options *options,
     }
     TND_TRY(answer(options, measure, &chosen, cell, error));
     add_estimates(options, cell);
-    if (cell->regret > TND_ORACLE_EXPLAIN) {
-        tnd_oracle_explain(cell);
-    }
-    if (options->progress != NULL && options->progress(options->user, cell)) {
-        return tnd_error_set(error, TANDEM_E_CANCELLED, "oracle", 0, 0, "oracle: stopped");
-    }
-    return TANDEM_OK;
+    return tell(options, cell, error);
 }
 
 enum tandem_status tnd_oracle_run(const struct tnd_oracle_options *options, enum tandem_type type,
@@ -367,6 +402,14 @@ enum tandem_status tnd_oracle_run(const struct tnd_oracle_options *options, enum
         status = run_question(options, measure, type, shape, &questions[i], &out_cells[done],
                               &answered, error);
         done += answered ? 1 : 0;
+    }
+    for (int i = 0; i < done && status == TANDEM_OK; i++) {
+        if (out_cells[i].regret > TND_ORACLE_EXPLAIN) {
+            status = ask_again(options, measure, &out_cells[i], error);
+        }
+        if (out_cells[i].regret > TND_ORACLE_EXPLAIN) {
+            tnd_oracle_explain(&out_cells[i]);
+        }
     }
     tnd_measure_close(measure);
     *out_n = done;
