@@ -232,19 +232,18 @@ bool tnd_prediction_leads(const struct tnd_prediction *challenger,
     return tnd_lead_is_clear(&a, &b);
 }
 
-/* The rule's first way and its second run the same kernels. Where the table can hardly tell them
- * apart, what is known of all machines counts: the first one. */
-static void prefer_the_rule(const struct tnd_candidate *candidates,
-                            const struct tnd_prediction *first, struct tnd_choice *io_choice)
+/* Where the table can hardly tell the rule's first way from the best one, what is known of all
+ * machines counts. */
+static void prefer_the_rule(const struct tnd_prediction *first, struct tnd_choice *io_choice)
 {
     const struct tnd_prediction *best = &io_choice->best;
-    if (first->candidate < 0 || best->candidate < 0 ||
-        strcmp(candidates[best->candidate].profile.name, tnd_rule_profile(1)) != 0) {
+    if (first->candidate < 0 || best->candidate == first->candidate) {
         return;
     }
-    double lead_us = first->weight * first->total.us - best->weight * best->total.us;
+    double first_us = first->weight * first->total.us;
+    double lead_us = first_us - best->weight * best->total.us;
     double bars_us = first->weight * first->total.error_us + best->weight * best->total.error_us;
-    if (lead_us <= TND_RULE_BARS * bars_us) {
+    if (lead_us <= fmax(TND_RULE_BARS * bars_us, TND_RULE_LEAD * first_us)) {
         io_choice->second = *best;
         io_choice->best = *first;
     }
@@ -293,6 +292,6 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *ca
             choice.second = own;
         }
     }
-    prefer_the_rule(candidates, &first_of_rule, &choice);
+    prefer_the_rule(&first_of_rule, &choice);
     *out = choice;
 }

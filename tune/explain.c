@@ -125,7 +125,7 @@ static enum tandem_status find_candidates(const struct tnd_explain_options *opti
                &neighbours, collect, &collector, &e->choice);
     qsort(e->predictions, (size_t)e->n_predictions, sizeof(e->predictions[0]), compare_candidates);
     if (e->choice.second.candidate >= 0 && e->choice.best.cautious_us > 0) {
-        e->margin = fmax(e->choice.second.cautious_us / e->choice.best.cautious_us - 1, 0);
+        e->margin = e->choice.second.cautious_us / e->choice.best.cautious_us - 1;
     }
     return TANDEM_OK;
 }

@@ -66,9 +66,10 @@ struct tnd_explanation {
     struct tnd_prediction *predictions; /* each candidate at each thread count, as compared */
     struct tnd_choice choice;           /* what tnd_choose says, as in the planner */
     struct tnd_scaling scaling;         /* of the winner's profile on n_threads */
-    double margin;                      /* second / best - 1, as compared; 0 without a second */
-    int64_t m_limit;                    /* the largest M looked at for turns */
-    struct tnd_crossing below, above;   /* before and behind the problem's M */
+    double margin;   /* second / best - 1, as compared; below 0 where the rule's first way serves
+                      though rows look faster; 0 without a second */
+    int64_t m_limit; /* the largest M looked at for turns */
+    struct tnd_crossing below, above; /* before and behind the problem's M */
     int n_flips;
     struct tnd_flip flips[TND_EXPLAIN_MAX_FLIPS];
     unsigned thin;                     /* enum tnd_thin */

@@ -156,6 +156,25 @@ static void add_memory(struct tnd_text *out, const struct tnd_explanation *e)
     }
 }
 
+static void add_winner(struct tnd_text *out, const struct tnd_explanation *e)
+{
+    const struct tnd_prediction *best = &e->choice.best;
+    const char *second = tnd_explain_profile(e, &e->choice.second);
+    tnd_text_printf(out, "  wins: %s on %d thread%s", tnd_explain_profile(e, best), best->threads,
+                    best->threads == 1 ? "" : "s");
+    if (e->choice.second.candidate < 0) {
+        tnd_text_add(out, ", the only way with times\n");
+    } else if (e->margin >= 0) {
+        tnd_text_add(out, ", ");
+        tnd_emit_number(out, 0, 1, 100 * e->margin);
+        tnd_text_printf(out, " %% ahead of %s, a quarter of the error bars counted\n", second);
+    } else {
+        tnd_text_printf(out, ", as without a table: %s looks ", second);
+        tnd_emit_number(out, 0, 1, -100 * e->margin);
+        tnd_text_add(out, " % faster, too little to be sure\n");
+    }
+}
+
 void tnd_explain_text(const struct tnd_explanation *e, struct tnd_text *out)
 {
     char name[TND_PROBLEM_MAX];
@@ -166,16 +185,7 @@ void tnd_explain_text(const struct tnd_explanation *e, struct tnd_text *out)
         add_candidate(out, e, &e->predictions[i]);
     }
     if (e->choice.best.candidate >= 0) {
-        tnd_text_printf(out, "  wins: %s on %d thread%s", tnd_explain_profile(e, &e->choice.best),
-                        e->choice.best.threads, e->choice.best.threads == 1 ? "" : "s");
-        if (e->choice.second.candidate >= 0) {
-            tnd_text_add(out, ", ");
-            tnd_emit_number(out, 0, 1, 100 * e->margin);
-            tnd_text_printf(out, " %% ahead of %s, a quarter of the error bars counted\n",
-                            tnd_explain_profile(e, &e->choice.second));
-        } else {
-            tnd_text_add(out, ", the only way with times\n");
-        }
+        add_winner(out, e);
         add_memory(out, e);
     }
     if (e->scaling.threads > 0) {
