@@ -43,6 +43,7 @@ enum tandem_status tandem_plan_new(int n_nodes, tandem_plan **out_plan, struct t
     node.reason = TANDEM_REASON_ONLY;
     plan->n_nodes = n_nodes;
     plan->took_us = 0;
+    plan->schedule = NULL;
     for (int i = 0; i < n_nodes; i++) {
         plan->nodes[i] = node;
     }
@@ -62,12 +63,19 @@ enum tandem_status tandem_plan_copy(const tandem_plan *plan, tandem_plan **out_p
                              "plan: out of memory for %d nodes", plan->n_nodes);
     }
     memcpy(copy, plan, plan_bytes(plan->n_nodes));
+    copy->schedule = NULL;
+    enum tandem_status status = tnd_plan_copy_schedule(copy, plan, error);
+    if (status != TANDEM_OK) {
+        tandem_plan_free(copy);
+        return status;
+    }
     *out_plan = copy;
     return TANDEM_OK;
 }
 
 void tandem_plan_free(tandem_plan *plan)
 {
+    tandem_plan_clear_schedule(plan);
     tnd_free(plan);
 }
 
@@ -83,6 +91,10 @@ int tandem_plan_threads(const tandem_plan *plan)
         if (plan->nodes[i].n_threads > most) {
             most = plan->nodes[i].n_threads;
         }
+    }
+    for (int i = 0; i < tandem_plan_part_count(plan); i++) {
+        int n_threads = plan->schedule->parts[i].choice.n_threads;
+        most = n_threads > most ? n_threads : most;
     }
     return most;
 }

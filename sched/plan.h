@@ -25,11 +25,35 @@
 #include "sched/residency.h"
 #include "tandem/profile.h"
 
+/** What a plan has beside one choice a node. */
+struct tnd_plan_schedule {
+    struct tandem_plan_part *parts; /* by node and begin */
+    int n_parts, parts_capacity;
+    int32_t *order; /* n_nodes; NULL: the graph's */
+    struct tandem_plan_span *spans;
+    int n_spans, spans_capacity;
+};
+
 struct tandem_plan {
     int n_nodes;
     double took_us;
+    struct tnd_plan_schedule *schedule; /* NULL: none, as of all plans without devices */
     struct tandem_plan_node nodes[];
 };
+
+/** Copies the schedule of `from` (or none) into a plan that has none. Errors: MEMORY. */
+enum tandem_status tnd_plan_copy_schedule(struct tandem_plan *plan, const struct tandem_plan *from,
+                                          struct tandem_error *error);
+/** The parts of node i: their number, and the first of them (NULL: none). */
+int tnd_plan_parts_of(const struct tandem_plan *plan, int i,
+                      const struct tandem_plan_part **out_first);
+/** Removes the parts of node i; its own choice computes all of it. */
+void tnd_plan_remove_parts(struct tandem_plan *plan, int i);
+/** Whether runs have to look at the schedule. */
+static inline bool tnd_plan_is_scheduled(const struct tandem_plan *plan)
+{
+    return plan->schedule != NULL && (plan->schedule->n_parts > 0 || plan->schedule->order != NULL);
+}
 
 enum tnd_step_kind {
     TND_STEP_WORK,

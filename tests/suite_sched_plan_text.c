@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Plans as text: what is printed reads as itself, and nothing that is not a plan does. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,7 +124,7 @@ static void damage_is_told_with_its_place(void)
         enum tandem_status status;
         const char *part;
     } cases[] = {
-        {"tandem-plan 2\n", TANDEM_E_TABLE_VERSION, "version 2"},
+        {"tandem-plan 3\n", TANDEM_E_TABLE_VERSION, "version 3"},
         {"tandem-table 1\n", TANDEM_E_FORMAT, "a.plan:1:1: expected 'tandem-plan'"},
         {"tandem-plan 1\ngraph 12 nodes 0\nend\n", TANDEM_E_FORMAT, "hexadecimal"},
         {"tandem-plan 1\ngraph 0123456789abcdef nodes 9999999\nend\n", TANDEM_E_TRUNCATED,
@@ -230,6 +231,211 @@ static void predicted_times_that_are_no_times_are_refused(void)
     tandem_plan_free(plan);
 }
 
+/* ---- schedules ---- */
+
+static struct tandem_plan_part a_part(const tandem_plan *plan, int64_t begin, int64_t end)
+{
+    struct tandem_plan_part part;
+    memset(&part, 0, sizeof(part));
+    part.node = 1;
+    part.begin = begin;
+    part.end = end;
+    part.choice = *tandem_plan_node(plan, 1);
+    return part;
+}
+
+static tandem_plan *a_scheduled_plan(void)
+{
+    static const int32_t order[] = {1, 0, 2};
+    tandem_plan *plan = a_plan();
+    struct tandem_plan_part low = a_part(plan, 0, 8);
+    struct tandem_plan_part high = a_part(plan, 24, 32);
+    struct tandem_plan_span own = {1, -1, TANDEM_BACKEND_CPU, TANDEM_LANE_COMPUTE, 0, 0, 0, 30.1F};
+    struct tandem_plan_span up = {1,    0,    (uint8_t)fakes.device_slot, TANDEM_LANE_UPLOAD, 0, 0,
+                                  0.5F, 12.5F};
+    check_ok(tandem_plan_add_part(plan, &high, NULL));
+    check_ok(tandem_plan_add_part(plan, &low, NULL)); /* lands before the other one */
+    check_ok(tandem_plan_set_order(plan, order, 3, NULL));
+    check_ok(tandem_plan_add_span(plan, &own, NULL));
+    check_ok(tandem_plan_add_span(plan, &up, NULL));
+    return plan;
+}
+
+static void a_schedule_prints_behind_the_nodes_as_documented(void)
+{
+    tandem_plan *plan = a_scheduled_plan();
+    struct tnd_text text = printed(plan);
+    const char *tail = strstr(tnd_text_string(&text), "part ");
+    check_contains(tnd_text_string(&text), "tandem-plan 2\n");
+    check_string(tail != NULL ? tail : "",
+                 "part 1 rows 0 8 cpu+fake threads 4 table second 2210.699951171875\n"
+                 "  init cpu dequantize_w parallel spin 0.10000000149011612\n"
+                 "  compute fakedev mul_mat_f32 own sleep 1000000000\n"
+                 "part 1 rows 24 32 cpu+fake threads 4 table second 2210.699951171875\n"
+                 "  init cpu dequantize_w parallel spin 0.10000000149011612\n"
+                 "  compute fakedev mul_mat_f32 own sleep 1000000000\n"
+                 "order 1 0 2\n"
+                 "span 1 own cpu compute init 0 30.100000381469727\n"
+                 "span 1 0 fakedev upload init 0.5 12.5\n"
+                 "end\n");
+    tnd_text_fini(&text);
+    tandem_plan_free(plan);
+}
+
+static void check_same_schedule(const tandem_plan *a, const tandem_plan *b)
+{
+    check_int(tandem_plan_part_count(a), tandem_plan_part_count(b));
+    for (int i = 0; i < tandem_plan_part_count(a); i++) {
+        const struct tandem_plan_part *one = tandem_plan_part(a, i);
+        const struct tandem_plan_part *two = tandem_plan_part(b, i);
+        CU_ASSERT_TRUE(one->node == two->node && one->split == two->split &&
+                       one->begin == two->begin && one->end == two->end);
+        check_bits(&one->choice, &two->choice, sizeof(one->choice), "choice");
+    }
+    check_bits(tandem_plan_order(a), tandem_plan_order(b), 3 * sizeof(int32_t), "order");
+    check_int(tandem_plan_span_count(a), tandem_plan_span_count(b));
+    for (int i = 0; i < tandem_plan_span_count(a); i++) {
+        check_bits(tandem_plan_span(a, i), tandem_plan_span(b, i), sizeof(struct tandem_plan_span),
+                   "span");
+    }
+}
+
+static void a_schedule_is_copied_and_reads_back_and_can_be_cleared(void)
+{
+    tandem_plan *plan = a_scheduled_plan();
+    tandem_plan *copy = NULL;
+    tandem_plan *again = NULL;
+    struct tnd_text text = printed(plan);
+    check_ok(tandem_plan_copy(plan, &copy, NULL));
+    check_ok(parse(text.bytes, text.n, &again, NULL));
+    check_same_schedule(plan, copy);
+    check_same_schedule(plan, again);
+    tandem_plan_clear_schedule(copy);
+    check_int(tandem_plan_part_count(copy), 0);
+    CU_ASSERT_PTR_NULL(tandem_plan_order(copy));
+    CU_ASSERT_FALSE(tnd_plan_is_scheduled(copy));
+    tnd_plan_remove_parts(again, 1);
+    check_int(tandem_plan_part_count(again), 0);
+    CU_ASSERT_PTR_NOT_NULL(tandem_plan_order(again));
+    tnd_text_fini(&text);
+    tandem_plan_free(copy);
+    tandem_plan_free(again);
+    tandem_plan_free(plan);
+}
+
+static void a_schedule_that_is_cut_anywhere_is_refused(void)
+{
+    tandem_plan *plan = a_scheduled_plan();
+    struct tnd_text text = printed(plan);
+    for (size_t n = 0; n + 1 < text.n; n++) {
+        struct tandem_error error = {0};
+        tandem_plan *again = NULL;
+        char *bytes = tnd_guarded_alloc(n, 1);
+        memcpy(bytes, text.bytes, n);
+        CU_ASSERT_NOT_EQUAL(parse(bytes, n, &again, &error), TANDEM_OK);
+        CU_ASSERT_PTR_NULL(again);
+        tnd_guarded_free(bytes);
+    }
+    tnd_text_fini(&text);
+    tandem_plan_free(plan);
+}
+
+static void damage_in_a_schedule_is_told_with_its_place(void)
+{
+    static const char head[] = "tandem-plan 2\ngraph 0123456789abcdef nodes 2\n"
+                               "node 0 cpu threads 1 only second 0\n"
+                               "node 1 cpu threads 1 only second 0\n";
+    static const struct {
+        const char *text;
+        const char *part;
+    } cases[] = {
+        {"part 2 rows 0 8 cpu threads 1 only second 0\nend\n", "a.plan:5:6: expected the number"},
+        {"part 1 heads 0 8 cpu threads 1 only second 0\nend\n", "rows or columns"},
+        {"part 1 rows 8 8 cpu threads 1 only second 0\nend\n", "the first row"},
+        {"part 1 rows 0 8 cpu threads 1 only second 0\n"
+         "part 1 rows 7 9 cpu threads 1 only second 0\nend\n",
+         "parts that do not overlap"},
+        {"part 1 rows 0 8 cpu threads 1 only second 0\n"
+         "part 1 columns 8 9 cpu threads 1 only second 0\nend\n",
+         "parts that do not overlap"},
+        {"order 1 1\nend\n", "each node once"},
+        {"order 1\nend\n", "each node once"},
+        {"order 1 0 0\nend\n", "each node once"},
+        {"span 0 none cpu compute compute 0 1\nend\n", "a part or 'own'"},
+        {"span 0 own cpu sideways compute 0 1\nend\n", "compute, upload or download"},
+        {"span 0 own cpu compute compute 2 1\nend\n", "ends behind its begin"},
+        {"span 0 own cpu compute compute 2 nan\nend\n", "begin and end"},
+        {"order 1 0\npart 1 rows 0 8 cpu threads 1 only second 0\nend\n", "'span' or 'end'"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tandem_error error = {0};
+        tandem_plan *plan = NULL;
+        char text[512];
+        snprintf(text, sizeof(text), "%s%s", head, cases[i].text);
+        check_status(parse(text, strlen(text), &plan, &error), TANDEM_E_FORMAT, cases[i].part,
+                     &error);
+        CU_ASSERT_PTR_NULL(plan);
+    }
+}
+
+static void parts_orders_and_spans_that_mean_nothing_are_refused(void)
+{
+    static const int32_t twice[] = {0, 1, 1};
+    static const int32_t outside[] = {0, 1, 3};
+    tandem_plan *plan = a_scheduled_plan();
+    struct tandem_plan_part part = a_part(plan, 30, 40);
+    struct tandem_plan_span span = *tandem_plan_span(plan, 0);
+    check_int(tandem_plan_add_part(plan, &part, NULL), TANDEM_E_ARGUMENT);
+    part = a_part(plan, 40, 40);
+    check_int(tandem_plan_add_part(plan, &part, NULL), TANDEM_E_ARGUMENT);
+    part = a_part(plan, 40, 48);
+    part.split = TANDEM_SPLIT_COLUMNS; /* the others are of rows */
+    check_int(tandem_plan_add_part(plan, &part, NULL), TANDEM_E_ARGUMENT);
+    part.split = TANDEM_SPLIT_ROWS;
+    part.choice.predicted_us[1] = NAN;
+    check_int(tandem_plan_add_part(plan, &part, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_plan_set_order(plan, twice, 3, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_plan_set_order(plan, outside, 3, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_plan_set_order(plan, outside, 2, NULL), TANDEM_E_ARGUMENT);
+    span.end_us = INFINITY;
+    check_int(tandem_plan_add_span(plan, &span, NULL), TANDEM_E_ARGUMENT);
+    span.end_us = span.begin_us;
+    span.backend = TANDEM_BACKEND_NONE;
+    check_int(tandem_plan_add_span(plan, &span, NULL), TANDEM_E_ARGUMENT);
+    check_int(tandem_plan_part_count(plan), 2);
+    check_int(tandem_plan_span_count(plan), 2);
+    CU_ASSERT_PTR_NULL(tandem_plan_part(plan, 2));
+    CU_ASSERT_PTR_NULL(tandem_plan_span(plan, 2));
+    check_ok(tandem_plan_set_order(plan, NULL, 0, NULL));
+    CU_ASSERT_PTR_NULL(tandem_plan_order(plan));
+    check_string(tandem_split_name((enum tandem_split)7), "unknown");
+    check_string(tandem_lane_name((enum tandem_lane)7), "unknown");
+    tandem_plan_free(plan);
+}
+
+static void running_out_of_memory_for_a_schedule_leaks_nothing(void)
+{
+    tandem_plan *plan = a_scheduled_plan();
+    struct tnd_text text = printed(plan);
+    long live = tnd_alloc_live();
+    enum tandem_status status = TANDEM_E_MEMORY;
+    for (long nth = 1; nth < 64 && status != TANDEM_OK; nth++) {
+        tandem_plan *copy = NULL;
+        tandem_plan *read = NULL;
+        tnd_alloc_fail_after(nth);
+        status = tandem_plan_copy(plan, &copy, NULL);
+        status = status == TANDEM_OK ? parse(text.bytes, text.n, &read, NULL) : status;
+        tnd_alloc_fail_after(-1);
+        CU_ASSERT_TRUE(status == TANDEM_OK || status == TANDEM_E_MEMORY);
+        tandem_plan_free(copy);
+        tandem_plan_free(read);
+        check_int(tnd_alloc_live(), live);
+    }
+    check_int(status, TANDEM_OK);
+    tnd_text_fini(&text);
+    tandem_plan_free(plan);
+}
+
 static CU_TestInfo tests[] = {
     {"predicted_times_that_are_no_times_are_refused",
      predicted_times_that_are_no_times_are_refused},
@@ -240,6 +446,16 @@ static CU_TestInfo tests[] = {
     {"plans_that_could_not_run_are_not_printed", plans_that_could_not_run_are_not_printed},
     {"names_set_by_hand_stay_one_word", names_set_by_hand_stay_one_word},
     {"running_out_of_memory_leaks_nothing", running_out_of_memory_leaks_nothing},
+    {"a_schedule_prints_behind_the_nodes_as_documented",
+     a_schedule_prints_behind_the_nodes_as_documented},
+    {"a_schedule_is_copied_and_reads_back_and_can_be_cleared",
+     a_schedule_is_copied_and_reads_back_and_can_be_cleared},
+    {"a_schedule_that_is_cut_anywhere_is_refused", a_schedule_that_is_cut_anywhere_is_refused},
+    {"damage_in_a_schedule_is_told_with_its_place", damage_in_a_schedule_is_told_with_its_place},
+    {"parts_orders_and_spans_that_mean_nothing_are_refused",
+     parts_orders_and_spans_that_mean_nothing_are_refused},
+    {"running_out_of_memory_for_a_schedule_leaks_nothing",
+     running_out_of_memory_for_a_schedule_leaks_nothing},
     CU_TEST_INFO_NULL,
 };
 

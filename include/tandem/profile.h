@@ -3,12 +3,14 @@
  *
  * Profiles, task configs and plans. Every node runs in up to three stages, INIT, COMPUTE and
  * FINALIZE, with a barrier between two stages. A profile is a named way of running a node: one task
- * config a stage. A plan is the list of choices for one graph: plain data that can be printed,
- * changed by hand, copied, stored and run again. */
+ * config a stage. A plan is the list of choices for one graph, and where devices work beside the
+ * CPU also a schedule: products that are split, the order of the nodes, predicted times on each
+ * lane. It is plain data that can be printed, changed by hand, copied, stored and run again. */
 #ifndef TANDEM_PROFILE_H
 #define TANDEM_PROFILE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "tandem/backend.h"
 #include "tandem/graph.h"
@@ -52,6 +54,43 @@ struct tandem_plan_node {
     uint32_t reason;                   /**< enum tandem_plan_reason */
     float predicted_us[TANDEM_STAGES]; /**< 0 where nothing is known */
     float runner_up_us;                /**< predicted total of the second best, or 0 */
+};
+
+/** Along which side of W (N x K) a product is split. Numbers are pinned. */
+enum tandem_split {
+    TANDEM_SPLIT_ROWS,   /**< each part computes some columns of Y; changes no bit where all parts
+                              run the same kernels */
+    TANDEM_SPLIT_COLUMNS /**< each part sums over some columns of W and X; the sums are added */
+};
+
+/** A part of a product that another backend computes at the same time. The rest, which must be
+ *  one range and not be empty, is computed by the node's own choice; both come together in FINALIZE
+ *  of the node. Plain data; the layout is fixed for good. */
+struct tandem_plan_part {
+    int32_t node;                   /**< index of the product, as in tandem_graph_node; W is
+                                         TANDEM_ROLE_CONSTANT, X and Y are dense matrices */
+    uint32_t split;                 /**< enum tandem_split; all parts of a node have the same */
+    int64_t begin, end;             /**< rows of W begin .. end - 1, or columns: then multiples of
+                                         the block of its type */
+    struct tandem_plan_node choice; /**< how the part runs, with its predicted times */
+};
+
+/** What works beside the others: each backend computes on one lane, and each device with memory of
+ *  its own has a lane for either direction of its transfers. Numbers are pinned. */
+enum tandem_lane { TANDEM_LANE_COMPUTE, TANDEM_LANE_UPLOAD, TANDEM_LANE_DOWNLOAD };
+#define TANDEM_LANES 3 /**< how many there are for a backend */
+
+/** When something is predicted to run. Plain data; the layout is fixed for good. */
+struct tandem_plan_span {
+    int32_t node;    /**< index of the node */
+    int32_t part;    /**< number of the part among those of the node, by `begin`, from 0; -1: the
+                          node's own choice */
+    uint8_t backend; /**< slot, with `lane` the lane */
+    uint8_t lane;    /**< enum tandem_lane */
+    uint8_t stage;   /**< enum tandem_stage; of uploads INIT, of downloads and joining FINALIZE */
+    uint8_t pad;     /**< 0 */
+    float begin_us;  /**< from the begin of the graph */
+    float end_us;    /**< at least begin_us */
 };
 
 /** The choices for all nodes of one graph, or of graphs alike. Owned by whoever made it. Used by
@@ -111,6 +150,50 @@ TANDEM_API enum tandem_status tandem_node_set_task_conf(tandem_plan *plan, int i
                                                         enum tandem_stage stage,
                                                         struct tandem_task_config config);
 
+/** Adds a copy of `part`; whether it can run is checked when the plan is run. One thread at a time
+ *  per plan. Errors: ARGUMENT (NULL, no such node or split, an empty range, a part of the node that
+ *  overlaps or is split otherwise, a predicted time that is negative or no number), MEMORY. */
+TANDEM_API enum tandem_status tandem_plan_add_part(tandem_plan *plan,
+                                                   const struct tandem_plan_part *part,
+                                                   struct tandem_error *error);
+/** Number of parts of all nodes; 0 for NULL. Never fails. Any thread while nobody changes the
+ *  plan. */
+TANDEM_API int tandem_plan_part_count(const tandem_plan *plan);
+/** The i-th part, ordered by node and by `begin`; valid until the plan changes. Never fails: NULL
+ *  outside. Any thread while nobody changes the plan. */
+TANDEM_API const struct tandem_plan_part *tandem_plan_part(const tandem_plan *plan, int i);
+
+/** Sets the order in which nodes are handed out: `n` node indices, each one once; copied. NULL and
+ *  0: the order of the graph, which is the default. That no node comes before what it needs, or
+ *  before one whose memory it takes over, is checked when the plan is run. One thread at a time per
+ *  plan. Errors: ARGUMENT (no plan, not each node once), MEMORY. */
+TANDEM_API enum tandem_status tandem_plan_set_order(tandem_plan *plan, const int32_t *order, int n,
+                                                    struct tandem_error *error);
+/** The order, as many indices as nodes, valid until the plan changes; NULL: that of the graph.
+ *  Never fails. Any thread while nobody changes the plan. */
+TANDEM_API const int32_t *tandem_plan_order(const tandem_plan *plan);
+
+/** Adds a copy of a predicted span; runs do not look at them. One thread at a time per plan.
+ *  Errors: ARGUMENT (NULL, no such node, backend, lane or stage, times that are negative, no
+ *  numbers or in the wrong order), MEMORY. */
+TANDEM_API enum tandem_status tandem_plan_add_span(tandem_plan *plan,
+                                                   const struct tandem_plan_span *span,
+                                                   struct tandem_error *error);
+/** Number of spans; 0 for NULL. Never fails. Any thread while nobody changes the plan. */
+TANDEM_API int tandem_plan_span_count(const tandem_plan *plan);
+/** The i-th span, in the order of adding; valid until the plan changes. Never fails: NULL outside.
+ *  Any thread while nobody changes the plan. */
+TANDEM_API const struct tandem_plan_span *tandem_plan_span(const tandem_plan *plan, int i);
+
+/** Removes parts, order and spans: what stays is one choice a node. NULL is allowed. Never fails.
+ *  One thread at a time per plan. */
+TANDEM_API void tandem_plan_clear_schedule(tandem_plan *plan);
+
+/** "rows", "columns"; "unknown" for another number. Static storage. Never fails. Any thread. */
+TANDEM_API const char *tandem_split_name(enum tandem_split split);
+/** "compute", "upload", "download"; "unknown" for another number. Static storage. Never fails. Any
+ *  thread. */
+TANDEM_API const char *tandem_lane_name(enum tandem_lane lane);
 /** "init", "compute", "finalize"; "unknown" for another number. Static storage. Never fails. Any
  *  thread. */
 TANDEM_API const char *tandem_stage_name(enum tandem_stage stage);
