@@ -26,9 +26,15 @@ static void real_wait_until_ns(const struct tnd_clock *clock, uint64_t when_ns)
     }
 }
 
+static uint64_t real_thread_ns(const struct tnd_clock *clock)
+{
+    (void)clock;
+    return tnd_thread_cpu_ns();
+}
+
 const struct tnd_clock *tnd_clock_real(void)
 {
-    static const struct tnd_clock clock = {real_now_ns, real_wait_until_ns};
+    static const struct tnd_clock clock = {real_now_ns, real_wait_until_ns, real_thread_ns};
     return &clock;
 }
 
@@ -58,14 +64,30 @@ static void virtual_wait_until_ns(const struct tnd_clock *clock, uint64_t when_n
     }
 }
 
+static uint64_t virtual_thread_ns(const struct tnd_clock *clock)
+{
+    const struct tnd_clock_virtual *self = (const struct tnd_clock_virtual *)clock;
+    /* acquire: as above; stolen first, which never exceeds what the clock says later */
+    uint64_t stolen_ns = atomic_load_explicit(&self->stolen_ns, memory_order_acquire);
+    return virtual_now_ns(clock) - stolen_ns;
+}
+
 void tnd_clock_virtual_init(struct tnd_clock_virtual *clock, uint64_t now_ns)
 {
     clock->clock.now_ns = virtual_now_ns;
     clock->clock.wait_until_ns = virtual_wait_until_ns;
+    clock->clock.thread_ns = virtual_thread_ns;
     atomic_init(&clock->now_ns, now_ns);
+    atomic_init(&clock->stolen_ns, 0);
 }
 
 void tnd_clock_virtual_advance(struct tnd_clock_virtual *clock, uint64_t by_ns)
 {
     atomic_fetch_add_explicit(&clock->now_ns, by_ns, memory_order_acq_rel);
+}
+
+void tnd_clock_virtual_steal(struct tnd_clock_virtual *clock, uint64_t by_ns)
+{
+    tnd_clock_virtual_advance(clock, by_ns);
+    atomic_fetch_add_explicit(&clock->stolen_ns, by_ns, memory_order_acq_rel);
 }

@@ -10,6 +10,8 @@
 struct tnd_clock {
     uint64_t (*now_ns)(const struct tnd_clock *clock);                      /* never goes back */
     void (*wait_until_ns)(const struct tnd_clock *clock, uint64_t when_ns); /* sleeps */
+    /* time that the calling thread ran, not what it waited for a CPU */
+    uint64_t (*thread_ns)(const struct tnd_clock *clock);
 };
 
 /** The machine's monotonic clock. */
@@ -22,9 +24,12 @@ uint64_t tnd_thread_cpu_ns(void);
 struct tnd_clock_virtual {
     struct tnd_clock clock;
     _Atomic uint64_t now_ns;
+    _Atomic uint64_t stolen_ns; /* of it, in which no thread ran */
 };
 
 void tnd_clock_virtual_init(struct tnd_clock_virtual *clock, uint64_t now_ns);
 void tnd_clock_virtual_advance(struct tnd_clock_virtual *clock, uint64_t by_ns);
+/** The same while no thread runs. */
+void tnd_clock_virtual_steal(struct tnd_clock_virtual *clock, uint64_t by_ns);
 
 #endif

@@ -16,6 +16,7 @@
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "measure/operands.h"
+#include "tune/drift.h"
 #include "tune/policy.h"
 
 enum { MAX_TIMES = 8 * TANDEM_STAGES }; /* steps of one product, transfers included */
@@ -41,9 +42,10 @@ struct tnd_measure {
     uint64_t next_copy;
     bool is_packed; /* all copies of the weights have been met by MUL_MAT_PACKED */
     struct samples samples;
-    uint64_t energy_ns; /* when the energy of a trial began to count */
-    double watts;       /* of the last trial; 0: unknown */
-    double *sorted;     /* scratch of the medians */
+    uint32_t n_left_out; /* samples while another program ran on the workers' CPUs */
+    uint64_t energy_ns;  /* when the energy of a trial began to count */
+    double watts;        /* of the last trial; 0: unknown */
+    double *sorted;      /* scratch of the medians */
     struct tnd_step_time times[TND_MEASURE_NODES * MAX_TIMES];
 };
 
@@ -280,6 +282,7 @@ static enum tandem_status reserve_samples(struct tnd_measure *measure, uint32_t 
 {
     struct samples *samples = &measure->samples;
     memset(samples->count, 0, sizeof(samples->count));
+    measure->n_left_out = 0;
     if (capacity <= samples->capacity) {
         return TANDEM_OK;
     }
@@ -338,6 +341,21 @@ static void add_node(struct tnd_measure *measure, int node, int n_times)
     }
 }
 
+/* Whether another program ran on a worker's CPU meanwhile. On a machine that is always busy every
+ * second sample stays: they are all there is. */
+static bool leaves_out(struct tnd_measure *measure, int node, int n_times)
+{
+    bool is_quiet = true;
+    for (int i = 0; i < n_times; i++) {
+        const struct tnd_step_time *time = &measure->times[i];
+        is_quiet = is_quiet && (time->node != node || tnd_time_is_quiet(time));
+    }
+    bool leaves =
+        !is_quiet && measure->n_left_out < TND_MEASURE_LEFT_OUT + measure->samples.count[TOTAL];
+    measure->n_left_out += leaves ? 1 : 0;
+    return leaves;
+}
+
 static enum tandem_status run_once(struct tnd_measure *measure, const tandem_plan *plan,
                                    bool is_warm_up, struct tandem_error *error)
 {
@@ -347,6 +365,7 @@ static enum tandem_status run_once(struct tnd_measure *measure, const tandem_pla
         .n_times = TND_MEASURE_NODES * MAX_TIMES,
         .out_n_times = &n_times,
         .sync_each = !measure->options.is_whole,
+        .asks_lost = true,
         .is_plain = true,
     };
     rotate(measure);
@@ -354,7 +373,9 @@ static enum tandem_status run_once(struct tnd_measure *measure, const tandem_pla
     /* The first of several products bears the waking of the workers. */
     int first = measure->n_nodes > 1 ? 1 : 0;
     for (int i = first; i < measure->n_nodes && !is_warm_up; i++) {
-        add_node(measure, i, n_times);
+        if (!leaves_out(measure, i, n_times)) {
+            add_node(measure, i, n_times);
+        }
     }
     return TANDEM_OK;
 }

@@ -90,7 +90,7 @@ static uint64_t step_ns(const struct tnd_clock *clock)
     uint64_t begin_ns = clock->now_ns(clock);
     for (int i = 0; i < TIMES * READINGS; i++) {
         (void)clock->now_ns(clock);
-        (void)tnd_thread_cpu_ns();
+        (void)clock->thread_ns(clock);
     }
     return (clock->now_ns(clock) - begin_ns) / TIMES;
 }

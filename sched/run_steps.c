@@ -114,7 +114,7 @@ struct tnd_run_stay tnd_run_stay_begin(const struct tnd_run *run)
     struct tnd_run_stay stay = {0, 0};
     if (run->options->asks_lost) {
         stay.begin_ns = run->clock->now_ns(run->clock);
-        stay.cpu_ns = tnd_thread_cpu_ns();
+        stay.cpu_ns = run->clock->thread_ns(run->clock);
     }
     return stay;
 }
@@ -124,7 +124,7 @@ uint64_t tnd_run_stay_lost(const struct tnd_run *run, const struct tnd_run_stay 
     if (!run->options->asks_lost) {
         return 0;
     }
-    uint64_t ran_ns = minus(tnd_thread_cpu_ns(), stay->cpu_ns);
+    uint64_t ran_ns = minus(run->clock->thread_ns(run->clock), stay->cpu_ns);
     return minus(run->clock->now_ns(run->clock), stay->begin_ns + ran_ns);
 }
 

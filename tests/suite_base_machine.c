@@ -116,6 +116,10 @@ static void the_virtual_clock_moves_only_when_told(void)
     check_int(face->now_ns(face), 150);
     face->wait_until_ns(face, 400);
     check_int(face->now_ns(face), 400);
+    check_int(face->thread_ns(face), 400);
+    tnd_clock_virtual_steal(&clock, 30);
+    check_int(face->now_ns(face), 430);
+    check_int(face->thread_ns(face), 400);
 }
 
 static void the_real_clock_never_goes_back_and_waits_long_enough(void)

@@ -153,7 +153,7 @@ static void the_reference_kernel_has_a_fastest_and_a_mean_time(void)
     static const double us[] = {130, 100, 130, 140, 130};
     uint64_t now_ns = 1;
     int questions = 0;
-    struct scripted_clock clock = {{scripted_now_ns, NULL}, us, 5, &now_ns, &questions};
+    struct scripted_clock clock = {{scripted_now_ns, NULL, NULL}, us, 5, &now_ns, &questions};
     struct tnd_reference_time time;
     tnd_reference_time(&clock.clock, &time);
     CU_ASSERT_DOUBLE_EQUAL(time.fastest_us, 100, 1e-9);

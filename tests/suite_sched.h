@@ -41,6 +41,7 @@ struct fake_backend {
     /* virtual time */
     struct tnd_clock_virtual *clock; /* NULL: none */
     uint64_t cost_ns;                /* of every task */
+    bool is_off_cpu;                 /* no thread runs meanwhile */
     uint64_t free_ns;                /* when the device is free */
     /* what happened, as seen by the calling thread */
     struct fake_event *events; /* FAKE_MAX_EVENTS, or NULL */

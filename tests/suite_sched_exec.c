@@ -501,7 +501,6 @@ static void a_device_overlaps_with_an_independent_product(void)
     fakes_close(&fakes);
 }
 
-/* The tasks of the fake take a second by the clock and no CPU time. */
 static void time_that_a_worker_did_not_run_is_told_when_asked(void)
 {
     static const uint64_t second = 1000000000;
@@ -516,6 +515,7 @@ static void time_that_a_worker_did_not_run_is_told_when_asked(void)
         tnd_clock_virtual_init(&clock, 1000);
         fakes_open(&fakes, 2, -1, &clock);
         fakes.cpu->cost_ns = second;
+        fakes.cpu->is_off_cpu = true;
         tandem_plan *plan = network_plan(&fakes, &net, n_threads);
         for (int asks = 0; asks < 2; asks++) {
             options.asks_lost = asks == 1;

@@ -119,7 +119,9 @@ static enum tandem_status run_cpu(tandem_backend *backend, const struct tandem_w
     int64_t end;
     if (worker->index == 0) {
         note(fake, 'r', work->node);
-        if (fake->clock != NULL) {
+        if (fake->clock != NULL && fake->is_off_cpu) {
+            tnd_clock_virtual_steal(fake->clock, fake->cost_ns);
+        } else if (fake->clock != NULL) {
             tnd_clock_virtual_advance(fake->clock, fake->cost_ns);
         }
     }

@@ -250,7 +250,7 @@ static uint64_t fake_now_ns(const struct tnd_clock *clock)
     return world.now_ns;
 }
 
-static const struct tnd_clock fake_clock = {fake_now_ns, NULL};
+static const struct tnd_clock fake_clock = {fake_now_ns, NULL, NULL};
 
 #define pthread_mutex_init(lock, attributes)     fake_init(lock)
 #define pthread_mutex_destroy(lock)              fake_destroy(lock)

@@ -496,17 +496,21 @@ static bool is_compared(const struct tnd_registry *registry, const struct tnd_st
     return !tnd_backend_is_async(tnd_registry_backend(registry, time->backend));
 }
 
+bool tnd_time_is_quiet(const struct tnd_step_time *time)
+{
+    double lost_us = (double)time->lost_ns / 1e3;
+    double us = (double)(time->end_ns - time->begin_ns) / 1e3;
+    return lost_us <= fmax(TND_QUIET_LOST * us, TND_QUIET_LOST_US);
+}
+
 /* Whether the machine was quiet while a stage ran; then by how much the probe was slowed
  * (`out_slowed`, at least 1). */
 static bool is_quiet(const struct tnd_drift_moment *moment, const struct tnd_step_time *time,
                      bool is_team, double *out_slowed)
 {
     double slowed = is_team ? moment->team : moment->caller;
-    double lost_us = (double)time->lost_ns / 1e3;
-    double us = (double)(time->end_ns - time->begin_ns) / 1e3;
     *out_slowed = fmax(slowed, 1.0);
-    return slowed > 0 && slowed < 1 + TND_DRIFT_PROBE &&
-           lost_us <= fmax(TND_DRIFT_LOST * us, TND_DRIFT_LOST_US);
+    return slowed > 0 && slowed < 1 + TND_DRIFT_PROBE && tnd_time_is_quiet(time);
 }
 
 /* Takes what counts into the watches; `out_nodes` gets a node of each one touched. */

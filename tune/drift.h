@@ -79,4 +79,8 @@ enum tandem_status tnd_drift_stale_cells(const struct tnd_drift *drift,
                                          const struct tandem_table *table, tandem_table **out_table,
                                          struct tandem_error *error);
 
+/** Whether no worker of a step was off its CPU, or late, for more than a tenth of the step's time;
+ *  lost_ns was asked for. */
+bool tnd_time_is_quiet(const struct tnd_step_time *time);
+
 #endif

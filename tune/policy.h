@@ -131,12 +131,12 @@
 /* By which the probe may be slower than at best while a comparison counts. Unit: share. Why: half
  * of TND_DRIFT_SHARE. Test: a_probe_that_is_slowed_too_clears_the_cells. */
 #define TND_DRIFT_PROBE        0.12
-/* That a worker of a stage may be off its CPU, or late, while its time counts. Unit: share. Why: as
- * for TND_DRIFT_PROBE; interrupts take 1 or 2 us of a millisecond. Test:
- * stages_whose_workers_did_not_run_are_no_evidence. */
-#define TND_DRIFT_LOST         0.10
+/* That a worker of a stage may be off its CPU, or late, while its time counts, when comparing and
+ * when measuring. Unit: share. Why: as for TND_DRIFT_PROBE; interrupts take 1 or 2 us of
+ * a millisecond. Test: stages_whose_workers_did_not_run_are_no_evidence. */
+#define TND_QUIET_LOST         0.10
 /* Less than this is no interruption but how threads meet. Unit: us. Why: a hand-off. Test: none. */
-#define TND_DRIFT_LOST_US      2.0
+#define TND_QUIET_LOST_US      2.0
 /* Comparisons in a row that must find a cell wrong, each with new times. Unit: runs. Why: one burst
  * of another program does not last through them all. Test:
  * a_wrong_cell_is_found_within_eighteen_quiet_graphs. */
@@ -399,6 +399,10 @@
 /* Fewer may agree by chance: only the budget ends a measurement before. Unit: samples. Why: 1 of
  * 64 agrees by chance. Test: none. */
 #define TND_MEASURE_REPEATS      7
+/* Samples that may be left out because another program ran meanwhile, and as many more as were
+ * kept. Unit: samples. Why: a burst of a few milliseconds. Test:
+ * samples_beside_another_program_are_left_out. */
+#define TND_MEASURE_LEFT_OUT     3
 /* Of a measurement when none is given. Unit: s. Why: longer than a slice of the operating
  * system. Test: none. */
 #define TND_MEASURE_BUDGET_S     0.1
