@@ -8,8 +8,7 @@
 #include "ggml-like/tensor_internal.h"
 #include "ggml-like/tnd_type.h"
 
-/* Whether `w` may stand as weights: any type but I32, rows dense. */
-static bool weights_ready(tandem_context *context, enum tandem_op op, const tandem_tensor *w)
+bool tnd_build_ready_weights(tandem_context *context, enum tandem_op op, const tandem_tensor *w)
 {
     const char *name = tandem_op_name(op);
     if (!tnd_build_ready(context, op, "w", w)) {
@@ -35,7 +34,7 @@ tandem_tensor *tandem_get_rows(tandem_context *context, tandem_tensor *w, tandem
 {
     char w_shape[TND_SHAPE_TEXT_BYTES];
     char ids_shape[TND_SHAPE_TEXT_BYTES];
-    if (!weights_ready(context, TANDEM_OP_GET_ROWS, w) ||
+    if (!tnd_build_ready_weights(context, TANDEM_OP_GET_ROWS, w) ||
         !tnd_build_ready(context, TANDEM_OP_GET_ROWS, "ids", ids)) {
         return NULL;
     }
@@ -64,7 +63,7 @@ static bool is_repeated(int64_t few, int64_t many)
 
 tandem_tensor *tandem_mul_mat(tandem_context *context, tandem_tensor *w, tandem_tensor *x)
 {
-    if (!weights_ready(context, TANDEM_OP_MUL_MAT, w) ||
+    if (!tnd_build_ready_weights(context, TANDEM_OP_MUL_MAT, w) ||
         !tnd_build_ready_f32(context, TANDEM_OP_MUL_MAT, "x", x)) {
         return NULL;
     }

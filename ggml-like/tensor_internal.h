@@ -40,6 +40,8 @@ bool tnd_build_ready(tandem_context *context, enum tandem_op op, const char *rol
 /** tnd_build_ready, and the operand is F32 with dense rows. */
 bool tnd_build_ready_f32(tandem_context *context, enum tandem_op op, const char *role,
                          const tandem_tensor *operand);
+/** tnd_build_ready, and `w` may stand as weights: any type but I32, rows dense. */
+bool tnd_build_ready_weights(tandem_context *context, enum tandem_op op, const tandem_tensor *w);
 
 /** Whether the tensor has values already: it is no result, or an output of a finished graph. */
 bool tnd_tensor_has_values(const tandem_tensor *tensor);

@@ -44,8 +44,8 @@ static int workers_of(const struct tnd_unfolding *unfolding, int last, int s)
     for (int i = last; i >= 0; i = unfolding->out->fused[i].from) {
         const struct tandem_plan_node *choice = &unfolding->plan->nodes[i];
         const struct tandem_task_config *config = &choice->stage[s];
-        bool is_one_item =
-            tnd_task_is(config->task, TND_TASK_BY_TOKEN) && unfolding->graph->nodes[i]->ne[1] == 1;
+        bool is_one_item = tnd_task_is(config->task, TND_TASK_BY_TOKEN) &&
+                           tnd_tensor_rows(unfolding->graph->nodes[i]) == 1;
         int wanted = config->parallel && !is_one_item ? choice->n_threads : 1;
         n_workers = wanted > n_workers ? wanted : n_workers;
     }

@@ -14,6 +14,7 @@ static CU_SuiteInfo suites[] = {
     {"cpu packed weights", NULL, NULL, NULL, NULL, tnd_tests_packed},
     {"cpu ops", NULL, NULL, NULL, NULL, tnd_tests_cpu_ops},
     {"cpu attention", NULL, NULL, NULL, NULL, tnd_tests_attention},
+    {"cpu experts", NULL, NULL, NULL, NULL, tnd_tests_experts},
     CU_SUITE_INFO_NULL,
 };
 /* clang-format on */

@@ -13,5 +13,6 @@ extern CU_TestInfo tnd_tests_matmul[];      /* suite_backends_matmul.c */
 extern CU_TestInfo tnd_tests_packed[];      /* suite_backends_packed.c */
 extern CU_TestInfo tnd_tests_cpu_ops[];     /* suite_backends_cpu_ops.c */
 extern CU_TestInfo tnd_tests_attention[];   /* suite_backends_attention.c */
+extern CU_TestInfo tnd_tests_experts[];     /* suite_backends_experts.c */
 
 #endif

@@ -90,6 +90,41 @@ static tandem_tensor *build_get_rows(struct tnd_test_kit *kit)
     return tandem_get_rows(kit->context, w, integers(kit, kit->ne[1], 11));
 }
 
+/* ---- experts ---- */
+
+/* Indices below `below`, a row a token. */
+static tandem_tensor *index_rows(struct tnd_test_kit *kit, int64_t n, int64_t m, int64_t below)
+{
+    return tandem_reshape(kit->context, integers(kit, n * m, below), 2, (int64_t[]){n, m});
+}
+
+static tandem_tensor *build_mul_mat_id(struct tnd_test_kit *kit)
+{
+    int64_t k = row_length(kit);
+    int64_t m = kit->ne[1];
+    tandem_tensor *w = leaf(kit, kit->type, k, m + 2, kit->ne[2] + 2, 1);
+    tandem_tensor *x = leaf(kit, TANDEM_TYPE_F32, k, kit->ne[3] == 1 ? 1 : 3, m, 1);
+    return tandem_mul_mat_id(kit->context, w, x, index_rows(kit, 3, m, kit->ne[2] + 2));
+}
+
+static tandem_tensor *build_top_k(struct tnd_test_kit *kit)
+{
+    return tandem_top_k(kit->context, strided(kit), (kit->ne[0] + 1) / 2);
+}
+
+static tandem_tensor *build_gather(struct tnd_test_kit *kit)
+{
+    tandem_tensor *a = leaf(kit, TANDEM_TYPE_F32, kit->ne[0], kit->ne[1], 1, 1);
+    return tandem_gather(kit->context, a, index_rows(kit, 4, kit->ne[1], kit->ne[0]));
+}
+
+static tandem_tensor *build_weighted_sum(struct tnd_test_kit *kit)
+{
+    tandem_tensor *a = leaf(kit, TANDEM_TYPE_F32, kit->ne[0], kit->ne[2], kit->ne[1], 1);
+    tandem_tensor *weights = leaf(kit, TANDEM_TYPE_F32, kit->ne[2], kit->ne[1], 1, 1);
+    return tandem_weighted_sum(kit->context, a, positive(weights));
+}
+
 /* ---- element by element ---- */
 
 #define BUILD_BINARY(name, second)                                                                 \
@@ -114,6 +149,7 @@ BUILD_BINARY(div, positive(operand(kit)))
     }
 BUILD_UNARY(sqr, strided(kit))
 BUILD_UNARY(sqrt, positive(operand(kit)))
+BUILD_UNARY(sigmoid, strided(kit))
 BUILD_UNARY(silu, strided(kit))
 BUILD_UNARY(gelu, strided(kit))
 BUILD_UNARY(gelu_erf, strided(kit))
@@ -304,6 +340,14 @@ static const struct tnd_test_case cases[] = {
     {"get_rows f16", build_get_rows, TANDEM_TYPE_F16, EXACT},
     {"get_rows q4_0", build_get_rows, TANDEM_TYPE_Q4_0, EXACT},
     {"get_rows q6_k", build_get_rows, TANDEM_TYPE_Q6_K, EXACT},
+    {"mul_mat_id f32", build_mul_mat_id, F32, 0},
+    {"mul_mat_id f16", build_mul_mat_id, TANDEM_TYPE_F16, 0},
+    {"mul_mat_id q4_0", build_mul_mat_id, TANDEM_TYPE_Q4_0, 0},
+    {"mul_mat_id q6_k", build_mul_mat_id, TANDEM_TYPE_Q6_K, 0},
+    {"mul_mat_id bcml1", build_mul_mat_id, TANDEM_TYPE_BCML1, 0},
+    {"top_k", build_top_k, F32, EXACT},
+    {"gather", build_gather, F32, EXACT},
+    {"weighted_sum", build_weighted_sum, F32, CLOSE},
     {"add", build_add, F32, EXACT},
     {"add repeated", build_add_repeated, F32, EXACT},
     {"sub", build_sub, F32, EXACT},
@@ -315,6 +359,7 @@ static const struct tnd_test_case cases[] = {
     {"scale", build_scale, F32, EXACT},
     {"sqr", build_sqr, F32, EXACT},
     {"sqrt", build_sqrt, F32, EXACT},
+    {"sigmoid", build_sigmoid, F32, CLOSE},
     {"silu", build_silu, F32, CLOSE},
     {"gelu", build_gelu, F32, CLOSE},
     {"gelu_erf", build_gelu_erf, F32, CLOSE},

@@ -73,7 +73,11 @@ static float *values_of(const tandem_tensor *node)
 {
     int64_t n = tandem_tensor_elements(node);
     float *values = malloc((size_t)(n > 0 ? n : 1) * sizeof(float));
-    if (n > 0) {
+    if (node->type == TANDEM_TYPE_I32) {
+        for (int64_t i = 0; i < n; i++) {
+            values[i] = (float)((const int32_t *)node->data)[i];
+        }
+    } else if (n > 0) {
         (void)check_ok(tandem_dequantize(node->type, node->data, values, n));
     }
     return values;
@@ -172,8 +176,9 @@ static void check_case(const struct tnd_test_case *one, int shape)
             continue;
         }
         if (status == TANDEM_OK) {
-            double limit =
-                node->op == TANDEM_OP_MUL_MAT ? limit_of(node->src[0]->type) : one->limit;
+            double limit = tnd_op_traits(node->op)->cost == TND_COST_PRODUCT
+                               ? limit_of(node->src[0]->type)
+                               : one->limit;
             run_whole(slot, node, want, limit, what);
         } else {
             /* Only the CPU has to offer everything. */

@@ -98,6 +98,41 @@ static void linear_builders_refuse_what_does_not_fit(void)
     tandem_context_free(o.c);
 }
 
+static void experts_builders_refuse_what_does_not_fit(void)
+{
+    struct operands o = {.c = ggml_context()};
+    const int64_t two = 2;
+#define MATRICES ggml_ramp(o.c, 1.0f, 8, 2, 3, 0)
+#define TOKENS   ggml_ramp(o.c, 1.0f, 8, 2, 5, 0)
+#define IDS(n)   tandem_tensor_new(o.c, TANDEM_TYPE_I32, 2, (int64_t[]){n, 5})
+    REFUSED(tandem_mul_mat_id(o.c, MATRICES, TOKENS, o.a), TANDEM_E_TYPE,
+            "mul_mat_id: ids is f32, expected i32");
+    REFUSED(tandem_mul_mat_id(o.c, MATRICES, TOKENS, o.ids), TANDEM_E_SHAPE,
+            "mul_mat_id: ids {3} has no dense row for each of 5 tokens");
+    REFUSED(
+        tandem_mul_mat_id(o.c, MATRICES, TOKENS, IDS(3)), TANDEM_E_SHAPE,
+        "mul_mat_id: x {8, 2, 5} has neither one row a token nor one for each of the 3 experts");
+    REFUSED(tandem_mul_mat_id(o.c, o.w, TOKENS, IDS(two)), TANDEM_E_SHAPE,
+            "mul_mat_id: w {32, 5} is not {K, N, experts}, or its K is not that of x {8, 2, 5}");
+    REFUSED(tandem_mul_mat_id(o.c, o.ids, TOKENS, IDS(two)), TANDEM_E_TYPE, "mul_mat_id: w is i32");
+    REFUSED(tandem_mul_mat_id(o.c, MATRICES, MATRICES, NULL), TANDEM_E_ARGUMENT,
+            "operand ids is NULL");
+    REFUSED(tandem_top_k(o.c, o.a, 9), TANDEM_E_ARGUMENT, "top_k: k is 9, expected 1 to 8");
+    REFUSED(tandem_top_k(o.c, o.a, 0), TANDEM_E_ARGUMENT, "top_k: k is 0");
+    REFUSED(tandem_gather(o.c, o.a, IDS(two)), TANDEM_E_SHAPE,
+            "gather: ids {2, 5} has no dense row for each of 4 tokens");
+    REFUSED(tandem_gather(o.c, tandem_reshape(o.c, o.a, 3, (int64_t[]){2, 5, 3}), IDS(two)),
+            TANDEM_E_SHAPE, "reshape");
+    REFUSED(tandem_gather(o.c, ggml_ramp(o.c, 1.0f, 4, 5, 2, 0), IDS(two)), TANDEM_E_SHAPE,
+            "gather: a {4, 5, 2} is no matrix");
+    REFUSED(tandem_weighted_sum(o.c, TOKENS, o.a), TANDEM_E_SHAPE,
+            "weighted_sum: weights {8, 4} has no value for each row of a {8, 2, 5}");
+#undef MATRICES
+#undef TOKENS
+#undef IDS
+    tandem_context_free(o.c);
+}
+
 static void elementwise_and_row_builders_refuse_what_does_not_fit(void)
 {
     struct operands o = {.c = ggml_context()};
@@ -158,9 +193,9 @@ static void attention_refuses_what_does_not_fit(void)
             "orders {3} does not fit 4 keys and 4 queries");
     REFUSED(tandem_attention_ordered(o.c, o.a, o.a, o.a, o.a, 0, 1.0f), TANDEM_E_TYPE,
             "orders is f32, expected i32");
-    REFUSED(tandem_attention_ordered(o.c, o.a, o.a, o.a, ggml_ints(o.c, 8, (int32_t[8]){0}), -1,
-                                     1.0f),
-            TANDEM_E_ARGUMENT, "window is -1");
+    REFUSED(
+        tandem_attention_ordered(o.c, o.a, o.a, o.a, ggml_ints(o.c, 8, (int32_t[8]){0}), -1, 1.0f),
+        TANDEM_E_ARGUMENT, "window is -1");
     tandem_context_free(o.c);
 }
 
@@ -254,6 +289,42 @@ static void products_and_rows_follow_their_formulas(void)
     check_ok(tandem_graph_finish(graph, &error));
     check_status(ggml_compute(graph, &error), TANDEM_E_ARGUMENT, "index 0 is 3, expected 0 to 2",
                  &error);
+    tandem_context_free(c);
+}
+
+static void experts_follow_their_formulas(void)
+{
+    tandem_context *c = ggml_context();
+    const int64_t ne[] = {2, 2, 3};
+    tandem_tensor *w =
+        ggml_ramp(c, 1.0f, 2, 2, 3, 0); /* experts {0 1; 2 3} {4 5; 6 7} {8 9; 10 11} */
+    tandem_tensor *x =
+        tandem_reshape(c, floats(c, 2, 2, (float[]){1, 10, -1, 1}), 3, (int64_t[]){2, 1, 2});
+    tandem_tensor *each = floats(c, 2, 4, (float[]){1, 0, 0, 1, 1, 1, 2, 0});
+    tandem_tensor *ids = tandem_tensor_new(c, TANDEM_TYPE_I32, 2, (int64_t[]){2, 2});
+    memcpy(tandem_tensor_data(ids), (int32_t[]){2, 0, 1, 1}, 16);
+    check_values(c, tandem_mul_mat_id(c, w, x, ids), VALUES(98, 120, 10, 32, 1, 1, 1, 1));
+    each = tandem_reshape(c, each, 3, (int64_t[]){2, 2, 2});
+    check_values(c, tandem_mul_mat_id(c, w, each, ids), VALUES(8, 10, 1, 3, 9, 13, 8, 12));
+    tandem_tensor *weights = floats(c, 2, 2, (float[]){2, -1, 0.5f, 0});
+    check_values(c, tandem_weighted_sum(c, each, weights), VALUES(2, -1, 0.5f, 0.5f));
+    tandem_tensor *a = floats(c, 4, 3, (float[]){1, 3, 2, 3, -1, NAN, -INFINITY, -2, 0, 0, 0, 0});
+    tandem_tensor *top = tandem_top_k(c, a, 3);
+    tandem_graph *graph = tandem_graph_new(c);
+    tandem_graph_add(graph, top);
+    check_ok(tandem_graph_finish(graph, NULL));
+    check_ok(ggml_compute(graph, NULL));
+    static const int32_t order[] = {1, 3, 2, 0, 3, 2, 0, 1, 2};
+    check_bits(tandem_tensor_data(top), order, sizeof(order), "top_k");
+    check_values(c, tandem_gather(c, floats(c, 3, 2, (float[]){1, 2, 3, 4, 5, 6}), ids),
+                 VALUES(3, 1, 5, 5));
+    ((int32_t *)tandem_tensor_data(ids))[3] = 3;
+    struct tandem_error error = {0};
+    graph = tandem_graph_new(c);
+    tandem_graph_add(graph, tandem_mul_mat_id(c, tandem_reshape(c, w, 3, ne), x, ids));
+    check_ok(tandem_graph_finish(graph, &error));
+    check_status(ggml_compute(graph, &error), TANDEM_E_ARGUMENT,
+                 "mul_mat_id: index 1 of token 1 is 3, expected 0 to 2", &error);
     tandem_context_free(c);
 }
 
@@ -367,7 +438,7 @@ static void copies_keep_the_order_of_values(void)
     tandem_tensor *a = floats(c, 3, 2, (float[]){1, 2, 3, 4, 5, 6});
     tandem_tensor *turned = tandem_transpose(c, a);
     check_values(c, tandem_cont(c, turned), VALUES(1, 4, 2, 5, 3, 6));
-        /* strides on both sides: the values of the turned tensor, in order, into the columns of
+    /* strides on both sides: the values of the turned tensor, in order, into the columns of
      *  another */
     tandem_tensor *target = ggml_ramp(c, 0.0f, 2, 3, 0, 0);
     tandem_tensor *copy = tandem_cpy(c, turned, tandem_transpose(c, target));
@@ -469,6 +540,8 @@ static CU_TestInfo op_tests[] = {
      layout_and_custom_builders_refuse_what_does_not_fit},
     {"results_too_large_for_integers_are_refused", results_too_large_for_integers_are_refused},
     {"products_and_rows_follow_their_formulas", products_and_rows_follow_their_formulas},
+    {"experts_builders_refuse_what_does_not_fit", experts_builders_refuse_what_does_not_fit},
+    {"experts_follow_their_formulas", experts_follow_their_formulas},
     {"weights_of_every_type_are_decoded", weights_of_every_type_are_decoded},
     {"elements_follow_their_formulas", elements_follow_their_formulas},
     {"rows_follow_their_formulas", rows_follow_their_formulas},

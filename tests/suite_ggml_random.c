@@ -43,10 +43,27 @@ static void keep(struct built *b, tandem_tensor *t)
     }
 }
 
+/* Products of experts chosen by their own values; `x` is {K, N, experts}. */
+static tandem_tensor *experts_node(const struct built *b, tandem_tensor *x)
+{
+    tandem_context *c = b->context;
+    if (x->ne[3] != 1) {
+        return tandem_sqr(c, x);
+    }
+    tandem_tensor *first = tandem_view(c, x, 3, (int64_t[]){1, x->ne[1], x->ne[2]}, &x->nb[1], 0);
+    tandem_tensor *zeros = tandem_top_k(c, first, 1); /* the only index there is */
+    tandem_tensor *ids = tandem_reshape(c, zeros, 2, (int64_t[]){x->ne[1], x->ne[2]});
+    tandem_tensor *y = tandem_mul_mat_id(c, x, x, ids); /* {N, N, experts} */
+    tandem_tensor *weights = tandem_view(c, x, 2, (int64_t[]){1, x->ne[2]}, &x->nb[2], 0);
+    tandem_tensor *one =
+        tandem_view(c, y, 3, (int64_t[]){y->ne[0], 1, y->ne[2]}, (size_t[]){y->nb[1], y->nb[2]}, 0);
+    return tandem_weighted_sum(c, one, weights);
+}
+
 static tandem_tensor *random_node(const struct built *b, struct tnd_test_rng *rng)
 {
     tandem_context *c = b->context;
-    const int64_t kind = tnd_test_rng_int(rng, 0, 14);
+    const int64_t kind = tnd_test_rng_int(rng, 0, 16);
     tandem_tensor *x = pick_dense(b, rng);
     tandem_tensor *y = pick_dense(b, rng);
     const int64_t half = x->ne[1] > 1 ? x->ne[1] / 2 : 1;
@@ -84,6 +101,12 @@ static tandem_tensor *random_node(const struct built *b, struct tnd_test_rng *rn
         /* into the memory of another result, which may have readers before and behind this */
         return x->root != y->root && memcmp(x->ne, y->ne, sizeof(x->ne)) == 0 ? tandem_cpy(c, x, y)
                                                                               : tandem_cont(c, x);
+    case 14:
+        return x->ne[2] == 1 && x->ne[3] == 1
+                   ? tandem_gather(c, x, tandem_top_k(c, x, (x->ne[0] + 1) / 2))
+                   : tandem_sigmoid(c, x);
+    case 15:
+        return experts_node(b, x);
     default:
         return tandem_mul(c, x, tandem_silu(c, x));
     }

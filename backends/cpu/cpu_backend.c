@@ -39,6 +39,11 @@ enum tandem_status tnd_cpu_node_run(const struct tnd_cpu_kernels *kernels,
     return families[tnd_op_traits(node->op)->family](kernels, node, worker);
 }
 
+static bool is_product(const struct tandem_tensor *node)
+{
+    return tnd_op_traits(node->op)->cost == TND_COST_PRODUCT;
+}
+
 static double available_memory(void)
 {
     return tnd_memory_available("/proc", "/sys/fs/cgroup");
@@ -135,7 +140,7 @@ static enum tandem_status cpu_supports(tandem_backend *backend, const tandem_ten
                                        uint32_t task, struct tandem_error *error)
 {
     const struct cpu_backend *self = (const struct cpu_backend *)backend;
-    if (node->op == TANDEM_OP_MUL_MAT) {
+    if (is_product(node)) {
         if (task == TANDEM_TASK_MUL_MAT_PACKED && self->packed == NULL) {
             return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, node->name, task, 0,
                                  "cpu mul_mat: packed weights are switched off");
@@ -153,13 +158,13 @@ static enum tandem_status cpu_supports(tandem_backend *backend, const tandem_ten
 static size_t cpu_workspace(tandem_backend *backend, const tandem_tensor *node, uint32_t task)
 {
     (void)backend;
-    return node->op == TANDEM_OP_MUL_MAT ? tnd_cpu_mul_mat_workspace(node, task) : 0;
+    return is_product(node) ? tnd_cpu_mul_mat_workspace(node, task) : 0;
 }
 
 static size_t cpu_scratch(tandem_backend *backend, const tandem_tensor *node, uint32_t task)
 {
     (void)backend;
-    if (node->op == TANDEM_OP_MUL_MAT) {
+    if (is_product(node)) {
         return tnd_cpu_mul_mat_scratch(node, task);
     }
     return node->op == TANDEM_OP_ROPE        ? tnd_cpu_rope_scratch(node)
@@ -171,7 +176,7 @@ static enum tandem_status cpu_run(tandem_backend *backend, const struct tandem_w
                                   struct tandem_worker *worker)
 {
     const struct cpu_backend *self = (const struct cpu_backend *)backend;
-    if (work->node->op == TANDEM_OP_MUL_MAT) {
+    if (is_product(work->node)) {
         return tnd_cpu_mul_mat_run(self->kernels, work, worker);
     }
     TND_TRY(cpu_supports(backend, work->node, work->task, worker->error));

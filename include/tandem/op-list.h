@@ -20,6 +20,7 @@
     X(TRANSPOSE, "transpose", 1, nothing, NOTHING, NONE, 0)                                        \
     X(GET_ROWS, "get_rows", 2, get_rows, VALUES, GET_ROWS, 0)                                      \
     X(MUL_MAT, "mul_mat", 2, mul_mat, PRODUCT, NONE, 0)                                            \
+    X(MUL_MAT_ID, "mul_mat_id", 3, mul_mat_id, PRODUCT, NONE, 0)                                   \
     X(ADD, "add", 2, binary, VALUES, ADD, 0)                                                       \
     X(SUB, "sub", 2, binary, VALUES, ADD, 0)                                                       \
     X(MUL, "mul", 2, binary, VALUES, MUL, 0)                                                       \
@@ -28,6 +29,7 @@
     X(SQR, "sqr", 1, unary, VALUES, ADD, 0)                                                        \
     X(SQRT, "sqrt", 1, unary, VALUES, MUL, 0)                                                      \
     X(GELU_ERF, "gelu_erf", 1, unary, EXPONENTIALS, SILU, 0)                                       \
+    X(SIGMOID, "sigmoid", 1, unary, EXPONENTIALS, SILU, 0)                                         \
     X(SILU, "silu", 1, unary, EXPONENTIALS, SILU, 1)                                               \
     X(GELU, "gelu", 1, unary, EXPONENTIALS, SILU, 0)                                               \
     X(RELU, "relu", 1, unary, VALUES, ADD, 0)                                                      \
@@ -35,6 +37,9 @@
     X(NORM, "norm", 1, norm, VALUES, RMS_NORM, 0)                                                  \
     X(ROPE, "rope", 3, rope, EXPONENTIALS, ROPE, 0)                                                \
     X(SOFT_MAX, "soft_max", 2, soft_max, EXPONENTIALS, SOFT_MAX, 0)                                \
+    X(TOP_K, "top_k", 1, top_k, EXPONENTIALS, SOFT_MAX, 0)                                         \
+    X(GATHER, "gather", 2, gather, VALUES, GET_ROWS, 0)                                            \
+    X(WEIGHTED_SUM, "weighted_sum", 2, weighted_sum, VALUES, ADD, 0)                               \
     X(DIAG_MASK_INF, "diag_mask_inf", 1, diag_mask_inf, VALUES, CPY, 0)                            \
     X(CPY, "cpy", 2, copy, VALUES, CPY, 1)                                                         \
     X(CONT, "cont", 1, copy, VALUES, CPY, 0)                                                       \
@@ -46,11 +51,15 @@
     X(nothing)                                                                                     \
     X(get_rows)                                                                                    \
     X(mul_mat)                                                                                     \
+    X(mul_mat_id)                                                                                  \
     X(binary)                                                                                      \
     X(unary)                                                                                       \
     X(norm)                                                                                        \
     X(rope)                                                                                        \
     X(soft_max)                                                                                    \
+    X(top_k)                                                                                       \
+    X(gather)                                                                                      \
+    X(weighted_sum)                                                                                \
     X(diag_mask_inf)                                                                               \
     X(copy)                                                                                        \
     X(attention)                                                                                   \

@@ -70,6 +70,29 @@ TANDEM_API tandem_tensor *tandem_get_rows(tandem_context *context, tandem_tensor
 TANDEM_API tandem_tensor *tandem_mul_mat(tandem_context *context, tandem_tensor *w,
                                          tandem_tensor *x);
 
+/* ---- experts: products whose weights each token chooses ---- */
+
+/** One product for each token and each expert that it uses: Y[:, u, m] = W[ids[u, m]] X[:, u, m].
+ *  `w`: {K, N, experts}, any type but I32, rows dense. `x`: F32 {K, used, M}, or {K, 1, M} where all
+ *  experts of a token read the same row. `ids`: I32 {used, M}, rows dense, each in 0..experts-1 (an
+ *  index outside fails the computation with ARGUMENT). Result {N, used, M}. Only the experts that
+ *  are named are read. One thread at a time per context. Errors: SHAPE, TYPE. */
+TANDEM_API tandem_tensor *tandem_mul_mat_id(tandem_context *context, tandem_tensor *w,
+                                            tandem_tensor *x, tandem_tensor *ids);
+/** Indices of the `k` largest values of each row, the largest first; of equal ones the lower index.
+ *  NaN counts as less than any number. `k`: 1..ne[0]. Result I32 {k, ne[1], ne[2], ne[3]}. One
+ *  thread at a time per context. Errors: ARGUMENT (`k`), SHAPE, TYPE. */
+TANDEM_API tandem_tensor *tandem_top_k(tandem_context *context, tandem_tensor *a, int64_t k);
+/** Values of each row by index: y[i, m] = a[ids[i, m], m]. `a`: F32 {n, M}; `ids`: I32 {k, M}, rows
+ *  dense, each in 0..n-1 (an index outside fails the computation with ARGUMENT). Result {k, M}. One
+ *  thread at a time per context. Errors: SHAPE, TYPE. */
+TANDEM_API tandem_tensor *tandem_gather(tandem_context *context, tandem_tensor *a,
+                                        tandem_tensor *ids);
+/** Sum of rows with weights: y[:, m] = sum over i of weights[i, m] a[:, i, m]. `a`: F32 {N, n, M};
+ *  `weights`: F32 {n, M}. Result {N, M}. One thread at a time per context. Errors: SHAPE, TYPE. */
+TANDEM_API tandem_tensor *tandem_weighted_sum(tandem_context *context, tandem_tensor *a,
+                                              tandem_tensor *weights);
+
 /* ---- element by element; every extent of `b` divides that of `a` and is repeated ---- */
 
 /** a + b. One thread at a time per context. Errors: SHAPE, TYPE. */
@@ -91,6 +114,8 @@ TANDEM_API tandem_tensor *tandem_sqrt(tandem_context *context, tandem_tensor *a)
 /** a Phi(a), Phi being the normal distribution: 0.5 a (1 + erf(a / sqrt(2))), Hendrycks and Gimpel
  *  2016. One thread at a time per context. Errors: SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_gelu_erf(tandem_context *context, tandem_tensor *a);
+/** 1 / (1 + exp(-a)). One thread at a time per context. Errors: SHAPE, TYPE. */
+TANDEM_API tandem_tensor *tandem_sigmoid(tandem_context *context, tandem_tensor *a);
 /** a / (1 + exp(-a)), Hendrycks and Gimpel 2016. One thread at a time per context. Errors: SHAPE,
  *  TYPE. */
 TANDEM_API tandem_tensor *tandem_silu(tandem_context *context, tandem_tensor *a);

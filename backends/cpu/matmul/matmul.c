@@ -3,6 +3,7 @@
  * the way to the drivers matmul_q.c and matmul_f.c. Knows no instruction set. */
 #include "backends/cpu/matmul/matmul.h"
 
+#include "backends/cpu/matmul/matmul_id.h"
 #include "backends/cpu/matmul/matmul_parts.h"
 #include "backends/cpu/ops/cpu_ops.h"
 #include "base/tnd_assert.h"
@@ -34,14 +35,18 @@ enum tandem_status tnd_cpu_mul_mat_supports(const struct tnd_cpu_kernels *kernel
                                             const struct tandem_tensor *node, uint32_t task,
                                             struct tandem_error *error)
 {
-    if (node->op != TANDEM_OP_MUL_MAT) {
+    const bool has_experts = node->op == TANDEM_OP_MUL_MAT_ID;
+    if (node->op != TANDEM_OP_MUL_MAT && !has_experts) {
         return refuse(node, error, "the node is another operation");
     }
     enum tandem_type type = node->src[0]->type;
     if (task == TANDEM_TASK_NODE) {
         return TANDEM_OK;
     }
-    if (!tnd_mul_mat_is_plain(node)) {
+    if (has_experts && (task == TANDEM_TASK_DEQUANTIZE_W || task == TANDEM_TASK_MUL_MAT_F32)) {
+        return refuse(node, error, "weights of experts are not dequantised as a whole");
+    }
+    if (!has_experts && !tnd_mul_mat_is_plain(node)) {
         return refuse(node, error, "batched or strided operands run as one node");
     }
     switch (task) {
@@ -65,6 +70,9 @@ enum tandem_status tnd_cpu_mul_mat_supports(const struct tnd_cpu_kernels *kernel
 size_t tnd_cpu_mul_mat_workspace(const struct tandem_tensor *node, uint32_t task)
 {
     const struct tandem_tensor *w = node->src[0];
+    if (node->op == TANDEM_OP_MUL_MAT_ID) {
+        return tnd_cpu_mul_mat_id_workspace(node, task);
+    }
     switch (task) {
     case TANDEM_TASK_QUANTIZE_X:
     case TANDEM_TASK_MUL_MAT_Q:
@@ -94,6 +102,9 @@ static size_t packed_scratch(const struct tandem_tensor *node)
 
 size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task)
 {
+    if (node->op == TANDEM_OP_MUL_MAT_ID) {
+        return tnd_cpu_mul_mat_id_scratch(node, task);
+    }
     switch (task) {
     case TANDEM_TASK_MUL_MAT_Q:
         return tnd_quant_code(node->src[0]->type) != NULL
@@ -111,7 +122,8 @@ size_t tnd_cpu_mul_mat_scratch(const struct tandem_tensor *node, uint32_t task)
 
 bool tnd_cpu_mul_mat_is_same_x(const struct tandem_tensor *a, const struct tandem_tensor *b)
 {
-    if (a->op != TANDEM_OP_MUL_MAT || b->op != TANDEM_OP_MUL_MAT || a->src[1] != b->src[1]) {
+    const bool is_product = a->op == TANDEM_OP_MUL_MAT || a->op == TANDEM_OP_MUL_MAT_ID;
+    if (!is_product || a->op != b->op || a->src[1] != b->src[1]) {
         return false;
     }
     const struct tnd_quant_code *code_a = tnd_quant_code(a->src[0]->type);
@@ -194,9 +206,12 @@ enum tandem_status tnd_cpu_mul_mat_run(const struct tnd_cpu_kernels *kernels,
 {
     TND_TRY(tnd_cpu_mul_mat_supports(kernels, work->node, work->task, worker->error));
     TND_TRY(check_memory(work, worker));
-    TND_ASSERT(0 <= work->row_begin && work->row_begin <= work->row_end &&
-               work->row_end <= work->node->ne[0]);
+    TND_ASSERT(0 <= work->row_begin && work->row_begin <= work->row_end);
+    TND_ASSERT(work->row_end <= work->node->ne[0] || work->node->op == TANDEM_OP_MUL_MAT_ID);
     TND_ASSERT((uintptr_t)worker->scratch % TND_ALIGNMENT == 0); /* kernels store whole lines */
+    if (work->node->op == TANDEM_OP_MUL_MAT_ID) {
+        return tnd_cpu_mul_mat_id_run(kernels, work, worker);
+    }
     switch (work->task) {
     case TANDEM_TASK_QUANTIZE_X:
         if (tnd_quant_code(work->node->src[0]->type) != NULL) {

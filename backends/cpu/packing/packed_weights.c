@@ -107,7 +107,7 @@ static enum tandem_status make_weight(struct tnd_packed_weights *weights,
 {
     bool quantized = tandem_type_is_quantized(weight->type);
     int panel_rows = quantized ? TND_PANEL_ROWS : TND_PANEL_F_ROWS;
-    size_t panels = (size_t)((weight->ne[1] + panel_rows - 1) / panel_rows);
+    size_t panels = (size_t)((weight->ne[1] + panel_rows - 1) / panel_rows * weight->ne[2]);
     size_t panel_bytes =
         quantized ? tnd_packed_panel_bytes(weight->type, weight->ne[0])
                   : tandem_type_row_bytes(weight->type, weight->ne[0]) * TND_PANEL_F_ROWS;
@@ -136,6 +136,8 @@ static enum tandem_status make_weight(struct tnd_packed_weights *weights,
     packed->type = weight->type;
     packed->n = weight->ne[1];
     packed->k = weight->ne[0];
+    packed->matrices = weight->ne[2];
+    packed->matrix_rows = weight->ne[1];
     packed->panel_rows = panel_rows;
     packed->panel_bytes = panel_bytes;
     packed->bytes = bytes;
@@ -186,13 +188,32 @@ size_t tnd_packed_weights_bytes(struct tnd_packed_weights *weights)
     return bytes;
 }
 
+static int64_t panels_of_matrix(const struct tnd_packed_weight *packed)
+{
+    return (packed->matrix_rows + packed->panel_rows - 1) / packed->panel_rows;
+}
+
+struct tnd_packed_weight tnd_packed_part(const struct tnd_packed_weight *packed, int64_t matrix,
+                                         int64_t row, int64_t n_rows)
+{
+    struct tnd_packed_weight part = *packed;
+    TND_ASSERT(0 <= matrix && matrix < packed->matrices && row % packed->panel_rows == 0);
+    TND_ASSERT(0 <= row && 0 <= n_rows && row + n_rows <= packed->matrix_rows);
+    part.n = n_rows;
+    part.first += matrix * panels_of_matrix(packed) + row / packed->panel_rows;
+    return part;
+}
+
 static void pack(const struct tnd_kernels_q *kernels, const struct tnd_packed_weight *packed,
                  int64_t i, uint8_t *out)
 {
     size_t row_bytes = tandem_type_row_bytes(packed->type, packed->k);
-    int64_t row = i * packed->panel_rows;
-    int n_rows = (int)(packed->n - row < packed->panel_rows ? packed->n - row : packed->panel_rows);
-    const uint8_t *rows = (const uint8_t *)packed->data + (size_t)row * row_bytes;
+    int64_t panels = panels_of_matrix(packed);
+    int64_t row = i % panels * packed->panel_rows;
+    int64_t left = packed->matrix_rows - row;
+    int n_rows = (int)(left < packed->panel_rows ? left : packed->panel_rows);
+    const uint8_t *rows = (const uint8_t *)packed->data +
+                          (size_t)(i / panels * packed->matrix_rows + row) * row_bytes;
     if (tandem_type_is_quantized(packed->type)) {
         tnd_pack_panel(kernels, packed->type, rows, row_bytes, n_rows, packed->k, out);
     } else {
@@ -208,7 +229,8 @@ static void release_rows(const struct tnd_packed_weight *packed)
 #ifdef MADV_PAGEOUT
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t begin = (uintptr_t)packed->data;
-    uintptr_t end = begin + (size_t)packed->n * tandem_type_row_bytes(packed->type, packed->k);
+    uintptr_t end = begin + (size_t)(packed->matrices * packed->matrix_rows) *
+                                tandem_type_row_bytes(packed->type, packed->k);
     begin = (begin + page - 1) / page * page; /* pages at the edges hold other things too */
     end = end / page * page;
     if (begin < end) {
@@ -232,8 +254,9 @@ static void finish_panel(const struct tnd_packed_weight *packed, int64_t i)
 const uint8_t *tnd_packed_panel(const struct tnd_kernels_q *kernels,
                                 const struct tnd_packed_weight *packed, int64_t i)
 {
-    uint8_t *panel = packed->panels + (size_t)i * packed->panel_bytes;
     TND_ASSERT(0 <= i && i * packed->panel_rows < packed->n);
+    i += packed->first;
+    uint8_t *panel = packed->panels + (size_t)i * packed->panel_bytes;
     atomic_uchar *state = &packed->states->state[i];
     unsigned char seen = atomic_load_explicit(state, memory_order_acquire);
     if (seen == TND_PANEL_READY) {

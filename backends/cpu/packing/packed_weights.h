@@ -28,9 +28,11 @@ struct tnd_packed_weight {
     const void *data;
     enum tandem_type type;
     int64_t n, k;
-    int panel_rows; /* 16, or 32 of floats */
+    int64_t matrices, matrix_rows; /* of the whole weight; n is matrix_rows unless it is a part */
+    int64_t first;                 /* panel of the whole weight at which a part begins; else 0 */
+    int panel_rows;                /* 16, or 32 of floats */
     size_t panel_bytes;
-    uint8_t *panels; /* ceil(n / panel_rows) panels, 64-byte aligned */
+    uint8_t *panels; /* ceil(matrix_rows / panel_rows) panels a matrix, 64-byte aligned */
     struct tnd_panel_states *states;
     bool release_rows;
     size_t bytes;                   /* taken from the system */
@@ -45,7 +47,7 @@ enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *optio
 /** NULL is allowed. */
 void tnd_packed_weights_free(struct tnd_packed_weights *weights);
 
-/** Makes room for a copy of a constant, dense, two-dimensional weight. A quarter of the memory that
+/** Makes room for a copy of a constant, dense weight: one matrix, or several along ne[2]. A quarter of the memory that
  *  is available stays free; once a copy was refused for that, all are, until one is removed. Any
  *  thread. Errors: DEVICE_MEMORY (limit), MEMORY. */
 enum tandem_status tnd_packed_weights_add(struct tnd_packed_weights *weights,
@@ -57,6 +59,11 @@ void tnd_packed_weights_remove(struct tnd_packed_weights *weights,
                                struct tnd_packed_weight *packed);
 /** Bytes of all copies. */
 size_t tnd_packed_weights_bytes(struct tnd_packed_weights *weights);
+
+/** Rows row .. row + n_rows - 1 of one matrix, as a weight of its own; `row` is the first one of a
+ *  panel. It borrows everything, and is freed by nobody. */
+struct tnd_packed_weight tnd_packed_part(const struct tnd_packed_weight *packed, int64_t matrix,
+                                         int64_t row, int64_t n_rows);
 
 /** Makes panel `i` ready: packs it, or waits for the worker that does. Floats need no kernels. */
 const uint8_t *tnd_packed_panel(const struct tnd_kernels_q *kernels,
