@@ -43,7 +43,7 @@ static void choose_cpu(const struct tnd_runtime_parts *parts, const tandem_tenso
     struct tandem_plan_node choice;
     int threads = tnd_rule_threads(node, n_threads, 0);
     memset(&choice, 0, sizeof(choice));
-    if (!tnd_mul_mat_is_plain(node) ||
+    if ((!tnd_mul_mat_is_plain(node) && node->op != TANDEM_OP_MUL_MAT_ID) ||
         !tnd_plan_node_for_profile(parts->registry, 0, node->src[0]->type, threads, &choice)) {
         memcpy(choice.profile, "cpu", 4);
         choice.stage[TANDEM_STAGE_COMPUTE].backend = TANDEM_BACKEND_CPU;

@@ -50,7 +50,7 @@ enum tandem_status tandem_runtime_force_node(tandem_runtime *runtime, const tand
     }
     TND_TRY(tnd_runtime_find_profile(runtime, profile, &forced, error));
     const tandem_tensor *node = graph->nodes[i];
-    if (node->op != TANDEM_OP_MUL_MAT || !tnd_mul_mat_is_plain(node)) {
+    if (!tnd_mul_mat_is_plain(node) && node->op != TANDEM_OP_MUL_MAT_ID) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, node->name, i, 0,
                              "force_node: node %d is %s; profiles are for products with one matrix "
                              "of weights",

@@ -13,6 +13,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "sched/plan.h"
 #include "tune/candidates.h"
+#include "tune/experts.h"
 #include "tune/op_cost.h"
 #include "table/problem.h"
 #include "tune/profiles.h"
@@ -318,19 +319,28 @@ static void choose_by_rule(const struct tnd_planner *planner, const tandem_tenso
     }
 }
 
+/* Of experts the plain product that stands for them. */
+static void problem_of(const tandem_tensor *node, struct tnd_problem *out)
+{
+    if (node->op == TANDEM_OP_MUL_MAT_ID) {
+        tnd_experts_problem(node, out);
+    } else {
+        tnd_problem_of_node(node, out);
+    }
+}
+
 /* The best candidate at one side, or among all (TND_PLACE_ANY); a profile of "" when there is
  * none. */
 static void choose_product(struct plan_run *run, const tandem_tensor *node, int side,
                            const struct tandem_plan_node *before, struct tnd_place_choice *out)
 {
-    TND_ASSERT(node->op == TANDEM_OP_MUL_MAT);
     struct tnd_planner *planner = run->planner;
     struct tnd_problem problem;
     struct tnd_neighbours neighbours = {.is_on_side = side != TND_PLACE_ANY,
                                         .side = "",
                                         .neighbour_threads = run->n_threads,
                                         .is_warm = run->is_warm};
-    tnd_problem_of_node(node, &problem);
+    problem_of(node, &problem);
     int rule_threads = tnd_rule_threads(node, run->n_threads, run->handoff_us);
     memset(out, 0, sizeof(*out));
     if (side > 0) {
@@ -389,11 +399,29 @@ static bool key_of_whole(const struct plan_run *run, const tandem_tensor *node,
     return true;
 }
 
+static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_tensor *node,
+                                             int side);
+
+/* Products of experts, in host memory; false: no profile takes them. */
+static bool choose_experts(struct plan_run *run, const tandem_tensor *node,
+                           struct tandem_plan_node *out)
+{
+    const struct tnd_place_choice *chosen = recall(run, node, 0);
+    if (chosen->node.profile[0] == '\0') {
+        return false;
+    }
+    *out = chosen->node;
+    return true;
+}
+
 static void choose_whole(void *user, const tandem_tensor *node, struct tandem_plan_node *out)
 {
     struct plan_run *run = user;
     struct tnd_plan_cache *memory = &run->planner->memory;
     struct tnd_plan_cache_key key;
+    if (node->op == TANDEM_OP_MUL_MAT_ID && choose_experts(run, node, out)) {
+        return;
+    }
     bool is_kept = key_of_whole(run, node, &key);
     const struct tnd_plan_cache_entry *before = is_kept ? tnd_plan_cache_find(memory, &key) : NULL;
     if (before != NULL && before->round == memory->round) {
@@ -428,14 +456,17 @@ static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_
 {
     struct tnd_plan_cache *memory = &run->planner->memory;
     struct tnd_plan_cache_key key;
+    struct tnd_problem problem;
     memset(&key, 0, sizeof(key)); /* padding takes part in hash and comparison */
-    key.n = node->src[0]->ne[1];
-    key.k = node->src[0]->ne[0];
-    key.m = node->ne[1];
-    key.type = (int32_t)node->src[0]->type;
+    problem_of(node, &problem);
+    key.n = problem.n;
+    key.k = problem.k;
+    key.m = problem.m;
+    key.type = (int32_t)problem.type;
     key.threads = run->n_threads;
     key.side = side > 0 ? run->slots[side - 1] : side;
     key.weight = weight_kind_of(run, node->src[0]);
+    key.weight += node->op == TANDEM_OP_MUL_MAT_ID ? TND_WEIGHT_EXPERTS : 0;
     const struct tnd_plan_cache_entry *known = tnd_plan_cache_find(memory, &key);
     if (known == NULL || known->round != memory->round) {
         struct tnd_place_choice chosen;

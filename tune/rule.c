@@ -40,7 +40,8 @@ static bool is_worth_sharing(const tandem_tensor *node, double handoff_us)
 int tnd_rule_product_threads(const tandem_tensor *node, int n_threads, int n_cores,
                              double handoff_us)
 {
-    bool is_limited = node->ne[1] == 1 && n_cores > 0 && n_cores < n_threads;
+    const int64_t tokens = node->ne[node->op == TANDEM_OP_MUL_MAT_ID ? 2 : 1];
+    bool is_limited = tokens == 1 && n_cores > 0 && n_cores < n_threads;
     return tnd_rule_threads(node, is_limited ? n_cores : n_threads, handoff_us);
 }
 
