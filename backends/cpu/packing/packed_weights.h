@@ -47,9 +47,9 @@ enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *optio
 /** NULL is allowed. */
 void tnd_packed_weights_free(struct tnd_packed_weights *weights);
 
-/** Makes room for a copy of a constant, dense weight: one matrix, or several along ne[2]. A quarter of the memory that
- *  is available stays free; once a copy was refused for that, all are, until one is removed. Any
- *  thread. Errors: DEVICE_MEMORY (limit), MEMORY. */
+/** Makes room for a copy of a constant, dense weight: one matrix, or several along ne[2]. A quarter
+ *  of the memory that is available stays free; once a copy was refused for that, all are, until one
+ *  is removed. Any thread. Errors: DEVICE_MEMORY (limit), MEMORY. */
 enum tandem_status tnd_packed_weights_add(struct tnd_packed_weights *weights,
                                           const struct tandem_tensor *weight,
                                           struct tnd_packed_weight **out_packed,
