@@ -67,5 +67,5 @@ picture chart-noise 900 560 "$work/devices.html" "Time over M, 256 × 256, q4_0,
 picture chart-threads 900 460 "$pages/epyc-zen5-2-cores.html" "Speed-up over threads at M = 512, 2048 × 2048, q4_0" "Efficiency over threads at M = 512, 2048 × 2048, q4_0"
 picture chart-shares 460 330 "$pages/macbook-pro-2018.html" "Stage shares, 4096 × 4096"
 picture chart-transfers 900 450 "$work/devices.html" "Transfers between host and devices" "Transfer shares over M, 256 × 256"
-picture chart-calibration 460 330 "$pages/epyc-zen5-2-cores.html" "Predicted over measured, cells left out"
+picture chart-calibration 460 420 "$pages/epyc-zen5-2-cores.html" "Predicted over measured, cells left out"
 ls -l "$pages" "$pictures"
