@@ -13,14 +13,15 @@
     X(PROFILE, TEXT, 0, 0)          /* a name: the record depends on the backends of its stages */ \
     X(TYPE, TYPE, 0, 0)             /* enum tandem_type */                                         \
     X(EXTENT, WHOLE, 1, 1073741824) /* M, N, K, bytes */                                           \
-    X(THREADS, WHOLE, 1, 65536)     /* of a stage: more than one depend on the cores */            \
-    X(TEAM, WHOLE, 2, 65536)        /* that share work */                                          \
-    X(COUNT, WHOLE, 0, 4294967295)  /* of measurements; may be left out: 0 */                      \
-    X(WHEN, WHOLE, 0, 9007199254740992) /* seconds since 1970; may be left out: 0 */               \
-    X(GENERATION, WHOLE, 0, 1000000000) /* left out, here and in the checksum, when 0 */           \
-    X(TIME, REAL, 0, 1000000000000)     /* microseconds */                                         \
-    X(SPREAD, REAL, 0, 1000000000000)   /* the same; may be left out: 0 */                         \
-    X(JOULES, REAL, 0, 1000000000)      /* left out, here and in the checksum, when 0 */           \
+    X(AMOUNT, WHOLE, 1, 9007199254740992) /* of a whole model: bytes, weights */                   \
+    X(THREADS, WHOLE, 1, 65536)           /* of a stage: more than one depend on the cores */      \
+    X(TEAM, WHOLE, 2, 65536)              /* that share work */                                    \
+    X(COUNT, WHOLE, 0, 4294967295)        /* of measurements; may be left out: 0 */                \
+    X(WHEN, WHOLE, 0, 9007199254740992)   /* seconds since 1970; may be left out: 0 */             \
+    X(GENERATION, WHOLE, 0, 1000000000)   /* left out, here and in the checksum, when 0 */         \
+    X(TIME, REAL, 0, 1000000000000)       /* microseconds */                                       \
+    X(SPREAD, REAL, 0, 1000000000000)     /* the same; may be left out: 0 */                       \
+    X(JOULES, REAL, 0, 1000000000)        /* left out, here and in the checksum, when 0 */         \
     X(ERROR, REAL, 0, 1000000000000)                                                               \
     X(FACTOR, REAL, 1, 1000)                                                                       \
     X(RATE, REAL, 0, 1000000000000)                                                                \
@@ -105,6 +106,29 @@
     X(tnd_peak, count, COUNT, LARGER, 3)                                                           \
     X(tnd_peak, when, WHEN, LARGER, 4)
 
+/* All is the key, the time of the measuring first: a newer measurement stands beside the older one
+ * until that is dropped. */
+#define TND_PROGRAM_FACTS(X)                                                                       \
+    X(tnd_program_time, when, WHEN, KEY_DOWN, 0)                                                   \
+    X(tnd_program_time, program, NAME, KEY, 1)                                                     \
+    X(tnd_program_time, version, NAME, KEY, 2)                                                     \
+    X(tnd_program_time, backends, NAME, KEY, 3)                                                    \
+    X(tnd_program_time, device, NAME, KEY, 4)                                                      \
+    X(tnd_program_time, cache, NAME, KEY, 5)                                                       \
+    X(tnd_program_time, bytes, AMOUNT, KEY, 6)                                                     \
+    X(tnd_program_time, weights, AMOUNT, KEY, 7)                                                   \
+    X(tnd_program_time, prompt, COUNT, KEY, 8)                                                     \
+    X(tnd_program_time, generated, COUNT, KEY, 9)                                                  \
+    X(tnd_program_time, threads, THREADS, KEY, 10)                                                 \
+    X(tnd_program_time, ubatch, EXTENT, KEY, 11)                                                   \
+    X(tnd_program_time, layers, COUNT, KEY, 12)                                                    \
+    X(tnd_program_time, expert_layers, COUNT, KEY, 13)                                             \
+    X(tnd_program_time, repack, FLAG_0, KEY, 14)                                                   \
+    X(tnd_program_time, no_op_offload, FLAG_1, KEY, 15)                                            \
+    X(tnd_program_time, count, COUNT, LARGER, 18)                                                  \
+    X(tnd_program_time, median_us, TIME, SMALLER, 16)                                              \
+    X(tnd_program_time, spread_us, SPREAD, SMALLER, 17)
+
 /* X(KIND, list, struct, facts, struct of the facts, samples, over, limit, kept, layers, parts,
  *   team):
  *   list     member of the file and of the table
@@ -129,6 +153,8 @@
     X(SWEEPS, sweeps, tnd_sweep_state, TND_SWEEP_FACTS, tnd_sweep_state, 0, "",                    \
       TND_TABLE_MAX_CURVES, TND_TABLE_MAX_SWEEPS, 0, TND_PART_CPU, NEVER)                          \
     X(PEAKS, peaks, tnd_peak, TND_PEAK_FACTS, tnd_peak, 0, "", TND_TABLE_MAX_PEAKS, 0, 2,          \
-      TND_PART_CPU, BY_THREADS)
+      TND_PART_CPU, BY_THREADS)                                                                    \
+    X(PROGRAMS, programs, tnd_program_time, TND_PROGRAM_FACTS, tnd_program_time, 0, "",            \
+      TND_TABLE_MAX_CURVES, TND_TABLE_MAX_PROGRAMS, 0, TND_PART_CPU, ALWAYS)
 
 #endif

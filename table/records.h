@@ -35,7 +35,7 @@ struct tnd_fact {
 enum tnd_team_rule { TND_TEAM_NEVER, TND_TEAM_ALWAYS, TND_TEAM_BY_THREADS };
 
 /* Most facts of a kind. */
-enum { TND_MAX_FACTS = 16 };
+enum { TND_MAX_FACTS = 20 };
 
 struct tnd_record_kind {
     const char *name; /* of the list in files */

@@ -40,8 +40,11 @@ enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *
 enum tandem_status tnd_table_write_json(const struct tandem_table *table, tandem_write_fn write,
                                         void *user, struct tandem_error *error);
 
-/** Hash of everything that a JSON file holds; stands in it as "checksum". docs/table-format.md. */
+/** Hash of what a JSON file holds but for the kinds of records from TND_RECORD_LATER on; stands in
+ *  it as "checksum". docs/table-format.md. */
 uint64_t tnd_table_checksum(const struct tandem_table *table);
+/** Hash of those kinds, "checksum_later"; 0 where there are none. */
+uint64_t tnd_table_checksum_later(const struct tandem_table *table);
 
 /** Line and column (from 1) of byte `at`. */
 void tnd_table_place(const char *bytes, size_t at, int *out_line, int *out_column);

@@ -166,7 +166,16 @@ uint64_t tnd_table_checksum(const struct tandem_table *table)
     for (int i = 0; i < table->n_profiles; i++) {
         hash = add_profile(hash, &table->profiles[i]);
     }
-    for (int kind = 0; kind < TND_RECORD_KINDS; kind++) { /* nothing is added for an empty list */
+    for (int kind = 0; kind < TND_RECORD_LATER; kind++) { /* nothing is added for an empty list */
+        hash = add_records(hash, table, (enum tnd_record)kind);
+    }
+    return hash;
+}
+
+uint64_t tnd_table_checksum_later(const struct tandem_table *table)
+{
+    uint64_t hash = 0;
+    for (int kind = TND_RECORD_LATER; kind < TND_RECORD_KINDS; kind++) {
         hash = add_records(hash, table, (enum tnd_record)kind);
     }
     return hash;

@@ -236,26 +236,25 @@ static enum tandem_status read_profiles(struct tnd_json_reader *r, const cJSON *
     return TANDEM_OK;
 }
 
-static enum tandem_status check_sum(struct tnd_json_reader *r, const cJSON *root,
-                                    const struct tandem_table *table)
+/* `found`: what the contents give. */
+static enum tandem_status check_sum(struct tnd_json_reader *r, const cJSON *root, const char *key,
+                                    uint64_t found)
 {
     char text[24] = "";
-    TND_TRY(tnd_json_string(r, root, "checksum", false, text, sizeof(text)));
-    if (tnd_json_get(root, "checksum") == NULL) {
+    TND_TRY(tnd_json_string(r, root, key, false, text, sizeof(text)));
+    if (tnd_json_get(root, key) == NULL) {
         return TANDEM_OK; /* written by hand or by another program */
     }
     uint64_t written;
     if (!parse_hex(text, &written)) {
-        return tnd_json_wrong(r, "checksum", "16 hexadecimal digits",
-                              tnd_json_get(root, "checksum"));
+        return tnd_json_wrong(r, key, "16 hexadecimal digits", tnd_json_get(root, key));
     }
-    uint64_t found = tnd_table_checksum(table);
     if (written != found) {
         return tnd_error_set(r->error, TANDEM_E_FORMAT, r->name, (int64_t)found, (int64_t)written,
-                             "%.100s: checksum: the contents give %016" PRIx64
+                             "%.100s: %s: the contents give %016" PRIx64
                              ", the file says %016" PRIx64
                              "; it is damaged, or was edited with its checksum left in",
-                             r->name, found, written);
+                             r->name, key, found, written);
     }
     return TANDEM_OK;
 }
@@ -280,7 +279,8 @@ static enum tandem_status read_root(struct tnd_json_reader *r, const cJSON *root
     for (int kind = 0; kind < TND_RECORD_KINDS; kind++) {
         TND_TRY(tnd_record_read_json(r, root, out, (enum tnd_record)kind));
     }
-    return check_sum(r, root, out);
+    TND_TRY(check_sum(r, root, "checksum_later", tnd_table_checksum_later(out)));
+    return check_sum(r, root, "checksum", tnd_table_checksum(out));
 }
 
 enum tandem_status tnd_table_read_json(const char *bytes, size_t n, const char *name,

@@ -113,6 +113,10 @@ enum tandem_status tnd_table_write_json(const struct tandem_table *table, tandem
     for (int kind = 0; kind < TND_RECORD_KINDS; kind++) {
         tnd_record_print_json(&out, table, (enum tnd_record)kind);
     }
+    const uint64_t later = tnd_table_checksum_later(table);
+    if (later != 0) {
+        tnd_text_printf(&out, ",\n  \"checksum_later\": \"%016" PRIx64 "\"", later);
+    }
     tnd_text_printf(&out, ",\n  \"checksum\": \"%016" PRIx64 "\"\n}\n", tnd_table_checksum(table));
     return tnd_emit_end(&out, write, user, "JSON table", error);
 }

@@ -117,6 +117,26 @@ struct tnd_peak {
     int64_t when;
 };
 
+/* What another program took on this machine, by its own benchmark. */
+struct tnd_program_time {
+    int64_t when;               /* of the measuring */
+    char program[16];           /* "llama.cpp" */
+    char version[32];           /* "7321 (c0ffee12)": number and commit of its build */
+    char backends[32];          /* "CPU", "CUDA,BLAS" */
+    char device[64];            /* "NVIDIA ..." or "none" */
+    char cache[16];             /* type of keys and values */
+    int64_t bytes, weights;     /* of the model: all tensors together */
+    uint32_t prompt, generated; /* tokens in one run; one of them is 0 */
+    int32_t threads;
+    int64_t ubatch;
+    uint32_t layers;        /* that may be on the device */
+    uint32_t expert_layers; /* whose experts stay on the CPU */
+    bool repack;
+    bool no_op_offload;
+    double median_us, spread_us; /* of a run */
+    uint32_t count;              /* runs */
+};
+
 /* A profile as the table knows it, with backend names instead of slots. */
 struct tnd_table_stage {
     char backend[16]; /* "" : stage does not exist */
@@ -156,7 +176,10 @@ enum tnd_record {
 #define TND_TABLE_KIND(kind, ...) TND_RECORD_##kind,
     TND_RECORD_LIST(TND_TABLE_KIND)
 #undef TND_TABLE_KIND
-        TND_RECORD_KINDS
+        TND_RECORD_KINDS,
+    /* Kinds from this one on have a checksum of their own: older versions, which skip the lists,
+     * still read the file. */
+    TND_RECORD_LATER = TND_RECORD_PROGRAMS
 };
 
 enum {
@@ -167,7 +190,8 @@ enum {
     TND_TABLE_MAX_CHECKS = 4096,
     TND_TABLE_MAX_SLOWDOWNS = 256, /* each pair of them */
     TND_TABLE_MAX_SWEEPS = 8,      /* the newest are kept */
-    TND_TABLE_MAX_PEAKS = 256
+    TND_TABLE_MAX_PEAKS = 256,
+    TND_TABLE_MAX_PROGRAMS = 512 /* the newest are kept */
 };
 
 struct tandem_table {

@@ -228,6 +228,21 @@ static void add_sweeps(struct tnd_text *out, const struct tandem_table *table)
     }
 }
 
+static void add_programs(struct tnd_text *out, const struct tandem_table *table)
+{
+    for (int i = 0; i < table->n_programs; i++) {
+        const struct tnd_program_time *one = &table->programs[i];
+        const uint32_t tokens = one->prompt + one->generated;
+        tnd_text_add(out, i == 0 ? "other programs' own times\n    " : "    ");
+        add_date(out, one->when);
+        tnd_text_printf(
+            out, " %s %s, %s: %s of %u tokens, -t %d -ub %" PRId64 " -ngl %u: %.4g tokens/s\n",
+            one->program, one->version, one->backends, one->generated > 0 ? "generation" : "prompt",
+            tokens, one->threads, one->ubatch, one->layers,
+            one->median_us > 0 ? 1e6 * tokens / one->median_us : 0.0);
+    }
+}
+
 void tnd_show_table(struct tnd_text *out, const struct tandem_table *table)
 {
     add_machine(out, table);
@@ -242,6 +257,7 @@ void tnd_show_table(struct tnd_text *out, const struct tandem_table *table)
     add_slowdowns(out, table);
     add_checks(out, table);
     add_sweeps(out, table);
+    add_programs(out, table);
     tnd_text_printf(out, "%" PRId64 " cells in all\n", tnd_table_count_cells(table));
 }
 
