@@ -3,6 +3,7 @@
 #include "tests/suite_report.h"
 #include "tests/support.h"
 
+extern CU_SuiteInfo suites_report_advise[];
 extern CU_SuiteInfo suites_report_analyze[];
 extern CU_SuiteInfo suites_report_args[];
 extern CU_SuiteInfo suites_report_html[];
@@ -27,7 +28,8 @@ struct tnd_text tune_analyze(const tandem_table *table, const struct tnd_analyze
 
 int main(int argc, char **argv)
 {
-    return tnd_suites_run(argc, argv, suites_report_analyze, suites_report_args, suites_report_html,
-                          suites_report_replay, suites_report_health, suites_report_llama,
-                          suites_report_left_out, suites_report_oracle, NULL);
+    return tnd_suites_run(argc, argv, suites_report_advise, suites_report_analyze,
+                          suites_report_args, suites_report_html, suites_report_replay,
+                          suites_report_health, suites_report_llama, suites_report_left_out,
+                          suites_report_oracle, NULL);
 }

@@ -41,7 +41,8 @@ job_examples() {
 # The programs as users run them: commands, options, messages, exit codes.
 job_tools() {
     bash tests/tools.sh build/gcc && bash tests/table_tool.sh build/gcc &&
-        bash tests/simulate_tool.sh build/gcc && bash tools/dev/check_report.sh build/gcc
+        bash tests/simulate_tool.sh build/gcc && bash tests/advise_tool.sh build/gcc &&
+        bash tools/dev/check_report.sh build/gcc
 }
 # What stands in for the test data of others, where that is there and gcc's run took it.
 job_clone() {

@@ -8,6 +8,7 @@ int tnd_cmd_bench(int argc, char **argv);
 int tnd_cmd_analyze(int argc, char **argv);
 int tnd_cmd_explain(int argc, char **argv);
 int tnd_cmd_simulate(int argc, char **argv);
+int tnd_cmd_advise(int argc, char **argv);
 int tnd_cmd_test(int argc, char **argv);
 int tnd_cmd_table(int argc, char **argv);
 int tnd_cmd_devices(int argc, char **argv);

@@ -23,6 +23,7 @@ static const struct {
     {"analyze", tnd_cmd_analyze, "tell which profile wins at which M, from a timing table"},
     {"explain", tnd_cmd_explain, "tell why a way is chosen, and what would be if"},
     {"simulate", tnd_cmd_simulate, "run a model's plan by a virtual clock, for any table"},
+    {"advise", tnd_cmd_advise, "tell what to set in llama.cpp for a model on this machine"},
     {"test", tnd_cmd_test, "check results, or with -oracle the quality of the choices"},
     {"table", tnd_cmd_table, "list, show, merge, check and prune timing tables"},
     {"devices", tnd_cmd_devices, "list the OpenCL devices of this machine"},
