@@ -117,6 +117,10 @@ enum tandem_status tnd_backend_map(tandem_backend *backend, size_t bytes, void *
 void tnd_backend_unmap(tandem_backend *backend, void *handle);
 enum tandem_status tnd_backend_upload(tandem_backend *backend, struct tandem_place to,
                                       const void *from, size_t bytes, struct tandem_error *error);
+/** An upload that overtakes works which do not use the handle; by `upload` where a backend has no
+ *  such function. */
+enum tandem_status tnd_backend_stream(tandem_backend *backend, struct tandem_place to,
+                                      const void *from, size_t bytes, struct tandem_error *error);
 enum tandem_status tnd_backend_download(tandem_backend *backend, struct tandem_place from, void *to,
                                         size_t bytes, uint64_t *out_ticket,
                                         struct tandem_error *error);

@@ -18,13 +18,21 @@ enum tnd_task_column {
     TND_TASK_USES_PACKED = 1 << 7,   /* reads a packed copy that the backend keeps of W */
     TND_TASK_BY_TOKEN = 1 << 8,      /* hands out tokens: one token keeps one worker busy */
     TND_TASK_WRITES_RESULT = 1 << 9, /* some or all bytes of the node's result */
-    TND_TASK_FETCHES = 1 << 10 /* the result from device memory: a download, which the executor
-                                  makes when the host needs the result; nothing in host memory */
+    TND_TASK_FETCHES = 1 << 10,  /* the result from device memory: a download, which the executor
+                                   makes when the host needs the result; nothing in host memory */
+    TND_TASK_STREAMS_W = 1 << 11 /* constant weights stay in host memory and travel for each use;
+                                    backends are asked for TANDEM_TASK_NODE (sched/stream.h) */
 };
 
 /** By enum tandem_task: bits of enum tnd_task_column; none for numbers that are no task, which
  *  plans made by hand may hold. */
 extern const uint16_t tnd_task_columns[UINT8_MAX + 1];
+
+/** What a backend is asked for where a plan has the task: it knows no streaming. */
+static inline enum tandem_task tnd_task_told(enum tandem_task task)
+{
+    return task == TANDEM_TASK_NODE_STREAMED ? TANDEM_TASK_NODE : task;
+}
 
 /** Whether one of the columns is set. */
 static inline bool tnd_task_is(unsigned task, unsigned columns)

@@ -8,6 +8,7 @@
 
 #include "backends/task.h"
 #include "base/tnd_status.h"
+#include "ggml-like/tnd_tensor.h"
 
 #define TASK_COLUMNS(name, text, columns, what) columns,
 const uint16_t tnd_task_columns[UINT8_MAX + 1] = {TANDEM_TASK_LIST(TASK_COLUMNS)};
@@ -92,6 +93,15 @@ enum tandem_status tnd_backend_supports(tandem_backend *backend, const tandem_te
                              "backend %s: task %s is nothing that can be run", backend->api->name,
                              tandem_task_name(task));
     }
+    if (tnd_task_is(task, TND_TASK_STREAMS_W) &&
+        (!tnd_backend_is_own(backend) || node->op != TANDEM_OP_MUL_MAT)) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BACKEND, backend->api->name, (int64_t)task,
+                             0,
+                             "backend %s: task %s is for products on devices with memory of "
+                             "their own",
+                             backend->api->name, tandem_task_name(task));
+    }
+    task = tnd_task_told(task);
     FRESH_ERROR(told);
     enum tandem_status status = backend->api->supports(backend, node, (uint32_t)task, &told);
     return status == TANDEM_OK ? TANDEM_OK : fail_call(backend, "supports", status, &told, error);
@@ -103,7 +113,7 @@ size_t tnd_backend_workspace(tandem_backend *backend, const tandem_tensor *node,
     if (backend->api->workspace == NULL) {
         return 0;
     }
-    return backend->api->workspace(backend, node, (uint32_t)task);
+    return backend->api->workspace(backend, node, (uint32_t)tnd_task_told(task));
 }
 
 size_t tnd_backend_scratch(tandem_backend *backend, const tandem_tensor *node,
@@ -112,7 +122,7 @@ size_t tnd_backend_scratch(tandem_backend *backend, const tandem_tensor *node,
     if (backend->api->scratch == NULL) {
         return 0;
     }
-    return backend->api->scratch(backend, node, (uint32_t)task);
+    return backend->api->scratch(backend, node, (uint32_t)tnd_task_told(task));
 }
 
 enum tandem_status tnd_backend_run(tandem_backend *backend, const struct tandem_work *work,
@@ -240,6 +250,17 @@ enum tandem_status tnd_backend_upload(tandem_backend *backend, struct tandem_pla
     FRESH_ERROR(told);
     enum tandem_status status = backend->api->upload(backend, to, from, bytes, &told);
     return status == TANDEM_OK ? TANDEM_OK : fail_call(backend, "upload", status, &told, error);
+}
+
+enum tandem_status tnd_backend_stream(tandem_backend *backend, struct tandem_place to,
+                                      const void *from, size_t bytes, struct tandem_error *error)
+{
+    if (!tnd_backend_is_own(backend) || backend->api->stream == NULL) {
+        return tnd_backend_upload(backend, to, from, bytes, error);
+    }
+    FRESH_ERROR(told);
+    enum tandem_status status = backend->api->stream(backend, to, from, bytes, &told);
+    return status == TANDEM_OK ? TANDEM_OK : fail_call(backend, "stream", status, &told, error);
 }
 
 enum tandem_status tnd_backend_download(tandem_backend *backend, struct tandem_place from, void *to,

@@ -57,9 +57,13 @@ static inline bool tnd_plan_is_scheduled(const struct tandem_plan *plan)
 
 enum tnd_step_kind {
     TND_STEP_WORK,
-    TND_STEP_UPLOAD,  /* host to a device's mirror */
-    TND_STEP_DOWNLOAD /* mirror to host */
+    TND_STEP_UPLOAD,   /* host to a device's mirror */
+    TND_STEP_DOWNLOAD, /* mirror to host */
+    TND_STEP_STREAM    /* weights to a slot of a device, see stream.h */
 };
+
+/** Slots of device memory that weights in flight use in turns. */
+#define TND_STREAM_SLOTS 2
 
 struct tnd_step {
     int32_t node;       /* index in the graph */
@@ -69,6 +73,7 @@ struct tnd_step {
     uint8_t task;       /* enum tandem_task */
     uint8_t backend;    /* slot */
     bool wait;          /* idle workers sleep */
+    uint8_t stream;     /* slot from 1 where weights in flight are; 0: there are none */
     float predicted_us; /* 0: unknown; downloads: of the works that they wait for */
     int32_t n_workers;  /* workers that run it; 1 when not parallel; 0 for an asynchronous device */
     int32_t own_threads;
@@ -94,6 +99,12 @@ struct tnd_group {
                           once, since nothing says when it begins; else they wait as told */
 };
 
+/** Weights in flight to one device. */
+struct tnd_stream {
+    int n_uploads, n_works; /* so far */
+    size_t bytes;           /* the largest of them */
+};
+
 struct tnd_steps {
     struct tnd_step *steps; /* by group */
     struct tnd_group *groups;
@@ -105,6 +116,7 @@ struct tnd_steps {
     int capacity;            /* steps and groups that the memory holds */
     struct tnd_fused *fused; /* by node; see fuse.h */
     int fused_capacity;
+    struct tnd_stream streams[TND_MAX_SLOTS];
     uint32_t device_slots; /* bit a slot: backends of the plan with memory of their own */
     /** Where things are; NULL when no device of the plan has memory of its own and none holds a
      *  state. */

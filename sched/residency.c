@@ -208,7 +208,9 @@ static void read_operands(const struct tnd_residency *residency, const struct ta
                           uint32_t task, int side, struct moves *moves)
 {
     for (int i = 0; i < node->n_src; i++) {
-        if (reads_operand(node, task, i)) {
+        bool in_flight = i == 0 && tnd_task_is(task, TND_TASK_STREAMS_W) &&
+                         tnd_residency_region(residency, node, 0)->kind == TND_REGION_CONSTANT;
+        if (reads_operand(node, task, i) && !in_flight) {
             read_operand(residency, node, i, side, moves);
         }
     }

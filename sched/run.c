@@ -122,8 +122,9 @@ static void report_progress(const struct tnd_run *run, int g)
         return;
     }
     int next = g + 1 < steps->n_groups ? steps->groups[g + 1].first_step : steps->n_steps;
-    while (next < steps->n_steps && steps->steps[next].kind == TND_STEP_DOWNLOAD) {
-        next++; /* results of nodes that are done already */
+    while (next < steps->n_steps && (steps->steps[next].kind == TND_STEP_DOWNLOAD ||
+                                     steps->steps[next].kind == TND_STEP_STREAM)) {
+        next++; /* results of nodes that are done already, weights of nodes that come later */
     }
     int n_done = next < steps->n_steps ? steps->steps[next].node : run->graph->n_nodes;
     run->options->progress(run->options->user, n_done, run->graph->n_nodes);

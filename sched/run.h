@@ -75,6 +75,12 @@ struct tnd_run_device_work {
     unsigned n_failures; /* of the device when it was given the first work */
 };
 
+/** Slots of weights in flight on one device. */
+struct tnd_run_stream {
+    void *handles[TND_STREAM_SLOTS];
+    size_t bytes; /* of each; 0: not mapped */
+};
+
 struct tnd_run {
     _Alignas(TND_CACHE_LINE) atomic_bool stop; /* an error or cancel: hand out nothing more */
     atomic_int failed_worker;                  /* first one; -1: none */
@@ -116,6 +122,7 @@ struct tnd_run {
     struct tnd_run_memory intermediates;
     struct tnd_run_memory workspace;
     struct tnd_run_memory scratch;
+    struct tnd_run_stream streams[TND_MAX_SLOTS];
     struct tnd_run_worker *workers;
     struct tnd_chunk_cursor *cursors; /* for each step of a group, one a worker */
     int n_workers;                    /* entries of `workers` */

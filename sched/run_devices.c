@@ -6,6 +6,7 @@
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "sched/run.h"
+#include "sched/stream.h"
 
 void *tnd_run_address(const struct tnd_run *run, const struct tnd_extent *extent)
 {
@@ -71,6 +72,9 @@ void tnd_run_places(const struct tnd_run *run, const struct tnd_step *step,
         if (node->src[i] != NULL) {
             out->src[i] = place_operand(run, step->backend, node, i);
         }
+    }
+    if (step->stream > 0) {
+        out->src[0] = tnd_stream_place(run, step);
     }
     out->workspace =
         (struct tandem_place){run->workspace.handles[step->backend], step->workspace_offset};
@@ -146,6 +150,9 @@ enum tandem_status tnd_run_attach(struct tnd_run *run, struct tnd_exec_failure *
         enum tandem_status status = map_buffer(run, slot, &run->intermediates, &why);
         if (status == TANDEM_OK) {
             status = map_buffer(run, slot, &run->workspace, &why);
+        }
+        if (status == TANDEM_OK) {
+            status = tnd_stream_map(run, slot, &why);
         }
         for (int i = residency->n_nodes; i < residency->n_regions && status == TANDEM_OK; i++) {
             status = attach_region(run, &residency->regions[i], side, out_failure, &why);

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/tnd_status.h"
 #include "sched/run.h"
+#include "sched/stream.h"
 
 enum { HUGE_PAGE = 2 * 1024 * 1024 };
 
@@ -133,6 +134,7 @@ void tnd_run_free(struct tnd_run *run)
     tnd_steps_free(run->steps);
     tnd_run_unmap(run->registry, &run->intermediates);
     tnd_run_unmap(run->registry, &run->workspace);
+    tnd_stream_unmap(run);
     tnd_free(run->intermediates.memory);
     tnd_free(run->workspace.memory);
     tnd_free(run->scratch.memory);

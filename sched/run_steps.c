@@ -8,6 +8,7 @@
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "sched/run.h"
+#include "sched/stream.h"
 
 enum { LOOPS_BITS = 16 }; /* of one step; backends have one or two */
 
@@ -177,7 +178,7 @@ static void describe_work(const struct tnd_run *run, const struct tnd_step *step
                           struct tandem_work *out)
 {
     out->node = run->graph->nodes[step->node];
-    out->task = step->task;
+    out->task = tnd_task_told(step->task);
     out->row_begin = step->row_begin;
     out->row_end = step->row_end;
     out->workspace =
@@ -266,14 +267,18 @@ void tnd_run_move(struct tnd_run *run, const struct tnd_step *step)
     uint64_t ticket = 0;
     tandem_backend *backend = backend_of(run, step);
     void *address = tnd_run_address(run, &step->moved);
-    struct tandem_place place = tnd_run_place(run, step->backend, &step->moved);
+    struct tandem_place place = step->kind == TND_STEP_STREAM
+                                    ? tnd_stream_place(run, step)
+                                    : tnd_run_place(run, step->backend, &step->moved);
     TND_ASSERT(address != NULL && step->kind != TND_STEP_WORK);
     memset(&error, 0, sizeof(error));
     bool is_download = step->kind == TND_STEP_DOWNLOAD;
+    size_t bytes = step->moved.bytes;
     enum tandem_status status =
-        is_download
-            ? tnd_backend_download(backend, place, address, step->moved.bytes, &ticket, &error)
-            : tnd_backend_upload(backend, place, address, step->moved.bytes, &error);
+        is_download ? tnd_backend_download(backend, place, address, bytes, &ticket, &error)
+        : step->kind == TND_STEP_STREAM
+            ? tnd_backend_stream(backend, place, address, bytes, &error)
+            : tnd_backend_upload(backend, place, address, bytes, &error);
     if (status != TANDEM_OK) {
         fail_on_device(run, step, status, &error);
     } else if (is_download) {
@@ -325,7 +330,8 @@ static void sync_device(struct tnd_run *run, int slot)
     tnd_run_wait_end(run, &wait);
     for (int i = given->first; i <= given->last && i < run->n_times; i++) {
         const struct tnd_step *step = &run->steps->steps[i];
-        if (step->on_device && step->backend == slot && step->kind != TND_STEP_UPLOAD) {
+        if (step->on_device && step->backend == slot && step->kind != TND_STEP_UPLOAD &&
+            step->kind != TND_STEP_STREAM) {
             tnd_run_note_end(run, step);
         }
     }

@@ -50,13 +50,14 @@ static void add_name(struct tnd_text *text, const char *name)
 static void add_step(struct tnd_trace *trace, const struct tandem_graph *graph,
                      const struct tnd_registry *registry, const struct tnd_step_time *time)
 {
-    TND_ASSERT(time->node >= 0 && time->node < graph->n_nodes && time->kind <= TND_STEP_DOWNLOAD);
+    TND_ASSERT(time->node >= 0 && time->node < graph->n_nodes && time->kind <= TND_STEP_STREAM);
     const struct tandem_tensor *node = graph->nodes[time->node];
     struct tnd_text *text = &trace->text;
     const char *backend = tnd_registry_name(registry, time->backend);
     double begin_us = (double)(int64_t)(time->begin_ns - trace->origin_ns) / 1000.0;
     double took_us = (double)(time->end_ns - time->begin_ns) / 1000.0;
-    static const char *const transfers[] = {"", "upload for ", "download for "};
+    static const char *const transfers[] = {"", "upload for ", "download for ",
+                                            "stream of weights for "};
     tnd_text_add(text, text->n > 0 ? ",\n{\"name\":\"" : "{\"name\":\"");
     tnd_text_add(text, transfers[time->kind]);
     add_name(text, tandem_op_name(node->op));

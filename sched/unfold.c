@@ -4,10 +4,13 @@
  * token: no allocation when the memory of last time is large enough. */
 #include "sched/unfold.h"
 
+#include <string.h>
+
 #include "backends/task.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "sched/concurrent.h"
+#include "sched/stream.h"
 
 /* Most plans have no device in flight: asked for every stage of every node. */
 static inline void wait_for_devices(struct tnd_unfolding *unfolding,
@@ -80,13 +83,17 @@ static enum tandem_status unfold_stage(struct tnd_unfolding *unfolding, int i, i
         .workspace_offset = workspace_offset,
         .workspace_bytes = workspace_bytes,
     };
+    bool is_streamed = s == TANDEM_STAGE_COMPUTE && tnd_stream_has(unfolding, i);
     if (unfolding->out->residency != NULL) {
         TND_TRY(move_operands(unfolding, &step));
+    }
+    if (is_streamed) {
+        TND_TRY(tnd_stream_begin(unfolding, &step));
     }
     TND_ASSERT(step.row_begin <= step.row_end);
     TND_ASSERT(step.backend > 0 && step.stage < TANDEM_STAGES);
     tnd_unfold_add_step(unfolding, &step);
-    return TANDEM_OK;
+    return is_streamed ? tnd_stream_ahead(unfolding, i, step.backend) : TANDEM_OK;
 }
 
 static enum tandem_status unfold_node(struct tnd_unfolding *unfolding, int i)
@@ -276,6 +283,7 @@ enum tandem_status tnd_unfold(const struct tandem_graph *graph, const struct tan
     unfolding.device_waits = false;
     unfolding.device_us = 0;
     unfolding.n_flights = 0;
+    memset(out->streams, 0, sizeof(out->streams));
     out->n_steps = 0;
     out->n_groups = 0;
     out->n_workers = 1;

@@ -6,6 +6,7 @@
 
 #include "backends/opencl/cl_launch.h"
 #include "backends/opencl/cl_memory.h"
+#include "backends/opencl/cl_stream.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tests/suite_opencl.h"
 
@@ -398,6 +399,57 @@ static void several_threads_use_one_device(void)
     tnd_test_cl_closed(device);
 }
 
+/* Two slots in turns, as weights in flight use them: each stream must wait for the reading of what
+ * was there before, and each reading for the stream. */
+static void streams_keep_the_order_of_what_uses_their_block(void)
+{
+    enum { ROUNDS = 6, N_SLOTS = 2 };
+    const size_t n = (size_t)(19 << 20) / sizeof(uint32_t) + 7; /* more than the staging ring */
+    struct tnd_cl_device *device = tnd_test_cl_open((struct tnd_cl_options){0});
+    if (device == NULL) {
+        return;
+    }
+    struct tnd_cl_block *slots[N_SLOTS] = {NULL};
+    uint32_t *from = malloc(n * sizeof(*from));
+    uint32_t *to = malloc(ROUNDS * n * sizeof(*to));
+    uint64_t ticket = 0;
+    CU_ASSERT_FATAL(from != NULL && to != NULL);
+    memset(to, 0, ROUNDS * n * sizeof(*to));
+    for (int i = 0; i < N_SLOTS; i++) {
+        check_ok(tnd_cl_map(device, n * sizeof(*from), &slots[i], NULL));
+    }
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        struct tandem_place place = {slots[round % N_SLOTS], 0};
+        for (size_t i = 0; i < n; i++) {
+            from[i] = (uint32_t)i * 2654435761U + round;
+        }
+        check_ok(tnd_cl_stream(device, place, from, n * sizeof(*from), NULL));
+        check_ok(tnd_cl_download(device, place, to + round * n, n * sizeof(*to), &ticket, NULL));
+    }
+    check_ok(tnd_cl_sync(device, ticket, NULL));
+    size_t n_wrong = 0;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < n; i++) {
+            n_wrong += to[round * n + i] != (uint32_t)i * 2654435761U + round;
+        }
+    }
+    check_int(n_wrong, 0);
+    check_int(tnd_test_cl_statistics(device).streamed_bytes, ROUNDS * n * sizeof(*from));
+    /* into a block that goes while it is under way */
+    check_ok(
+        tnd_cl_stream(device, (struct tandem_place){slots[0], 0}, from, n * sizeof(*from), NULL));
+    check_status(
+        tnd_cl_stream(device, (struct tandem_place){slots[0], 4}, from, n * sizeof(*from), NULL),
+        TANDEM_E_STATE, NULL, NULL);
+    for (int i = 0; i < N_SLOTS; i++) {
+        tnd_cl_give_back(device, slots[i]);
+    }
+    tnd_cl_device_close(device);
+    tnd_test_cl_closed(device);
+    free(from);
+    free(to);
+}
+
 CU_TestInfo tnd_tests_opencl_memory[] = {
     {"mirrors carry bytes there and back", mirrors_carry_bytes_there_and_back},
     {"a large upload arrives as a whole", a_large_upload_arrives_as_a_whole},
@@ -407,6 +459,8 @@ CU_TestInfo tnd_tests_opencl_memory[] = {
     {"weights stay until they are forgotten", weights_stay_until_they_are_forgotten},
     {"the budget bounds what is resident", the_budget_bounds_what_is_resident},
     {"other forms of a weight are made once", other_forms_of_a_weight_are_made_once},
+    {"streams keep the order of what uses their block",
+     streams_keep_the_order_of_what_uses_their_block},
     {"several threads use one device", several_threads_use_one_device},
     CU_TEST_INFO_NULL,
 };

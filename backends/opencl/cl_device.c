@@ -217,10 +217,16 @@ void tnd_cl_device_close(struct tnd_cl_device *device)
     if (device->queue != NULL) {
         cl->Finish(device->queue);
     }
+    if (device->stream_queue != NULL) {
+        cl->Finish(device->stream_queue);
+    }
     tnd_cl_ops_close(device);
     tnd_cl_matmul_close(device);
     tnd_cl_memory_close(device);
     tnd_cl_programs_close(device);
+    if (device->stream_queue != NULL) {
+        cl->ReleaseCommandQueue(device->stream_queue);
+    }
     if (device->queue != NULL) {
         cl->ReleaseCommandQueue(device->queue);
     }

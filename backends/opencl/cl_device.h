@@ -44,7 +44,8 @@ struct tnd_cl_device {
     cl_platform_id platform;
     cl_device_id id;
     cl_context context;
-    cl_command_queue queue; /* in order; profiling when the setting profile=on */
+    cl_command_queue queue;        /* in order; profiling when the setting profile=on */
+    cl_command_queue stream_queue; /* in order; for weights in flight. NULL until the first one */
     struct tnd_cl_caps caps;
     struct tandem_device_info info;
     char name[128];             /* for messages: the device's name */
@@ -116,7 +117,8 @@ struct tnd_cl_statistics {
     int64_t programs_loaded;   /* from the cache on disk */
     int64_t build_ns;          /* spent in both */
     int64_t launches;
-    int64_t uploaded_bytes;
+    int64_t uploaded_bytes; /* those of streams too */
+    int64_t streamed_bytes;
     int64_t downloaded_bytes;
     int64_t resident_bytes;
     int64_t mirror_bytes;

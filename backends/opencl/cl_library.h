@@ -39,6 +39,8 @@
     X(EnqueueCopyBuffer, true)                                                                     \
     X(EnqueueMapBuffer, true)                                                                      \
     X(EnqueueUnmapMemObject, true)                                                                 \
+    X(EnqueueMarkerWithWaitList, true)                                                             \
+    X(EnqueueBarrierWithWaitList, true)                                                            \
     X(WaitForEvents, true)                                                                         \
     X(GetEventInfo, true)                                                                          \
     X(GetEventProfilingInfo, true)                                                                 \

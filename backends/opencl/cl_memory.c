@@ -6,6 +6,7 @@
 #include "backends/opencl/cl_memory.h"
 
 #include "backends/opencl/cl_memory_state.h"
+#include "backends/opencl/cl_stream.h"
 #include "backends/opencl/cl_transfer.h"
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -211,6 +212,7 @@ void tnd_cl_free_block(const struct tnd_cl_device *device, struct tnd_cl_block *
     if (block->buffer != NULL) {
         cl->ReleaseMemObject(block->buffer);
     }
+    tnd_cl_stream_forget(device, block);
     tnd_free(block);
 }
 
@@ -273,7 +275,9 @@ enum tandem_status tnd_cl_upload(struct tnd_cl_device *device, struct tandem_pla
         return TANDEM_OK;
     }
     TND_TRY(tnd_cl_find(device, to, bytes, &range, error));
-    return tnd_cl_write(device, range, from, bytes, error);
+    TND_TRY(tnd_cl_stream_await(device, to.handle, error));
+    TND_TRY(tnd_cl_write(device, range, from, bytes, error));
+    return tnd_cl_stream_mark(device, to.handle, error);
 }
 
 enum tandem_status tnd_cl_download(struct tnd_cl_device *device, struct tandem_place from, void *to,
@@ -282,6 +286,8 @@ enum tandem_status tnd_cl_download(struct tnd_cl_device *device, struct tandem_p
     struct tnd_cl_range range = {NULL, 0};
     if (bytes > 0) {
         TND_TRY(tnd_cl_find(device, from, bytes, &range, error));
+        TND_TRY(tnd_cl_stream_await(device, from.handle, error));
     }
-    return tnd_cl_read(device, range, to, bytes, out_ticket, error);
+    TND_TRY(tnd_cl_read(device, range, to, bytes, out_ticket, error));
+    return tnd_cl_stream_mark(device, from.handle, error);
 }

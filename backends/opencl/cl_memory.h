@@ -6,6 +6,8 @@
 #ifndef TND_CL_MEMORY_H
 #define TND_CL_MEMORY_H
 
+#include <stdatomic.h>
+
 #include "backends/opencl/cl_device.h"
 #include "backends/opencl/cl_kernels.h" /* struct tnd_cl_range */
 #include "tandem/backend.h"
@@ -24,6 +26,10 @@ struct tnd_cl_block {
     bool is_weight;
     const void *host;          /* of a weight */
     struct tnd_cl_block *next; /* in the device's list, under its lock */
+    /* ---- of a block that was streamed into (cl_stream.c): under its lock ---- */
+    atomic_bool is_streamed; /* then the rest may be there; never false again */
+    cl_event arrives;        /* the newest stream into it, for which nothing waits yet; NULL */
+    cl_event used;           /* the newest work that uses it; NULL */
     /* ---- of a weight: under submit_lock from tnd_cl_prepare on ---- */
     cl_mem buffer;  /* NULL: only a form is kept */
     size_t offset;  /* of the block in the buffer */

@@ -26,13 +26,18 @@ struct download {
     cl_event event;
 };
 
-struct tnd_cl_transfer {
-    pthread_mutex_t ring_lock; /* guards the ring; ahead of ticket_lock */
-    cl_mem pinned;             /* NULL until the first upload */
-    char *host;                /* `pinned` as the host sees it */
+struct ring {
+    pthread_mutex_t lock; /* guards all below; ahead of ticket_lock */
+    cl_mem pinned;        /* NULL until the first upload */
+    char *host;           /* `pinned` as the host sees it */
     struct part parts[N_PARTS];
     int current;
-    int64_t uploaded_bytes;
+    int64_t bytes; /* that went through */
+};
+
+struct tnd_cl_transfer {
+    struct ring uploads;
+    struct ring streams; /* apart, so that an upload waits for no weights in flight */
 
     pthread_mutex_t ticket_lock; /* guards all below */
     uint64_t next_ticket;
@@ -51,11 +56,30 @@ enum tandem_status tnd_cl_transfer_open(struct tnd_cl_device *device, struct tan
         return tnd_error_set(error, TANDEM_E_MEMORY, "opencl", (int64_t)sizeof(*transfer), 0,
                              "backend opencl: no memory");
     }
-    pthread_mutex_init(&transfer->ring_lock, NULL);
+    pthread_mutex_init(&transfer->uploads.lock, NULL);
+    pthread_mutex_init(&transfer->streams.lock, NULL);
     pthread_mutex_init(&transfer->ticket_lock, NULL);
     transfer->next_ticket = 1;
     device->transfer = transfer;
     return TANDEM_OK;
+}
+
+static void close_ring(const struct tnd_cl_device *device, struct ring *ring)
+{
+    const struct tnd_cl_functions *cl = &device->library->cl;
+    for (int i = 0; i < N_PARTS; i++) {
+        if (ring->parts[i].last != NULL) {
+            cl->ReleaseEvent(ring->parts[i].last);
+        }
+    }
+    if (ring->host != NULL) {
+        cl->EnqueueUnmapMemObject(device->queue, ring->pinned, ring->host, 0, NULL, NULL);
+        cl->Finish(device->queue);
+    }
+    if (ring->pinned != NULL) {
+        cl->ReleaseMemObject(ring->pinned);
+    }
+    pthread_mutex_destroy(&ring->lock);
 }
 
 void tnd_cl_transfer_close(struct tnd_cl_device *device)
@@ -65,110 +89,127 @@ void tnd_cl_transfer_close(struct tnd_cl_device *device)
     if (transfer == NULL) {
         return;
     }
-    for (int i = 0; i < N_PARTS; i++) {
-        if (transfer->parts[i].last != NULL) {
-            cl->ReleaseEvent(transfer->parts[i].last);
-        }
-    }
     for (int i = 0; i < N_DOWNLOADS; i++) {
         if (transfer->downloads[i].ticket != 0) {
             cl->ReleaseEvent(transfer->downloads[i].event);
         }
     }
-    if (transfer->host != NULL) {
-        cl->EnqueueUnmapMemObject(device->queue, transfer->pinned, transfer->host, 0, NULL, NULL);
-        cl->Finish(device->queue);
-    }
-    if (transfer->pinned != NULL) {
-        cl->ReleaseMemObject(transfer->pinned);
-    }
-    pthread_mutex_destroy(&transfer->ring_lock);
+    close_ring(device, &transfer->uploads);
+    close_ring(device, &transfer->streams);
     pthread_mutex_destroy(&transfer->ticket_lock);
     tnd_free(transfer);
     device->transfer = NULL;
 }
 
+static int64_t count_bytes(struct ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    int64_t bytes = ring->bytes;
+    pthread_mutex_unlock(&ring->lock);
+    return bytes;
+}
+
 void tnd_cl_transfer_count(struct tnd_cl_device *device, struct tnd_cl_statistics *statistics)
 {
     struct tnd_cl_transfer *transfer = device->transfer;
-    pthread_mutex_lock(&transfer->ring_lock);
-    statistics->uploaded_bytes = transfer->uploaded_bytes;
-    pthread_mutex_unlock(&transfer->ring_lock);
+    statistics->streamed_bytes = count_bytes(&transfer->streams);
+    statistics->uploaded_bytes = count_bytes(&transfer->uploads) + statistics->streamed_bytes;
     pthread_mutex_lock(&transfer->ticket_lock);
     statistics->downloaded_bytes = transfer->downloaded_bytes;
     pthread_mutex_unlock(&transfer->ticket_lock);
 }
 
-/* ---- up: under ring_lock ---- */
+/* ---- up: under the lock of the ring ---- */
 
-static enum tandem_status make_ring(struct tnd_cl_device *device, struct tandem_error *error)
+static enum tandem_status make_ring(const struct tnd_cl_device *device, struct ring *ring,
+                                    struct tandem_error *error)
 {
-    struct tnd_cl_transfer *transfer = device->transfer;
     const struct tnd_cl_functions *cl = &device->library->cl;
     cl_int code = CL_SUCCESS;
-    if (transfer->pinned == NULL) {
+    if (ring->pinned == NULL) {
         cl_mem pinned = cl->CreateBuffer(device->context, CL_MEM_ALLOC_HOST_PTR,
                                          (size_t)N_PARTS * PART_BYTES, NULL, &code);
         TND_TRY(tnd_cl_check(device, "clCreateBuffer of pinned memory", code, error));
-        transfer->pinned = pinned;
+        ring->pinned = pinned;
     }
-    if (transfer->host == NULL) {
-        char *host = cl->EnqueueMapBuffer(device->queue, transfer->pinned, CL_TRUE,
-                                          CL_MAP_READ | CL_MAP_WRITE, 0,
-                                          (size_t)N_PARTS * PART_BYTES, 0, NULL, NULL, &code);
+    if (ring->host == NULL) {
+        char *host =
+            cl->EnqueueMapBuffer(device->queue, ring->pinned, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
+                                 0, (size_t)N_PARTS * PART_BYTES, 0, NULL, NULL, &code);
         TND_TRY(tnd_cl_check(device, "clEnqueueMapBuffer", code, error));
-        transfer->host = host;
+        ring->host = host;
     }
     return TANDEM_OK;
 }
 
 /* Room for at least one byte in the current part. */
-static enum tandem_status make_room(struct tnd_cl_device *device, struct tandem_error *error)
+static enum tandem_status make_room(const struct tnd_cl_device *device, struct ring *ring,
+                                    struct tandem_error *error)
 {
-    struct tnd_cl_transfer *transfer = device->transfer;
     const struct tnd_cl_functions *cl = &device->library->cl;
-    TND_TRY(make_ring(device, error));
-    if (transfer->parts[transfer->current].used < PART_BYTES) {
+    TND_TRY(make_ring(device, ring, error));
+    if (ring->parts[ring->current].used < PART_BYTES) {
         return TANDEM_OK;
     }
-    int next = (transfer->current + 1) % N_PARTS;
-    struct part *part = &transfer->parts[next];
+    int next = (ring->current + 1) % N_PARTS;
+    struct part *part = &ring->parts[next];
     if (part->last != NULL) {
         TND_TRY(tnd_cl_check(device, "clWaitForEvents", cl->WaitForEvents(1, &part->last), error));
         cl->ReleaseEvent(part->last);
         part->last = NULL;
     }
     part->used = 0;
-    transfer->current = next;
+    ring->current = next;
     return TANDEM_OK;
 }
 
-/* Writes as much as the current part takes. */
-static enum tandem_status write_some(struct tnd_cl_device *device, struct tnd_cl_range to,
+/* Writes as much as the current part takes, behind `after` (NULL: nothing). */
+static enum tandem_status write_some(const struct tnd_cl_device *device, struct ring *ring,
+                                     cl_command_queue queue, cl_event after, struct tnd_cl_range to,
                                      const char *from, size_t bytes, size_t *out_n,
                                      struct tandem_error *error)
 {
-    struct tnd_cl_transfer *transfer = device->transfer;
     const struct tnd_cl_functions *cl = &device->library->cl;
-    TND_TRY(make_room(device, error));
-    struct part *part = &transfer->parts[transfer->current];
+    TND_TRY(make_room(device, ring, error));
+    struct part *part = &ring->parts[ring->current];
     size_t n = PART_BYTES - part->used;
     n = n < bytes ? n : bytes;
-    char *staged = transfer->host + (size_t)transfer->current * PART_BYTES + part->used;
+    char *staged = ring->host + (size_t)ring->current * PART_BYTES + part->used;
     memcpy(staged, from, n);
     cl_event event = NULL;
-    TND_TRY(tnd_cl_check(device, "clEnqueueWriteBuffer",
-                         cl->EnqueueWriteBuffer(device->queue, to.buffer, CL_FALSE, to.offset, n,
-                                                staged, 0, NULL, &event),
-                         error));
+    TND_TRY(
+        tnd_cl_check(device, "clEnqueueWriteBuffer",
+                     cl->EnqueueWriteBuffer(queue, to.buffer, CL_FALSE, to.offset, n, staged,
+                                            after != NULL, after != NULL ? &after : NULL, &event),
+                     error));
     if (part->last != NULL) {
         cl->ReleaseEvent(part->last);
     }
     part->last = event;
     part->used = (part->used + n + PART_ALIGN - 1) / PART_ALIGN * PART_ALIGN;
-    transfer->uploaded_bytes += (int64_t)n;
+    ring->bytes += (int64_t)n;
     *out_n = n;
     return TANDEM_OK;
+}
+
+/* The device reads one part while the next one is filled. */
+static enum tandem_status write_all(const struct tnd_cl_device *device, struct ring *ring,
+                                    cl_command_queue queue, cl_event after, struct tnd_cl_range to,
+                                    const char *from, size_t bytes, struct tandem_error *error)
+{
+    enum tandem_status status = TANDEM_OK;
+    while (status == TANDEM_OK && bytes > 0) {
+        size_t n = 0;
+        status = write_some(device, ring, queue, after, to, from, bytes, &n, error);
+        after = NULL; /* the queue is in order */
+        from += n;
+        to.offset += n;
+        bytes -= n;
+        if (status == TANDEM_OK && bytes > 0) {
+            status = tnd_cl_check(device, "clFlush", device->library->cl.Flush(queue), error);
+        }
+    }
+    return status;
 }
 
 /* Many bytes into memory that is the host's too: one copy by the driver is better than two. */
@@ -181,9 +222,9 @@ static enum tandem_status write_directly(struct tnd_cl_device *device, struct tn
                      device->library->cl.EnqueueWriteBuffer(device->queue, to.buffer, CL_TRUE,
                                                             to.offset, bytes, from, 0, NULL, NULL),
                      error));
-    pthread_mutex_lock(&transfer->ring_lock);
-    transfer->uploaded_bytes += (int64_t)bytes;
-    pthread_mutex_unlock(&transfer->ring_lock);
+    pthread_mutex_lock(&transfer->uploads.lock);
+    transfer->uploads.bytes += (int64_t)bytes;
+    pthread_mutex_unlock(&transfer->uploads.lock);
     return TANDEM_OK;
 }
 
@@ -193,23 +234,55 @@ enum tandem_status tnd_cl_write(struct tnd_cl_device *device, struct tnd_cl_rang
     if (device->caps.unified && bytes > (size_t)N_PARTS * PART_BYTES) {
         return write_directly(device, to, from, bytes, error);
     }
-    struct tnd_cl_transfer *transfer = device->transfer;
-    enum tandem_status status = TANDEM_OK;
-    const char *at = from;
-    pthread_mutex_lock(&transfer->ring_lock);
-    while (status == TANDEM_OK && bytes > 0) {
-        size_t n = 0;
-        status = write_some(device, to, at, bytes, &n, error);
-        at += n;
-        to.offset += n;
-        bytes -= n;
-        /* The device reads this part while the next one is filled. */
-        if (status == TANDEM_OK && bytes > 0) {
-            status =
-                tnd_cl_check(device, "clFlush", device->library->cl.Flush(device->queue), error);
-        }
+    struct ring *ring = &device->transfer->uploads;
+    pthread_mutex_lock(&ring->lock);
+    enum tandem_status status =
+        write_all(device, ring, device->queue, NULL, to, from, bytes, error);
+    pthread_mutex_unlock(&ring->lock);
+    return status;
+}
+
+/* Under the lock of the streams. */
+static enum tandem_status open_stream_queue(struct tnd_cl_device *device,
+                                            struct tandem_error *error)
+{
+    cl_int code = CL_SUCCESS;
+    if (device->stream_queue == NULL) {
+        cl_command_queue queue =
+            device->library->cl.CreateCommandQueue(device->context, device->id, 0, &code);
+        TND_TRY(tnd_cl_check(device, "clCreateCommandQueue for streams", code, error));
+        device->stream_queue = queue;
     }
-    pthread_mutex_unlock(&transfer->ring_lock);
+    return TANDEM_OK;
+}
+
+/* An event for all that stands in the queue of the streams, which is in order. */
+static enum tandem_status mark_stream(struct tnd_cl_device *device, cl_event *out_event,
+                                      struct tandem_error *error)
+{
+    const struct tnd_cl_functions *cl = &device->library->cl;
+    cl_event event = NULL;
+    TND_TRY(tnd_cl_check(device, "clEnqueueMarkerWithWaitList",
+                         cl->EnqueueMarkerWithWaitList(device->stream_queue, 0, NULL, &event),
+                         error));
+    *out_event = event;
+    return tnd_cl_check(device, "clFlush", cl->Flush(device->stream_queue), error);
+}
+
+enum tandem_status tnd_cl_write_stream(struct tnd_cl_device *device, cl_event after,
+                                       struct tnd_cl_range to, const void *from, size_t bytes,
+                                       cl_event *out_event, struct tandem_error *error)
+{
+    struct ring *ring = &device->transfer->streams;
+    pthread_mutex_lock(&ring->lock);
+    enum tandem_status status = open_stream_queue(device, error);
+    if (status == TANDEM_OK) {
+        status = write_all(device, ring, device->stream_queue, after, to, from, bytes, error);
+    }
+    if (status == TANDEM_OK) {
+        status = mark_stream(device, out_event, error);
+    }
+    pthread_mutex_unlock(&ring->lock);
     return status;
 }
 

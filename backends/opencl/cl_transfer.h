@@ -16,6 +16,13 @@ void tnd_cl_transfer_count(struct tnd_cl_device *device, struct tnd_cl_statistic
 enum tandem_status tnd_cl_write(struct tnd_cl_device *device, struct tnd_cl_range to,
                                 const void *from, size_t bytes, struct tandem_error *error);
 
+/** The same in the queue of the streams, behind `after` (NULL: nothing) and what stands there.
+ *  `*out_event` (untouched on failure before it was made) is over when the bytes are there; the
+ *  caller releases it. */
+enum tandem_status tnd_cl_write_stream(struct tnd_cl_device *device, cl_event after,
+                                       struct tnd_cl_range to, const void *from, size_t bytes,
+                                       cl_event *out_event, struct tandem_error *error);
+
 /** Starts device to host; done when the ticket is synced. */
 enum tandem_status tnd_cl_read(struct tnd_cl_device *device, struct tnd_cl_range from, void *to,
                                size_t bytes, uint64_t *out_ticket, struct tandem_error *error);

@@ -11,6 +11,7 @@
 #include "backends/opencl/cl_ops.h"
 #include "backends/opencl/cl_profiles.h"
 #include "backends/opencl/cl_program.h"
+#include "backends/opencl/cl_stream.h"
 #include "backends/opencl/opencl.h"
 #include "backends/settings.h"
 #include "base/alloc.h"
@@ -275,9 +276,14 @@ static enum tandem_status opencl_submit(tandem_backend *backend, const struct ta
 {
     struct tnd_cl_device *device = tnd_opencl_device(backend);
     pthread_mutex_lock(&device->submit_lock);
-    enum tandem_status status = is_matmul(work->node, work->task)
-                                    ? tnd_cl_matmul_submit(device, work, error)
-                                    : tnd_cl_ops_submit(device, work, error);
+    enum tandem_status status = tnd_cl_stream_begin_work(device, work, error);
+    if (status == TANDEM_OK) {
+        status = is_matmul(work->node, work->task) ? tnd_cl_matmul_submit(device, work, error)
+                                                   : tnd_cl_ops_submit(device, work, error);
+    }
+    if (status == TANDEM_OK) {
+        status = tnd_cl_stream_end_work(device, work, error);
+    }
     pthread_mutex_unlock(&device->submit_lock);
     TND_TRY(status);
     *out_ticket = tnd_cl_ticket(device);
@@ -327,6 +333,12 @@ static enum tandem_status opencl_upload(tandem_backend *backend, struct tandem_p
     return tnd_cl_upload(tnd_opencl_device(backend), to, from, bytes, error);
 }
 
+static enum tandem_status opencl_stream(tandem_backend *backend, struct tandem_place to,
+                                        const void *from, size_t bytes, struct tandem_error *error)
+{
+    return tnd_cl_stream(tnd_opencl_device(backend), to, from, bytes, error);
+}
+
 static enum tandem_status opencl_download(tandem_backend *backend, struct tandem_place from,
                                           void *to, size_t bytes, uint64_t *out_ticket,
                                           struct tandem_error *error)
@@ -365,4 +377,5 @@ const struct tandem_backend_api tnd_backend_opencl = {
     .devices = tnd_cl_devices,
     .profile = tnd_cl_profile,
     .setting = tnd_cl_setting,
+    .stream = opencl_stream,
 };

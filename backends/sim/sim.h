@@ -28,6 +28,7 @@ struct tnd_sim_statistics {
     /* with memory of its own */
     uint64_t calls; /* that could fail */
     uint64_t uploads, downloads;
+    uint64_t streams; /* among the uploads: those beside the works */
     uint64_t maps;
     int mirrors;                /* mapped now */
     int residents;              /* weights there now */

@@ -17,7 +17,9 @@ struct mirror {
     struct mirror *next;
     size_t bytes;
     char *memory;
-    bool is_weight; /* prepared; else mapped */
+    bool is_weight;      /* prepared; else mapped */
+    uint64_t arrives_ns; /* what was streamed into it is there */
+    uint64_t used_ns;    /* works on it are over */
 };
 
 /* A copy of the tensors that a work touches. */
@@ -26,7 +28,7 @@ struct tensors {
     struct tandem_tensor src[TANDEM_MAX_SRC];
 };
 
-enum entry_kind { ENTRY_WORK, ENTRY_UPLOAD, ENTRY_DOWNLOAD };
+enum entry_kind { ENTRY_WORK, ENTRY_UPLOAD, ENTRY_STREAM, ENTRY_DOWNLOAD };
 
 struct entry {
     struct entry *next;
@@ -50,6 +52,7 @@ struct sim_own {
     struct tnd_sim_row row;
     bool is_broken;            /* downloads end half-way */
     uint64_t done_ns;          /* of what has happened */
+    uint64_t streams_until_ns; /* what was streamed is there: beside the works */
     enum tandem_status status; /* of what has happened and was not told yet */
     struct tandem_error error;
 };
@@ -70,13 +73,19 @@ static enum tandem_status enter(struct sim_own *self, enum tnd_sim_call call,
 
 /* ---- mirrors ---- */
 
+static struct mirror *find_mirror(const struct sim_own *self, const void *handle)
+{
+    struct mirror *mirror = self->mirrors;
+    while (mirror != NULL && mirror != handle) {
+        mirror = mirror->next;
+    }
+    return mirror;
+}
+
 /* Memory of the place; NULL when its handle is none of this device's, or not given out any more. */
 static char *find(const struct sim_own *self, struct tandem_place place, size_t bytes)
 {
-    const struct mirror *mirror = self->mirrors;
-    while (mirror != NULL && mirror != place.handle) {
-        mirror = mirror->next;
-    }
+    const struct mirror *mirror = find_mirror(self, place.handle);
     bool is_inside =
         mirror != NULL && bytes <= mirror->bytes && place.offset <= mirror->bytes - bytes;
     return is_inside ? mirror->memory + place.offset : NULL;
@@ -102,7 +111,7 @@ static enum tandem_status add_mirror(struct sim_own *self, size_t bytes, bool is
                              "backend sim: no memory for a mirror of %zu bytes", bytes);
     }
     memset(memory, GARBAGE, bytes);
-    *mirror = (struct mirror){self->mirrors, bytes, memory, is_weight};
+    *mirror = (struct mirror){self->mirrors, bytes, memory, is_weight, 0, 0};
     self->mirrors = mirror;
     self->common.statistics.mirrors += !is_weight;
     self->common.statistics.residents += is_weight;
@@ -158,12 +167,12 @@ static void happen(struct sim_own *self, uint64_t ticket)
             bool is_half = self->is_broken && entry->kind == ENTRY_DOWNLOAD;
             memcpy(entry->to, entry->from, is_half ? entry->bytes / 2 : entry->bytes);
         }
-        if (entry->kind == ENTRY_UPLOAD) {
+        if (entry->kind == ENTRY_UPLOAD || entry->kind == ENTRY_STREAM) {
             tnd_free(entry->from);
         } else {
             self->common.statistics.in_flight--;
         }
-        self->done_ns = entry->done_ns;
+        self->done_ns = entry->kind != ENTRY_STREAM ? entry->done_ns : self->done_ns;
         self->first = entry->next;
         tnd_free(entry);
     }
@@ -186,12 +195,10 @@ static enum tandem_status out_of_memory(struct tandem_error *error)
                          "backend sim: no memory for the queue");
 }
 
-static uint64_t enqueue(struct sim_own *self, struct entry *entry, double flops, double upload,
-                        double download)
+static uint64_t append(struct sim_own *self, struct entry *entry, uint64_t done_ns)
 {
     entry->ticket = ++self->n_tickets;
-    entry->done_ns = tnd_sim_occupy(
-        &self->common, tnd_sim_script_ns(&self->common.script, flops, upload, download));
+    entry->done_ns = done_ns;
     if (self->last == NULL) {
         self->first = entry;
     } else {
@@ -199,6 +206,66 @@ static uint64_t enqueue(struct sim_own *self, struct entry *entry, double flops,
     }
     self->last = entry;
     return entry->ticket;
+}
+
+static uint64_t enqueue(struct sim_own *self, struct entry *entry, double flops, double upload,
+                        double download)
+{
+    uint64_t ns = tnd_sim_script_ns(&self->common.script, flops, upload, download);
+    return append(self, entry, tnd_sim_occupy(&self->common, ns));
+}
+
+/* ---- streams: beside the queue in time, in its order in what they do ---- */
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The i-th mirror of a work. */
+enum { N_MIRRORS = TANDEM_MAX_SRC + 2 };
+static struct mirror *mirror_of(const struct sim_own *self, const struct tandem_places *places,
+                                int i)
+{
+    const void *handle = places == NULL        ? NULL
+                         : i < TANDEM_MAX_SRC  ? places->src[i].handle
+                         : i == TANDEM_MAX_SRC ? places->result.handle
+                                               : places->workspace.handle;
+    return handle != NULL ? find_mirror(self, handle) : NULL;
+}
+
+/* A work begins when what was streamed into its mirrors is there. */
+static void await_streams(struct sim_own *self, const struct tandem_places *places)
+{
+    for (int i = 0; i < N_MIRRORS; i++) {
+        const struct mirror *mirror = mirror_of(self, places, i);
+        if (mirror != NULL) {
+            self->common.busy_until_ns = later(self->common.busy_until_ns, mirror->arrives_ns);
+        }
+    }
+}
+
+static void note_use(const struct sim_own *self, const struct tandem_places *places,
+                     uint64_t done_ns)
+{
+    for (int i = 0; i < N_MIRRORS; i++) {
+        struct mirror *mirror = mirror_of(self, places, i);
+        if (mirror != NULL) {
+            mirror->used_ns = done_ns;
+        }
+    }
+}
+
+static void enqueue_stream(struct sim_own *self, struct entry *entry, struct mirror *mirror,
+                           size_t bytes)
+{
+    const struct tnd_clock *clock = self->common.clock;
+    uint64_t begin_ns = later(clock->now_ns(clock), later(self->streams_until_ns, mirror->used_ns));
+    self->streams_until_ns =
+        begin_ns + tnd_sim_script_ns(&self->common.script, 0, (double)bytes, 0);
+    mirror->arrives_ns = self->streams_until_ns;
+    append(self, entry, self->streams_until_ns);
+    self->common.statistics.streams++;
 }
 
 /* ---- opening ---- */
@@ -334,7 +401,9 @@ static enum tandem_status submit_locked(struct sim_own *self, const struct tande
         return status;
     }
     entry->n_submit = self->n_calls[TND_SIM_CALL_SUBMIT];
+    await_streams(self, work->places);
     *out_ticket = enqueue(self, entry, flops_of(work), 0, 0);
+    note_use(self, work->places, entry->done_ns);
     self->common.statistics.submits++;
     self->common.statistics.in_flight++;
     return TANDEM_OK;
@@ -413,15 +482,16 @@ static void own_give_back(tandem_backend *backend, void *handle)
     pthread_mutex_unlock(&self->common.lock);
 }
 
-static enum tandem_status upload_locked(struct sim_own *self, struct tandem_place place,
-                                        const void *from, size_t bytes, struct tandem_error *error)
+static enum tandem_status upload_locked(struct sim_own *self, enum entry_kind kind,
+                                        struct tandem_place place, const void *from, size_t bytes,
+                                        struct tandem_error *error)
 {
     TND_TRY(enter(self, TND_SIM_CALL_UPLOAD, error));
     char *to = find(self, place, bytes);
     if (to == NULL) {
         return refuse_unmapped(self, "an upload", bytes, error);
     }
-    struct entry *entry = new_entry(ENTRY_UPLOAD);
+    struct entry *entry = new_entry(kind);
     char *copy = tnd_alloc(bytes);
     if (entry == NULL || copy == NULL) {
         tnd_free(entry);
@@ -432,7 +502,11 @@ static enum tandem_status upload_locked(struct sim_own *self, struct tandem_plac
     entry->from = copy;
     entry->to = to;
     entry->bytes = bytes;
-    enqueue(self, entry, 0, (double)bytes, 0);
+    if (kind == ENTRY_STREAM) {
+        enqueue_stream(self, entry, find_mirror(self, place.handle), bytes);
+    } else {
+        enqueue(self, entry, 0, (double)bytes, 0);
+    }
     self->common.statistics.uploads++;
     self->common.statistics.upload_bytes += bytes;
     return TANDEM_OK;
@@ -443,7 +517,17 @@ static enum tandem_status own_upload(tandem_backend *backend, struct tandem_plac
 {
     struct sim_own *self = own_of(backend);
     pthread_mutex_lock(&self->common.lock);
-    enum tandem_status status = upload_locked(self, to, from, bytes, error);
+    enum tandem_status status = upload_locked(self, ENTRY_UPLOAD, to, from, bytes, error);
+    pthread_mutex_unlock(&self->common.lock);
+    return status;
+}
+
+static enum tandem_status own_stream(tandem_backend *backend, struct tandem_place to,
+                                     const void *from, size_t bytes, struct tandem_error *error)
+{
+    struct sim_own *self = own_of(backend);
+    pthread_mutex_lock(&self->common.lock);
+    enum tandem_status status = upload_locked(self, ENTRY_STREAM, to, from, bytes, error);
     pthread_mutex_unlock(&self->common.lock);
     return status;
 }
@@ -538,6 +622,7 @@ static enum tandem_status own_prepare(tandem_backend *backend, const tandem_tens
         .unmap = own_give_back,                                                                    \
         .upload = own_upload,                                                                      \
         .download = own_download,                                                                  \
+        .stream = own_stream,                                                                      \
     }
 
 static enum tandem_status open_named(const struct tandem_backend_api *api,

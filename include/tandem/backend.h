@@ -264,6 +264,13 @@ struct tandem_backend_api {
     /** The i-th key that `settings` may have; false beyond the last. Pure; optional (whatever the
      *  program sets is handed on). */
     bool (*setting)(int i, struct tandem_backend_setting *out);
+
+    /** Host to device beside the works that were submitted before: an upload that waits only for
+     *  those of them that use the handle, and for which only later works and transfers that use the
+     *  handle wait. A sync need not wait for it. The host memory may be changed as soon as it
+     *  returns. Optional (`upload` serves). Any thread. */
+    enum tandem_status (*stream)(tandem_backend *backend, struct tandem_place to, const void *from,
+                                 size_t bytes, struct tandem_error *error);
 };
 
 /** Name of the function by which a plugin, a shared library, tells its backend; it has no

@@ -94,7 +94,7 @@ static bool alone_us(const struct replaying *r, const struct tnd_step *step, dou
     if (!is_transfer(step)) {
         return work_us(r, step, out_us);
     }
-    enum tnd_direction direction = step->kind == TND_STEP_UPLOAD ? TND_UPLOAD : TND_DOWNLOAD;
+    enum tnd_direction direction = step->kind == TND_STEP_DOWNLOAD ? TND_DOWNLOAD : TND_UPLOAD;
     const char *name = tnd_registry_name(r->options->registry, step->backend);
     *out_us =
         tnd_estimate_transfer(r->options->table, name, direction, (int64_t)step->moved.bytes).us;
