@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "backends/task.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "tune/profiles.h"
@@ -12,10 +13,11 @@
 static bool is_stopped(const struct tnd_runtime_parts *parts, const tandem_tensor *node,
                        const struct tandem_plan_node *choice, uint32_t out)
 {
+    bool streams = tnd_task_is(choice->stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_STREAMS_W);
     for (int s = 0; s < TANDEM_STAGES; s++) {
         int slot = choice->stage[s].backend;
         if (slot < TND_MAX_SLOTS &&
-            ((out >> slot & 1) != 0 || tnd_exec_is_refused(parts->exec, slot, node))) {
+            ((out >> slot & 1) != 0 || tnd_exec_is_refused(parts->exec, slot, node, streams))) {
             return true;
         }
     }

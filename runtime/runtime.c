@@ -189,6 +189,11 @@ static enum tandem_status open_pool(tandem_runtime *runtime,
     return tnd_pool_new(&pool_options, &runtime->pool, error);
 }
 
+static uint32_t refused_by(void *exec, const tandem_tensor *weight)
+{
+    return tnd_exec_refused_by(exec, weight);
+}
+
 static enum tandem_status open_rooms(tandem_runtime *runtime,
                                      const struct tandem_runtime_options *options,
                                      struct tandem_error *error)
@@ -208,6 +213,7 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
                                                   runtime->topology.l3_bytes /
                                                       TND_WARM_CACHE_PARTS};
     TND_TRY(tnd_planner_new(&planner_options, &runtime->planner, error));
+    tnd_planner_set_refused(runtime->planner, refused_by, runtime->exec);
     tnd_planner_force(runtime->planner, forced);
     tnd_planner_set_error_bound(runtime->planner, runtime->error_bound);
     tnd_quota_init(&runtime->quota, runtime->topology.quota_cpus, runtime->clock);

@@ -228,9 +228,20 @@ bool tnd_exec_has_refused(struct tnd_exec *exec)
     return tnd_mirrors_has_refused(exec->mirrors);
 }
 
-bool tnd_exec_is_refused(struct tnd_exec *exec, int slot, const struct tandem_tensor *node)
+uint32_t tnd_exec_refused_by(struct tnd_exec *exec, const struct tandem_tensor *weight)
 {
-    for (int i = 0; i < node->n_src && slot > 0 && tnd_exec_has_refused(exec); i++) {
+    uint32_t refused = 0;
+    for (int slot = 1; slot < TND_MAX_SLOTS && tnd_exec_has_refused(exec); slot++) {
+        bool is_one = weight->buffer != NULL && tnd_mirrors_is_refused(exec->mirrors, slot, weight);
+        refused |= is_one ? UINT32_C(1) << slot : 0;
+    }
+    return refused;
+}
+
+bool tnd_exec_is_refused(struct tnd_exec *exec, int slot, const struct tandem_tensor *node,
+                         bool streams)
+{
+    for (int i = streams; i < node->n_src && slot > 0 && tnd_exec_has_refused(exec); i++) {
         const struct tandem_tensor *root = node->src[i] != NULL ? node->src[i]->root : NULL;
         if (root != NULL && (root->flags & TND_TENSOR_CONSTANT) != 0 &&
             tnd_mirrors_is_refused(exec->mirrors, slot, root)) {

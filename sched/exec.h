@@ -80,9 +80,12 @@ enum tandem_status tnd_exec_fetch(struct tnd_exec *exec, const struct tandem_ten
 void tnd_exec_forget(struct tnd_exec *exec, const struct tandem_tensor *root);
 /** What a device keeps of states is given up: it has failed. */
 void tnd_exec_drop_device(struct tnd_exec *exec, int slot);
-/** Whether the device had no room for one of the weights of the node. Cheap when there was room for
- *  all. */
-bool tnd_exec_is_refused(struct tnd_exec *exec, int slot, const struct tandem_tensor *node);
+/** Whether the device had no room for one of the weights of the node; `streams`: for one behind the
+ *  first operand, which travels. Cheap when there was room for all. */
+bool tnd_exec_is_refused(struct tnd_exec *exec, int slot, const struct tandem_tensor *node,
+                         bool streams);
+/** Bit a slot: devices that had no room for a constant weight, a root. Any thread. */
+uint32_t tnd_exec_refused_by(struct tnd_exec *exec, const struct tandem_tensor *weight);
 bool tnd_exec_has_refused(struct tnd_exec *exec);
 /** Mirrors of leaves, for tests. */
 int tnd_exec_mirror_count(struct tnd_exec *exec);

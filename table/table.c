@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/task.h"
 #include "base/alloc.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
@@ -30,7 +31,7 @@ void tnd_stage_key(const struct tnd_table_stage *stage, int which, enum tandem_t
     out->k = k;
     memcpy(out->backend, stage->backend, sizeof(out->backend));
     out->stage = (uint8_t)which;
-    out->task = stage->task;
+    out->task = (uint8_t)tnd_task_told((enum tandem_task)stage->task);
     out->parallel = stage->parallel;
     out->own_threads = stage->own_threads;
     out->threads = stage->parallel || stage->own_threads ? threads : 1;

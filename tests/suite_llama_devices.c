@@ -23,14 +23,14 @@ static bool has_device(void)
 }
 
 /* Both devices of a runtime are the machine's first one: what lies on one is not on the other. */
-static tandem_runtime *open_runtime(const char *profile)
+static tandem_runtime *open_runtime(const char *profile, const char *budget)
 {
     char settings[1200];
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
     struct tandem_error error = {0};
     tandem_runtime *runtime = NULL;
-    snprintf(settings, sizeof(settings), "opencl:device=0,cache=%s;opencl1:device=0,cache=%s",
-             tnd_test_temp("programs"), tnd_test_temp("programs"));
+    snprintf(settings, sizeof(settings), "opencl:device=0,cache=%s%s;opencl1:device=0,cache=%s%s",
+             tnd_test_temp("programs"), budget, tnd_test_temp("programs"), budget);
     options.n_threads = 2;
     options.table_path = "";
     options.profile = profile;
@@ -69,9 +69,10 @@ static void mix(void *user, const tandem_graph *graph, tandem_plan *plan)
     }
 }
 
-static void check_text(const struct tnd_trained *trained, const char *profile, bool is_mixed)
+static void check_text(const struct tnd_trained *trained, const char *profile, const char *budget,
+                       bool is_mixed)
 {
-    tandem_runtime *runtime = open_runtime(profile);
+    tandem_runtime *runtime = open_runtime(profile, budget);
     struct mixture mixture = {.is_mixed = is_mixed};
     const struct tandem_session_options options = {
         .size = sizeof(options), .adjust = mix, .adjust_user = &mixture};
@@ -106,7 +107,7 @@ static void every_profile_of_devices_gives_the_golden_text(void)
     if (!has_device() || !tnd_trained_open(&trained, 0)) {
         return;
     }
-    tandem_runtime *runtime = open_runtime(NULL);
+    tandem_runtime *runtime = open_runtime(NULL, "");
     const int n = runtime == NULL ? 0 : tandem_runtime_profiles(runtime, profiles, 32);
     tandem_runtime_close(runtime);
     int n_checked = 0;
@@ -116,7 +117,7 @@ static void every_profile_of_devices_gives_the_golden_text(void)
             continue;
         }
         if (profiles[i].available) {
-            check_text(&trained, profiles[i].name, false);
+            check_text(&trained, profiles[i].name, "", false);
             n_checked++;
         } else {
             tnd_skip("opencl profile %s: %s", profiles[i].name, profiles[i].reason);
@@ -132,7 +133,19 @@ static void plans_that_mix_devices_give_the_golden_text(void)
     if (!has_device() || !tnd_trained_open(&trained, 0)) {
         return;
     }
-    check_text(&trained, "opencl", true);
+    check_text(&trained, "opencl", "", true);
+    tnd_trained_close(&trained);
+}
+
+/* No weight has room: those of products are in flight to one device, or to two. */
+static void weights_in_flight_give_the_golden_text(void)
+{
+    struct tnd_trained trained;
+    if (!has_device() || !tnd_trained_open(&trained, 0)) {
+        return;
+    }
+    check_text(&trained, "opencl+stream", ",budget=0", false);
+    check_text(&trained, "opencl+stream", ",budget=0", true);
     tnd_trained_close(&trained);
 }
 
@@ -140,6 +153,7 @@ static CU_TestInfo tests[] = {
     {"every_profile_of_devices_gives_the_golden_text",
      every_profile_of_devices_gives_the_golden_text},
     {"plans_that_mix_devices_give_the_golden_text", plans_that_mix_devices_give_the_golden_text},
+    {"weights_in_flight_give_the_golden_text", weights_in_flight_give_the_golden_text},
     CU_TEST_INFO_NULL,
 };
 

@@ -11,6 +11,7 @@
 #include "tune/profiles.h"
 #include "tune/policy.h"
 #include "tune/rule.h"
+#include "tune/stream_cost.h"
 
 /* The profile as the table measured it: tables of version 1 bring their own stages, which differ
  * from ours in what ran in parallel. */
@@ -179,6 +180,8 @@ bool tnd_predict(const struct tandem_table *table, const struct tnd_candidate *c
                              &out->total)) {
         return false;
     }
+    tnd_stream_add(table, profile, problem->type, problem->n, problem->k, !is_on_side,
+                   &out->stage[TANDEM_STAGE_COMPUTE], &out->total);
     out->moving = moves->inside;
     if (!is_on_side) { /* X is part of moving; Y is fetched by FINALIZE */
         struct tnd_estimate *finalize = &out->stage[TANDEM_STAGE_FINALIZE];

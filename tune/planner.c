@@ -19,6 +19,7 @@
 #include "tune/profiles.h"
 #include "tune/plan_cache.h"
 #include "tune/rule.h"
+#include "tune/stream_cost.h"
 #include "tune/warm.h"
 
 /* What a product costs that runs by the rule: a candidate with times is preferred. */
@@ -31,8 +32,11 @@ struct tnd_planner {
     int n_cpus;
     int n_cores;
     tnd_candidates_fn candidates;
+    tnd_refused_fn refused_by; /* NULL: there is room for all weights */
+    void *refused_user;
     size_t cache_bytes;
-    pthread_mutex_t lock; /* guards everything below; never held together with another lock */
+    pthread_mutex_t lock; /* guards everything below; ahead of those of
+                             refused_by, never held together with another one */
     const struct tandem_table *table;
     bool has_warm; /* the table knows times of weights that stay in the cache */
     double error_bound;
@@ -97,6 +101,12 @@ void tnd_planner_set_candidates(struct tnd_planner *planner, tnd_candidates_fn c
     planner->candidates = candidates;
 }
 
+void tnd_planner_set_refused(struct tnd_planner *planner, tnd_refused_fn refused_by, void *user)
+{
+    planner->refused_by = refused_by;
+    planner->refused_user = user;
+}
+
 void tnd_planner_set_error_bound(struct tnd_planner *planner, double bound)
 {
     pthread_mutex_lock(&planner->lock);
@@ -144,6 +154,13 @@ struct plan_run {
 };
 
 /* ---- candidates ---- */
+
+/* Bit a slot: devices without room for the weight. */
+static uint32_t refused_by(const struct tnd_planner *planner, const tandem_tensor *weight)
+{
+    bool is_asked = planner->refused_by != NULL && (weight->root->flags & TND_TENSOR_CONSTANT) != 0;
+    return is_asked ? planner->refused_by(planner->refused_user, weight->root) : 0;
+}
 
 bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile,
                                enum tandem_type type, int n_threads, struct tandem_plan_node *out)
@@ -234,6 +251,8 @@ static bool choose_by_table(struct plan_run *run, const tandem_tensor *node,
     struct incumbent incumbent = {was_chosen ? before : NULL, candidates, {.candidate = -1}};
     int n_candidates = planner->candidates(planner->registry, planner->table, node, problem->type,
                                            planner->error_bound, candidates);
+    n_candidates = tnd_stream_filter(candidates, n_candidates, refused_by(planner, node->src[0]),
+                                     (node->src[0]->root->flags & TND_TENSOR_CONSTANT) != 0);
     tnd_choose(planner->table, candidates, n_candidates, problem, n_threads, neighbours,
                meet_incumbent, &incumbent, &choice);
     run->is_beyond = choice.best.candidate < 0 && choice.is_beyond;
@@ -447,7 +466,8 @@ static int32_t weight_kind_of(const struct plan_run *run, const tandem_tensor *w
     if ((weight->root->flags & TND_TENSOR_CONSTANT) == 0) {
         return TND_WEIGHT_CHANGES + warm;
     }
-    return warm + (weight->root == weight ? TND_WEIGHT_CONSTANT : TND_WEIGHT_PART_OF_CONSTANT);
+    int32_t kind = weight->root == weight ? TND_WEIGHT_CONSTANT : TND_WEIGHT_PART_OF_CONSTANT;
+    return warm + kind + (int32_t)(refused_by(run->planner, weight) * TND_WEIGHT_REFUSED);
 }
 
 /* As choose_product, from memory where the shape was seen before. */

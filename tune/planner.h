@@ -18,6 +18,9 @@ typedef int (*tnd_candidates_fn)(const struct tnd_registry *registry,
                                  enum tandem_type type, double error_bound,
                                  struct tnd_candidate *out);
 
+/** Bit a slot: devices that had no room for a constant weight, a root. Any thread. */
+typedef uint32_t (*tnd_refused_fn)(void *user, const tandem_tensor *weight);
+
 struct tnd_planner_options {
     const struct tnd_registry *registry; /* borrowed */
     const struct tnd_clock *clock;       /* borrowed */
@@ -39,6 +42,9 @@ void tnd_planner_force(struct tnd_planner *planner, int profile);
 
 /** Candidates to choose from; tnd_candidates_here unless set. Before the first plan. */
 void tnd_planner_set_candidates(struct tnd_planner *planner, tnd_candidates_fn candidates);
+/** Asked for the weights of products; where it says so, they may travel to the device for each use
+ *  (stream_cost.h). Before the first plan. */
+void tnd_planner_set_refused(struct tnd_planner *planner, tnd_refused_fn refused_by, void *user);
 /** Candidates whose results are known to be farther from the reference than `bound` (normalised
  *  squared error), or not known at all, are not chosen; 0: those that were found wrong are not.
  *  Any thread. */

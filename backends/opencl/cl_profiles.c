@@ -35,6 +35,10 @@ static const struct tandem_backend_profile profiles[] = {
      .what = "weights to F32 on the OpenCL device, then sgemm of a library on the CPU",
      .init = ON_DEVICE(DEQUANTIZE_W),
      .compute = {.task = TANDEM_TASK_MUL_MAT_F32, .place = TANDEM_ON_LIBRARY, .wait = true}},
+    {.name = "opencl+stream",
+     .what = "as opencl, for weights without room on the device: they travel for each use",
+     .compute = {.task = TANDEM_TASK_NODE_STREAMED, .wait = true},
+     .finalize = {.task = TANDEM_TASK_FINALIZE, .wait = true}},
 };
 
 bool tnd_cl_profile(int i, enum tandem_type type, struct tandem_backend_profile *out)

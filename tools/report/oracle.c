@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/task.h"
 #include "base/tnd_assert.h"
 #include "base/alloc.h"
 #include "base/tnd_status.h"
@@ -65,7 +66,9 @@ static int list_candidates(const struct tnd_oracle_options *options, enum tandem
     int n = 0;
     for (int p = 0; p < tnd_profile_count(options->measure.registry); p++) {
         for (int threads = 1; n < TND_ORACLE_MAX_CANDIDATES;) {
-            if (tnd_plan_node_for_profile(options->measure.registry, p, type, threads, &out[n])) {
+            /* Weights in flight are for those without room. */
+            if (tnd_plan_node_for_profile(options->measure.registry, p, type, threads, &out[n]) &&
+                !tnd_task_is(out[n].stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_STREAMS_W)) {
                 n++;
             }
             if (threads >= n_threads) {
