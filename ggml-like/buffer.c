@@ -64,6 +64,12 @@ struct tnd_handle *tnd_buffer_attach(struct tandem_context *context, struct tnd_
     return handle;
 }
 
+bool tnd_handle_is_alone(const struct tnd_handle *handle)
+{
+    /* acquire: pairs with the release of the context, so that nobody reads the buffer any more */
+    return atomic_load_explicit(&handle->n_holders, memory_order_acquire) == 1;
+}
+
 void tnd_buffer_detach(struct tnd_handle *handle)
 {
     if (handle != NULL) {

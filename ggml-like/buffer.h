@@ -10,6 +10,7 @@
 #define TND_BUFFER_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,6 +50,8 @@ static inline void *tnd_buffer_find(const struct tnd_buffer *buffer, uint64_t ow
  *  time for each owner. */
 struct tnd_handle *tnd_buffer_attach(struct tandem_context *context, struct tnd_buffer *buffer,
                                      uint64_t owner, void *object);
+/** Whether the context of the buffer is gone, or reset, and the owner alone holds the handle. */
+bool tnd_handle_is_alone(const struct tnd_handle *handle);
 /** The owner gives its object up; nobody finds it any more. NULL is allowed. Any thread. */
 void tnd_buffer_detach(struct tnd_handle *handle);
 

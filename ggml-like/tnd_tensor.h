@@ -35,9 +35,10 @@ union tnd_op_params {
 enum tnd_tensor_flags {
     TND_TENSOR_OUTPUT = 1,  /* added to a graph by the user: has memory of its own */
     TND_TENSOR_PENDING = 2, /* a node, or a view of one: has no values before a graph computes it */
-    TND_TENSOR_CONSTANT = 4,  /* of a root: TANDEM_ROLE_CONSTANT */
-    TND_TENSOR_STATE = 8,     /* of a root: TANDEM_ROLE_STATE */
-    TND_TENSOR_READ_ONLY = 16 /* of a root: over memory that the program lent as const */
+    TND_TENSOR_CONSTANT = 4,   /* of a root: TANDEM_ROLE_CONSTANT */
+    TND_TENSOR_STATE = 8,      /* of a root: TANDEM_ROLE_STATE */
+    TND_TENSOR_READ_ONLY = 16, /* of a root: over memory that the program lent as const */
+    TND_TENSOR_SHADOW = 32     /* of a root: a part of a constant weight; see sched/shadows.h */
 };
 
 struct tandem_tensor {
@@ -74,7 +75,25 @@ struct tandem_graph {
     struct tandem_memory_report memory;
     struct tandem_tensor *latest; /* output built last; where graph.c begins to walk back */
     int n_pending;                /* tensors that are marked and not visited yet */
+    /** Of a graph that was expanded for a run (sched/expand.h): the graph whose nodes these are,
+     *  and the place in `nodes` by the index of a node. NULL: the graph itself, and the index. */
+    struct tandem_graph *source;
+    const int32_t *positions;
 };
+
+/** Whether the graph computes the tensor, which then is none of its leaves. */
+static inline bool tnd_graph_computes(const struct tandem_graph *graph,
+                                      const struct tandem_tensor *tensor)
+{
+    return tensor->op != TANDEM_OP_NONE &&
+           tensor->graph == (graph->source != NULL ? graph->source : graph);
+}
+
+/** Place in graph->nodes of the node with an index. */
+static inline int tnd_graph_position(const struct tandem_graph *graph, int index)
+{
+    return graph->positions != NULL ? graph->positions[index] : index;
+}
 
 /** Gives every intermediate result and view its address inside `buffer` (planned_bytes, 64-byte
  *  aligned; may be NULL when planned_bytes is 0). The caller keeps `buffer` until the next bind. */

@@ -24,6 +24,38 @@ static bool is_stopped(const struct tnd_runtime_parts *parts, const tandem_tenso
     return false;
 }
 
+static bool is_part_stopped(const struct tnd_runtime_parts *parts, const tandem_tensor *node,
+                            const struct tandem_plan_part *part, uint32_t out)
+{
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        int slot = part->choice.stage[s].backend;
+        if (slot < TND_MAX_SLOTS &&
+            ((out >> slot & 1) != 0 || tnd_exec_is_part_refused(parts->exec, slot, node, part))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a part of the node, or what is left to its own choice, cannot run. */
+static bool is_split_stopped(const struct tnd_runtime_parts *parts, const tandem_tensor *node,
+                             const struct tandem_plan *plan, int i, uint32_t out)
+{
+    const struct tandem_plan_part *first;
+    struct tandem_plan_part own;
+    int n = tnd_plan_parts_of(plan, i, &first);
+    if (n == 0 || node->src[0] == NULL) {
+        return false;
+    }
+    for (int p = 0; p < n; p++) {
+        if (is_part_stopped(parts, node, &first[p], out)) {
+            return true;
+        }
+    }
+    int64_t all = node->src[0]->ne[first[0].split == TANDEM_SPLIT_ROWS ? 1 : 0];
+    return tnd_plan_own_part(plan, i, all, &own) && is_part_stopped(parts, node, &own, out);
+}
+
 bool tnd_fallback_is_needed(const struct tnd_runtime_parts *parts, const struct tandem_graph *graph,
                             const struct tandem_plan *plan, uint32_t excluded)
 {
@@ -32,7 +64,8 @@ bool tnd_fallback_is_needed(const struct tnd_runtime_parts *parts, const struct 
         return false;
     }
     for (int i = 0; i < plan->n_nodes && i < graph->n_nodes; i++) {
-        if (is_stopped(parts, graph->nodes[i], &plan->nodes[i], out)) {
+        if (is_stopped(parts, graph->nodes[i], &plan->nodes[i], out) ||
+            is_split_stopped(parts, graph->nodes[i], plan, i, out)) {
             return true;
         }
     }
@@ -71,9 +104,15 @@ enum tandem_status tnd_fallback_adapt(const struct tnd_runtime_parts *parts,
     for (int i = 0; i < plan->n_nodes; i++) {
         const tandem_tensor *node = graph->nodes[i];
         struct tandem_plan_node *choice = &plan->nodes[i];
+        bool is_split = is_split_stopped(parts, node, plan, i, out);
+        if (is_split) {
+            tnd_plan_remove_parts(plan, i); /* its own choice computes all of it */
+            choice->reason = TANDEM_REASON_FALLBACK;
+        }
         if (!is_stopped(parts, node, choice, out)) {
             continue;
         }
+        tnd_plan_remove_parts(plan, i);
         *choice = fresh->nodes[i];
         if (is_stopped(parts, node, choice, out)) {
             choose_cpu(parts, node, n_threads, choice);

@@ -20,6 +20,8 @@ struct tnd_step_time {
     uint8_t stage;
     uint8_t backend;
     uint8_t kind; /* enum tnd_step_kind */
+    uint8_t role; /* enum tnd_item_role: of a split product what it is, else TND_ITEM_WHOLE */
+    int32_t part; /* number among the parts of the node; -1: none */
     size_t bytes; /* of transfers */
     uint64_t begin_ns;
     uint64_t end_ns;
@@ -87,6 +89,9 @@ bool tnd_exec_is_refused(struct tnd_exec *exec, int slot, const struct tandem_te
 /** Bit a slot: devices that had no room for a constant weight, a root. Any thread. */
 uint32_t tnd_exec_refused_by(struct tnd_exec *exec, const struct tandem_tensor *weight);
 bool tnd_exec_has_refused(struct tnd_exec *exec);
+/** The same for the rows or columns of a part of the node. */
+bool tnd_exec_is_part_refused(struct tnd_exec *exec, int slot, const struct tandem_tensor *node,
+                              const struct tandem_plan_part *part);
 /** Mirrors of leaves, for tests. */
 int tnd_exec_mirror_count(struct tnd_exec *exec);
 /** Bytes held in the buffer cache. */

@@ -89,22 +89,33 @@ static void drop(struct tnd_mirrors *mirrors, struct tnd_mirror **place)
     tnd_free(mirror);
 }
 
-/* Gives up what no run holds: of a slot (0: any), of bytes (NULL: all), of a context (0: any). */
-static void drop_idle(struct tnd_mirrors *mirrors, enum tnd_mirror_kind kind, int slot,
-                      const struct tandem_tensor *root, uint64_t serial)
+/* What is meant of a list. */
+struct selection {
+    enum tnd_mirror_kind kind;
+    int slot;          /* 0: any */
+    const char *begin; /* NULL: all bytes */
+    size_t bytes;
+    uint64_t serial;  /* of the context; 0: any */
+    bool is_not_that; /* of every other context */
+};
+
+/* Gives up what no run holds; returns how many. */
+static int drop_idle(struct tnd_mirrors *mirrors, const struct selection *of)
 {
-    size_t bytes = root != NULL ? tandem_tensor_bytes(root) : 0;
-    for (struct tnd_mirror **place = list_of(mirrors, kind); *place != NULL;) {
+    int n_dropped = 0;
+    for (struct tnd_mirror **place = list_of(mirrors, of->kind); *place != NULL;) {
         const struct tnd_mirror *mirror = *place;
-        bool is_meant = mirror->n_runs == 0 && (slot == 0 || mirror->slot == slot) &&
-                        (serial == 0 || mirror->serial == serial) &&
-                        (root == NULL || overlaps(mirror, root->data, bytes));
+        bool is_meant = mirror->n_runs == 0 && (of->slot == 0 || mirror->slot == of->slot) &&
+                        (of->serial == 0 || (mirror->serial == of->serial) != of->is_not_that) &&
+                        (of->begin == NULL || overlaps(mirror, of->begin, of->bytes));
         if (is_meant) {
             drop(mirrors, place);
+            n_dropped++;
         } else {
             place = &(*place)->next;
         }
     }
+    return n_dropped;
 }
 
 static enum tandem_status out_of_memory(struct tandem_error *error)
@@ -270,37 +281,64 @@ static void note_refusal(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror)
     atomic_store_explicit(&mirrors->has_refused, true, memory_order_release);
 }
 
+/* On a device with memory of its own: weights in the bytes of this one that no run holds. Those of
+ * other contexts, which may be gone, have no use any more; those of this context are other parts,
+ * or the whole, by other plans: they go when there is no room for both. Backends of the host keep
+ * one for each context. */
+static int drop_overlapping(struct tnd_mirrors *mirrors, int slot,
+                            const struct tandem_tensor *weight, bool is_other_context)
+{
+    const struct selection of = {.kind = TND_MIRROR_WEIGHT,
+                                 .slot = slot,
+                                 .begin = weight->data,
+                                 .bytes = tandem_tensor_bytes(weight),
+                                 .serial = tnd_context_serial(weight->context),
+                                 .is_not_that = is_other_context};
+    return drop_idle(mirrors, &of);
+}
+
+/* Has the backend prepare a weight that nothing was made of yet. */
+static enum tandem_status make(struct tnd_mirrors *mirrors, int slot,
+                               const struct tandem_tensor *weight, struct tnd_mirror *mirror,
+                               struct tandem_error *error)
+{
+    tandem_backend *backend = tnd_registry_backend(mirrors->registry, slot);
+    void *handle = NULL;
+    enum tandem_status status = tnd_backend_prepare(backend, weight, &handle, error);
+    if (status == TANDEM_E_DEVICE_MEMORY && tnd_backend_is_own(backend)) {
+        mirror->n_runs++; /* it is not among those that go */
+        int n_dropped = drop_overlapping(mirrors, slot, weight, false);
+        mirror->n_runs--;
+        status = n_dropped > 0 ? tnd_backend_prepare(backend, weight, &handle, error) : status;
+    }
+    if (status == TANDEM_E_DEVICE_MEMORY && tnd_backend_is_own(backend)) {
+        note_refusal(mirrors, mirror);
+    }
+    if (status == TANDEM_OK) {
+        atomic_store_explicit(&mirror->handle, handle, memory_order_release);
+        mirror->refused_in = 0;
+    }
+    return status;
+}
+
 static enum tandem_status prepare(struct tnd_mirrors *mirrors, int slot,
                                   const struct tandem_tensor *weight,
                                   struct tnd_mirror **out_mirror, struct tandem_error *error)
 {
-    tandem_backend *backend = tnd_registry_backend(mirrors->registry, slot);
     struct tnd_mirror *mirror = find_at(mirrors, slot, weight);
     TND_ASSERT(mirror == NULL || mirror->kind == TND_MIRROR_WEIGHT);
-    if (mirror != NULL && mirror->handle != NULL) {
-        mirror->n_runs++;
-        *out_mirror = mirror;
-        return TANDEM_OK;
-    }
     if (mirror == NULL) {
-        if (tnd_backend_is_own(backend)) {
-            /* Those in its bytes of a context that is gone, or in other parts than now. Backends of
-             * the host keep one for each context. */
-            drop_idle(mirrors, TND_MIRROR_WEIGHT, slot, weight, 0);
+        if (tnd_backend_is_own(tnd_registry_backend(mirrors->registry, slot))) {
+            (void)drop_overlapping(mirrors, slot, weight, true);
         }
         TND_TRY(add(mirrors, slot, TND_MIRROR_WEIGHT, weight->data, tandem_tensor_bytes(weight),
                     weight, error));
         mirror = mirrors->weights;
         mirror->n_runs = 0;
     }
-    void *handle = NULL;
-    enum tandem_status status = tnd_backend_prepare(backend, weight, &handle, error);
-    if (status == TANDEM_E_DEVICE_MEMORY && tnd_backend_is_own(backend)) {
-        note_refusal(mirrors, mirror);
+    if (mirror->handle == NULL) {
+        TND_TRY(make(mirrors, slot, weight, mirror, error));
     }
-    TND_TRY(status);
-    atomic_store_explicit(&mirror->handle, handle, memory_order_release);
-    mirror->refused_in = 0;
     mirror->n_runs++;
     *out_mirror = mirror;
     return TANDEM_OK;
@@ -355,21 +393,31 @@ void tnd_mirrors_spoil(struct tnd_mirrors *mirrors, const struct tandem_tensor *
     pthread_mutex_unlock(&mirrors->lock);
 }
 
-void tnd_mirrors_forget(struct tnd_mirrors *mirrors, const struct tandem_tensor *root)
+void tnd_mirrors_forget_bytes(struct tnd_mirrors *mirrors, const void *begin, size_t bytes,
+                              uint64_t serial)
 {
-    pthread_mutex_lock(&mirrors->lock);
-    drop_idle(mirrors, TND_MIRROR_INPUT, 0, root, 0);
+    const struct selection inputs = {TND_MIRROR_INPUT, 0, begin, bytes, 0, false};
     /* Other contexts may have borrowed the same bytes. */
-    drop_idle(mirrors, TND_MIRROR_WEIGHT, 0, root, tnd_context_serial(root->context));
+    const struct selection weights = {TND_MIRROR_WEIGHT, 0, begin, bytes, serial, false};
+    pthread_mutex_lock(&mirrors->lock);
+    (void)drop_idle(mirrors, &inputs);
+    (void)drop_idle(mirrors, &weights);
     mirrors->round++;
     atomic_store_explicit(&mirrors->has_refused, false, memory_order_release);
     pthread_mutex_unlock(&mirrors->lock);
 }
 
+void tnd_mirrors_forget(struct tnd_mirrors *mirrors, const struct tandem_tensor *root)
+{
+    tnd_mirrors_forget_bytes(mirrors, root->data, tandem_tensor_bytes(root),
+                             tnd_context_serial(root->context));
+}
+
 void tnd_mirrors_drop_slot(struct tnd_mirrors *mirrors, int slot)
 {
+    const struct selection inputs = {TND_MIRROR_INPUT, slot, NULL, 0, 0, false};
     pthread_mutex_lock(&mirrors->lock);
-    drop_idle(mirrors, TND_MIRROR_INPUT, slot, NULL, 0);
+    (void)drop_idle(mirrors, &inputs);
     pthread_mutex_unlock(&mirrors->lock);
 }
 

@@ -79,6 +79,9 @@ bool tnd_mirrors_has_refused(const struct tnd_mirrors *mirrors);
 void tnd_mirrors_spoil(struct tnd_mirrors *mirrors, const struct tandem_tensor *root);
 /** Gives up what is kept of the bytes of a root, unless a run holds it; there may be room again. */
 void tnd_mirrors_forget(struct tnd_mirrors *mirrors, const struct tandem_tensor *root);
+/** The same for a range of bytes of a context, by its serial. */
+void tnd_mirrors_forget_bytes(struct tnd_mirrors *mirrors, const void *begin, size_t bytes,
+                              uint64_t serial);
 /** Gives up all states of a device that no run holds. */
 void tnd_mirrors_drop_slot(struct tnd_mirrors *mirrors, int slot);
 /** Mirrors of inputs and states, for tests. */

@@ -34,10 +34,28 @@ struct tnd_plan_schedule {
     int n_spans, spans_capacity;
 };
 
+/** What a node of an expanded graph stands for; see expand.h. */
+enum tnd_item_role {
+    TND_ITEM_WHOLE, /* a node that is not split */
+    TND_ITEM_OWN,   /* the rows of the node's own choice */
+    TND_ITEM_PART,  /* a part, into memory of its own */
+    TND_ITEM_COPY,  /* columns of X, for a part */
+    TND_ITEM_JOIN   /* a part into the result: FINALIZE of the node */
+};
+
+struct tnd_plan_item {
+    int32_t node;               /* of the graph that was expanded */
+    int32_t part;               /* number among the parts of the node; -1: none */
+    int32_t n_done;             /* nodes of the graph that are done before it */
+    uint8_t role;               /* enum tnd_item_role */
+    int64_t row_begin, row_end; /* of a product: rows of its W that are computed */
+};
+
 struct tandem_plan {
     int n_nodes;
     double took_us;
     struct tnd_plan_schedule *schedule; /* NULL: none, as of all plans without devices */
+    const struct tnd_plan_item *items;  /* of an expanded graph, by node; else NULL */
     struct tandem_plan_node nodes[];
 };
 
@@ -47,8 +65,17 @@ enum tandem_status tnd_plan_copy_schedule(struct tandem_plan *plan, const struct
 /** The parts of node i: their number, and the first of them (NULL: none). */
 int tnd_plan_parts_of(const struct tandem_plan *plan, int i,
                       const struct tandem_plan_part **out_first);
+/** What the parts of node i leave to its own choice, of `all` rows or columns, as a part. False
+ *  when that is nothing or not one range, and when the parts are too long or none. */
+bool tnd_plan_own_part(const struct tandem_plan *plan, int i, int64_t all,
+                       struct tandem_plan_part *out_own);
 /** Removes the parts of node i; its own choice computes all of it. */
 void tnd_plan_remove_parts(struct tandem_plan *plan, int i);
+/** Index of a node as the program knows it. */
+static inline int tnd_plan_told_node(const struct tandem_plan *plan, int i)
+{
+    return plan->items != NULL ? plan->items[i].node : i;
+}
 /** Whether runs have to look at the schedule. */
 static inline bool tnd_plan_is_scheduled(const struct tandem_plan *plan)
 {

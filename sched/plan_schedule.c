@@ -142,6 +142,28 @@ int tnd_plan_parts_of(const struct tandem_plan *plan, int i,
     return n;
 }
 
+bool tnd_plan_own_part(const struct tandem_plan *plan, int i, int64_t all,
+                       struct tandem_plan_part *out_own)
+{
+    const struct tandem_plan_part *parts;
+    int n = tnd_plan_parts_of(plan, i, &parts);
+    int64_t at = 0;
+    int n_rests = 0;
+    for (int p = 0; p <= n && n > 0; p++) {
+        int64_t next = p < n ? parts[p].begin : all;
+        if (at < next) {
+            *out_own = (struct tandem_plan_part){
+                .node = i, .split = parts[0].split, .begin = at, .end = next};
+            n_rests++;
+        }
+        at = p < n ? parts[p].end : at;
+    }
+    if (n_rests == 1) {
+        out_own->choice = plan->nodes[i];
+    }
+    return n_rests == 1 && at <= all;
+}
+
 void tnd_plan_remove_parts(struct tandem_plan *plan, int i)
 {
     const struct tandem_plan_part *first;

@@ -40,7 +40,7 @@ struct tnd_region {
     const struct tandem_tensor *root; /* the first one that lies in it */
     uint8_t kind;                     /* enum tnd_region_kind */
     uint8_t owner;                    /* side on which nothing is stale */
-    int32_t writer;                   /* node that wrote last; -1: none yet */
+    int32_t writer;                   /* index of the node that wrote last; -1: none yet */
     uint32_t sides;                   /* bit a side: works there touch it */
 };
 
@@ -92,7 +92,7 @@ void tnd_residency_free(struct tnd_residency *residency);
 struct tnd_move {
     bool is_download;
     uint8_t slot;
-    int32_t writer; /* node that wrote the bytes; -1 */
+    int32_t writer; /* index of the node that wrote the bytes; -1 */
     struct tnd_extent extent;
 };
 enum { TND_MAX_MOVES = 2 * (TANDEM_MAX_SRC + 2) };

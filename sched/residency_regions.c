@@ -43,7 +43,7 @@ static void find_leaves(struct tnd_residency *residency, const struct tandem_gra
     int32_t n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct tandem_tensor *node = graph->nodes[i];
-        residency->first_touched[i] = n;
+        residency->first_touched[node->index] = n;
         for (int j = -1; j < node->n_src; j++) {
             const struct tandem_tensor *tensor = j < 0 ? node : node->src[j];
             int32_t region = -1;
@@ -77,20 +77,26 @@ static void plan_results(struct tnd_residency *residency, const struct tandem_gr
 {
     struct tnd_extent nothing = {TND_SPACE_INTERMEDIATES, -1, 0, 0};
     for (int i = 0; i < graph->n_nodes; i++) {
-        const struct tandem_tensor *node = graph->nodes[i];
-        struct tnd_region *region = &residency->regions[i];
-        bool is_planned = node->root == node && node->plan_offset >= 0;
-        struct tnd_extent extent = {TND_SPACE_INTERMEDIATES, i, (size_t)node->plan_offset,
-                                    is_planned ? tandem_tensor_bytes(node) : 0};
-        begin_region(residency, region, is_planned ? extent : nothing, is_planned ? node : NULL);
-        region->kind = TND_REGION_RESULT;
+        begin_region(residency, &residency->regions[i], nothing, NULL);
+        residency->regions[i].kind = TND_REGION_RESULT;
+    }
+    for (int i = 0; i < graph->n_nodes; i++) {
+        /* The root is a node itself, except in expanded graphs, where joining may make it. */
+        const struct tandem_tensor *root = graph->nodes[i]->root;
+        if (root->plan_offset >= 0) {
+            struct tnd_region *region = &residency->regions[root->index];
+            region->extent =
+                (struct tnd_extent){TND_SPACE_INTERMEDIATES, root->index, (size_t)root->plan_offset,
+                                    tandem_tensor_bytes(root)};
+            region->root = root;
+        }
     }
 }
 
 static enum tnd_region_kind kind_of(const struct tandem_graph *graph, const struct tnd_leaf *leaf)
 {
     const struct tandem_tensor *root = leaf->root;
-    if (root->op != TANDEM_OP_NONE && root->graph == graph) {
+    if (tnd_graph_computes(graph, root)) {
         return TND_REGION_RESULT;
     }
     if ((root->flags & TND_TENSOR_STATE) != 0) {
@@ -163,17 +169,32 @@ static void join_leaf(struct tnd_residency *residency, const struct tandem_graph
     leaf->region = (int32_t)(region - residency->regions);
 }
 
-/* Leaves that share bytes with others are moved together, and nothing of them stays. */
+static bool is_shadow(const struct tnd_leaf *leaf)
+{
+    return (leaf->root->flags & TND_TENSOR_SHADOW) != 0;
+}
+
+/* Leaves that share bytes with others are moved together, and nothing of them stays. Not so parts
+ * of weights: they lie in constant bytes, and each device has its own. */
 static void join_leaves(struct tnd_residency *residency, const struct tandem_graph *graph,
                         int32_t *order)
 {
+    const struct tnd_leaf *before = NULL;
     for (int i = 0; i < residency->n_leaves; i++) {
         order[i] = i;
     }
     sort(residency, order, residency->n_leaves);
     for (int i = 0; i < residency->n_leaves; i++) {
-        join_leaf(residency, graph, &residency->leaves[order[i]],
-                  i > 0 ? &residency->leaves[order[i - 1]] : NULL);
+        struct tnd_leaf *leaf = &residency->leaves[order[i]];
+        if (!is_shadow(leaf)) {
+            join_leaf(residency, graph, leaf, before);
+            before = leaf;
+        }
+    }
+    for (int i = 0; i < residency->n_leaves && graph->source != NULL; i++) {
+        if (is_shadow(&residency->leaves[i])) {
+            join_leaf(residency, graph, &residency->leaves[i], NULL);
+        }
     }
     for (int i = 0; i < residency->n_touched; i++) {
         int32_t *touched = &residency->touched[i];

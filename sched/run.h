@@ -8,8 +8,9 @@
 
 #include "backends/chunks.h"
 #include "sched/barrier.h"
-#include "sched/exec.h"
 #include "sched/concurrent.h"
+#include "sched/exec.h"
+#include "sched/expand.h"
 
 /** Memory that only grows and whose contents do not outlive a run. */
 struct tnd_run_memory {
@@ -95,7 +96,9 @@ struct tnd_run {
     struct tnd_run_device *devices; /* by slot, of the executor */
     struct tnd_mirrors *mirrors;    /* of the executor */
     const struct tnd_clock *clock;
-    struct tandem_graph *graph;
+    struct tandem_graph *graph; /* the program's, or the expanded one */
+    const struct tandem_plan *plan;
+    int n_told_nodes; /* of the program's graph */
     const struct tnd_exec_run_options *options;
     struct tnd_steps *steps;
     bool keeps_subnormals; /* threads compute with subnormal floats */
@@ -119,6 +122,7 @@ struct tnd_run {
     int failed_step; /* of `status`; -1: none */
 
     /* ---- kept from run to run ---- */
+    struct tnd_expansion *expansion; /* NULL: none was needed yet */
     struct tnd_run_memory intermediates;
     struct tnd_run_memory workspace;
     struct tnd_run_memory scratch;

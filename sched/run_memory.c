@@ -132,6 +132,7 @@ void tnd_run_free(struct tnd_run *run)
     tnd_barrier_fini(&run->stage);
     tnd_barrier_fini(&run->groups);
     tnd_steps_free(run->steps);
+    tnd_expansion_free(run->expansion);
     tnd_run_unmap(run->registry, &run->intermediates);
     tnd_run_unmap(run->registry, &run->workspace);
     tnd_stream_unmap(run);

@@ -2,17 +2,12 @@
  * Whether a graph whose run has failed half-way may be run again. Looked at after failures only. */
 #include "sched/run.h"
 
-static bool is_own_output(const struct tnd_run *run, const struct tandem_tensor *root)
-{
-    return root->op != TANDEM_OP_NONE && root->graph == run->graph;
-}
-
 /* Bytes of a leaf that the node writes. */
 static bool leaf_bytes(const struct tnd_run *run, const struct tandem_tensor *tensor,
                        uintptr_t *out_begin, uintptr_t *out_end)
 {
     const struct tandem_tensor *root = tensor->root;
-    if (root->plan_offset >= 0 || is_own_output(run, root)) {
+    if (root->plan_offset >= 0 || tnd_graph_computes(run->graph, root)) {
         return false;
     }
     *out_begin = (uintptr_t)root->data + tensor->root_offset;
@@ -63,7 +58,7 @@ bool tnd_run_can_repeat(const struct tnd_run *run, int *out_node)
         uintptr_t end = 0;
         if (step->kind == TND_STEP_WORK && may_have && leaf_bytes(run, node, &begin, &end) &&
             is_read(run, step->node, begin, end)) {
-            *out_node = step->node;
+            *out_node = tnd_plan_told_node(run->plan, step->node);
             return false;
         }
     }

@@ -53,8 +53,9 @@ static void describe_failure(const struct tnd_run *run, const struct tnd_step *s
     snprintf(reason, sizeof(reason), "%s",
              error->text[0] != '\0' ? error->text : tandem_status_text(status));
     tnd_error_set(error, status, error->where[0] != '\0' ? error->where : node->name, error->got,
-                  error->limit, "node %d (%s) %s: %s", (int)step->node, tandem_op_name(node->op),
-                  tandem_stage_name((enum tandem_stage)step->stage), reason);
+                  error->limit, "node %d (%s) %s: %s", tnd_plan_told_node(run->plan, step->node),
+                  tandem_op_name(node->op), tandem_stage_name((enum tandem_stage)step->stage),
+                  reason);
 }
 
 /* The first failing worker wins; its error is read when all have arrived. */
@@ -85,6 +86,19 @@ static void fail_on_device(struct tnd_run *run, const struct tnd_step *step,
 
 /* ---- times ---- */
 
+/* As the program knows the node: joining is part of its FINALIZE, copies of X of its INIT. */
+static void tell_item(const struct tnd_plan_item *item, struct tnd_step_time *out)
+{
+    out->node = item->node;
+    out->part = item->part;
+    out->role = item->role;
+    if (item->role == TND_ITEM_JOIN) {
+        out->stage = TANDEM_STAGE_FINALIZE;
+    } else if (item->role == TND_ITEM_COPY) {
+        out->stage = TANDEM_STAGE_INIT;
+    }
+}
+
 void tnd_run_note_begin(struct tnd_run *run, const struct tnd_step *step)
 {
     int i = (int)(step - run->steps->steps);
@@ -96,12 +110,17 @@ void tnd_run_note_begin(struct tnd_run *run, const struct tnd_step *step)
     TND_ASSERT(step->stage < TANDEM_STAGES);
     time->node = step->node;
     time->stage = step->stage;
+    time->role = TND_ITEM_WHOLE;
+    time->part = -1;
     time->backend = step->backend;
     time->kind = step->kind;
     time->bytes = step->kind == TND_STEP_WORK ? 0 : step->moved.bytes;
     time->begin_ns = run->clock->now_ns(run->clock);
     time->end_ns = time->begin_ns;
     time->lost_ns = 0;
+    if (run->plan->items != NULL) {
+        tell_item(&run->plan->items[step->node], time);
+    }
     run->n_times = i + 1;
 }
 

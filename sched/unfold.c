@@ -78,8 +78,10 @@ static enum tandem_status unfold_stage(struct tnd_unfolding *unfolding, int i, i
         .predicted_us = choice->predicted_us[s],
         .n_workers = is_async ? 0 : workers_of(unfolding, i, s),
         .own_threads = config->own_threads ? choice->n_threads : 1,
-        .row_begin = 0,
-        .row_end = node->op == TANDEM_OP_MUL_MAT ? node->ne[0] : tnd_tensor_rows(node),
+        .row_begin = unfolding->plan->items != NULL ? unfolding->plan->items[i].row_begin : 0,
+        .row_end = unfolding->plan->items != NULL  ? unfolding->plan->items[i].row_end
+                   : node->op == TANDEM_OP_MUL_MAT ? node->ne[0]
+                                                   : tnd_tensor_rows(node),
         .workspace_offset = workspace_offset,
         .workspace_bytes = workspace_bytes,
     };
@@ -259,7 +261,8 @@ static enum tandem_status fetch_outputs(struct tnd_unfolding *unfolding)
     struct tnd_move move;
     int cursor = 0;
     while (tnd_residency_next_output(unfolding->out->residency, &cursor, &move)) {
-        TND_TRY(tnd_unfold_add_move(unfolding, &move, move.writer, TANDEM_STAGE_FINALIZE));
+        int writer = tnd_graph_position(unfolding->graph, move.writer);
+        TND_TRY(tnd_unfold_add_move(unfolding, &move, writer, TANDEM_STAGE_FINALIZE));
     }
     return TANDEM_OK;
 }

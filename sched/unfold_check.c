@@ -14,6 +14,7 @@ static enum tandem_status refuse(const struct tnd_unfolding *unfolding, int i, i
     const struct tandem_tensor *node = unfolding->graph->nodes[i];
     char reason[160];
     snprintf(reason, sizeof(reason), "%s", what);
+    i = tnd_plan_told_node(unfolding->plan, i);
     return tnd_error_set(unfolding->error, status, node->name, i, unfolding->graph->n_nodes,
                          "plan: node %d (%s) stage %s: %s", i, tandem_op_name(node->op),
                          tandem_stage_name((enum tandem_stage)stage), reason);

@@ -112,11 +112,12 @@ bool tnd_unfold_fetches(const struct tnd_unfolding *unfolding, int i, int slot)
 enum tandem_status tnd_unfold_add_move(struct tnd_unfolding *unfolding, const struct tnd_move *move,
                                        int i, int stage)
 {
-    bool is_result = move->is_download && move->writer >= 0 &&
+    int writer = move->writer >= 0 ? tnd_graph_position(unfolding->graph, move->writer) : -1;
+    bool is_result = move->is_download && writer >= 0 &&
                      move->extent.space != TND_SPACE_WORKSPACE &&
-                     tnd_unfold_fetches(unfolding, move->writer, move->slot);
+                     tnd_unfold_fetches(unfolding, writer, move->slot);
     struct tnd_step step = {
-        .node = is_result ? move->writer : i,
+        .node = is_result ? writer : i,
         .kind = move->is_download ? TND_STEP_DOWNLOAD : TND_STEP_UPLOAD,
         .on_device = true,
         .stage = (uint8_t)(is_result ? TANDEM_STAGE_FINALIZE : stage),

@@ -9,6 +9,7 @@
 
 #include "backends/sim/sim.h"
 #include "ggml-like/tnd_tensor.h"
+#include "sched/conflict.h"
 #include "tests/suite_sched.h"
 #include "tests/support.h"
 
@@ -305,13 +306,69 @@ static void plan_node(const struct machine *machine, const tandem_graph *graph, 
     }
 }
 
+/* Rows or columns of a product with constant weights go to one or two devices. */
+static void split_node(const struct machine *machine, const tandem_graph *graph, tandem_plan *plan,
+                       int i, int mix, struct tnd_test_rng *rng)
+{
+    const tandem_tensor *node = graph->nodes[i];
+    if (!tnd_mul_mat_is_plain(node) || (node->src[0]->root->flags & TND_TENSOR_CONSTANT) == 0 ||
+        tnd_test_rng_int(rng, 0, 1) == 0) {
+        return;
+    }
+    tandem_plan *whole = fake_plan(graph, pick_device(machine, rng, mix), 1);
+    struct tandem_plan_part part;
+    memset(&part, 0, sizeof(part));
+    part.node = i;
+    part.choice = *tandem_plan_node(whole, i);
+    part.begin = tnd_test_rng_int(rng, 0, 1) == 0 ? 0 : tnd_test_rng_int(rng, 1, 20);
+    part.end = part.begin == 0 ? tnd_test_rng_int(rng, 1, 22) : node->ne[0];
+    check_ok(tandem_plan_add_part(plan, &part, NULL));
+    if (tnd_test_rng_int(rng, 0, 1) == 0) { /* a second one beside it */
+        fake_plan_node(whole, i, pick_device(machine, rng, mix), 1);
+        part.choice = *tandem_plan_node(whole, i);
+        bool is_low = part.begin == 0;
+        int64_t middle = is_low ? part.end : part.begin;
+        int64_t far = is_low ? tnd_test_rng_int(rng, middle, 23) : tnd_test_rng_int(rng, 1, middle);
+        part.begin = is_low ? middle : far;
+        part.end = is_low ? far : middle;
+        if (part.begin < part.end) {
+            check_ok(tandem_plan_add_part(plan, &part, NULL));
+        }
+    }
+    tandem_plan_free(whole);
+}
+
+/* Neighbours that do not need one another change places at random. */
+static void reorder(const tandem_graph *graph, tandem_plan *plan, struct tnd_test_rng *rng)
+{
+    int32_t order[MOST_TENSORS];
+    for (int i = 0; i < graph->n_nodes; i++) {
+        order[i] = i;
+    }
+    for (int n = 0; n < 3 * graph->n_nodes && graph->n_nodes > 1; n++) {
+        int at = (int)tnd_test_rng_int(rng, 0, graph->n_nodes - 2);
+        if (!tnd_nodes_conflict(graph->nodes[order[at]], graph->nodes[order[at + 1]])) {
+            int32_t node = order[at];
+            order[at] = order[at + 1];
+            order[at + 1] = node;
+        }
+    }
+    check_ok(tandem_plan_set_order(plan, order, graph->n_nodes, NULL));
+}
+
 static tandem_plan *random_plan(const struct machine *machine, const tandem_graph *graph, int mix,
-                                uint64_t seed)
+                                bool is_scheduled, uint64_t seed)
 {
     struct tnd_test_rng rng = tnd_test_rng_new(seed);
     tandem_plan *plan = fake_plan(graph, machine->host, 1);
     for (int i = 0; i < graph->n_nodes; i++) {
         plan_node(machine, graph, plan, i, mix, &rng);
+    }
+    for (int i = 0; i < graph->n_nodes && is_scheduled; i++) {
+        split_node(machine, graph, plan, i, mix, &rng);
+    }
+    if (is_scheduled && tnd_test_rng_int(&rng, 0, 1) == 0) {
+        reorder(graph, plan, &rng);
     }
     return plan;
 }
@@ -331,7 +388,7 @@ static void compare(const struct built *got, const struct built *want, const cha
 }
 
 static void run_both(struct machine *machine, const struct leaves *tested,
-                     const struct leaves *reference, int mix, uint64_t seed)
+                     const struct leaves *reference, int mix, bool is_scheduled, uint64_t seed)
 {
     struct built got;
     struct built want;
@@ -344,7 +401,7 @@ static void run_both(struct machine *machine, const struct leaves *tested,
     tandem_plan *plan = fake_plan(want.graph, machine->host, 1);
     check_ok(tnd_exec_run(machine->fakes.exec, want.graph, plan, NULL, NULL));
     tandem_plan_free(plan);
-    plan = random_plan(machine, got.graph, mix, seed);
+    plan = random_plan(machine, got.graph, mix, is_scheduled, seed);
     if (check_status(tnd_exec_run(machine->fakes.exec, got.graph, plan, NULL, &error), TANDEM_OK,
                      NULL, &error)) {
         compare(&got, &want, what);
@@ -373,7 +430,7 @@ static void change_leaf(struct machine *machine, struct leaves *tested, struct l
     ((float *)reference->list[i]->data)[3] = value;
 }
 
-static void random_graphs_give_the_same_bits_on_any_mix_of_devices(void)
+static void check_random_graphs(bool is_scheduled)
 {
     const int rounds = 100 * tnd_effort();
     struct machine machine;
@@ -387,7 +444,7 @@ static void random_graphs_give_the_same_bits_on_any_mix_of_devices(void)
         leaves_new(&reference, seed);
         for (int i = 0; i < 6; i++) {
             int mix = (int)tnd_test_rng_int(&rng, 1, 7);
-            run_both(&machine, &tested, &reference, mix, seed * 8 + (uint64_t)i);
+            run_both(&machine, &tested, &reference, mix, is_scheduled, seed * 8 + (uint64_t)i);
             change_leaf(&machine, &tested, &reference, &rng);
         }
         for (int i = 0; i < N_LEAVES; i++) {
@@ -405,6 +462,16 @@ static void random_graphs_give_the_same_bits_on_any_mix_of_devices(void)
         leaves_free(&reference);
     }
     machine_close(&machine);
+}
+
+static void random_graphs_give_the_same_bits_on_any_mix_of_devices(void)
+{
+    check_random_graphs(false);
+}
+
+static void random_splits_and_orders_change_no_bit(void)
+{
+    check_random_graphs(true);
 }
 
 /* ---- several threads on one device ---- */
@@ -441,7 +508,7 @@ static void caller_build(struct caller *caller, struct machine *machine,
     check_ok(tnd_exec_run(machine->fakes.exec, caller->graph, caller->plan, NULL, NULL));
     memcpy(caller->expected, caller->y->data, sizeof(caller->expected));
     tandem_plan_free(caller->plan);
-    caller->plan = random_plan(machine, caller->graph, 6, (uint64_t)i + 1);
+    caller->plan = random_plan(machine, caller->graph, 6, i > 0, (uint64_t)i + 1);
 }
 
 static void *compute_often(void *user)
@@ -484,6 +551,7 @@ static void several_threads_share_devices_and_leaves(void)
 static CU_TestInfo random_tests[] = {
     {"random_graphs_give_the_same_bits_on_any_mix_of_devices",
      random_graphs_give_the_same_bits_on_any_mix_of_devices},
+    {"random_splits_and_orders_change_no_bit", random_splits_and_orders_change_no_bit},
     {"several_threads_share_devices_and_leaves", several_threads_share_devices_and_leaves},
     CU_TEST_INFO_NULL,
 };
