@@ -52,25 +52,12 @@ static void add_device(const char *settings)
 
 static tandem_graph *product(int64_t n, int64_t k, int64_t m)
 {
-    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){k, n});
-    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){k, m});
-    tandem_graph *graph = tandem_graph_new(context);
-    tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
-    tandem_graph_add(graph, tandem_mul_mat(context, w, x));
-    check_ok(tandem_graph_finish(graph, NULL));
-    return graph;
+    return tune_product(context, TANDEM_TYPE_Q4_0, n, k, m);
 }
 
 static struct tandem_plan_node plan_one(const tandem_graph *graph, int n_threads)
 {
-    tandem_plan *plan = NULL;
-    struct tandem_plan_node node;
-    memset(&node, 0, sizeof(node));
-    if (check_ok(tnd_planner_plan(planner, graph, n_threads, &plan, NULL))) {
-        node = *tandem_plan_node(plan, 0);
-    }
-    tandem_plan_free(plan);
-    return node;
+    return tune_plan_one(planner, graph, n_threads);
 }
 
 static void a_device_that_computes_wrong_numbers_is_never_chosen(void)

@@ -6,7 +6,7 @@
 #include "backends/registry.h"
 #include "base/alloc.h"
 #include "ggml-like/tnd_tensor.h"
-#include "tests/support.h"
+#include "tests/support_tune.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
 
@@ -61,25 +61,12 @@ static bool has_openblas(void)
 
 static tandem_graph *product(enum tandem_type type, int64_t n, int64_t k, int64_t m)
 {
-    tandem_tensor *w = tandem_tensor_new(context, type, 2, (const int64_t[]){k, n});
-    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){k, m});
-    tandem_graph *graph = tandem_graph_new(context);
-    tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
-    tandem_graph_add(graph, tandem_mul_mat(context, w, x));
-    check_ok(tandem_graph_finish(graph, NULL));
-    return graph;
+    return tune_product(context, type, n, k, m);
 }
 
 static struct tandem_plan_node plan_one(const tandem_graph *graph, int n_threads)
 {
-    tandem_plan *plan = NULL;
-    struct tandem_plan_node node;
-    memset(&node, 0, sizeof(node));
-    if (check_ok(tnd_planner_plan(planner, graph, n_threads, &plan, NULL))) {
-        node = *tandem_plan_node(plan, 0);
-    }
-    tandem_plan_free(plan);
-    return node;
+    return tune_plan_one(planner, graph, n_threads);
 }
 
 /* Puts a made-up cost into all stages of a profile: each takes fixed + per_token * m

@@ -108,3 +108,15 @@ int64_t tune_count_stale(const struct tandem_table *table)
     }
     return n;
 }
+
+tandem_graph *tune_product(tandem_context *context, enum tandem_type type, int64_t n, int64_t k,
+                           int64_t m)
+{
+    tandem_tensor *w = tandem_tensor_new(context, type, 2, (const int64_t[]){k, n});
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){k, m});
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+    tandem_graph_add(graph, tandem_mul_mat(context, w, x));
+    check_ok(tandem_graph_finish(graph, NULL));
+    return graph;
+}

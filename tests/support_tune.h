@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "tests/support.h"
 #include "table/tnd_table.h"
+#include "tune/planner.h"
 
 extern const char tune_example[];
 
@@ -19,6 +20,13 @@ struct tnd_curve_key tune_key(int64_t n, int64_t k, enum tandem_task task, bool 
 void tune_add(tandem_table *table, const struct tnd_curve_key *key, int64_t m, double us);
 /** Stale samples of curves. */
 int64_t tune_count_stale(const struct tandem_table *table);
+
+/** A graph of one product of constant weights N x K. */
+tandem_graph *tune_product(tandem_context *context, enum tandem_type type, int64_t n, int64_t k,
+                           int64_t m);
+/** What the planner chooses for the first node; zeros after a failure. */
+struct tandem_plan_node tune_plan_one(struct tnd_planner *planner, const tandem_graph *graph,
+                                      int n_threads);
 
 /* ---- made-up devices ---- */
 

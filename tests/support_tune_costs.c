@@ -30,3 +30,16 @@ void tune_add_cost(tandem_table *table, const char *profile, double fixed, doubl
         }
     }
 }
+
+struct tandem_plan_node tune_plan_one(struct tnd_planner *planner, const tandem_graph *graph,
+                                      int n_threads)
+{
+    tandem_plan *plan = NULL;
+    struct tandem_plan_node node;
+    memset(&node, 0, sizeof(node));
+    if (check_ok(tnd_planner_plan(planner, graph, n_threads, &plan, NULL))) {
+        node = *tandem_plan_node(plan, 0);
+    }
+    tandem_plan_free(plan);
+    return node;
+}
