@@ -16,6 +16,7 @@
 #include "tune/place.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
+#include "tune/stream_cost.h"
 
 /* ---- a device that accepts works and never does them ---- */
 
@@ -601,6 +602,101 @@ static CU_TestInfo placement_tests[] = {
     CU_TEST_INFO_NULL,
 };
 
+/* ---- weights in flight ---- */
+
+static bool is_refused;
+
+static uint32_t refused_by(void *user, const tandem_tensor *weight)
+{
+    (void)user;
+    CU_ASSERT_PTR_NOT_NULL(weight);
+    return is_refused ? UINT32_C(1) << tnd_registry_find(registry, "opencl", NULL) : 0;
+}
+
+/* Of each product: computing takes 20 + M us on the device and 20 + 10 M us on the CPU, sending its
+ * 73,728 bytes 134 us. */
+static void set_up_streams(void)
+{
+    set_up_planner();
+    tune_add_cost(costs, "cpu", 10, 5);
+    tune_add_cost(costs, "opencl", 20, 1);
+    tune_add_link(costs, "opencl", 60, 1e3);
+    tnd_planner_set_refused(planner, refused_by, NULL);
+    tnd_planner_set_table(planner, costs);
+}
+
+static const char *first_profile(int64_t m)
+{
+    static char name[32];
+    tandem_plan *plan = NULL;
+    if (check_ok(tnd_planner_plan(planner, chain(7, m), 2, &plan, NULL))) {
+        snprintf(name, sizeof(name), "%s", tandem_plan_node(plan, 0)->profile);
+    }
+    tandem_plan_free(plan);
+    return name;
+}
+
+static void weights_without_room_travel_for_prompts(void)
+{
+    is_refused = false;
+    check_string(first_profile(4), "opencl");
+    check_string(first_profile(16), "opencl");
+    is_refused = true;
+    check_string(first_profile(4), "cpu");
+    check_string(first_profile(16), "opencl+stream");
+    is_refused = false;
+    check_string(first_profile(16), "opencl");
+}
+
+static void weights_in_flight_take_the_longer_of_both(void)
+{
+    struct tnd_table_profile streaming;
+    struct tnd_table_profile resident;
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "opencl+stream", TANDEM_TYPE_Q4_0, &streaming));
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "opencl", TANDEM_TYPE_Q4_0, &resident));
+    CU_ASSERT_TRUE(tnd_profile_streams(&streaming) && !tnd_profile_streams(&resident));
+    for (int64_t m = 16; m <= 512; m *= 2) {
+        for (int is_alone = 0; is_alone < 2; is_alone++) {
+            struct tnd_estimate stages[TANDEM_STAGES];
+            struct tnd_estimate total;
+            double sent_us = 60 + 73728 / 1e3;
+            double compute_us = 20 + (double)m;
+            CU_ASSERT_TRUE(tnd_estimate_stages(costs, &streaming, TANDEM_TYPE_Q4_0, N, K, m, 1,
+                                               false, stages, &total));
+            CU_ASSERT_DOUBLE_EQUAL(total.us, compute_us, 1e-6);
+            tnd_stream_add(costs, &streaming, TANDEM_TYPE_Q4_0, N, K, is_alone,
+                           &stages[TANDEM_STAGE_COMPUTE], &total);
+            double longer_us = sent_us > compute_us ? sent_us : compute_us;
+            CU_ASSERT_DOUBLE_EQUAL(total.us, is_alone ? sent_us + compute_us : longer_us, 1e-6);
+            tnd_stream_add(costs, &resident, TANDEM_TYPE_Q4_0, N, K, is_alone,
+                           &stages[TANDEM_STAGE_COMPUTE], &total);
+            CU_ASSERT_DOUBLE_EQUAL(total.us, is_alone ? sent_us + compute_us : longer_us, 1e-6);
+        }
+    }
+}
+
+static void the_crossover_of_weights_in_flight_is_the_first_m_at_which_they_win(void)
+{
+    struct tnd_table_profile streaming;
+    struct tnd_table_profile host;
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "opencl+stream", TANDEM_TYPE_Q4_0, &streaming));
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "cpu", TANDEM_TYPE_Q4_0, &host));
+    /* 20 + 10 M > 133.728 from M = 12 on */
+    check_int(tnd_stream_crossover(costs, &streaming, &host, TANDEM_TYPE_Q4_0, N, K, 1, 512), 12);
+    check_int(tnd_stream_crossover(costs, &streaming, &host, TANDEM_TYPE_Q4_0, N, K, 1, 11), 0);
+    tandem_table *without = tune_new();
+    check_int(tnd_stream_crossover(without, &streaming, &host, TANDEM_TYPE_Q4_0, N, K, 1, 512), 0);
+    tandem_table_free(without);
+}
+
+static CU_TestInfo stream_tests[] = {
+    {"weights without room travel for prompts", weights_without_room_travel_for_prompts},
+    {"weights in flight take the longer of both", weights_in_flight_take_the_longer_of_both},
+    {"the crossover of weights in flight is the first M at which they win",
+     the_crossover_of_weights_in_flight_is_the_first_m_at_which_they_win},
+    CU_TEST_INFO_NULL,
+};
+
 static CU_TestInfo profile_tests[] = {
     {"the profiles of a device name its stages", the_profiles_of_a_device_name_its_stages},
     {"a profile resolves where its device is open and else says why",
@@ -612,5 +708,6 @@ extern CU_SuiteInfo suites_tune_devices[];
 CU_SuiteInfo suites_tune_devices[] = {
     {"device profiles", NULL, NULL, set_up, tear_down, profile_tests},
     {"placement", NULL, NULL, set_up_planner, tear_down_planner, placement_tests},
+    {"weights in flight", NULL, NULL, set_up_streams, tear_down_planner, stream_tests},
     CU_SUITE_INFO_NULL,
 };
