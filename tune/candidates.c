@@ -106,7 +106,7 @@ int tnd_candidates_of_table(const struct tandem_table *table, enum tandem_type t
         find_check(table, type, error_bound, &candidate);
         out[n++] = candidate;
     }
-    return n;
+    return tnd_stream_twins(table, out, n);
 }
 
 int tnd_next_thread_count(const struct tandem_table *table, int threads, int limit)

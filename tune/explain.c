@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "tune/policy.h"
+#include "tune/stream_cost.h"
 
 enum { MOST_THREADS_TOLD = 40 }; /* counts in a command */
 
@@ -467,6 +468,40 @@ static void write_command(const struct tandem_table *table, struct tnd_explanati
 
 /* ---- all of it ---- */
 
+/* The first M at which weights in flight beat every profile of the host on all threads; 0: none. */
+static int64_t crossover_of(const struct tandem_table *table, const struct tnd_explanation *e,
+                            const struct tnd_table_profile *streaming)
+{
+    int64_t m = 1;
+    bool any = false;
+    for (int i = 0; i < e->n_predictions && m > 0; i++) {
+        const struct tnd_prediction *one = &e->predictions[i];
+        if (one->moves.device[0] == '\0' && !e->candidates[one->candidate].is_excluded) {
+            int64_t from = tnd_stream_crossover(
+                table, streaming, &e->candidates[one->candidate].profile, e->problem.type,
+                e->problem.n, e->problem.k, one->threads, e->m_limit);
+            m = from > m || from == 0 ? from : m;
+            any = true;
+        }
+    }
+    return any ? m : 0;
+}
+
+static void find_stream(const struct tandem_table *table, struct tnd_explanation *e)
+{
+    for (int i = 0; i < e->n_candidates; i++) {
+        const struct tnd_table_profile *profile = &e->candidates[i].profile;
+        if (!tnd_profile_streams(profile)) {
+            continue;
+        }
+        int64_t m = crossover_of(table, e, profile);
+        if (e->stream_profile[0] == '\0' || (m > 0 && (e->stream_m == 0 || m < e->stream_m))) {
+            memcpy(e->stream_profile, profile->name, sizeof(e->stream_profile));
+            e->stream_m = m;
+        }
+    }
+}
+
 enum tandem_status tnd_explain(const struct tnd_explain_options *options,
                                struct tnd_explanation *out, struct tandem_error *error)
 {
@@ -491,6 +526,7 @@ enum tandem_status tnd_explain(const struct tnd_explain_options *options,
         find_scaling(&e);
         find_crossings(options->table, &e);
         find_flips(options->table, &e);
+        find_stream(options->table, &e);
     }
     find_thin(options->table, &e);
     write_command(options->table, &e);

@@ -70,6 +70,8 @@ struct tnd_explanation {
                       though rows look faster; 0 without a second */
     int64_t m_limit; /* the largest M looked at for turns */
     struct tnd_crossing below, above; /* before and behind the problem's M */
+    char stream_profile[32]; /* where weights without room on a device may travel; "": nowhere */
+    int64_t stream_m;        /* from this M on that beats the host; 0: at no M that was looked at */
     int n_flips;
     struct tnd_flip flips[TND_EXPLAIN_MAX_FLIPS];
     unsigned thin;                     /* enum tnd_thin */

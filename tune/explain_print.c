@@ -202,6 +202,10 @@ void tnd_explain_text(const struct tnd_explanation *e, struct tnd_text *out)
         tnd_text_printf(out, "  no other profile wins behind it, up to M = %" PRId64 "\n",
                         e->m_limit);
     }
+    if (e->stream_m > 0) {
+        tnd_text_printf(out, "  weights without room on the device: %s from M = %" PRId64 "\n",
+                        e->stream_profile, e->stream_m);
+    }
     for (int i = 0; i < e->n_flips; i++) {
         add_flip(out, &e->flips[i]);
     }
@@ -364,6 +368,11 @@ void tnd_explain_json(const struct tnd_explanation *e, const char *indent, struc
     tnd_text_add(out, ", ");
     json_crossover(out, "above", &e->above);
     tnd_text_printf(out, ", \"m_limit\": %" PRId64 ",\n%s ", e->m_limit, indent);
+    if (e->stream_m > 0) {
+        tnd_text_add(out, "\"stream\": {\"profile\": ");
+        tnd_emit_json_string(out, e->stream_profile);
+        tnd_text_printf(out, ", \"m\": %" PRId64 "}, ", e->stream_m);
+    }
     json_flips(out, e);
     tnd_text_add(out, ", ");
     json_thin(out, e->thin);

@@ -2,12 +2,36 @@
  * The price of weights in flight. */
 #include "tune/stream_cost.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "backends/task.h"
 #include "base/tnd_assert.h"
 
 bool tnd_profile_streams(const struct tnd_table_profile *profile)
 {
     return tnd_task_is(profile->stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_STREAMS_W);
+}
+
+int tnd_stream_twins(const struct tandem_table *table, struct tnd_candidate *candidates, int n)
+{
+    int n_all = n;
+    for (int i = 0; i < n && n_all < TND_TABLE_MAX_PROFILES; i++) {
+        const struct tnd_table_stage *compute = &candidates[i].profile.stage[TANDEM_STAGE_COMPUTE];
+        struct tnd_table_profile profile;
+        if (compute->task != TANDEM_TASK_NODE ||
+            tnd_table_transfer(table, compute->backend, TND_UPLOAD) == NULL) {
+            continue;
+        }
+        profile = candidates[i].profile;
+        size_t name_n = strcspn(profile.name, "@"); /* of a second device */
+        snprintf(profile.name + name_n, sizeof(profile.name) - name_n, "+stream%s",
+                 candidates[i].profile.name + name_n);
+        profile.stage[TANDEM_STAGE_COMPUTE].task = TANDEM_TASK_NODE_STREAMED;
+        candidates[n_all] = candidates[i];
+        candidates[n_all++].profile = profile;
+    }
+    return n_all;
 }
 
 static bool fits_weight(const struct tnd_candidate *candidate, uint32_t refused, bool is_constant)

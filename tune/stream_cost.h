@@ -10,6 +10,10 @@
 /** Whether the weights of the profile's products travel. */
 bool tnd_profile_streams(const struct tnd_table_profile *profile);
 
+/** Adds what the machine of a table can do with weights in flight: a twin of each candidate that
+ *  runs as a whole on a device of which the table knows uploads. Returns how many there are. */
+int tnd_stream_twins(const struct tandem_table *table, struct tnd_candidate *candidates, int n);
+
 /** Leaves the candidates for a weight: where a device has room for it, or it may change, none that
  *  streams; on devices (`refused`: bit a slot) that had no room, those that stream alone. Returns
  *  how many are left. */
