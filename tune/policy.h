@@ -542,4 +542,22 @@
  * core. Test: none. */
 #define TND_ORACLE_SLOWEST_MADDS 1e10
 
+/* ---- Placing weights (tune/fit_model.h) ---- */
+
+/* Device memory that nobody plans with: the driver, its programs, the screen. Unit: bytes. Why:
+ * what drivers of cards of 8 GB show as taken before the first buffer, and a part of the memory is
+ * lost between buffers. Test: the_reserve_and_the_cache_are_taken_off_first. */
+#define TND_FIT_RESERVE_BYTES   (INT64_C(512) << 20)
+/* A text that the objective "mixed" is about: tokens read, tokens written. Unit: tokens. Why: what
+ * most published figures are told for. Test: none. */
+#define TND_FIT_PROMPT_TOKENS   512
+#define TND_FIT_ANSWER_TOKENS   128
+/* Error bar of a weight without a time of its own, priced by its bytes at the rate of the largest
+ * one that has a time. Unit: share of the time. Why: kernels of other types and of small matrices
+ * are up to twice as slow. Test: weights_without_a_time_are_priced_by_their_bytes. */
+#define TND_FIT_GUESS_ERROR     1.0
+/* With more of the bytes that a token touches priced so, nothing is predicted. Unit: share. Why: as
+ * in simulate. Test: weights_without_a_time_are_priced_by_their_bytes. */
+#define TND_FIT_MOST_GUESSED    0.1
+
 #endif
