@@ -65,7 +65,7 @@ has() { grep -aqF -- "$1" "$2"; }
 lacks() { ! grep -aqF -- "$1" "$2"; }
 group() { [[ $1 == *"$only"* ]] && echo "== $1"; }
 
-commands="run chat bench compare tokenize convert inspect synth demo"
+commands="run chat bench compare tokenize convert inspect fit synth demo"
 
 if group help; then
     try 0 "usage: tandem-llama COMMAND"
@@ -97,7 +97,7 @@ if group usage; then
         try 2 "unknown option '--nonsense'" "$command" --nonsense
         check "errors go to stderr alone" [ ! -s out ]
     done
-    for command in run chat inspect; do
+    for command in run chat inspect fit; do
         try 2 "is missing" "$command"
         try 2 "unexpected 'two'" "$command" one two
     done
@@ -117,7 +117,7 @@ if group usage; then
     try 1 "cannot open" tokenize -t no-such-file
     check "nothing was written" [ ! -e x.gguf ]
     : >empty
-    for command in run inspect chat; do
+    for command in run inspect chat fit; do
         try 1 "empty" "$command" empty
     done
     mkdir -p folder
@@ -524,6 +524,46 @@ if group compare; then
     check "a line a type" has "| f16 " out
     try 1 "unknown type: 'q9'" compare model.bin "${tokenizer[@]}" --types q9
     try 2 "compare: MODEL is missing" compare
+fi
+
+if group fit; then
+    tables=$root/bench-data
+    desktop=(--table "$tables/desktop-8gb-computed/table.json" --device-memory 8)
+    try 0 "experts       opencl" fit 30B-A3B "${desktop[@]}"
+    check "what is left is on the CPU" has "experts       cpu" out
+    check "what does not fit is said" has "do not fit" out
+    check "more memory is told" has "With more memory of opencl:" out
+    for objective in prompt generation mixed; do
+        try 0 '"name": "placed", "fits": true' fit 8B "${desktop[@]}" --json --objective "$objective"
+        check "JSON names the objective" has "\"objective\": \"$objective\"" out
+    done
+    # Of a MoE more than half again of what whole layers bring.
+    try 0 '"more_memory": [{"memory"' fit 30B-A3B "${desktop[@]}" --json --objective generation
+    check "experts apart are 1.5 times as fast as whole layers" awk -F'"generation_tps": ' '
+        /"whole_layers"/ { whole = $2 + 0 }
+        /"placed"/ { placed = $2 + 0 }
+        END { exit !(whole > 0 && placed >= 1.5 * whole) }' out
+    for machine in integrated-gpu:16 server-80gb:80 laptop-4gb:4; do
+        for shape in 8B 70B 30B-A3B; do
+            try 0 "placed as above" fit "$shape" --table "$tables/${machine%:*}-computed/table.json" \
+                --device-memory "${machine#*:}"
+        done
+    done
+    try 0 "attention     cpu" fit 8B "${desktop[@]:0:2}" --device-memory 0
+    try 0 "no device with memory of its own" fit 7B --table "$tables/epyc-zen4-2-cores/table.json"
+    check "the CPU alone is told" has "CPU alone" out
+    check "and nothing else" lacks "whole layers" out
+    try 1 "that a prompt touches" fit 7B --table "$tables/macbook-pro-2018/table.txt"
+    try 1 "no times of the CPU" fit model.bin "${desktop[@]}"
+    try 1 "the memory of 'opencl' is not known here" fit 8B "${desktop[@]:0:2}"
+    for wrong in 8,8 x 8x -1 1e99 ""; do
+        try 1 "expected 1 number of GiB" fit 8B "${desktop[@]:0:2}" --device-memory "$wrong"
+    done
+    try 1 "expected prompt, generation or mixed" fit 8B "${desktop[@]}" --objective fast
+    try 1 "unknown type" fit 8B "${desktop[@]}" --type q9
+    try 1 "cannot open" fit no-such-file "${desktop[@]}"
+    try 1 "no-such-table" fit 8B --table no-such-table.json
+    try 2 "expected a whole number" fit 8B "${desktop[@]}" --context -1
 fi
 
 if group table; then

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Prices of weights. A product is predicted as the planner predicts it, by the best candidate of a
- * side. Experts: a pass of M tokens that use u of E each touches E (1 - (1 - u / E)^M) of them, if
- * all are as likely; together they are priced as one product of as many rows, of M u / touched
- * tokens. */
+ * side. Experts that a pass touches are priced together, as the planner does (experts.h). */
 #include "tune/fit_price.h"
 
 #include <inttypes.h>
@@ -12,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "tune/candidates.h"
+#include "tune/experts.h"
 #include "tune/policy.h"
 
 enum { KNOWN = 256 }; /* products that are looked up once */
@@ -102,7 +101,7 @@ static struct work work_of(const struct pricing *p, const struct tnd_fit_weight 
     if (weight->n_experts > 1) {
         double all = (double)weight->n_experts;
         double used = p->options->n_used > 0 ? fmin((double)p->options->n_used, all) : all;
-        touched = all * (1 - pow(1 - used / all, m));
+        touched = tnd_experts_active(weight->n_experts, (int64_t)used, (int64_t)m);
         touched = fmax(1, round(fmin(touched, all)));
         m = m * used / touched;
     }
@@ -194,9 +193,9 @@ static void price_guessed(struct pricing *p, enum tnd_fit_phase phase, int side,
 
 /* ---- keys and values ---- */
 
-/* The layer's largest product of attention: keys and values are read, and scores computed, at the
- * rate of it. A generated token reads them for half of the context; a prompt's M tokens see M / 2 of
- * each other, which is 2 M M times the queries' width in operations, of 2 M N K of the product. */
+/* Keys and values are read, and scores computed, at the rate of the layer's largest product of
+ * attention. A generated token reads them for half of the context. A prompt's M tokens see M / 2 of
+ * each other on average: 2 M M times the queries' width in operations, of 2 M N K. */
 static void price_caches(struct pricing *p, enum tnd_fit_phase phase, int side)
 {
     const struct tnd_fit_weight **best = p->best;

@@ -11,7 +11,7 @@
 #include "tools/args.h"
 #include "tools/mulmat-tune/cmd_output.h"
 #include "tools/mulmat-tune/commands.h"
-#include "tools/mulmat-tune/model_graph.h"
+#include "tools/report/model_graph.h"
 #include "tools/mulmat-tune/open_runtime.h"
 #include "base/emit.h"
 #include "tune/explain.h"
@@ -238,7 +238,7 @@ int tnd_cmd_simulate(int argc, char **argv)
     struct request request = {.model = "7B", .m = {4, {1, 32, 128, 512}}};
     const struct args_option options[] = {
         {"model", ARGS_STRING, &request.model, 0, 0, "M",
-         "quick, 1.1B, 3B, 7B, 13B, 30B, 65B or a model file (default 7B)"},
+         "quick, 1.1B, 3B, 7B, 8B, 13B, 30B, 65B, 70B or a model file (default 7B)"},
         {"type|t", ARGS_STRING, &request.type, 0, 0, "T",
          "weight type of a named model (default: q4_0, or the first of the table)"},
         {"m", ARGS_INTS, &request.m, 1, MOST_TOKENS, "M[,M..]",

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Graphs of models. Those known by name have the dimensions of the LLaMA paper (Touvron et al.
  * 2023, table 2) with the hidden sizes of its released weights, OpenLLaMA 3B, TinyLlama (1.1B) and
- * quick, its little sister; as in measure/models.c, which knows their matrices. */
-#include "tools/mulmat-tune/model_graph.h"
+ * quick, its little sister, as in measure/models.c, which knows their matrices; 8B and 70B those of
+ * Llama 3 (Grattafiori et al. 2024, arXiv:2407.21783, table 3); 30B-A3B those of Qwen3-30B-A3B (its
+ * config.json, and Yang et al. 2025, arXiv:2505.09388, table 2). */
+#include "tools/report/model_graph.h"
 
 #include <string.h>
 #include <strings.h>
@@ -12,33 +14,51 @@
 #include "formats/source.h"
 #include "measure/models.h"
 
-static const struct {
-    const char *name;
-    int64_t dim, hidden, layers, heads, kv_heads, vocabulary;
-} models[] = {
-    {"quick", 1024, 2816, 8, 16, 4, 8192},   {"1.1B", 2048, 5632, 22, 32, 4, 32000},
-    {"3B", 3200, 8640, 26, 32, 32, 32000},   {"7B", 4096, 11008, 32, 32, 32, 32000},
-    {"13B", 5120, 13824, 40, 40, 40, 32000}, {"30B", 6656, 17920, 60, 52, 52, 32000},
-    {"65B", 8192, 22016, 80, 64, 64, 32000},
+static const struct model_shape models[] = {
+    {"quick", 1024, 2816, 8, 16, 4, 64, 8192, 0, 0},
+    {"1.1B", 2048, 5632, 22, 32, 4, 64, 32000, 0, 0},
+    {"3B", 3200, 8640, 26, 32, 32, 100, 32000, 0, 0},
+    {"7B", 4096, 11008, 32, 32, 32, 128, 32000, 0, 0},
+    {"8B", 4096, 14336, 32, 32, 8, 128, 128256, 0, 0},
+    {"13B", 5120, 13824, 40, 40, 40, 128, 32000, 0, 0},
+    {"30B", 6656, 17920, 60, 52, 52, 128, 32000, 0, 0},
+    {"30B-A3B", 2048, 768, 48, 32, 4, 128, 151936, 128, 8},
+    {"65B", 8192, 22016, 80, 64, 64, 128, 32000, 0, 0},
+    {"70B", 8192, 28672, 80, 64, 8, 128, 128256, 0, 0},
 };
+
+const struct model_shape *model_shape_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        if (strcasecmp(tnd_model_name(name), models[i].name) == 0) {
+            return &models[i];
+        }
+    }
+    return NULL;
+}
 
 static enum tandem_status open_source(const char *name, enum tandem_type type,
                                       tandem_source **out_source, struct tandem_error *error)
 {
-    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
-        if (strcasecmp(tnd_model_name(name), models[i].name) == 0) {
-            struct tandem_llama_shape shape = {.size = sizeof(shape),
-                                               .dim = models[i].dim,
-                                               .hidden = models[i].hidden,
-                                               .layers = models[i].layers,
-                                               .heads = models[i].heads,
-                                               .kv_heads = models[i].kv_heads,
-                                               .vocabulary = models[i].vocabulary,
-                                               .context = 4096};
-            return tnd_source_outline(&shape, type, out_source, error);
-        }
+    const struct model_shape *known = model_shape_of(name);
+    if (known == NULL) {
+        return tandem_source_open(name, out_source, error);
     }
-    return tandem_source_open(name, out_source, error);
+    if (known->experts > 0) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, name, 0, 0,
+                             "model %s: graphs of experts cannot be simulated yet; 'tandem-llama "
+                             "fit %s' prices its weights",
+                             known->name, known->name);
+    }
+    const struct tandem_llama_shape shape = {.size = sizeof(shape),
+                                             .dim = known->dim,
+                                             .hidden = known->hidden,
+                                             .layers = known->layers,
+                                             .heads = known->heads,
+                                             .kv_heads = known->kv_heads,
+                                             .vocabulary = known->vocabulary,
+                                             .context = 4096};
+    return tnd_source_outline(&shape, type, out_source, error);
 }
 
 enum tandem_status model_graphs_open(const char *name, enum tandem_type type,

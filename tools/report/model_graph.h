@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * The graph of a llama's forward pass, for planning: of a model file, or of a model size that is
  * known by name and has no weights here. */
-#ifndef MULMAT_TUNE_MODEL_GRAPH_H
-#define MULMAT_TUNE_MODEL_GRAPH_H
+#ifndef TND_MODEL_GRAPH_H
+#define TND_MODEL_GRAPH_H
 
 #include "llama/model.h"
+
+/* Sizes of a model that is known by name. */
+struct model_shape {
+    const char *name;
+    int64_t dim, hidden; /* hidden: of one expert where there are some */
+    int64_t layers, heads, kv_heads, head_size, vocabulary;
+    int64_t experts, used; /* in a layer, and of them by a token; 0: none */
+};
+
+/** NULL: not known. Any case. */
+const struct model_shape *model_shape_of(const char *name);
 
 struct model_graphs {
     tandem_source *source;

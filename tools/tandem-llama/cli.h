@@ -102,6 +102,7 @@ int tnd_cmd_demo(int argc, char **argv);
 int tnd_cmd_tokenize(int argc, char **argv);
 int tnd_cmd_convert(int argc, char **argv);
 int tnd_cmd_inspect(int argc, char **argv);
+int tnd_cmd_fit(int argc, char **argv);
 int tnd_cmd_synth(int argc, char **argv);
 
 #endif

@@ -23,6 +23,7 @@ static const struct command commands[] = {
     {"tokenize", tnd_cmd_tokenize, "turn text into token ids, or back"},
     {"convert", tnd_cmd_convert, "write a GGUF file from another model file"},
     {"inspect", tnd_cmd_inspect, "print what is in a model file"},
+    {"fit", tnd_cmd_fit, "say which weights should live on which device"},
     {"synth", tnd_cmd_synth, "write a GGUF file with random weights"},
     {"demo", tnd_cmd_demo, "compare what other programs do, the CPU kernels and the plan"},
 };

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# usage: tools/dev/compute_table.sh bench-data/NAME/machine.txt > bench-data/NAME/table.json
+# A timing table out of data sheets: machine.txt has "key value" lines, README.md beside it says
+# where they are from. Nothing in the table was measured. Each stage takes its fixed cost and then
+# the longer of arithmetic and memory.
+set -euo pipefail
+[ $# -eq 1 ] && [ -r "$1" ] || { sed -n '3,6s/^# //p' "$0" >&2; exit 2; }
+awk '
+function max(a, b) { return a > b ? a : b }
+function min(a, b) { return a < b ? a : b }
+# Microseconds of so many operations and bytes at TFLOP/s and GB/s, behind a fixed cost.
+function us(flops, bytes, tflops, gbps, fixed) {
+    return fixed + max(flops / (tflops * 1e6), bytes / (gbps * 1e3))
+}
+function begin_curve(backend, stage, task, parallel, threads) {
+    printf "%s\n{\"op\":\"mul_mat\",\"type\":\"q4_0\",\"n\":%d,\"k\":%d,\"backend\":\"%s\"," \
+        "\"stage\":\"%s\",\"task\":\"%s\",\"parallel\":%s,\"own_threads\":false,\"threads\":%d," \
+        "\"samples\":[", between, n, k, backend, stage, task, parallel, threads
+    between = ","
+}
+function sample(i, m, time) {
+    printf "%s{\"m\":%d,\"median_us\":%.3f,\"spread_us\":0,\"count\":1,\"when\":0}", (i > 1 ? "," : ""), m, time
+}
+BEGIN {
+    # What real programs reach of peaks, and fixed costs in microseconds: assumptions.
+    v["of_compute"] = 0.7; v["of_fused"] = 0.25; v["of_memory"] = 0.8; v["of_cpu_memory"] = 0.8
+    v["handing_over"] = 2; v["launching"] = 8; v["latency"] = 10
+    v["tokens"] = "1 2 8 32 128 512"
+    # Of Llama 3 8B and 70B and Qwen3 30B-A3B (attention, 8 and 128 experts together); others lie between.
+    v["shapes"] = "512x2048 2048x768 1024x4096 4096x2048 16384x768 4096x4096 14336x4096 4096x14336" \
+        " 8192x8192 262144x768 28672x8192 8192x28672 151936x2048 128256x4096 128256x8192"
+}
+/^[a-z0-9_]+ / { key = $1; sub(/^[a-z0-9_]+ +/, ""); v[key] = $0 }
+END {
+    q4_0 = 18 / 32 # bytes a weight: a scale in half precision and 32 times 4 bits
+    n_m = split(v["tokens"], tokens, " ")
+    n_threads = split(v["threads"], counts, " ")
+    n_shapes = split(v["shapes"], shape, " ")
+
+    printf "{\"version\": 2, \"model\": \"%s\", \"fingerprint\": {\"cpu_model\": \"computed, not measured:" \
+        " %s\", \"n_cpus\": %d, \"n_cores\": %d, \"gpu\": \"%s (computed)\"},\n", v["model"], v["cpu"], \
+        v["cores"], v["cores"], v["card"]
+    stage = "{\"backend\":\"%s\",\"kind\":%d,\"task\":\"%s\",\"parallel\":%s,\"wait\":%s,\"own_threads\":false}"
+    print "\"profiles\": ["
+    printf "{\"name\":\"cpu\",\"stages\":{\"init\":" stage ",\"compute\":" stage "}},\n", "cpu", 1, \
+        "quantize_x", "true", "false", "cpu", 1, "mul_mat_q", "true", "false"
+    printf "{\"name\":\"opencl\",\"stages\":{\"compute\":" stage "}},\n", "opencl", 6, "node", "false", "true"
+    printf "{\"name\":\"opencl+clblast\",\"stages\":{\"init\":" stage ",\"compute\":" stage "}}],\n", \
+        "opencl", 5, "dequantize_w", "false", "true", "opencl", 5, "mul_mat_f32", "false", "true"
+    printf "\"curves\": ["
+    for (s = 1; s <= n_shapes; s++) {
+        split(shape[s], nk, "x")
+        n = nk[1]; k = nk[2]
+        weights = n * k * q4_0
+        for (t = 1; t <= n_threads; t++) {
+            threads = counts[t]
+            tflops = threads * v["ghz"] * v["per_cycle"] * v["of_compute"] / 1e3
+            gbps = min(threads * v["core_gbps"], v["cpu_gbps"] * v["of_cpu_memory"])
+            fixed = threads > 1 ? v["handing_over"] : 0.2
+            begin_curve("cpu", "init", "quantize_x", "true", threads)
+            for (i = 1; i <= n_m; i++) {
+                m = tokens[i]
+                sample(i, m, us(m * k * 4, m * k * 5, tflops, gbps, fixed))
+            }
+            printf "]}"
+            begin_curve("cpu", "compute", "mul_mat_q", "true", threads)
+            for (i = 1; i <= n_m; i++) {
+                m = tokens[i]
+                sample(i, m, us(2 * m * n * k, weights + 4 * m * (n + k), tflops, gbps, fixed))
+            }
+            printf "]}"
+        }
+        card_gbps = v["card_gbps"] * v["of_memory"]
+        begin_curve("opencl", "init", "dequantize_w", "false", 1)
+        for (i = 1; i <= n_m; i++) {
+            sample(i, tokens[i], us(0, weights + 4 * n * k, v["card_tflops"], card_gbps, v["launching"]))
+        }
+        printf "]}"
+        begin_curve("opencl", "compute", "node", "false", 1)
+        for (i = 1; i <= n_m; i++) {
+            m = tokens[i]
+            sample(i, m, us(2 * m * n * k, weights + 4 * m * (n + k), v["card_tflops"] * v["of_fused"], card_gbps, v["launching"]))
+        }
+        printf "]}"
+        begin_curve("opencl", "compute", "mul_mat_f32", "false", 1)
+        for (i = 1; i <= n_m; i++) {
+            m = tokens[i]
+            sample(i, m, us(2 * m * n * k, 4 * (n * k + m * (n + k)), v["card_tflops"] * v["of_compute"], card_gbps, v["launching"]))
+        }
+        printf "]}"
+    }
+    printf "],\n\"transfers\": ["
+    for (d = 1; d <= 2; d++) {
+        printf "%s{\"backend\":\"opencl\",\"direction\":\"%s\",\"samples\":[", (d > 1 ? ",\n" : "\n"), (d > 1 ? "download" : "upload")
+        for (bytes = 4096; bytes <= 268435456; bytes *= 4) {
+            printf "%s{\"bytes\":%d,\"median_us\":%.3f,\"spread_us\":0,\"count\":1,\"when\":0}", (bytes > 4096 ? "," : ""), \
+                bytes, v["latency"] + bytes / (v["bus_gbps"] * v["of_memory"] * 1e3)
+        }
+        printf "]}"
+    }
+    printf "],\n\"handoffs\": ["
+    for (t = 2; t <= n_threads; t++) {
+        printf "%s{\"threads\":%d,\"spin_us\":%g,\"wake_us\":%g,\"count\":1,\"when\":0}", (t > 2 ? "," : ""), \
+            counts[t], v["handing_over"], 25 * v["handing_over"]
+    }
+    print "]}"
+}' "$1"
