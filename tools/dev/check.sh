@@ -42,6 +42,7 @@ job_examples() {
 job_tools() {
     bash tests/tools.sh build/gcc && bash tests/table_tool.sh build/gcc &&
         bash tests/simulate_tool.sh build/gcc && bash tests/advise_tool.sh build/gcc &&
+        bash tests/gpu_day.sh build/gcc &&
         bash tools/dev/check_report.sh build/gcc
 }
 # What stands in for the test data of others, where that is there and gcc's run took it.

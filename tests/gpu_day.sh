@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# usage: gpu_day.sh BUILD
+# tools/dev/gpu_day.sh on a machine without any device, on PoCL where that is installed (few steps),
+# and ended in the middle. The last line is "N passed, N failed, N skipped".
+set -u
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export BUILD=$PWD/${1:-build/release} QUICK=1 OUT=$work/out WORK=$work/work
+unset PEER MODEL DEVICE OCL_ICD_VENDORS OCL_ICD_FILENAMES
+passed=0 failed=0 skipped=0
+
+# expect PART FILE: the file holds a line with PART.
+expect() {
+    if grep -qF -- "$1" "$2"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $2 has no '$1'"
+        sed -n 1,40p "$2"
+    fi
+}
+
+tools/dev/gpu_day.sh nonsense >"$work/said" 2>&1
+expect "usage:" "$work/said"
+
+mkdir "$work/none"
+OCL_ICD_VENDORS=$work/none/ timeout 120 tools/dev/gpu_day.sh >"$work/said" 2>&1
+expect "| 1 machine | good |" "$OUT/summary.md"
+for step in "3 devices" "4 suites" "8 bench" "10 streaming" "11 report"; do
+    expect "| $step | absent |" "$OUT/summary.md"
+done
+expect "Never tried on a GPU" "$OUT/summary.md"
+tar -tzf "$OUT/logs.tar.gz" >"$work/list"
+expect "logs/devices.log" "$work/list"
+# No more files, and no deeper, than a lent machine gives back.
+[ "$(find "$OUT" | wc -l)" -le 9 ] && passed=$((passed + 1)) || failed=$((failed + 1))
+
+if "$BUILD/mulmat-tune" devices --json | grep -q '"index": 0'; then
+    timeout 120 tools/dev/gpu_day.sh 3,8-9 >"$work/said" 2>&1
+    expect "| 8 bench | good |" "$OUT/summary.md"
+    expect "| 9 ways | good |" "$OUT/summary.md"
+    expect "of the best of cpu device" "$OUT/summary.md"
+
+    # Ended while it works: what there was stays, the running step says so.
+    timeout -s TERM 2 tools/dev/gpu_day.sh 12 >"$work/said" 2>&1
+    expect "| 12 oracle | ended by a signal |" "$OUT/summary.md"
+    expect "| 8 bench | good |" "$OUT/summary.md"
+    expect "summary.md says what there is" "$work/said"
+else
+    skipped=1
+    echo "skipped: no OpenCL device"
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
