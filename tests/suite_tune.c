@@ -14,11 +14,16 @@ extern CU_SuiteInfo suites_tune_devices[];
 extern CU_SuiteInfo suites_tune_moves[];
 extern CU_SuiteInfo suites_tune_experts[];
 extern CU_SuiteInfo suites_tune_fit[];
+extern CU_SuiteInfo suites_tune_schedule[];
+extern CU_SuiteInfo suites_tune_schedule_search[];
+extern CU_SuiteInfo suites_tune_schedule_cases[];
 
 int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_tune_op_cost, suites_tune_choosing, suites_tune_drift,
                           suites_tune_objective, suites_tune_estimate, suites_tune_model,
                           suites_tune_planner, suites_tune_explain, suites_tune_devices,
-                          suites_tune_moves, suites_tune_experts, suites_tune_fit, NULL);
+                          suites_tune_moves, suites_tune_experts, suites_tune_fit,
+                          suites_tune_schedule, suites_tune_schedule_search,
+                          suites_tune_schedule_cases, NULL);
 }

@@ -43,6 +43,30 @@
  * next. Unit: ratio. Why: activations and other programs need the rest. Test: none. */
 #define TND_WARM_CACHE_PARTS 2
 
+/* ---- Schedules ---- */
+
+/* Of its error bar, by which a schedule that splits or overlaps must be faster than the best
+ * placement without. Unit: ratio. Why: of normally distributed errors 1 in 40 is larger. Test:
+ * a_gain_within_twice_its_error_is_not_taken. */
+#define TND_SCHEDULE_GAIN     2.0
+/* Graphs of so many nodes are searched by moves of single nodes after list scheduling. Unit: nodes.
+ * Why: a round of moves costs some 500 virtual runs. Test:
+ * schedules_of_small_graphs_are_near_the_best_one. */
+#define TND_SCHEDULE_SMALL    12
+/* Rounds of such moves at most. Unit: rounds. Why: more find nothing. Test: none. */
+#define TND_SCHEDULE_ROUNDS   8
+/* List scheduling is repeated with other ranks as often as this holds the nodes of the graph. Unit:
+ * nodes. Why: a quarter of a millisecond. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
+#define TND_SCHEDULE_REPEATED 512
+/* And at most so often. Unit: repeats. Why: more find nothing. Test: none. */
+#define TND_SCHEDULE_REPEATS  16
+/* By which times of nodes differ in such a repeat, either way. Unit: share. Why: enough to turn
+ * ties of equal layers. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
+#define TND_SCHEDULE_VARIES   0.8
+/* Of the interval in which the end of a split product is searched. Unit: halvings. Why: a step of
+ * rows is a share of 1e-3 at least. Test: shares_end_at_the_same_time. */
+#define TND_SCHEDULE_HALVINGS 20
+
 /* ---- Rule without a table ---- */
 
 /* A node with fewer for each microsecond of a hand-off runs on one thread. Unit: multiply-adds.

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * How the rows of a split node are divided: all sides end at the same time, by the curves of their
+ * times; then shares move by steps as long as that helps, since curves have stairs. */
+#include <math.h>
+#include <stddef.h>
+
+#include "base/tnd_assert.h"
+#include "tune/policy.h"
+#include "tune/schedule_internal.h"
+
+enum { HOST = 0 };
+
+double tnd_schedule_share_us(const struct tnd_schedule_split *split, int side, int64_t rows)
+{
+    if (rows <= 0) {
+        return 0;
+    }
+    TND_ASSERT(rows <= split->rows);
+    double at = (double)rows / (double)split->rows * (TND_SCHEDULE_CURVE_POINTS - 1);
+    int i = (int)at;
+    i = i < TND_SCHEDULE_CURVE_POINTS - 2 ? i : TND_SCHEDULE_CURVE_POINTS - 2;
+    double below = (double)split->us[side][i];
+    return below + (at - i) * ((double)split->us[side][i + 1] - below);
+}
+
+/* On idle lanes, from X in host memory to the part in host memory. */
+static double side_us(const struct tnd_schedule_problem *problem,
+                      const struct tnd_schedule_split *split, int side, int64_t rows)
+{
+    double us = tnd_schedule_share_us(split, side, rows);
+    if (rows > 0 && problem->sides[side].own_memory) {
+        us += tnd_schedule_link_us(&problem->sides[side].upload, split->x_bytes) +
+              tnd_schedule_link_us(&problem->sides[side].download,
+                                   split->bytes_per_row * (double)rows);
+    }
+    return us;
+}
+
+/* `is_used`: sides that take part; they slow each other down. */
+static double slowed(const struct tnd_schedule_problem *problem, const int64_t *rows, int side)
+{
+    double worst = 1;
+    for (int b = 0; b < problem->n_sides && problem->slowdown != NULL; b++) {
+        if (b != side && rows[b] > 0) {
+            worst = fmax(worst, (double)problem->slowdown[side * problem->n_sides + b]);
+        }
+    }
+    return worst;
+}
+
+static double price(const struct tnd_schedule_problem *problem,
+                    const struct tnd_schedule_split *split, const int64_t *rows)
+{
+    double us = 0;
+    for (int side = 0; side < problem->n_sides; side++) {
+        if (rows[side] > 0) {
+            us = fmax(us, side_us(problem, split, side, rows[side]) * slowed(problem, rows, side));
+        }
+    }
+    return us + (double)(split->rows - rows[HOST]) * split->join_us_per_row;
+}
+
+/* Most rows, in steps, that a side has done by then. */
+static int64_t rows_by(const struct tnd_schedule_problem *problem,
+                       const struct tnd_schedule_split *split, int side, double us)
+{
+    int64_t low = 0;
+    int64_t high = split->rows / split->step;
+    while (low < high) {
+        int64_t middle = low + (high - low + 1) / 2;
+        if (side_us(problem, split, side, middle * split->step) <= us) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low * split->step;
+}
+
+/* What the devices leave is the host's. */
+static bool divide_by(const struct tnd_schedule_problem *problem,
+                      const struct tnd_schedule_split *split, uint32_t devices, double us,
+                      int64_t *out_rows)
+{
+    int64_t left = split->rows;
+    for (int side = problem->n_sides - 1; side > HOST; side--) {
+        int64_t rows = (devices >> side & 1) != 0 ? rows_by(problem, split, side, us) : 0;
+        int64_t most =
+            left > 0 ? (left - 1) / split->step * split->step : 0; /* the host has some */
+        out_rows[side] = rows < most ? rows : most;
+        left -= out_rows[side];
+    }
+    out_rows[HOST] = left;
+    return side_us(problem, split, HOST, left) <= us;
+}
+
+/* Moves rows between the host and a device while that helps. */
+static void polish(const struct tnd_schedule_problem *problem,
+                   const struct tnd_schedule_split *split, uint32_t devices,
+                   struct tnd_shares *shares)
+{
+    for (int64_t amount = split->rows / 16 / split->step * split->step; amount >= split->step;
+         amount = amount / 4 / split->step * split->step) {
+        for (int side = 1; side < problem->n_sides; side++) {
+            for (int sign = -1; sign <= 1; sign += 2) {
+                int64_t rows[TND_SCHEDULE_SIDES];
+                for (int s = 0; s < problem->n_sides; s++) {
+                    rows[s] = shares->rows[s];
+                }
+                rows[side] += sign * amount;
+                rows[HOST] -= sign * amount;
+                bool is_possible = (devices >> side & 1) != 0 && rows[side] >= 0 && rows[HOST] > 0;
+                double us = is_possible ? price(problem, split, rows) : INFINITY;
+                if (us < shares->us) {
+                    shares->us = us;
+                    shares->rows[side] = rows[side];
+                    shares->rows[HOST] = rows[HOST];
+                }
+            }
+        }
+    }
+}
+
+/* With the devices of `devices` (bits) at most. */
+static void divide_among(const struct tnd_schedule_problem *problem,
+                         const struct tnd_schedule_split *split, uint32_t devices,
+                         struct tnd_shares *out)
+{
+    int64_t rows[TND_SCHEDULE_SIDES] = {split->rows};
+    double high = price(problem, split, rows);
+    double low = 0;
+    for (int i = 0; i < TND_SCHEDULE_HALVINGS; i++) {
+        double middle = (low + high) / 2;
+        if (divide_by(problem, split, devices, middle, rows)) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    (void)divide_by(problem, split, devices, high, out->rows);
+    out->us = price(problem, split, out->rows);
+    polish(problem, split, devices, out);
+    out->is_useful = out->rows[HOST] < split->rows;
+}
+
+void tnd_schedule_divide(const struct tnd_schedule_problem *problem,
+                         const struct tnd_schedule_split *split, struct tnd_shares *out)
+{
+    TND_ASSERT(split->step > 0 && split->rows > 0 && split->can[HOST]);
+    uint32_t all = 0;
+    for (int side = 1; side < problem->n_sides; side++) {
+        all |= split->can[side] ? UINT32_C(1) << side : 0;
+    }
+    divide_among(problem, split, all, out);
+    for (int side = 1; side < problem->n_sides && problem->n_sides > 2; side++) {
+        struct tnd_shares one = {0};
+        if ((all >> side & 1) != 0) {
+            divide_among(problem, split, UINT32_C(1) << side, &one);
+            *out = one.us < out->us ? one : *out;
+        }
+    }
+}
