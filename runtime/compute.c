@@ -21,11 +21,11 @@ struct listener {
 
 /* Told to the trace and to the caller, when they asked. */
 static void tell_times(const struct tnd_runtime_parts *parts, const tandem_graph *graph,
-                       const struct listener *listener, const struct tnd_step_time *times,
-                       int n_times, enum tandem_status status)
+                       const tandem_plan *plan, const struct listener *listener,
+                       const struct tnd_step_time *times, int n_times, enum tandem_status status)
 {
     if (parts->trace != NULL) {
-        tnd_trace_add(parts->trace, graph, parts->registry, times, n_times);
+        tnd_trace_add(parts->trace, graph, plan, parts->registry, times, n_times);
     }
     for (int i = 0; i < n_times && listener->timed != NULL && status == TANDEM_OK; i++) {
         if (times[i].stage < TANDEM_STAGES) {
@@ -46,7 +46,7 @@ static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_run
     struct tnd_step_time *times = NULL;
     int n_times = 0;
     if (parts->trace != NULL || listener->timed != NULL) {
-        options->n_times = (TANDEM_STAGES + MOST_TRANSFERS) * graph->n_nodes;
+        options->n_times = (TANDEM_STAGES + MOST_TRANSFERS) * tnd_plan_most_nodes(plan);
         times = tnd_calloc((size_t)options->n_times, sizeof(times[0]));
         if (times == NULL) {
             return tnd_error_set(error, TANDEM_E_MEMORY, "trace", options->n_times, 0,
@@ -55,7 +55,7 @@ static enum tandem_status run_plan(tandem_runtime *runtime, const struct tnd_run
         options->times = times;
         options->out_n_times = &n_times;
         enum tandem_status status = tnd_exec_run(parts->exec, graph, plan, options, error);
-        tell_times(parts, graph, listener, times, n_times, status);
+        tell_times(parts, graph, plan, listener, times, n_times, status);
         tnd_free(times);
         return status;
     }

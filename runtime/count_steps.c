@@ -2,7 +2,7 @@
  * Counting what a plan unfolds into. */
 #include "base/options.h"
 #include "runtime/tnd_runtime.h"
-#include "sched/plan.h"
+#include "sched/expand.h"
 
 enum tandem_status tandem_runtime_count_steps(tandem_runtime *runtime, const tandem_graph *graph,
                                               const tandem_plan *plan,
@@ -15,8 +15,20 @@ enum tandem_status tandem_runtime_count_steps(tandem_runtime *runtime, const tan
     TND_REQUIRE(plan, "count_steps", error);
     TND_TRY(tnd_runtime_check_graph(graph, error));
     tnd_runtime_parts(runtime, &parts);
-    enum tandem_status status = tnd_steps_renew(graph, plan, parts.registry, NULL,
-                                                tnd_exec_execution(parts.exec), &steps, error);
+    struct tnd_shadows *shadows = NULL;
+    struct tnd_expansion *expansion = NULL;
+    uint32_t execution = tnd_exec_execution(parts.exec);
+    enum tandem_status status = TANDEM_OK;
+    if (tnd_plan_is_scheduled(plan)) {
+        TND_TRY(tnd_shadows_new(&shadows, error));
+        status = tnd_expand(graph, plan, parts.registry, shadows, NULL, &expansion, error);
+        execution = 0;
+    }
+    if (status == TANDEM_OK) {
+        status = tnd_steps_renew(expansion != NULL ? &expansion->graph : graph,
+                                 expansion != NULL ? expansion->plan : plan, parts.registry, NULL,
+                                 execution, &steps, error);
+    }
     if (status == TANDEM_OK) {
         struct tandem_step_counts counts = {sizeof(counts), steps->n_steps, steps->n_groups, 0};
         for (int g = 0; g < steps->n_groups; g++) {
@@ -26,5 +38,7 @@ enum tandem_status tandem_runtime_count_steps(tandem_runtime *runtime, const tan
             tnd_results_write(&counts, sizeof(counts), "tandem_step_counts", out_counts, error);
     }
     tnd_steps_free(steps);
+    tnd_expansion_free(expansion);
+    tnd_shadows_free(shadows);
     return status;
 }

@@ -150,7 +150,7 @@ struct tnd_step_time *tnd_runtime_begin_watch(tandem_runtime *runtime, const tan
         atomic_exchange_explicit(&watch->is_taken, true, memory_order_acquire)) {
         return NULL;
     }
-    if (!is_affordable(watch) || !reserve(watch, (TANDEM_STAGES + 1) * plan->n_nodes)) {
+    if (!is_affordable(watch) || !reserve(watch, (TANDEM_STAGES + 1) * tnd_plan_most_nodes(plan))) {
         atomic_store_explicit(&watch->is_taken, false, memory_order_release);
         return NULL;
     }

@@ -437,7 +437,7 @@ static enum tandem_status expand(struct walk *walk)
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_expand(struct tandem_graph *graph, const struct tandem_plan *plan,
+enum tandem_status tnd_expand(const struct tandem_graph *graph, const struct tandem_plan *plan,
                               const struct tnd_registry *registry, struct tnd_shadows *shadows,
                               struct tnd_mirrors *mirrors, struct tnd_expansion **io_expansion,
                               struct tandem_error *error)
@@ -454,7 +454,8 @@ enum tandem_status tnd_expand(struct tandem_graph *graph, const struct tandem_pl
             return out_of_memory(error, (size_t)graph->n_nodes);
         }
     }
-    struct walk walk = {.graph = graph,
+    /* Changed by tnd_expansion_bind alone, which only runs of the graph call. */
+    struct walk walk = {.graph = (struct tandem_graph *)(uintptr_t)graph,
                         .plan = plan,
                         .registry = registry,
                         .shadows = shadows,

@@ -35,7 +35,7 @@ struct tnd_expansion {
  *  *io_expansion (NULL: none yet). Errors: ARGUMENT (a part that its node does not have; an order
  *  in which a node would run before what it needs or before one whose memory it takes over),
  *  MEMORY, OVERFLOW. */
-enum tandem_status tnd_expand(struct tandem_graph *graph, const struct tandem_plan *plan,
+enum tandem_status tnd_expand(const struct tandem_graph *graph, const struct tandem_plan *plan,
                               const struct tnd_registry *registry, struct tnd_shadows *shadows,
                               struct tnd_mirrors *mirrors, struct tnd_expansion **io_expansion,
                               struct tandem_error *error);

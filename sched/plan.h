@@ -76,6 +76,12 @@ static inline int tnd_plan_told_node(const struct tandem_plan *plan, int i)
 {
     return plan->items != NULL ? plan->items[i].node : i;
 }
+/** Most nodes that the plan runs as, those that splitting adds included. */
+static inline int tnd_plan_most_nodes(const struct tandem_plan *plan)
+{
+    int n_parts = plan->schedule != NULL ? plan->schedule->n_parts : 0;
+    return plan->n_nodes + 6 * n_parts; /* copy of X, product, joining; of the node itself too */
+}
 /** Whether runs have to look at the schedule. */
 static inline bool tnd_plan_is_scheduled(const struct tandem_plan *plan)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Writing traces in the Trace Event Format ("Trace Event Format", Chromium project: complete
- * events, "ph": "X", times in microseconds). One lane ("tid") a backend. */
+ * events, "ph": "X", times in microseconds). A row ("tid") for each lane: what a backend computes,
+ * and for either direction of its transfers; predicted spans are a process of their own. */
 #include "sched/trace.h"
 
 #include <inttypes.h>
@@ -21,6 +22,7 @@ struct tnd_trace {
     struct tnd_text text;
     uint64_t origin_ns; /* begin of the first step */
     bool has_origin;
+    bool has_names; /* of the two processes */
 };
 
 enum tandem_status tnd_trace_new(const char *path, struct tnd_trace **out_trace,
@@ -47,39 +49,112 @@ static void add_name(struct tnd_text *text, const char *name)
     }
 }
 
+/* What was measured, and what was predicted: processes of the viewer. */
+enum { MEASURED = 1, PREDICTED = 2 };
+
+struct event {
+    const char *what; /* in front of the operation */
+    const struct tandem_tensor *node;
+    int part; /* -1: none */
+    int stage;
+    int process;
+    int slot;
+    enum tandem_lane lane;
+    double begin_us, took_us;
+};
+
+/* An event up to its arguments. */
+static void add_event(struct tnd_text *text, const struct tnd_registry *registry,
+                      const struct event *event)
+{
+    static const char *const lanes[TANDEM_LANES] = {"", " upload", " download"};
+    const char *backend = tnd_registry_name(registry, event->slot);
+    tnd_text_add(text, text->n > 0 ? ",\n{\"name\":\"" : "{\"name\":\"");
+    tnd_text_add(text, event->what);
+    add_name(text, tandem_op_name(event->node->op));
+    tnd_text_add(text, " ");
+    add_name(text, event->node->name);
+    if (event->part >= 0) {
+        tnd_text_printf(text, " part %d", event->part);
+    }
+    tnd_text_printf(text, "\",\"cat\":\"%s%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":\"%s%s\",\"ts\":",
+                    tandem_stage_name((enum tandem_stage)event->stage),
+                    event->lane != TANDEM_LANE_COMPUTE ? ",transfer" : "", event->process,
+                    backend != NULL ? backend : "none", lanes[event->lane]);
+    tnd_text_add_double(text, event->begin_us);
+    tnd_text_add(text, ",\"dur\":");
+    tnd_text_add_double(text, event->took_us);
+}
+
 static void add_step(struct tnd_trace *trace, const struct tandem_graph *graph,
                      const struct tnd_registry *registry, const struct tnd_step_time *time)
 {
     TND_ASSERT(time->node >= 0 && time->node < graph->n_nodes && time->kind <= TND_STEP_STREAM);
-    const struct tandem_tensor *node = graph->nodes[time->node];
-    struct tnd_text *text = &trace->text;
-    const char *backend = tnd_registry_name(registry, time->backend);
-    double begin_us = (double)(int64_t)(time->begin_ns - trace->origin_ns) / 1000.0;
-    double took_us = (double)(time->end_ns - time->begin_ns) / 1000.0;
     static const char *const transfers[] = {"", "upload for ", "download for ",
                                             "stream of weights for "};
-    tnd_text_add(text, text->n > 0 ? ",\n{\"name\":\"" : "{\"name\":\"");
-    tnd_text_add(text, transfers[time->kind]);
-    add_name(text, tandem_op_name(node->op));
-    tnd_text_add(text, " ");
-    add_name(text, node->name);
-    tnd_text_printf(text, "\",\"cat\":\"%s%s\",\"ph\":\"X\",\"pid\":1,\"tid\":\"%s\",\"ts\":",
-                    tandem_stage_name((enum tandem_stage)time->stage),
-                    time->kind != TND_STEP_WORK ? ",transfer" : "",
-                    backend != NULL ? backend : "none");
-    tnd_text_add_double(text, begin_us);
-    tnd_text_add(text, ",\"dur\":");
-    tnd_text_add_double(text, took_us);
+    static const enum tandem_lane lanes[] = {TANDEM_LANE_COMPUTE, TANDEM_LANE_UPLOAD,
+                                             TANDEM_LANE_DOWNLOAD, TANDEM_LANE_UPLOAD};
+    const struct tandem_tensor *node = graph->nodes[time->node];
+    bool is_join = time->kind == TND_STEP_WORK && time->role == TND_ITEM_JOIN;
+    const struct event event = {
+        .what = is_join ? "join of " : transfers[time->kind],
+        .node = node,
+        .part = time->part,
+        .stage = time->stage,
+        .process = MEASURED,
+        .slot = time->backend,
+        .lane = lanes[time->kind],
+        .begin_us = (double)(int64_t)(time->begin_ns - trace->origin_ns) / 1000.0,
+        .took_us = (double)(time->end_ns - time->begin_ns) / 1000.0,
+    };
+    add_event(&trace->text, registry, &event);
     if (time->kind != TND_STEP_WORK) {
-        tnd_text_printf(text, ",\"args\":{\"bytes\":%zu}}", time->bytes);
+        tnd_text_printf(&trace->text, ",\"args\":{\"bytes\":%zu}}", time->bytes);
         return;
     }
-    tnd_text_printf(text, ",\"args\":{\"ne\":[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "]}}",
+    tnd_text_printf(&trace->text,
+                    ",\"args\":{\"ne\":[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "]}}",
                     node->ne[0], node->ne[1], node->ne[2], node->ne[3]);
 }
 
+/* From the begin of the run on. */
+static void add_span(struct tnd_trace *trace, const struct tandem_graph *graph,
+                     const struct tnd_registry *registry, const struct tandem_plan_span *span,
+                     uint64_t begin_ns)
+{
+    const struct event event = {
+        .what = "",
+        .node = graph->nodes[span->node],
+        .part = span->part,
+        .stage = span->stage,
+        .process = PREDICTED,
+        .slot = span->backend,
+        .lane = (enum tandem_lane)span->lane,
+        .begin_us =
+            (double)(int64_t)(begin_ns - trace->origin_ns) / 1000.0 + (double)span->begin_us,
+        .took_us = (double)span->end_us - (double)span->begin_us,
+    };
+    add_event(&trace->text, registry, &event);
+    tnd_text_add(&trace->text, "}");
+}
+
+/* Names of the two processes, before the first predicted span. */
+static void add_names(struct tnd_trace *trace)
+{
+    static const char *const names[] = {"measured", "predicted"};
+    for (int i = 0; i < 2 && !trace->has_names; i++) {
+        tnd_text_add(&trace->text, trace->text.n > 0 ? ",\n" : "");
+        tnd_text_printf(&trace->text,
+                        "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,"
+                        "\"args\":{\"name\":\"%s\"}}",
+                        MEASURED + i, names[i]);
+    }
+    trace->has_names = true;
+}
+
 void tnd_trace_add(struct tnd_trace *trace, const struct tandem_graph *graph,
-                   const struct tnd_registry *registry, const struct tnd_step_time *times, int n)
+                   const struct tandem_plan *plan, const struct tnd_registry *registry,
+                   const struct tnd_step_time *times, int n)
 {
     pthread_mutex_lock(&trace->lock);
     if (!trace->has_origin && n > 0) {
@@ -88,6 +163,11 @@ void tnd_trace_add(struct tnd_trace *trace, const struct tandem_graph *graph,
     }
     for (int i = 0; i < n && trace->text.n < MAX_BYTES; i++) {
         add_step(trace, graph, registry, &times[i]);
+    }
+    int n_spans = plan != NULL && n > 0 ? tandem_plan_span_count(plan) : 0;
+    for (int i = 0; i < n_spans && trace->text.n < MAX_BYTES; i++) {
+        add_names(trace);
+        add_span(trace, graph, registry, tandem_plan_span(plan, i), times[0].begin_ns);
     }
     pthread_mutex_unlock(&trace->lock);
 }

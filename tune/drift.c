@@ -487,6 +487,7 @@ static bool is_compared(const struct tnd_registry *registry, const struct tnd_st
                         const struct tandem_graph *graph, const struct tandem_plan *plan)
 {
     if (time->kind != TND_STEP_WORK || time->stage >= TANDEM_STAGES ||
+        time->role != TND_ITEM_WHOLE || /* a part of a product: the table has whole ones */
         graph->nodes[time->node]->op != TANDEM_OP_MUL_MAT ||
         plan->nodes[time->node].reason != TANDEM_REASON_TABLE || /* changed by hand, say */
         !(plan->nodes[time->node].predicted_us[time->stage] > 0) || time->end_ns < time->begin_ns) {

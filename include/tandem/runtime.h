@@ -226,7 +226,8 @@ struct tandem_compute_options {
     void (*progress)(void *user, int n_done, int n_total);
     void *user; /**< handed to all three functions */
     /** Told after a computation that succeeded, stage by stage, what a node took: microseconds from
-     *  the begin of the stage to its end on all threads, moving data included. May be NULL. */
+     *  the begin of the stage to its end on all threads, moving data included. Parts of a product
+     *  that is split are told one by one, joining them as FINALIZE. May be NULL. */
     void (*timed)(void *user, const tandem_tensor *node, enum tandem_stage stage, double us);
 };
 #define TANDEM_COMPUTE_OPTIONS_INIT                                                                \
