@@ -137,7 +137,25 @@ static struct step step_new(const struct model *model, int cell, bool adds_to_ca
 }
 
 /* How the nodes are spread. */
-enum spread { ALL_ON_DEVICE, EVERY_OTHER, STAGES, N_SPREADS };
+enum spread { ALL_ON_DEVICE, EVERY_OTHER, STAGES, SPLIT_ROWS, SPLIT_COLUMNS, N_SPREADS };
+
+/* Half of a product with constant weights is left to what it was planned for, the other half goes
+ * to the device. */
+static void split(tandem_plan *plan, int i, const tandem_tensor *product, uint8_t slot,
+                  enum spread spread)
+{
+    struct tandem_plan_part part;
+    memset(&part, 0, sizeof(part));
+    part.node = i;
+    part.split = spread == SPLIT_ROWS ? TANDEM_SPLIT_ROWS : TANDEM_SPLIT_COLUMNS;
+    part.begin = spread == SPLIT_ROWS ? 0 : 32;
+    part.end = spread == SPLIT_ROWS ? product->src[0]->ne[1] / 2 : product->src[0]->ne[0];
+    memcpy(part.choice.profile, "sim", 4);
+    part.choice.n_threads = 1;
+    part.choice.stage[TANDEM_STAGE_COMPUTE] =
+        (struct tandem_task_config){.backend = slot, .task = TANDEM_TASK_NODE};
+    check_ok(tandem_plan_add_part(plan, &part, NULL));
+}
 
 static tandem_plan *plan_for(tandem_runtime *runtime, const tandem_graph *graph, enum spread spread)
 {
@@ -147,7 +165,12 @@ static tandem_plan *plan_for(tandem_runtime *runtime, const tandem_graph *graph,
     for (int i = 0; i < tandem_plan_node_count(plan); i++) {
         struct tandem_plan_node node = *tandem_plan_node(plan, i);
         const tandem_tensor *tensor = tandem_graph_node(graph, i);
-        if (spread == EVERY_OTHER && i % 2 == 1) {
+        bool is_split = spread >= SPLIT_ROWS && tnd_mul_mat_is_plain(tensor) &&
+                        (tensor->src[0]->flags & TND_TENSOR_CONSTANT) != 0;
+        if (is_split) {
+            split(plan, i, tensor, slot, spread);
+        }
+        if (is_split || (spread >= EVERY_OTHER && spread != STAGES && i % 2 == 1)) {
             continue;
         }
         memset(node.stage, 0, sizeof(node.stage));
@@ -363,6 +386,32 @@ static void weights_without_room_run_elsewhere(void)
     tandem_runtime_close(runtime);
 }
 
+static void a_part_without_room_ends_the_split_of_its_node_alone(void)
+{
+    tandem_runtime *runtime = open_with("sim:memory=own,budget=8000"); /* half of w1 alone */
+    struct model model = model_new();
+    struct step step = step_new(&model, 0, false);
+    struct tandem_error error = {0};
+    tandem_plan *plan = plan_for(runtime, step.graph, SPLIT_ROWS);
+    float want[STEPS * CELLS * TOKENS];
+    float want_cache[WIDTH * CELLS];
+    reference(want, want_cache);
+    for (int i = 0; i < 3; i++) {
+        check_status(tandem_runtime_compute(runtime, step.graph, plan, NULL, &error), TANDEM_OK,
+                     NULL, &error);
+        check_nmse(tandem_tensor_data(step.y), want, tandem_tensor_elements(step.y), 1e-4, "split");
+    }
+    check_int(count(log_text, "no room"), 1);
+    check_int(statistics_of(runtime).residents, 1);
+    check_int(statistics_of(runtime).weight_uploads, 1); /* it stays from run to run */
+    tandem_runtime_forget(runtime, model.w1);
+    check_int(statistics_of(runtime).residents, 0);
+    tandem_plan_free(plan);
+    tandem_context_free(step.context);
+    tandem_context_free(model.context);
+    tandem_runtime_close(runtime);
+}
+
 static void a_state_stays_on_the_device_and_its_rows_alone_are_moved(void)
 {
     tandem_runtime *runtime = open_with("sim:memory=own");
@@ -480,6 +529,8 @@ static CU_TestInfo tests[] = {
      a_graph_that_has_overwritten_what_it_read_is_not_repeated},
     {"a_printed_plan_says_what_is_moved", a_printed_plan_says_what_is_moved},
     {"weights_without_room_run_elsewhere", weights_without_room_run_elsewhere},
+    {"a_part_without_room_ends_the_split_of_its_node_alone",
+     a_part_without_room_ends_the_split_of_its_node_alone},
     {"a_state_stays_on_the_device_and_its_rows_alone_are_moved",
      a_state_stays_on_the_device_and_its_rows_alone_are_moved},
     CU_TEST_INFO_NULL,
