@@ -34,7 +34,8 @@ enum tandem_status tnd_gguf_rows_plan(const struct tandem_source_tensor *tensor,
                              "%.80s: has no values, and GGUF has no empty tensors", tensor->name);
     }
     TND_ASSERT(heads == 0 || rows.n_rows % (2 * heads) == 0); /* tandem_source_hparams */
-    if (converts && is_matrix && rows.row_values % tandem_type_block_values(type) == 0) {
+    if (converts && tnd_source_converts(tensor) &&
+        rows.row_values % tandem_type_block_values(type) == 0) {
         rows.type = type;
     }
     size_t all;

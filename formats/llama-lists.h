@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Members of config.json (llama, mistral, qwen2, qwen3) and keys of GGUF files: those that are
- * used, those that are known to be harmless, each with a word why, and those that must be off. What
- * stands in no list may change results, and is refused by name. Facts: the configurations and
- * models of Hugging Face's transformers, versions 4 and 5; gguf-py/gguf/constants.py of
- * ggml-org/llama.cpp. */
+ * Members of config.json (llama, mistral, qwen2, qwen3 and their kinds with experts) and keys of
+ * GGUF files: those that are used, those that are known to be harmless, each with a word why, and
+ * those that must be off. What stands in no list may change results, and is refused by name. Facts:
+ * the configurations and models of Hugging Face's transformers, versions 4 and 5;
+ * gguf-py/gguf/constants.py of ggml-org/llama.cpp. */
 #ifndef TND_LLAMA_LISTS_H
 #define TND_LLAMA_LISTS_H
 
@@ -19,7 +19,12 @@
     X(vocab_size, TOP, "vocab_size")                                                               \
     X(head_dim, TOP, "attention.key_length")                                                       \
     X(sliding_window, TOP, "attention.sliding_window")                                             \
-    X(max_window_layers, TOP, NULL)
+    X(max_window_layers, TOP, NULL)                                                                \
+    X(num_local_experts, TOP, "expert_count")                                                      \
+    X(num_experts, TOP, "expert_count")                                                            \
+    X(num_experts_per_tok, TOP, "expert_used_count")                                               \
+    X(moe_intermediate_size, TOP, "expert_feed_forward_length")                                    \
+    X(shared_expert_intermediate_size, TOP, "expert_shared_feed_forward_length")
 #define TND_CONFIG_NUMBERS(X)                                                                      \
     X(rms_norm_eps, TOP, "attention.layer_norm_rms_epsilon")                                       \
     X(rope_theta, BOTH, "rope.freq_base")                                                          \
@@ -31,7 +36,9 @@
     X(use_sliding_window)                                                                          \
     X(attention_bias)                                                                              \
     X(mlp_bias)                                                                                    \
-    X(tie_word_embeddings)
+    X(tie_word_embeddings)                                                                         \
+    X(norm_topk_prob)                                                                              \
+    X(qkv_bias)
 
 /* X(member, why) */
 #define TND_CONFIG_HARMLESS(X)                                                                     \
@@ -64,6 +71,9 @@
     X(resid_pdrop, "training")                                                                     \
     X(embd_pdrop, "training")                                                                      \
     X(tf_legacy_loss, "training")                                                                  \
+    X(router_aux_loss_coef, "training")                                                            \
+    X(router_jitter_noise, "training")                                                             \
+    X(output_router_logits, "what else is returned")                                               \
     X(problem_type, "classification")                                                              \
     X(id2label, "classification")                                                                  \
     X(label2id, "classification")                                                                  \
@@ -119,6 +129,8 @@
 /* X(member, a number that leaves results as they are): also false, null, and nothing. */
 #define TND_CONFIG_OFF(X)                                                                          \
     X(partial_rotary_factor, 1)                                                                    \
+    X(decoder_sparse_step, 1)                                                                      \
+    X(mlp_only_layers, 0)                                                                          \
     X(rope_interleaved, 0)                                                                         \
     X(logit_scale, 1)                                                                              \
     X(logits_scaling, 1)                                                                           \
@@ -126,11 +138,8 @@
     X(residual_multiplier, 1)                                                                      \
     X(attn_logit_softcapping, 0)                                                                   \
     X(final_logit_softcapping, 0)                                                                  \
-    X(num_experts, 0)                                                                              \
-    X(num_local_experts, 0)                                                                        \
     X(use_qk_norm, 0)                                                                              \
     X(qk_layernorm, 0)                                                                             \
-    X(qkv_bias, 0)                                                                                 \
     X(use_mrope, 0)                                                                                \
     X(pruned_heads, 0)                                                                             \
     X(is_encoder_decoder, 0)                                                                       \
@@ -152,6 +161,11 @@
     X("attention.sliding_window", INTEGER, NULL)                                                   \
     X("attention.sliding_window_pattern", ARRAY, NULL)                                             \
     X("attention.layer_norm_rms_epsilon", NUMBER, NULL)                                            \
+    X("expert_count", INTEGER, NULL)                                                               \
+    X("expert_used_count", INTEGER, NULL)                                                          \
+    X("expert_feed_forward_length", INTEGER, NULL)                                                 \
+    X("expert_shared_feed_forward_length", INTEGER, NULL)                                          \
+    X("expert_weights_norm", INTEGER, NULL)                                                        \
     X("rope.dimension_count", INTEGER, NULL)                                                       \
     X("rope.freq_base", NUMBER, NULL)                                                              \
     X("rope.scale_linear", NUMBER, NULL)                                                           \
@@ -168,9 +182,10 @@
 
 /* X("key behind the architecture", number that leaves results as they are) */
 #define TND_LLAMA_OFF_KEYS(X)                                                                      \
-    X("expert_count", 0)                                                                           \
-    X("expert_used_count", 0)                                                                      \
     X("leading_dense_block_count", 0)                                                              \
+    X("expert_gating_func", 1)                                                                     \
+    X("expert_weights_scale", 1)                                                                   \
+    X("expert_shared_count", 0)                                                                    \
     X("nextn_predict_layers", 0)                                                                   \
     X("use_parallel_residual", 0)                                                                  \
     X("attention.scale", 0)                                                                        \

@@ -114,7 +114,7 @@ static enum tandem_status read_header(const unsigned char *bytes, size_t n, cons
 /* Bytes of all tensors of a role together; false on overflow. */
 static bool role_bytes(const struct header *header, enum tnd_llama_role role, size_t *out_bytes)
 {
-    int64_t ne[2];
+    int64_t ne[3];
     size_t bytes = sizeof(float);
     tnd_llama_role_extents(role, &header->dims, ne);
     if (role == TND_LLAMA_OUTPUT && header->shared_classifier) {

@@ -21,13 +21,17 @@ struct architecture {
     enum tandem_rope_pairs pairs; /* as files of the GGUF convention have their rows */
     bool has_biases;              /* of q, k and v */
     bool has_head_norms;
+    bool may_have_experts, must_have_experts, may_have_shared;
+    bool has_normed_experts; /* weights of a token's experts add up to 1 */
 };
 
 static const struct architecture architectures[] = {
-    {"llama", TANDEM_ROPE_ADJACENT, false, false},
-    {"mistral", TANDEM_ROPE_ADJACENT, false, false},
-    {"qwen2", TANDEM_ROPE_HALVES, true, false},
-    {"qwen3", TANDEM_ROPE_HALVES, false, true},
+    {"llama", TANDEM_ROPE_ADJACENT, false, false, true, false, false, true},
+    {"mistral", TANDEM_ROPE_ADJACENT, false, false, false, false, false, false},
+    {"qwen2", TANDEM_ROPE_HALVES, true, false, false, false, false, false},
+    {"qwen3", TANDEM_ROPE_HALVES, false, true, false, false, false, false},
+    {"qwen2moe", TANDEM_ROPE_HALVES, true, false, true, true, true, false},
+    {"qwen3moe", TANDEM_ROPE_HALVES, false, true, true, true, false, true},
 };
 
 /* A source and the architecture that begins its keys. */
@@ -97,7 +101,20 @@ static struct tnd_llama_dims dims_of(const struct tandem_hparams *h)
                                    .heads = h->heads,
                                    .kv_heads = h->kv_heads,
                                    .context = h->context,
-                                   .head_size = h->head_size};
+                                   .head_size = h->head_size,
+                                   .experts = h->experts,
+                                   .experts_used = h->experts_used,
+                                   .expert_hidden = h->expert_hidden,
+                                   .shared_hidden = h->shared_hidden};
+}
+
+static enum tandem_status check_used(const char *name, enum tandem_status status, int64_t used,
+                                     int64_t experts, struct tandem_error *error)
+{
+    return used >= 1 && used <= experts ? TANDEM_OK
+                                        : tnd_error_set(error, status, name, used, experts,
+                                                        "%s: a token uses %lld of %lld experts",
+                                                        name, (long long)used, (long long)experts);
 }
 
 enum tandem_status tnd_llama_dims_from(const struct tandem_llama_shape *shape, const char *name,
@@ -110,7 +127,10 @@ enum tandem_status tnd_llama_dims_from(const struct tandem_llama_shape *shape, c
                                .heads = shape->heads,
                                .kv_heads = shape->kv_heads,
                                .vocabulary = shape->vocabulary,
-                               .context = shape->context};
+                               .context = shape->context,
+                               .experts = shape->experts,
+                               .experts_used = shape->experts_used,
+                               .expert_hidden = shape->experts > 0 ? shape->hidden : 0};
     TND_TRY(check_count(name, status, "dim", h.dim, error));
     TND_TRY(check_count(name, status, "hidden dim", h.hidden, error));
     TND_TRY(check_count(name, status, "number of layers", h.layers, error));
@@ -123,6 +143,10 @@ enum tandem_status tnd_llama_dims_from(const struct tandem_llama_shape *shape, c
                              "%s: number of heads is %lld, expected a divisor of dim, which is "
                              "%lld",
                              name, (long long)h.heads, (long long)h.dim);
+    }
+    if (h.experts != 0) {
+        TND_TRY(check_count(name, status, "number of experts", h.experts, error));
+        TND_TRY(check_used(name, status, h.experts_used, h.experts, error));
     }
     h.head_size = h.dim / h.heads;
     h.n_rot = h.head_size;
@@ -185,7 +209,8 @@ static enum tandem_status find_architecture(struct reader *reader, struct tandem
     }
     return tnd_error_set(error, TANDEM_E_FORMAT, "general.architecture", 0, 0,
                          "llama: the model's architecture is %.60s (general.architecture, or "
-                         "model_type of config.json), expected llama, mistral, qwen2 or qwen3",
+                         "model_type of config.json), expected llama, mistral, "
+                         "mixtral, qwen2, qwen3, qwen2moe or qwen3moe",
                          name);
 }
 
@@ -202,6 +227,37 @@ static enum tandem_status read_heads(struct reader *reader, struct tandem_hparam
     }
     TND_TRY(read_count_or(reader, "rope.dimension_count", h->head_size, &h->n_rot, error));
     return check_heads("llama", TANDEM_E_FORMAT, h, error);
+}
+
+/* Experts, and how wide they are. Files of Qwen's that are older than the key of the width have
+ * feed_forward_length / expert_used_count. */
+static enum tandem_status read_experts(struct reader *reader, struct tandem_hparams *h,
+                                       struct tandem_error *error)
+{
+    const struct architecture *a = reader->architecture;
+    int64_t normed = a->has_normed_experts;
+    const char *key = key_of(reader, "expert_count");
+    (void)tandem_source_integer(reader->source, key, &h->experts);
+    if (h->experts != 0 && !a->may_have_experts) {
+        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, key, h->experts, 0,
+                             "llama: key %s asks for what this version does not compute", key);
+    }
+    if (h->experts == 0 && !a->must_have_experts) {
+        return TANDEM_OK;
+    }
+    TND_TRY(read_count(reader, "expert_count", &h->experts, error));
+    TND_TRY(read_count(reader, "expert_used_count", &h->experts_used, error));
+    TND_TRY(check_used("llama", TANDEM_E_FORMAT, h->experts_used, h->experts, error));
+    TND_TRY(read_count_or(reader, "expert_feed_forward_length",
+                          a->must_have_experts ? h->hidden / h->experts_used : h->hidden,
+                          &h->expert_hidden, error));
+    if (a->may_have_shared) {
+        TND_TRY(read_count_or(reader, "expert_shared_feed_forward_length", h->hidden,
+                              &h->shared_hidden, error));
+    }
+    (void)tandem_source_integer(reader->source, key_of(reader, "expert_weights_norm"), &normed);
+    h->has_normed_experts = normed != 0;
+    return TANDEM_OK;
 }
 
 static enum tandem_status bad_scaling(const char *key, double value, struct tandem_error *error)
@@ -339,6 +395,7 @@ static enum tandem_status read_all(struct reader *reader, struct tandem_hparams 
     TND_TRY(read_count(reader, "embedding_length", &h->dim, error));
     TND_TRY(read_count(reader, "feed_forward_length", &h->hidden, error));
     TND_TRY(read_count(reader, "block_count", &h->layers, error));
+    TND_TRY(read_experts(reader, h, error));
     TND_TRY(read_heads(reader, h, error));
     TND_TRY(read_count(reader, "context_length", &h->context, error));
     TND_TRY(
@@ -452,7 +509,8 @@ static enum tandem_status check_keys(const struct reader *reader, const struct t
 }
 
 /* Which tensors there must be, and which must not: see the groups in llama_tensors.h. */
-static void read_promises(const struct reader *reader, enum tnd_llama_promise out[TND_LLAMA_GROUPS])
+static void read_promises(const struct reader *reader, const struct tandem_hparams *h,
+                          enum tnd_llama_promise out[TND_LLAMA_GROUPS])
 {
     static const struct {
         const char *key; /* of models whose config.json says it */
@@ -467,6 +525,10 @@ static void read_promises(const struct reader *reader, enum tnd_llama_promise ou
     }
     out[TND_LLAMA_GROUP_ALL] = TND_LLAMA_NEEDED;
     out[TND_LLAMA_GROUP_HEAD_NORM] = a->has_head_norms ? TND_LLAMA_NEEDED : TND_LLAMA_ABSENT;
+    out[TND_LLAMA_GROUP_FFN] = h->experts == 0 ? TND_LLAMA_NEEDED : TND_LLAMA_ABSENT;
+    out[TND_LLAMA_GROUP_ROUTER] = h->experts > 0 ? TND_LLAMA_NEEDED : TND_LLAMA_ABSENT;
+    out[TND_LLAMA_GROUP_EXPERTS] = out[TND_LLAMA_GROUP_ROUTER];
+    out[TND_LLAMA_GROUP_SHARED] = h->shared_hidden > 0 ? TND_LLAMA_NEEDED : TND_LLAMA_ABSENT;
     if (a->has_biases) {
         out[TND_LLAMA_GROUP_QKV_BIAS] = TND_LLAMA_NEEDED;
     }
@@ -475,6 +537,9 @@ static void read_promises(const struct reader *reader, enum tnd_llama_promise ou
         if (tandem_source_integer(reader->source, said[i].key, &has)) {
             out[said[i].group] = has != 0 ? TND_LLAMA_NEEDED : TND_LLAMA_ABSENT;
         }
+    }
+    if (h->experts > 0) {
+        out[TND_LLAMA_GROUP_FFN_BIAS] = TND_LLAMA_ABSENT;
     }
 }
 
@@ -494,7 +559,7 @@ enum tandem_status tandem_source_hparams(const tandem_source *source,
     TND_TRY(read_all(&reader, &h, error));
     const struct tnd_llama_dims dims = dims_of(&h);
     TND_TRY(check_keys(&reader, &h, error));
-    read_promises(&reader, promises);
+    read_promises(&reader, &h, promises);
     TND_TRY(tnd_llama_check_tensors(source, &dims, h.n_rot, promises, error));
     if (tandem_source_find(source, "blk.0.attn_q.weight", &first)) {
         h.weight_type = first.type;

@@ -33,14 +33,24 @@ static int64_t extent(const struct tnd_llama_dims *dims, size_t offset)
 
 int64_t tnd_llama_role_count(enum tnd_llama_role role, const struct tnd_llama_dims *dims)
 {
-    return role_rows[role].layered ? dims->layers : 1;
+    const enum tnd_llama_group group = role_rows[role].group;
+    const bool is_made = group == TND_LLAMA_GROUP_ALL || group == TND_LLAMA_GROUP_OUTPUT ||
+                         (group == TND_LLAMA_GROUP_FFN && dims->experts == 0) ||
+                         (group == TND_LLAMA_GROUP_ROUTER && dims->experts > 0) ||
+                         (group == TND_LLAMA_GROUP_EXPERTS && dims->experts > 0);
+    return !is_made ? 0 : role_rows[role].layered ? dims->layers : 1;
 }
 
 int tnd_llama_role_extents(enum tnd_llama_role role, const struct tnd_llama_dims *dims,
-                           int64_t ne[2])
+                           int64_t ne[3])
 {
+    const bool has_experts = role_rows[role].group == TND_LLAMA_GROUP_EXPERTS;
     ne[0] = extent(dims, role_rows[role].ne0);
     ne[1] = extent(dims, role_rows[role].ne1);
+    ne[2] = has_experts ? dims->experts : 1;
+    if (has_experts) {
+        return 3;
+    }
     return role_rows[role].ne1 == offsetof(struct tnd_llama_dims, one) ? 1 : 2;
 }
 
@@ -59,7 +69,7 @@ enum tandem_status tnd_llama_add(tandem_source *source, enum tnd_llama_role role
                                  const void *data, size_t bytes, struct tandem_error *error)
 {
     char name[TANDEM_MAX_NAME];
-    int64_t ne[2];
+    int64_t ne[3];
     const int n_dims = tnd_llama_role_extents(role, dims, ne);
     return tnd_source_add(source, name_of(role, layer, name), type, n_dims, ne, data, bytes, error);
 }
@@ -79,9 +89,12 @@ enum tandem_status tnd_llama_set_values(tandem_source *source, const struct tnd_
         {"llama.rope.dimension_count", dims->head_size},
         {"llama.context_length", dims->context},
         {"llama.vocab_size", dims->vocabulary},
+        {"llama.expert_count", dims->experts},
+        {"llama.expert_used_count", dims->experts_used},
     };
+    const size_t n = sizeof(integers) / sizeof(integers[0]) - (dims->experts > 0 ? 0 : 2);
     TND_TRY(tnd_source_set_text(source, "general.architecture", "llama", error));
-    for (size_t i = 0; i < sizeof(integers) / sizeof(integers[0]); i++) {
+    for (size_t i = 0; i < n; i++) {
         TND_TRY(tnd_source_set_integer(source, integers[i].key, integers[i].value, error));
     }
     TND_TRY(tnd_source_set_number(source, "llama.attention.layer_norm_rms_epsilon", 1e-5, error));
@@ -141,15 +154,19 @@ static enum tnd_llama_role role_of(const char *name, int64_t layers)
     return TND_LLAMA_ALL_ROLES;
 }
 
-static enum tandem_status check_extents(const struct tandem_source_tensor *t, int n_dims, int64_t k,
-                                        int64_t n, struct tandem_error *error)
+static enum tandem_status check_extents(const struct tandem_source_tensor *t, bool is_vector,
+                                        const int64_t ne[3], struct tandem_error *error)
 {
-    const bool is_vector = n_dims == 1;
-    if (t->ne[0] != k || t->ne[1] != n || t->ne[2] != 1 || t->ne[3] != 1 ||
-        (is_vector && t->n_dims != 1)) {
-        return tnd_error_set(error, TANDEM_E_SHAPE, t->name, t->ne[0], k,
+    if (t->ne[0] != ne[0] || t->ne[1] != ne[1] || t->ne[3] != 1 || (is_vector && t->n_dims != 1)) {
+        return tnd_error_set(error, TANDEM_E_SHAPE, t->name, t->ne[0], ne[0],
                              "llama: %.80s is %lld x %lld, expected %lld x %lld", t->name,
-                             (long long)t->ne[0], (long long)t->ne[1], (long long)k, (long long)n);
+                             (long long)t->ne[0], (long long)t->ne[1], (long long)ne[0],
+                             (long long)ne[1]);
+    }
+    if (t->ne[2] != ne[2]) {
+        return tnd_error_set(error, TANDEM_E_SHAPE, t->name, t->ne[2], ne[2],
+                             "llama: %.80s has %lld matrices, expected %lld", t->name,
+                             (long long)t->ne[2], (long long)ne[2]);
     }
     if (is_vector ? t->type != TANDEM_TYPE_F32 : t->type == TANDEM_TYPE_I32) {
         return tnd_error_set(error, TANDEM_E_TYPE, t->name, t->type, 0,
@@ -192,7 +209,7 @@ static const char *quantised_by(const char *name)
 static enum tandem_status check_divisors(const struct tandem_source_tensor *t, int64_t n,
                                          struct tandem_error *error)
 {
-    TND_TRY(check_extents(t, 1, n, 1, error));
+    TND_TRY(check_extents(t, true, (const int64_t[]){n, 1, 1}, error));
     for (int64_t i = 0; i < n; i++) {
         float factor;
         memcpy(&factor, (const char *)t->data + (size_t)i * sizeof(factor), sizeof(factor));
@@ -220,9 +237,11 @@ static enum tandem_status check_tensor(const struct tandem_source_tensor *t,
                              "compute with",
                              t->name, quantised_by(t->name));
     }
-    int64_t ne[2];
+    int64_t ne[3];
     const int n_dims = tnd_llama_role_extents(role, dims, ne);
-    return check_extents(t, n_dims, ne[0], ne[1], error);
+    /* the gate of a shared expert is a matrix of one row in the files of Hugging Face */
+    const bool is_vector = n_dims == 1 && role != TND_LLAMA_FFN_GATE_INP_SHEXP;
+    return check_extents(t, is_vector, ne, error);
 }
 
 enum tandem_status tnd_llama_check_tensors(const tandem_source *source,

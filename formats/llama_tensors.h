@@ -18,9 +18,9 @@
     X(ATTN_V, "attn_v.weight", true, dim, kv_dim, ALL)                                             \
     X(ATTN_OUTPUT, "attn_output.weight", true, q_dim, dim, ALL)                                    \
     X(FFN_NORM, "ffn_norm.weight", true, dim, one, ALL)                                            \
-    X(FFN_GATE, "ffn_gate.weight", true, dim, hidden, ALL)                                         \
-    X(FFN_DOWN, "ffn_down.weight", true, hidden, dim, ALL)                                         \
-    X(FFN_UP, "ffn_up.weight", true, dim, hidden, ALL)                                             \
+    X(FFN_GATE, "ffn_gate.weight", true, dim, hidden, FFN)                                         \
+    X(FFN_DOWN, "ffn_down.weight", true, hidden, dim, FFN)                                         \
+    X(FFN_UP, "ffn_up.weight", true, dim, hidden, FFN)                                             \
     X(OUTPUT_NORM, "output_norm.weight", false, dim, one, ALL)                                     \
     X(OUTPUT, "output.weight", false, dim, vocabulary, OUTPUT)
 /* What no loader makes by itself. */
@@ -33,7 +33,15 @@
     X(FFN_BIAS_2, "ffn_down.bias", true, dim, one, FFN_BIAS)                                       \
     X(FFN_BIAS_3, "ffn_up.bias", true, hidden, one, FFN_BIAS)                                      \
     X(ATTN_Q_NORM, "attn_q_norm.weight", true, head_size, one, HEAD_NORM)                          \
-    X(ATTN_K_NORM, "attn_k_norm.weight", true, head_size, one, HEAD_NORM)
+    X(ATTN_K_NORM, "attn_k_norm.weight", true, head_size, one, HEAD_NORM)                          \
+    X(FFN_ROUTER, "ffn_gate_inp.weight", true, dim, experts, ROUTER)                               \
+    X(FFN_GATE_EXPS, "ffn_gate_exps.weight", true, dim, expert_hidden, EXPERTS)                    \
+    X(FFN_DOWN_EXPS, "ffn_down_exps.weight", true, expert_hidden, dim, EXPERTS)                    \
+    X(FFN_UP_EXPS, "ffn_up_exps.weight", true, dim, expert_hidden, EXPERTS)                        \
+    X(FFN_GATE_INP_SHEXP, "ffn_gate_inp_shexp.weight", true, dim, one, SHARED)                     \
+    X(FFN_GATE_SHEXP, "ffn_gate_shexp.weight", true, dim, shared_hidden, SHARED)                   \
+    X(FFN_DOWN_SHEXP, "ffn_down_shexp.weight", true, shared_hidden, dim, SHARED)                   \
+    X(FFN_UP_SHEXP, "ffn_up_shexp.weight", true, dim, shared_hidden, SHARED)
 
 enum tnd_llama_role {
 #define TND_LLAMA_ROLE_ENUM(role, name, layered, ne0, ne1, group) TND_LLAMA_##role,
@@ -53,6 +61,10 @@ enum tnd_llama_group {
     TND_LLAMA_GROUP_OUTPUT_BIAS,
     TND_LLAMA_GROUP_FFN_BIAS,
     TND_LLAMA_GROUP_HEAD_NORM,
+    TND_LLAMA_GROUP_FFN,     /* of models without experts */
+    TND_LLAMA_GROUP_ROUTER,  /* of models with experts */
+    TND_LLAMA_GROUP_EXPERTS, /* the same; ne[2] is their number */
+    TND_LLAMA_GROUP_SHARED,  /* an expert that every token uses */
     TND_LLAMA_GROUPS
 };
 enum tnd_llama_promise { TND_LLAMA_OPTIONAL, TND_LLAMA_NEEDED, TND_LLAMA_ABSENT };
@@ -61,6 +73,7 @@ enum tnd_llama_promise { TND_LLAMA_OPTIONAL, TND_LLAMA_NEEDED, TND_LLAMA_ABSENT 
 struct tnd_llama_dims {
     int64_t dim, q_dim, kv_dim, hidden, vocabulary, one;
     int64_t layers, heads, kv_heads, context, head_size;
+    int64_t experts, experts_used, expert_hidden, shared_hidden; /* 0: none */
 };
 
 /** llama_hparams.c: checks a shape as the numbers of a file are checked, and fills `out_dims`.
@@ -87,10 +100,11 @@ struct tnd_llama3_rope {
 enum tandem_status tnd_llama_add_divisors(tandem_source *source, const struct tnd_llama3_rope *rope,
                                           struct tandem_error *error);
 
-/** How many tensors of a role there are (1 or one a layer), their dimensions and extents. */
+/** How many tensors of a role the loaders make that make models of dims (1, one a layer, or none),
+ *  their dimensions and extents. */
 int64_t tnd_llama_role_count(enum tnd_llama_role role, const struct tnd_llama_dims *dims);
 int tnd_llama_role_extents(enum tnd_llama_role role, const struct tnd_llama_dims *dims,
-                           int64_t ne[2]);
+                           int64_t ne[3]);
 
 /** Adds one tensor of a role, by its GGUF name. Errors: MEMORY. */
 enum tandem_status tnd_llama_add(tandem_source *source, enum tnd_llama_role role, int64_t layer,

@@ -12,11 +12,13 @@
 static bool layout_of(enum tnd_llama_role role, const struct tnd_llama_dims *dims,
                       enum tandem_type wanted, enum tandem_type *out_type, size_t *out_bytes)
 {
-    int64_t ne[2];
+    int64_t ne[3];
     const int n_dims = tnd_llama_role_extents(role, dims, ne);
-    const bool fits = n_dims == 2 && ne[0] % tandem_type_block_values(wanted) == 0;
+    const bool fits =
+        n_dims > 1 && role != TND_LLAMA_FFN_ROUTER && ne[0] % tandem_type_block_values(wanted) == 0;
     *out_type = fits ? wanted : TANDEM_TYPE_F32;
-    return tnd_mul_size(tandem_type_row_bytes(*out_type, ne[0]), (size_t)ne[1], out_bytes);
+    return tnd_mul_size(tandem_type_row_bytes(*out_type, ne[0]), (size_t)ne[1], out_bytes) &&
+           tnd_mul_size(*out_bytes, (size_t)ne[2], out_bytes);
 }
 
 /* Where a tensor ends that begins at `at`; tensors lie apart as those with weights do. */
@@ -33,7 +35,7 @@ static enum tandem_status add_tensors(tandem_source *source, const struct tnd_ll
                                       enum tandem_type wanted, struct tandem_error *error)
 {
     size_t at = 0;
-    for (int r = 0; r < TND_LLAMA_ROLES; r++) {
+    for (int r = 0; r < TND_LLAMA_ALL_ROLES; r++) {
         const enum tnd_llama_role role = (enum tnd_llama_role)r;
         enum tandem_type type = wanted;
         size_t bytes = 0;
@@ -51,7 +53,7 @@ static enum tandem_status reserve(tandem_source *source, const struct tnd_llama_
                                   enum tandem_type wanted, struct tandem_error *error)
 {
     size_t all = 0;
-    for (int r = 0; r < TND_LLAMA_ROLES; r++) {
+    for (int r = 0; r < TND_LLAMA_ALL_ROLES; r++) {
         const enum tnd_llama_role role = (enum tnd_llama_role)r;
         for (int64_t layer = 0; layer < tnd_llama_role_count(role, dims); layer++) {
             if (!step_over(role, dims, wanted, &all)) {

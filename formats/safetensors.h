@@ -4,6 +4,7 @@
 #ifndef TND_SAFETENSORS_H
 #define TND_SAFETENSORS_H
 
+#include "formats/json_pull.h"
 #include "formats/source.h"
 
 #define TND_SAFETENSORS_MAX_HEADER ((uint64_t)100000000) /* by the format */
@@ -49,6 +50,14 @@ enum tandem_status tnd_safetensors_read_ends(const void *bytes, size_t n, const 
  *  also FILE. */
 enum tandem_status tnd_safetensors_config_beside(const char *path, tandem_source *source,
                                                  bool *out_is_model, struct tandem_error *error);
+/** hf_quantized.c: refuses the object that says by what, and in how many bits, weights are
+ *  quantised. Errors: UNSUPPORTED_BUILD, and those of a text that is no JSON. */
+enum tandem_status tnd_hf_refuse_quantized(struct tnd_json *json, const char *member,
+                                           struct tandem_error *error);
+/** hf_experts.c: puts the experts of each layer together that were read under names of their own,
+ *  blk.N.ffn_gate.E.weight, as blk.N.ffn_gate_exps.weight {K, N, experts}. Nothing happens to
+ *  models without experts. Errors: NOT_FOUND, SHAPE, OVERFLOW, MEMORY, LIMIT, FILE. */
+enum tandem_status tnd_hf_join_experts(tandem_source *source, struct tandem_error *error);
 /** hf_names.c: name in the GGUF convention of a tensor of Hugging Face's llama, mistral, qwen2 or
  *  qwen3; the name itself when it is none of theirs. False for one that is not needed. */
 bool tnd_safetensors_map_name(const char *name, char *out, size_t capacity);

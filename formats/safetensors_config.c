@@ -18,6 +18,7 @@
 #define LARGEST       ((int64_t)1 << 62) /* of a whole number that anybody means */
 #define NOT_SAID      INT64_MIN          /* of a whole number; of others it is a NaN */
 #define DEFAULT_THETA 10000.0
+#define MIXTRAL_THETA 1e6
 
 enum where { TOP = 1, ROPE = 2, BOTH = 3 };
 
@@ -88,11 +89,19 @@ static const struct family {
     int64_t kv_heads, head_dim, context, window, bos, eos;
     bool has_window_by_layer; /* use_sliding_window, max_window_layers, layer_types */
     bool may_have_attention_bias, may_have_mlp_bias;
+    /* of mixtures: experts, those that a token uses, widths; 0: the members belong to others */
+    int64_t local_experts, experts, used, expert_hidden, shared_hidden;
 } families[] = {
-    {"llama", "llama", NOT_SAID, NOT_SAID, 2048, NOT_SAID, 1, 2, false, true, true},
-    {"mistral", "llama", 8, NOT_SAID, 131072, 4096, 1, 2, false, false, false},
-    {"qwen2", "qwen2", 32, NOT_SAID, 32768, 4096, NOT_SAID, NOT_SAID, true, false, false},
-    {"qwen3", "qwen3", 32, 128, 32768, 4096, NOT_SAID, NOT_SAID, true, true, false},
+    {"llama", "llama", NOT_SAID, NOT_SAID, 2048, NOT_SAID, 1, 2, false, true, true, 0, 0, 0, 0, 0},
+    {"mistral", "llama", 8, NOT_SAID, 131072, 4096, 1, 2, false, false, false, 0, 0, 0, 0, 0},
+    {"mixtral", "llama", 8, NOT_SAID, 131072, NOT_SAID, 1, 2, false, false, false, 8, 0, 2, 0, 0},
+    {"qwen2", "qwen2", 32, NOT_SAID, 32768, 4096, NOT_SAID, NOT_SAID, true, false, false, 0, 0, 0,
+     0, 0},
+    {"qwen3", "qwen3", 32, 128, 32768, 4096, NOT_SAID, NOT_SAID, true, true, false, 0, 0, 0, 0, 0},
+    {"qwen2_moe", "qwen2moe", 16, NOT_SAID, 32768, 4096, NOT_SAID, NOT_SAID, true, false, false, 0,
+     60, 4, 1408, 5632},
+    {"qwen3_moe", "qwen3moe", 4, NOT_SAID, 32768, 4096, NOT_SAID, NOT_SAID, true, true, false, 0,
+     128, 8, 768, 0},
 };
 
 /* A file that is read, of a family. */
@@ -269,47 +278,6 @@ static enum tandem_status take_layer_types(struct tnd_json *json, struct config 
     }
 }
 
-/* The members that say by what, and in how many bits, weights are quantised; always refused. */
-static enum tandem_status refuse_quantized(struct tnd_json *json, const char *member,
-                                           struct tandem_error *error)
-{
-    char key[128], why[128];
-    char method[32] = "a method that it does not name";
-    char width[32] = "";
-    bool more = false, is_null = false;
-    TND_TRY(take_null(json, &is_null, error));
-    if (is_null) {
-        return TANDEM_OK;
-    }
-    TND_TRY(tnd_json_take(json, '{', error));
-    for (int64_t i = 0;; i++) {
-        double number = 0.0;
-        int64_t bits = 0;
-        bool is_whole = false;
-        TND_TRY(tnd_json_more(json, '}', i, &more, error));
-        if (!more) {
-            break;
-        }
-        TND_TRY(tnd_json_key(json, key, sizeof(key), error));
-        const char c = tnd_json_peek(json);
-        if (c == '"' && strcmp(key, "quant_method") == 0) {
-            TND_TRY(tnd_json_pull_string(json, method, sizeof(method), error));
-        } else if (c >= '0' && c <= '9' &&
-                   (strcmp(key, "bits") == 0 || strcmp(key, "w_bit") == 0)) {
-            TND_TRY(tnd_json_number(json, &number, &bits, &is_whole, error));
-            snprintf(width, sizeof(width), " in %lld bits", (long long)bits);
-        } else if (c == 't' && strncmp(key, "load_in_", 8) == 0) { /* of bitsandbytes */
-            snprintf(width, sizeof(width), ", %.12s", key);
-            TND_TRY(tnd_json_skip(json, error));
-        } else {
-            TND_TRY(tnd_json_skip(json, error));
-        }
-    }
-    snprintf(why, sizeof(why),
-             "says that the weights are quantised by %s%s; expected plain weights", method, width);
-    return refuse(json, TANDEM_E_UNSUPPORTED_BUILD, member, why, error);
-}
-
 /* ---- members ---- */
 
 static enum tandem_status take_object(const struct reader *reader, enum where where,
@@ -468,7 +436,7 @@ static enum tandem_status take_type(struct tnd_json *json, char *out_type, size_
             TND_TRY(tnd_json_pull_string(json, out_type, capacity, error));
         } else if (c == '{' && (is_one_of(key, "quantization_config", "compression_config") ||
                                 strcmp(key, "quantization") == 0)) {
-            TND_TRY(refuse_quantized(json, key, error));
+            TND_TRY(tnd_hf_refuse_quantized(json, key, error));
         } else {
             TND_TRY(tnd_json_skip(json, error));
         }
@@ -493,11 +461,12 @@ static void forget_scaling(struct config *c)
     c->original_max_position_embeddings = NAN;
 }
 
-static void resolve_rope(struct config *c)
+static void resolve_rope(const struct family *family, struct config *c)
 {
+    const double theta = family->local_experts > 0 ? MIXTRAL_THETA : DEFAULT_THETA;
     c->rope_theta = !isnan(c->rope_theta_inside) ? c->rope_theta_inside
                     : !isnan(c->rope_theta)      ? c->rope_theta
-                                                 : DEFAULT_THETA;
+                                                 : theta;
     if (isnan(c->original_max_position_embeddings)) { /* here the outer one counts */
         c->original_max_position_embeddings =
             isnan(c->original_inside) ? (double)c->max_position_embeddings : c->original_inside;
@@ -557,7 +526,16 @@ static enum tandem_status check_family(const struct reader *reader, struct tande
         {"mlp_bias", c->mlp_bias && !family->may_have_mlp_bias},
         {"sliding_window",
          strcmp(family->model_type, "llama") == 0 && c->sliding_window != NOT_SAID},
-        {"use_sliding_window", c->use_sliding_window && !family->has_window_by_layer},
+        {"use_sliding_window",
+         c->use_sliding_window && (!family->has_window_by_layer || family->experts > 0)},
+        {"num_local_experts", family->local_experts == 0 && c->num_local_experts > 0},
+        {"num_experts", family->experts == 0 && c->num_experts > 0},
+        {"num_experts_per_tok", family->used == 0 && c->num_experts_per_tok > 0},
+        {"moe_intermediate_size", family->expert_hidden == 0 && c->moe_intermediate_size > 0},
+        {"shared_expert_intermediate_size",
+         family->shared_hidden == 0 && c->shared_expert_intermediate_size > 0},
+        {"norm_topk_prob", family->experts == 0 && c->norm_topk_prob},
+        {"qkv_bias", family->shared_hidden == 0 && c->qkv_bias},
     };
     const struct {
         const char *name;
@@ -625,7 +603,7 @@ static enum tandem_status add_promises(tandem_source *source, const struct reade
 {
     const struct config *c = reader->config;
     const bool has_qkv_bias =
-        c->attention_bias || strcmp(reader->family->architecture, "qwen2") == 0;
+        c->attention_bias || c->qkv_bias || strcmp(reader->family->architecture, "qwen2") == 0;
     TND_TRY(tnd_source_set_integer(source, "tandem.has.attention_bias", has_qkv_bias, error));
     TND_TRY(tnd_source_set_integer(source, "tandem.has.attention_output_bias", c->attention_bias,
                                    error));
@@ -689,12 +667,43 @@ static enum tandem_status add_values(tandem_source *source, const struct reader 
         TND_TRY(tnd_source_set_array(source, key, TND_GGUF_BOOL, config->n_layer_types,
                                      config->windowed, (size_t)config->n_layer_types, true, error));
     }
+    if (reader->family->experts > 0) {
+        snprintf(key, sizeof(key), "%s.expert_weights_norm", architecture);
+        TND_TRY(tnd_source_set_integer(source, key, config->norm_topk_prob, error));
+    }
     if (config->activation != NULL) {
         TND_TRY(tnd_source_set_text(source, "tandem.activation", config->activation, error));
     }
     TND_TRY(add_tokens(source, config, error));
     TND_TRY(add_promises(source, reader, error));
     return tnd_source_set_text(source, "tandem.rope.pairs", "halves", error);
+}
+
+static int64_t or_not_said(int64_t number)
+{
+    return number > 0 ? number : NOT_SAID;
+}
+
+static void set_expert_defaults(const struct family *family, struct config *out)
+{
+    out->num_local_experts = or_not_said(family->local_experts);
+    out->num_experts = or_not_said(family->experts);
+    out->num_experts_per_tok = or_not_said(family->used);
+    out->moe_intermediate_size = or_not_said(family->expert_hidden);
+    out->shared_expert_intermediate_size = or_not_said(family->shared_hidden);
+    out->qkv_bias = family->shared_hidden > 0;
+}
+
+/* Members that say nothing here, such as experts of a model without any: 0 says that there are
+ * none. */
+static void forget_foreign_experts(const struct family *family, struct config *c)
+{
+    c->num_local_experts = family->local_experts > 0 ? c->num_local_experts : NOT_SAID;
+    c->num_experts = family->experts > 0 ? c->num_experts : NOT_SAID;
+    c->num_experts_per_tok = family->used > 0 ? c->num_experts_per_tok : NOT_SAID;
+    c->moe_intermediate_size = family->expert_hidden > 0 ? c->moe_intermediate_size : NOT_SAID;
+    c->shared_expert_intermediate_size =
+        family->shared_hidden > 0 ? c->shared_expert_intermediate_size : NOT_SAID;
 }
 
 static void set_defaults(const struct family *family, struct config *out)
@@ -711,7 +720,8 @@ static void set_defaults(const struct family *family, struct config *out)
     out->max_position_embeddings = family->context;
     out->sliding_window = family->window;
     out->max_window_layers = 28;
-    out->rms_norm_eps = 1e-6;
+    out->rms_norm_eps = family->local_experts > 0 ? 1e-5 : 1e-6;
+    set_expert_defaults(family, out);
     if (family->eos != NOT_SAID) {
         out->ends = (struct tnd_end_tokens){{(int32_t)family->eos}, 1};
     }
@@ -767,8 +777,9 @@ enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, cons
         config.ends = *ends;
     }
     TND_TRY(check_family(&reader, error));
+    forget_foreign_experts(reader.family, &config);
     TND_TRY(resolve_windows(&reader, error));
-    resolve_rope(&config);
+    resolve_rope(reader.family, &config);
     TND_TRY(convert_scaling(source, &config, error));
     return add_values(source, &reader, error);
 }

@@ -313,6 +313,12 @@ int64_t tnd_source_find(const tandem_source *source, const char *name)
     return -1;
 }
 
+bool tnd_source_converts(const struct tandem_source_tensor *tensor)
+{
+    return tensor->n_dims >= 2 && tensor->type != TANDEM_TYPE_I32 &&
+           strstr(tensor->name, "ffn_gate_inp") == NULL;
+}
+
 bool tandem_source_find(const tandem_source *source, const char *name,
                         struct tandem_source_tensor *out)
 {

@@ -100,6 +100,10 @@ enum tandem_status tnd_source_add_value(tandem_source *source, const char *key,
 const struct tnd_source_value *tnd_source_value_of(const tandem_source *source, const char *key,
                                                    enum tnd_value_kind kind);
 
+/** Whether a conversion to another type of weights may change the tensor: matrices, but for routers
+ *  of experts, which are small, and where a rounding error chooses another expert. */
+bool tnd_source_converts(const struct tandem_source_tensor *tensor);
+
 /* ---- outline.c ---- */
 
 /** A llama without weights: its tensors have addresses, which nobody may read or write. Graphs

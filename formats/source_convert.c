@@ -12,8 +12,9 @@
 static enum tandem_type converted_type(const struct tandem_source_tensor *tensor,
                                        enum tandem_type type)
 {
-    const bool is_weight = tensor->n_dims >= 2 && tensor->type != TANDEM_TYPE_I32;
-    return is_weight && tensor->ne[0] % tandem_type_block_values(type) == 0 ? type : tensor->type;
+    return tnd_source_converts(tensor) && tensor->ne[0] % tandem_type_block_values(type) == 0
+               ? type
+               : tensor->type;
 }
 
 static int64_t rows_of(const struct tandem_source_tensor *tensor)

@@ -79,22 +79,27 @@ static void pool_copy(const struct pool *pool, struct tnd_rng *rng, unsigned cha
 static bool tensor_layout(enum tnd_llama_role role, const struct tnd_llama_dims *dims,
                           enum tandem_type wanted, enum tandem_type *out_type, size_t *out_bytes)
 {
-    int64_t ne[2];
+    int64_t ne[3];
     const int n_dims = tnd_llama_role_extents(role, dims, ne);
-    const bool fits = n_dims == 2 && ne[0] % tandem_type_block_values(wanted) == 0;
+    const bool fits =
+        n_dims > 1 && role != TND_LLAMA_FFN_ROUTER && ne[0] % tandem_type_block_values(wanted) == 0;
     *out_type = fits ? wanted : TANDEM_TYPE_F32;
     size_t bytes = tandem_type_row_bytes(*out_type, ne[0]);
     return bytes > 0 && tnd_mul_size(bytes, (size_t)ne[1], &bytes) &&
+           tnd_mul_size(bytes, (size_t)ne[2], &bytes) &&
            tnd_align_up(bytes, DATA_ALIGNMENT, out_bytes);
 }
 
 static bool all_bytes(const struct tnd_llama_dims *dims, enum tandem_type type, size_t *out_bytes)
 {
     size_t sum = 0;
-    for (int role = 0; role < TND_LLAMA_ROLES; role++) {
+    for (int role = 0; role < TND_LLAMA_ALL_ROLES; role++) {
         enum tandem_type role_type;
         size_t bytes;
         const size_t count = (size_t)tnd_llama_role_count((enum tnd_llama_role)role, dims);
+        if (count == 0) {
+            continue;
+        }
         if (!tensor_layout((enum tnd_llama_role)role, dims, type, &role_type, &bytes) ||
             !tnd_mul_size(bytes, count, &bytes) || !tnd_add_size(sum, bytes, &sum)) {
             return false;
@@ -110,16 +115,17 @@ static enum tandem_status add_role(tandem_source *source, enum tnd_llama_role ro
                                    struct pool *pool, struct tnd_rng *rng, unsigned char **at,
                                    struct tandem_error *error)
 {
-    int64_t ne[2];
+    int64_t ne[3];
     enum tandem_type type = TANDEM_TYPE_F32;
     size_t step = 0;
-    const bool is_matrix = tnd_llama_role_extents(role, dims, ne) == 2;
+    const bool is_matrix = tnd_llama_role_extents(role, dims, ne) > 1;
+    const int64_t count = tnd_llama_role_count(role, dims);
     (void)tensor_layout(role, dims, wanted, &type, &step);
-    const size_t bytes = tandem_type_row_bytes(type, ne[0]) * (size_t)ne[1];
-    if (is_matrix) {
+    const size_t bytes = tandem_type_row_bytes(type, ne[0]) * (size_t)ne[1] * (size_t)ne[2];
+    if (is_matrix && count > 0) {
         TND_TRY(pool_fill(pool, type, ne[0], rng, error));
     }
-    for (int64_t layer = 0; layer < tnd_llama_role_count(role, dims); layer++) {
+    for (int64_t layer = 0; layer < count; layer++) {
         if (is_matrix) {
             pool_copy(pool, rng, *at, bytes);
         } else {
@@ -152,7 +158,7 @@ static enum tandem_status fill_source(tandem_source *source, const struct tnd_ll
     struct pool pool = {NULL, 0, 0};
     unsigned char *at = source->memory;
     enum tandem_status status = TANDEM_OK;
-    for (int role = 0; status == TANDEM_OK && role < TND_LLAMA_ROLES; role++) {
+    for (int role = 0; status == TANDEM_OK && role < TND_LLAMA_ALL_ROLES; role++) {
         status = add_role(source, (enum tnd_llama_role)role, dims, type, &pool, &rng, &at, error);
     }
     tnd_free(pool.bytes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The forward pass of the llama family (Touvron et al. 2023, arXiv:2302.13971; Jiang et al. 2023,
- * arXiv:2310.06825; Yang et al. 2024, arXiv:2407.10671), one function a formula of the papers.
+ * arXiv:2310.06825; Yang et al. 2024, arXiv:2407.10671) and of its mixtures of experts (Jiang et
+ * al. 2024, arXiv:2401.04088), one function a formula of the papers.
  * Shapes stand behind each tensor, fastest dimension first; M tokens, T cells of the KV cache. */
 #include <math.h>
 #include <string.h>
@@ -144,11 +145,58 @@ static tandem_tensor *activate(const struct pass *p, tandem_tensor *gate)
     return gate;
 }
 
+/* Which experts a token uses, and how much each counts: the largest of softmax(Wr y), which add up
+ * to 1 again where the model says so. */
+static tandem_tensor *route(const struct pass *p, const struct tnd_llama_layer *w, tandem_tensor *y,
+                            tandem_tensor **out_ids)
+{
+    tandem_context *c = p->context;
+    const struct tandem_hparams *h = &p->model->hparams;
+    tandem_tensor *scores = tandem_mul_mat(c, w->router, y); /* {experts, M} */
+    *out_ids = tandem_top_k(c, scores, h->experts_used);     /* I32 {used, M} */
+    return h->has_normed_experts /* of those that are used: the same, divided by their sum */
+               ? tandem_soft_max(c, tandem_gather(c, scores, *out_ids), NULL, 1.0f)
+               : tandem_gather(c, tandem_soft_max(c, scores, NULL, 1.0f), *out_ids); /* {used, M} */
+}
+
+/* An expert that every token uses, times sigmoid(wg y). */
+static tandem_tensor *shared_expert(const struct pass *p, const struct tnd_llama_layer *w,
+                                    tandem_tensor *y)
+{
+    tandem_context *c = p->context;
+    tandem_tensor *gate = tandem_mul_mat(c, w->gate_shexp, y); /* {shared_hidden, M} */
+    tandem_tensor *up = tandem_mul_mat(c, w->up_shexp, y);
+    tandem_tensor *down = tandem_mul_mat(c, w->down_shexp, tandem_mul(c, activate(p, gate), up));
+    tandem_tensor *share = tandem_sigmoid(c, tandem_mul_mat(c, w->shared_gate, y)); /* {1, M} */
+    return tandem_mul(c, down, share);                                              /* {dim, M} */
+}
+
+/* x + sum of g_e W2_e (silu(W1_e norm(x)) * W3_e norm(x)) over the experts e of each token */
+static tandem_tensor *experts_block(const struct pass *p, tandem_tensor *x, int64_t layer)
+{
+    tandem_context *c = p->context;
+    const struct tnd_llama_layer *w = &p->model->layers[layer];
+    const int64_t ne[] = {p->model->hparams.dim, 1, p->m};
+    tandem_tensor *ids = NULL;
+    tandem_tensor *y = rms_norm(p, x, w->ffn_norm);                     /* {dim, M} */
+    tandem_tensor *g = route(p, w, y, &ids);                            /* {used, M} */
+    tandem_tensor *row = tandem_reshape(c, y, 3, ne);                   /* {dim, 1, M} */
+    tandem_tensor *gate = tandem_mul_mat_id(c, w->gate_exps, row, ids); /* {hidden, used, M} */
+    tandem_tensor *up = tandem_mul_mat_id(c, w->up_exps, row, ids);
+    tandem_tensor *both = tandem_mul(c, activate(p, gate), up);
+    tandem_tensor *down = tandem_mul_mat_id(c, w->down_exps, both, ids); /* {dim, used, M} */
+    x = tandem_add(c, x, tandem_weighted_sum(c, down, g));
+    return w->shared_gate == NULL ? x : tandem_add(c, x, shared_expert(p, w, y)); /* {dim, M} */
+}
+
 /* x + W2 (silu(W1 norm(x)) * W3 norm(x)), SwiGLU and its kind (Shazeer 2020) */
 static tandem_tensor *feed_forward_block(const struct pass *p, tandem_tensor *x, int64_t layer)
 {
     tandem_context *c = p->context;
     const struct tnd_llama_layer *w = &p->model->layers[layer];
+    if (w->router != NULL) {
+        return experts_block(p, x, layer);
+    }
     tandem_tensor *y = rms_norm(p, x, w->ffn_norm);    /* {dim, M} */
     tandem_tensor *gate = tandem_mul_mat(c, w->w1, y); /* {hidden, M} */
     tandem_tensor *up = tandem_mul_mat(c, w->w3, y);   /* {hidden, M} */

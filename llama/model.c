@@ -50,6 +50,14 @@ static enum tandem_status load_layer(const tandem_model *model, int64_t l,
         {"ffn_up.bias", &layer->b3},
         {"attn_q_norm.weight", &layer->attn_q_norm},
         {"attn_k_norm.weight", &layer->attn_k_norm},
+        {"ffn_gate_inp.weight", &layer->router},
+        {"ffn_gate_exps.weight", &layer->gate_exps},
+        {"ffn_down_exps.weight", &layer->down_exps},
+        {"ffn_up_exps.weight", &layer->up_exps},
+        {"ffn_gate_inp_shexp.weight", &layer->shared_gate},
+        {"ffn_gate_shexp.weight", &layer->gate_shexp},
+        {"ffn_down_shexp.weight", &layer->down_shexp},
+        {"ffn_up_shexp.weight", &layer->up_shexp},
     };
     for (size_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
         char name[TANDEM_MAX_NAME];

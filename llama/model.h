@@ -29,6 +29,14 @@ struct tnd_llama_layer {
     tandem_tensor *b3;          /* {hidden} */
     tandem_tensor *attn_q_norm; /* {head_size}; NULL: none */
     tandem_tensor *attn_k_norm; /* {head_size} */
+    tandem_tensor *router;      /* {dim, experts}; NULL: no mixture of experts, and w1 to w3 are */
+    tandem_tensor *gate_exps;   /* {dim, expert_hidden, experts} */
+    tandem_tensor *down_exps;   /* {expert_hidden, dim, experts} */
+    tandem_tensor *up_exps;     /* {dim, expert_hidden, experts} */
+    tandem_tensor *shared_gate; /* {dim}: how much the expert counts that every token uses; NULL */
+    tandem_tensor *gate_shexp;  /* {dim, shared_hidden} */
+    tandem_tensor *down_shexp;  /* {shared_hidden, dim} */
+    tandem_tensor *up_shexp;    /* {dim, shared_hidden} */
 };
 
 struct tandem_model {

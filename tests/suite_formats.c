@@ -16,6 +16,7 @@ extern CU_SuiteInfo suites_formats_tokenizer_patterns[];
 extern CU_SuiteInfo suites_formats_torch[];
 extern CU_SuiteInfo suites_formats_tokenizer_json[];
 extern CU_SuiteInfo suites_formats_vocab[];
+extern CU_SuiteInfo suites_formats_experts[];
 
 int main(int argc, char **argv)
 {
@@ -25,5 +26,5 @@ int main(int argc, char **argv)
                           suites_formats_tokenizer, suites_formats_tokenizer_files,
                           suites_formats_tokenizer_json, suites_formats_tokenizer_judged,
                           suites_formats_tokenizer_patterns, suites_formats_torch,
-                          suites_formats_vocab, NULL);
+                          suites_formats_vocab, suites_formats_experts, NULL);
 }

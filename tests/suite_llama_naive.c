@@ -36,19 +36,59 @@ void naive_tokens(int32_t *tokens, int64_t n)
 
 /* ---- the source ---- */
 
-static void add(tandem_source *source, struct tnd_test_rng *rng, const char *name, int64_t k,
-                int64_t n, double mean, double width)
+static void add_matrices(tandem_source *source, struct tnd_test_rng *rng, const char *name,
+                         int64_t k, int64_t n, int64_t matrices, double mean, double width)
 {
     void *memory = NULL;
-    const int64_t ne[] = {k, n};
-    const size_t bytes = (size_t)(k * n) * sizeof(float);
+    const int64_t ne[] = {k, n, matrices};
+    const int64_t values = k * n * matrices;
+    const size_t bytes = (size_t)values * sizeof(float);
     check_ok(tnd_source_alloc(source, name, bytes, 0, &memory, NULL));
-    for (int64_t i = 0; i < k * n; i++) {
+    for (int64_t i = 0; i < values; i++) {
         ((float *)memory)[i] =
             (float)(mean + width * ((double)tnd_test_rng_int(rng, -1000, 1000) / 1000.0));
     }
-    check_ok(
-        tnd_source_add(source, name, TANDEM_TYPE_F32, n == 1 ? 1 : 2, ne, memory, bytes, NULL));
+    check_ok(tnd_source_add(source, name, TANDEM_TYPE_F32,
+                            matrices > 1 ? 3
+                            : n == 1     ? 1
+                                         : 2,
+                            ne, memory, bytes, NULL));
+}
+
+static void add(tandem_source *source, struct tnd_test_rng *rng, const char *name, int64_t k,
+                int64_t n, double mean, double width)
+{
+    add_matrices(source, rng, name, k, n, 1, mean, width);
+}
+
+static int64_t expert_hidden_of(const struct naive_spec *spec)
+{
+    return spec->expert_hidden == 0 ? HIDDEN : spec->expert_hidden;
+}
+
+static void add_experts(tandem_source *source, struct tnd_test_rng *rng,
+                        const struct naive_spec *spec, int layer)
+{
+    const int64_t hidden = expert_hidden_of(spec);
+    const int64_t shared = spec->shared_hidden;
+    const struct {
+        const char *name;
+        int64_t k, n, matrices;
+    } rows[] = {
+        {"ffn_gate_inp", DIM, spec->experts, 1},
+        {"ffn_gate_exps", DIM, hidden, spec->experts},
+        {"ffn_up_exps", DIM, hidden, spec->experts},
+        {"ffn_down_exps", hidden, DIM, spec->experts},
+        {"ffn_gate_inp_shexp", DIM, 1, 1},
+        {"ffn_gate_shexp", DIM, shared, 1},
+        {"ffn_up_shexp", DIM, shared, 1},
+        {"ffn_down_shexp", shared, DIM, 1},
+    };
+    for (int i = 0; i < (shared > 0 ? 8 : 4); i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "blk.%d.%s.weight", layer, rows[i].name);
+        add_matrices(source, rng, name, rows[i].k, rows[i].n, rows[i].matrices, 0.0, 0.2);
+    }
 }
 
 /* Divisor of pair i's angle. Llama 3.1's rule in the words of its model card: waves longer than
@@ -82,7 +122,10 @@ static void add_layer(tandem_source *source, struct tnd_test_rng *rng,
         {"ffn_down", HIDDEN, DIM},
     };
     char name[64];
-    for (int i = 0; i < 7; i++) {
+    if (spec->experts > 0) {
+        add_experts(source, rng, spec, layer);
+    }
+    for (int i = 0; i < (spec->experts > 0 ? 4 : 7); i++) {
         snprintf(name, sizeof(name), "blk.%d.%s.weight", layer, matrices[i].name);
         add(source, rng, name, matrices[i].k, matrices[i].n, 0.0, 0.2);
         snprintf(name, sizeof(name), "blk.%d.%s.bias", layer, matrices[i].name);
@@ -172,6 +215,19 @@ tandem_source *naive_source(const struct naive_spec *spec)
     }
     if (spec->activation != NULL) {
         check_ok(tnd_source_set_text(source, "tandem.activation", spec->activation, NULL));
+    }
+    if (spec->experts > 0) {
+        set(source, spec, "expert_count", spec->experts);
+        set(source, spec, "expert_used_count", spec->used);
+    }
+    if (spec->expert_hidden > 0) {
+        set(source, spec, "expert_feed_forward_length", spec->expert_hidden);
+    }
+    if (spec->shared_hidden > 0) {
+        set(source, spec, "expert_shared_feed_forward_length", spec->shared_hidden);
+    }
+    if (spec->normed != 0) {
+        set(source, spec, "expert_weights_norm", spec->normed > 0);
     }
     set_number(source, spec, "attention.layer_norm_rms_epsilon", 1e-5);
     set_rope(source, spec);
@@ -288,6 +344,67 @@ static void attend(const struct naive_spec *spec, bool is_windowed, const double
     }
 }
 
+/* z = W2 (act(W1 y) * W3 y), with the matrices of expert `e` where the tensors hold several. */
+static void run_network(const tandem_source *s, const struct naive_spec *spec, int l,
+                        const char *kind, int64_t e, int64_t hidden, const double *y, double *z)
+{
+    double gate[HIDDEN], up[HIDDEN];
+    char names[3][64];
+    static const char *const parts[] = {"gate", "up", "down"};
+    const int64_t skip = e * DIM * hidden;
+    for (int i = 0; i < 3; i++) {
+        snprintf(names[i], sizeof(names[i]), "ffn_%s%s.weight", parts[i], kind);
+    }
+    multiply(weights(s, l, names[0]) + skip, weights(s, l, "ffn_gate.bias"), y, gate, DIM, hidden);
+    multiply(weights(s, l, names[1]) + skip, weights(s, l, "ffn_up.bias"), y, up, DIM, hidden);
+    for (int i = 0; i < hidden; i++) {
+        gate[i] = activate(spec->activation, gate[i]) * up[i];
+    }
+    multiply(weights(s, l, names[2]) + skip, weights(s, l, "ffn_down.bias"), gate, z, hidden, DIM);
+}
+
+/* The experts with the largest probabilities, one after another, each with its share. */
+static void run_experts(const tandem_source *s, const struct naive_spec *spec, int l,
+                        const double *y, double *z)
+{
+    double p[64], one[DIM], sum = 0.0, used = 0.0;
+    const bool is_normed = spec->normed > 0 || (spec->normed == 0 && spec->shared_hidden == 0);
+    multiply(weights(s, l, "ffn_gate_inp.weight"), NULL, y, p, DIM, spec->experts);
+    for (int e = 0; e < spec->experts; e++) {
+        p[e] = exp(p[e]);
+        sum += p[e];
+    }
+    memset(z, 0, DIM * sizeof(*z));
+    for (int u = 0; u < 2 * spec->used; u++) { /* first their sum, then they themselves */
+        double taken[64];
+        memcpy(taken, p, sizeof(taken));
+        int best = 0;
+        for (int skip = 0; skip <= u % spec->used; skip++) {
+            best = 0;
+            for (int e = 1; e < spec->experts; e++) {
+                best = taken[e] > taken[best] ? e : best;
+            }
+            taken[best] = -1.0;
+        }
+        if (u < spec->used) {
+            used += p[best];
+            continue;
+        }
+        run_network(s, spec, l, "_exps", best, expert_hidden_of(spec), y, one);
+        for (int i = 0; i < DIM; i++) {
+            z[i] += p[best] / (is_normed ? used : sum) * one[i];
+        }
+    }
+    if (spec->shared_hidden > 0) {
+        double share = 0.0;
+        multiply(weights(s, l, "ffn_gate_inp_shexp.weight"), NULL, y, &share, DIM, 1);
+        run_network(s, spec, l, "_shexp", 0, spec->shared_hidden, y, one);
+        for (int i = 0; i < DIM; i++) {
+            z[i] += one[i] / (1.0 + exp(-share));
+        }
+    }
+}
+
 /* x of all tokens, {n, DIM}, through one layer. */
 static void run_layer(const tandem_source *s, const struct naive_spec *spec, int l, double *x,
                       int64_t n)
@@ -295,7 +412,7 @@ static void run_layer(const tandem_source *s, const struct naive_spec *spec, int
     const int64_t hs = head_size_of(spec), q_dim = HEADS * hs, kv_dim = KV_HEADS * hs;
     double *k = calloc((size_t)(n * kv_dim), sizeof(*k));
     double *v = calloc((size_t)(n * kv_dim), sizeof(*v));
-    double y[DIM], q[LONGEST_ROW], o[LONGEST_ROW], z[DIM], gate[HIDDEN], up[HIDDEN];
+    double y[DIM], q[LONGEST_ROW], o[LONGEST_ROW], z[DIM];
     for (int64_t t = 0; t < n; t++) {
         double *row = x + t * DIM;
         norm(weights(s, l, "attn_norm.weight"), row, y);
@@ -321,14 +438,11 @@ static void run_layer(const tandem_source *s, const struct naive_spec *spec, int
             row[i] += z[i];
         }
         norm(weights(s, l, "ffn_norm.weight"), row, y);
-        multiply(weights(s, l, "ffn_gate.weight"), weights(s, l, "ffn_gate.bias"), y, gate, DIM,
-                 HIDDEN);
-        multiply(weights(s, l, "ffn_up.weight"), weights(s, l, "ffn_up.bias"), y, up, DIM, HIDDEN);
-        for (int i = 0; i < HIDDEN; i++) {
-            gate[i] = activate(spec->activation, gate[i]) * up[i];
+        if (spec->experts > 0) {
+            run_experts(s, spec, l, y, z);
+        } else {
+            run_network(s, spec, l, "", 0, HIDDEN, y, z);
         }
-        multiply(weights(s, l, "ffn_down.weight"), weights(s, l, "ffn_down.bias"), gate, z, HIDDEN,
-                 DIM);
         for (int i = 0; i < DIM; i++) {
             row[i] += z[i];
         }

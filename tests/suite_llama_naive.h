@@ -19,12 +19,17 @@ struct naive_spec {
     bool has_all_biases;
     bool has_head_norms;
     const char *activation; /* as tandem.activation says it; NULL: silu */
-    bool has_halves;     /* rope pairs, said by the source */
-    const char *scaling; /* "linear", "ntk", "llama3" or NULL */
-    double factor;       /* of the scaling */
-    double original;     /* context, llama3 */
-    bool has_rope_freqs; /* llama3's divisors as a tensor, as GGUF files have them */
-    double freq_base;    /* 0: 10000 */
+    bool has_halves;        /* rope pairs, said by the source */
+    const char *scaling;    /* "linear", "ntk", "llama3" or NULL */
+    double factor;          /* of the scaling */
+    double original;        /* context, llama3 */
+    bool has_rope_freqs;    /* llama3's divisors as a tensor, as GGUF files have them */
+    double freq_base;       /* 0: 10000 */
+    int experts, used;      /* 0: no mixture */
+    int expert_hidden;      /* 0: as the feed-forward block; not said then */
+    int shared_hidden;      /* of the expert that every token uses; 0: none */
+    int8_t
+        normed; /* weights of a token's experts add up to 1: 0 as the architecture, 1, or -1: not */
 };
 
 /** A source with seeded random weights. */

@@ -173,8 +173,11 @@ if group synth; then
         try 0 "tokens in" run "s-$type.gguf" "${tokenizer[@]}" -n 4 --temp 0 --table none
     done
     try 1 "unknown type: 'q9'" synth x.gguf --type q9
-    try 1 "expected 1.1b, quick or dim" synth x.gguf --shape 1,2,3
-    try 1 "expected 1.1b, quick or dim" synth x.gguf --shape 256,512,2,8,2,300,7
+    try 1 "expected 1.1b, quick, 1b-moe or dim" synth x.gguf --shape 1,2,3
+    try 1 "expected 1.1b, quick, 1b-moe or dim" synth x.gguf --shape 256,512,2,8,2,300,7
+    try 1 "a token uses 5 of 4 experts" synth x.gguf --shape 256,512,2,8,2,300,4,5
+    try 0 "23 tensors" synth moe.gguf --shape 256,64,2,8,2,300,4,2 --type q8_0
+    try 0 "4 experts a layer, of which a token uses 2" inspect moe.gguf
     try 1 "(ARGUMENT)" synth x.gguf --shape 0,512,2,8,2,300
     try 1 "(ARGUMENT)" synth x.gguf --shape 250,512,2,8,3,300
     try 1 "(FILE)" synth no/such/folder/x.gguf --shape 256,512,2,8,2,300

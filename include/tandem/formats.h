@@ -60,6 +60,8 @@ struct tandem_llama_shape {
     int64_t kv_heads;   /**< of keys and values; divides heads */
     int64_t vocabulary; /**< tokens */
     int64_t context;    /**< positions */
+    int64_t experts;    /**< of each feed-forward block, of which `hidden` is the width; 0: none */
+    int64_t experts_used; /**< by a token; 1 to experts */
 };
 /** A llama with seeded random weights of the given type, made in memory; no file. Tensors whose
  *  rows do not fit the type's blocks, and the norms, are F32. The same seed gives the same bytes.
@@ -111,7 +113,7 @@ enum tandem_activation {
  *  fills them, later versions append members, and `size` says how many there are. */
 struct tandem_hparams {
     size_t size;              /**< of this structure */
-    const char *architecture; /**< "llama", "mistral", "qwen2" or "qwen3" */
+    const char *architecture; /**< "llama", "mistral", "qwen2", "qwen3", "qwen2moe", "qwen3moe" */
     int64_t dim;              /**< length of a token's vector */
     int64_t hidden;           /**< width of the feed-forward network */
     int64_t layers;           /**< transformer blocks */
@@ -137,15 +139,20 @@ struct tandem_hparams {
     double rope_low;
     double rope_high;
     double rope_original;
+    int64_t experts;         /**< of each feed-forward block; 0: the block is no mixture */
+    int64_t experts_used;    /**< by each token */
+    int64_t expert_hidden;   /**< width of an expert */
+    int64_t shared_hidden;   /**< width of the expert that every token uses; 0: there is none */
+    bool has_normed_experts; /**< weights of the experts of a token add up to 1 */
 };
 
-/** Reads the numbers of a model of the llama family (Llama 1 to 3, Mistral, Qwen 2 and 3) and
- *  checks all that the source says of it: each number, whether they fit together, and for each
- *  tensor that it is known, there, and has the extents that the numbers imply. Whoever computes
- *  with a source or converts it begins here. No weight is read. Any thread. Errors: FORMAT (another
- *  architecture, or numbers that do not fit together), NOT_FOUND (a tensor or a number), SHAPE,
- *  TYPE, UNSUPPORTED_BUILD (a tensor, a key or a scaling of rope that this version does not
- *  compute), ARGUMENT. */
+/** Reads the numbers of a model of the llama family (Llama 1 to 3, Mistral, Mixtral, Qwen 2 and 3,
+ *  and those with experts) and checks all that the source says of it: each number, whether they fit
+ *  together, and for each tensor that it is known, there, and has the extents that the numbers
+ *  imply. Whoever computes with a source or converts it begins here. No weight is read. Any thread.
+ *  Errors: FORMAT (another architecture, or numbers that do not fit together), NOT_FOUND (a tensor
+ *  or a number), SHAPE, TYPE, UNSUPPORTED_BUILD (a tensor, a key or a scaling of rope that this
+ *  version does not compute), ARGUMENT. */
 TANDEM_API enum tandem_status tandem_source_hparams(const tandem_source *source,
                                                     struct tandem_hparams *out_hparams,
                                                     struct tandem_error *error);

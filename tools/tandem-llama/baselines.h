@@ -21,7 +21,7 @@ struct tnd_baselines {
     struct tnd_baseline list[TND_BASELINES_MAX];
     int n;
     tandem_runtime *runtimes[TND_BASELINE_RUNTIMES]; /* owned */
-    char profiles[TND_BASELINES_MAX][32]; /* that were found, by baseline */
+    char profiles[TND_BASELINES_MAX][32];            /* that were found, by baseline */
 };
 
 /** Whether each name of the list is known; else a message for wrong usage that lists them. */

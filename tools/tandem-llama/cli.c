@@ -107,16 +107,20 @@ enum tandem_status tnd_cli_open_source(const char *path, const char *type,
     return status;
 }
 
-/* Known ones: 1.1b is the shape of TinyLlama 1.1B. */
+/* Known ones: 1.1b is the shape of TinyLlama 1.1B, 1b-moe has 16 experts that each token uses 2 of.
+ */
 static bool read_shape(const char *text, struct tandem_llama_shape *shape)
 {
-    long long v[6];
+    long long v[8] = {0};
     char rest;
-    text = strcmp(text, "1.1b") == 0    ? "2048,5632,22,32,4,32000"
-           : strcmp(text, "quick") == 0 ? "1024,2816,8,16,4,8192"
-                                        : text;
-    if (sscanf(text, "%lld,%lld,%lld,%lld,%lld,%lld%c", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5],
-               &rest) != 6) {
+    text = strcmp(text, "1.1b") == 0     ? "2048,5632,22,32,4,32000"
+           : strcmp(text, "quick") == 0  ? "1024,2816,8,16,4,8192"
+           : strcmp(text, "1b-moe") == 0 ? "1024,1024,20,16,4,8192,16,2"
+                                         : text;
+    const int n = sscanf(text, "%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld%c", &v[0], &v[1], &v[2],
+                         &v[3], &v[4], &v[5], &v[6], &v[7], &rest);
+    if ((n != 6 && n != 8) ||
+        (n == 6 && strchr(text, ',') != NULL && text[strlen(text) - 1] == ',')) {
         return false;
     }
     *shape = (struct tandem_llama_shape){.size = sizeof(*shape),
@@ -125,7 +129,9 @@ static bool read_shape(const char *text, struct tandem_llama_shape *shape)
                                          .layers = v[2],
                                          .heads = v[3],
                                          .kv_heads = v[4],
-                                         .vocabulary = v[5]};
+                                         .vocabulary = v[5],
+                                         .experts = v[6],
+                                         .experts_used = v[7]};
     return true;
 }
 
@@ -138,7 +144,8 @@ enum tandem_status tnd_cli_synthesize(const char *shape_text, const char *type_t
     CLI_TRY(tnd_cli_type(type_text, &type, error));
     if (!read_shape(shape_text, &shape)) {
         return tnd_cli_error(error, TANDEM_E_ARGUMENT,
-                             "expected 1.1b, quick or dim,hidden,layers,heads,kv_heads,vocabulary",
+                             "expected 1.1b, quick, 1b-moe or dim,hidden,layers,heads,kv_heads,"
+                             "vocabulary[,experts,used]",
                              shape_text);
     }
     shape.context = context;

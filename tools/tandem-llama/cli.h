@@ -85,7 +85,8 @@ enum tandem_status tnd_cli_type(const char *name, enum tandem_type *out,
 enum tandem_status tnd_cli_open_source(const char *path, const char *type,
                                        tandem_source **out_source, struct tandem_error *error);
 
-/** Makes a synthetic llama: "1.1b", "quick", or "dim,hidden,layers,heads,kv_heads,vocabulary". */
+/** Makes a synthetic llama: "1.1b", "quick", "1b-moe", or
+ *  "dim,hidden,layers,heads,kv_heads,vocabulary[,experts,used]". */
 enum tandem_status tnd_cli_synthesize(const char *shape, const char *type, int64_t context,
                                       tandem_source **out_source, struct tandem_error *error);
 

@@ -125,6 +125,10 @@ static void print_verdict(const tandem_source *source)
     struct tandem_error error = {.text = ""};
     if (tandem_source_hparams(source, &h, &error) == TANDEM_OK) {
         printf("a model that can be run: %s, %lld layers\n", h.architecture, (long long)h.layers);
+        if (h.experts > 0) {
+            printf("%lld experts a layer, of which a token uses %lld%s\n", (long long)h.experts,
+                   (long long)h.experts_used, h.shared_hidden > 0 ? ", and one that all use" : "");
+        }
     } else {
         printf("no model that can be run: %s\n", error.text);
     }
