@@ -307,6 +307,22 @@ static void subgroups_match_the_double_reference(void)
     check_types(all_types, COUNT(all_types), some_tokens, COUNT(some_tokens), "subgroups");
 }
 
+/* The device claims subgroups, and its compiler knows none. */
+static void subgroups_that_do_not_build_are_done_without(void)
+{
+    if (!begin()) {
+        return;
+    }
+    if (device->caps.subgroups) {
+        tnd_skip("opencl: the device has subgroups");
+        return;
+    }
+    use_lanes(16, 4);
+    device->matmul->use_subgroups = 1;
+    check_types(some_types, 1, some_tokens, COUNT(some_tokens), "without subgroups");
+    check_int(device->matmul->use_subgroups, 0);
+}
+
 /* Decoding, each type with wide loads and without, to the bits of the plain codec. */
 static void dequantized_weights_have_the_bits_of_the_plain_codec(void)
 {
@@ -609,6 +625,7 @@ CU_TestInfo tnd_tests_opencl_matmul[] = {
     {"lanes match the double reference", lanes_match_the_double_reference},
     {"tiles match the double reference", tiles_match_the_double_reference},
     {"subgroups match the double reference", subgroups_match_the_double_reference},
+    {"subgroups that do not build are done without", subgroups_that_do_not_build_are_done_without},
     {"operands may lie at odd places", operands_may_lie_at_odd_places},
     {"float products match the double reference", float_products_match_the_double_reference},
     {"half products are taken where they were measured to be good",

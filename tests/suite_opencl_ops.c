@@ -452,7 +452,7 @@ static tandem_tensor *cached_attention(enum tandem_type type, int64_t head, int6
                          tandem_attention_ordered(context, q, k, v, orders, window, 0.125f));
 }
 
-static void attention_reads_caches_of_any_length_and_window(void)
+static void check_attention(int units)
 {
     static const struct {
         enum tandem_type type;
@@ -465,18 +465,34 @@ static void attention_reads_caches_of_any_length_and_window(void)
         {TANDEM_TYPE_F16, 160, 65, 1, 3, 1, 0}, /* more values than work items */
     };
     if (begin("")) {
+        struct tnd_cl_caps *caps = &tnd_opencl_device(backend)->caps;
+        const int units_here = caps->compute_units;
+        caps->compute_units = units > 0 ? units : units_here;
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-            char what[64];
+            char what[96];
             tandem_context_reset(context);
-            snprintf(what, sizeof(what), "attention %s, %d keys, %d queries",
-                     tandem_type_name(cases[i].type), (int)cases[i].tokens, (int)cases[i].m);
+            snprintf(what, sizeof(what), "attention %s, %d keys, %d queries, %d units",
+                     tandem_type_name(cases[i].type), (int)cases[i].tokens, (int)cases[i].m,
+                     caps->compute_units);
             check_node(cached_attention(cases[i].type, cases[i].head, cases[i].tokens,
                                         cases[i].kv_heads, cases[i].group, cases[i].m,
                                         cases[i].window),
                        1e-10, what);
         }
+        caps->compute_units = units_here;
     }
     end();
+}
+
+static void attention_reads_caches_of_any_length_and_window(void)
+{
+    check_attention(0);
+}
+
+/* As on a large GPU: each tile of keys is a part of its own. */
+static void attention_is_shared_out_over_many_units(void)
+{
+    check_attention(1000);
 }
 
 static void a_query_that_sees_nothing_gets_zeros(void)
@@ -581,6 +597,7 @@ CU_TestInfo tnd_tests_opencl_ops[] = {
     {"a row that is wholly masked becomes zeros", a_row_that_is_wholly_masked_becomes_zeros},
     {"attention reads caches of any length and window",
      attention_reads_caches_of_any_length_and_window},
+    {"attention is shared out over many units", attention_is_shared_out_over_many_units},
     {"a query that sees nothing gets zeros", a_query_that_sees_nothing_gets_zeros},
     {"an index outside the matrix fails with its number",
      an_index_outside_the_matrix_fails_with_its_number},

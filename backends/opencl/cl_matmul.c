@@ -147,6 +147,21 @@ static size_t groups(uint32_t items, int32_t per_group)
     return ((size_t)items + (size_t)per_group - 1) / (size_t)per_group;
 }
 
+/* A device may say that it has subgroups whose functions its compiler does not build. Then sums go
+ * through local memory, here and from now on. */
+static enum tandem_status begin_matvec(struct tnd_cl_device *device, struct tnd_cl_variant *variant,
+                                       struct tnd_cl_launch *launch, struct tandem_error *error)
+{
+    if (variant->use_subgroups == 1) {
+        if (tnd_cl_launch_begin(launch, device, TND_CL_SOURCE_MATVEC, variant, NULL) == TANDEM_OK) {
+            return TANDEM_OK;
+        }
+        device->matmul->use_subgroups = 0;
+        variant->use_subgroups = 0;
+    }
+    return tnd_cl_launch_begin(launch, device, TND_CL_SOURCE_MATVEC, variant, error);
+}
+
 static enum tandem_status bind_matvec(struct tnd_cl_device *device, const struct tnd_cl_product *p,
                                       struct tnd_cl_variant *variant, struct tnd_cl_launch *launch,
                                       struct tnd_cl_shape *shape, struct tandem_error *error)
@@ -157,7 +172,7 @@ static enum tandem_status bind_matvec(struct tnd_cl_device *device, const struct
     shape->local[1] = 1;
     shape->global[0] = groups(p->end - p->begin, variant->rows) * shape->local[0];
     shape->global[1] = groups(p->m, variant->columns);
-    TND_TRY(tnd_cl_launch_begin(launch, device, TND_CL_SOURCE_MATVEC, variant, error));
+    TND_TRY(begin_matvec(device, variant, launch, error));
     return tnd_cl_bind_matvec(launch, p->w, p->x, p->y, p->k, p->n, p->m, p->begin, p->end, error);
 }
 

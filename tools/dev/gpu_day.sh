@@ -51,6 +51,13 @@ find_driver() {
     done
     export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
     [ -n "${OCL_ICD_VENDORS:-}${OCL_ICD_FILENAMES:-}" ] && return
+    # PoCL beside a GPU's driver would be device 0, which the suites take.
+    if grep -qs pocl /etc/OpenCL/vendors/*.icd; then
+        mkdir -p "$WORK/vendors"
+        for file in /etc/OpenCL/vendors/*.icd; do
+            grep -q pocl "$file" || { cp "$file" "$WORK/vendors/"; export OCL_ICD_VENDORS=$WORK/vendors/; }
+        done
+    fi
     grep -qs nvidia /etc/OpenCL/vendors/*.icd && return
     for file in /usr/local/nvidia/lib64 /usr/local/nvidia/lib /usr/lib/x86_64-linux-gnu /usr/lib64; do
         file=$file/libnvidia-opencl.so.1
