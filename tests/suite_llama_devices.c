@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ggml-like/tnd_tensor.h"
+#include "sched/conflict.h"
 #include "tandem/device.h"
 #include "tests/suite_llama.h"
 
@@ -40,42 +42,125 @@ static tandem_runtime *open_runtime(const char *profile, const char *budget)
     return runtime;
 }
 
-/* What adjusting the plans has come to. */
-struct mixture {
-    int opencl1; /* slot */
-    int n[3];    /* nodes on the CPU, on the first device, on the second one */
-    bool is_mixed;
+/* What is done to plans in which the device has all that it takes. */
+enum adjustment {
+    ADJUST_NOTHING,
+    ADJUST_MIX,          /* nodes in turn on the CPU and both devices */
+    ADJUST_SPLIT_3,      /* rows of products on the CPU and both devices */
+    ADJUST_SPLIT_DEVICE, /* rows on the device, the others on the CPU */
+    ADJUST_SPLIT_SUM,    /* columns on the CPU and both devices */
+    ADJUST_ORDER         /* mixed, and neighbours that may change places do */
 };
 
+/* What adjusting the plans has come to. */
+struct mixture {
+    tandem_runtime *runtime;
+    int opencl1; /* slot */
+    int n[3];    /* nodes on the CPU, on the first device, on the second one; parts as well */
+    enum adjustment adjustment;
+};
+
+/* A part of a product, by the choice of a profile; on the second device when that is asked for. */
+static void add_part(struct mixture *mixture, const tandem_graph *graph, tandem_plan *plan, int i,
+                     const int64_t range[2], const char *profile, bool is_second)
+{
+    struct tandem_plan_part part;
+    tandem_plan *forced = NULL;
+    memset(&part, 0, sizeof(part));
+    check_ok(tandem_plan_copy(plan, &forced, NULL));
+    check_ok(tandem_runtime_force_node(mixture->runtime, graph, forced, i, profile, NULL));
+    part.node = i;
+    part.split = mixture->adjustment == ADJUST_SPLIT_SUM ? TANDEM_SPLIT_COLUMNS : TANDEM_SPLIT_ROWS;
+    part.begin = range[0];
+    part.end = range[1];
+    part.choice = *tandem_plan_node(forced, i);
+    for (int s = 0; s < TANDEM_STAGES && is_second; s++) {
+        uint8_t *backend = &part.choice.stage[s].backend;
+        *backend = *backend > TANDEM_BACKEND_CPU ? (uint8_t)mixture->opencl1 : *backend;
+    }
+    check_ok(tandem_plan_add_part(plan, &part, NULL));
+    mixture->n[is_second ? 2 : strcmp(profile, "cpu") == 0 ? 0 : 1]++;
+    tandem_plan_free(forced);
+}
+
+static void split(struct mixture *mixture, const tandem_graph *graph, tandem_plan *plan, int i)
+{
+    const tandem_tensor *product = tandem_graph_node(graph, i);
+    const tandem_tensor *w = product->src[0];
+    char device[sizeof(tandem_plan_node(plan, i)->profile)];
+    int64_t all = mixture->adjustment == ADJUST_SPLIT_SUM ? w->ne[0] : w->ne[1];
+    const int64_t low[] = {0, all / 4};
+    const int64_t high[] = {all / 4 * 3, all};
+    memcpy(device, tandem_plan_node(plan, i)->profile, sizeof(device));
+    if (mixture->adjustment == ADJUST_SPLIT_DEVICE) {
+        add_part(mixture, graph, plan, i, high, "cpu", false);
+        return;
+    }
+    add_part(mixture, graph, plan, i, low, device, false);
+    add_part(mixture, graph, plan, i, high, device, true);
+    check_ok(tandem_runtime_force_node(mixture->runtime, graph, plan, i, "cpu", NULL));
+    mixture->n[0]++;
+}
+
+/* Each node goes as far to the front as it may, past four others. */
+static void reorder(const tandem_graph *graph, tandem_plan *plan)
+{
+    int n = tandem_graph_node_count(graph);
+    int32_t *order = malloc((size_t)n * sizeof(*order));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(order);
+    for (int i = 0; i < n; i++) {
+        int at = i;
+        while (at > 0 && at > i - 4 &&
+               !tnd_nodes_conflict(graph->nodes[order[at - 1]], graph->nodes[i])) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = i;
+    }
+    check_ok(tandem_plan_set_order(plan, order, n, NULL));
+    free(order);
+}
+
 /* Nodes in turn on the CPU, on the first device and on the second one, where these take them. */
-static void mix(void *user, const tandem_graph *graph, tandem_plan *plan)
+static void adjust(void *user, const tandem_graph *graph, tandem_plan *plan)
 {
     struct mixture *mixture = user;
+    bool is_mixed = mixture->adjustment == ADJUST_MIX || mixture->adjustment == ADJUST_ORDER;
+    bool is_split = !is_mixed && mixture->adjustment != ADJUST_NOTHING;
     for (int i = 0; i < tandem_graph_node_count(graph); i++) {
         struct tandem_plan_node node = *tandem_plan_node(plan, i);
         struct tandem_task_config *compute = &node.stage[TANDEM_STAGE_COMPUTE];
         int where = compute->backend == TANDEM_BACKEND_CPU ? 0 : 1;
-        if (mixture->is_mixed && where == 1 && i % 3 == 0) {
+        if (is_mixed && where == 1 && i % 3 == 0) {
             const struct tandem_task_config on_cpu = {.backend = TANDEM_BACKEND_CPU,
                                                       .task = TANDEM_TASK_NODE};
             *compute = on_cpu;
             where = 0;
-        } else if (mixture->is_mixed && where == 1 && i % 3 == 1) {
+        } else if (is_mixed && where == 1 && i % 3 == 1) {
             compute->backend = (uint8_t)mixture->opencl1;
             where = 2;
         }
         mixture->n[where]++;
         check_ok(tandem_plan_set_node(plan, i, &node));
+        const tandem_tensor *tensor = tandem_graph_node(graph, i);
+        if (is_split && where == 1 && tnd_mul_mat_is_plain(tensor) &&
+            (tensor->src[0]->root->flags & TND_TENSOR_CONSTANT) != 0) {
+            split(mixture, graph, plan, i);
+        }
+    }
+    if (mixture->adjustment == ADJUST_ORDER) {
+        reorder(graph, plan);
     }
 }
 
 static void check_text(const struct tnd_trained *trained, const char *profile, const char *budget,
-                       bool is_mixed)
+                       enum adjustment adjustment)
 {
     tandem_runtime *runtime = open_runtime(profile, budget);
-    struct mixture mixture = {.is_mixed = is_mixed};
+    struct mixture mixture = {.runtime = runtime, .adjustment = adjustment};
+    bool is_on_all = adjustment != ADJUST_NOTHING && adjustment != ADJUST_SPLIT_DEVICE;
     const struct tandem_session_options options = {
-        .size = sizeof(options), .adjust = mix, .adjust_user = &mixture};
+        .size = sizeof(options), .adjust = adjust, .adjust_user = &mixture};
     const char *path = tnd_test_data(golden);
     char *want = path == NULL ? NULL : tnd_test_read_file(path, NULL);
     char got[TND_TEXT_BYTES] = "";
@@ -91,10 +176,10 @@ static void check_text(const struct tnd_trained *trained, const char *profile, c
             tnd_greedy_text_with(trained, runtime, &options, prompt, STEPS, 0, got, &error),
             TANDEM_OK, NULL, &error);
         if (!check_string(got, want)) {
-            printf("  profile %s\n", profile);
+            printf("  profile %s, adjustment %d\n", profile, (int)adjustment);
         }
         CU_ASSERT_TRUE(mixture.n[1] > 0);
-        CU_ASSERT_TRUE(!is_mixed || (mixture.n[0] > 0 && mixture.n[2] > 0));
+        CU_ASSERT_TRUE(!is_on_all || (mixture.n[0] > 0 && mixture.n[2] > 0));
     }
     free(want);
     tandem_runtime_close(runtime);
@@ -117,7 +202,7 @@ static void every_profile_of_devices_gives_the_golden_text(void)
             continue;
         }
         if (profiles[i].available) {
-            check_text(&trained, profiles[i].name, "", false);
+            check_text(&trained, profiles[i].name, "", ADJUST_NOTHING);
             n_checked++;
         } else {
             tnd_skip("opencl profile %s: %s", profiles[i].name, profiles[i].reason);
@@ -133,7 +218,22 @@ static void plans_that_mix_devices_give_the_golden_text(void)
     if (!has_device() || !tnd_trained_open(&trained, 0)) {
         return;
     }
-    check_text(&trained, "opencl", "", true);
+    check_text(&trained, "opencl", "", ADJUST_MIX);
+    tnd_trained_close(&trained);
+}
+
+static void splits_and_orders_over_devices_give_the_golden_text(void)
+{
+    struct tnd_trained trained;
+    if (!has_device() || !tnd_trained_open(&trained, 0)) {
+        return;
+    }
+    check_text(&trained, "opencl", "", ADJUST_SPLIT_3);
+    check_text(&trained, "opencl", "", ADJUST_SPLIT_DEVICE);
+    check_text(&trained, "opencl", "", ADJUST_SPLIT_SUM);
+    check_text(&trained, "opencl", "", ADJUST_ORDER);
+    check_text(&trained, "opencl", ",budget=0", ADJUST_SPLIT_3); /* no part has room */
+    check_text(&trained, "opencl+stream", ",budget=0", ADJUST_SPLIT_3);
     tnd_trained_close(&trained);
 }
 
@@ -144,8 +244,8 @@ static void weights_in_flight_give_the_golden_text(void)
     if (!has_device() || !tnd_trained_open(&trained, 0)) {
         return;
     }
-    check_text(&trained, "opencl+stream", ",budget=0", false);
-    check_text(&trained, "opencl+stream", ",budget=0", true);
+    check_text(&trained, "opencl+stream", ",budget=0", ADJUST_NOTHING);
+    check_text(&trained, "opencl+stream", ",budget=0", ADJUST_MIX);
     tnd_trained_close(&trained);
 }
 
@@ -153,6 +253,8 @@ static CU_TestInfo tests[] = {
     {"every_profile_of_devices_gives_the_golden_text",
      every_profile_of_devices_gives_the_golden_text},
     {"plans_that_mix_devices_give_the_golden_text", plans_that_mix_devices_give_the_golden_text},
+    {"splits_and_orders_over_devices_give_the_golden_text",
+     splits_and_orders_over_devices_give_the_golden_text},
     {"weights_in_flight_give_the_golden_text", weights_in_flight_give_the_golden_text},
     CU_TEST_INFO_NULL,
 };
