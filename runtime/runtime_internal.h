@@ -57,6 +57,7 @@ struct tandem_runtime {
     double error_bound;
     bool is_from_file; /* `table` came from table_path, and nobody has replaced it */
     struct tandem_error table_error;
+    struct tandem_place_info placed; /* what the planner's placement is about */
     int n_threads;
 };
 

@@ -668,6 +668,7 @@ extern CU_SuiteInfo suites_runtime_watch[];
 extern CU_SuiteInfo suites_runtime_fork[];
 extern CU_SuiteInfo suites_runtime_soak[];
 extern CU_SuiteInfo suites_runtime_mapped[];
+extern CU_SuiteInfo suites_runtime_place[];
 
 int main(int argc, char **argv)
 {
@@ -675,5 +676,6 @@ int main(int argc, char **argv)
     setenv("TANDEM_TABLE", "/nowhere/table.json", 0);
     return tnd_suites_run(argc, argv, suites, suites_runtime_abi, suites_runtime_watch,
                           suites_runtime_plans, suites_runtime_devices, suites_runtime_fork,
-                          suites_runtime_mapped, suites_runtime_floats, suites_runtime_soak, NULL);
+                          suites_runtime_mapped, suites_runtime_floats, suites_runtime_place,
+                          suites_runtime_soak, NULL);
 }

@@ -16,10 +16,22 @@ struct pin {
     bool may_be_more;
 };
 
-#define SIZE(type, bytes)       {#type, sizeof(struct type), bytes, false}
-#define MIN(type, bytes)        {#type, sizeof(struct type), bytes, true}
-#define AT(type, member, bytes) {#type "." #member, offsetof(struct type, member), bytes, false}
-#define NUMBER(name, number)    {#name, name, number, false}
+#define SIZE(type, bytes)                                                                          \
+    {                                                                                              \
+#type, sizeof(struct type), bytes, false                                                   \
+    }
+#define MIN(type, bytes)                                                                           \
+    {                                                                                              \
+#type, sizeof(struct type), bytes, true                                                    \
+    }
+#define AT(type, member, bytes)                                                                    \
+    {                                                                                              \
+#type "." #member, offsetof(struct type, member), bytes, false                             \
+    }
+#define NUMBER(name, number)                                                                       \
+    {                                                                                              \
+#name, name, number, false                                                                 \
+    }
 
 static void check_pins(const struct pin *pins, size_t n)
 {

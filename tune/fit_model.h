@@ -34,6 +34,7 @@ struct tnd_fit_weight {
 struct tnd_fit_options {
     const struct tandem_table *table;
     const struct tnd_registry *registry; /* whose devices they are; NULL: all of the table */
+    double error_bound;                  /* of candidates, as tnd_planner_set_error_bound */
     int n_threads;                       /* of the CPU */
     int n_devices;                       /* at most TND_FIT_SIDES - 1 */
     const char *devices[TND_FIT_SIDES];  /* names of sides 1 .., as in the table, at [side] */

@@ -50,9 +50,10 @@ static void find_candidates(struct pricing *p, enum tandem_type type)
     }
     const struct tnd_fit_options *o = p->options;
     p->type = (int32_t)type;
-    p->n_candidates = o->registry != NULL
-                          ? tnd_candidates_here(o->registry, o->table, NULL, type, 0, p->candidates)
-                          : tnd_candidates_of_table(o->table, type, 0, p->candidates);
+    p->n_candidates =
+        o->registry != NULL
+            ? tnd_candidates_here(o->registry, o->table, NULL, type, o->error_bound, p->candidates)
+            : tnd_candidates_of_table(o->table, type, o->error_bound, p->candidates);
 }
 
 static struct tnd_estimate predict(struct pricing *p, const struct known *key)

@@ -15,6 +15,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "sched/residency.h"
 #include "tune/moves.h"
+#include "tune/placement.h"
 
 struct node {
     uint32_t supported;              /* bit a side: it can run there */
@@ -67,6 +68,20 @@ static bool is_product(const tandem_tensor *tensor)
     return tensor->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(tensor);
 }
 
+/* Whether a side shall not keep a weight that the operation reads. */
+static bool is_kept_off(const struct placing *p, const tandem_tensor *tensor, int side)
+{
+    uint32_t bit = UINT32_C(1) << slot_of(p, side);
+    for (int s = 0; s < tensor->n_src && p->options->placement != NULL; s++) {
+        const tandem_tensor *root = tensor->src[s] != NULL ? tensor->src[s]->root : NULL;
+        if (root != NULL && (root->flags & TND_TENSOR_CONSTANT) != 0 &&
+            tnd_placement_refused(p->options->placement, root->data, bit) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void read_node(struct placing *p, int i, struct tnd_place_choice *choice)
 {
     const struct tnd_place_options *options = p->options;
@@ -78,7 +93,8 @@ static void read_node(struct placing *p, int i, struct tnd_place_choice *choice)
         if (node->is_product) {
             runs = options->product(options->user, tensor, side, &choice[side]);
         } else if (side > 0) {
-            runs = tnd_registry_supports(options->registry, slot_of(p, side), tensor,
+            runs = !is_kept_off(p, tensor, side) &&
+                   tnd_registry_supports(options->registry, slot_of(p, side), tensor,
                                          TANDEM_TASK_NODE, NULL) == TANDEM_OK;
         }
         node->supported |= runs ? UINT32_C(1) << side : 0;

@@ -22,7 +22,9 @@ struct tnd_place_options {
     int n_threads;
     int n_devices;
     uint8_t slots[TND_MAX_SLOTS]; /* of side 1, 2, .., rising */
-    int forced_side;      /* every node that this device supports runs there; 0: none is forced */
+    int forced_side; /* every node that this device supports runs there; 0: none is forced */
+    const struct tnd_placement
+        *placement;       /* of weights; NULL: none. Products see to it themselves */
     bool forced_products; /* each product has one side, as `product` says; the rest follows it */
     /** Best profile of a plain product that reads X and leaves its result on a side (0: host
      *  memory, 1 ..: devices); false: none. Side 0 has always one. */

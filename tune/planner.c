@@ -15,6 +15,7 @@
 #include "tune/candidates.h"
 #include "tune/experts.h"
 #include "tune/op_cost.h"
+#include "tune/placement.h"
 #include "table/problem.h"
 #include "tune/profiles.h"
 #include "tune/plan_cache.h"
@@ -44,6 +45,7 @@ struct tnd_planner {
     uint32_t types_reported; /* bit a type: its absence from the table was logged */
     bool idle_reported;      /* a device that nobody has measured was logged */
     struct tnd_plan_cache memory;
+    struct tnd_placement *placement; /* NULL: weights may be anywhere */
 };
 
 enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,
@@ -74,6 +76,7 @@ void tnd_planner_free(struct tnd_planner *planner)
     }
     pthread_mutex_destroy(&planner->lock);
     tnd_plan_cache_fini(&planner->memory);
+    tnd_placement_free(planner->placement);
     tnd_free(planner);
 }
 
@@ -113,6 +116,23 @@ void tnd_planner_set_error_bound(struct tnd_planner *planner, double bound)
     planner->error_bound = bound;
     tnd_plan_cache_clear(&planner->memory);
     pthread_mutex_unlock(&planner->lock);
+}
+
+void tnd_planner_set_placement(struct tnd_planner *planner, struct tnd_placement *placement)
+{
+    pthread_mutex_lock(&planner->lock);
+    struct tnd_placement *before = planner->placement;
+    planner->placement = placement;
+    pthread_mutex_unlock(&planner->lock);
+    tnd_placement_free(before);
+}
+
+int tnd_planner_placed_slot(struct tnd_planner *planner, const void *data)
+{
+    pthread_mutex_lock(&planner->lock);
+    int slot = tnd_placement_slot(planner->placement, data);
+    pthread_mutex_unlock(&planner->lock);
+    return slot;
 }
 
 /* Threads that wait for each other's CPU only cost. */
@@ -155,11 +175,17 @@ struct plan_run {
 
 /* ---- candidates ---- */
 
-/* Bit a slot: devices without room for the weight. */
+/* Bit a slot: devices without room for the weight, or where it is not to be. */
 static uint32_t refused_by(const struct tnd_planner *planner, const tandem_tensor *weight)
 {
-    bool is_asked = planner->refused_by != NULL && (weight->root->flags & TND_TENSOR_CONSTANT) != 0;
-    return is_asked ? planner->refused_by(planner->refused_user, weight->root) : 0;
+    const tandem_tensor *root = weight->root;
+    if ((root->flags & TND_TENSOR_CONSTANT) == 0) {
+        return 0;
+    }
+    uint32_t refused =
+        planner->refused_by != NULL ? planner->refused_by(planner->refused_user, root) : 0;
+    return refused | tnd_placement_refused(planner->placement, root->data,
+                                           tnd_registry_own_slots(planner->registry));
 }
 
 bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile,
@@ -553,6 +579,7 @@ static enum tandem_status place(struct plan_run *run, const struct tandem_graph 
         .n_threads = run->n_threads,
         .n_devices = run->n_devices,
         .forced_products = planner->forced >= 0,
+        .placement = planner->placement,
         .product = product_at,
         .whole = choose_whole,
         .user = run,

@@ -10,6 +10,7 @@
 #include "tandem/profile.h"
 #include "tune/candidates.h"
 
+struct tnd_placement;
 struct tnd_planner;
 
 /** Candidates for a node on the machine of a registry, as tnd_candidates_here. */
@@ -45,6 +46,11 @@ void tnd_planner_set_candidates(struct tnd_planner *planner, tnd_candidates_fn c
 /** Asked for the weights of products; where it says so, they may travel to the device for each use
  *  (stream_cost.h). Before the first plan. */
 void tnd_planner_set_refused(struct tnd_planner *planner, tnd_refused_fn refused_by, void *user);
+/** Where weights are kept: devices do not keep others of those that it names. Takes it over; NULL:
+ *  weights may be anywhere. Any thread. */
+void tnd_planner_set_placement(struct tnd_planner *planner, struct tnd_placement *placement);
+/** tnd_placement_slot of it. Any thread. */
+int tnd_planner_placed_slot(struct tnd_planner *planner, const void *data);
 /** Candidates whose results are known to be farther from the reference than `bound` (normalised
  *  squared error), or not known at all, are not chosen; 0: those that were found wrong are not.
  *  Any thread. */

@@ -82,6 +82,14 @@ TANDEM_API enum tandem_status tandem_session_new(const tandem_model *model, tand
 /** NULL is allowed. */
 TANDEM_API void tandem_session_free(tandem_session *session);
 
+/** Decides which weights of the model the runtime's devices keep (tandem_runtime_place), with room
+ *  for the session's keys and values. Context, their type and the experts that a token uses are the
+ *  session's own, whatever `options` (may be NULL) says. Later decodes go by it. Errors: ABI,
+ *  MEMORY, those of tandem_runtime_place. */
+TANDEM_API enum tandem_status tandem_session_place(tandem_session *session,
+                                                   const struct tandem_place_options *options,
+                                                   struct tandem_error *error);
+
 /** Appends n tokens to sequence 0 and computes the logits behind the last one. At most `batch`
  *  tokens are computed together (0: as many as the KV cache takes). Errors: LIMIT (the context is
  *  full; nothing is appended), ARGUMENT (a token outside of the vocabulary), CANCELLED, those of

@@ -168,6 +168,83 @@ TANDEM_API enum tandem_status tandem_runtime_print_plan(const tandem_runtime *ru
                                                         const tandem_plan *plan,
                                                         tandem_write_fn write, void *user);
 
+/* ---- which weights devices keep ---- */
+
+/** A weight of a model. The layout is fixed for good. */
+struct tandem_place_weight {
+    const char *name;      /**< as in GGUF files ("blk.0.attn_q.weight"): says layer and part; NULL
+                                and other names: a weight by itself */
+    const void *data;      /**< of the tensor that holds it (TANDEM_ROLE_CONSTANT); not read */
+    size_t bytes;          /**< of `data` */
+    enum tandem_type type; /**< of its values */
+    int64_t k;             /**< values of a row */
+    int64_t n;             /**< rows of a matrix; 1: a vector */
+    int64_t n_experts;     /**< matrices of n x k, of which a token uses some; 1: no experts */
+};
+
+/** What shall be fast. Numbers are pinned. */
+enum tandem_place_objective {
+    TANDEM_PLACE_MIXED = 0,     /**< a prompt, and 128 tokens generated one by one */
+    TANDEM_PLACE_PROMPT = 1,    /**< a prompt */
+    TANDEM_PLACE_GENERATION = 2 /**< generated tokens */
+};
+
+/** Options of tandem_runtime_place. Arrays are read during the call. */
+struct tandem_place_options {
+    size_t size;                           /**< sizeof(struct tandem_place_options) */
+    enum tandem_place_objective objective; /**< what shall be fast */
+    int64_t prompt_tokens;                 /**< of a prompt; 0: 512 */
+    int64_t context;                       /**< tokens whose keys and values layers keep; 0: none */
+    enum tandem_type cache_type;           /**< of keys and values */
+    int64_t n_used;                        /**< experts that a token uses; 0: all */
+    const int64_t *device_memory; /**< bytes of each device with memory of its own, by slot; 0, and
+                                       of those behind the last: its driver is asked */
+    int n_device_memory;          /**< length of `device_memory` */
+    bool only_if_needed; /**< nothing is placed where the first device holds all of the weights, or
+                              where the memory of a device is not known */
+};
+#define TANDEM_PLACE_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(struct tandem_place_options), TANDEM_PLACE_MIXED, 0, 0, TANDEM_TYPE_F32, 0, NULL,   \
+            0, false                                                                               \
+    }
+
+/** Decides by the timing table which weights live in the memory of which device, by saved time per
+ *  byte (docs/placing-weights.md), and keeps it: plans made from now on let a device keep the
+ *  weights that are placed on it, and no others of the list; what is not in the list may be
+ *  anywhere. Replaces what was placed before; 0 weights: nothing is placed. The data must not move
+ *  as long as it counts. `options` may be NULL. Plans made before stay as they are. Any thread.
+ *  Errors: ARGUMENT (sizes that cannot be, a device whose memory nobody knows), NOT_FOUND (no
+ *  table, or it has no times for too much of the weights), LIMIT, MEMORY; after an error what was
+ *  placed before counts. */
+TANDEM_API enum tandem_status tandem_runtime_place(tandem_runtime *runtime,
+                                                   const struct tandem_place_weight *weights,
+                                                   int n_weights,
+                                                   const struct tandem_place_options *options,
+                                                   struct tandem_error *error);
+
+/** What tandem_runtime_place has decided. */
+struct tandem_place_info {
+    size_t size;                /**< sizeof(struct tandem_place_info) */
+    int n_weights;              /**< of the list; 0: nothing is placed */
+    int n_placed;               /**< of them in the memory of devices */
+    int64_t placed_bytes;       /**< of those */
+    double prompt_us;           /**< predicted time of a prompt, */
+    double prompt_error_us;     /**< and its error bar */
+    double generation_us;       /**< the same of a generated token */
+    double generation_error_us; /**< and its error bar */
+};
+#define TANDEM_PLACE_INFO_INIT                                                                     \
+    {                                                                                              \
+        sizeof(struct tandem_place_info), 0, 0, 0, 0, 0, 0, 0                                      \
+    }
+/** Fills `out_info`, whose size is set. Any thread. Errors: ARGUMENT (NULL), ABI, STATE. */
+TANDEM_API enum tandem_status tandem_runtime_placement(const tandem_runtime *runtime,
+                                                       struct tandem_place_info *out_info);
+/** Name of the backend in whose memory a weight is kept, by its data: a device, or "cpu" for host
+ *  memory. NULL for one of which nothing was decided. Never fails. Any thread. */
+TANDEM_API const char *tandem_runtime_placed_on(const tandem_runtime *runtime, const void *data);
+
 /** What a plan becomes when it is carried out. */
 struct tandem_step_counts {
     size_t size;    /**< sizeof(struct tandem_step_counts) */

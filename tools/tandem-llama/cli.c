@@ -91,6 +91,28 @@ enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
     return TANDEM_OK;
 }
 
+void tnd_cli_place(tandem_session *session, tandem_runtime *runtime)
+{
+    struct tandem_place_options options = TANDEM_PLACE_OPTIONS_INIT;
+    struct tandem_place_info info = TANDEM_PLACE_INFO_INIT;
+    struct tandem_error error = {0};
+    options.only_if_needed = true;
+    if (tandem_runtime_table_status(runtime, &error) != TANDEM_OK) {
+        return;
+    }
+    if (tandem_session_place(session, &options, &error) != TANDEM_OK) {
+        fprintf(stderr, "tandem-llama: note: weights go where there is room: %s\n", error.text);
+        return;
+    }
+    if (tandem_runtime_placement(runtime, &info) == TANDEM_OK && info.n_weights > 0) {
+        fprintf(stderr,
+                "tandem-llama: note: devices keep %d of %d weights, %.2f GiB; predicted: %.1f "
+                "tokens/s generated\n",
+                info.n_placed, info.n_weights, (double)info.placed_bytes / 1073741824.0,
+                1e6 / info.generation_us);
+    }
+}
+
 enum tandem_status tnd_cli_open_source(const char *path, const char *type,
                                        tandem_source **out_source, struct tandem_error *error)
 {

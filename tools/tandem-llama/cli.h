@@ -6,8 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tandem/formats.h"
-#include "tandem/runtime.h"
+#include "tandem/llama.h"
 #include "tools/args.h"
 #include "tools/device_option.h"
 
@@ -73,6 +72,10 @@ struct tnd_cli_runtime {
 
 enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
                                         tandem_runtime **out_runtime, struct tandem_error *error);
+
+/** Where devices do not hold all weights of a session's model, decides by the table which they keep
+ *  (docs/placing-weights.md), and says so. Without table or device: does nothing. */
+void tnd_cli_place(tandem_session *session, tandem_runtime *runtime);
 
 /** Fills `error` with "what: 'text'" and returns `status`. */
 enum tandem_status tnd_cli_error(struct tandem_error *error, enum tandem_status status,

@@ -92,7 +92,9 @@ static enum tandem_status open_session(struct bench *bench, struct tandem_error 
         options.adjust_user = &bench->against;
     }
     CLI_TRY(tnd_cli_type(bench->options.cache_type, &options.cache_type, error));
-    return tandem_session_new(bench->model, bench->runtime, &options, &bench->session, error);
+    CLI_TRY(tandem_session_new(bench->model, bench->runtime, &options, &bench->session, error));
+    tnd_cli_place(bench->session, bench->runtime);
+    return TANDEM_OK;
 }
 
 static void add_up_weights(struct bench *bench)

@@ -33,7 +33,9 @@ static enum tandem_status open_session(struct tnd_kit *kit, struct tandem_error 
                                              .context = kit->options.context,
                                              .is_unfused = kit->options.is_unfused};
     CLI_TRY(tnd_cli_type(kit->options.cache_type, &options.cache_type, error));
-    return tandem_session_new(kit->model, kit->runtime, &options, &kit->session, error);
+    CLI_TRY(tandem_session_new(kit->model, kit->runtime, &options, &kit->session, error));
+    tnd_cli_place(kit->session, kit->runtime);
+    return TANDEM_OK;
 }
 
 static enum tandem_status open_sampler(struct tnd_kit *kit, struct tandem_error *error)
