@@ -9,6 +9,7 @@
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "runtime/fallback.h"
+#include "runtime/guard.h"
 #include "sched/plan.h"
 
 enum { MOST_TRANSFERS = 5 /* of a node in a trace, more than are met */ };
@@ -164,7 +165,11 @@ static enum tandem_status run_until_done(tandem_runtime *runtime, tandem_graph *
         failure = (struct tnd_exec_failure){TND_FAILURE_NONE, 0, true, -1};
         uint32_t out = tnd_registry_quarantined(parts.registry);
         TND_TRY(adapt(&parts, graph, n_threads, excluded, &plan, io_own, error));
+        uint64_t begin_ns = plan->guard_key != 0 ? parts.clock->now_ns(parts.clock) : 0;
         enum tandem_status status = run_plan(runtime, &parts, graph, plan, options, listener, &why);
+        if (status == TANDEM_OK && plan->guard_key != 0) {
+            tnd_guard_told(runtime, graph, plan, parts.clock->now_ns(parts.clock) - begin_ns);
+        }
         if (status == TANDEM_OK) {
             return TANDEM_OK;
         }

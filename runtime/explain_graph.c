@@ -7,6 +7,7 @@
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
 #include "runtime/explain_ops.h"
+#include "runtime/guard.h"
 #include "runtime/tnd_runtime.h"
 #include "sched/plan.h"
 #include "base/emit.h"
@@ -128,6 +129,9 @@ enum tandem_status tandem_runtime_explain(tandem_runtime *runtime, const tandem_
                                &text, NULL);
     }
     if (status == TANDEM_OK) {
+        char guard[160];
+        tnd_guard_explain(runtime, graph, guard, sizeof(guard));
+        tnd_text_add(&text, guard);
         status = tnd_emit_end(&text, write, user, "explanation", NULL);
     }
     tnd_text_fini(&text);

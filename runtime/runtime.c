@@ -17,7 +17,6 @@
 #include "base/tnd_log.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
-#include "runtime/fallback.h"
 #include "runtime/print_plan.h"
 #include "runtime/runtime_internal.h"
 #include "runtime/tune_graph.h"
@@ -259,6 +258,7 @@ enum tandem_status tandem_runtime_open(const struct tandem_runtime_options *opti
     runtime->objective = merged.objective;
     runtime->watch.is_off = merged.ignore_drift;
     pthread_mutex_init(&runtime->lock, NULL);
+    tnd_guard_init(&runtime->guard);
     enum tandem_status status = tnd_watch_init(&runtime->watch, error);
     if (status == TANDEM_OK) {
         status = open_rooms(runtime, &merged, error);
@@ -288,6 +288,7 @@ void tandem_runtime_close(tandem_runtime *runtime)
     tandem_table_free(runtime->table);
     tandem_table_free(runtime->corrected);
     tnd_watch_fini(&runtime->watch);
+    tnd_guard_fini(&runtime->guard);
     pthread_mutex_destroy(&runtime->lock);
     tnd_free(runtime);
 }
@@ -488,19 +489,11 @@ enum tandem_status tandem_runtime_plan(tandem_runtime *runtime, const tandem_gra
     TND_REQUIRE(out_plan, "plan", error);
     TND_TRY(tnd_runtime_check_graph(graph, error));
     struct tnd_runtime_parts parts;
-    tandem_plan *plan = NULL;
     tune_on_first_use(runtime, graph);
     tnd_runtime_parts(runtime, &parts);
     tnd_quota_look(&runtime->quota, &runtime->log);
     int n_threads = tandem_runtime_threads(runtime);
-    TND_TRY(tnd_planner_plan(runtime->planner, graph, n_threads, &plan, error));
-    enum tandem_status status = tnd_fallback_adapt(&parts, graph, n_threads, 0, plan, error);
-    if (status != TANDEM_OK) {
-        tandem_plan_free(plan);
-        return status;
-    }
-    *out_plan = plan;
-    return TANDEM_OK;
+    return tnd_guard_plan(runtime, &parts, graph, n_threads, out_plan, error);
 }
 
 enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime,

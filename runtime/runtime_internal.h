@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "measure/probe.h"
+#include "runtime/guard.h"
 #include "runtime/quota.h"
 #include "runtime/tnd_runtime.h"
 #include "tune/drift.h"
@@ -43,6 +44,7 @@ struct tandem_runtime {
     struct tnd_planner *planner;
     struct tnd_trace *trace; /* NULL: nobody asked for one */
     struct tnd_watch watch;
+    struct tnd_guard guard;
     struct tnd_quota quota;
     atomic_bool may_tune; /* TANDEM_TUNE asks for it, and nothing was measured yet */
 

@@ -275,12 +275,18 @@ enum tandem_status tandem_runtime_save_drift(tandem_runtime *runtime, const char
     }
     pthread_mutex_lock(&runtime->watch.lock);
     const struct tnd_drift *drift = current_drift(runtime);
-    bool has_any = drift != NULL && tnd_drift_count(drift) > 0;
+    bool has_drift = drift != NULL && tnd_drift_count(drift) > 0;
+    bool has_any = has_drift || tnd_guard_has_dropped(&runtime->guard);
+    pthread_mutex_lock(&runtime->lock);
+    has_any = has_any && runtime->table != NULL;
     if (has_any) {
-        pthread_mutex_lock(&runtime->lock);
-        status = tnd_drift_stale_cells(drift, runtime->table, &stale, error);
-        pthread_mutex_unlock(&runtime->lock);
+        status = has_drift ? tnd_drift_stale_cells(drift, runtime->table, &stale, error)
+                           : tnd_stale_new(runtime->table, &stale, error);
     }
+    if (has_any && status == TANDEM_OK) {
+        status = tnd_guard_add_stale(runtime, runtime->table, stale);
+    }
+    pthread_mutex_unlock(&runtime->lock);
     pthread_mutex_unlock(&runtime->watch.lock);
     if (has_any && status == TANDEM_OK) {
         status = tnd_runtime_update_file(runtime, path, stale, error);

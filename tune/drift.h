@@ -73,6 +73,13 @@ void tnd_drift_print(const struct tnd_drift_case *one, char *out, size_t n);
 enum tandem_status tnd_drift_correct(const struct tnd_drift *drift,
                                      const struct tandem_table *table, tandem_table **out_table,
                                      struct tandem_error *error);
+/** A table of the machine of `table` with nothing in it. Errors: MEMORY. */
+enum tandem_status tnd_stale_new(const struct tandem_table *table, tandem_table **out_stale,
+                                 struct tandem_error *error);
+/** Adds the curve that `table` has under a key, with the cells stale on which an estimate at M
+ *  rests. Errors: MEMORY. */
+enum tandem_status tnd_stale_add(tandem_table *stale, const struct tandem_table *table,
+                                 const struct tnd_curve_key *key, int64_t m);
 /** A table of the machine of `table` with nothing but the cells that the cases make stale. Errors:
  *  MEMORY. */
 enum tandem_status tnd_drift_stale_cells(const struct tnd_drift *drift,

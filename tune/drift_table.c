@@ -111,6 +111,29 @@ enum tandem_status tnd_drift_correct(const struct tnd_drift *drift,
     return TANDEM_OK;
 }
 
+enum tandem_status tnd_stale_new(const struct tandem_table *table, tandem_table **out_stale,
+                                 struct tandem_error *error)
+{
+    tandem_table *stale = NULL;
+    TND_TRY(tandem_table_new(&stale, error));
+    stale->has_fingerprint = table->has_fingerprint;
+    stale->fingerprint = table->fingerprint;
+    *out_stale = stale;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_stale_add(tandem_table *stale, const struct tandem_table *table,
+                                 const struct tnd_curve_key *key, int64_t m)
+{
+    const struct tnd_curve *curve = tnd_table_find(table, key);
+    bool is_there = tnd_table_find(stale, key) != NULL;
+    for (int s = 0; curve != NULL && !is_there && s < curve->n_samples; s++) {
+        TND_TRY(tnd_table_add(stale, &curve->key, &curve->samples[s]));
+    }
+    (void)tnd_table_mark_stale(stale, key, m);
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_drift_stale_cells(const struct tnd_drift *drift,
                                          const struct tandem_table *table, tandem_table **out_table,
                                          struct tandem_error *error)
@@ -118,15 +141,9 @@ enum tandem_status tnd_drift_stale_cells(const struct tnd_drift *drift,
     const struct tnd_drift_cases *cases = tnd_drift_cases(drift);
     tandem_table *stale = NULL;
     enum tandem_status status = TANDEM_OK;
-    TND_TRY(tandem_table_new(&stale, error));
-    stale->has_fingerprint = table->has_fingerprint;
-    stale->fingerprint = table->fingerprint;
+    TND_TRY(tnd_stale_new(table, &stale, error));
     for (int i = 0; i < cases->n && status == TANDEM_OK; i++) {
-        const struct tnd_curve *curve = tnd_table_find(table, &cases->list[i].key);
-        for (int s = 0; curve != NULL && s < curve->n_samples && status == TANDEM_OK; s++) {
-            status = tnd_table_add(stale, &curve->key, &curve->samples[s]);
-        }
-        (void)tnd_table_mark_stale(stale, &cases->list[i].key, cases->list[i].m);
+        status = tnd_stale_add(stale, table, &cases->list[i].key, cases->list[i].m);
     }
     if (status != TANDEM_OK) {
         tandem_table_free(stale);

@@ -19,9 +19,10 @@ enum tnd_weight_kind {
     TND_WEIGHT_CHANGES,
     TND_WEIGHT_CONSTANT,
     TND_WEIGHT_PART_OF_CONSTANT,
-    TND_WEIGHT_WARM = 4,   /* added to the others: all weights of the graph fit into the cache */
+    TND_WEIGHT_WARM = 4,    /* added to the others: all weights of the graph fit into the cache */
     TND_WEIGHT_EXPERTS = 8, /* added to the others: of experts; n and m are those expected */
-    TND_WEIGHT_REFUSED = 16 /* times the bits of slots without room for it, added to them */
+    TND_WEIGHT_SINGLE = 16, /* added where it has no room: it may not travel */
+    TND_WEIGHT_REFUSED = 32 /* times the bits of slots without room for it, added to them */
 };
 
 struct tnd_plan_cache_entry {

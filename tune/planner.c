@@ -165,6 +165,7 @@ struct plan_run {
     int n_threads;
     double handoff_us; /* measured between that many threads; 0: unknown */
     bool is_warm;      /* the weights stay in the cache */
+    bool is_single;    /* nothing at once: no weights in flight, no schedule */
     int n_devices;
     uint8_t slots[TND_MAX_SLOTS];
     bool is_new;                 /* something was chosen that was not remembered */
@@ -278,7 +279,8 @@ static bool choose_by_table(struct plan_run *run, const tandem_tensor *node,
     int n_candidates = planner->candidates(planner->registry, planner->table, node, problem->type,
                                            planner->error_bound, candidates);
     n_candidates = tnd_stream_filter(candidates, n_candidates, refused_by(planner, node->src[0]),
-                                     (node->src[0]->root->flags & TND_TENSOR_CONSTANT) != 0);
+                                     !run->is_single &&
+                                         (node->src[0]->root->flags & TND_TENSOR_CONSTANT) != 0);
     tnd_choose(planner->table, candidates, n_candidates, problem, n_threads, neighbours,
                meet_incumbent, &incumbent, &choice);
     run->is_beyond = choice.best.candidate < 0 && choice.is_beyond;
@@ -493,7 +495,9 @@ static int32_t weight_kind_of(const struct plan_run *run, const tandem_tensor *w
         return TND_WEIGHT_CHANGES + warm;
     }
     int32_t kind = weight->root == weight ? TND_WEIGHT_CONSTANT : TND_WEIGHT_PART_OF_CONSTANT;
-    return warm + kind + (int32_t)(refused_by(run->planner, weight) * TND_WEIGHT_REFUSED);
+    uint32_t refused = refused_by(run->planner, weight);
+    int32_t single = run->is_single && refused != 0 ? TND_WEIGHT_SINGLE : 0;
+    return warm + kind + single + (int32_t)(refused * TND_WEIGHT_REFUSED);
 }
 
 /* As choose_product, from memory where the shape was seen before. */
@@ -638,14 +642,14 @@ static void tell_rule(const struct plan_run *run)
     }
 }
 
-enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct tandem_graph *graph,
-                                    int n_threads, struct tandem_plan **out_plan,
+static enum tandem_status make_plan(struct tnd_planner *planner, const struct tandem_graph *graph,
+                                    int n_threads, bool is_single, struct tandem_plan **out_plan,
                                     struct tandem_error *error)
 {
     uint64_t begin_ns = planner->clock->now_ns(planner->clock);
     struct tandem_plan *plan;
     TND_TRY(tandem_plan_new(graph->n_nodes, &plan, error));
-    struct plan_run run = {.planner = planner, .n_threads = n_threads};
+    struct plan_run run = {.planner = planner, .n_threads = n_threads, .is_single = is_single};
     enum tandem_status status = TANDEM_OK;
     pthread_mutex_lock(&planner->lock);
     run.n_threads = limit_of(planner, n_threads);
@@ -676,4 +680,19 @@ enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct ta
     plan->took_us = (double)(planner->clock->now_ns(planner->clock) - begin_ns) / 1000.0;
     *out_plan = plan;
     return TANDEM_OK;
+}
+
+enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct tandem_graph *graph,
+                                    int n_threads, struct tandem_plan **out_plan,
+                                    struct tandem_error *error)
+{
+    return make_plan(planner, graph, n_threads, false, out_plan, error);
+}
+
+enum tandem_status tnd_planner_plan_single(struct tnd_planner *planner,
+                                           const struct tandem_graph *graph, int n_threads,
+                                           struct tandem_plan **out_plan,
+                                           struct tandem_error *error)
+{
+    return make_plan(planner, graph, n_threads, true, out_plan, error);
 }

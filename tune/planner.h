@@ -66,6 +66,13 @@ enum tandem_status tnd_planner_plan(struct tnd_planner *planner, const struct ta
                                     int n_threads, struct tandem_plan **out_plan,
                                     struct tandem_error *error);
 
+/** The same, the best of those plans in which nothing runs at once: no split products, no other
+ *  order, no weights in flight. */
+enum tandem_status tnd_planner_plan_single(struct tnd_planner *planner,
+                                           const struct tandem_graph *graph, int n_threads,
+                                           struct tandem_plan **out_plan,
+                                           struct tandem_error *error);
+
 /** Choice for one plain matrix product by a given profile and thread count, for measuring. Returns
  *  false  when the profile does not apply or its backends are not open. */
 bool tnd_plan_node_for_profile(const struct tnd_registry *registry, int profile,

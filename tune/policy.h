@@ -147,6 +147,16 @@
 
 /* ---- Drift: predictions compared with runs ---- */
 
+/* After which the guard over plans with several at work at once has decided. Unit: uses of both
+ * plans together. Why: the best of four tells them apart on a machine in use. Test:
+ * a_device_that_lies_is_dropped_within_eight_uses. */
+#define TND_GUARD_USES         8
+/* By which one of both plans leads that is chosen after half of them. Unit: share. Why: times of
+ * whole graphs differ by a few percent. Test: a_device_that_lies_is_dropped_within_eight_uses. */
+#define TND_GUARD_CLEAR        0.1
+/* Trials lost more than won, after which graphs that differ in M alone get none. Unit: graphs. Why:
+ * prompts are of all lengths. Test: prompts_of_other_lengths_inherit_the_verdict. */
+#define TND_GUARD_LIKE         2
 /* Of which one is compared. Unit: runs. Why: a run without costs nothing. Test: none. */
 #define TND_DRIFT_EVERY        3
 /* Of the computing time, for all that comparing takes: probes, readings of clocks, judging, new
