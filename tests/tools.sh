@@ -351,7 +351,7 @@ if group run; then
     try 1 "unknown type: 'q9'" run model.bin "${tokenizer[@]}" --type q9
     try 1 "unknown type: 'q9'" run model.bin "${tokenizer[@]}" --cache q9
     try 1 "q4_0" run model.bin "${tokenizer[@]}" --cache q4_0
-    try 0 "rule serves: no-such-table: cannot open" run model.bin "${tokenizer[@]}" --table no-such-table
+    try 1 "no-such-table: cannot open" run model.bin "${tokenizer[@]}" --table no-such-table
     try 2 "-temp '-1': expected a number" run model.bin "${tokenizer[@]}" --temp -1
     try 2 "-top-p '2': expected a number from 0 to 1" run model.bin "${tokenizer[@]}" --top-p 2
     "$tool" run model.bin "${tokenizer[@]}" -n 9 >/dev/full 2>err
@@ -472,6 +472,7 @@ if group bench; then
     small=("${shape[@]}" --prompt 8,16 --gen 4 --repeat 2 --table none)
     try 0 "| matrix products of the plan |" bench "${small[@]}"
     check "the rule" has "the rule, no table" out
+    try 1 "no-such-table: cannot open" bench "${shape[@]}" --prompt 8 --gen 0 --table no-such-table
     check "three tests" [ "$(grep -cE '\| (pp8|pp16|tg4) ' out)" -eq 3 ]
     check "columns" [ "$(grep '^|' out | awk -F'|' '{print NF}' | sort -u | wc -l)" -eq 1 ]
     try 0 "test,tokens,mean_tokens_per_s" bench "${small[@]}" --output csv

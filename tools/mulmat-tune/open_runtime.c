@@ -7,6 +7,7 @@
 
 #include "base/tnd_status.h"
 #include "tools/device_option.h"
+#include "tools/table_option.h"
 #include "table/table_layers.h"
 #include "tune/objective.h"
 
@@ -32,6 +33,7 @@ enum tandem_status tnd_cmd_open_runtime(const char *table_path, int n_threads, c
     TND_TRY(tnd_device_option_apply(device, profile, &memory, &options, error));
     TND_TRY(tandem_runtime_open(&options, &runtime, error));
     enum tandem_status status = tnd_device_option_check(&memory, runtime, error);
+    status = status == TANDEM_OK ? tnd_table_option_check(table_path, runtime, error) : status;
     if (status != TANDEM_OK) {
         tandem_runtime_close(runtime);
         return status;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "tools/table_option.h"
 #include "tune/objective.h"
 
 /* ---- messages ---- */
@@ -82,6 +83,9 @@ enum tandem_status tnd_cli_open_runtime(const struct tnd_cli_runtime *wanted,
     }
     if (status == TANDEM_OK) {
         status = tnd_device_option_check(&memory, runtime, error);
+    }
+    if (status == TANDEM_OK) {
+        status = tnd_table_option_check(options.table_path, runtime, error);
     }
     if (status != TANDEM_OK) {
         tandem_runtime_close(runtime);
