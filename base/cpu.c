@@ -132,6 +132,7 @@ static uint32_t all_features;
 static uint32_t masked_features;
 static char unknown_level[64];
 static char model[128];
+static char id[48];
 static struct tnd_cpu_caches caches;
 static uint64_t ram_bytes;
 
@@ -182,6 +183,51 @@ static void read_model(void)
     }
     fclose(file);
 }
+
+#if defined(__x86_64__)
+/* Vendor, family and model as in Intel's SDM volume 2, CPUID leaves 0 and 1; AMD's alike. */
+static void read_id(void)
+{
+    char vendor[13] = "";
+    unsigned int eax, ebx, ecx, edx;
+    if (__get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0) {
+        return;
+    }
+    memcpy(vendor, &ebx, 4);
+    memcpy(vendor + 4, &edx, 4);
+    memcpy(vendor + 8, &ecx, 4);
+    if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0) {
+        unsigned int family = eax >> 8 & 15;
+        unsigned int number = eax >> 4 & 15;
+        number += family == 6 || family == 15 ? (eax >> 16 & 15) << 4 : 0;
+        family += family == 15 ? eax >> 20 & 255 : 0;
+        snprintf(id, sizeof(id), "%s %u %u", vendor, family, number);
+    }
+}
+#else
+/* The first core's implementer and part, as the kernel tells them on ARM. */
+static void read_id(void)
+{
+    char line[512];
+    unsigned int implementer = 0;
+    unsigned int part = 0;
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file != NULL && part == 0 && fgets(line, sizeof(line), file) != NULL) {
+        const char *value = strchr(line, ':');
+        if (value != NULL && strncmp(line, "CPU implementer", 15) == 0) {
+            implementer = (unsigned int)strtoul(value + 1, NULL, 16);
+        } else if (value != NULL && strncmp(line, "CPU part", 8) == 0) {
+            part = (unsigned int)strtoul(value + 1, NULL, 16);
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    if (part != 0) {
+        snprintf(id, sizeof(id), "0x%02x 0x%03x", implementer, part);
+    }
+}
+#endif
 
 /* First word of a file of sysfs; false when it is not there. */
 static bool read_word(const char *folder, const char *name, char *out, int bytes)
@@ -259,6 +305,7 @@ static void look_once(void)
         snprintf(unknown_level, sizeof(unknown_level), "%s", level);
     }
     read_model();
+    read_id();
     read_caches();
     complete_caches();
     ram_bytes = (uint64_t)positive(sysconf(_SC_PHYS_PAGES)) * positive(sysconf(_SC_PAGESIZE));
@@ -280,6 +327,12 @@ const char *tnd_cpu_unknown_level(void)
 {
     pthread_once(&once, look_once);
     return unknown_level[0] != '\0' ? unknown_level : NULL;
+}
+
+const char *tnd_cpu_id(void)
+{
+    pthread_once(&once, look_once);
+    return id;
 }
 
 const char *tnd_cpu_model(void)

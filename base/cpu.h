@@ -60,6 +60,9 @@ uint32_t tnd_cpu_used(uint32_t features);
 
 /** Model name of the CPU as the system tells it; "unknown CPU" when it does not. Static. */
 const char *tnd_cpu_model(void);
+/** What tells CPUs apart to which a hypervisor gives the same name: "AuthenticAMD 25 17" (vendor,
+ *  family, model), on ARM "0x41 0xd40" (implementer, part); "" when unknown. Static. */
+const char *tnd_cpu_id(void);
 
 /** Bytes of a cache that one core sees; 0 when unknown. */
 struct tnd_cpu_caches {

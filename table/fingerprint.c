@@ -73,6 +73,7 @@ void tnd_fingerprint_read(struct tnd_fingerprint *out)
 {
     memset(out, 0, sizeof(*out));
     snprintf(out->cpu_model, sizeof(out->cpu_model), "%s", tnd_cpu_model());
+    snprintf(out->cpu_id, sizeof(out->cpu_id), "%s", tnd_cpu_id());
     snprintf(out->isa, sizeof(out->isa), "%s", tnd_cpu_isa_name(tnd_cpu_features()));
     snprintf(out->library, sizeof(out->library), "%s", TANDEM_VERSION_STRING);
     snprintf(out->build_id, sizeof(out->build_id), "%s %s %d.%d", FLAVOUR, COMPILER, __GNUC__,
@@ -377,6 +378,7 @@ uint64_t tnd_fingerprint_hash(const struct tnd_fingerprint *fingerprint)
         }
     }
     hash = tnd_hash_string(fingerprint->cpu_model, hash);
+    hash = tnd_hash_string(fingerprint->cpu_id, hash);
     hash = tnd_hash_string(fingerprint->isa, hash);
     return tnd_hash_bytes(fingerprint->build_id, strcspn(fingerprint->build_id, " "), hash);
 }

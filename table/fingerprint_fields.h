@@ -19,6 +19,7 @@ enum tnd_field_comparison {
  * is what the first files had of two backends in place of identities, and still have. */
 #define TND_FINGERPRINT_LIST(X, I)                                                                 \
     X(TEXT, cpu_model, TND_COMPARE_EXACTLY)                                                        \
+    X(TEXT, cpu_id, TND_COMPARE_EXACTLY)                                                           \
     X(TEXT, isa, TND_COMPARE_EXACTLY)                                                              \
     X(COUNT, n_cpus, TND_COMPARE_EXACTLY)                                                          \
     X(COUNT, n_cores, TND_COMPARE_EXACTLY)                                                         \
@@ -44,6 +45,12 @@ struct tnd_fingerprint_field {
 
 extern const struct tnd_fingerprint_field tnd_fingerprint_fields[];
 int tnd_fingerprint_field_count(void);
+/** Whether older versions do not know the field: files have it only where it is known, and its hash
+ *  in checksum_later. */
+static inline bool tnd_fingerprint_field_is_later(const struct tnd_fingerprint_field *field)
+{
+    return field->offset == offsetof(struct tnd_fingerprint, cpu_id);
+}
 /** Value of a field that is no text; 0 when unknown. */
 uint64_t tnd_fingerprint_number(const struct tnd_fingerprint *fingerprint,
                                 const struct tnd_fingerprint_field *field);

@@ -24,6 +24,7 @@ static const struct {
     uint32_t parts;
 } dependencies[] = {
     {"cpu_model", HOST | TND_PART_HANDOFFS | TND_PART_TRANSFERS},
+    {"cpu_id", HOST | TND_PART_HANDOFFS | TND_PART_TRANSFERS},
     {"isa", TND_PART_CPU},
     {"n_cpus", TND_PART_TEAMS | TND_PART_HANDOFFS},
     {"n_cores", TND_PART_TEAMS | TND_PART_HANDOFFS},

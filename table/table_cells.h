@@ -43,7 +43,7 @@ enum tandem_status tnd_table_write_json(const struct tandem_table *table, tandem
 /** Hash of what a JSON file holds but for the kinds of records from TND_RECORD_LATER on; stands in
  *  it as "checksum". docs/table-format.md. */
 uint64_t tnd_table_checksum(const struct tandem_table *table);
-/** Hash of those kinds, "checksum_later"; 0 where there are none. */
+/** Hash of those kinds and of cpu_id, "checksum_later"; 0 where there are none. */
 uint64_t tnd_table_checksum_later(const struct tandem_table *table);
 
 /** Line and column (from 1) of byte `at`. */

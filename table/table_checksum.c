@@ -52,6 +52,9 @@ static uint64_t add_header(uint64_t hash, const struct tandem_table *table)
     hash = add_number(hash, table->has_fingerprint);
     for (int i = 0; table->has_fingerprint && i < tnd_fingerprint_field_count(); i++) {
         const struct tnd_fingerprint_field *field = &tnd_fingerprint_fields[i];
+        if (tnd_fingerprint_field_is_later(field)) {
+            continue;
+        }
         hash = field->kind == TND_FIELD_TEXT
                    ? add_string(hash, tnd_fingerprint_string(&table->fingerprint, field))
                    : add_number(hash, tnd_fingerprint_number(&table->fingerprint, field));
@@ -174,7 +177,8 @@ uint64_t tnd_table_checksum(const struct tandem_table *table)
 
 uint64_t tnd_table_checksum_later(const struct tandem_table *table)
 {
-    uint64_t hash = 0;
+    const char *cpu_id = table->fingerprint.cpu_id;
+    uint64_t hash = table->has_fingerprint && cpu_id[0] != '\0' ? add_string(0, cpu_id) : 0;
     for (int kind = TND_RECORD_LATER; kind < TND_RECORD_KINDS; kind++) {
         hash = add_records(hash, table, (enum tnd_record)kind);
     }

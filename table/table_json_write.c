@@ -39,6 +39,10 @@ static void print_fingerprint(struct tnd_text *out, const struct tnd_fingerprint
     tnd_text_add(out, "  \"fingerprint\": {");
     for (int i = 0; i < tnd_fingerprint_field_count(); i++) {
         const struct tnd_fingerprint_field *field = &tnd_fingerprint_fields[i];
+        if (tnd_fingerprint_field_is_later(field) &&
+            tnd_fingerprint_string(fingerprint, field)[0] == '\0') {
+            continue;
+        }
         tnd_text_printf(out, "%s\n    \"%s\": ", i > 0 ? "," : "", field->name);
         if (field->kind == TND_FIELD_TEXT) {
             tnd_emit_json_string(out, tnd_fingerprint_string(fingerprint, field));

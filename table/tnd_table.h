@@ -162,6 +162,7 @@ enum { TND_MAX_IDENTITIES = 64 };
 /* Who was measured. Empty strings and zeros: unknown, and then not compared. */
 struct tnd_fingerprint {
     char cpu_model[96];
+    char cpu_id[48];
     char isa[48];
     int32_t n_cpus, n_cores, n_core_kinds;
     uint64_t l2_bytes, l3_bytes, ram_bytes;

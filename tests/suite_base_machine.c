@@ -213,6 +213,12 @@ static void features_agree_with_the_compiler(void)
     CU_ASSERT_EQUAL((all & TND_CPU_AVX512_VNNI) != 0, __builtin_cpu_supports("avx512vnni") != 0);
 #endif
     CU_ASSERT_TRUE(strlen(tnd_cpu_model()) > 0);
+#if defined(__x86_64__)
+    char vendor[16];
+    unsigned int family, number;
+    CU_ASSERT_EQUAL(sscanf(tnd_cpu_id(), "%15s %u %u", vendor, &family, &number), 3);
+    CU_ASSERT_EQUAL(strlen(vendor), 12);
+#endif
     CU_ASSERT_TRUE(tnd_cpu_ram_bytes() > 1 << 20);
     struct tnd_cpu_caches caches = tnd_cpu_caches();
     CU_ASSERT_TRUE(caches.l1d_bytes <= caches.l2_bytes || caches.l2_bytes == 0);

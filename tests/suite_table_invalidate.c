@@ -129,7 +129,7 @@ static struct change change_of(const char *field)
         {"n_cores", "wh", ""},        {"n_core_kinds", "wh", ""}, {"l2_bytes", "cl", ""},
         {"l3_bytes", "cl", ""},       {"ram_bytes", "clt", ""},   {"topology_hash", "wh", ""},
         {"openblas", "", "openblas"}, {"gpu", "", "opencl"},      {"driver", "", "opencl"},
-        {"build_id", "ch", ""},       {"library", "", ""},
+        {"build_id", "ch", ""},       {"library", "", ""},        {"cpu_id", "clht", ""},
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         if (strcmp(all[i].field, field) == 0) {

@@ -158,12 +158,19 @@ static void every_fact_is_part_of_the_checksum(void)
     }
 }
 
-/* A version that does not know a later kind skips its list, and must still find its checksum. */
-static void later_kinds_leave_the_checksum_of_older_versions_alone(void)
+/* Versions that do not know a later kind or cpu_id skip it, and must still find their checksum. */
+static void later_facts_leave_the_checksum_of_older_versions_alone(void)
 {
     struct tnd_test_rng rng = tnd_test_rng_new(4);
     tandem_table *table = random_table(&rng, 3);
     const uint64_t before = tnd_table_checksum(table);
+    const uint64_t before_later = tnd_table_checksum_later(table);
+    strcpy(table->fingerprint.cpu_id, "abacus 1 2");
+    table->has_fingerprint = true;
+    const uint64_t with_id = tnd_table_checksum_later(table);
+    CU_ASSERT_NOT_EQUAL(with_id, before_later);
+    table->fingerprint.cpu_id[9] = '3';
+    CU_ASSERT_NOT_EQUAL(tnd_table_checksum_later(table), with_id);
     for (int kind = TND_RECORD_LATER; kind < TND_RECORD_KINDS; kind++) {
         union record record;
         set_facts(&rng, &tnd_record_kinds[kind], &record);
@@ -331,8 +338,8 @@ static void the_schema_says_what_the_list_says(void)
 
 static CU_TestInfo tests[] = {
     {"every_fact_is_part_of_the_checksum", every_fact_is_part_of_the_checksum},
-    {"later_kinds_leave_the_checksum_of_older_versions_alone",
-     later_kinds_leave_the_checksum_of_older_versions_alone},
+    {"later_facts_leave_the_checksum_of_older_versions_alone",
+     later_facts_leave_the_checksum_of_older_versions_alone},
     {"every_kind_merges_by_the_three_laws", every_kind_merges_by_the_three_laws},
 #ifdef TND_HAVE_CJSON
     {"every_kind_comes_back_from_a_file", every_kind_comes_back_from_a_file},

@@ -14,8 +14,7 @@ enum tandem_status tnd_table_option_check(const char *named, const tandem_runtim
     struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
     tandem_table *table = NULL;
     if (named == NULL || named[0] == '\0' || strcmp(named, "none") == 0 ||
-        (tandem_runtime_describe(runtime, &info) == TANDEM_OK &&
-         strcmp(info.table, named) == 0)) {
+        (tandem_runtime_describe(runtime, &info) == TANDEM_OK && strcmp(info.table, named) == 0)) {
         return TANDEM_OK;
     }
     enum tandem_status status = tandem_table_load(named, &table, error);
@@ -24,7 +23,8 @@ enum tandem_status tnd_table_option_check(const char *named, const tandem_runtim
         status = TANDEM_E_TABLE_FOREIGN;
         error->status = status;
         snprintf(error->text, sizeof(error->text),
-                 "%.300s: none of its times hold on this machine; 'mulmat-tune table check' says why",
+                 "%.300s: none of its times hold on this machine; 'mulmat-tune table check' says "
+                 "why",
                  named);
     }
     return status;
