@@ -224,6 +224,14 @@ int tnd_residency_try(const struct tnd_residency *residency, const struct tandem
     return moves.n;
 }
 
+int tnd_residency_fetch(struct tnd_residency *residency, const struct tandem_tensor *node,
+                        struct tnd_move list[TND_MAX_MOVES])
+{
+    struct moves moves = {list, 0, false};
+    read_operands(residency, node, TANDEM_TASK_NODE, HOST, &moves);
+    return moves.n;
+}
+
 int tnd_residency_work(struct tnd_residency *residency, const struct tandem_tensor *node,
                        uint32_t task, int slot, size_t workspace_offset, size_t workspace_bytes,
                        struct tnd_move list[TND_MAX_MOVES])

@@ -106,6 +106,9 @@ int tnd_residency_work(struct tnd_residency *residency, const struct tandem_tens
  *  Notes nothing. */
 int tnd_residency_try(const struct tnd_residency *residency, const struct tandem_tensor *node,
                       int slot, struct tnd_move moves[TND_MAX_MOVES]);
+/** All operands of a node come to the host; notes that. Returns the number of moves. */
+int tnd_residency_fetch(struct tnd_residency *residency, const struct tandem_tensor *node,
+                        struct tnd_move moves[TND_MAX_MOVES]);
 /** Before the stages of the next node. */
 void tnd_residency_begin_node(struct tnd_residency *residency);
 /** The next download at the end of a run: outputs, and what was written into leaves. `cursor`

@@ -85,6 +85,9 @@ static enum tandem_status unfold_stage(struct tnd_unfolding *unfolding, int i, i
         .workspace_offset = workspace_offset,
         .workspace_bytes = workspace_bytes,
     };
+    if (on_device && unfolding->plan->items != NULL) {
+        TND_TRY(tnd_unfold_fetch_ahead(unfolding, i));
+    }
     bool is_streamed = s == TANDEM_STAGE_COMPUTE && tnd_stream_has(unfolding, i);
     if (unfolding->out->residency != NULL) {
         TND_TRY(move_operands(unfolding, &step));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The state of one unfolding, and its parts: groups and transfers (unfold_groups.c), checks
- * (unfold_check.c), the walk over nodes (unfold.c). Only for these files and step.c. */
+ * (unfold_check.c), fetching ahead (unfold_ahead.c), the walk over nodes (unfold.c). Only for these
+ * files and step.c. */
 #ifndef TND_UNFOLD_H
 #define TND_UNFOLD_H
 
@@ -52,6 +53,10 @@ bool tnd_unfold_fetches(const struct tnd_unfolding *unfolding, int i, int slot);
  * host memory: the device and the workers go on meanwhile. */
 enum tandem_status tnd_unfold_add_move(struct tnd_unfolding *unfolding, const struct tnd_move *move,
                                        int i, int stage);
+
+/** Before node i runs on a device: what host nodes soon behind it read, and what is there already,
+ *  comes to the host. Of expanded graphs. */
+enum tandem_status tnd_unfold_fetch_ahead(struct tnd_unfolding *unfolding, int i);
 
 /** Workers sleep in the gap behind a parallel group when a stage in the gap asks for it and the end
  * of none is predicted. */

@@ -547,6 +547,39 @@ static void an_order_lets_the_cpu_work_beside_a_device(void)
     fakes_close(&fakes);
 }
 
+/* X comes from the device: the host's part must not wait for the device's. Both parts sleep. */
+static void what_the_host_needs_is_fetched_before_the_device_goes_on(void)
+{
+    const int64_t ne[] = {N, 2};
+    open_devices("latency_us=10000");
+    struct product p = product_new(TANDEM_TYPE_Q8_0, 2);
+    tandem_context *c = NULL;
+    tandem_plan *plan = NULL;
+    check_ok(tandem_context_new(NULL, &c, NULL));
+    tandem_tensor *x = tandem_relu(c, p.x);       /* 0: on the device, 20 ms */
+    tandem_tensor *y = tandem_mul_mat(c, p.w, x); /* 1: on the device, 10 ms */
+    tandem_tensor *from = tandem_view(c, x, 2, ne, &x->nb[1], 0);
+    tandem_tensor *z = tandem_custom(c, 2, ne, &from, 1, 1, sleep_a_while, NULL); /* 2: 20 ms */
+    tandem_graph *graph = tandem_graph_new(c);
+    tandem_graph_add(graph, y);
+    tandem_graph_add(graph, z);
+    check_ok(tandem_graph_finish(graph, NULL));
+    check_ok(tandem_plan_new(3, &plan, NULL));
+    fake_plan_node(plan, 0, own, 1);
+    fake_plan_node(plan, 1, own, 1);
+    double before = best_ms(graph, plan); /* relu, its download, product, its download, sleep */
+    check_ok(tandem_plan_set_order(plan, (const int32_t[]){0, 1, 2}, 3, NULL));
+    double after = best_ms(graph, plan);
+    if (overlap_of(before, after, before - 10) < 0.9) {
+        printf("  without a schedule %.1f ms, with one %.1f ms\n", before, after);
+        CU_FAIL("the overlap is below 90 %");
+    }
+    tandem_plan_free(plan);
+    tandem_context_free(c);
+    product_free(&p);
+    fakes_close(&fakes);
+}
+
 static void the_parts_of_a_split_overlap(void)
 {
     open_devices("gflops=0.0015"); /* 24 ms for half of the product */
@@ -583,6 +616,8 @@ static CU_TestInfo tests[] = {
      an_order_that_moves_every_node_is_refused_and_not_looked_at_for_hours},
     {"times_and_traces_name_the_parts_of_a_node", times_and_traces_name_the_parts_of_a_node},
     {"an_order_lets_the_cpu_work_beside_a_device", an_order_lets_the_cpu_work_beside_a_device},
+    {"what_the_host_needs_is_fetched_before_the_device_goes_on",
+     what_the_host_needs_is_fetched_before_the_device_goes_on},
     {"the_parts_of_a_split_overlap", the_parts_of_a_split_overlap},
     CU_TEST_INFO_NULL,
 };
