@@ -205,7 +205,8 @@ static bool is_both_at_once(const struct tnd_runtime_parts *parts, const tandem_
     if (tandem_plan_part_count(plan) > 0 || tandem_plan_order(plan) != NULL) {
         return true;
     }
-    for (int i = 0; i < plan->n_nodes && tnd_exec_has_refused(parts->exec); i++) {
+    bool may_stream = tnd_registry_own_slots(parts->registry) != 0;
+    for (int i = 0; i < plan->n_nodes && may_stream; i++) {
         if (plan->nodes[i].reason == TANDEM_REASON_TABLE &&
             tnd_task_is(plan->nodes[i].stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_STREAMS_W)) {
             return true;

@@ -26,6 +26,8 @@ static void collect_log(void *user, enum tandem_log_level level, const char *roo
     snprintf(log_text + used, sizeof(log_text) - used, "      %s: %s\n", room, text);
 }
 
+static const char *device_profile = "opencl";
+
 static tandem_runtime *open_runtime(const char *more)
 {
     char settings[1600];
@@ -39,7 +41,7 @@ static tandem_runtime *open_runtime(const char *more)
     options.table_path = "";
     options.backends = more != NULL ? "cpu,opencl" : "cpu";
     options.settings = more != NULL ? settings : NULL;
-    options.profile = more != NULL ? "opencl" : "cpu";
+    options.profile = more != NULL ? device_profile : "cpu";
     options.log = collect_log;
     log_text[0] = '\0';
     n_warnings = 0;
@@ -301,27 +303,37 @@ static struct tnd_test_walk steps_of(int64_t dense, int64_t stride, int64_t long
 
 /* ---- tests ---- */
 
+static const struct {
+    const char *settings, *profile;
+} variants[] = {
+    {"", "opencl"},
+    {",unified=off", "opencl"},
+    {",unified=off", "opencl+stream"}, /* weights in flight */
+};
+
 static void a_call_that_fails_leaves_the_logits_right(void)
 {
-    static const char *const variants[] = {"", ",unified=off"};
     const struct tnd_test_walk steps = steps_of(150, 17, 0);
     struct task task;
     bool is_made = make_tiny(&task);
-    for (int i = 0; is_made && i < 2; i++) {
-        walk(&task, variants[i], false, &steps);
+    for (size_t i = 0; is_made && i < sizeof(variants) / sizeof(variants[0]); i++) {
+        device_profile = variants[i].profile;
+        walk(&task, variants[i].settings, false, &steps);
     }
+    device_profile = variants[0].profile;
     task_free(&task);
 }
 
 static void a_device_that_is_lost_leaves_the_logits_right(void)
 {
-    static const char *const variants[] = {"", ",unified=off"};
     const struct tnd_test_walk steps = steps_of(60, 29, 0);
     struct task task;
     bool is_made = make_tiny(&task);
-    for (int i = 0; is_made && i < 2; i++) {
-        walk(&task, variants[i], true, &steps);
+    for (size_t i = 0; is_made && i < sizeof(variants) / sizeof(variants[0]); i++) {
+        device_profile = variants[i].profile;
+        walk(&task, variants[i].settings, true, &steps);
     }
+    device_profile = variants[0].profile;
     task_free(&task);
 }
 
