@@ -32,6 +32,11 @@ struct tnd_plan_schedule {
     int32_t *order; /* n_nodes; NULL: the graph's */
     struct tandem_plan_span *spans;
     int n_spans, spans_capacity;
+    /* What the planner knows of it; all 0 in a plan that was read or changed by hand. */
+    float makespan_us;
+    float single_us;     /* of the best placement without a split and without overlap on purpose */
+    float best_us;       /* of the best one that was found */
+    float gain_error_us; /* error bar of the difference */
 };
 
 /** What a node of an expanded graph stands for; see expand.h. */

@@ -311,6 +311,10 @@ enum tandem_status tnd_plan_copy_schedule(struct tandem_plan *plan, const struct
     if (copy == NULL) {
         return out_of_memory(error);
     }
+    copy->makespan_us = old->makespan_us;
+    copy->single_us = old->single_us;
+    copy->best_us = old->best_us;
+    copy->gain_error_us = old->gain_error_us;
     copy->parts = copy_of(old->parts, old->n_parts, sizeof(old->parts[0]));
     copy->order = copy_of(old->order, from->n_nodes, sizeof(old->order[0]));
     copy->spans = copy_of(old->spans, old->n_spans, sizeof(old->spans[0]));

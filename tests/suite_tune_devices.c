@@ -554,7 +554,8 @@ static void any_number_of_devices_is_placed_on(void)
 {
     static const char *const names[] = {"opencl", "two", "three", "four", "five", "six"};
     static struct tandem_backend_api apis[6];
-    struct tandem_plan_node nodes[15];
+    static struct tnd_schedule_cache schedules;
+    tandem_plan *plan = NULL;
     struct tnd_place_options options = {.registry = registry,
                                         .table = costs,
                                         .n_threads = 1,
@@ -571,12 +572,16 @@ static void any_number_of_devices_is_placed_on(void)
     options.n_devices = tnd_place_devices(registry, options.slots);
     options.graph = chain(5, 4);
     check_int(options.n_devices, 6);
-    check_ok(tnd_place(&options, nodes, NULL));
+    check_ok(tandem_plan_new(15, &plan, NULL));
+    check_ok(tnd_place(&options, &schedules, plan, NULL));
+    const struct tandem_plan_node *nodes = tandem_plan_node(plan, 0);
     for (int i = 0; i < options.graph->n_nodes; i++) {
         bool is_product = options.graph->nodes[i]->op == TANDEM_OP_MUL_MAT;
         check_int(nodes[i].stage[TANDEM_STAGE_COMPUTE].backend,
                   is_product ? 5 : tnd_registry_find(registry, "five", NULL));
     }
+    tandem_plan_free(plan);
+    tnd_schedule_cache_clear(&schedules);
 }
 
 static CU_TestInfo placement_tests[] = {

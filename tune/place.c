@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Placement: a graph is followed from node to node by the same residency that the executor unfolds
- * with, and what it says must be moved is priced by the table. Start at tnd_place, then walk. Two
- * placements of a graph differ in where products run (struct policy); the other operations follow
- * their operands. */
+ * Placement: what nodes cost on each side becomes a scheduling problem (place_problem.h); its
+ * solution fills the plan. Placements that are forced follow a walk of their own. Start at
+ * tnd_place. */
 #include "tune/place.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -13,30 +11,20 @@
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
+#include "sched/plan.h"
 #include "sched/residency.h"
 #include "tune/moves.h"
+#include "tune/place_problem.h"
 #include "tune/placement.h"
-
-struct node {
-    uint32_t supported;              /* bit a side: it can run there */
-    bool is_product;                 /* plain: planned by table */
-    uint8_t side;                    /* by the walk */
-    struct tnd_place_choice *choice; /* of products, one a side */
-};
 
 struct placing {
     const struct tnd_place_options *options;
+    struct tandem_plan *plan;
+    struct tandem_error *error;
     struct tnd_residency *residency;
-    struct node *nodes;
-    uint8_t *best; /* sides of the best walk */
+    struct tnd_place_node *nodes;
+    uint8_t *best; /* side of each node, or TND_SCHEDULE_SPLIT */
     struct tnd_place_choice *choices;
-};
-
-/* How products choose their side in a walk. */
-struct policy {
-    bool by_cost;   /* the cheapest where X is now, left to right */
-    int side;       /* else this one where a profile runs there */
-    bool takes_all; /* other operations go there too, wherever their operands are */
 };
 
 int tnd_place_devices(const struct tnd_registry *registry, uint8_t out_slots[TND_MAX_SLOTS])
@@ -58,7 +46,7 @@ static int slot_of(const struct placing *p, int side)
     return side > 0 ? p->options->slots[side - 1] : TANDEM_BACKEND_CPU;
 }
 
-static bool can_run(const struct node *node, int side)
+static bool can_run(const struct tnd_place_node *node, int side)
 {
     return (node->supported >> side & 1) != 0;
 }
@@ -86,8 +74,12 @@ static void read_node(struct placing *p, int i, struct tnd_place_choice *choice)
 {
     const struct tnd_place_options *options = p->options;
     const tandem_tensor *tensor = options->graph->nodes[i];
-    struct node *node = &p->nodes[i];
-    *node = (struct node){.is_product = choice != NULL, .choice = choice};
+    struct tnd_place_node *node = &p->nodes[i];
+    *node = (struct tnd_place_node){.is_product = choice != NULL, .choice = choice};
+    if (choice == NULL) {
+        options->whole(options->user, tensor, &p->plan->nodes[i]);
+        node->host_us = p->plan->nodes[i].predicted_us[TANDEM_STAGE_COMPUTE];
+    }
     for (int side = 0; side <= options->n_devices; side++) {
         bool runs = side == 0;
         if (node->is_product) {
@@ -101,52 +93,7 @@ static void read_node(struct placing *p, int i, struct tnd_place_choice *choice)
     }
 }
 
-/* ---- a walk ---- */
-
-static double move_us(const struct placing *p, int slot, enum tnd_direction direction, size_t bytes)
-{
-    const struct tnd_place_options *options = p->options;
-    struct tnd_estimate one = tnd_estimate_transfer(
-        options->table, tnd_registry_name(options->registry, slot), direction, (int64_t)bytes);
-    return one.us + one.error_us;
-}
-
-static double moves_us(const struct placing *p, const struct tnd_move *moves, int n)
-{
-    double us = 0;
-    for (int i = 0; i < n; i++) {
-        us += move_us(p, moves[i].slot, moves[i].is_download ? TND_DOWNLOAD : TND_UPLOAD,
-                      moves[i].extent.bytes);
-    }
-    return us;
-}
-
-/* Left to right: what the operands cost to bring, the product, and the way back of the result,
- * since nobody knows yet who wants it. Products that pay together only are found by the walks
- * that prefer a device. */
-static int cheapest_side(const struct placing *p, int i)
-{
-    const tandem_tensor *tensor = p->options->graph->nodes[i];
-    const struct node *node = &p->nodes[i];
-    double best_us = INFINITY;
-    int best = 0;
-    for (int side = 0; side <= p->options->n_devices; side++) {
-        if (!can_run(node, side)) {
-            continue;
-        }
-        struct tnd_move moves[TND_MAX_MOVES];
-        int n = tnd_residency_try(p->residency, tensor, slot_of(p, side), moves);
-        double us = node->choice[side].us + moves_us(p, moves, n);
-        us += side > 0
-                  ? move_us(p, slot_of(p, side), TND_DOWNLOAD, tandem_tensor_bytes(tensor->root))
-                  : 0;
-        if (us < best_us) {
-            best_us = us;
-            best = side;
-        }
-    }
-    return best;
-}
+/* ---- forced placements ---- */
 
 /* The first device that has all operands which this graph has computed; 0: none has. */
 static int side_of_operands(const struct placing *p, int i)
@@ -171,93 +118,173 @@ static int side_of_operands(const struct placing *p, int i)
     return any && valid != 0 ? side : 0;
 }
 
-static int side_for(const struct placing *p, int i, const struct policy *policy)
+/* A forced device takes all that it can run. Else products are where the forced profile is, and
+ * other operations follow their operands. */
+static int forced_side(const struct placing *p, int i)
 {
-    const struct node *node = &p->nodes[i];
-    bool can = can_run(node, policy->side);
-    if (node->is_product) {
-        return can && !policy->by_cost ? policy->side : cheapest_side(p, i);
+    const struct tnd_place_node *node = &p->nodes[i];
+    int side = p->options->forced_side;
+    if (side > 0) {
+        return can_run(node, side) ? side : 0;
     }
-    if (policy->takes_all) {
-        return can ? policy->side : 0;
+    if (!node->is_product) {
+        return side_of_operands(p, i);
     }
-    return policy->by_cost ? side_of_operands(p, i) : 0;
+    while (side < p->options->n_devices && !can_run(node, side)) {
+        side++;
+    }
+    return can_run(node, side) ? side : 0;
 }
 
-/* Places all nodes; returns the predicted time of the products and of all that moves. */
-static double walk(struct placing *p, const struct policy *policy)
+static void place_forced(struct placing *p)
 {
     const struct tandem_graph *graph = p->options->graph;
-    double wake_us = tnd_estimate_wake(p->options->table, p->options->n_threads);
-    double us = 0;
-    bool asleep = false;
     struct tnd_move moves[TND_MAX_MOVES];
     tnd_residency_restart(p->residency);
     for (int i = 0; i < graph->n_nodes; i++) {
-        struct node *node = &p->nodes[i];
-        node->side = (uint8_t)side_for(p, i, policy);
-        int n = tnd_residency_work(p->residency, graph->nodes[i], TANDEM_TASK_NODE,
-                                   slot_of(p, node->side), 0, 0, moves);
-        us += moves_us(p, moves, n);
-        us += node->is_product ? node->choice[node->side].us : 0;
-        if (node->side > 0) {
-            asleep = true;
-        } else if (asleep && node->is_product && node->choice[0].node.n_threads > 1) {
-            us += wake_us;
-            asleep = false;
-        }
-    }
-    for (int cursor = 0; tnd_residency_next_output(p->residency, &cursor, moves);) {
-        us += moves_us(p, moves, 1);
-    }
-    return us;
-}
-
-/* ---- the best walk ---- */
-
-static void keep(struct placing *p)
-{
-    for (int i = 0; i < p->options->graph->n_nodes; i++) {
-        p->best[i] = p->nodes[i].side;
+        p->best[i] = (uint8_t)forced_side(p, i);
+        (void)tnd_residency_work(p->residency, graph->nodes[i], TANDEM_TASK_NODE,
+                                 slot_of(p, p->best[i]), 0, 0, moves);
     }
 }
 
-static void try_policies(struct placing *p)
+/* ---- schedules ---- */
+
+static enum tandem_status add_parts(struct placing *p, const struct tnd_schedule *schedule,
+                                    int n_sources)
 {
-    const struct tnd_place_options *options = p->options;
-    double best_us = INFINITY;
-    if (options->forced_side > 0 || options->forced_products) {
-        const struct policy forced = {options->forced_side == 0, options->forced_side,
-                                      options->forced_side > 0};
-        (void)walk(p, &forced);
-        keep(p);
-        return;
-    }
-    /* Of equals the first: nothing moves without a reason. */
-    for (int side = 0; side <= options->n_devices; side++) {
-        const struct policy prefer = {false, side, side > 0};
-        double us = walk(p, &prefer);
-        if (side == 0 || us < best_us) {
-            best_us = us;
-            keep(p);
+    for (int i = 0; i < schedule->n_parts; i++) {
+        const struct tnd_schedule_part *from = &schedule->parts[i];
+        int node = from->node - n_sources;
+        const struct tnd_place_choice *choice = &p->nodes[node].choice[from->side];
+        struct tandem_plan_part part = {.node = node,
+                                        .split = TANDEM_SPLIT_ROWS,
+                                        .begin = from->row_begin,
+                                        .end = from->row_end,
+                                        .choice = choice->node};
+        double share =
+            (double)(part.end - part.begin) / (double)p->options->graph->nodes[node]->ne[0];
+        for (int s = 0; s < TANDEM_STAGES; s++) {
+            part.choice.predicted_us[s] *= (float)share;
+        }
+        if (from->side > 0) {
+            TND_TRY(tandem_plan_add_part(p->plan, &part, p->error));
         }
     }
-    const struct policy by_cost = {true, 0, false};
-    if (walk(p, &by_cost) < best_us) {
-        keep(p);
+    return TANDEM_OK;
+}
+
+static int part_of(const struct tandem_plan *plan, int node, int slot)
+{
+    const struct tandem_plan_part *parts;
+    int n = tnd_plan_parts_of(plan, node, &parts);
+    for (int i = 0; i < n; i++) {
+        if (parts[i].choice.stage[TANDEM_STAGE_COMPUTE].backend == slot) {
+            return i;
+        }
     }
+    return -1;
+}
+
+static enum tandem_status add_spans(struct placing *p, const struct tnd_schedule *schedule,
+                                    int n_sources)
+{
+    static const uint8_t lanes[] = {TANDEM_LANE_COMPUTE, TANDEM_LANE_UPLOAD, TANDEM_LANE_DOWNLOAD,
+                                    TANDEM_LANE_COMPUTE};
+    static const uint8_t stages[] = {TANDEM_STAGE_COMPUTE, TANDEM_STAGE_INIT, TANDEM_STAGE_FINALIZE,
+                                     TANDEM_STAGE_FINALIZE};
+    for (int i = 0; i < schedule->n_spans; i++) {
+        const struct tnd_schedule_span *from = &schedule->spans[i];
+        int node = from->reader - n_sources;
+        if (!(from->end_us > from->begin_us) || node < 0 || node >= p->plan->n_nodes) {
+            continue;
+        }
+        int slot = slot_of(p, from->side);
+        struct tandem_plan_span span = {.node = node,
+                                        .part = from->is_part ? part_of(p->plan, node, slot) : -1,
+                                        .backend = (uint8_t)slot,
+                                        .lane = lanes[from->kind],
+                                        .stage = stages[from->kind],
+                                        .begin_us = (float)from->begin_us,
+                                        .end_us = (float)from->end_us};
+        TND_TRY(tandem_plan_add_span(p->plan, &span, p->error));
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status set_order(struct placing *p, const struct tnd_schedule *schedule,
+                                    int n_sources)
+{
+    int n = p->plan->n_nodes;
+    int n_found = 0;
+    bool is_graphs = true;
+    int32_t *order = tnd_alloc((size_t)n * sizeof(order[0]) + 1);
+    if (order == NULL) {
+        return TANDEM_E_MEMORY;
+    }
+    for (int i = 0; i < schedule->n_nodes; i++) {
+        int node = schedule->order[i] - n_sources;
+        if (node >= 0 && node < n) {
+            is_graphs = is_graphs && node == n_found;
+            order[n_found++] = node;
+        }
+    }
+    TND_ASSERT(n_found == n);
+    enum tandem_status status =
+        is_graphs ? TANDEM_OK : tandem_plan_set_order(p->plan, order, n, p->error);
+    tnd_free(order);
+    return status;
+}
+
+static enum tandem_status keep_schedule(struct placing *p, const struct tnd_schedule *schedule,
+                                        int n_sources)
+{
+    for (int i = 0; i < p->plan->n_nodes; i++) {
+        p->best[i] = schedule->side[n_sources + i];
+    }
+    TND_TRY(add_parts(p, schedule, n_sources));
+    TND_TRY(set_order(p, schedule, n_sources));
+    TND_TRY(add_spans(p, schedule, n_sources));
+    if (p->plan->schedule != NULL) {
+        p->plan->schedule->single_us = (float)schedule->single_us;
+        p->plan->schedule->best_us = (float)schedule->best_us;
+        p->plan->schedule->gain_error_us = (float)schedule->gain_error_us;
+        p->plan->schedule->makespan_us = (float)schedule->makespan_us;
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status place_by_schedule(struct placing *p, struct tnd_schedule_cache *cache)
+{
+    struct tnd_place_problem problem;
+    const struct tnd_schedule *schedule = NULL;
+    TND_TRY(tnd_place_problem_init(p->options, p->residency, p->nodes, &problem, p->error));
+    enum tandem_status status =
+        tnd_schedule_cached(cache, problem.hash, &problem.problem, &schedule, p->error);
+    if (status == TANDEM_OK) {
+        status = keep_schedule(p, schedule, problem.n_sources);
+    }
+    tnd_place_problem_fini(&problem);
+    return status;
+}
+
+/* ---- what the plan says of nodes ---- */
+
+/* Of a split node the host's share is the node's own. */
+static int own_side(const struct placing *p, int i)
+{
+    return p->best[i] == TND_SCHEDULE_SPLIT ? 0 : p->best[i];
 }
 
 static void fill(const struct placing *p, struct tandem_plan_node *nodes)
 {
     const struct tnd_place_options *options = p->options;
     for (int i = 0; i < options->graph->n_nodes; i++) {
-        int side = p->best[i];
+        int side = own_side(p, i);
         if (p->nodes[i].is_product) {
             nodes[i] = p->nodes[i].choice[side].node;
             continue;
         }
-        options->whole(options->user, options->graph->nodes[i], &nodes[i]);
         if (side > 0) {
             struct tandem_task_config *config = &nodes[i].stage[TANDEM_STAGE_COMPUTE];
             int slot = slot_of(p, side);
@@ -302,12 +329,12 @@ static void finalize(struct placing *p, struct tandem_plan_node *nodes)
     for (int i = 0; i < graph->n_nodes; i++) {
         memset(&nodes[i].stage[TANDEM_STAGE_FINALIZE], 0, sizeof(nodes[i].stage[0]));
         nodes[i].predicted_us[TANDEM_STAGE_FINALIZE] = 0;
-        any |= p->best[i];
+        any |= (uint8_t)own_side(p, i);
     }
     tnd_residency_restart(p->residency);
     for (int i = 0; i < graph->n_nodes && any != 0; i++) {
         int n = tnd_residency_work(p->residency, graph->nodes[i], TANDEM_TASK_NODE,
-                                   slot_of(p, p->best[i]), 0, 0, moves);
+                                   slot_of(p, own_side(p, i)), 0, 0, moves);
         for (int j = 0; j < n; j++) {
             add_fetch(p, &moves[j], nodes);
         }
@@ -350,9 +377,10 @@ static enum tandem_status read_nodes(struct placing *p, struct tandem_error *err
 }
 
 enum tandem_status tnd_place(const struct tnd_place_options *options,
-                             struct tandem_plan_node *nodes, struct tandem_error *error)
+                             struct tnd_schedule_cache *cache, struct tandem_plan *plan,
+                             struct tandem_error *error)
 {
-    struct placing p = {.options = options};
+    struct placing p = {.options = options, .plan = plan, .error = error};
     uint32_t slots = 0;
     for (int i = 0; i < options->n_devices; i++) {
         slots |= UINT32_C(1) << options->slots[i];
@@ -362,10 +390,14 @@ enum tandem_status tnd_place(const struct tnd_place_options *options,
     if (status == TANDEM_OK) {
         status = read_nodes(&p, error);
     }
+    if (status == TANDEM_OK && (options->forced_side > 0 || options->forced_products)) {
+        place_forced(&p);
+    } else if (status == TANDEM_OK) {
+        status = place_by_schedule(&p, cache);
+    }
     if (status == TANDEM_OK) {
-        try_policies(&p);
-        fill(&p, nodes);
-        finalize(&p, nodes);
+        fill(&p, plan->nodes);
+        finalize(&p, plan->nodes);
     }
     tnd_residency_free(p.residency);
     tnd_free(p.nodes);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Where the nodes of a graph run when devices with memory of their own are open: a product in
- * host memory or on a device, and the other operations beside it. Several placements of the whole
- * graph are walked through with the transfers that they cause; the cheapest is kept. docs/opencl.md
- * tells the rules. */
+ * host memory or on a device or rows of it on several, and the other operations beside it. The
+ * schedule of the graph decides (schedule.h); docs/planning.md tells the rules. */
 #ifndef TND_PLACE_H
 #define TND_PLACE_H
 
 #include "backends/registry.h"
 #include "tandem/profile.h"
 #include "table/tnd_table.h"
+#include "tune/schedule_cache.h"
 
 struct tnd_place_choice {
     struct tandem_plan_node node;
     double us; /* cautiously */
+    double error_us;
 };
 
 struct tnd_place_options {
@@ -25,10 +26,13 @@ struct tnd_place_options {
     int forced_side; /* every node that this device supports runs there; 0: none is forced */
     const struct tnd_placement
         *placement;       /* of weights; NULL: none. Products see to it themselves */
+    bool only_singles;    /* nothing runs at once on purpose */
     bool forced_products; /* each product has one side, as `product` says; the rest follows it */
     /** Best profile of a plain product that reads X and leaves its result on a side (0: host
      *  memory, 1 ..: devices); false: none. Side 0 has always one. */
     bool (*product)(void *user, const tandem_tensor *node, int side, struct tnd_place_choice *out);
+    /** What half of the rows of a product takes on a side; NULL: half of the time of all. */
+    double (*half_us)(void *user, const tandem_tensor *node, int side);
     /** An operation that runs as a whole on the CPU. */
     void (*whole)(void *user, const tandem_tensor *node, struct tandem_plan_node *out);
     void *user;
@@ -37,8 +41,10 @@ struct tnd_place_options {
 /** Devices with memory of their own that are open and in service, by slot. */
 int tnd_place_devices(const struct tnd_registry *registry, uint8_t out_slots[TND_MAX_SLOTS]);
 
-/** Fills in all nodes of a plan. Errors: MEMORY, OVERFLOW. */
+/** Fills in all nodes of a plan, and its schedule. `cache` holds schedules under the same table.
+ *  Errors: MEMORY, OVERFLOW. */
 enum tandem_status tnd_place(const struct tnd_place_options *options,
-                             struct tandem_plan_node *nodes, struct tandem_error *error);
+                             struct tnd_schedule_cache *cache, struct tandem_plan *plan,
+                             struct tandem_error *error);
 
 #endif

@@ -46,6 +46,7 @@ struct tnd_planner {
     bool idle_reported;      /* a device that nobody has measured was logged */
     struct tnd_plan_cache memory;
     struct tnd_placement *placement; /* NULL: weights may be anywhere */
+    struct tnd_schedule_cache schedules;
 };
 
 enum tandem_status tnd_planner_new(const struct tnd_planner_options *options,
@@ -77,6 +78,7 @@ void tnd_planner_free(struct tnd_planner *planner)
     pthread_mutex_destroy(&planner->lock);
     tnd_plan_cache_fini(&planner->memory);
     tnd_placement_free(planner->placement);
+    tnd_schedule_cache_clear(&planner->schedules);
     tnd_free(planner);
 }
 
@@ -88,6 +90,7 @@ void tnd_planner_set_table(struct tnd_planner *planner, const struct tandem_tabl
     planner->types_reported = 0;
     planner->idle_reported = false;
     tnd_plan_cache_begin_round(&planner->memory);
+    tnd_schedule_cache_clear(&planner->schedules);
     pthread_mutex_unlock(&planner->lock);
 }
 
@@ -96,6 +99,7 @@ void tnd_planner_force(struct tnd_planner *planner, int profile)
     pthread_mutex_lock(&planner->lock);
     planner->forced = profile;
     tnd_plan_cache_clear(&planner->memory);
+    tnd_schedule_cache_clear(&planner->schedules);
     pthread_mutex_unlock(&planner->lock);
 }
 
@@ -115,6 +119,7 @@ void tnd_planner_set_error_bound(struct tnd_planner *planner, double bound)
     pthread_mutex_lock(&planner->lock);
     planner->error_bound = bound;
     tnd_plan_cache_clear(&planner->memory);
+    tnd_schedule_cache_clear(&planner->schedules);
     pthread_mutex_unlock(&planner->lock);
 }
 
@@ -303,6 +308,7 @@ static bool choose_by_table(struct plan_run *run, const tandem_tensor *node,
     }
     choose_waiting(planner, &choice.best, n_threads, &out->node);
     out->us = choice.best.cautious_us;
+    out->error_us = choice.best.total.error_us;
     return true;
 }
 
@@ -558,6 +564,18 @@ static bool product_at(void *user, const tandem_tensor *node, int side,
     return found;
 }
 
+/* The same product with half of the weights' rows. */
+static double half_at(void *user, const tandem_tensor *node, int side)
+{
+    tandem_tensor w = *node->src[0];
+    tandem_tensor y = *node;
+    w.root = &w;
+    w.ne[1] /= 2;
+    y.ne[0] = w.ne[1];
+    y.src[0] = &w;
+    return recall(user, &y, side)->us;
+}
+
 static void choose(struct plan_run *run, const tandem_tensor *node, struct tandem_plan_node *out)
 {
     if (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node)) {
@@ -584,7 +602,9 @@ static enum tandem_status place(struct plan_run *run, const struct tandem_graph 
         .n_devices = run->n_devices,
         .forced_products = planner->forced >= 0,
         .placement = planner->placement,
+        .only_singles = run->is_single,
         .product = product_at,
+        .half_us = half_at,
         .whole = choose_whole,
         .user = run,
     };
@@ -598,7 +618,7 @@ static enum tandem_status place(struct plan_run *run, const struct tandem_graph 
         bool whole = init->backend == TANDEM_BACKEND_NONE || init->backend == compute->backend;
         options.forced_side = whole ? side_of(run, &forced) : 0;
     }
-    TND_TRY(tnd_place(&options, plan->nodes, error));
+    TND_TRY(tnd_place(&options, &run->planner->schedules, plan, error));
     for (int i = 0; i < graph->n_nodes; i++) {
         const tandem_tensor *node = graph->nodes[i];
         if (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node)) {

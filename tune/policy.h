@@ -48,24 +48,42 @@
 /* Of its error bar, by which a schedule that splits or overlaps must be faster than the best
  * placement without. Unit: ratio. Why: of normally distributed errors 1 in 40 is larger. Test:
  * a_gain_within_twice_its_error_is_not_taken. */
-#define TND_SCHEDULE_GAIN     2.0
+#define TND_SCHEDULE_GAIN        2.0
+/* And by how much of that placement's time. Unit: share. Why: less does not repay another order and
+ * more transfers. Test: a_result_that_the_host_reads_is_fetched_by_FINALIZE. */
+#define TND_SCHEDULE_LEAST       0.02
 /* Graphs of so many nodes are searched by moves of single nodes after list scheduling. Unit: nodes.
  * Why: a round of moves costs some 500 virtual runs. Test:
  * schedules_of_small_graphs_are_near_the_best_one. */
-#define TND_SCHEDULE_SMALL    12
+#define TND_SCHEDULE_SMALL       12
 /* Rounds of such moves at most. Unit: rounds. Why: more find nothing. Test: none. */
-#define TND_SCHEDULE_ROUNDS   8
+#define TND_SCHEDULE_ROUNDS      8
 /* List scheduling is repeated with other ranks as often as this holds the nodes of the graph. Unit:
  * nodes. Why: a quarter of a millisecond. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
-#define TND_SCHEDULE_REPEATED 512
+#define TND_SCHEDULE_REPEATED    512
 /* And at most so often. Unit: repeats. Why: more find nothing. Test: none. */
-#define TND_SCHEDULE_REPEATS  16
+#define TND_SCHEDULE_REPEATS     16
 /* By which times of nodes differ in such a repeat, either way. Unit: share. Why: enough to turn
  * ties of equal layers. Test: two_equal_lanes_reach_nine_tenths_of_the_ideal. */
-#define TND_SCHEDULE_VARIES   0.8
+#define TND_SCHEDULE_VARIES      0.8
+/* A share of a product's rows is a multiple of this. Unit: rows. Why: strips of packed weights have
+ * 16 or 32. Test: none. */
+#define TND_SCHEDULE_ROWS        32
+/* Added to the error bar of a share, whose time is told by the times of all and of half of the
+ * rows. Unit: share. Why: as TND_ERROR_STAIR. Test: none. */
+#define TND_SCHEDULE_SHARE_ERROR 0.05
+/* Of an operation's time on a device, which nobody measures: it counts as on the CPU. Unit: share.
+ * Why: overlaps that rest on it should pay clearly. Test: none. */
+#define TND_SCHEDULE_OP_ERROR    0.5
+/* The same of an operation that the table does not know at all. Unit: us. Why: a kernel's launch.
+ * Test: weights_without_a_role_count_as_transfers. */
+#define TND_SCHEDULE_UNKNOWN_US  5.0
+/* By which one thread puts parts into the result. Unit: bytes/us. Why: copies in a cache reach
+ * 10 GB/s and more on every machine that was measured. Test: none. */
+#define TND_SCHEDULE_JOIN_BYTES  8000.0
 /* Of the interval in which the end of a split product is searched. Unit: halvings. Why: a step of
  * rows is a share of 1e-3 at least. Test: shares_end_at_the_same_time. */
-#define TND_SCHEDULE_HALVINGS 20
+#define TND_SCHEDULE_HALVINGS    20
 
 /* ---- Rule without a table ---- */
 
@@ -96,13 +114,13 @@
  * test --extrapolation: with TND_ERROR_BELOW and TND_ERROR_RESIDUAL nine left-out times of ten lie
  * within (Zen 4, Zen 5). Test:
  * error_bars_grow_with_the_distance_from_what_was_measured. */
-#define TND_ERROR_BEYOND    0.10
+#define TND_ERROR_BEYOND   0.10
 /* For each doubling of M below the smallest. Unit: share. Why: as above; kernels for few tokens
  * differ more. Test: error_bars_grow_with_the_distance_from_what_was_measured. */
-#define TND_ERROR_BELOW     0.16
+#define TND_ERROR_BELOW    0.16
 /* Residuals of the line through the samples at that end, from the first doubling on. Unit: ratio.
  * Why: as for TND_ERROR_BEYOND. Test: error_bars_carry_the_residual_of_the_line. */
-#define TND_ERROR_RESIDUAL  1.0
+#define TND_ERROR_RESIDUAL 1.0
 /* Of both error bars together, by which a way must lead packed weights to serve. Unit: ratio. Why:
  * of 478 problems by a thin table (60 s, Zen 4) all 7 with more than 10 % of regret were rows that
  * seemed as fast. Test: a_way_serves_only_with_a_lead_over_packed_weights. */
@@ -581,17 +599,17 @@
 /* Device memory that nobody plans with: the driver, its programs, the screen. Unit: bytes. Why:
  * what drivers of cards of 8 GB show as taken before the first buffer, and a part of the memory is
  * lost between buffers. Test: the_reserve_and_the_cache_are_taken_off_first. */
-#define TND_FIT_RESERVE_BYTES   (INT64_C(512) << 20)
+#define TND_FIT_RESERVE_BYTES (INT64_C(512) << 20)
 /* A text that the objective "mixed" is about: tokens read, tokens written. Unit: tokens. Why: what
  * most published figures are told for. Test: none. */
-#define TND_FIT_PROMPT_TOKENS   512
-#define TND_FIT_ANSWER_TOKENS   128
+#define TND_FIT_PROMPT_TOKENS 512
+#define TND_FIT_ANSWER_TOKENS 128
 /* Error bar of a weight without a time of its own, priced by its bytes at the rate of the largest
  * one that has a time. Unit: share of the time. Why: kernels of other types and of small matrices
  * are up to twice as slow. Test: weights_without_a_time_are_priced_by_their_bytes. */
-#define TND_FIT_GUESS_ERROR     1.0
+#define TND_FIT_GUESS_ERROR   1.0
 /* With more of the bytes that a token touches priced so, nothing is predicted. Unit: share. Why: as
  * in simulate. Test: weights_without_a_time_are_priced_by_their_bytes. */
-#define TND_FIT_MOST_GUESSED    0.1
+#define TND_FIT_MOST_GUESSED  0.1
 
 #endif

@@ -562,7 +562,8 @@ static void choose(struct finding *f, struct tnd_schedule *out)
     for (int i = 0; i < 2 && !out->is_taken && tried[i]->us < f->single.us; i++) {
         double error_us = gain_error(f, tried[i]);
         out->gain_error_us = i == 0 ? error_us : out->gain_error_us;
-        out->is_taken = f->single.us - tried[i]->us > TND_SCHEDULE_GAIN * error_us;
+        out->is_taken = f->single.us - tried[i]->us >
+                        fmax(TND_SCHEDULE_GAIN * error_us, TND_SCHEDULE_LEAST * f->single.us);
         chosen = out->is_taken ? tried[i] : chosen;
     }
     out->side = chosen->side;
@@ -657,7 +658,7 @@ enum tandem_status tnd_schedule_find(const struct tnd_schedule_problem *problem,
         f.graph_order[i] = i;
     }
     try_singles(&f);
-    if (problem->n_sides > 1) {
+    if (problem->n_sides > 1 && !problem->only_singles) {
         try_schedules(&f);
     }
     choose(&f, &found);

@@ -43,8 +43,8 @@ struct tnd_schedule_side {
 };
 
 struct tnd_schedule_edge {
-    int32_t from;    /* an earlier node */
-    bool is_ordered; /* shares memory only: no bytes move */
+    int32_t from;       /* an earlier node */
+    int32_t is_ordered; /* 1: the two share memory only, no bytes move; else 0 */
 };
 
 /** How nodes of one kind can be split by rows of their result. */
@@ -72,6 +72,8 @@ struct tnd_schedule_problem {
     const struct tnd_schedule_edge *edges; /* that a node waits for */
     const struct tnd_schedule_split *splits;
     const int16_t *split_of; /* of each node, -1: none; NULL: of no node */
+    double wake_us;          /* of a host's node after the host waited for a device */
+    bool only_singles;       /* times are unknown: nothing is split or overlapped on purpose */
     const float *slowdown;   /* [a * n_sides + b]: times as long on a while b works; NULL: 1 */
 };
 
@@ -84,10 +86,11 @@ enum tnd_schedule_kind {
 
 struct tnd_schedule_span {
     int32_t node;
-    uint8_t kind; /* enum tnd_schedule_kind; transfers: of the result of `node` */
-    uint8_t side; /* transfers: of the device */
-    uint8_t lane; /* tnd_schedule_lane */
-    bool is_part; /* of a split node */
+    int32_t reader; /* of an upload: the node that needs it; else `node` */
+    uint8_t kind;   /* enum tnd_schedule_kind; transfers: of the result of `node` */
+    uint8_t side;   /* transfers: of the device */
+    uint8_t lane;   /* tnd_schedule_lane */
+    bool is_part;   /* of a split node */
     bool is_critical;
     int32_t cause; /* span whose end let this one begin; -1 */
     double begin_us, end_us;

@@ -33,6 +33,7 @@ struct tnd_schedule_run {
     int32_t n_jobs;
     int32_t cause; /* job whose end let the host go on last */
     double now_us;
+    bool slept; /* workers, while the host waited for a device */
     int n_lanes;
     struct {
         int32_t head, tail; /* -1: idle */

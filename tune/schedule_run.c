@@ -115,6 +115,7 @@ static void go_on(struct tnd_schedule_run *run)
 static void wait_for(struct tnd_schedule_run *run, int32_t job)
 {
     bool waits = !is_over(run, job);
+    run->slept = run->slept || (waits && run->spans[job].side != HOST);
     while (!is_over(run, job)) {
         go_on(run);
     }
@@ -134,6 +135,7 @@ static int32_t add_job(struct tnd_schedule_run *run, int32_t node, enum tnd_sche
                                                .kind = (uint8_t)kind,
                                                .side = (uint8_t)side,
                                                .lane = (uint8_t)lane,
+                                               .reader = node,
                                                .cause = run->cause,
                                                .begin_us = -1,
                                                .end_us = -1};
@@ -151,9 +153,14 @@ static int32_t add_job(struct tnd_schedule_run *run, int32_t node, enum tnd_sche
     return i;
 }
 
+/* Workers that slept while the host waited for a device are woken by work that many share. */
 static int32_t work_here(struct tnd_schedule_run *run, int32_t node, enum tnd_schedule_kind kind,
                          double us)
 {
+    if (run->slept && us > run->problem->wake_us) {
+        us += run->problem->wake_us;
+        run->slept = false;
+    }
     int32_t job = add_job(run, node, kind, HOST, us, NONE);
     wait_for(run, job);
     run->cause = us > 0 ? job : run->cause;
@@ -198,7 +205,7 @@ static void bring_operands(struct tnd_schedule_run *run, int32_t node, int side)
     }
 }
 
-/* Parts first, then the host's own, then all parts are put into the result. */
+/* Parts first, then the host's own; then the parts are fetched and put into the result. */
 static void run_split(struct tnd_schedule_run *run, int32_t node)
 {
     const struct tnd_schedule_problem *problem = run->problem;
@@ -216,6 +223,10 @@ static void run_split(struct tnd_schedule_run *run, int32_t node)
             joined += (double)rows[side];
         }
     }
+    bring_operands(run, node, HOST);
+    int32_t own =
+        work_here(run, node, TND_SCHEDULE_RUN, tnd_schedule_share_us(split, HOST, rows[HOST]));
+    run->spans[own].is_part = true;
     for (int side = 1; side < problem->n_sides; side++) {
         if (parts[side] != NONE && problem->sides[side].own_memory) {
             parts[side] = add_job(run, node, TND_SCHEDULE_DOWNLOAD, side,
@@ -225,10 +236,6 @@ static void run_split(struct tnd_schedule_run *run, int32_t node)
             run->spans[parts[side]].is_part = true;
         }
     }
-    bring_operands(run, node, HOST);
-    int32_t own =
-        work_here(run, node, TND_SCHEDULE_RUN, tnd_schedule_share_us(split, HOST, rows[HOST]));
-    run->spans[own].is_part = true;
     for (int side = 1; side < problem->n_sides; side++) {
         wait_for(run, parts[side]);
     }
@@ -269,6 +276,7 @@ double tnd_schedule_run(struct tnd_schedule_run *run)
     run->n_jobs = 0;
     run->cause = NONE;
     run->now_us = 0;
+    run->slept = false;
     run->n_lanes = tnd_schedule_lanes(problem->n_sides);
     for (int lane = 0; lane < run->n_lanes; lane++) {
         run->lanes[lane].head = NONE;

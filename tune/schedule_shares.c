@@ -23,15 +23,13 @@ double tnd_schedule_share_us(const struct tnd_schedule_split *split, int side, i
     return below + (at - i) * ((double)split->us[side][i + 1] - below);
 }
 
-/* On idle lanes, from X in host memory to the part in host memory. */
+/* On idle lanes, from X in host memory. */
 static double side_us(const struct tnd_schedule_problem *problem,
                       const struct tnd_schedule_split *split, int side, int64_t rows)
 {
     double us = tnd_schedule_share_us(split, side, rows);
     if (rows > 0 && problem->sides[side].own_memory) {
-        us += tnd_schedule_link_us(&problem->sides[side].upload, split->x_bytes) +
-              tnd_schedule_link_us(&problem->sides[side].download,
-                                   split->bytes_per_row * (double)rows);
+        us += tnd_schedule_link_us(&problem->sides[side].upload, split->x_bytes);
     }
     return us;
 }
@@ -52,12 +50,18 @@ static double price(const struct tnd_schedule_problem *problem,
                     const struct tnd_schedule_split *split, const int64_t *rows)
 {
     double us = 0;
+    double fetch_us = 0;
     for (int side = 0; side < problem->n_sides; side++) {
         if (rows[side] > 0) {
             us = fmax(us, side_us(problem, split, side, rows[side]) * slowed(problem, rows, side));
         }
+        if (rows[side] > 0 && problem->sides[side].own_memory) {
+            fetch_us =
+                fmax(fetch_us, tnd_schedule_link_us(&problem->sides[side].download,
+                                                    split->bytes_per_row * (double)rows[side]));
+        }
     }
-    return us + (double)(split->rows - rows[HOST]) * split->join_us_per_row;
+    return us + fetch_us + (double)(split->rows - rows[HOST]) * split->join_us_per_row;
 }
 
 /* Most rows, in steps, that a side has done by then. */

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: MIT
+ * A scheduling problem out of a graph. Dependencies go by the regions of the residency: who wrote a
+ * region last, and who has read it since. Intermediate results that take over the place of others
+ * wait for their readers. */
+#include "tune/place_problem.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/hash.h"
+#include "base/tnd_assert.h"
+#include "base/tnd_status.h"
+#include "ggml-like/tnd_tensor.h"
+#include "table/tnd_table.h"
+#include "tune/moves.h"
+#include "tune/policy.h"
+
+enum { NONE = -1, HOST = 0 };
+
+/* Memory that an intermediate result takes until another one takes it over. */
+struct taken {
+    size_t begin, end;
+    int32_t region;
+};
+
+struct building {
+    const struct tnd_place_options *options;
+    const struct tnd_residency *residency;
+    const struct tnd_place_node *nodes;
+    struct tandem_error *error;
+    struct tnd_place_problem *out;
+    struct tnd_schedule_time *times;
+    double *bytes;
+    int32_t *first_edge;
+    int16_t *split_of;
+    int32_t *writer;      /* of a region: problem node that wrote last; NONE */
+    int32_t *last_reader; /* of a region since then: index into `mentions`; NONE */
+    struct mention {
+        int32_t node, next;
+    } * mentions;
+    int32_t n_mentions;
+    struct taken *taken;
+    int n_taken;
+};
+
+static enum tandem_status out_of_memory(const struct building *b)
+{
+    int n = b->options->graph->n_nodes;
+    return tnd_error_set(b->error, TANDEM_E_MEMORY, "planner", n, 0,
+                         "planner: out of memory for the schedule of %d nodes", n);
+}
+
+/* ---- edges ---- */
+
+static enum tandem_status add_edge(struct building *b, int32_t node, int32_t from, bool is_ordered)
+{
+    struct tnd_place_problem *out = b->out;
+    for (int32_t e = b->first_edge[node]; e < out->n_edges; e++) {
+        if (out->edges[e].from == from) {
+            out->edges[e].is_ordered &= is_ordered;
+            return TANDEM_OK;
+        }
+    }
+    if (out->n_edges == out->edges_capacity) {
+        int capacity = 2 * out->edges_capacity;
+        struct tnd_schedule_edge *edges =
+            capacity > INT32_MAX / 4
+                ? NULL
+                : tnd_realloc(out->edges, (size_t)out->n_edges * sizeof(edges[0]),
+                              (size_t)capacity * sizeof(edges[0]));
+        if (edges == NULL) {
+            return out_of_memory(b);
+        }
+        out->edges = edges;
+        out->edges_capacity = capacity;
+    }
+    out->edges[out->n_edges++] = (struct tnd_schedule_edge){from, is_ordered};
+    return TANDEM_OK;
+}
+
+static enum tandem_status wait_for_readers(struct building *b, int32_t node, int32_t region)
+{
+    for (int32_t at = b->last_reader[region]; at != NONE; at = b->mentions[at].next) {
+        if (b->mentions[at].node != node) {
+            TND_TRY(add_edge(b, node, b->mentions[at].node, true));
+        }
+    }
+    return TANDEM_OK;
+}
+
+static enum tandem_status read_region(struct building *b, int32_t node, int32_t region)
+{
+    if (b->residency->regions[region].kind == TND_REGION_CONSTANT) {
+        return TANDEM_OK;
+    }
+    if (b->writer[region] != NONE) {
+        TND_TRY(add_edge(b, node, b->writer[region], false));
+    }
+    b->mentions[b->n_mentions] = (struct mention){node, b->last_reader[region]};
+    b->last_reader[region] = b->n_mentions++;
+    return TANDEM_OK;
+}
+
+/* The result takes over the memory of others. */
+static enum tandem_status take_place(struct building *b, int32_t node, int32_t region)
+{
+    const struct tnd_extent *extent = &b->residency->regions[region].extent;
+    size_t end = extent->begin + extent->bytes;
+    int n_kept = 0;
+    if (extent->space != TND_SPACE_INTERMEDIATES || b->writer[region] != NONE) {
+        return TANDEM_OK;
+    }
+    for (int i = 0; i < b->n_taken; i++) {
+        struct taken *taken = &b->taken[i];
+        bool is_shared = taken->begin < end && extent->begin < taken->end;
+        if (is_shared) {
+            TND_TRY(add_edge(b, node, b->writer[taken->region], true));
+            TND_TRY(wait_for_readers(b, node, taken->region));
+        }
+        if (taken->begin < extent->begin || taken->end > end) {
+            b->taken[n_kept++] = *taken;
+        }
+    }
+    b->n_taken = n_kept;
+    b->taken[b->n_taken++] = (struct taken){extent->begin, end, region};
+    return TANDEM_OK;
+}
+
+static enum tandem_status write_region(struct building *b, int32_t node,
+                                       const tandem_tensor *tensor, int32_t region)
+{
+    struct tnd_span span = tnd_residency_span(&b->residency->regions[region], tensor);
+    size_t all = b->residency->regions[region].extent.bytes;
+    bool is_whole = span.begin == 0 && span.end == all && tandem_tensor_is_contiguous(tensor);
+    TND_TRY(take_place(b, node, region));
+    TND_TRY(wait_for_readers(b, node, region));
+    if (b->writer[region] != NONE) {
+        TND_TRY(add_edge(b, node, b->writer[region], is_whole));
+    }
+    b->writer[region] = node;
+    b->last_reader[region] = NONE;
+    return TANDEM_OK;
+}
+
+/* ---- what nodes cost ---- */
+
+/* To a quarter of an octave, so that graphs whose attention grows token by token are alike. */
+static double rounded(double value)
+{
+    return value > 0 ? exp2(ceil(4 * log2(value) - 1e-9) / 4) : 0;
+}
+
+/* A side can take a share when it computes from X to Y by itself. */
+static bool is_alone(const struct tnd_place_options *options, const struct tnd_place_choice *choice,
+                     int side)
+{
+    const struct tandem_task_config *init = &choice->node.stage[TANDEM_STAGE_INIT];
+    int slot = options->slots[side - 1];
+    return choice->node.stage[TANDEM_STAGE_COMPUTE].backend == slot &&
+           (init->backend == TANDEM_BACKEND_NONE || init->backend == slot);
+}
+
+/* A line over the rows through the times of all and of half of them. */
+static void draw_curve(const struct building *b, int i, int side, struct tnd_schedule_split *split)
+{
+    const struct tnd_place_options *options = b->options;
+    const struct tnd_place_choice *choice = &b->nodes[i].choice[side];
+    double half_us = options->half_us != NULL
+                         ? options->half_us(options->user, options->graph->nodes[i], side)
+                         : choice->us / 2;
+    double fixed_us = fmin(fmax(2 * half_us - choice->us, 0), choice->us / 2);
+    for (int p = 1; p < TND_SCHEDULE_CURVE_POINTS; p++) {
+        double part = (double)p / (TND_SCHEDULE_CURVE_POINTS - 1);
+        split->us[side][p] = (float)(fixed_us + (choice->us - fixed_us) * part);
+    }
+    split->error_frac[side] = (float)(choice->error_us / choice->us + TND_SCHEDULE_SHARE_ERROR);
+}
+
+static bool can_split(const struct building *b, int i)
+{
+    const tandem_tensor *node = b->options->graph->nodes[i];
+    const tandem_tensor *w = node->src[0];
+    return b->nodes[i].is_product && b->nodes[i].choice[HOST].us > 0 && w->root == w &&
+           (w->flags & TND_TENSOR_CONSTANT) != 0 && w->ne[1] >= 2 * TND_SCHEDULE_ROWS &&
+           tandem_tensor_is_contiguous(node) && tandem_tensor_is_contiguous(node->src[1]);
+}
+
+static bool is_alike(const struct tnd_schedule_split *a, const struct tnd_schedule_split *b,
+                     int n_sides)
+{
+    bool alike = a->rows == b->rows && !(a->x_bytes > b->x_bytes) && !(a->x_bytes < b->x_bytes) &&
+                 !(a->bytes_per_row > b->bytes_per_row) && !(a->bytes_per_row < b->bytes_per_row);
+    for (int side = 0; side < n_sides && alike; side++) {
+        float x = a->us[side][TND_SCHEDULE_CURVE_POINTS - 1];
+        float y = b->us[side][TND_SCHEDULE_CURVE_POINTS - 1];
+        alike = a->can[side] == b->can[side] && !(x > y) && !(x < y);
+    }
+    return alike;
+}
+
+/* Which kind of split product a node is; NONE: it is not. */
+static int16_t kind_of(struct building *b, int i)
+{
+    struct tnd_schedule_problem *problem = &b->out->problem;
+    const tandem_tensor *node = b->options->graph->nodes[i];
+    struct tnd_schedule_split split;
+    bool any = false;
+    if (!can_split(b, i)) {
+        return NONE;
+    }
+    memset(&split, 0, sizeof(split));
+    split.rows = node->ne[0];
+    split.step = TND_SCHEDULE_ROWS;
+    split.x_bytes = (double)tandem_tensor_bytes(node->src[1]);
+    split.bytes_per_row = (double)node->ne[1] * sizeof(float);
+    split.join_us_per_row = split.bytes_per_row / TND_SCHEDULE_JOIN_BYTES;
+    for (int side = 0; side < problem->n_sides; side++) {
+        const struct tnd_place_choice *choice = &b->nodes[i].choice[side];
+        split.can[side] = (b->nodes[i].supported >> side & 1) != 0 && choice->us > 0 &&
+                          (side == HOST || is_alone(b->options, choice, side));
+        split.us[side][TND_SCHEDULE_CURVE_POINTS - 1] = (float)(split.can[side] ? choice->us : 0);
+        any = any || (split.can[side] && side != HOST);
+    }
+    for (int k = 0; k < problem->n_splits && any; k++) {
+        if (is_alike(&b->out->splits[k], &split, problem->n_sides)) {
+            return (int16_t)k;
+        }
+    }
+    if (!any || problem->n_splits == TND_PLACE_SPLITS) {
+        return NONE;
+    }
+    for (int side = 0; side < problem->n_sides; side++) {
+        if (split.can[side]) {
+            draw_curve(b, i, side, &split);
+        }
+    }
+    b->out->splits[problem->n_splits] = split;
+    return (int16_t)problem->n_splits++;
+}
+
+static void price_node(struct building *b, int i)
+{
+    struct tnd_schedule_problem *problem = &b->out->problem;
+    const struct tnd_place_node *node = &b->nodes[i];
+    int at = b->out->n_sources + i;
+    size_t bytes = tandem_tensor_bytes(b->options->graph->nodes[i]);
+    double host_us = rounded((double)node->host_us);
+    for (int side = 0; side < problem->n_sides; side++) {
+        struct tnd_schedule_time *time = &b->times[at * problem->n_sides + side];
+        bool runs = (node->supported >> side & 1) != 0;
+        double us = node->is_product && runs ? node->choice[side].us : host_us;
+        double error_us = host_us > 0 ? host_us * (side > HOST ? TND_SCHEDULE_OP_ERROR : 0)
+                                      : TND_SCHEDULE_UNKNOWN_US;
+        error_us = node->is_product && runs ? node->choice[side].error_us : error_us;
+        *time = (struct tnd_schedule_time){runs ? (float)us : -1, (float)error_us};
+        if (node->is_product && side == HOST &&
+            node->choice[HOST].node.reason != TANDEM_REASON_TABLE) {
+            problem->only_singles = true;
+        }
+    }
+    b->bytes[at] = node->is_product ? (double)bytes : rounded((double)bytes);
+    b->split_of[at] = kind_of(b, i);
+}
+
+static void price_given(struct building *b, int32_t at, double bytes)
+{
+    struct tnd_schedule_problem *problem = &b->out->problem;
+    for (int side = 0; side < problem->n_sides; side++) {
+        b->times[at * problem->n_sides + side] =
+            (struct tnd_schedule_time){side == HOST ? 0 : -1, 0};
+    }
+    b->bytes[at] = bytes;
+    b->split_of[at] = NONE;
+}
+
+/* ---- the machine ---- */
+
+/* Points of the table's curve, first and last included. */
+static void draw_link(const struct tnd_place_options *options, const char *backend,
+                      enum tnd_direction direction, struct tnd_schedule_link *out)
+{
+    const struct tnd_curve *curve =
+        options->table != NULL ? tnd_table_transfer(options->table, backend, direction) : NULL;
+    int n = curve != NULL ? curve->n_samples : 0;
+    int n_points = n < TND_SCHEDULE_LINK_POINTS ? n : TND_SCHEDULE_LINK_POINTS;
+    double errors = 0;
+    for (int p = 0; p < n_points; p++) {
+        int i = n_points > 1 ? p * (n - 1) / (n_points - 1) : 0;
+        int64_t bytes = curve->samples[i].m;
+        struct tnd_estimate one = tnd_estimate_transfer(options->table, backend, direction, bytes);
+        out->bytes[p] = (double)bytes;
+        out->us[p] = one.us + one.error_us;
+        errors += one.us > 0 ? one.error_us / one.us / n_points : 0;
+    }
+    out->n = n_points;
+    out->error_frac = errors;
+}
+
+static void describe_sides(struct building *b)
+{
+    const struct tnd_place_options *options = b->options;
+    int n = options->n_devices + 1;
+    bool any_slowdown = false;
+    for (int side = 0; side < n; side++) {
+        struct tnd_schedule_side *out = &b->out->sides[side];
+        const char *name =
+            side > 0 ? tnd_registry_name(options->registry, options->slots[side - 1]) : "cpu";
+        memset(out, 0, sizeof(*out));
+        out->own_memory = out->in_order = side > 0;
+        if (side > 0) {
+            draw_link(options, name, TND_UPLOAD, &out->upload);
+            draw_link(options, name, TND_DOWNLOAD, &out->download);
+        }
+        for (int other = 0; other < n; other++) {
+            const char *beside =
+                other > 0 ? tnd_registry_name(options->registry, options->slots[other - 1]) : "cpu";
+            double factor = 1;
+            any_slowdown = (other != side && options->table != NULL &&
+                            tnd_table_slowdown(options->table, name, beside, &factor)) ||
+                           any_slowdown;
+            b->out->slowdown[side * n + other] = (float)fmax(1, factor);
+        }
+    }
+    b->out->problem.sides = b->out->sides;
+    b->out->problem.slowdown = any_slowdown ? b->out->slowdown : NULL;
+    b->out->problem.wake_us = tnd_estimate_wake(options->table, options->n_threads);
+}
+
+/* ---- all of it ---- */
+
+static bool is_given(const struct tnd_residency *residency, int region)
+{
+    return residency->regions[region].kind == TND_REGION_INPUT &&
+           residency->regions[region].root != NULL;
+}
+
+/* Room for `n` members at the end of *io_bytes; false when that does not fit into a size. */
+static bool place(size_t n, size_t bytes, size_t *io_bytes, size_t *out_at)
+{
+    size_t all;
+    return tnd_align_up(*io_bytes, sizeof(double), out_at) && tnd_mul_size(n, bytes, &all) &&
+           tnd_add_size(*out_at, all, io_bytes);
+}
+
+static enum tandem_status reserve(struct building *b)
+{
+    const struct tnd_residency *residency = b->residency;
+    struct tnd_schedule_problem *problem = &b->out->problem;
+    size_t n = (size_t)problem->n_nodes;
+    size_t n_regions = (size_t)residency->n_regions;
+    size_t n_mentions = (size_t)residency->n_touched + n_regions;
+    size_t bytes = 0;
+    size_t times, result_bytes, first_edge, split_of, writer, last_reader, mentions, taken;
+    if (!place(n * (size_t)problem->n_sides, sizeof(b->times[0]), &bytes, &times) ||
+        !place(n, sizeof(b->bytes[0]), &bytes, &result_bytes) ||
+        !place(n + 1, sizeof(b->first_edge[0]), &bytes, &first_edge) ||
+        !place(n, sizeof(b->split_of[0]), &bytes, &split_of) ||
+        !place(n_regions, sizeof(b->writer[0]), &bytes, &writer) ||
+        !place(n_regions, sizeof(b->last_reader[0]), &bytes, &last_reader) ||
+        !place(n_mentions, sizeof(b->mentions[0]), &bytes, &mentions) ||
+        !place(n + 1, sizeof(b->taken[0]), &bytes, &taken)) {
+        return tnd_error_set(b->error, TANDEM_E_OVERFLOW, "planner", problem->n_nodes, 0,
+                             "planner: a graph of %d nodes does not fit into memory",
+                             problem->n_nodes);
+    }
+    char *base = b->out->memory = tnd_calloc(bytes + 1, 1);
+    b->out->edges_capacity = 4 * problem->n_nodes + 16;
+    b->out->edges = tnd_alloc((size_t)b->out->edges_capacity * sizeof(b->out->edges[0]));
+    if (base == NULL || b->out->edges == NULL) {
+        return out_of_memory(b);
+    }
+    b->times = (struct tnd_schedule_time *)(void *)(base + times);
+    b->bytes = (double *)(void *)(base + result_bytes);
+    b->first_edge = (int32_t *)(void *)(base + first_edge);
+    b->split_of = (int16_t *)(void *)(base + split_of);
+    b->writer = (int32_t *)(void *)(base + writer);
+    b->last_reader = (int32_t *)(void *)(base + last_reader);
+    b->mentions = (struct mention *)(void *)(base + mentions);
+    b->taken = (struct taken *)(void *)(base + taken);
+    for (size_t i = 0; i < n_regions; i++) {
+        b->writer[i] = b->last_reader[i] = NONE;
+    }
+    return TANDEM_OK;
+}
+
+static void add_sources(struct building *b)
+{
+    int32_t at = 0;
+    for (int region = b->residency->n_nodes; region < b->residency->n_regions; region++) {
+        if (is_given(b->residency, region)) {
+            price_given(b, at, (double)b->residency->regions[region].extent.bytes);
+            b->writer[region] = at++;
+        }
+    }
+}
+
+static enum tandem_status add_nodes(struct building *b)
+{
+    const struct tandem_graph *graph = b->options->graph;
+    const struct tnd_residency *residency = b->residency;
+    int32_t custom = NONE; /* functions of the program keep their order */
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const tandem_tensor *node = graph->nodes[i];
+        int32_t at = b->out->n_sources + i;
+        b->first_edge[at] = b->out->n_edges;
+        if (node->op == TANDEM_OP_CUSTOM) {
+            TND_TRY(custom != NONE ? add_edge(b, at, custom, true) : TANDEM_OK);
+            custom = at;
+        }
+        for (int s = 0; s < node->n_src; s++) {
+            bool is_written = s > 0 && node->op == TANDEM_OP_CPY;
+            if (node->src[s] != NULL && !is_written) {
+                TND_TRY(read_region(
+                    b, at,
+                    (int32_t)(tnd_residency_region(residency, node, s) - residency->regions)));
+            }
+        }
+        TND_TRY(write_region(
+            b, at, node,
+            (int32_t)(tnd_residency_region(residency, node, -1) - residency->regions)));
+        price_node(b, i);
+    }
+    return TANDEM_OK;
+}
+
+/* The host gets outputs and what was written into leaves. */
+static enum tandem_status add_end(struct building *b)
+{
+    int32_t at = b->out->problem.n_nodes - 1;
+    b->first_edge[at] = b->out->n_edges;
+    price_given(b, at, 0);
+    for (int region = 0; region < b->residency->n_regions; region++) {
+        const struct tnd_region *one = &b->residency->regions[region];
+        if (one->extent.space == TND_SPACE_MEMORY && one->root != NULL &&
+            b->writer[region] >= b->out->n_sources) {
+            TND_TRY(add_edge(b, at, b->writer[region], false));
+        }
+    }
+    b->first_edge[at + 1] = b->out->n_edges;
+    return TANDEM_OK;
+}
+
+static void hash_all(struct building *b)
+{
+    const struct tnd_schedule_problem *problem = &b->out->problem;
+    size_t n = (size_t)problem->n_nodes;
+    uint64_t heads[4] = {(uint64_t)problem->n_nodes, (uint64_t)problem->n_sides,
+                         (uint64_t)b->options->n_threads, 0};
+    uint64_t parts[6];
+    for (int i = 0; i < b->options->n_devices; i++) {
+        heads[3] |= UINT64_C(1) << b->options->slots[i];
+    }
+    heads[3] |= problem->only_singles ? UINT64_C(1) << TND_MAX_SLOTS : 0;
+    parts[0] = tnd_hash_words(heads, sizeof(heads));
+    parts[1] = tnd_hash_words(b->times, n * (size_t)problem->n_sides * sizeof(b->times[0]));
+    parts[2] = tnd_hash_words(b->bytes, n * sizeof(b->bytes[0]));
+    parts[3] = tnd_hash_words(b->out->edges, (size_t)b->out->n_edges * sizeof(b->out->edges[0]));
+    parts[4] = tnd_hash_bytes(b->split_of, n * sizeof(b->split_of[0]), 0);
+    parts[5] = tnd_hash_bytes(b->first_edge, (n + 1) * sizeof(b->first_edge[0]), 0);
+    b->out->hash[0] = tnd_hash_words(parts, sizeof(parts));
+    b->out->hash[1] = tnd_hash_bytes(parts, sizeof(parts), 1);
+}
+
+static enum tandem_status build(struct building *b)
+{
+    TND_TRY(reserve(b));
+    describe_sides(b);
+    add_sources(b);
+    TND_TRY(add_nodes(b));
+    TND_TRY(add_end(b));
+    struct tnd_schedule_problem *problem = &b->out->problem;
+    problem->times = b->times;
+    problem->bytes = b->bytes;
+    problem->first_edge = b->first_edge;
+    problem->edges = b->out->edges;
+    problem->splits = b->out->splits;
+    problem->split_of = problem->n_splits > 0 ? b->split_of : NULL;
+    hash_all(b);
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_place_problem_init(const struct tnd_place_options *options,
+                                          const struct tnd_residency *residency,
+                                          const struct tnd_place_node *nodes,
+                                          struct tnd_place_problem *out, struct tandem_error *error)
+{
+    struct building b = {
+        .options = options, .residency = residency, .nodes = nodes, .error = error, .out = out};
+    memset(out, 0, sizeof(*out));
+    for (int region = residency->n_nodes; region < residency->n_regions; region++) {
+        out->n_sources += is_given(residency, region);
+    }
+    out->problem.n_nodes = out->n_sources + options->graph->n_nodes + 1;
+    out->problem.n_sides = options->n_devices + 1;
+    out->problem.only_singles = options->only_singles || options->table == NULL;
+    enum tandem_status status = build(&b);
+    if (status != TANDEM_OK) {
+        tnd_place_problem_fini(out);
+    }
+    return status;
+}
+
+void tnd_place_problem_fini(struct tnd_place_problem *problem)
+{
+    tnd_free(problem->edges);
+    tnd_free(problem->memory);
+    problem->edges = NULL;
+    problem->memory = NULL;
+}
