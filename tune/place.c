@@ -230,8 +230,10 @@ static enum tandem_status set_order(struct placing *p, const struct tnd_schedule
         }
     }
     TND_ASSERT(n_found == n);
-    enum tandem_status status =
-        is_graphs ? TANDEM_OK : tandem_plan_set_order(p->plan, order, n, p->error);
+    /* What overlaps on purpose has an order, be it the graph's: by that it is known. */
+    enum tandem_status status = is_graphs && !schedule->is_taken
+                                    ? TANDEM_OK
+                                    : tandem_plan_set_order(p->plan, order, n, p->error);
     tnd_free(order);
     return status;
 }
