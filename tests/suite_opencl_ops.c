@@ -191,13 +191,20 @@ static void check_node(tandem_tensor *node, double limit, const char *what)
     free(want);
 }
 
+/* A device has no kernels for them: the CPU computes mixtures of experts. */
+static bool is_of_experts(enum tandem_op op)
+{
+    return op == TANDEM_OP_MUL_MAT_ID || op == TANDEM_OP_TOP_K || op == TANDEM_OP_GATHER ||
+           op == TANDEM_OP_WEIGHTED_SUM || op == TANDEM_OP_SIGMOID;
+}
+
 /* Plain products have a suite of their own. Attention takes long to compile and long to check: not
  * all types with one query, not all with many values. */
 static bool is_left_out(const tandem_tensor *node, int shape)
 {
     const enum tandem_type type = node->n_src > 1 ? node->src[1]->type : TANDEM_TYPE_F32;
     const bool is_rare = type == TANDEM_TYPE_BF16 || type == TANDEM_TYPE_Q4_K;
-    return tnd_mul_mat_is_plain(node) ||
+    return tnd_mul_mat_is_plain(node) || is_of_experts(node->op) ||
            (node->op == TANDEM_OP_ATTENTION &&
             ((shape == 0 && (is_rare || type == TANDEM_TYPE_F32)) || (shape == 4 && is_rare)));
 }

@@ -189,5 +189,13 @@ mkdir -p place && cp f.txt place/mulmat-tune.txt && cd place || exit 1
 try 0 "working $work/place/mulmat-tune.txt" list
 TANDEM_TABLE=none try 0 "no table is wanted" list
 cd ..
+
+# A table that is named must be there.
+if "$tune" test -oracle -table no-such-table -budget 1 >out 2>&1 || ! grep -q "no-such-table: cannot open" out; then
+    failed=$((failed + 1))
+    echo "FAILED: test -oracle -table no-such-table"
+else
+    passed=$((passed + 1))
+fi
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]
