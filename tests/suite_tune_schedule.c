@@ -301,8 +301,10 @@ static void work_split(struct executor *x, const struct tnd_schedule *schedule, 
             last[s] = work(x, node, s, curve(split, s, rows[s]));
         }
     }
-    prepare(x, schedule, node, 0);
-    (void)work(x, node, 0, curve(split, 0, rows[0]));
+    if (rows[0] > 0) {
+        prepare(x, schedule, node, 0);
+        (void)work(x, node, 0, curve(split, 0, rows[0]));
+    }
     for (int s = 1; s < problem->n_sides; s++) {
         if (rows[s] > 0 && problem->sides[s].own_memory) {
             int job = new_job(x, s, 2,

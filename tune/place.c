@@ -23,7 +23,8 @@ struct placing {
     struct tandem_error *error;
     struct tnd_residency *residency;
     struct tnd_place_node *nodes;
-    uint8_t *best; /* side of each node, or TND_SCHEDULE_SPLIT */
+    uint8_t *best; /* side that has the result of each node: of a split one the host */
+    uint8_t *own;  /* side of each node's own choice: of a split one the first with a share */
     struct tnd_place_choice *choices;
 };
 
@@ -142,7 +143,7 @@ static void place_forced(struct placing *p)
     struct tnd_move moves[TND_MAX_MOVES];
     tnd_residency_restart(p->residency);
     for (int i = 0; i < graph->n_nodes; i++) {
-        p->best[i] = (uint8_t)forced_side(p, i);
+        p->best[i] = p->own[i] = (uint8_t)forced_side(p, i);
         (void)tnd_residency_work(p->residency, graph->nodes[i], TANDEM_TASK_NODE,
                                  slot_of(p, p->best[i]), 0, 0, moves);
     }
@@ -157,6 +158,10 @@ static enum tandem_status add_parts(struct placing *p, const struct tnd_schedule
         const struct tnd_schedule_part *from = &schedule->parts[i];
         int node = from->node - n_sources;
         const struct tnd_place_choice *choice = &p->nodes[node].choice[from->side];
+        if (from->row_begin == 0) {
+            p->own[node] = from->side;
+            continue;
+        }
         struct tandem_plan_part part = {.node = node,
                                         .split = TANDEM_SPLIT_ROWS,
                                         .begin = from->row_begin,
@@ -167,9 +172,7 @@ static enum tandem_status add_parts(struct placing *p, const struct tnd_schedule
         for (int s = 0; s < TANDEM_STAGES; s++) {
             part.choice.predicted_us[s] *= (float)share;
         }
-        if (from->side > 0) {
-            TND_TRY(tandem_plan_add_part(p->plan, &part, p->error));
-        }
+        TND_TRY(tandem_plan_add_part(p->plan, &part, p->error));
     }
     return TANDEM_OK;
 }
@@ -242,7 +245,8 @@ static enum tandem_status keep_schedule(struct placing *p, const struct tnd_sche
                                         int n_sources)
 {
     for (int i = 0; i < p->plan->n_nodes; i++) {
-        p->best[i] = schedule->side[n_sources + i];
+        bool is_split = schedule->side[n_sources + i] == TND_SCHEDULE_SPLIT;
+        p->best[i] = p->own[i] = is_split ? 0 : schedule->side[n_sources + i];
     }
     TND_TRY(add_parts(p, schedule, n_sources));
     TND_TRY(set_order(p, schedule, n_sources));
@@ -272,17 +276,11 @@ static enum tandem_status place_by_schedule(struct placing *p, struct tnd_schedu
 
 /* ---- what the plan says of nodes ---- */
 
-/* Of a split node the host's share is the node's own. */
-static int own_side(const struct placing *p, int i)
-{
-    return p->best[i] == TND_SCHEDULE_SPLIT ? 0 : p->best[i];
-}
-
 static void fill(const struct placing *p, struct tandem_plan_node *nodes)
 {
     const struct tnd_place_options *options = p->options;
     for (int i = 0; i < options->graph->n_nodes; i++) {
-        int side = own_side(p, i);
+        int side = p->own[i];
         if (p->nodes[i].is_product) {
             nodes[i] = p->nodes[i].choice[side].node;
             continue;
@@ -331,12 +329,12 @@ static void finalize(struct placing *p, struct tandem_plan_node *nodes)
     for (int i = 0; i < graph->n_nodes; i++) {
         memset(&nodes[i].stage[TANDEM_STAGE_FINALIZE], 0, sizeof(nodes[i].stage[0]));
         nodes[i].predicted_us[TANDEM_STAGE_FINALIZE] = 0;
-        any |= (uint8_t)own_side(p, i);
+        any |= p->best[i];
     }
     tnd_residency_restart(p->residency);
     for (int i = 0; i < graph->n_nodes && any != 0; i++) {
         int n = tnd_residency_work(p->residency, graph->nodes[i], TANDEM_TASK_NODE,
-                                   slot_of(p, own_side(p, i)), 0, 0, moves);
+                                   slot_of(p, p->best[i]), 0, 0, moves);
         for (int j = 0; j < n; j++) {
             add_fetch(p, &moves[j], nodes);
         }
@@ -364,11 +362,12 @@ static enum tandem_status read_nodes(struct placing *p, struct tandem_error *err
         n_choices += is_product(graph->nodes[i]) ? n_sides : 0;
     }
     p->nodes = tnd_alloc((size_t)graph->n_nodes * sizeof(p->nodes[0]) + 1);
-    p->best = tnd_alloc((size_t)graph->n_nodes + 1);
+    p->best = tnd_alloc(2 * (size_t)graph->n_nodes + 1);
     p->choices = tnd_alloc(n_choices * sizeof(p->choices[0]) + 1);
     if (p->nodes == NULL || p->best == NULL || p->choices == NULL) {
         return out_of_memory(p->options, error);
     }
+    p->own = p->best + graph->n_nodes;
     struct tnd_place_choice *choice = p->choices;
     for (int i = 0; i < graph->n_nodes; i++) {
         bool has_choice = is_product(graph->nodes[i]);

@@ -99,7 +99,7 @@ struct tnd_schedule_span {
 struct tnd_schedule_part {
     int32_t node;
     uint8_t side;
-    int64_t row_begin, row_end; /* the host's part comes first, from row 0 */
+    int64_t row_begin, row_end; /* by side, from row 0 on; the host may have none */
 };
 
 struct tnd_schedule {

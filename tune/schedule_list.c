@@ -122,6 +122,13 @@ static double bring(const struct tnd_listing *listing, struct lanes *lanes, int3
     return at;
 }
 
+/* When the host can go on to the next node. */
+static double handed_out_at(const struct tnd_listing *listing, int32_t node)
+{
+    bool is_there = listing->side[node] != HOST && listing->side[node] != TND_SCHEDULE_SPLIT;
+    return (double)(is_there ? listing->begin_us[node] : listing->end_us[node]);
+}
+
 static double operands_at(const struct tnd_listing *listing, struct lanes *lanes, int32_t node,
                           int side, bool is_noted)
 {
@@ -129,7 +136,7 @@ static double operands_at(const struct tnd_listing *listing, struct lanes *lanes
     double at = 0;
     for (int32_t e = problem->first_edge[node]; e < problem->first_edge[node + 1]; e++) {
         const struct tnd_schedule_edge *edge = &problem->edges[e];
-        at = fmax(at, edge->is_ordered ? (double)listing->end_us[edge->from]
+        at = fmax(at, edge->is_ordered ? handed_out_at(listing, edge->from)
                                        : bring(listing, lanes, edge->from, side, is_noted));
     }
     return at;

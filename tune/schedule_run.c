@@ -223,10 +223,12 @@ static void run_split(struct tnd_schedule_run *run, int32_t node)
             joined += (double)rows[side];
         }
     }
-    bring_operands(run, node, HOST);
-    int32_t own =
-        work_here(run, node, TND_SCHEDULE_RUN, tnd_schedule_share_us(split, HOST, rows[HOST]));
-    run->spans[own].is_part = true;
+    if (rows[HOST] > 0) {
+        bring_operands(run, node, HOST);
+        int32_t own =
+            work_here(run, node, TND_SCHEDULE_RUN, tnd_schedule_share_us(split, HOST, rows[HOST]));
+        run->spans[own].is_part = true;
+    }
     for (int side = 1; side < problem->n_sides; side++) {
         if (parts[side] != NONE && problem->sides[side].own_memory) {
             parts[side] = add_job(run, node, TND_SCHEDULE_DOWNLOAD, side,

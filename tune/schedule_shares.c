@@ -89,10 +89,13 @@ static bool divide_by(const struct tnd_schedule_problem *problem,
     int64_t left = split->rows;
     for (int side = problem->n_sides - 1; side > HOST; side--) {
         int64_t rows = (devices >> side & 1) != 0 ? rows_by(problem, split, side, us) : 0;
-        int64_t most =
-            left > 0 ? (left - 1) / split->step * split->step : 0; /* the host has some */
+        int64_t most = left / split->step * split->step;
         out_rows[side] = rows < most ? rows : most;
         left -= out_rows[side];
+        if (left < split->step && out_rows[side] > 0) { /* less than a step is not worth a side */
+            out_rows[side] += left;
+            left = 0;
+        }
     }
     out_rows[HOST] = left;
     return side_us(problem, split, HOST, left) <= us;
@@ -113,7 +116,7 @@ static void polish(const struct tnd_schedule_problem *problem,
                 }
                 rows[side] += sign * amount;
                 rows[HOST] -= sign * amount;
-                bool is_possible = (devices >> side & 1) != 0 && rows[side] >= 0 && rows[HOST] > 0;
+                bool is_possible = (devices >> side & 1) != 0 && rows[side] >= 0 && rows[HOST] >= 0;
                 double us = is_possible ? price(problem, split, rows) : INFINITY;
                 if (us < shares->us) {
                     shares->us = us;
@@ -144,7 +147,11 @@ static void divide_among(const struct tnd_schedule_problem *problem,
     (void)divide_by(problem, split, devices, high, out->rows);
     out->us = price(problem, split, out->rows);
     polish(problem, split, devices, out);
-    out->is_useful = out->rows[HOST] < split->rows;
+    int n_used = 0;
+    for (int side = 0; side < problem->n_sides; side++) {
+        n_used += out->rows[side] > 0;
+    }
+    out->is_useful = n_used > 1;
 }
 
 void tnd_schedule_divide(const struct tnd_schedule_problem *problem,

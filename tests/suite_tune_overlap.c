@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ * Plans in which the CPU and up to three devices work at once: side by side, split by rows, one
+ * after the other, as the table says. What is planned is computed, too: pretended devices with
+ * memory of their own stand under the names of OpenCL's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/registry.h"
+#include "backends/sim/sim.h"
+#include "ggml-like/tnd_tensor.h"
+#include "sched/exec.h"
+#include "sched/plan.h"
+#include "tests/support_tune.h"
+#include "tune/planner.h"
+
+enum { N = TUNE_DEVICE_N, K = TUNE_DEVICE_K, M = 4, DEVICES = 3 };
+
+static const char *const names[DEVICES] = {"opencl", "opencl1", "opencl2"};
+static const char *const profiles[DEVICES] = {"opencl", "opencl@opencl1", "opencl@opencl2"};
+
+static struct tnd_registry *registry;
+static struct tnd_planner *planner;
+static struct tnd_pool *pool;
+static struct tnd_exec *exec;
+static tandem_context *context;
+static tandem_table *costs;
+
+static void set_up(void)
+{
+    static struct tandem_backend_api apis[DEVICES];
+    /* Asked for and not there, so that they have profiles. */
+    const struct tnd_registry_options registry_options = {
+        .backends = "opencl1,opencl2",
+        .settings = "opencl1:device=none;opencl2:device=none",
+        .n_threads_max = 4};
+    const struct tnd_pool_options pool_options = {.n_threads = 2, .n_cpus = 2, .spin_limit = -1};
+    check_ok(tnd_registry_open(&registry_options, &registry, NULL));
+    for (int i = 0; i < DEVICES; i++) {
+        apis[i] = tnd_sim_own_api;
+        apis[i].name = names[i];
+        apis[i].kind = TANDEM_KIND_OPENCL;
+        check_ok(tnd_registry_add(registry, &apis[i], NULL, NULL));
+    }
+    const struct tnd_planner_options options = {.registry = registry, .clock = tnd_clock_real()};
+    check_ok(tnd_planner_new(&options, &planner, NULL));
+    check_ok(tnd_pool_new(&pool_options, &pool, NULL));
+    check_ok(tnd_exec_new(pool, registry, tnd_clock_real(), &exec, NULL));
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    costs = tune_new();
+}
+
+static void tear_down(void)
+{
+    tnd_exec_free(exec);
+    tnd_pool_free(pool);
+    tnd_planner_free(planner);
+    tnd_registry_close(registry);
+    tandem_context_free(context);
+    tandem_table_free(costs);
+}
+
+/* The CPU takes 2 x cpu_us (two stages) for a product, devices as given; moving costs link_us. */
+static void set_costs(double cpu_us, const double *device_us, int n_devices, double link_us)
+{
+    tune_add_cost(costs, "cpu", cpu_us, 0);
+    for (int i = 0; i < n_devices; i++) {
+        tune_add_cost(costs, profiles[i], device_us[i], 0);
+        tune_add_link(costs, names[i], link_us, 1e5);
+    }
+    tnd_planner_set_table(planner, costs);
+}
+
+static tandem_tensor *weights(struct tnd_test_rng *rng)
+{
+    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2, (const int64_t[]){K, N});
+    for (int64_t n = 0; n < N; n++) {
+        float row[K];
+        tnd_test_fill(rng, row, K);
+        check_ok(tandem_quantize(TANDEM_TYPE_Q4_0, row,
+                                 (char *)tandem_tensor_data(w) + (size_t)n * w->nb[1], K));
+    }
+    return tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+}
+
+/* `n_products` of the same x in each of `n_layers`, added up. */
+static tandem_graph *layers(int n_layers, int n_products, tandem_tensor **out_y)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){K, M});
+    tnd_test_fill(&rng, tandem_tensor_data(x), K * M);
+    for (int i = 0; i < n_layers; i++) {
+        tandem_tensor *sum = NULL;
+        for (int p = 0; p < n_products; p++) {
+            tandem_tensor *y = tandem_mul_mat(context, weights(&rng), x);
+            sum = sum != NULL ? tandem_add(context, sum, y) : y;
+        }
+        x = tandem_rms_norm(context, tandem_concat(context, sum, sum, 0), 1e-5F);
+    }
+    tandem_graph_add(graph, x);
+    check_ok(tandem_graph_finish(graph, NULL));
+    *out_y = x;
+    return graph;
+}
+
+static tandem_plan *plan_of(const tandem_graph *graph)
+{
+    tandem_plan *plan = NULL;
+    check_ok(tnd_planner_plan(planner, graph, 2, &plan, NULL));
+    return plan;
+}
+
+/* Computes by the plan and on the CPU alone; both give the same up to rounding. */
+static void check_result(tandem_graph *graph, const tandem_plan *plan, tandem_tensor *y)
+{
+    float *want = malloc(K * M * sizeof(float));
+    struct tandem_error error = {0};
+    tandem_plan *alone = NULL;
+    tnd_planner_force(planner, 0);
+    check_ok(tnd_planner_plan(planner, graph, 2, &alone, NULL));
+    tnd_planner_force(planner, -1);
+    check_ok(tnd_exec_run(exec, graph, alone, NULL, NULL));
+    memcpy(want, tandem_tensor_data(y), K * M * sizeof(float));
+    memset(tandem_tensor_data(y), 0, K * M * sizeof(float));
+    check_status(tnd_exec_run(exec, graph, plan, NULL, &error), TANDEM_OK, NULL, &error);
+    check_nmse(tandem_tensor_data(y), want, K * M, 5e-4, "planned against the CPU alone");
+    tandem_plan_free(alone);
+    free(want);
+}
+
+/* Bits of sides that compute something: 1 the CPU, 2, 4, 8 the devices. */
+static unsigned sides_of(const tandem_plan *plan)
+{
+    unsigned sides = 0;
+    for (int i = 0; i < tandem_plan_span_count(plan); i++) {
+        const struct tandem_plan_span *span = tandem_plan_span(plan, i);
+        bool computes = span->lane == TANDEM_LANE_COMPUTE && span->stage == TANDEM_STAGE_COMPUTE;
+        for (int d = 0; d < DEVICES && computes; d++) {
+            bool is_it = span->backend == tnd_registry_find(registry, names[d], NULL);
+            sides |= is_it ? 2U << d : 0;
+        }
+        sides |= computes && span->backend == TANDEM_BACKEND_CPU ? 1 : 0;
+    }
+    return sides;
+}
+
+static void independent_products_run_side_by_side(void)
+{
+    tandem_tensor *y;
+    tandem_graph *graph = layers(3, 4, &y);
+    set_costs(50, (const double[]){100}, 1, 2);
+    tandem_plan *plan = plan_of(graph);
+    check_int(sides_of(plan), 3);
+    CU_ASSERT_PTR_NOT_NULL(tandem_plan_order(plan));
+    CU_ASSERT_TRUE(plan->schedule->makespan_us < 0.75F * plan->schedule->single_us);
+    check_result(graph, plan, y);
+    tandem_plan_free(plan);
+}
+
+static void rows_of_a_product_are_split(void)
+{
+    tandem_tensor *y;
+    tandem_graph *graph = layers(4, 1, &y);
+    set_costs(500, (const double[]){1000}, 1, 2);
+    tandem_plan *plan = plan_of(graph);
+    check_int(sides_of(plan), 3);
+    check_int(tandem_plan_part_count(plan), 4);
+    CU_ASSERT_TRUE(plan->schedule->makespan_us < 0.75F * plan->schedule->single_us);
+    check_result(graph, plan, y);
+    tandem_plan_free(plan);
+}
+
+static void rows_are_split_over_three_devices(void)
+{
+    tandem_tensor *y;
+    tandem_graph *graph = layers(2, 1, &y);
+    set_costs(1000, (const double[]){1000, 1500, 2000}, 3, 2);
+    tandem_plan *plan = plan_of(graph);
+    check_int(sides_of(plan), 14); /* INIT on the CPU takes as long for a share as for all */
+    check_int(tandem_plan_part_count(plan), 4);
+    CU_ASSERT_TRUE(plan->schedule->makespan_us < 0.6F * plan->schedule->single_us);
+    check_result(graph, plan, y);
+    tandem_plan_free(plan);
+}
+
+static void independent_products_run_on_three_devices(void)
+{
+    tandem_tensor *y;
+    tandem_graph *graph = layers(2, 6, &y);
+    set_costs(300, (const double[]){100, 110, 120}, 3, 2);
+    tandem_plan *plan = plan_of(graph);
+    check_int(sides_of(plan) & 14, 14);
+    CU_ASSERT_TRUE(plan->schedule->makespan_us < 0.7F * plan->schedule->single_us);
+    check_result(graph, plan, y);
+    tandem_plan_free(plan);
+}
+
+/* Dear transfers, cheap products: one device from begin to end, whatever else is there. */
+static void layers_stay_together_where_moving_is_dear(void)
+{
+    tandem_tensor *y;
+    tandem_graph *graph = layers(4, 3, &y);
+    set_costs(100, (const double[]){100, 90, 110}, 3, 300);
+    tandem_plan *plan = plan_of(graph);
+    check_int(sides_of(plan), 4);
+    check_int(tandem_plan_part_count(plan), 0);
+    CU_ASSERT_PTR_NULL(tandem_plan_order(plan));
+    check_result(graph, plan, y);
+    tandem_plan_free(plan);
+}
+
+static void slow_downs_of_the_table_forbid_working_at_once(void)
+{
+    tandem_tensor *y;
+    tandem_graph *graph = layers(3, 4, &y);
+    struct tnd_slowdown slow = {"cpu", "opencl", 1.95, 1, 1};
+    check_ok(tnd_table_add_slowdown(costs, &slow));
+    memcpy(slow.backend, "opencl", 7);
+    memcpy(slow.beside, "cpu", 4);
+    check_ok(tnd_table_add_slowdown(costs, &slow));
+    set_costs(50, (const double[]){120}, 1, 2);
+    tandem_plan *plan = plan_of(graph);
+    check_int(sides_of(plan), 1);
+    check_int(tandem_plan_part_count(plan), 0);
+    tandem_plan_free(plan);
+}
+
+static void a_single_plan_has_nothing_at_once(void)
+{
+    tandem_tensor *y;
+    tandem_graph *graph = layers(3, 4, &y);
+    tandem_plan *plan = NULL;
+    set_costs(50, (const double[]){100}, 1, 2);
+    check_ok(tnd_planner_plan_single(planner, graph, 2, &plan, NULL));
+    check_int(tandem_plan_part_count(plan), 0);
+    CU_ASSERT_PTR_NULL(tandem_plan_order(plan));
+    tandem_plan_free(plan);
+}
+
+static void a_graph_like_an_earlier_one_is_planned_by_a_look_up(void)
+{
+    tandem_tensor *y;
+    set_costs(50, (const double[]){100}, 1, 2);
+    tandem_plan *plan = plan_of(layers(3, 4, &y));
+    tandem_plan *again = plan_of(layers(3, 4, &y));
+    check_int(tandem_plan_span_count(again), tandem_plan_span_count(plan));
+    for (int i = 0; i < tandem_plan_node_count(plan); i++) {
+        check_int(tandem_plan_order(again)[i], tandem_plan_order(plan)[i]);
+    }
+    tandem_plan_free(plan);
+    tandem_plan_free(again);
+}
+
+static CU_TestInfo overlap_tests[] = {
+    {"independent products run side by side", independent_products_run_side_by_side},
+    {"rows of a product are split", rows_of_a_product_are_split},
+    {"rows are split over three devices", rows_are_split_over_three_devices},
+    {"independent products run on three devices", independent_products_run_on_three_devices},
+    {"layers stay together where moving is dear", layers_stay_together_where_moving_is_dear},
+    {"slow-downs of the table forbid working at once",
+     slow_downs_of_the_table_forbid_working_at_once},
+    {"a single plan has nothing at once", a_single_plan_has_nothing_at_once},
+    {"a graph like an earlier one is planned by a look-up",
+     a_graph_like_an_earlier_one_is_planned_by_a_look_up},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_tune_overlap[];
+CU_SuiteInfo suites_tune_overlap[] = {
+    {"working at once", NULL, NULL, set_up, tear_down, overlap_tests},
+    CU_SUITE_INFO_NULL,
+};
