@@ -78,17 +78,19 @@ static enum tandem_status unfold_stage(struct tnd_unfolding *unfolding, int i, i
         .predicted_us = choice->predicted_us[s],
         .n_workers = is_async ? 0 : workers_of(unfolding, i, s),
         .own_threads = config->own_threads ? choice->n_threads : 1,
-        .row_begin = unfolding->plan->items != NULL ? unfolding->plan->items[i].row_begin : 0,
-        .row_end = unfolding->plan->items != NULL  ? unfolding->plan->items[i].row_end
-                   : node->op == TANDEM_OP_MUL_MAT ? node->ne[0]
-                                                   : tnd_tensor_rows(node),
+        .row_begin = 0,
+        .row_end = node->op == TANDEM_OP_MUL_MAT ? node->ne[0] : tnd_tensor_rows(node),
         .workspace_offset = workspace_offset,
         .workspace_bytes = workspace_bytes,
     };
-    if (on_device && unfolding->plan->items != NULL) {
-        TND_TRY(tnd_unfold_fetch_ahead(unfolding, i));
+    if (unfolding->plan->items != NULL) {
+        step.row_begin = unfolding->plan->items[i].row_begin;
+        step.row_end = unfolding->plan->items[i].row_end;
+        if (on_device) {
+            TND_TRY(tnd_unfold_fetch_ahead(unfolding, i));
+        }
     }
-    bool is_streamed = s == TANDEM_STAGE_COMPUTE && tnd_stream_has(unfolding, i);
+    bool is_streamed = on_device && s == TANDEM_STAGE_COMPUTE && tnd_stream_has(unfolding, i);
     if (unfolding->out->residency != NULL) {
         TND_TRY(move_operands(unfolding, &step));
     }
