@@ -203,6 +203,7 @@ static void every_profile_of_devices_gives_the_golden_text(void)
         }
         if (profiles[i].available) {
             check_text(&trained, profiles[i].name, "", ADJUST_NOTHING);
+            check_text(&trained, profiles[i].name, "", ADJUST_SPLIT_DEVICE);
             n_checked++;
         } else {
             tnd_skip("opencl profile %s: %s", profiles[i].name, profiles[i].reason);

@@ -251,6 +251,69 @@ static void a_saved_plan_gives_the_same_bits(void)
     free(first);
 }
 
+/* The upper rows of both products by the CPU's own profile. */
+static void split_products(tandem_plan *plan)
+{
+    tandem_plan *on_cpu = NULL;
+    check_ok(tandem_plan_copy(plan, &on_cpu, NULL));
+    for (int i = 0; i < tandem_plan_node_count(plan); i++) {
+        struct tandem_plan_part part;
+        if (strcmp(tandem_tensor_op_name(tandem_graph_node(graph, i)), "mul_mat") == 0) {
+            memset(&part, 0, sizeof(part));
+            check_ok(tandem_runtime_force_node(runtime, graph, on_cpu, i, "cpu", NULL));
+            part.node = i;
+            part.begin = 100;
+            part.end = 256;
+            part.choice = *tandem_plan_node(on_cpu, i);
+            check_ok(tandem_plan_add_part(plan, &part, NULL));
+        }
+    }
+    tandem_plan_free(on_cpu);
+}
+
+static void every_profile_splits_with_the_cpu_and_a_saved_split_is_the_same(void)
+{
+    struct tandem_profile_info profiles[32];
+    struct tandem_step_counts whole = {sizeof(whole), 0, 0, 0};
+    struct tandem_step_counts split = {sizeof(split), 0, 0, 0};
+    int n = tandem_runtime_profiles(runtime, profiles, 32);
+    int64_t n_values = tandem_tensor_elements(y);
+    float *first = malloc((size_t)n_values * sizeof(float));
+    tandem_tensor_set_role(tandem_tensor_src(tandem_graph_node(graph, 0), 0), TANDEM_ROLE_CONSTANT);
+    for (int i = 0; i < n && i < 32; i++) {
+        const char *path = tnd_test_temp("split.plan");
+        tandem_plan *plan = NULL;
+        tandem_plan *again = NULL;
+        if (!profiles[i].available) {
+            continue;
+        }
+        check_ok(tandem_runtime_force_profile(runtime, profiles[i].name, NULL));
+        check_ok(tandem_runtime_plan(runtime, graph, &plan, NULL));
+        check_ok(tandem_runtime_force_profile(runtime, NULL, NULL));
+        check_ok(tandem_runtime_compute(runtime, graph, plan, NULL, NULL));
+        check_ok(tandem_runtime_count_steps(runtime, graph, plan, &whole, NULL));
+        memcpy(first, tandem_tensor_data(y), (size_t)n_values * sizeof(float));
+        split_products(plan);
+        check_ok(tandem_runtime_count_steps(runtime, graph, plan, &split, NULL));
+        CU_ASSERT_TRUE(split.n_steps > whole.n_steps);
+        check_ok(tandem_runtime_compute(runtime, graph, plan, NULL, NULL));
+        if (strcmp(profiles[i].name, "cpu") == 0) { /* the same kernels */
+            check_bits(tandem_tensor_data(y), first, (size_t)n_values * sizeof(float), "cpu");
+        }
+        /* by sums of F32 or of quantised activations */
+        check_nmse(tandem_tensor_data(y), first, n_values, 1e-3, profiles[i].name);
+        memcpy(first, tandem_tensor_data(y), (size_t)n_values * sizeof(float));
+        check_ok(tandem_runtime_save_plan(runtime, graph, plan, path, NULL));
+        check_ok(tandem_runtime_load_plan(runtime, graph, path, &again, NULL));
+        check_ok(tandem_runtime_compute(runtime, graph, again, NULL, NULL));
+        check_bits(tandem_tensor_data(y), first, (size_t)n_values * sizeof(float),
+                   profiles[i].name);
+        tandem_plan_free(plan);
+        tandem_plan_free(again);
+    }
+    free(first);
+}
+
 static void a_plan_serves_graphs_that_differ_in_tokens_alone(void)
 {
     const char *path = tnd_test_temp("tokens.plan");
@@ -344,6 +407,8 @@ static CU_TestInfo tests[] = {
     {"the first use is measured once and only when asked for",
      the_first_use_is_measured_once_and_only_when_asked_for},
     {"a_saved_plan_gives_the_same_bits", a_saved_plan_gives_the_same_bits},
+    {"every_profile_splits_with_the_cpu_and_a_saved_split_is_the_same",
+     every_profile_splits_with_the_cpu_and_a_saved_split_is_the_same},
     {"a_plan_serves_graphs_that_differ_in_tokens_alone",
      a_plan_serves_graphs_that_differ_in_tokens_alone},
     {"a_graph_is_explained_node_by_node", a_graph_is_explained_node_by_node},
