@@ -54,6 +54,7 @@ runtime_SRC := $(wildcard runtime/*.c)
 formats_SRC := $(wildcard formats/*.c)
 llama_SRC := $(wildcard llama/*.c)
 report_SRC := $(wildcard tools/report/*.c)
+bridge_SRC := $(wildcard bridge/ggml/*.c)
 
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 have = $(shell $(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1)
@@ -172,8 +173,8 @@ LLAMA := $(BIN)/libtandem-llama.a
 LLAMA_SHARED := $(BIN)/libtandem-llama.so.$(VERSION)
 REPORT := $(BUILD)/room-report.a
 
-.PHONY: all lib tools parts benches
-all: lib tools parts ## build the library and the tools (default)
+.PHONY: all lib tools bridge parts benches
+all: lib tools bridge parts ## build the library and the tools (default)
 lib: $(STATIC) $(SHARED) $(LLAMA) $(LLAMA_SHARED) ## build libtandem and libtandem-llama
 tools: $(addprefix $(BIN)/,$(TOOLS)) ## build mulmat-tune and tandem-llama
 benches: $(addprefix $(BIN)/,$(BENCHES))
@@ -234,6 +235,25 @@ $(LLAMA_SHARED): $(call obj,$(llama_SRC)) $(BUILD)/llama.list mk/tandem.map | $(
 	    $(filter %.o,$^) -L$(@D) -ltandem -lm
 	$(Q)ln -sf $(@F) $(@D)/libtandem-llama.so.$(SOVERSION)
 	$(Q)ln -sf libtandem-llama.so.$(SOVERSION) $(@D)/libtandem-llama.so
+
+# The backend for programs with ggml: one file that needs none of ours, never unloaded (its threads).
+BRIDGE := $(BIN)/libggml-tandem.so
+bridge: $(BRIDGE) ## build libggml-tandem.so, for programs with ggml (docs/bridge.md)
+$(BRIDGE): $(call obj,$(bridge_SRC)) $(STATIC) $(BUILD)/bridge.list mk/bridge.map
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(LINK) -shared -Wl,-soname,libggml-tandem.so $(NO_UNDEFINED) -Wl,--gc-sections \
+	    -Wl,-z,nodelete -Wl,--version-script=mk/bridge.map -o $@ $(filter %.o %.a,$^) $(LIBS)
+
+# Small hosts of each layout of ggml's structures, for tests/bridge.sh.
+BRIDGE_HOSTS := $(addprefix $(BUILD)/bridge-host-,9 21 26 static)
+.PHONY: bridge-hosts
+bridge-hosts: $(BRIDGE_HOSTS) $(BRIDGE)
+$(BUILD)/bridge-host-%: $(wildcard tests/bridge/*.[ch]) $(STATIC)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE) $(LDSAN) $(if $(filter static,$*),,-rdynamic -fvisibility=default -DHOST_VERSION=$*) -o $@ \
+	    $(filter %.c %.a,$^) $(LDFLAGS) $(LIBS)
 
 define tool_rule
 $$(BIN)/$(1): $$(call obj,$$(wildcard tools/$(1)/*.c) $$(TOOL_COMMON_SRC)) $$(REPORT) $$(LLAMA) $$(STATIC)

@@ -2,6 +2,8 @@
 # make install and uninstall, with GNU's variables: DESTDIR, PREFIX (prefix), bindir, libdir, ...
 
 LIBRARIES := libtandem libtandem-llama
+# Programs with ggml look for libggml-NAME-*.so in their folder, for NAMEs that they know.
+BRIDGE_ALIAS := libggml-blas-tandem.so
 PUBLIC_HEADERS := $(wildcard include/tandem/*.h)
 DOCS := $(wildcard README.md CHANGELOG.md LICENSE docs/*.md docs/*.json)
 pkgconfigdir ?= $(libdir)/pkgconfig
@@ -27,6 +29,8 @@ install: all ## install into DESTDIR/PREFIX (/usr/local): tools, libraries, head
 	    $(cmakedir) $(docdir))
 	$(INSTALL) -m 755 $(addprefix $(BIN)/,$(TOOLS)) $(DESTDIR)$(bindir)
 	$(INSTALL) -m 644 $(STATIC) $(SHARED) $(LLAMA) $(LLAMA_SHARED) $(DESTDIR)$(libdir)
+	$(INSTALL) -m 755 $(BRIDGE) $(DESTDIR)$(libdir)
+	ln -sf $(notdir $(BRIDGE)) $(DESTDIR)$(libdir)/$(BRIDGE_ALIAS)
 	for name in $(LIBRARIES); do \
 	    ln -sf $$name.so.$(VERSION) $(DESTDIR)$(libdir)/$$name.so.$(SOVERSION); \
 	    ln -sf $$name.so.$(SOVERSION) $(DESTDIR)$(libdir)/$$name.so; \
@@ -42,6 +46,7 @@ uninstall: ## remove what install has put there
 	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(TOOLS))
 	rm -f $(foreach name,$(LIBRARIES),$(addprefix $(DESTDIR)$(libdir)/$(name),.a .so .so.$(SOVERSION) \
 	    .so.$(VERSION)))
+	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(BRIDGE)) $(BRIDGE_ALIAS))
 	rm -f $(addprefix $(DESTDIR)$(includedir)/,$(PUBLIC_HEADERS:include/%=%))
 	rm -f $(addprefix $(DESTDIR)$(pkgconfigdir)/,tandem.pc tandem-llama.pc)
 	rm -f $(addprefix $(DESTDIR)$(cmakedir)/,TandemConfig.cmake TandemConfigVersion.cmake)

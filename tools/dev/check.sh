@@ -73,6 +73,8 @@ job_without() {
 # The kernels for ARM in an emulator.
 job_neon() { JOBS_MAKE=$make_jobs bash tools/dev/check_neon.sh; }
 job_fuzz() { mk fuzz-all SECONDS_EACH="$fuzz_seconds"; }
+# The backend for programs with ggml, in small hosts of our own.
+job_bridge() { mk BUILD=build/gcc CC=gcc bridge-hosts && bash tests/bridge.sh build/gcc; }
 # What kernel-pack refuses and makes.
 job_pack() { mk BUILD=build/pack build/pack/kernel-pack && bash tests/kernel_pack.sh build/pack; }
 job_includes() { bash tools/dev/check_includes.sh; }
@@ -91,7 +93,7 @@ job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
 all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 recipes pack includes style words docs headers"
-all_jobs+=" symbols reach install examples tools clone faults machines"
+all_jobs+=" symbols reach install examples bridge tools clone faults machines"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}
 

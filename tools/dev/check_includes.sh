@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Holds the arrows of the house: a room includes its own headers, those of the rooms below, and the
-# public headers that these rooms own (their `room:` line). llama/ and the documents' examples include
-# public headers only; tandem-llama uses llama/ through its public header. Files of different folders
+# public headers that these rooms own (their `room:` line). llama/, bridge/ and the documents' examples
+# include public headers only; tandem-llama uses llama/ through its public header. Files of different folders
 # do not include each other in a circle.
 set -u
 cd "$(dirname "$0")/../.."
@@ -21,6 +21,7 @@ declare -A below=(
     [runtime]="runtime measure tune table sched backends ggml-like base"
     [formats]="formats ggml-like base"
     [llama]="llama"
+    [bridge]="bridge"
     [docs]="docs"
     [tools]="tools llama runtime measure tune table sched backends formats ggml-like base"
     [bench]="bench llama runtime measure tune table sched backends formats ggml-like base"
@@ -42,9 +43,9 @@ allowed() { # room header -> status
         case "${owner[$target]:-missing}" in
         missing) return 1 ;;
         list) return 0 ;;
-        umbrella) [[ $room =~ ^(llama|docs|tools|bench)$ ]] && return 0 || return 1 ;;
+        umbrella) [[ $room =~ ^(llama|bridge|docs|tools|bench)$ ]] && return 0 || return 1 ;;
         esac
-        [[ $room =~ ^(llama|docs|tools|bench)$ ]] && return 0
+        [[ $room =~ ^(llama|bridge|docs|tools|bench)$ ]] && return 0
         [[ " ${below[$room]} " == *" ${owner[$target]} "* ]]
         return
     fi

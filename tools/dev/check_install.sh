@@ -27,6 +27,10 @@ for name in libtandem libtandem-llama; do
     readelf -d "$lib/$name.so" 2>/dev/null | grep -q "SONAME.*\\[$name\\.so\\.[0-9.]*\\]" ||
         complain "$name.so has no SONAME"
 done
+for name in libggml-tandem.so libggml-blas-tandem.so; do
+    names=$(nm -D --defined-only "$lib/$name" | awk '{print $3}' | sort | tr '\n' ' ')
+    [ "$names" = "ggml_backend_init ggml_backend_score " ] || complain "$name exports '$names'"
+done
 # shellcheck disable=SC2046 # flags are words
 run "building with pkg-config" gcc -std=c11 -Wall -Werror tests/install/hello.c -o "$stage/hello" \
     $(pkg-config --cflags --libs tandem)

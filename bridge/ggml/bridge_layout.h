@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * Which layout the host's structures have: found by asking its own functions, not believed. */
+#ifndef TND_BRIDGE_LAYOUT_H
+#define TND_BRIDGE_LAYOUT_H
+
+#include "bridge/ggml/ggml_abi.h"
+
+/** Places (words) in the host's structures that differ between releases of ggml. */
+struct tnd_host_layout {
+    int api_version;
+    int backend_compute;
+    int backend_device;
+    int buft_get_alignment;
+    int buft_is_host;
+    int buft_device;
+};
+
+/** Finds the layout of the host (tnd_host). False: it is none that we know, and `out_why` says
+ *  what differs. */
+bool tnd_host_layout_find(struct tnd_host_layout *out, char *out_why, size_t why_bytes);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * A matrix product of the host, checked: what is not certain to be one that we can compute is left
+ * to the host. */
+#ifndef TND_BRIDGE_PRODUCT_H
+#define TND_BRIDGE_PRODUCT_H
+
+#include "bridge/ggml/ggml_abi.h"
+
+/** Y = X * W^T: W is N x K, dense; X is M x K and Y is M x N, both F32 and dense. */
+struct tnd_product {
+    int64_t type; /* of W: enum tandem_type, the numbers are ggml's */
+    int64_t n, k, m;
+    const void *w; /* NULL while nothing is allocated */
+    const void *x;
+    void *y;
+};
+
+/** Reads the shape of a node. False: no product of ours (operation, types, strides, views of
+ *  weights, broadcasting, a precision or a hint that is asked for, sizes out of bounds). */
+bool tnd_product_read(const struct ggml_tensor *node, struct tnd_product *out);
+/** Bytes of W, X and Y. */
+size_t tnd_product_w_bytes(const struct tnd_product *product);
+size_t tnd_product_x_bytes(const struct tnd_product *product);
+size_t tnd_product_y_bytes(const struct tnd_product *product);
+/** Whether W lies in host memory as weights, for good: in a buffer of that usage, or in one without
+ *  memory, by which loaders ask where weights shall go. */
+bool tnd_product_has_weights(const struct ggml_tensor *node);
+/** Whether all three are allocated, inside of buffers in host memory. */
+bool tnd_product_is_inside(const struct ggml_tensor *node, const struct tnd_product *product);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ * A hash table of weights by address, and the list of buffers whose end we are told of: the first
+ * member of a buffer is the function that frees it, and ours stands in front of the host's. */
+#include "bridge/ggml/bridge_weights.h"
+
+#include <stdlib.h>
+
+#include "bridge/ggml/bridge_host.h"
+
+enum { BUCKETS = 1024 };
+
+struct weight {
+    struct weight *next;
+    struct tnd_product product; /* of W alone: m, x and y mean nothing */
+    struct ggml_backend_buffer *buffer;
+    tandem_context *context;
+    tandem_tensor *tensor;
+};
+struct watched {
+    struct watched *next;
+    struct ggml_backend_buffer *buffer;
+    void (*free_buffer)(struct ggml_backend_buffer *buffer); /* the host's; may be NULL */
+};
+static struct weight *weights[BUCKETS];
+static struct watched *all_watched;
+
+static struct weight **bucket_of(const void *w)
+{
+    return &weights[((uintptr_t)w >> 5) * UINT64_C(0x9E3779B97F4A7C15) >> 54];
+}
+
+static bool watch(struct ggml_backend_buffer *buffer,
+                  void (*on_free)(struct ggml_backend_buffer *buffer))
+{
+    if (buffer->free_buffer == on_free) {
+        return true;
+    }
+    struct watched *one = malloc(sizeof(*one));
+    if (one == NULL) {
+        return false;
+    }
+    *one = (struct watched){all_watched, buffer, buffer->free_buffer};
+    all_watched = one;
+    buffer->free_buffer = on_free;
+    return true;
+}
+
+static void free_weight(struct weight *weight)
+{
+    tandem_context_free(weight->context);
+    free(weight);
+}
+
+static struct weight *new_weight(const struct tnd_product *product,
+                                 struct ggml_backend_buffer *buffer)
+{
+    struct tandem_context_options options = TANDEM_CONTEXT_OPTIONS_INIT;
+    struct weight *weight = calloc(1, sizeof(*weight));
+    if (weight == NULL) {
+        return NULL;
+    }
+    options.chunk_bytes = 1024;
+    weight->product = *product;
+    weight->buffer = buffer;
+    if (tandem_context_new(&options, &weight->context, NULL) == TANDEM_OK) {
+        weight->tensor = tandem_tensor_borrow_const(
+            weight->context, (enum tandem_type)product->type, 2,
+            (const int64_t[]){product->k, product->n}, product->w, tnd_product_w_bytes(product));
+    }
+    if (weight->tensor == NULL) {
+        free_weight(weight);
+        return NULL;
+    }
+    return weight;
+}
+
+tandem_tensor *tnd_weights_get(const struct tnd_product *product,
+                               struct ggml_backend_buffer *buffer,
+                               void (*on_free)(struct ggml_backend_buffer *buffer))
+{
+    struct weight **bucket = bucket_of(product->w);
+    for (struct weight *one = *bucket; one != NULL; one = one->next) {
+        const struct tnd_product *known = &one->product;
+        if (known->w == product->w && known->type == product->type && known->n == product->n &&
+            known->k == product->k && one->buffer == buffer) {
+            return one->tensor;
+        }
+    }
+    struct weight *weight = watch(buffer, on_free) ? new_weight(product, buffer) : NULL;
+    if (weight == NULL) {
+        return NULL;
+    }
+    weight->next = *bucket;
+    *bucket = weight;
+    return weight->tensor;
+}
+
+void (*tnd_weights_forget(tandem_runtime *runtime,
+                          struct ggml_backend_buffer *buffer))(struct ggml_backend_buffer *buffer)
+{
+    void (*free_buffer)(struct ggml_backend_buffer *) = NULL;
+    for (int i = 0; i < BUCKETS; i++) {
+        struct weight **link = &weights[i];
+        while (*link != NULL) {
+            struct weight *one = *link;
+            if (one->buffer == buffer) {
+                *link = one->next;
+                tandem_runtime_forget(runtime, one->tensor);
+                free_weight(one);
+            } else {
+                link = &one->next;
+            }
+        }
+    }
+    for (struct watched **link = &all_watched; *link != NULL; link = &(*link)->next) {
+        struct watched *one = *link;
+        if (one->buffer == buffer) {
+            free_buffer = one->free_buffer;
+            *link = one->next;
+            free(one);
+            break;
+        }
+    }
+    return free_buffer;
+}

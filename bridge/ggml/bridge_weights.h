@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * The host's weights as tensors of ours, which the runtime packs once. They are forgotten when the
+ * host frees the buffer that they lie in. All calls under the lock of bridge_compute.c. */
+#ifndef TND_BRIDGE_WEIGHTS_H
+#define TND_BRIDGE_WEIGHTS_H
+
+#include "bridge/ggml/bridge_product.h"
+#include "tandem/runtime.h"
+
+/** The tensor of a product's W, made at the first call; NULL: no memory. `buffer` is where W lies,
+ *  `on_free` is called on the host's thread before it goes away. */
+tandem_tensor *tnd_weights_get(const struct tnd_product *product,
+                               struct ggml_backend_buffer *buffer,
+                               void (*on_free)(struct ggml_backend_buffer *buffer));
+/** Forgets the weights in a buffer; returns what frees its memory in the host, or NULL. */
+void (*tnd_weights_forget(tandem_runtime *runtime,
+                          struct ggml_backend_buffer *buffer))(struct ggml_backend_buffer *buffer);
+
+#endif

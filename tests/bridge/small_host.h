@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * A small ggml to load the bridge into: its structures, written a second time from
+ * ggml-backend-impl.h of 0.9 (HOST_VERSION 9: API version 2 without tensor_2d), 0.21 (21: API
+ * version 2) and 0.26 (26: API version 3). It computes nothing itself. */
+#ifndef TND_SMALL_HOST_H
+#define TND_SMALL_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef HOST_VERSION
+#define HOST_VERSION 26
+#endif
+#define HOST_API (HOST_VERSION < 26 ? 2 : 3)
+
+enum { OP_NONE, OP_ADD, OP_VIEW, OP_MUL_MAT, OPS }; /* numbers of this host alone */
+enum { USAGE_ANY, USAGE_WEIGHTS, USAGE_COMPUTE };
+
+struct buft;
+struct buffer;
+struct device;
+struct backend;
+struct reg;
+struct tensor;
+struct ggml_cgraph {
+    int n_nodes;
+    struct tensor *nodes[32];
+};
+
+struct tensor {
+    int32_t type;
+    struct buffer *buffer;
+    int64_t ne[4];
+    size_t nb[4];
+    int32_t op;
+    int32_t op_params[16];
+    int32_t flags;
+    struct tensor *src[10];
+    struct tensor *view_src;
+    size_t view_offs;
+    void *data;
+    char name[64];
+    void *extra;
+    char padding[8];
+};
+
+struct buft {
+    const char *(*get_name)(struct buft *);
+    struct buffer *(*alloc_buffer)(struct buft *, size_t);
+#if HOST_VERSION >= 26
+    struct buffer *(*alloc_buffer_n)(struct buft *, struct tensor **, int);
+#endif
+    size_t (*get_alignment)(struct buft *);
+    size_t (*get_max_size)(struct buft *);
+    size_t (*get_alloc_size)(struct buft *, const struct tensor *);
+#if HOST_VERSION >= 26
+    size_t (*get_alloc_size_n)(struct buft *, struct tensor **, int);
+#endif
+    bool (*is_host)(struct buft *);
+    struct device *device;
+    void *context;
+};
+
+struct buffer {
+    void (*free_buffer)(struct buffer *);
+    void *(*get_base)(struct buffer *);
+    void *others[9];
+    struct buft *buft;
+    void *context;
+    size_t size;
+    int usage;
+};
+
+struct backend {
+    void *guid;
+    const char *(*get_name)(struct backend *);
+    void (*free)(struct backend *);
+    void *async[HOST_VERSION >= 21 ? 5 : 3];
+    void (*synchronize)(struct backend *);
+    void *plans[4];
+    int (*graph_compute)(struct backend *, struct ggml_cgraph *);
+    void *event_record;
+    void *event_wait;
+    void *graph_optimize;
+    struct device *device;
+    void *context;
+};
+
+struct props {
+    const char *name;
+    const char *description;
+    size_t memory_free;
+    size_t memory_total;
+    int32_t type;
+    const char *device_id;
+    bool caps[5];
+};
+
+struct device {
+    const char *(*get_name)(struct device *);
+    const char *(*get_description)(struct device *);
+    void (*get_memory)(struct device *, size_t *, size_t *);
+    int (*get_type)(struct device *);
+    void (*get_props)(struct device *, struct props *);
+    struct backend *(*init_backend)(struct device *, const char *);
+    struct buft *(*get_buffer_type)(struct device *);
+    struct buft *(*get_host_buffer_type)(struct device *);
+    struct buffer *(*buffer_from_host_ptr)(struct device *, void *, size_t, size_t);
+    bool (*supports_op)(struct device *, const struct tensor *);
+    bool (*supports_buft)(struct device *, struct buft *);
+    bool (*offload_op)(struct device *, const struct tensor *);
+    void *events[3];
+    struct reg *reg;
+    void *context;
+};
+
+struct reg {
+    int api_version;
+    const char *(*get_name)(struct reg *);
+    size_t (*get_device_count)(struct reg *);
+    struct device *(*get_device)(struct reg *, size_t);
+    void *(*get_proc_address)(struct reg *, const char *);
+    void *context;
+};
+
+/** Loads a backend as ggml does: its score, its registration, its API version; NULL: refused. */
+struct reg *small_host_load(const char *path);
+/** The newest line of the host's log, and how many there were. */
+const char *small_host_last_line(void);
+int small_host_lines(void);
+/** A tensor of the host's over memory of a buffer, from `offset` on. */
+struct tensor small_host_tensor(int type, const int64_t *ne, struct buffer *buffer, size_t offset);
+/** A buffer of a type, as ggml_backend_buft_alloc_buffer; and its end. */
+struct buffer *small_host_buffer(struct buft *buft, size_t size, int usage);
+void small_host_free(struct buffer *buffer);
+
+#endif
