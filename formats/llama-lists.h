@@ -21,7 +21,7 @@
     X(sliding_window, TOP, "attention.sliding_window")                                             \
     X(max_window_layers, TOP, NULL)                                                                \
     X(num_local_experts, TOP, "expert_count")                                                      \
-    X(num_experts, TOP, "expert_count")                                                            \
+    X(num_experts, TOP, NULL)                                                                      \
     X(num_experts_per_tok, TOP, "expert_used_count")                                               \
     X(moe_intermediate_size, TOP, "expert_feed_forward_length")                                    \
     X(shared_expert_intermediate_size, TOP, "expert_shared_feed_forward_length")

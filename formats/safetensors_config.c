@@ -89,20 +89,26 @@ static const struct family {
     int64_t kv_heads, head_dim, context, window, bos, eos;
     bool has_window_by_layer; /* use_sliding_window, max_window_layers, layer_types */
     bool may_have_attention_bias, may_have_mlp_bias;
-    /* of mixtures: experts, those that a token uses, widths; 0: the members belong to others */
-    int64_t local_experts, experts, used, expert_hidden, shared_hidden;
+    /* of mixtures: experts, those that a token uses, widths; 0: the member belongs to others */
+    int64_t experts, used, expert_hidden, shared_hidden;
 } families[] = {
-    {"llama", "llama", NOT_SAID, NOT_SAID, 2048, NOT_SAID, 1, 2, false, true, true, 0, 0, 0, 0, 0},
-    {"mistral", "llama", 8, NOT_SAID, 131072, 4096, 1, 2, false, false, false, 0, 0, 0, 0, 0},
-    {"mixtral", "llama", 8, NOT_SAID, 131072, NOT_SAID, 1, 2, false, false, false, 8, 0, 2, 0, 0},
+    {"llama", "llama", NOT_SAID, NOT_SAID, 2048, NOT_SAID, 1, 2, false, true, true, 0, 0, 0, 0},
+    {"mistral", "llama", 8, NOT_SAID, 131072, 4096, 1, 2, false, false, false, 0, 0, 0, 0},
+    {"mixtral", "llama", 8, NOT_SAID, 131072, NOT_SAID, 1, 2, false, false, false, 8, 2, 0, 0},
     {"qwen2", "qwen2", 32, NOT_SAID, 32768, 4096, NOT_SAID, NOT_SAID, true, false, false, 0, 0, 0,
-     0, 0},
-    {"qwen3", "qwen3", 32, 128, 32768, 4096, NOT_SAID, NOT_SAID, true, true, false, 0, 0, 0, 0, 0},
-    {"qwen2_moe", "qwen2moe", 16, NOT_SAID, 32768, 4096, NOT_SAID, NOT_SAID, true, false, false, 0,
-     60, 4, 1408, 5632},
-    {"qwen3_moe", "qwen3moe", 4, NOT_SAID, 32768, 4096, NOT_SAID, NOT_SAID, true, true, false, 0,
-     128, 8, 768, 0},
+     0},
+    {"qwen3", "qwen3", 32, 128, 32768, 4096, NOT_SAID, NOT_SAID, true, true, false, 0, 0, 0, 0},
+    {"qwen2_moe", "qwen2moe", 16, NOT_SAID, 32768, 4096, NOT_SAID, NOT_SAID, true, false, false, 60,
+     4, 1408, 5632},
+    {"qwen3_moe", "qwen3moe", 4, NOT_SAID, 32768, 4096, NOT_SAID, NOT_SAID, true, true, false, 128,
+     8, 768, 0},
 };
+
+/* The experts of Mixtral are as wide as intermediate_size says. */
+static bool is_mixtral(const struct family *family)
+{
+    return family->experts > 0 && family->expert_hidden == 0;
+}
 
 /* A file that is read, of a family. */
 struct reader {
@@ -463,7 +469,7 @@ static void forget_scaling(struct config *c)
 
 static void resolve_rope(const struct family *family, struct config *c)
 {
-    const double theta = family->local_experts > 0 ? MIXTRAL_THETA : DEFAULT_THETA;
+    const double theta = is_mixtral(family) ? MIXTRAL_THETA : DEFAULT_THETA;
     c->rope_theta = !isnan(c->rope_theta_inside) ? c->rope_theta_inside
                     : !isnan(c->rope_theta)      ? c->rope_theta
                                                  : theta;
@@ -528,13 +534,13 @@ static enum tandem_status check_family(const struct reader *reader, struct tande
          strcmp(family->model_type, "llama") == 0 && c->sliding_window != NOT_SAID},
         {"use_sliding_window",
          c->use_sliding_window && (!family->has_window_by_layer || family->experts > 0)},
-        {"num_local_experts", family->local_experts == 0 && c->num_local_experts > 0},
+        {"num_local_experts", family->experts == 0 && c->num_local_experts > 0},
         {"num_experts", family->experts == 0 && c->num_experts > 0},
         {"num_experts_per_tok", family->used == 0 && c->num_experts_per_tok > 0},
         {"moe_intermediate_size", family->expert_hidden == 0 && c->moe_intermediate_size > 0},
         {"shared_expert_intermediate_size",
          family->shared_hidden == 0 && c->shared_expert_intermediate_size > 0},
-        {"norm_topk_prob", family->experts == 0 && c->norm_topk_prob},
+        {"norm_topk_prob", family->expert_hidden == 0 && c->norm_topk_prob},
         {"qkv_bias", family->shared_hidden == 0 && c->qkv_bias},
     };
     const struct {
@@ -667,7 +673,7 @@ static enum tandem_status add_values(tandem_source *source, const struct reader 
         TND_TRY(tnd_source_set_array(source, key, TND_GGUF_BOOL, config->n_layer_types,
                                      config->windowed, (size_t)config->n_layer_types, true, error));
     }
-    if (reader->family->experts > 0) {
+    if (reader->family->expert_hidden > 0) {
         snprintf(key, sizeof(key), "%s.expert_weights_norm", architecture);
         TND_TRY(tnd_source_set_integer(source, key, config->norm_topk_prob, error));
     }
@@ -679,31 +685,38 @@ static enum tandem_status add_values(tandem_source *source, const struct reader 
     return tnd_source_set_text(source, "tandem.rope.pairs", "halves", error);
 }
 
-static int64_t or_not_said(int64_t number)
-{
-    return number > 0 ? number : NOT_SAID;
-}
-
 static void set_expert_defaults(const struct family *family, struct config *out)
 {
-    out->num_local_experts = or_not_said(family->local_experts);
-    out->num_experts = or_not_said(family->experts);
-    out->num_experts_per_tok = or_not_said(family->used);
-    out->moe_intermediate_size = or_not_said(family->expert_hidden);
-    out->shared_expert_intermediate_size = or_not_said(family->shared_hidden);
-    out->qkv_bias = family->shared_hidden > 0;
+    const bool has_width = family->expert_hidden > 0;
+    const bool has_shared = family->shared_hidden > 0;
+    out->num_experts_per_tok = family->used > 0 ? family->used : NOT_SAID;
+    out->moe_intermediate_size = has_width ? family->expert_hidden : NOT_SAID;
+    out->shared_expert_intermediate_size = has_shared ? family->shared_hidden : NOT_SAID;
+    out->qkv_bias = has_shared;
 }
 
-/* Members that say nothing here, such as experts of a model without any: 0 says that there are
- * none. */
-static void forget_foreign_experts(const struct family *family, struct config *c)
+/* The number of experts has two names, of which later versions of transformers write the first for
+ * every family. Members that say nothing here, such as experts of a model without any (0: there are
+ * none), are forgotten. */
+static enum tandem_status resolve_experts(const struct reader *reader, struct tandem_error *error)
 {
-    c->num_local_experts = family->local_experts > 0 ? c->num_local_experts : NOT_SAID;
-    c->num_experts = family->experts > 0 ? c->num_experts : NOT_SAID;
-    c->num_experts_per_tok = family->used > 0 ? c->num_experts_per_tok : NOT_SAID;
-    c->moe_intermediate_size = family->expert_hidden > 0 ? c->moe_intermediate_size : NOT_SAID;
-    c->shared_expert_intermediate_size =
-        family->shared_hidden > 0 ? c->shared_expert_intermediate_size : NOT_SAID;
+    const struct family *family = reader->family;
+    struct config *c = reader->config;
+    const int64_t other = c->num_experts;
+    c->num_experts = NOT_SAID;
+    if (family->experts == 0) {
+        c->num_local_experts = c->num_experts_per_tok = c->moe_intermediate_size = NOT_SAID;
+        c->shared_expert_intermediate_size = NOT_SAID;
+        return TANDEM_OK;
+    }
+    if (other != NOT_SAID && c->num_local_experts != NOT_SAID && other != c->num_local_experts) {
+        return refuse(reader->json, TANDEM_E_FORMAT, "num_experts",
+                      "is another number than num_local_experts", error);
+    }
+    c->num_local_experts = other != NOT_SAID                  ? other
+                           : c->num_local_experts != NOT_SAID ? c->num_local_experts
+                                                              : family->experts;
+    return TANDEM_OK;
 }
 
 static void set_defaults(const struct family *family, struct config *out)
@@ -720,7 +733,7 @@ static void set_defaults(const struct family *family, struct config *out)
     out->max_position_embeddings = family->context;
     out->sliding_window = family->window;
     out->max_window_layers = 28;
-    out->rms_norm_eps = family->local_experts > 0 ? 1e-5 : 1e-6;
+    out->rms_norm_eps = is_mixtral(family) ? 1e-5 : 1e-6;
     set_expert_defaults(family, out);
     if (family->eos != NOT_SAID) {
         out->ends = (struct tnd_end_tokens){{(int32_t)family->eos}, 1};
@@ -777,7 +790,7 @@ enum tandem_status tnd_safetensors_read_config(const void *bytes, size_t n, cons
         config.ends = *ends;
     }
     TND_TRY(check_family(&reader, error));
-    forget_foreign_experts(reader.family, &config);
+    TND_TRY(resolve_experts(&reader, error));
     TND_TRY(resolve_windows(&reader, error));
     resolve_rope(reader.family, &config);
     TND_TRY(convert_scaling(source, &config, error));

@@ -120,7 +120,7 @@ static void write_config(enum kind kind, const char *more)
         "\"shared_expert_intermediate_size\":96,\"decoder_sparse_step\":1,"
         "\"mlp_only_layers\":[],\"norm_topk_prob\":false,\"use_sliding_window\":false,"
         "\"max_window_layers\":21,\"sliding_window\":32",
-        "\"model_type\":\"qwen3_moe\",\"num_experts\":5,\"num_experts_per_tok\":3,"
+        "\"model_type\":\"qwen3_moe\",\"num_local_experts\":5,\"num_experts_per_tok\":3,"
         "\"intermediate_size\":128,\"moe_intermediate_size\":64,\"norm_topk_prob\":true,"
         "\"head_dim\":8,\"mlp_only_layers\":[],\"decoder_sparse_step\":1"};
     char text[1200];
@@ -291,8 +291,8 @@ static void members_that_are_not_computed_are_refused_by_name(void)
         {QWEN3_MOE, ",\"shared_expert_intermediate_size\":8",
          "\"shared_expert_intermediate_size\""},
         {QWEN3_MOE, ",\"qkv_bias\":true", "\"qkv_bias\" is on"},
-        {QWEN2_MOE, ",\"num_local_experts\":8", "\"num_local_experts\" is on"},
-        {MIXTRAL, ",\"num_experts\":8", "\"num_experts\" is on"},
+        {QWEN2_MOE, ",\"num_local_experts\":8", "another number than num_local_experts"},
+        {MIXTRAL, ",\"num_experts\":8", "another number than num_local_experts"},
         {MIXTRAL, ",\"norm_topk_prob\":true", "\"norm_topk_prob\" is on"},
         {MIXTRAL, ",\"no_such_experts\":8", "\"no_such_experts\" is not known"},
         {QWEN2_MOE, ",\"qkv_bias\":false", "has a tensor blk.0.attn_q.bias"},

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-# Models judged from outside: transformers builds small random llamas, Mistrals, Qwen 2s and Qwen 3s
-# and computes their logits in F32; ours have to be the same within 2e-4. Then every tensor is taken
+# Models judged from outside: transformers builds small random llamas, Mistrals, Qwen 2s and Qwen 3s,
+# and those with experts (Mixtral, Qwen2-MoE, Qwen3-MoE), and computes their logits in F32; ours have to be the same within 2e-4. Then every tensor is taken
 # away, added and reshaped once, and every member of config.json is changed once: the same logits as
 # transformers after the same change, or a refusal by name. Needs: torch, transformers, safetensors,
 # numpy (tools/judges/run.sh fetches them).
 #
 # usage: models.py BUILD [--configs N] [--seed N] [--show N] [--only configs|tensors|members]
+#        [--families NAME]
 import argparse
 import copy
 import ctypes
@@ -141,7 +142,8 @@ def is_absurd(config):
     """transformers would try to make room for it."""
     return any(isinstance(config.get(k), int) and config[k] > 4096 for k in
                ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
-                "vocab_size", "head_dim"))
+                "vocab_size", "head_dim", "num_experts", "num_local_experts",
+                "moe_intermediate_size", "shared_expert_intermediate_size"))
 
 
 def theirs(folder, tokens):
@@ -150,7 +152,8 @@ def theirs(folder, tokens):
         return "not tried"
     try:
         model, info = transformers.AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+            folder, dtype=torch.float32, attn_implementation="eager",
+            experts_implementation="eager", output_loading_info=True)
         made_up = sorted(info["missing_keys"]) + sorted(str(k) for k in info["mismatched_keys"])
         with torch.no_grad():
             logits = model.eval()(torch.tensor([tokens]), use_cache=False).logits[0].numpy()
@@ -162,7 +165,9 @@ def theirs(folder, tokens):
 # ---- random models ----
 
 FAMILIES = {"llama": transformers.LlamaConfig, "mistral": transformers.MistralConfig,
-            "qwen2": transformers.Qwen2Config, "qwen3": transformers.Qwen3Config}
+            "qwen2": transformers.Qwen2Config, "qwen3": transformers.Qwen3Config,
+            "mixtral": transformers.MixtralConfig, "qwen2_moe": transformers.Qwen2MoeConfig,
+            "qwen3_moe": transformers.Qwen3MoeConfig}
 ACTIVATIONS = ["silu"] * 6 + ["gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "relu2", "swish",
                               "quick_gelu", "gelu_fast", "linear"]
 
@@ -176,6 +181,21 @@ def random_rope(rng):
         rope.update(low_freq_factor=1.0, high_freq_factor=rng.choice([2.0, 4.0]),
                     original_max_position_embeddings=rng.choice([8, 16, 64]))
     return rope
+
+
+def random_experts(rng, family):
+    if family not in ("mixtral", "qwen2_moe", "qwen3_moe"):
+        return {}
+    experts = rng.choice([1, 2, 4, 7, 16])
+    options = {"num_local_experts" if family == "mixtral" else "num_experts": experts,
+               "num_experts_per_tok": rng.randrange(1, min(experts, 8) + 1)}
+    if family != "mixtral":
+        options.update(moe_intermediate_size=rng.choice([6, 24, 33]),
+                       norm_topk_prob=rng.random() < 0.5)
+    if family == "qwen2_moe":
+        options.update(shared_expert_intermediate_size=rng.choice([6, 24, 33]),
+                       qkv_bias=rng.random() < 0.7)
+    return options
 
 
 def random_config(rng, family):
@@ -195,11 +215,12 @@ def random_config(rng, family):
         options["head_dim"] = head_dim
         hidden = rng.choice([hidden, 16, 24, 40, 64])
     options["hidden_size"] = hidden
+    options.update(random_experts(rng, family))
     if family == "llama":
         options.update(attention_bias=rng.random() < 0.4, mlp_bias=rng.random() < 0.4)
-    if family == "mistral":
+    if family in ("mistral", "mixtral"):
         options["sliding_window"] = rng.choice([None, 1, 3, 7, 64])
-    if family == "qwen3":
+    if family in ("qwen3", "qwen3_moe"):
         options["attention_bias"] = rng.random() < 0.4
     if family in ("qwen2", "qwen3") and rng.random() < 0.6:
         options.update(use_sliding_window=True, sliding_window=rng.choice([2, 5, 9]),
@@ -314,8 +335,9 @@ def base_models(rng, folder):
             options = dict(num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=2,
                            hidden_size=32, intermediate_size=24, vocab_size=VOCABULARY,
                            max_position_embeddings=64, rms_norm_eps=1e-5)
-            if family == "qwen3":
+            if family in ("qwen3", "qwen3_moe"):
                 options["head_dim"] = 8
+            options.update(random_experts(rng, family))
             if family == "mistral":
                 options["sliding_window"] = None
             if kind == "full":
@@ -323,11 +345,11 @@ def base_models(rng, folder):
                                rope_parameters=dict(rope_type="llama3", rope_theta=10000.0, factor=4.0,
                                                     low_freq_factor=1.0, high_freq_factor=4.0,
                                                     original_max_position_embeddings=16))
-                if family in ("llama", "qwen3"):
+                if family in ("llama", "qwen3", "qwen3_moe"):
                     options["attention_bias"] = True
                 if family == "llama":
                     options["mlp_bias"] = True
-                if family == "mistral":
+                if family in ("mistral", "mixtral"):
                     options["sliding_window"] = 5
                 if family in ("qwen2", "qwen3"):
                     options.update(use_sliding_window=True, sliding_window=5, max_window_layers=1)
@@ -385,7 +407,7 @@ def variants(name, value):
     if isinstance(value, str):
         return {"hidden_act": ["silu", "gelu", "gelu_new", "relu", "relu2", "relu6", "tanh", "mish",
                                "sigmoid", "quick_gelu", "gelu_10", "linear", "nothing", None],
-                "model_type": ["llama", "mistral", "qwen2", "qwen3", "gemma", "granite", "unknown"],
+                "model_type": ["llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen2_moe", "qwen3_moe", "gemma", "granite", "unknown"],
                 }.get(name, ["other", None, 3])
     if isinstance(value, list):
         return [value[:-1], value + value[:1], value[::-1], [], None, "full_attention",
@@ -456,7 +478,10 @@ def main():
     parser.add_argument("--seed", type=int, default=20261122)
     parser.add_argument("--show", type=int, default=20, help="so many of each kind; 100: all kinds")
     parser.add_argument("--only", default="")
+    parser.add_argument("--families", default="", help="those with this in their name; all")
     o = parser.parse_args()
+    for family in [f for f in FAMILIES if o.families not in f]:
+        del FAMILIES[family]
     rng = random.Random(o.seed)
     judge = Judge(Client(o.build), o.show)
     tokens = [rng.randrange(VOCABULARY) for _ in range(N_TOKENS)]
