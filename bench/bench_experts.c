@@ -12,7 +12,7 @@
 #include "bench/arguments.h"
 #include "tandem/tandem.h"
 
-enum { ROUNDS_MAX = 101, WAYS = 3 };
+enum { ROUNDS_MAX = 101, PRODUCTS = 3 };
 
 struct shape {
     const char *name;
@@ -61,8 +61,8 @@ static void fill(tandem_tensor *tensor, struct tnd_rng *rng)
     free(blocks);
 }
 
-/* The ways that are compared, each a graph of one node. */
-struct way {
+/* The products that are compared, each a graph of one node. */
+struct product {
     tandem_graph *graph;
     double factor; /* how often it has to run for the work of the first */
     double us[ROUNDS_MAX];
@@ -79,8 +79,8 @@ static tandem_tensor *leaf(tandem_context *context, enum tandem_type type, int64
     return tandem_tensor_set_role(tensor, TANDEM_ROLE_CONSTANT);
 }
 
-static bool make_ways(tandem_context *context, const struct shape *s, enum tandem_type type,
-                      int64_t m, struct way *ways)
+static bool make_products(tandem_context *context, const struct shape *s, enum tandem_type type,
+                          int64_t m, struct product *products)
 {
     struct tnd_rng rng;
     tnd_rng_init(&rng, 1);
@@ -101,33 +101,33 @@ static bool make_ways(tandem_context *context, const struct shape *s, enum tande
                                       : id[i - 1] + (s->experts >= 3 * s->used ? step : 1);
         id[i] = (int32_t)(last % s->experts);
     }
-    tandem_tensor *results[WAYS] = {tandem_mul_mat_id(context, w, x, ids),
-                                    tandem_mul_mat(context, one, rows),
-                                    tandem_mul_mat(context, one, few)};
-    for (int i = 0; i < WAYS; i++) {
-        ways[i].graph = tandem_graph_new(context);
-        ways[i].factor = i == 2 ? (double)pairs / (double)each : 1.0;
-        tandem_graph_add(ways[i].graph, results[i]);
-        if (tandem_graph_finish(ways[i].graph, NULL) != TANDEM_OK) {
+    tandem_tensor *results[PRODUCTS] = {tandem_mul_mat_id(context, w, x, ids),
+                                        tandem_mul_mat(context, one, rows),
+                                        tandem_mul_mat(context, one, few)};
+    for (int i = 0; i < PRODUCTS; i++) {
+        products[i].graph = tandem_graph_new(context);
+        products[i].factor = i == 2 ? (double)pairs / (double)each : 1.0;
+        tandem_graph_add(products[i].graph, results[i]);
+        if (tandem_graph_finish(products[i].graph, NULL) != TANDEM_OK) {
             return false;
         }
     }
     return true;
 }
 
-static bool measure(tandem_runtime *runtime, struct way *ways, int rounds)
+static bool measure(tandem_runtime *runtime, struct product *products, int rounds)
 {
     for (int round = -2; round < rounds; round++) { /* two to warm up: the first one packs */
-        for (int i = 0; i < WAYS; i++) {
+        for (int i = 0; i < PRODUCTS; i++) {
             const double begin = now_us();
-            if (tandem_runtime_compute(runtime, ways[i].graph, NULL, NULL, NULL) != TANDEM_OK) {
+            if (tandem_runtime_compute(runtime, products[i].graph, NULL, NULL, NULL) != TANDEM_OK) {
                 return false;
             }
-            ways[i].us[round < 0 ? 0 : round] = (now_us() - begin) * ways[i].factor;
+            products[i].us[round < 0 ? 0 : round] = (now_us() - begin) * products[i].factor;
         }
     }
-    for (int i = 0; i < WAYS; i++) {
-        qsort(ways[i].us, (size_t)rounds, sizeof(ways[i].us[0]), by_value);
+    for (int i = 0; i < PRODUCTS; i++) {
+        qsort(products[i].us, (size_t)rounds, sizeof(products[i].us[0]), by_value);
     }
     return true;
 }
@@ -135,17 +135,17 @@ static bool measure(tandem_runtime *runtime, struct way *ways, int rounds)
 static bool print_cell(tandem_runtime *runtime, const struct shape *s, enum tandem_type type,
                        int64_t m, int rounds)
 {
-    static struct way ways[WAYS];
+    static struct product products[PRODUCTS];
     tandem_context *context = NULL;
     bool good = tandem_context_new(NULL, &context, NULL) == TANDEM_OK &&
-                make_ways(context, s, type, m, ways) && measure(runtime, ways, rounds);
+                make_products(context, s, type, m, products) && measure(runtime, products, rounds);
     if (good) {
-        const double us = ways[0].us[rounds / 2];
+        const double us = products[0].us[rounds / 2];
         const double work = 2e-3 * (double)s->n * (double)s->k * (double)(m * s->used);
         printf("| %s | %s | %lld of %lld | %lld | %.0f | %.1f | %.1f | %.0f %% | %.0f %% |\n",
                s->name, tandem_type_name(type), (long long)s->used, (long long)s->experts,
-               (long long)m, us, work / us, work / ways[1].us[rounds / 2],
-               100.0 * ways[1].us[rounds / 2] / us, 100.0 * ways[2].us[rounds / 2] / us);
+               (long long)m, us, work / us, work / products[1].us[rounds / 2],
+               100.0 * products[1].us[rounds / 2] / us, 100.0 * products[2].us[rounds / 2] / us);
         fflush(stdout);
     }
     tandem_context_free(context);

@@ -247,7 +247,9 @@ static enum tandem_status read_experts(struct reader *reader, struct tandem_hpar
     }
     TND_TRY(read_count(reader, "expert_count", &h->experts, error));
     TND_TRY(read_count(reader, "expert_used_count", &h->experts_used, error));
-    TND_TRY(check_used("llama", TANDEM_E_FORMAT, h->experts_used, h->experts, error));
+    char what[128];
+    snprintf(what, sizeof(what), "llama: key %s", key_of(reader, "expert_used_count"));
+    TND_TRY(check_used(what, TANDEM_E_FORMAT, h->experts_used, h->experts, error));
     TND_TRY(read_count_or(reader, "expert_feed_forward_length",
                           a->must_have_experts ? h->hidden / h->experts_used : h->hidden,
                           &h->expert_hidden, error));

@@ -178,8 +178,12 @@ static tandem_tensor *experts_block(const struct pass *p, tandem_tensor *x, int6
     const struct tnd_llama_layer *w = &p->model->layers[layer];
     const int64_t ne[] = {p->model->hparams.dim, 1, p->m};
     tandem_tensor *ids = NULL;
-    tandem_tensor *y = rms_norm(p, x, w->ffn_norm);                     /* {dim, M} */
-    tandem_tensor *g = route(p, w, y, &ids);                            /* {used, M} */
+    tandem_tensor *y = rms_norm(p, x, w->ffn_norm); /* {dim, M} */
+    tandem_tensor *g = route(p, w, y, &ids);        /* {used, M} */
+    if (p->batch->expert_ids != NULL) {
+        tandem_graph_add(p->graph, ids);
+        p->batch->expert_ids[layer] = ids;
+    }
     tandem_tensor *row = tandem_reshape(c, y, 3, ne);                   /* {dim, 1, M} */
     tandem_tensor *gate = tandem_mul_mat_id(c, w->gate_exps, row, ids); /* {hidden, used, M} */
     tandem_tensor *up = tandem_mul_mat_id(c, w->up_exps, row, ids);

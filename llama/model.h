@@ -61,6 +61,8 @@ struct tnd_llama_batch {
     const int32_t *sequences; /* {m} */
     const int32_t *outputs;   /* {n_outputs}: indices of the tokens whose logits are wanted */
     int64_t n_outputs;
+    tandem_tensor **expert_ids; /* {layers}, filled: I32 {used, m} of each layer with experts; NULL:
+                                   nobody counts them */
 };
 
 /** One forward pass, its inputs filled in. */

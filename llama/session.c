@@ -89,6 +89,7 @@ static enum tandem_status init(tandem_session *session,
     session->batch_max = kv.n_cells;
     LLAMA_TRY(tandem_context_new(NULL, &session->context, error));
     LLAMA_TRY(tnd_llama_kv_cache_init(&session->cache, h, &kv, error));
+    LLAMA_TRY(tnd_llama_experts_init(&session->experts, session->model, error));
     if (session->cache.window > 0 && kv.n_cells > session->cache.window) {
         session->batch_max = kv.n_cells - session->cache.window;
     }
@@ -130,6 +131,7 @@ void tandem_session_free(tandem_session *session)
     free(session->sequences);
     free(session->batch.tokens);
     free(session->deltas);
+    tnd_llama_experts_fini(&session->experts);
     tnd_llama_kv_cache_leave(&session->cache, session->runtime);
     tnd_llama_kv_cache_fini(&session->cache);
     tandem_context_free(session->context);
@@ -218,7 +220,8 @@ static enum tandem_status describe(tandem_session *session,
                                     .positions = memory->positions,
                                     .sequences = memory->sequences,
                                     .outputs = memory->outputs,
-                                    .n_outputs = n_outputs};
+                                    .n_outputs = n_outputs,
+                                    .expert_ids = session->experts.ids};
     return TANDEM_OK;
 }
 
@@ -267,6 +270,7 @@ static enum tandem_status decode(tandem_session *session, const struct tandem_ba
         return status;
     }
     take_results(session, entries, n_entries, &forward);
+    tnd_llama_experts_count(&session->experts, session->model, batch.m);
     return TANDEM_OK;
 }
 

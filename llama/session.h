@@ -18,6 +18,15 @@ struct tnd_llama_batch_memory {
     int32_t *tokens, *positions, *sequences, *outputs;
 };
 
+/** What experts are used, llama/expert_use.c; all NULL for models without any. */
+struct tnd_llama_expert_counts {
+    tandem_tensor **ids;   /* {layers}, of the graph in hand */
+    int64_t *hits;         /* {experts, layers} */
+    int64_t *expert_bytes; /* {layers}: the weights of one expert */
+    uint8_t *is_used;      /* {experts}, while a batch is counted */
+    int64_t batches, tokens, bytes_all, bytes_last, bytes_sum;
+};
+
 struct tandem_session {
     const tandem_model *model;
     tandem_runtime *runtime;
@@ -29,6 +38,7 @@ struct tandem_session {
     struct tnd_llama_sequence *sequences;
     struct tnd_llama_batch_memory batch;
     int32_t *deltas; /* {cells}, of a shift */
+    struct tnd_llama_expert_counts experts;
     void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
     void *adjust_user;
     bool (*cancel)(void *user);
@@ -38,5 +48,13 @@ struct tandem_session {
     tandem_write_fn print; /* NULL: plans are not printed */
     void *print_user;
 };
+
+/** For a model without experts nothing is made. Errors: MEMORY. */
+enum tandem_status tnd_llama_experts_init(struct tnd_llama_expert_counts *counts,
+                                          const tandem_model *model, struct tandem_error *error);
+void tnd_llama_experts_fini(struct tnd_llama_expert_counts *counts);
+/** Counts a batch of m tokens that was computed. */
+void tnd_llama_experts_count(struct tnd_llama_expert_counts *counts, const tandem_model *model,
+                             int64_t m);
 
 #endif

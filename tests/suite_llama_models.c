@@ -129,6 +129,35 @@ static void every_architecture_equals_plain_loops(void)
     }
 }
 
+/* Hits equal those of plain loops, and a step of one token touches only the weights of the experts
+ * that it uses. */
+static void the_use_of_experts_is_counted(void)
+{
+    for (int i = 0; i < N_MODELS; i++) {
+        const struct naive_spec *spec = &models[i].spec;
+        const struct tandem_session_options options = {.size = sizeof(options)};
+        struct setup s = setup_new(spec, &options);
+        struct tandem_expert_use use = {.layers = 0};
+        double logits[NAIVE_VOCABULARY];
+        check_ok(tandem_session_decode(s.session, s.tokens, 30, 7, NULL));
+        check_ok(tandem_session_decode(s.session, s.tokens + 30, 1, 1, NULL));
+        check_int(tandem_session_expert_use(s.session, &use), spec->experts > 0);
+        if (spec->experts > 0) {
+            naive_logits(s.source, spec, s.tokens, 31, logits);
+            check_int(use.batches, 6);
+            check_int(use.tokens, 31);
+            check_int(use.experts, spec->experts);
+            for (int64_t e = 0; e < use.layers * use.experts; e++) {
+                check_int(use.hits[e],
+                          naive_expert_hits((int)(e / use.experts), (int)(e % use.experts)));
+            }
+            check_int(use.bytes_last * spec->experts, use.bytes_all * spec->used);
+            CU_ASSERT(use.bytes_sum > use.bytes_last && use.bytes_sum <= 6 * use.bytes_all);
+        }
+        setup_free(&s);
+    }
+}
+
 static void caches_of_half_and_8_bit_keep_the_logits_near(void)
 {
     const struct {
@@ -460,6 +489,7 @@ static void models_of_other_kinds_are_refused(void)
 
 static CU_TestInfo models_tests[] = {
     {"every_architecture_equals_plain_loops", every_architecture_equals_plain_loops},
+    {"the_use_of_experts_is_counted", the_use_of_experts_is_counted},
     {"caches_of_half_and_8_bit_keep_the_logits_near",
      caches_of_half_and_8_bit_keep_the_logits_near},
     {"caches_that_cannot_be_are_refused", caches_that_cannot_be_are_refused},

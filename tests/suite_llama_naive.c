@@ -363,11 +363,19 @@ static void run_network(const tandem_source *s, const struct naive_spec *spec, i
     multiply(weights(s, l, names[2]) + skip, weights(s, l, "ffn_down.bias"), gate, z, hidden, DIM);
 }
 
+enum { MOST_EXPERTS = 64 };
+static int64_t expert_hits[LAYERS][MOST_EXPERTS];
+
+int64_t naive_expert_hits(int layer, int expert)
+{
+    return expert_hits[layer][expert];
+}
+
 /* The experts with the largest probabilities, one after another, each with its share. */
 static void run_experts(const tandem_source *s, const struct naive_spec *spec, int l,
                         const double *y, double *z)
 {
-    double p[64], one[DIM], sum = 0.0, used = 0.0;
+    double p[MOST_EXPERTS], one[DIM], sum = 0.0, used = 0.0;
     const bool is_normed = spec->normed > 0 || (spec->normed == 0 && spec->shared_hidden == 0);
     multiply(weights(s, l, "ffn_gate_inp.weight"), NULL, y, p, DIM, spec->experts);
     for (int e = 0; e < spec->experts; e++) {
@@ -376,7 +384,7 @@ static void run_experts(const tandem_source *s, const struct naive_spec *spec, i
     }
     memset(z, 0, DIM * sizeof(*z));
     for (int u = 0; u < 2 * spec->used; u++) { /* first their sum, then they themselves */
-        double taken[64];
+        double taken[MOST_EXPERTS];
         memcpy(taken, p, sizeof(taken));
         int best = 0;
         for (int skip = 0; skip <= u % spec->used; skip++) {
@@ -390,6 +398,7 @@ static void run_experts(const tandem_source *s, const struct naive_spec *spec, i
             used += p[best];
             continue;
         }
+        expert_hits[l][best]++;
         run_network(s, spec, l, "_exps", best, expert_hidden_of(spec), y, one);
         for (int i = 0; i < DIM; i++) {
             z[i] += p[best] / (is_normed ? used : sum) * one[i];
@@ -457,6 +466,7 @@ void naive_logits(const tandem_source *source, const struct naive_spec *spec, co
     double *x = calloc((size_t)(n * DIM), sizeof(*x));
     double y[DIM];
     const float *embedding = weights(source, -1, "token_embd.weight");
+    memset(expert_hits, 0, sizeof(expert_hits));
     for (int64_t i = 0; i < n * DIM; i++) {
         x[i] = (double)embedding[tokens[i / DIM] * DIM + i % DIM];
     }

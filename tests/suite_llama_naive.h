@@ -38,5 +38,7 @@ tandem_source *naive_source(const struct naive_spec *spec);
 void naive_logits(const tandem_source *source, const struct naive_spec *spec, const int32_t *tokens,
                   int64_t n, double *out);
 void naive_tokens(int32_t *tokens, int64_t n);
+/** Tokens of the last naive_logits that used an expert of a layer. */
+int64_t naive_expert_hits(int layer, int expert);
 
 #endif

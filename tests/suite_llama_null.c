@@ -96,6 +96,7 @@ static const struct row rows[] = {
     LIVES(tandem_session_print_plans, "Nfu"),
     LIVES(tandem_session_graph_bytes, "N"),
     LIVES(tandem_session_cache_bytes, "N"),
+    LIVES(tandem_session_expert_use, "NO"),
     REFUSES(tandem_session_save, "NWe"),
     REFUSES(tandem_session_load, "NWe"),
     LIVES(tandem_session_state_bytes, "N"),

@@ -163,6 +163,22 @@ TANDEM_API void tandem_session_print_plans(tandem_session *session, tandem_write
 TANDEM_API size_t tandem_session_graph_bytes(const tandem_session *session);
 TANDEM_API size_t tandem_session_cache_bytes(const tandem_session *session);
 
+/** How the experts of a model were used by a session, whatever backends ran them. Which are hot,
+ *  and worth the memory of a device, follows from `hits`. The layout is fixed for good. */
+struct tandem_expert_use {
+    int64_t layers, experts; /**< of the model */
+    const int64_t *hits; /**< {experts, layers}: how many tokens used each expert; borrowed from the
+                              session, whose next decode changes it */
+    int64_t batches;     /**< that were computed */
+    int64_t tokens;      /**< in all of them */
+    int64_t bytes_all;   /**< of the weights of all experts */
+    int64_t bytes_last;  /**< of those of the experts that the last batch used, each once */
+    int64_t bytes_sum;   /**< the same of all batches, added up */
+};
+/** Never fails: false, and `out` is untouched, for a model without experts. */
+TANDEM_API bool tandem_session_expert_use(const tandem_session *session,
+                                          struct tandem_expert_use *out);
+
 /* ---- states: a text that goes on later without being decoded again ---- */
 
 /** Writes keys, values, positions and logits of all sequences to a file, which appears at once when

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ * Which experts a session's tokens use: the routers' choices are outputs of each graph and are
+ * counted when it has run, on whatever backends. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "llama/llama_error.h"
+#include "llama/session.h"
+
+static int64_t bytes_of(const tandem_tensor *tensor)
+{
+    return (int64_t)tandem_tensor_bytes(tensor);
+}
+
+enum tandem_status tnd_llama_experts_init(struct tnd_llama_expert_counts *counts,
+                                          const tandem_model *model, struct tandem_error *error)
+{
+    const size_t layers = (size_t)model->hparams.layers;
+    const size_t experts = (size_t)model->hparams.experts;
+    if (experts == 0) {
+        return TANDEM_OK;
+    }
+    counts->ids = calloc(layers, sizeof(counts->ids[0]));
+    counts->hits = calloc(layers * experts, sizeof(counts->hits[0]));
+    counts->expert_bytes = calloc(layers, sizeof(counts->expert_bytes[0]));
+    counts->is_used = calloc(experts, 1);
+    if (counts->ids == NULL || counts->hits == NULL || counts->expert_bytes == NULL ||
+        counts->is_used == NULL) {
+        return tnd_llama_fail(error, TANDEM_E_MEMORY, "llama", model->hparams.experts, 0,
+                              "llama: no memory to count %lld experts",
+                              (long long)model->hparams.experts);
+    }
+    for (size_t l = 0; l < layers; l++) {
+        const struct tnd_llama_layer *w = &model->layers[l];
+        const int64_t bytes =
+            bytes_of(w->gate_exps) + bytes_of(w->up_exps) + bytes_of(w->down_exps);
+        counts->expert_bytes[l] = bytes / model->hparams.experts;
+        counts->bytes_all += bytes;
+    }
+    return TANDEM_OK;
+}
+
+void tnd_llama_experts_fini(struct tnd_llama_expert_counts *counts)
+{
+    free(counts->ids);
+    free(counts->hits);
+    free(counts->expert_bytes);
+    free(counts->is_used);
+}
+
+void tnd_llama_experts_count(struct tnd_llama_expert_counts *counts, const tandem_model *model,
+                             int64_t m)
+{
+    const int64_t experts = model->hparams.experts;
+    if (experts == 0) {
+        return;
+    }
+    counts->bytes_last = 0;
+    for (int64_t l = 0; l < model->hparams.layers; l++) {
+        const int32_t *ids = tandem_tensor_data(counts->ids[l]); /* {used, m} */
+        memset(counts->is_used, 0, (size_t)experts);
+        for (int64_t i = 0; i < m * model->hparams.experts_used; i++) {
+            LLAMA_ASSERT(ids[i] >= 0 && ids[i] < experts); /* a top_k of the scores */
+            counts->hits[l * experts + ids[i]]++;
+            counts->bytes_last += counts->is_used[ids[i]] != 0 ? 0 : counts->expert_bytes[l];
+            counts->is_used[ids[i]] = 1;
+        }
+    }
+    counts->batches++;
+    counts->tokens += m;
+    counts->bytes_sum += counts->bytes_last;
+}
+
+bool tandem_session_expert_use(const tandem_session *session, struct tandem_expert_use *out)
+{
+    if (session == NULL || out == NULL || session->experts.hits == NULL) {
+        return false;
+    }
+    const struct tnd_llama_expert_counts *counts = &session->experts;
+    *out = (struct tandem_expert_use){.layers = session->model->hparams.layers,
+                                      .experts = session->model->hparams.experts,
+                                      .hits = counts->hits,
+                                      .batches = counts->batches,
+                                      .tokens = counts->tokens,
+                                      .bytes_all = counts->bytes_all,
+                                      .bytes_last = counts->bytes_last,
+                                      .bytes_sum = counts->bytes_sum};
+    return true;
+}
