@@ -138,7 +138,7 @@ enum tandem_status tnd_llama_dims_from(const struct tandem_llama_shape *shape, c
     TND_TRY(check_count(name, status, "number of KV heads", h.kv_heads, error));
     TND_TRY(check_count(name, status, "vocabulary", h.vocabulary, error));
     TND_TRY(check_count(name, status, "context", h.context, error));
-    if (h.dim % h.heads != 0) {
+    if (shape->head_size == 0 && h.dim % h.heads != 0) {
         return tnd_error_set(error, status, name, h.heads, h.dim,
                              "%s: number of heads is %lld, expected a divisor of dim, which is "
                              "%lld",
@@ -148,7 +148,8 @@ enum tandem_status tnd_llama_dims_from(const struct tandem_llama_shape *shape, c
         TND_TRY(check_count(name, status, "number of experts", h.experts, error));
         TND_TRY(check_used(name, status, h.experts_used, h.experts, error));
     }
-    h.head_size = h.dim / h.heads;
+    h.head_size = shape->head_size != 0 ? shape->head_size : h.dim / h.heads;
+    TND_TRY(check_count(name, status, "head size", h.head_size, error));
     h.n_rot = h.head_size;
     TND_TRY(check_heads(name, status, &h, error));
     *out_dims = dims_of(&h);

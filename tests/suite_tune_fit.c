@@ -227,7 +227,7 @@ static void set_up(void)
     table = tune_new();
     tune_add_cost(table, "cpu", 100, 1);
     tune_add_cost(table, "opencl", 10, 0.1);
-    tune_add_link(table, "opencl", 5, 1000);
+    tune_add_link(table, "opencl", 5, 100); /* too slow for weights that travel */
 }
 
 static void tear_down(void)
@@ -307,6 +307,23 @@ static void weights_are_grouped_in_the_order_of_the_computation(void)
     CU_ASSERT_TRUE(fabs(us - (3 * 202 + cache_us)) < 0.01 * us);
     CU_ASSERT_TRUE(model.groups[0].us[TND_FIT_GENERATION][0] == 0);
     CU_ASSERT_TRUE(isinf(model.groups[0].us[TND_FIT_GENERATION][1]));
+    tnd_fit_model_fini(&model);
+}
+
+static void weights_in_host_memory_may_travel_where_that_pays(void)
+{
+    struct tnd_fit_options options = options_of(INT64_C(1) << 40);
+    struct tnd_fit_model model;
+    double error_us;
+    const uint8_t host[8] = {0};
+    check_ok(tnd_fit_model_new(layer_weights, N_WEIGHTS, &options, &model, NULL));
+    double slow_us = tnd_fit_model_us(&model, host, TND_FIT_PROMPT, &error_us);
+    CU_ASSERT_TRUE(slow_us == tnd_fit_model_cpu_us(&model, TND_FIT_PROMPT, &error_us));
+    tnd_fit_model_fini(&model);
+    tune_add_link(table, "opencl", 4, 100000);
+    check_ok(tnd_fit_model_new(layer_weights, N_WEIGHTS, &options, &model, NULL));
+    CU_ASSERT_TRUE(tnd_fit_model_us(&model, host, TND_FIT_PROMPT, &error_us) < 0.6 * slow_us);
+    CU_ASSERT_TRUE(slow_us == tnd_fit_model_cpu_us(&model, TND_FIT_PROMPT, &error_us));
     tnd_fit_model_fini(&model);
 }
 
@@ -407,6 +424,8 @@ static CU_TestInfo model_tests[] = {
     {"names say part and layer", names_say_part_and_layer},
     {"weights are grouped in the order of the computation",
      weights_are_grouped_in_the_order_of_the_computation},
+    {"weights in host memory may travel where that pays",
+     weights_in_host_memory_may_travel_where_that_pays},
     {"experts are priced by what is touched", experts_are_priced_by_what_is_touched},
     {"the reserve and the cache are taken off first",
      the_reserve_and_the_cache_are_taken_off_first},

@@ -558,7 +558,7 @@ if group fit; then
     check "the CPU alone is told" has "CPU alone" out
     check "and nothing else" lacks "whole layers" out
     try 1 "that a prompt touches" fit 7B --table "$tables/macbook-pro-2018/table.txt"
-    try 1 "no times of the CPU" fit model.bin "${desktop[@]}"
+    try 1 "no times of the CPU" fit model.bin --table "$tables/server-a100-computed/table.json" --device-memory 8
     try 1 "the memory of 'opencl' is not known here" fit 8B "${desktop[@]:0:2}"
     for wrong in 8,8 x 8x -1 1e99 ""; do
         try 1 "expected 1 number of GiB" fit 8B "${desktop[@]:0:2}" --device-memory "$wrong"

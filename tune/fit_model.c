@@ -339,3 +339,16 @@ double tnd_fit_model_us(const struct tnd_fit_model *model, const uint8_t *sides,
     *out_error_us = error_us;
     return us + model->move_us[phase][before][0];
 }
+
+double tnd_fit_model_cpu_us(const struct tnd_fit_model *model, enum tnd_fit_phase phase,
+                            double *out_error_us)
+{
+    double us = 0;
+    double error_us = 0;
+    for (int i = 0; i < model->n_groups; i++) {
+        us += model->groups[i].cpu_us[phase];
+        error_us += model->groups[i].cpu_error_us[phase];
+    }
+    *out_error_us = error_us;
+    return us;
+}

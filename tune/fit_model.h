@@ -51,8 +51,11 @@ struct tnd_fit_group {
     int32_t n_weights;
     int64_t bytes;                            /* of the weights */
     int64_t cache_bytes;                      /* keys and values of the layer */
-    double us[TND_FIT_PHASES][TND_FIT_SIDES]; /* INFINITY: not there */
+    double us[TND_FIT_PHASES][TND_FIT_SIDES]; /* INFINITY: not there. In host memory: by the CPU, or
+                                                 on a device to which the weights travel */
     double error_us[TND_FIT_PHASES][TND_FIT_SIDES];
+    double cpu_us[TND_FIT_PHASES]; /* by the CPU alone */
+    double cpu_error_us[TND_FIT_PHASES];
 };
 
 struct tnd_fit_model {
@@ -90,5 +93,9 @@ void tnd_fit_model_problem(const struct tnd_fit_model *model, const double count
 /** Time of a phase when groups are so placed, and its error bar. INFINITY: it cannot be. */
 double tnd_fit_model_us(const struct tnd_fit_model *model, const uint8_t *sides,
                         enum tnd_fit_phase phase, double *out_error_us);
+
+/** The same when there is no device at all. */
+double tnd_fit_model_cpu_us(const struct tnd_fit_model *model, enum tnd_fit_phase phase,
+                            double *out_error_us);
 
 #endif

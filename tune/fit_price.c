@@ -12,13 +12,14 @@
 #include "tune/candidates.h"
 #include "tune/experts.h"
 #include "tune/policy.h"
+#include "tune/stream_cost.h"
 
 enum { KNOWN = 256 }; /* products that are looked up once */
 
 struct known {
     int64_t n, k, m;
     int32_t type;
-    int32_t side;
+    int32_t side; /* below 0: with weights that travel to the device of side -side */
     struct tnd_estimate estimate; /* us INFINITY: there is none */
 };
 
@@ -33,9 +34,11 @@ struct pricing {
     int n_weights;
     const struct tnd_fit_options *options;
     struct tnd_fit_model *model;
+    bool is_cpu_alone; /* weights in host memory do not travel */
     int n_known;
     struct known known[KNOWN];
     struct tnd_candidate candidates[TND_TABLE_MAX_PROFILES]; /* for the type */
+    struct tnd_candidate filtered[TND_TABLE_MAX_PROFILES];
     int n_candidates;
     int32_t type;                                         /* -1: none yet */
     const struct tnd_fit_weight *best[TND_FIT_MAX_ITEMS]; /* largest of a group of attention */
@@ -56,9 +59,22 @@ static void find_candidates(struct pricing *p, enum tandem_type type)
             : tnd_candidates_of_table(o->table, type, o->error_bound, p->candidates);
 }
 
+/* Candidates whose weights travel, or the others. */
+static int filter(const struct pricing *p, bool streams, struct tnd_candidate *out)
+{
+    int n = 0;
+    for (int i = 0; i < p->n_candidates; i++) {
+        if (tnd_profile_streams(&p->candidates[i].profile) == streams) {
+            out[n++] = p->candidates[i];
+        }
+    }
+    return n;
+}
+
 static struct tnd_estimate predict(struct pricing *p, const struct known *key)
 {
     const struct tnd_fit_options *o = p->options;
+    const int side = key->side < 0 ? -key->side : key->side;
     struct tnd_choice choice;
     struct tnd_problem problem = {.op = "mul_mat",
                                   .type = (enum tandem_type)key->type,
@@ -66,11 +82,11 @@ static struct tnd_estimate predict(struct pricing *p, const struct known *key)
                                   .k = key->k,
                                   .m = key->m};
     const struct tnd_neighbours neighbours = {.is_on_side = true,
-                                              .side = key->side > 0 ? o->devices[key->side] : "",
+                                              .side = side > 0 ? o->devices[side] : "",
                                               .neighbour_threads = o->n_threads};
     find_candidates(p, problem.type);
-    tnd_choose(o->table, p->candidates, p->n_candidates, &problem, o->n_threads, &neighbours, NULL,
-               NULL, &choice);
+    int n = filter(p, key->side < 0, p->filtered);
+    tnd_choose(o->table, p->filtered, n, &problem, o->n_threads, &neighbours, NULL, NULL, &choice);
     return choice.best.candidate >= 0 ? choice.best.total : (struct tnd_estimate){.us = INFINITY};
 }
 
@@ -116,16 +132,38 @@ static struct work work_of(const struct pricing *p, const struct tnd_fit_weight 
     return work;
 }
 
+/* A product in host memory whose weights travel to a device, and X and Y there and back; `io_best`
+ * where that takes no less. */
+static void stream(struct pricing *p, const struct tnd_fit_weight *weight, const struct work *work,
+                   struct tnd_estimate *io_best)
+{
+    const struct tnd_fit_options *o = p->options;
+    for (int side = 1; side <= o->n_devices; side++) {
+        struct tnd_estimate one = *product(p, weight->type, -side, work->n, work->k, work->m);
+        struct tnd_estimate x =
+            tnd_estimate_transfer(o->table, o->devices[side], TND_UPLOAD, 4 * work->k * work->m);
+        struct tnd_estimate y =
+            tnd_estimate_transfer(o->table, o->devices[side], TND_DOWNLOAD, 4 * work->n * work->m);
+        one.us += x.us + y.us;
+        one.error_us += x.error_us + y.error_us;
+        *io_best = one.us < io_best->us ? one : *io_best;
+    }
+}
+
 /* A side's time for a work; experts that are too much for the table one by one. */
 static struct tnd_estimate time_of(struct pricing *p, const struct tnd_fit_weight *weight, int side,
                                    const struct work *work)
 {
+    bool may_stream = side == 0 && !p->is_cpu_alone && weight->n_experts == 1;
     struct tnd_estimate one = *product(p, weight->type, side, work->n, work->k, work->m);
     if (isinf(one.us) && work->n > weight->n) {
         double times = (double)work->n / (double)weight->n;
         one = *product(p, weight->type, side, weight->n, work->k, work->m);
         one.us *= times;
         one.error_us *= times;
+    }
+    if (may_stream && isfinite(one.us)) {
+        stream(p, weight, work, &one);
     }
     return one;
 }
@@ -266,6 +304,24 @@ static enum tandem_status price_side(struct pricing *p, enum tnd_fit_phase phase
     return TANDEM_OK;
 }
 
+/* Side 0 is priced twice: the first time for machines without a device. */
+static enum tandem_status price_cpu_alone(struct pricing *p, struct tandem_error *error)
+{
+    p->is_cpu_alone = true;
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        TND_TRY(price_side(p, (enum tnd_fit_phase)phase, 0, error));
+        for (int g = 0; g < p->model->n_groups; g++) {
+            struct tnd_fit_group *group = &p->model->groups[g];
+            group->cpu_us[phase] = group->us[phase][0];
+            group->cpu_error_us[phase] = group->error_us[phase][0];
+            group->us[phase][0] = 0;
+            group->error_us[phase][0] = 0;
+        }
+    }
+    p->is_cpu_alone = false;
+    return TANDEM_OK;
+}
+
 enum tandem_status tnd_fit_price(const struct tnd_fit_weight *weights, int n_weights,
                                  const struct tnd_fit_options *options, struct tnd_fit_model *model,
                                  struct tandem_error *error)
@@ -280,7 +336,7 @@ enum tandem_status tnd_fit_price(const struct tnd_fit_weight *weights, int n_wei
     p->options = options;
     p->model = model;
     p->type = -1;
-    enum tandem_status status = TANDEM_OK;
+    enum tandem_status status = price_cpu_alone(p, error);
     for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
         for (int side = 0; side < model->n_sides && status == TANDEM_OK; side++) {
             status = price_side(p, (enum tnd_fit_phase)phase, side, error);

@@ -54,7 +54,8 @@ static bool can_run(const struct tnd_place_node *node, int side)
 
 static bool is_product(const tandem_tensor *tensor)
 {
-    return tensor->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(tensor);
+    return tensor->op == TANDEM_OP_MUL_MAT_ID ||
+           (tensor->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(tensor));
 }
 
 /* Whether a side shall not keep a weight that the operation reads. */

@@ -182,7 +182,8 @@ static bool can_split(const struct building *b, int i)
 {
     const tandem_tensor *node = b->options->graph->nodes[i];
     const tandem_tensor *w = node->src[0];
-    return b->nodes[i].is_product && b->nodes[i].choice[HOST].us > 0 && w->root == w &&
+    return node->op == TANDEM_OP_MUL_MAT && b->nodes[i].is_product &&
+           b->nodes[i].choice[HOST].us > 0 && w->root == w &&
            (w->flags & TND_TENSOR_CONSTANT) != 0 && w->ne[1] >= 2 * TND_SCHEDULE_ROWS &&
            tandem_tensor_is_contiguous(node) && tandem_tensor_is_contiguous(node->src[1]);
 }

@@ -62,6 +62,7 @@ struct tandem_llama_shape {
     int64_t context;    /**< positions */
     int64_t experts;    /**< of each feed-forward block, of which `hidden` is the width; 0: none */
     int64_t experts_used; /**< by a token; 1 to experts */
+    int64_t head_size;    /**< of attention; 0: dim / heads */
 };
 /** A llama with seeded random weights of the given type, made in memory; no file. Tensors whose
  *  rows do not fit the type's blocks, and the norms, are F32. The same seed gives the same bytes.

@@ -14,9 +14,9 @@ function us(flops, bytes, tflops, gbps, fixed) {
     return fixed + max(flops / (tflops * 1e6), bytes / (gbps * 1e3))
 }
 function begin_curve(backend, stage, task, parallel, threads) {
-    printf "%s\n{\"op\":\"mul_mat\",\"type\":\"q4_0\",\"n\":%d,\"k\":%d,\"backend\":\"%s\"," \
+    printf "%s\n{\"op\":\"mul_mat\",\"type\":\"%s\",\"n\":%d,\"k\":%d,\"backend\":\"%s\"," \
         "\"stage\":\"%s\",\"task\":\"%s\",\"parallel\":%s,\"own_threads\":false,\"threads\":%d," \
-        "\"samples\":[", between, n, k, backend, stage, task, parallel, threads
+        "\"samples\":[", between, type, n, k, backend, stage, task, parallel, threads
     between = ","
 }
 function sample(i, m, time) {
@@ -30,6 +30,7 @@ BEGIN {
     # Of Llama 3 8B and 70B and Qwen3 30B-A3B (attention, 8 and 128 experts together); others lie between.
     v["shapes"] = "512x2048 2048x768 1024x4096 4096x2048 16384x768 4096x4096 14336x4096 4096x14336" \
         " 8192x8192 262144x768 28672x8192 8192x28672 151936x2048 128256x4096 128256x8192"
+    v["f32_shapes"] = "128x2048" # the router of the experts
 }
 /^[a-z0-9_]+ / { key = $1; sub(/^[a-z0-9_]+ +/, ""); v[key] = $0 }
 END {
@@ -52,6 +53,7 @@ END {
     for (s = 1; s <= n_shapes; s++) {
         split(shape[s], nk, "x")
         n = nk[1]; k = nk[2]
+        type = "q4_0"
         weights = n * k * q4_0
         for (t = 1; t <= n_threads; t++) {
             threads = counts[t]
@@ -89,6 +91,25 @@ END {
             sample(i, m, us(2 * m * n * k, 4 * (n * k + m * (n + k)), v["card_tflops"] * v["of_compute"], card_gbps, v["launching"]))
         }
         printf "]}"
+    }
+    n_f32 = split(v["f32_shapes"], shape, " ")
+    for (s = 1; s <= n_f32; s++) {
+        split(shape[s], nk, "x")
+        n = nk[1]; k = nk[2]
+        type = "f32"
+        for (t = 1; t <= n_threads + 1; t++) {
+            on_card = t > n_threads
+            threads = on_card ? 1 : counts[t]
+            tflops = on_card ? v["card_tflops"] * v["of_compute"] : threads * v["ghz"] * v["per_cycle"] * v["of_compute"] / 1e3
+            gbps = on_card ? card_gbps : min(threads * v["core_gbps"], v["cpu_gbps"] * v["of_cpu_memory"])
+            fixed = on_card ? v["launching"] : threads > 1 ? v["handing_over"] : 0.2
+            begin_curve(on_card ? "opencl" : "cpu", "compute", "node", on_card ? "false" : "true", threads)
+            for (i = 1; i <= n_m; i++) {
+                m = tokens[i]
+                sample(i, m, us(2 * m * n * k, 4 * (n * k + m * (n + k)), tflops, gbps, fixed))
+            }
+            printf "]}"
+        }
     }
     printf "],\n\"transfers\": ["
     for (d = 1; d <= 2; d++) {

@@ -15,7 +15,9 @@
 #include "tools/mulmat-tune/open_runtime.h"
 #include "base/emit.h"
 #include "tune/explain.h"
+#include "tune/place.h"
 #include "tune/planner.h"
+#include "tools/report/fit_weights.h"
 #include "tools/report/replay_print.h"
 #include "tools/report/stub_backends.h"
 
@@ -27,6 +29,7 @@ struct request {
     const char *type;
     const char *trace;
     const char *objective;
+    const char *device_memory;
     struct args_ints m;
     int64_t threads;
     int64_t past;
@@ -71,6 +74,36 @@ static enum tandem_status read_type(struct simulation *s, struct tandem_error *e
     return TANDEM_OK;
 }
 
+/* With the memory of devices: weights live where `tandem-llama fit` puts them. */
+static enum tandem_status place_weights(struct simulation *s, struct tandem_error *error)
+{
+    uint8_t slots[TND_MAX_SLOTS];
+    struct tnd_placement *placement = NULL;
+    int64_t most = 1;
+    for (int i = 0; i < s->request->m.n; i++) {
+        most = s->request->m.values[i] > most ? s->request->m.values[i] : most;
+    }
+    struct tnd_fit_options options = {.table = s->table,
+                                      .n_threads = s->n_threads,
+                                      .prompt_tokens = most,
+                                      .context = most + s->request->past,
+                                      .cache_type = TANDEM_TYPE_F16};
+    int n = tnd_place_devices(s->registry, slots);
+    options.n_devices = n < TND_FIT_SIDES ? n : TND_FIT_SIDES - 1;
+    for (int side = 1; side <= options.n_devices; side++) {
+        options.devices[side] = tnd_registry_name(s->registry, slots[side - 1]);
+    }
+    if (!tnd_fit_read_memory(s->request->device_memory, options.n_devices, options.memory)) {
+        return tnd_error_set(error, TANDEM_E_ARGUMENT, s->request->device_memory, n, 0,
+                             "-device_memory '%.64s': expected %d number%s of GiB with ',' "
+                             "between, one a device of the table",
+                             s->request->device_memory, n, n == 1 ? "" : "s");
+    }
+    TND_TRY(tnd_fit_place(s->graphs.source, &options, slots, &placement, error));
+    tnd_planner_set_placement(s->planner, placement);
+    return TANDEM_OK;
+}
+
 static enum tandem_status open_simulation(struct simulation *s, struct tandem_error *error)
 {
     char own[4096];
@@ -88,7 +121,8 @@ static enum tandem_status open_simulation(struct simulation *s, struct tandem_er
     TND_TRY(tnd_planner_new(&options, &s->planner, error));
     tnd_planner_set_candidates(s->planner, tnd_stub_candidates);
     tnd_planner_set_table(s->planner, s->table);
-    return model_graphs_open(s->request->model, s->type, &s->graphs, error);
+    TND_TRY(model_graphs_open(s->request->model, s->type, &s->graphs, error));
+    return s->request->device_memory != NULL ? place_weights(s, error) : TANDEM_OK;
 }
 
 static void close_simulation(struct simulation *s)
@@ -238,7 +272,7 @@ int tnd_cmd_simulate(int argc, char **argv)
     struct request request = {.model = "7B", .m = {4, {1, 32, 128, 512}}};
     const struct args_option options[] = {
         {"model", ARGS_STRING, &request.model, 0, 0, "M",
-         "quick, 1.1B, 3B, 7B, 8B, 13B, 30B, 65B, 70B or a model file (default 7B)"},
+         "quick, 1.1B, 3B, 7B, 8B, 13B, 30B, 30B-A3B, 65B, 70B or a model file (default 7B)"},
         {"type|t", ARGS_STRING, &request.type, 0, 0, "T",
          "weight type of a named model (default: q4_0, or the first of the table)"},
         {"m", ARGS_INTS, &request.m, 1, MOST_TOKENS, "M[,M..]",
@@ -250,6 +284,9 @@ int tnd_cmd_simulate(int argc, char **argv)
         {"memory_gbps", ARGS_NUMBER, &request.memory_gbps, 0, 1e6, "G",
          "operations that the table has no times of read and write memory at G GB/s (default: "
          "they take no time)"},
+        {"device_memory", ARGS_STRING, &request.device_memory, 0, 0, "GiB[,GiB]",
+         "of each device of the table: weights live where tandem-llama fit puts them (default: "
+         "there is room for all)"},
         {"trace", ARGS_STRING, &request.trace, 0, 0, "FILE",
          "write the timeline for chrome://tracing or ui.perfetto.dev"},
         {"objective", ARGS_STRING, &request.objective, 0, 0, "O", TND_OBJECTIVE_OPTION_HELP},

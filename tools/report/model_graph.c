@@ -14,7 +14,12 @@
 #include "formats/source.h"
 #include "measure/models.h"
 
-static const struct model_shape models[] = {
+static const struct {
+    const char *name;
+    int64_t dim, hidden; /* hidden: of one expert where there are some */
+    int64_t layers, heads, kv_heads, head_size, vocabulary;
+    int64_t experts, used; /* in a layer, and of them by a token; 0: none */
+} models[] = {
     {"quick", 1024, 2816, 8, 16, 4, 64, 8192, 0, 0},
     {"1.1B", 2048, 5632, 22, 32, 4, 64, 32000, 0, 0},
     {"3B", 3200, 8640, 26, 32, 32, 100, 32000, 0, 0},
@@ -27,45 +32,33 @@ static const struct model_shape models[] = {
     {"70B", 8192, 28672, 80, 64, 8, 128, 128256, 0, 0},
 };
 
-const struct model_shape *model_shape_of(const char *name)
+enum tandem_status model_source_open(const char *name, enum tandem_type type,
+                                     tandem_source **out_source, struct tandem_error *error)
 {
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
         if (strcasecmp(tnd_model_name(name), models[i].name) == 0) {
-            return &models[i];
+            const struct tandem_llama_shape shape = {.size = sizeof(shape),
+                                                     .dim = models[i].dim,
+                                                     .hidden = models[i].hidden,
+                                                     .layers = models[i].layers,
+                                                     .heads = models[i].heads,
+                                                     .kv_heads = models[i].kv_heads,
+                                                     .vocabulary = models[i].vocabulary,
+                                                     .context = 4096,
+                                                     .experts = models[i].experts,
+                                                     .experts_used = models[i].used,
+                                                     .head_size = models[i].head_size};
+            return tnd_source_outline(&shape, type, out_source, error);
         }
     }
-    return NULL;
-}
-
-static enum tandem_status open_source(const char *name, enum tandem_type type,
-                                      tandem_source **out_source, struct tandem_error *error)
-{
-    const struct model_shape *known = model_shape_of(name);
-    if (known == NULL) {
-        return tandem_source_open(name, out_source, error);
-    }
-    if (known->experts > 0) {
-        return tnd_error_set(error, TANDEM_E_UNSUPPORTED_BUILD, name, 0, 0,
-                             "model %s: graphs of experts cannot be simulated yet; 'tandem-llama "
-                             "fit %s' prices its weights",
-                             known->name, known->name);
-    }
-    const struct tandem_llama_shape shape = {.size = sizeof(shape),
-                                             .dim = known->dim,
-                                             .hidden = known->hidden,
-                                             .layers = known->layers,
-                                             .heads = known->heads,
-                                             .kv_heads = known->kv_heads,
-                                             .vocabulary = known->vocabulary,
-                                             .context = 4096};
-    return tnd_source_outline(&shape, type, out_source, error);
+    return tandem_source_open(name, out_source, error);
 }
 
 enum tandem_status model_graphs_open(const char *name, enum tandem_type type,
                                      struct model_graphs *out, struct tandem_error *error)
 {
     struct model_graphs graphs = {NULL, NULL};
-    TND_TRY(open_source(name, type, &graphs.source, error));
+    TND_TRY(model_source_open(name, type, &graphs.source, error));
     enum tandem_status status = tandem_model_new(graphs.source, &graphs.model, error);
     if (status != TANDEM_OK) {
         model_graphs_close(&graphs);

@@ -6,17 +6,6 @@
 
 #include "llama/model.h"
 
-/* Sizes of a model that is known by name. */
-struct model_shape {
-    const char *name;
-    int64_t dim, hidden; /* hidden: of one expert where there are some */
-    int64_t layers, heads, kv_heads, head_size, vocabulary;
-    int64_t experts, used; /* in a layer, and of them by a token; 0: none */
-};
-
-/** NULL: not known. Any case. */
-const struct model_shape *model_shape_of(const char *name);
-
 struct model_graphs {
     tandem_source *source;
     tandem_model *model;
@@ -28,6 +17,11 @@ struct model_graph {
     struct tnd_llama_kv_cache cache;
     tandem_graph *graph;
 };
+
+/** `name`: 7B and the like, without weights, whose `type` it has; else a file in any format that
+ *  formats/ reads. The caller closes the source. Errors: those of the readers. */
+enum tandem_status model_source_open(const char *name, enum tandem_type type,
+                                     tandem_source **out_source, struct tandem_error *error);
 
 /** `name`: 7B and the like, with weights of `type`; else a file in any format that formats/ reads,
  *  with the types that it has. `out` is ended with model_graphs_close. Errors: NOT_FOUND, those of

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/tnd_status.h"
+#include "tune/experts.h"
 #include "tune/moves.h"
 
 #define NONE (-1)
@@ -43,9 +44,11 @@ static bool is_transfer(const struct tnd_step *step)
     return step->kind != TND_STEP_WORK;
 }
 
-static bool is_plain_product(const struct tandem_tensor *node)
+/* Plain, or of experts. */
+static bool is_product(const struct tandem_tensor *node)
 {
-    return node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node);
+    return node->op == TANDEM_OP_MUL_MAT_ID ||
+           (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node));
 }
 
 /* Bytes that an operation reads and writes; rows that are picked count, not those that lie
@@ -71,16 +74,21 @@ static bool work_us(const struct replaying *r, const struct tnd_step *step, doub
         *out_us = (double)choice->predicted_us[step->stage];
         return true;
     }
-    if (is_plain_product(node)) {
+    if (is_product(node)) {
+        struct tnd_problem problem;
         struct tnd_table_stage stage = {.task = step->task,
                                         .parallel = choice->stage[step->stage].parallel,
                                         .own_threads = choice->stage[step->stage].own_threads};
         struct tnd_estimate estimate;
         snprintf(stage.backend, sizeof(stage.backend), "%s",
                  tnd_registry_name(o->registry, step->backend));
-        if (tnd_estimate_stage(o->table, &stage, (enum tandem_stage)step->stage, node->src[0]->type,
-                               node->ne[0], node->src[0]->ne[0], node->ne[1], choice->n_threads,
-                               &estimate)) {
+        if (node->op == TANDEM_OP_MUL_MAT_ID) {
+            tnd_experts_problem(node, &problem);
+        } else {
+            tnd_problem_of_node(node, &problem);
+        }
+        if (tnd_estimate_stage(o->table, &stage, (enum tandem_stage)step->stage, problem.type,
+                               problem.n, problem.k, problem.m, choice->n_threads, &estimate)) {
             *out_us = estimate.us;
             return true;
         }
@@ -154,7 +162,7 @@ static int32_t add_event(struct replaying *r, int32_t step, int32_t node, int st
                                                   .is_timed = is_timed};
     r->next[i] = NONE;
     r->out->n_untimed += !is_timed;
-    r->out->n_untimed_products += !is_timed && is_plain_product(r->options->graph->nodes[node]);
+    r->out->n_untimed_products += !is_timed && is_product(r->options->graph->nodes[node]);
     return i;
 }
 

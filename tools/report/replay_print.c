@@ -18,11 +18,16 @@ struct choice {
     double us; /* on their lanes, transfers not counted */
 };
 
+static int64_t tokens_of(const struct tandem_tensor *product)
+{
+    return product->ne[product->op == TANDEM_OP_MUL_MAT_ID ? 2 : 1];
+}
+
 static bool is_same(const struct choice *choice, const struct tandem_plan_node *node,
                     const struct tandem_tensor *product)
 {
     const struct tandem_tensor *known = choice->product;
-    return known->ne[0] == product->ne[0] && known->ne[1] == product->ne[1] &&
+    return known->ne[0] == product->ne[0] && tokens_of(known) == tokens_of(product) &&
            known->src[0]->ne[0] == product->src[0]->ne[0] &&
            known->src[0]->type == product->src[0]->type &&
            choice->node->n_threads == node->n_threads &&
@@ -31,7 +36,8 @@ static bool is_same(const struct choice *choice, const struct tandem_plan_node *
 
 static bool is_product(const struct tandem_tensor *node)
 {
-    return node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node);
+    return node->op == TANDEM_OP_MUL_MAT_ID ||
+           (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node));
 }
 
 /* The entry that a product belongs to; `n` when there is none yet. */
@@ -110,7 +116,8 @@ static void text_choices(const struct tnd_replay *replay, const struct tnd_repla
         char shape[96];
         const struct tandem_tensor *product = choices[i].product;
         snprintf(shape, sizeof(shape), "%" PRId64 " x %" PRId64 " %s, M %" PRId64, product->ne[0],
-                 product->src[0]->ne[0], tandem_type_name(product->src[0]->type), product->ne[1]);
+                 product->src[0]->ne[0], tandem_type_name(product->src[0]->type),
+                 tokens_of(product));
         tnd_text_printf(out, "    %-36s  %-22s  %7d  %5d  ", shape, choices[i].node->profile,
                         choices[i].node->n_threads, choices[i].count);
         add_time(out, 9, choices[i].us);
@@ -177,7 +184,7 @@ static void json_choices(const struct tnd_replay *replay, const struct tnd_repla
                         "%s\n%s    {\"type\": \"%s\", \"n\": %" PRId64 ", \"k\": %" PRId64
                         ", \"m\": %" PRId64 ", \"profile\": ",
                         i > 0 ? "," : "", indent, tandem_type_name(product->src[0]->type),
-                        product->ne[0], product->src[0]->ne[0], product->ne[1]);
+                        product->ne[0], product->src[0]->ne[0], tokens_of(product));
         tnd_emit_json_string(out, choices[i].node->profile);
         tnd_text_printf(out, ", \"threads\": %d, \"count\": %d, ", choices[i].node->n_threads,
                         choices[i].count);

@@ -49,7 +49,8 @@ static enum tandem_status supports(tandem_backend *backend, const tandem_tensor 
                                    uint32_t task, struct tandem_error *error)
 {
     enum tandem_backend_kind kind = (enum tandem_backend_kind)backend->api->kind;
-    bool is_product = node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node);
+    bool is_product = node->op == TANDEM_OP_MUL_MAT_ID ||
+                      (node->op == TANDEM_OP_MUL_MAT && tnd_mul_mat_is_plain(node));
     if (tnd_task_is(task, TND_TASK_WHOLE)) {
         bool takes = kind == TANDEM_KIND_CPU || (is_device(kind) && node->op != TANDEM_OP_CUSTOM);
         return takes || is_product ? TANDEM_OK

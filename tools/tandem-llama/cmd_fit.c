@@ -8,6 +8,7 @@
 #include "base/emit.h"
 #include "tandem/device.h"
 #include "tandem/table.h"
+#include "tools/report/model_graph.h"
 #include "tools/report/stub_backends.h"
 #include "tools/tandem-llama/fit_result.h"
 #include "tools/tandem-llama/cli.h"
@@ -15,8 +16,7 @@
 #include "tune/policy.h"
 
 enum { MOST_THREADS = 1024, MOST_LISTED = 16 };
-#define GIB             (1024.0 * 1024.0 * 1024.0)
-#define MOST_MEMORY_GIB 65536.0
+#define GIB (1024.0 * 1024.0 * 1024.0)
 
 struct request {
     const char *model, *type, *table, *memory, *objective, *cache;
@@ -29,6 +29,7 @@ struct fit {
     char table_path[4096];
     tandem_table *table;
     struct tnd_registry *registry; /* stand-ins for what the table knows */
+    tandem_source *source;
     struct tnd_fit_weights weights;
     struct tnd_fit_options options;
     struct tnd_fit_model priced;
@@ -93,23 +94,6 @@ static int64_t memory_here(int n)
     return 0;
 }
 
-/* "8,24": GiB of each device in the order of the table. */
-static bool read_memory(const char *text, int n_devices, int64_t *out)
-{
-    for (int side = 1; side <= n_devices; side++) {
-        char *end;
-        const double gib = strtod(text, &end);
-        const bool is_last = side == n_devices;
-        if (end == text || !(gib >= 0 && gib <= MOST_MEMORY_GIB) ||
-            *end != (is_last ? '\0' : ',')) {
-            return false;
-        }
-        out[side] = (int64_t)(gib * GIB);
-        text = end + (is_last ? 0 : 1);
-    }
-    return n_devices > 0;
-}
-
 static enum tandem_status find_devices(struct fit *fit, struct tandem_error *error)
 {
     uint8_t slots[TND_MAX_SLOTS];
@@ -121,11 +105,11 @@ static enum tandem_status find_devices(struct fit *fit, struct tandem_error *err
         fit->options.memory[side] = fit->request->table == NULL ? memory_here(side - 1) : 0;
     }
     const char *memory = fit->request->memory;
-    if (memory != NULL && !read_memory(memory, n, fit->options.memory)) {
+    if (memory != NULL && !tnd_fit_read_memory(memory, n, fit->options.memory)) {
         snprintf(error->text, sizeof(error->text),
-                 "--device-memory '%.64s': expected %d number%s of GiB up to %g with ',' between, "
-                 "one a device of the table",
-                 memory, n, n == 1 ? "" : "s", MOST_MEMORY_GIB);
+                 "--device-memory '%.64s': expected %d number%s of GiB with ',' between, one a "
+                 "device of the table",
+                 memory, n, n == 1 ? "" : "s");
         return error->status = TANDEM_E_ARGUMENT;
     }
     for (int side = 1; side <= n && memory == NULL; side++) {
@@ -147,7 +131,8 @@ static enum tandem_status price(struct fit *fit, struct tandem_error *error)
     fit->options.cache_type = TANDEM_TYPE_F16;
     CLI_TRY(tnd_cli_type(r->cache, &fit->options.cache_type, error));
     CLI_TRY(read_objective(fit, error));
-    CLI_TRY(tnd_fit_weights_open(r->model, type, &fit->weights, error));
+    CLI_TRY(model_source_open(r->model, type, &fit->source, error));
+    CLI_TRY(tnd_fit_weights_list(fit->source, &fit->weights, error));
     CLI_TRY(open_table(fit, error));
     CLI_TRY(find_devices(fit, error));
     fit->options.n_used = fit->weights.n_used;
@@ -225,6 +210,11 @@ static enum tandem_status find_placements(struct fit *fit, struct fit_result *re
     for (int rule = 0; rule < FIT_PLACEMENTS; rule++) {
         time_placement(fit, &problem, &result->placements[rule]);
     }
+    struct fit_placement *host = &result->placements[FIT_HOST];
+    for (int phase = 0; phase < TND_FIT_PHASES; phase++) {
+        host->us[phase] =
+            tnd_fit_model_cpu_us(&fit->priced, (enum tnd_fit_phase)phase, &host->error_us[phase]);
+    }
     result->n_whole_layers = count_whole_layers(fit, result->placements[FIT_LAYERS].sides);
     return TANDEM_OK;
 }
@@ -283,6 +273,7 @@ static void close_fit(struct fit *fit)
     free(fit->items);
     tnd_fit_model_fini(&fit->priced);
     tnd_fit_weights_fini(&fit->weights);
+    tandem_source_close(fit->source);
     tnd_registry_close(fit->registry);
     tandem_table_free(fit->table);
 }

@@ -4,7 +4,7 @@
 #define TANDEM_LLAMA_FIT_RESULT_H
 
 #include "base/text.h"
-#include "tools/tandem-llama/fit_weights.h"
+#include "tools/report/fit_weights.h"
 
 enum { FIT_MORE = 8 };
 

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * Lists of weights. */
+#include "tools/report/fit_weights.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tnd_status.h"
+#include "tandem/profile.h"
+#include "tune/policy.h"
+
+#define GIB             (1024.0 * 1024.0 * 1024.0)
+#define MOST_MEMORY_GIB 65536.0
+
+/* Works for files that llama/ does not run, too: their numbers are not checked. */
+static int64_t used_experts(const tandem_source *source)
+{
+    const char *architecture = NULL;
+    char key[96];
+    int64_t used = 0;
+    if (tandem_source_text(source, "general.architecture", &architecture)) {
+        snprintf(key, sizeof(key), "%.40s.expert_used_count", architecture);
+        (void)tandem_source_integer(source, key, &used);
+    }
+    return used > 0 ? used : 0;
+}
+
+/* Sums that do not fit, of hostile files, are refused where weights are priced. */
+static void count_bytes(struct tnd_fit_weights *weights)
+{
+    double most = 0;
+    double all = 0;
+    double of_type[256] = {0};
+    for (int i = 0; i < weights->n; i++) {
+        const struct tnd_fit_weight *weight = &weights->list[i];
+        double *sum = &of_type[(unsigned)weight->type % 256];
+        *sum += (double)weight->bytes;
+        all += (double)weight->bytes;
+        if (*sum > most) {
+            most = *sum;
+            weights->type = weight->type;
+        }
+    }
+    weights->bytes = all < 9e18 ? (int64_t)all : INT64_MAX;
+}
+
+enum tandem_status tnd_fit_weights_list(const tandem_source *source, struct tnd_fit_weights *out,
+                                        struct tandem_error *error)
+{
+    const int n = tandem_source_tensor_count(source);
+    struct tnd_fit_weights weights = {.list = tnd_calloc((size_t)n + 1, sizeof(weights.list[0]))};
+    if (weights.list == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "fit", n, 0,
+                             "fit: out of memory for a list of %d weights", n);
+    }
+    struct tandem_source_tensor tensor;
+    for (int i = 0; i < n && tandem_source_tensor_at(source, i, &tensor); i++) {
+        weights.list[weights.n++] =
+            (struct tnd_fit_weight){tensor.name,
+                                    tensor.type,
+                                    tensor.ne[0],
+                                    tensor.n_dims > 1 ? tensor.ne[1] : 1,
+                                    tensor.n_dims > 2 ? tensor.ne[2] : 1,
+                                    tensor.bytes <= INT64_MAX ? (int64_t)tensor.bytes : INT64_MAX};
+    }
+    weights.n_used = used_experts(source);
+    count_bytes(&weights);
+    *out = weights;
+    return TANDEM_OK;
+}
+
+void tnd_fit_weights_fini(struct tnd_fit_weights *weights)
+{
+    tnd_free(weights->list);
+    memset(weights, 0, sizeof(*weights));
+}
+
+bool tnd_fit_read_memory(const char *text, int n_devices, int64_t out_bytes[TND_FIT_SIDES])
+{
+    for (int side = 1; side <= n_devices; side++) {
+        char *end;
+        const double gib = strtod(text, &end);
+        const bool is_last = side == n_devices;
+        if (end == text || !(gib >= 0 && gib <= MOST_MEMORY_GIB) ||
+            *end != (is_last ? '\0' : ',')) {
+            return false;
+        }
+        out_bytes[side] = (int64_t)(gib * GIB);
+        text = end + (is_last ? 0 : 1);
+    }
+    return n_devices > 0;
+}
+
+/* ---- placing ---- */
+
+/* What one placing takes. */
+struct placing {
+    struct tnd_fit_weights weights;
+    struct tnd_fit_model model;
+    struct tnd_fit_item *items;
+    struct tnd_placed *placed;
+    uint8_t *sides;
+};
+
+static enum tandem_status place(struct placing *p, const tandem_source *source,
+                                struct tnd_fit_options *options, const uint8_t *slots,
+                                struct tnd_placement **out_placement, struct tandem_error *error)
+{
+    static const double count[TND_FIT_PHASES] = {1, TND_FIT_ANSWER_TOKENS};
+    struct tnd_fit_problem problem;
+    TND_TRY(tnd_fit_weights_list(source, &p->weights, error));
+    const size_t n = (size_t)p->weights.n + 1;
+    options->n_used = p->weights.n_used;
+    TND_TRY(tnd_fit_model_new(p->weights.list, p->weights.n, options, &p->model, error));
+    p->items = tnd_calloc(n, sizeof(p->items[0]));
+    p->placed = tnd_calloc(n, sizeof(p->placed[0]));
+    p->sides = tnd_calloc(n, 1);
+    if (p->items == NULL || p->placed == NULL || p->sides == NULL) {
+        return tnd_error_set(error, TANDEM_E_MEMORY, "fit", p->weights.n, 0,
+                             "fit: out of memory for %d weights", p->weights.n);
+    }
+    tnd_fit_model_problem(&p->model, count, p->items, &problem);
+    TND_TRY(tnd_fit_choose(&problem, p->sides, error));
+    struct tandem_source_tensor tensor;
+    for (int i = 0; i < p->weights.n && tandem_source_tensor_at(source, i, &tensor); i++) {
+        const int side = p->sides[p->model.group_of[i]];
+        p->placed[i] =
+            (struct tnd_placed){tensor.data, side > 0 ? slots[side - 1] : TANDEM_BACKEND_CPU};
+    }
+    return tnd_placement_new(p->placed, p->weights.n, out_placement, error);
+}
+
+enum tandem_status tnd_fit_place(const tandem_source *source, struct tnd_fit_options *options,
+                                 const uint8_t *slots, struct tnd_placement **out_placement,
+                                 struct tandem_error *error)
+{
+    struct placing p;
+    memset(&p, 0, sizeof(p));
+    enum tandem_status status = place(&p, source, options, slots, out_placement, error);
+    tnd_fit_model_fini(&p.model);
+    tnd_fit_weights_fini(&p.weights);
+    tnd_free(p.items);
+    tnd_free(p.placed);
+    tnd_free(p.sides);
+    return status;
+}
