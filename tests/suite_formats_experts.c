@@ -342,7 +342,7 @@ static void a_gguf_file_keeps_experts_and_routers_stay_floats(void)
 
 static void synthetic_experts_have_the_shape_asked_for(void)
 {
-    struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 2, 4, 2, 300, 64, 6, 2};
+    struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 2, 4, 2, 300, 64, 6, 2, 0};
     tandem_source *source = NULL;
     struct tandem_hparams h = {.size = sizeof(h)};
     struct tandem_source_tensor t = {.name = ""};

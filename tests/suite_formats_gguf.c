@@ -359,7 +359,7 @@ static bool note_progress(void *user, const char *tensor, int64_t done, int64_t 
 
 static void converting_while_writing_equals_converting_in_memory(void)
 {
-    const struct tandem_llama_shape shape = {sizeof(shape), 256, 352, 2, 8, 4, 512, 64, 0, 0};
+    const struct tandem_llama_shape shape = {sizeof(shape), 256, 352, 2, 8, 4, 512, 64, 0, 0, 0};
     tandem_source *source = NULL;
     check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 3, &source, NULL));
     const enum tandem_type types[] = {TANDEM_TYPE_F16, TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q6_K,
@@ -394,7 +394,7 @@ static void converting_while_writing_equals_converting_in_memory(void)
 
 static void a_cancelled_or_impossible_file_leaves_the_old_one(void)
 {
-    const struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 2, 8, 4, 128, 64, 0, 0};
+    const struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 2, 8, 4, 128, 64, 0, 0, 0};
     tandem_source *source = NULL;
     struct tandem_error error = {0};
     struct progress progress = {.stop_at = 3};
@@ -468,7 +468,7 @@ static void tensors_that_gguf_cannot_hold_are_refused_by_name(void)
 static void bcml1_of_before_is_read_as_q4_1(void)
 {
     static const char name[] = "blk.0.ffn_up.weight";
-    const struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 1, 8, 4, 128, 64, 0, 0};
+    const struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 1, 8, 4, 128, 64, 0, 0, 0};
     struct tandem_save_options options = TANDEM_SAVE_OPTIONS_INIT;
     tandem_source *source = NULL;
     tandem_source *before = NULL;
@@ -500,7 +500,7 @@ static void bcml1_of_before_is_read_as_q4_1(void)
 /* BCML1 has no number for it, and the one of the file before would be wrong. */
 static void the_file_type_is_that_of_the_new_weights_or_left_out(void)
 {
-    const struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 1, 8, 4, 128, 64, 0, 0};
+    const struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 1, 8, 4, 128, 64, 0, 0, 0};
     const enum tandem_type types[] = {TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q8_0, TANDEM_TYPE_BCML1};
     const int64_t numbers[] = {2, 7, -1};
     tandem_source *source = NULL;
@@ -710,7 +710,7 @@ static void every_failing_allocation_gives_memory_errors_and_no_leak(void)
 
 static void every_failing_allocation_while_writing_leaves_no_file(void)
 {
-    const struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 1, 8, 4, 128, 64, 0, 0};
+    const struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 1, 8, 4, 128, 64, 0, 0, 0};
     tandem_source *source = NULL;
     struct tandem_save_options options = TANDEM_SAVE_OPTIONS_INIT;
     options.converts = true;

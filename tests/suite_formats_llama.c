@@ -212,7 +212,7 @@ static void impossible_numbers_are_refused_whatever_the_file(void)
     static const char *const counts[] = {
         "-1",    "0",  "-9223372036854775808", "9223372036854775807", "3", "1e300", "-0.5",
         "\"4\"", "[4]"};
-    const struct tandem_llama_shape shape = {sizeof(shape), 16, 24, 1, 4, 2, 8, 16, 0, 0};
+    const struct tandem_llama_shape shape = {sizeof(shape), 16, 24, 1, 4, 2, 8, 16, 0, 0, 0};
     tandem_source *made = NULL;
     check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &made, NULL));
     CU_ASSERT_TRUE(tnd_model_write_torch_llama(made, tnd_test_temp("consolidated.00.pth"), false));
@@ -319,7 +319,7 @@ static void members_of_config_json_are_used_harmless_or_refused_by_name(void)
         {"\"model_type\":\"qwen2\",\"attention_bias\":true", "\"attention_bias\" is on"},
         {"\"model_type\":\"mistral\",\"sliding_window\":0", "\"sliding_window\" is less than 1"},
     };
-    const struct tandem_llama_shape shape = {sizeof(shape), 16, 24, 1, 4, 2, 8, 16, 0, 0};
+    const struct tandem_llama_shape shape = {sizeof(shape), 16, 24, 1, 4, 2, 8, 16, 0, 0, 0};
     tandem_source *made = NULL;
     check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &made, NULL));
     CU_ASSERT_TRUE(tnd_model_write_safetensors(made, tnd_test_temp("model.safetensors"), 0, 1));

@@ -13,7 +13,7 @@
 /* A model in a file; its path is valid until the fourth call of tnd_test_temp from now. */
 static const char *write_model(const char *name)
 {
-    struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 2, 4, 2, 300, 64, 0, 0};
+    struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 2, 4, 2, 300, 64, 0, 0, 0};
     const char *path = tnd_test_temp(name);
     tandem_source *source = NULL;
     check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, NULL));

@@ -160,6 +160,27 @@ static void each_failing_allocation_of_a_conversion_leaks_nothing(void)
     tandem_source_close(source);
 }
 
+static void heads_may_have_a_size_of_their_own(void)
+{
+    struct tandem_llama_shape shape = small_shape();
+    struct tandem_hparams hparams = {.size = sizeof(hparams)};
+    struct tandem_error error = {0};
+    tandem_source *source = NULL;
+    shape.head_size = 2 * shape.dim / shape.heads;
+    check_status(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, &error), TANDEM_OK,
+                 NULL, &error);
+    check_status(tandem_source_hparams(source, &hparams, &error), TANDEM_OK, NULL, &error);
+    check_int(hparams.head_size, shape.head_size);
+    check_int(hparams.q_dim, 2 * shape.dim);
+    tandem_source_close(source);
+    shape.head_size = -2;
+    check_status(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, &error),
+                 TANDEM_E_ARGUMENT, "head size", &error);
+    shape.head_size = 3;
+    check_status(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, &error),
+                 TANDEM_E_ARGUMENT, "head size", &error);
+}
+
 static CU_TestInfo synth_tests[] = {
     {"weights_have_the_wanted_type_where_rows_fit", weights_have_the_wanted_type_where_rows_fit},
     {"weights_deviate_by_one_over_the_root_of_k_in_every_type",
@@ -171,6 +192,7 @@ static CU_TestInfo synth_tests[] = {
      conversion_changes_matrices_that_fit_and_nothing_else},
     {"each_failing_allocation_of_a_conversion_leaks_nothing",
      each_failing_allocation_of_a_conversion_leaks_nothing},
+    {"heads may have a size of their own", heads_may_have_a_size_of_their_own},
     CU_TEST_INFO_NULL,
 };
 

@@ -308,7 +308,7 @@ static void the_command_line_quotes_names_for_a_shell(void)
 
 static void a_models_bytes_are_counted_by_what_they_are(void)
 {
-    struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 2, 4, 2, 100, 32, 0, 0};
+    struct tandem_llama_shape shape = {sizeof(shape), 64, 96, 2, 4, 2, 100, 32, 0, 0, 0};
     tandem_source *source = NULL;
     check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_Q4_0, 1, &source, NULL));
     check_ok(tnd_advise_model_read(source, "tiny", &model, NULL));

@@ -201,6 +201,39 @@ static void other_weights_may_be_anywhere(void)
     check_int(statistics().residents, 1);
 }
 
+/* y = W0 x + b with W0 on the device and b, which nothing pays for, in host memory: the sum is
+ * computed there, for the device would have to keep b. */
+static void other_operations_leave_weights_where_they_are(void)
+{
+    const int64_t ne[] = {WIDTH, 1};
+    struct tandem_place_weight two[2] = {list[0]};
+    struct tandem_place_options options = TANDEM_PLACE_OPTIONS_INIT;
+    const int64_t memory = FIXED + BYTES;
+    tandem_tensor *b = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, ne);
+    memset(tandem_tensor_data(b), 0, WIDTH * sizeof(float));
+    tandem_tensor_set_role(b, TANDEM_ROLE_CONSTANT);
+    two[1] = (struct tandem_place_weight){
+        "b", tandem_tensor_data(b), WIDTH * sizeof(float), TANDEM_TYPE_F32, WIDTH, 1, 1};
+    tandem_tensor *y = tandem_mul_mat(context, weights[0], weights[1]);
+    tandem_graph *sum = tandem_graph_new(context);
+    tandem_graph_add(sum, tandem_add(context, y, b));
+    check_ok(tandem_graph_finish(sum, NULL));
+    options.device_memory = &memory;
+    options.n_device_memory = 1;
+    check_ok(tandem_runtime_place(runtime, two, 2, &options, NULL));
+    check_string(tandem_runtime_placed_on(runtime, two[0].data), "simown");
+    check_string(tandem_runtime_placed_on(runtime, two[1].data), "cpu");
+    tandem_plan *plan = NULL;
+    check_ok(tandem_runtime_plan(runtime, sum, &plan, NULL));
+    for (int i = 0; i < tandem_graph_node_count(sum); i++) {
+        const struct tandem_task_config *compute =
+            &tandem_plan_node(plan, i)->stage[TANDEM_STAGE_COMPUTE];
+        bool is_product = strcmp(tandem_tensor_op_name(tandem_graph_node(sum, i)), "mul_mat") == 0;
+        check_int(compute->backend, is_product ? sim_slot() : TANDEM_BACKEND_CPU);
+    }
+    tandem_plan_free(plan);
+}
+
 static void where_everything_fits_nothing_is_placed_unless_wanted(void)
 {
     struct tandem_place_info info = TANDEM_PLACE_INFO_INIT;
@@ -249,6 +282,8 @@ static CU_TestInfo tests[] = {
     {"a device keeps the weights that are placed on it",
      a_device_keeps_the_weights_that_are_placed_on_it},
     {"other weights may be anywhere", other_weights_may_be_anywhere},
+    {"other operations leave weights where they are",
+     other_operations_leave_weights_where_they_are},
     {"where everything fits nothing is placed unless wanted",
      where_everything_fits_nothing_is_placed_unless_wanted},
     {"placing says what is wrong", placing_says_what_is_wrong},
