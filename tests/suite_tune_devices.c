@@ -648,7 +648,7 @@ static void weights_without_room_travel_for_prompts(void)
     check_string(first_profile(16), "opencl");
     is_refused = true;
     check_string(first_profile(4), "cpu");
-    check_string(first_profile(16), "opencl+stream");
+    check_string(first_profile(32), "opencl+stream");
     is_refused = false;
     check_string(first_profile(16), "opencl");
 }

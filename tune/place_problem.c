@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backends/task.h"
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/hash.h"
@@ -43,6 +44,7 @@ struct building {
     int32_t n_mentions;
     struct taken *taken;
     int n_taken;
+    uint32_t streams; /* bit a side: weights travel to it */
 };
 
 static enum tandem_status out_of_memory(const struct building *b)
@@ -241,6 +243,22 @@ static int16_t kind_of(struct building *b, int i)
     return (int16_t)problem->n_splits++;
 }
 
+/* Of the first product on a side whose weights travel: nothing hides their way. */
+static double open_us(struct building *b, int i, int side)
+{
+    const struct tnd_place_options *options = b->options;
+    const struct tandem_task_config *compute =
+        &b->nodes[i].choice[side].node.stage[TANDEM_STAGE_COMPUTE];
+    if (!tnd_task_is(compute->task, TND_TASK_STREAMS_W) || (b->streams >> side & 1) != 0) {
+        return 0;
+    }
+    b->streams |= UINT32_C(1) << side;
+    return tnd_estimate_transfer(options->table,
+                                 tnd_registry_name(options->registry, compute->backend), TND_UPLOAD,
+                                 (int64_t)tandem_tensor_bytes(options->graph->nodes[i]->src[0]))
+        .us;
+}
+
 static void price_node(struct building *b, int i)
 {
     struct tnd_schedule_problem *problem = &b->out->problem;
@@ -251,7 +269,8 @@ static void price_node(struct building *b, int i)
     for (int side = 0; side < problem->n_sides; side++) {
         struct tnd_schedule_time *time = &b->times[at * problem->n_sides + side];
         bool runs = (node->supported >> side & 1) != 0;
-        double us = node->is_product && runs ? node->choice[side].us : host_us;
+        double us =
+            node->is_product && runs ? node->choice[side].us + open_us(b, i, side) : host_us;
         double error_us = host_us > 0 ? host_us * (side > HOST ? TND_SCHEDULE_OP_ERROR : 0)
                                       : TND_SCHEDULE_UNKNOWN_US;
         error_us = node->is_product && runs ? node->choice[side].error_us : error_us;
