@@ -228,9 +228,8 @@ static void build_graph(void)
 
 static struct tandem_backend_api api;
 
-/* Of each product the table says: 2 us on the device, its weights in 1 us, 100 us on the CPU. The
- * device has no room, and its weights take 400 us. */
-static void set_up_runtime(void)
+/* What the table says of each product. */
+static void open_with(const char *device, double cpu_us, double device_us)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
     tandem_table *table = tune_new();
@@ -243,19 +242,30 @@ static void set_up_runtime(void)
     check_ok(tandem_runtime_open(&options, &runtime, NULL));
     api = tnd_sim_own_api;
     api.profile = device_profile;
-    check_ok(
-        tandem_runtime_add_backend(runtime, &api, "budget=1,upload_gbps=0.0922,gflops=1000", NULL));
+    check_ok(tandem_runtime_add_backend(runtime, &api, device, NULL));
     int slot = tnd_registry_find(runtime->registry, "simown", NULL);
     CU_ASSERT_TRUE_FATAL(slot > 0);
     tnd_clock_virtual_init(&clock_, 0);
     tnd_sim_set_clock(tnd_registry_backend(runtime->registry, slot), &clock_.clock);
     runtime->clock = &clock_.clock;
-    add_cost(table, "cpu", 100);
-    add_cost(table, "simown", 2);
+    add_cost(table, "cpu", cpu_us);
+    add_cost(table, "simown", device_us);
     tune_add_link(table, "simown", 1, 1e6);
     check_ok(tandem_runtime_set_table(runtime, table, NULL));
     tandem_table_free(table);
     build_graph();
+}
+
+/* The device has no room, and its weights take 400 us in place of 1 us. */
+static void set_up_runtime(void)
+{
+    open_with("budget=1,upload_gbps=0.0922,gflops=1000", 100, 2);
+}
+
+/* Both are told to be equally fast; the device is not. */
+static void set_up_splits(void)
+{
+    open_with("gflops=0.02", 2000, 2000);
 }
 
 static void tear_down_runtime(void)
@@ -354,6 +364,26 @@ static void a_plan_that_a_program_keeps_or_changes_is_run_as_it_is(void)
     tandem_plan_free(plan);
 }
 
+static void a_runtime_drops_split_products_that_are_slower_than_predicted(void)
+{
+    static float expected[N * M];
+    bool is_split = false;
+    int last = 0;
+    memset(expected, 0, sizeof(expected));
+    for (int i = 1; i <= 2 * TND_GUARD_USES; i++) {
+        tandem_plan *plan = NULL;
+        check_ok(tandem_runtime_plan(runtime, graph_of_layers, &plan, NULL));
+        last = tandem_plan_part_count(plan) > 0 ? i : last;
+        is_split = is_split || last == i;
+        check_ok(tandem_runtime_compute(runtime, graph_of_layers, plan, NULL, NULL));
+        memcpy(expected, tandem_tensor_data(y), i == 1 ? sizeof(expected) : 0);
+        check_nmse(tandem_tensor_data(y), expected, (int64_t)N * M, 1e-3, "split or not");
+        tandem_plan_free(plan);
+    }
+    CU_ASSERT_TRUE(is_split && last <= TND_GUARD_USES);
+    check_int(n_dropped, 1);
+}
+
 static CU_TestInfo verdict_tests[] = {
     {"a_device_that_lies_is_dropped_within_eight_uses",
      a_device_that_lies_is_dropped_within_eight_uses},
@@ -361,6 +391,12 @@ static CU_TestInfo verdict_tests[] = {
     {"prompts_of_other_lengths_inherit_the_verdict", prompts_of_other_lengths_inherit_the_verdict},
     {"beyond_its_room_the_guard_gives_the_single_plan",
      beyond_its_room_the_guard_gives_the_single_plan},
+    CU_TEST_INFO_NULL,
+};
+
+static CU_TestInfo split_tests[] = {
+    {"a_runtime_drops_split_products_that_are_slower_than_predicted",
+     a_runtime_drops_split_products_that_are_slower_than_predicted},
     CU_TEST_INFO_NULL,
 };
 
@@ -377,5 +413,6 @@ extern CU_SuiteInfo suites_runtime_guard[];
 CU_SuiteInfo suites_runtime_guard[] = {
     {"guard", NULL, NULL, set_up, tear_down, verdict_tests},
     {"guarded runtime", NULL, NULL, set_up_runtime, tear_down_runtime, runtime_tests},
+    {"guarded splits", NULL, NULL, set_up_splits, tear_down_runtime, split_tests},
     CU_SUITE_INFO_NULL,
 };

@@ -290,6 +290,28 @@ static void slots_grow_with_the_weights(void)
     machine_close(&machine);
 }
 
+/* Half of the rows on the device, whose weights travel, the others on the CPU meanwhile. */
+static void rows_of_a_split_product_may_travel(void)
+{
+    struct machine machine;
+    machine_open(&machine, "");
+    struct chain chain = chain_new(&machine, true, false);
+    for (int i = 0; i < LAYERS; i++) {
+        struct tandem_plan_part part = {.node = i,
+                                        .split = TANDEM_SPLIT_ROWS,
+                                        .begin = K / 2,
+                                        .end = K,
+                                        .choice = *tandem_plan_node(chain.plan, i)};
+        fake_plan_node(chain.plan, i, TANDEM_BACKEND_CPU, 2);
+        check_ok(tandem_plan_add_part(chain.plan, &part, NULL));
+    }
+    (void)chain_run(&machine, &chain);
+    check_int(statistics_of(&machine).streams, LAYERS);
+    check_int(statistics_of(&machine).weight_uploads, 0);
+    chain_free(&chain);
+    machine_close(&machine);
+}
+
 static void streams_stand_in_traces(void)
 {
     struct machine machine;
@@ -325,6 +347,7 @@ static CU_TestInfo tests[] = {
     {"a_device_that_fails_in_mid_stream_leaves_nothing_behind",
      a_device_that_fails_in_mid_stream_leaves_nothing_behind},
     {"slots_grow_with_the_weights", slots_grow_with_the_weights},
+    {"rows_of_a_split_product_may_travel", rows_of_a_split_product_may_travel},
     {"streams_stand_in_traces", streams_stand_in_traces},
     CU_TEST_INFO_NULL,
 };
