@@ -305,6 +305,27 @@ static void an_index_that_is_no_expert_fails_with_its_number(void)
     tnd_backend_cpu.close(backend);
 }
 
+static void a_gathered_index_outside_the_row_fails_with_its_number(void)
+{
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    tandem_backend *backend = open_cpu();
+    tandem_context *context = NULL;
+    struct tandem_error error = {0};
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    tandem_tensor *a = tnd_test_leaf(context, TANDEM_TYPE_F32, (int64_t[]){5, 2, 1, 1}, &rng);
+    tandem_tensor *ids = tandem_tensor_new(context, TANDEM_TYPE_I32, 2, (int64_t[]){3, 2});
+    tandem_tensor *node = tnd_test_node(context, tandem_gather(context, a, ids));
+    ((int32_t *)tandem_tensor_data(ids))[4] = 5;
+    check_status(compute(backend, node, TANDEM_TASK_NODE, NULL, 2, &error), TANDEM_E_ARGUMENT,
+                 "gather: index 1 of token 1 is 5, expected 0 to 4", &error);
+    ((int32_t *)tandem_tensor_data(ids))[4] = -1;
+    check_status(compute(backend, node, TANDEM_TASK_NODE, NULL, 1, &error), TANDEM_E_ARGUMENT,
+                 "is -1", &error);
+    check_status(tnd_eval_ref_node(node, &error), TANDEM_E_ARGUMENT, "is -1", &error);
+    tandem_context_free(context);
+    tnd_backend_cpu.close(backend);
+}
+
 CU_TestInfo tnd_tests_experts[] = {
     {"every_instruction_set_has_the_bits_of_plain_products",
      every_instruction_set_has_the_bits_of_plain_products},
@@ -312,5 +333,7 @@ CU_TestInfo tnd_tests_experts[] = {
     {"only_experts_in_use_are_read", only_experts_in_use_are_read},
     {"an_index_that_is_no_expert_fails_with_its_number",
      an_index_that_is_no_expert_fails_with_its_number},
+    {"a_gathered_index_outside_the_row_fails_with_its_number",
+     a_gathered_index_outside_the_row_fails_with_its_number},
     CU_TEST_INFO_NULL,
 };

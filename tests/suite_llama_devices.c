@@ -8,7 +8,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "sched/conflict.h"
 #include "tandem/device.h"
-#include "tests/suite_llama.h"
+#include "tests/suite_llama_naive.h"
 
 static const char prompt[] = "Zoo";
 static const char golden[] = "llama/golden-zoo-t0-n60.txt";
@@ -250,6 +250,48 @@ static void weights_in_flight_give_the_golden_text(void)
     tnd_trained_close(&trained);
 }
 
+/* Experts run on the CPU, all else on the device; the use of experts is counted all the same. */
+static void mixtures_of_experts_run_beside_a_device(void)
+{
+    static const struct naive_spec specs[] = {{.experts = 8, .used = 2},
+                                              {.architecture = "qwen2moe",
+                                               .has_biases = true,
+                                               .experts = 6,
+                                               .used = 3,
+                                               .expert_hidden = 40,
+                                               .shared_hidden = 56}};
+    for (size_t i = 0; i < 2 && has_device(); i++) {
+        const struct tandem_session_options options = {.size = sizeof(options)};
+        tandem_source *source = naive_source(&specs[i]);
+        tandem_runtime *runtime = open_runtime("opencl", "");
+        tandem_model *model = NULL;
+        tandem_session *session = NULL;
+        struct tandem_expert_use use = {.layers = 0};
+        struct tandem_error error = {0};
+        int32_t tokens[21];
+        double want[NAIVE_VOCABULARY];
+        naive_tokens(tokens, 21);
+        check_ok(tandem_model_new(source, &model, NULL));
+        check_ok(tandem_session_new(model, runtime, &options, &session, NULL));
+        check_status(tandem_session_decode(session, tokens, 20, 7, &error), TANDEM_OK, NULL,
+                     &error);
+        check_status(tandem_session_decode(session, tokens + 20, 1, 1, &error), TANDEM_OK, NULL,
+                     &error);
+        naive_logits(source, &specs[i], tokens, 21, want);
+        check_nmse_double(tandem_session_logits(session, 0), want, NAIVE_VOCABULARY, 1e-9,
+                          "experts beside a device");
+        CU_ASSERT_TRUE(tandem_session_expert_use(session, &use));
+        for (int64_t e = 0; e < use.layers * use.experts; e++) {
+            check_int(use.hits[e],
+                      naive_expert_hits((int)(e / use.experts), (int)(e % use.experts)));
+        }
+        tandem_session_free(session);
+        tandem_runtime_close(runtime);
+        tandem_model_free(model);
+        tandem_source_close(source);
+    }
+}
+
 static CU_TestInfo tests[] = {
     {"every_profile_of_devices_gives_the_golden_text",
      every_profile_of_devices_gives_the_golden_text},
@@ -257,6 +299,7 @@ static CU_TestInfo tests[] = {
     {"splits_and_orders_over_devices_give_the_golden_text",
      splits_and_orders_over_devices_give_the_golden_text},
     {"weights_in_flight_give_the_golden_text", weights_in_flight_give_the_golden_text},
+    {"mixtures_of_experts_run_beside_a_device", mixtures_of_experts_run_beside_a_device},
     CU_TEST_INFO_NULL,
 };
 

@@ -539,6 +539,10 @@ static void config_models(const tandem_source *model)
         "\"attention_multiplier\":null",
         "\"num_experts\":0",
         "\"num_experts\":8",
+        "\"model_type\":\"mixtral\",\"num_local_experts\":2,\"num_experts_per_tok\":1",
+        "\"model_type\":\"qwen2_moe\",\"num_experts\":2,\"moe_intermediate_size\":32,"
+        "\"shared_expert_intermediate_size\":32,\"norm_topk_prob\":true,\"mlp_only_layers\":[]",
+        "\"model_type\":\"qwen3_moe\",\"num_local_experts\":2,\"decoder_sparse_step\":1",
         "\"final_logit_softcapping\":\"\"",
         "\"auto_map\":{}",
         "\"embedding_multiplier\":[]",
@@ -593,6 +597,12 @@ static void models(void)
         }
         const bool is_wide = tandem_type_block_values((enum tandem_type)type) > 32;
         tandem_source *model = synthesize(is_wide ? &wide : &small, (enum tandem_type)type);
+        gguf_model(model, TANDEM_TYPE_Q8_0);
+        tandem_source_close(model);
+        struct tandem_llama_shape mixture = small;
+        mixture.experts = 3;
+        mixture.experts_used = 2;
+        model = synthesize(&mixture, is_wide ? TANDEM_TYPE_F32 : (enum tandem_type)type);
         gguf_model(model, TANDEM_TYPE_Q8_0);
         tandem_source_close(model);
         small.kv_heads = type % 2 == 0 ? 1 : 2;

@@ -102,7 +102,7 @@ static void add_up_weights(struct bench *bench)
     struct tandem_source_tensor tensor;
     for (int i = 0; tandem_source_tensor_at(bench->source, i, &tensor); i++) {
         bench->gib += (double)tensor.bytes / 1073741824.0;
-        bench->millions += (double)tensor.ne[0] * (double)tensor.ne[1] / 1e6;
+        bench->millions += (double)tensor.ne[0] * (double)tensor.ne[1] * (double)tensor.ne[2] / 1e6;
     }
 }
 

@@ -38,7 +38,8 @@ enum tandem_status tnd_plan_summary(tandem_session *session, int64_t m, char *ou
     tandem_plan *plan;
     CLI_TRY(tandem_session_plan(session, m, &graph, &plan, error));
     for (int i = 0; i < tandem_graph_node_count(graph); i++) {
-        if (tandem_tensor_op(tandem_graph_node(graph, i)) == TANDEM_OP_MUL_MAT) {
+        const enum tandem_op op = tandem_tensor_op(tandem_graph_node(graph, i));
+        if (op == TANDEM_OP_MUL_MAT || op == TANDEM_OP_MUL_MAT_ID) {
             count_one(counts, &n_counts, tandem_plan_node(plan, i)->profile);
         }
     }
