@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "ggml-like/tnd_tensor.h"
 #include "runtime/tnd_runtime.h"
+#include "sched/conflict.h"
 #include "tandem/tandem.h"
 #include "tests/support.h"
 
@@ -137,7 +138,7 @@ static struct step step_new(const struct model *model, int cell, bool adds_to_ca
 }
 
 /* How the nodes are spread. */
-enum spread { ALL_ON_DEVICE, EVERY_OTHER, STAGES, SPLIT_ROWS, SPLIT_COLUMNS, N_SPREADS };
+enum spread { ALL_ON_DEVICE, EVERY_OTHER, STAGES, ORDERED, SPLIT_ROWS, SPLIT_COLUMNS, N_SPREADS };
 
 /* Half of a product with constant weights is left to what it was planned for, the other half goes
  * to the device. */
@@ -155,6 +156,19 @@ static void split(tandem_plan *plan, int i, const tandem_tensor *product, uint8_
     part.choice.stage[TANDEM_STAGE_COMPUTE] =
         (struct tandem_task_config){.backend = slot, .task = TANDEM_TASK_NODE};
     check_ok(tandem_plan_add_part(plan, &part, NULL));
+}
+
+/* Neighbours change places where they may. */
+static void order(const tandem_graph *graph, tandem_plan *plan)
+{
+    int32_t list[32];
+    CU_ASSERT_TRUE_FATAL(graph->n_nodes <= 32);
+    for (int i = 0; i < graph->n_nodes; i++) {
+        bool is_swapped = i > 0 && !tnd_nodes_conflict(graph->nodes[list[i - 1]], graph->nodes[i]);
+        list[i] = is_swapped ? list[i - 1] : i;
+        list[i - is_swapped] = i;
+    }
+    check_ok(tandem_plan_set_order(plan, list, graph->n_nodes, NULL));
 }
 
 static tandem_plan *plan_for(tandem_runtime *runtime, const tandem_graph *graph, enum spread spread)
@@ -183,6 +197,9 @@ static tandem_plan *plan_for(tandem_runtime *runtime, const tandem_graph *graph,
             node.stage[TANDEM_STAGE_COMPUTE].task = TANDEM_TASK_MUL_MAT_F32;
         }
         check_ok(tandem_plan_set_node(plan, i, &node));
+    }
+    if (spread == ORDERED) {
+        order(graph, plan);
     }
     return plan;
 }
