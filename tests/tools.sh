@@ -472,9 +472,9 @@ if group bench; then
     small=("${shape[@]}" --prompt 8,16 --gen 4 --repeat 2 --table none)
     try 0 "| matrix products of the plan |" bench "${small[@]}"
     check "the rule" has "the rule, no table" out
-    try 1 "no-such-table: cannot open" bench "${shape[@]}" --prompt 8 --gen 0 --table no-such-table
     check "three tests" [ "$(grep -cE '\| (pp8|pp16|tg4) ' out)" -eq 3 ]
     check "columns" [ "$(grep '^|' out | awk -F'|' '{print NF}' | sort -u | wc -l)" -eq 1 ]
+    try 1 "no-such-table: cannot open" bench "${shape[@]}" --prompt 8 --gen 0 --table no-such-table
     try 0 "test,tokens,mean_tokens_per_s" bench "${small[@]}" --output csv
     check "four lines" [ "$(wc -l <out)" -eq 4 ]
     check "columns" [ "$(awk -F, '{print NF}' out | sort -u | wc -l)" -eq 1 ]

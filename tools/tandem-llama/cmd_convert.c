@@ -205,7 +205,7 @@ int tnd_cmd_synth(int argc, char **argv)
     int64_t context = 2048;
     const struct args_option rows[] = {
         {"shape", ARGS_STRING, &shape, 0, 0, "SHAPE",
-         "1.1b, quick, 1b-moe, or dim,hidden,layers,heads,kv_heads,vocabulary[,experts,used]; "
+         "1.1b, quick, 1b-moe, dim,ffn,layers,heads,kv,words[,experts,used]; "
          "quick"},
         {"type", ARGS_STRING, &type, 0, 0, "TYPE", "of the matrices; q4_0"},
         {"context", ARGS_INT, &context, 0, 1e9, "N",

@@ -445,7 +445,7 @@ int tnd_cmd_bench(int argc, char **argv)
     struct bench_options *o = &bench.options;
     const struct args_option rows[] = {
         {"synth", ARGS_STRING, &o->synth, 0, 0, "SHAPE",
-         "1.1b, quick, 1b-moe or dim,hidden,layers,heads,kv_heads,vocabulary[,experts,used]; 1.1b"},
+         "1.1b, quick, 1b-moe, dim,ffn,layers,heads,kv,words[,experts,used]; 1.1b"},
         {"type", ARGS_STRING, &o->type, 0, 0, "TYPE",
          "of the weights; q4_0, a model file: its own"},
         {"prompt", ARGS_INTS, &o->prompts, 0, 1e6, "N,N",
