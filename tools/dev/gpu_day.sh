@@ -208,6 +208,10 @@ way() {
         fault "$name: tandem-llama bench ends with status $got: $(tail -1 "$WORK/said" | cut -c1-200)"
         return
     fi
+    cat "$WORK/said"
+    if grep -q 'dropped for good' "$WORK/said"; then
+        figure "$name: the guard: $(grep -m1 'dropped for good' "$WORK/said" | cut -c1-200)"
+    fi
     awk -F, -v name="$name" 'NR > 1 { print name "/" $1, $3 }' "$WORK/csv" | tee -a "$rounds"
 }
 
@@ -252,7 +256,7 @@ step_ways() {
         --prompt "$prompt" --gen 2 --device "$DEVICE" >/dev/null 2>&1 || fault "no trace of the plan"
     "$bin/tandem-llama" bench --synth "$synth" --table "$table" --repeat 1 --prompt "$prompt" --gen 2 \
         --device "$DEVICE" --output csv 2>&1 | tail -2
-    parts=$(grep -c '"part' "$WORK/trace.json" 2>/dev/null)
+    parts=$(grep -cE ' part [0-9]' "$WORK/trace.json" 2>/dev/null)
     if [ "${parts:-0}" -gt 0 ]; then
         figure "the plan splits products: $parts parts in the trace"
     else

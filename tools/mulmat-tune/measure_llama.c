@@ -124,6 +124,16 @@ static void list_threads(const struct tandem_table *table, char *out, size_t n)
     }
 }
 
+/* The thread counts of the advice so far; those of before where it has none. */
+static void name_threads(const struct tnd_advice *advice, char *threads, size_t n)
+{
+    if (advice->threads > 0 && advice->batch_threads == advice->threads) {
+        snprintf(threads, n, "%d", advice->threads);
+    } else if (advice->threads > 0 && advice->batch_threads > 0) {
+        snprintf(threads, n, "%d,%d", advice->threads, advice->batch_threads);
+    }
+}
+
 /* What the times so far lead to. */
 static void advise(const struct run *run, struct tnd_advice *out)
 {
@@ -172,6 +182,7 @@ static enum tandem_status measure_all(struct run *run, struct tandem_error *erro
     snprintf(options, sizeof(options), "-p 512 -n 32 -r 3 -ub 512 -t %s %s", threads, place);
     TND_TRY(run_with(run, options, false, error));
     advise(run, &advice);
+    name_threads(&advice, threads, sizeof(threads));
     if (first.layers > 0) {
         TND_TRY(measure_device(run, &first, threads, place, error));
     }

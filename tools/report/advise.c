@@ -477,26 +477,36 @@ static void predict_by_other(struct work *work, bool generates, double *out_tps,
     range[1] = *out_tps * (1 + scaled_error);
 }
 
+/* Generation reads the active weights for each token: no faster than the peak of reading, or than
+ * what the products alone take by Tandem's kernels, as a peak may have been disturbed. */
+static void bound_generation(struct work *work)
+{
+    struct tnd_advice *out = work->out;
+    const int limit = out->threads > 0 ? out->threads : most_threads(work->table);
+    const double active = tnd_advise_active_bytes(work->model);
+    const double cache = (double)work->table->fingerprint.l3_bytes;
+    const double by_peak = 1e9 * tnd_table_peak(work->table, "read", limit) / active;
+    const double by_times = 1e6 / tnd_advise_cpu_us(work->table, work->model, 1, limit);
+    const double bound = fmax(by_peak, by_times);
+    if (out->generation_tps == 0 && out->layers <= 0 && by_peak > 0 && active > in_memory * cache) {
+        out->generation_range[1] = bound;
+        say(work, false,
+            "generation reads %.2f GiB a token, and this machine's memory gives %.3g GB/s: hardly "
+            "more than %.3g tokens/s, whoever computes",
+            gib(active), 1e-9 * bound * active, bound);
+    }
+}
+
 static void predict(struct work *work)
 {
     struct tnd_advice *out = work->out;
     void (*const by)(struct work *, bool, double *, double *) =
         work->is_own ? predict_own : predict_by_other;
-    const int threads = out->threads > 0 ? out->threads : most_threads(work->table);
-    const double cache = (double)work->table->fingerprint.l3_bytes;
-    const double read = tnd_table_peak(work->table, "read", threads > 0 ? threads : 1);
     if (work->newest != NULL) {
         by(work, false, &out->prompt_tps, out->prompt_range);
         by(work, true, &out->generation_tps, out->generation_range);
     }
-    if (out->generation_tps == 0 && out->layers <= 0 && read > 0 &&
-        tnd_advise_active_bytes(work->model) > in_memory * cache) {
-        out->generation_range[1] = 1e9 * read / tnd_advise_active_bytes(work->model);
-        say(work, false,
-            "generation reads %.2f GiB a token from memory at %.3g GB/s: at most %.3g "
-            "tokens/s, whoever computes",
-            gib(tnd_advise_active_bytes(work->model)), read, out->generation_range[1]);
-    }
+    bound_generation(work);
     if (out->prompt_tps == 0 || out->generation_tps == 0) {
         say(work, true,
             "how fast it will be: llama.cpp's own times with these options are not in "

@@ -72,7 +72,7 @@ static void add_speed(struct tnd_text *out, const char *what, double tps, const 
     if (tps > 0) {
         tnd_text_printf(out, "%.4g tokens/s (%.4g to %.4g)\n", tps, range[0], range[1]);
     } else if (range[1] > 0) {
-        tnd_text_printf(out, "unknown, at most %.4g tokens/s\n", range[1]);
+        tnd_text_printf(out, "unknown, hardly more than %.4g tokens/s\n", range[1]);
     } else {
         tnd_text_add(out, "unknown\n");
     }
