@@ -261,6 +261,8 @@ static void times_of_another_model_are_scaled_and_said_to_be(void)
     end();
 }
 
+#ifdef TND_HAVE_CJSON
+
 /* A table of a machine with a device; the shapes are those of the 7B model. */
 static void weights_move_to_a_device_from_the_tokens_on_that_the_table_says(void)
 {
@@ -280,6 +282,8 @@ static void weights_move_to_a_device_from_the_tokens_on_that_the_table_says(void
     tnd_text_fini(&command);
     end();
 }
+
+#endif
 
 /* ---- what is printed ---- */
 
