@@ -328,3 +328,15 @@ void tnd_bridge_set_threads(int n_threads)
     }
     pthread_mutex_unlock(&lock);
 }
+
+int tnd_bridge_use_own_threads(void)
+{
+    int n_threads = 1;
+    pthread_mutex_lock(&lock);
+    if (open_runtime()) {
+        n_threads = tandem_runtime_threads(runtime);
+    }
+    pthread_mutex_unlock(&lock);
+    tnd_bridge_set_threads(n_threads);
+    return n_threads;
+}

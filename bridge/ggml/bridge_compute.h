@@ -9,6 +9,8 @@
 /** Computes the products of a graph, in its order; its other nodes compute nothing. Returns
  *  GGML_STATUS_*; a failure is told to the host's log. */
 int tnd_bridge_compute(struct ggml_cgraph *graph);
+/** Computes with as many threads as a runtime of ours has from now on, and says how many. */
+int tnd_bridge_use_own_threads(void);
 /** Threads of later computations: what the host uses, at most what a runtime of ours would. */
 void tnd_bridge_set_threads(int n_threads);
 

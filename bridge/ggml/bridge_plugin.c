@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bridge/ggml/bridge_choice.h"
 #include "bridge/ggml/bridge_compute.h"
 #include "bridge/ggml/bridge_host.h"
 #include "bridge/ggml/bridge_layout.h"
@@ -157,7 +158,8 @@ static bool device_supports_op(struct ggml_object *dev, const struct ggml_tensor
             return true; /* computes nothing */
         }
     }
-    return tnd_product_read(op, &product) && tnd_product_has_weights(op);
+    return tnd_product_read(op, &product) && tnd_product_has_weights(op) &&
+           tnd_choice_takes(&product);
 }
 
 static bool device_supports_buft(struct ggml_object *dev, struct ggml_object *buft)

@@ -20,6 +20,10 @@ packages_trained="numpy jax gguf"
 command_trained() {
     "$python" tools/judges/trained.py "$build/libtandem.so" build/judges/trained/model ${ARGS:-}
 }
+packages_bridge="xllamacpp>=2026.10 gguf numpy"
+command_bridge() {
+    "$python" tools/judges/bridge.py "$build/libggml-tandem.so" "$build/tandem-llama" ${ARGS:-}
+}
 
 jobs=$(compgen -A function | sed -n 's/^command_//p' | tr '\n' ' ')
 [ "${1:-}" != list ] || { echo "$jobs"; exit 0; }
