@@ -104,6 +104,8 @@ enum tandem_status tnd_backend_prepare(tandem_backend *backend, const tandem_ten
 /** NULL is allowed. */
 void tnd_backend_forget(tandem_backend *backend, void *handle);
 size_t tnd_backend_prepared_bytes(tandem_backend *backend);
+/** The most bytes of prepared weights; 0: not known. */
+uint64_t tnd_backend_weight_budget(tandem_backend *backend);
 /** Whether the task, run for node `a`, serves node `b` as well. */
 bool tnd_backend_is_same_work(tandem_backend *backend, const tandem_tensor *a,
                               const tandem_tensor *b, enum tandem_task task);

@@ -196,6 +196,11 @@ size_t tnd_backend_prepared_bytes(tandem_backend *backend)
     return backend->api->prepared_bytes != NULL ? backend->api->prepared_bytes(backend) : 0;
 }
 
+uint64_t tnd_backend_weight_budget(tandem_backend *backend)
+{
+    return backend->api->weight_budget != NULL ? backend->api->weight_budget(backend) : 0;
+}
+
 bool tnd_backend_is_same_work(tandem_backend *backend, const tandem_tensor *a,
                               const tandem_tensor *b, enum tandem_task task)
 {

@@ -83,7 +83,10 @@ static enum tandem_status find_devices(struct placing *p, struct tandem_error *e
         int slot = p->slots[side - 1];
         bool is_given = side <= p->options.n_device_memory;
         int64_t bytes = is_given ? p->options.device_memory[side - 1] : 0;
+        uint64_t budget = tnd_backend_weight_budget(tnd_registry_backend(registry, slot));
+        p->fit.budget[side] = budget < INT64_MAX ? (int64_t)budget : INT64_MAX;
         bytes = bytes > 0 ? bytes : ask_memory(&p->parts, slot);
+        bytes = bytes > 0 || budget == 0 ? bytes : INT64_MAX; /* the budget alone is known */
         p->fit.devices[side] = tnd_registry_name(registry, slot);
         p->fit.memory[side] = bytes;
         if (bytes <= 0 && p->options.only_if_needed) {

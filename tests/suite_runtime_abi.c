@@ -176,6 +176,8 @@ static const struct pin structures[] = {
     AT(tandem_backend_api, devices, 184),
     AT(tandem_backend_api, profile, 192),
     AT(tandem_backend_api, setting, 200),
+    AT(tandem_backend_api, stream, 208),
+    AT(tandem_backend_api, weight_budget, 216),
     SIZE(tandem_source_tensor, 64),
     AT(tandem_source_tensor, name, 0),
     AT(tandem_source_tensor, type, 8),

@@ -116,7 +116,7 @@ static void make_model(void)
     check_ok(tandem_graph_finish(graph, NULL));
 }
 
-static void set_up(void)
+static void open_device(const char *settings)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
     options.n_threads = 1;
@@ -125,11 +125,16 @@ static void set_up(void)
     api = tnd_sim_own_api;
     api.profile = profile;
     check_ok(tandem_runtime_open(&options, &runtime, NULL));
-    check_ok(tandem_runtime_add_backend(runtime, &api, NULL, NULL));
+    check_ok(tandem_runtime_add_backend(runtime, &api, settings, NULL));
     tandem_table *table = make_table();
     check_ok(tandem_runtime_set_table(runtime, table, NULL));
     tandem_table_free(table);
     make_model();
+}
+
+static void set_up(void)
+{
+    open_device(NULL);
 }
 
 static void tear_down(void)
@@ -234,6 +239,22 @@ static void other_operations_leave_weights_where_they_are(void)
     tandem_plan_free(plan);
 }
 
+static void a_device_says_how_much_of_it_is_for_weights(void)
+{
+    struct tandem_place_info info = TANDEM_PLACE_INFO_INIT;
+    struct tandem_error error = {0};
+    char settings[32];
+    tear_down();
+    snprintf(settings, sizeof(settings), "budget=%d", 3 * BYTES);
+    open_device(settings);
+    check_status(place(0, true, &error), TANDEM_OK, NULL, &error);
+    check_ok(tandem_runtime_placement(runtime, &info));
+    check_int(info.n_placed, 3);
+    check_status(place(FIXED + 2 * BYTES, true, &error), TANDEM_OK, NULL, &error);
+    check_ok(tandem_runtime_placement(runtime, &info));
+    check_int(info.n_placed, 2);
+}
+
 static void where_everything_fits_nothing_is_placed_unless_wanted(void)
 {
     struct tandem_place_info info = TANDEM_PLACE_INFO_INIT;
@@ -284,6 +305,7 @@ static CU_TestInfo tests[] = {
     {"other weights may be anywhere", other_weights_may_be_anywhere},
     {"other operations leave weights where they are",
      other_operations_leave_weights_where_they_are},
+    {"a device says how much of it is for weights", a_device_says_how_much_of_it_is_for_weights},
     {"where everything fits nothing is placed unless wanted",
      where_everything_fits_nothing_is_placed_unless_wanted},
     {"placing says what is wrong", placing_says_what_is_wrong},

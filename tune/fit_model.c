@@ -172,7 +172,9 @@ static void take_off_fixed(const struct tnd_fit_weight *weights, int n,
     model->fixed_bytes = bytes < 1e18 ? (int64_t)bytes : INT64_C(1000000000000000000);
     for (int side = 1; side < model->n_sides; side++) {
         int64_t left = options->memory[side] > 0 ? options->memory[side] : 0;
-        model->capacity[side] = left > model->fixed_bytes ? left - model->fixed_bytes : 0;
+        left = left > model->fixed_bytes ? left - model->fixed_bytes : 0;
+        bool is_limited = options->budget[side] > 0 && options->budget[side] < left;
+        model->capacity[side] = is_limited ? options->budget[side] : left;
     }
 }
 

@@ -39,9 +39,10 @@ struct tnd_fit_options {
     int n_devices;                       /* at most TND_FIT_SIDES - 1 */
     const char *devices[TND_FIT_SIDES];  /* names of sides 1 .., as in the table, at [side] */
     int64_t memory[TND_FIT_SIDES];       /* bytes of each device, at [side] */
-    int64_t n_used;                      /* experts that a token uses; 0: all */
-    int64_t prompt_tokens;               /* of a pass; 0: TND_FIT_PROMPT_TOKENS */
-    int64_t context;                     /* tokens that keys and values have room for */
+    int64_t budget[TND_FIT_SIDES]; /* of them for weights, keys and values at most; 0: unknown */
+    int64_t n_used;                /* experts that a token uses; 0: all */
+    int64_t prompt_tokens;         /* of a pass; 0: TND_FIT_PROMPT_TOKENS */
+    int64_t context;               /* tokens that keys and values have room for */
     enum tandem_type cache_type;
 };
 

@@ -121,6 +121,7 @@ struct tnd_cl_statistics {
     int64_t streamed_bytes;
     int64_t downloaded_bytes;
     int64_t resident_bytes;
+    int64_t budget_bytes; /* of them at most */
     int64_t mirror_bytes;
     int64_t resident_count;
     int64_t mirror_count;

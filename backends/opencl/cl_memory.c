@@ -63,6 +63,7 @@ void tnd_cl_memory_count(struct tnd_cl_device *device, struct tnd_cl_statistics 
     tnd_cl_transfer_count(device, statistics);
     pthread_mutex_lock(&memory->lock);
     statistics->resident_bytes = memory->weight_bytes;
+    statistics->budget_bytes = memory->budget;
     statistics->resident_count = memory->n_weights;
     statistics->mirror_bytes = memory->mirror_bytes;
     statistics->mirror_count = memory->n_mirrors;

@@ -353,6 +353,13 @@ static size_t opencl_prepared_bytes(tandem_backend *backend)
     return (size_t)statistics.resident_bytes;
 }
 
+static uint64_t opencl_weight_budget(tandem_backend *backend)
+{
+    struct tnd_cl_statistics statistics;
+    tnd_cl_statistics_get(tnd_opencl_device(backend), &statistics);
+    return (uint64_t)statistics.budget_bytes;
+}
+
 const struct tandem_backend_api tnd_backend_opencl = {
     .abi = TANDEM_ABI,
     .size = sizeof(struct tandem_backend_api),
@@ -378,4 +385,5 @@ const struct tandem_backend_api tnd_backend_opencl = {
     .profile = tnd_cl_profile,
     .setting = tnd_cl_setting,
     .stream = opencl_stream,
+    .weight_budget = opencl_weight_budget,
 };

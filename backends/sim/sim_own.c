@@ -602,6 +602,11 @@ static enum tandem_status own_prepare(tandem_backend *backend, const tandem_tens
 
 /* ---- the functions, once for each name ---- */
 
+static uint64_t own_weight_budget(tandem_backend *backend)
+{
+    return (uint64_t)own_of(backend)->common.script.budget;
+}
+
 #define OWN_API(symbol, api_name, opens)                                                           \
     const struct tandem_backend_api symbol = {                                                     \
         .abi = TANDEM_ABI,                                                                         \
@@ -623,6 +628,7 @@ static enum tandem_status own_prepare(tandem_backend *backend, const tandem_tens
         .upload = own_upload,                                                                      \
         .download = own_download,                                                                  \
         .stream = own_stream,                                                                      \
+        .weight_budget = own_weight_budget,                                                        \
     }
 
 static enum tandem_status open_named(const struct tandem_backend_api *api,

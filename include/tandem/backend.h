@@ -271,6 +271,10 @@ struct tandem_backend_api {
      *  returns. Optional (`upload` serves). Any thread. */
     enum tandem_status (*stream)(tandem_backend *backend, struct tandem_place to, const void *from,
                                  size_t bytes, struct tandem_error *error);
+
+    /** The most bytes that prepared weights may take; beyond them `prepare` fails with
+     *  DEVICE_MEMORY. Optional (0: nobody knows before it fails). Pure. Any thread. */
+    uint64_t (*weight_budget)(tandem_backend *backend);
 };
 
 /** Name of the function by which a plugin, a shared library, tells its backend; it has no

@@ -198,7 +198,8 @@ struct tandem_place_options {
     enum tandem_type cache_type;           /**< of keys and values */
     int64_t n_used;                        /**< experts that a token uses; 0: all */
     const int64_t *device_memory; /**< bytes of each device with memory of its own, by slot; 0, and
-                                       of those behind the last: its driver is asked */
+                                       of those behind the last: its driver is asked. Backends may
+                                       give weights less (weight_budget) */
     int n_device_memory;          /**< length of `device_memory` */
     bool only_if_needed; /**< nothing is placed where the first device holds all of the weights, or
                               where the memory of a device is not known */
