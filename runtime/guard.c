@@ -156,8 +156,7 @@ bool tnd_guard_choose(struct tnd_guard *guard, const struct tnd_guard_key *key,
     struct tnd_guard_entry *entry = find_entry(guard, key->graph);
     entry = entry != NULL ? entry : add_entry(guard, key, registry, graph, plan);
     if (entry != NULL && entry->state == TND_GUARD_TRIAL) {
-        is_both = entry->n_given[BOTH] <= entry->n_given[SINGLE];
-        entry->n_given[is_both]++;
+        is_both = entry->n_timed[BOTH] <= entry->n_timed[SINGLE];
     } else {
         is_both = entry != NULL && entry->state == TND_GUARD_KEPT;
     }
@@ -257,8 +256,10 @@ enum tandem_status tnd_guard_plan(tandem_runtime *runtime, const struct tnd_runt
     if (!is_single && is_both_at_once(parts, plan)) {
         find_key(graph, n_threads, &key);
         bool is_both = tnd_guard_choose(&runtime->guard, &key, parts->registry, graph, plan);
-        if (!is_both && plan_once(parts, graph, n_threads, true, &single, NULL) == TANDEM_OK) {
+        if (!is_both) {
+            enum tandem_status status = plan_once(parts, graph, n_threads, true, &single, error);
             tandem_plan_free(plan);
+            TND_TRY(status);
             plan = single;
         }
         plan->guard_key = key.graph;

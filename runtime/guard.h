@@ -31,7 +31,7 @@ enum tnd_guard_state { TND_GUARD_TRIAL, TND_GUARD_KEPT, TND_GUARD_DROPPED };
 struct tnd_guard_entry {
     struct tnd_guard_key key;
     enum tnd_guard_state state;
-    int n_given[2], n_timed[2]; /* uses: [0] single, [1] both at once */
+    int n_timed[2]; /* uses: [0] single, [1] both at once */
     uint64_t best_ns[2];
     int n_cells;
     struct tnd_guard_cell cells[TND_GUARD_CELLS]; /* on devices */
