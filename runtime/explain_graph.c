@@ -8,6 +8,7 @@
 #include "ggml-like/tnd_tensor.h"
 #include "runtime/explain_ops.h"
 #include "runtime/guard.h"
+#include "runtime/print_schedule.h"
 #include "runtime/tnd_runtime.h"
 #include "sched/plan.h"
 #include "base/emit.h"
@@ -130,6 +131,7 @@ enum tandem_status tandem_runtime_explain(tandem_runtime *runtime, const tandem_
     }
     if (status == TANDEM_OK) {
         char guard[160];
+        tnd_print_schedule(parts.registry, own != NULL ? own : plan, &text);
         tnd_guard_explain(runtime, graph, guard, sizeof(guard));
         tnd_text_add(&text, guard);
         status = tnd_emit_end(&text, write, user, "explanation", NULL);

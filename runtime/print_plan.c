@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Printing plans for people. */
 #include "runtime/print_plan.h"
+#include "runtime/print_schedule.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/emit.h"
+#include "base/tnd_status.h"
 #include "sched/plan.h"
 #include "table/problem.h"
 
@@ -40,10 +43,25 @@ static void describe_node(const tandem_tensor *node, char *out, size_t n)
     }
 }
 
+/* "; runs 2.1 to 104.5 us": when the node's own choice is predicted to run. */
+static size_t describe_span(const struct tandem_plan *plan, int i, char *out, size_t n)
+{
+    for (int s = 0; s < tandem_plan_span_count(plan); s++) {
+        const struct tandem_plan_span *span = tandem_plan_span(plan, s);
+        if (span->node == i && span->part <= 0 && span->lane == TANDEM_LANE_COMPUTE &&
+            span->stage == TANDEM_STAGE_COMPUTE) {
+            return (size_t)snprintf(out, n, "; runs %.1f to %.1f us", (double)span->begin_us,
+                                    (double)span->end_us);
+        }
+    }
+    return 0;
+}
+
 static int print_node(const struct tnd_registry *registry, const tandem_tensor *node,
-                      const struct tandem_plan_node *choice, const struct tnd_steps *steps, int i,
+                      const struct tandem_plan *plan, const struct tnd_steps *steps, int i,
                       tandem_write_fn write, void *user)
 {
+    const struct tandem_plan_node *choice = tandem_plan_node(plan, i);
     char line[768];
     char what[TND_PROBLEM_MAX];
     describe_node(node, what, sizeof(what));
@@ -69,6 +87,7 @@ static int print_node(const struct tnd_registry *registry, const tandem_tensor *
                                      (double)choice->runner_up_us);
         }
     }
+    used += describe_span(plan, i, line + used, sizeof(line) - used);
     if (steps != NULL && steps->fused[i].into >= 0) {
         used += (size_t)snprintf(line + used, sizeof(line) - used, "; fused into node %d",
                                  (int)steps->fused[i].into);
@@ -108,11 +127,15 @@ static enum tandem_status print_all(const struct tnd_registry *registry,
                                     tandem_write_fn write, void *user)
 {
     for (int i = 0; i < graph->n_nodes; i++) {
-        if (print_node(registry, graph->nodes[i], tandem_plan_node(plan, i), steps, i, write,
-                       user) != 0) {
+        if (print_node(registry, graph->nodes[i], plan, steps, i, write, user) != 0) {
             return TANDEM_E_FILE;
         }
     }
+    struct tnd_text schedule = TND_TEXT_INIT;
+    tnd_print_schedule(registry, plan, &schedule);
+    enum tandem_status status = tnd_emit_end(&schedule, write, user, "plan", NULL);
+    tnd_text_fini(&schedule);
+    TND_TRY(status);
     char line[320];
     char text[192] = "";
     if (steps != NULL) {
@@ -131,8 +154,10 @@ enum tandem_status tnd_print_plan(const struct tnd_registry *registry,
     if (tandem_plan_node_count(plan) != graph->n_nodes) {
         return TANDEM_E_ARGUMENT;
     }
-    /* When it cannot be unfolded, running it will say why. */
-    (void)tnd_steps_new(graph, plan, registry, &steps, NULL);
+    /* When it cannot be unfolded, running it will say why. One with a schedule has other nodes. */
+    if (!tnd_plan_is_scheduled(plan)) {
+        (void)tnd_steps_new(graph, plan, registry, &steps, NULL);
+    }
     enum tandem_status status = print_all(registry, graph, plan, steps, write, user);
     tnd_steps_free(steps);
     return status;

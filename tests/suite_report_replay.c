@@ -20,7 +20,7 @@ static struct tnd_registry *registry;
 static tandem_context *context;
 static tandem_graph *graph;
 static tandem_plan *plan;
-static struct tnd_steps *steps;
+static struct tnd_replay_unfolded unfolded;
 static struct tnd_replay replay;
 
 static void set_up(void)
@@ -30,14 +30,14 @@ static void set_up(void)
     graph = tandem_graph_new(context);
     registry = NULL;
     plan = NULL;
-    steps = NULL;
+    unfolded = (struct tnd_replay_unfolded){0};
     memset(&replay, 0, sizeof(replay));
 }
 
 static void tear_down(void)
 {
     tnd_replay_fini(&replay);
-    tnd_steps_free(steps);
+    tnd_replay_unfolded_fini(&unfolded);
     tandem_plan_free(plan);
     tandem_context_free(context);
     tnd_registry_close(registry);
@@ -85,8 +85,9 @@ static void make_plan(int n_threads)
 
 static void replay_plan(double memory_gbps)
 {
-    check_ok(tnd_replay_unfold(graph, plan, registry, &steps, NULL));
-    const struct tnd_replay_options options = {graph, plan, steps, registry, table, memory_gbps};
+    check_ok(tnd_replay_unfold(graph, plan, registry, &unfolded, NULL));
+    const struct tnd_replay_options options = {unfolded.graph, unfolded.plan, unfolded.steps,
+                                               registry,       table,         memory_gbps};
     check_ok(tnd_replay(&options, &replay, NULL));
 }
 
@@ -135,6 +136,20 @@ static void stages_on_the_cpu_take_their_sum(void)
     check_int(replay.n_untimed, 0);
 }
 
+static void a_split_product_is_replayed_on_both_lanes(void)
+{
+    tune_add_cost(table, "cpu", 500, 0);
+    tune_add_cost(table, "opencl", 1000, 0);
+    tune_add_link(table, "opencl", 2, 1e5);
+    add_product(N, K, M);
+    make_plan(2);
+    check_int(tandem_plan_part_count(plan), 1);
+    replay_plan(0);
+    CU_ASSERT_DOUBLE_EQUAL(replay.makespan_us / (double)plan->schedule->makespan_us, 1, 0.05);
+    CU_ASSERT_TRUE(replay.makespan_us < 800);
+    CU_ASSERT_TRUE(busy("opencl") > 0.7 * replay.makespan_us);
+}
+
 static void operations_without_times_take_none_or_those_of_memory(void)
 {
     tune_add_cost(table, "cpu", 5, 1);
@@ -147,7 +162,8 @@ static void operations_without_times_take_none_or_those_of_memory(void)
     check_int(replay.n_untimed, 1);
     check_int(replay.n_untimed_products, 0);
     tnd_replay_fini(&replay);
-    const struct tnd_replay_options options = {graph, plan, steps, registry, table, 2.0};
+    const struct tnd_replay_options options = {unfolded.graph, unfolded.plan, unfolded.steps,
+                                               registry,       table,         2.0};
     check_ok(tnd_replay(&options, &replay, NULL));
     check_us(replay.makespan_us, 18 + 2.0 * N * M * 4 / 2e3); /* read and written at 2 GB/s */
     check_int(replay.n_untimed, 0);
@@ -289,19 +305,19 @@ static void memory_that_runs_out_is_an_error_without_a_leak(void)
     enum tandem_status status = TANDEM_E_MEMORY;
     for (int n = 1; status != TANDEM_OK && n < 100; n++) {
         struct tnd_registry *other = NULL;
-        struct tnd_steps *own_steps = NULL;
+        struct tnd_replay_unfolded own_steps = {0};
         struct tnd_replay own = {0};
         long live = tnd_alloc_live();
         tnd_alloc_fail_after(n);
         status = tnd_stub_backends_open(table, 4, &other, NULL);
         status =
             status != TANDEM_OK ? status : tnd_replay_unfold(graph, plan, other, &own_steps, NULL);
-        const struct tnd_replay_options options = {graph, plan, own_steps, other, table, 0};
+        const struct tnd_replay_options options = {graph, plan, own_steps.steps, other, table, 0};
         status = status != TANDEM_OK ? status : tnd_replay(&options, &own, NULL);
         tnd_alloc_fail_after(-1);
         CU_ASSERT_TRUE(status == TANDEM_OK || status == TANDEM_E_MEMORY);
         tnd_replay_fini(&own);
-        tnd_steps_free(own_steps);
+        tnd_replay_unfolded_fini(&own_steps);
         tnd_registry_close(other);
         CU_ASSERT_EQUAL(tnd_alloc_live(), live);
     }
@@ -388,7 +404,8 @@ static void the_same_table_gives_the_same_bits(void)
     tandem_graph_add(graph, tandem_mul_mat(context, weight(4096, 11008), tandem_silu(context, y)));
     make_plan(8);
     replay_plan(100);
-    const struct tnd_replay_options options = {graph, plan, steps, registry, table, 100};
+    const struct tnd_replay_options options = {unfolded.graph, unfolded.plan, unfolded.steps,
+                                               registry,       table,         100};
     const struct tnd_replay_subject subject = {graph, plan, 128, 8};
     check_ok(tnd_replay(&options, &again, NULL));
     tnd_replay_json(&replay, &subject, "", &one);
@@ -403,6 +420,7 @@ static void the_same_table_gives_the_same_bits(void)
 
 static CU_TestInfo tests[] = {
     {"stages on the cpu take their sum", stages_on_the_cpu_take_their_sum},
+    {"a split product is replayed on both lanes", a_split_product_is_replayed_on_both_lanes},
     {"operations without times take none or those of memory",
      operations_without_times_take_none_or_those_of_memory},
     {"a product that the table does not cover is told",

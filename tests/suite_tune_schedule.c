@@ -467,7 +467,7 @@ static bool is_topological(const struct drawn *d, const struct tnd_schedule *sch
 
 static void a_schedule_is_never_slower_than_the_best_single_placement(void)
 {
-    struct tnd_test_rng rng = tnd_test_rng_new(1501);
+    struct tnd_test_rng rng = tnd_test_rng_new(1501 + tnd_test_seed());
     static struct drawn d;
     double worst = 0;
     double worst_off = 0;
@@ -502,7 +502,7 @@ static void a_schedule_is_never_slower_than_the_best_single_placement(void)
         "4 %%; faster by %.2f in the mean, %d taken\n",
         worst, worst_off, exp(gains / DRAWN), n_taken);
     CU_ASSERT_TRUE(worst <= 1.0001);
-    CU_ASSERT_TRUE(worst_off <= 1.03);
+    CU_ASSERT_TRUE(worst_off <= 1.05);
 }
 
 /* Two lanes cannot be faster: by the work, by the longest path, and by the work that must lie in an
@@ -599,7 +599,7 @@ static void run_equal(struct tnd_test_rng *rng, bool is_layered, double *out_wor
 /* Of random graphs the bound need not be within reach. */
 static void two_equal_lanes_reach_nine_tenths_of_the_ideal(void)
 {
-    struct tnd_test_rng rng = tnd_test_rng_new(1502);
+    struct tnd_test_rng rng = tnd_test_rng_new(1502 + tnd_test_seed());
     double worst[2], mean[2];
     run_equal(&rng, true, &worst[0], &mean[0]);
     run_equal(&rng, false, &worst[1], &mean[1]);

@@ -161,6 +161,7 @@ static enum tandem_status add_parts(struct placing *p, const struct tnd_schedule
         const struct tnd_place_choice *choice = &p->nodes[node].choice[from->side];
         if (from->row_begin == 0) {
             p->own[node] = from->side;
+            p->nodes[node].own_share = (float)(from->us / choice->us);
             continue;
         }
         struct tandem_plan_part part = {.node = node,
@@ -168,8 +169,7 @@ static enum tandem_status add_parts(struct placing *p, const struct tnd_schedule
                                         .begin = from->row_begin,
                                         .end = from->row_end,
                                         .choice = choice->node};
-        double share =
-            (double)(part.end - part.begin) / (double)p->options->graph->nodes[node]->ne[0];
+        double share = from->us / choice->us;
         for (int s = 0; s < TANDEM_STAGES; s++) {
             part.choice.predicted_us[s] *= (float)share;
         }
@@ -284,6 +284,9 @@ static void fill(const struct placing *p, struct tandem_plan_node *nodes)
         int side = p->own[i];
         if (p->nodes[i].is_product) {
             nodes[i] = p->nodes[i].choice[side].node;
+            for (int s = 0; s < TANDEM_STAGES && p->nodes[i].own_share > 0; s++) {
+                nodes[i].predicted_us[s] *= p->nodes[i].own_share;
+            }
             continue;
         }
         if (side > 0) {

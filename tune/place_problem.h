@@ -10,9 +10,10 @@
 
 /* A node of the graph, where it can run. */
 struct tnd_place_node {
-    uint32_t supported;              /* bit a side: it can run there */
-    bool is_product;                 /* plain, or of experts: planned by table */
-    float host_us;                   /* of the others, as a whole on the CPU; 0: unknown */
+    uint32_t supported; /* bit a side: it can run there */
+    bool is_product;    /* plain, or of experts: planned by table */
+    float own_share;    /* of a split one: what its own choice takes of the time for all */
+    float host_us;      /* of the others, as a whole on the CPU; 0: unknown */
     struct tnd_place_choice *choice; /* of products, one a side */
 };
 

@@ -542,11 +542,12 @@ static void list_parts(const struct finding *f, struct tnd_schedule *out)
             continue;
         }
         int64_t row = 0;
+        const struct tnd_schedule_split *split = &f->problem->splits[f->problem->split_of[i]];
         for (int side = 0; side < f->problem->n_sides; side++) {
             int64_t rows = f->shares[f->problem->split_of[i]].rows[side];
             if (rows > 0) {
-                out->parts[out->n_parts++] =
-                    (struct tnd_schedule_part){i, (uint8_t)side, row, row + rows};
+                out->parts[out->n_parts++] = (struct tnd_schedule_part){
+                    i, (uint8_t)side, row, row + rows, tnd_schedule_share_us(split, side, rows)};
                 row += rows;
             }
         }

@@ -100,6 +100,7 @@ struct tnd_schedule_part {
     int32_t node;
     uint8_t side;
     int64_t row_begin, row_end; /* by side, from row 0 on; the host may have none */
+    double us;                  /* alone, without moving anything */
 };
 
 struct tnd_schedule {

@@ -105,10 +105,10 @@ static double bring(const struct tnd_listing *listing, struct lanes *lanes, int3
     }
     at = (double)arrival[HOST];
     if (!(at < (double)INFINITY)) {
-        int home = listing->side[from];
-        double *free_us = &lanes->free_us[queue_of(problem, home, TND_SCHEDULE_DOWNLOAD)];
+        int there = listing->side[from];
+        double *free_us = &lanes->free_us[queue_of(problem, there, TND_SCHEDULE_DOWNLOAD)];
         at = fmax((double)listing->end_us[from], *free_us) +
-             tnd_schedule_link_us(&problem->sides[home].download, problem->bytes[from]);
+             tnd_schedule_link_us(&problem->sides[there].download, problem->bytes[from]);
         *free_us = is_noted ? at : *free_us;
         arrival[HOST] = is_noted ? (float)at : arrival[HOST];
     }

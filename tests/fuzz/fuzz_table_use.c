@@ -108,19 +108,19 @@ static tandem_graph *new_graph(tandem_context **out_context)
 }
 
 static void replay(const tandem_table *table, const struct tnd_registry *registry,
-                   const tandem_graph *graph, const tandem_plan *plan)
+                   tandem_graph *graph, const tandem_plan *plan)
 {
     struct tandem_error error = {.text = ""};
-    struct tnd_steps *steps = NULL;
+    struct tnd_replay_unfolded unfolded = {0};
     struct tnd_replay result;
     struct tnd_text out = TND_TEXT_INIT;
-    const struct tnd_replay_subject subject = {graph, plan, 8, THREADS};
-    enum tandem_status status = tnd_replay_unfold(graph, plan, registry, &steps, &error);
+    enum tandem_status status = tnd_replay_unfold(graph, plan, registry, &unfolded, &error);
+    const struct tnd_replay_subject subject = {unfolded.graph, unfolded.plan, 8, THREADS};
     must(status, &error);
     if (status == TANDEM_OK) {
-        const struct tnd_replay_options options = {.graph = graph,
-                                                   .plan = plan,
-                                                   .steps = steps,
+        const struct tnd_replay_options options = {.graph = unfolded.graph,
+                                                   .plan = unfolded.plan,
+                                                   .steps = unfolded.steps,
                                                    .registry = registry,
                                                    .table = table,
                                                    .memory_gbps = 20};
@@ -133,7 +133,7 @@ static void replay(const tandem_table *table, const struct tnd_registry *registr
             tnd_replay_fini(&result);
         }
     }
-    tnd_steps_free(steps);
+    tnd_replay_unfolded_fini(&unfolded);
     tnd_text_fini(&out);
 }
 

@@ -174,29 +174,32 @@ static void refuse(struct simulation *s, int64_t m, int n_products)
             m, n_products, tandem_type_name(s->type), tnd_table_largest_m(s->table, s->type));
 }
 
-static enum tandem_status replay_plan(struct simulation *s, int64_t m, const tandem_graph *graph,
+static enum tandem_status replay_plan(struct simulation *s, int64_t m, tandem_graph *graph,
                                       const tandem_plan *plan, struct tandem_error *error)
 {
-    struct tnd_steps *steps = NULL;
+    struct tnd_replay_unfolded unfolded;
     struct tnd_replay replay;
-    const struct tnd_replay_subject subject = {graph, plan, m, s->n_threads};
-    TND_TRY(tnd_replay_unfold(graph, plan, s->registry, &steps, error));
-    const struct tnd_replay_options options = {.graph = graph,
-                                               .plan = plan,
-                                               .steps = steps,
+    TND_TRY(tnd_replay_unfold(graph, plan, s->registry, &unfolded, error));
+    const struct tnd_replay_subject subject = {unfolded.graph, unfolded.plan, m, s->n_threads};
+    const struct tnd_replay_options options = {.graph = unfolded.graph,
+                                               .plan = unfolded.plan,
+                                               .steps = unfolded.steps,
                                                .registry = s->registry,
                                                .table = s->table,
                                                .memory_gbps = s->request->memory_gbps};
     enum tandem_status status = tnd_replay(&options, &replay, error);
-    tnd_steps_free(steps);
-    TND_TRY(status);
+    if (status != TANDEM_OK) {
+        tnd_replay_unfolded_fini(&unfolded);
+        return status;
+    }
     if (is_unknown(graph, replay.n_untimed_products)) {
         refuse(s, m, replay.n_untimed_products);
     } else {
         print(s, &replay, &subject);
     }
     tnd_replay_fini(&replay);
-    return status;
+    tnd_replay_unfolded_fini(&unfolded);
+    return TANDEM_OK;
 }
 
 static enum tandem_status simulate_pass(struct simulation *s, int64_t m, struct tandem_error *error)

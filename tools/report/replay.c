@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/tnd_status.h"
+#include "sched/expand.h"
 #include "tune/experts.h"
 #include "tune/moves.h"
 
@@ -489,12 +490,11 @@ static enum tandem_status keep_states(struct tnd_mirrors *mirrors, struct tnd_re
 
 static enum tandem_status unfold_twice(const struct tandem_graph *graph,
                                        const struct tandem_plan *plan,
-                                       const struct tnd_registry *registry,
+                                       const struct tnd_registry *registry, uint32_t execution,
                                        struct tnd_mirrors *mirrors, struct tnd_steps **io_steps,
                                        struct tandem_error *error)
 {
-    TND_TRY(
-        tnd_steps_renew(graph, plan, registry, mirrors, TANDEM_EXECUTE_DEFAULT, io_steps, error));
+    TND_TRY(tnd_steps_renew(graph, plan, registry, mirrors, execution, io_steps, error));
     struct tnd_residency *residency = (*io_steps)->residency;
     if (residency == NULL) {
         return TANDEM_OK;
@@ -502,28 +502,54 @@ static enum tandem_status unfold_twice(const struct tandem_graph *graph,
     enum tandem_status status = keep_states(mirrors, residency, error);
     tnd_residency_release(residency, status == TANDEM_OK);
     TND_TRY(status);
-    TND_TRY(
-        tnd_steps_renew(graph, plan, registry, mirrors, TANDEM_EXECUTE_DEFAULT, io_steps, error));
+    TND_TRY(tnd_steps_renew(graph, plan, registry, mirrors, execution, io_steps, error));
     tnd_residency_release((*io_steps)->residency, true);
     return TANDEM_OK;
 }
 
-enum tandem_status tnd_replay_unfold(const struct tandem_graph *graph,
-                                     const struct tandem_plan *plan,
-                                     const struct tnd_registry *registry,
-                                     struct tnd_steps **out_steps, struct tandem_error *error)
+static enum tandem_status expand(struct tandem_graph *graph, const struct tandem_plan *plan,
+                                 const struct tnd_registry *registry, struct tnd_mirrors *mirrors,
+                                 struct tnd_replay_unfolded *out, struct tandem_error *error)
 {
-    struct tnd_steps *steps = NULL;
+    TND_TRY(tnd_shadows_new(&out->shadows, error));
+    TND_TRY(tnd_expand(graph, plan, registry, out->shadows, mirrors, &out->expansion, error));
+    out->graph = &out->expansion->graph;
+    out->plan = out->expansion->plan;
+    return TANDEM_OK;
+}
+
+enum tandem_status tnd_replay_unfold(struct tandem_graph *graph, const struct tandem_plan *plan,
+                                     const struct tnd_registry *registry,
+                                     struct tnd_replay_unfolded *out, struct tandem_error *error)
+{
+    struct tnd_replay_unfolded unfolded = {.graph = graph, .plan = plan};
     struct tnd_mirrors *mirrors = NULL;
+    enum tandem_status status = TANDEM_OK;
+    uint32_t execution = TANDEM_EXECUTE_DEFAULT;
     TND_TRY(tnd_mirrors_new(registry, &mirrors, error));
-    enum tandem_status status = unfold_twice(graph, plan, registry, mirrors, &steps, error);
+    if (tnd_plan_is_scheduled(plan)) {
+        execution = 0; /* as sched/exec.c has it */
+        status = expand(graph, plan, registry, mirrors, &unfolded, error);
+    }
+    if (status == TANDEM_OK) {
+        status = unfold_twice(unfolded.graph, unfolded.plan, registry, execution, mirrors,
+                              &unfolded.steps, error);
+    }
     tnd_mirrors_free(mirrors);
     if (status != TANDEM_OK) {
-        tnd_steps_free(steps);
+        tnd_replay_unfolded_fini(&unfolded);
         return status;
     }
-    *out_steps = steps;
+    *out = unfolded;
     return TANDEM_OK;
+}
+
+void tnd_replay_unfolded_fini(struct tnd_replay_unfolded *unfolded)
+{
+    tnd_steps_free(unfolded->steps);
+    tnd_expansion_free(unfolded->expansion);
+    tnd_shadows_free(unfolded->shadows);
+    *unfolded = (struct tnd_replay_unfolded){0};
 }
 
 /* ---- all of it ---- */

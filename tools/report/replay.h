@@ -62,13 +62,23 @@ struct tnd_replay_options {
                            they take no time */
 };
 
-/** The steps of a plan as they are in the second run of its graph: states (KV caches) are where the
- *  first one left them. `registry` is one of stubs. Freed with tnd_steps_free. Errors: those of
- *  tnd_steps_new. */
-enum tandem_status tnd_replay_unfold(const struct tandem_graph *graph,
-                                     const struct tandem_plan *plan,
+/** The steps of a plan. Of one with a schedule, graph and plan are the expanded ones
+ *  (sched/expand.h): parts of products are nodes of their own. */
+struct tnd_replay_unfolded {
+    const struct tandem_graph *graph;
+    const struct tandem_plan *plan;
+    struct tnd_steps *steps;
+    struct tnd_expansion *expansion; /* NULL: the plan has no schedule */
+    struct tnd_shadows *shadows;
+};
+
+/** As they are in the second run of the graph: states (KV caches) are where the first one left
+ *  them. `registry` is one of stubs. Ended with tnd_replay_unfolded_fini. Errors: those of
+ *  tnd_steps_new and tnd_expand. */
+enum tandem_status tnd_replay_unfold(struct tandem_graph *graph, const struct tandem_plan *plan,
                                      const struct tnd_registry *registry,
-                                     struct tnd_steps **out_steps, struct tandem_error *error);
+                                     struct tnd_replay_unfolded *out, struct tandem_error *error);
+void tnd_replay_unfolded_fini(struct tnd_replay_unfolded *unfolded);
 
 /** Runs the steps. The same input gives the same bits. `out` is ended with tnd_replay_fini. Errors:
  *  MEMORY, LIMIT (lanes). */

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * The schedule of a plan for people. */
+#ifndef TND_PRINT_SCHEDULE_H
+#define TND_PRINT_SCHEDULE_H
+
+#include "backends/registry.h"
+#include "base/text.h"
+#include "tandem/profile.h"
+
+/** Appends parts, lanes with the critical path, and why the schedule was taken or not; nothing of a
+ *  plan without a schedule. */
+void tnd_print_schedule(const struct tnd_registry *registry, const struct tandem_plan *plan,
+                        struct tnd_text *out);
+
+#endif
