@@ -540,8 +540,8 @@ static void config_models(const tandem_source *model)
         "\"num_experts\":0",
         "\"num_experts\":8",
         "\"model_type\":\"mixtral\",\"num_local_experts\":2,\"num_experts_per_tok\":1",
-        "\"model_type\":\"qwen2_moe\",\"num_experts\":2,\"moe_intermediate_size\":32,"
-        "\"shared_expert_intermediate_size\":32,\"norm_topk_prob\":true,\"mlp_only_layers\":[]",
+        ("\"model_type\":\"qwen2_moe\",\"num_experts\":2,\"moe_intermediate_size\":32,"
+         "\"shared_expert_intermediate_size\":32,\"norm_topk_prob\":true,\"mlp_only_layers\":[]"),
         "\"model_type\":\"qwen3_moe\",\"num_local_experts\":2,\"decoder_sparse_step\":1",
         "\"final_logit_softcapping\":\"\"",
         "\"auto_map\":{}",
