@@ -35,6 +35,7 @@ refuses 'not loaded' env TANDEM_BRIDGE=never "$build/bridge-host-26"
 refuses '0.8.0 is none that it knows' env SMALL_HOST_VERSION=0.8.0 "$build/bridge-host-21"
 # A release that nobody has seen yet, with structures that are known: it serves.
 SMALL_HOST_VERSION=0.99.1 "$build/bridge-host-26" "$library" >/dev/null 2>&1 && good || bad "0.99.1"
+refuses 'a product failed' env SMALL_HOST_VERSION=0.99.1 SMALL_HOST_BREAKS=1 "$build/bridge-host-26"
 refuses 'does not tell its version' env SMALL_HOST_VERSION=none "$build/bridge-host-26"
 
 echo "$passed passed, $failed failed, 0 skipped"

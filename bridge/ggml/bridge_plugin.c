@@ -10,12 +10,14 @@
 #include "bridge/ggml/bridge_host.h"
 #include "bridge/ggml/bridge_layout.h"
 #include "bridge/ggml/bridge_product.h"
+#include "bridge/ggml/bridge_selftest.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED struct ggml_backend_reg *ggml_backend_init(void);
 EXPORTED int ggml_backend_score(void);
 
+enum { NEWEST_TRIED = 26 /* ggml 0.26 */ };
 enum { SCORE = 100 /* among backends of one name; any but 0 says that it runs here */ };
 
 static struct tnd_host_layout layout;
@@ -247,6 +249,13 @@ static bool find_host(void *return_address)
         return false;
     }
     fill_objects();
+    bool is_tried = tnd_host.major == 0 && tnd_host.minor <= NEWEST_TRIED;
+    if (!is_tried && !tnd_bridge_selftest(&device, &buffer_type)) {
+        tnd_host_log(GGML_LOG_WARN,
+                     "not used: ggml %s is newer than it knows, and a product failed",
+                     tnd_host.ggml_version());
+        return false;
+    }
     state = USABLE;
     return true;
 }
