@@ -52,7 +52,6 @@ static struct tnd_span *stale_of(const struct tnd_residency *residency,
 struct moves {
     struct tnd_move *list;
     int n;
-    bool is_trial; /* nothing is noted */
 };
 
 static void add_move(const struct tnd_residency *residency, struct moves *moves,
@@ -72,7 +71,7 @@ static void add_move(const struct tnd_residency *residency, struct moves *moves,
 }
 
 /* Takes the stale bytes that are needed: as few as leave one span. */
-static struct tnd_span take_needed(struct tnd_span *io_stale, struct tnd_span needed, bool is_trial)
+static struct tnd_span take_needed(struct tnd_span *io_stale, struct tnd_span needed)
 {
     struct tnd_span stale = *io_stale;
     struct tnd_span taken = common(stale, needed);
@@ -84,7 +83,7 @@ static struct tnd_span take_needed(struct tnd_span *io_stale, struct tnd_span ne
         taken.begin = stale.begin;
         stale.begin = taken.end;
     }
-    *io_stale = is_trial ? *io_stale : stale;
+    *io_stale = stale;
     return taken;
 }
 
@@ -93,19 +92,19 @@ static void bring(const struct tnd_residency *residency, struct tnd_region *regi
                   struct tnd_span needed, struct moves *moves)
 {
     struct tnd_span *stale = stale_of(residency, region, side);
-    region->sides |= moves->is_trial ? 0 : UINT32_C(1) << side;
+    region->sides |= UINT32_C(1) << side;
     if (region->kind == TND_REGION_CONSTANT || is_empty(common(*stale, needed))) {
         return;
     }
     TND_ASSERT(side != region->owner);
-    struct tnd_span moved = take_needed(stale, needed, moves->is_trial);
+    struct tnd_span moved = take_needed(stale, needed);
     if (side == HOST) {
         add_move(residency, moves, region, true, region->owner, moved);
         return;
     }
     struct tnd_span *on_host = stale_of(residency, region, HOST);
     if (!is_empty(common(*on_host, moved))) {
-        struct tnd_span first = take_needed(on_host, moved, moves->is_trial);
+        struct tnd_span first = take_needed(on_host, moved);
         add_move(residency, moves, region, true, region->owner, first);
     }
     add_move(residency, moves, region, false, side, moved);
@@ -216,18 +215,10 @@ static void read_operands(const struct tnd_residency *residency, const struct ta
     }
 }
 
-int tnd_residency_try(const struct tnd_residency *residency, const struct tandem_tensor *node,
-                      int slot, struct tnd_move list[TND_MAX_MOVES])
-{
-    struct moves moves = {list, 0, true};
-    read_operands(residency, node, TANDEM_TASK_NODE, residency->side_of[slot], &moves);
-    return moves.n;
-}
-
 int tnd_residency_fetch(struct tnd_residency *residency, const struct tandem_tensor *node,
                         struct tnd_move list[TND_MAX_MOVES])
 {
-    struct moves moves = {list, 0, false};
+    struct moves moves = {list, 0};
     read_operands(residency, node, TANDEM_TASK_NODE, HOST, &moves);
     return moves.n;
 }
@@ -236,7 +227,7 @@ int tnd_residency_work(struct tnd_residency *residency, const struct tandem_tens
                        uint32_t task, int slot, size_t workspace_offset, size_t workspace_bytes,
                        struct tnd_move list[TND_MAX_MOVES])
 {
-    struct moves moves = {list, 0, false};
+    struct moves moves = {list, 0};
     int side = residency->side_of[slot];
     struct tnd_region *workspace = workspace_of(residency);
     read_operands(residency, node, task, side, &moves);
@@ -266,7 +257,7 @@ void tnd_residency_begin_node(struct tnd_residency *residency)
 
 bool tnd_residency_next_output(struct tnd_residency *residency, int *cursor, struct tnd_move *out)
 {
-    struct moves moves = {out, 0, false};
+    struct moves moves = {out, 0};
     while (*cursor < residency->n_regions && moves.n == 0) {
         struct tnd_region *region = &residency->regions[(*cursor)++];
         if (region->extent.space == TND_SPACE_MEMORY && region->root != NULL) {

@@ -102,10 +102,6 @@ enum { TND_MAX_MOVES = 2 * (TANDEM_MAX_SRC + 2) };
 int tnd_residency_work(struct tnd_residency *residency, const struct tandem_tensor *node,
                        uint32_t task, int slot, size_t workspace_offset, size_t workspace_bytes,
                        struct tnd_move moves[TND_MAX_MOVES]);
-/** The first part of that alone: what operands must be moved for the node to run there as a whole.
- *  Notes nothing. */
-int tnd_residency_try(const struct tnd_residency *residency, const struct tandem_tensor *node,
-                      int slot, struct tnd_move moves[TND_MAX_MOVES]);
 /** All operands of a node come to the host; notes that. Returns the number of moves. */
 int tnd_residency_fetch(struct tnd_residency *residency, const struct tandem_tensor *node,
                         struct tnd_move moves[TND_MAX_MOVES]);
