@@ -501,7 +501,7 @@ static int32_t weight_kind_of(const struct plan_run *run, const tandem_tensor *w
         return TND_WEIGHT_CHANGES + warm;
     }
     int32_t kind = weight->root == weight ? TND_WEIGHT_CONSTANT : TND_WEIGHT_PART_OF_CONSTANT;
-    uint32_t refused = refused_by(run->planner, weight);
+    uint32_t refused = run->n_devices > 0 ? refused_by(run->planner, weight) : 0;
     int32_t single = run->is_single && refused != 0 ? TND_WEIGHT_SINGLE : 0;
     return warm + kind + single + (int32_t)(refused * TND_WEIGHT_REFUSED);
 }
@@ -512,13 +512,18 @@ static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_
 {
     struct tnd_plan_cache *memory = &run->planner->memory;
     struct tnd_plan_cache_key key;
-    struct tnd_problem problem;
     memset(&key, 0, sizeof(key)); /* padding takes part in hash and comparison */
-    problem_of(node, &problem);
-    key.n = problem.n;
-    key.k = problem.k;
-    key.m = problem.m;
-    key.type = (int32_t)problem.type;
+    key.n = node->src[0]->ne[1];
+    key.k = node->src[0]->ne[0];
+    key.m = node->ne[1];
+    key.type = (int32_t)node->src[0]->type;
+    if (node->op == TANDEM_OP_MUL_MAT_ID) {
+        struct tnd_problem problem;
+        tnd_experts_problem(node, &problem);
+        key.n = problem.n;
+        key.k = problem.k;
+        key.m = problem.m;
+    }
     key.threads = run->n_threads;
     key.side = side > 0 ? run->slots[side - 1] : side;
     key.weight = weight_kind_of(run, node->src[0]);
