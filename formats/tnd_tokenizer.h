@@ -229,14 +229,12 @@ struct tnd_shown_text tnd_token_text(const tandem_tokenizer *tokenizer, int64_t 
 /** Reserves memory for `n` merges. Errors: MEMORY. */
 enum tandem_status tnd_merges_reserve(tandem_tokenizer *tokenizer, size_t n, const char *name,
                                       struct tandem_error *error);
-/** Adds the merge of two tokens; a second one of the same pair is passed over. */
-void tnd_merges_add(tandem_tokenizer *tokenizer, int32_t left, int32_t right, uint32_t rank,
-                    int32_t merged);
 /** The merge of two tokens, or NULL. */
 const struct tnd_merge *tnd_merges_find(const tandem_tokenizer *tokenizer, int32_t left,
                                         int32_t right);
 /** Adds the merge of rank `rank` by its two texts, as they stand in the file. False when they or
- *  what they make are no tokens. `scratch` has space for twice the longest token. */
+ *  what they make are no tokens. A second merge of the same pair is passed
+ *  over. */
 bool tnd_merges_add_texts(tandem_tokenizer *tokenizer, const char *left, size_t n_left,
                           const char *right, size_t n_right, uint32_t rank);
 /** Writes the bytes that a text in the alphabet of byte-level tokenizers stands for to `out` (space

@@ -111,8 +111,8 @@ static uint64_t pair_of(int32_t left, int32_t right)
     return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
 }
 
-void tnd_merges_add(tandem_tokenizer *tokenizer, int32_t left, int32_t right, uint32_t rank,
-                    int32_t merged)
+static void add_merge(tandem_tokenizer *tokenizer, int32_t left, int32_t right, uint32_t rank,
+                      int32_t merged)
 {
     struct tnd_merge *slot = merge_slot(tokenizer, pair_of(left, right));
     if (slot->pair == FREE_PAIR) {
@@ -147,7 +147,7 @@ bool tnd_merges_add_texts(tandem_tokenizer *tokenizer, const char *left, size_t 
     if (a < 0 || b < 0 || merged < 0) {
         return false;
     }
-    tnd_merges_add(tokenizer, a, b, rank, merged);
+    add_merge(tokenizer, a, b, rank, merged);
     return true;
 }
 

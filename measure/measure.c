@@ -403,6 +403,9 @@ static bool is_enough(const struct tnd_measure *measure, const struct tnd_measur
 {
     const struct samples *samples = &measure->samples;
     uint32_t count = samples->count[TOTAL];
+    if (count == 0) {
+        return false; /* some were left out: not for long */
+    }
     if (count >= (uint32_t)effort->max_repeats || elapsed_s >= 3 * effort->budget_s) {
         return true;
     }

@@ -258,6 +258,10 @@ static void samples_beside_another_program_are_left_out(void)
     check_ok(tnd_measure_run(measure, 1, &choice, &effort, &result, NULL));
     CU_ASSERT_TRUE(result.total.count >= 7);
     CU_ASSERT_EQUAL(result.total.median_us, 540);
+    effort = (struct tnd_measure_effort){.budget_s = 1e-6, .min_repeats = 1, .expected_us = 1e6};
+    check_ok(tnd_measure_run(measure, 1, &choice, &effort, &result, NULL));
+    check_int(result.total.count, 1);
+    CU_ASSERT_EQUAL(result.total.median_us, 540);
     tnd_measure_close(measure);
     end();
 }

@@ -62,12 +62,20 @@ static void add_product(int64_t n, int64_t k, int64_t m)
     tandem_graph_add(graph, tandem_mul_mat(context, weight(n, k), x));
 }
 
-static void read_table(const char *path)
+/* False when this build does not read such files. */
+static bool read_table(const char *path)
 {
+    struct tandem_error error;
     tandem_table_free(table);
     table = NULL;
-    check_ok(tandem_table_load(path, &table, NULL));
+    enum tandem_status status = tandem_table_load(path, &table, &error);
+    if (status == TANDEM_E_UNSUPPORTED_BUILD) {
+        tnd_skip("tables in JSON need cJSON");
+        return false;
+    }
+    check_ok(status);
     CU_ASSERT_PTR_NOT_NULL_FATAL(table);
+    return true;
 }
 
 static void make_plan(int n_threads)
@@ -299,7 +307,9 @@ static void states_are_on_the_device_already(void)
 
 static void memory_that_runs_out_is_an_error_without_a_leak(void)
 {
-    read_table("bench-data/server-a100-computed/table.json");
+    if (!read_table("bench-data/server-a100-computed/table.json")) {
+        return;
+    }
     add_product(4096, 4096, 1);
     make_plan(4);
     enum tandem_status status = TANDEM_E_MEMORY;
@@ -352,7 +362,7 @@ static void workers_that_slept_are_woken_on_the_critical_path(void)
  * 6641 at M = 24, and the former 31 + 18584. */
 static void plans_of_the_published_macbook_are_counted_by_hand(void)
 {
-    read_table("bench-data/macbook-pro-2018/table.txt");
+    (void)read_table("bench-data/macbook-pro-2018/table.txt");
     add_product(4096, 4096, 8);
     add_product(4096, 4096, 24);
     make_plan(1);
@@ -368,7 +378,7 @@ static void plans_of_the_published_macbook_are_counted_by_hand(void)
  * divided by four, INIT runs on one. */
 static void more_threads_keep_the_macbook_on_its_own_kernels(void)
 {
-    read_table("bench-data/macbook-pro-2018/table.txt");
+    (void)read_table("bench-data/macbook-pro-2018/table.txt");
     add_product(4096, 4096, 24);
     make_plan(4);
     replay_plan(0);
@@ -381,7 +391,9 @@ static void more_threads_keep_the_macbook_on_its_own_kernels(void)
  * GB/s. */
 static void a_server_with_a_card_works_there_and_moves_tokens_alone(void)
 {
-    read_table("bench-data/server-a100-computed/table.json");
+    if (!read_table("bench-data/server-a100-computed/table.json")) {
+        return;
+    }
     add_product(4096, 4096, 1);
     make_plan(64);
     replay_plan(0);
@@ -398,7 +410,9 @@ static void the_same_table_gives_the_same_bits(void)
     struct tnd_replay again;
     struct tnd_text one = TND_TEXT_INIT;
     struct tnd_text two = TND_TEXT_INIT;
-    read_table("bench-data/server-a100-computed/table.json");
+    if (!read_table("bench-data/server-a100-computed/table.json")) {
+        return;
+    }
     tandem_tensor *x = matrix(TANDEM_TYPE_F32, 128, 4096);
     tandem_tensor *y = tandem_mul_mat(context, weight(11008, 4096), x);
     tandem_graph_add(graph, tandem_mul_mat(context, weight(4096, 11008), tandem_silu(context, y)));

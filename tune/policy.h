@@ -185,7 +185,7 @@
 #define TND_DRIFT_PROBE        0.12
 /* That a worker of a stage may be off its CPU, or late, while its time counts, when comparing and
  * when measuring. Unit: share. Why: as for TND_DRIFT_PROBE; interrupts take 1 or 2 us of
- * a millisecond. Test: stages_whose_workers_did_not_run_are_no_evidence. */
+ * a millisecond. Test: no_cell_is_blamed_on_a_machine_that_others_use. */
 #define TND_QUIET_LOST         0.10
 /* Less than this is no interruption but how threads meet. Unit: us. Why: a hand-off. Test: none. */
 #define TND_QUIET_LOST_US      2.0
