@@ -249,7 +249,9 @@ static void the_page_of_environment_variables_is_that_of_the_list(void)
     tnd_text_add(&page,
                  "# Environment variables\n\n"
                  "They serve diagnosis only: everything that a program needs is in the options of "
-                 "the\ncalls. This page is made from the list in base/environment.h.\n\n"
+                 "the\ncalls. This page is made from the list in base/environment.h. "
+                 "(`TANDEM_BRIDGE` is read by\n`libggml-tandem.so` alone: "
+                 "[bridge.md](bridge.md).)\n\n"
                  "A program that has more rights than its user (setuid, capabilities) sees none of "
                  "them.\nTables and compiled kernels are neither read nor written at their usual "
                  "places when every\nuser may write there; a file that `TANDEM_TABLE` or an "
