@@ -3,9 +3,9 @@
  * wants that one. */
 #include "tools/table_option.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "base/tnd_status.h"
 #include "tandem/table.h"
 
 enum tandem_status tnd_table_option_check(const char *named, const tandem_runtime *runtime,
@@ -19,13 +19,11 @@ enum tandem_status tnd_table_option_check(const char *named, const tandem_runtim
     }
     enum tandem_status status = tandem_table_load(named, &table, error);
     tandem_table_free(table);
-    if (status == TANDEM_OK) {
-        status = TANDEM_E_TABLE_FOREIGN;
-        error->status = status;
-        snprintf(error->text, sizeof(error->text),
-                 "%.300s: none of its times hold on this machine; 'mulmat-tune table check' says "
-                 "why",
-                 named);
+    if (status != TANDEM_OK) {
+        return status;
     }
-    return status;
+    return tnd_error_set(error, TANDEM_E_TABLE_FOREIGN, "table", 0, 0,
+                         "%.300s: none of its times hold on this machine; 'mulmat-tune table "
+                         "check' says why",
+                         named);
 }
