@@ -115,24 +115,24 @@ tandem_tensor *tandem_weighted_sum(tandem_context *context, tandem_tensor *a,
 
 /* ---- reference ---- */
 
-/* ids[i, m], which lies in 0 .. n - 1. */
+/* ids[i, m], which lies in least .. n - 1. */
 static enum tandem_status read_id(const struct tandem_tensor *node, const struct tandem_tensor *ids,
-                                  int64_t i, int64_t m, int64_t n, int32_t *out,
+                                  int64_t i, int64_t m, int32_t least, int64_t n, int32_t *out,
                                   struct tandem_error *error)
 {
     int32_t id;
     memcpy(&id, tnd_ref_at(ids, i, m, 0, 0), sizeof(id));
-    if (id < 0 || id >= n) {
+    if (id < least || id >= n) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, node->name, id, n,
-                             "%s: index %lld of token %lld is %d, expected 0 to %lld",
+                             "%s: index %lld of token %lld is %d, expected %d to %lld",
                              tandem_op_name(node->op), (long long)i, (long long)m, (int)id,
-                             (long long)n - 1);
+                             (int)least, (long long)n - 1);
     }
     *out = id;
     return TANDEM_OK;
 }
 
-/* The product of one token with one expert. */
+/* The product of one token with one expert; zeros where the expert is -1. */
 static void product_row(struct tandem_tensor *node, int32_t expert, int64_t used, int64_t m,
                         float *w_row)
 {
@@ -141,8 +141,10 @@ static void product_row(struct tandem_tensor *node, int32_t expert, int64_t used
     const float *x_row = (const float *)(void *)tnd_ref_at(x, 0, used % x->ne[1], m, 0);
     for (int64_t n = 0; n < node->ne[0]; n++) {
         double sum = 0.0;
-        tnd_type_traits(w->type)->dequantize(tnd_ref_at(w, 0, n, expert, 0), w_row, w->ne[0]);
-        for (int64_t k = 0; k < w->ne[0]; k++) {
+        if (expert >= 0) {
+            tnd_type_traits(w->type)->dequantize(tnd_ref_at(w, 0, n, expert, 0), w_row, w->ne[0]);
+        }
+        for (int64_t k = 0; expert >= 0 && k < w->ne[0]; k++) {
             sum += (double)w_row[k] * (double)x_row[k];
         }
         *(float *)(void *)tnd_ref_at(node, n, used, m, 0) = (float)sum;
@@ -160,8 +162,8 @@ enum tandem_status tnd_ref_mul_mat_id(struct tandem_tensor *node, struct tandem_
     }
     for (int64_t i = 0; i < node->ne[1] * node->ne[2] && status == TANDEM_OK; i++) {
         int32_t expert = 0;
-        status =
-            read_id(node, node->src[2], i % node->ne[1], i / node->ne[1], w->ne[2], &expert, error);
+        status = read_id(node, node->src[2], i % node->ne[1], i / node->ne[1], -1, w->ne[2],
+                         &expert, error);
         if (status == TANDEM_OK) {
             product_row(node, expert, i % node->ne[1], i / node->ne[1], w_row);
         }
@@ -207,7 +209,7 @@ enum tandem_status tnd_ref_gather(struct tandem_tensor *node, struct tandem_erro
     for (int64_t m = 0; m < node->ne[1]; m++) {
         for (int64_t i = 0; i < node->ne[0]; i++) {
             int32_t id = 0;
-            TND_TRY(read_id(node, node->src[1], i, m, a->ne[0], &id, error));
+            TND_TRY(read_id(node, node->src[1], i, m, 0, a->ne[0], &id, error));
             *(float *)(void *)tnd_ref_at(node, i, m, 0, 0) = (float)tnd_ref_value(a, id, m, 0, 0);
         }
     }

@@ -25,6 +25,7 @@ enum { N_TYPES = sizeof(types) / sizeof(types[0]) };
 struct shape {
     int64_t n, experts, used, m;
     bool is_shared; /* experts of a token read one row of X */
+    int nobody;     /* one index in so many is -1; 0: none */
 };
 
 /* A node with weights of experts, and the same operands for plain products. */
@@ -52,7 +53,9 @@ static struct pair pair_new(enum tandem_type type, int64_t k, const struct shape
         tandem_tensor_new(p.context, TANDEM_TYPE_I32, 2, (int64_t[]){s->used, s->m});
     for (int64_t i = 0; i < s->used * s->m; i++) { /* some experts get many tokens, some none */
         const int64_t id = tnd_test_rng_int(&rng, 0, s->experts * s->experts - 1);
-        ((int32_t *)tandem_tensor_data(ids))[i] = (int32_t)(id % s->experts * id % s->experts);
+        const bool is_nobody = s->nobody > 0 && tnd_test_rng_int(&rng, 1, s->nobody) == 1;
+        ((int32_t *)tandem_tensor_data(ids))[i] =
+            is_nobody ? -1 : (int32_t)(id % s->experts * id % s->experts);
     }
     tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
     p.node = tnd_test_node(p.context, tandem_mul_mat_id(p.context, w, x, ids));
@@ -75,17 +78,22 @@ static void pair_free(struct pair *p)
     tandem_context_free(p->context);
 }
 
-/* Each row against the plain product of the same token and expert. */
+/* Each row against the plain product of the same token and expert, nobody's against zeros. */
 static void check_rows(const struct pair *p, const char *what)
 {
+    static const float zeros[256];
     const struct tandem_tensor *node = p->node;
+    CU_ASSERT_FATAL(node->ne[0] <= 256);
     const int64_t x_rows = node->src[1]->ne[1];
     for (int64_t i = 0; i < node->ne[1] * node->ne[2]; i++) {
         const int64_t u = i % node->ne[1];
         const int64_t m = i / node->ne[1];
-        const struct tandem_tensor *one = p->of_each[ids_of(p)[i]];
-        const char *want =
-            (const char *)one->data + (size_t)(m * x_rows + (x_rows == 1 ? 0 : u)) * one->nb[1];
+        const int32_t id = ids_of(p)[i];
+        const struct tandem_tensor *one = id < 0 ? NULL : p->of_each[id];
+        const char *want = one == NULL
+                               ? (const char *)zeros
+                               : (const char *)one->data +
+                                     (size_t)(m * x_rows + (x_rows == 1 ? 0 : u)) * one->nb[1];
         const char *got =
             (const char *)node->data + (size_t)m * node->nb[2] + (size_t)u * node->nb[1];
         if (memcmp(got, want, (size_t)node->ne[0] * sizeof(float)) != 0) {
@@ -142,8 +150,10 @@ static void every_instruction_set_has_the_bits_of_plain_products(void)
 #define NAME(isa, needs, files) #isa,
     static const char *const names[] = {TND_ISA_LIST(NAME, NONE)};
 #undef NAME
-    static const struct shape shapes[] = {
-        {67, 5, 2, 1, true}, {40, 7, 3, 9, true}, {203, 3, 2, 70, false}, {64, 1, 1, 5, false}};
+    static const struct shape shapes[] = {{67, 5, 2, 1, true, 0},
+                                          {40, 7, 3, 9, true, 2},
+                                          {203, 3, 2, 70, false, 3},
+                                          {64, 1, 1, 5, false, 0}};
     uint32_t last = UINT32_MAX;
     for (size_t l = 0; l < sizeof(names) / sizeof(names[0]); l++) {
         const uint32_t features = tnd_cpu_mask(tnd_cpu_features_all(), names[l]);
@@ -160,6 +170,7 @@ static void every_instruction_set_has_the_bits_of_plain_products(void)
             struct pair p = pair_new(type, block > 1 ? 3 * block : 333, &shapes[i % 4]);
             snprintf(what, sizeof(what), "%s %s shape %d", names[l], tandem_type_name(type),
                      (int)(i % 4));
+            tnd_test_spoil(p.node);
             run_both_tasks(&kernels, p.node);
             for (int64_t e = 0; e < p.experts; e++) {
                 run_both_tasks(&kernels, p.of_each[e]);
@@ -203,13 +214,14 @@ static enum tandem_status compute(tandem_backend *backend, tandem_tensor *node,
 
 static void workers_and_packed_weights_change_no_bit(void)
 {
-    static const struct shape shapes[] = {{203, 6, 2, 90, true}, {40, 9, 4, 2, false}};
+    static const struct shape shapes[] = {
+        {203, 6, 2, 90, true, 3}, {40, 9, 4, 2, false, 0}, {40, 9, 4, 2, false, 1}};
     tandem_backend *backend = open_cpu();
     struct tandem_error error = {0};
-    for (size_t i = 0; i < (size_t)N_TYPES * 2; i++) {
-        const enum tandem_type type = types[i / 2];
+    for (size_t i = 0; i < (size_t)N_TYPES * 3; i++) {
+        const enum tandem_type type = types[i / 3];
         const int64_t block = tandem_type_block_values(type);
-        struct pair p = pair_new(type, block > 1 ? 3 * block : 333, &shapes[i % 2]);
+        struct pair p = pair_new(type, block > 1 ? 3 * block : 333, &shapes[i % 3]);
         const bool quantized = tnd_quant_code(type) != NULL;
         void *packed = NULL;
         for (int64_t e = 0; e < p.experts; e++) {
@@ -241,7 +253,7 @@ static void workers_and_packed_weights_change_no_bit(void)
 static void only_experts_in_use_are_read(void)
 {
     enum { EXPERTS = 16, K = 1024, N = 64, USED = 2, M = 3 };
-    static const int32_t used[USED * M] = {3, 11, 11, 3, 7, 3};
+    static const int32_t used[USED * M] = {3, 11, 11, -1, 7, 3};
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const int64_t ne[3] = {K, N, EXPERTS};
     const size_t expert_bytes = (size_t)(K * N) * sizeof(float);
@@ -286,12 +298,12 @@ static void only_experts_in_use_are_read(void)
 
 static void an_index_that_is_no_expert_fails_with_its_number(void)
 {
-    const struct shape shape = {8, 4, 2, 3, true};
+    const struct shape shape = {8, 4, 2, 3, true, 0};
     tandem_backend *backend = open_cpu();
     for (int i = 0; i < 3; i++) {
-        static const int32_t bad[] = {4, -1, INT32_MIN};
-        static const char *const what[] = {"index 1 of token 2 is 4, expected 0 to 3",
-                                           "index 1 of token 2 is -1", "is -2147483648"};
+        static const int32_t bad[] = {4, -2, INT32_MIN};
+        static const char *const what[] = {"index 1 of token 2 is 4, expected -1 to 3",
+                                           "index 1 of token 2 is -2", "is -2147483648"};
         struct tandem_error error = {0};
         struct pair p = pair_new(TANDEM_TYPE_Q8_0, 32, &shape);
         ids_of(&p)[5] = bad[i];

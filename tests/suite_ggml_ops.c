@@ -318,13 +318,15 @@ static void experts_follow_their_formulas(void)
     check_bits(tandem_tensor_data(top), order, sizeof(order), "top_k");
     check_values(c, tandem_gather(c, floats(c, 3, 2, (float[]){1, 2, 3, 4, 5, 6}), ids),
                  VALUES(3, 1, 5, 5));
+    ((int32_t *)tandem_tensor_data(ids))[1] = -1; /* nobody */
+    check_values(c, tandem_mul_mat_id(c, w, x, ids), VALUES(98, 120, 0, 0, 1, 1, 1, 1));
     ((int32_t *)tandem_tensor_data(ids))[3] = 3;
     struct tandem_error error = {0};
     graph = tandem_graph_new(c);
     tandem_graph_add(graph, tandem_mul_mat_id(c, tandem_reshape(c, w, 3, ne), x, ids));
     check_ok(tandem_graph_finish(graph, &error));
     check_status(ggml_compute(graph, &error), TANDEM_E_ARGUMENT,
-                 "mul_mat_id: index 1 of token 1 is 3, expected 0 to 2", &error);
+                 "mul_mat_id: index 1 of token 1 is 3, expected -1 to 2", &error);
     tandem_context_free(c);
 }
 

@@ -75,8 +75,9 @@ TANDEM_API tandem_tensor *tandem_mul_mat(tandem_context *context, tandem_tensor 
 /** One product for each token and each expert that it uses: Y[:, u, m] = W[ids[u, m]] X[:, u, m].
  *  `w`: {K, N, experts}, any type but I32, rows dense. `x`: F32 {K, used, M}, or {K, 1, M} where
  *  all experts of a token read the same row. `ids`: I32 {used, M}, rows dense, each in
- *  0..experts-1 (an index outside fails the computation with ARGUMENT). Result {N, used, M}. Only
- *  the experts that are named are read. One thread at a time per context. Errors: SHAPE, TYPE. */
+ *  0..experts-1, or -1: nobody, whose row of the result is zeros (any other index fails the
+ *  computation with ARGUMENT). Result {N, used, M}. Only the experts that are named are read. One
+ *  thread at a time per context. Errors: SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_mul_mat_id(tandem_context *context, tandem_tensor *w,
                                             tandem_tensor *x, tandem_tensor *ids);
 /** Indices of the `k` largest values of each row, the largest first; of equal ones the lower index.

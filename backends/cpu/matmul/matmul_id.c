@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Products of experts. The tokens of each expert are gathered, and the drivers of plain products
  * multiply them with a range of the expert's rows; the results are scattered. Weights of experts
- * that no token uses are never read. Each worker groups the tokens by itself, which takes less time
- * than a barrier. Knows no instruction set. */
+ * that no token uses are never read. Index -1 names no expert: its rows are zeroed, as a group
+ * behind those of the experts. Each worker groups the tokens by itself, which takes less time than
+ * a barrier. Knows no instruction set. */
 #include "backends/cpu/matmul/matmul_id.h"
 
 #include <string.h>
@@ -42,7 +43,8 @@ struct product {
     const struct tandem_tensor *node, *w, *x, *ids;
     bool is_quantized; /* X lies quantised in the workspace */
     struct layout layout;
-    int64_t *offsets; /* {experts + 1}: where the tokens of each expert begin in `order` */
+    int64_t n_groups; /* experts + 1: the last one is nobody */
+    int64_t *offsets; /* {groups + 1}: where the tokens of each expert begin in `order` */
     int64_t *order;   /* {used * M}: m * used + u, by expert */
     char *gathered;
     float *y;
@@ -69,7 +71,7 @@ static struct layout find_layout(const struct tandem_tensor *node, uint32_t task
                                  : aligned((size_t)w->ne[0] * sizeof(float));
     const int64_t fit = out.row_bytes > 0 ? (int64_t)(GATHERED_BYTES / out.row_bytes) : TOKENS;
     out.tokens = tnd_min(tnd_max(tnd_min(TOKENS, fit), TOKENS_LEAST), node->ne[1] * node->ne[2]);
-    out.offsets_bytes = aligned((size_t)(w->ne[2] + 1) * sizeof(int64_t));
+    out.offsets_bytes = aligned((size_t)(w->ne[2] + 2) * sizeof(int64_t));
     out.order_bytes = aligned((size_t)(node->ne[1] * node->ne[2]) * sizeof(int64_t));
     out.x_bytes = aligned((size_t)out.tokens * out.row_bytes);
     out.y_bytes = aligned((size_t)(out.tokens * out.rows) * sizeof(float));
@@ -125,30 +127,37 @@ static int32_t id_at(const struct product *p, int64_t i)
     return id;
 }
 
+/* An expert, or nobody, who stands behind the last one. */
+static int64_t group_of(const struct product *p, int64_t i)
+{
+    const int32_t id = id_at(p, i);
+    return id == -1 ? p->n_groups - 1 : id;
+}
+
 /* Counts the tokens of each expert and sorts them by expert. */
 static enum tandem_status group(struct product *p)
 {
     const int64_t n = p->node->ne[1] * p->node->ne[2];
-    const int64_t experts = p->w->ne[2];
-    memset(p->offsets, 0, (size_t)(experts + 1) * sizeof(p->offsets[0]));
+    const int64_t experts = p->n_groups - 1;
+    memset(p->offsets, 0, (size_t)(p->n_groups + 1) * sizeof(p->offsets[0]));
     for (int64_t i = 0; i < n; i++) {
         const int32_t id = id_at(p, i);
-        if (id < 0 || id >= experts) {
+        if (id < -1 || id >= experts) {
             return tnd_error_set(p->worker->error, TANDEM_E_ARGUMENT, p->node->name, id, experts,
-                                 "mul_mat_id: index %lld of token %lld is %d, expected 0 to %lld",
+                                 "mul_mat_id: index %lld of token %lld is %d, expected -1 to %lld",
                                  (long long)(i % p->node->ne[1]), (long long)(i / p->node->ne[1]),
                                  (int)id, (long long)experts - 1);
         }
-        p->offsets[id + 1]++;
+        p->offsets[group_of(p, i) + 1]++;
     }
-    for (int64_t e = 0; e < experts; e++) {
-        p->offsets[e + 1] += p->offsets[e];
+    for (int64_t g = 0; g < p->n_groups; g++) {
+        p->offsets[g + 1] += p->offsets[g];
     }
     for (int64_t i = n - 1; i >= 0; i--) { /* the ends move to the beginnings */
-        p->order[--p->offsets[id_at(p, i) + 1]] = i;
+        p->order[--p->offsets[group_of(p, i) + 1]] = i;
     }
-    memmove(p->offsets, p->offsets + 1, (size_t)experts * sizeof(p->offsets[0]));
-    p->offsets[experts] = n;
+    memmove(p->offsets, p->offsets + 1, (size_t)p->n_groups * sizeof(p->offsets[0]));
+    p->offsets[p->n_groups] = n;
     return TANDEM_OK;
 }
 
@@ -234,6 +243,15 @@ static struct tandem_tensor matrix_at(enum tandem_type type, const char *data, i
     return out;
 }
 
+/* Rows of nobody. */
+static void zero(const struct product *p, const struct item *item)
+{
+    for (int64_t t = 0; t < item->n_tokens; t++) {
+        memset(y_row(p, p->order[item->first + t]) + (size_t)item->row * sizeof(float), 0,
+               (size_t)item->n_rows * sizeof(float));
+    }
+}
+
 static void multiply(struct product *p, const struct item *item, int64_t *io_gathered)
 {
     const struct tandem_tensor *w = p->w;
@@ -305,7 +323,7 @@ static struct item find_item(const struct product *p, struct cursor *cursor, int
     while (i >= cursor->first + token_blocks(p, cursor->expert) * parts) {
         cursor->first += token_blocks(p, cursor->expert) * parts;
         cursor->expert++;
-        TND_ASSERT(cursor->expert < p->w->ne[2]);
+        TND_ASSERT(cursor->expert < p->n_groups);
     }
     const int64_t block = (i - cursor->first) / parts;
     const int64_t blocks = token_blocks(p, cursor->expert);
@@ -328,14 +346,18 @@ static void multiply_all(struct product *p)
     int64_t gathered = -1; /* `first` of the tokens that are there */
     int64_t n_items = 0;
     int64_t begin, end;
-    for (int64_t e = 0; e < p->w->ne[2]; e++) {
+    for (int64_t e = 0; e < p->n_groups; e++) {
         n_items += token_blocks(p, e) * row_parts(p, rows);
     }
     while (p->worker->next(p->worker, n_items, tnd_chunk(n_items, p->worker->count, 8), &begin,
                            &end)) {
         for (int64_t i = begin; i < end; i++) {
             const struct item item = find_item(p, &cursor, i, rows);
-            multiply(p, &item, &gathered);
+            if (item.expert == p->n_groups - 1) {
+                zero(p, &item);
+            } else {
+                multiply(p, &item, &gathered);
+            }
         }
     }
 }
@@ -375,6 +397,7 @@ enum tandem_status tnd_cpu_mul_mat_id_run(const struct tnd_cpu_kernels *kernels,
         .w = node->src[0],
         .x = node->src[1],
         .ids = node->src[2],
+        .n_groups = node->src[0]->ne[2] + 1,
         .is_quantized = is_quantized_x(node, work->task),
         .layout = find_layout(node, work->task),
         .worker = worker,
