@@ -185,6 +185,8 @@ static enum tandem_status open_pool(tandem_runtime *runtime,
     pool_options.cpu_ids = options->cpu_ids;
     pool_options.n_cpu_ids = options->n_cpu_ids;
     pool_options.nice = options->nice;
+    pool_options.team = options->team;
+    pool_options.team_user = options->team_user;
     return tnd_pool_new(&pool_options, &runtime->pool, error);
 }
 

@@ -117,6 +117,8 @@ enum tandem_status tnd_pool_new(const struct tnd_pool_options *options, struct t
     pool->n_cpus = options->n_cpus > 0 ? options->n_cpus : 1;
     pool->spin_limit = options->spin_limit < 0 ? TND_SPIN_DEFAULT : options->spin_limit;
     pool->start_thread = options->start_thread != NULL ? options->start_thread : pthread_create;
+    pool->team = options->team;
+    pool->team_user = options->team_user;
     atomic_init(&pool->n_threads, options->n_threads);
     pool->nice = pool->nice_base + options->nice;
     *out_pool = pool;
@@ -179,6 +181,31 @@ static void run_together(struct tnd_pool *pool, int count, tnd_pool_fn fn, void 
     atomic_fetch_add_explicit(&pool->runs, 1, memory_order_relaxed);
 }
 
+struct lent_work {
+    tnd_pool_fn fn;
+    void *user;
+};
+
+static void work_for_us(void *data, int index, int count)
+{
+    const struct lent_work *work = data;
+    bool was_inside = tnd_pool_inside_run;
+    tnd_pool_inside_run = true;
+    work->fn(work->user, index, count);
+    tnd_pool_inside_run = was_inside;
+}
+
+static bool run_on_team(struct tnd_pool *pool, int count, tnd_pool_fn fn, void *user)
+{
+    struct lent_work work = {fn, user};
+    if (pool->team == NULL || count <= 1 ||
+        !pool->team(pool->team_user, count, work_for_us, &work)) {
+        return false;
+    }
+    atomic_fetch_add_explicit(&pool->runs, 1, memory_order_relaxed);
+    return true;
+}
+
 enum tandem_status tnd_pool_run(struct tnd_pool *pool, int count, tnd_pool_fn fn, void *user)
 {
     if (count <= 1 || tnd_pool_inside_run) {
@@ -187,7 +214,12 @@ enum tandem_status tnd_pool_run(struct tnd_pool *pool, int count, tnd_pool_fn fn
     }
     take_ticket(pool);
     int n_threads = atomic_load_explicit(&pool->n_threads, memory_order_relaxed);
-    count = tnd_pool_ensure_workers(pool, count < n_threads ? count : n_threads);
+    count = count < n_threads ? count : n_threads;
+    if (run_on_team(pool, count, fn, user)) {
+        serve_next(pool);
+        return TANDEM_OK;
+    }
+    count = tnd_pool_ensure_workers(pool, count);
     if (count > 1) {
         run_together(pool, count, fn, user);
     }

@@ -22,6 +22,10 @@ struct tnd_pool_options {
     const int *cpu_ids; /* worker i is bound to cpu_ids[i % n_cpu_ids]; NULL: not bound */
     int n_cpu_ids;
     int nice; /* niceness added to the workers (not to callers); 0: none */
+    /** Threads of somebody else's for runs, see tandem_team_fn; NULL: none. Where it has any, the
+     *  pool starts none. */
+    bool (*team)(void *user, int count, void (*body)(void *data, int index, int count), void *data);
+    void *team_user;
     /** Starts a thread; NULL: pthread_create. Tests let it fail. */
     int (*start_thread)(pthread_t *out_thread, const pthread_attr_t *attributes,
                         void *(*fn)(void *), void *user);

@@ -55,6 +55,8 @@ struct tnd_pool {
     int nice_base;
     cpu_set_t cpus_base; /* CPUs of the thread that made the pool */
     bool has_cpus_base;
+    bool (*team)(void *user, int count, tnd_pool_fn body, void *data);
+    void *team_user;
     int (*start_thread)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     atomic_ullong runs;
     atomic_ullong shortfall;

@@ -9,7 +9,7 @@ build=${1:-build/release}
 library=$PWD/$build/libggml-tandem.so
 [ -e "$library" ] || library=$PWD/build/libggml-tandem.so
 export TANDEM_BRIDGE=always TANDEM_TABLE=none
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 good() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)) && echo "FAILED: $*"; }
 
@@ -19,6 +19,16 @@ for version in 9 21 26; do
     else
         bad "ggml 0.$version: $said"
     fi
+done
+
+# Threads that the host has already compute, of GNU's OpenMP and of LLVM's.
+for openmp in libgomp.so.1 libomp.so.5; do
+    said=$(SMALL_HOST_OPENMP=$openmp "$build/bridge-host-26" "$library" 2>&1)
+    case $? in
+        0) good ;;
+        77) skipped=$((skipped + 1)) ;;
+        *) bad "$openmp: $said" ;;
+    esac
 done
 
 # refuses EXPECTED-PART COMMAND...: not loaded, and the word why
@@ -38,5 +48,5 @@ SMALL_HOST_VERSION=0.99.1 "$build/bridge-host-26" "$library" >/dev/null 2>&1 && 
 refuses 'a product failed' env SMALL_HOST_VERSION=0.99.1 SMALL_HOST_BREAKS=1 "$build/bridge-host-26"
 refuses 'does not tell its version' env SMALL_HOST_VERSION=none "$build/bridge-host-26"
 
-echo "$passed passed, $failed failed, 0 skipped"
+echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -252,6 +252,8 @@ static const struct pin structures[] = {
     AT(tandem_runtime_options, ignore_drift, 104),
     AT(tandem_runtime_options, plugins, 112),
     AT(tandem_runtime_options, objective, 120),
+    AT(tandem_runtime_options, team, 128),
+    AT(tandem_runtime_options, team_user, 136),
     MIN(tandem_tune_options, 40),
     AT(tandem_tune_options, size, 0),
     AT(tandem_tune_options, budget_s, 8),

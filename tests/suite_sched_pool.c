@@ -520,6 +520,75 @@ static void a_thread_whose_cpu_is_taken_moves_to_an_idle_one(void)
     }
 }
 
+/* ---- threads of an application ---- */
+
+struct team {
+    int n_lent; /* threads that it has; 0: none just now */
+    int n_calls;
+};
+struct lent {
+    pthread_t thread;
+    void (*body)(void *data, int index, int count);
+    void *data;
+    int index, count;
+};
+
+static void *lent_thread(void *user)
+{
+    struct lent *lent = user;
+    lent->body(lent->data, lent->index, lent->count);
+    return NULL;
+}
+
+static bool lend(void *user, int count, void (*body)(void *data, int index, int count), void *data)
+{
+    struct team *team = user;
+    struct lent lent[MAX_WORKERS];
+    team->n_calls++;
+    if (team->n_lent == 0) {
+        return false;
+    }
+    count = count < team->n_lent ? count : team->n_lent;
+    for (int i = 1; i < count; i++) {
+        lent[i] = (struct lent){.body = body, .data = data, .index = i, .count = count};
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&lent[i].thread, NULL, lent_thread, &lent[i]), 0);
+    }
+    body(data, 0, count);
+    for (int i = 1; i < count; i++) {
+        CU_ASSERT_EQUAL(pthread_join(lent[i].thread, NULL), 0);
+    }
+    return true;
+}
+
+static void lent_threads_work_instead_of_the_pools_own(void)
+{
+    struct team team = {3, 0};
+    struct tnd_pool_options options = {
+        .n_threads = 4, .n_cpus = 2, .spin_limit = -1, .team = lend, .team_user = &team};
+    struct tnd_pool *pool = NULL;
+    struct tnd_pool_statistics statistics;
+    struct tally tally = {.sum = 0};
+    CU_ASSERT_EQUAL_FATAL(tnd_pool_new(&options, &pool, NULL), TANDEM_OK);
+    for (int i = 0; i < 20; i++) {
+        check_ok(tnd_pool_run(pool, 6, add_one, &tally)); /* cut to 4, of which three are there */
+    }
+    check_ok(tnd_pool_run(pool, 1, add_one, &tally));
+    tnd_pool_statistics(pool, &statistics);
+    check_int(team.n_calls, 20);
+    check_int(statistics.runs, 20);
+    check_int(statistics.threads_alive, 0);
+    check_int(tally.count[0], 21);
+    check_int(tally.count[1], 20);
+    check_int(tally.count[2], 20);
+    check_int(tally.count[3], 0);
+    team.n_lent = 0;
+    check_ok(tnd_pool_run(pool, 4, add_one, &tally));
+    tnd_pool_statistics(pool, &statistics);
+    check_int(statistics.threads_alive, 3);
+    check_int(tally.count[3], 1);
+    tnd_pool_free(pool);
+}
+
 static CU_TestInfo tests[] = {
     {"every_worker_runs_exactly_once", every_worker_runs_exactly_once},
     {"a_run_with_one_worker_starts_no_thread", a_run_with_one_worker_starts_no_thread},
@@ -540,6 +609,7 @@ static CU_TestInfo tests[] = {
     {"barriers_keep_workers_in_step", barriers_keep_workers_in_step},
     {"a_thread_whose_cpu_is_taken_moves_to_an_idle_one",
      a_thread_whose_cpu_is_taken_moves_to_an_idle_one},
+    {"lent_threads_work_instead_of_the_pools_own", lent_threads_work_instead_of_the_pools_own},
     CU_TEST_INFO_NULL,
 };
 

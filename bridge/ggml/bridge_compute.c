@@ -4,12 +4,11 @@
 #include "bridge/ggml/bridge_compute.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bridge/ggml/bridge_host.h"
-#include "bridge/ggml/bridge_pools.h"
+#include "bridge/ggml/bridge_team.h"
 #include "bridge/ggml/bridge_weights.h"
 
 enum { MOST_PRODUCTS = 16 /* of a run */, BUCKETS = 256, MOST_RUNS = 2048 };
@@ -34,8 +33,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tandem_runtime *runtime; /* opened at first use, for the rest of the process */
 static struct run *runs[BUCKETS];
 static int n_runs;
-static atomic_int n_threads_host; /* of the host's computations; 0: not told */
-static int n_threads_wanted;      /* 0: as the runtime has */
+static int n_threads_wanted; /* 0: as the runtime has */
 static int n_threads_now;
 
 /* ---- the runtime ---- */
@@ -59,12 +57,14 @@ static bool open_runtime(void)
     }
     options.backends = "cpu"; /* devices belong to the host */
     options.log = log_line;
+    options.team = tnd_bridge_team;
     options.ignore_drift = true; /* the host's threads would be taken for slowness of ours */
     if (tandem_runtime_open(&options, &runtime, &error) != TANDEM_OK) {
         tnd_host_log(GGML_LOG_ERROR, "%s", error.text);
         return false;
     }
-    tandem_runtime_pause(runtime);
+    tandem_runtime_pause(
+        runtime); /* threads of our own, if there are, leave the CPUs to the host */
     n_threads_now = tandem_runtime_threads(runtime);
     return true;
 }
@@ -291,36 +291,24 @@ static int compute_nodes(struct ggml_cgraph *graph)
     return status == GGML_STATUS_SUCCESS ? compute_batch(&batch) : status;
 }
 
-struct call {
-    struct ggml_cgraph *graph;
-    int status;
-};
-
-static void compute_call(void *data)
+int tnd_bridge_compute(struct ggml_cgraph *graph)
 {
-    struct call *call = data;
+    int status = GGML_STATUS_FAILED;
     pthread_mutex_lock(&lock);
     if (open_runtime()) {
         adapt_threads();
         tandem_runtime_resume(runtime);
-        call->status = compute_nodes(call->graph);
-        tandem_runtime_pause(runtime); /* the CPUs are the host's again */
+        status = compute_nodes(graph);
+        tandem_runtime_pause(runtime);
     }
     pthread_mutex_unlock(&lock);
-}
-
-int tnd_bridge_compute(struct ggml_cgraph *graph)
-{
-    struct call call = {graph, GGML_STATUS_FAILED};
-    tnd_bridge_run_alone(atomic_load_explicit(&n_threads_host, memory_order_relaxed), compute_call,
-                         &call);
-    return call.status;
+    return status;
 }
 
 void tnd_bridge_set_threads(int n_threads)
 {
     pthread_mutex_lock(&lock);
-    atomic_store_explicit(&n_threads_host, n_threads, memory_order_relaxed);
+    tnd_bridge_team_set_size(n_threads);
     if (n_threads > 0 && open_runtime()) {
         struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
         int most = tandem_runtime_describe(runtime, &info) == TANDEM_OK ? info.n_cores : 1;

@@ -24,6 +24,14 @@ TANDEM_BEGIN_C
 /** Owned by whoever opened it; everything in it is freed by tandem_runtime_close. */
 typedef struct tandem_runtime tandem_runtime;
 
+/** Work for `count` threads at once: each calls it with an `index` of its own, 0 .. count-1. */
+typedef void (*tandem_team_body_fn)(void *data, int index, int count);
+/** Threads of an application that compute for a runtime, so that two thread pools need not take
+ *  turns. Calls `body` on up to `count` threads, index 0 on the calling one, and returns true when
+ *  all have returned. They must really run at once: they wait for each other. False: there are none
+ *  just now, nothing was called, and the runtime's own threads do it. One call at a time. */
+typedef bool (*tandem_team_fn)(void *user, int count, tandem_team_body_fn body, void *data);
+
 /** Options of tandem_runtime_open. Texts and arrays are read during the call. */
 struct tandem_runtime_options {
     size_t size;   /**< sizeof(struct tandem_runtime_options) */
@@ -46,11 +54,14 @@ struct tandem_runtime_options {
                               or "FILE.so:key=value,..", ';' between two; NULL: none */
     enum tandem_objective objective; /**< what plans aim at, by a table with joules; with another
                                           table time, and the log says so */
+    tandem_team_fn team; /**< the application's threads; NULL: the runtime starts its own */
+    void *team_user;     /**< handed to `team` */
 };
 #define TANDEM_RUNTIME_OPTIONS_INIT                                                                \
     {                                                                                              \
         sizeof(struct tandem_runtime_options), 0, NULL, NULL, NULL, NULL, NULL, NULL,              \
-            (enum tandem_log_level)0, 0, NULL, 0, 0, 0, false, NULL, TANDEM_OBJECTIVE_TIME         \
+            (enum tandem_log_level)0, 0, NULL, 0, 0, 0, false, NULL, TANDEM_OBJECTIVE_TIME, NULL,  \
+            NULL                                                                                   \
     }
 
 /** Opens a runtime, which the caller owns: backends, threads, this machine's table. `options` may

@@ -2,10 +2,13 @@
  * usage: bridge-host-VERSION LIBGGML_TANDEM.so
  * Loads the bridge into the small host and holds its products against double precision, what it
  * must leave to the host, and that freed weights are forgotten. Prints "N passed, N failed". */
+#include <dirent.h>
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tandem/tensor.h"
 #include "tests/bridge/small_host.h"
@@ -187,20 +190,54 @@ static void freed_weights_are_forgotten(void)
     }
 }
 
-static void any_number_of_threads_serves(void)
+static void set_threads(int n)
 {
     union {
         void *p;
         void (*set)(struct backend *, int);
     } found = {.p = device->reg->get_proc_address(device->reg, "ggml_backend_set_n_threads")};
-    if (!CHECK(found.p != NULL, "no ggml_backend_set_n_threads")) {
-        return;
+    if (CHECK(found.p != NULL, "no ggml_backend_set_n_threads")) {
+        found.set(backend, n);
     }
+}
+
+static void any_number_of_threads_serves(void)
+{
     static const int numbers[] = {1, 2, 1000, 0, -3, 1};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        found.set(backend, numbers[i]);
+        set_threads(numbers[i]);
         freed_weights_are_forgotten();
     }
+}
+
+/* Threads of this process that the library has started. */
+static int own_threads(void)
+{
+    int n = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *one = readdir(tasks); one != NULL; one = readdir(tasks)) {
+        char path[300];
+        char name[32] = "";
+        (void)snprintf(path, sizeof(path), "/proc/self/task/%s/comm", one->d_name);
+        FILE *file = fopen(path, "r");
+        n += file != NULL && fgets(name, sizeof(name), file) != NULL &&
+             strncmp(name, "tandem-w", 8) == 0;
+        if (file != NULL) {
+            (void)fclose(file);
+        }
+    }
+    (void)closedir(tasks);
+    return n;
+}
+
+/* Without OpenMP in the host there are threads of its own. */
+static void threads_of_the_hosts_openmp_compute(const char *openmp)
+{
+    set_threads(2);
+    products_of_every_type_are_right();
+    products_that_follow_from_each_other_are_right();
+    CHECK(sysconf(_SC_NPROCESSORS_ONLN) < 2 || (own_threads() == 0) == (openmp != NULL),
+          "%s: %d threads of its own", openmp != NULL ? openmp : "no OpenMP", own_threads());
 }
 
 /* ---- what is left to the host ---- */
@@ -311,6 +348,11 @@ static void the_device_says_what_it_is(void)
 
 int main(int argc, char **argv)
 {
+    const char *openmp = getenv("SMALL_HOST_OPENMP");
+    if (openmp != NULL && dlopen(openmp, RTLD_NOW | RTLD_GLOBAL) == NULL) {
+        printf("skipped: no %s here\n", openmp);
+        return 77;
+    }
     struct reg *reg = argc > 1 ? small_host_load(argv[1]) : NULL;
     if (reg == NULL) {
         printf("not loaded: %s\n", small_host_last_line());
@@ -320,10 +362,9 @@ int main(int argc, char **argv)
     backend = device->init_backend(device, NULL);
     activations = small_host_buffer(device->get_buffer_type(device), Z_AT + sizeof(float) * N * 64,
                                     USAGE_COMPUTE);
+    threads_of_the_hosts_openmp_compute(openmp);
     the_device_says_what_it_is();
     loaders_are_answered_without_memory();
-    products_of_every_type_are_right();
-    products_that_follow_from_each_other_are_right();
     freed_weights_are_forgotten();
     any_number_of_threads_serves();
     what_it_cannot_do_is_left_to_the_host();
