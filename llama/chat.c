@@ -99,35 +99,48 @@ static struct part part_of(const char *text)
     return (struct part){.text = text, .n = strlen(text), .is_users = false};
 }
 
+/* A turn: what the system (NULL: nothing) and the user say. */
+static enum tandem_status encode_user(tandem_chat *chat, const struct tandem_message *system,
+                                      const struct tandem_message *user, bool is_first,
+                                      struct tandem_error *error)
+{
+    const struct tnd_chat_template *t = chat->template;
+    struct part parts[6];
+    int n_parts = 0;
+    if (t->begins_every_turn || (is_first && tandem_tokenizer_adds_bos(chat->options.tokenizer))) {
+        LLAMA_TRY(add_token(chat, tandem_tokenizer_bos(chat->options.tokenizer), error));
+    }
+    if (system != NULL) {
+        parts[n_parts++] = part_of(t->system_before);
+        parts[n_parts++] = (struct part){system->text, system->n, true};
+        parts[n_parts++] = part_of(t->system_after);
+    }
+    parts[n_parts++] = part_of(system != NULL ? t->first_user_before : t->user_before);
+    parts[n_parts++] = (struct part){user->text, user->n, true};
+    parts[n_parts++] = part_of(t->user_after);
+    return add_parts(chat, parts, n_parts, error);
+}
+
+static enum tandem_status end_answer(tandem_chat *chat, struct tandem_error *error)
+{
+    const struct tnd_chat_template *t = chat->template;
+    return t->answer_end == NULL
+               ? add_token(chat, tandem_tokenizer_eos(chat->options.tokenizer), error)
+               : add_text(chat, t->answer_end, strlen(t->answer_end), t->has_special_tokens, error);
+}
+
 static enum tandem_status render(tandem_chat *chat, const char *text, size_t n,
                                  struct tandem_error *error)
 {
-    const struct tnd_chat_template *t = chat->template;
     const bool is_first = chat->info.n_turns == 0;
-    const bool has_system =
-        is_first && chat->options.system != NULL && chat->options.system[0] != '\0';
-    struct part parts[6];
-    int n_parts = 0;
+    const char *told = chat->options.system != NULL ? chat->options.system : "";
+    const struct tandem_message system = {"system", told, strlen(told)};
+    const struct tandem_message user = {"user", text, n};
     chat->n_ids = 0;
-    if (chat->is_answer_open && t->answer_end == NULL) {
-        LLAMA_TRY(add_token(chat, tandem_tokenizer_eos(chat->options.tokenizer), error));
-    } else if (chat->is_answer_open) {
-        LLAMA_TRY(
-            add_text(chat, t->answer_end, strlen(t->answer_end), t->has_special_tokens, error));
+    if (chat->is_answer_open) {
+        LLAMA_TRY(end_answer(chat, error));
     }
-    if (is_first ? tandem_tokenizer_adds_bos(chat->options.tokenizer) || t->begins_every_turn
-                 : t->begins_every_turn) {
-        LLAMA_TRY(add_token(chat, tandem_tokenizer_bos(chat->options.tokenizer), error));
-    }
-    if (has_system) {
-        parts[n_parts++] = part_of(t->system_before);
-        parts[n_parts++] = part_of(chat->options.system);
-        parts[n_parts++] = part_of(t->system_after);
-    }
-    parts[n_parts++] = part_of(has_system ? t->first_user_before : t->user_before);
-    parts[n_parts++] = (struct part){.text = text, .n = n, .is_users = true};
-    parts[n_parts++] = part_of(t->user_after);
-    return add_parts(chat, parts, n_parts, error);
+    return encode_user(chat, is_first && system.n > 0 ? &system : NULL, &user, is_first, error);
 }
 
 enum tandem_status tnd_chat_render(tandem_chat *chat, const char *text, size_t n,
@@ -138,6 +151,106 @@ enum tandem_status tnd_chat_render(tandem_chat *chat, const char *text, size_t n
     *out_ids = chat->ids;
     *out_n = chat->n_ids;
     return TANDEM_OK;
+}
+
+/* ---- whole conversations ---- */
+
+static enum tandem_status unknown_template(const char *name, struct tandem_error *error)
+{
+    char known[128] = "";
+    for (int i = 0, at = 0; tandem_chat_template_name(i) != NULL; i++) {
+        at += snprintf(known + at, sizeof(known) - (size_t)at, " %s", tandem_chat_template_name(i));
+    }
+    return tnd_llama_fail(error, TANDEM_E_ARGUMENT, name, 0, 0,
+                          "unknown template '%.40s'; known:%s", name, known);
+}
+
+static bool is_of(const struct tandem_message *message, const char *role)
+{
+    return message->role != NULL && strcmp(message->role, role) == 0;
+}
+
+static enum tandem_status encode_all(tandem_chat *chat, const struct tandem_message *messages,
+                                     size_t n, struct tandem_error *error)
+{
+    const struct tandem_message nothing = {"user", "", 0};
+    for (size_t i = 0; i < n; i++) {
+        const struct tandem_message *m = &messages[i];
+        const struct tandem_message *system = i == 0 && is_of(m, "system") ? m : NULL;
+        const bool is_answer = is_of(m, "assistant");
+        if (m->text == NULL || (!is_answer && !is_of(m, "user") && !is_of(m, "system"))) {
+            return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "role", (int64_t)i, 0,
+                                  "chat: message %zu is of '%.20s'; expected system, user or "
+                                  "assistant",
+                                  i, m->role != NULL ? m->role : "nobody");
+        }
+        if (system != NULL && n > 1 && is_of(&messages[1], "user") && messages[1].text != NULL) {
+            m = &messages[++i];
+        } else if (system != NULL) {
+            m = &nothing;
+        }
+        if (is_answer) {
+            LLAMA_TRY(add_text(chat, m->text, m->n, false, error));
+            LLAMA_TRY(i + 1 < n ? end_answer(chat, error) : TANDEM_OK);
+        } else {
+            LLAMA_TRY(encode_user(chat, system, m, i == 0 || system != NULL, error));
+        }
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_chat_encode(const char *template_name, const tandem_tokenizer *tokenizer,
+                                      const struct tandem_message *messages, size_t n_messages,
+                                      int32_t *out_ids, size_t capacity, size_t *out_n,
+                                      struct tandem_error *error)
+{
+    LLAMA_REQUIRE(tokenizer, error);
+    LLAMA_REQUIRE(messages, error);
+    LLAMA_REQUIRE(out_n, error);
+    const char *name = template_name != NULL ? template_name : "plain";
+    tandem_chat chat = {.options.tokenizer = tokenizer, .template = tnd_chat_template_find(name)};
+    if (chat.template == NULL) {
+        return unknown_template(name, error);
+    }
+    if (n_messages == 0) {
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "messages", 0, 1, "chat: nothing is said");
+    }
+    enum tandem_status status = encode_all(&chat, messages, n_messages, error);
+    if (status == TANDEM_OK) {
+        *out_n = chat.n_ids;
+        if (chat.n_ids > capacity || out_ids == NULL) {
+            status = tnd_llama_fail(error, TANDEM_E_LIMIT, "chat", (int64_t)chat.n_ids,
+                                    (int64_t)capacity, "chat: %zu tokens, space for %zu",
+                                    chat.n_ids, capacity);
+        } else if (chat.n_ids > 0) {
+            memcpy(out_ids, chat.ids, chat.n_ids * sizeof(out_ids[0]));
+        }
+    }
+    free(chat.ids);
+    return status;
+}
+
+size_t tandem_chat_ends(const char *template_name, const tandem_model *model,
+                        const tandem_tokenizer *tokenizer, int32_t *out_ids, size_t capacity)
+{
+    const struct tnd_chat_template *template =
+        tnd_chat_template_find(template_name != NULL ? template_name : "plain");
+    if (template == NULL || model == NULL || tokenizer == NULL || out_ids == NULL) {
+        return 0;
+    }
+    const int32_t stop =
+        template->stop != NULL ? tandem_tokenizer_find(tokenizer, template->stop) : -1;
+    const int32_t others[] = {model->n_ends == 0 ? tandem_tokenizer_eos(tokenizer) : -1,
+                              tandem_tokenizer_bos(tokenizer), stop};
+    size_t n = 0;
+    for (int i = 0; i < model->n_ends + 3; i++) {
+        const int32_t id = i < model->n_ends ? model->ends[i] : others[i - model->n_ends];
+        if (id >= 0 && n < capacity) {
+            out_ids[n] = id;
+        }
+        n += id >= 0;
+    }
+    return n;
 }
 
 /* ---- turns ---- */
@@ -165,10 +278,12 @@ static enum tandem_status make_space(tandem_chat *chat, int64_t n, struct tandem
 
 static bool is_stop(const tandem_chat *chat, int32_t token)
 {
-    return tnd_llama_is_end(chat->options.session->model, chat->options.tokenizer, token) ||
-           token == tandem_tokenizer_bos(chat->options.tokenizer) ||
-           (chat->template->stop != NULL &&
-            token == tandem_tokenizer_find(chat->options.tokenizer, chat->template->stop));
+    for (size_t i = 0; i < chat->n_ends; i++) {
+        if (chat->ends[i] == token) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool is_cancelled(tandem_chat *chat)
@@ -319,16 +434,6 @@ const struct tandem_chat_info *tandem_chat_info(const tandem_chat *chat)
 
 /* ---- opening ---- */
 
-static enum tandem_status unknown_template(const char *name, struct tandem_error *error)
-{
-    char known[128] = "";
-    for (int i = 0, at = 0; tandem_chat_template_name(i) != NULL; i++) {
-        at += snprintf(known + at, sizeof(known) - (size_t)at, " %s", tandem_chat_template_name(i));
-    }
-    return tnd_llama_fail(error, TANDEM_E_ARGUMENT, name, 0, 0,
-                          "unknown template '%.40s'; known:%s", name, known);
-}
-
 enum tandem_status tandem_chat_new(const struct tandem_chat_options *given, tandem_chat **out_chat,
                                    struct tandem_error *error)
 {
@@ -350,6 +455,10 @@ enum tandem_status tandem_chat_new(const struct tandem_chat_options *given, tand
     }
     chat->options = o;
     chat->template = template;
+    if (o.session != NULL) {
+        chat->n_ends = tandem_chat_ends(name, o.session->model, o.tokenizer, chat->ends,
+                                        TND_LLAMA_MAX_ENDS + 2);
+    }
     chat->info.size = sizeof(chat->info);
     *out_chat = chat;
     return TANDEM_OK;

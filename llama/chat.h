@@ -4,7 +4,7 @@
 #ifndef TND_LLAMA_CHAT_H
 #define TND_LLAMA_CHAT_H
 
-#include "tandem/llama.h"
+#include "llama/model.h"
 
 struct tnd_chat_template {
     const char *name;
@@ -25,6 +25,8 @@ struct tandem_chat {
     bool is_answer_open; /* its end has not been decoded */
     int32_t *ids;        /* {id_capacity}, of the turn in hand */
     size_t n_ids, id_capacity;
+    int32_t ends[TND_LLAMA_MAX_ENDS + 2]; /* tokens that end an answer */
+    size_t n_ends;
 };
 
 /** NULL for names that are not known. */

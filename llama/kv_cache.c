@@ -89,7 +89,8 @@ enum tandem_status tnd_llama_kv_cache_init(struct tnd_llama_kv_cache *cache,
                                          .window = hparams->windowed == NULL ? hparams->window : 0,
                                          .n_cells = options->n_cells,
                                          .type = options->type,
-                                         .is_transposed = options->is_transposed};
+                                         .is_transposed = options->is_transposed,
+                                         .has_blocks = options->has_blocks};
     const enum tandem_status status = make_tensors(cache, error);
     if (status != TANDEM_OK) {
         tnd_llama_kv_cache_fini(cache);
@@ -195,40 +196,146 @@ static void slide(struct tnd_llama_kv_cache *cache, const int32_t *sequences,
     }
 }
 
+static bool is_free(const struct tnd_llama_kv_cache *cache, int64_t begin, int64_t end)
+{
+    while (begin < end && cache->orders[begin] == TND_LLAMA_FREE_CELL) {
+        begin++;
+    }
+    return begin == end;
+}
+
+static int64_t block_end(const struct tnd_llama_kv_cache *cache, int64_t begin)
+{
+    const int64_t end = begin + TND_LLAMA_BLOCK;
+    return end < cache->n_cells ? end : cache->n_cells;
+}
+
+/* The cell of the token that stands right before; -1: there is none. */
+static int64_t cell_before(const struct tnd_llama_kv_cache *cache, int32_t order)
+{
+    for (int64_t i = 0; order % TND_LLAMA_SPAN > 0 && i < cache->n_used; i++) {
+        if (cache->orders[i] == order - 1) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* A free cell for a token; -1: there is none. `before`: the cell of the token before it, or -1. */
+static int64_t find_cell(const struct tnd_llama_kv_cache *cache, int64_t before)
+{
+    if (cache->has_blocks) {
+        const int64_t cell = before + 1;
+        if (before >= 0 && cell % TND_LLAMA_BLOCK != 0 && cell < cache->n_cells &&
+            cache->orders[cell] == TND_LLAMA_FREE_CELL) {
+            return cell;
+        }
+        for (int64_t i = 0; i < cache->n_cells; i += TND_LLAMA_BLOCK) {
+            if (is_free(cache, i, block_end(cache, i))) {
+                return i;
+            }
+        }
+    }
+    for (int64_t i = 0; i < cache->n_cells; i++) {
+        const int64_t cell = (cache->next + i) % cache->n_cells;
+        if (cache->orders[cell] == TND_LLAMA_FREE_CELL) {
+            return cell;
+        }
+    }
+    return -1;
+}
+
+static void take_cell(struct tnd_llama_kv_cache *cache, int64_t cell, int32_t order)
+{
+    cache->taken[cache->n_taken++] = (int32_t)cell;
+    cache->orders[cell] = order;
+    cache->n_used = cell >= cache->n_used ? cell + 1 : cache->n_used;
+    cache->next = (cell + 1) % cache->n_cells;
+}
+
+/* Gives back what was taken. */
+static enum tandem_status too_many(struct tnd_llama_kv_cache *cache, int64_t m,
+                                   struct tandem_error *error)
+{
+    int64_t n_free = 0;
+    tnd_llama_kv_cache_rollback(cache);
+    for (int64_t i = 0; i < cache->n_cells; i++) {
+        n_free += cache->orders[i] == TND_LLAMA_FREE_CELL;
+    }
+    return tnd_llama_fail(error, TANDEM_E_LIMIT, "KV cache", m, n_free,
+                          "llama: %lld more tokens do not fit: %lld of %lld cells are free",
+                          (long long)m, (long long)n_free, (long long)cache->n_cells);
+}
+
 enum tandem_status tnd_llama_kv_cache_take(struct tnd_llama_kv_cache *cache,
                                            const int32_t *sequences, const int32_t *positions,
                                            int64_t m, struct tandem_error *error)
 {
     slide(cache, sequences, positions, m);
     cache->n_taken = 0;
-    for (int64_t i = 0; i < cache->n_cells && cache->n_taken < m; i++) {
-        const int64_t cell = (cache->next + i) % cache->n_cells;
-        if (cache->orders[cell] == TND_LLAMA_FREE_CELL) {
-            cache->taken[cache->n_taken++] = (int32_t)cell;
-        }
-    }
-    if (cache->n_taken < m) {
-        const int64_t n_free = cache->n_taken;
-        cache->n_taken = 0;
-        return tnd_llama_fail(error, TANDEM_E_LIMIT, "KV cache", m, n_free,
-                              "llama: %lld more tokens do not fit: %lld of %lld cells are free",
-                              (long long)m, (long long)n_free, (long long)cache->n_cells);
-    }
     for (int64_t i = 0; i < m; i++) {
-        const int64_t cell = cache->taken[i];
-        cache->orders[cell] = order_of(sequences[i], positions[i]);
-        cache->n_used = cell >= cache->n_used ? cell + 1 : cache->n_used;
-        cache->next = (cell + 1) % cache->n_cells;
+        const int32_t order = order_of(sequences[i], positions[i]);
+        const bool goes_on = i > 0 && sequences[i - 1] == sequences[i];
+        const int64_t before = !cache->has_blocks ? -1
+                               : goes_on          ? cache->taken[i - 1]
+                                                  : cell_before(cache, order);
+        const int64_t cell = find_cell(cache, before);
+        if (cell < 0) {
+            return too_many(cache, m, error);
+        }
+        take_cell(cache, cell, order);
     }
     return TANDEM_OK;
 }
 
-/* ---- nodes ---- */
+/* ---- copies ---- */
 
 static size_t row_bytes(const struct tnd_llama_kv_cache *cache)
 {
     return tandem_type_row_bytes(cache->type, cache->head_size) * (size_t)cache->kv_heads;
 }
+
+static void copy_cell(const struct tnd_llama_kv_cache *cache, int64_t from, int64_t to)
+{
+    const size_t row = row_bytes(cache);
+    const size_t value = cache->is_transposed ? tandem_type_row_bytes(cache->type, 1) : 0;
+    for (int64_t l = 0; l < cache->layers; l++) {
+        char *keys = tandem_tensor_data(cache->keys[l]);
+        char *values = tandem_tensor_data(cache->values[l]);
+        memcpy(keys + (size_t)to * row, keys + (size_t)from * row, row);
+        if (!cache->is_transposed) {
+            memcpy(values + (size_t)to * row, values + (size_t)from * row, row);
+            continue;
+        }
+        for (int64_t i = 0; i < cache->head_size * cache->kv_heads; i++) {
+            char *line = values + (size_t)(i * cache->n_cells) * value;
+            memcpy(line + (size_t)to * value, line + (size_t)from * value, value);
+        }
+    }
+}
+
+enum tandem_status tnd_llama_kv_cache_copy(struct tnd_llama_kv_cache *cache, int32_t from,
+                                           int32_t to, int64_t n, struct tandem_error *error)
+{
+    const int32_t first = order_of(from, 0);
+    const int64_t n_used = cache->n_used;
+    int64_t last = -1;
+    cache->n_taken = 0;
+    for (int64_t i = 0; i < n_used; i++) { /* in the order of cells, so that they lie alike */
+        if (cache->orders[i] >= first && cache->orders[i] < first + (int32_t)n) {
+            const int64_t cell = find_cell(cache, last);
+            if (cell < 0) {
+                return too_many(cache, n, error);
+            }
+            take_cell(cache, cell, order_of(to, cache->orders[i] - first));
+            copy_cell(cache, i, cell);
+            last = cell;
+        }
+    }
+    return TANDEM_OK;
+}
+
+/* ---- nodes ---- */
 
 /* A part {head_size, kv_heads, n} of new keys or values. */
 static tandem_tensor *part(tandem_context *context, tandem_tensor *a, int64_t first, int64_t n)

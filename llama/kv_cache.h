@@ -15,6 +15,10 @@
 #define TND_LLAMA_POSITIONS     (TND_LLAMA_SPAN / 2)
 #define TND_LLAMA_MAX_SEQUENCES 127
 #define TND_LLAMA_FREE_CELL     INT32_MAX /* behind every order: nobody sees it */
+/** Caches of several sequences give each whole blocks of cells: attention skips the blocks of the
+ *  others, and what a sequence sees lies alike whatever stands beside it, so that it gets the same
+ *  bits. As many as attention on the CPU takes at a time. */
+#define TND_LLAMA_BLOCK         64
 
 struct tnd_llama_kv_cache {
     int64_t head_size;
@@ -26,6 +30,7 @@ struct tnd_llama_kv_cache {
     int64_t next;   /* where the search for free cells goes on */
     enum tandem_type type;
     bool is_transposed; /* values, for attention by two products */
+    bool has_blocks;    /* several sequences */
     tandem_context *owner;
     tandem_tensor **keys;   /* of each layer {head_size, kv_heads, n_cells} */
     tandem_tensor **values; /* the same, or {n_cells, head_size, kv_heads} */
@@ -38,6 +43,7 @@ struct tnd_llama_kv_options {
     int64_t n_cells;
     enum tandem_type type; /* F32, F16 or Q8_0 */
     bool is_transposed;    /* not with Q8_0 */
+    bool has_blocks;
 };
 
 /** Errors: ARGUMENT (a type that does not fit), MEMORY, OVERFLOW. */
@@ -60,6 +66,10 @@ void tnd_llama_kv_cache_fini(struct tnd_llama_kv_cache *cache);
 enum tandem_status tnd_llama_kv_cache_take(struct tnd_llama_kv_cache *cache,
                                            const int32_t *sequences, const int32_t *positions,
                                            int64_t m, struct tandem_error *error);
+/** Copies the first n positions of sequence `from` to sequence `to`, which has no cells. The bytes
+ *  must be the host's (tnd_llama_kv_cache_fetch). Errors: LIMIT; nothing is copied then. */
+enum tandem_status tnd_llama_kv_cache_copy(struct tnd_llama_kv_cache *cache, int32_t from,
+                                           int32_t to, int64_t n, struct tandem_error *error);
 /** Frees the cells of the batch in hand: it was not computed. */
 void tnd_llama_kv_cache_rollback(struct tnd_llama_kv_cache *cache);
 /** Frees the cells of a sequence from `begin` to `end` - 1. */

@@ -56,6 +56,15 @@ static enum tandem_status no_memory(const struct tandem_sampler_options *o,
                           "sampler: no memory for %lld candidates", (long long)o->vocabulary);
 }
 
+static void set_options(tandem_sampler *sampler, const struct tandem_sampler_options *o)
+{
+    sampler->options = *o;
+    sampler->options.top_k = o->top_k > 0 ? o->top_k : INT64_MAX;
+    sampler->options.top_p = o->top_p > 0.0f ? o->top_p : 1.0f;
+    sampler->options.repeat_last = o->repeat_last > 0 ? o->repeat_last : 64;
+    sampler->state = o->seed;
+}
+
 enum tandem_status tandem_sampler_new(const struct tandem_sampler_options *given,
                                       tandem_sampler **out_sampler, struct tandem_error *error)
 {
@@ -68,11 +77,7 @@ enum tandem_status tandem_sampler_new(const struct tandem_sampler_options *given
     if (sampler == NULL) {
         return no_memory(&o, error);
     }
-    sampler->options = o;
-    sampler->options.top_k = o.top_k > 0 ? o.top_k : INT64_MAX;
-    sampler->options.top_p = o.top_p > 0.0f ? o.top_p : 1.0f;
-    sampler->options.repeat_last = o.repeat_last > 0 ? o.repeat_last : 64;
-    sampler->state = o.seed;
+    set_options(sampler, &o);
     sampler->logits = calloc(n, sizeof(float));
     sampler->candidates = calloc(n, sizeof(sampler->candidates[0]));
     sampler->recent = calloc((size_t)sampler->options.repeat_last, sizeof(int32_t));
@@ -86,6 +91,34 @@ enum tandem_status tandem_sampler_new(const struct tandem_sampler_options *given
         return no_memory(&o, error);
     }
     *out_sampler = sampler;
+    return TANDEM_OK;
+}
+
+enum tandem_status tandem_sampler_renew(tandem_sampler *sampler,
+                                        const struct tandem_sampler_options *given,
+                                        struct tandem_error *error)
+{
+    LLAMA_REQUIRE(sampler, error);
+    struct tandem_sampler_options o = TANDEM_SAMPLER_OPTIONS_INIT;
+    LLAMA_TRY(tnd_llama_options_read(given, "sampler options", &o, sizeof(o), error));
+    LLAMA_TRY(check_options(&o, error));
+    if (o.vocabulary != sampler->options.vocabulary) {
+        return tnd_llama_fail(error, TANDEM_E_ARGUMENT, "sampler", o.vocabulary,
+                              sampler->options.vocabulary,
+                              "sampler: a vocabulary of %lld tokens, expected %lld as before",
+                              (long long)o.vocabulary, (long long)sampler->options.vocabulary);
+    }
+    const int64_t repeat_last = o.repeat_last > 0 ? o.repeat_last : 64;
+    if (repeat_last > sampler->options.repeat_last) {
+        int32_t *recent = calloc((size_t)repeat_last, sizeof(recent[0]));
+        if (recent == NULL) {
+            return no_memory(&o, error);
+        }
+        free(sampler->recent);
+        sampler->recent = recent;
+    }
+    set_options(sampler, &o);
+    tandem_sampler_reset(sampler);
     return TANDEM_OK;
 }
 

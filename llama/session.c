@@ -85,7 +85,8 @@ static enum tandem_status init(tandem_session *session,
     const struct tnd_llama_kv_options kv = {.n_cells = options->n_cells > 0 ? options->n_cells
                                                                             : cells_needed(session),
                                             .type = options->cache_type,
-                                            .is_transposed = options->is_unfused};
+                                            .is_transposed = options->is_unfused,
+                                            .has_blocks = session->n_sequences > 1};
     session->batch_max = kv.n_cells;
     LLAMA_TRY(tandem_context_new(NULL, &session->context, error));
     LLAMA_TRY(tnd_llama_kv_cache_init(&session->cache, h, &kv, error));
@@ -462,6 +463,35 @@ int64_t tandem_session_rollback(tandem_session *session, int32_t sequence, int64
     tnd_llama_kv_cache_forget(&session->cache, sequence, position, TND_LLAMA_POSITIONS);
     s->n_past = position;
     return position;
+}
+
+enum tandem_status tandem_session_copy(tandem_session *session, int32_t from, int32_t to, int64_t n,
+                                       struct tandem_error *error)
+{
+    LLAMA_REQUIRE(session, error);
+    struct tnd_llama_sequence *source = find_sequence(session, from);
+    struct tnd_llama_sequence *copy = find_sequence(session, to);
+    if (source == NULL || copy == NULL || from == to || copy->n_past != 0 || n < 1 ||
+        n > source->n_past) {
+        return tnd_llama_fail(
+            error, TANDEM_E_ARGUMENT, "llama", n, source != NULL ? source->n_past : 0,
+            "llama: %lld tokens cannot be copied from sequence %d to %d; expected as many as the "
+            "first one has or fewer, and another one of %d that is empty",
+            (long long)n, (int)from, (int)to, session->n_sequences);
+    }
+    const int64_t window = session->cache.window;
+    const int64_t seen = window > 0 && n >= window ? n - window + 1 : 0;
+    if (!tnd_llama_kv_cache_has(&session->cache, from, seen, n)) {
+        return tnd_llama_fail(error, TANDEM_E_NOT_FOUND, "llama", n, source->n_past,
+                              "llama: the window of %lld tokens has left position %lld of "
+                              "sequence %d behind",
+                              (long long)window, (long long)n, (int)from);
+    }
+    LLAMA_TRY(tnd_llama_kv_cache_fetch(&session->cache, session->runtime, true, error));
+    LLAMA_TRY(tnd_llama_kv_cache_copy(&session->cache, from, to, n, error));
+    copy->n_past = n;
+    copy->has_logits = false;
+    return TANDEM_OK;
 }
 
 const float *tandem_session_logits(const tandem_session *session, int32_t sequence)

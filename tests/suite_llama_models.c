@@ -265,6 +265,23 @@ static void sequences_in_one_batch_do_not_see_each_other(void)
     }
 }
 
+static void a_window_that_moved_on_has_no_prefix_to_copy(void)
+{
+    const struct tandem_session_options options = {
+        .size = sizeof(options), .n_sequences = 2, .n_cells = 24};
+    struct setup s = setup_new(&models[WINDOWED].spec, &options);
+    struct tandem_error error = {0};
+    check_ok(tandem_session_decode(s.session, s.tokens, 20, 4, NULL));
+    check_status(tandem_session_copy(s.session, 0, 1, 10, &error), TANDEM_E_NOT_FOUND, "window",
+                 &error);
+    check_int(tandem_session_position(s.session, 1), 0);
+    check_ok(tandem_session_copy(s.session, 0, 1, 20, NULL));
+    const struct tandem_batch_entry more = {s.tokens + 20, 3, 1, true};
+    check_ok(tandem_session_decode_batch(s.session, &more, 1, NULL));
+    check_logits(&s, tandem_session_logits(s.session, 1), s.tokens, 23, 1e-9, "behind a window");
+    setup_free(&s);
+}
+
 static void an_entry_gets_logits_only_where_it_wants_them(void)
 {
     const struct tandem_session_options options = {.size = sizeof(options), .n_sequences = 3};
@@ -495,6 +512,7 @@ static CU_TestInfo models_tests[] = {
     {"caches_that_cannot_be_are_refused", caches_that_cannot_be_are_refused},
     {"a_window_rotates_through_a_small_cache", a_window_rotates_through_a_small_cache},
     {"sequences_in_one_batch_do_not_see_each_other", sequences_in_one_batch_do_not_see_each_other},
+    {"a_window_that_moved_on_has_no_prefix_to_copy", a_window_that_moved_on_has_no_prefix_to_copy},
     {"an_entry_gets_logits_only_where_it_wants_them",
      an_entry_gets_logits_only_where_it_wants_them},
     {"batch_entries_that_do_not_fit_are_refused", batch_entries_that_do_not_fit_are_refused},

@@ -129,6 +129,15 @@ TANDEM_API int64_t tandem_session_context(const tandem_session *session);
  *  present one when `position` lies behind it. The logits stay as they are. */
 TANDEM_API int64_t tandem_session_rollback(tandem_session *session, int32_t sequence,
                                            int64_t position);
+/** Makes the empty sequence `to` begin with the first n tokens of sequence `from`: copies their
+ *  keys and values, so that what two texts have in common is decoded once. The next tokens get the
+ *  same logits, bit for bit, as if `to` had decoded the n tokens in the same batches (nearly the
+ *  same where attention is not fused). It has no logits before. Keys and values that a device keeps
+ *  come to the host first. Errors: ARGUMENT (there are no such sequences or tokens, `to` is not
+ *  empty), LIMIT (no cells are free), NOT_FOUND (a sliding window has lost what the next token
+ *  would have to see), those of tandem_runtime_fetch. */
+TANDEM_API enum tandem_status tandem_session_copy(tandem_session *session, int32_t from, int32_t to,
+                                                  int64_t n, struct tandem_error *error);
 /** Context shift: drops tokens keep .. keep + n - 1 of a sequence and moves those behind them
  *  forward, by rotating their keys; nothing is decoded again. Cannot be cancelled. Errors: ARGUMENT
  *  (there are no such tokens), MEMORY, those of tandem_runtime_compute. */
@@ -231,6 +240,12 @@ struct tandem_sampler_options {
 TANDEM_API enum tandem_status tandem_sampler_new(const struct tandem_sampler_options *options,
                                                  tandem_sampler **out_sampler,
                                                  struct tandem_error *error);
+/** Begins anew with other options, in the memory that it has: noted tokens are dropped, random
+ *  numbers start from the seed. The vocabulary must stay. Errors: as tandem_sampler_new; the
+ *  sampler is as it was then. */
+TANDEM_API enum tandem_status tandem_sampler_renew(tandem_sampler *sampler,
+                                                   const struct tandem_sampler_options *options,
+                                                   struct tandem_error *error);
 /** NULL is allowed. */
 TANDEM_API void tandem_sampler_free(tandem_sampler *sampler);
 /** From now on only tokens are chosen whose bytes keep the output valid UTF-8, as long as there are
@@ -259,6 +274,27 @@ TANDEM_API const char *tandem_chat_template_name(int i);
  *  be NULL. Any thread. */
 TANDEM_API const char *tandem_chat_template_guess(const tandem_source *source,
                                                   const tandem_tokenizer *tokenizer);
+
+/** Something that was said. The layout is fixed for good. */
+struct tandem_message {
+    const char *role; /**< "system", "user" or "assistant" */
+    const char *text; /**< UTF-8, borrowed during the call */
+    size_t n;         /**< bytes */
+};
+/** Writes a conversation as tokens, up to where the next answer begins, or goes on if the last
+ *  message is the assistant's. What messages say is never a special token. A system's text that is
+ *  not the first message counts as the user's. Writes at most `capacity` ids and stores the number
+ *  of all in `out_n`. `template_name` NULL: "plain". Any thread. Errors: ARGUMENT (an unknown
+ *  template or role, no message), LIMIT (more than `capacity`), MEMORY, those of the tokenizer. */
+TANDEM_API enum tandem_status
+tandem_chat_encode(const char *template_name, const tandem_tokenizer *tokenizer,
+                   const struct tandem_message *messages, size_t n_messages, int32_t *out_ids,
+                   size_t capacity, size_t *out_n, struct tandem_error *error);
+/** The tokens that end an answer by this template (NULL: "plain"). Writes at most `capacity` of
+ *  them to `out_ids`; returns how many there are, at most 66. Any thread. */
+TANDEM_API size_t tandem_chat_ends(const char *template_name, const tandem_model *model,
+                                   const tandem_tokenizer *tokenizer, int32_t *out_ids,
+                                   size_t capacity);
 
 /** All pointers are borrowed and must outlive the chat. */
 struct tandem_chat_options {

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT
+ * What a server needs of sessions: prefixes that are copied, conversations as tokens, samplers that
+ * begin anew. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/suite_llama.h"
+
+enum { VOCABULARY = 300, PREFIX = 150, REST = 9, N = PREFIX + REST };
+
+struct setup {
+    tandem_source *source;
+    tandem_model *model;
+    tandem_runtime *runtime;
+    int32_t tokens[N];
+};
+
+static struct setup setup_new(void)
+{
+    struct setup s = {.source = tnd_small_llama(TANDEM_TYPE_Q8_0, 256)};
+    s.runtime = tnd_test_runtime(2, NULL);
+    check_ok(tandem_model_new(s.source, &s.model, NULL));
+    for (int i = 0; i < N; i++) {
+        s.tokens[i] = (i * 53 + 7) % VOCABULARY;
+    }
+    return s;
+}
+
+static void setup_free(struct setup *s)
+{
+    tandem_runtime_close(s->runtime);
+    tandem_model_free(s->model);
+    tandem_source_close(s->source);
+}
+
+static tandem_session *session_of(const struct setup *s, int n_sequences, int64_t n_cells,
+                                  enum tandem_type type, bool is_unfused)
+{
+    const struct tandem_session_options options = {.size = sizeof(options),
+                                                   .n_sequences = n_sequences,
+                                                   .n_cells = n_cells,
+                                                   .cache_type = type,
+                                                   .is_unfused = is_unfused};
+    tandem_session *session = NULL;
+    check_ok(tandem_session_new(s->model, s->runtime, &options, &session, NULL));
+    return session;
+}
+
+static void append(tandem_session *session, int32_t sequence, const int32_t *tokens, int64_t n)
+{
+    const struct tandem_batch_entry entry = {tokens, n, sequence, true};
+    check_ok(tandem_session_decode_batch(session, &entry, 1, NULL));
+}
+
+/* Products in place of fused attention sum over the cells of all sequences: nearly the same. */
+static void check_same(const tandem_session *got, const tandem_session *want, bool is_unfused,
+                       const char *what)
+{
+    const float *a = tandem_session_logits(got, 2);
+    const float *b = tandem_session_logits(want, 0);
+    if (is_unfused) {
+        check_nmse(a, b, VOCABULARY, 1e-9, what);
+    } else {
+        check_bits(a, b, VOCABULARY * sizeof(float), what);
+    }
+}
+
+static void a_copied_prefix_gives_the_same_logits_bit_for_bit(void)
+{
+    struct setup s = setup_new();
+    const enum tandem_type types[] = {TANDEM_TYPE_F32, TANDEM_TYPE_F16, TANDEM_TYPE_Q8_0,
+                                      TANDEM_TYPE_F32};
+    for (int i = 0; i < 4; i++) {
+        tandem_session *alone = session_of(&s, 3, 0, types[i], i == 3);
+        tandem_session *session = session_of(&s, 3, 0, types[i], i == 3);
+        append(alone, 0, s.tokens, PREFIX);
+        append(alone, 0, s.tokens + PREFIX, REST);
+        append(session, 0, s.tokens, PREFIX);
+        append(session, 0, s.tokens + 3, REST); /* the first one goes on otherwise */
+        check_ok(tandem_session_copy(session, 0, 2, PREFIX, NULL));
+        check_int(tandem_session_position(session, 2), PREFIX);
+        CU_ASSERT_PTR_NULL(tandem_session_logits(session, 2));
+        append(session, 2, s.tokens + PREFIX, REST);
+        check_same(session, alone, i == 3, "copied");
+        /* neither of them hears of the other one's end */
+        check_int(tandem_session_rollback(session, 0, 0), 0);
+        append(session, 2, s.tokens, 1);
+        append(alone, 0, s.tokens, 1);
+        check_same(session, alone, i == 3, "goes on");
+        tandem_session_free(session);
+        tandem_session_free(alone);
+    }
+    setup_free(&s);
+}
+
+static void copies_that_cannot_be_are_refused_and_change_nothing(void)
+{
+    struct setup s = setup_new();
+    struct tandem_error error = {0};
+    tandem_session *session = session_of(&s, 3, 200, TANDEM_TYPE_F32, false);
+    append(session, 0, s.tokens, 120);
+    const struct {
+        int32_t from, to;
+        int64_t n;
+    } wrong[] = {{0, 0, 5}, {0, 3, 5}, {-1, 1, 5}, {0, 1, 0}, {0, 1, 121}, {1, 2, 1}};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        check_status(tandem_session_copy(session, wrong[i].from, wrong[i].to, wrong[i].n, &error),
+                     TANDEM_E_ARGUMENT, "cannot be copied", &error);
+    }
+    check_status(tandem_session_copy(session, 0, 1, 120, &error), TANDEM_E_LIMIT,
+                 "120 more tokens do not fit: 80 of 200 cells are free", &error);
+    check_int(tandem_session_position(session, 1), 0);
+    check_ok(tandem_session_copy(session, 0, 1, 80, &error));
+    check_status(tandem_session_copy(session, 0, 1, 80, &error), TANDEM_E_ARGUMENT, NULL, &error);
+    check_int(tandem_session_rollback(session, 1, 0), 0);
+    append(session, 2, s.tokens, 80); /* its cells are free again */
+    tandem_session_free(session);
+    setup_free(&s);
+}
+
+/* Sequences whose cells were taken in turns, many at a time, see what they would see alone. */
+static void logits_do_not_depend_on_what_stands_beside(void)
+{
+    struct setup s = setup_new();
+    tandem_session *alone = session_of(&s, 2, 0, TANDEM_TYPE_F32, false);
+    tandem_session *session = session_of(&s, 8, 0, TANDEM_TYPE_F32, false);
+    for (int32_t q = 0; q < 8; q++) {
+        append(session, q, s.tokens + q, 50);
+    }
+    append(alone, 0, s.tokens + 5, 50);
+    for (int64_t i = 0; i < 90; i++) {
+        for (int32_t q = 0; q < 8; q++) {
+            append(session, q, s.tokens + 50 + i, 1);
+        }
+        append(alone, 0, s.tokens + 50 + i, 1);
+    }
+    check_bits(tandem_session_logits(session, 5), tandem_session_logits(alone, 0),
+               VOCABULARY * sizeof(float), "beside others");
+    tandem_session_free(session);
+    tandem_session_free(alone);
+    setup_free(&s);
+}
+
+/* ---- conversations as tokens ---- */
+
+static void conversations_are_the_tokens_that_a_chat_would_decode(void)
+{
+    struct tnd_trained trained;
+    const struct {
+        const char *template, *want;
+    } cases[] = {
+        {"llama-2", "<s>[INST] <<SYS>>\nBe kind\n<</SYS>>\n\nHi [/INST]Ho</s><s>[INST] On [/INST]"},
+        {"mistral-instruct", "<s>[INST] Be kind\n\nHi [/INST]Ho</s> [INST] On [/INST]"},
+        {NULL, "<s>Be kind\n\nHiHo\n On"},
+    };
+    const struct tandem_message messages[] = {
+        {"system", "Be kind", 7}, {"user", "Hi", 2}, {"assistant", "Ho", 2}, {"user", "On", 2}};
+    if (!tnd_trained_open(&trained, 0)) {
+        return;
+    }
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        struct tandem_error error = {0};
+        int32_t ids[256];
+        char text[1024];
+        size_t n = 0, at = 0;
+        check_status(tandem_chat_encode(cases[c].template, trained.tokenizer, messages, 4, ids, 256,
+                                        &n, &error),
+                     TANDEM_OK, NULL, &error);
+        for (size_t i = 0; i < n; i++) {
+            at += ids[i] == 1 || ids[i] == 2
+                      ? (size_t)sprintf(text + at, ids[i] == 1 ? "<s>" : "</s>")
+                      : tandem_tokenizer_decode(trained.tokenizer, i > 0 ? ids[i - 1] : -1, ids[i],
+                                                text + at, 64);
+        }
+        text[at] = '\0';
+        char bare[1024]; /* blanks in front of parts are the tokenizer's affair */
+        size_t m = 0;
+        for (size_t i = 0; i <= at; i++) {
+            if (text[i] != ' ') {
+                bare[m++] = text[i];
+            }
+        }
+        char want[1024];
+        m = 0;
+        for (const char *w = cases[c].want; w == cases[c].want || w[-1] != '\0'; w++) {
+            if (*w != ' ') {
+                want[m++] = *w;
+            }
+        }
+        check_string(bare, want);
+        size_t n_all = 0;
+        check_status(tandem_chat_encode(cases[c].template, trained.tokenizer, messages, 4, ids, 3,
+                                        &n_all, &error),
+                     TANDEM_E_LIMIT, "space for 3", &error);
+        check_int(n_all, n);
+    }
+    tnd_trained_close(&trained);
+}
+
+static void conversations_of_unknown_people_are_refused(void)
+{
+    struct tnd_trained trained;
+    struct tandem_error error = {0};
+    int32_t ids[64];
+    size_t n = 7;
+    const struct tandem_message wrong[] = {{"user", "Hi", 2}, {"tool", "Ho", 2}};
+    const struct tandem_message nobody[] = {{NULL, "Hi", 2}};
+    const struct tandem_message nothing[] = {{"system", "Hi", 2}, {"user", NULL, 2}};
+    if (!tnd_trained_open(&trained, 0)) {
+        return;
+    }
+    check_status(tandem_chat_encode("plain", trained.tokenizer, wrong, 2, ids, 64, &n, &error),
+                 TANDEM_E_ARGUMENT, "message 1 is of 'tool'", &error);
+    check_status(tandem_chat_encode("plain", trained.tokenizer, nobody, 1, ids, 64, &n, &error),
+                 TANDEM_E_ARGUMENT, "message 0 is of 'nobody'", &error);
+    check_status(tandem_chat_encode("plain", trained.tokenizer, nothing, 2, ids, 64, &n, &error),
+                 TANDEM_E_ARGUMENT, NULL, &error);
+    check_status(tandem_chat_encode("plain", trained.tokenizer, wrong, 0, ids, 64, &n, &error),
+                 TANDEM_E_ARGUMENT, "nothing is said", &error);
+    check_status(tandem_chat_encode("fancy", trained.tokenizer, wrong, 1, ids, 64, &n, &error),
+                 TANDEM_E_ARGUMENT, "unknown template 'fancy'", &error);
+    check_int(n, 7);
+    check_int(tandem_chat_ends("plain", trained.model, trained.tokenizer, ids, 64), 2);
+    check_int(ids[0], 2);
+    check_int(ids[1], 1);
+    check_int(tandem_chat_ends("fancy", trained.model, trained.tokenizer, ids, 64), 0);
+    tnd_trained_close(&trained);
+}
+
+/* ---- samplers ---- */
+
+static void a_renewed_sampler_draws_as_a_new_one(void)
+{
+    struct tandem_sampler_options options = {
+        .size = sizeof(options), .vocabulary = 64, .temperature = 1.0f, .seed = 5};
+    struct tandem_error error = {0};
+    struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed());
+    float logits[64];
+    tandem_sampler *used = tnd_test_sampler(64, 0.5f, 0.5f, 9);
+    tandem_sampler *fresh = NULL;
+    tnd_test_fill(&rng, logits, 64);
+    for (int i = 0; i < 9; i++) {
+        tandem_sampler_accept(used, tandem_sampler_sample(used, logits), true);
+    }
+    options.repeat_last = 500;
+    options.repeat_penalty = 1.5f;
+    check_ok(tandem_sampler_new(&options, &fresh, NULL));
+    check_ok(tandem_sampler_renew(used, &options, NULL));
+    for (int i = 0; i < 600; i++) {
+        const int32_t want = tandem_sampler_sample(fresh, logits);
+        check_int(tandem_sampler_sample(used, logits), want);
+        tandem_sampler_accept(used, want, true);
+        tandem_sampler_accept(fresh, want, true);
+    }
+    options.vocabulary = 65;
+    check_status(tandem_sampler_renew(used, &options, &error), TANDEM_E_ARGUMENT, "65", &error);
+    options.vocabulary = 64;
+    options.temperature = -1.0f;
+    check_status(tandem_sampler_renew(used, &options, &error), TANDEM_E_ARGUMENT, NULL, &error);
+    tandem_sampler_free(used);
+    tandem_sampler_free(fresh);
+}
+
+static CU_TestInfo tests[] = {
+    {"a_copied_prefix_gives_the_same_logits_bit_for_bit",
+     a_copied_prefix_gives_the_same_logits_bit_for_bit},
+    {"copies_that_cannot_be_are_refused_and_change_nothing",
+     copies_that_cannot_be_are_refused_and_change_nothing},
+    {"logits_do_not_depend_on_what_stands_beside", logits_do_not_depend_on_what_stands_beside},
+    {"conversations_are_the_tokens_that_a_chat_would_decode",
+     conversations_are_the_tokens_that_a_chat_would_decode},
+    {"conversations_of_unknown_people_are_refused", conversations_of_unknown_people_are_refused},
+    {"a_renewed_sampler_draws_as_a_new_one", a_renewed_sampler_draws_as_a_new_one},
+    CU_TEST_INFO_NULL,
+};
+
+extern CU_SuiteInfo suites_llama_copy[];
+CU_SuiteInfo suites_llama_copy[] = {
+    {"copy", NULL, NULL, NULL, NULL, tests},
+    CU_SUITE_INFO_NULL,
+};
