@@ -235,20 +235,44 @@ bool tnd_prediction_leads(const struct tnd_prediction *challenger,
     return tnd_lead_is_clear(&a, &b);
 }
 
-/* Where the table can hardly tell the rule's first way from the best one, what is known of all
+/* Whether the table can hardly tell the rule's choice from the best one: then what is known of all
  * machines counts. */
+static bool is_tie(const struct tnd_prediction *rule, const struct tnd_prediction *best)
+{
+    double rule_us = rule->weight * rule->total.us;
+    double lead_us = rule_us - best->weight * best->total.us;
+    double bars_us = rule->weight * rule->total.error_us + best->weight * best->total.error_us;
+    return lead_us <= fmax(TND_RULE_BARS * bars_us, TND_RULE_LEAD * rule_us);
+}
+
 static void prefer_the_rule(const struct tnd_prediction *first, struct tnd_choice *io_choice)
 {
     const struct tnd_prediction *best = &io_choice->best;
-    if (first->candidate < 0 || best->candidate == first->candidate) {
-        return;
-    }
-    double first_us = first->weight * first->total.us;
-    double lead_us = first_us - best->weight * best->total.us;
-    double bars_us = first->weight * first->total.error_us + best->weight * best->total.error_us;
-    if (lead_us <= fmax(TND_RULE_BARS * bars_us, TND_RULE_LEAD * first_us)) {
+    if (first->candidate >= 0 && best->candidate != first->candidate && is_tie(first, best)) {
         io_choice->second = *best;
         io_choice->best = *first;
+    }
+}
+
+/* The rule's thread count for the candidate that won, where it was measured. What sharing costs is
+ * left out: it is no time of this product, and a hand-off between virtual cores is measured up to
+ * five times too dear. */
+static void prefer_threads_of_rule(const struct tandem_table *table,
+                                   const struct tnd_candidate *candidates,
+                                   const struct tnd_problem *problem, int n_threads,
+                                   const struct tnd_neighbours *neighbours,
+                                   struct tnd_choice *io_choice)
+{
+    struct tnd_prediction *best = &io_choice->best;
+    struct tnd_prediction rule;
+    int n_cores = table != NULL && table->has_fingerprint ? (int)table->fingerprint.n_cores : 0;
+    int threads = tnd_rule_problem_threads(problem, n_threads, n_cores,
+                                           tnd_estimate_handoff(table, n_threads));
+    if (best->candidate >= 0 && best->threads != threads &&
+        uses_threads(&candidates[best->candidate].profile) &&
+        tnd_predict(table, candidates, best->candidate, problem, threads, neighbours, &rule) &&
+        !tnd_is_beyond(&rule.total) && rule.total.above_us <= 0 && is_tie(&rule, best)) {
+        *best = rule;
     }
 }
 
@@ -296,5 +320,6 @@ void tnd_choose(const struct tandem_table *table, const struct tnd_candidate *ca
         }
     }
     prefer_the_rule(&first_of_rule, &choice);
+    prefer_threads_of_rule(table, candidates, problem, n_threads, neighbours, &choice);
     *out = choice;
 }

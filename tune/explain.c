@@ -95,6 +95,21 @@ static int compare_candidates(const void *left, const void *right)
     return a->candidate != b->candidate ? a->candidate - b->candidate : a->threads - b->threads;
 }
 
+/* A tie may have been decided for another one than the cheapest. */
+static void put_winner_first(struct tnd_explanation *e)
+{
+    struct tnd_prediction *list = e->predictions;
+    int at = 0;
+    while (at < e->n_predictions && (list[at].candidate != e->choice.best.candidate ||
+                                     list[at].threads != e->choice.best.threads)) {
+        at++;
+    }
+    if (at > 0 && at < e->n_predictions) {
+        memmove(list + 1, list, (size_t)at * sizeof(*list));
+        list[0] = e->choice.best;
+    }
+}
+
 static int count_thread_counts(const struct tandem_table *table, int n_threads)
 {
     int n = 1;
@@ -125,6 +140,7 @@ static enum tandem_status find_candidates(const struct tnd_explain_options *opti
     tnd_choose(options->table, e->candidates, e->n_candidates, &e->problem, e->n_threads,
                &neighbours, collect, &collector, &e->choice);
     qsort(e->predictions, (size_t)e->n_predictions, sizeof(e->predictions[0]), compare_candidates);
+    put_winner_first(e);
     if (e->choice.second.candidate >= 0 && e->choice.best.cautious_us > 0) {
         e->margin = e->choice.second.cautious_us / e->choice.best.cautious_us - 1;
     }

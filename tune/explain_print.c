@@ -175,6 +175,22 @@ static void add_winner(struct tnd_text *out, const struct tnd_explanation *e)
     }
 }
 
+/* Where the rule decided between thread counts. */
+static void add_thread_tie(const struct tnd_explanation *e, struct tnd_text *out)
+{
+    const struct tnd_prediction *best = &e->choice.best;
+    for (int i = 0; i < e->n_predictions; i++) {
+        const struct tnd_prediction *other = &e->predictions[i];
+        if (other->candidate == best->candidate && other->cautious_us < best->cautious_us) {
+            tnd_text_printf(
+                out,
+                "  threads: %d as without a table, since this one can hardly tell %d from %d\n",
+                best->threads, other->threads, best->threads);
+            return;
+        }
+    }
+}
+
 void tnd_explain_text(const struct tnd_explanation *e, struct tnd_text *out)
 {
     char name[TND_PROBLEM_MAX];
@@ -186,6 +202,7 @@ void tnd_explain_text(const struct tnd_explanation *e, struct tnd_text *out)
     }
     if (e->choice.best.candidate >= 0) {
         add_winner(out, e);
+        add_thread_tie(e, out);
         add_memory(out, e);
     }
     if (e->scaling.threads > 0) {

@@ -37,12 +37,25 @@ static bool is_worth_sharing(const tandem_tensor *node, double handoff_us)
     return work >= worth[cost];
 }
 
+/* A single token only reads the weights, for which one thread a core is enough. */
+static int limit_of(int64_t tokens, int n_threads, int n_cores)
+{
+    return tokens == 1 && n_cores > 0 && n_cores < n_threads ? n_cores : n_threads;
+}
+
+int tnd_rule_problem_threads(const struct tnd_problem *problem, int n_threads, int n_cores,
+                             double handoff_us)
+{
+    double work = (double)problem->n * (double)problem->k * (double)problem->m;
+    bool is_worth = work / fmax(handoff_us, 1.0) >= TND_RULE_MULTIPLY_ADDS;
+    return is_worth ? limit_of(problem->m, n_threads, n_cores) : 1;
+}
+
 int tnd_rule_product_threads(const tandem_tensor *node, int n_threads, int n_cores,
                              double handoff_us)
 {
     const int64_t tokens = node->ne[node->op == TANDEM_OP_MUL_MAT_ID ? 2 : 1];
-    bool is_limited = tokens == 1 && n_cores > 0 && n_cores < n_threads;
-    return tnd_rule_threads(node, is_limited ? n_cores : n_threads, handoff_us);
+    return tnd_rule_threads(node, limit_of(tokens, n_threads, n_cores), handoff_us);
 }
 
 int tnd_rule_threads(const tandem_tensor *node, int n_threads, double handoff_us)

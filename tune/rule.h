@@ -4,6 +4,7 @@
 #ifndef TND_RULE_H
 #define TND_RULE_H
 
+#include "table/problem.h"
 #include "tandem/ops.h"
 #include "tune/policy.h"
 
@@ -19,6 +20,9 @@ int tnd_rule_threads(const tandem_tensor *node, int n_threads, double handoff_us
 /** The same for a matrix product, of at most n_threads. A single token only reads the weights, for
  *  which one thread a core is enough: no more than `n_cores` (0: unknown). */
 int tnd_rule_product_threads(const tandem_tensor *node, int n_threads, int n_cores,
+                             double handoff_us);
+/** The same of a plain product that is no node yet. */
+int tnd_rule_problem_threads(const struct tnd_problem *problem, int n_threads, int n_cores,
                              double handoff_us);
 
 #endif
