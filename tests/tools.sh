@@ -675,6 +675,7 @@ chat_on_cut() {
     local code=$1 pid got
     cp c0.gguf cut.gguf
     rm -f talk && mkfifo talk
+    : >err # what an earlier chat said must not be taken for the word of this one
     timeout 120 "$tool" chat cut.gguf "${tokenizer[@]}" -n 12 --table none <talk >out 2>err &
     pid=$!
     exec 3>talk
