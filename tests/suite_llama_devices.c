@@ -55,8 +55,9 @@ enum adjustment {
 /* What adjusting the plans has come to. */
 struct mixture {
     tandem_runtime *runtime;
-    int opencl1; /* slot */
-    int n[3];    /* nodes on the CPU, on the first device, on the second one; parts as well */
+    int opencl1;      /* slot */
+    int n[3];         /* nodes on the CPU, on the first device, on the second one; parts as well */
+    int n_experts[3]; /* products of experts there, where they are counted */
     enum adjustment adjustment;
 };
 
@@ -153,6 +154,16 @@ static void adjust(void *user, const tandem_graph *graph, tandem_plan *plan)
     }
 }
 
+static int slot_of(const tandem_runtime *runtime, const char *name)
+{
+    for (int i = 1; runtime != NULL && i < tandem_runtime_backend_count(runtime); i++) {
+        if (strcmp(tandem_runtime_backend_name(runtime, i), name) == 0) {
+            return i;
+        }
+    }
+    return 0;
+}
+
 static void check_text(const struct tnd_trained *trained, const char *profile, const char *budget,
                        enum adjustment adjustment)
 {
@@ -165,11 +176,7 @@ static void check_text(const struct tnd_trained *trained, const char *profile, c
     char *want = path == NULL ? NULL : tnd_test_read_file(path, NULL);
     char got[TND_TEXT_BYTES] = "";
     struct tandem_error error = {0};
-    for (int i = 1; runtime != NULL && i < tandem_runtime_backend_count(runtime); i++) {
-        if (strcmp(tandem_runtime_backend_name(runtime, i), "opencl1") == 0) {
-            mixture.opencl1 = i;
-        }
-    }
+    mixture.opencl1 = slot_of(runtime, "opencl1");
     CU_ASSERT_TRUE(mixture.opencl1 > 0);
     if (runtime != NULL && want != NULL) {
         check_status(
@@ -250,43 +257,75 @@ static void weights_in_flight_give_the_golden_text(void)
     tnd_trained_close(&trained);
 }
 
-/* Experts run on the CPU, all else on the device; the use of experts is counted all the same. */
-static void mixtures_of_experts_run_beside_a_device(void)
+/* Mixtral, Qwen2-MoE, Qwen3-MoE. */
+static const struct naive_spec mixtures[] = {{.experts = 8, .used = 2},
+                                             {.architecture = "qwen2moe",
+                                              .has_biases = true,
+                                              .experts = 6,
+                                              .used = 3,
+                                              .expert_hidden = 40,
+                                              .shared_hidden = 56},
+                                             {.architecture = "qwen3moe",
+                                              .has_head_norms = true,
+                                              .experts = 16,
+                                              .used = 8,
+                                              .expert_hidden = 32}};
+enum { N_MIXTURES = sizeof(mixtures) / sizeof(mixtures[0]) };
+
+/* Counts the products of experts by where they run. */
+static void adjust_experts(void *user, const tandem_graph *graph, tandem_plan *plan)
 {
-    static const struct naive_spec specs[] = {{.experts = 8, .used = 2},
-                                              {.architecture = "qwen2moe",
-                                               .has_biases = true,
-                                               .experts = 6,
-                                               .used = 3,
-                                               .expert_hidden = 40,
-                                               .shared_hidden = 56}};
-    for (size_t i = 0; i < 2 && has_device(); i++) {
-        const struct tandem_session_options options = {.size = sizeof(options)};
-        tandem_source *source = naive_source(&specs[i]);
-        tandem_runtime *runtime = open_runtime("opencl", "");
+    struct mixture *mixture = user;
+    adjust(mixture, graph, plan);
+    for (int i = 0; i < tandem_graph_node_count(graph); i++) {
+        int slot = tandem_plan_node(plan, i)->stage[TANDEM_STAGE_COMPUTE].backend;
+        if (tandem_graph_node(graph, i)->op == TANDEM_OP_MUL_MAT_ID) {
+            mixture->n_experts[slot == TANDEM_BACKEND_CPU ? 0 : slot == mixture->opencl1 ? 2 : 1]++;
+        }
+    }
+}
+
+/* A prompt in batches and a token; the use of experts is counted wherever they run. */
+static void check_mixture(const struct naive_spec *spec, tandem_session *session,
+                          const tandem_source *source)
+{
+    struct tandem_expert_use use = {.layers = 0};
+    struct tandem_error error = {0};
+    int32_t tokens[21];
+    double want[NAIVE_VOCABULARY];
+    naive_tokens(tokens, 21);
+    check_status(tandem_session_decode(session, tokens, 20, 7, &error), TANDEM_OK, NULL, &error);
+    check_status(tandem_session_decode(session, tokens + 20, 1, 1, &error), TANDEM_OK, NULL,
+                 &error);
+    naive_logits(source, spec, tokens, 21, want);
+    check_nmse_double(tandem_session_logits(session, 0), want, NAIVE_VOCABULARY, 1e-9,
+                      "experts on devices");
+    CU_ASSERT_TRUE(tandem_session_expert_use(session, &use));
+    for (int64_t e = 0; e < use.layers * use.experts; e++) {
+        check_int(use.hits[e], naive_expert_hits((int)(e / use.experts), (int)(e % use.experts)));
+    }
+}
+
+static void mixtures_of_experts_run_on_devices(void)
+{
+    static const enum adjustment adjustments[] = {ADJUST_NOTHING, ADJUST_MIX, ADJUST_ORDER};
+    for (int i = 0; i < 3 * N_MIXTURES && has_device(); i++) {
+        tandem_source *source = naive_source(&mixtures[i / 3]);
+        struct mixture mixture = {.runtime = open_runtime("opencl", ""),
+                                  .adjustment = adjustments[i % 3]};
+        const struct tandem_session_options options = {
+            .size = sizeof(options), .adjust = adjust_experts, .adjust_user = &mixture};
         tandem_model *model = NULL;
         tandem_session *session = NULL;
-        struct tandem_expert_use use = {.layers = 0};
-        struct tandem_error error = {0};
-        int32_t tokens[21];
-        double want[NAIVE_VOCABULARY];
-        naive_tokens(tokens, 21);
-        check_ok(tandem_model_new(source, &model, NULL));
-        check_ok(tandem_session_new(model, runtime, &options, &session, NULL));
-        check_status(tandem_session_decode(session, tokens, 20, 7, &error), TANDEM_OK, NULL,
-                     &error);
-        check_status(tandem_session_decode(session, tokens + 20, 1, 1, &error), TANDEM_OK, NULL,
-                     &error);
-        naive_logits(source, &specs[i], tokens, 21, want);
-        check_nmse_double(tandem_session_logits(session, 0), want, NAIVE_VOCABULARY, 1e-9,
-                          "experts beside a device");
-        CU_ASSERT_TRUE(tandem_session_expert_use(session, &use));
-        for (int64_t e = 0; e < use.layers * use.experts; e++) {
-            check_int(use.hits[e],
-                      naive_expert_hits((int)(e / use.experts), (int)(e % use.experts)));
-        }
+        mixture.opencl1 = slot_of(mixture.runtime, "opencl1");
+        CU_ASSERT_EQUAL_FATAL(tandem_model_new(source, &model, NULL), TANDEM_OK);
+        check_ok(tandem_session_new(model, mixture.runtime, &options, &session, NULL));
+        check_mixture(&mixtures[i / 3], session, source);
+        bool is_all = mixture.adjustment == ADJUST_NOTHING;
+        CU_ASSERT_TRUE(mixture.n_experts[1] > 0);
+        CU_ASSERT_TRUE(is_all ? mixture.n_experts[0] == 0 : mixture.n_experts[2] > 0);
         tandem_session_free(session);
-        tandem_runtime_close(runtime);
+        tandem_runtime_close(mixture.runtime);
         tandem_model_free(model);
         tandem_source_close(source);
     }
@@ -299,7 +338,7 @@ static CU_TestInfo tests[] = {
     {"splits_and_orders_over_devices_give_the_golden_text",
      splits_and_orders_over_devices_give_the_golden_text},
     {"weights_in_flight_give_the_golden_text", weights_in_flight_give_the_golden_text},
-    {"mixtures_of_experts_run_beside_a_device", mixtures_of_experts_run_beside_a_device},
+    {"mixtures_of_experts_run_on_devices", mixtures_of_experts_run_on_devices},
     CU_TEST_INFO_NULL,
 };
 

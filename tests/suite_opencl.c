@@ -15,6 +15,7 @@ static CU_SuiteInfo suites[] = {
     {"bcml1", NULL, NULL, NULL, NULL, tnd_tests_opencl_bcml1},
     {"matmul", NULL, NULL, NULL, NULL, tnd_tests_opencl_matmul},
     {"ops", NULL, NULL, NULL, NULL, tnd_tests_opencl_ops},
+    {"experts", NULL, NULL, NULL, NULL, tnd_tests_opencl_experts},
     {"tune", NULL, NULL, NULL, NULL, tnd_tests_opencl_tune},
     {"faults", NULL, NULL, NULL, NULL, tnd_tests_opencl_faults},
     CU_SUITE_INFO_NULL,

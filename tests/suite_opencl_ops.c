@@ -146,7 +146,10 @@ static float *floats_of(const tandem_tensor *node)
 {
     const int64_t n = tandem_tensor_elements(node);
     float *values = malloc((size_t)(n + 1) * sizeof(float));
-    if (n > 0) {
+    for (int64_t i = 0; i < n && node->type == TANDEM_TYPE_I32; i++) {
+        values[i] = (float)((const int32_t *)node->data)[i];
+    }
+    if (n > 0 && node->type != TANDEM_TYPE_I32) {
         (void)check_ok(tandem_dequantize(node->type, node->data, values, n));
     }
     return values;
@@ -172,7 +175,7 @@ static void check_values(const tandem_tensor *node, float *want, double limit, c
 static double limit_of(const tandem_tensor *node, double limit)
 {
     /* weights are multiplied as they are, in F32 */
-    return node->op == TANDEM_OP_MUL_MAT ? 1e-10 : limit;
+    return node->op == TANDEM_OP_MUL_MAT || node->op == TANDEM_OP_MUL_MAT_ID ? 1e-10 : limit;
 }
 
 static void check_node(tandem_tensor *node, double limit, const char *what)
@@ -191,20 +194,13 @@ static void check_node(tandem_tensor *node, double limit, const char *what)
     free(want);
 }
 
-/* A device has no kernels for them: the CPU computes mixtures of experts. */
-static bool is_of_experts(enum tandem_op op)
-{
-    return op == TANDEM_OP_MUL_MAT_ID || op == TANDEM_OP_TOP_K || op == TANDEM_OP_GATHER ||
-           op == TANDEM_OP_WEIGHTED_SUM || op == TANDEM_OP_SIGMOID;
-}
-
 /* Plain products have a suite of their own. Attention takes long to compile and long to check: not
  * all types with one query, not all with many values. */
 static bool is_left_out(const tandem_tensor *node, int shape)
 {
     const enum tandem_type type = node->n_src > 1 ? node->src[1]->type : TANDEM_TYPE_F32;
     const bool is_rare = type == TANDEM_TYPE_BF16 || type == TANDEM_TYPE_Q4_K;
-    return tnd_mul_mat_is_plain(node) || is_of_experts(node->op) ||
+    return tnd_mul_mat_is_plain(node) ||
            (node->op == TANDEM_OP_ATTENTION &&
             ((shape == 0 && (is_rare || type == TANDEM_TYPE_F32)) || (shape == 4 && is_rare)));
 }

@@ -87,11 +87,7 @@ static enum tandem_status multiply_many(struct tnd_cl_device *device,
 {
     const struct tnd_cl_tiles *tiles = &device->matmul->tiles;
     struct tnd_cl_variant variant = variant_of(0, 0);
-    variant.tile_m = tiles->tile_m;
-    variant.tile_n = tiles->tile_n;
-    variant.tile_k = tiles->tile_k;
-    variant.item_m = tiles->item_m;
-    variant.item_n = tiles->item_n;
+    tnd_cl_tiled_variant(tiles, &variant);
     variant.aligned = !device->matmul->without_aligned && p->x.offset % 16 == 0;
     const size_t tile_n = (size_t)tiles->tile_n;
     const size_t tile_m = (size_t)tiles->tile_m;

@@ -50,8 +50,7 @@ void tnd_cl_matmul_close(struct tnd_cl_device *device)
 
 /* ---- what can be run ---- */
 
-/* Types that decode.clh knows. */
-static bool has_decoder(enum tandem_type type)
+bool tnd_cl_has_decoder(enum tandem_type type)
 {
     static const enum tandem_type known[] = {
         TANDEM_TYPE_F32,  TANDEM_TYPE_F16,  TANDEM_TYPE_BF16, TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q4_1,
@@ -87,7 +86,7 @@ enum tandem_status tnd_cl_matmul_supports(struct tnd_cl_device *device, const ta
         return refuse(node, error, "multiplies two dense matrices whose first is a leaf");
     }
     const tandem_tensor *w = node->src[0]; /* {K, N} */
-    if (!has_decoder(w->type) || node->src[1]->type != TANDEM_TYPE_F32) {
+    if (!tnd_cl_has_decoder(w->type) || node->src[1]->type != TANDEM_TYPE_F32) {
         return refuse(node, error, "has no kernel for operands of these types");
     }
     if (w->ne[0] > INT32_MAX || w->ne[1] > INT32_MAX || node->ne[1] > INT32_MAX ||
@@ -132,7 +131,7 @@ static bool is_aligned(const struct tnd_cl_matmul *self, const struct tnd_cl_pro
            (!is_float(p->type) || p->k % 16 == 0);
 }
 
-static enum tnd_cl_family family_of(const struct tnd_cl_matmul *self, uint32_t m)
+enum tnd_cl_family tnd_cl_family_of(const struct tnd_cl_matmul *self, uint32_t m)
 {
     if (self->family != TND_CL_FAMILY_AUTO) {
         return self->family;
@@ -147,32 +146,40 @@ static size_t groups(uint32_t items, int32_t per_group)
     return ((size_t)items + (size_t)per_group - 1) / (size_t)per_group;
 }
 
-/* A device may say that it has subgroups whose functions its compiler does not build. Then sums go
- * through local memory, here and from now on. */
-static enum tandem_status begin_matvec(struct tnd_cl_device *device, struct tnd_cl_variant *variant,
-                                       struct tnd_cl_launch *launch, struct tandem_error *error)
+enum tandem_status tnd_cl_matvec_begin(struct tnd_cl_device *device, enum tnd_cl_source source,
+                                       struct tnd_cl_variant *variant, struct tnd_cl_launch *launch,
+                                       struct tandem_error *error)
 {
+    variant->use_subgroups = variant->lanes > 1 ? device->matmul->use_subgroups : 0;
     if (variant->use_subgroups == 1) {
-        if (tnd_cl_launch_begin(launch, device, TND_CL_SOURCE_MATVEC, variant, NULL) == TANDEM_OK) {
+        if (tnd_cl_launch_begin(launch, device, source, variant, NULL) == TANDEM_OK) {
             return TANDEM_OK;
         }
         device->matmul->use_subgroups = 0;
         variant->use_subgroups = 0;
     }
-    return tnd_cl_launch_begin(launch, device, TND_CL_SOURCE_MATVEC, variant, error);
+    return tnd_cl_launch_begin(launch, device, source, variant, error);
+}
+
+void tnd_cl_tiled_variant(const struct tnd_cl_tiles *tiles, struct tnd_cl_variant *variant)
+{
+    variant->tile_m = tiles->tile_m;
+    variant->tile_n = tiles->tile_n;
+    variant->tile_k = tiles->tile_k;
+    variant->item_m = tiles->item_m;
+    variant->item_n = tiles->item_n;
 }
 
 static enum tandem_status bind_matvec(struct tnd_cl_device *device, const struct tnd_cl_product *p,
                                       struct tnd_cl_variant *variant, struct tnd_cl_launch *launch,
                                       struct tnd_cl_shape *shape, struct tandem_error *error)
 {
-    variant->use_subgroups = variant->lanes > 1 ? device->matmul->use_subgroups : 0;
     shape->n_dims = 2;
     shape->local[0] = (size_t)variant->lanes;
     shape->local[1] = 1;
     shape->global[0] = groups(p->end - p->begin, variant->rows) * shape->local[0];
     shape->global[1] = groups(p->m, variant->columns);
-    TND_TRY(begin_matvec(device, variant, launch, error));
+    TND_TRY(tnd_cl_matvec_begin(device, TND_CL_SOURCE_MATVEC, variant, launch, error));
     return tnd_cl_bind_matvec(launch, p->w, p->x, p->y, p->k, p->n, p->m, p->begin, p->end, error);
 }
 
@@ -181,11 +188,7 @@ static enum tandem_status bind_tiled(struct tnd_cl_device *device, const struct 
                                      struct tnd_cl_shape *shape, struct tandem_error *error)
 {
     const struct tnd_cl_tiles *tiles = &device->matmul->tiles;
-    variant->tile_m = tiles->tile_m;
-    variant->tile_n = tiles->tile_n;
-    variant->tile_k = tiles->tile_k;
-    variant->item_m = tiles->item_m;
-    variant->item_n = tiles->item_n;
+    tnd_cl_tiled_variant(tiles, variant);
     shape->n_dims = 2;
     shape->local[0] = (size_t)tnd_cl_tiles_group(tiles);
     shape->local[1] = 1;
@@ -204,7 +207,7 @@ enum tandem_status tnd_cl_product_bind(struct tnd_cl_device *device,
     const struct tnd_cl_tiles *tiles = &self->tiles;
     struct tnd_cl_variant variant = {.type = 1 + (int32_t)product->type,
                                      .aligned = is_aligned(self, product)};
-    switch (family_of(self, product->m)) {
+    switch (tnd_cl_family_of(self, product->m)) {
     case TND_CL_FAMILY_TILED:
         return bind_tiled(device, product, &variant, launch, out_shape, error);
     case TND_CL_FAMILY_SKINNY:

@@ -23,6 +23,22 @@ struct tnd_cl_matmul {
     bool has_used_clblast;     /* its cache refers to the device's context */
 };
 
+/** Types that decode.clh knows. */
+bool tnd_cl_has_decoder(enum tandem_type type);
+
+/** Which kernels multiply m tokens with a matrix. */
+enum tnd_cl_family tnd_cl_family_of(const struct tnd_cl_matmul *self, uint32_t m);
+
+/** Begins a launch of a kernel that sums as matvec.clh does. A device may say that it has subgroups
+ *  whose functions its compiler does not build: then sums go through local memory, here and from
+ *  now on. Errors: those of launches. */
+enum tandem_status tnd_cl_matvec_begin(struct tnd_cl_device *device, enum tnd_cl_source source,
+                                       struct tnd_cl_variant *variant, struct tnd_cl_launch *launch,
+                                       struct tandem_error *error);
+
+/** Says what a kernel with tiled.clh is built for. */
+void tnd_cl_tiled_variant(const struct tnd_cl_tiles *tiles, struct tnd_cl_variant *variant);
+
 /** Operands of Y {n, m} = X {k, m} * W {k, n}; rows begin..end-1 of W only. */
 struct tnd_cl_product {
     struct tnd_cl_range w, x, y;

@@ -91,6 +91,7 @@ enum tnd_cl_scratch_slot {
     TND_CL_SCRATCH_HALF_W,
     TND_CL_SCRATCH_HALF_X,
     TND_CL_SCRATCH_HALF_Y,
+    TND_CL_SCRATCH_EXPERTS, /* who uses which expert */
     TND_CL_SCRATCH_COUNT
 };
 

@@ -4,6 +4,7 @@
 #include "backends/opencl/cl_ops.h"
 
 #include "backends/opencl/cl_ops_parts.h"
+#include "base/alloc.h"
 
 enum { GROUP = 128, SMALL_GROUP = 64 };
 
@@ -14,6 +15,10 @@ static const struct {
 } drivers[TANDEM_OP_COUNT] = {
     [TANDEM_OP_GET_ROWS] = {tnd_cl_get_rows, tnd_cl_get_rows_supports},
     [TANDEM_OP_MUL_MAT] = {tnd_cl_mul_mat_views, NULL},
+    [TANDEM_OP_MUL_MAT_ID] = {tnd_cl_mul_mat_id, tnd_cl_mul_mat_id_supports},
+    [TANDEM_OP_TOP_K] = {tnd_cl_top_k, tnd_cl_top_k_supports},
+    [TANDEM_OP_GATHER] = {tnd_cl_gather, NULL},
+    [TANDEM_OP_WEIGHTED_SUM] = {tnd_cl_weighted_sum, NULL},
     [TANDEM_OP_ADD] = {tnd_cl_binary, NULL},
     [TANDEM_OP_SUB] = {tnd_cl_binary, NULL},
     [TANDEM_OP_MUL] = {tnd_cl_binary, NULL},
@@ -22,6 +27,7 @@ static const struct {
     [TANDEM_OP_SQR] = {tnd_cl_unary, NULL},
     [TANDEM_OP_SQRT] = {tnd_cl_unary, NULL},
     [TANDEM_OP_SILU] = {tnd_cl_unary, NULL},
+    [TANDEM_OP_SIGMOID] = {tnd_cl_unary, NULL},
     [TANDEM_OP_GELU] = {tnd_cl_unary, NULL},
     [TANDEM_OP_GELU_ERF] = {tnd_cl_unary, NULL},
     [TANDEM_OP_RELU] = {tnd_cl_unary, NULL},
@@ -149,12 +155,17 @@ enum tandem_status tnd_cl_ops_submit(struct tnd_cl_device *device, const struct 
 
 enum tandem_status tnd_cl_ops_open(struct tnd_cl_device *device, struct tandem_error *error)
 {
-    (void)error;
-    device->ops = NULL; /* programs are all there is, and they are kept elsewhere */
-    return TANDEM_OK;
+    device->ops = tnd_calloc(1, sizeof(*device->ops));
+    return device->ops != NULL ? TANDEM_OK
+                               : tnd_error_set(error, TANDEM_E_MEMORY, device->name, 0, 0,
+                                               "backend opencl: no memory");
 }
 
 void tnd_cl_ops_close(struct tnd_cl_device *device)
 {
-    (void)device;
+    if (device->ops != NULL && device->ops->fault != NULL) {
+        device->library->cl.ReleaseMemObject(device->ops->fault);
+    }
+    tnd_free(device->ops);
+    device->ops = NULL;
 }

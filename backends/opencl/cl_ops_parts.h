@@ -4,6 +4,8 @@
 #ifndef TND_CL_OPS_PARTS_H
 #define TND_CL_OPS_PARTS_H
 
+#include <stdatomic.h>
+
 #include "backends/opencl/cl_launch.h"
 #include "backends/opencl/cl_memory.h"
 #include "base/tnd_status.h"
@@ -30,10 +32,24 @@ tnd_cl_op_submit_fn tnd_cl_get_rows;
 tnd_cl_op_supports_fn tnd_cl_copy_supports; /* CPY, CONT, CONCAT */
 tnd_cl_op_submit_fn tnd_cl_copy;
 
+/* cl_experts.c */
+tnd_cl_op_supports_fn tnd_cl_mul_mat_id_supports;
+tnd_cl_op_submit_fn tnd_cl_mul_mat_id;
+tnd_cl_op_supports_fn tnd_cl_top_k_supports;
+tnd_cl_op_submit_fn tnd_cl_top_k;
+tnd_cl_op_submit_fn tnd_cl_gather;
+tnd_cl_op_submit_fn tnd_cl_weighted_sum;
+
 /* cl_ops_tiles.c */
 tnd_cl_op_supports_fn tnd_cl_attention_supports;
 tnd_cl_op_submit_fn tnd_cl_attention;
 tnd_cl_op_submit_fn tnd_cl_mul_mat_views;
+
+/** State of a device: of operations with indices. */
+struct tnd_cl_ops {
+    cl_mem fault;             /* the first index that was out of range; NULL: not used yet */
+    atomic_bool is_unchecked; /* work was submitted that may have written there */
+};
 
 /** Refuses a node: "backend opencl: <operation> <reason>". */
 enum tandem_status tnd_cl_ops_refuse(const tandem_tensor *node, const char *reason,

@@ -6,6 +6,7 @@
 
 #include "backends/opencl/cl_bcml1.h"
 #include "backends/opencl/cl_device.h"
+#include "backends/opencl/cl_experts.h"
 #include "backends/opencl/cl_matmul.h"
 #include "backends/opencl/cl_memory.h"
 #include "backends/opencl/cl_ops.h"
@@ -293,7 +294,9 @@ static enum tandem_status opencl_submit(tandem_backend *backend, const struct ta
 static enum tandem_status opencl_sync(tandem_backend *backend, uint64_t ticket,
                                       struct tandem_error *error)
 {
-    return tnd_cl_sync(tnd_opencl_device(backend), ticket, error);
+    struct tnd_cl_device *device = tnd_opencl_device(backend);
+    TND_TRY(tnd_cl_sync(device, ticket, error));
+    return tnd_cl_experts_check(device, error);
 }
 
 /* ---- memory ---- */

@@ -20,6 +20,7 @@
 #define OP_RELU  5
 #define OP_MASK  6
 #define OP_GELU_ERF 7
+#define OP_SIGMOID 8
 
 /* How operands lie. */
 #define LAYOUT_DENSE    0 /* everything like the result */
@@ -100,6 +101,8 @@ kernel void unary(global uchar *y, ulong y_at, global const uchar *a, ulong a_at
         result = sqrt(x);
     } else if (op == OP_SILU) {
         result = x / (1.0f + exp(-x));
+    } else if (op == OP_SIGMOID) {
+        result = 1.0f / (1.0f + exp(-x));
     } else if (op == OP_GELU) {
         /* 0.5 (1 + tanh z) = 1 / (1 + exp(-2 z)), where nothing is cancelled */
         const float z = 0.7978845608028654f * (x + 0.044715f * x * x * x);

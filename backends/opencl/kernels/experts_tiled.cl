@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * Products of experts with many tokens each: as tiled.cl, the tokens of a tile are those of one
+ * expert. */
+struct columns {
+    local const ulong *places;
+};
+
+ulong x_place(struct columns columns, uint c)
+{
+    return columns.places[c];
+}
+
+#include "tiled.clh"
+#include "experts.clh"
+
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+experts_tiled(global const uchar *w, ulong w_at, global const uchar *x, ulong x_at, global uchar *y,
+              ulong y_at, global const uchar *groups, ulong groups_at, uint k, uint n, uint n_pairs,
+              uint used, uint experts, uint x_used, ulong w_nb2, ulong x_nb1, ulong x_nb2)
+{
+    local float w_tile[TILE_K][TILE_N + 1];
+    local float x_tile[TILE_K][TILE_M + 1];
+    local ulong places[TILE_M];
+    uint item = (uint)get_local_id(0);
+    uint row = (uint)get_group_id(0) * TILE_N;
+    struct tile tile = tile_at(groups + groups_at, n_pairs, (uint)get_group_id(1));
+    struct columns columns = {places};
+    global float *to = (global float *)(y + y_at);
+    float sums[ITEM_M][ITEM_N];
+    for (uint c = item; c < TILE_M; c += GROUP_ITEMS) {
+        places[c] = x_of_pair(pair_of(tile, c), used, x_used, x_nb1, x_nb2);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    add_tile(w + w_at + tile.expert % experts * w_nb2, (global const float *)(x + x_at),
+             tile.expert < experts ? k : 0, row, n, columns, w_tile, x_tile, sums);
+#pragma unroll
+    for (uint c = 0; c < ITEM_M; c++) {
+        uint at_column = item / GROUP_N + c * GROUP_M;
+        ulong y_row = (ulong)pair_of(tile, at_column) * n;
+#pragma unroll
+        for (uint r = 0; r < ITEM_N; r++) {
+            uint at_row = row + item % GROUP_N + r * GROUP_N;
+            if (at_row < n && at_column < tile.n_pairs) {
+                to[y_row + at_row] = sums[c][r];
+            }
+        }
+    }
+}
