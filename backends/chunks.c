@@ -2,6 +2,8 @@
  * Chunks of ranges, and cursors that hand them out; see chunks.h. */
 #include "backends/chunks.h"
 
+#include <stddef.h>
+
 /* Two take part in the end of a range: its worker and one that helps. */
 enum { SHARERS = 2, MOST_WHOLE_CHUNKS = 1 << (TND_CURSOR_ITEMS_BITS - 2) };
 
@@ -52,21 +54,109 @@ static bool take(struct tnd_chunk_cursor *cursor, uint64_t loop, int64_t n_items
     return true;
 }
 
-bool tnd_chunk_next(struct tnd_chunk_cursor *cursors, int index, int count, uint64_t loop,
-                    int64_t n_items, int64_t chunk, int64_t *out_begin, int64_t *out_end)
+/* Owners' parts of items 0 .. n_items - 1, from that of owner `first` on, in a circle. Owner i has
+ * cursor owners[i], or cursor i (NULL). */
+static inline bool next_in_circle(struct tnd_chunk_cursor *cursors, const uint16_t *owners,
+                                  int first, int count, uint64_t loop, int64_t n_items,
+                                  int64_t chunk, int64_t *out_begin, int64_t *out_end)
 {
     int64_t share = n_items / count;
-    int64_t rest = n_items % count; /* the first ranges have one item more */
+    int64_t rest = n_items % count; /* the first parts have one item more */
     int64_t least = share / MOST_WHOLE_CHUNKS + 1;
     int sharers = count < SHARERS ? count : SHARERS;
     chunk = chunk > least ? chunk : least;
     for (int turn = 0; turn < count && n_items > 0; turn++) {
-        int owner = (index + turn) % count;
-        if (take(&cursors[owner], loop, share + (owner < rest), chunk, sharers, out_begin,
-                 out_end)) {
-            int64_t first = share * owner + (owner < rest ? owner : rest);
-            *out_begin += first;
-            *out_end += first;
+        int owner = (first + turn) % count;
+        if (take(&cursors[owners != NULL ? owners[owner] : owner], loop, share + (owner < rest),
+                 chunk, sharers, out_begin, out_end)) {
+            int64_t begin = share * owner + (owner < rest ? owner : rest);
+            *out_begin += begin;
+            *out_end += begin;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tnd_chunk_next(struct tnd_chunk_cursor *cursors, int index, int count, uint64_t loop,
+                    int64_t n_items, int64_t chunk, int64_t *out_begin, int64_t *out_end)
+{
+    return next_in_circle(cursors, NULL, index, count, loop, n_items, chunk, out_begin, out_end);
+}
+
+/* ---- several NUMA nodes ---- */
+
+void tnd_chunk_nodes_finish(struct tnd_chunk_nodes *nodes, int n_workers)
+{
+    uint16_t n = 0;
+    for (int node = 0; node < nodes->n; node++) {
+        nodes->first[node] = n;
+        for (int i = 0; i < n_workers; i++) {
+            if (nodes->node[i] == node) {
+                nodes->place[i] = (uint16_t)(n - nodes->first[node]);
+                nodes->member[n++] = (uint16_t)i;
+            }
+        }
+    }
+    nodes->first[nodes->n] = n;
+}
+
+void tnd_chunk_share_begin(struct tnd_chunk_share *share, const struct tnd_chunk_nodes *nodes,
+                           int count)
+{
+    share->nodes = nodes;
+    for (int node = 0; node < nodes->n; node++) {
+        int at = nodes->first[node];
+        while (at < nodes->first[node + 1] && nodes->member[at] < count) {
+            at++;
+        }
+        share->n_members[node] = (uint16_t)(at - nodes->first[node]);
+        if (share->n_members[node] == 0 &&
+            nodes->cpus_before[node] < nodes->cpus_before[node + 1]) {
+            share->nodes = NULL;
+            return;
+        }
+    }
+}
+
+int64_t tnd_chunk_node_row(const struct tnd_chunk_nodes *nodes, int i, int64_t rows)
+{
+    int64_t row = rows * nodes->cpus_before[i] / nodes->cpus_before[nodes->n];
+    if (nodes->cpus_before[i] == nodes->cpus_before[nodes->n]) {
+        return rows;
+    }
+    row = (row + TND_NODE_ROWS / 2) / TND_NODE_ROWS * TND_NODE_ROWS;
+    return row < rows ? row : rows;
+}
+
+/* Tiles begin at multiples of their rows: rounded down, the row is the same for every tile. */
+static int64_t first_item(const struct tnd_chunk_share *share, int node, int64_t n_items)
+{
+    const struct tnd_chunk_nodes *nodes = share->nodes;
+    int64_t n_rows = share->row_end - share->row_begin;
+    if (share->rows == 0 || n_rows <= 0) {
+        return n_items * nodes->cpus_before[node] / nodes->cpus_before[nodes->n];
+    }
+    int64_t row = tnd_chunk_node_row(nodes, node, share->rows) - share->row_begin;
+    row = row < 0 ? 0 : row > n_rows ? n_rows : row;
+    return row * n_items / n_rows;
+}
+
+bool tnd_chunk_next_of_node(struct tnd_chunk_cursor *cursors, const struct tnd_chunk_share *share,
+                            int index, uint64_t loop, int64_t n_items, int64_t chunk,
+                            int64_t *out_begin, int64_t *out_end)
+{
+    const struct tnd_chunk_nodes *nodes = share->nodes;
+    for (int turn = 0; turn < nodes->n; turn++) {
+        int node = (nodes->node[index] + turn) % nodes->n;
+        int count = share->n_members[node];
+        int64_t begin = first_item(share, node, n_items);
+        int64_t end = first_item(share, node + 1, n_items);
+        if (begin < end &&
+            next_in_circle(cursors, &nodes->member[nodes->first[node]], nodes->place[index] % count,
+                           count, loop, end - begin, chunk, out_begin, out_end)) {
+            *out_begin += begin;
+            *out_end += begin;
             return true;
         }
     }

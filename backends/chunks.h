@@ -3,7 +3,9 @@
  * it takes chunk by chunk: what it reads is one stream of memory, and the same rows stay with the
  * same worker from run to run. Whoever has done all of its range helps the others with theirs.
  * Chunks have the size asked for, then smaller ones, so that workers end at nearly the same time.
- * Shared by the executor and the benches. */
+ * On a machine of several NUMA nodes each node has a stretch, in proportion to its CPUs, which its
+ * workers share out like that; they help another node when their own has nothing left. Shared by
+ * the executor and the benches. */
 #ifndef TND_CHUNKS_H
 #define TND_CHUNKS_H
 
@@ -11,7 +13,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TND_CURSOR_ITEMS_BITS = 20 };
+enum {
+    TND_CURSOR_ITEMS_BITS = 20,
+    TND_CHUNK_NODES = 64,     /* NUMA nodes of a machine */
+    TND_CHUNK_WORKERS = 1024, /* of a pool */
+    TND_NODE_ROWS = 64 /* nodes' rows of a weight begin at multiples: no tile has more rows */
+};
 
 /** How far a worker's range is handed out. Zero at the start; loops follow one another. */
 struct tnd_chunk_cursor {
@@ -30,5 +37,39 @@ bool tnd_chunk_at(int64_t i, int64_t n_items, int64_t chunk, int count, int64_t 
  *  loops have greater numbers and begin when all workers have left the one before (a barrier). */
 bool tnd_chunk_next(struct tnd_chunk_cursor *cursors, int index, int count, uint64_t loop,
                     int64_t n_items, int64_t chunk, int64_t *out_begin, int64_t *out_end);
+
+/** Which workers run on which NUMA node. */
+struct tnd_chunk_nodes {
+    int n;                                    /* below 2: nothing is divided by nodes */
+    int64_t cpus_before[TND_CHUNK_NODES + 1]; /* CPUs of nodes 0 .. i-1 */
+    uint8_t node[TND_CHUNK_WORKERS];          /* of each worker */
+    uint16_t place[TND_CHUNK_WORKERS];        /* of each worker among those of its node */
+    uint16_t first[TND_CHUNK_NODES + 1];      /* of each node in `member` */
+    uint16_t member[TND_CHUNK_WORKERS]; /* workers node by node, in the order of their number */
+};
+
+/** Fills in what follows from n, cpus_before and node, for workers 0 .. n_workers - 1. */
+void tnd_chunk_nodes_finish(struct tnd_chunk_nodes *nodes, int n_workers);
+
+/** How one worker takes part in loops over a range that is divided by nodes. */
+struct tnd_chunk_share {
+    const struct tnd_chunk_nodes *nodes; /* NULL: the range is not divided by nodes */
+    int64_t rows;                        /* of the weight, 0: the items are no rows of a weight */
+    int64_t row_begin, row_end;          /* of them, that the items stand for */
+    uint16_t n_members[TND_CHUNK_NODES]; /* workers of each node that take part */
+};
+
+/** Workers 0 .. count - 1 take part. Where a node has none of them, nothing is divided by nodes. */
+void tnd_chunk_share_begin(struct tnd_chunk_share *share, const struct tnd_chunk_nodes *nodes,
+                           int count);
+
+/** Row of a weight with `rows` rows at which node `i` of `nodes` begins; i = n: `rows`. It does not
+ *  depend on workers or tokens, so that rows stay with their node. */
+int64_t tnd_chunk_node_row(const struct tnd_chunk_nodes *nodes, int i, int64_t rows);
+
+/** tnd_chunk_next for a share with nodes. */
+bool tnd_chunk_next_of_node(struct tnd_chunk_cursor *cursors, const struct tnd_chunk_share *share,
+                            int index, uint64_t loop, int64_t n_items, int64_t chunk,
+                            int64_t *out_begin, int64_t *out_end);
 
 #endif

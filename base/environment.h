@@ -16,6 +16,10 @@
       "comma between for the second device; `none`: use none.")                                    \
     X(MAP, "TANDEM_MAP",                                                                           \
       "`copy`: read model files instead of mapping them, so that they may change meanwhile.")      \
+    X(NUMA, "TANDEM_NUMA",                                                                         \
+      "Number of NUMA nodes to pretend, at most one a core: workers and rows are shared out as "   \
+      "on "                                                                                        \
+      "such a machine.")                                                                           \
     X(TABLE, "TANDEM_TABLE", "File with this machine's timing table; `none`: use none.")           \
     X(TUNE, "TANDEM_TUNE",                                                                         \
       "`on-first-use`: the first plan of a graph with weight shapes that the table does not know " \

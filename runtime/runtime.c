@@ -19,6 +19,7 @@
 #include "base/tnd_status.h"
 #include "runtime/print_plan.h"
 #include "runtime/runtime_internal.h"
+#include "runtime/runtime_nodes.h"
 #include "runtime/tune_graph.h"
 #include "sched/trace.h"
 #include "tune/objective.h"
@@ -187,6 +188,8 @@ static enum tandem_status open_pool(tandem_runtime *runtime,
     pool_options.nice = options->nice;
     pool_options.team = options->team;
     pool_options.team_user = options->team_user;
+    /* Where an application's threads run is not ours to say. */
+    pool_options.topology = options->team == NULL ? tnd_numa_topology(runtime) : NULL;
     return tnd_pool_new(&pool_options, &runtime->pool, error);
 }
 
@@ -201,6 +204,7 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
 {
     int forced = -1;
     TND_TRY(tnd_topology_read(&runtime->topology, error));
+    tnd_numa_pretend(&runtime->topology);
     runtime->n_threads = threads_wanted(options->n_threads, &runtime->topology);
     TND_TRY(open_registry(runtime, options, error));
     TND_TRY(tnd_runtime_find_profile(runtime, options->profile, &forced, error));
@@ -219,6 +223,7 @@ static enum tandem_status open_rooms(tandem_runtime *runtime,
     tnd_planner_set_error_bound(runtime->planner, runtime->error_bound);
     tnd_quota_init(&runtime->quota, runtime->topology.quota_cpus, runtime->clock);
     load_table(runtime, options->table_path);
+    tnd_numa_place(runtime, runtime->table);
     bool wants_table = options->table_path == NULL || options->table_path[0] != '\0';
     atomic_init(&runtime->may_tune, wants_table && tnd_tune_is_wanted(&runtime->log));
     const char *trace_path = tnd_environment(TND_ENVIRONMENT_TRACE);
@@ -341,6 +346,7 @@ static void take_table(tandem_runtime *runtime, tandem_table *table)
         aim(runtime, table);
     }
     tnd_planner_set_table(runtime->planner, table);
+    tnd_numa_place(runtime, table);
     tandem_table_free(runtime->table);
     tandem_table_free(runtime->corrected);
     runtime->table = table;

@@ -103,9 +103,11 @@ enum tandem_status tnd_pool_new(const struct tnd_pool_options *options, struct t
     }
     struct tnd_pool *pool = tnd_calloc(1, sizeof(*pool));
     struct tnd_pool_worker **workers = tnd_calloc((size_t)options->n_threads, sizeof(*workers));
-    if (pool == NULL || workers == NULL || !init_waiting(pool)) {
+    if (pool == NULL || workers == NULL || !tnd_pool_read_nodes(pool, options->topology) ||
+        !init_waiting(pool)) {
         tnd_free(cpu_ids);
         tnd_free(workers);
+        tnd_free(pool != NULL ? pool->cpu_nodes : NULL);
         tnd_free(pool);
         return tnd_error_set(error, TANDEM_E_MEMORY, "pool", options->n_threads, 0,
                              "pool: out of memory for %d threads", options->n_threads);
@@ -121,6 +123,7 @@ enum tandem_status tnd_pool_new(const struct tnd_pool_options *options, struct t
     pool->team_user = options->team_user;
     atomic_init(&pool->n_threads, options->n_threads);
     pool->nice = pool->nice_base + options->nice;
+    tnd_pool_place_workers(pool, options->n_threads);
     *out_pool = pool;
     return TANDEM_OK;
 }
@@ -139,6 +142,7 @@ void tnd_pool_free(struct tnd_pool *pool)
     pthread_mutex_destroy(&pool->ticket_lock);
     tnd_park_fini(&pool->done_park);
     tnd_free(pool->workers);
+    tnd_free(pool->cpu_nodes);
     tnd_free(pool->cpu_ids);
     tnd_free(pool);
 }
@@ -249,6 +253,7 @@ static enum tandem_status resize(struct tnd_pool *pool, int n_threads)
         tnd_pool_end_worker(pool, i); /* the list stays long: it costs a pointer a worker */
     }
     atomic_store_explicit(&pool->n_threads, n_threads, memory_order_relaxed);
+    tnd_pool_place_workers(pool, n_threads);
     return TANDEM_OK;
 }
 
@@ -321,6 +326,7 @@ enum tandem_status tnd_pool_set_cpus(struct tnd_pool *pool, const int *cpu_ids, 
     tnd_free(pool->cpu_ids);
     pool->cpu_ids = copy;
     pool->n_cpu_ids = n_cpu_ids;
+    tnd_pool_place_workers(pool, tnd_pool_size(pool));
     enum tandem_status status = TANDEM_OK;
     for (int i = 1; i < atomic_load_explicit(&pool->n_threads, memory_order_relaxed); i++) {
         if (pool->workers[i] != NULL && !tnd_pool_bind(pool, pool->workers[i])) {

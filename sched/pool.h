@@ -11,6 +11,8 @@
 #include <stdint.h>
 
 #include "sched/park.h"
+#include "backends/chunks.h"
+#include "sched/topology.h"
 #include "tandem/status.h"
 
 struct tnd_pool;
@@ -21,6 +23,8 @@ struct tnd_pool_options {
     int64_t spin_limit; /* polls before parking; < 0: default */
     const int *cpu_ids; /* worker i is bound to cpu_ids[i % n_cpu_ids]; NULL: not bound */
     int n_cpu_ids;
+    const struct tnd_topology *topology; /* of several NUMA nodes: workers are spread over them, in
+                                            proportion to their CPUs; copied. NULL: one node */
     int nice; /* niceness added to the workers (not to callers); 0: none */
     /** Threads of somebody else's for runs, see tandem_team_fn; NULL: none. Where it has any, the
      *  pool starts none. */
@@ -85,6 +89,10 @@ struct tnd_pool_statistics {
     uint64_t shortfall;   /* workers asked for that could not be started */
     int threads_alive;
 };
+/** On which NUMA node each worker runs; lives as long as the pool, changes with its CPUs and its
+ *  size. The caller, who is not bound, counts as if it were. NULL: there is one node. */
+const struct tnd_chunk_nodes *tnd_pool_nodes(const struct tnd_pool *pool);
+
 void tnd_pool_statistics(const struct tnd_pool *pool, struct tnd_pool_statistics *out);
 
 #endif

@@ -26,6 +26,7 @@ bool tnd_pool_bind(const struct tnd_pool *pool, const struct tnd_pool_worker *wo
         CPU_SET((size_t)pool->cpu_ids[worker->index % pool->n_cpu_ids], &set);
     } else if (pool->has_cpus_base) {
         set = pool->cpus_base;
+        tnd_pool_cpus_of(pool, worker->index, &set);
     } else {
         return true;
     }
@@ -120,7 +121,7 @@ static bool start_worker(struct tnd_pool *pool, int index)
         tnd_free(worker);
         return false;
     }
-    if (pool->n_cpu_ids > 0) {
+    if (pool->n_cpu_ids > 0 || pool->cpu_nodes != NULL) {
         (void)tnd_pool_bind(pool, worker); /* an unbound worker is slower, not wrong */
     }
     pool->workers[index] = worker;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Inside of a pool, and its threads. Only for pool.c and pool_threads.c. */
+ * Inside of a pool, and its threads. Only for pool.c, pool_nodes.c and pool_threads.c. */
 #ifndef TND_POOL_THREADS_H
 #define TND_POOL_THREADS_H
 
@@ -15,6 +15,14 @@ struct tnd_pool_worker {
     int index;
     bool must_end; /* published by `round` */
     pthread_t thread;
+};
+
+/* A machine of several NUMA nodes, as its pool sees it. */
+struct tnd_pool_cpu_nodes {
+    int n;
+    uint8_t node[TND_MAX_CPUS];      /* of each CPU, by the system's number */
+    cpu_set_t cpus[TND_CHUNK_NODES]; /* of each node, that may be used */
+    struct tnd_chunk_nodes nodes;    /* of the workers */
 };
 
 struct tnd_pool {
@@ -49,6 +57,7 @@ struct tnd_pool {
     atomic_int n_threads;
     int n_cpus;
     int64_t spin_limit;
+    struct tnd_pool_cpu_nodes *cpu_nodes; /* NULL: one node */
     int *cpu_ids;
     int n_cpu_ids;
     int nice; /* absolute; of the workers */
@@ -66,6 +75,13 @@ struct tnd_pool {
 /** Whether this thread is inside a run of any pool. A nested run could wait for a ticket that is
  * returned only after itself, so it runs alone. */
 extern _Thread_local bool tnd_pool_inside_run;
+
+/** Notes the NUMA nodes of a machine that has several. False without memory. */
+bool tnd_pool_read_nodes(struct tnd_pool *pool, const struct tnd_topology *topology);
+/** Spreads workers over the nodes; after each change of the CPUs or the size. */
+void tnd_pool_place_workers(struct tnd_pool *pool, int n_threads);
+/** Takes CPUs of other nodes than the worker's out of a set, unless none is left. */
+void tnd_pool_cpus_of(const struct tnd_pool *pool, int index, cpu_set_t *set);
 
 /** Lets a worker run where the pool wants it; false when the system refuses. */
 bool tnd_pool_bind(const struct tnd_pool *pool, const struct tnd_pool_worker *worker);

@@ -29,6 +29,7 @@ struct tnd_run_worker {
     struct tnd_run *run;
     struct tnd_chunk_cursor *cursors; /* of the step that it runs, one a worker */
     uint64_t loop;                    /* of that step, that it hands out now */
+    struct tnd_chunk_share share;     /* of that step, on a machine of several NUMA nodes */
     struct tandem_error error;
     enum tandem_status status; /* why this worker failed */
     int failed_step;

@@ -27,6 +27,10 @@ bool tnd_run_next_chunk(struct tandem_worker *worker, int64_t n_items, int64_t c
     if (n_items <= 0 || tnd_run_is_stopped(self->run)) {
         return false;
     }
+    if (self->share.nodes != NULL) {
+        return tnd_chunk_next_of_node(self->cursors, &self->share, worker->index, self->loop,
+                                      n_items, chunk, out_begin, out_end);
+    }
     return tnd_chunk_next(self->cursors, worker->index, worker->count, self->loop, n_items, chunk,
                           out_begin, out_end);
 }
@@ -212,6 +216,25 @@ static void describe_work(const struct tnd_run *run, const struct tnd_step *step
                         : NULL;
 }
 
+/* On a machine of several NUMA nodes: which rows of the weight are whose. */
+static void share_by_nodes(const struct tnd_run *run, const struct tnd_step *step,
+                           struct tnd_run_worker *worker)
+{
+    const struct tnd_chunk_nodes *nodes =
+        worker->worker.count > 1 ? tnd_pool_nodes(run->pool) : NULL;
+    worker->share.nodes = NULL;
+    worker->worker.node = 0;
+    if (nodes == NULL) {
+        return;
+    }
+    const struct tandem_tensor *node = run->graph->nodes[step->node];
+    tnd_chunk_share_begin(&worker->share, nodes, worker->worker.count);
+    worker->worker.node = nodes->node[worker->worker.index];
+    worker->share.rows = node->op == TANDEM_OP_MUL_MAT ? node->src[0]->ne[1] : 0;
+    worker->share.row_begin = step->row_begin;
+    worker->share.row_end = step->row_end;
+}
+
 bool tnd_run_on_worker(struct tnd_run *run, const struct tnd_step *step, int index, int count,
                        int group_count)
 {
@@ -232,6 +255,7 @@ bool tnd_run_on_worker(struct tnd_run *run, const struct tnd_step *step, int ind
     worker->loop = (uint64_t)(step - run->steps->steps + 1) << LOOPS_BITS;
     worker->worker.index = index;
     worker->worker.count = count;
+    share_by_nodes(run, step, worker);
     worker->worker.own_threads = step->own_threads < pool_size ? step->own_threads : pool_size;
     enum tandem_status status = tnd_backend_run(backend_of(run, step), &work, &worker->worker);
     if (status != TANDEM_OK) {

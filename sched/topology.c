@@ -138,8 +138,32 @@ static void count_cores(struct tnd_cpu_rows *rows, struct tnd_topology *out)
     }
 }
 
+/* Numbers of the nodes of allowed CPUs, in order; none when there are too many. */
+static int list_nodes(const struct tnd_cpu_rows *rows, int *out_ids)
+{
+    int n = 0;
+    for (int i = 0; i < rows->n; i++) {
+        int id = rows->row[i].numa_node;
+        int at = 0;
+        while (at < n && out_ids[at] < id) {
+            at++;
+        }
+        if (!rows->row[i].is_allowed || (at < n && out_ids[at] == id)) {
+            continue;
+        }
+        if (n == TND_MAX_NODES) {
+            return 0;
+        }
+        memmove(&out_ids[at + 1], &out_ids[at], (size_t)(n - at) * sizeof(out_ids[0]));
+        out_ids[at] = id;
+        n++;
+    }
+    return n;
+}
+
 static void place(const struct tnd_cpu_rows *rows, struct tnd_topology *out)
 {
+    int n_nodes = list_nodes(rows, out->node_ids);
     int n = 0;
     int fastest = 0;
     for (int i = 0; i < rows->n; i++) {
@@ -152,6 +176,11 @@ static void place(const struct tnd_cpu_rows *rows, struct tnd_topology *out)
             int slower_by = fastest - rows->row[i].rank;
             out->cpu_ids[n] = rows->row[i].id;
             out->kind[n] = (uint8_t)(slower_by > 255 ? 255 : slower_by);
+            for (int node = 1; node < n_nodes; node++) {
+                if (out->node_ids[node] == rows->row[i].numa_node) {
+                    out->node[n] = (uint8_t)node;
+                }
+            }
             n++;
         }
     }
@@ -215,6 +244,21 @@ void tnd_topology_fill(struct tnd_cpu_rows *rows, double quota_cpus, struct tnd_
         out->recommended_threads = 1;
     }
     describe(out);
+}
+
+void tnd_topology_pretend(struct tnd_topology *topology, int n_nodes)
+{
+    int n_cores = topology->n_cores;
+    int most = n_cores < TND_MAX_NODES ? n_cores : TND_MAX_NODES;
+    n_nodes = n_nodes < 1 ? 1 : n_nodes > most ? most : n_nodes;
+    for (int i = 0; i < topology->n_cpus; i++) { /* one CPU of every core, then their siblings */
+        topology->node[i] = (uint8_t)(i % n_cores * n_nodes / n_cores);
+    }
+    for (int node = 1; node < n_nodes; node++) {
+        topology->node_ids[node] = topology->node_ids[0];
+    }
+    topology->n_numa_nodes = n_nodes;
+    describe(topology);
 }
 
 /* ---- this machine ---- */

@@ -11,7 +11,7 @@
 
 #include "tandem/status.h"
 
-#define TND_MAX_CPUS 1024
+enum { TND_MAX_CPUS = 1024, TND_MAX_NODES = 64 };
 
 struct tnd_topology {
     int n_cpus;  /* logical CPUs that this process may use */
@@ -29,6 +29,10 @@ struct tnd_topology {
     int cpu_ids[TND_MAX_CPUS]; /* OS numbers of the allowed CPUs, best order for placing threads: */
     uint8_t
         kind[TND_MAX_CPUS]; /* first one CPU of every core, fastest kind first; core kind of each */
+    /* NUMA node of each of them: 0 .. n_numa_nodes - 1, in the order of the system's numbers. More
+     * than TND_MAX_NODES nodes count as one. */
+    uint8_t node[TND_MAX_CPUS];
+    int node_ids[TND_MAX_NODES]; /* the system's number of each node */
     bool from_hwloc;
     char text[128]; /* "2 cores, 2 threads, 1 NUMA node, L2 1 MiB, L3 32 MiB" */
 };
@@ -42,4 +46,8 @@ enum tandem_status tnd_topology_read(struct tnd_topology *out_topology, struct t
 /** Reads a recorded hwloc XML file instead (tests, replay). UNSUPPORTED_BUILD without hwloc. */
 enum tandem_status tnd_topology_read_xml(const char *path, struct tnd_topology *out_topology,
                                          struct tandem_error *error);
+/** Shares the cores out to `n_nodes` NUMA nodes that the machine does not have, neighbours
+ *  together, at most one node a core; their memory is that of the first real node. For tests, and
+ *  to try out what a machine of several nodes does. The hash stays. */
+void tnd_topology_pretend(struct tnd_topology *topology, int n_nodes);
 #endif

@@ -66,7 +66,7 @@ static int node_of(hwloc_topology_t topology, hwloc_obj_t pu)
     hwloc_obj_t node = NULL;
     while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != NULL) {
         if (node->cpuset != NULL && hwloc_bitmap_isset(node->cpuset, pu->os_index)) {
-            return (int)node->logical_index;
+            return (int)node->os_index;
         }
     }
     return 0;

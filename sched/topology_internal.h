@@ -9,9 +9,9 @@
 /** One logical CPU of the whole machine. */
 struct tnd_cpu_row {
     int id;   /* the system's number */
-    int core; /* numbers of core, package and node, equal for CPUs that share it; any values */
+    int core; /* numbers of core and package, equal for CPUs that share it; any values */
     int package;
-    int numa_node;
+    int numa_node;   /* the system's number */
     int smt;         /* place in the core, 0 first; set by topology.c */
     int speed;       /* of the core kind, 0 or more, larger is faster, in any unit */
     int rank;        /* of the speed; set by topology.c */

@@ -110,12 +110,21 @@ struct tnd_sweep_state {
 /* What the CPU can do at most, measured: times are never better than that. */
 struct tnd_peak {
     char unit[16];   /* "fma" (fp32), "int8 VNNI" (and what computes it), "bf16", "read" (main
-                        memory), "cache" (reading 256 KiB a thread again and again) */
+                        memory), "cache" (reading 256 KiB a thread again and again); TND_NUMA_UNIT_*
+                        on machines of several NUMA nodes */
     int32_t threads; /* together */
     double rate;     /* 1e9 operations a second, a multiply and an add being two; or 1e9 bytes */
     uint32_t count;
     int64_t when;
 };
+
+/* Reading memory on a machine of several NUMA nodes: one node's workers from their own node and
+ * from another one; all nodes' workers at once, each from its own node and from pages interleaved
+ * over all. */
+#define TND_NUMA_UNIT_OWN        "numa-own"
+#define TND_NUMA_UNIT_OTHER      "numa-other"
+#define TND_NUMA_UNIT_ALL_OWN    "numa-all-own"
+#define TND_NUMA_UNIT_INTERLEAVE "numa-interleave"
 
 /* What another program took on this machine, by its own benchmark. */
 struct tnd_program_time {
@@ -288,7 +297,7 @@ enum tnd_verdict tnd_table_check(const struct tandem_table *table, const char *p
 bool tnd_table_slowdown(const struct tandem_table *table, const char *backend, const char *beside,
                         double *out_factor);
 
-/** The peak of a unit, "fma", "int8", "bf16", "read" or "cache", in 1e9 operations or bytes a
+/** The peak of a unit, "fma", "int8", "bf16", "read", "cache", .., in 1e9 operations or bytes a
  *  second; 0 when nothing is known. A thread count that was not measured gets the bound that its
  *  neighbours allow: in proportion to fewer threads, and no more than more of them. What fewer
  *  threads reached, or as many as their share of more, counts too: a peak may have been

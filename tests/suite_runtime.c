@@ -670,6 +670,7 @@ extern CU_SuiteInfo suites_runtime_soak[];
 extern CU_SuiteInfo suites_runtime_mapped[];
 extern CU_SuiteInfo suites_runtime_place[];
 extern CU_SuiteInfo suites_runtime_guard[];
+extern CU_SuiteInfo suites_runtime_numa[];
 
 int main(int argc, char **argv)
 {
@@ -678,5 +679,5 @@ int main(int argc, char **argv)
     return tnd_suites_run(argc, argv, suites, suites_runtime_abi, suites_runtime_watch,
                           suites_runtime_plans, suites_runtime_devices, suites_runtime_fork,
                           suites_runtime_mapped, suites_runtime_guard, suites_runtime_floats,
-                          suites_runtime_place, suites_runtime_soak, NULL);
+                          suites_runtime_place, suites_runtime_numa, suites_runtime_soak, NULL);
 }

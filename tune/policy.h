@@ -474,6 +474,9 @@
 #define TND_MOVE_REPEATS         60
 /* In one sample. Unit: hand-offs. Why: the clock's own cost is 1 % of that. Test: none. */
 #define TND_HANDOFF_ROUNDS       16
+/* By so much interleaved pages must be read faster than first touch to be chosen. Unit: factor.
+ * Why: peaks of one machine differ by about 1 % from run to run. Test: none. */
+#define TND_NUMA_GAIN            1.02
 /* One run of a peak. Unit: ns. Why: a hundred times what starting the workers takes. Test: none. */
 #define TND_PEAK_RUN_NS          2000000.0
 /* Of the first run. Unit: rounds. Why: a tenth of a millisecond. Test: none. */

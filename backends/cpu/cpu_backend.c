@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The CPU backend: which driver computes which operation. Matrix products are in matmul*.c,
  * everything else in cpu_*.c; the kernels below them are chosen by CPU features. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/cpu/ops/cpu_ops.h"
 #include "backends/cpu/matmul/matmul.h"
+#include "backends/cpu/packing/packed_numa.h"
 #include "backends/cpu/packing/packed_weights.h"
 #include "backends/cpu/cpu_profiles.h"
 #include "backends/settings.h"
@@ -17,7 +19,11 @@
 struct cpu_backend {
     tandem_backend base;
     const struct tnd_cpu_kernels *kernels;
-    struct tnd_packed_weights *packed; /* NULL: no copies are wanted */
+    struct tnd_packed_weights *packed;                   /* NULL: no copies are wanted */
+    enum tnd_numa_policy numa;                           /* as the settings ask */
+    int (*log)(void *user, int level, const char *text); /* NULL: silent */
+    void *log_user;
+    atomic_bool has_told_refusal; /* of a memory policy */
     char description[192];
 };
 
@@ -51,6 +57,7 @@ static double available_memory(void)
 
 /* "packed=off" or "packed=MiB": the most that packed copies of weights may take together. Without a
  * setting: half of the main memory, as long as a quarter of what is available stays free.
+ * "numa=": where copies lie on a machine of several NUMA nodes (base/numa.h).
  * "rows=keep" (default) or "rows=release": what becomes of the rows that were packed. */
 static bool cpu_setting(int i, struct tandem_backend_setting *out)
 {
@@ -59,14 +66,28 @@ static bool cpu_setting(int i, struct tandem_backend_setting *out)
          "memory for packed copies of weights; at most half of the RAM by default"},
         {"rows", "keep or rows=release",
          "whether rows are given back to the file once they are packed"},
+        {"numa", "auto, off, first-touch, interleave or numa=mirror",
+         "where packed copies lie on a machine of several NUMA nodes; off: as if it had one"},
     };
     bool exists = i >= 0 && (size_t)i < sizeof(settings) / sizeof(settings[0]);
     *out = exists ? settings[i] : *out;
     return exists;
 }
 
+static enum tandem_status read_numa(const struct tnd_setting *setting, enum tnd_numa_policy *out,
+                                    struct tandem_error *error)
+{
+    for (int i = 0; i < TND_NUMA_POLICIES; i++) {
+        if (tnd_setting_value_is(setting, tnd_numa_policy_name((enum tnd_numa_policy)i))) {
+            *out = (enum tnd_numa_policy)i;
+            return TANDEM_OK;
+        }
+    }
+    return tnd_setting_refuse_by(setting, &tnd_backend_cpu, "cpu", error);
+}
+
 static enum tandem_status read_settings(const char *text, struct tnd_packed_options *out,
-                                        struct tandem_error *error)
+                                        enum tnd_numa_policy *out_numa, struct tandem_error *error)
 {
     struct tnd_setting setting;
     out->limit_bytes = (size_t)(tnd_cpu_ram_bytes() / 2);
@@ -79,6 +100,10 @@ static enum tandem_status read_settings(const char *text, struct tnd_packed_opti
             if (!out->release_rows && !tnd_setting_value_is(&setting, "keep")) {
                 return tnd_setting_refuse_by(&setting, &tnd_backend_cpu, "cpu", error);
             }
+            continue;
+        }
+        if (tnd_setting_is(&setting, "numa")) {
+            TND_TRY(read_numa(&setting, out_numa, error));
             continue;
         }
         if (!tnd_setting_is(&setting, "packed")) {
@@ -98,7 +123,8 @@ static enum tandem_status cpu_open(const struct tandem_backend_options *options,
                                    tandem_backend **out_backend, struct tandem_error *error)
 {
     struct tnd_packed_options packing;
-    TND_TRY(read_settings(options != NULL ? options->settings : NULL, &packing, error));
+    enum tnd_numa_policy numa = TND_NUMA_AUTO;
+    TND_TRY(read_settings(options != NULL ? options->settings : NULL, &packing, &numa, error));
     struct cpu_backend *self = tnd_calloc(1, sizeof(*self));
     if (self == NULL) {
         return tnd_error_set(error, TANDEM_E_MEMORY, "cpu", sizeof(*self), 0,
@@ -112,6 +138,9 @@ static enum tandem_status cpu_open(const struct tandem_backend_options *options,
         }
     }
     self->base.api = &tnd_backend_cpu;
+    self->numa = numa;
+    self->log = options != NULL ? options->log : NULL;
+    self->log_user = options != NULL ? options->log_user : NULL;
     self->kernels = tnd_cpu_kernels();
     snprintf(self->description, sizeof(self->description), "%s, %s",
              tnd_cpu_isa_name(tnd_cpu_used(tnd_cpu_features())), tnd_cpu_model());
@@ -177,6 +206,14 @@ static enum tandem_status cpu_run(tandem_backend *backend, const struct tandem_w
 {
     const struct cpu_backend *self = (const struct cpu_backend *)backend;
     if (is_product(work->node)) {
+        struct tandem_work mine = *work;
+        struct tnd_packed_weight copy;
+        const struct tnd_packed_weight *packed = work->prepared;
+        if (packed != NULL && packed->n_copies > 1 && worker->node > 0) {
+            copy = tnd_packed_copy(packed, worker->node);
+            mine.prepared = &copy;
+            work = &mine;
+        }
         return tnd_cpu_mul_mat_run(self->kernels, work, worker);
     }
     TND_TRY(cpu_supports(backend, work->node, work->task, worker->error));
@@ -187,6 +224,22 @@ static enum tandem_status cpu_run(tandem_backend *backend, const struct tandem_w
     return tnd_cpu_node_run(self->kernels, work->node, worker);
 }
 
+/* Once: copies then lie where they are touched first. */
+static void tell_refusal(struct cpu_backend *self)
+{
+    int refusal = tnd_packed_weights_refusal(self->packed);
+    if (refusal == 0 || self->log == NULL || atomic_exchange(&self->has_told_refusal, true)) {
+        return;
+    }
+    char reason[64];
+    char text[192];
+    snprintf(text, sizeof(text),
+             "numa=interleave: the system refuses mbind (%s); weights lie where they are touched "
+             "first",
+             strerror_r(refusal, reason, sizeof(reason)));
+    self->log(self->log_user, TANDEM_LOG_WARN, text);
+}
+
 static enum tandem_status cpu_prepare(tandem_backend *backend, const tandem_tensor *weight,
                                       void **out_handle, struct tandem_error *error)
 {
@@ -195,6 +248,7 @@ static enum tandem_status cpu_prepare(tandem_backend *backend, const tandem_tens
     struct tnd_packed_weight *packed = NULL;
     if (self->packed != NULL) {
         TND_TRY(tnd_packed_weights_add(self->packed, weight, &packed, error));
+        tell_refusal(self);
     }
     *out_handle = packed;
     return TANDEM_OK;
@@ -203,6 +257,19 @@ static enum tandem_status cpu_prepare(tandem_backend *backend, const tandem_tens
 static void cpu_forget(tandem_backend *backend, void *handle)
 {
     tnd_packed_weights_remove(((struct cpu_backend *)backend)->packed, handle);
+}
+
+enum tnd_numa_policy tnd_cpu_numa_asked(const tandem_backend *cpu)
+{
+    return ((const struct cpu_backend *)cpu)->numa;
+}
+
+void tnd_cpu_numa_set(tandem_backend *cpu, const struct tnd_packed_numa *numa)
+{
+    struct cpu_backend *self = (struct cpu_backend *)cpu;
+    if (self->packed != NULL) {
+        tnd_packed_weights_set_numa(self->packed, numa);
+    }
 }
 
 static size_t cpu_prepared_bytes(tandem_backend *backend)

@@ -59,6 +59,7 @@ struct tandem_worker {
                  int64_t *out_end);
     /** Waits until all workers of the stage are here. All of them must call it equally often. */
     void (*barrier)(struct tandem_worker *worker);
+    int node; /**< NUMA node that the worker runs on, counted from 0; 0 on machines with one */
 };
 
 /** Bytes on a device with memory of its own: a handle of `map` or `prepare` and an offset. */

@@ -20,8 +20,13 @@ struct tnd_packed_weights {
     pthread_mutex_t lock; /* guards the members below */
     size_t bytes;
     bool is_full; /* the system had too little memory for one more copy */
+    struct tnd_packed_numa numa;
+    int refusal; /* errno of a memory policy */
     struct tnd_packed_weight *first;
 };
+
+/* Copies of several nodes share no page, not even a huge one. */
+enum { COPY_STEP = 2 << 20 };
 
 /* Of the available memory, for all that is not packed. */
 #define KEPT_FREE 0.25
@@ -42,13 +47,18 @@ enum tandem_status tnd_packed_weights_new(const struct tnd_packed_options *optio
 
 /* Pages that nobody has touched take no memory; where the system allows, they are huge. Small
  * copies ask for that too: lying between large ones, they would break up what is joined. */
-static void *take_pages(size_t bytes)
+static void *take_pages(struct tnd_packed_weights *weights, size_t bytes)
 {
     void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) {
         return NULL;
     }
     (void)madvise(pages, bytes, MADV_HUGEPAGE);
+    if (weights->numa.policy == TND_NUMA_INTERLEAVE && weights->numa.n_nodes > 1) {
+        int refusal =
+            tnd_numa_interleave(pages, bytes, weights->numa.node_ids, weights->numa.n_nodes);
+        weights->refusal = refusal != 0 ? refusal : weights->refusal;
+    }
     return pages;
 }
 
@@ -80,25 +90,45 @@ static double untouched_bytes(const struct tnd_packed_weights *weights)
 {
     double bytes = 0;
     for (const struct tnd_packed_weight *at = weights->first; at != NULL; at = at->next) {
-        bytes += (double)atomic_load_explicit(&at->states->left, memory_order_relaxed) *
-                 (double)at->panel_bytes;
+        for (int i = 0; i < at->n_copies; i++) {
+            const struct tnd_panel_states *states = tnd_packed_copy(at, i).states;
+            bytes += (double)atomic_load_explicit(&states->left, memory_order_relaxed) *
+                     (double)at->panel_bytes;
+        }
     }
     return bytes;
+}
+
+/* Whether too little memory would stay free. */
+static bool is_scarce(const struct tnd_packed_weights *weights, size_t wanted)
+{
+    if (weights->options.available == NULL) {
+        return false;
+    }
+    double available = weights->options.available();
+    double needed = untouched_bytes(weights) + (double)wanted;
+    return available > 0 && needed > (1 - KEPT_FREE) * available;
 }
 
 /* Bytes that may still be taken. */
 static size_t bytes_left(struct tnd_packed_weights *weights, size_t wanted)
 {
     size_t left = weights->options.limit_bytes - weights->bytes;
-    if (weights->options.available == NULL || wanted > left) {
+    if (wanted > left) {
         return left;
     }
-    if (!weights->is_full) {
-        double available = weights->options.available();
-        double needed = untouched_bytes(weights) + (double)wanted;
-        weights->is_full = available > 0 && needed > (1 - KEPT_FREE) * available;
-    }
+    weights->is_full = weights->is_full || is_scarce(weights, wanted);
     return weights->is_full ? 0 : left;
+}
+
+/* One a node where copies are mirrored and there is memory for them. */
+static int copies_of(const struct tnd_packed_weights *weights, size_t bytes)
+{
+    int n = weights->numa.policy == TND_NUMA_MIRROR ? weights->numa.n_nodes : 1;
+    size_t all = 0;
+    bool fits = n > 1 && tnd_mul_size(bytes, (size_t)n, &all) &&
+                all <= weights->options.limit_bytes - weights->bytes && !is_scarce(weights, all);
+    return fits ? n : 1;
 }
 
 static enum tandem_status make_weight(struct tnd_packed_weights *weights,
@@ -122,10 +152,14 @@ static enum tandem_status make_weight(struct tnd_packed_weights *weights,
                              "limit",
                              bytes, left);
     }
+    size_t states_bytes = (sizeof(struct tnd_panel_states) + panels + 7) / 8 * 8;
+    size_t copy_bytes = (bytes / COPY_STEP + 1) * COPY_STEP;
+    int n_copies = bytes > 0 ? copies_of(weights, copy_bytes) : 1;
+    bytes = n_copies > 1 ? copy_bytes * (size_t)n_copies : bytes;
     struct tnd_packed_weight *packed = tnd_calloc(1, sizeof(*packed));
     if (packed != NULL) {
-        packed->states = tnd_calloc(1, sizeof(*packed->states) + panels);
-        packed->panels = bytes > 0 ? take_pages(bytes) : NULL;
+        packed->states = tnd_calloc((size_t)n_copies, states_bytes);
+        packed->panels = bytes > 0 ? take_pages(weights, bytes) : NULL;
     }
     if (packed == NULL || packed->states == NULL || (bytes > 0 && packed->panels == NULL)) {
         free_weight(packed);
@@ -142,7 +176,12 @@ static enum tandem_status make_weight(struct tnd_packed_weights *weights,
     packed->panel_bytes = panel_bytes;
     packed->bytes = bytes;
     packed->release_rows = weights->options.release_rows;
-    atomic_init(&packed->states->left, (int_least64_t)panels);
+    packed->n_copies = n_copies;
+    packed->copy_bytes = copy_bytes;
+    packed->states_bytes = states_bytes;
+    for (int i = 0; i < n_copies; i++) {
+        atomic_init(&tnd_packed_copy(packed, i).states->left, (int_least64_t)panels);
+    }
     *out = packed;
     return TANDEM_OK;
 }
@@ -186,6 +225,35 @@ size_t tnd_packed_weights_bytes(struct tnd_packed_weights *weights)
     size_t bytes = weights->bytes;
     pthread_mutex_unlock(&weights->lock);
     return bytes;
+}
+
+void tnd_packed_weights_set_numa(struct tnd_packed_weights *weights,
+                                 const struct tnd_packed_numa *numa)
+{
+    pthread_mutex_lock(&weights->lock);
+    weights->numa = *numa;
+    pthread_mutex_unlock(&weights->lock);
+}
+
+int tnd_packed_weights_refusal(struct tnd_packed_weights *weights)
+{
+    pthread_mutex_lock(&weights->lock);
+    int refusal = weights->refusal;
+    weights->refusal = 0;
+    pthread_mutex_unlock(&weights->lock);
+    return refusal;
+}
+
+struct tnd_packed_weight tnd_packed_copy(const struct tnd_packed_weight *packed, int node)
+{
+    struct tnd_packed_weight copy = *packed;
+    if (0 < node && node < packed->n_copies) {
+        copy.panels += (size_t)node * packed->copy_bytes;
+        copy.states = (struct tnd_panel_states *)(void *)((char *)packed->states +
+                                                          (size_t)node * packed->states_bytes);
+    }
+    copy.n_copies = 1;
+    return copy;
 }
 
 static int64_t panels_of_matrix(const struct tnd_packed_weight *packed)

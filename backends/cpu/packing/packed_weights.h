@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "backends/cpu/packing/packed_numa.h"
 #include "backends/cpu/packing/packing.h"
 #include "tandem/backend.h"
 
@@ -35,7 +36,10 @@ struct tnd_packed_weight {
     uint8_t *panels; /* ceil(matrix_rows / panel_rows) panels a matrix, 64-byte aligned */
     struct tnd_panel_states *states;
     bool release_rows;
-    size_t bytes;                   /* taken from the system */
+    size_t bytes;                   /* taken from the system, by all copies */
+    int n_copies;                   /* one, or one a NUMA node, one behind the other */
+    size_t copy_bytes;              /* from one to the next */
+    size_t states_bytes;            /* likewise */
     struct tnd_packed_weight *next; /* in the list */
 };
 
@@ -54,6 +58,17 @@ enum tandem_status tnd_packed_weights_add(struct tnd_packed_weights *weights,
                                           const struct tandem_tensor *weight,
                                           struct tnd_packed_weight **out_packed,
                                           struct tandem_error *error);
+/** Where copies that are made from now on lie. Any thread. */
+void tnd_packed_weights_set_numa(struct tnd_packed_weights *weights,
+                                 const struct tnd_packed_numa *numa);
+/** errno of the last memory policy that the system refused since the last call; 0: none. Any
+ *  thread. */
+int tnd_packed_weights_refusal(struct tnd_packed_weights *weights);
+
+/** The copy of a NUMA node, as a weight of its own. It borrows everything, and is freed by
+ *  nobody. */
+struct tnd_packed_weight tnd_packed_copy(const struct tnd_packed_weight *packed, int node);
+
 /** Frees the copy; nobody may be computing with it. Any thread. */
 void tnd_packed_weights_remove(struct tnd_packed_weights *weights,
                                struct tnd_packed_weight *packed);
