@@ -29,6 +29,7 @@ struct peak_run {
     size_t bytes;   /* of all workers together */
     int64_t rounds; /* of arithmetic, or of reading */
     bool in_streams;
+    const int *slice; /* of the memory, that each worker reads, -1: none; NULL: its own */
     int count;
     struct share shares[TND_POOL_MAX_THREADS];
 };
@@ -38,11 +39,13 @@ static void work(void *user, int index, int count)
     struct peak_run *run = user;
     struct share *share = &run->shares[index];
     size_t bytes = run->bytes / (size_t)count / 4096 * 4096;
+    int slice = run->slice != NULL ? run->slice[index] : index;
+    share->done = 0;
     share->begin_ns = run->clock->now_ns(run->clock);
     if (run->peak != NULL) {
         share->done = run->peak(run->rounds);
-    } else {
-        const char *memory = run->memory + (size_t)index * bytes;
+    } else if (slice >= 0) {
+        const char *memory = run->memory + (size_t)slice * bytes;
         for (int64_t i = 0; i < run->rounds; i++) {
             share->sink += run->in_streams ? tnd_read_streams(run->read, memory, bytes)
                                            : run->read(memory, bytes);
@@ -63,24 +66,27 @@ static double run_once(struct tnd_pool *pool, struct peak_run *run, int threads,
     if (tnd_pool_run(pool, threads, work, run) != TANDEM_OK || run->count != threads) {
         return 0;
     }
-    uint64_t begin_ns = run->shares[0].begin_ns;
-    uint64_t end_ns = run->shares[0].end_ns;
+    uint64_t begin_ns = UINT64_MAX;
+    uint64_t end_ns = 0;
     for (int i = 0; i < threads; i++) {
         const struct share *share = &run->shares[i];
+        if (share->done == 0) {
+            continue; /* it only waited */
+        }
         begin_ns = share->begin_ns < begin_ns ? share->begin_ns : begin_ns;
         end_ns = share->end_ns > end_ns ? share->end_ns : end_ns;
         done += share->done;
     }
-    *out_ns = (double)(end_ns - begin_ns);
+    *out_ns = end_ns > begin_ns ? (double)(end_ns - begin_ns) : 0;
     return end_ns > begin_ns ? done / *out_ns : 0;
 }
 
-/* Adds the best of several runs to the table. */
+/* Adds the best of several runs to the table; `readers` of the threads do something. */
 static enum tandem_status measure_unit(struct tnd_pool *pool, struct peak_run *run,
-                                       const char *unit, int threads, double budget_ns,
+                                       const char *unit, int threads, int readers, double budget_ns,
                                        int64_t when, struct tandem_table *table)
 {
-    struct tnd_peak best = {"", threads, 0, 0, when};
+    struct tnd_peak best = {"", readers, 0, 0, when};
     double run_ns = 0;
     uint64_t begin_ns = run->clock->now_ns(run->clock);
     snprintf(best.unit, sizeof(best.unit), "%s", unit);
@@ -138,11 +144,77 @@ static enum tandem_status measure_threads(struct tnd_pool *pool, struct peak_run
         run->rounds = units[i].rounds;
         run->bytes = units[i].bytes;
         if (run->peak != NULL || (run->bytes > 0 && run->bytes <= all)) {
-            status = measure_unit(pool, run, units[i].unit, threads, part_ns, when, table);
+            status = measure_unit(pool, run, units[i].unit, threads, threads, part_ns, when, table);
         }
     }
     run->bytes = all;
     return status;
+}
+
+/* ---- several NUMA nodes ---- */
+
+/* One node's workers read memory that they have touched, then what those of another node have. */
+static enum tandem_status measure_one_node(struct tnd_pool *pool, struct peak_run *run,
+                                           double part_ns, int64_t when, struct tandem_table *table)
+{
+    const struct tnd_chunk_nodes *nodes = tnd_pool_nodes(pool);
+    int slice[TND_POOL_MAX_THREADS];
+    int most = tnd_pool_size(pool);
+    int n_others = nodes->first[2] - nodes->first[1];
+    run->slice = slice;
+    enum tandem_status status = TANDEM_OK;
+    for (int of_other = 0; of_other < 2 && status == TANDEM_OK; of_other++) {
+        for (int i = 0; i < most; i++) {
+            int from = of_other ? nodes->member[nodes->first[1] + nodes->place[i] % n_others] : i;
+            slice[i] = nodes->node[i] == 0 ? from : -1;
+        }
+        status = measure_unit(pool, run, of_other ? TND_NUMA_UNIT_OTHER : TND_NUMA_UNIT_OWN, most,
+                              nodes->first[1], part_ns, when, table);
+    }
+    run->slice = NULL;
+    return status;
+}
+
+/* All read memory that they have touched, then memory on all nodes in turn; that is left out where
+ * the system refuses. */
+static enum tandem_status measure_all_nodes(struct tnd_pool *pool, struct peak_run *run,
+                                            double part_ns, int64_t when,
+                                            struct tandem_table *table)
+{
+    int most = tnd_pool_size(pool);
+    const char *own = run->memory;
+    TND_TRY(measure_unit(pool, run, TND_NUMA_UNIT_ALL_OWN, most, most, part_ns, when, table));
+    void *pages =
+        mmap(NULL, run->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    enum tandem_status status = TANDEM_OK;
+    if (pages != MAP_FAILED && tnd_pool_interleave(pool, pages, run->bytes)) {
+        (void)madvise(pages, run->bytes, MADV_HUGEPAGE);
+        run->memory = pages;
+        status = tnd_pool_run(pool, most, touch, run);
+        if (status == TANDEM_OK) {
+            status =
+                measure_unit(pool, run, TND_NUMA_UNIT_INTERLEAVE, most, most, part_ns, when, table);
+        }
+        run->memory = own;
+    }
+    if (pages != MAP_FAILED) {
+        munmap(pages, run->bytes);
+    }
+    return status;
+}
+
+static enum tandem_status measure_nodes(struct tnd_pool *pool, struct peak_run *run, double part_ns,
+                                        int64_t when, struct tandem_table *table)
+{
+    const struct tnd_chunk_nodes *nodes = tnd_pool_nodes(pool);
+    if (nodes == NULL || run->bytes == 0 || nodes->first[1] == 0 ||
+        nodes->first[2] == nodes->first[1]) {
+        return TANDEM_OK; /* one node, no memory, or no worker on the first two nodes */
+    }
+    run->peak = NULL;
+    run->rounds = 1;
+    TND_TRY(measure_one_node(pool, run, part_ns, when, table));
+    return measure_all_nodes(pool, run, part_ns, when, table);
 }
 
 enum tandem_status tnd_measure_peaks(struct tnd_pool *pool, const struct tnd_clock *clock,
@@ -150,7 +222,7 @@ enum tandem_status tnd_measure_peaks(struct tnd_pool *pool, const struct tnd_clo
                                      int64_t when, struct tandem_table *table,
                                      struct tandem_error *error)
 {
-    enum { UNITS = 5 };
+    enum { UNITS = 5, NUMA_UNITS = 4 };
     uint64_t begin_ns = clock->now_ns(clock);
     int most = tnd_pool_size(pool);
     struct peak_run *run = tnd_calloc(1, sizeof(*run));
@@ -170,11 +242,15 @@ enum tandem_status tnd_measure_peaks(struct tnd_pool *pool, const struct tnd_clo
         status = tnd_pool_run(pool, most, touch, run);
     }
     double left_ns = 1e9 * budget_s - (double)(clock->now_ns(clock) - begin_ns);
+    int n_parts = UNITS * n_thread_counts + (tnd_pool_nodes(pool) != NULL ? NUMA_UNITS : 0);
+    double part_ns = left_ns / n_parts;
     for (int i = 0; i < n_thread_counts && status == TANDEM_OK; i++) {
         if (thread_counts[i] <= most) {
-            status = measure_threads(pool, run, thread_counts[i],
-                                     left_ns / (UNITS * n_thread_counts), when, table);
+            status = measure_threads(pool, run, thread_counts[i], part_ns, when, table);
         }
+    }
+    if (status == TANDEM_OK) {
+        status = measure_nodes(pool, run, part_ns, when, table);
     }
     tnd_free(memory);
     tnd_free(run);

@@ -9,7 +9,8 @@
 
 /** Adds the peaks of each thread count (struct tnd_peak; in addition "cache": reading 256 KiB a
  *  thread again and again): the best of as many runs as `budget_s` allows. Counts above the pool's
- *  size, and reading where there is no memory for it, are left out. Errors: MEMORY, LIMIT. */
+ *  size, and reading where there is no memory for it, are left out. On a machine of several NUMA
+ *  nodes also TND_NUMA_UNIT_*, with all threads of the pool. Errors: MEMORY, LIMIT. */
 enum tandem_status tnd_measure_peaks(struct tnd_pool *pool, const struct tnd_clock *clock,
                                      const int *thread_counts, int n_thread_counts, double budget_s,
                                      int64_t when, struct tandem_table *table,

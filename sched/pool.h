@@ -92,6 +92,9 @@ struct tnd_pool_statistics {
 /** On which NUMA node each worker runs; lives as long as the pool, changes with its CPUs and its
  *  size. The caller, who is not bound, counts as if it were. NULL: there is one node. */
 const struct tnd_chunk_nodes *tnd_pool_nodes(const struct tnd_pool *pool);
+/** Asks for untouched pages on all nodes in turn; false when there is one node or the system
+ *  refuses. */
+bool tnd_pool_interleave(const struct tnd_pool *pool, void *pages, size_t bytes);
 
 void tnd_pool_statistics(const struct tnd_pool *pool, struct tnd_pool_statistics *out);
 

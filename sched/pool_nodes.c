@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/numa.h"
 #include "base/tnd_assert.h"
 #include "sched/pool_threads.h"
 
@@ -26,6 +27,7 @@ bool tnd_pool_read_nodes(struct tnd_pool *pool, const struct tnd_topology *topol
         all->node[topology->cpu_ids[i]] = topology->node[i];
         CPU_SET((size_t)topology->cpu_ids[i], &all->cpus[topology->node[i]]);
     }
+    memcpy(all->ids, topology->node_ids, sizeof(all->ids));
     pool->cpu_nodes = all;
     return true;
 }
@@ -90,4 +92,10 @@ void tnd_pool_cpus_of(const struct tnd_pool *pool, int index, cpu_set_t *set)
 const struct tnd_chunk_nodes *tnd_pool_nodes(const struct tnd_pool *pool)
 {
     return pool->cpu_nodes != NULL ? &pool->cpu_nodes->nodes : NULL;
+}
+
+bool tnd_pool_interleave(const struct tnd_pool *pool, void *pages, size_t bytes)
+{
+    const struct tnd_pool_cpu_nodes *all = pool->cpu_nodes;
+    return all != NULL && tnd_numa_interleave(pages, bytes, all->ids, all->n) == 0;
 }

@@ -20,6 +20,7 @@ struct tnd_pool_worker {
 /* A machine of several NUMA nodes, as its pool sees it. */
 struct tnd_pool_cpu_nodes {
     int n;
+    int ids[TND_CHUNK_NODES];        /* the system's numbers */
     uint8_t node[TND_MAX_CPUS];      /* of each CPU, by the system's number */
     cpu_set_t cpus[TND_CHUNK_NODES]; /* of each node, that may be used */
     struct tnd_chunk_nodes nodes;    /* of the workers */

@@ -11,6 +11,8 @@
 #include "backends/cpu/packing/packed_numa.h"
 #include "backends/cpu/packing/packed_weights.h"
 #include "base/numa.h"
+#include "base/text.h"
+#include "measure/measure_peaks.h"
 #include "runtime/tnd_runtime.h"
 #include "table/tnd_table.h"
 #include "tandem/tandem.h"
@@ -226,6 +228,38 @@ static void without_a_setting_the_policy_is_what_the_table_has_measured(void)
     tandem_runtime_close(runtime);
 }
 
+static const char *const units[] = {TND_NUMA_UNIT_OWN, TND_NUMA_UNIT_OTHER, TND_NUMA_UNIT_ALL_OWN,
+                                    TND_NUMA_UNIT_INTERLEAVE};
+
+static void reading_is_measured_by_node_only_where_there_are_several(void)
+{
+    static const int counts[] = {2};
+    for (int nodes = 1; nodes <= 2 && has_two_cores(); nodes++) {
+        struct tnd_runtime_parts parts;
+        tandem_runtime *runtime = open_nodes(nodes == 1 ? NULL : "2", NULL);
+        tandem_table *table = tune_new();
+        tnd_runtime_parts(runtime, &parts);
+        check_ok(tnd_measure_peaks(parts.pool, parts.clock, counts, 1, 0.3, 5, table, NULL));
+        if (nodes_of(runtime) != NULL || nodes == 2) {
+            struct tnd_text text = tune_print(table, TANDEM_TABLE_JSON);
+            check_contains(tnd_text_string(&text), "numa-other");
+            tandem_table_free(table);
+            table = tune_parse(tnd_text_string(&text)); /* a table keeps them */
+            tnd_text_fini(&text);
+        }
+        for (int i = 0; i < 4; i++) {
+            bool is_known = tnd_table_peak(table, units[i], THREADS) > 0;
+            /* the last one needs a system that allows mbind */
+            CU_ASSERT(is_known == (nodes_of(runtime) != NULL) || i == 3);
+        }
+        if (nodes == 2) {
+            check_int(table->peaks[table->n_peaks - 1].threads, 2);
+        }
+        tandem_table_free(table);
+        tandem_runtime_close(runtime);
+    }
+}
+
 /* ---- memory ---- */
 
 static size_t prepared_bytes(tandem_runtime *runtime)
@@ -327,6 +361,8 @@ static CU_TestInfo tests[] = {
      the_setting_decides_whether_and_how_nodes_count},
     {"without_a_setting_the_policy_is_what_the_table_has_measured",
      without_a_setting_the_policy_is_what_the_table_has_measured},
+    {"reading_is_measured_by_node_only_where_there_are_several",
+     reading_is_measured_by_node_only_where_there_are_several},
     {"mirrors_take_memory_once_a_node_where_there_is_enough",
      mirrors_take_memory_once_a_node_where_there_is_enough},
     {"pages_are_interleaved_over_the_nodes_that_are_asked_for",

@@ -199,7 +199,8 @@ static void add_peaks(struct tnd_text *out, const struct tandem_table *table)
 {
     for (int i = 0; i < table->n_peaks; i++) {
         const struct tnd_peak *peak = &table->peaks[i];
-        bool reads = strcmp(peak->unit, "read") == 0 || strcmp(peak->unit, "cache") == 0;
+        bool reads = strcmp(peak->unit, "read") == 0 || strcmp(peak->unit, "cache") == 0 ||
+                     strncmp(peak->unit, "numa-", 5) == 0;
         tnd_text_printf(out, "%s    %-10s %3d %s %8.4g %s\n", i == 0 ? "peaks of this CPU\n" : "",
                         peak->unit, peak->threads, peak->threads > 1 ? "threads" : "thread ",
                         peak->rate, reads ? "GB/s" : "Gop/s");
