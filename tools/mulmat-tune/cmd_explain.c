@@ -14,7 +14,6 @@
 #include "tools/mulmat-tune/model_shapes.h"
 #include "tools/mulmat-tune/open_runtime.h"
 #include "base/emit.h"
-#include "tools/report/explain_llama.h"
 #include "tune/explain.h"
 
 struct request {
@@ -316,15 +315,6 @@ static void add_model_command(const struct subject *subject, unsigned thin, stru
     }
 }
 
-static struct tnd_llama_advice advise(const struct subject *subject)
-{
-    struct tnd_llama_advice advice;
-    tnd_explain_llama(subject->scaled != NULL ? subject->scaled : subject->table, subject->registry,
-                      subject->type, subject->shapes.shape, subject->shapes.count,
-                      subject->if_threads, &advice);
-    return advice;
-}
-
 static enum tandem_status add_text(const struct request *request, const struct subject *subject,
                                    struct tnd_text *out, struct tandem_error *error)
 {
@@ -358,9 +348,7 @@ static enum tandem_status add_text(const struct request *request, const struct s
         add_model_command(subject, thin, out);
     }
     if (subject->table != NULL) {
-        struct tnd_llama_advice advice = advise(subject);
-        tnd_text_add_char(out, '\n');
-        tnd_explain_llama_text(&advice, out);
+        tnd_text_add(out, "\nWhat to set in llama.cpp: mulmat-tune advise MODEL\n");
     }
     return TANDEM_OK;
 }
@@ -384,10 +372,7 @@ static enum tandem_status add_json(const struct subject *subject, struct tnd_tex
             separator = ",\n";
         }
     }
-    struct tnd_llama_advice advice = advise(subject);
-    tnd_text_add(out, "\n  ],\n  \"llama_cpp\": ");
-    tnd_explain_llama_json(&advice, out);
-    tnd_text_add(out, "\n}\n");
+    tnd_text_add(out, "\n  ]\n}\n");
     return TANDEM_OK;
 }
 
@@ -444,7 +429,8 @@ int tnd_cmd_explain(int argc, char **argv)
         "bar, the\n"
         "winner and its margin, the M at which another way takes over, what else would change the "
         "choice, and\n"
-        "what to measure where too little is known. Then what a user of llama.cpp would set.\n"
+        "what to measure where too little is known. 'mulmat-tune advise' says what to set in "
+        "llama.cpp.\n"
         "PROBLEM: such as mul_mat:q4_0:n4096:k4096:m32; without it all shapes of a model, in "
         "short.",
         options,
