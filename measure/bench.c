@@ -90,7 +90,8 @@ static bool is_wanted(const struct tnd_bench_options *options, int profile, enum
                                  : tnd_profile_is_twin(options->measure.registry, profile, type)) {
         return false;
     }
-    /* Times of weights in flight are those of another profile and of transfers. */
+    /* Times of weights in flight are those of another profile and of transfers, and of the row that
+     * tnd_measure_pairs runs. */
     return tnd_plan_node_for_profile(options->measure.registry, profile, type, threads, out) &&
            !tnd_task_is(out->stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_STREAMS_W);
 }

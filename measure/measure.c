@@ -210,6 +210,14 @@ static bool uses_device(const struct tnd_measure *measure, const struct tandem_p
     return false;
 }
 
+/* Weights that travel while the product before is computed: only a row of products shows that. */
+static bool is_row_in_flight(const struct tnd_measure *measure,
+                             const struct tandem_plan_node *choice)
+{
+    return measure->options.is_whole &&
+           tnd_task_is(choice->stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_STREAMS_W);
+}
+
 /* Products in a graph: short ones stand several in a row, as in a model, where the workers are
  * awake already when the next product begins; long ones (5 ms) stand alone. */
 int tnd_measure_nodes(double expected_us)
@@ -224,6 +232,9 @@ static int nodes_for(const struct tnd_measure *measure, int64_t m,
     const struct tnd_operands *o = &measure->operands;
     double guess_s =
         2.0 * (double)m * (double)o->n * (double)o->k / 5e10 + (double)o->weight_bytes / 1e10;
+    if (is_row_in_flight(measure, choice)) {
+        return TND_MEASURE_NODES;
+    }
     if (uses_device(measure, choice)) {
         return 1;
     }
@@ -341,6 +352,21 @@ static void add_node(struct tnd_measure *measure, int node, int n_times)
     }
 }
 
+/* One product's part of the whole row. */
+static void add_row(struct tnd_measure *measure, int n_times)
+{
+    uint64_t begin_ns = UINT64_MAX;
+    uint64_t end_ns = 0;
+    for (int i = 0; i < n_times; i++) {
+        const struct tnd_step_time *time = &measure->times[i];
+        begin_ns = time->begin_ns < begin_ns ? time->begin_ns : begin_ns;
+        end_ns = time->end_ns > end_ns ? time->end_ns : end_ns;
+    }
+    if (end_ns > begin_ns) {
+        add_sample(&measure->samples, TOTAL, 0, (end_ns - begin_ns) / (uint64_t)measure->n_nodes);
+    }
+}
+
 /* Whether another program ran on a worker's CPU meanwhile. On a machine that is always busy every
  * second sample stays: they are all there is. */
 static bool leaves_out(struct tnd_measure *measure, int node, int n_times)
@@ -370,6 +396,12 @@ static enum tandem_status run_once(struct tnd_measure *measure, const tandem_pla
     };
     rotate(measure);
     TND_TRY(tnd_exec_run(measure->options.exec, measure->graph, plan, &options, error));
+    if (is_row_in_flight(measure, tandem_plan_node(plan, 0))) {
+        if (!is_warm_up) {
+            add_row(measure, n_times);
+        }
+        return TANDEM_OK;
+    }
     /* The first of several products bears the waking of the workers. */
     int first = measure->n_nodes > 1 ? 1 : 0;
     for (int i = first; i < measure->n_nodes && !is_warm_up; i++) {

@@ -21,7 +21,8 @@ struct tnd_measure_options {
     struct tnd_energy *energy; /* borrowed, and used by one measurement at a time; NULL: none */
     /** As in a program: activations come from the host each time and nothing is waited for between
      *  steps. Else activations lie where they are wanted and each step of a device is timed alone:
-     *  stages hold what computing takes. */
+     *  stages hold what computing takes. Products whose weights travel then stand TND_MEASURE_NODES
+     *  in a row, and the total, the one time there is, is that of the row over their number. */
     bool is_whole;
 };
 
@@ -35,7 +36,7 @@ struct tnd_stage_time {
 struct tnd_measure_result {
     struct tnd_stage_time stage[TANDEM_STAGES]; /* without what moves between host and device */
     struct tnd_stage_time moving;               /* that: all transfers of the node together */
-    double watts; /* that the machine drew during the trial; 0: unknown */
+    double watts;                /* that the machine drew during the trial; 0: unknown */
     struct tnd_stage_time total; /* from the first step's begin to the last one's end */
 };
 

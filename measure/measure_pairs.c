@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Two products at once: one is measured here, the other runs again and again on a thread of its
- * own. */
+ * own. And products beside the transfers of the next ones' weights. */
 #include "measure/measure_pairs.h"
 
 #include <math.h>
@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/task.h"
 #include "base/cpu.h"
 #include "base/tnd_status.h"
 #include "sched/park.h"
+#include "tune/moves.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
 #include "tune/policy.h"
@@ -18,6 +20,8 @@
 /* One backend with a product that it computes alone. */
 struct contender {
     char name[16];
+    int slot;
+    enum tandem_type type;
     struct tandem_plan_node choice;
     struct tnd_measure *measure;
     bool failed;
@@ -28,9 +32,9 @@ struct contender {
 
 struct pairs {
     const struct tnd_pairs_options *options;
-    int64_t m;
+    int64_t n, k, m;
     double time_s;
-    int n;
+    int n_contenders;
     struct contender contenders[TND_MAX_SLOTS];
 };
 
@@ -143,12 +147,12 @@ static bool is_late(const struct tnd_pairs_options *options)
 
 static enum tandem_status run_round(struct pairs *pairs, struct tandem_error *error)
 {
-    for (int i = 0; i < pairs->n && !is_late(pairs->options); i++) {
+    for (int i = 0; i < pairs->n_contenders && !is_late(pairs->options); i++) {
         struct contender *one = &pairs->contenders[i];
         one->failed = one->failed || measure_one(pairs, one, &one->alone_us) != TANDEM_OK;
     }
-    for (int i = 0; i < pairs->n; i++) {
-        for (int j = 0; j < pairs->n; j++) {
+    for (int i = 0; i < pairs->n_contenders; i++) {
+        for (int j = 0; j < pairs->n_contenders; j++) {
             struct contender *one = &pairs->contenders[i];
             if (i != j && !one->failed && !pairs->contenders[j].failed &&
                 !is_late(pairs->options)) {
@@ -196,7 +200,7 @@ static size_t rotated_bytes(const struct tnd_measure_options *options)
 static enum tandem_status add_contender(struct pairs *pairs, int slot, struct tandem_error *error)
 {
     const struct tnd_pairs_options *options = pairs->options;
-    struct contender *contender = &pairs->contenders[pairs->n];
+    struct contender *contender = &pairs->contenders[pairs->n_contenders];
     struct tnd_measure_options measure = options->measure;
     enum tandem_type type = options->type;
     bool found = find_choice(measure.registry, slot, type, &contender->choice);
@@ -208,20 +212,21 @@ static enum tandem_status add_contender(struct pairs *pairs, int slot, struct ta
         return TANDEM_OK;
     }
     measure.rotate_bytes = rotated_bytes(&measure);
-    TND_TRY(tnd_measure_open(&measure, type, options->n > 0 ? options->n : 2048,
-                             options->k > 0 ? options->k : 2048, pairs->m, &contender->measure,
-                             error));
+    TND_TRY(
+        tnd_measure_open(&measure, type, pairs->n, pairs->k, pairs->m, &contender->measure, error));
+    contender->type = type;
+    contender->slot = slot;
     snprintf(contender->name, sizeof(contender->name), "%s",
              tnd_registry_name(measure.registry, slot));
-    pairs->n++;
+    pairs->n_contenders++;
     return TANDEM_OK;
 }
 
 static enum tandem_status keep(const struct pairs *pairs, struct tandem_table *table)
 {
-    for (int i = 0; i < pairs->n; i++) {
+    for (int i = 0; i < pairs->n_contenders; i++) {
         const struct contender *one = &pairs->contenders[i];
-        for (int j = 0; j < pairs->n && one->alone_us > 0; j++) {
+        for (int j = 0; j < pairs->n_contenders && one->alone_us > 0; j++) {
             struct tnd_slowdown slowdown = {.count = one->count, .when = pairs->options->when};
             slowdown.factor = fmax(1.0, one->beside_us[j] / one->alone_us);
             if (one->beside_us[j] > 0 && slowdown.factor <= 1000.0) {
@@ -234,25 +239,90 @@ static enum tandem_status keep(const struct pairs *pairs, struct tandem_table *t
     return TANDEM_OK;
 }
 
+/* ---- beside transfers ---- */
+
+static bool find_stream(const struct tnd_registry *registry, int slot, enum tandem_type type,
+                        struct tandem_plan_node *out)
+{
+    for (int p = 0; p < tnd_profile_count(registry); p++) {
+        if (tnd_plan_node_for_profile(registry, p, type, 1, out) &&
+            out->stage[TANDEM_STAGE_COMPUTE].backend == slot &&
+            tnd_task_is(out->stage[TANDEM_STAGE_COMPUTE].task, TND_TASK_STREAMS_W)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a product of the row takes if computing and transfers do not slow each other down: the
+ * longer of both, and its part of the first weights' way, which nothing hides. */
+static double undisturbed_us(const struct pairs *pairs, const struct contender *one,
+                             const struct tandem_table *table)
+{
+    const int64_t weight_bytes = (int64_t)tandem_type_row_bytes(one->type, pairs->k) * pairs->n;
+    const int64_t y_bytes = pairs->m * pairs->n * (int64_t)sizeof(float);
+    double up_us = tnd_estimate_transfer(table, one->name, TND_UPLOAD, weight_bytes).us;
+    double down_us = tnd_estimate_transfer(table, one->name, TND_DOWNLOAD, y_bytes).us;
+    return fmax(one->alone_us, up_us + down_us) + up_us / TND_MEASURE_NODES;
+}
+
+/* Weights in flight to a device: kept as its slow-down beside itself. A device that fails leaves it
+ * unknown. */
+static enum tandem_status measure_stream(const struct pairs *pairs, const struct contender *one,
+                                         struct tandem_table *table, struct tandem_error *error)
+{
+    const struct tnd_pairs_options *options = pairs->options;
+    const struct tnd_measure_effort effort = {.budget_s = pairs->time_s, .min_repeats = 3};
+    struct tnd_measure_options measure_options = options->measure;
+    struct tandem_plan_node choice;
+    struct tnd_measure *measure;
+    struct tnd_measure_result result;
+    if (one->alone_us <= 0 || is_late(options) ||
+        tnd_table_transfer(table, one->name, TND_UPLOAD) == NULL ||
+        !find_stream(measure_options.registry, one->slot, one->type, &choice)) {
+        return TANDEM_OK;
+    }
+    measure_options.is_whole = true;
+    measure_options.rotate_bytes = rotated_bytes(&options->measure);
+    TND_TRY(tnd_measure_open(&measure_options, one->type, pairs->n, pairs->k, pairs->m, &measure,
+                             error));
+    enum tandem_status status = tnd_measure_run(measure, pairs->m, &choice, &effort, &result, NULL);
+    tnd_measure_close(measure);
+    struct tnd_slowdown slowdown = {.count = result.total.count, .when = options->when};
+    slowdown.factor = fmax(1.0, result.total.median_us / undisturbed_us(pairs, one, table));
+    if (status != TANDEM_OK || slowdown.factor > 1000.0) {
+        return TANDEM_OK;
+    }
+    memcpy(slowdown.backend, one->name, sizeof(slowdown.backend));
+    memcpy(slowdown.beside, one->name, sizeof(slowdown.beside));
+    return tnd_table_add_slowdown(table, &slowdown);
+}
+
 enum tandem_status tnd_measure_pairs(const struct tnd_pairs_options *options,
                                      struct tandem_table *table, struct tandem_error *error)
 {
-    struct pairs pairs = {.options = options, .m = options->m > 0 ? options->m : 32};
+    struct pairs pairs = {.options = options,
+                          .n = options->n > 0 ? options->n : 2048,
+                          .k = options->k > 0 ? options->k : 2048,
+                          .m = options->m > 0 ? options->m : 32};
     enum tandem_status status = TANDEM_OK;
     for (int slot = 1; slot < tnd_registry_count(options->measure.registry) && status == TANDEM_OK;
          slot++) {
         status = add_contender(&pairs, slot, error);
     }
-    double times = TND_PAIR_ROUNDS * pairs.n * pairs.n;
+    double times = TND_PAIR_ROUNDS * pairs.n_contenders * pairs.n_contenders;
     pairs.time_s = options->budget_s > 0 ? options->budget_s / fmax(times, 1) : TND_PAIR_S;
     pairs.time_s = fmax(fmin(pairs.time_s, TND_PAIR_S), TND_PAIR_LEAST_S);
-    for (int i = 0; i < TND_PAIR_ROUNDS && status == TANDEM_OK && pairs.n > 1; i++) {
+    for (int i = 0; i < TND_PAIR_ROUNDS && status == TANDEM_OK && pairs.n_contenders > 1; i++) {
         status = run_round(&pairs, error);
     }
     if (status == TANDEM_OK) {
         status = keep(&pairs, table);
     }
-    for (int i = 0; i < pairs.n; i++) {
+    for (int i = 0; i < pairs.n_contenders && status == TANDEM_OK; i++) {
+        status = measure_stream(&pairs, &pairs.contenders[i], table, error);
+    }
+    for (int i = 0; i < pairs.n_contenders; i++) {
         tnd_measure_close(pairs.contenders[i].measure);
     }
     return status;

@@ -19,7 +19,9 @@ struct tnd_pairs_options {
 /** Measures each pair of backends that are open and have a profile of their own: the time of one,
  *  on one thread of the host, alone and while the other computes the same on another thread, and
  *  the other way round. Twice, as far as time allows, and the faster counts. A backend that
- *  fails leaves its pairs unknown. Errors: MEMORY, THREAD. */
+ *  fails leaves its pairs unknown. Of a device whose transfers the table knows also products whose
+ *  weights travel, in a row: how many times as long they take as the longer of computing and
+ *  transfer is kept as the device's slow-down beside itself. Errors: MEMORY, THREAD. */
 enum tandem_status tnd_measure_pairs(const struct tnd_pairs_options *options,
                                      struct tandem_table *table, struct tandem_error *error);
 

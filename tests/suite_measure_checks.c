@@ -362,6 +362,38 @@ static void pairs_end_with_their_deadline(void)
     end_with_fakes();
 }
 
+/* Weights of 72 KiB take 74 us by the pretended device's link, and their product takes 5. */
+static void weights_in_flight_are_told_with_what_they_take_longer(void)
+{
+    static const struct {
+        double bytes_per_us; /* of the link, as the table has it */
+        double least, most;  /* factor */
+    } cases[] = {{1000, 1.0, 1.1}, {4000, 3.2, 3.8}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin();
+        add_device("memory=own,upload_gbps=1,gflops=100");
+        int slot = tnd_registry_find(registry, "opencl", NULL);
+        tnd_sim_set_clock(tnd_registry_backend(registry, slot), &virtual_clock.clock);
+        tune_add_link(table, "opencl", 0, cases[i].bytes_per_us);
+        struct tnd_pairs_options pairs = {.measure = options,
+                                          .type = TANDEM_TYPE_Q4_0,
+                                          .n = 256,
+                                          .k = 512,
+                                          .m = 2,
+                                          .budget_s = 0.01,
+                                          .when = 77};
+        pairs.measure.rotate_bytes = 1 << 20;
+        check_ok(tnd_measure_pairs(&pairs, table, NULL));
+        double factor = 0;
+        CU_ASSERT_TRUE(tnd_table_slowdown(table, "opencl", "opencl", &factor));
+        if (!(factor >= cases[i].least && factor <= cases[i].most)) {
+            CU_FAIL("factor");
+            printf("  factor %g, expected %g to %g\n", factor, cases[i].least, cases[i].most);
+        }
+        end();
+    }
+}
+
 static void one_backend_has_no_pairs(void)
 {
     begin();
@@ -479,6 +511,8 @@ static CU_TestInfo other_tests[] = {
     {"a_backend_that_fails_leaves_its_pairs_unknown",
      a_backend_that_fails_leaves_its_pairs_unknown},
     {"pairs_end_with_their_deadline", pairs_end_with_their_deadline},
+    {"weights_in_flight_are_told_with_what_they_take_longer",
+     weights_in_flight_are_told_with_what_they_take_longer},
     {"one_backend_has_no_pairs", one_backend_has_no_pairs},
     {"a_sweep_checks_results_and_looks_at_the_machine",
      a_sweep_checks_results_and_looks_at_the_machine},

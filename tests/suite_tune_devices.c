@@ -680,6 +680,29 @@ static void weights_in_flight_take_the_longer_of_both(void)
     }
 }
 
+static void weights_in_flight_bear_the_slow_down_that_was_measured(void)
+{
+    struct tnd_table_profile streaming;
+    struct tnd_estimate stages[TANDEM_STAGES];
+    struct tnd_estimate before[2];
+    struct tnd_estimate after[2];
+    struct tnd_slowdown slowdown = {
+        .backend = "opencl", .beside = "opencl", .factor = 1.25, .count = 5, .when = 1};
+    CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "opencl+stream", TANDEM_TYPE_Q4_0, &streaming));
+    for (int i = 0; i < 4; i++) {
+        struct tnd_estimate *total = i < 2 ? &before[i] : &after[i - 2];
+        if (i == 2) {
+            check_ok(tnd_table_add_slowdown(costs, &slowdown));
+        }
+        CU_ASSERT_TRUE(tnd_estimate_stages(costs, &streaming, TANDEM_TYPE_Q4_0, N, K, 64, 1, false,
+                                           stages, total));
+        tnd_stream_add(costs, &streaming, TANDEM_TYPE_Q4_0, N, K, i % 2 == 0,
+                       &stages[TANDEM_STAGE_COMPUTE], total);
+    }
+    CU_ASSERT_DOUBLE_EQUAL(after[0].us, before[0].us, 1e-6); /* alone: nothing else is computed */
+    CU_ASSERT_DOUBLE_EQUAL(after[1].us, 1.25 * before[1].us, 1e-3);
+}
+
 static void the_crossover_of_weights_in_flight_is_the_first_m_at_which_they_win(void)
 {
     struct tnd_table_profile streaming;
@@ -697,6 +720,8 @@ static void the_crossover_of_weights_in_flight_is_the_first_m_at_which_they_win(
 static CU_TestInfo stream_tests[] = {
     {"weights without room travel for prompts", weights_without_room_travel_for_prompts},
     {"weights in flight take the longer of both", weights_in_flight_take_the_longer_of_both},
+    {"weights in flight bear the slow-down that was measured",
+     weights_in_flight_bear_the_slow_down_that_was_measured},
     {"the crossover of weights in flight is the first M at which they win",
      the_crossover_of_weights_in_flight_is_the_first_m_at_which_they_win},
     CU_TEST_INFO_NULL,

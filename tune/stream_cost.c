@@ -72,9 +72,11 @@ void tnd_stream_add(const struct tandem_table *table, const struct tnd_table_pro
         return;
     }
     int64_t bytes = (int64_t)tandem_type_row_bytes(type, k) * n;
-    const struct tnd_estimate weights = tnd_estimate_transfer(
-        table, profile->stage[TANDEM_STAGE_COMPUTE].backend, TND_UPLOAD, bytes);
-    double us = is_alone ? compute->us + weights.us : larger(compute->us, weights.us);
+    const char *device = profile->stage[TANDEM_STAGE_COMPUTE].backend;
+    const struct tnd_estimate weights = tnd_estimate_transfer(table, device, TND_UPLOAD, bytes);
+    double factor = 1;
+    (void)(!is_alone && tnd_table_slowdown(table, device, device, &factor));
+    double us = is_alone ? compute->us + weights.us : factor * larger(compute->us, weights.us);
     double error_us = is_alone                    ? compute->error_us + weights.error_us
                       : weights.us >= compute->us ? weights.error_us
                                                   : compute->error_us;

@@ -20,8 +20,9 @@ int tnd_stream_twins(const struct tandem_table *table, struct tnd_candidate *can
 int tnd_stream_filter(struct tnd_candidate *candidates, int n, uint32_t refused, bool is_constant);
 
 /** Adds the weights' way to what the stages take with weights on the device: what it takes longer
- *  than COMPUTE, and for a product alone (`is_alone`) all of it, since nothing hides it. Profiles
- *  that do not stream stay as they are. */
+ *  than COMPUTE, and for a product alone (`is_alone`) all of it, since nothing hides it. In a row
+ *  times the device's slow-down beside its own transfers, where bench measured it. Profiles that do
+ *  not stream stay as they are. */
 void tnd_stream_add(const struct tandem_table *table, const struct tnd_table_profile *profile,
                     enum tandem_type type, int64_t n, int64_t k, bool is_alone,
                     struct tnd_estimate *compute, struct tnd_estimate *total);

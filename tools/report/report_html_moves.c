@@ -2,6 +2,7 @@
  * What stands beside the stages: transfers to and from devices, handing work to other threads,
  * backends that slow each other down. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "tools/report/report_chart.h"
@@ -83,7 +84,8 @@ static void slowdowns(struct tnd_text *out, const struct tandem_table *table)
         const struct tnd_slowdown *slowdown = &table->slowdowns[i];
         tnd_text_add(out, "<li>While ");
         tnd_report_escape(out, slowdown->beside);
-        tnd_text_add(out, " works, ");
+        bool is_stream = strcmp(slowdown->backend, slowdown->beside) == 0;
+        tnd_text_add(out, is_stream ? " is sent weights, " : " works, ");
         tnd_report_escape(out, slowdown->backend);
         tnd_text_add(out, " takes ");
         tnd_report_number(out, slowdown->factor);
