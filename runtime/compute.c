@@ -26,7 +26,7 @@ static void tell_times(const struct tnd_runtime_parts *parts, const tandem_graph
                        const struct tnd_step_time *times, int n_times, enum tandem_status status)
 {
     if (parts->trace != NULL) {
-        tnd_trace_add(parts->trace, graph, plan, parts->registry, times, n_times);
+        tnd_trace_add(parts->trace, graph, plan, parts->registry, parts->pool, times, n_times);
     }
     for (int i = 0; i < n_times && listener->timed != NULL && status == TANDEM_OK; i++) {
         if (times[i].stage < TANDEM_STAGES) {

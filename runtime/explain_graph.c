@@ -9,6 +9,7 @@
 #include "runtime/explain_ops.h"
 #include "runtime/guard.h"
 #include "runtime/print_schedule.h"
+#include "runtime/runtime_nodes.h"
 #include "runtime/tnd_runtime.h"
 #include "sched/plan.h"
 #include "base/emit.h"
@@ -88,10 +89,15 @@ static enum tandem_status explain_nodes(const struct tnd_runtime_parts *parts,
                                               .error_bound = parts->error_bound,
                                               .is_warm = is_warm};
         struct tnd_explanation explanation;
+        char rows[224];
         tnd_problem_of_node(graph->nodes[i], &options.problem);
         TND_TRY(tnd_explain(&options, &explanation, error));
         add_nodes(graph, plan, i, done, out);
         add_kept(&plan->nodes[i], &explanation, out);
+        if (tnd_numa_describe_rows(parts->pool, graph->nodes[i], &plan->nodes[i], rows,
+                                   sizeof(rows)) > 0) {
+            tnd_text_printf(out, "  %s\n", rows);
+        }
         tnd_explain_text(&explanation, out);
         tnd_explanation_fini(&explanation);
         tnd_text_add_char(out, '\n');

@@ -2,6 +2,7 @@
  * Printing plans for people. */
 #include "runtime/print_plan.h"
 #include "runtime/print_schedule.h"
+#include "runtime/runtime_nodes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -57,12 +58,13 @@ static size_t describe_span(const struct tandem_plan *plan, int i, char *out, si
     return 0;
 }
 
-static int print_node(const struct tnd_registry *registry, const tandem_tensor *node,
-                      const struct tandem_plan *plan, const struct tnd_steps *steps, int i,
-                      tandem_write_fn write, void *user)
+static int print_node(const struct tnd_registry *registry, struct tnd_pool *pool,
+                      const tandem_tensor *node, const struct tandem_plan *plan,
+                      const struct tnd_steps *steps, int i, tandem_write_fn write, void *user)
 {
     const struct tandem_plan_node *choice = tandem_plan_node(plan, i);
-    char line[768];
+    char line[1024];
+    char rows[224];
     char what[TND_PROBLEM_MAX];
     describe_node(node, what, sizeof(what));
     size_t used =
@@ -88,6 +90,9 @@ static int print_node(const struct tnd_registry *registry, const tandem_tensor *
         }
     }
     used += describe_span(plan, i, line + used, sizeof(line) - used);
+    if (tnd_numa_describe_rows(pool, node, choice, rows, sizeof(rows)) > 0) {
+        used += (size_t)snprintf(line + used, sizeof(line) - used, "; %s", rows);
+    }
     if (steps != NULL && steps->fused[i].into >= 0) {
         used += (size_t)snprintf(line + used, sizeof(line) - used, "; fused into node %d",
                                  (int)steps->fused[i].into);
@@ -121,13 +126,13 @@ static void describe_steps(const struct tnd_steps *steps, char *out, size_t n)
     }
 }
 
-static enum tandem_status print_all(const struct tnd_registry *registry,
+static enum tandem_status print_all(const struct tnd_registry *registry, struct tnd_pool *pool,
                                     const struct tandem_graph *graph,
                                     const struct tandem_plan *plan, const struct tnd_steps *steps,
                                     tandem_write_fn write, void *user)
 {
     for (int i = 0; i < graph->n_nodes; i++) {
-        if (print_node(registry, graph->nodes[i], plan, steps, i, write, user) != 0) {
+        if (print_node(registry, pool, graph->nodes[i], plan, steps, i, write, user) != 0) {
             return TANDEM_E_FILE;
         }
     }
@@ -146,7 +151,7 @@ static enum tandem_status print_all(const struct tnd_registry *registry,
     return write(user, line, (unsigned long)n) == 0 ? TANDEM_OK : TANDEM_E_FILE;
 }
 
-enum tandem_status tnd_print_plan(const struct tnd_registry *registry,
+enum tandem_status tnd_print_plan(const struct tnd_registry *registry, struct tnd_pool *pool,
                                   const struct tandem_graph *graph, const struct tandem_plan *plan,
                                   tandem_write_fn write, void *user)
 {
@@ -158,7 +163,7 @@ enum tandem_status tnd_print_plan(const struct tnd_registry *registry,
     if (!tnd_plan_is_scheduled(plan)) {
         (void)tnd_steps_new(graph, plan, registry, &steps, NULL);
     }
-    enum tandem_status status = print_all(registry, graph, plan, steps, write, user);
+    enum tandem_status status = print_all(registry, pool, graph, plan, steps, write, user);
     tnd_steps_free(steps);
     return status;
 }

@@ -512,7 +512,7 @@ enum tandem_status tandem_runtime_print_plan(const tandem_runtime *runtime,
     TND_REQUIRE(graph, "print_plan", NULL);
     TND_REQUIRE(plan, "print_plan", NULL);
     TND_REQUIRE(write, "print_plan", NULL);
-    return tnd_print_plan(runtime->registry, graph, plan, write, user);
+    return tnd_print_plan(runtime->registry, runtime->pool, graph, plan, write, user);
 }
 
 /* ---- facts ---- */

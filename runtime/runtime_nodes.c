@@ -3,6 +3,7 @@
  * sharing rows out that of backends/chunks.h, pages that of the CPU's packed weights. */
 #include "runtime/runtime_nodes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,4 +60,25 @@ void tnd_numa_place(const tandem_runtime *runtime, const struct tandem_table *ta
     tnd_log_line(&runtime->log, TANDEM_LOG_INFO, "runtime", "%d NUMA nodes, packed weights: %s%s",
                  numa.n_nodes, tnd_numa_policy_name(numa.policy),
                  interleave > 0 ? " (as measured)" : "");
+}
+
+size_t tnd_numa_describe_rows(struct tnd_pool *pool, const tandem_tensor *node,
+                              const struct tandem_plan_node *choice, char *out, size_t n)
+{
+    int64_t rows[TND_CHUNK_NODES + 1];
+    const struct tandem_task_config *config = &choice->stage[TANDEM_STAGE_COMPUTE];
+    bool is_shared =
+        node->op == TANDEM_OP_MUL_MAT && config->backend == TANDEM_BACKEND_CPU && config->parallel;
+    int n_nodes =
+        is_shared ? tnd_pool_node_rows(pool, choice->n_threads, node->src[0]->ne[1], rows) : 0;
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; i < n_nodes && used < n; i++) {
+        if (rows[i] < rows[i + 1]) {
+            used += (size_t)snprintf(out + used, n - used, "%scpu node %d rows %lld-%lld",
+                                     used > 0 ? ", " : "", i, (long long)rows[i],
+                                     (long long)rows[i + 1] - 1);
+        }
+    }
+    return used < n ? used : n - 1;
 }

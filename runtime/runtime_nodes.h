@@ -13,4 +13,9 @@ const struct tnd_topology *tnd_numa_topology(const tandem_runtime *runtime);
  *  what `table` (may be NULL) has measured to be best. */
 void tnd_numa_place(const tandem_runtime *runtime, const struct tandem_table *table);
 
+/** "cpu node 0 rows 0-2047, cpu node 1 rows 2048-4095" for a product that workers of the CPU
+ *  share by nodes, else "". Returns the length. */
+size_t tnd_numa_describe_rows(struct tnd_pool *pool, const tandem_tensor *node,
+                              const struct tandem_plan_node *choice, char *out, size_t n);
+
 #endif

@@ -92,6 +92,11 @@ struct tnd_pool_statistics {
 /** On which NUMA node each worker runs; lives as long as the pool, changes with its CPUs and its
  *  size. The caller, who is not bound, counts as if it were. NULL: there is one node. */
 const struct tnd_chunk_nodes *tnd_pool_nodes(const struct tnd_pool *pool);
+/** Rows of a weight with `rows` rows at which nodes begin when workers 0 .. count - 1 share it, and
+ *  `rows` behind them. Returns the number of nodes, 0 where rows are not divided by nodes. Any
+ *  thread. */
+int tnd_pool_node_rows(struct tnd_pool *pool, int count, int64_t rows,
+                       int64_t out_rows[TND_CHUNK_NODES + 1]);
 /** Asks for untouched pages on all nodes in turn; false when there is one node or the system
  *  refuses. */
 bool tnd_pool_interleave(const struct tnd_pool *pool, void *pages, size_t bytes);

@@ -55,6 +55,8 @@ void tnd_pool_place_workers(struct tnd_pool *pool, int n_threads)
     }
     struct tnd_chunk_nodes *nodes = &all->nodes;
     count_cpus(pool, cpus);
+    /* Workers have no lock: nothing runs now. Others may ask for rows. */
+    pthread_mutex_lock(&pool->ticket_lock);
     nodes->n = all->n;
     for (int node = 0; node < all->n; node++) {
         nodes->cpus_before[node + 1] = nodes->cpus_before[node] + cpus[node];
@@ -74,6 +76,7 @@ void tnd_pool_place_workers(struct tnd_pool *pool, int n_threads)
         n_placed[most]++;
     }
     tnd_chunk_nodes_finish(nodes, n_threads);
+    pthread_mutex_unlock(&pool->ticket_lock);
 }
 
 void tnd_pool_cpus_of(const struct tnd_pool *pool, int index, cpu_set_t *set)
@@ -92,6 +95,26 @@ void tnd_pool_cpus_of(const struct tnd_pool *pool, int index, cpu_set_t *set)
 const struct tnd_chunk_nodes *tnd_pool_nodes(const struct tnd_pool *pool)
 {
     return pool->cpu_nodes != NULL ? &pool->cpu_nodes->nodes : NULL;
+}
+
+int tnd_pool_node_rows(struct tnd_pool *pool, int count, int64_t rows,
+                       int64_t out_rows[TND_CHUNK_NODES + 1])
+{
+    struct tnd_chunk_share share;
+    int n = 0;
+    if (pool->cpu_nodes == NULL || count < 2) {
+        return 0;
+    }
+    pthread_mutex_lock(&pool->ticket_lock);
+    tnd_chunk_share_begin(&share, &pool->cpu_nodes->nodes, count);
+    if (share.nodes != NULL) {
+        n = share.nodes->n;
+        for (int i = 0; i <= n; i++) {
+            out_rows[i] = tnd_chunk_node_row(share.nodes, i, rows);
+        }
+    }
+    pthread_mutex_unlock(&pool->ticket_lock);
+    return n;
 }
 
 bool tnd_pool_interleave(const struct tnd_pool *pool, void *pages, size_t bytes)

@@ -86,8 +86,21 @@ static void add_event(struct tnd_text *text, const struct tnd_registry *registry
     tnd_text_add_double(text, event->took_us);
 }
 
+/* On a machine of several NUMA nodes: where the rows of each node begin, and the end. */
+static void add_node_rows(struct tnd_text *text, struct tnd_pool *pool, int n_threads,
+                          int64_t n_rows)
+{
+    int64_t rows[TND_CHUNK_NODES + 1];
+    int n = tnd_pool_node_rows(pool, n_threads, n_rows, rows);
+    for (int i = 0; n > 0 && i <= n; i++) {
+        tnd_text_printf(text, "%s%" PRId64 "%s", i == 0 ? ",\"cpu_node_rows\":[" : ",", rows[i],
+                        i == n ? "]" : "");
+    }
+}
+
 static void add_step(struct tnd_trace *trace, const struct tandem_graph *graph,
-                     const struct tnd_registry *registry, const struct tnd_step_time *time)
+                     const struct tnd_registry *registry, const struct tandem_plan *plan,
+                     struct tnd_pool *pool, const struct tnd_step_time *time)
 {
     TND_ASSERT(time->node >= 0 && time->node < graph->n_nodes && time->kind <= TND_STEP_STREAM);
     static const char *const transfers[] = {"", "upload for ", "download for ",
@@ -113,8 +126,13 @@ static void add_step(struct tnd_trace *trace, const struct tandem_graph *graph,
         return;
     }
     tnd_text_printf(&trace->text,
-                    ",\"args\":{\"ne\":[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "]}}",
+                    ",\"args\":{\"ne\":[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "]",
                     node->ne[0], node->ne[1], node->ne[2], node->ne[3]);
+    if (plan != NULL && pool != NULL && node->op == TANDEM_OP_MUL_MAT &&
+        time->backend == TANDEM_BACKEND_CPU && time->stage == TANDEM_STAGE_COMPUTE) {
+        add_node_rows(&trace->text, pool, plan->nodes[time->node].n_threads, node->src[0]->ne[1]);
+    }
+    tnd_text_add(&trace->text, "}}");
 }
 
 /* From the begin of the run on. */
@@ -154,7 +172,7 @@ static void add_names(struct tnd_trace *trace)
 
 void tnd_trace_add(struct tnd_trace *trace, const struct tandem_graph *graph,
                    const struct tandem_plan *plan, const struct tnd_registry *registry,
-                   const struct tnd_step_time *times, int n)
+                   struct tnd_pool *pool, const struct tnd_step_time *times, int n)
 {
     pthread_mutex_lock(&trace->lock);
     if (!trace->has_origin && n > 0) {
@@ -162,7 +180,7 @@ void tnd_trace_add(struct tnd_trace *trace, const struct tandem_graph *graph,
         trace->has_origin = true;
     }
     for (int i = 0; i < n && trace->text.n < MAX_BYTES; i++) {
-        add_step(trace, graph, registry, &times[i]);
+        add_step(trace, graph, registry, plan, pool, &times[i]);
     }
     int n_spans = plan != NULL && n > 0 ? tandem_plan_span_count(plan) : 0;
     for (int i = 0; i < n_spans && trace->text.n < MAX_BYTES; i++) {

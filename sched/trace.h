@@ -11,11 +11,12 @@ struct tnd_trace;
 /** A trace that will be written to `path` (copied). Errors: MEMORY. */
 enum tandem_status tnd_trace_new(const char *path, struct tnd_trace **out_trace,
                                  struct tandem_error *error);
-/** Adds the steps of one run of `graph`, and beside them the spans that `plan` (or NULL) predicts.
- *  Steps beyond 256 MiB of text are dropped. Any thread. */
+/** Adds the steps of one run of `graph`, and beside them the spans that `plan` (or NULL) predicts;
+ *  where `pool` (or NULL) has several NUMA nodes also which rows are whose. Steps
+ *  beyond 256 MiB of text are dropped. Any thread. */
 void tnd_trace_add(struct tnd_trace *trace, const struct tandem_graph *graph,
                    const struct tandem_plan *plan, const struct tnd_registry *registry,
-                   const struct tnd_step_time *times, int n);
+                   struct tnd_pool *pool, const struct tnd_step_time *times, int n);
 /** Writes the file and frees the trace. NULL is allowed. Errors: FILE, MEMORY. */
 enum tandem_status tnd_trace_close(struct tnd_trace *trace, struct tandem_error *error);
 

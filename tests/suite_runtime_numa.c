@@ -260,6 +260,51 @@ static void reading_is_measured_by_node_only_where_there_are_several(void)
     }
 }
 
+/* ---- what is told ---- */
+
+static int collect_text(void *user, const char *bytes, size_t n)
+{
+    tnd_text_add_bytes(user, bytes, n);
+    return 0;
+}
+
+static void plan_explanation_and_trace_tell_the_rows_of_each_node(void)
+{
+    static const char wanted[] = "cpu node 0 rows 0-127, cpu node 1 rows 128-199";
+    if (!has_two_cores()) {
+        return;
+    }
+    for (int nodes = 1; nodes <= 2; nodes++) {
+        struct net net = net_new(TANDEM_TYPE_Q4_0, N, 3);
+        struct tnd_text plan_text = TND_TEXT_INIT;
+        struct tnd_text explanation = TND_TEXT_INIT;
+        tandem_plan *plan = NULL;
+        char path[1024];
+        snprintf(path, sizeof(path), "%s", tnd_test_temp("numa-trace"));
+        setenv("TANDEM_TRACE", path, 1);
+        tandem_runtime *runtime = open_nodes(nodes == 1 ? "1" : "2", NULL);
+        unsetenv("TANDEM_TRACE");
+        check_ok(tandem_runtime_plan(runtime, net.graph, &plan, NULL));
+        struct tandem_plan_node choice = *tandem_plan_node(plan, 0);
+        choice.n_threads = 2;
+        check_ok(tandem_plan_set_node(plan, 0, &choice));
+        check_ok(tandem_runtime_compute(runtime, net.graph, plan, NULL, NULL));
+        check_ok(tandem_runtime_print_plan(runtime, net.graph, plan, collect_text, &plan_text));
+        check_ok(tandem_runtime_explain(runtime, net.graph, plan, collect_text, &explanation));
+        tandem_runtime_close(runtime);
+        char *trace = tnd_test_read_file(path, NULL);
+        bool is_told = nodes == 2;
+        CU_ASSERT((strstr(tnd_text_string(&plan_text), wanted) != NULL) == is_told);
+        CU_ASSERT((strstr(tnd_text_string(&explanation), wanted) != NULL) == is_told);
+        CU_ASSERT((strstr(trace, "\"cpu_node_rows\":[0,128,200]") != NULL) == is_told);
+        free(trace);
+        tnd_text_fini(&plan_text);
+        tnd_text_fini(&explanation);
+        tandem_plan_free(plan);
+        tandem_context_free(net.context);
+    }
+}
+
 /* ---- memory ---- */
 
 static size_t prepared_bytes(tandem_runtime *runtime)
@@ -363,6 +408,8 @@ static CU_TestInfo tests[] = {
      without_a_setting_the_policy_is_what_the_table_has_measured},
     {"reading_is_measured_by_node_only_where_there_are_several",
      reading_is_measured_by_node_only_where_there_are_several},
+    {"plan_explanation_and_trace_tell_the_rows_of_each_node",
+     plan_explanation_and_trace_tell_the_rows_of_each_node},
     {"mirrors_take_memory_once_a_node_where_there_is_enough",
      mirrors_take_memory_once_a_node_where_there_is_enough},
     {"pages_are_interleaved_over_the_nodes_that_are_asked_for",

@@ -358,7 +358,7 @@ static void finalize_shows_in_plan_texts_times_traces_and_progress(void)
     struct tnd_trace *trace = NULL;
     const char *path = tnd_test_temp("finalize.json");
     check_ok(tnd_trace_new(path, &trace, NULL));
-    tnd_trace_add(trace, pair.graph, NULL, machine.registry, times, n_times);
+    tnd_trace_add(trace, pair.graph, NULL, machine.registry, NULL, times, n_times);
     check_ok(tnd_trace_close(trace, NULL));
     char *json = tnd_test_read_file(path, NULL);
     CU_ASSERT_PTR_NOT_NULL_FATAL(json);

@@ -466,7 +466,7 @@ static void times_and_traces_name_the_parts_of_a_node(void)
     struct tnd_trace *trace = NULL;
     const char *path = tnd_test_temp("split.json");
     check_ok(tnd_trace_new(path, &trace, NULL));
-    tnd_trace_add(trace, p.graph, plan, fakes.registry, times, n_times);
+    tnd_trace_add(trace, p.graph, plan, fakes.registry, NULL, times, n_times);
     check_ok(tnd_trace_close(trace, NULL));
     char *json = tnd_test_read_file(path, NULL);
     CU_ASSERT_PTR_NOT_NULL_FATAL(json);

@@ -324,7 +324,7 @@ static void streams_stand_in_traces(void)
     struct chain chain = chain_new(&machine, true, false);
     check_ok(tnd_exec_run(machine.exec, chain.graph, chain.plan, &options, NULL));
     check_ok(tnd_trace_new(path, &trace, NULL));
-    tnd_trace_add(trace, chain.graph, NULL, machine.registry, times, n_times);
+    tnd_trace_add(trace, chain.graph, NULL, machine.registry, NULL, times, n_times);
     check_ok(tnd_trace_close(trace, NULL));
     char *json = tnd_test_read_file(path, NULL);
     CU_ASSERT_PTR_NOT_NULL_FATAL(json);

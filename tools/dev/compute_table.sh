@@ -22,6 +22,9 @@ function begin_curve(backend, stage, task, parallel, threads) {
 function sample(i, m, time) {
     printf "%s{\"m\":%d,\"median_us\":%.3f,\"spread_us\":0,\"count\":1,\"when\":0}", (i > 1 ? "," : ""), m, time
 }
+function peak(unit, threads, rate, behind) {
+    printf "{\"unit\":\"%s\",\"threads\":%d,\"rate\":%g,\"count\":1,\"when\":0}%s\n", unit, threads, rate, behind
+}
 BEGIN {
     # What real programs reach of peaks, and fixed costs in microseconds: assumptions.
     v["of_compute"] = 0.7; v["of_fused"] = 0.25; v["of_memory"] = 0.8; v["of_cpu_memory"] = 0.8
@@ -124,6 +127,16 @@ END {
     for (t = 2; t <= n_threads; t++) {
         printf "%s{\"threads\":%d,\"spin_us\":%g,\"wake_us\":%g,\"count\":1,\"when\":0}", (t > 2 ? "," : ""), \
             counts[t], v["handing_over"], 25 * v["handing_over"]
+    }
+    if (v["sockets"] > 1) {
+        # Interleaved, a socket reads all but its own share over the links.
+        own = v["cpu_gbps"] * v["of_memory"] / v["sockets"]
+        link = v["link_gbps"] * v["of_memory"]
+        print "],\n\"peaks\": ["
+        peak("numa-own", v["cores"] / v["sockets"], own, ",")
+        peak("numa-other", v["cores"] / v["sockets"], min(own, link), ",")
+        peak("numa-all-own", v["cores"], own * v["sockets"], ",")
+        peak("numa-interleave", v["cores"], v["sockets"] * min(own, link * v["sockets"] / (v["sockets"] - 1)), "")
     }
     print "]}"
 }' "$1"

@@ -174,6 +174,42 @@ static void refuse(struct simulation *s, int64_t m, int n_products)
             m, n_products, tandem_type_name(s->type), tnd_table_largest_m(s->table, s->type));
 }
 
+/* The highest rate of a unit, GB/s; 0: unknown. */
+static double rate_of(const tandem_table *table, const char *unit)
+{
+    double rate = 0;
+    for (int i = 0; i < table->n_peaks; i++) {
+        bool is_it = strcmp(table->peaks[i].unit, unit) == 0;
+        rate = is_it && table->peaks[i].rate > rate ? table->peaks[i].rate : rate;
+    }
+    return rate;
+}
+
+/* Of a machine of several NUMA nodes: how fast the weights of the CPU's products can be read at
+ * best, by where they lie. */
+static void tell_nodes(struct simulation *s, const tandem_graph *graph, const tandem_plan *plan)
+{
+    double own = rate_of(s->table, TND_NUMA_UNIT_OWN);
+    double all_own = rate_of(s->table, TND_NUMA_UNIT_ALL_OWN);
+    double interleave = rate_of(s->table, TND_NUMA_UNIT_INTERLEAVE);
+    double bytes = 0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const tandem_tensor *node = graph->nodes[i];
+        uint8_t backend = plan->nodes[i].stage[TANDEM_STAGE_COMPUTE].backend;
+        bool is_ours = node->op == TANDEM_OP_MUL_MAT && backend == TANDEM_BACKEND_CPU;
+        bytes += is_ours ? (double)tandem_tensor_bytes(node->src[0]) : 0;
+    }
+    if (s->request->json || bytes == 0 || !(own > 0 && all_own > 0 && interleave > 0)) {
+        return;
+    }
+    tnd_text_printf(&s->out,
+                    "  NUMA nodes: the CPU's products read %.2f GB of weights: in %.2f ms at best "
+                    "if each node has its own rows (first touch), %.2f ms interleaved, %.2f ms if "
+                    "all lie on one node\n",
+                    bytes * 1e-9, bytes * 1e-6 / all_own, bytes * 1e-6 / interleave,
+                    bytes * 1e-6 / own);
+}
+
 static enum tandem_status replay_plan(struct simulation *s, int64_t m, tandem_graph *graph,
                                       const tandem_plan *plan, struct tandem_error *error)
 {
@@ -196,6 +232,7 @@ static enum tandem_status replay_plan(struct simulation *s, int64_t m, tandem_gr
         refuse(s, m, replay.n_untimed_products);
     } else {
         print(s, &replay, &subject);
+        tell_nodes(s, graph, plan);
     }
     tnd_replay_fini(&replay);
     tnd_replay_unfolded_fini(&unfolded);
