@@ -31,6 +31,8 @@ struct tnd_buffer {
     /** Place in the list of leaves of the graph that was unfolded last. A hint that anybody may
      *  overwrite: whoever reads it compares what is there. Relaxed. */
     _Atomic int32_t leaf;
+    /** A device was lost with the newest of a lazy state. Any thread, relaxed. */
+    atomic_bool is_lost;
 };
 
 /** The first of `n` numbers that nobody has had. */

@@ -440,10 +440,11 @@ tandem_tensor *tandem_tensor_set_name(tandem_tensor *tensor, const char *name)
 tandem_tensor *tandem_tensor_set_role(tandem_tensor *tensor, enum tandem_role role)
 {
     if (tensor != NULL && tensor->root == tensor && tensor->op == TANDEM_OP_NONE) {
-        tensor->flags &= ~(uint32_t)(TND_TENSOR_CONSTANT | TND_TENSOR_STATE);
-        tensor->flags |= role == TANDEM_ROLE_CONSTANT ? TND_TENSOR_CONSTANT
-                         : role == TANDEM_ROLE_STATE  ? TND_TENSOR_STATE
-                                                      : 0U;
+        tensor->flags &= ~(uint32_t)(TND_TENSOR_CONSTANT | TND_TENSOR_STATE | TND_TENSOR_LAZY);
+        tensor->flags |= role == TANDEM_ROLE_CONSTANT     ? TND_TENSOR_CONSTANT
+                         : role == TANDEM_ROLE_STATE      ? TND_TENSOR_STATE
+                         : role == TANDEM_ROLE_LAZY_STATE ? TND_TENSOR_STATE | TND_TENSOR_LAZY
+                                                          : 0U;
     }
     return tensor;
 }

@@ -38,7 +38,8 @@ enum tnd_tensor_flags {
     TND_TENSOR_CONSTANT = 4,   /* of a root: TANDEM_ROLE_CONSTANT */
     TND_TENSOR_STATE = 8,      /* of a root: TANDEM_ROLE_STATE */
     TND_TENSOR_READ_ONLY = 16, /* of a root: over memory that the program lent as const */
-    TND_TENSOR_SHADOW = 32     /* of a root: a part of a constant weight; see sched/shadows.h */
+    TND_TENSOR_SHADOW = 32,    /* of a root: a part of a constant weight; see sched/shadows.h */
+    TND_TENSOR_LAZY = 64       /* of a state: TANDEM_ROLE_LAZY_STATE */
 };
 
 struct tandem_tensor {

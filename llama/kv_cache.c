@@ -56,18 +56,22 @@ static enum tandem_status make_tensors(struct tnd_llama_kv_cache *cache, struct 
     cache->values = calloc((size_t)cache->layers, sizeof(cache->values[0]));
     cache->orders = calloc((size_t)cache->n_cells, sizeof(cache->orders[0]));
     cache->taken = calloc((size_t)cache->n_cells, sizeof(cache->taken[0]));
+    cache->tokens = calloc((size_t)cache->n_cells, sizeof(cache->tokens[0]));
+    cache->batches = calloc((size_t)cache->n_cells, sizeof(cache->batches[0]));
     if (cache->keys == NULL || cache->values == NULL || cache->orders == NULL ||
-        cache->taken == NULL) {
+        cache->taken == NULL || cache->tokens == NULL || cache->batches == NULL) {
         return tnd_llama_fail(error, TANDEM_E_MEMORY, "KV cache", cache->n_cells, 0,
                               "KV cache: no memory for %lld layers and %lld tokens",
                               (long long)cache->layers, (long long)cache->n_cells);
     }
+    /* What devices lose is computed once more from what came before, which a window forgets. */
+    const enum tandem_role role = cache->window > 0 ? TANDEM_ROLE_STATE : TANDEM_ROLE_LAZY_STATE;
     for (int64_t l = 0; l < cache->layers; l++) {
         cache->keys[l] = tandem_tensor_new(cache->owner, cache->type, 3, ne);
         cache->values[l] = tandem_tensor_new(cache->owner, cache->type, 3,
                                              cache->is_transposed ? transposed_ne : ne);
-        tandem_tensor_set_role(cache->keys[l], TANDEM_ROLE_STATE);
-        tandem_tensor_set_role(cache->values[l], TANDEM_ROLE_STATE);
+        tandem_tensor_set_role(cache->keys[l], role);
+        tandem_tensor_set_role(cache->values[l], role);
         tandem_tensor_set_name(cache->keys[l], "keys");
         tandem_tensor_set_name(cache->values[l], "values");
     }
@@ -124,6 +128,8 @@ void tnd_llama_kv_cache_fini(struct tnd_llama_kv_cache *cache)
     free(cache->values);
     free(cache->orders);
     free(cache->taken);
+    free(cache->tokens);
+    free(cache->batches);
     memset(cache, 0, sizeof(*cache));
 }
 
@@ -182,6 +188,49 @@ void tnd_llama_kv_cache_rollback(struct tnd_llama_kv_cache *cache)
     }
     cache->n_taken = 0;
     find_used(cache);
+}
+
+void tnd_llama_kv_cache_note(struct tnd_llama_kv_cache *cache, const int32_t *tokens, int64_t batch)
+{
+    for (int64_t i = 0; i < cache->n_taken; i++) {
+        cache->tokens[cache->taken[i]] = tokens[i];
+        cache->batches[cache->taken[i]] = batch;
+    }
+}
+
+/* Of values that are transposed a cell has one of each row. */
+static void clear_cell(const struct tnd_llama_kv_cache *cache, tandem_tensor *rows,
+                       bool is_transposed, int64_t cell)
+{
+    const size_t bytes =
+        tandem_type_row_bytes(cache->type, cache->head_size) * (size_t)cache->kv_heads;
+    char *data = tandem_tensor_data(rows);
+    const int64_t n = is_transposed ? cache->head_size * cache->kv_heads : 1;
+    const size_t one = bytes / (size_t)n;
+    for (int64_t i = 0; i < n; i++) {
+        memset(data + (size_t)(i * cache->n_cells + cell) * one, 0, one);
+    }
+}
+
+void tnd_llama_kv_cache_clear_after(struct tnd_llama_kv_cache *cache, int64_t batch)
+{
+    for (int64_t cell = 0; cell < cache->n_used; cell++) {
+        for (int64_t l = 0; l < cache->layers && cache->batches[cell] > batch; l++) {
+            clear_cell(cache, cache->keys[l], false, cell);
+            clear_cell(cache, cache->values[l], cache->is_transposed, cell);
+        }
+    }
+}
+
+int64_t tnd_llama_kv_cache_retake(struct tnd_llama_kv_cache *cache, int64_t batch)
+{
+    cache->n_taken = 0;
+    for (int64_t i = 0; i < cache->n_used; i++) {
+        if (cache->orders[i] != TND_LLAMA_FREE_CELL && cache->batches[i] == batch) {
+            cache->taken[cache->n_taken++] = (int32_t)i;
+        }
+    }
+    return cache->n_taken;
 }
 
 /* Frees what lies behind the window of the first token of each sequence in the batch. */

@@ -37,6 +37,8 @@ struct tnd_llama_kv_cache {
     int32_t *orders;        /* {n_cells} */
     int32_t *taken;         /* {n_cells}: cells of the batch in hand, in its order */
     int64_t n_taken;
+    int32_t *tokens;  /* {n_cells} */
+    int64_t *batches; /* {n_cells}: number of the batch that a token came with */
 };
 
 struct tnd_llama_kv_options {
@@ -70,6 +72,13 @@ enum tandem_status tnd_llama_kv_cache_take(struct tnd_llama_kv_cache *cache,
  *  must be the host's (tnd_llama_kv_cache_fetch). Errors: LIMIT; nothing is copied then. */
 enum tandem_status tnd_llama_kv_cache_copy(struct tnd_llama_kv_cache *cache, int32_t from,
                                            int32_t to, int64_t n, struct tandem_error *error);
+/** Notes tokens and number of the batch in hand, for tnd_llama_kv_cache_retake. */
+void tnd_llama_kv_cache_note(struct tnd_llama_kv_cache *cache, const int32_t *tokens,
+                             int64_t batch);
+/** Sets keys and values of all cells that came with later batches to zero in host memory. */
+void tnd_llama_kv_cache_clear_after(struct tnd_llama_kv_cache *cache, int64_t batch);
+/** Takes the cells of an earlier batch once more, by cell; returns how many there still are. */
+int64_t tnd_llama_kv_cache_retake(struct tnd_llama_kv_cache *cache, int64_t batch);
 /** Frees the cells of the batch in hand: it was not computed. */
 void tnd_llama_kv_cache_rollback(struct tnd_llama_kv_cache *cache);
 /** Frees the cells of a sequence from `begin` to `end` - 1. */

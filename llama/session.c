@@ -257,19 +257,101 @@ static enum tandem_status run_batch(tandem_session *session, const struct tnd_ll
     return compute(session, out_forward->graph, error);
 }
 
+/* ---- keys and values that a device was lost with ---- */
+
+/* A batch of those tokens of an earlier one that are still there. */
+static enum tandem_status describe_again(tandem_session *session, int64_t number,
+                                         struct tnd_llama_batch *out, struct tandem_error *error)
+{
+    struct tnd_llama_kv_cache *cache = &session->cache;
+    struct tnd_llama_batch_memory *memory = &session->batch;
+    const int64_t m = tnd_llama_kv_cache_retake(cache, number);
+    LLAMA_TRY(reserve_batch(session, m, error));
+    for (int64_t i = 0; i < m; i++) {
+        const int32_t cell = cache->taken[i];
+        memory->tokens[i] = cache->tokens[cell];
+        memory->sequences[i] = cache->orders[cell] / TND_LLAMA_SPAN;
+        memory->positions[i] = cache->orders[cell] % TND_LLAMA_SPAN;
+    }
+    *out = (struct tnd_llama_batch){.m = m,
+                                    .tokens = memory->tokens,
+                                    .positions = memory->positions,
+                                    .sequences = memory->sequences,
+                                    .outputs = memory->outputs};
+    return TANDEM_OK;
+}
+
+/* The newest batches once more, into the same cells: what they see has come before them. */
+static enum tandem_status recover(tandem_session *session, struct tandem_error *error)
+{
+    struct tnd_llama_kv_cache *cache = &session->cache;
+    const int64_t oldest = session->n_batches - TANDEM_STATE_DEBT;
+    int64_t done = oldest > session->n_on_host ? oldest : session->n_on_host;
+    session->must_recover = true;
+    LLAMA_TRY(tnd_llama_kv_cache_fetch(cache, session->runtime, true, error));
+    tnd_llama_kv_cache_clear_after(cache, done); /* what never reached the host may be no number */
+    while (done < session->n_batches) {
+        struct tnd_llama_batch batch;
+        struct tnd_llama_forward forward;
+        LLAMA_TRY(describe_again(session, ++done, &batch, error));
+        if (batch.m > 0) {
+            tandem_context_reset(session->context);
+            LLAMA_TRY(tnd_llama_forward(session->model, cache, &batch, session->context, &forward,
+                                        error));
+            LLAMA_TRY(compute(session, forward.graph, error));
+        }
+    }
+    LLAMA_TRY(tnd_llama_kv_cache_fetch(cache, session->runtime, false, error));
+    session->n_on_host = session->n_batches;
+    session->must_recover = false;
+    return TANDEM_OK;
+}
+
+/* Host memory has all keys and values when it returns. */
+static enum tandem_status collect(tandem_session *session, struct tandem_error *error)
+{
+    if (session->must_recover ||
+        tnd_llama_kv_cache_fetch(&session->cache, session->runtime, false, NULL) != TANDEM_OK) {
+        return recover(session, error);
+    }
+    session->n_on_host = session->n_batches;
+    return TANDEM_OK;
+}
+
+/* ---- decoding ---- */
+
+static enum tandem_status try_decode(tandem_session *session,
+                                     const struct tandem_batch_entry *entries, int64_t n_entries,
+                                     struct tnd_llama_batch *out_batch,
+                                     struct tnd_llama_forward *out_forward,
+                                     struct tandem_error *error)
+{
+    struct tnd_llama_kv_cache *cache = &session->cache;
+    LLAMA_TRY(session->must_recover ? recover(session, error) : TANDEM_OK);
+    LLAMA_TRY(describe(session, entries, n_entries, out_batch, error));
+    LLAMA_TRY(tnd_llama_kv_cache_take(cache, out_batch->sequences, out_batch->positions,
+                                      out_batch->m, error));
+    const enum tandem_status status = run_batch(session, out_batch, out_forward, error);
+    if (status != TANDEM_OK) {
+        tnd_llama_kv_cache_rollback(cache);
+        return status;
+    }
+    tnd_llama_kv_cache_note(cache, out_batch->tokens, ++session->n_batches);
+    return TANDEM_OK;
+}
+
 static enum tandem_status decode(tandem_session *session, const struct tandem_batch_entry *entries,
                                  int64_t n_entries, struct tandem_error *error)
 {
     struct tnd_llama_batch batch;
     struct tnd_llama_forward forward;
-    LLAMA_TRY(describe(session, entries, n_entries, &batch, error));
-    LLAMA_TRY(
-        tnd_llama_kv_cache_take(&session->cache, batch.sequences, batch.positions, batch.m, error));
-    const enum tandem_status status = run_batch(session, &batch, &forward, error);
-    if (status != TANDEM_OK) {
-        tnd_llama_kv_cache_rollback(&session->cache);
-        return status;
+    enum tandem_status status = try_decode(session, entries, n_entries, &batch, &forward, error);
+    if (status != TANDEM_OK && !session->must_recover &&
+        tnd_llama_kv_cache_fetch(&session->cache, session->runtime, false, NULL) != TANDEM_OK) {
+        session->must_recover = true;
+        status = try_decode(session, entries, n_entries, &batch, &forward, error);
     }
+    LLAMA_TRY(status);
     take_results(session, entries, n_entries, &forward);
     tnd_llama_experts_count(&session->experts, session->model, batch.m);
     return TANDEM_OK;
@@ -423,12 +505,21 @@ enum tandem_status tandem_session_shift(tandem_session *session, int32_t sequenc
     if (session->deltas == NULL) {
         return no_memory(error);
     }
+    LLAMA_TRY(collect(session, error)); /* tokens that go are not there to recover from */
     if (find_deltas(session, sequence, keep + n, n)) {
         tandem_context_reset(session->context);
         LLAMA_TRY(tnd_llama_shift(session->model, cache, session->deltas, session->context, &graph,
                                   error));
         /* not to be cancelled: half of the layers would be rotated */
         LLAMA_TRY(tandem_runtime_compute(session->runtime, graph, NULL, NULL, error));
+        const enum tandem_status status =
+            tnd_llama_kv_cache_fetch(cache, session->runtime, false, error);
+        if (status != TANDEM_OK) { /* some keys were moved, others were not */
+            (void)tnd_llama_kv_cache_fetch(cache, session->runtime, true, NULL);
+            tnd_llama_kv_cache_forget(cache, sequence, 0, TND_LLAMA_POSITIONS);
+            session->sequences[sequence].n_past = 0;
+            return status;
+        }
     }
     tnd_llama_kv_cache_forget(cache, sequence, keep, keep + n);
     for (int64_t i = 0; i < cache->n_used; i++) {
@@ -487,6 +578,7 @@ enum tandem_status tandem_session_copy(tandem_session *session, int32_t from, in
                               "sequence %d behind",
                               (long long)window, (long long)n, (int)from);
     }
+    LLAMA_TRY(collect(session, error));
     LLAMA_TRY(tnd_llama_kv_cache_fetch(&session->cache, session->runtime, true, error));
     LLAMA_TRY(tnd_llama_kv_cache_copy(&session->cache, from, to, n, error));
     copy->n_past = n;
@@ -538,6 +630,10 @@ void tandem_session_set_runtime(tandem_session *session, tandem_runtime *runtime
         return;
     }
     if (runtime != session->runtime) {
+        session->must_recover =
+            session->must_recover ||
+            tnd_llama_kv_cache_fetch(&session->cache, session->runtime, false, NULL) != TANDEM_OK;
+        session->n_on_host = session->must_recover ? session->n_on_host : session->n_batches;
         tnd_llama_kv_cache_leave(&session->cache, session->runtime);
     }
     session->runtime = runtime;

@@ -37,7 +37,10 @@ struct tandem_session {
     int n_sequences;
     struct tnd_llama_sequence *sequences;
     struct tnd_llama_batch_memory batch;
-    int32_t *deltas; /* {cells}, of a shift */
+    int32_t *deltas;   /* {cells}, of a shift */
+    int64_t n_batches; /* computed so far; the cache knows them by their numbers */
+    int64_t n_on_host; /* of these, keys and values reached host memory for sure */
+    bool must_recover; /* keys and values of the others are lost with a device */
     struct tnd_llama_expert_counts experts;
     void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
     void *adjust_user;

@@ -142,6 +142,11 @@ enum tandem_status tandem_session_state_write(const tandem_session *session, voi
     const uint32_t version[2] = {VERSION, 0};
     int64_t numbers[HEADER_NUMBERS];
     LLAMA_TRY(tnd_llama_kv_cache_fetch(cache, session->runtime, false, error));
+    if (session->must_recover) {
+        return tnd_llama_fail(error, TANDEM_E_DEVICE_LOST, "llama", 0, 0,
+                              "llama: the newest keys and values are lost with a device; the next "
+                              "decoded token computes them once more");
+    }
     char *at = put(out, magic, sizeof(magic));
     header_numbers(session, numbers);
     at = put(at, version, sizeof(version));
@@ -356,6 +361,8 @@ enum tandem_status tandem_session_state_read(tandem_session *session, const void
     LLAMA_TRY(check_cells(&r, error));
     LLAMA_TRY(tnd_llama_kv_cache_fetch(&session->cache, session->runtime, true, error));
     take(session, &r);
+    session->n_on_host = session->n_batches;
+    session->must_recover = false;
     return TANDEM_OK;
 }
 

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
+#include "sched/debts.h"
 #include "sched/run.h"
 
 struct tnd_exec {
@@ -119,7 +120,7 @@ static void prepare_copy(const struct tnd_run *run, int slot, const struct tande
     struct tnd_mirror *mirror = NULL;
     if (weight->buffer != NULL && tnd_mirrors_prepared(run->mirrors, slot, weight) == NULL &&
         tnd_mirrors_prepare(run->mirrors, slot, weight, &mirror, NULL) == TANDEM_OK) {
-        tnd_mirrors_release(run->mirrors, mirror, (struct tnd_span){0, 0});
+        tnd_mirrors_release(run->mirrors, mirror, (struct tnd_span){0, 0}, (struct tnd_span){0, 0});
     }
 }
 
@@ -158,6 +159,25 @@ static enum tandem_status run_steps(struct tnd_exec *exec, struct tnd_run *run,
     return tnd_run_execute(run, n_workers, out_failure, error);
 }
 
+/* Where leaves share bytes with states of other graphs, devices give up what they keep of these. */
+static enum tandem_status renew_steps(struct tnd_exec *exec, struct tnd_run *run,
+                                      const struct tandem_graph *graph,
+                                      const struct tandem_plan *plan, uint32_t execution,
+                                      struct tandem_error *error)
+{
+    TND_TRY(tnd_debts_check(exec->mirrors, graph, error));
+    enum tandem_status status =
+        tnd_steps_renew(graph, plan, exec->registry, exec->mirrors, execution, &run->steps, error);
+    if (status == TANDEM_E_BUSY) {
+        (void)tnd_debts_collect(exec->mirrors, exec->registry, exec->devices, 0, NULL, 0, NULL);
+        tnd_mirrors_drop_slot(exec->mirrors, 0);
+        TND_TRY(tnd_debts_check(exec->mirrors, graph, error));
+        status = tnd_steps_renew(graph, plan, exec->registry, exec->mirrors, execution, &run->steps,
+                                 error);
+    }
+    return status;
+}
+
 static enum tandem_status run_graph(struct tnd_exec *exec, struct tnd_run *run,
                                     struct tandem_graph *graph, const struct tandem_plan *plan,
                                     const struct tnd_exec_run_options *options,
@@ -173,8 +193,7 @@ static enum tandem_status run_graph(struct tnd_exec *exec, struct tnd_run *run,
         plan = run->expansion->plan;
         execution &= TANDEM_EXECUTE_SUBNORMALS; /* neighbours are those of the plan */
     }
-    TND_TRY(
-        tnd_steps_renew(graph, plan, exec->registry, exec->mirrors, execution, &run->steps, error));
+    TND_TRY(renew_steps(exec, run, graph, plan, execution, error));
     run->keeps_subnormals = (execution & TANDEM_EXECUTE_SUBNORMALS) != 0;
     run->clock = exec->clock;
     run->graph = graph;
@@ -182,7 +201,11 @@ static enum tandem_status run_graph(struct tnd_exec *exec, struct tnd_run *run,
     run->n_told_nodes = n_told_nodes;
     run->options = options;
     run->n_begun = 0;
+    run->has_collected = false;
     enum tandem_status status = run_steps(exec, run, &failure, error);
+    if (status != TANDEM_OK && run->steps->residency != NULL) {
+        tnd_debts_collect_failed(run);
+    }
     tnd_run_detach(run, status == TANDEM_OK);
     if (status != TANDEM_OK && options->out_failure != NULL) {
         failure.can_repeat = tnd_run_can_repeat(run, &failure.not_repeated_node);
@@ -218,25 +241,38 @@ enum tandem_status tnd_exec_run(struct tnd_exec *exec, struct tandem_graph *grap
 
 /* ---- what devices keep ---- */
 
+static enum tandem_status collect(struct tnd_exec *exec, int slot, const struct tandem_tensor *root,
+                                  struct tandem_error *error)
+{
+    return tnd_debts_collect(exec->mirrors, exec->registry, exec->devices, slot,
+                             root != NULL ? root->data : NULL,
+                             root != NULL ? tandem_tensor_bytes(root) : 0, error);
+}
+
 enum tandem_status tnd_exec_fetch(struct tnd_exec *exec, const struct tandem_tensor *root,
                                   bool will_change, struct tandem_error *error)
 {
-    /* Runs bring what they wrote to the host before they end: it is the newest already. */
-    (void)error;
+    /* Runs bring all else that they wrote to the host before they end. */
+    (void)(root->data != NULL ? collect(exec, 0, root, NULL) : TANDEM_OK);
+    if (will_change && root->buffer != NULL) {
+        atomic_store_explicit(&root->buffer->is_lost, false, memory_order_relaxed);
+    }
     if (will_change && tnd_mirrors_state_slots(exec->mirrors) != 0) {
         tnd_mirrors_spoil(exec->mirrors, root);
     }
-    return TANDEM_OK;
+    return tnd_debts_check_root(root, error);
 }
 
 void tnd_exec_forget(struct tnd_exec *exec, const struct tandem_tensor *root)
 {
+    (void)collect(exec, 0, root, NULL);
     tnd_shadows_forget(exec->shadows, exec->mirrors, root);
     tnd_mirrors_forget(exec->mirrors, root);
 }
 
 void tnd_exec_drop_device(struct tnd_exec *exec, int slot)
 {
+    (void)collect(exec, slot, NULL, NULL);
     tnd_mirrors_drop_slot(exec->mirrors, slot);
 }
 

@@ -20,6 +20,8 @@ struct tnd_mirrors {
     uint64_t round;               /* of refusals; from 1 */
     _Atomic uint32_t state_slots; /* written under the lock */
     atomic_bool has_refused;      /* written under the lock */
+    atomic_bool has_lost;         /* never cleared */
+    atomic_int n_debts;           /* mirrors with a debt; written under the lock */
 };
 
 enum tandem_status tnd_mirrors_new(const struct tnd_registry *registry,
@@ -70,6 +72,19 @@ static void find_state_slots(struct tnd_mirrors *mirrors)
     atomic_store_explicit(&mirrors->state_slots, slots, memory_order_release);
 }
 
+static bool is_owing(const struct tnd_mirror *mirror)
+{
+    return mirror->debt.begin < mirror->debt.end;
+}
+
+static void set_debt(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror, struct tnd_span debt)
+{
+    int before = is_owing(mirror);
+    mirror->debt = debt;
+    mirror->n_owed = is_owing(mirror) ? mirror->n_owed + 1 : 0;
+    atomic_fetch_add_explicit(&mirrors->n_debts, is_owing(mirror) - before, memory_order_relaxed);
+}
+
 /* Takes the mirror at `place` out of its list and gives it up. */
 static void drop(struct tnd_mirrors *mirrors, struct tnd_mirror **place)
 {
@@ -77,6 +92,7 @@ static void drop(struct tnd_mirrors *mirrors, struct tnd_mirror **place)
     tandem_backend *backend = tnd_registry_backend(mirrors->registry, mirror->slot);
     TND_ASSERT(mirror->n_runs == 0);
     *place = mirror->next;
+    set_debt(mirrors, mirror, (struct tnd_span){0, 0});
     tnd_buffer_detach(mirror->at);
     if (mirror->kind == TND_MIRROR_WEIGHT) {
         tnd_backend_forget(backend, mirror->handle);
@@ -144,6 +160,7 @@ static enum tandem_status add(struct tnd_mirrors *mirrors, int slot, enum tnd_mi
                                   .stale = {0, bytes},
                                   .next = *list};
     if (root != NULL) {
+        mirror->buffer = root->buffer;
         mirror->at = tnd_buffer_attach(root->context, root->buffer,
                                        mirrors->first_owner + (uint64_t)slot, mirror);
         if (mirror->at == NULL) {
@@ -164,7 +181,8 @@ uint32_t tnd_mirrors_state_slots(const struct tnd_mirrors *mirrors)
 
 struct tnd_mirror *tnd_mirrors_hold_state(struct tnd_mirrors *mirrors, int slot,
                                           const struct tandem_tensor *root,
-                                          struct tnd_span *out_stale)
+                                          struct tnd_span *out_stale, struct tnd_span *out_debt,
+                                          int *out_n_owed)
 {
     pthread_mutex_lock(&mirrors->lock);
     struct tnd_mirror *mirror = find_at(mirrors, slot, root);
@@ -173,9 +191,23 @@ struct tnd_mirror *tnd_mirrors_hold_state(struct tnd_mirrors *mirrors, int slot,
         TND_ASSERT(is_range(mirror, root->data, tandem_tensor_bytes(root)));
         mirror->n_runs++;
         *out_stale = mirror->stale;
+        *out_debt = mirror->debt;
+        *out_n_owed = mirror->n_owed;
     }
     pthread_mutex_unlock(&mirrors->lock);
     return mirror;
+}
+
+bool tnd_mirrors_has_state(struct tnd_mirrors *mirrors, const void *begin, size_t bytes)
+{
+    bool any = false;
+    pthread_mutex_lock(&mirrors->lock);
+    for (const struct tnd_mirror *mirror = mirrors->mapped; mirror != NULL && !any;
+         mirror = mirror->next) {
+        any = mirror->kind == TND_MIRROR_STATE && overlaps(mirror, begin, bytes);
+    }
+    pthread_mutex_unlock(&mirrors->lock);
+    return any;
 }
 
 /* What overlaps and is held by nobody goes; BUSY for the rest. */
@@ -187,7 +219,7 @@ static enum tandem_status give_up_one(struct tnd_mirrors *mirrors, int slot, con
         struct tnd_mirror *mirror = *place;
         if (mirror->slot != slot || !overlaps(mirror, begin, bytes)) {
             place = &mirror->next;
-        } else if (mirror->n_runs == 0) {
+        } else if (mirror->n_runs == 0 && !is_owing(mirror)) {
             drop(mirrors, place);
         } else {
             return tnd_error_set(error, TANDEM_E_BUSY, name, (int64_t)bytes, (int64_t)mirror->bytes,
@@ -257,12 +289,13 @@ enum tandem_status tnd_mirrors_hold(struct tnd_mirrors *mirrors, int slot, const
 }
 
 void tnd_mirrors_release(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror,
-                         struct tnd_span stale)
+                         struct tnd_span stale, struct tnd_span debt)
 {
     pthread_mutex_lock(&mirrors->lock);
     TND_ASSERT(mirror->n_runs > 0);
     mirror->n_runs--;
     mirror->stale = stale;
+    set_debt(mirrors, mirror, debt);
     if (mirror->n_runs == 0 && mirror->kind == TND_MIRROR_INPUT) {
         struct tnd_mirror **place = &mirrors->mapped;
         while (*place != mirror) {
@@ -378,6 +411,52 @@ bool tnd_mirrors_is_refused(struct tnd_mirrors *mirrors, int slot,
     bool is_refused = mirror != NULL && mirror->refused_in == mirrors->round;
     pthread_mutex_unlock(&mirrors->lock);
     return is_refused;
+}
+
+/* ---- debts ---- */
+
+bool tnd_mirrors_owes(const struct tnd_mirrors *mirrors)
+{
+    return atomic_load_explicit(&mirrors->n_debts, memory_order_relaxed) > 0;
+}
+
+bool tnd_mirrors_has_lost(const struct tnd_mirrors *mirrors)
+{
+    return atomic_load_explicit(&mirrors->has_lost, memory_order_acquire);
+}
+
+struct tnd_mirror *tnd_mirrors_take_debt(struct tnd_mirrors *mirrors, int slot, const void *begin,
+                                         size_t bytes, struct tnd_span *out_debt)
+{
+    pthread_mutex_lock(&mirrors->lock);
+    struct tnd_mirror *mirror = mirrors->mapped;
+    while (mirror != NULL &&
+           (!is_owing(mirror) || mirror->n_runs > 0 || (slot > 0 && mirror->slot != slot) ||
+            (begin != NULL && !overlaps(mirror, begin, bytes)))) {
+        mirror = mirror->next;
+    }
+    if (mirror != NULL) {
+        mirror->n_runs++;
+        *out_debt = mirror->debt;
+    }
+    pthread_mutex_unlock(&mirrors->lock);
+    return mirror;
+}
+
+void tnd_mirrors_end_debt(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror)
+{
+    pthread_mutex_lock(&mirrors->lock);
+    set_debt(mirrors, mirror, (struct tnd_span){0, 0});
+    mirror->n_runs--;
+    pthread_mutex_unlock(&mirrors->lock);
+}
+
+void tnd_mirrors_note_lost(struct tnd_mirrors *mirrors, const struct tnd_mirror *mirror)
+{
+    if (!tnd_handle_is_alone(mirror->at)) {
+        atomic_store_explicit(&mirror->buffer->is_lost, true, memory_order_relaxed);
+        atomic_store_explicit(&mirrors->has_lost, true, memory_order_release);
+    }
 }
 
 /* ---- from outside of runs ---- */

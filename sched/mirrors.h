@@ -28,11 +28,14 @@ struct tnd_mirror {
     size_t bytes;
     uint8_t kind; /* enum tnd_mirror_kind */
     uint8_t slot;
-    int n_runs;            /* that hold it */
-    uint64_t serial;       /* of the root's context */
-    uint64_t refused_in;   /* round in which the device had no room; 0: it had */
-    struct tnd_span stale; /* of a state that no run holds */
-    struct tnd_handle *at; /* in the root's buffer; NULL: an input */
+    int n_runs;                /* that hold it */
+    uint64_t serial;           /* of the root's context */
+    uint64_t refused_in;       /* round in which the device had no room; 0: it had */
+    struct tnd_span stale;     /* of a state that no run holds */
+    struct tnd_span debt;      /* of a lazy state: what the host does not have yet */
+    int n_owed;                /* computations since it had all */
+    struct tnd_handle *at;     /* in the root's buffer; NULL: an input */
+    struct tnd_buffer *buffer; /* of the root, which may be gone; NULL: an input */
     struct tnd_mirror *next;
 };
 
@@ -46,10 +49,14 @@ void tnd_mirrors_free(struct tnd_mirrors *mirrors);
 /** Bit a slot: devices that hold states. Cheap. */
 uint32_t tnd_mirrors_state_slots(const struct tnd_mirrors *mirrors);
 
-/** Holds the mirror of a state, with what is not valid there; NULL when the device has none. */
+/** Holds the mirror of a state, with what is not valid there, what the host does not have and since
+ *  how many runs; NULL when the device has none. */
 struct tnd_mirror *tnd_mirrors_hold_state(struct tnd_mirrors *mirrors, int slot,
                                           const struct tandem_tensor *root,
-                                          struct tnd_span *out_stale);
+                                          struct tnd_span *out_stale, struct tnd_span *out_debt,
+                                          int *out_n_owed);
+/** Whether some bytes of a range have mirrors that stay, of whatever root. */
+bool tnd_mirrors_has_state(struct tnd_mirrors *mirrors, const void *begin, size_t bytes);
 /** Takes memory for a range that a run needs and holds it; `state` is its root when it is to stay,
  *  else NULL. Runs share the mirror of a range. Errors: BUSY (another run holds a mirror that
  *  overlaps), MEMORY, those of the backend. */
@@ -61,9 +68,9 @@ enum tandem_status tnd_mirrors_hold(struct tnd_mirrors *mirrors, int slot, const
 enum tandem_status tnd_mirrors_prepare(struct tnd_mirrors *mirrors, int slot,
                                        const struct tandem_tensor *weight,
                                        struct tnd_mirror **out_mirror, struct tandem_error *error);
-/** Ends any of them; `stale` is kept of a state. */
+/** Ends any of them; `stale` and `debt` are kept of a state. */
 void tnd_mirrors_release(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror,
-                         struct tnd_span stale);
+                         struct tnd_span stale, struct tnd_span debt);
 /** What a backend of the host made of a weight that is in use, or NULL. Without a lock: workers ask
  *  in each product. */
 void *tnd_mirrors_prepared(const struct tnd_mirrors *mirrors, int slot,
@@ -75,6 +82,21 @@ bool tnd_mirrors_is_refused(struct tnd_mirrors *mirrors, int slot,
 /** Whether any device had no room for any weight. Cheap. */
 bool tnd_mirrors_has_refused(const struct tnd_mirrors *mirrors);
 
+/* ---- debts: bytes of lazy states that a device alone has (debts.h) ---- */
+
+/** Whether any device owes anything. Cheap. */
+bool tnd_mirrors_owes(const struct tnd_mirrors *mirrors);
+/** Holds one that owes bytes of a range (NULL: any) in a slot (0: any) and that no run holds; NULL:
+ *  there is none. */
+struct tnd_mirror *tnd_mirrors_take_debt(struct tnd_mirrors *mirrors, int slot, const void *begin,
+                                         size_t bytes, struct tnd_span *out_debt);
+/** Ends the debt and the hold of such a mirror. */
+void tnd_mirrors_end_debt(struct tnd_mirrors *mirrors, struct tnd_mirror *mirror);
+/** The device is lost with what the mirror, which is held, owes: its root says so from now on. */
+void tnd_mirrors_note_lost(struct tnd_mirrors *mirrors, const struct tnd_mirror *mirror);
+/** Whether anything was ever lost. Cheap. */
+bool tnd_mirrors_has_lost(const struct tnd_mirrors *mirrors);
+
 /** The host's bytes of a state are about to change: no mirror is valid. */
 void tnd_mirrors_spoil(struct tnd_mirrors *mirrors, const struct tandem_tensor *root);
 /** Gives up what is kept of the bytes of a root, unless a run holds it; there may be room again. */
@@ -82,7 +104,7 @@ void tnd_mirrors_forget(struct tnd_mirrors *mirrors, const struct tandem_tensor 
 /** The same for a range of bytes of a context, by its serial. */
 void tnd_mirrors_forget_bytes(struct tnd_mirrors *mirrors, const void *begin, size_t bytes,
                               uint64_t serial);
-/** Gives up all states of a device that no run holds. */
+/** Gives up all states of a device (0: of all) that no run holds. */
 void tnd_mirrors_drop_slot(struct tnd_mirrors *mirrors, int slot);
 /** Mirrors of inputs and states, for tests. */
 int tnd_mirrors_count(struct tnd_mirrors *mirrors);

@@ -255,12 +255,22 @@ void tnd_residency_begin_node(struct tnd_residency *residency)
     workspace->owner = HOST;
 }
 
+/* Whether the owner may keep to itself what the host does not have. */
+static bool is_owed(const struct tnd_residency *residency, const struct tnd_region *region)
+{
+    const struct tnd_span *stale = stale_of(residency, region, HOST);
+    return region->kind == TND_REGION_STATE && !is_empty(*stale) &&
+           tnd_may_owe(region->root, stale->end - stale->begin,
+                       tnd_residency_copy(residency, region, region->owner)->n_owed);
+}
+
 bool tnd_residency_next_output(struct tnd_residency *residency, int *cursor, struct tnd_move *out)
 {
     struct moves moves = {out, 0};
     while (*cursor < residency->n_regions && moves.n == 0) {
         struct tnd_region *region = &residency->regions[(*cursor)++];
-        if (region->extent.space == TND_SPACE_MEMORY && region->root != NULL) {
+        if (region->extent.space == TND_SPACE_MEMORY && region->root != NULL &&
+            !is_owed(residency, region)) {
             struct tnd_span *stale = stale_of(residency, region, HOST);
             bring(residency, region, HOST, *stale, &moves);
         }

@@ -15,6 +15,16 @@
 #include "ggml-like/tnd_tensor.h"
 #include "sched/mirrors.h"
 
+/** A lazy state of which more bytes are owed is fetched; several tokens of a KV cache fit in. */
+#define TND_DEBT_BYTES ((size_t)64 << 10)
+
+/** Whether so many bytes that a run left on a device may stay there, after n_owed runs before. */
+static inline bool tnd_may_owe(const struct tandem_tensor *root, size_t bytes, int n_owed)
+{
+    return (root->flags & TND_TENSOR_LAZY) != 0 && bytes <= TND_DEBT_BYTES &&
+           n_owed + 1 < TANDEM_STATE_DEBT;
+}
+
 enum tnd_space {
     TND_SPACE_MEMORY,        /* begin is an address */
     TND_SPACE_INTERMEDIATES, /* begin is an offset into the buffer of the run */
@@ -31,7 +41,7 @@ struct tnd_extent {
 enum tnd_region_kind {
     TND_REGION_RESULT,  /* made by this graph */
     TND_REGION_INPUT,   /* given; anybody may change it between two runs */
-    TND_REGION_STATE,   /* stays valid on devices from run to run */
+    TND_REGION_STATE,   /* stays valid on devices from run to run; a lazy one may be newest there */
     TND_REGION_CONSTANT /* prepared, never moved by steps */
 };
 
@@ -48,6 +58,8 @@ struct tnd_region {
 struct tnd_copy {
     struct tnd_span stale;     /* what is not valid there */
     struct tnd_mirror *mirror; /* held for this run; NULL: none */
+    struct tnd_span debt;      /* what it alone had at the begin */
+    int n_owed;                /* computations since the host had all of it */
 };
 
 /* A leaf or output that nodes of the graph touch. */
@@ -76,7 +88,7 @@ struct tnd_residency {
 
 /** Begins with everything on the host, apart from states that `mirrors` (or NULL) holds, for the
  *  devices in `own_slots` and those with states. Memory of *io_residency (NULL: none yet) is used
- *  again. Errors: MEMORY, OVERFLOW. */
+ *  again. Errors: MEMORY, OVERFLOW, BUSY (a device keeps bytes of a leaf for another tensor). */
 enum tandem_status tnd_residency_renew(const struct tandem_graph *graph, uint32_t own_slots,
                                        struct tnd_mirrors *mirrors,
                                        struct tnd_residency **io_residency,
@@ -107,8 +119,8 @@ int tnd_residency_fetch(struct tnd_residency *residency, const struct tandem_ten
                         struct tnd_move moves[TND_MAX_MOVES]);
 /** Before the stages of the next node. */
 void tnd_residency_begin_node(struct tnd_residency *residency);
-/** The next download at the end of a run: outputs, and what was written into leaves. `cursor`
- *  begins at 0. */
+/** The next download at the end of a run: outputs, and what was written into leaves, apart from
+ *  what devices may go on to owe of lazy states. `cursor` begins at 0. */
 bool tnd_residency_next_output(struct tnd_residency *residency, int *cursor, struct tnd_move *out);
 
 /** Region of the i-th operand of a node of the graph; of its result for -1. */

@@ -69,7 +69,7 @@ static void begin_region(struct tnd_residency *residency, struct tnd_region *reg
     region->writer = -1;
     region->sides = 0;
     for (int side = 0; side < residency->n_sides; side++) {
-        *tnd_residency_copy(residency, region, side) = (struct tnd_copy){{0, 0}, NULL};
+        *tnd_residency_copy(residency, region, side) = (struct tnd_copy){{0, 0}, NULL, {0, 0}, 0};
     }
 }
 
@@ -213,11 +213,37 @@ static void begin_leaves(struct tnd_residency *residency)
                 copy->stale = (struct tnd_span){0, region->extent.bytes};
             }
             if (region->kind == TND_REGION_STATE && residency->mirrors != NULL) {
-                copy->mirror = tnd_mirrors_hold_state(residency->mirrors, residency->slot_of[side],
-                                                      region->root, &copy->stale);
+                copy->mirror =
+                    tnd_mirrors_hold_state(residency->mirrors, residency->slot_of[side],
+                                           region->root, &copy->stale, &copy->debt, &copy->n_owed);
+            }
+            if (copy->debt.begin < copy->debt.end) {
+                region->owner = (uint8_t)side;
+                tnd_residency_copy(residency, region, 0)->stale = copy->debt;
             }
         }
     }
+}
+
+/* Whether a device keeps bytes of a leaf under another root: neither would know what is done to
+ * the other. A state with a mirror has been looked at before that was made. */
+static bool is_known_otherwise(const struct tnd_residency *residency)
+{
+    bool any = false;
+    if (residency->mirrors == NULL || tnd_mirrors_state_slots(residency->mirrors) == 0) {
+        return false;
+    }
+    for (int i = residency->n_nodes; i < residency->n_regions && !any; i++) {
+        const struct tnd_region *region = &residency->regions[i];
+        bool is_safe = region->kind == TND_REGION_CONSTANT;
+        for (int side = 1; side < residency->n_sides; side++) {
+            is_safe = is_safe || tnd_residency_copy(residency, region, side)->mirror != NULL;
+        }
+        any = !is_safe &&
+              tnd_mirrors_has_state(residency->mirrors, (const void *)region->extent.begin,
+                                    region->extent.bytes);
+    }
+    return any;
 }
 
 void tnd_residency_restart(struct tnd_residency *residency)
@@ -316,22 +342,41 @@ enum tandem_status tnd_residency_renew(const struct tandem_graph *graph, uint32_
     find_leaves(residency, graph);
     join_leaves(residency, graph, order);
     begin_leaves(residency);
+    if (is_known_otherwise(residency)) {
+        tnd_residency_release(residency, true);
+        return tnd_error_set(error, TANDEM_E_BUSY, "plan", 0, 0,
+                             "plan: a device keeps bytes of a leaf for another tensor");
+    }
     begin_region(residency, &residency->regions[residency->n_regions], nothing, NULL);
     residency->regions[residency->n_regions].kind = TND_REGION_RESULT;
     return TANDEM_OK;
 }
 
+/* After a failure nothing on a device counts as valid, but for what it alone still has: then
+ * nothing has run, and an owner has no stale bytes. */
+static void release_copy(const struct tnd_residency *residency, const struct tnd_region *region,
+                         int side, bool is_success)
+{
+    struct tnd_copy *copy = tnd_residency_copy(residency, region, side);
+    bool is_owing = copy->debt.begin < copy->debt.end;
+    struct tnd_span none = {0, 0};
+    struct tnd_span stale = is_success ? copy->stale
+                            : is_owing ? none
+                                       : (struct tnd_span){0, region->extent.bytes};
+    struct tnd_span debt = !is_success             ? copy->debt
+                           : side == region->owner ? tnd_residency_copy(residency, region, 0)->stale
+                                                   : none;
+    tnd_mirrors_release(residency->mirrors, copy->mirror, stale, debt);
+    copy->mirror = NULL;
+}
+
 void tnd_residency_release(struct tnd_residency *residency, bool is_success)
 {
     for (int i = residency->n_nodes; i < residency->n_regions; i++) {
-        struct tnd_region *region = &residency->regions[i];
         for (int side = 1; side < residency->n_sides; side++) {
-            struct tnd_copy *copy = tnd_residency_copy(residency, region, side);
-            struct tnd_span whole = {0, region->extent.bytes};
-            if (copy->mirror != NULL) {
-                tnd_mirrors_release(residency->mirrors, copy->mirror,
-                                    is_success ? copy->stale : whole);
-                copy->mirror = NULL;
+            const struct tnd_region *region = &residency->regions[i];
+            if (tnd_residency_copy(residency, region, side)->mirror != NULL) {
+                release_copy(residency, region, side, is_success);
             }
         }
     }

@@ -116,7 +116,8 @@ struct tnd_run {
     struct tnd_run_device_work device_work[TND_MAX_SLOTS];
     uint64_t expected_ns_of[TND_MAX_SLOTS]; /* when a device will have done all; 0: unknown */
     bool has_download;                      /* of any device */
-    int n_begun;                            /* steps 0 .. n_begun - 1 may have changed something */
+    bool has_collected; /* after a failure: the host has what devices wrote before */
+    int n_begun;        /* steps 0 .. n_begun - 1 may have changed something */
     int n_times;
     enum tandem_status status; /* of worker 0's own doing: cancel, devices */
     struct tandem_error error;

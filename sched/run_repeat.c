@@ -45,7 +45,7 @@ static bool overwrites(const struct tnd_step *step)
 bool tnd_run_can_repeat(const struct tnd_run *run, int *out_node)
 {
     const struct tnd_steps *steps = run->steps;
-    bool downloads_leaf = false;
+    bool downloads_leaf = run->has_collected;
     for (int i = 0; i < run->n_begun; i++) {
         downloads_leaf = downloads_leaf || (steps->steps[i].kind == TND_STEP_DOWNLOAD &&
                                             overwrites(&steps->steps[i]));

@@ -266,7 +266,8 @@ static enum tandem_status fetch_outputs(struct tnd_unfolding *unfolding)
     struct tnd_move move;
     int cursor = 0;
     while (tnd_residency_next_output(unfolding->out->residency, &cursor, &move)) {
-        int writer = tnd_graph_position(unfolding->graph, move.writer);
+        int writer = move.writer < 0 ? unfolding->graph->n_nodes - 1 /* an earlier run's */
+                                     : tnd_graph_position(unfolding->graph, move.writer);
         TND_TRY(tnd_unfold_add_move(unfolding, &move, writer, TANDEM_STAGE_FINALIZE));
     }
     return TANDEM_OK;

@@ -466,6 +466,89 @@ static void a_state_stays_on_the_device_and_its_rows_alone_are_moved(void)
     tandem_runtime_close(runtime);
 }
 
+/* ---- lazy states ---- */
+
+static void compute_lazily(tandem_runtime *runtime, const struct model *model, int cell,
+                           enum tandem_status want)
+{
+    struct step step = step_new(model, cell, false);
+    struct tandem_error error = {0};
+    tandem_plan *plan = plan_for(runtime, step.graph, ALL_ON_DEVICE);
+    check_status(tandem_runtime_compute(runtime, step.graph, plan, NULL, &error), want,
+                 want == TANDEM_OK ? NULL : "lost with a device", &error);
+    tandem_plan_free(plan);
+    tandem_context_free(step.context);
+}
+
+static void what_is_written_into_a_lazy_state_is_fetched_in_one_piece_now_and_then(void)
+{
+    tandem_runtime *runtime = open_with("sim:memory=own");
+    struct model model = model_new();
+    float want[STEPS * CELLS * TOKENS];
+    float want_cache[WIDTH * CELLS];
+    reference(want, want_cache);
+    tandem_tensor_set_role(model.cache, TANDEM_ROLE_LAZY_STATE);
+    for (int i = 0; i < STEPS; i++) {
+        compute_lazily(runtime, &model, i, TANDEM_OK);
+    }
+    check_int(statistics_of(runtime).downloads, STEPS); /* of y */
+    check_ok(tandem_runtime_fetch(runtime, model.cache, false, NULL));
+    check_int(statistics_of(runtime).downloads, STEPS + 1); /* rows of all steps */
+    check_nmse(tandem_tensor_data(model.cache), want_cache, WIDTH * CELLS, 1e-4, "rows");
+    check_ok(tandem_runtime_fetch(runtime, model.cache, false, NULL));
+    check_int(statistics_of(runtime).downloads, STEPS + 1);
+    for (int i = 0; i < 2 * TANDEM_STATE_DEBT; i++) {
+        compute_lazily(runtime, &model, 0, TANDEM_OK);
+    }
+    check_int(statistics_of(runtime).downloads, STEPS + 1 + 2 * TANDEM_STATE_DEBT + 2);
+    tandem_runtime_forget(runtime, model.cache);
+    check_int(statistics_of(runtime).mirrors, 1);
+    tandem_runtime_close(runtime);
+    tandem_context_free(model.context);
+}
+
+/* The device fails at its n-th call, for some n between two steps. */
+static void a_lazy_state_that_is_lost_is_refused_until_the_program_has_written_it(void)
+{
+    float want[STEPS * CELLS * TOKENS];
+    float want_cache[WIDTH * CELLS];
+    int n_lost = 0;
+    reference(want, want_cache);
+    for (int n = 1; n < 60; n++) {
+        char settings[64];
+        snprintf(settings, sizeof(settings), "sim:memory=own,fail=lost,fail_at=%d", n);
+        tandem_runtime *runtime = open_with(settings);
+        struct model model = model_new();
+        tandem_tensor_set_role(model.cache, TANDEM_ROLE_LAZY_STATE);
+        compute_lazily(runtime, &model, 0, TANDEM_OK);
+        struct step step = step_new(&model, 1, false);
+        tandem_plan *plan = plan_for(runtime, step.graph, ALL_ON_DEVICE);
+        struct tandem_error error = {0};
+        enum tandem_status status = tandem_runtime_compute(runtime, step.graph, plan, NULL, &error);
+        if (status != TANDEM_OK) {
+            n_lost++;
+            check_status(status, TANDEM_E_DEVICE_LOST, "lost with a device", &error);
+            compute_lazily(runtime, &model, 1, TANDEM_E_DEVICE_LOST);
+            check_status(tandem_runtime_fetch(runtime, model.cache, false, &error),
+                         TANDEM_E_DEVICE_LOST, "lost with a device", &error);
+            check_ok(tandem_runtime_fetch(runtime, model.cache, true, NULL));
+            compute_lazily(runtime, &model, 0, TANDEM_OK);
+            check_ok(tandem_runtime_compute(runtime, step.graph, plan, NULL, NULL));
+        }
+        if (tandem_runtime_fetch(runtime, model.cache, false, NULL) == TANDEM_OK) {
+            check_nmse(tandem_tensor_data(model.cache), want_cache, 2 * (int64_t)WIDTH, 1e-4,
+                       settings);
+        } else {
+            n_lost++;
+        }
+        tandem_plan_free(plan);
+        tandem_context_free(step.context);
+        tandem_context_free(model.context);
+        tandem_runtime_close(runtime);
+    }
+    CU_ASSERT_TRUE(n_lost > 5);
+}
+
 /* ---- a fault while several threads compute ---- */
 
 enum { N_CALLERS = 3 };
@@ -548,6 +631,10 @@ static CU_TestInfo tests[] = {
     {"weights_without_room_run_elsewhere", weights_without_room_run_elsewhere},
     {"a_part_without_room_ends_the_split_of_its_node_alone",
      a_part_without_room_ends_the_split_of_its_node_alone},
+    {"what_is_written_into_a_lazy_state_is_fetched_in_one_piece_now_and_then",
+     what_is_written_into_a_lazy_state_is_fetched_in_one_piece_now_and_then},
+    {"a_lazy_state_that_is_lost_is_refused_until_the_program_has_written_it",
+     a_lazy_state_that_is_lost_is_refused_until_the_program_has_written_it},
     {"a_state_stays_on_the_device_and_its_rows_alone_are_moved",
      a_state_stays_on_the_device_and_its_rows_alone_are_moved},
     CU_TEST_INFO_NULL,

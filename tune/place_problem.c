@@ -453,8 +453,11 @@ static enum tandem_status add_end(struct building *b)
     price_given(b, at, 0);
     for (int region = 0; region < b->residency->n_regions; region++) {
         const struct tnd_region *one = &b->residency->regions[region];
-        if (one->extent.space == TND_SPACE_MEMORY && one->root != NULL &&
-            b->writer[region] >= b->out->n_sources) {
+        int32_t writer = b->writer[region];
+        bool is_owed = one->kind == TND_REGION_STATE && writer != NONE &&
+                       tnd_may_owe(one->root, (size_t)b->bytes[writer], 0);
+        if (one->extent.space == TND_SPACE_MEMORY && one->root != NULL && !is_owed &&
+            writer >= b->out->n_sources) {
             TND_TRY(add_edge(b, at, b->writer[region], false));
         }
     }

@@ -154,11 +154,19 @@ TANDEM_API tandem_tensor *tandem_tensor_set_name(tandem_tensor *tensor, const ch
 /** Who may change the values of a tensor that no graph computes. A promise that lets devices keep
  *  their copies from one computation to the next. */
 enum tandem_role {
-    TANDEM_ROLE_INPUT,    /**< anybody, between any two computations (default) */
-    TANDEM_ROLE_CONSTANT, /**< nobody: weights. The memory stays valid while the context lives */
-    TANDEM_ROLE_STATE     /**< graphs of one runtime alone, as a KV cache; the program looks at or
+    TANDEM_ROLE_INPUT,     /**< anybody, between any two computations (default) */
+    TANDEM_ROLE_CONSTANT,  /**< nobody: weights. The memory stays valid while the context lives */
+    TANDEM_ROLE_STATE,     /**< graphs of one runtime alone, as a KV cache; the program looks at or
                                changes the values only behind tandem_runtime_fetch */
+    TANDEM_ROLE_LAZY_STATE /**< the same, and the program can compute the newest values once more:
+                               a device may keep what the last TANDEM_STATE_DEBT - 1 computations
+                               wrote to itself, which saves small downloads. When the device is
+                               lost with it, graphs with the tensor fail with DEVICE_LOST until
+                               tandem_runtime_fetch was called with `will_change`; the values are
+                               then those that reached the host last */
 };
+/** Most computations after which what they wrote into a TANDEM_ROLE_LAZY_STATE is on the host. */
+#define TANDEM_STATE_DEBT 16
 /** Sets the role of a tensor that is neither a result nor a view, before a graph computes with it;
  *  others keep theirs. NULL is allowed. Returns `tensor`. Never fails. One thread at a time per
  *  tensor. */
