@@ -209,7 +209,8 @@ static tandem_tensor *feed_forward_block(const struct pass *p, tandem_tensor *x,
 }
 
 /* Logits of the tokens that somebody asks for: nobody reads those of the others. */
-static tandem_tensor *classifier(const struct pass *p, tandem_tensor *x)
+static tandem_tensor *classifier(const struct pass *p, tandem_tensor *x,
+                                 tandem_tensor **out_embeddings)
 {
     tandem_tensor *wanted = NULL; /* {dim, outputs} */
     if (p->batch->n_outputs == 1) {
@@ -220,7 +221,11 @@ static tandem_tensor *classifier(const struct pass *p, tandem_tensor *x)
         wanted = tandem_get_rows(p->context, x, p->outputs);
     }
     tandem_tensor *y = rms_norm(p, wanted, p->model->output_norm); /* {dim, outputs} */
-    return tandem_mul_mat(p->context, p->model->output, y);        /* {vocabulary, outputs} */
+    if (p->batch->wants_embeddings) {
+        tandem_graph_add(p->graph, y);
+        *out_embeddings = y;
+    }
+    return tandem_mul_mat(p->context, p->model->output, y); /* {vocabulary, outputs} */
 }
 
 /* ---- inputs ---- */
@@ -324,7 +329,7 @@ enum tandem_status tnd_llama_forward(const tandem_model *model,
         x = feed_forward_block(&p, x, layer);
     }
     if (batch->n_outputs > 0) {
-        forward.logits = tandem_tensor_set_name(classifier(&p, x), "logits");
+        forward.logits = tandem_tensor_set_name(classifier(&p, x, &forward.embeddings), "logits");
         tandem_graph_add(p.graph, forward.logits);
     }
     LLAMA_TRY(tandem_graph_finish(p.graph, error));

@@ -63,12 +63,14 @@ struct tnd_llama_batch {
     int64_t n_outputs;
     tandem_tensor **expert_ids; /* {layers}, filled: I32 {used, m} of each layer with experts; NULL:
                                    nobody counts them */
+    bool wants_embeddings;
 };
 
 /** One forward pass, its inputs filled in. */
 struct tnd_llama_forward {
     tandem_graph *graph;
-    tandem_tensor *logits; /* {vocabulary, n_outputs}; NULL when none are wanted */
+    tandem_tensor *logits;     /* {vocabulary, n_outputs}; NULL when none are wanted */
+    tandem_tensor *embeddings; /* {dim, n_outputs}; NULL when none are wanted */
 };
 
 /** Whether a token ends a text: what the source says counts, else the tokenizer's end token, which

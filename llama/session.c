@@ -45,7 +45,10 @@ static enum tandem_status init_sequences(tandem_session *session, struct tandem_
     }
     for (int i = 0; i < session->n_sequences; i++) {
         session->sequences[i].logits = calloc(vocabulary, sizeof(float));
-        if (session->sequences[i].logits == NULL) {
+        const size_t dim = session->has_embeddings ? (size_t)session->model->hparams.dim : 0;
+        session->sequences[i].embedding = dim > 0 ? calloc(dim, sizeof(float)) : NULL;
+        if (session->sequences[i].logits == NULL ||
+            (dim > 0 && session->sequences[i].embedding == NULL)) {
             return no_memory(error);
         }
     }
@@ -74,6 +77,7 @@ static enum tandem_status init(tandem_session *session,
     session->n_positions = n;
     session->adjust = options->adjust;
     session->adjust_user = options->adjust_user;
+    session->has_embeddings = options->has_embeddings;
     session->n_sequences = options->n_sequences == 0 ? 1 : options->n_sequences;
     if (session->n_sequences < 1 || session->n_sequences > TND_LLAMA_MAX_SEQUENCES ||
         options->n_cells < 0 || options->n_cells >= INT32_MAX) {
@@ -128,6 +132,7 @@ void tandem_session_free(tandem_session *session)
     }
     for (int i = 0; session->sequences != NULL && i < session->n_sequences; i++) {
         free(session->sequences[i].logits);
+        free(session->sequences[i].embedding);
     }
     free(session->sequences);
     free(session->batch.tokens);
@@ -222,7 +227,8 @@ static enum tandem_status describe(tandem_session *session,
                                     .sequences = memory->sequences,
                                     .outputs = memory->outputs,
                                     .n_outputs = n_outputs,
-                                    .expert_ids = session->experts.ids};
+                                    .expert_ids = session->experts.ids,
+                                    .wants_embeddings = session->has_embeddings};
     return TANDEM_OK;
 }
 
@@ -233,6 +239,9 @@ static void take_results(tandem_session *session, const struct tandem_batch_entr
     const size_t vocabulary = (size_t)session->model->hparams.vocabulary;
     const float *logits = forward->logits != NULL ? tandem_tensor_data(forward->logits)
                                                   : NULL; /* {vocabulary, outputs} */
+    const size_t dim = (size_t)session->model->hparams.dim;
+    const float *embeddings =
+        forward->embeddings != NULL ? tandem_tensor_data(forward->embeddings) : NULL;
     for (int64_t i = 0; i < n_entries; i++) {
         struct tnd_llama_sequence *sequence = &session->sequences[entries[i].sequence];
         sequence->n_past += entries[i].n;
@@ -240,6 +249,10 @@ static void take_results(tandem_session *session, const struct tandem_batch_entr
         if (entries[i].wants_logits) {
             memcpy(sequence->logits, logits, vocabulary * sizeof(float));
             logits += vocabulary;
+        }
+        if (entries[i].wants_logits && embeddings != NULL) {
+            memcpy(sequence->embedding, embeddings, dim * sizeof(float));
+            embeddings += dim;
         }
     }
 }
@@ -590,6 +603,12 @@ const float *tandem_session_logits(const tandem_session *session, int32_t sequen
 {
     const struct tnd_llama_sequence *s = find_sequence(session, sequence);
     return s != NULL && s->has_logits ? s->logits : NULL;
+}
+
+const float *tandem_session_embedding(const tandem_session *session, int32_t sequence)
+{
+    const struct tnd_llama_sequence *s = find_sequence(session, sequence);
+    return s != NULL && s->has_logits ? s->embedding : NULL;
 }
 
 int64_t tandem_session_position(const tandem_session *session, int32_t sequence)

@@ -8,8 +8,9 @@
 /** One text. */
 struct tnd_llama_sequence {
     int64_t n_past;
-    float *logits; /* {vocabulary}; a copy, since the context is reset */
-    bool has_logits;
+    float *logits;    /* {vocabulary}; a copy, since the context is reset */
+    float *embedding; /* {dim}; NULL: the session keeps none */
+    bool has_logits;  /* and an embedding */
 };
 
 /** Memory of what describes a batch. */
@@ -35,6 +36,7 @@ struct tandem_session {
     int64_t n_positions; /* of a text */
     int64_t batch_max;   /* tokens that the cache takes at once */
     int n_sequences;
+    bool has_embeddings;
     struct tnd_llama_sequence *sequences;
     struct tnd_llama_batch_memory batch;
     int32_t *deltas;   /* {cells}, of a shift */

@@ -142,6 +142,41 @@ static void logits_do_not_depend_on_what_stands_beside(void)
     setup_free(&s);
 }
 
+/* The classifier, applied to the embedding, gives the logits. */
+static void embeddings_are_what_the_classifier_gets(void)
+{
+    struct setup s = setup_new();
+    const struct tandem_session_options options = {
+        .size = sizeof(options), .n_sequences = 3, .has_embeddings = true};
+    tandem_session *session = NULL;
+    struct tandem_source_tensor found;
+    float weights[256], logits[VOCABULARY];
+    check_ok(tandem_session_new(s.model, s.runtime, &options, &session, NULL));
+    CU_ASSERT_PTR_NULL(tandem_session_embedding(session, 0));
+    const struct tandem_batch_entry entries[] = {
+        {s.tokens, 5, 0, true}, {s.tokens + 9, 7, 1, false}, {s.tokens + 30, 3, 2, true}};
+    check_ok(tandem_session_decode_batch(session, entries, 3, NULL));
+    CU_ASSERT_PTR_NULL(tandem_session_embedding(session, 1));
+    if (!tandem_source_find(s.source, "output.weight", &found)) {
+        CU_ASSERT_TRUE_FATAL(tandem_source_find(s.source, "token_embd.weight", &found));
+    }
+    for (int32_t q = 0; q < 3; q += 2) {
+        const float *x = tandem_session_embedding(session, q);
+        for (int64_t i = 0; i < VOCABULARY; i++) {
+            const char *row = (const char *)found.data + (size_t)i * (found.bytes / VOCABULARY);
+            double sum = 0.0;
+            check_ok(tandem_dequantize(found.type, row, weights, 256));
+            for (int k = 0; k < 256; k++) {
+                sum += (double)weights[k] * (double)x[k];
+            }
+            logits[i] = (float)sum;
+        }
+        check_nmse(tandem_session_logits(session, q), logits, VOCABULARY, 1e-3, "embedding");
+    }
+    tandem_session_free(session);
+    setup_free(&s);
+}
+
 /* ---- conversations as tokens ---- */
 
 static void conversations_are_the_tokens_that_a_chat_would_decode(void)
@@ -268,6 +303,7 @@ static CU_TestInfo tests[] = {
     {"copies_that_cannot_be_are_refused_and_change_nothing",
      copies_that_cannot_be_are_refused_and_change_nothing},
     {"logits_do_not_depend_on_what_stands_beside", logits_do_not_depend_on_what_stands_beside},
+    {"embeddings_are_what_the_classifier_gets", embeddings_are_what_the_classifier_gets},
     {"conversations_are_the_tokens_that_a_chat_would_decode",
      conversations_are_the_tokens_that_a_chat_would_decode},
     {"conversations_of_unknown_people_are_refused", conversations_of_unknown_people_are_refused},

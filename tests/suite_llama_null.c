@@ -85,6 +85,7 @@ static const struct row rows[] = {
     REFUSES(tandem_session_decode, "NOnne"),
     REFUSES(tandem_session_decode_batch, "NOne"),
     LIVES(tandem_session_logits, "Nn"),
+    LIVES(tandem_session_embedding, "Nn"),
     LIVES(tandem_session_position, "Nn"),
     LIVES(tandem_session_context, "N"),
     LIVES(tandem_session_rollback, "Nnn"),

@@ -65,11 +65,12 @@ struct tandem_session_options {
     /** May change the plan of each graph before it is computed, on the thread that decodes; NULL:
      *  plans serve as they are. */
     void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
-    void *adjust_user; /**< handed to `adjust` */
+    void *adjust_user;   /**< handed to `adjust` */
+    bool has_embeddings; /**< keep what tandem_session_embedding gives */
 };
 #define TANDEM_SESSION_OPTIONS_INIT                                                                \
     {                                                                                              \
-        sizeof(struct tandem_session_options), 0, 0, 0, TANDEM_TYPE_F32, false, NULL, NULL         \
+        sizeof(struct tandem_session_options), 0, 0, 0, TANDEM_TYPE_F32, false, NULL, NULL, false  \
     }
 
 /** A session without tokens. Borrows model and runtime, which must outlive it; owns its KV cache,
@@ -118,6 +119,10 @@ TANDEM_API enum tandem_status tandem_session_decode_batch(tandem_session *sessio
  *  next changed. NULL when the last entry of the sequence wanted none, before the first one, and
  *  for a sequence that does not exist. */
 TANDEM_API const float *tandem_session_logits(const tandem_session *session, int32_t sequence);
+/** What the model has made of a sequence's last token before the classifier, behind its last norm:
+ *  `dim` floats, for as long and under the same conditions as its logits. NULL also for sessions
+ *  without `has_embeddings`. */
+TANDEM_API const float *tandem_session_embedding(const tandem_session *session, int32_t sequence);
 /** Tokens of a sequence so far, which is the position of its next one. 0 for a sequence that does
  *  not exist. */
 TANDEM_API int64_t tandem_session_position(const tandem_session *session, int32_t sequence);
