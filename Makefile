@@ -60,10 +60,11 @@ MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 have = $(shell $(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1)
 ZLIB := $(if $(NO_ZLIB),,$(call have,zlib))
 include mk/opencl.mk
+include mk/server.mk
 
 ROOMS := base ggml-like backends sched table tune measure runtime formats
 LIB_SRC := $(foreach room,$(ROOMS),$($(room)_SRC))
-TOOLS := $(filter-out kernel-pack report,$(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
+TOOLS := $(filter-out kernel-pack report $(SERVER_LEFT_OUT),$(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c)))
 TOOL_COMMON_SRC := $(wildcard tools/*.c)
 BENCH_MAIN_SRC := $(wildcard bench/bench_*.c)
 BENCH_COMMON_SRC := $(filter-out $(BENCH_MAIN_SRC),$(wildcard bench/*.c))
@@ -88,10 +89,12 @@ report_ARCH := report formats $(measure_ARCH)
 runtime_ARCH := runtime $(measure_ARCH)
 formats_ARCH := formats $(ggml_ARCH)
 llama_ARCH := llama formats $(runtime_ARCH)
+server_ARCH := server report $(llama_ARCH)
 
 # ---- flags ---------------------------------------------------------------------------------------
 # NO_HWLOC=1, NO_CJSON=1, NO_PCRE2=1, NO_UTF8PROC=1, NO_ZLIB=1, NO_OPENCL=1 and NO_LIBEDIT=1 leave
-# the optional part out although it is there. (libedit serves tandem-llama alone.)
+# the optional part out although it is there. (libedit serves tandem-llama alone, mk/server.mk has
+# libmicrohttpd.)
 HWLOC := $(if $(NO_HWLOC),,$(call have,hwloc))
 CJSON := $(if $(NO_CJSON),,$(call have,libcjson))
 PCRE2 := $(if $(NO_PCRE2),,$(call have,libpcre2-8))
@@ -111,7 +114,7 @@ PARTS_LIBS := $(if $(HWLOC),$(shell $(PKG_CONFIG) --libs hwloc)) \
 PARTS_MISSING := $(if $(HWLOC),,hwloc(libhwloc-dev)) $(if $(CJSON),,cJSON(libcjson-dev)) \
     $(if $(PCRE2),,PCRE2(libpcre2-dev)) $(if $(UTF8PROC),,utf8proc(libutf8proc-dev)) \
     $(if $(ZLIB),,zlib(zlib1g-dev)) $(if $(OPENCL),,OpenCL(opencl-headers)) \
-    $(if $(LIBEDIT),,libedit(libedit-dev))
+    $(if $(LIBEDIT),,libedit(libedit-dev)) $(if $(SERVER),,tandem-server(libmicrohttpd-dev))
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wstrict-prototypes $(if $(WERROR),-Werror)
 ifeq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
@@ -176,7 +179,7 @@ REPORT := $(BUILD)/room-report.a
 .PHONY: all lib tools bridge parts benches
 all: lib tools bridge parts ## build the library and the tools (default)
 lib: $(STATIC) $(SHARED) $(LLAMA) $(LLAMA_SHARED) ## build libtandem and libtandem-llama
-tools: $(addprefix $(BIN)/,$(TOOLS)) ## build mulmat-tune and tandem-llama
+tools: $(addprefix $(BIN)/,$(TOOLS)) ## build mulmat-tune, tandem-llama and tandem-server
 benches: $(addprefix $(BIN)/,$(BENCHES))
 
 parts:
@@ -212,7 +215,7 @@ endef
 $(BUILD)/%.list: FORCE
 	@mkdir -p $(@D)
 	@echo '$($*_SRC)' | cmp -s - $@ || echo '$($*_SRC)' > $@
-$(foreach room,$(ROOMS) llama report,$(eval $(call room_rule,$(room))))
+$(foreach room,$(ROOMS) llama report $(if $(SERVER),server),$(eval $(call room_rule,$(room))))
 
 LISTS := $(patsubst %,$(BUILD)/%.list,$(ROOMS))
 $(STATIC): $(LIB_OBJ) $(LISTS)
@@ -296,7 +299,7 @@ $(FAKE_NVML): tests/fake_nvml.c
 # are files of other suites that it needs.
 opencl_MORE := tests/suite_backends_cases.c tests/suite_backends_stage.c
 suite_of = $(firstword $(subst _, ,$(patsubst tests/suite_%.c,%,$(subst -like,,$(1)))))
-TEST_SRC := $(filter-out $(CL_TESTS),$(wildcard tests/suite_*.c))
+TEST_SRC := $(filter-out $(CL_TESTS) $(SERVER_TESTS),$(wildcard tests/suite_*.c))
 ALL_SUITES := $(sort $(foreach file,$(TEST_SRC),$(call suite_of,$(file))))
 # SUITES="sched tune" selects some.
 SUITES ?= $(ALL_SUITES)
@@ -312,7 +315,7 @@ $$(BUILD)/suite_$(1): $$(call obj,$$($(1)_TESTS) $$($(1)_MORE)) $$(SANITIZER_OBJ
     $$(BUILD)/libsupport.a \
     $$(call archives,$$(or $$($(1)_ARCH),report $$(llama_ARCH)))
 	$$(call say,LD,$$@)
-	$$(Q)$$(LINK) -rdynamic -o $$@ $$^ -lcunit $$(LIBS)
+	$$(Q)$$(LINK) -rdynamic -o $$@ $$^ -lcunit $$($(1)_SUITE_LIBS) $$(LIBS)
 $$(BUILD)/suite_$(1): | $$(PLUGIN) $$(FAKE_NVML)
 .PHONY: suite_$(1)
 suite_$(1): $$(BUILD)/suite_$(1)
@@ -349,14 +352,14 @@ check-suites: suites ## build and run all test suites of one variant (BUILD=, CC
 	@bash tests/process.sh $(SUITE_BINS)
 
 # ---- fuzzing: tests/fuzz/fuzz_X.c, linked with every room ------------------------------------------
-FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(filter-out $(CL_FUZZ),$(wildcard tests/fuzz/fuzz_*.c)))
+FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(filter-out $(CL_FUZZ) $(SERVER_TESTS),$(wildcard tests/fuzz/fuzz_*.c)))
 define fuzz_rule
 $$(BUILD)/fuzz_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(SANITIZER_OBJ) \
-    $$(call archives,report $$(llama_ARCH))
+    $$(call archives,$(if $(findstring server,$(1)),server) report $$(llama_ARCH))
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
 $$(BUILD)/replay_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(OBJ)/tests/fuzz/replay_files.o \
-    $$(SANITIZER_OBJ) $$(call archives,report $$(llama_ARCH))
+    $$(SANITIZER_OBJ) $$(call archives,$(if $(findstring server,$(1)),server) report $$(llama_ARCH))
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -o $$@ $$^ $$(LIBS)
 endef

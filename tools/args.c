@@ -27,9 +27,10 @@ static int wrong(const struct args_command *command, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "%s %s: ", args_program, command->name);
+    const char *blank = command->name[0] != '\0' ? " " : ""; /* a tool of one command has no name */
+    fprintf(stderr, "%s%s%s: ", args_program, blank, command->name);
     vfprintf(stderr, format, arguments);
-    fprintf(stderr, "; see '%s %s --help'\n", args_program, command->name);
+    fprintf(stderr, "; see '%s%s%s --help'\n", args_program, blank, command->name);
     va_end(arguments);
     return ARGS_WRONG;
 }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Holds the arrows of the house: a room includes its own headers, those of the rooms below, and the
 # public headers that these rooms own (their `room:` line). llama/, bridge/ and the documents' examples
-# include public headers only; tandem-llama uses llama/ through its public header. Files of different folders
-# do not include each other in a circle.
+# include public headers only; tandem-llama and tandem-server use llama/ through its public header. Files of
+# different folders do not include each other in a circle.
 set -u
 cd "$(dirname "$0")/../.."
 . tools/dev/files.sh
@@ -72,7 +72,7 @@ sources | while IFS= read -r file; do
             target=${target%%\"*}
             # A program's own headers stand beside its files.
             [[ $room =~ ^(tools|bench)$ && $target != */* ]] && continue
-            if [[ $file == tools/tandem-llama/* && $target == llama/* ]]; then
+            if [[ $file == tools/tandem-@(llama|server)/* && $target == llama/* ]]; then
                 complain "$file:$line: includes \"$target\" and not tandem/llama.h"
             elif ! allowed "$room" "$target"; then
                 complain "$file:$line: room '$room' must not include \"$target\""

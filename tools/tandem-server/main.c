@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * tandem-server: serves texts of a model over HTTP. docs/server.md says what it understands. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tandem/mapped.h"
+#include "tools/args.h"
+#include "tools/tandem-server/srv_open.h"
+
+struct options {
+    struct srv_settings settings;
+    struct srv_http_options http;
+    int64_t port, max_body, connections, idle, timeout, grace;
+};
+
+static int fail(const struct tandem_error *error)
+{
+    fprintf(stderr, "tandem-server: %s\n", error->text);
+    return 1;
+}
+
+/* Signals that end the server come to sigwait; a second one ends it at once. */
+static void hold_signals(sigset_t *set)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigemptyset(set);
+    (void)sigaddset(set, SIGTERM);
+    (void)sigaddset(set, SIGINT);
+    (void)pthread_sigmask(SIG_BLOCK, set, NULL);
+}
+
+static void wait_for_end(const sigset_t *set)
+{
+    int which = 0;
+    while (sigwait(set, &which) != 0) {
+    }
+    (void)pthread_sigmask(SIG_UNBLOCK, set, NULL);
+}
+
+static int serve(struct options *options, struct srv_kit *kit, const sigset_t *signals)
+{
+    struct tandem_error error = {0};
+    options->http.port = (int)options->port;
+    options->http.max_body = (size_t)options->max_body << 10;
+    options->http.max_connections = (int)options->connections;
+    options->http.idle_seconds = (int)options->idle;
+    kit->server.max_seconds = (double)options->timeout;
+    struct srv_http *http = tnd_srv_http_start(&kit->server, &options->http, &error);
+    if (http == NULL) {
+        return fail(&error);
+    }
+    if (!kit->server.is_local && kit->server.api_key == NULL) {
+        fprintf(stderr, "tandem-server: note: other machines may ask without a key "
+                        "(--api-key-file)\n");
+    }
+    const bool is_started = tnd_srv_engine_start(kit->engine, &error) == TANDEM_OK;
+    if (is_started) {
+        const bool is_v6 = strchr(options->http.host, ':') != NULL;
+        fprintf(stderr, "tandem-server: %s, template %s: http://%s%s%s:%d\n",
+                kit->server.model_name, kit->server.template_name, is_v6 ? "[" : "",
+                options->http.host, is_v6 ? "]" : "", tnd_srv_http_port(http));
+        wait_for_end(signals);
+        fprintf(stderr, "tandem-server: ends; again: at once\n");
+    }
+    tnd_srv_http_close(http);
+    tnd_srv_engine_stop(kit->engine, (double)options->grace);
+    tnd_srv_http_stop(http, 5.0);
+    return is_started ? 0 : fail(&error);
+}
+
+static int run(struct options *options)
+{
+    struct srv_kit kit = {0};
+    struct tandem_error error = {0};
+    sigset_t signals;
+    hold_signals(&signals); /* before there are threads, which inherit it */
+    (void)tandem_guard_mapped_files(NULL);
+    const enum tandem_status status = tnd_srv_open(&kit, &options->settings, &error);
+    const int code = status == TANDEM_OK ? serve(options, &kit, &signals) : fail(&error);
+    tnd_srv_close(&kit);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {
+        .settings = {.context = 4096, .parallel = 8, .queue = 64, .answer = 1024, .delay_ms = 200},
+        .http = {.host = "127.0.0.1"},
+        .port = 8080,
+        .max_body = 4096,
+        .connections = 256,
+        .idle = 60,
+        .timeout = 600,
+        .grace = 30};
+    const struct args_option rows[] = {
+        {"host", ARGS_STRING, &o.http.host, 0, 0, "ADDRESS",
+         "where to listen; 127.0.0.1: this machine alone"},
+        {"port", ARGS_INT, &o.port, 0, 65535, "N", "0: a free one; 8080"},
+        {"api-key-file", ARGS_STRING, &o.settings.key_file, 0, 0, "FILE",
+         "its first line is the key that requests need"},
+        {"alias", ARGS_STRING, &o.settings.alias, 0, 0, "NAME", "of the model; the file's name"},
+        {"template", ARGS_STRING, &o.settings.template_name, 0, 0, "NAME",
+         "llama-2, llama-3, mistral-instruct, chatml, plain; guessed"},
+        {"t", ARGS_STRING, &o.settings.tokenizer, 0, 0, "FILE",
+         "tokenizer; default: the model file's own"},
+        {"type", ARGS_STRING, &o.settings.type, 0, 0, "TYPE",
+         "convert the weights first (q4_0, f16, ...)"},
+        {"cache", ARGS_STRING, &o.settings.cache_type, 0, 0, "TYPE",
+         "of keys and values: f32, f16, q8_0; f16"},
+        {"context", ARGS_INT, &o.settings.context, 64, 1e7, "N", "tokens of a text; 4096"},
+        {"cells", ARGS_INT, &o.settings.cells, 0, 1e8, "N",
+         "tokens of all texts; 0: twice the context"},
+        {"parallel", ARGS_INT, &o.settings.parallel, 1, SRV_MAX_PARALLEL, "N", "texts at once; 8"},
+        {"queue", ARGS_INT, &o.settings.queue, 0, 1e6, "N", "requests that may wait; 64"},
+        {"answer", ARGS_INT, &o.settings.answer, 1, 1e7, "N",
+         "tokens of an answer if the request does not say; 1024"},
+        {"delay", ARGS_INT, &o.settings.delay_ms, 1, 1e6, "MS",
+         "that prompts may keep running texts waiting; 200"},
+        {"timeout", ARGS_INT, &o.timeout, 1, 1e7, "S", "of a request, with waiting; 600"},
+        {"grace", ARGS_INT, &o.grace, 0, 1e6, "S", "after SIGTERM requests in hand may take; 30"},
+        {"max-body", ARGS_INT, &o.max_body, 1, 1e6, "KIB", "of a request; 4096"},
+        {"connections", ARGS_INT, &o.connections, 1, 60000, "N", "at once; 256"},
+        {"idle", ARGS_INT, &o.idle, 1, 1e6, "S", "a connection may do nothing; 60"},
+        {"threads", ARGS_INT, &o.settings.threads, 0, 4096, "N", "threads; one a core"},
+        {"table", ARGS_STRING, &o.settings.table, 0, 0, "FILE",
+         "timing table; none: the rule; default: this machine's"},
+        {"profile", ARGS_STRING, &o.settings.profile, 0, 0, "NAME",
+         "force a profile wherever it applies"},
+        {"device", ARGS_STRING, &o.settings.device, 0, 0, "SEL", TND_DEVICE_OPTION_HELP},
+        {"settings", ARGS_STRING, &o.settings.settings, 0, 0, "TEXT",
+         "of backends, as cpu:packed=4096,rows=release"},
+    };
+    const struct args_command command = {"",
+                                         "MODEL",
+                                         "Serves texts of a model over HTTP (docs/server.md).",
+                                         rows,
+                                         (int)(sizeof(rows) / sizeof(rows[0])),
+                                         1,
+                                         1};
+    args_program = "tandem-server";
+    args_dashes = "--";
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+        printf("tandem-server %s\n", tandem_version());
+        return 0;
+    }
+    if (argc == 2 && strcmp(argv[1], "help") == 0) {
+        args_help(&command);
+        return 0;
+    }
+    argc = tnd_plugin_option_take(argc, argv);
+    const int result = args_parse(&command, argc, argv, &o.settings.model, NULL);
+    return result == ARGS_OK ? run(&o) : args_code(result);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ * The engine: one thread owns the session. Jobs wait in a queue and join between steps; a step is
+ * one batch with the next token of every text and a chunk of the prompts that are not done. What
+ * texts leave behind stays in the KV cache as long as there is room, so that prompts that begin
+ * alike find it. */
+#ifndef TANDEM_SERVER_SRV_ENGINE_H
+#define TANDEM_SERVER_SRV_ENGINE_H
+
+#include "tools/tandem-server/srv_job.h"
+#include "tools/tandem-server/srv_pace.h"
+#include "tools/tandem-server/srv_vocabulary.h"
+
+enum { SRV_MAX_PARALLEL = 64 };
+
+struct srv_engine_options {
+    const tandem_model *model;
+    tandem_runtime *runtime;
+    const tandem_tokenizer *tokenizer;
+    const struct srv_vocabulary *vocabulary;
+    int64_t context; /* tokens of a text */
+    int64_t n_cells; /* of all texts */
+    int n_parallel;  /* texts at once */
+    int max_queue;   /* jobs that wait */
+    double delay_ms; /* that running texts may be kept waiting by prompts */
+    enum tandem_type cache_type;
+    bool has_embeddings;
+};
+
+enum srv_submit { SRV_TAKEN, SRV_QUEUE_FULL, SRV_CLOSING };
+
+/** Counters since the start, and what is going on. */
+struct srv_counts {
+    int64_t prompt_tokens, cached_tokens, generated_tokens;
+    int64_t n_steps, n_jobs, n_refused, n_failed;
+    double prompt_seconds, generate_seconds; /* of steps with and without prompts */
+    double busy_seconds;
+    int n_running, n_waiting;
+    int64_t cells_used, n_cells;
+};
+
+/** A text in the KV cache, as /slots tells it. */
+struct srv_slot {
+    bool is_running;
+    int64_t n_tokens;    /* in the cache */
+    int64_t n_prompt;    /* of the job */
+    int64_t n_generated; /* by the job */
+    char id[40];         /* of the job; "" */
+};
+
+struct srv_engine;
+
+/** Errors: MEMORY, those of tandem_session_new. */
+enum tandem_status tnd_srv_engine_new(const struct srv_engine_options *options,
+                                      struct srv_engine **out_engine, struct tandem_error *error);
+/** The thread must have ended. NULL is allowed. */
+void tnd_srv_engine_free(struct srv_engine *engine);
+/** Starts the thread. Errors: THREAD. */
+enum tandem_status tnd_srv_engine_start(struct srv_engine *engine, struct tandem_error *error);
+/** Takes no more jobs, finishes those that it has within `seconds`, cancels the others, and waits
+ *  for the thread. Without a thread: cancels all. */
+void tnd_srv_engine_stop(struct srv_engine *engine, double seconds);
+
+/** Hands a job over; the engine takes a reference of its own. Any thread. */
+enum srv_submit tnd_srv_engine_submit(struct srv_engine *engine, struct srv_job *job);
+/** Whether jobs are still taken. Any thread. */
+bool tnd_srv_engine_is_open(struct srv_engine *engine);
+/** Any thread. */
+void tnd_srv_engine_count(struct srv_engine *engine, struct srv_counts *out_counts);
+/** Writes at most `capacity` slots; returns how many there are. Any thread. */
+int tnd_srv_engine_slots(struct srv_engine *engine, struct srv_slot *out_slots, int capacity);
+int64_t tnd_srv_engine_context(const struct srv_engine *engine);
+
+/** One step on the calling thread, where no thread was started. False: there was nothing to do. */
+bool tnd_srv_engine_step(struct srv_engine *engine);
+
+#endif

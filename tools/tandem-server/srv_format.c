@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT
+ * The output of jobs as clients read it: OpenAI's chats and completions, llama.cpp's /completion,
+ * as server-sent events or whole. */
+#include <string.h>
+
+#include "tools/tandem-server/srv_server.h"
+
+/* ---- parts ---- */
+
+static const char *reason_of(const struct srv_job *job)
+{
+    return job->finish == SRV_LENGTH ? "\"length\"" : "\"stop\"";
+}
+
+static void add_piece(const struct srv_server *server, int32_t id, struct srv_text *out)
+{
+    size_t n;
+    const char *bytes = tnd_srv_vocabulary_bytes(server->vocabulary, id, &n);
+    tnd_srv_add_json(out, bytes, n);
+}
+
+/* The text of a token as a number for each byte: it may end within a character. */
+static void add_bytes(const struct srv_server *server, int32_t id, struct srv_text *out)
+{
+    size_t n;
+    const char *bytes = tnd_srv_vocabulary_bytes(server->vocabulary, id, &n);
+    tnd_srv_print(out, "[");
+    for (size_t i = 0; i < n; i++) {
+        tnd_srv_print(out, "%s%u", i > 0 ? "," : "", (unsigned)(unsigned char)bytes[i]);
+    }
+    tnd_srv_print(out, "]");
+}
+
+static void add_choice(const struct srv_server *server, int32_t id, float logprob,
+                       struct srv_text *out)
+{
+    tnd_srv_print(out, "{\"token\":");
+    add_piece(server, id, out);
+    tnd_srv_print(out, ",\"logprob\":");
+    tnd_srv_add_number(out, (double)logprob);
+    tnd_srv_print(out, ",\"bytes\":");
+    add_bytes(server, id, out);
+}
+
+/* {"content":[..]} of chats, and llama.cpp's array, for tokens begin .. end - 1. */
+static void add_contents(const struct srv_server *server, const struct srv_job *job, size_t begin,
+                         size_t end, struct srv_text *out)
+{
+    tnd_srv_print(out, "[");
+    for (size_t i = begin; i < end; i++) {
+        const struct srv_token *token = &job->tokens[i];
+        tnd_srv_print(out, "%s", i > begin ? "," : "");
+        add_choice(server, token->id, token->logprob, out);
+        tnd_srv_print(out, ",\"top_logprobs\":[");
+        for (int k = 0; k < job->params.n_top && token->top[k].id >= 0; k++) {
+            tnd_srv_print(out, "%s", k > 0 ? "," : "");
+            add_choice(server, token->top[k].id, token->top[k].logprob, out);
+            tnd_srv_print(out, "}");
+        }
+        tnd_srv_print(out, "]}");
+    }
+    tnd_srv_print(out, "]");
+}
+
+/* Completions have four arrays. */
+static void add_arrays(const struct srv_server *server, const struct srv_job *job, size_t begin,
+                       size_t end, struct srv_text *out)
+{
+    tnd_srv_print(out, "{\"tokens\":[");
+    for (size_t i = begin; i < end; i++) {
+        tnd_srv_print(out, "%s", i > begin ? "," : "");
+        add_piece(server, job->tokens[i].id, out);
+    }
+    tnd_srv_print(out, "],\"token_logprobs\":[");
+    for (size_t i = begin; i < end; i++) {
+        tnd_srv_print(out, "%s", i > begin ? "," : "");
+        tnd_srv_add_number(out, (double)job->tokens[i].logprob);
+    }
+    tnd_srv_print(out, "],\"top_logprobs\":[");
+    for (size_t i = begin; i < end; i++) {
+        const struct srv_token *token = &job->tokens[i];
+        tnd_srv_print(out, "%s{", i > begin ? "," : "");
+        for (int k = 0; k < job->params.n_top && token->top[k].id >= 0; k++) {
+            tnd_srv_print(out, "%s", k > 0 ? "," : "");
+            add_piece(server, token->top[k].id, out);
+            tnd_srv_print(out, ":");
+            tnd_srv_add_number(out, (double)token->top[k].logprob);
+        }
+        tnd_srv_print(out, "}");
+    }
+    tnd_srv_print(out, "],\"text_offset\":[");
+    for (size_t i = begin; i < end; i++) {
+        tnd_srv_print(out, "%s%zu", i > begin ? "," : "", job->tokens[i].begin);
+    }
+    tnd_srv_print(out, "]}");
+}
+
+static void add_logprobs(const struct srv_server *server, const struct srv_job *job, size_t begin,
+                         size_t end, struct srv_text *out)
+{
+    if (!job->params.wants_logprobs || begin == end) {
+        tnd_srv_print(out, "null");
+    } else if (job->params.style == SRV_CHAT) {
+        tnd_srv_print(out, "{\"content\":");
+        add_contents(server, job, begin, end, out);
+        tnd_srv_print(out, "}");
+    } else {
+        add_arrays(server, job, begin, end, out);
+    }
+}
+
+static void add_usage(const struct srv_job *job, struct srv_text *out)
+{
+    tnd_srv_print(out,
+                  "{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,\"total_tokens\":%lld,"
+                  "\"prompt_tokens_details\":{\"cached_tokens\":%lld}}",
+                  (long long)job->n_prompt, (long long)job->n_generated,
+                  (long long)(job->n_prompt + job->n_generated), (long long)job->times.n_cached);
+}
+
+/* As llama.cpp tells them. */
+static void add_timings(const struct srv_job *job, struct srv_text *out)
+{
+    const struct srv_times *t = &job->times;
+    const int64_t n_prompt = job->n_prompt - t->n_cached;
+    const double prompt = t->prompted > t->began ? t->prompted - t->began : 0.0;
+    const double text = t->prompted > 0.0 && t->ended > t->prompted ? t->ended - t->prompted : 0.0;
+    tnd_srv_print(out,
+                  "{\"queue_ms\":%.3f,\"cache_n\":%lld,\"prompt_n\":%lld,\"prompt_ms\":%.3f,"
+                  "\"prompt_per_second\":%.3f,\"predicted_n\":%lld,\"predicted_ms\":%.3f,"
+                  "\"predicted_per_second\":%.3f}",
+                  t->began > 0.0 ? 1e3 * (t->began - t->arrived) : 0.0, (long long)t->n_cached,
+                  (long long)n_prompt, 1e3 * prompt, prompt > 0.0 ? (double)n_prompt / prompt : 0.0,
+                  (long long)job->n_generated, 1e3 * text,
+                  text > 0.0 ? (double)job->n_generated / text : 0.0);
+}
+
+static void add_head(const struct srv_server *server, const struct srv_job *job, const char *object,
+                     struct srv_text *out)
+{
+    tnd_srv_print(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", job->id,
+                  object, (long long)job->created);
+    tnd_srv_add_json_text(out, server->model_name);
+}
+
+/* llama.cpp's members of an end. */
+static void add_native_end(const struct srv_server *server, const struct srv_job *job,
+                           struct srv_text *out)
+{
+    static const char *const types[] = {"none", "eos", "word", "limit"};
+    tnd_srv_print(out, ",\"stop\":true,\"model\":");
+    tnd_srv_add_json_text(out, server->model_name);
+    tnd_srv_print(out,
+                  ",\"tokens_predicted\":%lld,\"tokens_evaluated\":%lld,\"tokens_cached\":%lld,"
+                  "\"truncated\":false,\"stop_type\":\"%s\",\"stopping_word\":",
+                  (long long)job->n_generated, (long long)job->n_prompt,
+                  (long long)job->times.n_cached,
+                  types[job->finish <= SRV_LENGTH ? job->finish : 0]);
+    tnd_srv_add_json_text(out, job->stopped_by != NULL ? job->stopped_by : "");
+    tnd_srv_print(out, ",\"timings\":");
+    add_timings(job, out);
+}
+
+static void add_native_tokens(const struct srv_server *server, const struct srv_job *job,
+                              size_t begin, size_t end, struct srv_text *out)
+{
+    tnd_srv_print(out, ",\"tokens\":[");
+    for (size_t i = begin; i < end; i++) {
+        tnd_srv_print(out, "%s%d", i > begin ? "," : "", (int)job->tokens[i].id);
+    }
+    tnd_srv_print(out, "]");
+    if (job->params.wants_logprobs) {
+        tnd_srv_print(out, ",\"completion_probabilities\":");
+        add_contents(server, job, begin, end, out);
+    }
+}
+
+/* ---- whole ---- */
+
+static void add_embedding(const struct srv_server *server, const struct srv_job *job,
+                          struct srv_text *out)
+{
+    tnd_srv_print(out, "{\"object\":\"list\",\"data\":[{\"object\":\"embedding\",\"index\":0,"
+                       "\"embedding\":[");
+    for (int64_t i = 0; i < job->n_embedding; i++) {
+        tnd_srv_print(out, "%s", i > 0 ? "," : "");
+        tnd_srv_add_number(out, (double)job->embedding[i]);
+    }
+    tnd_srv_print(out, "]}],\"model\":");
+    tnd_srv_add_json_text(out, server->model_name);
+    tnd_srv_print(out, ",\"usage\":{\"prompt_tokens\":%lld,\"total_tokens\":%lld}}",
+                  (long long)job->n_prompt, (long long)job->n_prompt);
+}
+
+static void add_whole(const struct srv_server *server, const struct srv_job *job,
+                      struct srv_text *out)
+{
+    const bool is_chat = job->params.style == SRV_CHAT;
+    if (job->params.style == SRV_EMBEDDING) {
+        add_embedding(server, job, out);
+        return;
+    }
+    if (job->params.style == SRV_NATIVE) {
+        tnd_srv_print(out, "{\"content\":");
+        tnd_srv_add_json(out, job->text.bytes, job->text.n);
+        add_native_tokens(server, job, 0, job->n_tokens, out);
+        add_native_end(server, job, out);
+        tnd_srv_print(out, "}");
+        return;
+    }
+    add_head(server, job, is_chat ? "chat.completion" : "text_completion", out);
+    tnd_srv_print(out, ",\"choices\":[{\"index\":0,%s",
+                  is_chat ? "\"message\":{\"role\":\"assistant\",\"content\":" : "\"text\":");
+    tnd_srv_add_json(out, job->text.bytes, job->text.n);
+    tnd_srv_print(out, "%s,\"logprobs\":", is_chat ? "}" : "");
+    add_logprobs(server, job, 0, job->n_tokens, out);
+    tnd_srv_print(out, ",\"finish_reason\":%s}],\"usage\":", reason_of(job));
+    add_usage(job, out);
+    tnd_srv_print(out, ",\"timings\":");
+    add_timings(job, out);
+    tnd_srv_print(out, "}");
+}
+
+/* An end without a result: the status of HTTP and why. 0: there is a result. */
+static int fault_of(const struct srv_job *job, const char **out_why)
+{
+    *out_why = job->finish == SRV_TIMEOUT     ? "the request took longer than it may"
+               : job->finish == SRV_CANCELLED ? "the server ends, or nobody reads"
+                                              : job->fault;
+    return job->finish == SRV_FAILED      ? 500
+           : job->finish == SRV_TIMEOUT   ? 504
+           : job->finish == SRV_CANCELLED ? 503
+                                          : 0;
+}
+
+bool tnd_srv_read_whole(const struct srv_server *server, struct srv_job *job,
+                        struct srv_reply *reply)
+{
+    const char *why;
+    pthread_mutex_lock(&job->mutex);
+    const bool is_done = job->finish != SRV_RUNNING;
+    const int status = fault_of(job, &why);
+    if (is_done && status != 0) {
+        tnd_srv_reply_error(reply, status, "%s", why);
+    } else if (is_done) {
+        reply->status = 200;
+        reply->type = "application/json";
+        add_whole(server, job, &reply->body);
+    }
+    pthread_mutex_unlock(&job->mutex);
+    if (reply->body.failed) {
+        tnd_srv_reply_error(reply, 500, "no memory for the reply");
+    }
+    return is_done;
+}
+
+/* ---- streams ---- */
+
+/* An event with text up to n_bytes; for an end with its reason. */
+static void add_event(const struct srv_server *server, const struct srv_job *job,
+                      const struct srv_reader *reader, size_t n_bytes, size_t n_tokens, bool is_end,
+                      struct srv_text *out)
+{
+    const bool is_chat = job->params.style == SRV_CHAT;
+    const char *text = job->text.bytes != NULL ? job->text.bytes + reader->n_bytes : "";
+    const size_t n = n_bytes - reader->n_bytes;
+    tnd_srv_print(out, "data: ");
+    if (job->params.style == SRV_NATIVE) {
+        tnd_srv_print(out, "{\"content\":");
+        tnd_srv_add_json(out, text, n);
+        add_native_tokens(server, job, reader->n_tokens, n_tokens, out);
+        if (is_end) {
+            add_native_end(server, job, out);
+        } else {
+            tnd_srv_print(out, ",\"stop\":false");
+        }
+        tnd_srv_print(out, "}\n\n");
+        return;
+    }
+    add_head(server, job, is_chat ? "chat.completion.chunk" : "text_completion", out);
+    tnd_srv_print(out, ",\"choices\":[{\"index\":0,");
+    if (!is_chat) {
+        tnd_srv_print(out, "\"text\":");
+        tnd_srv_add_json(out, text, n);
+    } else if (!reader->has_begun) {
+        tnd_srv_print(out, "\"delta\":{\"role\":\"assistant\",\"content\":\"\"}");
+    } else if (is_end) {
+        tnd_srv_print(out, "\"delta\":{}");
+    } else {
+        tnd_srv_print(out, "\"delta\":{\"content\":");
+        tnd_srv_add_json(out, text, n);
+        tnd_srv_print(out, "}");
+    }
+    tnd_srv_print(out, ",\"logprobs\":");
+    add_logprobs(server, job, reader->n_tokens, n_tokens, out);
+    tnd_srv_print(out, ",\"finish_reason\":%s}]", is_end ? reason_of(job) : "null");
+    tnd_srv_print(out, "%s}\n\n", job->params.wants_usage ? ",\"usage\":null" : "");
+}
+
+static void add_fault(const struct srv_job *job, struct srv_text *out)
+{
+    const char *why;
+    const int status = fault_of(job, &why);
+    tnd_srv_print(out,
+                  "data: {\"error\":{\"code\":%d,\"type\":\"server_error\",\"param\":null,"
+                  "\"message\":",
+                  status);
+    tnd_srv_add_json_text(out, why);
+    tnd_srv_print(out, "}}\n\n");
+}
+
+static void add_end(const struct srv_server *server, const struct srv_job *job,
+                    const struct srv_reader *reader, struct srv_text *out)
+{
+    const char *why;
+    if (fault_of(job, &why) != 0) {
+        add_fault(job, out);
+        return;
+    }
+    add_event(server, job, reader, reader->n_bytes, reader->n_tokens, true, out);
+    if (job->params.style == SRV_NATIVE) {
+        return;
+    }
+    if (job->params.wants_usage) {
+        tnd_srv_print(out, "data: ");
+        add_head(server, job,
+                 job->params.style == SRV_CHAT ? "chat.completion.chunk" : "text_completion", out);
+        tnd_srv_print(out, ",\"choices\":[],\"usage\":");
+        add_usage(job, out);
+        tnd_srv_print(out, ",\"timings\":");
+        add_timings(job, out);
+        tnd_srv_print(out, "}\n\n");
+    }
+    tnd_srv_print(out, "data: [DONE]\n\n");
+}
+
+bool tnd_srv_read_stream(const struct srv_server *server, struct srv_job *job,
+                         struct srv_reader *reader, struct srv_text *out)
+{
+    pthread_mutex_lock(&job->mutex);
+    const bool is_done = job->finish != SRV_RUNNING;
+    if (!reader->has_begun && job->params.style == SRV_CHAT) {
+        add_event(server, job, reader, 0, 0, false, out);
+    }
+    reader->has_begun = true;
+    size_t n_tokens = reader->n_tokens;
+    while (n_tokens < job->n_tokens && job->tokens[n_tokens].end <= job->n_ready) {
+        n_tokens++;
+    }
+    if (job->n_ready > reader->n_bytes || n_tokens > reader->n_tokens) {
+        add_event(server, job, reader, job->n_ready, n_tokens, false, out);
+        reader->n_bytes = job->n_ready;
+        reader->n_tokens = n_tokens;
+    }
+    if (is_done && !reader->has_ended) {
+        add_end(server, job, reader, out);
+        reader->has_ended = true;
+    }
+    pthread_mutex_unlock(&job->mutex);
+    return is_done;
+}

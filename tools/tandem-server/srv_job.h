@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ * A job: a text to be continued, how, and what has come of it so far. A connection makes it and
+ * reads its output; the engine's thread computes it. Both hold a reference. */
+#ifndef TANDEM_SERVER_SRV_JOB_H
+#define TANDEM_SERVER_SRV_JOB_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "tandem/llama.h"
+#include "tools/tandem-server/srv_text.h"
+
+enum { SRV_MAX_STOPS = 16, SRV_MAX_STOP_BYTES = 256, SRV_MAX_LOGPROBS = 20 };
+
+enum srv_style { SRV_CHAT, SRV_COMPLETION, SRV_NATIVE, SRV_EMBEDDING };
+
+enum srv_finish {
+    SRV_RUNNING,
+    SRV_ENDED,     /* the model has ended the text */
+    SRV_STOPPED,   /* by a stop string */
+    SRV_LENGTH,    /* as many tokens as were asked for, or as fit */
+    SRV_TIMEOUT,   /* the job took longer than it may */
+    SRV_CANCELLED, /* the reader is gone, or the server ends */
+    SRV_FAILED     /* `fault` says why */
+};
+
+/** What the client asked for; fixed before the job is handed to the engine. */
+struct srv_params {
+    enum srv_style style;
+    bool is_stream;
+    bool wants_usage; /* a last chunk with the numbers of tokens */
+    bool is_json;     /* only valid JSON objects */
+    bool wants_logprobs;
+    int n_top; /* likeliest tokens told with each token */
+    int64_t max_tokens;
+    struct tandem_sampler_options sampler;
+    char *stops[SRV_MAX_STOPS];
+    int n_stops;
+};
+
+struct srv_top {
+    int32_t id;
+    float logprob;
+};
+
+/** A token of the output. */
+struct srv_token {
+    int32_t id;
+    float logprob;
+    size_t begin, end;                    /* its bytes in the text */
+    struct srv_top top[SRV_MAX_LOGPROBS]; /* {n_top}, the likeliest first; unset without */
+};
+
+struct srv_times {
+    double arrived, began, prompted, ended; /* seconds of the monotonic clock; 0: not yet */
+    int64_t n_cached;                       /* tokens of the prompt that were there already */
+};
+
+/** Whom the engine tells; called with the job's mutex held. */
+struct srv_listener {
+    void (*wake)(void *user);    /* there is more output, or an end */
+    bool (*is_gone)(void *user); /* nobody reads any more */
+    void *user;
+};
+
+struct srv_job {
+    struct srv_params params;
+    int32_t *prompt; /* {n_prompt} */
+    int64_t n_prompt;
+    char id[40];
+    int64_t created; /* seconds since 1970 */
+    double deadline; /* of the monotonic clock */
+    atomic_int refs;
+    atomic_bool is_cancelled; /* by the reader */
+    struct srv_job *next;     /* in the engine's queue */
+
+    pthread_mutex_t mutex; /* guards what follows */
+    struct srv_listener listener;
+    struct srv_text text;     /* what the model has written */
+    size_t n_ready;           /* bytes of it that no stop string can take back */
+    struct srv_token *tokens; /* {n_tokens}; only with log-probabilities or ids wanted */
+    size_t n_tokens, token_capacity;
+    int64_t n_generated;
+    float *embedding; /* {n_embedding} */
+    int64_t n_embedding;
+    enum srv_finish finish;
+    const char *stopped_by; /* of params.stops */
+    char fault[200];
+    struct srv_times times;
+};
+
+/** A job with one reference, `params` taken over; NULL: no memory, `params` stays the caller's. */
+struct srv_job *tnd_srv_job_new(const struct srv_params *params, int32_t *prompt, int64_t n_prompt);
+struct srv_job *tnd_srv_job_ref(struct srv_job *job);
+/** NULL is allowed. */
+void tnd_srv_job_unref(struct srv_job *job);
+void tnd_srv_params_free(struct srv_params *params);
+
+/** Sets whom to tell; NULL: nobody from now on. */
+void tnd_srv_job_listen(struct srv_job *job, const struct srv_listener *listener);
+
+/** For the engine: more bytes of the text with the token that brought them. False: there was no
+ *  memory, and the job has failed. */
+bool tnd_srv_job_add(struct srv_job *job, const struct srv_token *token, const char *bytes,
+                     size_t n);
+/** For the engine: looks for stop strings in what was added last. True: one was found; the text
+ *  ends in front of it. */
+bool tnd_srv_job_stops(struct srv_job *job);
+/** For the engine: tells an end, once. `fault` may be NULL. */
+void tnd_srv_job_finish(struct srv_job *job, enum srv_finish finish, const char *fault);
+/** For the engine: wakes the reader. */
+void tnd_srv_job_tell(struct srv_job *job);
+/** Whether nobody reads any more; `looks`: also by asking the listener. */
+bool tnd_srv_job_is_gone(struct srv_job *job, bool looks);
+
+/** Seconds of the monotonic clock. */
+double tnd_srv_seconds(void);
+
+#endif

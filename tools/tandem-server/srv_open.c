@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ * Opening a model, a runtime and an engine. */
+#include "tools/tandem-server/srv_open.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "tools/table_option.h"
+
+/* Hands a failure on. */
+#define SRV_TRY(expression)                                                                        \
+    do {                                                                                           \
+        const enum tandem_status srv_try_status_ = (expression);                                   \
+        if (srv_try_status_ != TANDEM_OK) {                                                        \
+            return srv_try_status_;                                                                \
+        }                                                                                          \
+    } while (0)
+
+static enum tandem_status fail(struct tandem_error *error, enum tandem_status status,
+                               const char *what, const char *text)
+{
+    snprintf(error->text, sizeof(error->text), "%s '%.100s'", what, text);
+    return status;
+}
+
+static enum tandem_status read_type(const char *name, enum tandem_type *out,
+                                    struct tandem_error *error)
+{
+    if (name != NULL && !tandem_type_from_name(name, out)) {
+        return fail(error, TANDEM_E_ARGUMENT, "unknown type", name);
+    }
+    return TANDEM_OK;
+}
+
+/* The first line of the file. */
+static enum tandem_status read_key(struct srv_kit *kit, const char *path,
+                                   struct tandem_error *error)
+{
+    FILE *file = path != NULL ? fopen(path, "r") : NULL;
+    if (path == NULL) {
+        return TANDEM_OK;
+    }
+    if (file == NULL) {
+        return fail(error, TANDEM_E_FILE, strerror(errno), path);
+    }
+    const bool is_read = fgets(kit->api_key, sizeof(kit->api_key), file) != NULL;
+    (void)fclose(file);
+    kit->api_key[strcspn(kit->api_key, "\r\n")] = '\0';
+    if (!is_read || kit->api_key[0] == '\0' || strlen(kit->api_key) > 250) {
+        return fail(error, TANDEM_E_FORMAT, "expected a key of 1 to 250 bytes in", path);
+    }
+    kit->server.api_key = kit->api_key;
+    return TANDEM_OK;
+}
+
+static enum tandem_status open_model(struct srv_kit *kit, const struct srv_settings *settings,
+                                     struct tandem_error *error)
+{
+    enum tandem_type target = TANDEM_TYPE_F32;
+    tandem_source *source;
+    SRV_TRY(read_type(settings->type, &target, error));
+    SRV_TRY(tandem_source_open(settings->model, &source, error));
+    if (settings->type == NULL) {
+        kit->source = source;
+    } else {
+        const enum tandem_status status =
+            tandem_source_convert(source, target, &kit->source, error);
+        tandem_source_close(source);
+        SRV_TRY(status);
+    }
+    return tandem_model_new(kit->source, &kit->model, error);
+}
+
+static enum tandem_status open_tokenizer(struct srv_kit *kit, const struct srv_settings *settings,
+                                         struct tandem_error *error)
+{
+    const int64_t n = tandem_model_hparams(kit->model)->vocabulary;
+    struct stat info;
+    if (settings->tokenizer != NULL) {
+        return tandem_tokenizer_open(settings->tokenizer, n, &kit->tokenizer, error);
+    }
+    const enum tandem_status status =
+        tandem_tokenizer_from_source(kit->source, &kit->tokenizer, error);
+    return status == TANDEM_E_FORMAT && stat(settings->model, &info) == 0 && S_ISDIR(info.st_mode)
+               ? tandem_tokenizer_open(settings->model, n, &kit->tokenizer, error)
+               : status;
+}
+
+static void say(void *user, enum tandem_log_level level, const char *room, const char *text)
+{
+    (void)user;
+    (void)level;
+    fprintf(stderr, "tandem-server: %s: %s\n", room, text);
+}
+
+static enum tandem_status open_runtime(struct srv_kit *kit, const struct srv_settings *settings,
+                                       struct tandem_error *error)
+{
+    struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+    struct tnd_device_option memory;
+    options.n_threads = (int)settings->threads;
+    options.profile = settings->profile;
+    options.settings = settings->settings;
+    options.table_path =
+        settings->table != NULL && strcmp(settings->table, "none") == 0 ? "" : settings->table;
+    options.log = say;
+    SRV_TRY(tnd_device_option_apply(settings->device, settings->profile, &memory, &options, error));
+    SRV_TRY(tandem_runtime_open(&options, &kit->runtime, error));
+    SRV_TRY(tnd_device_option_check(&memory, kit->runtime, error));
+    return tnd_table_option_check(options.table_path, kit->runtime, error);
+}
+
+/* The file's name without folder and ending. */
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
+
+static enum tandem_status open_engine(struct srv_kit *kit, const struct srv_settings *settings,
+                                      struct tandem_error *error)
+{
+    const int64_t context = tandem_model_hparams(kit->model)->context;
+    struct srv_engine_options options = {
+        .model = kit->model,
+        .runtime = kit->runtime,
+        .tokenizer = kit->tokenizer,
+        .vocabulary = &kit->vocabulary,
+        .context = settings->context < context ? settings->context : context,
+        .n_parallel = (int)settings->parallel,
+        .max_queue = (int)settings->queue,
+        .delay_ms = (double)settings->delay_ms,
+        .cache_type = TANDEM_TYPE_F16,
+        .has_embeddings = true,
+    };
+    options.n_cells = settings->cells > 0 ? settings->cells : 2 * options.context;
+    options.n_cells = options.n_cells > options.context ? options.n_cells : options.context;
+    options.n_cells = (options.n_cells + 63) / 64 * 64; /* whole blocks */
+    kit->server.n_cells = options.n_cells;
+    SRV_TRY(read_type(settings->cache_type, &options.cache_type, error));
+    return tnd_srv_engine_new(&options, &kit->engine, error);
+}
+
+enum tandem_status tnd_srv_open(struct srv_kit *kit, const struct srv_settings *settings,
+                                struct tandem_error *error)
+{
+    struct srv_server *server = &kit->server;
+    SRV_TRY(read_key(kit, settings->key_file, error));
+    SRV_TRY(open_model(kit, settings, error));
+    SRV_TRY(open_tokenizer(kit, settings, error));
+    SRV_TRY(open_runtime(kit, settings, error));
+    server->template_name = settings->template_name != NULL
+                                ? settings->template_name
+                                : tandem_chat_template_guess(kit->source, kit->tokenizer);
+    if (tandem_chat_ends(server->template_name, kit->model, kit->tokenizer, &(int32_t){0}, 1) ==
+            0 &&
+        settings->template_name != NULL) {
+        return fail(error, TANDEM_E_ARGUMENT, "unknown template", settings->template_name);
+    }
+    if (tnd_srv_vocabulary_init(&kit->vocabulary, kit->tokenizer, kit->model,
+                                server->template_name) != TANDEM_OK) {
+        return fail(error, TANDEM_E_MEMORY, "no memory for the vocabulary of", settings->model);
+    }
+    SRV_TRY(open_engine(kit, settings, error));
+    server->engine = kit->engine;
+    server->model = kit->model;
+    server->tokenizer = kit->tokenizer;
+    server->vocabulary = &kit->vocabulary;
+    server->model_name = settings->alias != NULL ? settings->alias : name_of(settings->model);
+    server->max_answer = settings->answer;
+    server->started = (int64_t)time(NULL);
+    return TANDEM_OK;
+}
+
+void tnd_srv_close(struct srv_kit *kit)
+{
+    tnd_srv_engine_free(kit->engine);
+    tnd_srv_vocabulary_free(&kit->vocabulary);
+    tandem_runtime_close(kit->runtime);
+    tandem_tokenizer_close(kit->tokenizer);
+    tandem_model_free(kit->model);
+    tandem_source_close(kit->source);
+}

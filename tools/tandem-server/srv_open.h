@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * From the command line to a server that is ready to listen. */
+#ifndef TANDEM_SERVER_SRV_OPEN_H
+#define TANDEM_SERVER_SRV_OPEN_H
+
+#include "tools/device_option.h"
+#include "tools/tandem-server/srv_http.h"
+
+struct srv_settings {
+    const char *model; /* file or folder */
+    const char *tokenizer, *type, *cache_type, *template_name, *alias, *key_file, *table, *profile,
+        *device, *settings;
+    int64_t threads, context, cells, parallel, queue, answer, delay_ms;
+};
+
+/** All that a server is made of, to be closed in reverse order. */
+struct srv_kit {
+    tandem_source *source;
+    tandem_model *model;
+    tandem_tokenizer *tokenizer;
+    tandem_runtime *runtime;
+    struct srv_vocabulary vocabulary;
+    struct srv_engine *engine;
+    char api_key[256];
+    struct srv_server server;
+};
+
+/** Opens all by the settings; the engine's thread is not started. tnd_srv_close in any case. */
+enum tandem_status tnd_srv_open(struct srv_kit *kit, const struct srv_settings *settings,
+                                struct tandem_error *error);
+/** A kit of zeros is allowed. */
+void tnd_srv_close(struct srv_kit *kit);
+
+#endif

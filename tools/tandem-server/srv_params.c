@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT
+ * Parameters and prompts of requests. What would change the result and is not supported is refused;
+ * other members that are not known are ignored, since clients send many. */
+#include "tools/tandem-server/srv_params.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_MESSAGES = 4096 };
+
+/* ---- parameters ---- */
+
+static bool read_stops(struct srv_body *body, struct srv_params *out)
+{
+    const cJSON *stop = tnd_srv_body_member(body, "stop");
+    const int n = stop == NULL ? 0 : cJSON_IsArray(stop) ? cJSON_GetArraySize(stop) : 1;
+    const cJSON *one = cJSON_IsArray(stop) ? stop->child : stop;
+    if (n > SRV_MAX_STOPS) {
+        return tnd_srv_body_fault(body, "'stop' has %d strings, at most %d", n, SRV_MAX_STOPS);
+    }
+    for (int i = 0; i < n; i++, one = one->next) {
+        const char *text = cJSON_IsString(one) ? one->valuestring : "";
+        if (text[0] == '\0' || strlen(text) > SRV_MAX_STOP_BYTES) {
+            return tnd_srv_body_fault(body, "'stop' must be a string, or some, of 1 to %d bytes",
+                                      SRV_MAX_STOP_BYTES);
+        }
+        char *copy = strdup(text);
+        if (copy == NULL) {
+            return tnd_srv_body_fault(body, "no memory");
+        }
+        out->stops[out->n_stops++] = copy;
+    }
+    return true;
+}
+
+/* Only what is as if it were not there. */
+static bool refuse_unsupported(struct srv_body *body)
+{
+    static const char *const names[] = {"presence_penalty",
+                                        "frequency_penalty",
+                                        "n",
+                                        "best_of",
+                                        "logit_bias",
+                                        "tools",
+                                        "functions",
+                                        "suffix",
+                                        "echo"};
+    static const double neutral[] = {0, 0, 1, 1};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const cJSON *item = tnd_srv_body_member(body, names[i]);
+        const bool is_neutral =
+            item == NULL || (i < 4 && cJSON_IsNumber(item) && item->valuedouble == neutral[i]) ||
+            (i >= 4 && !cJSON_IsNumber(item) && item->child == NULL && !cJSON_IsTrue(item) &&
+             (item->valuestring == NULL || item->valuestring[0] == '\0'));
+        if (!is_neutral) {
+            return tnd_srv_body_fault(body, "'%s' is not supported", names[i]);
+        }
+    }
+    return true;
+}
+
+static bool read_format(struct srv_body *body, struct srv_params *out)
+{
+    const cJSON *format = tnd_srv_body_member(body, "response_format");
+    const cJSON *type = cJSON_GetObjectItemCaseSensitive(format, "type");
+    if (format == NULL) {
+        return true;
+    }
+    const char *name = cJSON_IsString(type) ? type->valuestring : "";
+    out->is_json = strcmp(name, "json_object") == 0;
+    return out->is_json || strcmp(name, "text") == 0 ||
+           tnd_srv_body_fault(body, "'response_format': type text or json_object, not '%.40s'",
+                              name);
+}
+
+/* Chats say whether and how many, completions how many, llama.cpp n_probs. */
+static bool read_logprobs(struct srv_body *body, struct srv_params *out)
+{
+    int64_t n = 0;
+    const char *name = out->style == SRV_CHAT     ? "top_logprobs"
+                       : out->style == SRV_NATIVE ? "n_probs"
+                                                  : "logprobs";
+    if (out->style == SRV_CHAT && !tnd_srv_body_flag(body, "logprobs", &out->wants_logprobs)) {
+        return false;
+    }
+    if (!tnd_srv_body_integer(body, name, 0, SRV_MAX_LOGPROBS, &n)) {
+        return false;
+    }
+    if (out->style == SRV_CHAT && n > 0 && !out->wants_logprobs) {
+        return tnd_srv_body_fault(body, "'top_logprobs' needs 'logprobs'");
+    }
+    out->n_top = (int)n;
+    out->wants_logprobs = out->wants_logprobs || n > 0 ||
+                          (out->style == SRV_COMPLETION && tnd_srv_body_member(body, name) != NULL);
+    return true;
+}
+
+static bool read_sampler(const struct srv_server *server, struct srv_body *body,
+                         struct srv_params *out)
+{
+    double temperature = 1.0, top_p = 1.0, min_p = 0.0, penalty = 1.0;
+    int64_t top_k = 0, last = 64, seed = -1;
+    if (!tnd_srv_body_number(body, "temperature", 0.0, 100.0, &temperature) ||
+        !tnd_srv_body_number(body, "top_p", 0.0, 1.0, &top_p) ||
+        !tnd_srv_body_number(body, "min_p", 0.0, 1.0, &min_p) ||
+        !tnd_srv_body_number(body, "repeat_penalty", 0.01, 100.0, &penalty) ||
+        !tnd_srv_body_integer(body, "top_k", 0, INT32_MAX, &top_k) ||
+        !tnd_srv_body_integer(body, "repeat_last_n", 0, 4096, &last) ||
+        !tnd_srv_body_integer(body, "seed", -1, (int64_t)1 << 53, &seed)) {
+        return false;
+    }
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    out->sampler = (struct tandem_sampler_options){
+        .size = sizeof(out->sampler),
+        .vocabulary = server->vocabulary->n,
+        .temperature = (float)temperature,
+        .top_p = (float)top_p,
+        .min_p = (float)min_p,
+        .top_k = top_k,
+        .repeat_penalty = (float)penalty,
+        .repeat_last = last,
+        .seed =
+            seed >= 0 ? (uint64_t)seed : (uint64_t)now.tv_nsec + (uint64_t)now.tv_sec * 1000003};
+    return true;
+}
+
+static bool read_length(const struct srv_server *server, struct srv_body *body,
+                        struct srv_params *out)
+{
+    static const char *const names[] = {"max_tokens", "max_completion_tokens", "n_predict"};
+    int64_t n = -1;
+    for (int i = 0; i < 3; i++) {
+        if (!tnd_srv_body_integer(body, names[i], -1, (int64_t)1 << 40, &n)) {
+            return false;
+        }
+    }
+    if (n == 0) {
+        return tnd_srv_body_fault(body, "'max_tokens' must be 1 or more, or absent");
+    }
+    out->max_tokens = n > 0 ? n : server->max_answer;
+    return true;
+}
+
+bool tnd_srv_params_read(const struct srv_server *server, struct srv_body *body,
+                         enum srv_style style, struct srv_params *out)
+{
+    struct srv_body options = {.root = NULL};
+    *out = (struct srv_params){.style = style};
+    if (!refuse_unsupported(body) || !tnd_srv_body_flag(body, "stream", &out->is_stream) ||
+        !read_length(server, body, out) || !read_sampler(server, body, out) ||
+        !read_logprobs(body, out) || !read_format(body, out) || !read_stops(body, out)) {
+        return false;
+    }
+    options.root = cJSON_GetObjectItemCaseSensitive(body->root, "stream_options");
+    return tnd_srv_body_flag(&options, "include_usage", &out->wants_usage) ||
+           tnd_srv_body_fault(body, "'stream_options': %.100s", options.fault);
+}
+
+/* ---- prompts ---- */
+
+bool tnd_srv_text_encode(const struct srv_server *server, struct srv_body *body, const char *text,
+                         bool adds_bos, bool special, struct srv_ids *out)
+{
+    const size_t n = strlen(text);
+    const size_t capacity = 2 * n + 16;
+    const struct tandem_encode_options options = {
+        .size = sizeof(options), .add_bos = adds_bos, .special_tokens = special};
+    struct tandem_error error = {0};
+    size_t n_ids = 0;
+    int32_t *ids = malloc(capacity * sizeof(ids[0]));
+    if (ids == NULL) {
+        return tnd_srv_body_fault(body, "no memory for %zu tokens", capacity);
+    }
+    if (tandem_tokenizer_encode_with(server->tokenizer, text, n, &options, ids, capacity, &n_ids,
+                                     &error) != TANDEM_OK) {
+        free(ids);
+        return tnd_srv_body_fault(body, "%.180s", error.text);
+    }
+    *out = (struct srv_ids){ids, n_ids};
+    return true;
+}
+
+bool tnd_srv_ids_read(const struct srv_server *server, struct srv_body *body, const cJSON *array,
+                      struct srv_ids *out)
+{
+    const int n = cJSON_GetArraySize(array);
+    int32_t *ids = malloc(((size_t)n + 1) * sizeof(ids[0]));
+    int i = 0;
+    if (ids == NULL) {
+        return tnd_srv_body_fault(body, "no memory for %d tokens", n);
+    }
+    for (const cJSON *one = array->child; one != NULL; one = one->next, i++) {
+        const double value = cJSON_IsNumber(one) ? one->valuedouble : -1.0;
+        if (!(value >= 0.0 && value < (double)server->vocabulary->n) ||
+            value != (double)(int32_t)value) {
+            free(ids);
+            return tnd_srv_body_fault(body, "token %d must be a whole number from 0 to %lld", i,
+                                      (long long)server->vocabulary->n - 1);
+        }
+        ids[i] = (int32_t)value;
+    }
+    *out = (struct srv_ids){ids, (size_t)n};
+    return true;
+}
+
+/* The text of a message: a string, or parts {"type":"text","text":".."} one behind the other. */
+static bool content_of(struct srv_body *body, const cJSON *message, int i, struct srv_text *out)
+{
+    const cJSON *content = cJSON_GetObjectItemCaseSensitive(message, "content");
+    if (cJSON_IsString(content)) {
+        tnd_srv_add(out, content->valuestring, strlen(content->valuestring));
+        return true;
+    }
+    if (!cJSON_IsArray(content)) {
+        return tnd_srv_body_fault(body, "message %d: 'content' must be a string or parts", i);
+    }
+    for (const cJSON *part = content->child; part != NULL; part = part->next) {
+        const cJSON *type = cJSON_GetObjectItemCaseSensitive(part, "type");
+        const cJSON *text = cJSON_GetObjectItemCaseSensitive(part, "text");
+        if (!cJSON_IsString(type) || strcmp(type->valuestring, "text") != 0 ||
+            !cJSON_IsString(text)) {
+            return tnd_srv_body_fault(body, "message %d: only parts of type text are supported", i);
+        }
+        tnd_srv_add(out, text->valuestring, strlen(text->valuestring));
+    }
+    return true;
+}
+
+/* Fills messages and their texts, one behind the other. */
+static bool read_messages(struct srv_body *body, const cJSON *array,
+                          struct tandem_message *messages, struct srv_text *texts)
+{
+    int i = 0;
+    for (const cJSON *one = array->child; one != NULL; one = one->next, i++) {
+        const cJSON *role = cJSON_GetObjectItemCaseSensitive(one, "role");
+        const size_t begin = texts->n;
+        if (!cJSON_IsString(role)) {
+            return tnd_srv_body_fault(body, "message %d: 'role' must be a string", i);
+        }
+        if (!content_of(body, one, i, texts)) {
+            return false;
+        }
+        /* OpenAI's name for what the system says to newer models */
+        const bool is_system = strcmp(role->valuestring, "developer") == 0;
+        messages[i] = (struct tandem_message){.role = is_system ? "system" : role->valuestring,
+                                              .n = texts->n - begin};
+    }
+    return !texts->failed || tnd_srv_body_fault(body, "no memory for the messages");
+}
+
+static bool encode_messages(const struct srv_server *server, struct srv_body *body,
+                            struct tandem_message *messages, size_t n, const struct srv_text *texts,
+                            struct srv_ids *out)
+{
+    struct tandem_error error = {0};
+    const char *at = texts->bytes != NULL ? texts->bytes : "";
+    size_t n_ids = 0;
+    for (size_t i = 0; i < n; i++) {
+        messages[i].text = at;
+        at += messages[i].n;
+    }
+    const size_t capacity = 2 * texts->n + 64 * n + 64;
+    int32_t *ids = malloc(capacity * sizeof(ids[0]));
+    if (ids == NULL) {
+        return tnd_srv_body_fault(body, "no memory for %zu tokens", capacity);
+    }
+    if (tandem_chat_encode(server->template_name, server->tokenizer, messages, n, ids, capacity,
+                           &n_ids, &error) != TANDEM_OK) {
+        free(ids);
+        return tnd_srv_body_fault(body, "%.180s", error.text);
+    }
+    *out = (struct srv_ids){ids, n_ids};
+    return true;
+}
+
+bool tnd_srv_messages_read(const struct srv_server *server, struct srv_body *body,
+                           struct srv_ids *out)
+{
+    const cJSON *array = tnd_srv_body_member(body, "messages");
+    const int n = cJSON_GetArraySize(array);
+    struct srv_text texts = {0};
+    if (!cJSON_IsArray(array) || n < 1 || n > MAX_MESSAGES) {
+        return tnd_srv_body_fault(body, "'messages' must be an array of 1 to %d", MAX_MESSAGES);
+    }
+    struct tandem_message *messages = calloc((size_t)n, sizeof(messages[0]));
+    const bool is_good = messages != NULL
+                             ? read_messages(body, array, messages, &texts) &&
+                                   encode_messages(server, body, messages, (size_t)n, &texts, out)
+                             : tnd_srv_body_fault(body, "no memory for %d messages", n);
+    tnd_srv_text_free(&texts);
+    free(messages);
+    return is_good;
+}
+
+bool tnd_srv_prompt_read(const struct srv_server *server, struct srv_body *body,
+                         enum srv_style style, struct srv_ids *out)
+{
+    const char *name = style == SRV_EMBEDDING ? "input" : "prompt";
+    const cJSON *prompt = tnd_srv_body_member(body, name);
+    if (style == SRV_CHAT) {
+        return tnd_srv_messages_read(server, body, out);
+    }
+    if (cJSON_IsArray(prompt) && cJSON_GetArraySize(prompt) == 1 &&
+        !cJSON_IsNumber(prompt->child)) {
+        prompt = prompt->child;
+    }
+    if (cJSON_IsString(prompt)) {
+        return tnd_srv_text_encode(server, body, prompt->valuestring,
+                                   tandem_tokenizer_adds_bos(server->tokenizer),
+                                   style != SRV_EMBEDDING, out);
+    }
+    if (cJSON_IsArray(prompt) && cJSON_IsNumber(prompt->child)) {
+        return tnd_srv_ids_read(server, body, prompt, out);
+    }
+    return tnd_srv_body_fault(body, "'%s' must be a string or an array of tokens", name);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ * Steps: a batch through the model, then a token for each text. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tandem-server/srv_engine_parts.h"
+
+/* ---- tokens ---- */
+
+/* The bytes of a token, as the text shows them. */
+static size_t show(struct srv_sequence *s, int32_t id, char *out, size_t capacity)
+{
+    const size_t n = tandem_token_stream_next(&s->stream, id, out, capacity);
+    return n <= capacity ? n : 0;
+}
+
+/* Adds a token to the job's text. True: the text goes on. */
+static bool add(struct srv_engine *engine, struct srv_sequence *s, const struct srv_token *token)
+{
+    char bytes[1024];
+    struct srv_job *job = s->job;
+    const size_t n = show(s, token->id, bytes, sizeof(bytes));
+    if (!tnd_srv_job_add(job, token, bytes, n)) {
+        tnd_srv_end(engine, s, SRV_FAILED, "no memory for the text");
+    } else if (tnd_srv_job_stops(job)) {
+        tnd_srv_end(engine, s, SRV_STOPPED, NULL);
+    } else if (job->params.is_json && tnd_srv_grammar_is_complete(&s->grammar)) {
+        tnd_srv_end(engine, s, SRV_ENDED, NULL);
+    } else if (job->n_generated >= job->params.max_tokens) {
+        tnd_srv_end(engine, s, SRV_LENGTH, NULL);
+    } else {
+        tnd_srv_job_tell(job);
+        return true;
+    }
+    return false;
+}
+
+/* Chooses the next token of a text. */
+static void choose(struct srv_engine *engine, struct srv_sequence *s, const float *logits)
+{
+    const struct srv_vocabulary *vocabulary = engine->options.vocabulary;
+    const struct srv_params *params = &s->job->params;
+    struct srv_token token;
+    if (params->is_json) {
+        if (!tnd_srv_vocabulary_mask(vocabulary, &s->grammar, logits, engine->masked)) {
+            tnd_srv_end(engine, s, SRV_FAILED, "no token of the model can go on the JSON");
+            return;
+        }
+        logits = engine->masked;
+    }
+    token.id = tandem_sampler_sample(s->sampler, logits);
+    tandem_sampler_accept(s->sampler, token.id, true);
+    if (params->is_json) {
+        size_t n;
+        const char *bytes = tnd_srv_vocabulary_bytes(vocabulary, token.id, &n);
+        (void)tnd_srv_grammar_accepts(&s->grammar, bytes, n);
+    } else if (tnd_srv_vocabulary_is_end(vocabulary, token.id)) {
+        tnd_srv_end(engine, s, SRV_ENDED, NULL);
+        return;
+    }
+    token.logprob = 0.0f;
+    if (params->wants_logprobs) {
+        tnd_srv_logprobs(logits, vocabulary->n, token.id, params->n_top, &token);
+    }
+    s->next = token.id;
+    engine->work.generated_tokens++;
+    (void)add(engine, s, &token);
+}
+
+static void take_embedding(struct srv_engine *engine, struct srv_sequence *s, int32_t sequence)
+{
+    const int64_t n = tandem_model_hparams(engine->options.model)->dim;
+    const float *values = tandem_session_embedding(engine->session, sequence);
+    float *copy = values != NULL ? malloc((size_t)n * sizeof(float)) : NULL;
+    if (copy == NULL) {
+        tnd_srv_end(engine, s, SRV_FAILED, "no memory for the embedding");
+        return;
+    }
+    double sum = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += (double)values[i] * (double)values[i];
+    }
+    for (int64_t i = 0; i < n; i++) { /* of length 1, as clients expect */
+        copy[i] = sum > 0.0 ? (float)((double)values[i] / sqrt(sum)) : 0.0f;
+    }
+    s->job->embedding = copy; /* nobody reads it before the end */
+    s->job->n_embedding = n;
+    tnd_srv_end(engine, s, SRV_ENDED, NULL);
+}
+
+/* ---- batches ---- */
+
+/* The prompt that was there first, of those behind the job `after`; -1: none. */
+static int next_prompt(const struct srv_engine *engine, uint64_t after)
+{
+    int found = -1;
+    for (int i = 0; i < engine->n_sequences; i++) {
+        const struct srv_sequence *s = &engine->sequences[i];
+        if (s->job != NULL && s->is_prompt && s->used > after &&
+            (found < 0 || s->used < engine->sequences[found].used)) {
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* Fills engine->entries; returns how many. */
+static int64_t make_batch(struct srv_engine *engine, int64_t *out_tokens, int64_t *out_prompt)
+{
+    int64_t n = 0;
+    for (int i = 0; i < engine->n_sequences; i++) {
+        struct srv_sequence *s = &engine->sequences[i];
+        if (s->job != NULL && !s->is_prompt) {
+            engine->entries[n++] = (struct tandem_batch_entry){&s->next, 1, i, true};
+        }
+    }
+    const int64_t budget = tnd_srv_pace_chunk(&engine->pace, n);
+    int64_t left = budget;
+    *out_tokens = n;
+    for (int i = next_prompt(engine, 0); i >= 0 && left > 0;
+         i = next_prompt(engine, engine->sequences[i].used)) {
+        const struct srv_sequence *s = &engine->sequences[i];
+        const int64_t rest = s->job->n_prompt - s->n;
+        const int64_t m = rest < left ? rest : left;
+        engine->entries[n++] = (struct tandem_batch_entry){s->tokens + s->n, m, i, m == rest};
+        left -= m;
+    }
+    *out_prompt = budget - left;
+    *out_tokens += *out_prompt;
+    return n;
+}
+
+/* The batch was computed: texts move on. */
+static void take_batch(struct srv_engine *engine, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) {
+        const struct tandem_batch_entry *entry = &engine->entries[k];
+        struct srv_sequence *s = &engine->sequences[entry->sequence];
+        if (!s->is_prompt) {
+            s->tokens[s->n++] = s->next;
+        } else {
+            s->n += entry->n;
+        }
+        if (!entry->wants_logits) {
+            continue;
+        }
+        if (s->is_prompt) {
+            s->is_prompt = false;
+            s->job->times.prompted = tnd_srv_seconds();
+        }
+        if (s->job->params.style == SRV_EMBEDDING) {
+            take_embedding(engine, s, entry->sequence);
+        } else {
+            choose(engine, s, tandem_session_logits(engine->session, entry->sequence));
+        }
+    }
+}
+
+static void count(struct srv_engine *engine, int64_t n_tokens, int64_t n_prompt, double seconds)
+{
+    struct srv_counts *counts = &engine->work;
+    tnd_srv_pace_note(&engine->pace, n_tokens, 1e6 * seconds);
+    counts->n_steps++;
+    counts->prompt_tokens += n_prompt;
+    counts->busy_seconds += seconds;
+    *(n_prompt > 0 ? &counts->prompt_seconds : &counts->generate_seconds) += seconds;
+}
+
+bool tnd_srv_run_batch(struct srv_engine *engine)
+{
+    struct tandem_error error = {0};
+    int64_t n_tokens, n_prompt;
+    const int64_t n = make_batch(engine, &n_tokens, &n_prompt);
+    if (n == 0) {
+        return false;
+    }
+    const double begin = tnd_srv_seconds();
+    if (tandem_session_decode_batch(engine->session, engine->entries, n, &error) == TANDEM_OK) {
+        count(engine, n_tokens, n_prompt, tnd_srv_seconds() - begin);
+        take_batch(engine, n);
+        return true;
+    }
+    for (int64_t k = 0; k < n; k++) { /* nothing was appended */
+        tnd_srv_end(engine, &engine->sequences[engine->entries[k].sequence], SRV_FAILED,
+                    error.text);
+    }
+    return true;
+}

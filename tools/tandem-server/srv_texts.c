@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+ * Routes that make jobs, and those of the tokenizer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/tandem-server/srv_params.h"
+#include "tools/tandem-server/srv_routes.h"
+
+enum { CELL_BLOCK = 64 /* cells that a text takes at a time */ };
+
+/* Most tokens that a text can have: the context, and what the cache holds of one text. */
+static int64_t most_tokens(const struct srv_server *server)
+{
+    const int64_t context = tnd_srv_engine_context(server->engine);
+    const int64_t cells = server->n_cells / CELL_BLOCK * CELL_BLOCK;
+    return context < cells ? context : cells;
+}
+
+static void submit(const struct srv_server *server, struct srv_job *job, struct srv_reply *reply)
+{
+    job->deadline = job->times.arrived + server->max_seconds;
+    switch (tnd_srv_engine_submit(server->engine, job)) {
+    case SRV_TAKEN:
+        reply->job = job;
+        return;
+    case SRV_QUEUE_FULL:
+        tnd_srv_reply_error(reply, 503, "too many requests wait; try again later");
+        break;
+    case SRV_CLOSING:
+        tnd_srv_reply_error(reply, 503, "the server ends");
+        break;
+    }
+    tnd_srv_job_unref(job);
+}
+
+/* Makes a job of parameters and a prompt, both of which it takes over. */
+static void make_job(const struct srv_server *server, struct srv_params *params,
+                     struct srv_ids *prompt, struct srv_reply *reply)
+{
+    const int64_t most = most_tokens(server);
+    const int64_t n = (int64_t)prompt->n;
+    const bool needs_space = params->style != SRV_EMBEDDING;
+    if (n == 0) {
+        tnd_srv_reply_error(reply, 400, "the prompt is empty");
+        return;
+    }
+    if (n > most - needs_space) {
+        tnd_srv_reply_error(reply, 400, "the prompt has %lld tokens, at most %lld", (long long)n,
+                            (long long)(most - needs_space));
+        return;
+    }
+    params->max_tokens = params->max_tokens < most - n ? params->max_tokens : most - n;
+    struct srv_job *job = tnd_srv_job_new(params, prompt->ids, n);
+    if (job == NULL) {
+        tnd_srv_reply_error(reply, 500, "no memory for the request");
+        return;
+    }
+    params->n_stops = 0; /* the job's now, as the prompt is */
+    prompt->ids = NULL;
+    submit(server, job, reply);
+}
+
+static void make_text(const struct srv_server *server, const struct srv_request *request,
+                      enum srv_style style, struct srv_reply *reply)
+{
+    struct srv_body body;
+    struct srv_params params = {.style = style};
+    struct srv_ids prompt = {0};
+    if (tnd_srv_body_read(&body, request->body, request->n) &&
+        tnd_srv_params_read(server, &body, style, &params) &&
+        tnd_srv_prompt_read(server, &body, style, &prompt)) {
+        make_job(server, &params, &prompt, reply);
+    } else {
+        tnd_srv_reply_error(reply, 400, "%s", body.fault);
+    }
+    tnd_srv_params_free(&params);
+    free(prompt.ids);
+    tnd_srv_body_free(&body);
+}
+
+void tnd_srv_chat_completions(const struct srv_server *server, const struct srv_request *request,
+                              struct srv_reply *reply)
+{
+    make_text(server, request, SRV_CHAT, reply);
+}
+
+void tnd_srv_completions(const struct srv_server *server, const struct srv_request *request,
+                         struct srv_reply *reply)
+{
+    make_text(server, request, SRV_COMPLETION, reply);
+}
+
+void tnd_srv_completion(const struct srv_server *server, const struct srv_request *request,
+                        struct srv_reply *reply)
+{
+    make_text(server, request, SRV_NATIVE, reply);
+}
+
+void tnd_srv_embeddings(const struct srv_server *server, const struct srv_request *request,
+                        struct srv_reply *reply)
+{
+    struct srv_body body;
+    struct srv_ids prompt = {0};
+    struct srv_params params = {
+        .style = SRV_EMBEDDING,
+        .sampler = {.size = sizeof(params.sampler), .vocabulary = server->vocabulary->n}};
+    const char *format = NULL;
+    if (tnd_srv_body_read(&body, request->body, request->n) &&
+        tnd_srv_body_string(&body, "encoding_format", &format) &&
+        (format == NULL || strcmp(format, "float") == 0 ||
+         tnd_srv_body_fault(&body, "'encoding_format' must be float")) &&
+        tnd_srv_prompt_read(server, &body, SRV_EMBEDDING, &prompt)) {
+        make_job(server, &params, &prompt, reply);
+    } else {
+        tnd_srv_reply_error(reply, 400, "%s", body.fault);
+    }
+    free(prompt.ids);
+    tnd_srv_body_free(&body);
+}
+
+/* ---- the tokenizer ---- */
+
+static void add_ids(const struct srv_server *server, const struct srv_ids *ids, bool with_pieces,
+                    struct srv_text *out)
+{
+    tnd_srv_print(out, "{\"tokens\":[");
+    for (size_t i = 0; i < ids->n; i++) {
+        size_t n;
+        const char *bytes = tnd_srv_vocabulary_bytes(server->vocabulary, ids->ids[i], &n);
+        tnd_srv_print(out, with_pieces ? "%s{\"id\":%d,\"piece\":" : "%s%d", i > 0 ? "," : "",
+                      (int)ids->ids[i]);
+        if (with_pieces) {
+            tnd_srv_add_json(out, bytes, n);
+            tnd_srv_print(out, "}");
+        }
+    }
+    tnd_srv_print(out, "]}");
+}
+
+void tnd_srv_tokenize(const struct srv_server *server, const struct srv_request *request,
+                      struct srv_reply *reply)
+{
+    struct srv_body body;
+    struct srv_ids ids = {0};
+    const char *content = NULL;
+    bool adds_special = false, parses_special = true, with_pieces = false;
+    if (tnd_srv_body_read(&body, request->body, request->n) &&
+        tnd_srv_body_string(&body, "content", &content) &&
+        tnd_srv_body_flag(&body, "add_special", &adds_special) &&
+        tnd_srv_body_flag(&body, "parse_special", &parses_special) &&
+        tnd_srv_body_flag(&body, "with_pieces", &with_pieces) &&
+        (content != NULL || tnd_srv_body_fault(&body, "'content' is missing")) &&
+        tnd_srv_text_encode(server, &body, content,
+                            adds_special && tandem_tokenizer_adds_bos(server->tokenizer),
+                            parses_special, &ids)) {
+        add_ids(server, &ids, with_pieces, &reply->body);
+    } else {
+        tnd_srv_reply_error(reply, 400, "%s", body.fault);
+    }
+    free(ids.ids);
+    tnd_srv_body_free(&body);
+}
+
+/* The text of tokens as a string; `shows_special`: of special ones too. */
+static void add_text(const struct srv_server *server, const struct srv_ids *ids, bool shows_special,
+                     struct srv_text *out)
+{
+    struct tandem_token_stream stream = tandem_token_stream_begin(server->tokenizer, true);
+    struct srv_text text = {0};
+    char bytes[1024];
+    stream.shows_special = shows_special;
+    for (size_t i = 0; i < ids->n; i++) {
+        const size_t n = tandem_token_stream_next(&stream, ids->ids[i], bytes, sizeof(bytes));
+        tnd_srv_add(&text, bytes, n <= sizeof(bytes) ? n : 0);
+    }
+    tnd_srv_add(&text, bytes, tandem_token_stream_end(&stream, bytes, sizeof(bytes)));
+    tnd_srv_add_json(out, text.bytes != NULL ? text.bytes : "", text.n);
+    out->failed = out->failed || text.failed;
+    tnd_srv_text_free(&text);
+}
+
+void tnd_srv_detokenize(const struct srv_server *server, const struct srv_request *request,
+                        struct srv_reply *reply)
+{
+    struct srv_body body;
+    struct srv_ids ids = {0};
+    const bool is_read = tnd_srv_body_read(&body, request->body, request->n);
+    const cJSON *tokens = is_read ? tnd_srv_body_member(&body, "tokens") : NULL;
+    if (is_read &&
+        (cJSON_IsArray(tokens) || tnd_srv_body_fault(&body, "'tokens' must be an array")) &&
+        tnd_srv_ids_read(server, &body, tokens, &ids)) {
+        tnd_srv_print(&reply->body, "{\"content\":");
+        add_text(server, &ids, true, &reply->body);
+        tnd_srv_print(&reply->body, "}");
+    } else {
+        tnd_srv_reply_error(reply, 400, "%s", body.fault);
+    }
+    free(ids.ids);
+    tnd_srv_body_free(&body);
+}
+
+void tnd_srv_apply_template(const struct srv_server *server, const struct srv_request *request,
+                            struct srv_reply *reply)
+{
+    struct srv_body body;
+    struct srv_ids ids = {0};
+    if (tnd_srv_body_read(&body, request->body, request->n) &&
+        tnd_srv_messages_read(server, &body, &ids)) {
+        tnd_srv_print(&reply->body, "{\"prompt\":");
+        add_text(server, &ids, true, &reply->body);
+        tnd_srv_print(&reply->body, "}");
+    } else {
+        tnd_srv_reply_error(reply, 400, "%s", body.fault);
+    }
+    free(ids.ids);
+    tnd_srv_body_free(&body);
+}
