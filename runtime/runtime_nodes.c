@@ -54,6 +54,9 @@ void tnd_numa_place(const tandem_runtime *runtime, const struct tandem_table *ta
                           ? TND_NUMA_INTERLEAVE
                           : TND_NUMA_FIRST_TOUCH;
     }
+    if (numa.policy == TND_NUMA_MIRROR && tnd_pool_nodes(runtime->pool) == NULL) {
+        numa.policy = TND_NUMA_FIRST_TOUCH; /* an application's threads: nobody has a node */
+    }
     numa.n_nodes = topology->n_numa_nodes;
     memcpy(numa.node_ids, topology->node_ids, sizeof(numa.node_ids));
     tnd_cpu_numa_set(cpu_of(runtime), &numa);

@@ -46,6 +46,17 @@ static int count_in_log(const char *part)
     return n;
 }
 
+static tandem_team_fn team; /* of the runtimes that are opened next */
+
+static bool have_no_time(void *user, int count, tandem_team_body_fn body, void *data)
+{
+    (void)user;
+    (void)count;
+    (void)body;
+    (void)data;
+    return false;
+}
+
 /* `nodes`: of TANDEM_NUMA; NULL: as the machine is. */
 static tandem_runtime *open_nodes(const char *nodes, const char *settings)
 {
@@ -55,6 +66,7 @@ static tandem_runtime *open_nodes(const char *nodes, const char *settings)
     options.table_path = "";
     options.backends = "cpu";
     options.settings = settings;
+    options.team = team;
     options.log = collect_log;
     options.log_level = TANDEM_LOG_INFO;
     log_text[0] = '\0';
@@ -106,6 +118,20 @@ static struct net net_new(enum tandem_type type, int64_t n, int64_t m)
     return net;
 }
 
+static tandem_plan *plan_on(tandem_runtime *runtime, const struct net *net, const char *profile,
+                            int n_threads)
+{
+    tandem_plan *plan = NULL;
+    check_ok(tandem_runtime_force_profile(runtime, profile, NULL));
+    check_ok(tandem_runtime_plan(runtime, net->graph, &plan, NULL));
+    for (int node = 0; node < 2; node++) {
+        struct tandem_plan_node choice = *tandem_plan_node(plan, node);
+        choice.n_threads = n_threads;
+        check_ok(tandem_plan_set_node(plan, node, &choice));
+    }
+    return plan;
+}
+
 /* By every profile that there is, one behind the other, twice each: the second run finds what the
  * first one has packed. */
 static void compute_all(tandem_runtime *runtime, const struct net *net, char *out)
@@ -114,14 +140,7 @@ static void compute_all(tandem_runtime *runtime, const struct net *net, char *ou
     int n = tandem_runtime_profiles(runtime, profiles, 16);
     size_t bytes = tandem_tensor_bytes(net->y);
     for (int i = 0; i < n && i < 16; i++) {
-        tandem_plan *plan = NULL;
-        check_ok(tandem_runtime_force_profile(runtime, profiles[i].name, NULL));
-        check_ok(tandem_runtime_plan(runtime, net->graph, &plan, NULL));
-        for (int node = 0; node < 2; node++) {
-            struct tandem_plan_node choice = *tandem_plan_node(plan, node);
-            choice.n_threads = THREADS;
-            check_ok(tandem_plan_set_node(plan, node, &choice));
-        }
+        tandem_plan *plan = plan_on(runtime, net, profiles[i].name, THREADS);
         for (int run = 0; run < 2; run++) {
             memset(tandem_tensor_data(net->y), 0x5A, bytes);
             check_ok(tandem_runtime_compute(runtime, net->graph, plan, NULL, NULL));
@@ -162,6 +181,56 @@ static void all_types_and_profiles_have_the_same_bits_on_pretended_nodes(void)
     }
     for (int i = 0; i < 4; i++) {
         tandem_runtime_close(runtimes[i]);
+    }
+    tandem_runtime_close(plain);
+}
+
+/* Nodes of uneven machines that nobody has here, by a pool and an executor of the test's own. */
+static void machines_of_up_to_five_nodes_compute_the_same_bits(void)
+{
+    static const struct {
+        int n, cpus[5];
+    } machines[] = {{2, {1, 3}}, {3, {5, 1, 2}}, {4, {1, 1, 1, 1}}, {5, {2, 1, 1, 3, 1}}};
+    static struct tnd_topology topology;
+    struct tnd_runtime_parts parts;
+    tandem_runtime *plain = open_nodes("1", NULL);
+    tnd_runtime_parts(plain, &parts);
+    for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
+        struct tnd_pool *pool = NULL;
+        struct tnd_exec *exec = NULL;
+        memset(&topology, 0, sizeof(topology));
+        topology.n_numa_nodes = machines[i].n;
+        for (int node = 0; node < machines[i].n; node++) {
+            for (int cpu = 0; cpu < machines[i].cpus[node]; cpu++) {
+                topology.cpu_ids[topology.n_cpus] = topology.n_cpus;
+                topology.node[topology.n_cpus++] = (uint8_t)node;
+            }
+        }
+        const struct tnd_pool_options options = {
+            .n_threads = 8, .n_cpus = 2, .spin_limit = -1, .topology = &topology};
+        check_ok(tnd_pool_new(&options, &pool, NULL));
+        check_ok(tnd_exec_new(pool, parts.registry, parts.clock, &exec, NULL));
+        for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
+            struct net net = net_new(types[t], t % 2 == 0 ? N : 777, t % 3 == 0 ? 1 : 20);
+            size_t bytes = tandem_tensor_bytes(net.y);
+            char *want = malloc(bytes);
+            tandem_plan *plan = plan_on(plain, &net, "cpu-packed", 8);
+            check_ok(tandem_runtime_compute(plain, net.graph, plan, NULL, NULL));
+            memcpy(want, tandem_tensor_data(net.y), bytes);
+            for (int run = 0; run < 3; run++) {
+                const struct tnd_exec_run_options how = {.times = NULL};
+                memset(tandem_tensor_data(net.y), 0x5A, bytes);
+                check_ok(tnd_exec_run(exec, net.graph, plan, &how, NULL));
+                check_bits(tandem_tensor_data(net.y), want, bytes, tandem_type_name(types[t]));
+            }
+            free(want);
+            tandem_plan_free(plan);
+            tnd_exec_forget(exec, net.w);
+            tandem_runtime_forget(plain, net.w);
+            tandem_context_free(net.context);
+        }
+        tnd_exec_free(exec);
+        tnd_pool_free(pool);
     }
     tandem_runtime_close(plain);
 }
@@ -278,16 +347,12 @@ static void plan_explanation_and_trace_tell_the_rows_of_each_node(void)
         struct net net = net_new(TANDEM_TYPE_Q4_0, N, 3);
         struct tnd_text plan_text = TND_TEXT_INIT;
         struct tnd_text explanation = TND_TEXT_INIT;
-        tandem_plan *plan = NULL;
         char path[1024];
         snprintf(path, sizeof(path), "%s", tnd_test_temp("numa-trace"));
         setenv("TANDEM_TRACE", path, 1);
         tandem_runtime *runtime = open_nodes(nodes == 1 ? "1" : "2", NULL);
         unsetenv("TANDEM_TRACE");
-        check_ok(tandem_runtime_plan(runtime, net.graph, &plan, NULL));
-        struct tandem_plan_node choice = *tandem_plan_node(plan, 0);
-        choice.n_threads = 2;
-        check_ok(tandem_plan_set_node(plan, 0, &choice));
+        tandem_plan *plan = plan_on(runtime, &net, NULL, 2);
         check_ok(tandem_runtime_compute(runtime, net.graph, plan, NULL, NULL));
         check_ok(tandem_runtime_print_plan(runtime, net.graph, plan, collect_text, &plan_text));
         check_ok(tandem_runtime_explain(runtime, net.graph, plan, collect_text, &explanation));
@@ -335,6 +400,9 @@ static void mirrors_take_memory_once_a_node_where_there_is_enough(void)
     size_t two = bytes_with("cpu:numa=mirror");
     CU_ASSERT(two >= 2 * one && two % (2 << 20) == 0);
     check_int(bytes_with("cpu:numa=mirror,packed=1"), one); /* MiB: no room for two */
+    team = have_no_time; /* threads of the application are on no node */
+    check_int(bytes_with("cpu:numa=mirror"), one);
+    team = NULL;
 }
 
 /* Mode of the policy of a page: 3 is MPOL_INTERLEAVE; -1: the system does not tell. */
@@ -402,6 +470,8 @@ static void a_refused_policy_is_told_once_and_nothing_else_happens(void)
 static CU_TestInfo tests[] = {
     {"all_types_and_profiles_have_the_same_bits_on_pretended_nodes",
      all_types_and_profiles_have_the_same_bits_on_pretended_nodes},
+    {"machines_of_up_to_five_nodes_compute_the_same_bits",
+     machines_of_up_to_five_nodes_compute_the_same_bits},
     {"the_setting_decides_whether_and_how_nodes_count",
      the_setting_decides_whether_and_how_nodes_count},
     {"without_a_setting_the_policy_is_what_the_table_has_measured",
