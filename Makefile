@@ -252,7 +252,7 @@ $(BRIDGE): $(call obj,$(bridge_SRC)) $(STATIC) $(BUILD)/bridge.list mk/bridge.ma
 BRIDGE_HOSTS := $(addprefix $(BUILD)/bridge-host-,9 21 26 static)
 .PHONY: bridge-hosts
 bridge-hosts: $(BRIDGE_HOSTS) $(BRIDGE)
-$(BUILD)/bridge-host-%: $(wildcard tests/bridge/*.[ch]) $(STATIC)
+$(BUILD)/bridge-host-%: $(wildcard tests/bridge/*.[ch]) bridge/ggml/bridge_verdicts.c $(STATIC)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE) $(LDSAN) $(if $(filter static,$*),,-rdynamic -fvisibility=default -DHOST_VERSION=$*) -o $@ \
@@ -353,13 +353,14 @@ check-suites: suites ## build and run all test suites of one variant (BUILD=, CC
 
 # ---- fuzzing: tests/fuzz/fuzz_X.c, linked with every room ------------------------------------------
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(filter-out $(CL_FUZZ) $(SERVER_TESTS),$(wildcard tests/fuzz/fuzz_*.c)))
+bridge_verdicts_FUZZED := bridge/ggml/bridge_verdicts.c # in no archive
 define fuzz_rule
-$$(BUILD)/fuzz_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(SANITIZER_OBJ) \
+$$(BUILD)/fuzz_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(call obj,$$($(1)_FUZZED)) $$(SANITIZER_OBJ) \
     $$(call archives,$(if $(findstring server,$(1)),server) report $$(llama_ARCH))
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
 $$(BUILD)/replay_$(1): $$(OBJ)/tests/fuzz/fuzz_$(1).o $$(OBJ)/tests/fuzz/replay_files.o \
-    $$(SANITIZER_OBJ) $$(call archives,$(if $(findstring server,$(1)),server) report $$(llama_ARCH))
+    $$(call obj,$$($(1)_FUZZED)) $$(SANITIZER_OBJ) $$(call archives,$(if $(findstring server,$(1)),server) report $$(llama_ARCH))
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -o $$@ $$^ $$(LIBS)
 endef

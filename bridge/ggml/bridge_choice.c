@@ -4,16 +4,26 @@
  * thread pool to the other and back is part of our time. */
 #include "bridge/ggml/bridge_choice.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "bridge/ggml/bridge_compute.h"
 #include "bridge/ggml/bridge_host.h"
-#include "tandem/tensor.h"
+#include "bridge/ggml/bridge_verdicts.h"
+#include "tandem/runtime.h"
+#include "tandem/version.h"
 
-enum { TOKEN_CLASSES = 3, SIZE_CLASSES = 4, ROUNDS = 6 };
+enum {
+    TOKEN_CLASSES = TND_TOKEN_CLASSES,
+    SIZE_CLASSES = TND_SIZE_CLASSES,
+    ROUNDS = 6,
+    THREAD_NUMBERS = 4
+};
 static const int64_t TOKENS[TOKEN_CLASSES] = {1, 8, 64};      /* measured */
 static const int64_t FROM_TOKENS[TOKEN_CLASSES] = {1, 2, 16}; /* of the class */
 static const int64_t FROM_VALUES[SIZE_CLASSES] = {0, INT64_C(1) << 19, INT64_C(1) << 21,
@@ -22,10 +32,11 @@ static const int64_t MOST_VALUES_MEASURED = INT64_C(12) << 20; /* time; most cac
 static const double BUDGET_S = 3;
 static const double NO_LOSS = 1.02; /* what two measurements of one thing differ by */
 
-struct verdict {
-    bool is_known;
-    bool is_placed;                /* weights where we can use them cost the host nothing */
-    bool is_faster[TOKEN_CLASSES]; /* than the host with weights there */
+/* With one number of threads; hosts often have another one for prompts than for generation. */
+struct measured {
+    int n_threads; /* 0: none yet */
+    char fingerprint[TND_FINGERPRINT_MOST];
+    struct tnd_verdicts verdicts;
 };
 /* Least seconds of a product. */
 struct times {
@@ -45,7 +56,7 @@ struct trial {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct verdict verdicts[TANDEM_TYPE_NUMBERS][SIZE_CLASSES];
+static struct measured measured[THREAD_NUMBERS];
 static double spent_s;
 static struct ggml_object *host_backend;
 
@@ -66,11 +77,14 @@ static ggml_any_fn procedure(struct ggml_object *cpu, const char *name)
     return word.fn;
 }
 
-static bool open_host_backend(struct ggml_object *cpu)
+static bool open_host_backend(struct ggml_object *cpu, int n_threads)
 {
+    static int n_threads_now;
     if (host_backend == NULL) {
         host_backend = tnd_host.ggml_backend_dev_init(cpu, NULL);
-        int n_threads = tnd_bridge_use_own_threads();
+    }
+    if (n_threads != n_threads_now) {
+        n_threads_now = n_threads;
         void (*set_n_threads)(struct ggml_object *, int) =
             (void (*)(struct ggml_object *, int))procedure(cpu, "ggml_backend_set_n_threads");
         if (host_backend != NULL && set_n_threads != NULL) {
@@ -101,29 +115,43 @@ static struct ggml_object *best_buffer_type(struct ggml_object *cpu, struct ggml
     return tnd_host.ggml_backend_cpu_buffer_type();
 }
 
-static bool fill(const struct trial *trial, const struct tnd_product *product,
-                 struct ggml_tensor *w)
+/* All rows are the same. */
+static bool fill_weights(const struct tnd_product *product, struct ggml_tensor *w)
 {
     enum tandem_type type = (enum tandem_type)product->type;
     size_t row_bytes = tandem_type_row_bytes(type, product->k);
+    size_t bytes = tnd_product_w_bytes(product);
     float *values = malloc((size_t)product->k * sizeof(values[0]));
-    char *all = malloc(row_bytes * (size_t)product->n);
+    char *all = malloc(bytes);
     bool is_made = values != NULL && all != NULL;
     for (int64_t i = 0; is_made && i < product->k; i++) {
         values[i] = (float)((i * 7919) % 1009) / 1009.0f - 0.5f;
     }
     is_made = is_made && tandem_quantize(type, values, all, product->k) == TANDEM_OK;
-    for (int64_t i = 1; is_made && i < product->n; i++) {
-        memcpy(all + (size_t)i * row_bytes, all, row_bytes);
+    for (size_t at = row_bytes; is_made && at < bytes; at += row_bytes) {
+        memcpy(all + at, all, row_bytes);
     }
     if (is_made) {
-        tnd_host.ggml_backend_tensor_set(w, all, 0, row_bytes * (size_t)product->n);
-        memset(tnd_host.ggml_backend_buffer_get_base(trial->other_buffer), 0,
-               tnd_host.ggml_backend_buffer_get_size(trial->other_buffer));
+        tnd_host.ggml_backend_tensor_set(w, all, 0, bytes);
     }
     free(values);
     free(all);
     return is_made;
+}
+
+/* Tokens use all experts equally often. */
+static bool fill_ids(const struct tnd_product *product, struct ggml_tensor *ids)
+{
+    int64_t n = product->n_used * product->m;
+    int32_t *values = malloc((size_t)n * sizeof(values[0]));
+    for (int64_t i = 0; values != NULL && i < n; i++) {
+        values[i] = (int32_t)(i % product->n_experts);
+    }
+    if (values != NULL) {
+        tnd_host.ggml_backend_tensor_set(ids, values, 0, (size_t)n * sizeof(values[0]));
+    }
+    free(values);
+    return values != NULL;
 }
 
 static void end_trial(struct trial *trial)
@@ -151,22 +179,43 @@ static struct ggml_cgraph *graph_of(struct ggml_context *context, struct ggml_te
     return graph;
 }
 
+/* A node of the product, over tensors without memory. */
+static struct ggml_tensor *new_product(const struct trial *trial, const struct tnd_product *product,
+                                       struct ggml_tensor **out_w, struct ggml_tensor **out_ids)
+{
+    int type = (int)product->type;
+    *out_ids = NULL;
+    if (product->n_experts == 0) {
+        *out_w = tnd_host.ggml_new_tensor_2d(trial->weights, type, product->k, product->n);
+        return tnd_host.ggml_mul_mat(
+            trial->others, *out_w,
+            tnd_host.ggml_new_tensor_2d(trial->others, 0, product->k, product->m));
+    }
+    *out_w = tnd_host.ggml_new_tensor_3d(trial->weights, type, product->k, product->n,
+                                         product->n_experts);
+    *out_ids =
+        tnd_host.ggml_new_tensor_2d(trial->others, TANDEM_TYPE_I32, product->n_used, product->m);
+    return tnd_host.ggml_mul_mat_id(
+        trial->others, *out_w,
+        tnd_host.ggml_new_tensor_3d(trial->others, 0, product->k, product->n_used_x, product->m),
+        *out_ids);
+}
+
 /* `buft` NULL: the one that the host would take. */
 static bool begin_trial(struct trial *out, struct ggml_object *cpu,
                         const struct tnd_product *product, struct ggml_object *buft)
 {
     static const struct ggml_init_params small = {1 << 20, NULL, true};
+    struct ggml_tensor *w;
+    struct ggml_tensor *ids;
     memset(out, 0, sizeof(*out));
     out->weights = tnd_host.ggml_init(small);
     out->others = tnd_host.ggml_init(small);
     if (out->weights == NULL || out->others == NULL) {
         return false;
     }
-    struct ggml_tensor *w =
-        tnd_host.ggml_new_tensor_2d(out->weights, (int)product->type, product->k, product->n);
-    struct ggml_tensor *x = tnd_host.ggml_new_tensor_2d(out->others, 0, product->k, product->m);
-    struct ggml_tensor *a = tnd_host.ggml_new_tensor_2d(out->others, 0, 32, 32);
-    struct ggml_tensor *y = tnd_host.ggml_mul_mat(out->others, w, x);
+    struct ggml_tensor *y = new_product(out, product, &w, &ids);
+    struct ggml_tensor *a = tnd_host.ggml_new_tensor_2d(out->others, 0, 32, 1);
     struct ggml_tensor *b = tnd_host.ggml_mul_mat(out->others, a, a);
     out->product = graph_of(out->others, y);
     out->tiny = graph_of(out->others, b);
@@ -179,7 +228,9 @@ static bool begin_trial(struct trial *out, struct ggml_object *cpu,
         return false;
     }
     tnd_host.ggml_backend_buffer_set_usage(out->weight_buffer, GGML_USAGE_WEIGHTS);
-    return fill(out, product, w);
+    memset(tnd_host.ggml_backend_buffer_get_base(out->other_buffer), 0,
+           tnd_host.ggml_backend_buffer_get_size(out->other_buffer));
+    return fill_weights(product, w) && (ids == NULL || fill_ids(product, ids));
 }
 
 /* ---- comparing ---- */
@@ -231,17 +282,17 @@ static bool measure_one(struct ggml_object *cpu, const struct tnd_product *produ
     end_trial(&ours);
     if (is_good) {
         tnd_host_log(GGML_LOG_INFO,
-                     "%s, %lld x %lld, %lld tokens: %.0f us, the program's own %.0f, or %.0f with "
-                     "these weights",
+                     "%s, %lld x %lld%s, %lld tokens: %.0f us, the program's own %.0f, or %.0f "
+                     "with these weights",
                      tandem_type_name((enum tandem_type)product->type), (long long)product->n,
-                     (long long)product->k, (long long)product->m, out->ours * 1e6,
-                     out->loaded * 1e6, out->plain * 1e6);
+                     (long long)product->k, product->n_experts > 0 ? " of experts" : "",
+                     (long long)product->m, out->ours * 1e6, out->loaded * 1e6, out->plain * 1e6);
     }
     return is_good;
 }
 
 /* Generation must not lose by where weights are, prompts or generation must gain. */
-static void judge(struct verdict *out, const struct times *times)
+static void judge(struct tnd_verdict *out, const struct times *times)
 {
     double alone = times[0].ours < times[0].plain ? times[0].ours : times[0].plain;
     bool gains = false;
@@ -252,13 +303,27 @@ static void judge(struct verdict *out, const struct times *times)
     out->is_placed = gains && alone <= times[0].loaded * NO_LOSS;
 }
 
-/* As large as the product, up to what caches do not hold. */
-static void measure(struct verdict *verdict, struct ggml_object *cpu,
-                    const struct tnd_product *product)
+/* As large as the product, up to what caches do not hold: of experts no more than that, but all
+ * that a token uses. */
+static struct tnd_product product_like(const struct tnd_product *product)
 {
     struct tnd_product like = *product;
     int64_t most_n = MOST_VALUES_MEASURED / product->k;
-    like.n = product->n <= most_n ? product->n : most_n < 1 ? 1 : most_n;
+    int64_t n_least = product->n_experts > 0 ? product->n_used : 1;
+    most_n = most_n / n_least < 1 ? 1 : most_n / n_least;
+    like.n = product->n <= most_n ? product->n : most_n;
+    if (product->n_experts > 0) {
+        int64_t most = MOST_VALUES_MEASURED / (like.n * like.k);
+        most = most < product->n_used ? product->n_used : most;
+        like.n_experts = product->n_experts <= most ? product->n_experts : most;
+    }
+    return like;
+}
+
+static void measure(struct measured *of_threads, struct tnd_verdict *verdict,
+                    struct ggml_object *cpu, const struct tnd_product *product)
+{
+    struct tnd_product like = product_like(product);
     struct times times[TOKEN_CLASSES];
     bool is_good = true;
     double begin = now_s();
@@ -268,8 +333,70 @@ static void measure(struct verdict *verdict, struct ggml_object *cpu,
     }
     if (is_good) {
         judge(verdict, times);
+        verdict->is_measured = true;
+        verdict->is_known = true;
+        tnd_verdicts_save(of_threads->fingerprint, &of_threads->verdicts);
     }
     spent_s += now_s() - begin;
+}
+
+/* ---- what is known from before ---- */
+
+/* Of a file: another one has another size or was written at another time. */
+static void print_file(const char *path, char *out, size_t n)
+{
+    struct stat status;
+    if (path != NULL && stat(path, &status) == 0) {
+        (void)snprintf(out, n, "%lld bytes of %lld", (long long)status.st_size,
+                       (long long)status.st_mtime);
+    } else {
+        (void)snprintf(out, n, "none");
+    }
+}
+
+/* What the times depend on: this library, the host and the library of its kernels, the machine, the
+ * number of threads, the timing table. */
+static void print_fingerprint(struct ggml_object *cpu, const struct tandem_runtime_info *machine,
+                              int n_threads, char out[TND_FINGERPRINT_MOST])
+{
+    Dl_info info = {.dli_fname = NULL};
+    char kernels[64];
+    char table[64];
+    char path[1024];
+    bool is_found = dladdr(cpu->word[DEVICE_GET_NAME].p, &info) != 0;
+    print_file(is_found ? info.dli_fname : NULL, kernels, sizeof(kernels));
+    is_found = tandem_table_default_path(path, sizeof(path), NULL) == TANDEM_OK;
+    print_file(is_found ? path : NULL, table, sizeof(table));
+    (void)snprintf(out, TND_FINGERPRINT_MOST, "%s, ggml %.40s, %s, %.80s, %.80s, %d threads, %s",
+                   tandem_version(), tnd_host.ggml_version(), kernels, machine->cpu, machine->isa,
+                   n_threads, table);
+    for (char *at = out; *at != '\0'; at++) {
+        *at = *at >= ' ' && *at <= '~' ? *at : '?';
+    }
+}
+
+/* What is known with the number of threads that the host has now. TANDEM_BRIDGE=measured: what a
+ * file says is out of date. */
+static struct measured *measured_now(struct ggml_object *cpu)
+{
+    struct tandem_runtime_info machine = TANDEM_RUNTIME_INFO_INIT;
+    const char *wanted = secure_getenv("TANDEM_BRIDGE");
+    int n_threads = tnd_bridge_describe(&machine);
+    struct measured *of_threads = measured;
+    while (of_threads->n_threads != n_threads && of_threads->n_threads != 0 &&
+           of_threads < &measured[THREAD_NUMBERS - 1]) {
+        of_threads++;
+    }
+    if (of_threads->n_threads == 0 && n_threads > 0) {
+        of_threads->n_threads = n_threads;
+        if (cpu != NULL) {
+            print_fingerprint(cpu, &machine, n_threads, of_threads->fingerprint);
+        }
+        if (cpu != NULL && (wanted == NULL || strcmp(wanted, "measured") != 0)) {
+            tnd_verdicts_load(of_threads->fingerprint, &of_threads->verdicts);
+        }
+    }
+    return of_threads;
 }
 
 static bool is_wanted_always(void)
@@ -288,28 +415,26 @@ static int size_class(const struct tnd_product *product)
 }
 
 /* Without a CPU backend in the host, or time for more, the next size known of the type must do. */
-static const struct verdict *verdict_on(const struct tnd_product *product)
+static const struct tnd_verdict *verdict_on(const struct tnd_product *product)
 {
-    struct verdict *of_type = verdicts[product->type];
-    int own = size_class(product);
-    struct ggml_object *cpu = NULL;
-    if (of_type[own].is_known) {
-        return &of_type[own];
+    struct ggml_object *cpu = tnd_host.ggml_backend_dev_by_type(GGML_DEVICE_CPU);
+    struct measured *of_threads = measured_now(cpu);
+    struct tnd_verdict *of_type = of_threads->verdicts.of[product->n_experts > 0][product->type];
+    struct tnd_verdict *own = &of_type[size_class(product)];
+    if (own->is_known) {
+        return own;
     }
-    if (spent_s < BUDGET_S) {
-        cpu = tnd_host.ggml_backend_dev_by_type(GGML_DEVICE_CPU);
+    if (cpu != NULL && spent_s < BUDGET_S && open_host_backend(cpu, of_threads->n_threads)) {
+        measure(of_threads, own, cpu, product);
     }
-    if (cpu != NULL && open_host_backend(cpu)) {
-        measure(&of_type[own], cpu, product);
-    } else {
-        for (int i = 0; i < SIZE_CLASSES; i++) {
-            if (of_type[i].is_known && (i <= own || !of_type[own].is_known)) {
-                of_type[own] = of_type[i];
-            }
+    for (int i = 0; i < SIZE_CLASSES && !own->is_measured; i++) {
+        if (of_type[i].is_measured && (&of_type[i] < own || !own->is_known)) {
+            *own = of_type[i];
+            own->is_measured = false;
         }
     }
-    of_type[own].is_known = true;
-    return &of_type[own];
+    own->is_known = true;
+    return own;
 }
 
 bool tnd_choice_takes(const struct tnd_product *product)
@@ -319,7 +444,7 @@ bool tnd_choice_takes(const struct tnd_product *product)
         return true;
     }
     pthread_mutex_lock(&lock);
-    const struct verdict *verdict = verdict_on(product);
+    const struct tnd_verdict *verdict = verdict_on(product);
     if (product->w == NULL) {
         takes = verdict->is_placed;
     } else {

@@ -21,6 +21,8 @@ struct run {
     tandem_context *context;
     tandem_graph *graph;
     tandem_plan *plan;
+    int32_t *ids[MOST_PRODUCTS]; /* dense copies, made for each computation; NULL: plain, or the
+                                    same as those of a product before */
 };
 /* Products that are gathered for a run, and where their weights lie. */
 struct batch {
@@ -75,6 +77,9 @@ static void free_run(struct run *run)
 {
     tandem_plan_free(run->plan);
     tandem_context_free(run->context);
+    for (int i = 0; i < run->n; i++) {
+        free(run->ids[i]);
+    }
     free(run);
 }
 
@@ -103,10 +108,16 @@ static void on_free(struct ggml_backend_buffer *buffer)
     }
 }
 
-static tandem_tensor *borrow(tandem_context *context, int64_t ne0, int64_t ne1, void *data)
+/* {ne0, rows} of plain products, {ne0, rows of a token, tokens} of experts. */
+static tandem_tensor *borrow(const struct run *run, int i, int64_t ne0, int64_t of_token,
+                             void *data)
 {
-    return tandem_tensor_borrow(context, TANDEM_TYPE_F32, 2, (const int64_t[]){ne0, ne1}, data,
-                                sizeof(float) * (size_t)ne0 * (size_t)ne1);
+    const struct tnd_product *product = &run->products[i];
+    bool is_plain = product->n_experts == 0;
+    return tandem_tensor_borrow(
+        run->context, TANDEM_TYPE_F32, is_plain ? 2 : 3,
+        (const int64_t[]){ne0, is_plain ? product->m : of_token, product->m}, data,
+        sizeof(float) * (size_t)ne0 * (size_t)(of_token * product->m));
 }
 
 /* Products of one X share its tensor, and so what is prepared of it. */
@@ -115,7 +126,9 @@ static tandem_tensor *tensor_of_x(struct run *run, tandem_tensor **xs, int i)
     const struct tnd_product *product = &run->products[i];
     for (int j = 0; j < i; j++) {
         const struct tnd_product *other = &run->products[j];
-        if (other->x == product->x && other->k == product->k && other->m == product->m) {
+        if (other->x == product->x && other->k == product->k && other->m == product->m &&
+            other->n_used_x == product->n_used_x &&
+            (other->n_experts == 0) == (product->n_experts == 0)) {
             return xs[j];
         }
     }
@@ -123,7 +136,43 @@ static tandem_tensor *tensor_of_x(struct run *run, tandem_tensor **xs, int i)
         const void *from;
         void *to;
     } x = {product->x}; /* nobody writes to it: it is an operand of products alone */
-    return borrow(run->context, product->k, product->m, x.to);
+    return borrow(run, i, product->k, product->n_used_x, x.to);
+}
+
+static bool has_same_ids(const struct tnd_product *a, const struct tnd_product *b)
+{
+    return a->ids == b->ids && a->ids_stride == b->ids_stride && a->n_used == b->n_used &&
+           a->m == b->m;
+}
+
+/* NULL: no memory. */
+static tandem_tensor *tensor_of_ids(struct run *run, tandem_tensor **ids, int i)
+{
+    const struct tnd_product *product = &run->products[i];
+    for (int j = 0; j < i; j++) {
+        if (ids[j] != NULL && has_same_ids(&run->products[j], product)) {
+            return ids[j];
+        }
+    }
+    size_t bytes = sizeof(int32_t) * (size_t)(product->n_used * product->m);
+    run->ids[i] = malloc(bytes);
+    return run->ids[i] == NULL
+               ? NULL
+               : tandem_tensor_borrow(run->context, TANDEM_TYPE_I32, 2,
+                                      (const int64_t[]){product->n_used, product->m}, run->ids[i],
+                                      bytes);
+}
+
+static void copy_ids(struct run *run)
+{
+    for (int i = 0; i < run->n; i++) {
+        const struct tnd_product *product = &run->products[i];
+        const char *from = product->ids;
+        for (int64_t m = 0; run->ids[i] != NULL && m < product->m; m++) {
+            memcpy(run->ids[i] + m * product->n_used, from + m * product->ids_stride,
+                   sizeof(int32_t) * (size_t)product->n_used);
+        }
+    }
 }
 
 static enum tandem_status build(struct run *run, const struct batch *batch,
@@ -131,6 +180,7 @@ static enum tandem_status build(struct run *run, const struct batch *batch,
 {
     struct tandem_context_options options = TANDEM_CONTEXT_OPTIONS_INIT;
     tandem_tensor *xs[MOST_PRODUCTS];
+    tandem_tensor *ids[MOST_PRODUCTS] = {NULL};
     options.chunk_bytes = 8192;
     enum tandem_status status = tandem_context_new(&options, &run->context, error);
     if (status != TANDEM_OK) {
@@ -140,13 +190,16 @@ static enum tandem_status build(struct run *run, const struct batch *batch,
     for (int i = 0; i < batch->n; i++) {
         const struct tnd_product *product = &batch->products[i];
         tandem_tensor *w = tnd_weights_get(product, batch->buffers[i], on_free);
-        if (w == NULL) {
+        ids[i] = product->n_experts > 0 ? tensor_of_ids(run, ids, i) : NULL;
+        if (w == NULL || (product->n_experts > 0 && ids[i] == NULL)) {
             return TANDEM_E_MEMORY;
         }
         xs[i] = tensor_of_x(run, xs, i);
-        tandem_tensor *y = borrow(run->context, product->n, product->m, product->y);
-        tandem_graph_add(run->graph,
-                         tandem_cpy(run->context, tandem_mul_mat(run->context, w, xs[i]), y));
+        tandem_tensor *y = borrow(run, i, product->n, product->n_used, product->y);
+        tandem_tensor *node = product->n_experts > 0
+                                  ? tandem_mul_mat_id(run->context, w, xs[i], ids[i])
+                                  : tandem_mul_mat(run->context, w, xs[i]);
+        tandem_graph_add(run->graph, tandem_cpy(run->context, node, y));
     }
     status = tandem_graph_finish(run->graph, error);
     return status == TANDEM_OK ? tandem_runtime_plan(runtime, run->graph, &run->plan, error)
@@ -158,8 +211,8 @@ static uint64_t hash_of(const struct batch *batch)
     uint64_t hash = (uint64_t)batch->n;
     for (int i = 0; i < batch->n; i++) {
         const struct tnd_product *p = &batch->products[i];
-        const uint64_t parts[] = {(uintptr_t)p->w, (uintptr_t)p->x, (uintptr_t)p->y,
-                                  (uint64_t)p->m};
+        const uint64_t parts[] = {(uintptr_t)p->w,   (uintptr_t)p->x, (uintptr_t)p->y,
+                                  (uintptr_t)p->ids, (uint64_t)p->m,  (uint64_t)p->n_used};
         for (size_t j = 0; j < sizeof(parts) / sizeof(parts[0]); j++) {
             hash = (hash ^ parts[j]) * UINT64_C(0x9E3779B97F4A7C15);
             hash ^= hash >> 32;
@@ -221,6 +274,7 @@ static int compute_batch(struct batch *batch)
         tnd_host_log(GGML_LOG_ERROR, "%s", error.text[0] != '\0' ? error.text : "out of memory");
         return GGML_STATUS_ALLOC_FAILED;
     }
+    copy_ids(run);
     if (tandem_runtime_compute(runtime, run->graph, run->plan, NULL, &error) != TANDEM_OK) {
         tnd_host_log(GGML_LOG_ERROR, "%s", error.text);
         return GGML_STATUS_FAILED;
@@ -242,6 +296,7 @@ static bool depends_on(const struct batch *batch, const struct tnd_product *prod
         const struct tnd_product *other = &batch->products[i];
         size_t other_y = tnd_product_y_bytes(other);
         if (overlap(product->x, x_bytes, other->y, other_y) ||
+            overlap(product->ids, tnd_product_ids_bytes(product), other->y, other_y) ||
             overlap(product->y, y_bytes, other->y, other_y) ||
             overlap(product->y, y_bytes, other->x, tnd_product_x_bytes(other))) {
             return true;
@@ -255,8 +310,8 @@ static int add_node(struct batch *batch, const struct ggml_tensor *node)
     struct tnd_product product;
     int status = GGML_STATUS_SUCCESS;
     if (!tnd_product_read(node, &product)) {
-        return strcmp(tnd_host.ggml_op_name(node->op), "MUL_MAT") == 0 ? GGML_STATUS_FAILED
-                                                                       : GGML_STATUS_SUCCESS;
+        return tnd_product_is_named(tnd_host.ggml_op_name(node->op)) ? GGML_STATUS_FAILED
+                                                                     : GGML_STATUS_SUCCESS;
     }
     if (!tnd_product_is_inside(node, &product)) {
         tnd_host_log(GGML_LOG_ERROR, "a product has operands outside of host memory");
@@ -305,26 +360,34 @@ int tnd_bridge_compute(struct ggml_cgraph *graph)
     return status;
 }
 
+/* As the host has, up to one a core; 0: as many as that. */
+static void want_threads(int n_threads)
+{
+    struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
+    int most = tandem_runtime_describe(runtime, &info) == TANDEM_OK ? info.n_cores : 1;
+    n_threads_wanted = n_threads > 0 && n_threads < most ? n_threads : most;
+    tnd_bridge_team_set_size(n_threads > 0 ? n_threads : n_threads_wanted);
+}
+
 void tnd_bridge_set_threads(int n_threads)
 {
     pthread_mutex_lock(&lock);
-    tnd_bridge_team_set_size(n_threads);
     if (n_threads > 0 && open_runtime()) {
-        struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
-        int most = tandem_runtime_describe(runtime, &info) == TANDEM_OK ? info.n_cores : 1;
-        n_threads_wanted = n_threads < most ? n_threads : most;
+        want_threads(n_threads);
     }
     pthread_mutex_unlock(&lock);
 }
 
-int tnd_bridge_use_own_threads(void)
+int tnd_bridge_describe(struct tandem_runtime_info *out)
 {
-    int n_threads = 1;
+    int n_threads = 0;
     pthread_mutex_lock(&lock);
-    if (open_runtime()) {
-        n_threads = tandem_runtime_threads(runtime);
+    if (open_runtime() && tandem_runtime_describe(runtime, out) == TANDEM_OK) {
+        if (n_threads_wanted == 0) {
+            want_threads(0);
+        }
+        n_threads = n_threads_wanted;
     }
     pthread_mutex_unlock(&lock);
-    tnd_bridge_set_threads(n_threads);
     return n_threads;
 }

@@ -19,6 +19,11 @@
       (struct ggml_context * context, int type, int64_t ne0, int64_t ne1))                         \
     X(struct ggml_tensor *, ggml_mul_mat,                                                          \
       (struct ggml_context * context, struct ggml_tensor * a, struct ggml_tensor * b))             \
+    X(struct ggml_tensor *, ggml_new_tensor_3d,                                                    \
+      (struct ggml_context * context, int type, int64_t ne0, int64_t ne1, int64_t ne2))            \
+    X(struct ggml_tensor *, ggml_mul_mat_id,                                                       \
+      (struct ggml_context * context, struct ggml_tensor * a, struct ggml_tensor * b,              \
+       struct ggml_tensor * ids))                                                                  \
     X(struct ggml_cgraph *, ggml_new_graph, (struct ggml_context * context))                       \
     X(void, ggml_build_forward_expand, (struct ggml_cgraph * graph, struct ggml_tensor * result))  \
     X(int, ggml_graph_n_nodes, (struct ggml_cgraph * graph))                                       \

@@ -39,7 +39,8 @@ static bool is_f32_matrix(const struct ggml_tensor *tensor)
            is_dense(tensor, tandem_type_row_bytes(TANDEM_TYPE_F32, tensor->ne[0]));
 }
 
-static bool is_weight_matrix(const struct ggml_tensor *tensor)
+/* Matrices, as many as there are experts. */
+static bool is_weights(const struct ggml_tensor *tensor)
 {
     if (tensor->type < 0 || tensor->type >= TANDEM_TYPE_NUMBERS || tensor->view_src != NULL ||
         !tandem_type_is_valid((enum tandem_type)tensor->type) || tensor->type == TANDEM_TYPE_I32 ||
@@ -47,9 +48,17 @@ static bool is_weight_matrix(const struct ggml_tensor *tensor)
         return false;
     }
     enum tandem_type type = (enum tandem_type)tensor->type;
-    return tensor->ne[2] == 1 && tensor->ne[3] == 1 &&
-           tensor->nb[0] == tandem_type_block_bytes(type) &&
+    return tensor->ne[3] == 1 && tensor->nb[0] == tandem_type_block_bytes(type) &&
            is_dense(tensor, tandem_type_row_bytes(type, tensor->ne[0]));
+}
+
+/* Rows of numbers, often the beginnings of longer rows. */
+static bool is_ids(const struct ggml_tensor *tensor)
+{
+    return tensor->type == TANDEM_TYPE_I32 && tensor->nb[0] == sizeof(int32_t) &&
+           has_sane_extents(tensor) && tensor->ne[2] == 1 && tensor->ne[3] == 1 &&
+           tensor->nb[1] % sizeof(int32_t) == 0 && tensor->nb[1] < (size_t)MOST_VALUES &&
+           tensor->nb[1] >= sizeof(int32_t) * (size_t)tensor->ne[0];
 }
 
 static bool asks_for_more(const struct ggml_tensor *node)
@@ -62,37 +71,80 @@ static bool asks_for_more(const struct ggml_tensor *node)
     return false;
 }
 
+static bool is_plain(const struct ggml_tensor *w, const struct ggml_tensor *x,
+                     const struct ggml_tensor *y)
+{
+    return w->ne[2] == 1 && y->ne[1] == x->ne[1] && y->ne[2] == x->ne[2] && y->ne[3] == x->ne[3];
+}
+
+static bool is_of_experts(const struct ggml_tensor *x, const struct ggml_tensor *ids,
+                          const struct ggml_tensor *y)
+{
+    return ids != NULL && is_ids(ids) && y->ne[1] == ids->ne[0] && y->ne[2] == ids->ne[1] &&
+           y->ne[3] == 1 && x->ne[2] == y->ne[2] && x->ne[3] == 1 &&
+           (x->ne[1] == 1 || x->ne[1] == y->ne[1]);
+}
+
+bool tnd_product_is_named(const char *name)
+{
+    return name != NULL && (strcmp(name, "MUL_MAT") == 0 || strcmp(name, "MUL_MAT_ID") == 0);
+}
+
 bool tnd_product_read(const struct ggml_tensor *node, struct tnd_product *out)
 {
-    const char *name = tnd_host.ggml_op_name(node->op);
     const struct ggml_tensor *w = node->src[0];
     const struct ggml_tensor *x = node->src[1];
-    if (name == NULL || strcmp(name, "MUL_MAT") != 0 || w == NULL || x == NULL ||
-        asks_for_more(node) || !is_weight_matrix(w) || !is_f32_matrix(x) || !is_f32_matrix(node)) {
+    const struct ggml_tensor *ids = node->src[2];
+    const char *name = tnd_host.ggml_op_name(node->op);
+    if (!tnd_product_is_named(name) || w == NULL || x == NULL || asks_for_more(node) ||
+        !is_weights(w) || !is_f32_matrix(x) || !is_f32_matrix(node) || x->ne[0] != w->ne[0] ||
+        node->ne[0] != w->ne[1]) {
         return false;
     }
-    if (x->ne[0] != w->ne[0] || node->ne[0] != w->ne[1] || node->ne[1] != x->ne[1] ||
-        node->ne[2] != x->ne[2] || node->ne[3] != x->ne[3]) {
+    *out = (struct tnd_product){.type = w->type, .n = w->ne[1], .k = w->ne[0]};
+    out->w = w->data;
+    out->x = x->data;
+    out->y = node->data;
+    out->n_used = 1;
+    out->n_used_x = 1;
+    if (strcmp(name, "MUL_MAT") == 0) {
+        out->m = x->ne[1] * x->ne[2] * x->ne[3];
+        return is_plain(w, x, node);
+    }
+    if (!is_of_experts(x, ids, node)) {
         return false;
     }
-    *out = (struct tnd_product){w->type, w->ne[1], w->ne[0],  x->ne[1] * x->ne[2] * x->ne[3],
-                                w->data, x->data,  node->data};
+    out->m = x->ne[2];
+    out->n_experts = w->ne[2];
+    out->n_used = ids->ne[0];
+    out->n_used_x = x->ne[1];
+    out->ids = ids->data;
+    out->ids_stride = (int64_t)ids->nb[1];
     return true;
 }
 
 size_t tnd_product_w_bytes(const struct tnd_product *product)
 {
-    return tandem_type_row_bytes((enum tandem_type)product->type, product->k) * (size_t)product->n;
+    size_t matrix =
+        tandem_type_row_bytes((enum tandem_type)product->type, product->k) * (size_t)product->n;
+    return product->n_experts > 0 ? matrix * (size_t)product->n_experts : matrix;
 }
 
 size_t tnd_product_x_bytes(const struct tnd_product *product)
 {
-    return sizeof(float) * (size_t)product->k * (size_t)product->m;
+    return sizeof(float) * (size_t)product->k * (size_t)(product->m * product->n_used_x);
 }
 
 size_t tnd_product_y_bytes(const struct tnd_product *product)
 {
-    return sizeof(float) * (size_t)product->n * (size_t)product->m;
+    return sizeof(float) * (size_t)product->n * (size_t)(product->m * product->n_used);
+}
+
+size_t tnd_product_ids_bytes(const struct tnd_product *product)
+{
+    return product->n_experts == 0 ? 0
+                                   : (size_t)product->ids_stride * (size_t)(product->m - 1) +
+                                         sizeof(int32_t) * (size_t)product->n_used;
 }
 
 bool tnd_product_has_weights(const struct ggml_tensor *node)
@@ -126,5 +178,7 @@ bool tnd_product_is_inside(const struct ggml_tensor *node, const struct tnd_prod
 {
     return lies_in_buffer(node->src[0], product->w, tnd_product_w_bytes(product)) &&
            lies_in_buffer(node->src[1], product->x, tnd_product_x_bytes(product)) &&
-           lies_in_buffer(node, product->y, tnd_product_y_bytes(product));
+           lies_in_buffer(node, product->y, tnd_product_y_bytes(product)) &&
+           (product->n_experts == 0 ||
+            lies_in_buffer(node->src[2], product->ids, tnd_product_ids_bytes(product)));
 }

@@ -3,8 +3,10 @@
 #include "bridge/ggml/bridge_selftest.h"
 
 #include "bridge/ggml/bridge_host.h"
+#include "tandem/tensor.h"
 
-enum { N = 16, K = 64, M = 3 };
+enum { N = 16, K = 64, M = 3, EXPERTS = 4, USED = 2 };
+static const int32_t IDS[USED * M] = {2, 0, 3, 2, 0, 3}; /* nobody uses 1 */
 
 struct parts {
     struct ggml_context *weights;
@@ -35,11 +37,21 @@ static void free_parts(struct parts *parts)
 
 static void fill(struct ggml_tensor *tensor, int n, int factor)
 {
-    float values[K * N];
+    float values[K * N * EXPERTS];
     for (int i = 0; i < n; i++) {
         values[i] = (float)(i * factor % 11 - 5);
     }
     tnd_host.ggml_backend_tensor_set(tensor, values, 0, sizeof(float) * (size_t)n);
+}
+
+/* Row `row` of W, all experts counted through, against row `m` of X. */
+static float sum_of(int row, int m)
+{
+    int sum = 0;
+    for (int k = 0; k < K; k++) {
+        sum += ((row * K + k) * 7 % 11 - 5) * ((m * K + k) * 5 % 11 - 5);
+    }
+    return (float)sum;
 }
 
 static bool is_right(const struct ggml_tensor *y)
@@ -47,13 +59,19 @@ static bool is_right(const struct ggml_tensor *y)
     float got[N * M];
     tnd_host.ggml_backend_tensor_get(y, got, 0, sizeof(got));
     for (int i = 0; i < N * M; i++) {
-        int sum = 0;
-        for (int k = 0; k < K; k++) {
-            int w = (i % N * K + k) * 7 % 11 - 5;
-            int x = (i / N * K + k) * 5 % 11 - 5;
-            sum += w * x;
+        if (!(got[i] == sum_of(i % N, i / N))) {
+            return false;
         }
-        if (!(got[i] == (float)sum)) {
+    }
+    return true;
+}
+
+static bool is_right_of_experts(const struct ggml_tensor *y)
+{
+    float got[N * USED * M];
+    tnd_host.ggml_backend_tensor_get(y, got, 0, sizeof(got));
+    for (int i = 0; i < N * USED * M; i++) {
+        if (!(got[i] == sum_of(IDS[i / N] * N + i % N, i / N / USED))) {
             return false;
         }
     }
@@ -66,8 +84,13 @@ static bool compute(struct parts *parts, struct ggml_object *device,
     struct ggml_tensor *w = tnd_host.ggml_new_tensor_2d(parts->weights, 0, K, N);
     struct ggml_tensor *x = tnd_host.ggml_new_tensor_2d(parts->others, 0, K, M);
     struct ggml_tensor *y = tnd_host.ggml_mul_mat(parts->others, w, x);
+    struct ggml_tensor *ws = tnd_host.ggml_new_tensor_3d(parts->weights, 0, K, N, EXPERTS);
+    struct ggml_tensor *xs = tnd_host.ggml_new_tensor_3d(parts->others, 0, K, 1, M);
+    struct ggml_tensor *ids = tnd_host.ggml_new_tensor_2d(parts->others, TANDEM_TYPE_I32, USED, M);
+    struct ggml_tensor *ys = tnd_host.ggml_mul_mat_id(parts->others, ws, xs, ids);
     struct ggml_cgraph *graph = tnd_host.ggml_new_graph(parts->others);
     tnd_host.ggml_build_forward_expand(graph, y);
+    tnd_host.ggml_build_forward_expand(graph, ys);
     parts->weight_buffer =
         tnd_host.ggml_backend_alloc_ctx_tensors_from_buft(parts->weights, buffer_type);
     parts->other_buffer =
@@ -78,9 +101,12 @@ static bool compute(struct parts *parts, struct ggml_object *device,
     }
     tnd_host.ggml_backend_buffer_set_usage(parts->weight_buffer, GGML_USAGE_WEIGHTS);
     fill(w, K * N, 7);
+    fill(ws, K * N * EXPERTS, 7);
     fill(x, K * M, 5);
+    fill(xs, K * M, 5);
+    tnd_host.ggml_backend_tensor_set(ids, IDS, 0, sizeof(IDS));
     return tnd_host.ggml_backend_graph_compute(parts->backend, graph) == GGML_STATUS_SUCCESS &&
-           is_right(y);
+           is_right(y) && is_right_of_experts(ys);
 }
 
 bool tnd_bridge_selftest(struct ggml_object *device, struct ggml_object *buffer_type)

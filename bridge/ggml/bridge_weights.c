@@ -11,7 +11,7 @@ enum { BUCKETS = 1024 };
 
 struct weight {
     struct weight *next;
-    struct tnd_product product; /* of W alone: m, x and y mean nothing */
+    struct tnd_product product; /* of W alone: the others mean nothing */
     struct ggml_backend_buffer *buffer;
     tandem_context *context;
     tandem_tensor *tensor;
@@ -64,8 +64,9 @@ static struct weight *new_weight(const struct tnd_product *product,
     weight->buffer = buffer;
     if (tandem_context_new(&options, &weight->context, NULL) == TANDEM_OK) {
         weight->tensor = tandem_tensor_borrow_const(
-            weight->context, (enum tandem_type)product->type, 2,
-            (const int64_t[]){product->k, product->n}, product->w, tnd_product_w_bytes(product));
+            weight->context, (enum tandem_type)product->type, product->n_experts > 0 ? 3 : 2,
+            (const int64_t[]){product->k, product->n, product->n_experts}, product->w,
+            tnd_product_w_bytes(product));
     }
     if (weight->tensor == NULL) {
         free_weight(weight);
@@ -82,7 +83,8 @@ tandem_tensor *tnd_weights_get(const struct tnd_product *product,
     for (struct weight *one = *bucket; one != NULL; one = one->next) {
         const struct tnd_product *known = &one->product;
         if (known->w == product->w && known->type == product->type && known->n == product->n &&
-            known->k == product->k && one->buffer == buffer) {
+            known->k == product->k && known->n_experts == product->n_experts &&
+            one->buffer == buffer) {
             return one->tensor;
         }
     }

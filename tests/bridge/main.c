@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bridge/ggml/bridge_verdicts.h"
 #include "tandem/tensor.h"
 #include "tests/bridge/small_host.h"
 
@@ -116,12 +117,13 @@ static int compute(struct tensor **nodes, int n)
 
 /* ---- what is computed ---- */
 
+static const int types[] = {TANDEM_TYPE_F32,  TANDEM_TYPE_F16,  TANDEM_TYPE_BF16, TANDEM_TYPE_Q4_0,
+                            TANDEM_TYPE_Q4_1, TANDEM_TYPE_Q5_0, TANDEM_TYPE_Q5_1, TANDEM_TYPE_Q8_0,
+                            TANDEM_TYPE_Q2_K, TANDEM_TYPE_Q3_K, TANDEM_TYPE_Q4_K, TANDEM_TYPE_Q5_K,
+                            TANDEM_TYPE_Q6_K};
+
 static void products_of_every_type_are_right(void)
 {
-    static const int types[] = {
-        TANDEM_TYPE_F32,  TANDEM_TYPE_F16,  TANDEM_TYPE_BF16, TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q4_1,
-        TANDEM_TYPE_Q5_0, TANDEM_TYPE_Q5_1, TANDEM_TYPE_Q8_0, TANDEM_TYPE_Q2_K, TANDEM_TYPE_Q3_K,
-        TANDEM_TYPE_Q4_K, TANDEM_TYPE_Q5_K, TANDEM_TYPE_Q6_K};
     static const int64_t ms[] = {1, 2, 7, 64};
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         const char *name = tandem_type_name((enum tandem_type)types[i]);
@@ -145,6 +147,139 @@ static void products_of_every_type_are_right(void)
         }
         small_host_free(buffer);
     }
+}
+
+/* Weights for the experts of a layer, of which tokens use 2 of 5; the numbers of experts are the
+ * beginnings of longer rows, as hosts have them. */
+enum { EXPERTS = 5, USED = 2, ID_ROW = 5 };
+struct experts {
+    struct buffer *buffer;
+    struct tensor w, x, ids, y;
+    int32_t numbers[MOST_M * ID_ROW];
+};
+
+static void make_experts(struct experts *out, int type, int64_t m, int64_t rows_of_x)
+{
+    memset(out, 0, sizeof(*out));
+    struct tensor w = matrix(type, K, N, NULL, 0);
+    out->buffer =
+        small_host_buffer(device->get_buffer_type(device), w.nb[1] * N * EXPERTS, USAGE_WEIGHTS);
+    out->w = small_host_tensor(type, (const int64_t[]){K, N, EXPERTS, 1}, out->buffer, 0);
+    out->x = small_host_tensor(0, (const int64_t[]){K, rows_of_x, m, 1}, activations, 0);
+    out->y = small_host_tensor(0, (const int64_t[]){N, USED, m, 1}, activations, Y_AT);
+    out->ids = small_host_tensor(TANDEM_TYPE_I32, (const int64_t[]){USED, m, 1, 1}, NULL, 0);
+    out->ids.nb[1] = sizeof(int32_t) * ID_ROW;
+    out->ids.nb[2] = out->ids.nb[1] * (size_t)m;
+    out->ids.nb[3] = out->ids.nb[2];
+    out->ids.data = out->numbers;
+    out->ids.buffer = device->buffer_from_host_ptr(device, out->numbers, sizeof(out->numbers),
+                                                   sizeof(out->numbers));
+    out->y.op = OP_MUL_MAT_ID;
+    out->y.src[0] = &out->w;
+    out->y.src[1] = &out->x;
+    out->y.src[2] = &out->ids;
+    struct tensor all =
+        small_host_tensor(type, (const int64_t[]){K, N * EXPERTS, 1, 1}, out->buffer, 0);
+    fill_weights(&all);
+    fill(out->x.data, K * rows_of_x * m);
+    for (int64_t i = 0; i < m * ID_ROW; i++) {
+        out->numbers[i] = (int32_t)((i % ID_ROW + i / ID_ROW * 2) % (EXPERTS - 1)); /* not 4 */
+    }
+}
+
+static void free_experts(struct experts *experts)
+{
+    small_host_free(experts->ids.buffer);
+    small_host_free(experts->buffer);
+}
+
+/* As error_of. */
+static double error_of_experts(const struct experts *experts)
+{
+    static float row[K];
+    const struct tensor *w = &experts->w;
+    double wrong = 0;
+    double all = 0;
+    for (int64_t i = 0; i < experts->ids.ne[1] * USED * N; i++) {
+        int64_t n = i % N;
+        int64_t u = i / N % USED;
+        int64_t m = i / N / USED;
+        size_t at = w->nb[2] * (size_t)experts->numbers[m * ID_ROW + u] + w->nb[1] * (size_t)n;
+        (void)tandem_dequantize((enum tandem_type)w->type, (const char *)w->data + at, row, K);
+        const float *x =
+            (const float *)experts->x.data + (m * experts->x.ne[1] + u % experts->x.ne[1]) * K;
+        double sum = 0;
+        for (int64_t k = 0; k < K; k++) {
+            sum += (double)row[k] * (double)x[k];
+        }
+        double got = (double)((const float *)experts->y.data)[i];
+        wrong += (got - sum) * (got - sum);
+        all += sum * sum;
+    }
+    return wrong / all;
+}
+
+static void products_of_experts_are_right(void)
+{
+    static struct experts experts;
+    static const int64_t ms[] = {1, 3, 24};
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        for (int j = 0; j < 6; j++) {
+            const char *name = tandem_type_name((enum tandem_type)types[i]);
+            make_experts(&experts, types[i], ms[j / 2], j % 2 == 0 ? 1 : USED);
+            struct tensor *nodes[] = {&experts.y};
+            CHECK(device->supports_op(device, &experts.y), "%s, case %d", name, j);
+            for (int again = 0; again < 2; again++) {
+                experts.numbers[0] = again; /* other experts at the same addresses */
+                memset(experts.y.data, 0xff, sizeof(float) * N * USED * (size_t)ms[j / 2]);
+                CHECK(compute(nodes, 1) == 0, "%s", small_host_last_line());
+                double error = error_of_experts(&experts);
+                CHECK(error < 2e-4, "%s, case %d: %g", name, j, error);
+            }
+            free_experts(&experts);
+        }
+    }
+}
+
+static void experts_that_are_not_there_fail_with_a_word(void)
+{
+    static struct experts experts;
+    make_experts(&experts, TANDEM_TYPE_Q8_0, 3, 1);
+    struct tensor *nodes[] = {&experts.y};
+    const struct tensor ids = experts.ids;
+    int before = small_host_lines();
+    experts.numbers[ID_ROW] = EXPERTS;
+    CHECK(compute(nodes, 1) == -1, "an expert too many");
+    experts.numbers[ID_ROW] = 1;
+    experts.ids.data = experts.numbers + MOST_M * ID_ROW - 2 * ID_ROW;
+    CHECK(compute(nodes, 1) == -1, "numbers beyond the end");
+    experts.ids = ids;
+    CHECK(small_host_lines() == before + 2, "%d lines", small_host_lines() - before);
+    CHECK(compute(nodes, 1) == 0, "%s", small_host_last_line());
+#define REFUSES(change)                                                                            \
+    do {                                                                                           \
+        const struct experts good = experts;                                                       \
+        change;                                                                                    \
+        CHECK(!device->supports_op(device, &experts.y), "takes it");                               \
+        experts = good;                                                                            \
+    } while (0)
+    REFUSES(experts.y.src[2] = NULL);
+    REFUSES(experts.y.op = OP_MUL_MAT);
+    REFUSES(experts.y.op_params[3] = 1);
+    REFUSES(experts.ids.type = TANDEM_TYPE_F32);
+    REFUSES(experts.ids.nb[0] = 8);
+    REFUSES(experts.ids.nb[1] = 4);
+    REFUSES(experts.ids.nb[1] = 9);
+    REFUSES(experts.ids.nb[1] = SIZE_MAX - 3);
+    REFUSES(experts.ids.ne[0] = 3);
+    REFUSES(experts.ids.ne[1] = 4);
+    REFUSES(experts.ids.ne[2] = 2);
+    REFUSES(experts.x.ne[1] = 3);
+    REFUSES(experts.w.ne[3] = 2);
+    REFUSES(experts.w.nb[2] += 34);
+    REFUSES(experts.y.ne[1] = 1);
+#undef REFUSES
+    free_experts(&experts);
 }
 
 static void products_that_follow_from_each_other_are_right(void)
@@ -235,6 +370,7 @@ static void threads_of_the_hosts_openmp_compute(const char *openmp)
 {
     set_threads(2);
     products_of_every_type_are_right();
+    products_of_experts_are_right();
     products_that_follow_from_each_other_are_right();
     CHECK(sysconf(_SC_NPROCESSORS_ONLN) < 2 || (own_threads() == 0) == (openmp != NULL),
           "%s: %d threads of its own", openmp != NULL ? openmp : "no OpenMP", own_threads());
@@ -346,6 +482,50 @@ static void the_device_says_what_it_is(void)
           "backend");
 }
 
+/* ---- what is kept from process to process ---- */
+
+static void verdicts_are_read_as_they_were_written(void)
+{
+    static struct tnd_verdicts out;
+    static struct tnd_verdicts in;
+    static const char name[] = "0.2.0, ggml 0.26.0";
+    out.of[0][TANDEM_TYPE_Q4_0][3] = (struct tnd_verdict){true, true, true, {false, true, true}};
+    out.of[1][TANDEM_TYPE_F16][0] = (struct tnd_verdict){true, true, false, {true, false, true}};
+    out.of[0][TANDEM_TYPE_Q8_0][1] = (struct tnd_verdict){true, false, true, {true, true, true}};
+    tnd_verdicts_save(name, &out);
+    tnd_verdicts_load("another", &in);
+    CHECK(!in.of[0][TANDEM_TYPE_Q4_0][3].is_known, "those of another host");
+    tnd_verdicts_load(name, &in);
+    CHECK(!in.of[0][TANDEM_TYPE_Q8_0][1].is_known, "one that was not measured");
+    memset(&out.of[0][TANDEM_TYPE_Q8_0][1], 0, sizeof(struct tnd_verdict));
+    CHECK(memcmp(&in, &out, sizeof(in)) == 0, "other verdicts than were written");
+}
+
+static void files_that_are_no_verdicts_change_nothing(void)
+{
+    static const char *const wrong[] = {"",
+                                        "tandem-bridge 1 a",
+                                        "tandem-bridge 2 a\n0 2 3 1 1 1 1\n",
+                                        "tandem-bridge 1 ab\n0 2 3 1 1 1 1\n",
+                                        "tandem-bridge 1 a\n0 2 3 1 1 1 1",
+                                        "tandem-bridge 1 a\n0 2 3 1 1 1\n",
+                                        "tandem-bridge 1 a\n0 2 3 1 1 1 2\n",
+                                        "tandem-bridge 1 a\n2 2 3 1 1 1 1\n",
+                                        "tandem-bridge 1 a\n0 256 3 1 1 1 1\n",
+                                        "tandem-bridge 1 a\n0 -1 3 1 1 1 1\n",
+                                        "tandem-bridge 1 a\n0 99999999999999999999 3 1 1 1 1\n",
+                                        "tandem-bridge 1 a\n0 2 4 1 1 1 1\n",
+                                        "tandem-bridge 1 a\n0 2 3 1 1 1 1\nx"};
+    static const struct tnd_verdicts nothing;
+    static struct tnd_verdicts in;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        CHECK(!tnd_verdicts_parse(wrong[i], strlen(wrong[i]), "a", &in), "%s", wrong[i]);
+        CHECK(memcmp(&in, &nothing, sizeof(in)) == 0, "%s", wrong[i]);
+    }
+    static const char right[] = "tandem-bridge 1 a\n0 2 3 1 1 1 1\n";
+    CHECK(tnd_verdicts_parse(right, sizeof(right) - 1, "a", &in), "the one that is right");
+}
+
 int main(int argc, char **argv)
 {
     const char *openmp = getenv("SMALL_HOST_OPENMP");
@@ -369,6 +549,9 @@ int main(int argc, char **argv)
     any_number_of_threads_serves();
     what_it_cannot_do_is_left_to_the_host();
     pointers_outside_of_buffers_fail_with_a_word();
+    experts_that_are_not_there_fail_with_a_word();
+    verdicts_are_read_as_they_were_written();
+    files_that_are_no_verdicts_change_nothing();
     small_host_free(activations);
     backend->free(backend);
     printf("%d passed, %d failed\n", n_passed, n_failed);

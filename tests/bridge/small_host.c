@@ -37,6 +37,10 @@ struct context *ggml_init(struct init_params params);
 void ggml_free(struct context *context);
 struct tensor *ggml_new_tensor_2d(struct context *context, int type, int64_t ne0, int64_t ne1);
 struct tensor *ggml_mul_mat(struct context *context, struct tensor *a, struct tensor *b);
+struct tensor *ggml_new_tensor_3d(struct context *context, int type, int64_t ne0, int64_t ne1,
+                                  int64_t ne2);
+struct tensor *ggml_mul_mat_id(struct context *context, struct tensor *a, struct tensor *b,
+                               struct tensor *ids);
 struct ggml_cgraph *ggml_new_graph(struct context *context);
 void ggml_build_forward_expand(struct ggml_cgraph *graph, struct tensor *result);
 int ggml_graph_n_nodes(struct ggml_cgraph *graph);
@@ -78,7 +82,7 @@ const char *ggml_version(void)
 
 const char *ggml_op_name(int op)
 {
-    static const char *const names[OPS] = {"NONE", "ADD", "VIEW", "MUL_MAT"};
+    static const char *const names[OPS] = {"NONE", "ADD", "VIEW", "MUL_MAT", "MUL_MAT_ID"};
     return op >= 0 && op < OPS ? names[op] : NULL;
 }
 
@@ -118,12 +122,18 @@ void ggml_free(struct context *context)
     free(context);
 }
 
-struct tensor *ggml_new_tensor_2d(struct context *context, int type, int64_t ne0, int64_t ne1)
+struct tensor *ggml_new_tensor_3d(struct context *context, int type, int64_t ne0, int64_t ne1,
+                                  int64_t ne2)
 {
     struct tensor *tensor = &context->tensors[context->n++];
-    *tensor = small_host_tensor(type, (const int64_t[]){ne0, ne1, 1, 1}, NULL, 0);
+    *tensor = small_host_tensor(type, (const int64_t[]){ne0, ne1, ne2, 1}, NULL, 0);
     tensor->data = calloc(1, ggml_nbytes(tensor));
     return tensor;
+}
+
+struct tensor *ggml_new_tensor_2d(struct context *context, int type, int64_t ne0, int64_t ne1)
+{
+    return ggml_new_tensor_3d(context, type, ne0, ne1, 1);
 }
 
 struct tensor *ggml_mul_mat(struct context *context, struct tensor *a, struct tensor *b)
@@ -132,6 +142,17 @@ struct tensor *ggml_mul_mat(struct context *context, struct tensor *a, struct te
     tensor->op = OP_MUL_MAT;
     tensor->src[0] = a;
     tensor->src[1] = b;
+    return tensor;
+}
+
+struct tensor *ggml_mul_mat_id(struct context *context, struct tensor *a, struct tensor *b,
+                               struct tensor *ids)
+{
+    struct tensor *tensor = ggml_new_tensor_3d(context, 0, a->ne[1], ids->ne[0], ids->ne[1]);
+    tensor->op = OP_MUL_MAT_ID;
+    tensor->src[0] = a;
+    tensor->src[1] = b;
+    tensor->src[2] = ids;
     return tensor;
 }
 

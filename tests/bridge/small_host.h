@@ -14,7 +14,7 @@
 #endif
 #define HOST_API (HOST_VERSION < 26 ? 2 : 3)
 
-enum { OP_NONE, OP_ADD, OP_VIEW, OP_MUL_MAT, OPS }; /* numbers of this host alone */
+enum { OP_NONE, OP_ADD, OP_VIEW, OP_MUL_MAT, OP_MUL_MAT_ID, OPS }; /* numbers of this host alone */
 enum { USAGE_ANY, USAGE_WEIGHTS, USAGE_COMPUTE };
 
 struct buft;
