@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: MIT
-# The bridge judged by a program that others made: xllamacpp (llama.cpp, ggml of API version 3)
-# loads libggml-tandem.so as it is. Greedy tokens of random models of several types of weights, with
-# and without it: equal, or different at first where the program's own best tokens nearly tie.
-# Needs: xllamacpp, gguf, numpy.
+# The bridge judged by programs that others made, which load libggml-tandem.so as it is: xllamacpp
+# (llama.cpp, ggml of API version 3) and llama-cpp-python (2). Greedy tokens of random models of
+# several types of weights, with and without it: equal, or different at first where the program's
+# own best tokens nearly tie. Needs: xllamacpp or llama-cpp-python, gguf, numpy.
 #
 # usage: bridge.py LIBGGML_TANDEM_SO TANDEM_LLAMA [--types q4_0,q8_0] [--tokens 24]
+#        [--hosts xllamacpp,llama_cpp]
 import argparse
 import ctypes
+import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 
-TYPES = "q4_0,q8_0,q4_k,q6_k,f16"
+TYPES = "q4_0,q8_0,q4_k,q6_k,f16,f16-experts"
+EXPERTS_SHAPE = "512,1024,4,8,4,2048,8,2"
+LIBRARY = "libggml-blas-tandem.so"  # the name that programs look for in a folder of backends
 # Of log probabilities: what the two ways of rounding activations, to 8 or to 16 bits, may move.
 TIE_QUANTISED = 0.15
-TIE_F16 = 0.02
+TIE_F16 = 0.02  # with rounding to 8 bits, a token may go to another expert: no bound would hold
 PROMPTS = ([1, 300, 301, 302], [1] + [300 + i * 7919 % 900 for i in range(99)])
 
 
@@ -50,8 +55,8 @@ def add_vocabulary(source, target):
     writer.close()
 
 
-def be_host(model, library, n_tokens):
-    """A process of its own: prints a JSON list, for each prompt the list of tokens' best five."""
+def be_xllamacpp(model, library, n_tokens):
+    """ggml of API version 3, linked into one library; the backend is loaded by its name."""
     import xllamacpp
     if library:
         ggml = ctypes.CDLL(xllamacpp.xllamacpp.__file__)
@@ -78,14 +83,53 @@ def be_host(model, library, n_tokens):
         content = answer["choices"][0]["logprobs"]["content"]
         found.append([[(top["id"], top["logprob"]) for top in one["top_logprobs"]]
                       for one in content])
+    return found
+
+
+def be_llama_cpp(model, library, n_tokens):
+    """ggml of API version 2, a library for each part. It finds the backend by itself: by
+    GGML_BACKEND_PATH (models of experts), or in the folder of backends."""
+    import llama_cpp
+    import numpy
+    folder = os.path.join(os.path.dirname(llama_cpp.__file__), "lib")
+    ggml = ctypes.CDLL(os.path.join(folder, "libggml.so.0"))
+    if library and "GGML_BACKEND_PATH" in os.environ:
+        ggml.ggml_backend_load_all()
+    elif library:
+        ggml.ggml_backend_load_all_from_path.argtypes = [ctypes.c_char_p]
+        ggml.ggml_backend_load_all_from_path(os.path.dirname(library).encode())
+    llama = llama_cpp.Llama(model, n_ctx=512, n_threads=2, n_threads_batch=2, logits_all=True)
+    found = []
+    for prompt in PROMPTS:
+        llama.reset()
+        llama.eval(prompt)
+        steps = []
+        for _ in range(n_tokens):
+            logits = numpy.array(llama.scores[llama.n_tokens - 1], dtype=numpy.float64)
+            logits -= logits.max() + numpy.log(numpy.exp(logits - logits.max()).sum())
+            best = numpy.argsort(-logits, kind="stable")[:5]
+            steps.append([(int(token), float(logits[token])) for token in best])
+            llama.eval([int(best[0])])
+        found.append(steps)
+    return found
+
+
+HOSTS = {"xllamacpp": be_xllamacpp, "llama_cpp": be_llama_cpp}
+
+
+def be_host(name, model, library, n_tokens):
+    """A process of its own: prints a JSON list, for each prompt the list of tokens' best five."""
+    found = HOSTS[name](model, library, n_tokens)
     print("FOUND " + json.dumps(found), flush=True)
     os._exit(0)
 
 
-def ask(arguments, model, library):
+def ask(arguments, host, model, library, by_path=False):
     env = dict(os.environ, TANDEM_BRIDGE="always", OMP_NUM_THREADS="2")
+    if by_path:
+        env["GGML_BACKEND_PATH"] = library
     process = subprocess.run(
-        [sys.executable, __file__, "--host", model, library, str(arguments.tokens)],
+        [sys.executable, __file__, "--host", host, model, library, str(arguments.tokens)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=env,
         timeout=600)
     place = process.stdout.find("FOUND [")  # its log goes on beside it
@@ -107,35 +151,52 @@ def compare(plain, ours):
     return len(plain), worst, 0.0
 
 
+def judge(arguments, host, name, folder):
+    """Number of prompts that went wrong. A name is a type, or a type and "experts"."""
+    bare, model = (os.path.join(folder, part) for part in ("bare.gguf", "model.gguf"))
+    kind, _, experts = name.partition("-")
+    shape = EXPERTS_SHAPE if experts else "quick"
+    subprocess.check_call([arguments.tandem_llama, "synth", "--shape", shape, "--type", kind,
+                           bare], stdout=subprocess.DEVNULL)
+    add_vocabulary(bare, model)
+    plain = ask(arguments, host, model, "")
+    ours = ask(arguments, host, model, os.path.join(folder, LIBRARY), bool(experts))
+    bad = 0
+    for prompt, a, b in zip(PROMPTS, plain, ours):
+        n, worst, gap = compare(a, b)
+        tie = TIE_F16 if kind == "f16" else TIE_QUANTISED
+        is_good = gap < tie and worst < tie
+        bad += not is_good
+        print("%-9s %-12s prompt of %3d: %s%d tokens equal, log probabilities within %.4f%s" % (
+            host, name, len(prompt), "" if is_good else "WRONG: ", n, worst,
+            ", then a tie within %.4f" % gap if n < len(a) else ""), flush=True)
+    return bad
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("library")
     parser.add_argument("tandem_llama")
     parser.add_argument("--types", default=TYPES)
+    parser.add_argument("--hosts", default=",".join(HOSTS))
     parser.add_argument("--tokens", type=int, default=24)
     arguments = parser.parse_args()
     bad = 0
-    with tempfile.TemporaryDirectory() as folder:
+    judged = 0
+    for host in arguments.hosts.split(","):
+        if importlib.util.find_spec(host) is None:
+            print("%s: skipped: it could not be installed" % host)
+            continue
         for name in arguments.types.split(","):
-            bare, model = (os.path.join(folder, part) for part in ("bare.gguf", "model.gguf"))
-            subprocess.check_call([arguments.tandem_llama, "synth", "--shape", "quick", "--type",
-                                   name, bare], stdout=subprocess.DEVNULL)
-            add_vocabulary(bare, model)
-            plain = ask(arguments, model, "")
-            ours = ask(arguments, model, os.path.abspath(arguments.library))
-            for prompt, a, b in zip(PROMPTS, plain, ours):
-                n, worst, gap = compare(a, b)
-                tie = TIE_F16 if name == "f16" else TIE_QUANTISED
-                is_good = gap < tie and worst < tie
-                bad += not is_good
-                print("%-5s prompt of %3d: %s%d tokens equal, log probabilities within %.4f%s" % (
-                    name, len(prompt), "" if is_good else "WRONG: ", n, worst,
-                    ", then a tie within %.4f" % gap if n < len(a) else ""))
-    print("bridge: %d of %d wrong" % (bad, len(arguments.types.split(",")) * len(PROMPTS)))
+            with tempfile.TemporaryDirectory() as folder:
+                shutil.copy(arguments.library, os.path.join(folder, LIBRARY))
+                bad += judge(arguments, host, name, folder)
+                judged += len(PROMPTS)
+    print("bridge: %d of %d wrong" % (bad, judged))
     return 1 if bad else 0
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 5 and sys.argv[1] == "--host":
-        be_host(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    if len(sys.argv) == 6 and sys.argv[1] == "--host":
+        be_host(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
     sys.exit(main())

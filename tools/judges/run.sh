@@ -9,7 +9,7 @@ set -u
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build/release}
 
-# What a job fetches, and how it is called.
+# What a job fetches (`also`: it can do without), and how it is called.
 packages_models="torch transformers safetensors numpy" # torch brings 5 GB of libraries
 command_models() { "$python" tools/judges/models.py "$build" ${ARGS:-}; }
 packages_tokenizers="tokenizers sentencepiece tiktoken gguf"
@@ -21,6 +21,7 @@ command_trained() {
     "$python" tools/judges/trained.py "$build/libtandem.so" build/judges/trained/model ${ARGS:-}
 }
 packages_bridge="xllamacpp>=2026.10 gguf numpy"
+also_bridge="llama-cpp-python==0.3.36" # compiles llama.cpp: 20 minutes on two cores
 command_bridge() {
     "$python" tools/judges/bridge.py "$build/libggml-tandem.so" "$build/tandem-llama" ${ARGS:-}
 }
@@ -41,6 +42,10 @@ prepare() { # JOB
     if ! "$python" -m pip install -q ${!packages} >>"build/judges/$1.log" 2>&1; then
         echo "$1: skipped: no network, or no packages for this machine (build/judges/$1.log)"
         return 1
+    fi
+    local also=also_$1
+    if [ -n "${!also:-}" ] && ! "$python" -m pip install -q ${!also} >>"build/judges/$1.log" 2>&1; then
+        echo "$1: without ${!also} (build/judges/$1.log)"
     fi
     touch "$folder/ready"
 }
