@@ -36,7 +36,7 @@ static const double NO_LOSS = 1.02; /* what two measurements of one thing differ
 struct measured {
     int n_threads; /* 0: none yet */
     char fingerprint[TND_FINGERPRINT_MOST];
-    struct tnd_verdicts verdicts;
+    struct tnd_bridge_verdicts verdicts;
 };
 /* Least seconds of a product. */
 struct times {
@@ -292,7 +292,7 @@ static bool measure_one(struct ggml_object *cpu, const struct tnd_product *produ
 }
 
 /* Generation must not lose by where weights are, prompts or generation must gain. */
-static void judge(struct tnd_verdict *out, const struct times *times)
+static void judge(struct tnd_bridge_verdict *out, const struct times *times)
 {
     double alone = times[0].ours < times[0].plain ? times[0].ours : times[0].plain;
     bool gains = false;
@@ -320,7 +320,7 @@ static struct tnd_product product_like(const struct tnd_product *product)
     return like;
 }
 
-static void measure(struct measured *of_threads, struct tnd_verdict *verdict,
+static void measure(struct measured *of_threads, struct tnd_bridge_verdict *verdict,
                     struct ggml_object *cpu, const struct tnd_product *product)
 {
     struct tnd_product like = product_like(product);
@@ -415,12 +415,13 @@ static int size_class(const struct tnd_product *product)
 }
 
 /* Without a CPU backend in the host, or time for more, the next size known of the type must do. */
-static const struct tnd_verdict *verdict_on(const struct tnd_product *product)
+static const struct tnd_bridge_verdict *verdict_on(const struct tnd_product *product)
 {
     struct ggml_object *cpu = tnd_host.ggml_backend_dev_by_type(GGML_DEVICE_CPU);
     struct measured *of_threads = measured_now(cpu);
-    struct tnd_verdict *of_type = of_threads->verdicts.of[product->n_experts > 0][product->type];
-    struct tnd_verdict *own = &of_type[size_class(product)];
+    struct tnd_bridge_verdict *of_type =
+        of_threads->verdicts.of[product->n_experts > 0][product->type];
+    struct tnd_bridge_verdict *own = &of_type[size_class(product)];
     if (own->is_known) {
         return own;
     }
@@ -444,7 +445,7 @@ bool tnd_choice_takes(const struct tnd_product *product)
         return true;
     }
     pthread_mutex_lock(&lock);
-    const struct tnd_verdict *verdict = verdict_on(product);
+    const struct tnd_bridge_verdict *verdict = verdict_on(product);
     if (product->w == NULL) {
         takes = verdict->is_placed;
     } else {

@@ -34,7 +34,7 @@ static bool take_number(const char **io_at, const char *end, char behind, int li
     return true;
 }
 
-static bool take_line(const char **io_at, const char *end, struct tnd_verdicts *io)
+static bool take_line(const char **io_at, const char *end, struct tnd_bridge_verdicts *io)
 {
     static const int limits[NUMBERS] = {
         TND_PRODUCT_KINDS, TANDEM_TYPE_NUMBERS, TND_SIZE_CLASSES, 2, 2, 2, 2};
@@ -45,8 +45,8 @@ static bool take_line(const char **io_at, const char *end, struct tnd_verdicts *
             return false;
         }
     }
-    struct tnd_verdict *verdict = &io->of[numbers[0]][numbers[1]][numbers[2]];
-    *verdict = (struct tnd_verdict){true, true, numbers[3] == 1, {false}};
+    struct tnd_bridge_verdict *verdict = &io->of[numbers[0]][numbers[1]][numbers[2]];
+    *verdict = (struct tnd_bridge_verdict){true, true, numbers[3] == 1, {false}};
     for (int i = 0; i < TND_TOKEN_CLASSES; i++) {
         verdict->is_faster[i] = numbers[4 + i] == 1;
     }
@@ -54,9 +54,9 @@ static bool take_line(const char **io_at, const char *end, struct tnd_verdicts *
 }
 
 bool tnd_verdicts_parse(const char *bytes, size_t n, const char *fingerprint,
-                        struct tnd_verdicts *out)
+                        struct tnd_bridge_verdicts *out)
 {
-    struct tnd_verdicts found = *out;
+    struct tnd_bridge_verdicts found = *out;
     size_t title = strlen(TITLE);
     size_t length = strlen(fingerprint);
     if (n < title + length + 1 || memcmp(bytes, TITLE, title) != 0 ||
@@ -73,8 +73,8 @@ bool tnd_verdicts_parse(const char *bytes, size_t n, const char *fingerprint,
     return true;
 }
 
-size_t tnd_verdicts_print(const struct tnd_verdicts *verdicts, const char *fingerprint, char *out,
-                          size_t n)
+size_t tnd_verdicts_print(const struct tnd_bridge_verdicts *verdicts, const char *fingerprint,
+                          char *out, size_t n)
 {
     int length = snprintf(out, n, "%s%s\n", TITLE, fingerprint);
     size_t used = length > 0 && (size_t)length < n ? (size_t)length : 0;
@@ -83,7 +83,7 @@ size_t tnd_verdicts_print(const struct tnd_verdicts *verdicts, const char *finge
         int size = i % TND_SIZE_CLASSES;
         int type = i / TND_SIZE_CLASSES % TANDEM_TYPE_NUMBERS;
         int kind = i / TND_SIZE_CLASSES / TANDEM_TYPE_NUMBERS;
-        const struct tnd_verdict *verdict = &verdicts->of[kind][type][size];
+        const struct tnd_bridge_verdict *verdict = &verdicts->of[kind][type][size];
         if (verdict->is_known && verdict->is_measured) {
             length = snprintf(out + used, n - used, "%d %d %d %d %d %d %d\n", kind, type, size,
                               verdict->is_placed, verdict->is_faster[0], verdict->is_faster[1],
@@ -134,7 +134,7 @@ static bool is_trusted(int file)
            (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-void tnd_verdicts_load(const char *fingerprint, struct tnd_verdicts *io)
+void tnd_verdicts_load(const char *fingerprint, struct tnd_bridge_verdicts *io)
 {
     char path[PATH_MOST];
     char bytes[TND_VERDICTS_MOST_BYTES];
@@ -151,7 +151,7 @@ void tnd_verdicts_load(const char *fingerprint, struct tnd_verdicts *io)
     (void)close(file);
 }
 
-void tnd_verdicts_save(const char *fingerprint, const struct tnd_verdicts *verdicts)
+void tnd_verdicts_save(const char *fingerprint, const struct tnd_bridge_verdicts *verdicts)
 {
     char path[PATH_MOST];
     char temporary[PATH_MOST + 8];

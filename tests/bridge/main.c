@@ -486,18 +486,21 @@ static void the_device_says_what_it_is(void)
 
 static void verdicts_are_read_as_they_were_written(void)
 {
-    static struct tnd_verdicts out;
-    static struct tnd_verdicts in;
+    static struct tnd_bridge_verdicts out;
+    static struct tnd_bridge_verdicts in;
     static const char name[] = "0.2.0, ggml 0.26.0";
-    out.of[0][TANDEM_TYPE_Q4_0][3] = (struct tnd_verdict){true, true, true, {false, true, true}};
-    out.of[1][TANDEM_TYPE_F16][0] = (struct tnd_verdict){true, true, false, {true, false, true}};
-    out.of[0][TANDEM_TYPE_Q8_0][1] = (struct tnd_verdict){true, false, true, {true, true, true}};
+    out.of[0][TANDEM_TYPE_Q4_0][3] =
+        (struct tnd_bridge_verdict){true, true, true, {false, true, true}};
+    out.of[1][TANDEM_TYPE_F16][0] =
+        (struct tnd_bridge_verdict){true, true, false, {true, false, true}};
+    out.of[0][TANDEM_TYPE_Q8_0][1] =
+        (struct tnd_bridge_verdict){true, false, true, {true, true, true}};
     tnd_verdicts_save(name, &out);
     tnd_verdicts_load("another", &in);
     CHECK(!in.of[0][TANDEM_TYPE_Q4_0][3].is_known, "those of another host");
     tnd_verdicts_load(name, &in);
     CHECK(!in.of[0][TANDEM_TYPE_Q8_0][1].is_known, "one that was not measured");
-    memset(&out.of[0][TANDEM_TYPE_Q8_0][1], 0, sizeof(struct tnd_verdict));
+    memset(&out.of[0][TANDEM_TYPE_Q8_0][1], 0, sizeof(struct tnd_bridge_verdict));
     CHECK(memcmp(&in, &out, sizeof(in)) == 0, "other verdicts than were written");
 }
 
@@ -516,8 +519,8 @@ static void files_that_are_no_verdicts_change_nothing(void)
                                         "tandem-bridge 1 a\n0 99999999999999999999 3 1 1 1 1\n",
                                         "tandem-bridge 1 a\n0 2 4 1 1 1 1\n",
                                         "tandem-bridge 1 a\n0 2 3 1 1 1 1\nx"};
-    static const struct tnd_verdicts nothing;
-    static struct tnd_verdicts in;
+    static const struct tnd_bridge_verdicts nothing;
+    static struct tnd_bridge_verdicts in;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         CHECK(!tnd_verdicts_parse(wrong[i], strlen(wrong[i]), "a", &in), "%s", wrong[i]);
         CHECK(memcmp(&in, &nothing, sizeof(in)) == 0, "%s", wrong[i]);

@@ -12,8 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static char text[TND_VERDICTS_MOST_BYTES];
-    struct tnd_verdicts found;
-    struct tnd_verdicts again;
+    struct tnd_bridge_verdicts found;
+    struct tnd_bridge_verdicts again;
     memset(&found, 0, sizeof(found));
     memset(&again, 0, sizeof(again));
     if (!tnd_verdicts_parse((const char *)data, size, "fuzz", &found)) {
