@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as a file of the bridge's verdicts: nothing, or verdicts that are printed and read again
- * as the same. */
+ * Any bytes as a file of the bridge's verdicts: nothing, or verdicts that print and read the
+ * same. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
