@@ -30,12 +30,28 @@ bool tnd_build_ready_weights(tandem_context *context, enum tandem_op op, const t
     return true;
 }
 
+/* Integers with dense rows, or weights. */
+static bool ready_rows(tandem_context *context, const tandem_tensor *w)
+{
+    if (w == NULL || w->type != TANDEM_TYPE_I32) {
+        return tnd_build_ready_weights(context, TANDEM_OP_GET_ROWS, w);
+    }
+    if (!tnd_build_ready(context, TANDEM_OP_GET_ROWS, "w", w)) {
+        return false;
+    }
+    if (w->nb[0] != sizeof(int32_t)) {
+        tnd_build_fail(context, TANDEM_E_SHAPE, "get_rows", (int64_t)w->nb[0], sizeof(int32_t),
+                       "get_rows: rows of w are not dense (nb[0] is %zu): use cont", w->nb[0]);
+        return false;
+    }
+    return true;
+}
+
 tandem_tensor *tandem_get_rows(tandem_context *context, tandem_tensor *w, tandem_tensor *ids)
 {
     char w_shape[TND_SHAPE_TEXT_BYTES];
     char ids_shape[TND_SHAPE_TEXT_BYTES];
-    if (!tnd_build_ready_weights(context, TANDEM_OP_GET_ROWS, w) ||
-        !tnd_build_ready(context, TANDEM_OP_GET_ROWS, "ids", ids)) {
+    if (!ready_rows(context, w) || !tnd_build_ready(context, TANDEM_OP_GET_ROWS, "ids", ids)) {
         return NULL;
     }
     if (ids->type != TANDEM_TYPE_I32) {
@@ -52,7 +68,8 @@ tandem_tensor *tandem_get_rows(tandem_context *context, tandem_tensor *w, tandem
                               tnd_shape_text(ids->ne, ids_shape));
     }
     const int64_t ne[TANDEM_MAX_DIMS] = {w->ne[0], ids->ne[0], 1, 1}; /* {K, M} */
-    return tnd_build_node(context, TANDEM_OP_GET_ROWS, TANDEM_TYPE_F32, ne, w, ids);
+    enum tandem_type type = w->type == TANDEM_TYPE_I32 ? TANDEM_TYPE_I32 : TANDEM_TYPE_F32;
+    return tnd_build_node(context, TANDEM_OP_GET_ROWS, type, ne, w, ids);
 }
 
 /* Whether `few` matrices can be shared out evenly to `many`. */
@@ -101,6 +118,11 @@ enum tandem_status tnd_ref_get_rows(struct tandem_tensor *node, struct tandem_er
             return tnd_error_set(error, TANDEM_E_ARGUMENT, node->name, row, w->ne[1],
                                  "get_rows: index %lld is %d, expected 0 to %lld", (long long)m,
                                  (int)row, (long long)w->ne[1] - 1);
+        }
+        if (w->type == TANDEM_TYPE_I32) {
+            memcpy(tnd_ref_at(node, 0, m, 0, 0), tnd_ref_at(w, 0, row, 0, 0),
+                   (size_t)w->ne[0] * sizeof(row));
+            continue;
         }
         tnd_type_traits(w->type)->dequantize(
             tnd_ref_at(w, 0, row, 0, 0), (float *)(void *)tnd_ref_at(node, 0, m, 0, 0), w->ne[0]);

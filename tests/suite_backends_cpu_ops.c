@@ -275,6 +275,25 @@ static void an_index_outside_the_matrix_fails_with_its_number(void)
     tandem_context_free(context);
 }
 
+static void rows_of_integers_stay_as_they_are(void)
+{
+    static const int32_t rows[] = {-1, INT32_MIN, 7, 0x7fa00000, 3, 4};
+    static const int32_t want[] = {7, 0x7fa00000, 3, 4, -1, INT32_MIN};
+    tandem_context *context = NULL;
+    int64_t m = 3;
+    CU_ASSERT_EQUAL_FATAL(tandem_context_new(NULL, &context, NULL), TANDEM_OK);
+    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_I32, 2, (int64_t[]){2, 3});
+    tandem_tensor *ids = tandem_tensor_new(context, TANDEM_TYPE_I32, 1, &m);
+    memcpy(w->data, rows, sizeof(rows));
+    memcpy(ids->data, (int32_t[]){1, 2, 0}, 3 * sizeof(int32_t));
+    tandem_tensor *node = tnd_test_node(context, tandem_get_rows(context, w, ids));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(node);
+    find_isas();
+    check_ok(run_node(&isas[0], node, 2, NULL));
+    check_bits(node->data, want, sizeof(want), "rows of integers");
+    tandem_context_free(context);
+}
+
 static enum tandem_status refuse(void *user, const tandem_tensor *node, int64_t begin, int64_t end)
 {
     (void)user;
@@ -373,6 +392,7 @@ CU_TestInfo tnd_tests_cpu_ops[] = {
      element_operations_may_overwrite_their_first_operand},
     {"a_row_that_is_wholly_masked_becomes_zeros", a_row_that_is_wholly_masked_becomes_zeros},
     {"large_scores_do_not_overflow_soft_max", large_scores_do_not_overflow_soft_max},
+    {"rows_of_integers_stay_as_they_are", rows_of_integers_stay_as_they_are},
     {"an_index_outside_the_matrix_fails_with_its_number",
      an_index_outside_the_matrix_fails_with_its_number},
     {"a_callback_that_fails_ends_the_node_with_its_status",

@@ -91,7 +91,12 @@ static void linear_builders_refuse_what_does_not_fit(void)
     REFUSED(tandem_mul_mat(o.c, tandem_view(o.c, o.a, 3, (int64_t[]){8, 1, 0}, NULL, 0), o.a),
             TANDEM_E_SHAPE, "ne[2] of x");
     REFUSED(tandem_get_rows(o.c, o.w, o.a), TANDEM_E_TYPE, "get_rows: ids is f32, expected i32");
-    REFUSED(tandem_get_rows(o.c, o.ids, o.ids), TANDEM_E_TYPE, "get_rows: w is i32");
+    REFUSED(tandem_get_rows(o.c,
+                            tandem_transpose(
+                                o.c, tandem_reshape(o.c, ggml_ints(o.c, 4, (int32_t[]){1, 2, 3, 4}),
+                                                    2, (int64_t[]){2, 2})),
+                            o.ids),
+            TANDEM_E_SHAPE, "get_rows: rows of w are not dense");
     REFUSED(tandem_get_rows(o.c, ggml_ramp(o.c, 1.0f, 2, 2, 2, 0), o.ids), TANDEM_E_SHAPE,
             "w {2, 2, 2} is no matrix");
     CU_ASSERT_PTR_NULL(tandem_mul_mat(NULL, o.a, o.a));
@@ -281,6 +286,17 @@ static void products_and_rows_follow_their_formulas(void)
     tandem_tensor *w2 = ggml_ramp(c, 1.0f, 1, 1, 2, 0); /* 0, 1 */
     tandem_tensor *x4 = ggml_ramp(c, 1.0f, 1, 1, 4, 0); /* 0..3 */
     check_values(c, tandem_mul_mat(c, w2, x4), VALUES(0, 0, 2, 3));
+
+    const int64_t table_ne[] = {1, 3};
+    tandem_tensor *table =
+        tandem_reshape(c, ggml_ints(c, 3, (int32_t[]){-1, INT32_MAX, 5}), 2, table_ne);
+    tandem_tensor *numbers = tandem_get_rows(c, table, ggml_ints(c, 2, (int32_t[]){2, 0}));
+    tandem_graph *numbered = tandem_graph_new(c);
+    tandem_graph_add(numbered, numbers);
+    check_ok(tandem_graph_finish(numbered, NULL));
+    check_ok(ggml_compute(numbered, NULL));
+    check_int(numbers->type, TANDEM_TYPE_I32); /* integers stay integers */
+    CU_ASSERT_EQUAL(memcmp(tandem_tensor_data(numbers), (int32_t[]){5, -1}, 8), 0);
 
     tandem_tensor *out = tandem_get_rows(c, w, ggml_ints(c, 1, (int32_t[]){3}));
     tandem_graph *graph = tandem_graph_new(c);

@@ -15,6 +15,9 @@ enum tandem_status tnd_cl_get_rows_supports(const struct tnd_cl_device *device,
 {
     const tandem_tensor *ids = node->src[1];
     (void)device;
+    if (node->type != TANDEM_TYPE_F32) {
+        return tnd_cl_ops_refuse(node, "makes floats", error);
+    }
     if (((ids->flags | ids->root->flags) & (TND_TENSOR_PENDING | TND_TENSOR_STATE)) != 0) {
         return tnd_cl_ops_refuse(node, "needs indices that the host has: a leaf, no state", error);
     }

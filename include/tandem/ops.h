@@ -58,9 +58,9 @@ TANDEM_API tandem_tensor *tandem_transpose(tandem_context *context, tandem_tenso
 
 /* ---- linear algebra ---- */
 
-/** Rows of a matrix by index. `w`: {K, V}, any type but I32. `ids`: I32 {M}, each in 0..V-1 (an
- *  index outside fails the computation with ARGUMENT). Result {K, M}. One thread at a time per
- *  context. Errors: SHAPE, TYPE. */
+/** Rows of a matrix by index. `w`: {K, V}, any type. `ids`: I32 {M}, each in 0..V-1 (an index
+ *  outside fails the computation with ARGUMENT). Result {K, M}: F32, or I32 when `w` is. One thread
+ *  at a time per context. Errors: SHAPE, TYPE. */
 TANDEM_API tandem_tensor *tandem_get_rows(tandem_context *context, tandem_tensor *w,
                                           tandem_tensor *ids);
 /** Y = X * W^T. `w`: {K, N, a, b}, any type but I32, rows dense. `x`: F32 {K, M, c, d}, rows dense,
