@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Products of experts are planned by the tokens that an expert gets: by the table's times of plain
  * products where it has some, else by the rule. */
+#include <math.h>
 #include <string.h>
 
 #include "backends/registry.h"
 #include "sched/plan.h"
 #include "tests/support_tune.h"
 #include "tune/experts.h"
+#include "tune/placement.h"
 #include "tune/planner.h"
 
 static struct tnd_registry *registry;
@@ -68,13 +70,63 @@ static void the_expected_number_of_experts_in_use_follows_from_chance(void)
 static void one_token_reads_the_experts_that_it_uses_and_many_share_all(void)
 {
     struct tnd_problem problem;
-    tnd_experts_problem(experts(1)->nodes[0], &problem);
+    tnd_experts_problem(experts(1)->nodes[0], NULL, &problem);
     check_int(problem.n, 4 * 256);
     check_int(problem.m, 1);
     check_int(problem.k, 512);
-    tnd_experts_problem(experts(400)->nodes[0], &problem);
+    tnd_experts_problem(experts(400)->nodes[0], NULL, &problem);
     check_int(problem.n, 16 * 256);
     check_int(problem.m, 100);
+}
+
+/* Expert 0 for every token, 1 for every second, the rest for one in a hundred. */
+static const float uneven[16] = {1,     0.5f,  0.01f, 0.01f, 0.01f, 0.01f, 0.01f, 0.01f,
+                                 0.01f, 0.01f, 0.01f, 0.01f, 0.01f, 0.01f, 0.01f, 0.01f};
+
+static void known_use_takes_the_place_of_chance(void)
+{
+    struct tnd_problem problem;
+    struct tnd_expert_use use = {.shares = uneven, .n = 16, .sum = 1.64};
+    CU_ASSERT_DOUBLE_EQUAL(tnd_experts_active_used(&use, 1), 1.64, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(tnd_experts_active_used(&use, 2), 1 + 0.75 + 14 * 0.0199, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(tnd_experts_active_used(&use, 2), 1 + 0.75 + 14 * 0.0199, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(tnd_experts_active_used(&use, 0), 0, 1e-12);
+    tnd_experts_problem(experts(1)->nodes[0], &use, &problem);
+    check_int(problem.n, 420); /* 1.64 * 256 */
+    check_int(problem.m, 1);
+    tnd_experts_problem(experts(100)->nodes[0], &use, &problem);
+    check_int(problem.n, (int64_t)(256 * (2 + 14 * (1 - pow(0.99, 100))) + 0.5));
+    check_int(problem.m, 15); /* 164 pairs for 10.9 experts */
+    const float nobody[2] = {0, 0};
+    struct tnd_expert_use idle = {.shares = nobody, .n = 2};
+    tnd_experts_problem(experts(100)->nodes[0], &idle, &problem);
+    check_int(problem.n, 1);
+    check_int(problem.m, 1);
+}
+
+static void a_placement_keeps_the_use_of_its_weights(void)
+{
+    static const char weights[3] = {0};
+    float shares[16];
+    struct tnd_placement *placement = NULL;
+    memcpy(shares, uneven, sizeof(shares));
+    const struct tnd_placed list[] = {
+        {.data = &weights[2], .slot = 1, .shares = shares, .n_shares = 2},
+        {.data = &weights[0], .slot = 1},
+        {.data = &weights[1], .slot = 2, .shares = shares, .n_shares = 16}};
+    check_ok(tnd_placement_new(list, 3, &placement, NULL));
+    memset(shares, 0, sizeof(shares)); /* they were copied */
+    CU_ASSERT_PTR_NULL(tnd_placement_use(placement, &weights[0]));
+    CU_ASSERT_PTR_NULL(tnd_placement_use(placement, shares));
+    CU_ASSERT_PTR_NULL(tnd_placement_use(NULL, &weights[1]));
+    const struct tnd_expert_use *use = tnd_placement_use(placement, &weights[1]);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(use);
+    check_int(use->n, 16);
+    CU_ASSERT_DOUBLE_EQUAL(use->sum, 1.64, 1e-6);
+    use = tnd_placement_use(placement, &weights[2]);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(use);
+    CU_ASSERT_DOUBLE_EQUAL(use->sum, 1.5, 1e-6);
+    tnd_placement_free(placement);
 }
 
 static void without_a_table_the_rule_serves(void)
@@ -118,6 +170,8 @@ static CU_TestInfo experts_tests[] = {
      the_expected_number_of_experts_in_use_follows_from_chance},
     {"one_token_reads_the_experts_that_it_uses_and_many_share_all",
      one_token_reads_the_experts_that_it_uses_and_many_share_all},
+    {"known_use_takes_the_place_of_chance", known_use_takes_the_place_of_chance},
+    {"a_placement_keeps_the_use_of_its_weights", a_placement_keeps_the_use_of_its_weights},
     {"without_a_table_the_rule_serves", without_a_table_the_rule_serves},
     {"times_of_plain_products_price_them", times_of_plain_products_price_them},
     CU_TEST_INFO_NULL,

@@ -420,6 +420,140 @@ static void without_a_table_or_with_hostile_sizes_nothing_is_priced(void)
     tnd_fit_model_fini(&model);
 }
 
+/* ---- experts by use ---- */
+
+enum { EXPERTS = 16, MOE_LAYERS = 3 };
+
+static const struct tnd_fit_weight moe_weights[] = {
+    {"token_embd.weight", TANDEM_TYPE_Q4_0, K, N, 1, BYTES},
+    {"blk.0.attn_q.weight", TANDEM_TYPE_Q4_0, K, N, 1, BYTES},
+    {"blk.0.ffn_up_exps.weight", TANDEM_TYPE_Q4_0, K, N, EXPERTS, EXPERTS *BYTES},
+    {"blk.1.ffn_up_exps.weight", TANDEM_TYPE_Q4_0, K, N, EXPERTS, EXPERTS *BYTES},
+    {"blk.2.ffn_up_exps.weight", TANDEM_TYPE_Q4_0, K, N, EXPERTS, EXPERTS *BYTES},
+};
+enum { N_MOE = sizeof(moe_weights) / sizeof(moe_weights[0]) };
+
+/* A token uses two experts, nearly always `first` and `second`. */
+static void use_two(double use[EXPERTS * MOE_LAYERS], int first, int second)
+{
+    for (int i = 0; i < EXPERTS * MOE_LAYERS; i++) {
+        int e = i % EXPERTS;
+        use[i] = e == first || e == second ? 0.93 : 0.01;
+    }
+}
+
+static void the_most_used_experts_of_a_layer_go_to_the_device_first(void)
+{
+    double use[EXPERTS * MOE_LAYERS];
+    struct tnd_fit_options options = options_of(INT64_C(1) << 40);
+    const double count[TND_FIT_PHASES] = {0, 1};
+    struct tnd_fit_model model;
+    struct tnd_fit_model apart;
+    struct tnd_fit_item items[64];
+    struct tnd_fit_problem problem;
+    uint8_t sides[64];
+    int32_t hot[EXPERTS];
+    int side = 0;
+    double error_us;
+    use_two(use, 5, 11);
+    tune_add_link(table, "opencl", 1, 100000);
+    options.context = 0;
+    check_ok(tnd_fit_model_new(moe_weights, N_MOE, &options, &model, NULL));
+    options.expert_use = use;
+    options.use_experts = EXPERTS;
+    options.use_layers = MOE_LAYERS;
+    check_ok(tnd_fit_model_new(moe_weights, N_MOE, &options, &apart, NULL));
+    check_int(apart.n_groups, 2 + MOE_LAYERS * TND_FIT_SLICES);
+    memset(sides, 0, sizeof(sides)); /* all in host memory: the same time in more groups */
+    CU_ASSERT_DOUBLE_EQUAL(tnd_fit_model_us(&apart, sides, TND_FIT_GENERATION, &error_us),
+                           tnd_fit_model_us(&model, sides, TND_FIT_GENERATION, &error_us), 1);
+    int64_t bytes = 0;
+    for (int g = 0; g < apart.n_groups; g++) {
+        bytes += apart.groups[g].bytes;
+    }
+    check_int(bytes, 2 * BYTES + MOE_LAYERS * EXPERTS * BYTES);
+    tnd_fit_model_problem(&apart, count, items, &problem);
+    problem.capacity[1] = 2 * BYTES + MOE_LAYERS * 2 * BYTES; /* output, attention, 2 each */
+    check_ok(tnd_fit_choose(&problem, sides, NULL));
+    for (int l = 0; l < MOE_LAYERS; l++) {
+        CU_ASSERT_TRUE(tnd_fit_hot_experts(&apart, sides, l, hot, &side) >= 2);
+        check_int(side, 1);
+        check_int(hot[0], 5);
+        check_int(hot[1], 11);
+    }
+    /* 93 % of what experts take is saved, less what the device takes. */
+    double all_us = apart.groups[2].us[TND_FIT_GENERATION][0] * 2 / 1.86;
+    double us = tnd_fit_model_us(&apart, sides, TND_FIT_GENERATION, &error_us);
+    CU_ASSERT_TRUE(us < MOE_LAYERS * 0.3 * all_us + 2 * 202);
+    memset(sides, 1, sizeof(sides));
+    check_int(tnd_fit_hot_experts(&apart, sides, 0, hot, &side), 0); /* all: none is apart */
+    check_int(side, 1);
+    tnd_fit_model_fini(&model);
+    tnd_fit_model_fini(&apart);
+}
+
+static void an_expert_that_is_hot_stays_until_another_one_is_clearly_used_more(void)
+{
+    double use[EXPERTS * MOE_LAYERS];
+    uint8_t hot_now[EXPERTS * MOE_LAYERS] = {0};
+    struct tnd_fit_options options = options_of(INT64_C(1) << 40);
+    struct tnd_fit_model model;
+    use_two(use, 5, 11);
+    use[11] = 0.4;
+    hot_now[12] = 1;
+    use[12] = 0.4 / TND_FIT_HOT_STAYS + 0.001;
+    options.expert_use = use;
+    options.hot_now = hot_now;
+    options.use_experts = EXPERTS;
+    options.use_layers = MOE_LAYERS;
+    check_ok(tnd_fit_model_new(moe_weights, N_MOE, &options, &model, NULL));
+    check_int(model.ranks[0], 5);
+    check_int(model.ranks[1], 12);
+    tnd_fit_model_fini(&model);
+    use[12] = 0.4 / TND_FIT_HOT_STAYS - 0.001;
+    check_ok(tnd_fit_model_new(moe_weights, N_MOE, &options, &model, NULL));
+    check_int(model.ranks[1], 11);
+    tnd_fit_model_fini(&model);
+}
+
+/* What is hot now is priced by the use of now, wherever these experts stand among the ranks. */
+static void what_is_hot_now_is_priced_by_what_it_is_used(void)
+{
+    double use[EXPERTS * MOE_LAYERS];
+    uint8_t hot_now[EXPERTS * MOE_LAYERS] = {0};
+    struct tnd_fit_options options = options_of(INT64_C(1) << 40);
+    struct tnd_fit_model model;
+    uint8_t sides[64] = {0};
+    double error_us;
+    use_two(use, 5, 11);
+    tune_add_link(table, "opencl", 1, 100000);
+    options.expert_use = use;
+    options.hot_now = hot_now;
+    options.use_experts = EXPERTS;
+    options.use_layers = MOE_LAYERS;
+    for (int i = 0; i < EXPERTS * MOE_LAYERS; i++) {
+        hot_now[i] = i % EXPERTS == 2 || i % EXPERTS == 3; /* hardly used */
+    }
+    check_ok(tnd_fit_model_new(moe_weights, N_MOE, &options, &model, NULL));
+    double host_us = tnd_fit_model_us(&model, sides, TND_FIT_GENERATION, &error_us);
+    memset(sides + 2, 1, MOE_LAYERS * TND_FIT_SLICES);
+    double cold_us = tnd_fit_now_us(&model, &options, sides, TND_FIT_GENERATION);
+    CU_ASSERT_TRUE(cold_us > 0.95 * host_us);
+    tnd_fit_model_fini(&model);
+    use_two(use, 2, 3);
+    memset(sides, 0, sizeof(sides));
+    memset(sides + 2, 1, MOE_LAYERS * TND_FIT_SLICES);
+    check_ok(tnd_fit_model_new(moe_weights, N_MOE, &options, &model, NULL));
+    double hot_us = tnd_fit_now_us(&model, &options, sides, TND_FIT_GENERATION);
+    CU_ASSERT_TRUE(hot_us < 0.5 * host_us);
+    use[0] = 1.01;
+    struct tnd_fit_model none;
+    struct tandem_error error;
+    check_status(tnd_fit_model_new(moe_weights, N_MOE, &options, &none, &error), TANDEM_E_ARGUMENT,
+                 "experts", &error);
+    tnd_fit_model_fini(&model);
+}
+
 static CU_TestInfo model_tests[] = {
     {"names say part and layer", names_say_part_and_layer},
     {"weights are grouped in the order of the computation",
@@ -427,6 +561,11 @@ static CU_TestInfo model_tests[] = {
     {"weights in host memory may travel where that pays",
      weights_in_host_memory_may_travel_where_that_pays},
     {"experts are priced by what is touched", experts_are_priced_by_what_is_touched},
+    {"the most used experts of a layer go to the device first",
+     the_most_used_experts_of_a_layer_go_to_the_device_first},
+    {"an expert that is hot stays until another one is clearly used more",
+     an_expert_that_is_hot_stays_until_another_one_is_clearly_used_more},
+    {"what is hot now is priced by what it is used", what_is_hot_now_is_priced_by_what_it_is_used},
     {"the reserve and the cache are taken off first",
      the_reserve_and_the_cache_are_taken_off_first},
     {"weights without a time are priced by their bytes",

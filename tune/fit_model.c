@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/tnd_status.h"
+#include "tune/fit_experts.h"
 #include "tune/fit_price.h"
 #include "tune/moves.h"
 #include "tune/policy.h"
@@ -253,9 +254,11 @@ static enum tandem_status fill(const struct tnd_fit_weight *weights, int n_weigh
     }
     tnd_free(places);
     TND_TRY(status);
+    TND_TRY(tnd_fit_split_experts(weights, n_weights, options, model, error));
     TND_TRY(size_caches(options, model, error));
     take_off_fixed(weights, n_weights, options, model);
     TND_TRY(tnd_fit_price(weights, n_weights, options, model, error));
+    tnd_fit_share_experts(options, model);
     price_moves(weights, n_weights, options, model);
     return TANDEM_OK;
 }
@@ -267,11 +270,12 @@ enum tandem_status tnd_fit_model_new(const struct tnd_fit_weight *weights, int n
     bool is_sane = n_weights >= 0 && options->n_devices >= 0 &&
                    options->n_devices < TND_FIT_SIDES && options->context >= 0 &&
                    options->prompt_tokens >= 0 && options->prompt_tokens <= INT32_MAX &&
-                   options->n_used >= 0 && options->n_threads >= 1;
+                   options->n_used >= 0 && options->n_threads >= 1 && tnd_fit_use_is_sane(options);
     if (!is_sane) {
         return tnd_error_set(error, TANDEM_E_ARGUMENT, "fit", n_weights, 0,
                              "fit: %d weights, %d devices, %lld tokens of context, %lld of a "
-                             "prompt, %lld experts; expected 0 or more, and at most %d devices",
+                             "prompt, %lld experts; expected 0 or more, at most %d devices, and "
+                             "experts that 0 to 1 of the tokens use",
                              n_weights, options->n_devices, (long long)options->context,
                              (long long)options->prompt_tokens, (long long)options->n_used,
                              TND_FIT_SIDES - 1);
@@ -297,6 +301,7 @@ void tnd_fit_model_fini(struct tnd_fit_model *model)
 {
     tnd_free(model->groups);
     tnd_free(model->group_of);
+    tnd_free(model->ranks);
     memset(model, 0, sizeof(*model));
 }
 

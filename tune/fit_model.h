@@ -17,7 +17,7 @@ enum tnd_fit_part {
     TND_FIT_EMBEDDING, /* rows are looked up in it: stays in host memory */
     TND_FIT_ATTENTION, /* and the layer's keys and values */
     TND_FIT_FFN,       /* the router and shared experts too */
-    TND_FIT_EXPERTS,   /* of which a token uses some */
+    TND_FIT_EXPERTS,   /* of which a token uses some; by use several groups a layer */
     TND_FIT_OUTPUT,
     TND_FIT_OTHER, /* a name that says nothing: a group of its own */
     TND_FIT_PARTS
@@ -44,14 +44,20 @@ struct tnd_fit_options {
     int64_t prompt_tokens;         /* of a pass; 0: TND_FIT_PROMPT_TOKENS */
     int64_t context;               /* tokens that keys and values have room for */
     enum tandem_type cache_type;
+    /* {use_experts, use_layers}: of all tokens, those that use each expert, 0 to 1; NULL: all
+     * experts are as likely, and those of a layer stay together */
+    const double *expert_use;
+    int64_t use_experts, use_layers;
+    const uint8_t *hot_now; /* the same extents: not 0 for those that a device keeps already */
 };
 
 struct tnd_fit_group {
     enum tnd_fit_part part;
     int32_t layer; /* -1: before the layers; n_layers: behind them */
     int32_t n_weights;
-    int64_t bytes;                            /* of the weights */
-    int64_t cache_bytes;                      /* keys and values of the layer */
+    int64_t bytes;               /* of the weights */
+    int64_t cache_bytes;         /* keys and values of the layer */
+    int32_t first_rank, n_ranks; /* of a layer's experts by use: those of this group; 0, 0: all */
     double us[TND_FIT_PHASES][TND_FIT_SIDES]; /* INFINITY: not there. In host memory: by the CPU, or
                                                  on a device to which the weights travel */
     double error_us[TND_FIT_PHASES][TND_FIT_SIDES];
@@ -65,8 +71,11 @@ struct tnd_fit_model {
     int64_t fixed_bytes; /* of each device: the reserve, results, a matrix in F32 */
     int32_t n_layers;
     int n_groups;
-    struct tnd_fit_group *groups;                     /* in the order of the computation */
-    int32_t *group_of;                                /* of each weight */
+    struct tnd_fit_group *groups; /* in the order of the computation */
+    int32_t *group_of; /* of each weight; of experts apart the first group of the layer */
+    int32_t *ranks;    /* {use_experts, use_layers}: experts of each layer, the most used ones
+                          first; NULL: they stay together */
+    int64_t n_ranked;  /* experts of a layer, of `ranks` */
     double largest_us[TND_FIT_PHASES][TND_FIT_SIDES]; /* of a side's largest product */
     double move_us[TND_FIT_PHASES][TND_FIT_SIDES][TND_FIT_SIDES];
     int64_t capacity[TND_FIT_SIDES]; /* for weights, keys and values */
@@ -94,6 +103,18 @@ void tnd_fit_model_problem(const struct tnd_fit_model *model, const double count
 /** Time of a phase when groups are so placed, and its error bar. INFINITY: it cannot be. */
 double tnd_fit_model_us(const struct tnd_fit_model *model, const uint8_t *sides,
                         enum tnd_fit_phase phase, double *out_error_us);
+
+/** Which experts of a layer a device keeps apart from the others: fills `out_experts` (use_experts
+ *  entries) and returns their number; 0: none, or all. They are the most used ones; where devices
+ *  share them, those of the device with the very most used ones count. */
+int64_t tnd_fit_hot_experts(const struct tnd_fit_model *model, const uint8_t *sides, int32_t layer,
+                            int32_t *out_experts, int *out_side);
+
+/** Time of a phase when experts are hot as `options` say (hot_now), and the other groups, and those
+ *  of layers without hot experts, have `sides`, which is changed. The device of a layer's hot
+ *  experts is the side of its first group of experts. */
+double tnd_fit_now_us(const struct tnd_fit_model *model, const struct tnd_fit_options *options,
+                      uint8_t *sides, enum tnd_fit_phase phase);
 
 /** The same when there is no device at all. */
 double tnd_fit_model_cpu_us(const struct tnd_fit_model *model, enum tnd_fit_phase phase,

@@ -11,6 +11,7 @@
 #include "base/tnd_status.h"
 #include "tune/candidates.h"
 #include "tune/experts.h"
+#include "tune/fit_experts.h"
 #include "tune/policy.h"
 #include "tune/stream_cost.h"
 
@@ -118,7 +119,11 @@ static struct work work_of(const struct pricing *p, const struct tnd_fit_weight 
     if (weight->n_experts > 1) {
         double all = (double)weight->n_experts;
         double used = p->options->n_used > 0 ? fmin((double)p->options->n_used, all) : all;
-        touched = tnd_experts_active(weight->n_experts, (int64_t)used, (int64_t)m);
+        const struct tnd_fit_group *group =
+            &p->model->groups[p->model->group_of[weight - p->weights]];
+        touched = group->n_ranks > 0
+                      ? tnd_fit_active_experts(p->options, group->layer, (int64_t)m)
+                      : tnd_experts_active(weight->n_experts, (int64_t)used, (int64_t)m);
         touched = fmax(1, round(fmin(touched, all)));
         m = m * used / touched;
     }

@@ -373,10 +373,12 @@ static void choose_by_rule(const struct tnd_planner *planner, const tandem_tenso
 }
 
 /* Of experts the plain product that stands for them. */
-static void problem_of(const tandem_tensor *node, struct tnd_problem *out)
+static void problem_of(const struct tnd_planner *planner, const tandem_tensor *node,
+                       struct tnd_problem *out)
 {
     if (node->op == TANDEM_OP_MUL_MAT_ID) {
-        tnd_experts_problem(node, out);
+        tnd_experts_problem(node, tnd_placement_use(planner->placement, node->src[0]->root->data),
+                            out);
     } else {
         tnd_problem_of_node(node, out);
     }
@@ -393,7 +395,7 @@ static void choose_product(struct plan_run *run, const tandem_tensor *node, int 
                                         .side = "",
                                         .neighbour_threads = run->n_threads,
                                         .is_warm = run->is_warm};
-    problem_of(node, &problem);
+    problem_of(planner, node, &problem);
     int rule_threads = tnd_rule_threads(node, run->n_threads, run->handoff_us);
     memset(out, 0, sizeof(*out));
     if (side > 0) {
@@ -519,7 +521,7 @@ static const struct tnd_place_choice *recall(struct plan_run *run, const tandem_
     key.type = (int32_t)node->src[0]->type;
     if (node->op == TANDEM_OP_MUL_MAT_ID) {
         struct tnd_problem problem;
-        tnd_experts_problem(node, &problem);
+        problem_of(run->planner, node, &problem);
         key.n = problem.n;
         key.k = problem.k;
         key.m = problem.m;

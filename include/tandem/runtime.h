@@ -214,18 +214,38 @@ struct tandem_place_options {
     int n_device_memory;          /**< length of `device_memory` */
     bool only_if_needed; /**< nothing is placed where the first device holds all of the weights, or
                               where the memory of a device is not known */
+    const double *expert_use; /**< {use_experts, use_layers}: of all tokens, those that use each
+                                   expert, 0 to 1; NULL: all are as likely, and experts of a layer
+                                   stay together */
+    int64_t use_experts;      /**< of a layer */
+    int64_t use_layers;       /**< layers that have numbers in names */
+    const uint8_t *hot_now;   /**< the same extents: the backend that keeps each expert apart from
+                                   others of its layer, as `gather` was told; 0: none. NULL: none */
+    double keep_tokens; /**< what was placed before stays as it is unless what changes saves, in so
+                             many tokens, twice the time of its uploads; 0: it is replaced */
+    /** Asked for a copy of some experts of weight `weight` of the list, one behind the other in
+     *  this order, which the device of backend `backend` shall keep; returns its first byte, of a
+     *  tensor with TANDEM_ROLE_CONSTANT, or NULL: the device does not get them. Called on the
+     *  calling thread. NULL: experts of a layer stay together. */
+    const void *(*gather)(void *user, int weight, const int32_t *experts, int64_t n_experts,
+                          int backend);
+    void *gather_user; /**< handed to `gather` */
 };
 #define TANDEM_PLACE_OPTIONS_INIT                                                                  \
     {                                                                                              \
         sizeof(struct tandem_place_options), TANDEM_PLACE_MIXED, 0, 0, TANDEM_TYPE_F32, 0, NULL,   \
-            0, false                                                                               \
+            0, false, NULL, 0, 0, NULL, 0, NULL, NULL                                              \
     }
 
 /** Decides by the timing table which weights live in the memory of which device, by saved time per
  *  byte (docs/placing-weights.md), and keeps it: plans made from now on let a device keep the
  *  weights that are placed on it, and no others of the list; what is not in the list may be
  *  anywhere. Replaces what was placed before; 0 weights: nothing is placed. The data must not move
- *  as long as it counts. `options` may be NULL. Plans made before stay as they are. Any thread.
+ *  as long as it counts. With `expert_use` the most used experts of a layer may be kept apart: the
+ *  caller gathers them into weights of their own, computes those and the others as two products,
+ *  with index -1 in place of the other one's experts, and adds the results up. Products of experts
+ *  are priced by that use from then on. `options` may be NULL. Plans made before stay as they are.
+ *  Any thread.
  *  Errors: ARGUMENT (sizes that cannot be, a device whose memory nobody knows), NOT_FOUND (no
  *  table, or it has no times for too much of the weights), LIMIT, MEMORY; after an error what was
  *  placed before counts. */
@@ -245,10 +265,13 @@ struct tandem_place_info {
     double prompt_error_us;     /**< and its error bar */
     double generation_us;       /**< the same of a generated token */
     double generation_error_us; /**< and its error bar */
+    int n_hot;                  /**< experts that devices keep apart from others of their layer */
+    int n_moved;                /**< experts that the last call has given to a device */
+    bool is_kept;               /**< the last call left all as it was (keep_tokens) */
 };
 #define TANDEM_PLACE_INFO_INIT                                                                     \
     {                                                                                              \
-        sizeof(struct tandem_place_info), 0, 0, 0, 0, 0, 0, 0                                      \
+        sizeof(struct tandem_place_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, false                         \
     }
 /** Fills `out_info`, whose size is set. Any thread. Errors: ARGUMENT (NULL), ABI, STATE. */
 TANDEM_API enum tandem_status tandem_runtime_placement(const tandem_runtime *runtime,

@@ -2,6 +2,7 @@
  * Lists of weights. */
 #include "tools/report/fit_weights.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #define GIB             (1024.0 * 1024.0 * 1024.0)
 #define MOST_MEMORY_GIB 65536.0
+#define MOST_EXPERTS    65536
 
 /* Works for files that llama/ does not run, too: their numbers are not checked. */
 static int64_t used_experts(const tandem_source *source)
@@ -65,6 +67,14 @@ enum tandem_status tnd_fit_weights_list(const tandem_source *source, struct tnd_
                                     tensor.n_dims > 2 ? tensor.ne[2] : 1,
                                     tensor.bytes <= INT64_MAX ? (int64_t)tensor.bytes : INT64_MAX};
     }
+    for (int i = 0; i < weights.n; i++) {
+        int32_t layer;
+        const struct tnd_fit_weight *weight = &weights.list[i];
+        (void)tnd_fit_part_of(weight->name, &layer);
+        weights.n_layers = layer >= weights.n_layers ? layer + 1 : weights.n_layers;
+        weights.n_experts =
+            weight->n_experts > weights.n_experts ? weight->n_experts : weights.n_experts;
+    }
     weights.n_used = used_experts(source);
     count_bytes(&weights);
     *out = weights;
@@ -91,6 +101,38 @@ bool tnd_fit_read_memory(const char *text, int n_devices, int64_t out_bytes[TND_
         text = end + (is_last ? 0 : 1);
     }
     return n_devices > 0;
+}
+
+/* The factor by which shares of at most 1 add up to `n_used`. */
+static double scale_of(double skew, double n_used, int64_t experts)
+{
+    double factor = 0;
+    int64_t n_full = 0; /* of the most used ones all tokens use */
+    for (bool is_new = true; is_new && n_full < experts;) {
+        double sum = 0;
+        for (int64_t r = n_full; r < experts; r++) {
+            sum += pow((double)(r + 1), -skew);
+        }
+        factor = (n_used - (double)n_full) / sum;
+        is_new = factor * pow((double)(n_full + 1), -skew) > 1;
+        n_full += is_new;
+    }
+    return factor;
+}
+
+double *tnd_fit_skewed_use(double skew, int64_t n_used, int64_t experts, int64_t layers)
+{
+    bool is_sane = skew >= 0 && skew <= 10 && experts > 1 && experts <= MOST_EXPERTS &&
+                   layers > 0 && layers <= MOST_EXPERTS && n_used > 0 && n_used <= experts;
+    double *use = is_sane ? tnd_calloc((size_t)(experts * layers), sizeof(use[0])) : NULL;
+    if (use == NULL) {
+        return NULL;
+    }
+    double factor = scale_of(skew, (double)n_used, experts);
+    for (int64_t i = 0; i < experts * layers; i++) {
+        use[i] = fmin(1, factor * pow((double)(i % experts + 1), -skew));
+    }
+    return use;
 }
 
 /* ---- placing ---- */
@@ -126,8 +168,8 @@ static enum tandem_status place(struct placing *p, const tandem_source *source,
     struct tandem_source_tensor tensor;
     for (int i = 0; i < p->weights.n && tandem_source_tensor_at(source, i, &tensor); i++) {
         const int side = p->sides[p->model.group_of[i]];
-        p->placed[i] =
-            (struct tnd_placed){tensor.data, side > 0 ? slots[side - 1] : TANDEM_BACKEND_CPU};
+        p->placed[i] = (struct tnd_placed){.data = tensor.data,
+                                           .slot = side > 0 ? slots[side - 1] : TANDEM_BACKEND_CPU};
     }
     return tnd_placement_new(p->placed, p->weights.n, out_placement, error);
 }

@@ -12,6 +12,8 @@ struct tnd_fit_weights {
     int n;
     struct tnd_fit_weight *list; /* in the order of the source; names are the source's */
     int64_t n_used;              /* experts that a token uses; 0: all */
+    int64_t n_experts;           /* of a layer at most */
+    int64_t n_layers;            /* the highest number and one; 0: none has a number */
     int64_t bytes;
     enum tandem_type type; /* of most bytes */
 };
@@ -22,6 +24,11 @@ enum tandem_status tnd_fit_weights_list(const tandem_source *source, struct tnd_
                                         struct tandem_error *error);
 /** "8,24": GiB of each device, at [side]; false for anything else. */
 bool tnd_fit_read_memory(const char *text, int n_devices, int64_t out_bytes[TND_FIT_SIDES]);
+
+/** Use of experts after Zipf: of each layer's experts the r-th is used in proportion to r^-skew, by
+ *  all tokens at most, `n_used` by a token on the average. The caller frees it (tnd_free). Returns
+ *  NULL without memory, and for numbers that cannot be. */
+double *tnd_fit_skewed_use(double skew, int64_t n_used, int64_t experts, int64_t layers);
 
 /** Decides where the weights of a source live, for a prompt and an answer (TND_FIT_ANSWER_TOKENS).
  *  `slots`: of side 1, 2, ... The caller owns the placement. Errors: those of tnd_fit_model_new. */

@@ -84,7 +84,7 @@ static bool work_us(const struct replaying *r, const struct tnd_step *step, doub
         snprintf(stage.backend, sizeof(stage.backend), "%s",
                  tnd_registry_name(o->registry, step->backend));
         if (node->op == TANDEM_OP_MUL_MAT_ID) {
-            tnd_experts_problem(node, &problem);
+            tnd_experts_problem(node, NULL, &problem);
         } else {
             tnd_problem_of_node(node, &problem);
         }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/emit.h"
 #include "tandem/device.h"
 #include "tandem/table.h"
@@ -21,6 +22,7 @@ enum { MOST_THREADS = 1024, MOST_LISTED = 16 };
 struct request {
     const char *model, *type, *table, *memory, *objective, *cache;
     int64_t threads, context, prompt;
+    double skew; /* of the use of experts; below 0: not told */
     bool json;
 };
 
@@ -34,6 +36,7 @@ struct fit {
     struct tnd_fit_options options;
     struct tnd_fit_model priced;
     double count[TND_FIT_PHASES];
+    double *expert_use;
     uint8_t *sides; /* of all placements */
     struct tnd_fit_item *items;
 };
@@ -138,6 +141,13 @@ static enum tandem_status price(struct fit *fit, struct tandem_error *error)
     fit->options.n_used = fit->weights.n_used;
     fit->options.context = r->context;
     fit->options.prompt_tokens = r->prompt;
+    if (r->skew >= 0 && fit->weights.n_experts > 1) {
+        fit->options.use_experts = fit->weights.n_experts;
+        fit->options.use_layers = fit->weights.n_layers;
+        fit->expert_use = tnd_fit_skewed_use(r->skew, fit->weights.n_used, fit->weights.n_experts,
+                                             fit->weights.n_layers);
+        fit->options.expert_use = fit->expert_use;
+    }
     CLI_TRY(
         tnd_fit_model_new(fit->weights.list, fit->weights.n, &fit->options, &fit->priced, error));
     const size_t n = (size_t)fit->priced.n_groups + 1;
@@ -269,6 +279,7 @@ static enum tandem_status run(struct fit *fit, struct tandem_error *error)
 
 static void close_fit(struct fit *fit)
 {
+    tnd_free(fit->expert_use);
     free(fit->sides);
     free(fit->items);
     tnd_fit_model_fini(&fit->priced);
@@ -280,7 +291,7 @@ static void close_fit(struct fit *fit)
 
 int tnd_cmd_fit(int argc, char **argv)
 {
-    struct request r = {.objective = "mixed", .context = 4096};
+    struct request r = {.objective = "mixed", .context = 4096, .skew = -1};
     const struct args_option rows[] = {
         {"device-memory", ARGS_STRING, &r.memory, 0, 0, "GiB[,GiB]",
          "of each device of the table; default: ask this machine's"},
@@ -289,6 +300,8 @@ int tnd_cmd_fit(int argc, char **argv)
         {"objective", ARGS_STRING, &r.objective, 0, 0, "O",
          "prompt, generation or mixed (a prompt, then 128 tokens); mixed"},
         {"prompt", ARGS_INT, &r.prompt, 1, 65536, "M", "tokens of a prompt; 512"},
+        {"expert-skew", ARGS_NUMBER, &r.skew, 0, 10, "S",
+         "experts of a layer apart: the r-th most used one counts r^-S; 0: all alike"},
         {"type", ARGS_STRING, &r.type, 0, 0, "TYPE", "of the weights of a known model; q4_0"},
         {"table", ARGS_STRING, &r.table, 0, 0, "FILE", "timing table; default: this machine's"},
         {"threads", ARGS_INT, &r.threads, 1, MOST_THREADS, "N",

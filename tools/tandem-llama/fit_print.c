@@ -25,6 +25,7 @@ static const char *side_name(const struct fit_result *r, int side)
 
 struct share {
     int n_groups;
+    int64_t n_experts; /* of layers whose experts are apart */
     int64_t bytes, cache_bytes;
     char layers[MOST_RANGE + 8]; /* "0-11, 40-47" */
 };
@@ -59,7 +60,8 @@ static struct share share_of(const struct fit_result *r, enum tnd_fit_part part,
         share.n_groups++;
         share.bytes += group->bytes;
         share.cache_bytes += group->cache_bytes;
-        if (group->layer < 0 || group->layer >= model->n_layers) {
+        share.n_experts += group->n_ranks;
+        if (group->layer == last || group->layer < 0 || group->layer >= model->n_layers) {
             continue;
         }
         if (first >= 0 && group->layer != last + 1) {
@@ -93,7 +95,12 @@ static void print_places(const struct fit_result *r, struct tnd_text *out)
             } else {
                 tnd_text_add_repeat(out, ' ', 15);
             }
-            tnd_text_printf(out, "%s%s\n", share.layers[0] != '\0' ? "  " : "", share.layers);
+            tnd_text_printf(out, "%s%s", share.layers[0] != '\0' ? "  " : "", share.layers);
+            if (share.n_experts > 0) {
+                tnd_text_printf(out, " (%lld experts, %s)", (long long)share.n_experts,
+                                side > 0 ? "hot" : "cold");
+            }
+            tnd_text_add_char(out, '\n');
         }
     }
 }
