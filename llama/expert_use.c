@@ -48,27 +48,35 @@ void tnd_llama_experts_fini(struct tnd_llama_expert_counts *counts)
     free(counts->is_used);
 }
 
-void tnd_llama_experts_count(struct tnd_llama_expert_counts *counts, const tandem_model *model,
-                             int64_t m)
+void tnd_llama_experts_count(tandem_session *session, int64_t m)
 {
+    const tandem_model *model = session->model;
+    struct tnd_llama_expert_counts *counts = &session->experts;
+    struct tnd_llama_hot *hot = &session->hot;
     const int64_t experts = model->hparams.experts;
     if (experts == 0) {
         return;
     }
-    counts->bytes_last = 0;
+    counts->bytes_last = counts->cold_bytes_last = 0;
     for (int64_t l = 0; l < model->hparams.layers; l++) {
         const int32_t *ids = tandem_tensor_data(counts->ids[l]); /* {used, m} */
         memset(counts->is_used, 0, (size_t)experts);
         for (int64_t i = 0; i < m * model->hparams.experts_used; i++) {
             LLAMA_ASSERT(ids[i] >= 0 && ids[i] < experts); /* a top_k of the scores */
-            counts->hits[l * experts + ids[i]]++;
-            counts->bytes_last += counts->is_used[ids[i]] != 0 ? 0 : counts->expert_bytes[l];
+            const int64_t expert = l * experts + ids[i];
+            const int64_t bytes = counts->is_used[ids[i]] != 0 ? 0 : counts->expert_bytes[l];
+            counts->hits[expert]++;
+            hot->recent[expert]++;
+            counts->bytes_last += bytes;
+            counts->cold_bytes_last += hot->whole[l] || hot->now[expert] != 0 ? 0 : bytes;
             counts->is_used[ids[i]] = 1;
         }
     }
     counts->batches++;
     counts->tokens += m;
     counts->bytes_sum += counts->bytes_last;
+    counts->cold_bytes_sum += counts->cold_bytes_last;
+    tnd_llama_hot_count(hot, m);
 }
 
 bool tandem_session_expert_use(const tandem_session *session, struct tandem_expert_use *out)

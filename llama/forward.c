@@ -171,12 +171,54 @@ static tandem_tensor *shared_expert(const struct pass *p, const struct tnd_llama
     return tandem_mul(c, down, share);                                              /* {dim, M} */
 }
 
+/* The sum of g_e W2_e (silu(W1_e y) * W3_e y) over the experts e of each token; ids that are -1 add
+ * nothing. */
+static tandem_tensor *sum_experts(const struct pass *p, const struct tnd_llama_hot_layer *w,
+                                  tandem_tensor *y, tandem_tensor *ids, tandem_tensor *g)
+{
+    tandem_context *c = p->context;
+    const int64_t ne[] = {p->model->hparams.dim, 1, p->m};
+    tandem_tensor *row = tandem_reshape(c, y, 3, ne);              /* {dim, 1, M} */
+    tandem_tensor *gate = tandem_mul_mat_id(c, w->gate, row, ids); /* {hidden, used, M} */
+    tandem_tensor *up = tandem_mul_mat_id(c, w->up, row, ids);
+    tandem_tensor *both = tandem_mul(c, activate(p, gate), up);
+    tandem_tensor *down = tandem_mul_mat_id(c, w->down, both, ids); /* {dim, used, M} */
+    return tandem_weighted_sum(c, down, g);                         /* {dim, M} */
+}
+
+/* Other numbers of experts, by a table I32 {1, experts}. */
+static tandem_tensor *map_ids(const struct pass *p, tandem_tensor *ids, tandem_tensor *table)
+{
+    const int64_t used = p->model->hparams.experts_used;
+    const int64_t n = used * p->m;
+    const int64_t ne[] = {used, p->m};
+    tandem_tensor *mapped =
+        tandem_get_rows(p->context, table, tandem_reshape(p->context, ids, 1, &n)); /* {1, n} */
+    return tandem_reshape(p->context, mapped, 2, ne);                               /* {used, M} */
+}
+
+/* Hot experts, which a device keeps, and cold ones in the model's weights: two chains that do not
+ * depend on one another, so that both sides work at once. */
+static tandem_tensor *sum_all_experts(const struct pass *p, int64_t layer, tandem_tensor *y,
+                                      tandem_tensor *ids, tandem_tensor *g)
+{
+    const struct tnd_llama_layer *w = &p->model->layers[layer];
+    const struct tnd_llama_hot_layer all = {
+        .gate = w->gate_exps, .up = w->up_exps, .down = w->down_exps};
+    const struct tnd_llama_hot_layer *hot = p->batch->hot != NULL ? &p->batch->hot[layer] : NULL;
+    if (hot == NULL || hot->context == NULL) {
+        return sum_experts(p, &all, y, ids, g);
+    }
+    tandem_tensor *of_hot = sum_experts(p, hot, y, map_ids(p, ids, hot->to_hot), g);
+    tandem_tensor *of_cold = sum_experts(p, &all, y, map_ids(p, ids, hot->to_cold), g);
+    return tandem_add(p->context, of_hot, of_cold);
+}
+
 /* x + sum of g_e W2_e (silu(W1_e norm(x)) * W3_e norm(x)) over the experts e of each token */
 static tandem_tensor *experts_block(const struct pass *p, tandem_tensor *x, int64_t layer)
 {
     tandem_context *c = p->context;
     const struct tnd_llama_layer *w = &p->model->layers[layer];
-    const int64_t ne[] = {p->model->hparams.dim, 1, p->m};
     tandem_tensor *ids = NULL;
     tandem_tensor *y = rms_norm(p, x, w->ffn_norm); /* {dim, M} */
     tandem_tensor *g = route(p, w, y, &ids);        /* {used, M} */
@@ -184,12 +226,7 @@ static tandem_tensor *experts_block(const struct pass *p, tandem_tensor *x, int6
         tandem_graph_add(p->graph, ids);
         p->batch->expert_ids[layer] = ids;
     }
-    tandem_tensor *row = tandem_reshape(c, y, 3, ne);                   /* {dim, 1, M} */
-    tandem_tensor *gate = tandem_mul_mat_id(c, w->gate_exps, row, ids); /* {hidden, used, M} */
-    tandem_tensor *up = tandem_mul_mat_id(c, w->up_exps, row, ids);
-    tandem_tensor *both = tandem_mul(c, activate(p, gate), up);
-    tandem_tensor *down = tandem_mul_mat_id(c, w->down_exps, both, ids); /* {dim, used, M} */
-    x = tandem_add(c, x, tandem_weighted_sum(c, down, g));
+    x = tandem_add(c, x, sum_all_experts(p, layer, y, ids, g));
     return w->shared_gate == NULL ? x : tandem_add(c, x, shared_expert(p, w, y)); /* {dim, M} */
 }
 

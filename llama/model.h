@@ -53,6 +53,18 @@ struct tandem_model {
     int n_ends;
 };
 
+/** Experts of a layer that a device keeps apart from the others (hot_experts.c). */
+struct tnd_llama_hot_layer {
+    tandem_context *context; /* owns the tensors; NULL: the layer has none */
+    tandem_tensor *gate;     /* {dim, expert_hidden, n} */
+    tandem_tensor *up;       /* {dim, expert_hidden, n} */
+    tandem_tensor *down;     /* {expert_hidden, dim, n} */
+    tandem_tensor *to_hot;   /* I32 {1, experts}: an expert's number among the n; -1: it is cold */
+    tandem_tensor *to_cold;  /* I32 {1, experts}: an expert's number; -1: it is hot */
+    int64_t n, bytes;
+    uint8_t backend;
+};
+
 /** Tokens that run together. Cells for them have been taken (tnd_llama_kv_cache_take). */
 struct tnd_llama_batch {
     int64_t m;
@@ -64,6 +76,7 @@ struct tnd_llama_batch {
     tandem_tensor **expert_ids; /* {layers}, filled: I32 {used, m} of each layer with experts; NULL:
                                    nobody counts them */
     bool wants_embeddings;
+    const struct tnd_llama_hot_layer *hot; /* {layers}; NULL: no experts are apart */
 };
 
 /** One forward pass, its inputs filled in. */

@@ -95,6 +95,7 @@ static enum tandem_status init(tandem_session *session,
     LLAMA_TRY(tandem_context_new(NULL, &session->context, error));
     LLAMA_TRY(tnd_llama_kv_cache_init(&session->cache, h, &kv, error));
     LLAMA_TRY(tnd_llama_experts_init(&session->experts, session->model, error));
+    LLAMA_TRY(tnd_llama_hot_init(&session->hot, session->model, error));
     if (session->cache.window > 0 && kv.n_cells > session->cache.window) {
         session->batch_max = kv.n_cells - session->cache.window;
     }
@@ -137,6 +138,8 @@ void tandem_session_free(tandem_session *session)
     free(session->sequences);
     free(session->batch.tokens);
     free(session->deltas);
+    tnd_llama_hot_drop(session);
+    tnd_llama_hot_fini(&session->hot);
     tnd_llama_experts_fini(&session->experts);
     tnd_llama_kv_cache_leave(&session->cache, session->runtime);
     tnd_llama_kv_cache_fini(&session->cache);
@@ -228,7 +231,8 @@ static enum tandem_status describe(tandem_session *session,
                                     .outputs = memory->outputs,
                                     .n_outputs = n_outputs,
                                     .expert_ids = session->experts.ids,
-                                    .wants_embeddings = session->has_embeddings};
+                                    .wants_embeddings = session->has_embeddings,
+                                    .hot = session->hot.layers};
     return TANDEM_OK;
 }
 
@@ -358,6 +362,7 @@ static enum tandem_status decode(tandem_session *session, const struct tandem_ba
 {
     struct tnd_llama_batch batch;
     struct tnd_llama_forward forward;
+    tnd_llama_hot_look(session);
     enum tandem_status status = try_decode(session, entries, n_entries, &batch, &forward, error);
     if (status != TANDEM_OK && !session->must_recover &&
         tnd_llama_kv_cache_fetch(&session->cache, session->runtime, false, NULL) != TANDEM_OK) {
@@ -366,7 +371,7 @@ static enum tandem_status decode(tandem_session *session, const struct tandem_ba
     }
     LLAMA_TRY(status);
     take_results(session, entries, n_entries, &forward);
-    tnd_llama_experts_count(&session->experts, session->model, batch.m);
+    tnd_llama_experts_count(session, batch.m);
     return TANDEM_OK;
 }
 
@@ -654,6 +659,7 @@ void tandem_session_set_runtime(tandem_session *session, tandem_runtime *runtime
             tnd_llama_kv_cache_fetch(&session->cache, session->runtime, false, NULL) != TANDEM_OK;
         session->n_on_host = session->must_recover ? session->n_on_host : session->n_batches;
         tnd_llama_kv_cache_leave(&session->cache, session->runtime);
+        tnd_llama_hot_drop(session);
     }
     session->runtime = runtime;
 }

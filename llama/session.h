@@ -26,6 +26,25 @@ struct tnd_llama_expert_counts {
     int64_t *expert_bytes; /* {layers}: the weights of one expert */
     uint8_t *is_used;      /* {experts}, while a batch is counted */
     int64_t batches, tokens, bytes_all, bytes_last, bytes_sum;
+    int64_t cold_bytes_last, cold_bytes_sum; /* of experts that no device keeps */
+};
+
+/** Which experts devices keep, llama/hot_experts.c; all NULL for models without any. */
+struct tnd_llama_hot {
+    struct tnd_llama_hot_layer *layers; /* {layers} */
+    struct tnd_llama_hot_layer *next;   /* {layers}, while they are placed anew */
+    uint8_t *now;              /* {experts, layers}: backend that keeps it apart; 0: none */
+    bool *whole;               /* {layers}: a device keeps all experts */
+    double *recent;            /* {experts, layers}: tokens, older ones count less */
+    double *use;               /* {experts, layers}: shares, for placing */
+    double recent_tokens;      /* in the unit of `recent` */
+    int64_t tokens_since;      /* the last look */
+    int64_t period, next_look; /* tokens; period 0: nobody looks */
+    bool is_placed;
+    struct tandem_place_options options; /* of the last tandem_session_place */
+    int64_t device_memory[16];           /* of those */
+    int64_t n, bytes;                    /* of all layers */
+    int64_t n_looks, n_moves;
 };
 
 struct tandem_session {
@@ -44,6 +63,7 @@ struct tandem_session {
     int64_t n_on_host; /* of these, keys and values reached host memory for sure */
     bool must_recover; /* keys and values of the others are lost with a device */
     struct tnd_llama_expert_counts experts;
+    struct tnd_llama_hot hot;
     void (*adjust)(void *user, const tandem_graph *graph, tandem_plan *plan);
     void *adjust_user;
     bool (*cancel)(void *user);
@@ -59,7 +79,30 @@ enum tandem_status tnd_llama_experts_init(struct tnd_llama_expert_counts *counts
                                           const tandem_model *model, struct tandem_error *error);
 void tnd_llama_experts_fini(struct tnd_llama_expert_counts *counts);
 /** Counts a batch of m tokens that was computed. */
-void tnd_llama_experts_count(struct tnd_llama_expert_counts *counts, const tandem_model *model,
-                             int64_t m);
+void tnd_llama_experts_count(tandem_session *session, int64_t m);
+
+/** For a model without experts nothing is made. Errors: MEMORY. */
+enum tandem_status tnd_llama_hot_init(struct tnd_llama_hot *hot, const tandem_model *model,
+                                      struct tandem_error *error);
+/** After tnd_llama_hot_drop. */
+void tnd_llama_hot_fini(struct tnd_llama_hot *hot);
+/** No device keeps experts apart any more. */
+void tnd_llama_hot_drop(tandem_session *session);
+/** tandem_place_options.gather: fills `next`. `user` is the session. */
+const void *tnd_llama_hot_gather(void *user, int weight, const int32_t *experts, int64_t n,
+                                 int backend);
+/** What was gathered counts, or does not. */
+void tnd_llama_hot_take_next(tandem_session *session);
+void tnd_llama_hot_drop_next(tandem_session *session);
+/** {experts, layers}: share of recent tokens that used each expert; NULL: too few were counted. */
+const double *tnd_llama_hot_use(tandem_session *session);
+/** Notes that m tokens were counted. */
+void tnd_llama_hot_count(struct tnd_llama_hot *hot, int64_t m);
+/** Between two batches: places experts anew where it is time and where that pays. */
+void tnd_llama_hot_look(tandem_session *session);
+/** As tandem_session_place, with options of this library's size; nothing is kept of them. */
+enum tandem_status tnd_llama_place(tandem_session *session,
+                                   const struct tandem_place_options *wanted,
+                                   struct tandem_error *error);
 
 #endif

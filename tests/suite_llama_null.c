@@ -99,6 +99,8 @@ static const struct row rows[] = {
     LIVES(tandem_session_graph_bytes, "N"),
     LIVES(tandem_session_cache_bytes, "N"),
     LIVES(tandem_session_expert_use, "NO"),
+    LIVES(tandem_session_hot_experts, "NO"),
+    LIVES(tandem_session_replan_experts, "N0"),
     REFUSES(tandem_session_save, "NWe"),
     REFUSES(tandem_session_load, "NWe"),
     LIVES(tandem_session_state_bytes, "N"),

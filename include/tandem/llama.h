@@ -193,6 +193,31 @@ struct tandem_expert_use {
 TANDEM_API bool tandem_session_expert_use(const tandem_session *session,
                                           struct tandem_expert_use *out);
 
+/** Experts that devices keep apart from others of their layer, the hot ones, after
+ *  tandem_session_place: copies of them, which the host has too. The layout is fixed for good. */
+struct tandem_hot_experts {
+    int64_t n_experts;       /**< of the model, all layers */
+    int64_t n_hot;           /**< of them; those of layers that are on a device as a whole do not
+                                  count */
+    int64_t hot_bytes;       /**< of the copies, in host memory and on devices */
+    int64_t cold_bytes_last; /**< of the experts that the last batch used and no device keeps, each
+                                  once */
+    int64_t cold_bytes_sum;  /**< the same of all batches, added up */
+    int64_t n_looks;         /**< at the use of experts, by tandem_session_replan_experts */
+    int64_t n_moves;         /**< of them, those after which experts changed places */
+    const uint8_t *is_hot;   /**< {experts, layers}: the backend that keeps it apart, 0: none;
+                                  borrowed from the session, whose next decode may change it */
+};
+/** Never fails: false, and `out` is untouched, for a model without experts. */
+TANDEM_API bool tandem_session_hot_experts(const tandem_session *session,
+                                           struct tandem_hot_experts *out);
+/** How often the session looks whether devices should keep other experts, after
+ *  tandem_session_place: between two batches, `tokens` tokens after the last change at the least,
+ *  and up to 16 times as seldom while nothing changes. 0: never; 512 unless set. Experts move only
+ *  where, by the timing table, 2048 tokens save twice the time of the uploads. What is placed
+ *  belongs to the runtime: of several sessions on one, one should look. */
+TANDEM_API void tandem_session_replan_experts(tandem_session *session, int64_t tokens);
+
 /* ---- states: a text that goes on later without being decoded again ---- */
 
 /** Writes keys, values, positions and logits of all sequences to a file, which appears at once when
