@@ -86,7 +86,7 @@ static void run_task(const struct tnd_cpu_kernels *kernels, struct tandem_tensor
     for (int i = 0; i < workers; i++) {
         struct tandem_error error;
         struct stage stage = {
-            .base = {i, workers, 1, scratch, scratch_bytes, &error, stage_next, stage_barrier},
+            .base = {i, workers, 1, scratch, scratch_bytes, &error, stage_next, stage_barrier, 0},
             .taken = &taken};
         check_status(tnd_cpu_mul_mat_run(kernels, &work, &stage.base), TANDEM_OK, NULL, &error);
     }
