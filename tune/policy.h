@@ -124,7 +124,7 @@
 /* Of both error bars together, by which a way must lead packed weights, or a thread count the
  * rule's, to serve. Unit: ratio. Why:
  * of 478 problems by a thin table (60 s, Zen 4) all 7 with more than 10 % of regret were rows that
- * seemed as fast. Tests: a_way_serves_only_with_a_lead_over_packed_weights,
+ * seemed as fast. Test: a_way_serves_only_with_a_lead_over_packed_weights,
  * of_tied_thread_counts_that_of_the_rule_serves. */
 #define TND_RULE_BARS      0.5
 /* And of their time. Unit: ratio. Why: memory of a shared machine changes its speed by more from

@@ -75,6 +75,12 @@ job_neon() { JOBS_MAKE=$make_jobs bash tools/dev/check_neon.sh; }
 job_fuzz() { mk fuzz-all SECONDS_EACH="$fuzz_seconds"; }
 # The backend for programs with ggml, in small hosts of our own.
 job_bridge() { mk BUILD=build/gcc CC=gcc bridge-hosts && bash tests/bridge.sh build/gcc; }
+# The package for Python, without numpy and network; `make judges JOBS=python` runs all of its tests.
+job_python() {
+    command -v python3 >/dev/null || { echo "SKIP python: no python3"; return 0; }
+    TANDEM_INFER_LIBRARY=$PWD/build/gcc PYTHONDONTWRITEBYTECODE=1 CC=gcc \
+        python3 bindings/python/tests/smoke.py
+}
 # What kernel-pack refuses and makes.
 job_pack() { mk BUILD=build/pack build/pack/kernel-pack && bash tests/kernel_pack.sh build/pack; }
 job_includes() { bash tools/dev/check_includes.sh; }
@@ -93,7 +99,7 @@ job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
 all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 recipes pack includes style words docs headers"
-all_jobs+=" symbols reach install examples bridge tools clone faults machines"
+all_jobs+=" symbols reach install examples bridge python tools clone faults machines"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}
 
@@ -156,7 +162,7 @@ wait_for_one() {
 
 for job in $jobs; do
     # The jobs that look at the results of gcc wait for it.
-    if [[ $job =~ ^(symbols|reach|install|examples|tools|clone|faults|machines)$ ]]; then
+    if [[ $job =~ ^(symbols|reach|install|examples|python|tools|clone|faults|machines)$ ]]; then
         while [[ " ${name_of[*]} " == *" gcc "* ]]; do
             wait_for_one
         done

@@ -25,6 +25,20 @@ also_bridge="llama-cpp-python==0.3.36" # compiles llama.cpp: 20 minutes on two c
 command_bridge() {
     "$python" tools/judges/bridge.py "$build/libggml-tandem.so" "$build/tandem-llama" ${ARGS:-}
 }
+# The wheel that users install, in an environment where nothing else of this tree can be imported.
+packages_python="numpy pytest matplotlib mypy setuptools>=70.1"
+command_python() {
+    local wheels=build/judges/python/wheels
+    rm -rf "$wheels"
+    TANDEM_BUILD=$PWD/$build "$python" -m pip wheel -q --no-build-isolation --no-deps -w "$wheels" \
+        bindings/python || return 1
+    rm -rf bindings/python/build bindings/python/*.egg-info
+    "$python" -m pip install -q --force-reinstall --no-deps "$wheels"/*.whl || return 1
+    ls "$wheels"
+    (cd / && env -i "$python" -I -c 'import tandem_infer; print(tandem_infer.__file__)') || return 1
+    (cd bindings/python && ../../build/judges/python/bin/python -m mypy --cache-dir=/dev/null tandem_infer) &&
+        "$python" -m pytest -q -p no:cacheprovider bindings/python/tests ${ARGS:-}
+}
 
 jobs=$(compgen -A function | sed -n 's/^command_//p' | tr '\n' ' ')
 [ "${1:-}" != list ] || { echo "$jobs"; exit 0; }

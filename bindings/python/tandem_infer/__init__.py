@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Tandem for Python: tensor graphs, plans by measured timing tables, and models of the llama family.
+
+A product of quantised weights and activations, by what this machine does fastest::
+
+    import numpy, tandem_infer as ti
+
+    with ti.Context() as context, ti.Runtime() as runtime:
+        w = context.quantize(numpy.ones((64, 256), "float32"), ti.Type.Q4_0)
+        x = context.borrow(numpy.ones((3, 256), "float32"))
+        y = context.mul_mat(w, x)              # x @ w.T, shape (3, 64)
+        runtime.compute(context.graph(y))
+        print(y.numpy().copy())
+
+A model that continues a text::
+
+    with ti.Model.load("model.gguf") as model, ti.Runtime() as runtime:
+        session = ti.Session(model, runtime)
+        for piece in session.generate("Once upon a time", model.tokenizer()):
+            print(piece, end="", flush=True)
+
+Objects that own something of the library have ``close()``, work with ``with``, and close themselves
+when nobody refers to them. Failures raise ``TandemError``. numpy is needed where it is named only.
+"""
+from ._native import TandemError, library_path as _library_path, tandem as _tandem
+from .models import Chat, Hparams, Model, Sampler, Session, Tokenizer
+from .runtime import (Choice, Device, Drift, Objective, Plan, Profile, Runtime, RuntimeInfo, Table,
+                      devices)
+from .tensors import Context, Graph, Role, Tensor, Type, dequantize
+
+__all__ = [
+    "Chat", "Choice", "Context", "Device", "Drift", "Graph", "Hparams", "Model", "Objective", "Plan",
+    "Profile", "Role", "Runtime", "RuntimeInfo", "Sampler", "Session", "Table", "TandemError",
+    "Tensor", "Tokenizer", "Type", "dequantize", "devices", "ggml_backend_path", "version",
+]
+
+
+def version() -> str:
+    """Version of the library that is loaded, such as "0.2.0"."""
+    return _tandem.tandem_version().decode()
+
+
+__version__ = version()
+
+
+def ggml_backend_path() -> str:
+    """Path of the backend for programs with ggml (llama-cpp-python and others), for the variable
+    GGML_BACKEND_PATH, before such a program is imported (docs/bridge.md)::
+
+        os.environ["GGML_BACKEND_PATH"] = tandem_infer.ggml_backend_path()
+    """
+    return _library_path("libggml-tandem")

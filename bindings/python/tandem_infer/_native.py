@@ -1,0 +1,475 @@
+# SPDX-License-Identifier: MIT
+"""The C interface as ctypes sees it: libraries, structures, prototypes. tests/test_layout.py compares
+each structure with the headers; nothing else of the package knows a layout."""
+import ctypes
+import os
+from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float,
+                    c_int, c_int32, c_int64, c_size_t, c_ubyte, c_uint8, c_uint32, c_uint64,
+                    c_ulong, c_void_p)
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Dict, List, Tuple, Type
+
+#: The library's binary interface (include/tandem/version.h), part of its file's name.
+SUFFIX = ".so.0.2"
+
+# ---- structures: `struct tandem_<name>` each ----
+
+
+class Error(Structure):
+    _fields_ = [("status", c_int), ("got", c_int64), ("limit", c_int64), ("where", c_char * 96),
+                ("text", c_char * 256)]
+
+
+class ContextOptions(Structure):
+    _fields_ = [("size", c_size_t), ("chunk_bytes", c_size_t), ("limit_bytes", c_size_t)]
+
+
+class RopeOptions(Structure):
+    _fields_ = [("size", c_size_t), ("pairs", c_int), ("n_rot", c_int64), ("freq_base", c_float),
+                ("freq_scale", c_float)]
+
+
+class MemoryReport(Structure):
+    _fields_ = [("size", c_size_t), ("planned_bytes", c_size_t), ("sum_bytes", c_size_t),
+                ("output_bytes", c_size_t), ("n_results", c_int)]
+
+
+class TaskConfig(Structure):
+    _fields_ = [("backend", c_uint8), ("task", c_uint8), ("parallel", c_bool), ("wait", c_bool),
+                ("own_threads", c_bool)]
+
+
+class PlanNode(Structure):
+    _fields_ = [("profile", c_char * 32), ("stage", TaskConfig * 3), ("n_threads", c_int32),
+                ("reason", c_uint32), ("predicted_us", c_float * 3), ("runner_up_us", c_float)]
+
+
+class RuntimeOptions(Structure):
+    _fields_ = [("size", c_size_t), ("n_threads", c_int), ("table_path", c_char_p),
+                ("profile", c_char_p), ("backends", c_char_p), ("settings", c_char_p),
+                ("log", c_void_p), ("log_user", c_void_p), ("log_level", c_int),
+                ("spin_limit", c_int64), ("cpu_ids", POINTER(c_int)), ("n_cpu_ids", c_int),
+                ("nice", c_int), ("error_bound", c_double), ("ignore_drift", c_bool),
+                ("plugins", c_char_p), ("objective", c_int), ("team", c_void_p),
+                ("team_user", c_void_p)]
+
+
+class RuntimeInfo(Structure):
+    _fields_ = [("size", c_size_t), ("cpu", c_char_p), ("isa", c_char_p), ("topology", c_char_p),
+                ("table", c_char_p), ("n_threads", c_int), ("n_cores", c_int),
+                ("prepared_bytes", c_size_t)]
+
+
+class ProfileInfo(Structure):
+    _fields_ = [("name", c_char * 32), ("what", c_char * 96), ("stage", TaskConfig * 3),
+                ("available", c_bool), ("reason", c_char * 128)]
+
+
+class DriftInfo(Structure):
+    _fields_ = [("what", c_char * 160), ("predicted_us", c_double), ("measured_us", c_double),
+                ("noise", c_double)]
+
+
+class TuneOptions(Structure):
+    _fields_ = [("size", c_size_t), ("budget_s", c_double), ("saves", c_bool),
+                ("progress", c_void_p), ("user", c_void_p)]
+
+
+class ComputeOptions(Structure):
+    _fields_ = [("size", c_size_t), ("cancel", c_void_p), ("progress", c_void_p),
+                ("user", c_void_p), ("timed", c_void_p)]
+
+
+class DeviceInfo(Structure):
+    _fields_ = [("size", c_size_t), ("platform", c_char * 64), ("name", c_char * 128),
+                ("vendor", c_char * 64), ("driver", c_char * 64), ("version", c_char * 64),
+                ("type", c_uint32), ("memory_bytes", c_uint64), ("max_alloc_bytes", c_uint64),
+                ("local_bytes", c_uint64), ("compute_units", c_uint32),
+                ("max_clock_mhz", c_uint32), ("max_work_group", c_uint64),
+                ("has_unified_memory", c_bool), ("has_fp16", c_bool), ("has_fp64", c_bool),
+                ("has_subgroups", c_bool), ("is_fit", c_bool), ("is_default", c_bool),
+                ("reason", c_char * 128), ("backend", c_char * 16)]
+
+
+class LlamaShape(Structure):
+    _fields_ = [("size", c_size_t), ("dim", c_int64), ("hidden", c_int64), ("layers", c_int64),
+                ("heads", c_int64), ("kv_heads", c_int64), ("vocabulary", c_int64),
+                ("context", c_int64), ("experts", c_int64), ("experts_used", c_int64),
+                ("head_size", c_int64)]
+
+
+class Hparams(Structure):
+    """As far as the package reads it; later members follow."""
+    _fields_ = [("size", c_size_t), ("architecture", c_char_p), ("dim", c_int64),
+                ("hidden", c_int64), ("layers", c_int64), ("heads", c_int64),
+                ("kv_heads", c_int64), ("head_size", c_int64), ("q_dim", c_int64),
+                ("kv_dim", c_int64), ("vocabulary", c_int64), ("context", c_int64),
+                ("window", c_int64), ("norm_eps", c_float), ("has_biases", c_bool),
+                ("weight_type", c_int)]
+
+
+class SessionOptions(Structure):
+    _fields_ = [("size", c_size_t), ("context", c_int64), ("n_cells", c_int64),
+                ("n_sequences", c_int), ("cache_type", c_int), ("is_unfused", c_bool),
+                ("adjust", c_void_p), ("adjust_user", c_void_p)]
+
+
+class BatchEntry(Structure):
+    _fields_ = [("tokens", POINTER(c_int32)), ("n", c_int64), ("sequence", c_int32),
+                ("wants_logits", c_bool)]
+
+
+class SamplerOptions(Structure):
+    _fields_ = [("size", c_size_t), ("vocabulary", c_int64), ("temperature", c_float),
+                ("top_p", c_float), ("min_p", c_float), ("repeat_penalty", c_float),
+                ("top_k", c_int64), ("repeat_last", c_int64), ("seed", c_uint64),
+                ("any_bytes", c_bool)]
+
+
+class EncodeOptions(Structure):
+    _fields_ = [("size", c_size_t), ("add_bos", c_bool), ("add_eos", c_bool),
+                ("special_tokens", c_bool)]
+
+
+class TokenStream(Structure):
+    _fields_ = [("tokenizer", c_void_p), ("at_begin", c_bool), ("shows_special", c_bool),
+                ("n_pending", c_ubyte), ("pending", c_char * 3)]
+
+
+class ChatOptions(Structure):
+    _fields_ = [("size", c_size_t), ("session", c_void_p), ("sampler", c_void_p),
+                ("tokenizer", c_void_p), ("template_name", c_char_p), ("system", c_char_p),
+                ("max_answer", c_int64), ("cancel", c_void_p), ("emit", c_void_p),
+                ("user", c_void_p)]
+
+
+#: Structure by its name in C without "tandem_"; False: the C one may have more members behind.
+STRUCTS: Dict[str, Tuple[Type[Structure], bool]] = {
+    "error": (Error, True), "context_options": (ContextOptions, True),
+    "rope_options": (RopeOptions, True), "memory_report": (MemoryReport, True),
+    "task_config": (TaskConfig, True), "plan_node": (PlanNode, True),
+    "runtime_options": (RuntimeOptions, True), "runtime_info": (RuntimeInfo, True),
+    "profile_info": (ProfileInfo, True), "drift_info": (DriftInfo, True),
+    "tune_options": (TuneOptions, True), "compute_options": (ComputeOptions, True),
+    "device_info": (DeviceInfo, True), "llama_shape": (LlamaShape, True),
+    "hparams": (Hparams, False), "session_options": (SessionOptions, True),
+    "batch_entry": (BatchEntry, True), "sampler_options": (SamplerOptions, True),
+    "encode_options": (EncodeOptions, True), "token_stream": (TokenStream, True),
+    "chat_options": (ChatOptions, True),
+}
+
+# ---- functions that the library calls ----
+
+WriteFn = CFUNCTYPE(c_int, c_void_p, POINTER(c_char), c_ulong)
+CancelFn = CFUNCTYPE(c_bool, c_void_p)
+ProgressFn = CFUNCTYPE(None, c_void_p, c_int, c_int)
+TuneProgressFn = CFUNCTYPE(c_bool, c_void_p, c_double, c_double)
+EmitFn = CFUNCTYPE(c_bool, c_void_p, POINTER(c_char), c_size_t)
+LogFn = CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_char_p)
+
+# ---- prototypes ----
+
+_P = c_void_p
+_ERROR = POINTER(Error)
+_IDS = POINTER(c_int32)
+_NE = POINTER(c_int64)
+_COUNT = POINTER(c_size_t)
+
+#: Functions of libtandem: result, arguments. A result of None is an enum tandem_status, whose call
+#: ends with a struct tandem_error.
+TANDEM: Dict[str, Tuple[Any, List[Any]]] = {
+    "version": (c_char_p, []),
+    "status_name": (c_char_p, [c_int]),
+    "status_text": (c_char_p, [c_int]),
+    "type_name": (c_char_p, [c_int]),
+    "type_is_quantized": (c_bool, [c_int]),
+    "type_block_values": (c_int64, [c_int]),
+    "type_row_bytes": (c_size_t, [c_int, c_int64]),
+    "quantize": (c_int, [c_int, _P, _P, c_int64]),
+    "dequantize": (c_int, [c_int, _P, _P, c_int64]),
+    "context_new": (None, [POINTER(ContextOptions), POINTER(_P)]),
+    "context_free": (c_int, [_P]),
+    "context_reset": (c_int, [_P]),
+    "context_status": (None, [_P]),
+    "context_bytes": (c_size_t, [_P]),
+    "tensor_new": (_P, [_P, c_int, c_int, _NE]),
+    "tensor_borrow": (_P, [_P, c_int, c_int, _NE, _P, c_size_t]),
+    "tensor_borrow_const": (_P, [_P, c_int, c_int, _NE, _P, c_size_t]),
+    "tensor_set_name": (_P, [_P, c_char_p]),
+    "tensor_set_role": (_P, [_P, c_int]),
+    "tensor_set": (None, [_P, c_int64, c_int64, _P]),
+    "tensor_get": (None, [_P, c_int64, c_int64, _P]),
+    "tensor_type": (c_int, [_P]),
+    "tensor_ne": (_NE, [_P]),
+    "tensor_nb": (_COUNT, [_P]),
+    "tensor_name": (c_char_p, [_P]),
+    "tensor_op_name": (c_char_p, [_P]),
+    "tensor_data": (_P, [_P]),
+    "tensor_elements": (c_int64, [_P]),
+    "tensor_bytes": (c_size_t, [_P]),
+    "graph_new": (_P, [_P]),
+    "graph_add": (c_int, [_P, _P]),
+    "graph_finish": (None, [_P]),
+    "graph_node_count": (c_int, [_P]),
+    "graph_node": (_P, [_P, c_int]),
+    "graph_memory": (c_int, [_P, POINTER(MemoryReport)]),
+    "graph_print": (c_int, [_P, WriteFn, _P]),
+    # operations: a context, operands, parameters
+    "reshape": (_P, [_P, _P, c_int, _NE]),
+    "permute": (_P, [_P, _P, c_int, c_int, c_int, c_int]),
+    "transpose": (_P, [_P, _P]),
+    "get_rows": (_P, [_P, _P, _P]),
+    "mul_mat": (_P, [_P, _P, _P]),
+    "mul_mat_id": (_P, [_P, _P, _P, _P]),
+    "top_k": (_P, [_P, _P, c_int64]),
+    "gather": (_P, [_P, _P, _P]),
+    "weighted_sum": (_P, [_P, _P, _P]),
+    "add": (_P, [_P, _P, _P]),
+    "sub": (_P, [_P, _P, _P]),
+    "mul": (_P, [_P, _P, _P]),
+    "div": (_P, [_P, _P, _P]),
+    "scale": (_P, [_P, _P, c_float]),
+    "sqr": (_P, [_P, _P]),
+    "sqrt": (_P, [_P, _P]),
+    "gelu_erf": (_P, [_P, _P]),
+    "sigmoid": (_P, [_P, _P]),
+    "silu": (_P, [_P, _P]),
+    "gelu": (_P, [_P, _P]),
+    "relu": (_P, [_P, _P]),
+    "rms_norm": (_P, [_P, _P, c_float]),
+    "norm": (_P, [_P, _P, c_float]),
+    "soft_max": (_P, [_P, _P, _P, c_float]),
+    "diag_mask_inf": (_P, [_P, _P, c_int64]),
+    "rope": (_P, [_P, _P, _P, POINTER(RopeOptions)]),
+    "attention": (_P, [_P, _P, _P, _P, _P, c_float]),
+    "cpy": (_P, [_P, _P, _P]),
+    "cont": (_P, [_P, _P]),
+    "concat": (_P, [_P, _P, _P, c_int]),
+    # runtimes, plans
+    "runtime_open": (None, [POINTER(RuntimeOptions), POINTER(_P)]),
+    "runtime_close": (c_int, [_P]),
+    "runtime_backend_count": (c_int, [_P]),
+    "runtime_backend_name": (c_char_p, [_P, c_int]),
+    "runtime_table_status": (None, [_P]),
+    "runtime_set_table": (None, [_P, _P]),
+    "runtime_set_threads": (c_int, [_P, c_int]),
+    "runtime_threads": (c_int, [_P]),
+    "runtime_pause": (c_int, [_P]),
+    "runtime_resume": (c_int, [_P]),
+    "runtime_force_profile": (None, [_P, c_char_p]),
+    "runtime_plan": (None, [_P, _P, POINTER(_P)]),
+    "runtime_force_node": (None, [_P, _P, _P, c_int, c_char_p]),
+    "runtime_print_plan": (c_int, [_P, _P, _P, WriteFn, _P]),
+    "runtime_explain": (c_int, [_P, _P, _P, WriteFn, _P]),
+    "runtime_save_plan": (None, [_P, _P, _P, c_char_p]),
+    "runtime_load_plan": (None, [_P, _P, c_char_p, POINTER(_P)]),
+    "runtime_compute": (None, [_P, _P, _P, POINTER(ComputeOptions)]),
+    "runtime_drift": (c_int, [_P, POINTER(DriftInfo), c_int]),
+    "runtime_forget": (c_int, [_P, _P]),
+    "runtime_profiles": (c_int, [_P, POINTER(ProfileInfo), c_int]),
+    "runtime_describe": (c_int, [_P, POINTER(RuntimeInfo)]),
+    "tune_graph": (None, [_P, _P, POINTER(TuneOptions)]),
+    "plan_free": (c_int, [_P]),
+    "plan_node_count": (c_int, [_P]),
+    "plan_took_us": (c_double, [_P]),
+    "plan_node": (POINTER(PlanNode), [_P, c_int]),
+    "plan_reason_name": (c_char_p, [c_int]),
+    # tables, devices
+    "table_new": (None, [POINTER(_P)]),
+    "table_load": (None, [c_char_p, POINTER(_P)]),
+    "table_parse": (None, [_P, c_size_t, c_char_p, POINTER(_P)]),
+    "table_save": (None, [_P, c_char_p, c_int]),
+    "table_print": (None, [_P, c_int, WriteFn, _P]),
+    "table_merge": (None, [_P, _P]),
+    "table_copy": (None, [_P, POINTER(_P)]),
+    "table_check": (None, [_P]),
+    "table_free": (c_int, [_P]),
+    "table_default_path": (None, [_P, c_size_t]),
+    "devices": (c_int, [POINTER(DeviceInfo), c_int, _ERROR]),
+    "device_type_name": (c_char_p, [c_int]),
+    # model files, tokenizers
+    "source_open": (None, [c_char_p, POINTER(_P)]),
+    "source_close": (c_int, [_P]),
+    "source_synthesize": (None, [POINTER(LlamaShape), c_int, c_uint64, POINTER(_P)]),
+    "source_save_gguf": (None, [_P, c_char_p, _P]),
+    "tokenizer_open": (None, [c_char_p, c_int64, POINTER(_P)]),
+    "tokenizer_from_source": (None, [_P, POINTER(_P)]),
+    "tokenizer_close": (c_int, [_P]),
+    "tokenizer_vocabulary": (c_int64, [_P]),
+    "tokenizer_bos": (c_int32, [_P]),
+    "tokenizer_eos": (c_int32, [_P]),
+    "tokenizer_adds_bos": (c_bool, [_P]),
+    "tokenizer_encode_with": (None, [_P, _P, c_size_t, POINTER(EncodeOptions), _IDS, c_size_t,
+                                     _COUNT]),
+    "token_stream_begin": (TokenStream, [_P, c_bool]),
+    "token_stream_next": (c_size_t, [POINTER(TokenStream), c_int32, _P, c_size_t]),
+    "token_stream_end": (c_size_t, [POINTER(TokenStream), _P, c_size_t]),
+}
+
+#: The same of libtandem-llama.
+LLAMA: Dict[str, Tuple[Any, List[Any]]] = {
+    "model_new": (None, [_P, POINTER(_P)]),
+    "model_load": (None, [c_char_p, POINTER(_P)]),
+    "model_free": (c_int, [_P]),
+    "model_hparams": (POINTER(Hparams), [_P]),
+    "model_source": (_P, [_P]),
+    "session_new": (None, [_P, _P, POINTER(SessionOptions), POINTER(_P)]),
+    "session_free": (c_int, [_P]),
+    "session_decode": (None, [_P, _IDS, c_int64, c_int64]),
+    "session_decode_batch": (None, [_P, POINTER(BatchEntry), c_int64]),
+    "session_logits": (POINTER(c_float), [_P, c_int32]),
+    "session_position": (c_int64, [_P, c_int32]),
+    "session_context": (c_int64, [_P]),
+    "session_rollback": (c_int64, [_P, c_int32, c_int64]),
+    "session_copy": (None, [_P, c_int32, c_int32, c_int64]),
+    "session_shift": (None, [_P, c_int32, c_int64, c_int64]),
+    "session_save": (None, [_P, c_char_p]),
+    "session_load": (None, [_P, c_char_p]),
+    "session_cache_bytes": (c_size_t, [_P]),
+    "sampler_new": (None, [POINTER(SamplerOptions), POINTER(_P)]),
+    "sampler_free": (c_int, [_P]),
+    "sampler_keep_utf8": (None, [_P, _P]),
+    "sampler_sample": (c_int32, [_P, POINTER(c_float)]),
+    "sampler_accept": (c_int, [_P, c_int32, c_bool]),
+    "sampler_reset": (c_int, [_P]),
+    "chat_template_name": (c_char_p, [c_int]),
+    "chat_template_guess": (c_char_p, [_P, _P]),
+    "chat_new": (None, [POINTER(ChatOptions), POINTER(_P)]),
+    "chat_free": (c_int, [_P]),
+    "chat_say": (None, [_P, _P, c_size_t]),
+    "chat_reset": (c_int, [_P]),
+}
+
+# ---- loading ----
+
+
+class TandemError(Exception):
+    """A call of the library has failed. The message names the thing, the value met and what was
+    expected; the same stands in the attributes.
+
+    Attributes:
+        status: name of the status as in C without TANDEM_E_, such as ``"SHAPE"``.
+        where: file, tensor, node or backend concerned; may be empty.
+        got, limit: the value met and the one expected or allowed, where numbers say it.
+    """
+
+    def __init__(self, text: str, status: str = "STATE", where: str = "", got: int = 0,
+                 limit: int = 0) -> None:
+        super().__init__(text)
+        self.status = status
+        self.where = where
+        self.got = got
+        self.limit = limit
+
+
+def library_path(stem: str) -> str:
+    """Where a library of Tandem lies: TANDEM_INFER_LIBRARY (a folder), else inside the package,
+    else its bare name, which the system's loader looks up.
+
+    Args:
+        stem: "libtandem", "libtandem-llama" or "libggml-tandem".
+    """
+    asked = os.environ.get("TANDEM_INFER_LIBRARY")
+    name = stem + (".so" if stem == "libggml-tandem" else SUFFIX)
+    for folder in [Path(asked)] if asked else [Path(__file__).parent / "lib"]:
+        if (folder / name).exists():
+            return str(folder / name)
+    if asked:
+        raise TandemError(f"TANDEM_INFER_LIBRARY: '{asked}' has no {name}", "NOT_FOUND", asked)
+    return name
+
+
+def _preload() -> None:
+    """What the libraries of the wheel need of other projects lies beside them, in this order, for
+    systems that do not have it. A library that is loaded serves all that need its name."""
+    listing = Path(__file__).parent / "lib" / "needed.txt"
+    if not os.environ.get("TANDEM_INFER_LIBRARY") and listing.exists():
+        for name in listing.read_text().split():
+            try:
+                ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+            except OSError:
+                ctypes.CDLL(str(listing.parent / name), mode=ctypes.RTLD_GLOBAL)
+
+
+def _guarded(function: Any) -> Any:
+    """ctypes puts errors of its own in the place of those that arguments raise."""
+    def guarded(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except ctypes.ArgumentError as error:
+            ours = str(error).partition("TandemError: ")[2]
+            if ours:
+                raise TandemError(ours, "STATE") from None
+            raise
+
+    return guarded
+
+
+def _declare(library: ctypes.CDLL, prototypes: Dict[str, Tuple[Any, List[Any]]]) -> Any:
+    functions = SimpleNamespace()
+    for name, (result, arguments) in prototypes.items():
+        function = getattr(library, "tandem_" + name)
+        function.restype = c_int if result is None else result
+        function.argtypes = arguments + ([_ERROR] if result is None else [])
+        setattr(functions, "tandem_" + name, _guarded(function))
+    return functions
+
+
+def _load(stem: str) -> ctypes.CDLL:
+    path = library_path(stem)
+    try:
+        return ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        raise TandemError(f"{path}: cannot be loaded: {error}; expected a wheel of tandem-infer, an "
+                          "installed library, or its folder in TANDEM_INFER_LIBRARY", "NOT_FOUND",
+                          path) from error
+
+
+_preload()
+tandem: Any = _declare(_load("libtandem"), TANDEM)
+llama: Any = _declare(_load("libtandem-llama"), LLAMA)
+
+
+def text(value: Any) -> str:
+    """Text of the library, which may hold any bytes."""
+    return (value or b"").decode("utf-8", "replace")
+
+
+def check(status: int, error: Any = None) -> None:
+    """Raises TandemError unless the status is OK."""
+    if status != 0:
+        name = text(tandem.tandem_status_name(status))
+        if error is not None and error.text:
+            raise TandemError(text(error.text), name, text(error.where), error.got, error.limit)
+        raise TandemError(text(tandem.tandem_status_text(status)), name)
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Calls a function that returns a status and takes a struct tandem_error at last."""
+    library = llama if name in LLAMA else tandem
+    error = Error()
+    check(getattr(library, "tandem_" + name)(*arguments, ctypes.byref(error)), error)
+
+
+def make(name: str, *arguments: Any) -> int:
+    """Calls such a function whose last argument but the error is an out-parameter; returns it."""
+    out = c_void_p()
+    call(name, *arguments, ctypes.byref(out))
+    return out.value or 0
+
+
+def printed(function: Any, *arguments: Any) -> str:
+    """The text that a print function writes. `function` takes a WriteFn and a pointer."""
+    pieces: List[bytes] = []
+
+    def write(_user: Any, data: Any, n: int) -> int:
+        pieces.append(ctypes.string_at(data, n))
+        return 0
+
+    check(function(*arguments, WriteFn(write), None))
+    return b"".join(pieces).decode("utf-8", "replace")
+
+
+def path_bytes(path: Any) -> bytes:
+    return os.fsencode(os.fspath(path))
