@@ -6,12 +6,15 @@
 #include "base/tnd_assert.h"
 #include "sched/conflict.h"
 
-/* Whether every stage runs on workers, in host memory, and leaves the other workers alone. */
+/* Whether every stage runs on workers, in host memory, and leaves the other workers alone. What
+ * belongs to a split product stands alone: its pieces share weights and memory in ways of their
+ * own. */
 static bool may_stand_beside(const struct tandem_graph *graph, const struct tandem_plan *plan,
                              const struct tnd_registry *registry, int i)
 {
     const struct tandem_plan_node *choice = &plan->nodes[i];
-    if (graph->nodes[i]->op == TANDEM_OP_CUSTOM) {
+    if (graph->nodes[i]->op == TANDEM_OP_CUSTOM ||
+        (plan->items != NULL && plan->items[i].role != TND_ITEM_WHOLE)) {
         return false;
     }
     for (int s = 0; s < TANDEM_STAGES; s++) {

@@ -191,7 +191,6 @@ static enum tandem_status run_graph(struct tnd_exec *exec, struct tnd_run *run,
                            &run->expansion, error));
         graph = &run->expansion->graph;
         plan = run->expansion->plan;
-        execution &= TANDEM_EXECUTE_SUBNORMALS; /* neighbours are those of the plan */
     }
     TND_TRY(renew_steps(exec, run, graph, plan, execution, error));
     run->keeps_subnormals = (execution & TANDEM_EXECUTE_SUBNORMALS) != 0;

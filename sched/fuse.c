@@ -21,7 +21,8 @@ static bool runs_whole(const struct tandem_plan *plan, const struct tnd_registry
     const struct tandem_plan_node *choice = &plan->nodes[i];
     const struct tandem_task_config *compute = &choice->stage[TANDEM_STAGE_COMPUTE];
     const tandem_backend *backend = tnd_registry_backend(registry, compute->backend);
-    return choice->stage[TANDEM_STAGE_INIT].backend == TANDEM_BACKEND_NONE &&
+    bool is_whole = plan->items == NULL || plan->items[i].role == TND_ITEM_WHOLE;
+    return is_whole && choice->stage[TANDEM_STAGE_INIT].backend == TANDEM_BACKEND_NONE &&
            choice->stage[TANDEM_STAGE_FINALIZE].backend == TANDEM_BACKEND_NONE &&
            tnd_task_is(compute->task, TND_TASK_WHOLE) && !compute->wait && !compute->own_threads &&
            backend != NULL && !tnd_backend_is_async(backend);
@@ -99,15 +100,26 @@ static bool is_safe(const struct tandem_graph *graph, const struct fusion *fusio
     return true;
 }
 
-/* Whether no node in between touches what members before it do, which now run later. */
-static bool can_wait(const struct tandem_graph *graph, const struct fusion *fusion)
+/* Whether a device goes on by itself with the node. */
+static bool is_on_device(const struct tandem_plan *plan, const struct tnd_registry *registry, int i)
+{
+    const tandem_backend *backend =
+        tnd_registry_backend(registry, plan->nodes[i].stage[TANDEM_STAGE_COMPUTE].backend);
+    return backend != NULL && tnd_backend_is_async(backend);
+}
+
+/* Whether no node in between touches what members before it do, which now run later. In a plan with
+ * a schedule none is a device's: what a member fetches would wait for it. */
+static bool can_wait(const struct tandem_graph *graph, const struct tandem_plan *plan,
+                     const struct tnd_registry *registry, const struct fusion *fusion)
 {
     int last = fusion->nodes[fusion->n - 1];
     for (int m = 0; m < fusion->n - 1; m++) {
         for (int i = fusion->nodes[m] + 1, next = m + 1; i < last; i++) {
             if (i == fusion->nodes[next]) {
                 next++;
-            } else if (tnd_nodes_conflict(graph->nodes[fusion->nodes[m]], graph->nodes[i])) {
+            } else if (tnd_nodes_conflict(graph->nodes[fusion->nodes[m]], graph->nodes[i]) ||
+                       (plan->items != NULL && is_on_device(plan, registry, i))) {
                 return false;
             }
         }
@@ -140,7 +152,7 @@ static bool may_join(const struct tandem_graph *graph, const struct tandem_plan 
     for (int j = 0; j < fusion.n; j++) {
         nodes[j] = graph->nodes[fusion.nodes[j]];
     }
-    return is_safe(graph, &fusion) && can_wait(graph, &fusion) &&
+    return is_safe(graph, &fusion) && can_wait(graph, plan, registry, &fusion) &&
            tnd_backend_fuses(tnd_registry_backend(registry, slot), nodes, fusion.n);
 }
 
@@ -154,10 +166,13 @@ static int find_from(const struct tandem_graph *graph, const struct tandem_plan 
     }
     for (int s = 0; s < node->n_src; s++) {
         const struct tandem_tensor *operand = node->src[s];
-        if (operand->graph == graph && operand->root == operand &&
-            tnd_op_is_row_wise(operand->op) && has_same_shape(operand, node) &&
-            may_join(graph, plan, registry, fused, operand->index, i)) {
-            return operand->index;
+        if (!tnd_graph_computes(graph, operand) || operand->root != operand ||
+            !tnd_op_is_row_wise(operand->op) || !has_same_shape(operand, node)) {
+            continue;
+        }
+        int from = tnd_graph_position(graph, operand->index);
+        if (graph->nodes[from] == operand && may_join(graph, plan, registry, fused, from, i)) {
+            return from;
         }
     }
     return -1;

@@ -21,18 +21,32 @@ static inline void wait_for_devices(struct tnd_unfolding *unfolding,
     }
 }
 
-/* Before a stage: what it needs is moved to where it runs. For COMPUTE that is part of INIT. */
-static enum tandem_status move_operands(struct tnd_unfolding *unfolding,
+/* Before stage s of node i: what it needs is moved to where it runs. For COMPUTE that is part of
+ * INIT. */
+static enum tandem_status move_operands(struct tnd_unfolding *unfolding, int i, int s,
+                                        size_t workspace_offset, size_t workspace_bytes)
+{
+    const struct tandem_task_config *config = &unfolding->plan->nodes[i].stage[s];
+    struct tnd_move moves[TND_MAX_MOVES];
+    int n = tnd_residency_work(unfolding->out->residency, unfolding->graph->nodes[i], config->task,
+                               config->backend, workspace_offset, workspace_bytes, moves);
+    TND_ASSERT(n <= TND_MAX_MOVES);
+    for (int m = 0; m < n; m++) {
+        TND_TRY(tnd_unfold_add_move(unfolding, &moves[m], i,
+                                    s == TANDEM_STAGE_COMPUTE ? TANDEM_STAGE_INIT : s));
+    }
+    return TANDEM_OK;
+}
+
+/* The same for a step, which may stand for fused nodes. */
+static enum tandem_status move_for_step(struct tnd_unfolding *unfolding,
                                         const struct tnd_step *step)
 {
-    struct tnd_move moves[TND_MAX_MOVES];
-    int n = tnd_residency_work(unfolding->out->residency, unfolding->graph->nodes[step->node],
-                               step->task, step->backend, step->workspace_offset,
-                               step->workspace_bytes, moves);
-    TND_ASSERT(n <= TND_MAX_MOVES);
-    int stage = step->stage == TANDEM_STAGE_COMPUTE ? TANDEM_STAGE_INIT : step->stage;
+    int nodes[TANDEM_FUSED_NODES];
+    int n = unfolding->is_moved ? 0 : tnd_fused_nodes(unfolding->out->fused, step->node, nodes);
     for (int i = 0; i < n; i++) {
-        TND_TRY(tnd_unfold_add_move(unfolding, &moves[i], step->node, stage));
+        TND_TRY(move_operands(unfolding, nodes[i], step->stage, step->workspace_offset,
+                              step->workspace_bytes));
     }
     unfolding->device_waits = step->on_device && (step->wait || unfolding->device_waits);
     unfolding->device_us = step->on_device ? unfolding->device_us + step->predicted_us : 0;
@@ -92,7 +106,7 @@ static enum tandem_status unfold_stage(struct tnd_unfolding *unfolding, int i, i
     }
     bool is_streamed = on_device && s == TANDEM_STAGE_COMPUTE && tnd_stream_has(unfolding, i);
     if (unfolding->out->residency != NULL) {
-        TND_TRY(move_operands(unfolding, &step));
+        TND_TRY(move_for_step(unfolding, &step));
     }
     if (is_streamed) {
         TND_TRY(tnd_stream_begin(unfolding, &step));
@@ -196,6 +210,27 @@ static enum tandem_status gather(struct tnd_unfolding *unfolding, int first, int
     return TANDEM_OK;
 }
 
+/* What the members need comes to the host before the first group of theirs begins; they do not
+ * need one another. */
+static enum tandem_status move_for_members(struct tnd_unfolding *unfolding,
+                                           const struct member *members, int n)
+{
+    for (int m = 0; m < n; m++) {
+        int nodes[TANDEM_FUSED_NODES];
+        int n_nodes = tnd_fused_nodes(unfolding->out->fused, members[m].node, nodes);
+        tnd_residency_begin_node(unfolding->out->residency);
+        for (int i = 0; i < n_nodes; i++) {
+            for (int s = 0; s < TANDEM_STAGES; s++) {
+                if (unfolding->plan->nodes[nodes[i]].stage[s].backend != TANDEM_BACKEND_NONE) {
+                    TND_TRY(move_operands(unfolding, nodes[i], s, members[m].workspace_offset,
+                                          members[m].workspace_bytes));
+                }
+            }
+        }
+    }
+    return TANDEM_OK;
+}
+
 /* One stage of all members: those for one worker first, which worker 0 does while the others begin
  * with the other steps. */
 static enum tandem_status unfold_members(struct tnd_unfolding *unfolding,
@@ -241,9 +276,14 @@ static enum tandem_status unfold_concurrent(struct tnd_unfolding *unfolding, int
         return unfold_node(unfolding, first);
     }
     TND_TRY(gather(unfolding, first, end, members, &n));
+    if (unfolding->out->residency != NULL) {
+        TND_TRY(move_for_members(unfolding, members, n));
+    }
+    unfolding->is_moved = true;
     for (int s = 0; s < TANDEM_STAGES; s++) {
         TND_TRY(unfold_members(unfolding, members, n, s));
     }
+    unfolding->is_moved = false;
     *out_end = members[n - 1].node + 1;
     return TANDEM_OK;
 }
@@ -283,12 +323,12 @@ enum tandem_status tnd_unfold(const struct tandem_graph *graph, const struct tan
     unfolding.registry = registry;
     unfolding.error = error;
     unfolding.out = out;
-    /* Devices with memory of their own want to know of every node by itself. */
-    unfolding.execution = out->residency == NULL ? execution : 0;
+    unfolding.execution = execution;
     unfolding.quarantined = tnd_registry_quarantined(registry);
     unfolding.must_break = false;
     unfolding.has_download = false;
     unfolding.is_concurrent = false;
+    unfolding.is_moved = false;
     unfolding.device_waits = false;
     unfolding.device_us = 0;
     unfolding.n_flights = 0;

@@ -25,6 +25,7 @@ struct tnd_unfolding {
     bool must_break;      /* the next step opens a group, since devices are synced before it */
     bool has_download;    /* in the last group: what follows opens a group */
     bool is_concurrent;   /* steps join the last group, whatever it holds */
+    bool is_moved;        /* what the stages need is where they run */
     bool device_waits;    /* workers sleep while a device works whose result is downloaded next */
     float device_us;      /* predicted time of those works */
     struct tnd_unfolding_flight flights[TND_MAX_IN_FLIGHT];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/sim/sim.h"
 #include "base/alloc.h"
 #include "ggml-like/tnd_tensor.h"
 #include "sched/concurrent.h"
@@ -278,6 +279,87 @@ static void every_step_of_a_shared_group_has_its_time(void)
     three_free(&t);
 }
 
+/* ---- orders ---- */
+
+static void count_group(void *user, int n_done, int n_total)
+{
+    (void)n_done;
+    (void)n_total;
+    ++*(int *)user;
+}
+
+/* Steps and groups of a run; each group but the first costs a hand-off. */
+static void count_run(const struct three *t, const tandem_plan *plan, int *out_steps,
+                      int *out_groups)
+{
+    struct tnd_step_time times[16];
+    struct tnd_exec_run_options options = {.progress = count_group,
+                                           .user = out_groups,
+                                           .times = times,
+                                           .n_times = 16,
+                                           .out_n_times = out_steps};
+    *out_groups = 0;
+    memset(t->y->data, 0, sizeof(t->expected));
+    check_ok(tnd_exec_run(fakes.exec, t->graph, plan, &options, NULL));
+    check_nmse(t->y->data, t->expected, N * M, 1e-12, "in an order");
+}
+
+static void a_schedule_without_splits_costs_no_step_and_no_group(void)
+{
+    static const int32_t orders[][6] = {{0, 1, 2, 3, 4, 5}, {3, 2, 1, 0, 4, 5}};
+    for (int n_threads = 1; n_threads <= 3; n_threads++) {
+        struct three t = three_new(n_threads);
+        int want_steps, want_groups, n_steps, n_groups;
+        check_int(t.graph->n_nodes, 6);
+        count_run(&t, t.plan, &want_steps, &want_groups);
+        check_int(want_groups, n_threads > 1 ? 4 : 1);
+        for (int i = 0; i < 2; i++) {
+            tandem_plan *plan = NULL;
+            check_ok(tandem_plan_copy(t.plan, &plan, NULL));
+            check_ok(tandem_plan_set_order(plan, orders[i], 6, NULL));
+            count_run(&t, plan, &n_steps, &n_groups);
+            check_int(n_steps, want_steps);
+            check_int(n_groups, want_groups);
+            tandem_plan_free(plan);
+        }
+        three_free(&t);
+    }
+}
+
+/* What the products read is on a device: it is fetched before their first group. */
+static void operands_from_a_device_come_before_the_group(void)
+{
+    struct three t = three_new(2);
+    check_ok(tnd_registry_add(fakes.registry, &tnd_sim_own_api, NULL, NULL));
+    int own = tnd_registry_find(fakes.registry, "simown", NULL);
+    tandem_context *context = NULL;
+    check_ok(tandem_context_new(NULL, &context, NULL));
+    tandem_tensor *x = tandem_scale(context, leaf(context, K, M, 3), 1);
+    tandem_tensor *a = tandem_mul_mat(context, leaf(context, K, N, 1), x);
+    tandem_tensor *b = tandem_mul_mat(context, leaf(context, K, N, 1), x);
+    tandem_tensor *c = tandem_mul_mat(context, leaf(context, K, N, 2), x);
+    struct three on_device = t;
+    on_device.y = tandem_add(context, tandem_mul(context, a, b), c);
+    on_device.graph = tandem_graph_new(context);
+    tandem_graph_add(on_device.graph, on_device.y);
+    check_ok(tandem_graph_finish(on_device.graph, NULL));
+    for (int ordered = 0; ordered < 2; ordered++) {
+        int n_steps, n_groups;
+        on_device.plan = fake_plan(on_device.graph, fakes.cpu_slot, 2);
+        fake_plan_node(on_device.plan, 0, own, 1);
+        fake_plan_node(on_device.plan, 4, own, 1); /* and back */
+        if (ordered == 1) {
+            check_ok(tandem_plan_set_order(on_device.plan, (const int32_t[]){0, 3, 2, 1, 4, 5}, 6,
+                                           NULL));
+        }
+        count_run(&on_device, on_device.plan, &n_steps, &n_groups);
+        check_int(n_groups, 4); /* x and its download; the products; mul on the device; add */
+        tandem_plan_free(on_device.plan);
+    }
+    tandem_context_free(context);
+    three_free(&t);
+}
+
 static CU_TestInfo concurrent_tests[] = {
     {"independent_neighbours_share_the_groups_of_their_stages",
      independent_neighbours_share_the_groups_of_their_stages},
@@ -292,6 +374,9 @@ static CU_TestInfo concurrent_tests[] = {
     {"an_error_beside_barriers_of_others_ends_the_run",
      an_error_beside_barriers_of_others_ends_the_run},
     {"every_step_of_a_shared_group_has_its_time", every_step_of_a_shared_group_has_its_time},
+    {"a_schedule_without_splits_costs_no_step_and_no_group",
+     a_schedule_without_splits_costs_no_step_and_no_group},
+    {"operands_from_a_device_come_before_the_group", operands_from_a_device_come_before_the_group},
     CU_TEST_INFO_NULL,
 };
 

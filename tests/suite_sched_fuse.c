@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/sim/sim.h"
 #include "base/alloc.h"
 #include "ggml-like/tnd_tensor.h"
 #include "sched/fuse.h"
@@ -293,6 +294,57 @@ static void random_graphs_give_the_same_bits_fused_or_not(void)
     }
 }
 
+/* Some nodes on a device with memory of its own, in the graph's order given as a schedule or not:
+ * the others are fused where no device comes between, and that changes no bit. */
+static void random_graphs_beside_a_device_give_the_same_bits_fused_or_not(void)
+{
+    int n_graphs = 60 * tnd_effort();
+    int n_saved = 0;
+    check_ok(tnd_registry_add(fakes.registry, &tnd_sim_own_api, NULL, NULL));
+    int own = tnd_registry_find(fakes.registry, "simown", NULL);
+    for (int g = 0; g < n_graphs; g++) {
+        struct tnd_test_rng rng = tnd_test_rng_new(tnd_test_seed() + (uint64_t)g);
+        tandem_tensor *made[MOST_NODES];
+        int32_t order[MOST_NODES];
+        float alone[N * M];
+        int n_works[3] = {0};
+        for (int n = 0; n < 24; n++) {
+            made[n] = n < 3 ? leaf(N, M, (uint64_t)n + 1) : random_node(&rng, made, n);
+        }
+        tandem_tensor *a = tandem_cont(context, made[23]);
+        struct fused_graph f = fuse(a, NULL, TANDEM_BACKEND_CPU);
+        for (int i = 0; i < f.graph->n_nodes; i++) {
+            bool is_there = tnd_test_rng_int(&rng, 0, 3) == 0;
+            fake_plan_node(f.plan, i, is_there ? own : TANDEM_BACKEND_CPU, is_there ? 1 : 2);
+            order[i] = i;
+        }
+        for (int way = 0; way < 3; way++) { /* plain, fused, fused with an order */
+            struct tnd_step_time times[4 * MOST_NODES];
+            int n_times = 0;
+            struct tnd_exec_run_options options = {
+                .times = times, .n_times = 4 * MOST_NODES, .out_n_times = &n_times};
+            tnd_exec_set_execution(fakes.exec, way > 0 ? TANDEM_EXECUTE_DEFAULT : 0);
+            if (way == 2) {
+                check_ok(tandem_plan_set_order(f.plan, order, f.graph->n_nodes, NULL));
+            }
+            check_ok(tnd_exec_run(fakes.exec, f.graph, f.plan, &options, NULL));
+            if (way == 0) {
+                memcpy(alone, a->data, sizeof(alone));
+            }
+            check_bits(a->data, alone, sizeof(alone), "beside a device");
+            for (int i = 0; i < n_times; i++) {
+                n_works[way] += times[i].kind == TND_STEP_WORK;
+            }
+            CU_ASSERT_TRUE(n_works[way] <= n_works[0]);
+            n_saved += n_works[0] - n_works[way];
+            memset(a->data, 0, sizeof(alone));
+        }
+        tandem_plan_free(f.plan);
+        tandem_context_reset(context);
+    }
+    CU_ASSERT_TRUE(n_saved > n_graphs / 4);
+}
+
 static CU_TestInfo fuse_tests[] = {
     {"a_norm_and_its_weights_are_one", a_norm_and_its_weights_are_one},
     {"silu_and_the_product_with_up_are_one", silu_and_the_product_with_up_are_one},
@@ -306,6 +358,8 @@ static CU_TestInfo fuse_tests[] = {
     {"nodes_that_are_fused_are_still_checked", nodes_that_are_fused_are_still_checked},
     {"random_graphs_give_the_same_bits_fused_or_not",
      random_graphs_give_the_same_bits_fused_or_not},
+    {"random_graphs_beside_a_device_give_the_same_bits_fused_or_not",
+     random_graphs_beside_a_device_give_the_same_bits_fused_or_not},
     CU_TEST_INFO_NULL,
 };
 
