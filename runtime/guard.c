@@ -54,14 +54,20 @@ static void find_key(const tandem_graph *graph, int n_threads, struct tnd_guard_
     uint64_t keys[2] = {(uint64_t)n_threads, (uint64_t)n_threads};
     for (int i = 0; i < graph->n_nodes; i++) {
         const tandem_tensor *node = graph->nodes[i];
-        if (node->op != TANDEM_OP_MUL_MAT || !tnd_mul_mat_is_plain(node)) {
+        const bool is_of_experts = node->op == TANDEM_OP_MUL_MAT_ID;
+        if (!is_of_experts && (node->op != TANDEM_OP_MUL_MAT || !tnd_mul_mat_is_plain(node))) {
             continue;
         }
+        const tandem_tensor *w = node->src[0];
+        const int64_t tokens = node->ne[is_of_experts ? 2 : 1];
         for (int like = 0; like < 2; like++) {
-            const int64_t m = like ? power_below(node->ne[1]) : node->ne[1];
-            const uint64_t words[] = {keys[like], (uint64_t)node->src[0]->type,
-                                      (uint64_t)node->ne[0], (uint64_t)node->src[0]->ne[0],
-                                      (uint64_t)m};
+            const uint64_t words[] = {keys[like],
+                                      (uint64_t)w->type,
+                                      (uint64_t)w->ne[0],
+                                      (uint64_t)w->ne[1],
+                                      (uint64_t)w->ne[2], /* experts */
+                                      (uint64_t)(is_of_experts ? node->ne[1] : 0),
+                                      (uint64_t)(like ? power_below(tokens) : tokens)};
             keys[like] = tnd_hash_words(words, sizeof(words));
         }
     }
@@ -96,6 +102,8 @@ static bool is_like_dropped(const struct tnd_guard *guard, uint64_t like)
     return n_lost >= TND_GUARD_LIKE;
 }
 
+/* Plain products alone: what products of experts take depends on which experts the tokens choose,
+ * and says little of the curves that price them. */
 static void add_cell(struct tnd_guard_entry *entry, const struct tnd_registry *registry,
                      const tandem_tensor *node, const struct tandem_plan_node *choice)
 {

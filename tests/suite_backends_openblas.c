@@ -215,6 +215,10 @@ static void what_it_cannot_do_has_a_reason(void)
     (void)check_status(tnd_backend_supports(openblas, batch, TANDEM_TASK_MUL_MAT_F32, &error),
                        TANDEM_E_UNSUPPORTED_BACKEND, "dense", &error);
     check_int(tnd_backend_workspace(openblas, batch, TANDEM_TASK_MUL_MAT_F32), 0);
+    tandem_tensor *ids = tandem_tensor_new(context, TANDEM_TYPE_I32, 2, (int64_t[]){5, 2});
+    tandem_tensor *experts = tnd_test_node(context, tandem_mul_mat_id(context, w, x, ids));
+    (void)check_status(tnd_backend_supports(openblas, experts, TANDEM_TASK_MUL_MAT_F32, &error),
+                       TANDEM_E_UNSUPPORTED_BACKEND, "dense", &error);
     end();
 }
 

@@ -201,6 +201,24 @@ static void wrong_results_are_wrong_by_far(void)
     end();
 }
 
+/* 4 experts of 16 x 32, two tokens that use 2 each: 4 x 16 x 32 multiply-adds, 2,048 bytes each. */
+static void experts_take_the_time_of_their_multiply_adds(void)
+{
+    begin("sim:gflops=1,upload_gbps=1");
+    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_F32, 3, (int64_t[]){32, 16, 4});
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 3, (int64_t[]){32, 1, 2});
+    tandem_tensor *ids = tandem_tensor_new(context, TANDEM_TYPE_I32, 2, (int64_t[]){2, 2});
+    node = tnd_test_node(context, tandem_mul_mat_id(context, w, x, ids));
+    struct tnd_test_stage stage = {.backend = sim, .node = node, .task = TANDEM_TASK_NODE};
+    uint64_t before = now();
+    (void)check_ok(tnd_test_run_stage(&stage, NULL));
+    check_int(now() - before, 2 * 4 * 16 * 32 + 4 * 2048 + 256 + 16);
+    before = now();
+    (void)check_ok(tnd_test_run_stage(&stage, NULL));
+    check_int(now() - before, 2 * 4 * 16 * 32 + 256 + 16);
+    end();
+}
+
 static void weights_move_once_until_they_are_forgotten(void)
 {
     begin("sim:upload_gbps=1");
@@ -234,6 +252,7 @@ CU_TestInfo tnd_tests_sim[] = {
     {"a full queue is an error and not a hang", a_full_queue_is_an_error_and_not_a_hang},
     {"faults come at the scripted call", faults_come_at_the_scripted_call},
     {"wrong results are wrong by far", wrong_results_are_wrong_by_far},
+    {"experts take the time of their multiply-adds", experts_take_the_time_of_their_multiply_adds},
     {"weights move once until they are forgotten", weights_move_once_until_they_are_forgotten},
     CU_TEST_INFO_NULL,
 };

@@ -269,7 +269,7 @@ static void walk(const struct task *task, const char *more, bool is_lost,
     free(want);
 }
 
-static bool make_tiny(struct task *task)
+static bool make_tiny(struct task *task, int experts)
 {
     const struct tandem_llama_shape shape = {.size = sizeof(shape),
                                              .dim = 32,
@@ -278,7 +278,9 @@ static bool make_tiny(struct task *task)
                                              .heads = 2,
                                              .kv_heads = 1,
                                              .vocabulary = VOCABULARY,
-                                             .context = 8};
+                                             .context = 8,
+                                             .experts = experts,
+                                             .experts_used = experts / 2};
     memset(task, 0, sizeof(*task));
     return tnd_test_shim() != NULL &&
            check_ok(tandem_source_synthesize(&shape, TANDEM_TYPE_Q4_0, 3, &task->source, NULL)) &&
@@ -315,7 +317,7 @@ static void a_call_that_fails_leaves_the_logits_right(void)
 {
     const struct tnd_test_walk steps = steps_of(150, 17, 0);
     struct task task;
-    bool is_made = make_tiny(&task);
+    bool is_made = make_tiny(&task, 0);
     for (size_t i = 0; is_made && i < sizeof(variants) / sizeof(variants[0]); i++) {
         device_profile = variants[i].profile;
         walk(&task, variants[i].settings, false, &steps);
@@ -328,12 +330,24 @@ static void a_device_that_is_lost_leaves_the_logits_right(void)
 {
     const struct tnd_test_walk steps = steps_of(60, 29, 0);
     struct task task;
-    bool is_made = make_tiny(&task);
+    bool is_made = make_tiny(&task, 0);
     for (size_t i = 0; is_made && i < sizeof(variants) / sizeof(variants[0]); i++) {
         device_profile = variants[i].profile;
         walk(&task, variants[i].settings, true, &steps);
     }
     device_profile = variants[0].profile;
+    task_free(&task);
+}
+
+/* Products of experts, and the router beside them. */
+static void a_mixture_of_experts_survives_its_device(void)
+{
+    const struct tnd_test_walk steps = steps_of(4, 41, 0);
+    struct task task;
+    if (make_tiny(&task, 4)) {
+        walk(&task, ",unified=off", true, &steps);
+        walk(&task, "", false, &steps);
+    }
     task_free(&task);
 }
 
@@ -357,6 +371,7 @@ static CU_TestInfo tests[] = {
     {"a call that fails leaves the logits right", a_call_that_fails_leaves_the_logits_right},
     {"a device that is lost leaves the logits right",
      a_device_that_is_lost_leaves_the_logits_right},
+    {"a mixture of experts survives its device", a_mixture_of_experts_survives_its_device},
     {"the trained model writes its text whatever call fails",
      the_trained_model_writes_its_text_whatever_call_fails},
     CU_TEST_INFO_NULL,

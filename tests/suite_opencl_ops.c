@@ -91,11 +91,11 @@ static enum tandem_status run_in(const tandem_tensor *node, void *memory, size_t
     (void)check_ok(tnd_test_cl_upload(tnd_opencl_device(backend), memory, bytes, NULL));
     places = tnd_test_cl_places(tnd_opencl_device(backend), &work);
     work.places = &places;
-    const enum tandem_status status = tnd_backend_submit(backend, &work, &ticket, error);
+    enum tandem_status status = tnd_backend_submit(backend, &work, &ticket, error);
     if (status == TANDEM_OK) {
         (void)check_ok(
             tnd_test_cl_download(tnd_opencl_device(backend), memory, bytes, &ticket, NULL));
-        (void)check_ok(tnd_backend_sync(backend, ticket, NULL));
+        status = tnd_backend_sync(backend, ticket, error);
     }
     for (int i = 0; i < node->n_src; i++) {
         if (node->src[i]->data != memory) {
@@ -538,6 +538,49 @@ static void an_index_outside_the_matrix_fails_with_its_number(void)
     end();
 }
 
+/* Indices of the host and those of a graph, which the device looks at. */
+static void a_gathered_index_outside_the_row_fails_with_its_number(void)
+{
+    for (int of_graph = 0; of_graph < 2 && begin(""); of_graph++) {
+        struct tandem_error error = {0};
+        tandem_tensor *ids = tandem_tensor_new(context, TANDEM_TYPE_I32, 2, (int64_t[]){3, 2});
+        tandem_tensor *from = of_graph ? tandem_cont(context, ids) : ids;
+        from->data = ids->data;
+        tandem_tensor *node =
+            tnd_test_node(context, tandem_gather(context, leaf(TANDEM_TYPE_F32, 5, 2, 1), from));
+        memcpy(ids->data, (int32_t[]){4, 0, 1, 3, 5, 2}, 6 * sizeof(int32_t));
+        (void)check_status(run_in(node, node->data, tandem_tensor_bytes(node), &error),
+                           TANDEM_E_ARGUMENT, "gather: index 1 of token 1 is 5, expected 0 to 4",
+                           &error);
+        ((int32_t *)ids->data)[4] = 0;
+        check_node(node, 1e-14, "gather after a failure");
+        end();
+    }
+}
+
+/* The reference's order: the first of equal ones first, not-a-numbers last. */
+static void the_largest_values_of_hard_rows_are_found(void)
+{
+    enum { N = 200 };
+    float values[N];
+    if (begin("")) {
+        for (int i = 0; i < N; i++) {
+            values[i] = (float)(i * 7 % 5);
+        }
+        values[3] = values[90] = NAN;
+        values[17] = values[150] = INFINITY;
+        values[20] = -INFINITY;
+        values[21] = -0.0f;
+        for (int64_t k = 1; k <= N; k += k == 1 ? 7 : 64) {
+            check_node(tnd_test_node(context, tandem_top_k(context, row_of(values, N), k)), 1e-14,
+                       "top_k of hard values");
+        }
+        check_node(tnd_test_node(context, tandem_top_k(context, row_of(values, N), N)), 1e-14,
+                   "top_k of all");
+    }
+    end();
+}
+
 static void rows_of_every_type_are_read(void)
 {
     if (begin("")) {
@@ -604,6 +647,9 @@ CU_TestInfo tnd_tests_opencl_ops[] = {
     {"a query that sees nothing gets zeros", a_query_that_sees_nothing_gets_zeros},
     {"an index outside the matrix fails with its number",
      an_index_outside_the_matrix_fails_with_its_number},
+    {"a gathered index outside the row fails with its number",
+     a_gathered_index_outside_the_row_fails_with_its_number},
+    {"the largest values of hard rows are found", the_largest_values_of_hard_rows_are_found},
     {"rows of every type are read", rows_of_every_type_are_read},
     {"what no kernel can do is refused with a reason",
      what_no_kernel_can_do_is_refused_with_a_reason},

@@ -202,7 +202,8 @@ static void add_cost(tandem_table *table, const char *profile, double us)
     }
 }
 
-static void build_graph(void)
+/* Products in a row, and what takes a millisecond; beside them one of `experts`. */
+static tandem_graph *build_graph_of(int64_t experts)
 {
     struct tnd_test_rng rng = tnd_test_rng_new(3);
     tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){N, M});
@@ -220,10 +221,21 @@ static void build_graph(void)
         x = tandem_mul_mat(context, w, x);
     }
     free(row);
+    tandem_graph *graph = tandem_graph_new(context);
+    if (experts > 0) {
+        tandem_tensor *w =
+            tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 3, (const int64_t[]){N, N / 2, experts});
+        tandem_tensor *rows =
+            tandem_tensor_new(context, TANDEM_TYPE_F32, 3, (const int64_t[]){N, 1, M});
+        tandem_tensor *ids =
+            tandem_tensor_new(context, TANDEM_TYPE_I32, 2, (const int64_t[]){1, M});
+        tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+        tandem_graph_add(graph, tandem_mul_mat_id(context, w, rows, ids));
+    }
     y = tandem_custom(context, 2, (const int64_t[]){N, M}, &x, 1, 1, take_a_millisecond, &clock_);
-    graph_of_layers = tandem_graph_new(context);
-    tandem_graph_add(graph_of_layers, y);
-    check_ok(tandem_graph_finish(graph_of_layers, NULL));
+    tandem_graph_add(graph, y);
+    check_ok(tandem_graph_finish(graph, NULL));
+    return graph;
 }
 
 static struct tandem_backend_api api;
@@ -253,7 +265,7 @@ static void open_with(const char *device, double cpu_us, double device_us)
     tune_add_link(table, "simown", 1, 1e6);
     check_ok(tandem_runtime_set_table(runtime, table, NULL));
     tandem_table_free(table);
-    build_graph();
+    graph_of_layers = build_graph_of(0);
 }
 
 /* The device has no room, and its weights take 400 us in place of 1 us. */
@@ -390,6 +402,27 @@ static void a_runtime_drops_split_products_that_are_slower_than_predicted(void)
     check_int(n_dropped, 1);
 }
 
+/* The same products with other experts behind them are another graph. */
+static void a_verdict_is_for_graphs_with_the_same_experts(void)
+{
+    tandem_graph *of_two = build_graph_of(2);
+    tandem_graph *of_three = build_graph_of(3);
+    char text[256];
+    for (int i = 1; i <= 2 * TND_GUARD_USES; i++) {
+        tandem_plan *plan = NULL;
+        check_ok(tandem_runtime_plan(runtime, of_two, &plan, NULL));
+        check_ok(tandem_runtime_compute(runtime, of_two, plan, NULL, NULL));
+        tandem_plan_free(plan);
+    }
+    check_int(n_dropped, 1);
+    tnd_guard_explain(runtime, of_two, text, sizeof(text));
+    check_contains(text, "dropped");
+    tnd_guard_explain(runtime, of_three, text, sizeof(text));
+    check_string(text, "");
+    tnd_guard_explain(runtime, graph_of_layers, text, sizeof(text));
+    check_string(text, "");
+}
+
 static CU_TestInfo verdict_tests[] = {
     {"a_device_that_lies_is_dropped_within_eight_uses",
      a_device_that_lies_is_dropped_within_eight_uses},
@@ -403,6 +436,8 @@ static CU_TestInfo verdict_tests[] = {
 static CU_TestInfo split_tests[] = {
     {"a_runtime_drops_split_products_that_are_slower_than_predicted",
      a_runtime_drops_split_products_that_are_slower_than_predicted},
+    {"a_verdict_is_for_graphs_with_the_same_experts",
+     a_verdict_is_for_graphs_with_the_same_experts},
     CU_TEST_INFO_NULL,
 };
 

@@ -530,6 +530,63 @@ static void graphs_give_the_right_result_wherever_they_are_placed(void)
     tnd_registry_close(mine);
 }
 
+/* A block of 8 experts of 64 x K, of which a token uses 4, as times of N x K price it; the whole of
+ * it is smaller than a product that would be split. */
+static tandem_graph *experts_of(int64_t n, int64_t m)
+{
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 3, (const int64_t[]){K, n, 8});
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 3, (const int64_t[]){K, 1, m});
+    tandem_tensor *scores = tandem_tensor_new(context, TANDEM_TYPE_F32, 2, (const int64_t[]){8, m});
+    tandem_tensor *ids = tandem_top_k(context, scores, 4);
+    tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+    tandem_tensor *y = tandem_mul_mat_id(context, w, x, ids);
+    tandem_graph_add(graph, tandem_weighted_sum(context, y, tandem_gather(context, scores, ids)));
+    check_ok(tandem_graph_finish(graph, NULL));
+    return graph;
+}
+
+static char home_of_experts(const tandem_graph *graph)
+{
+    const char *all = homes(graph);
+    int i = 0;
+    while (graph->nodes[i]->op != TANDEM_OP_MUL_MAT_ID) {
+        i++;
+    }
+    return all[i];
+}
+
+static void experts_run_where_they_are_predicted_to_be_faster(void)
+{
+    tune_add_cost(costs, "cpu", 50, 10); /* two stages */
+    tune_add_cost(costs, "opencl", 100, 1);
+    tune_add_link(costs, "opencl", 10, 1e9);
+    tnd_planner_set_table(planner, costs);
+    /* one token: 4 x 64 rows; 64 tokens: 32 for each expert, all 8 x 32 rows */
+    check_int(home_of_experts(experts_of(64, 1)), 'h');
+    check_int(home_of_experts(experts_of(32, 64)), 'd');
+    unsupported = TANDEM_OP_MUL_MAT_ID;
+    tnd_planner_set_table(planner, costs);
+    check_int(home_of_experts(experts_of(32, 64)), 'h');
+    unsupported = TANDEM_OP_NONE;
+}
+
+/* Rows of a matrix of weights are what a split shares; experts have a third dimension. */
+static void experts_are_not_split_by_rows(void)
+{
+    tandem_plan *plan = NULL;
+    tune_add_cost(costs, "cpu", 0, 100);
+    tune_add_cost(costs, "opencl", 0, 200);
+    tune_add_link(costs, "opencl", 1, 1e9);
+    tnd_planner_set_table(planner, costs);
+    check_ok(tnd_planner_plan(planner, chain(1, 64), 2, &plan, NULL));
+    CU_ASSERT_TRUE(tandem_plan_part_count(plan) > 0);
+    tandem_plan_free(plan);
+    check_ok(tnd_planner_plan(planner, experts_of(256, 64), 2, &plan, NULL));
+    check_int(tandem_plan_part_count(plan), 0);
+    tandem_plan_free(plan);
+}
+
 /* Products take 100 us on the host and on the first four devices, 1 us on the fifth one. */
 static bool product_on_many(void *user, const tandem_tensor *node, int side,
                             struct tnd_place_choice *out)
@@ -588,6 +645,9 @@ static CU_TestInfo placement_tests[] = {
     {"any number of devices is placed on", any_number_of_devices_is_placed_on},
     {"graphs give the right result wherever they are placed",
      graphs_give_the_right_result_wherever_they_are_placed},
+    {"experts run where they are predicted to be faster",
+     experts_run_where_they_are_predicted_to_be_faster},
+    {"experts are not split by rows", experts_are_not_split_by_rows},
     {"without a table a device is not used", without_a_table_a_device_is_not_used},
     {"a chain stays on a device that pays as a whole",
      a_chain_stays_on_a_device_that_pays_as_a_whole},

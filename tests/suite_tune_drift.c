@@ -279,6 +279,40 @@ static void corrected_cells_are_marked_in_copies_alone(void)
     tandem_table_free(stale);
 }
 
+/* What they take depends on which experts the tokens choose, not on the machine alone. */
+static void products_of_experts_are_compared_with_nothing(void)
+{
+    tandem_graph *before = graph;
+    tandem_tensor *w =
+        tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 3, (const int64_t[]){K, 256, 4});
+    tandem_tensor *x = tandem_tensor_new(context, TANDEM_TYPE_F32, 3, (const int64_t[]){K, 1, 1});
+    tandem_tensor *ids = tandem_tensor_new(context, TANDEM_TYPE_I32, 2, (const int64_t[]){2, 1});
+    tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+    graph = tandem_graph_new(context);
+    tandem_graph_add(graph, tandem_mul_mat_id(context, w, x, ids));
+    check_ok(tandem_graph_finish(graph, NULL));
+    for (int i = 0; i < 60; i++) {
+        struct tnd_step_time times[TANDEM_STAGES];
+        int n = 0;
+        tandem_plan *plan = plan_now();
+        check_int(plan->nodes[0].reason, TANDEM_REASON_TABLE);
+        memset(times, 0, sizeof(times));
+        for (int s = 0; s < TANDEM_STAGES; s++) {
+            if (plan->nodes[0].stage[s].backend != TANDEM_BACKEND_NONE) {
+                double us = 10 * (double)plan->nodes[0].predicted_us[s];
+                times[n] = (struct tnd_step_time){.stage = (uint8_t)s, .backend = 1};
+                times[n].begin_ns = 1000;
+                times[n++].end_ns = 1000 + (uint64_t)(us * 1e3);
+            }
+        }
+        CU_ASSERT_TRUE(n > 0);
+        check_int(observe(plan, times, n), 0);
+        tandem_plan_free(plan);
+    }
+    graph = before;
+    check_int(follow(20, 0.05), 0);
+}
+
 static void shapes_that_were_not_measured_get_a_curve_of_their_own(void)
 {
     struct tnd_drift_case one;
@@ -547,6 +581,8 @@ static CU_TestInfo tests[] = {
     {"a_cell_that_is_too_slow_is_found_when_it_runs",
      a_cell_that_is_too_slow_is_found_when_it_runs},
     {"corrected_cells_are_marked_in_copies_alone", corrected_cells_are_marked_in_copies_alone},
+    {"products_of_experts_are_compared_with_nothing",
+     products_of_experts_are_compared_with_nothing},
     {"shapes_that_were_not_measured_get_a_curve_of_their_own",
      shapes_that_were_not_measured_get_a_curve_of_their_own},
     {"no_cell_is_blamed_on_a_machine_that_others_use",

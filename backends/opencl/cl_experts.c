@@ -42,7 +42,10 @@ static enum tandem_status find_fault(struct tnd_cl_device *device, struct tnd_cl
     if (ops->fault == NULL) {
         TND_TRY(tnd_cl_make_buffer(device, CL_MEM_READ_WRITE, sizeof(struct fault), &ops->fault,
                                    error));
+    }
+    if (!ops->is_cleared) {
         TND_TRY(clear_fault(device, error));
+        ops->is_cleared = true;
     }
     *out_range = (struct tnd_cl_range){ops->fault, 0};
     return TANDEM_OK;

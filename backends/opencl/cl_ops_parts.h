@@ -48,6 +48,7 @@ tnd_cl_op_submit_fn tnd_cl_mul_mat_views;
 /** State of a device: of operations with indices. */
 struct tnd_cl_ops {
     cl_mem fault;             /* the first index that was out of range; NULL: not used yet */
+    bool is_cleared;          /* it says that there was none; under submit_lock */
     atomic_bool is_unchecked; /* work was submitted that may have written there */
 };
 

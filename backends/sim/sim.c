@@ -126,20 +126,25 @@ static size_t upload_weight(struct sim *self, const tandem_tensor *weight)
 
 /* ---- time ---- */
 
+/* Products with weights, which move once. */
+static bool is_product(const tandem_tensor *node)
+{
+    return node->op == TANDEM_OP_MUL_MAT || node->op == TANDEM_OP_MUL_MAT_ID;
+}
+
 static size_t upload_bytes(struct sim *self, const struct tandem_work *work)
 {
     const tandem_tensor *node = work->node;
     size_t bytes = 0;
     for (int i = 0; i < node->n_src; i++) {
         const tandem_tensor *src = node->src[i];
-        if (src == NULL || (i == 0 && node->op == TANDEM_OP_MUL_MAT) ||
-            work->task == TANDEM_TASK_DEQUANTIZE_W) {
+        if (src == NULL || (i == 0 && is_product(node)) || work->task == TANDEM_TASK_DEQUANTIZE_W) {
             continue;
         }
         bytes += tandem_tensor_bytes(src);
     }
     self->common.statistics.upload_bytes += bytes;
-    if (node->op != TANDEM_OP_MUL_MAT) {
+    if (!is_product(node)) {
         return bytes;
     }
     const tandem_tensor *w = node->src[0];
@@ -165,7 +170,9 @@ static uint64_t schedule(struct sim *self, const struct tandem_work *work)
     double flops = (double)tandem_tensor_elements(node);
     double download = (double)tandem_tensor_bytes(node);
     double upload = (double)upload_bytes(self, work);
-    if (node->op == TANDEM_OP_MUL_MAT) {
+    if (node->op == TANDEM_OP_MUL_MAT_ID) {
+        flops *= 2 * (double)node->src[0]->ne[0];
+    } else if (node->op == TANDEM_OP_MUL_MAT) {
         double rows = (double)(work->row_end - work->row_begin);
         double share = node->ne[0] > 0 ? rows / (double)node->ne[0] : 0;
         double k = (double)node->src[0]->ne[0];

@@ -384,7 +384,8 @@ static double flops_of(const struct tandem_work *work)
 {
     const tandem_tensor *node = work->node;
     double flops = (double)tandem_tensor_elements(node);
-    return node->op == TANDEM_OP_MUL_MAT ? flops * 2 * (double)node->src[0]->ne[0] : flops;
+    bool is_product = node->op == TANDEM_OP_MUL_MAT || node->op == TANDEM_OP_MUL_MAT_ID;
+    return is_product ? flops * 2 * (double)node->src[0]->ne[0] : flops;
 }
 
 static enum tandem_status submit_locked(struct sim_own *self, const struct tandem_work *work,
