@@ -117,7 +117,8 @@ static bool make_products(tandem_context *context, const struct shape *s, enum t
 
 static bool measure(tandem_runtime *runtime, struct product *products, int rounds)
 {
-    for (int round = -2; round < rounds; round++) { /* two to warm up: the first one packs */
+    for (int round = -2; round < rounds;
+         round++) { /* two to warm up: the first one packs and compiles */
         for (int i = 0; i < PRODUCTS; i++) {
             const double begin = now_us();
             if (tandem_runtime_compute(runtime, products[i].graph, NULL, NULL, NULL) != TANDEM_OK) {
@@ -154,7 +155,8 @@ static bool print_cell(tandem_runtime *runtime, const struct shape *s, enum tand
 
 static const char usage[] =
     "Products of experts beside plain products of as many multiply-adds, in turns.\n"
-    "bench-experts [--rounds N] [--threads N]\n"
+    "bench-experts [--rounds N] [--threads N] [--device N]\n"
+    "--device: all of it on this OpenCL device, as mulmat-tune devices counts them.\n"
     "The last columns: the speed of a plain product of all rows, and that of plain products of as\n"
     "many tokens as an expert gets, over that of the experts.\n";
 
@@ -162,12 +164,20 @@ int main(int argc, char **argv)
 {
     static const enum tandem_type types[] = {TANDEM_TYPE_Q4_0, TANDEM_TYPE_Q4_K};
     static const int64_t tokens[] = {1, 32, 512};
-    struct tnd_bench_number numbers[] = {{"--rounds", 1, ROUNDS_MAX, 7}, {"--threads", 1, 64, 0}};
-    tnd_bench_arguments(argc, argv, usage, numbers, 2);
+    struct tnd_bench_number numbers[] = {
+        {"--rounds", 1, ROUNDS_MAX, 7}, {"--threads", 1, 64, 0}, {"--device", 0, 64, -1}};
+    char settings[32];
+    tnd_bench_arguments(argc, argv, usage, numbers, 3);
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
     tandem_runtime *runtime = NULL;
     options.table_path = "";
     options.n_threads = (int)numbers[1].value;
+    if (numbers[2].value >= 0) {
+        snprintf(settings, sizeof(settings), "opencl:device=%d", (int)numbers[2].value);
+        options.backends = "cpu,opencl";
+        options.settings = settings;
+        options.profile = "opencl";
+    }
     if (tandem_runtime_open(&options, &runtime, NULL) != TANDEM_OK) {
         fprintf(stderr, "bench-experts: no runtime\n");
         return 1;

@@ -28,7 +28,7 @@ expect "usage:" "$work/said"
 mkdir "$work/none"
 OCL_ICD_VENDORS=$work/none/ timeout 120 tools/dev/gpu_day.sh >"$work/said" 2>&1
 expect "| 1 machine | good |" "$OUT/summary.md"
-for step in "3 devices" "4 suites" "8 bench" "10 streaming" "11 report"; do
+for step in "3 devices" "4 suites" "8 bench" "10 streaming" "11 experts" "12 report"; do
     expect "| $step | absent |" "$OUT/summary.md"
 done
 expect "Never tried on a GPU" "$OUT/summary.md"
@@ -38,14 +38,15 @@ expect "logs/devices.log" "$work/list"
 [ "$(find "$OUT" | wc -l)" -le 9 ] && passed=$((passed + 1)) || failed=$((failed + 1))
 
 if "$BUILD/mulmat-tune" devices --json | grep -q '"index": 0'; then
-    timeout 120 tools/dev/gpu_day.sh 3,8-9 >"$work/said" 2>&1
+    timeout 120 tools/dev/gpu_day.sh 3,8-9,11 >"$work/said" 2>&1
     expect "| 8 bench | good |" "$OUT/summary.md"
     expect "| 9 ways | good |" "$OUT/summary.md"
     expect "of the best of cpu device" "$OUT/summary.md"
+    expect "| 11 experts | good |" "$OUT/summary.md"
 
     # Ended while it works: what there was stays, the running step says so.
-    timeout -s TERM 2 tools/dev/gpu_day.sh 12 >"$work/said" 2>&1
-    expect "| 12 oracle | ended by a signal |" "$OUT/summary.md"
+    timeout -s TERM 2 tools/dev/gpu_day.sh 13 >"$work/said" 2>&1
+    expect "| 13 oracle | ended by a signal |" "$OUT/summary.md"
     expect "| 8 bench | good |" "$OUT/summary.md"
     expect "summary.md says what there is" "$work/said"
 else

@@ -18,7 +18,8 @@ enum {
     EXPERTS_MOST = 2048, /* two counts of each lie in local memory */
     TOP_K_MOST = 4096,   /* values of a row, each compared with all */
     TILE_WORDS = 3,
-    ONE_TOKEN = 2 /* FLAGS of experts_matvec.cl; 1 is that of bcml1.clh */
+    SORTING_MOST = 1024, /* work-items that sort */
+    ONE_TOKEN = 2        /* FLAGS of experts_matvec.cl; 1 is that of bcml1.clh */
 };
 
 /* As in fault.clh. */
@@ -175,6 +176,19 @@ static size_t groups_of(uint32_t items, int32_t per_group)
     return ((size_t)items + (size_t)per_group - 1) / (size_t)per_group;
 }
 
+/* Work-items of the one group that sorts. It waits for memory more than for anything else, so a GPU
+ * gets as many as it takes; a CPU runs them one after the other anyway. */
+static size_t sorting_group(const struct tnd_cl_device *device)
+{
+    const struct tnd_cl_caps *caps = &device->caps;
+    size_t group = tnd_cl_ops_group(device);
+    while (!caps->is_cpu && group < SORTING_MOST && 2 * group <= caps->max_group &&
+           2 * group <= caps->max_items[0]) {
+        group *= 2;
+    }
+    return group;
+}
+
 /* Sorts the pairs into tiles of at most `tile`; how many there may be. */
 static enum tandem_status group_pairs(struct tnd_cl_device *device, struct product *p,
                                       uint32_t tile, size_t *out_tiles, struct tandem_error *error)
@@ -186,12 +200,14 @@ static enum tandem_status group_pairs(struct tnd_cl_device *device, struct produ
     struct tnd_cl_launch launch;
     TND_TRY(tnd_cl_scratch(device, TND_CL_SCRATCH_EXPERTS, words * sizeof(uint32_t), &p->groups,
                            error));
-    TND_TRY(tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_EXPERTS_GROUP, 0, 0, error));
+    const size_t group = sorting_group(device);
+    const struct tnd_cl_variant variant = {.group = (int32_t)group};
+    TND_TRY(tnd_cl_launch_begin(&launch, device, TND_CL_SOURCE_EXPERTS_GROUP, &variant, error));
     TND_TRY(tnd_cl_bind_group_experts(&launch, p->ids, p->groups, p->fault, p->ids_nb1, p->pairs,
                                       p->used, p->experts, tile, (uint32_t)n_tiles, counts_bytes,
                                       counts_bytes, error));
     *out_tiles = n_tiles;
-    return tnd_cl_ops_run_groups(&launch, 1, error);
+    return tnd_cl_launch_run(&launch, 1, &group, &group, error);
 }
 
 static enum tandem_status run_matvec(struct tnd_cl_device *device, struct product *p,

@@ -32,6 +32,7 @@ steps=(
     "bench 240"
     "ways 240"
     "streaming 180"
+    "experts 120"
     "report 120"
     "oracle 150"
     "peer 300"
@@ -279,6 +280,25 @@ step_streaming() {
         way stream-half --device "$DEVICE" --settings "opencl:budget=$budget" --profile opencl+stream
     done
     ratios cpu
+}
+
+# A mixture of experts: on the CPU, on the device, and by the plan; one product beside plain ones.
+step_experts() {
+    need_device
+    need_table
+    local round
+    set_size experts
+    n_rounds=1 synth=1b-moe
+    [ -n "${QUICK:-}" ] && synth=256,256,2,4,2,512,8,2
+    for ((round = 0; round < n_rounds; round++)); do
+        way cpu --device none
+        way device --device "$DEVICE" --profile opencl
+        way plan --device "$DEVICE"
+    done
+    ratios cpu device
+    [ -x "$bin/bench-experts" ] && [ -z "${QUICK:-}" ] || return 0
+    timeout 60 "$bin/bench-experts" --rounds 5 --device "$DEVICE" | tee "$WORK/experts"
+    figure "prompts of 512, experts over plain products: $(awk -F'|' '$5 == 512 { printf "%s%s", sep, $9; sep = "," }' "$WORK/experts")"
 }
 
 step_report() {

@@ -13,6 +13,12 @@ ulong x_place(struct columns columns, uint c)
 #include "tiled.clh"
 #include "experts.clh"
 
+/* As many tokens as the work-items take at a time, and again. */
+static uint whole_steps(uint n_pairs)
+{
+    return (n_pairs + GROUP_M - 1) / GROUP_M * GROUP_M;
+}
+
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 experts_tiled(global const uchar *w, ulong w_at, global const uchar *x, ulong x_at, global uchar *y,
               ulong y_at, global const uchar *groups, ulong groups_at, uint k, uint n, uint n_pairs,
@@ -32,7 +38,8 @@ experts_tiled(global const uchar *w, ulong w_at, global const uchar *x, ulong x_
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     add_tile(w + w_at + tile.expert % experts * w_nb2, (global const float *)(x + x_at),
-             tile.expert < experts ? k : 0, row, n, columns, w_tile, x_tile, sums);
+             tile.expert < experts ? k : 0, row, n, columns, whole_steps(tile.n_pairs), w_tile,
+             x_tile, sums);
 #pragma unroll
     for (uint c = 0; c < ITEM_M; c++) {
         uint at_column = item / GROUP_N + c * GROUP_M;

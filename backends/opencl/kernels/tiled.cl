@@ -26,8 +26,8 @@ tiled(global const uchar *w, ulong w_at, global const uchar *x, ulong x_at, glob
     struct columns columns = {column, m, k};
     global float *to = (global float *)(y + y_at);
     float sums[ITEM_M][ITEM_N];
-    add_tile(w + w_at, (global const float *)(x + x_at), k, row, row_end, columns, w_tile, x_tile,
-             sums);
+    add_tile(w + w_at, (global const float *)(x + x_at), k, row, row_end, columns, TILE_M, w_tile,
+             x_tile, sums);
 #pragma unroll
     for (uint c = 0; c < ITEM_M; c++) {
         uint at_column = column + item / GROUP_N + c * GROUP_M;
