@@ -27,11 +27,12 @@ experts_matvec(global const uchar *w, ulong w_at, global const uchar *x, ulong x
     tile.expert = expert_of(groups + groups_at, 0, at, used, experts,
                             (global volatile int *)(fault + fault_at), row + lane == 0);
 #else
-    struct tile tile = tile_at(groups + groups_at, n_pairs, at);
+    struct tile tile;
+    read_tile(groups + groups_at, n_pairs, at, &tile);
 #endif
 #pragma unroll
     for (uint c = 0; c < COLUMNS; c++) {
-        columns[c] = x_of_pair(pair_of(tile, c), used, x_used, x_nb1, x_nb2);
+        columns[c] = x_of_pair(pair_of(&tile, c), used, x_used, x_nb1, x_nb2);
     }
 #pragma unroll
     for (uint r = 0; r < ROWS; r++) {
@@ -42,7 +43,7 @@ experts_matvec(global const uchar *w, ulong w_at, global const uchar *x, ulong x
 #if LANES == 1
     for (uint c = 0; c < COLUMNS && c < tile.n_pairs; c++) {
         for (uint r = 0; r < ROWS && row + r < n; r++) {
-            to[(ulong)pair_of(tile, c) * n + row + r] = total(sums[r][c]);
+            to[(ulong)pair_of(&tile, c) * n + row + r] = total(sums[r][c]);
         }
     }
 #else
@@ -51,7 +52,7 @@ experts_matvec(global const uchar *w, ulong w_at, global const uchar *x, ulong x
     for (uint i = lane; i < ROWS * COLUMNS; i += LANES) {
         float sum = sum_of(parts[i], n_parts);
         if (row + i / COLUMNS < n && i % COLUMNS < tile.n_pairs) {
-            to[(ulong)pair_of(tile, i % COLUMNS) * n + row + i / COLUMNS] = sum;
+            to[(ulong)pair_of(&tile, i % COLUMNS) * n + row + i / COLUMNS] = sum;
         }
     }
 #endif

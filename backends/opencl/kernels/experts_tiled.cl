@@ -29,12 +29,13 @@ experts_tiled(global const uchar *w, ulong w_at, global const uchar *x, ulong x_
     local ulong places[TILE_M];
     uint item = (uint)get_local_id(0);
     uint row = (uint)get_group_id(0) * TILE_N;
-    struct tile tile = tile_at(groups + groups_at, n_pairs, (uint)get_group_id(1));
+    struct tile tile;
     struct columns columns = {places};
     global float *to = (global float *)(y + y_at);
     float sums[ITEM_M][ITEM_N];
+    read_tile(groups + groups_at, n_pairs, (uint)get_group_id(1), &tile);
     for (uint c = item; c < TILE_M; c += GROUP_ITEMS) {
-        places[c] = x_of_pair(pair_of(tile, c), used, x_used, x_nb1, x_nb2);
+        places[c] = x_of_pair(pair_of(&tile, c), used, x_used, x_nb1, x_nb2);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     add_tile(w + w_at + tile.expert % experts * w_nb2, (global const float *)(x + x_at),
@@ -43,7 +44,7 @@ experts_tiled(global const uchar *w, ulong w_at, global const uchar *x, ulong x_
 #pragma unroll
     for (uint c = 0; c < ITEM_M; c++) {
         uint at_column = item / GROUP_N + c * GROUP_M;
-        ulong y_row = (ulong)pair_of(tile, at_column) * n;
+        ulong y_row = (ulong)pair_of(&tile, at_column) * n;
 #pragma unroll
         for (uint r = 0; r < ITEM_N; r++) {
             uint at_row = row + item % GROUP_N + r * GROUP_N;
