@@ -286,7 +286,7 @@ static void without_a_setting_the_policy_is_what_the_table_has_measured(void)
     tandem_runtime *runtime = open_nodes("2", NULL);
     tandem_table *table = tune_new();
     add_rate(table, TND_NUMA_UNIT_ALL_OWN, 80);
-    add_rate(table, TND_NUMA_UNIT_INTERLEAVE, 81);
+    add_rate(table, TND_NUMA_UNIT_INTERLEAVE, 87);
     log_text[0] = '\0';
     check_ok(tandem_runtime_set_table(runtime, table, NULL));
     check_int(count_in_log("packed weights: first-touch (as measured)"), 1);
