@@ -26,7 +26,7 @@ check-fast: ## before each commit, a few minutes: the suites with little effort,
 soak: ## hours of attacks: JOBS="fuzz ..." selects, SECONDS_EACH=N or MINUTES=N limits each job
 	@bash tools/dev/soak.sh $(JOBS)
 
-judges: lib tools bridge ## other libraries judge ours, fetched from the Python index: JOBS="models tokenizers quants trained bridge"
+judges: lib tools bridge ## other libraries judge ours, fetched from the Python index: JOBS="models tokenizers quants trained bridge server"
 	@BUILD=$(BIN) bash tools/judges/run.sh $(JOBS)
 
 bench: all benches ## this machine: kernels, attention, a llama, hand-offs, waiting, sampling

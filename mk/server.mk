@@ -15,3 +15,12 @@ ifeq ($(SERVER),)
 SERVER_LEFT_OUT := tandem-server
 SERVER_TESTS := tests/suite_server% tests/fuzz/fuzz_server%
 endif
+
+# Many clients at once, for tests/server.sh.
+SERVER_LOAD := $(BUILD)/server-load
+.PHONY: server-load
+server-load: $(SERVER_LOAD)
+$(SERVER_LOAD): tests/server_load.c $(BUILD)/flags.stamp
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 $(WARN) -D_GNU_SOURCE $(LDSAN) $(CFLAGS) $(LDFLAGS) -o $@ $< -pthread

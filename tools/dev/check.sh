@@ -59,7 +59,7 @@ job_machines() { mk BUILD=build/gcc CC=gcc faults && bash tests/machines.sh buil
 # Data races: the suites that start threads.
 job_tsan() {
     mk BUILD=build/tsan CC=clang SAN=thread CFLAGS='-O1 -g' \
-        SUITES="${TSAN_SUITES:-sched stress runtime backends}" check-suites
+        SUITES="${TSAN_SUITES:-sched stress runtime backends server}" check-suites
 }
 job_clang() { mk BUILD=build/clang CC=clang CFLAGS='-O3 -g' all benches suites; }
 job_gcc_O0() { mk BUILD=build/gcc-O0 CC=gcc CFLAGS='-O0 -g' all; }
@@ -99,7 +99,7 @@ job_install() { bash tools/dev/check_install.sh build/gcc; }
 
 # gcc comes first among equals: symbols and install look at its results.
 all_jobs="asan gcc tsan clang fuzz neon without gcc_O3 gcc_O0 recipes pack includes style words docs headers"
-all_jobs+=" symbols reach install examples bridge python tools clone faults machines"
+all_jobs+=" symbols reach install examples bridge python server tools clone faults machines"
 [ "${1:-}" = list ] && { echo "$all_jobs"; exit 0; }
 jobs=${*:-$all_jobs}
 
@@ -162,7 +162,7 @@ wait_for_one() {
 
 for job in $jobs; do
     # The jobs that look at the results of gcc wait for it.
-    if [[ $job =~ ^(symbols|reach|install|examples|python|tools|clone|faults|machines)$ ]]; then
+    if [[ $job =~ ^(symbols|reach|install|examples|python|server|tools|clone|faults|machines)$ ]]; then
         while [[ " ${name_of[*]} " == *" gcc "* ]]; do
             wait_for_one
         done

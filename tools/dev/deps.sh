@@ -43,6 +43,7 @@ int main(void) { return puts("") < 0; }'
         pkg-config --exists zlib || want zlib1g-dev
         pkg-config --exists libutf8proc || want libutf8proc-dev
         pkg-config --exists libedit || want libedit-dev
+        pkg-config --exists libmicrohttpd || want libmicrohttpd-dev
         pkg-config --exists OpenCL-Headers || pkg-config --exists OpenCL || want opencl-headers
     else
         want libhwloc-dev
@@ -51,6 +52,7 @@ int main(void) { return puts("") < 0; }'
         want zlib1g-dev
         want libutf8proc-dev
         want libedit-dev
+        want libmicrohttpd-dev
         want opencl-headers
     fi
     # Found at run time, so no -dev package; any variant of it will do.

@@ -48,10 +48,20 @@ job_faults() {
 job_machines() {
     mk BUILD=build/soak-tools faults && bash tests/machines.sh build/soak-tools $(($(seconds 2000) * 5))
 }
-# A chat of an hour. (There is no server yet.)
+# A chat of an hour.
 job_memory() {
     mk BUILD=build/soak-tools all build/soak-tools/make-models &&
         bash tests/chat_memory.sh build/soak-tools "$(seconds 3600)"
+}
+# A server with 64 clients for ten minutes, some of which leave or read slowly; memory stays flat.
+job_server() {
+    mk BUILD=build/soak-tools all server-load build/soak-tools/make-models &&
+        bash tests/server.sh build/soak-tools "$(seconds 600)" 64 >build/soak/clients.txt 2>&1
+    local code=$?
+    cat build/soak/clients.txt
+    sed -nE 's/^.* s: ([0-9]+) requests, ([0-9]+) errors.*/\1 \2/p' build/soak/clients.txt |
+        awk '{printf "%d tried, %d survived: Requests of 64 clients to a server\n", $1, $1 - $2}'
+    return $code
 }
 # Reads of memory that was never written, and of what is not ours. AVX2 is what valgrind knows; the kernels in
 # plain C run too, in a second round of their suites. FORTIFY's memmove confuses it. Leaks are LeakSanitizer's, and

@@ -39,6 +39,13 @@ command_python() {
     (cd bindings/python && ../../build/judges/python/bin/python -m mypy --cache-dir=/dev/null tandem_infer) &&
         "$python" -m pytest -q -p no:cacheprovider bindings/python/tests ${ARGS:-}
 }
+packages_server="openai"
+command_server() {
+    local data=${TANDEM_TEST_DATA:-../shared/data}
+    [ -e "$data/llama/stories260K.bin" ] || { echo "server: skipped: no $data/llama"; return 0; }
+    "$python" tools/judges/server.py "$build/tandem-server" "$data/llama/stories260K.bin" \
+        "$data/llama/tok512.bin" ${ARGS:-}
+}
 
 jobs=$(compgen -A function | sed -n 's/^command_//p' | tr '\n' ' ')
 [ "${1:-}" != list ] || { echo "$jobs"; exit 0; }

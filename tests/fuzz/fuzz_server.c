@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ * Fuzzes whole requests to tandem-server, without a network: the first byte chooses the route, the
+ * rest is the body. Whatever is answered is well-formed: a status, and JSON or events; a job ends,
+ * and its text in JSON mode is JSON as far as it goes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fuzz/small_runtime.h"
+#include "tools/tandem-server/srv_body.h"
+#include "tools/tandem-server/srv_server.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const paths[] = {
+    "/v1/chat/completions", "/v1/completions", "/completion", "/v1/embeddings", "/tokenize",
+    "/detokenize",          "/apply-template", "/slots",      "/metrics",       "/props",
+    "/v1/models",           "/nowhere"};
+
+/* A tokenizer of 256 bytes, as llama2.c writes them: score, length, bytes. */
+static const char *write_tokenizer(void)
+{
+    static char path[] = "/tmp/fuzz-server-XXXXXX";
+    const int fd = mkstemp(path);
+    FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    if (file == NULL) {
+        abort();
+    }
+    const int32_t longest = 6;
+    const float score = 0.0f;
+    fwrite(&longest, 4, 1, file);
+    for (int i = 0; i < 259; i++) {
+        char word[8];
+        const int32_t n = i < 3
+                              ? snprintf(word, sizeof(word), "%.5s", "<unk>\0<s>\0\0\0</s>" + 6 * i)
+                              : snprintf(word, sizeof(word), "<0x%02X>", (unsigned)(i - 3));
+        fwrite(&score, 4, 1, file);
+        fwrite(&n, 4, 1, file);
+        fwrite(word, 1, (size_t)n, file);
+    }
+    fclose(file);
+    return path;
+}
+
+static void must(bool condition)
+{
+    if (!condition) {
+        abort();
+    }
+}
+
+/* A server of a tiny model, made once. */
+static const struct srv_server *server_of_all(void)
+{
+    static struct srv_server server;
+    static struct srv_vocabulary vocabulary;
+    static tandem_source *source;
+    static tandem_model *model;
+    static tandem_tokenizer *tokenizer;
+    const struct tandem_llama_shape shape = {.size = sizeof(shape),
+                                             .dim = 8,
+                                             .hidden = 8,
+                                             .layers = 1,
+                                             .heads = 2,
+                                             .kv_heads = 1,
+                                             .vocabulary = 259,
+                                             .context = 64};
+    if (server.engine != NULL) {
+        return &server;
+    }
+    const char *path = write_tokenizer();
+    must(tandem_source_synthesize(&shape, TANDEM_TYPE_F32, 1, &source, NULL) == TANDEM_OK &&
+         tandem_model_new(source, &model, NULL) == TANDEM_OK &&
+         tandem_tokenizer_open(path, 259, &tokenizer, NULL) == TANDEM_OK &&
+         tnd_srv_vocabulary_init(&vocabulary, tokenizer, model, "plain") == TANDEM_OK);
+    (void)remove(path);
+    const struct srv_engine_options options = {.model = model,
+                                               .runtime = small_runtime(),
+                                               .tokenizer = tokenizer,
+                                               .vocabulary = &vocabulary,
+                                               .context = 64,
+                                               .n_cells = 256,
+                                               .n_parallel = 2,
+                                               .max_queue = 2,
+                                               .delay_ms = 1.0,
+                                               .has_embeddings = true};
+    server = (struct srv_server){.model = model,
+                                 .tokenizer = tokenizer,
+                                 .vocabulary = &vocabulary,
+                                 .model_name = "fuzz",
+                                 .template_name = "plain",
+                                 .max_answer = 16,
+                                 .n_cells = 256,
+                                 .max_seconds = 600.0};
+    must(tnd_srv_engine_new(&options, &server.engine, NULL) == TANDEM_OK);
+    return &server;
+}
+
+static void check_json(const char *bytes, size_t n)
+{
+    const char *end = NULL;
+    cJSON *root = cJSON_ParseWithLengthOpts(bytes, n, &end, false);
+    must(root != NULL && end == bytes + n);
+    cJSON_Delete(root);
+}
+
+/* Each event is a line "data: JSON" and an empty one. */
+static void check_events(const struct srv_text *text)
+{
+    const char *at = text->bytes;
+    while (at != NULL && *at != '\0') {
+        const char *end = strstr(at, "\n\n");
+        must(end != NULL && strncmp(at, "data: ", 6) == 0);
+        if (strncmp(at, "data: [DONE]\n", 13) != 0) {
+            check_json(at + 6, (size_t)(end - at) - 6);
+        }
+        at = end + 2;
+    }
+}
+
+static void run(const struct srv_server *server, struct srv_job *job)
+{
+    struct srv_reader reader = {0};
+    struct srv_text events = {0};
+    struct srv_reply whole = {0};
+    for (int i = 0; i < 1000 && job->finish == SRV_RUNNING; i++) {
+        (void)tnd_srv_engine_step(server->engine);
+        if (job->params.is_stream) {
+            (void)tnd_srv_read_stream(server, job, &reader, &events);
+        }
+    }
+    must(job->finish != SRV_RUNNING);
+    if (job->params.is_stream) {
+        (void)tnd_srv_read_stream(server, job, &reader, &events);
+        must(reader.has_ended && reader.n_bytes <= job->text.n);
+        check_events(&events);
+    } else {
+        must(tnd_srv_read_whole(server, job, &whole));
+        check_json(whole.body.bytes, whole.body.n);
+    }
+    if (job->params.is_json) {
+        struct srv_grammar grammar = {0};
+        must(tnd_srv_grammar_accepts(&grammar, job->text.bytes, job->text.n));
+    }
+    tnd_srv_text_free(&events);
+    tnd_srv_reply_free(&whole);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct srv_server *server = server_of_all();
+    const size_t n_paths = sizeof(paths) / sizeof(paths[0]);
+    struct srv_reply reply;
+    if (size == 0 || size > 1 << 16) {
+        return 0;
+    }
+    const bool is_get = data[0] % n_paths > 6;
+    const struct srv_request request = {.method = is_get ? "GET" : "POST",
+                                        .path = paths[data[0] % n_paths],
+                                        .host = "localhost",
+                                        .body = (const char *)data + 1,
+                                        .n = size - 1};
+    tnd_srv_answer(server, &request, &reply);
+    must(reply.status == 200 || reply.body.n > 0);
+    if (reply.job != NULL) {
+        run(server, reply.job);
+    } else if (strstr(reply.type, "json") != NULL) {
+        check_json(reply.body.bytes, reply.body.n);
+    }
+    tnd_srv_reply_free(&reply);
+    return 0;
+}

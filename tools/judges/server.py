@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+# tandem-server judged by OpenAI's own Python client: models, chats and completions whole and as
+# streams, stop strings, seeds, log-probabilities, JSON mode, embeddings, and errors as exceptions.
+# Needs: openai.
+#
+# usage: server.py TANDEM_SERVER MODEL TOKENIZER
+import json
+import re
+import subprocess
+import sys
+import tempfile
+
+import openai
+
+KEY = "secret"
+
+
+def start(server, model, tokenizer, key_file):
+    process = subprocess.Popen(
+        [server, model, "-t", tokenizer, "--port", "0", "--table", "none", "--alias", "small",
+         "--api-key-file", key_file], stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        found = re.search(r"http://\S+:(\d+)$", line.strip())
+        if found:
+            return process, int(found.group(1))
+    raise SystemExit("the server did not start")
+
+
+def check_chat(client):
+    question = dict(model="small", max_tokens=24, seed=5, temperature=0.8,
+                    messages=[{"role": "system", "content": "Tell a story."},
+                              {"role": "user", "content": "Once upon a time"}])
+    whole = client.chat.completions.create(**question)
+    again = client.chat.completions.create(**question)
+    text = whole.choices[0].message.content
+    assert whole.choices[0].message.role == "assistant" and text
+    assert again.choices[0].message.content == text, "the same seed gives another text"
+    assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
+    assert again.usage.prompt_tokens_details.cached_tokens > 0, "the prompt was computed twice"
+    parts, usage, reasons = [], None, []
+    for event in client.chat.completions.create(stream=True, stream_options={"include_usage": True},
+                                                **question):
+        usage = event.usage or usage
+        for choice in event.choices:
+            parts.append(choice.delta.content or "")
+            reasons.append(choice.finish_reason)
+    assert "".join(parts) == text, "the stream tells another text"
+    assert usage.completion_tokens == whole.usage.completion_tokens
+    assert reasons[-1] == whole.choices[0].finish_reason and set(reasons[:-1]) == {None}
+    word = text.split()[3]
+    stopped = client.chat.completions.create(stop=[word], **question)
+    assert stopped.choices[0].message.content == text[:text.index(word)]
+    assert stopped.choices[0].finish_reason == "stop"
+
+
+def check_logprobs(client):
+    reply = client.chat.completions.create(
+        model="small", max_tokens=8, temperature=0, logprobs=True, top_logprobs=3,
+        messages=[{"role": "user", "content": "Once upon a time"}])
+    tokens = reply.choices[0].logprobs.content
+    assert len(tokens) == 8 and all(len(t.top_logprobs) == 3 for t in tokens)
+    assert all(t.top_logprobs[0].token == t.token and t.logprob <= 0 for t in tokens)
+    old = client.completions.create(model="small", prompt="Once upon a time", max_tokens=8,
+                                    temperature=0, logprobs=2)
+    assert "".join(old.choices[0].logprobs.tokens) == old.choices[0].text
+    assert len(old.choices[0].logprobs.top_logprobs) == 8
+
+
+def check_json(client):
+    n_complete = 0
+    for seed in range(20):
+        reply = client.chat.completions.create(
+            model="small", max_tokens=200, seed=seed, temperature=9.0,
+            response_format={"type": "json_object"},
+            messages=[{"role": "user", "content": "Once upon a time"}])
+        if reply.choices[0].finish_reason == "stop":
+            assert isinstance(json.loads(reply.choices[0].message.content), dict)
+            n_complete += 1
+    return n_complete
+
+
+def check_rest(client):
+    assert [model.id for model in client.models.list()] == ["small"]
+    streamed = "".join(event.choices[0].text for event in client.completions.create(
+        model="small", prompt="Once upon", max_tokens=12, temperature=0, stream=True)
+        if event.choices)
+    whole = client.completions.create(model="small", prompt="Once upon", max_tokens=12,
+                                      temperature=0)
+    assert whole.choices[0].text == streamed and whole.choices[0].finish_reason == "length"
+    vector = client.embeddings.create(model="small", input="Once upon",
+                                      encoding_format="float").data[0].embedding
+    assert abs(sum(x * x for x in vector) - 1.0) < 1e-4
+
+
+def refused(kind, call, **arguments):
+    try:
+        call(**arguments)
+    except kind:
+        return
+    raise AssertionError(f"{arguments} was not refused with {kind.__name__}")
+
+
+def check_errors(client, port):
+    chat = client.chat.completions.create
+    say = [{"role": "user", "content": "Hi"}]
+    refused(openai.BadRequestError, chat, model="small", messages=[])
+    refused(openai.BadRequestError, chat, model="small", messages=say, n=2)
+    refused(openai.BadRequestError, chat, model="small", messages=say, temperature=-1)
+    refused(openai.BadRequestError, chat, model="small",
+            messages=[{"role": "user", "content": "word " * 3000}])
+    refused(openai.NotFoundError, client.images.generate, prompt="x")
+    stranger = openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="wrong",
+                             max_retries=0)
+    refused(openai.AuthenticationError, stranger.models.list)
+
+
+def main():
+    server, model, tokenizer = sys.argv[1:4]
+    with tempfile.NamedTemporaryFile("w") as key_file:
+        key_file.write(KEY + "\n")
+        key_file.flush()
+        process, port = start(server, model, tokenizer, key_file.name)
+    client = openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key=KEY, max_retries=0)
+    try:
+        check_chat(client)
+        check_logprobs(client)
+        n_json = check_json(client)
+        check_rest(client)
+        check_errors(client, port)
+    finally:
+        process.terminate()
+        code = process.wait(60)
+    assert code == 0, f"the server ended with {code}"
+    print(f"server: openai {openai.__version__}: chats, streams, log-probabilities, {n_json} of 20 "
+          "random JSON answers complete and valid, embeddings, errors: good")
+
+
+if __name__ == "__main__":
+    main()
