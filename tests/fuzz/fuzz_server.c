@@ -6,11 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fuzz/mutate_json.h"
 #include "tests/fuzz/small_runtime.h"
 #include "tools/tandem-server/srv_body.h"
 #include "tools/tandem-server/srv_server.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Half of the bodies stay JSON. */
+static void mutate_request(struct mutation *m)
+{
+    if (m->n > 1 && pick(m, 2) == 0) {
+        mutate_json(m, 1, m->n);
+    } else {
+        mutate_bytes(m, 0, m->n);
+    }
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    return mutate_with(data, size, max_size, seed, mutate_request);
+}
 
 static const char *const paths[] = {
     "/v1/chat/completions", "/v1/completions", "/completion", "/v1/embeddings", "/tokenize",

@@ -10,7 +10,7 @@ folder=${1:-build}
 version=$(sed -n 's/^#define TANDEM_VERSION_STRING "\(.*\)"/\1/p' include/tandem/version.h)
 distribution=$(. /etc/os-release 2>/dev/null && echo "$ID-${VERSION_ID:-unknown}" || echo unknown)
 
-linked() { ldd "$folder"/{libtandem.so,libtandem-llama.so,mulmat-tune,tandem-llama} | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p'; }
+linked() { ldd "$folder"/{libtandem.so,libtandem-llama.so,mulmat-tune,tandem-llama} $(ls "$folder/tandem-server" 2>/dev/null) | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p'; }
 # The names that the library tries, in the order in which it tries them.
 loaded() {
     grep -ohE '"lib(openblas|OpenCL|clblast)[a-z]*\.so\.[0-9]+"' backends/*/*.c | tr -d '"' | while read -r name; do

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Requests of libmicrohttpd to server.h, and back. */
+ * Requests of libmicrohttpd to srv_server.h, and back. */
 #include "tools/tandem-server/srv_http.h"
 
 #include <arpa/inet.h>
