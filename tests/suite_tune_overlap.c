@@ -2,6 +2,7 @@
  * Plans in which the CPU and up to three devices work at once: side by side, split by rows, one
  * after the other, as the table says. What is planned is computed, too: pretended devices with
  * memory of their own stand under the names of OpenCL's. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,8 +252,167 @@ static void a_graph_like_an_earlier_one_is_planned_by_a_look_up(void)
     tandem_plan_free(again);
 }
 
+/* ---- what runs is what was predicted ---- */
+
+enum { MOST_EVENTS = 512 };
+
+/* Something that a lane does, as plan and trace both tell it. */
+struct event {
+    int backend, lane, node, part;
+    bool is_join;
+    double begin_us;
+};
+
+static int compare_events(const void *a, const void *b)
+{
+    const struct event *x = a;
+    const struct event *y = b;
+    return x->begin_us < y->begin_us ? -1 : x->begin_us > y->begin_us;
+}
+
+static int predicted_events(const tandem_plan *plan, struct event *out)
+{
+    int n = tandem_plan_span_count(plan);
+    CU_ASSERT_TRUE_FATAL(n <= MOST_EVENTS);
+    for (int i = 0; i < n; i++) {
+        const struct tandem_plan_span *span = tandem_plan_span(plan, i);
+        bool is_join = span->lane == TANDEM_LANE_COMPUTE && span->stage == TANDEM_STAGE_FINALIZE;
+        out[i] = (struct event){span->backend, span->lane,
+                                span->node,    is_join ? -1 : span->part,
+                                is_join,       (double)span->begin_us};
+    }
+    qsort(out, (size_t)n, sizeof(out[0]), compare_events);
+    return n;
+}
+
+static bool is_same(const struct event *a, const struct event *b)
+{
+    return a->backend == b->backend && a->lane == b->lane && a->node == b->node &&
+           a->part == b->part && a->is_join == b->is_join;
+}
+
+static bool is_among(const struct event *list, int n, const struct event *event)
+{
+    bool any = false;
+    for (int i = 0; i < n && !any; i++) {
+        any = is_same(&list[i], event);
+    }
+    return any;
+}
+
+/* Stages of a node on one lane are one event, and so are uploads of several operands, and joining
+ * all parts. What takes no time in the plan has no span: operations that the table does not know.
+ */
+static int measured_events(tandem_graph *graph, const tandem_plan *plan,
+                           const struct event *predicted, int n_predicted, struct event *out)
+{
+    static const int lanes[] = {TANDEM_LANE_COMPUTE, TANDEM_LANE_UPLOAD, TANDEM_LANE_DOWNLOAD,
+                                TANDEM_LANE_UPLOAD};
+    static struct tnd_step_time times[MOST_EVENTS];
+    int n_times = 0;
+    int n = 0;
+    struct tandem_error error = {0};
+    struct tnd_exec_run_options options = {
+        .times = times, .n_times = MOST_EVENTS, .out_n_times = &n_times};
+    check_status(tnd_exec_run(exec, graph, plan, &options, &error), TANDEM_OK, NULL, &error);
+    for (int i = 0; i < n_times; i++) {
+        const struct tnd_step_time *time = &times[i];
+        bool is_join = time->kind == TND_STEP_WORK && time->role == TND_ITEM_JOIN;
+        const struct event event = {time->backend, lanes[time->kind],
+                                    time->node,    is_join ? -1 : time->part,
+                                    is_join,       (double)(time->begin_ns / 1000)};
+        bool is_free = time->kind == TND_STEP_WORK &&
+                       !tnd_mul_mat_is_plain(graph->nodes[time->node]) &&
+                       !is_among(predicted, n_predicted, &event);
+        if (is_free) {
+            continue;
+        }
+        if (!is_among(out, n, &event)) {
+            out[n++] = event;
+        }
+    }
+    return n;
+}
+
+static void print_events(const char *what, const struct event *events, int n, int backend, int lane)
+{
+    printf("\n    %s, backend %d lane %d:", what, backend, lane);
+    for (int i = 0; i < n; i++) {
+        if (events[i].backend == backend && events[i].lane == lane) {
+            printf(" %d%s%s", events[i].node, events[i].part >= 0 ? "p" : "",
+                   events[i].is_join ? "j" : "");
+        }
+    }
+}
+
+/* Each lane does the same in the same order. */
+static void check_lane(const struct event *predicted, int n_predicted, const struct event *measured,
+                       int n_measured, int backend, int lane)
+{
+    int at = 0;
+    bool is_good = true;
+    for (int i = 0; i < n_predicted; i++) {
+        if (predicted[i].backend != backend || predicted[i].lane != lane) {
+            continue;
+        }
+        while (at < n_measured && (measured[at].backend != backend || measured[at].lane != lane)) {
+            at++;
+        }
+        is_good = is_good && at < n_measured && is_same(&predicted[i], &measured[at]);
+        at++;
+    }
+    for (; at < n_measured; at++) {
+        is_good = is_good && (measured[at].backend != backend || measured[at].lane != lane);
+    }
+    CU_ASSERT_TRUE(is_good);
+    if (!is_good) {
+        print_events("predicted", predicted, n_predicted, backend, lane);
+        print_events("measured ", measured, n_measured, backend, lane);
+    }
+}
+
+static void check_events(tandem_graph *graph, const tandem_plan *plan)
+{
+    static struct event predicted[MOST_EVENTS];
+    static struct event measured[MOST_EVENTS];
+    int n_predicted = predicted_events(plan, predicted);
+    int n_measured = measured_events(graph, plan, predicted, n_predicted, measured);
+    CU_ASSERT_TRUE(n_predicted > 4);
+    for (int backend = 0; backend < tnd_registry_count(registry); backend++) {
+        for (int lane = 0; lane < TANDEM_LANES; lane++) {
+            check_lane(predicted, n_predicted, measured, n_measured, backend, lane);
+        }
+    }
+}
+
+static void every_lane_does_in_order_what_the_plan_says(void)
+{
+    static const struct {
+        int n_layers, n_products, n_devices;
+        double cpu_us, device_us[DEVICES], link_us;
+    } cases[] = {
+        {3, 4, 1, 50, {100, 0, 0}, 2},          /* side by side */
+        {4, 1, 1, 500, {1000, 0, 0}, 2},        /* split */
+        {2, 1, 3, 1000, {1000, 1500, 2000}, 2}, /* split over three */
+        {2, 6, 3, 300, {100, 110, 120}, 2},     /* side by side on three */
+        {4, 3, 3, 100, {100, 90, 110}, 300},    /* all on one */
+        {3, 5, 2, 60, {80, 200, 0}, 9},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        tandem_tensor *y;
+        tandem_graph *graph = layers(cases[i].n_layers, cases[i].n_products, &y);
+        tandem_table_free(costs);
+        costs = tune_new();
+        set_costs(cases[i].cpu_us, cases[i].device_us, cases[i].n_devices, cases[i].link_us);
+        tandem_plan *plan = plan_of(graph);
+        check_events(graph, plan);
+        tandem_plan_free(plan);
+    }
+}
+
 static CU_TestInfo overlap_tests[] = {
     {"independent products run side by side", independent_products_run_side_by_side},
+    {"every lane does in order what the plan says", every_lane_does_in_order_what_the_plan_says},
     {"rows of a product are split", rows_of_a_product_are_split},
     {"rows are split over three devices", rows_are_split_over_three_devices},
     {"independent products run on three devices", independent_products_run_on_three_devices},

@@ -259,6 +259,13 @@ static double open_us(struct building *b, int i, int side)
         .us;
 }
 
+/* Whether the table has seen the device: else all but products would seem to cost nothing there. */
+static bool is_known(const struct building *b, int side)
+{
+    const struct tnd_schedule_side *one = &b->out->sides[side];
+    return side == HOST || b->options->table == NULL || one->upload.n > 0 || one->download.n > 0;
+}
+
 static void price_node(struct building *b, int i)
 {
     struct tnd_schedule_problem *problem = &b->out->problem;
@@ -268,7 +275,7 @@ static void price_node(struct building *b, int i)
     double host_us = rounded((double)node->host_us);
     for (int side = 0; side < problem->n_sides; side++) {
         struct tnd_schedule_time *time = &b->times[at * problem->n_sides + side];
-        bool runs = (node->supported >> side & 1) != 0;
+        bool runs = (node->supported >> side & 1) != 0 && (node->is_product || is_known(b, side));
         double us =
             node->is_product && runs ? node->choice[side].us + open_us(b, i, side) : host_us;
         double error_us = host_us > 0 ? host_us * (side > HOST ? TND_SCHEDULE_OP_ERROR : 0)

@@ -198,6 +198,8 @@ static void bring_operands(struct tnd_schedule_run *run, int32_t node, int side)
                 run, edge->from, TND_SCHEDULE_UPLOAD, side,
                 tnd_schedule_link_us(&problem->sides[side].upload, problem->bytes[edge->from]),
                 at[HOST]);
+            run->spans[at[memory]].reader = node;
+            run->spans[at[memory]].is_part = run->side[node] == TND_SCHEDULE_SPLIT;
         }
     }
     for (int32_t e = problem->first_edge[node]; e < end && side == HOST; e++) {
