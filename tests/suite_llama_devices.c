@@ -331,6 +331,87 @@ static void mixtures_of_experts_run_on_devices(void)
     }
 }
 
+/* The CPU rounds activations to 8 bits where weights have blocks, a device does not. */
+static void quantised_experts_are_as_near_to_the_reference_as_on_the_cpu(void)
+{
+    static const enum tandem_type types[] = {TANDEM_TYPE_Q8_0, TANDEM_TYPE_Q4_0};
+    for (int i = 0; i < 2 * N_MIXTURES && has_device(); i++) {
+        const struct naive_spec *spec = &mixtures[i / 2];
+        tandem_source *floats = naive_source(spec);
+        tandem_source *source = NULL;
+        tandem_source *of_blocks = NULL; /* the floats that the blocks say */
+        int32_t tokens[9];
+        double want[NAIVE_VOCABULARY];
+        float of_cpu[NAIVE_VOCABULARY];
+        naive_tokens(tokens, 9);
+        check_ok(tandem_source_convert(floats, types[i % 2], &source, NULL));
+        check_ok(tandem_source_convert(source, TANDEM_TYPE_F32, &of_blocks, NULL));
+        naive_logits(of_blocks, spec, tokens, 9, want);
+        for (int on_device = 0; on_device < 2; on_device++) {
+            const struct tandem_session_options options = {.size = sizeof(options)};
+            tandem_runtime *runtime = open_runtime(on_device ? "opencl" : "cpu", "");
+            tandem_model *model = NULL;
+            tandem_session *session = NULL;
+            CU_ASSERT_EQUAL_FATAL(tandem_model_new(source, &model, NULL), TANDEM_OK);
+            check_ok(tandem_session_new(model, runtime, &options, &session, NULL));
+            check_ok(tandem_session_decode(session, tokens, 9, 4, NULL));
+            const float *logits = tandem_session_logits(session, 0);
+            check_nmse_double(logits, want, NAIVE_VOCABULARY, on_device ? 1e-9 : 5e-3,
+                              on_device ? "quantised experts on a device" : "on the CPU");
+            if (on_device) {
+                check_nmse(logits, of_cpu, NAIVE_VOCABULARY, 5e-3, "device and CPU");
+            }
+            memcpy(of_cpu, logits, sizeof(of_cpu));
+            tandem_session_free(session);
+            tandem_model_free(model);
+            tandem_runtime_close(runtime);
+        }
+        tandem_source_close(of_blocks);
+        tandem_source_close(source);
+        tandem_source_close(floats);
+    }
+}
+
+/* Every node on a device that computes by the reference, in memory of its own or in the host's. */
+static void put_on_pretended_device(void *user, const tandem_graph *graph, tandem_plan *plan)
+{
+    struct mixture *mixture = user;
+    for (int i = 0; i < tandem_graph_node_count(graph); i++) {
+        struct tandem_plan_node node = *tandem_plan_node(plan, i);
+        memset(node.stage, 0, sizeof(node.stage));
+        node.stage[TANDEM_STAGE_COMPUTE].backend = (uint8_t)mixture->opencl1;
+        node.stage[TANDEM_STAGE_COMPUTE].task = TANDEM_TASK_NODE;
+        check_ok(tandem_plan_set_node(plan, i, &node));
+    }
+}
+
+static void mixtures_of_experts_run_on_a_pretended_device(void)
+{
+    static const char *const settings[] = {"sim:memory=own", ""};
+    for (int i = 0; i < 2 * N_MIXTURES; i++) {
+        struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
+        struct mixture mixture = {.runtime = NULL};
+        tandem_source *source = naive_source(&mixtures[i / 2]);
+        tandem_model *model = NULL;
+        tandem_session *session = NULL;
+        options.n_threads = 2;
+        options.table_path = "";
+        options.backends = "cpu,sim";
+        options.settings = settings[i % 2];
+        check_ok(tandem_runtime_open(&options, &mixture.runtime, NULL));
+        mixture.opencl1 = slot_of(mixture.runtime, "sim");
+        const struct tandem_session_options of_session = {
+            .size = sizeof(of_session), .adjust = put_on_pretended_device, .adjust_user = &mixture};
+        CU_ASSERT_EQUAL_FATAL(tandem_model_new(source, &model, NULL), TANDEM_OK);
+        check_ok(tandem_session_new(model, mixture.runtime, &of_session, &session, NULL));
+        check_mixture(&mixtures[i / 2], session, source);
+        tandem_session_free(session);
+        tandem_model_free(model);
+        tandem_runtime_close(mixture.runtime);
+        tandem_source_close(source);
+    }
+}
+
 static CU_TestInfo tests[] = {
     {"every_profile_of_devices_gives_the_golden_text",
      every_profile_of_devices_gives_the_golden_text},
@@ -339,6 +420,10 @@ static CU_TestInfo tests[] = {
      splits_and_orders_over_devices_give_the_golden_text},
     {"weights_in_flight_give_the_golden_text", weights_in_flight_give_the_golden_text},
     {"mixtures_of_experts_run_on_devices", mixtures_of_experts_run_on_devices},
+    {"quantised_experts_are_as_near_to_the_reference_as_on_the_cpu",
+     quantised_experts_are_as_near_to_the_reference_as_on_the_cpu},
+    {"mixtures_of_experts_run_on_a_pretended_device",
+     mixtures_of_experts_run_on_a_pretended_device},
     CU_TEST_INFO_NULL,
 };
 

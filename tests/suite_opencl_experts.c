@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/opencl/cl_experts.h"
+#include "backends/opencl/cl_indices.h"
 #include "backends/opencl/cl_matmul.h"
 #include "backends/opencl/cl_matmul_state.h"
 #include "backends/opencl/cl_ops.h"
@@ -150,7 +150,7 @@ static enum tandem_status compute(struct product *p, struct tandem_error *error)
     check_ok(tnd_test_cl_download(device, p->memory, p->bytes, &ticket, NULL));
     check_ok(tnd_cl_sync(device, ticket, NULL));
     tnd_test_cl_give_back(device, p->memory);
-    return status == TANDEM_OK ? tnd_cl_experts_check(device, error) : status;
+    return status == TANDEM_OK ? tnd_cl_indices_check(device, error) : status;
 }
 
 static const float *x_of(const struct product *p, int64_t pair)

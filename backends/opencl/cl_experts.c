@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Mixtures of experts on a device: products with weights that tokens choose (experts_*.cl), and
- * what chooses them: top_k, gather, weighted_sum (ops_router.cl).
- *
- * Indices are values that other operations have computed, so nobody can look at them before the
- * kernels do. Kernels read nothing outside of an operand whatever comes, and note the first index
- * that is out of range; the next sync reads the note and fails with ARGUMENT. Nothing is read where
- * that cannot happen: indices of the host are looked at when the work is submitted, and those of
- * top_k are in range. */
-#include "backends/opencl/cl_experts.h"
+ * what chooses them: top_k, gather, weighted_sum (ops_router.cl). */
+#include "backends/opencl/cl_indices.h"
 
 #include "backends/opencl/cl_matmul_state.h"
 #include "backends/opencl/cl_memory_state.h"
 #include "backends/opencl/cl_ops_parts.h"
-#include "backends/opencl/cl_transfer.h"
 
 enum {
     EXPERTS_MOST = 2048, /* two counts of each lie in local memory */
@@ -21,91 +14,6 @@ enum {
     SORTING_MOST = 1024, /* work-items that sort */
     ONE_TOKEN = 2        /* FLAGS of experts_matvec.cl; 1 is that of bcml1.clh */
 };
-
-/* As in fault.clh. */
-struct fault {
-    int32_t seen, at, index, count, used;
-};
-
-/* ---- indices out of range ---- */
-
-static enum tandem_status clear_fault(struct tnd_cl_device *device, struct tandem_error *error)
-{
-    static const struct fault none;
-    struct tnd_cl_range to = {device->ops->fault, 0};
-    return tnd_cl_write(device, to, &none, sizeof(none), error);
-}
-
-static enum tandem_status find_fault(struct tnd_cl_device *device, struct tnd_cl_range *out_range,
-                                     struct tandem_error *error)
-{
-    struct tnd_cl_ops *ops = device->ops;
-    if (ops->fault == NULL) {
-        TND_TRY(tnd_cl_make_buffer(device, CL_MEM_READ_WRITE, sizeof(struct fault), &ops->fault,
-                                   error));
-    }
-    if (!ops->is_cleared) {
-        TND_TRY(clear_fault(device, error));
-        ops->is_cleared = true;
-    }
-    *out_range = (struct tnd_cl_range){ops->fault, 0};
-    return TANDEM_OK;
-}
-
-static enum tandem_status tell(const char *op, const char *name, const struct fault *fault,
-                               int least, struct tandem_error *error)
-{
-    return tnd_error_set(error, TANDEM_E_ARGUMENT, name, fault->index, fault->count,
-                         "%s: index %d of token %d is %d, expected %d to %d", op,
-                         (int)(fault->at % fault->used), (int)(fault->at / fault->used),
-                         (int)fault->index, least, (int)(fault->count - 1));
-}
-
-enum tandem_status tnd_cl_experts_check(struct tnd_cl_device *device, struct tandem_error *error)
-{
-    struct tnd_cl_ops *ops = device->ops;
-    struct fault fault;
-    if (!atomic_exchange_explicit(&ops->is_unchecked, false, memory_order_acq_rel)) {
-        return TANDEM_OK;
-    }
-    TND_TRY(
-        tnd_cl_check(device, "clEnqueueReadBuffer",
-                     device->library->cl.EnqueueReadBuffer(device->queue, ops->fault, CL_TRUE, 0,
-                                                           sizeof(fault), &fault, 0, NULL, NULL),
-                     error));
-    if (fault.seen == 0) {
-        return TANDEM_OK;
-    }
-    TND_TRY(clear_fault(device, error));
-    return tell(tandem_op_name(fault.seen > 0 ? TANDEM_OP_MUL_MAT_ID : TANDEM_OP_GATHER),
-                device->name, &fault, fault.seen > 0 ? -1 : 0, error);
-}
-
-/* Looks at the indices of a node where the host has them; else the device will. They count values
- * from `least` to `count` - 1. */
-static enum tandem_status check_ids(struct tnd_cl_device *device, const tandem_tensor *node,
-                                    const tandem_tensor *ids, int64_t count, int least,
-                                    struct tandem_error *error)
-{
-    const tandem_tensor *root = ids->root;
-    if (root->op == TANDEM_OP_TOP_K && root->src[0]->ne[0] <= count) {
-        return TANDEM_OK;
-    }
-    if (((ids->flags | root->flags) & (TND_TENSOR_PENDING | TND_TENSOR_STATE)) != 0) {
-        atomic_store_explicit(&device->ops->is_unchecked, true, memory_order_release);
-        return TANDEM_OK;
-    }
-    for (int64_t i = 0; i < tandem_tensor_elements(ids); i++) {
-        const int64_t m = i / ids->ne[0];
-        const char *row = (const char *)ids->data + (size_t)m * ids->nb[1];
-        const int32_t id = ((const int32_t *)(const void *)row)[i % ids->ne[0]];
-        if (id < least || id >= count) {
-            const struct fault fault = {0, (int32_t)i, id, (int32_t)count, (int32_t)ids->ne[0]};
-            return tell(tandem_op_name(node->op), node->name, &fault, least, error);
-        }
-    }
-    return TANDEM_OK;
-}
 
 /* ---- products ---- */
 
@@ -158,7 +66,7 @@ static enum tandem_status find_product(struct tnd_cl_device *device, const struc
     };
     TND_TRY(tnd_cl_operand(device, work, -1, &p.y, error));
     TND_TRY(tnd_cl_operand(device, work, 2, &p.ids, error));
-    TND_TRY(find_fault(device, &p.fault, error));
+    TND_TRY(tnd_cl_indices_fault(device, &p.fault, error));
     p.w = p.x = p.y; /* without K there is nothing to read */
     if (p.k > 0) {
         TND_TRY(tnd_cl_original(device, work, &p.w, error));
@@ -261,7 +169,7 @@ enum tandem_status tnd_cl_mul_mat_id(struct tnd_cl_device *device, const struct 
     const struct tnd_cl_tiles *tiles = &matmul->tiles;
     const tandem_tensor *node = work->node;
     struct product p;
-    TND_TRY(check_ids(device, node, node->src[2], node->src[0]->ne[2], -1, error));
+    TND_TRY(tnd_cl_indices_look(device, node, node->src[2], -1, node->src[0]->ne[2], error));
     TND_TRY(find_product(device, work, &p, error));
     /* as many tokens as an expert gets if all that can be are in use */
     const uint32_t in_use = p.experts < p.pairs ? p.experts : p.pairs;
@@ -315,6 +223,14 @@ enum tandem_status tnd_cl_top_k(struct tnd_cl_device *device, const struct tande
     return tnd_cl_ops_run_groups(&launch, (uint64_t)tnd_tensor_rows(node), error);
 }
 
+enum tandem_status tnd_cl_gather_supports(const struct tnd_cl_device *device,
+                                          const tandem_tensor *node, struct tandem_error *error)
+{
+    (void)device;
+    return node->src[0]->ne[0] > 0 ? TANDEM_OK
+                                   : tnd_cl_ops_refuse(node, "has no value to read", error);
+}
+
 enum tandem_status tnd_cl_gather(struct tnd_cl_device *device, const struct tandem_work *work,
                                  struct tandem_error *error)
 {
@@ -324,11 +240,11 @@ enum tandem_status tnd_cl_gather(struct tnd_cl_device *device, const struct tand
     const int64_t n = tandem_tensor_elements(node);
     struct tnd_cl_range y, from, ids_range, fault;
     struct tnd_cl_launch launch;
-    TND_TRY(check_ids(device, node, ids, a->ne[0], 0, error));
+    TND_TRY(tnd_cl_indices_look(device, node, ids, 0, a->ne[0], error));
     TND_TRY(tnd_cl_operand(device, work, -1, &y, error));
     TND_TRY(tnd_cl_operand(device, work, 0, &from, error));
     TND_TRY(tnd_cl_operand(device, work, 1, &ids_range, error));
-    TND_TRY(find_fault(device, &fault, error));
+    TND_TRY(tnd_cl_indices_fault(device, &fault, error));
     TND_TRY(tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_ROUTER, 0, 0, error));
     TND_TRY(tnd_cl_bind_gather(&launch, y, from, ids_range, fault, (uint32_t)n,
                                (uint32_t)node->ne[0], (uint32_t)a->ne[0], a->nb[1], ids->nb[1],

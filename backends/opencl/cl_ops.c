@@ -17,7 +17,7 @@ static const struct {
     [TANDEM_OP_MUL_MAT] = {tnd_cl_mul_mat_views, NULL},
     [TANDEM_OP_MUL_MAT_ID] = {tnd_cl_mul_mat_id, tnd_cl_mul_mat_id_supports},
     [TANDEM_OP_TOP_K] = {tnd_cl_top_k, tnd_cl_top_k_supports},
-    [TANDEM_OP_GATHER] = {tnd_cl_gather, NULL},
+    [TANDEM_OP_GATHER] = {tnd_cl_gather, tnd_cl_gather_supports},
     [TANDEM_OP_WEIGHTED_SUM] = {tnd_cl_weighted_sum, NULL},
     [TANDEM_OP_ADD] = {tnd_cl_binary, NULL},
     [TANDEM_OP_SUB] = {tnd_cl_binary, NULL},

@@ -1,41 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * Moving values on a device: get_rows, cpy, cont, concat; kernels/ops_get_rows.cl and ops_copy.cl.
- *
- * A bad index of get_rows: the host looks at the indices when the work is submitted and reports
- * ARGUMENT as the CPU does, without waiting for anything. So the indices must be a leaf whose
- * values the host has; others are refused. The kernel never leaves the matrix whatever comes. */
+ * Moving values on a device: get_rows, cpy, cont, concat; kernels/ops_get_rows.cl, ops_copy.cl. */
 #include <string.h>
 
+#include "backends/opencl/cl_indices.h"
 #include "backends/opencl/cl_ops_parts.h"
 
 /* ---- rows by index ---- */
 
+/* The kernels read a row for whatever index. */
 enum tandem_status tnd_cl_get_rows_supports(const struct tnd_cl_device *device,
                                             const tandem_tensor *node, struct tandem_error *error)
 {
-    const tandem_tensor *ids = node->src[1];
     (void)device;
-    if (node->type != TANDEM_TYPE_F32) {
-        return tnd_cl_ops_refuse(node, "makes floats", error);
-    }
-    if (((ids->flags | ids->root->flags) & (TND_TENSOR_PENDING | TND_TENSOR_STATE)) != 0) {
-        return tnd_cl_ops_refuse(node, "needs indices that the host has: a leaf, no state", error);
-    }
-    return TANDEM_OK;
-}
-
-static enum tandem_status check_ids(const tandem_tensor *node, struct tandem_error *error)
-{
-    const int64_t n_rows = node->src[0]->ne[1];
-    const int32_t *ids = node->src[1]->data; /* {M}, dense */
-    for (int64_t m = 0; m < node->ne[1]; m++) {
-        if (ids[m] < 0 || ids[m] >= n_rows) {
-            return tnd_error_set(error, TANDEM_E_ARGUMENT, node->name, ids[m], n_rows,
-                                 "get_rows: index %lld is %d, expected 0 to %lld", (long long)m,
-                                 (int)ids[m], (long long)n_rows - 1);
-        }
-    }
-    return TANDEM_OK;
+    return node->src[0]->ne[1] > 0 ? TANDEM_OK
+                                   : tnd_cl_ops_refuse(node, "has no row to read", error);
 }
 
 enum tandem_status tnd_cl_get_rows(struct tnd_cl_device *device, const struct tandem_work *work,
@@ -45,15 +23,16 @@ enum tandem_status tnd_cl_get_rows(struct tnd_cl_device *device, const struct ta
     const tandem_tensor *w = node->src[0]; /* {K, V} */
     const int64_t row_parts = (w->ne[0] + 15) / 16;
     const int64_t n = row_parts * node->ne[1];
-    struct tnd_cl_range y, w_range, ids;
+    struct tnd_cl_range y, w_range, ids, fault;
     struct tnd_cl_launch launch;
-    TND_TRY(check_ids(node, error));
+    TND_TRY(tnd_cl_indices_look(device, node, node->src[1], 0, w->ne[1], error));
+    TND_TRY(tnd_cl_indices_fault(device, &fault, error));
     TND_TRY(tnd_cl_operand(device, work, -1, &y, error));
     TND_TRY(tnd_cl_original(device, work, &w_range, error));
     TND_TRY(tnd_cl_operand(device, work, 1, &ids, error));
     TND_TRY(
         tnd_cl_ops_begin(&launch, device, TND_CL_SOURCE_OPS_GET_ROWS, 1 + (int)w->type, 0, error));
-    TND_TRY(tnd_cl_bind_get_rows(&launch, y, w_range, ids, (uint32_t)n, (uint32_t)w->ne[0],
+    TND_TRY(tnd_cl_bind_get_rows(&launch, y, w_range, ids, fault, (uint32_t)n, (uint32_t)w->ne[0],
                                  (uint32_t)row_parts, (uint32_t)w->ne[1], w->nb[1], error));
     return tnd_cl_ops_run_items(&launch, (uint64_t)n, error);
 }

@@ -37,6 +37,7 @@ tnd_cl_op_supports_fn tnd_cl_mul_mat_id_supports;
 tnd_cl_op_submit_fn tnd_cl_mul_mat_id;
 tnd_cl_op_supports_fn tnd_cl_top_k_supports;
 tnd_cl_op_submit_fn tnd_cl_top_k;
+tnd_cl_op_supports_fn tnd_cl_gather_supports;
 tnd_cl_op_submit_fn tnd_cl_gather;
 tnd_cl_op_submit_fn tnd_cl_weighted_sum;
 

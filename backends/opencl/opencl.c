@@ -6,7 +6,7 @@
 
 #include "backends/opencl/cl_bcml1.h"
 #include "backends/opencl/cl_device.h"
-#include "backends/opencl/cl_experts.h"
+#include "backends/opencl/cl_indices.h"
 #include "backends/opencl/cl_matmul.h"
 #include "backends/opencl/cl_memory.h"
 #include "backends/opencl/cl_ops.h"
@@ -296,7 +296,7 @@ static enum tandem_status opencl_sync(tandem_backend *backend, uint64_t ticket,
 {
     struct tnd_cl_device *device = tnd_opencl_device(backend);
     TND_TRY(tnd_cl_sync(device, ticket, error));
-    return tnd_cl_experts_check(device, error);
+    return tnd_cl_indices_check(device, error);
 }
 
 /* ---- memory ---- */

@@ -42,7 +42,7 @@ kernel void gather(global uchar *y, ulong y_at, global const uchar *a, ulong a_a
     }
     const int id = ((global const int *)(ids + ids_at + i / used * ids_nb1))[i % used];
     global volatile int *told = (global volatile int *)(fault + fault_at);
-    if ((id < 0 || (uint)id >= ne0) && atomic_cmpxchg(&told[FAULT_SEEN], 0, -1) == 0) {
+    if ((id < 0 || (uint)id >= ne0) && atomic_cmpxchg(&told[FAULT_OP], 0, FAULT_GATHER) == 0) {
         note_fault(told, i, id, used, ne0);
     }
     const uint at = id < 0 ? 0 : min((uint)id, ne0 - 1);
