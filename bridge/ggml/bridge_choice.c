@@ -5,6 +5,7 @@
 #include "bridge/ggml/bridge_choice.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -414,27 +415,41 @@ static int size_class(const struct tnd_product *product)
     return i;
 }
 
-/* Without a CPU backend in the host, or time for more, the next size known of the type must do. */
+/* The nearest that was measured: of a smaller size before a larger one, of this number of threads
+ * before another one. */
+static void stand_in(const struct measured *of_threads, int kind, int64_t type, int size,
+                     struct tnd_bridge_verdict *out)
+{
+    int best = INT_MAX;
+    for (int i = 0; i < THREAD_NUMBERS * SIZE_CLASSES; i++) {
+        const struct measured *other = &measured[i / SIZE_CLASSES];
+        int away = size - i % SIZE_CLASSES;
+        int rank = (other == of_threads ? 0 : 100) + (away >= 0 ? away : 10 - away);
+        const struct tnd_bridge_verdict *one = &other->verdicts.of[kind][type][i % SIZE_CLASSES];
+        if (one->is_measured && rank < best) {
+            best = rank;
+            *out = *one;
+            out->is_measured = false;
+        }
+    }
+}
+
+/* Without a CPU backend in the host, or time for more, another verdict on the type must do. */
 static const struct tnd_bridge_verdict *verdict_on(const struct tnd_product *product)
 {
     struct ggml_object *cpu = tnd_host.ggml_backend_dev_by_type(GGML_DEVICE_CPU);
     struct measured *of_threads = measured_now(cpu);
-    struct tnd_bridge_verdict *of_type =
-        of_threads->verdicts.of[product->n_experts > 0][product->type];
-    struct tnd_bridge_verdict *own = &of_type[size_class(product)];
-    if (own->is_known) {
-        return own;
-    }
-    if (cpu != NULL && spent_s < BUDGET_S && open_host_backend(cpu, of_threads->n_threads)) {
+    int kind = product->n_experts > 0;
+    int size = size_class(product);
+    struct tnd_bridge_verdict *own = &of_threads->verdicts.of[kind][product->type][size];
+    if (!own->is_known && cpu != NULL && spent_s < BUDGET_S &&
+        open_host_backend(cpu, of_threads->n_threads)) {
         measure(of_threads, own, cpu, product);
     }
-    for (int i = 0; i < SIZE_CLASSES && !own->is_measured; i++) {
-        if (of_type[i].is_measured && (&of_type[i] < own || !own->is_known)) {
-            *own = of_type[i];
-            own->is_measured = false;
-        }
+    if (!own->is_known) {
+        stand_in(of_threads, kind, product->type, size, own);
+        own->is_known = true;
     }
-    own->is_known = true;
     return own;
 }
 

@@ -21,6 +21,7 @@ struct run {
     tandem_context *context;
     tandem_graph *graph;
     tandem_plan *plan;
+    bool was_computed;
     int32_t *ids[MOST_PRODUCTS]; /* dense copies, made for each computation; NULL: plain, or the
                                     same as those of a product before */
 };
@@ -279,6 +280,10 @@ static int compute_batch(struct batch *batch)
         tnd_host_log(GGML_LOG_ERROR, "%s", error.text);
         return GGML_STATUS_FAILED;
     }
+    for (int i = 0; i < run->n && !run->was_computed; i++) {
+        tnd_weights_let_go(&run->products[i], batch->buffers[i]);
+    }
+    run->was_computed = true;
     return GGML_STATUS_SUCCESS;
 }
 

@@ -3,7 +3,10 @@
  * member of a buffer is the function that frees it, and ours stands in front of the host's. */
 #include "bridge/ggml/bridge_weights.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "bridge/ggml/bridge_host.h"
 
@@ -15,6 +18,7 @@ struct weight {
     struct ggml_backend_buffer *buffer;
     tandem_context *context;
     tandem_tensor *tensor;
+    bool is_let_go;
 };
 struct watched {
     struct watched *next;
@@ -75,26 +79,74 @@ static struct weight *new_weight(const struct tnd_product *product,
     return weight;
 }
 
-tandem_tensor *tnd_weights_get(const struct tnd_product *product,
-                               struct ggml_backend_buffer *buffer,
-                               void (*on_free)(struct ggml_backend_buffer *buffer))
+static struct weight *find(const struct tnd_product *product, struct ggml_backend_buffer *buffer)
 {
-    struct weight **bucket = bucket_of(product->w);
-    for (struct weight *one = *bucket; one != NULL; one = one->next) {
+    for (struct weight *one = *bucket_of(product->w); one != NULL; one = one->next) {
         const struct tnd_product *known = &one->product;
         if (known->w == product->w && known->type == product->type && known->n == product->n &&
             known->k == product->k && known->n_experts == product->n_experts &&
             one->buffer == buffer) {
-            return one->tensor;
+            return one;
         }
     }
-    struct weight *weight = watch(buffer, on_free) ? new_weight(product, buffer) : NULL;
+    return NULL;
+}
+
+tandem_tensor *tnd_weights_get(const struct tnd_product *product,
+                               struct ggml_backend_buffer *buffer,
+                               void (*on_free)(struct ggml_backend_buffer *buffer))
+{
+    struct weight *weight = find(product, buffer);
+    if (weight != NULL) {
+        return weight->tensor;
+    }
+    weight = watch(buffer, on_free) ? new_weight(product, buffer) : NULL;
     if (weight == NULL) {
         return NULL;
     }
+    struct weight **bucket = bucket_of(product->w);
     weight->next = *bucket;
     *bucket = weight;
     return weight->tensor;
+}
+
+/* Whether all of it is of one read-only, shared mapping of a file: what is dropped there is still in
+ * the file. */
+static bool is_mapped(uintptr_t begin, uintptr_t end)
+{
+    char line[256];
+    bool is_found = false;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps != NULL && !is_found && fgets(line, sizeof(line), maps) != NULL) {
+        unsigned long from;
+        unsigned long to;
+        unsigned long inode;
+        is_found = sscanf(line, "%lx-%lx r--s %*x %*x:%*x %lu", &from, &to, &inode) == 3 &&
+                   inode != 0 && begin >= from && end <= to;
+    }
+    if (maps != NULL) {
+        (void)fclose(maps);
+    }
+    return is_found;
+}
+
+void tnd_weights_let_go(const struct tnd_product *product, struct ggml_backend_buffer *buffer)
+{
+    struct weight *weight = find(product, buffer);
+    if (weight == NULL || weight->is_let_go) {
+        return;
+    }
+    weight->is_let_go = true;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)product->w + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)product->w + tnd_product_w_bytes(product)) / page * page;
+    if (end > begin && is_mapped(begin, end)) {
+        union {
+            uintptr_t number;
+            void *p;
+        } at = {begin};
+        (void)madvise(at.p, end - begin, MADV_DONTNEED);
+    }
 }
 
 void (*tnd_weights_forget(tandem_runtime *runtime,

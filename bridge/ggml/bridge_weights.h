@@ -12,6 +12,10 @@
 tandem_tensor *tnd_weights_get(const struct tnd_product *product,
                                struct ggml_backend_buffer *buffer,
                                void (*on_free)(struct ggml_backend_buffer *buffer));
+/** After the first computation with them, weights that a host has mapped from a file leave the
+ *  memory of the process: our packed copy serves from then on, and what is read once more comes
+ *  from the system's cache of the file. */
+void tnd_weights_let_go(const struct tnd_product *product, struct ggml_backend_buffer *buffer);
 /** Forgets the weights in a buffer; returns what frees its memory in the host, or NULL. */
 void (*tnd_weights_forget(tandem_runtime *runtime,
                           struct ggml_backend_buffer *buffer))(struct ggml_backend_buffer *buffer);

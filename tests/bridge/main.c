@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "bridge/ggml/bridge_verdicts.h"
@@ -325,6 +326,62 @@ static void freed_weights_are_forgotten(void)
     }
 }
 
+/* KiB of a mapping that are in this process's memory. */
+static long resident_of(const void *begin)
+{
+    char line[256];
+    long kib = -1;
+    bool is_it = false;
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    while (maps != NULL && kib < 0 && fgets(line, sizeof(line), maps) != NULL) {
+        unsigned long from;
+        unsigned long to;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2) {
+            is_it = from == (uintptr_t)begin;
+        } else if (is_it && strncmp(line, "Rss:", 4) == 0) {
+            kib = strtol(line + 4, NULL, 10);
+        }
+    }
+    if (maps != NULL) {
+        (void)fclose(maps);
+    }
+    return kib;
+}
+
+static void weights_of_a_mapped_file_leave_memory_when_they_are_packed(void)
+{
+    enum { BYTES = (K / 32) * 34 * N * 16 }; /* Q8_0, 16 N rows */
+    FILE *file = tmpfile();
+    char *writable = file != NULL && ftruncate(fileno(file), BYTES) == 0
+                         ? mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0)
+                         : MAP_FAILED;
+    if (!CHECK(writable != MAP_FAILED, "no mapping")) {
+        return;
+    }
+    char *data = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fileno(file), 0);
+    struct buffer *buffer = device->buffer_from_host_ptr(device, writable, BYTES, BYTES);
+    struct tensor w = matrix(TANDEM_TYPE_Q8_0, K, N * 16, buffer, 0);
+    fill_weights(&w);
+    small_host_free(buffer);
+    (void)munmap(writable, BYTES);
+    buffer = device->buffer_from_host_ptr(device, data, BYTES, BYTES);
+    buffer->usage = USAGE_WEIGHTS;
+    w = matrix(TANDEM_TYPE_Q8_0, K, N * 16, buffer, 0);
+    struct tensor x = matrix(TANDEM_TYPE_F32, K, 1, activations, 0);
+    struct tensor y = product(&w, &x, activations, Y_AT);
+    struct tensor *nodes[] = {&y};
+    fill(x.data, K);
+    CHECK(compute(nodes, 1) == 0, "%s", small_host_last_line());
+    long kib = resident_of(data);
+    CHECK(kib >= 0 && kib < BYTES / 1024 / 8, "%ld KiB of %d", kib, BYTES / 1024);
+    CHECK(compute(nodes, 1) == 0, "%s", small_host_last_line());
+    CHECK(resident_of(data) == kib, "they are read again: %ld KiB", resident_of(data));
+    CHECK(error_of(&y) < 2e-4, "%g", error_of(&y));
+    small_host_free(buffer);
+    (void)munmap(data, BYTES);
+    (void)fclose(file);
+}
+
 static void set_threads(int n)
 {
     union {
@@ -549,6 +606,7 @@ int main(int argc, char **argv)
     the_device_says_what_it_is();
     loaders_are_answered_without_memory();
     freed_weights_are_forgotten();
+    weights_of_a_mapped_file_leave_memory_when_they_are_packed();
     any_number_of_threads_serves();
     what_it_cannot_do_is_left_to_the_host();
     pointers_outside_of_buffers_fail_with_a_word();

@@ -5,7 +5,7 @@
 # own best tokens nearly tie. Needs: xllamacpp or llama-cpp-python, gguf, numpy.
 #
 # usage: bridge.py LIBGGML_TANDEM_SO TANDEM_LLAMA [--types q4_0,q8_0] [--tokens 24]
-#        [--hosts xllamacpp,llama_cpp]
+#        [--hosts xllamacpp,llama_cpp] [--speed ROUNDS [--shapes quick,1.1b] [--threads 1,2]]
 import argparse
 import ctypes
 import importlib.util
@@ -22,6 +22,7 @@ LIBRARY = "libggml-blas-tandem.so"  # the name that programs look for in a folde
 # Of log probabilities: what the two ways of rounding activations, to 8 or to 16 bits, may move.
 TIE_QUANTISED = 0.15
 TIE_F16 = 0.02  # with rounding to 8 bits, a token may go to another expert: no bound would hold
+LENGTHS = (2, 32, 128, 512)  # of prompts that are timed
 PROMPTS = ([1, 300, 301, 302], [1] + [300 + i * 7919 % 900 for i in range(99)])
 
 
@@ -55,7 +56,7 @@ def add_vocabulary(source, target):
     writer.close()
 
 
-def be_xllamacpp(model, library, n_tokens):
+def open_xllamacpp(model, library, n_threads):
     """ggml of API version 3, linked into one library; the backend is loaded by its name."""
     import xllamacpp
     if library:
@@ -66,20 +67,27 @@ def be_xllamacpp(model, library, n_tokens):
             sys.exit("the program has not loaded " + library)
     params = xllamacpp.CommonParams()
     params.model.path = model
-    params.n_ctx = 512
+    params.n_ctx = 1024
     params.n_parallel = 1
     params.warmup = False
     params.fit_params = False
     params.verbosity = 4
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 2
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = n_threads
     server = xllamacpp.Server(params)
+
+    def complete(prompt, n_tokens, **more):
+        answer = server.handle_completions(dict(more, **{
+            "prompt": prompt, "n_predict": n_tokens, "temperature": 0.0, "top_k": 1,
+            "ignore_eos": True, "cache_prompt": False}))
+        return json.loads(answer) if isinstance(answer, str) else answer
+    return complete
+
+
+def be_xllamacpp(model, library, n_tokens):
+    complete = open_xllamacpp(model, library, 2)
     found = []
     for prompt in PROMPTS:
-        answer = server.handle_completions({
-            "prompt": prompt, "n_predict": n_tokens, "temperature": 0.0, "top_k": 1,
-            "logprobs": 5, "ignore_eos": True, "cache_prompt": False})
-        if isinstance(answer, str):
-            answer = json.loads(answer)
+        answer = complete(prompt, n_tokens, logprobs=5)
         content = answer["choices"][0]["logprobs"]["content"]
         found.append([[(top["id"], top["logprob"]) for top in one["top_logprobs"]]
                       for one in content])
@@ -151,6 +159,55 @@ def compare(plain, ours):
     return len(plain), worst, 0.0
 
 
+def be_timed(model, library, n_threads):
+    """A process of its own: tokens a second of prompts and of generation, the middle of three
+    (long prompts: the better of two)."""
+    complete = open_xllamacpp(model, library, n_threads)
+    found = {}
+    complete(PROMPTS[1], 2)  # packs
+    for n in LENGTHS:
+        prompt = [1] + [300 + i * 7919 % 900 for i in range(n - 1)]
+        times = [complete(prompt, 1)["timings"]["prompt_per_second"]
+                 for _ in range(3 if n < 128 else 2)]
+        found["prompt %d" % n] = sorted(times)[1]
+    times = [complete(PROMPTS[0], 48)["timings"]["predicted_per_second"] for _ in range(3)]
+    found["generation"] = sorted(times)[1]
+    with open("/proc/self/status") as status:
+        found["MiB"] = max(int(line.split()[1]) for line in status if "VmRSS" in line) / 1024
+    print("FOUND " + json.dumps(found), flush=True)
+    os._exit(0)
+
+
+def middle(values):
+    values = sorted(values)
+    return values[len(values) // 2]
+
+
+def time_model(arguments, shape, folder):
+    """With and without in turns; a line for each length: the middle of all, and their range."""
+    bare, model = (os.path.join(folder, part) for part in ("bare.gguf", "model.gguf"))
+    subprocess.check_call([arguments.tandem_llama, "synth", "--shape", shape, "--type", "q4_0",
+                           bare], stdout=subprocess.DEVNULL)
+    add_vocabulary(bare, model)
+    for n_threads in map(int, arguments.threads.split(",")):
+        found = {"": [], arguments.library: []}
+        for _ in range(arguments.speed):
+            for library in found:
+                said = subprocess.run(
+                    [sys.executable, __file__, "--timed", model, library, str(n_threads)],
+                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600,
+                    errors="replace").stdout
+                place = said.find("FOUND {")
+                if place < 0:
+                    raise SystemExit("the program failed:\n" + said[-2000:])
+                found[library].append(json.JSONDecoder().raw_decode(said, place + 6)[0])
+        for what in found[""][0]:
+            plain, ours = ([one[what] for one in runs] for runs in found.values())
+            print("| %s | %d | %s | %.0f (%.0f - %.0f) | %.0f (%.0f - %.0f) | %.2f |" % (
+                shape, n_threads, what, middle(plain), min(plain), max(plain), middle(ours),
+                min(ours), max(ours), middle(ours) / middle(plain)), flush=True)
+
+
 def judge(arguments, host, name, folder):
     """Number of prompts that went wrong. A name is a type, or a type and "experts"."""
     bare, model = (os.path.join(folder, part) for part in ("bare.gguf", "model.gguf"))
@@ -180,8 +237,17 @@ def main():
     parser.add_argument("--types", default=TYPES)
     parser.add_argument("--hosts", default=",".join(HOSTS))
     parser.add_argument("--tokens", type=int, default=24)
+    parser.add_argument("--speed", type=int, help="rounds of timing instead of comparing")
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--shapes", default="quick,1.1b", help="of models that are timed")
     arguments = parser.parse_args()
+    arguments.library = os.path.abspath(arguments.library)
     bad = 0
+    for shape in arguments.shapes.split(",") if arguments.speed else []:
+        with tempfile.TemporaryDirectory() as folder:
+            time_model(arguments, shape, folder)
+    if arguments.speed:
+        return 0
     judged = 0
     for host in arguments.hosts.split(","):
         if importlib.util.find_spec(host) is None:
@@ -199,4 +265,6 @@ def main():
 if __name__ == "__main__":
     if len(sys.argv) == 6 and sys.argv[1] == "--host":
         be_host(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
+    if len(sys.argv) == 5 and sys.argv[1] == "--timed":
+        be_timed(sys.argv[2], sys.argv[3], int(sys.argv[4]))
     sys.exit(main())
