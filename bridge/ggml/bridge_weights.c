@@ -110,8 +110,8 @@ tandem_tensor *tnd_weights_get(const struct tnd_product *product,
     return weight->tensor;
 }
 
-/* Whether all of it is of one read-only, shared mapping of a file: what is dropped there is still in
- * the file. */
+/* Whether all of it is of one read-only, shared mapping of a file: what is dropped there is still
+ * in the file. */
 static bool is_mapped(uintptr_t begin, uintptr_t end)
 {
     char line[256];
