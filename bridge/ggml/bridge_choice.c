@@ -23,6 +23,7 @@ enum {
     TOKEN_CLASSES = TND_TOKEN_CLASSES,
     SIZE_CLASSES = TND_SIZE_CLASSES,
     ROUNDS = 6,
+    MOST_RACES = 3,
     THREAD_NUMBERS = 4
 };
 static const int64_t TOKENS[TOKEN_CLASSES] = {1, 8, 64};      /* measured */
@@ -31,6 +32,7 @@ static const int64_t FROM_VALUES[SIZE_CLASSES] = {0, INT64_C(1) << 19, INT64_C(1
                                                   INT64_C(1) << 23};
 static const int64_t MOST_VALUES_MEASURED = INT64_C(12) << 20; /* time; most caches hold less */
 static const double BUDGET_S = 3;
+static const double UNREST = 1.5;
 static const double NO_LOSS = 1.02; /* what two measurements of one thing differ by */
 
 /* With one number of threads; hosts often have another one for prompts than for generation. */
@@ -41,10 +43,10 @@ struct measured {
 };
 /* Least seconds of a product. */
 struct times {
-    double ours;
+    double ours;   /* and of starting the host's threads once more, as each one of ours makes it */
     double loaded; /* the host, with weights as its loaders would keep them */
     double plain;  /* the host, with weights where we can use them */
-    double tiny;   /* starting the host's threads once more, as each product of ours makes it */
+    bool is_calm;  /* the middle of each was near the least */
 };
 /* A product of the host: its weights, what they meet, and a tiny one beside it. */
 struct trial {
@@ -242,8 +244,8 @@ static int compute(const struct trial *trial, bool is_ours)
                    : tnd_host.ggml_backend_graph_compute(host_backend, trial->product);
 }
 
-/* A product between two tiny ones of the host; at most *io_least. */
-static bool time_once(const struct trial *trial, bool is_ours, double *io_least, double *io_tiny)
+/* A product between two tiny ones of the host: seconds with the second one, and of that alone. */
+static bool time_once(const struct trial *trial, bool is_ours, double *out_s, double *out_tiny_s)
 {
     (void)tnd_host.ggml_backend_graph_compute(host_backend, trial->tiny);
     double begin = now_s();
@@ -251,22 +253,55 @@ static bool time_once(const struct trial *trial, bool is_ours, double *io_least,
     double middle = now_s();
     (void)tnd_host.ggml_backend_graph_compute(host_backend, trial->tiny);
     double end = now_s();
-    *io_least = end - begin < *io_least ? end - begin : *io_least;
-    *io_tiny = end - middle < *io_tiny ? end - middle : *io_tiny;
+    *out_s = end - begin;
+    *out_tiny_s = end - middle;
     return status == GGML_STATUS_SUCCESS;
 }
 
+static int compare_seconds(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The least of some times; *io_calm becomes false when the middle one is far from it. */
+static double least(double seconds[ROUNDS], bool *io_calm)
+{
+    qsort(seconds, ROUNDS, sizeof(seconds[0]), compare_seconds);
+    *io_calm = *io_calm && seconds[ROUNDS / 2] < seconds[0] * UNREST;
+    return seconds[0];
+}
+
 /* In turns, so that all meet the same disturbances. */
+static bool race_once(const struct trial *loaded, const struct trial *ours, struct times *out)
+{
+    double s[4][ROUNDS]; /* loaded, plain, ours, tiny */
+    double other_tiny;
+    bool is_good = true;
+    for (int i = 0; i < ROUNDS && is_good; i++) {
+        is_good = time_once(loaded, false, &s[0][i], &other_tiny) &&
+                  time_once(ours, false, &s[1][i], &other_tiny) &&
+                  time_once(ours, true, &s[2][i], &s[3][i]);
+    }
+    if (is_good) {
+        out->is_calm = true;
+        out->loaded = least(s[0], &out->is_calm);
+        out->plain = least(s[1], &out->is_calm);
+        bool is_calm_at_all = out->is_calm;
+        out->ours = least(s[2], &out->is_calm) + least(s[3], &is_calm_at_all);
+    }
+    return is_good;
+}
+
+/* Again where another program, or another guest of the machine, disturbs. */
 static bool race(const struct trial *loaded, const struct trial *ours, struct times *out)
 {
-    *out = (struct times){1e9, 1e9, 1e9, 1e9};
     bool is_good = compute(ours, true) == GGML_STATUS_SUCCESS; /* packs and plans */
-    for (int i = 0; i < ROUNDS && is_good; i++) {
-        is_good = time_once(loaded, false, &out->loaded, &out->tiny) &&
-                  time_once(ours, false, &out->plain, &out->tiny) &&
-                  time_once(ours, true, &out->ours, &out->tiny);
+    out->is_calm = false;
+    for (int i = 0; i < MOST_RACES && is_good && !out->is_calm; i++) {
+        is_good = race_once(loaded, ours, out);
     }
-    out->ours += out->tiny;
     return is_good;
 }
 
@@ -327,15 +362,18 @@ static void measure(struct measured *of_threads, struct tnd_bridge_verdict *verd
     struct tnd_product like = product_like(product);
     struct times times[TOKEN_CLASSES];
     bool is_good = true;
+    bool is_calm = true; /* else it serves now and is measured anew by the next process */
     double begin = now_s();
     for (int i = 0; i < TOKEN_CLASSES && is_good; i++) {
         like.m = TOKENS[i];
         is_good = measure_one(cpu, &like, &times[i]);
+        is_calm = is_calm && is_good && times[i].is_calm;
     }
     if (is_good) {
         judge(verdict, times);
-        verdict->is_measured = true;
         verdict->is_known = true;
+        verdict->is_measured = true;
+        verdict->is_calm = is_calm;
         tnd_verdicts_save(of_threads->fingerprint, &of_threads->verdicts);
     }
     spent_s += now_s() - begin;

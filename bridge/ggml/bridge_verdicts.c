@@ -46,7 +46,7 @@ static bool take_line(const char **io_at, const char *end, struct tnd_bridge_ver
         }
     }
     struct tnd_bridge_verdict *verdict = &io->of[numbers[0]][numbers[1]][numbers[2]];
-    *verdict = (struct tnd_bridge_verdict){true, true, numbers[3] == 1, {false}};
+    *verdict = (struct tnd_bridge_verdict){true, true, true, numbers[3] == 1, {false}};
     for (int i = 0; i < TND_TOKEN_CLASSES; i++) {
         verdict->is_faster[i] = numbers[4 + i] == 1;
     }
@@ -84,7 +84,7 @@ size_t tnd_verdicts_print(const struct tnd_bridge_verdicts *verdicts, const char
         int type = i / TND_SIZE_CLASSES % TANDEM_TYPE_NUMBERS;
         int kind = i / TND_SIZE_CLASSES / TANDEM_TYPE_NUMBERS;
         const struct tnd_bridge_verdict *verdict = &verdicts->of[kind][type][size];
-        if (verdict->is_known && verdict->is_measured) {
+        if (verdict->is_measured && verdict->is_calm) {
             length = snprintf(out + used, n - used, "%d %d %d %d %d %d %d\n", kind, type, size,
                               verdict->is_placed, verdict->is_faster[0], verdict->is_faster[1],
                               verdict->is_faster[2]);

@@ -15,6 +15,7 @@ enum { TND_VERDICTS_MOST_BYTES = 16384 /* of a file */, TND_FINGERPRINT_MOST = 4
 struct tnd_bridge_verdict {
     bool is_known;
     bool is_measured;                  /* else another size stands in for it */
+    bool is_calm;                      /* nothing disturbed: worth keeping */
     bool is_placed;                    /* weights where we can use them cost the host nothing */
     bool is_faster[TND_TOKEN_CLASSES]; /* than the host with weights there */
 };
@@ -26,7 +27,7 @@ struct tnd_bridge_verdicts {
  *  characters). Then all that it tells is in `out`; else `out` stays as it is. */
 bool tnd_verdicts_parse(const char *bytes, size_t n, const char *fingerprint,
                         struct tnd_bridge_verdicts *out);
-/** The measured ones as such a file, into `out`; returns its length, 0: too long. */
+/** Those measured in calm as such a file, into `out`; returns its length, 0: too long. */
 size_t tnd_verdicts_print(const struct tnd_bridge_verdicts *verdicts, const char *fingerprint,
                           char *out, size_t n);
 /** The same from and to the user's cache folder. What cannot be read or written is left alone:

@@ -547,16 +547,20 @@ static void verdicts_are_read_as_they_were_written(void)
     static struct tnd_bridge_verdicts in;
     static const char name[] = "0.2.0, ggml 0.26.0";
     out.of[0][TANDEM_TYPE_Q4_0][3] =
-        (struct tnd_bridge_verdict){true, true, true, {false, true, true}};
+        (struct tnd_bridge_verdict){true, true, true, true, {false, true, true}};
     out.of[1][TANDEM_TYPE_F16][0] =
-        (struct tnd_bridge_verdict){true, true, false, {true, false, true}};
+        (struct tnd_bridge_verdict){true, true, true, false, {true, false, true}};
     out.of[0][TANDEM_TYPE_Q8_0][1] =
-        (struct tnd_bridge_verdict){true, false, true, {true, true, true}};
+        (struct tnd_bridge_verdict){true, false, false, true, {true, true, true}};
+    out.of[0][TANDEM_TYPE_Q8_0][2] =
+        (struct tnd_bridge_verdict){true, true, false, true, {true, true, true}};
     tnd_verdicts_save(name, &out);
     tnd_verdicts_load("another", &in);
     CHECK(!in.of[0][TANDEM_TYPE_Q4_0][3].is_known, "those of another host");
     tnd_verdicts_load(name, &in);
     CHECK(!in.of[0][TANDEM_TYPE_Q8_0][1].is_known, "one that was not measured");
+    CHECK(!in.of[0][TANDEM_TYPE_Q8_0][2].is_known, "one that was measured in unrest");
+    memset(&out.of[0][TANDEM_TYPE_Q8_0][2], 0, sizeof(struct tnd_bridge_verdict));
     memset(&out.of[0][TANDEM_TYPE_Q8_0][1], 0, sizeof(struct tnd_bridge_verdict));
     CHECK(memcmp(&in, &out, sizeof(in)) == 0, "other verdicts than were written");
 }
