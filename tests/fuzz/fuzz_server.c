@@ -42,14 +42,14 @@ static const char *write_tokenizer(void)
     if (file == NULL) {
         abort();
     }
+    static const char *const special[] = {"<unk>", "<s>", "</s>"};
     const int32_t longest = 6;
     const float score = 0.0f;
     fwrite(&longest, 4, 1, file);
     for (int i = 0; i < 259; i++) {
         char word[8];
-        const int32_t n = i < 3
-                              ? snprintf(word, sizeof(word), "%.5s", "<unk>\0<s>\0\0\0</s>" + 6 * i)
-                              : snprintf(word, sizeof(word), "<0x%02X>", (unsigned)(i - 3));
+        const int32_t n = i < 3 ? snprintf(word, sizeof(word), "%s", special[i])
+                                : snprintf(word, sizeof(word), "<0x%02X>", (unsigned)(i - 3));
         fwrite(&score, 4, 1, file);
         fwrite(&n, 4, 1, file);
         fwrite(word, 1, (size_t)n, file);
