@@ -14,6 +14,7 @@ static void strings_are_written_as_json(void)
         size_t n;
         const char *want;
     } cases[] = {
+        {NULL, 0, "\"\""},
         {"plain", 5, "\"plain\""},
         {"a\"b\\c\n\t\r\b\f", 10, "\"a\\\"b\\\\c\\n\\t\\r\\b\\f\""},
         {"\x01\x7f\0", 3, "\"\\u0001\\u007f\\u0000\""},

@@ -87,6 +87,10 @@ static void add_escaped(struct srv_text *text, char byte)
 void tnd_srv_add_json(struct srv_text *text, const char *bytes, size_t n)
 {
     size_t plain = 0; /* where bytes begin that stand for themselves */
+    if (n == 0) {     /* `bytes` may be NULL */
+        tnd_srv_add(text, "\"\"", 2);
+        return;
+    }
     tnd_srv_add(text, "\"", 1);
     for (size_t i = 0; i < n;) {
         const size_t length = tnd_srv_utf8_length(bytes + i, n - i);

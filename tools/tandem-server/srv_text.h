@@ -17,7 +17,8 @@ struct srv_text {
 void tnd_srv_add(struct srv_text *text, const char *bytes, size_t n);
 void tnd_srv_print(struct srv_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/** The bytes as a JSON string with its quotes; what is no UTF-8 becomes U+FFFD. */
+/** The bytes as a JSON string with its quotes; what is no UTF-8 becomes U+FFFD.
+ *  `bytes` may be NULL when n is 0. */
 void tnd_srv_add_json(struct srv_text *text, const char *bytes, size_t n);
 /** The same of a terminated text. */
 void tnd_srv_add_json_text(struct srv_text *text, const char *word);
