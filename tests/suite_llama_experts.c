@@ -9,6 +9,8 @@
 #include "backends/sim/sim.h"
 #include "ggml-like/tnd_tensor.h"
 #include "runtime/tnd_runtime.h"
+#include "sched/plan.h"
+#include "tandem/device.h"
 #include "tests/suite_llama_naive.h"
 #include "tests/support_tune.h"
 #include "tune/policy.h"
@@ -75,6 +77,9 @@ static bool profile(int i, enum tandem_type type, struct tandem_backend_profile 
     return true;
 }
 
+static double device_rate; /* values that the device reads in the time of one of the CPU, */
+static double cpu_rate;    /* which reads so many in a microsecond */
+
 static void add_curves(tandem_table *table, const char *backend, enum tandem_task task,
                        double values_per_us)
 {
@@ -94,21 +99,26 @@ static void add_curves(tandem_table *table, const char *backend, enum tandem_tas
     }
 }
 
-static tandem_table *make_table(void)
+static tandem_table *make_table(const char *name)
 {
     tandem_table *table = tune_new();
     struct tnd_table_profile cpu;
     struct tnd_table_profile device;
     memset(&device, 0, sizeof(device));
-    snprintf(device.name, sizeof(device.name), "simown");
-    device.stage[TANDEM_STAGE_COMPUTE] =
-        (struct tnd_table_stage){"simown", TANDEM_KIND_SIM, TANDEM_TASK_NODE, false, true, false};
+    if (strcmp(name, "simown") == 0) {
+        snprintf(device.name, sizeof(device.name), "%s", name);
+        device.stage[TANDEM_STAGE_COMPUTE] = (struct tnd_table_stage){
+            "simown", TANDEM_KIND_SIM, TANDEM_TASK_NODE, false, true, false};
+    } else {
+        CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, name, TANDEM_TYPE_F32, &device));
+    }
     CU_ASSERT_TRUE(tnd_profile_describe_name(NULL, "cpu", TANDEM_TYPE_F32, &cpu));
     check_ok(tnd_table_add_profile(table, &cpu));
     check_ok(tnd_table_add_profile(table, &device));
-    add_curves(table, "cpu", (enum tandem_task)cpu.stage[TANDEM_STAGE_COMPUTE].task, 10);
-    add_curves(table, "simown", TANDEM_TASK_NODE, 80);
-    tune_add_link(table, "simown", 1, 10000);
+    add_curves(table, "cpu", (enum tandem_task)cpu.stage[TANDEM_STAGE_COMPUTE].task, cpu_rate);
+    add_curves(table, name, (enum tandem_task)device.stage[TANDEM_STAGE_COMPUTE].task,
+               cpu_rate * device_rate);
+    tune_add_link(table, name, 1, 10000);
     return table;
 }
 
@@ -120,6 +130,7 @@ static tandem_runtime *runtime;
 static tandem_session *session;
 static int n_log_lines;       /* that speak of experts that moved, */
 static int n_lost;            /* or of a lost device */
+static int n_at_once;         /* plans in which both sides have such products at once */
 static int on_device, on_cpu; /* products of experts in plans */
 
 static void count_lines(void *user, enum tandem_log_level level, const char *room, const char *text)
@@ -144,10 +155,29 @@ static int64_t memory_for(int64_t n)
     return bytes + (int64_t)tandem_session_cache_bytes(session) + LAYERS * n * expert;
 }
 
+/* Whether products of experts are predicted to run on the CPU and on the device at once. */
+static bool is_at_once(const tandem_graph *graph, const tandem_plan *plan)
+{
+    const struct tandem_plan_span *spans = plan->schedule != NULL ? plan->schedule->spans : NULL;
+    for (int i = 0; spans != NULL && i < plan->schedule->n_spans; i++) {
+        for (int j = 0; j < plan->schedule->n_spans; j++) {
+            if (spans[i].lane == TANDEM_LANE_COMPUTE && spans[j].lane == TANDEM_LANE_COMPUTE &&
+                spans[i].backend == TANDEM_BACKEND_CPU && spans[j].backend > TANDEM_BACKEND_CPU &&
+                tandem_graph_node(graph, spans[i].node)->op == TANDEM_OP_MUL_MAT_ID &&
+                tandem_graph_node(graph, spans[j].node)->op == TANDEM_OP_MUL_MAT_ID &&
+                spans[i].begin_us < spans[j].end_us && spans[j].begin_us < spans[i].end_us) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void look_at_plan(void *user, const tandem_graph *graph, tandem_plan *plan)
 {
     (void)user;
     on_device = on_cpu = 0;
+    n_at_once += is_at_once(graph, plan);
     for (int i = 0; i < tandem_graph_node_count(graph); i++) {
         const bool is_product = tandem_graph_node(graph, i)->op == TANDEM_OP_MUL_MAT_ID;
         const int backend = tandem_plan_node(plan, i)->stage[TANDEM_STAGE_COMPUTE].backend;
@@ -158,27 +188,36 @@ static void look_at_plan(void *user, const tandem_graph *graph, tandem_plan *pla
 
 static struct tandem_backend_api api;
 
-static void open_all(const char *settings)
+static void open_model(const char *backends, const char *device, const char *settings)
 {
     struct tandem_runtime_options options = TANDEM_RUNTIME_OPTIONS_INIT;
     const struct tandem_session_options session_options = {.size = sizeof(session_options),
                                                            .adjust = look_at_plan};
     options.n_threads = 2;
     options.table_path = "";
-    options.backends = "cpu";
+    options.backends = backends;
+    options.settings = settings;
     options.log = count_lines;
     options.log_level = TANDEM_LOG_INFO;
-    api = tnd_sim_own_api;
-    api.profile = profile;
-    n_log_lines = n_lost = 0;
+    n_log_lines = n_lost = n_at_once = 0;
     source = skewed_source();
     check_ok(tandem_model_new(source, &model, NULL));
     check_ok(tandem_runtime_open(&options, &runtime, NULL));
-    check_ok(tandem_runtime_add_backend(runtime, &api, settings, NULL));
-    tandem_table *table = make_table();
+    tandem_table *table = make_table(device);
     check_ok(tandem_runtime_set_table(runtime, table, NULL));
     tandem_table_free(table);
     check_ok(tandem_session_new(model, runtime, &session_options, &session, NULL));
+}
+
+/* With the pretended device. */
+static void open_all(const char *settings)
+{
+    cpu_rate = 10;
+    device_rate = 8;
+    open_model("cpu", "simown", NULL);
+    api = tnd_sim_own_api;
+    api.profile = profile;
+    check_ok(tandem_runtime_add_backend(runtime, &api, settings, NULL));
 }
 
 static void close_all(void)
@@ -365,6 +404,56 @@ static void a_lost_device_leaves_everything_to_the_cpu(void)
     close_all();
 }
 
+/* Products take long, beside which the rest counts for nothing, and both sides have one of a
+ * token's two experts: chains that run at once take less time than one behind the other. */
+static void hot_and_cold_experts_run_at_once(void)
+{
+    int32_t tokens[60];
+    cpu_rate = 0.01;
+    device_rate = 1.3;
+    open_model("cpu", "simown", NULL);
+    api = tnd_sim_own_api;
+    api.profile = profile;
+    check_ok(tandem_runtime_add_backend(runtime, &api, NULL, NULL));
+    make_tokens(tokens, 60, false);
+    tandem_session_replan_experts(session, 16);
+    place(memory_for(2));
+    decode(tokens, 60);
+    CU_ASSERT_TRUE(hot_now().n_hot > 0);
+    CU_ASSERT_TRUE(on_device > 0 && on_cpu > 0);
+    CU_ASSERT_TRUE(n_at_once > 0);
+    check_logits(tokens, 60, "both sides at once");
+    close_all();
+}
+
+static void hot_experts_run_on_an_opencl_device(void)
+{
+    int32_t tokens[100];
+    char settings[1200];
+    struct tandem_error error = {0};
+    if (tandem_devices(NULL, 0, &error) == 0) {
+        tnd_skip("opencl: no device: %s", error.text);
+        return;
+    }
+    snprintf(settings, sizeof(settings), "opencl:device=0,cache=%s", tnd_test_temp("programs"));
+    cpu_rate = 10;
+    device_rate = 8;
+    open_model("cpu,opencl", "opencl", settings);
+    make_tokens(tokens, 100, false);
+    tandem_session_replan_experts(session, 16);
+    place(memory_for(4));
+    decode(tokens, 50);
+    check_int(hot_now().cold_bytes_last, 0); /* hot, or in a layer that is there as a whole */
+    CU_ASSERT_TRUE(hot_now().n_hot > 0);
+    check_int(on_device, 3 * LAYERS);
+    CU_ASSERT_TRUE(on_cpu >= 3);
+    check_logits(tokens, 50, "hot experts by OpenCL");
+    check_status(tandem_session_decode(session, tokens + 50, 50, 25, &error), TANDEM_OK, NULL,
+                 &error);
+    check_logits(tokens, 100, "a prompt with hot experts by OpenCL");
+    close_all();
+}
+
 static void without_experts_or_a_device_nothing_is_hot(void)
 {
     static const struct naive_spec plain = {.context = 64};
@@ -391,6 +480,8 @@ static CU_TestInfo tests[] = {
     {"prompts and states are the same with hot experts",
      prompts_and_states_are_the_same_with_hot_experts},
     {"a lost device leaves everything to the cpu", a_lost_device_leaves_everything_to_the_cpu},
+    {"hot and cold experts run at once", hot_and_cold_experts_run_at_once},
+    {"hot experts run on an opencl device", hot_experts_run_on_an_opencl_device},
     {"without experts or a device nothing is hot", without_experts_or_a_device_nothing_is_hot},
     CU_TEST_INFO_NULL,
 };

@@ -30,6 +30,7 @@ struct request {
     const char *trace;
     const char *objective;
     const char *device_memory;
+    double skew; /* of the use of experts; below 0: those of a layer stay together */
     struct args_ints m;
     int64_t threads;
     int64_t past;
@@ -99,7 +100,9 @@ static enum tandem_status place_weights(struct simulation *s, struct tandem_erro
                              "between, one a device of the table",
                              s->request->device_memory, n, n == 1 ? "" : "s");
     }
-    TND_TRY(tnd_fit_place(s->graphs.source, &options, slots, &placement, error));
+    const struct tnd_fit_skew skew = {
+        .skew = s->request->skew, .add_hot = model_graphs_add_hot, .user = &s->graphs};
+    TND_TRY(tnd_fit_place(s->graphs.source, &options, slots, &skew, &placement, error));
     tnd_planner_set_placement(s->planner, placement);
     return TANDEM_OK;
 }
@@ -309,7 +312,7 @@ static enum tandem_status simulate(struct simulation *s, struct tandem_error *er
 
 int tnd_cmd_simulate(int argc, char **argv)
 {
-    struct request request = {.model = "7B", .m = {4, {1, 32, 128, 512}}};
+    struct request request = {.model = "7B", .m = {4, {1, 32, 128, 512}}, .skew = -1};
     const struct args_option options[] = {
         {"model", ARGS_STRING, &request.model, 0, 0, "M",
          "quick, 1.1B, 3B, 7B, 8B, 13B, 30B, 30B-A3B, 65B, 70B or a model file (default 7B)"},
@@ -327,6 +330,9 @@ int tnd_cmd_simulate(int argc, char **argv)
         {"device_memory", ARGS_STRING, &request.device_memory, 0, 0, "GiB[,GiB]",
          "of each device of the table: weights live where tandem-llama fit puts them (default: "
          "there is room for all)"},
+        {"expert_skew", ARGS_NUMBER, &request.skew, 0, 10, "S",
+         "with -device_memory: experts of a layer apart, the r-th most used one counts r^-S "
+         "(default: they stay together)"},
         {"trace", ARGS_STRING, &request.trace, 0, 0, "FILE",
          "write the timeline for chrome://tracing or ui.perfetto.dev"},
         {"objective", ARGS_STRING, &request.objective, 0, 0, "O", TND_OBJECTIVE_OPTION_HELP},

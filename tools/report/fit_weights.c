@@ -139,52 +139,116 @@ double *tnd_fit_skewed_use(double skew, int64_t n_used, int64_t experts, int64_t
 
 /* What one placing takes. */
 struct placing {
+    const struct tnd_fit_skew *skew;
+    const uint8_t *slots;
     struct tnd_fit_weights weights;
     struct tnd_fit_model model;
     struct tnd_fit_item *items;
     struct tnd_placed *placed;
+    int n_placed;
     uint8_t *sides;
+    double *use;     /* of experts, by rank; NULL: they stay together */
+    float *shares;   /* {experts}: the same of one layer, */
+    float *cold;     /* with 0 for hot ones, a row a weight */
+    int32_t *ranked; /* {experts} */
 };
 
+static enum tandem_status out_of_memory(const struct placing *p, struct tandem_error *error)
+{
+    return tnd_error_set(error, TANDEM_E_MEMORY, "fit", p->weights.n, 0,
+                         "fit: out of memory for %d weights", p->weights.n);
+}
+
+static enum tandem_status price(struct placing *p, const tandem_source *source,
+                                struct tnd_fit_options *options, struct tandem_error *error)
+{
+    TND_TRY(tnd_fit_weights_list(source, &p->weights, error));
+    options->n_used = p->weights.n_used;
+    if (p->skew->skew >= 0 && p->weights.n_experts > 1) {
+        p->use = tnd_fit_skewed_use(p->skew->skew, p->weights.n_used, p->weights.n_experts,
+                                    p->weights.n_layers);
+        options->expert_use = p->use;
+        options->use_experts = p->weights.n_experts;
+        options->use_layers = p->weights.n_layers;
+    }
+    TND_TRY(tnd_fit_model_new(p->weights.list, p->weights.n, options, &p->model, error));
+    const size_t experts = (size_t)p->weights.n_experts + 1;
+    p->items = tnd_calloc((size_t)p->model.n_groups + 1, sizeof(p->items[0]));
+    p->sides = tnd_calloc((size_t)p->model.n_groups + 1, 1);
+    p->placed = tnd_calloc(2 * (size_t)p->weights.n + 1, sizeof(p->placed[0]));
+    p->shares = tnd_calloc(experts, sizeof(p->shares[0]));
+    p->cold = tnd_calloc(experts * (size_t)p->weights.n + 1, sizeof(p->cold[0]));
+    p->ranked = tnd_calloc(experts, sizeof(p->ranked[0]));
+    bool has_memory = p->items != NULL && p->sides != NULL && p->placed != NULL &&
+                      p->shares != NULL && p->cold != NULL && p->ranked != NULL;
+    for (int64_t e = 0; has_memory && p->use != NULL && e < p->weights.n_experts; e++) {
+        p->shares[e] = (float)p->use[e];
+    }
+    return has_memory ? TANDEM_OK : out_of_memory(p, error);
+}
+
+static int slot_of(const struct placing *p, int side)
+{
+    return side > 0 ? p->slots[side - 1] : TANDEM_BACKEND_CPU;
+}
+
+/* A weight, and the copy of its hot experts. */
+static void list_weight(struct placing *p, int i, const void *data)
+{
+    const int g = p->model.group_of[i];
+    const int64_t experts = p->weights.n_experts;
+    int side = p->sides[g];
+    struct tnd_placed whole = {.data = data};
+    if (p->use != NULL && p->model.groups[g].n_ranks > 0) {
+        float *cold = p->cold + experts * i;
+        int64_t n =
+            tnd_fit_hot_experts(&p->model, p->sides, p->model.groups[g].layer, p->ranked, &side);
+        const void *hot = n > 0 ? p->skew->add_hot(p->skew->user, data, n) : NULL;
+        memcpy(cold, p->shares, (size_t)experts * sizeof(cold[0]));
+        if (hot != NULL) { /* ranks are numbers here */
+            memset(cold, 0, (size_t)n * sizeof(cold[0]));
+            p->placed[p->n_placed++] = (struct tnd_placed){
+                .data = hot, .slot = slot_of(p, side), .shares = p->shares, .n_shares = n};
+            side = 0;
+        }
+        whole.shares = cold;
+        whole.n_shares = experts;
+    }
+    whole.slot = slot_of(p, side);
+    p->placed[p->n_placed++] = whole;
+}
+
 static enum tandem_status place(struct placing *p, const tandem_source *source,
-                                struct tnd_fit_options *options, const uint8_t *slots,
+                                struct tnd_fit_options *options,
                                 struct tnd_placement **out_placement, struct tandem_error *error)
 {
     static const double count[TND_FIT_PHASES] = {1, TND_FIT_ANSWER_TOKENS};
     struct tnd_fit_problem problem;
-    TND_TRY(tnd_fit_weights_list(source, &p->weights, error));
-    const size_t n = (size_t)p->weights.n + 1;
-    options->n_used = p->weights.n_used;
-    TND_TRY(tnd_fit_model_new(p->weights.list, p->weights.n, options, &p->model, error));
-    p->items = tnd_calloc(n, sizeof(p->items[0]));
-    p->placed = tnd_calloc(n, sizeof(p->placed[0]));
-    p->sides = tnd_calloc(n, 1);
-    if (p->items == NULL || p->placed == NULL || p->sides == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "fit", p->weights.n, 0,
-                             "fit: out of memory for %d weights", p->weights.n);
-    }
+    struct tandem_source_tensor tensor;
+    TND_TRY(price(p, source, options, error));
     tnd_fit_model_problem(&p->model, count, p->items, &problem);
     TND_TRY(tnd_fit_choose(&problem, p->sides, error));
-    struct tandem_source_tensor tensor;
     for (int i = 0; i < p->weights.n && tandem_source_tensor_at(source, i, &tensor); i++) {
-        const int side = p->sides[p->model.group_of[i]];
-        p->placed[i] = (struct tnd_placed){.data = tensor.data,
-                                           .slot = side > 0 ? slots[side - 1] : TANDEM_BACKEND_CPU};
+        list_weight(p, i, tensor.data);
     }
-    return tnd_placement_new(p->placed, p->weights.n, out_placement, error);
+    return tnd_placement_new(p->placed, p->n_placed, out_placement, error);
 }
 
 enum tandem_status tnd_fit_place(const tandem_source *source, struct tnd_fit_options *options,
-                                 const uint8_t *slots, struct tnd_placement **out_placement,
-                                 struct tandem_error *error)
+                                 const uint8_t *slots, const struct tnd_fit_skew *skew,
+                                 struct tnd_placement **out_placement, struct tandem_error *error)
 {
-    struct placing p;
-    memset(&p, 0, sizeof(p));
-    enum tandem_status status = place(&p, source, options, slots, out_placement, error);
+    struct placing p = {.skew = skew, .slots = slots};
+    enum tandem_status status = place(&p, source, options, out_placement, error);
+    options->expert_use = NULL;
     tnd_fit_model_fini(&p.model);
     tnd_fit_weights_fini(&p.weights);
     tnd_free(p.items);
     tnd_free(p.placed);
     tnd_free(p.sides);
+    tnd_free(p.use);
+    tnd_free(p.shares);
+    tnd_free(p.cold);
+    tnd_free(p.ranked);
     return status;
 }

@@ -30,11 +30,20 @@ bool tnd_fit_read_memory(const char *text, int n_devices, int64_t out_bytes[TND_
  *  NULL without memory, and for numbers that cannot be. */
 double *tnd_fit_skewed_use(double skew, int64_t n_used, int64_t experts, int64_t layers);
 
+/** How tnd_fit_place treats experts. */
+struct tnd_fit_skew {
+    double skew; /* of tnd_fit_skewed_use; below 0: experts of a layer stay together */
+    /* Asked for a weight that stands for the `n` most used experts of the one with this data;
+     * returns its data. NULL: no memory. */
+    const void *(*add_hot)(void *user, const void *data, int64_t n);
+    void *user;
+};
+
 /** Decides where the weights of a source live, for a prompt and an answer (TND_FIT_ANSWER_TOKENS).
  *  `slots`: of side 1, 2, ... The caller owns the placement. Errors: those of tnd_fit_model_new. */
 enum tandem_status tnd_fit_place(const tandem_source *source, struct tnd_fit_options *options,
-                                 const uint8_t *slots, struct tnd_placement **out_placement,
-                                 struct tandem_error *error);
+                                 const uint8_t *slots, const struct tnd_fit_skew *skew,
+                                 struct tnd_placement **out_placement, struct tandem_error *error);
 /** A zeroed one is allowed. */
 void tnd_fit_weights_fini(struct tnd_fit_weights *weights);
 

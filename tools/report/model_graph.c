@@ -57,7 +57,7 @@ enum tandem_status model_source_open(const char *name, enum tandem_type type,
 enum tandem_status model_graphs_open(const char *name, enum tandem_type type,
                                      struct model_graphs *out, struct tandem_error *error)
 {
-    struct model_graphs graphs = {NULL, NULL};
+    struct model_graphs graphs = {.source = NULL};
     TND_TRY(model_source_open(name, type, &graphs.source, error));
     enum tandem_status status = tandem_model_new(graphs.source, &graphs.model, error);
     if (status != TANDEM_OK) {
@@ -68,8 +68,101 @@ enum tandem_status model_graphs_open(const char *name, enum tandem_type type,
     return TANDEM_OK;
 }
 
+/* ---- experts apart ---- */
+
+/* Numbers of experts in one chain or the other. */
+static tandem_tensor *make_table(tandem_context *context, int64_t n, int64_t all, bool is_hot)
+{
+    const int64_t ne[] = {1, all};
+    tandem_tensor *table = tandem_tensor_new(context, TANDEM_TYPE_I32, 2, ne);
+    for (int64_t e = 0; table != NULL && e < all; e++) {
+        ((int32_t *)tandem_tensor_data(table))[e] = (e < n) == is_hot ? (int32_t)e : -1;
+    }
+    return table;
+}
+
+/* Addresses of their own, without memory behind them: nobody reads them. */
+static tandem_tensor *stand_in(struct model_graphs *graphs, const tandem_tensor *from, int64_t n,
+                               int64_t all)
+{
+    const size_t bytes = tandem_tensor_bytes(from) / (size_t)all * (size_t)n;
+    const int64_t ne[] = {tandem_tensor_ne(from)[0], tandem_tensor_ne(from)[1], n};
+    const uint8_t *data = graphs->hot_memory.data + graphs->hot_bytes;
+    graphs->hot_bytes += tandem_tensor_bytes(from); /* more than that, and aligned as well */
+    return tandem_tensor_borrow_const(graphs->hot_context, tandem_tensor_type(from), 3, ne, data,
+                                      bytes);
+}
+
+static void add_layer(struct model_graphs *graphs, int64_t l, int64_t n)
+{
+    const struct tnd_llama_layer *w = &graphs->model->layers[l];
+    const int64_t all = graphs->model->hparams.experts;
+    tandem_context *context = graphs->hot_context;
+    struct tnd_llama_hot_layer layer = {context,
+                                        stand_in(graphs, w->gate_exps, n, all),
+                                        stand_in(graphs, w->up_exps, n, all),
+                                        stand_in(graphs, w->down_exps, n, all),
+                                        make_table(context, n, all, true),
+                                        make_table(context, n, all, false),
+                                        n,
+                                        0,
+                                        0};
+    if (tandem_context_status(context, NULL) == TANDEM_OK) {
+        graphs->hot[l] = layer;
+    }
+}
+
+static bool reserve_hot(struct model_graphs *graphs)
+{
+    size_t bytes = 0;
+    if (graphs->hot != NULL) {
+        return true;
+    }
+    for (int64_t l = 0; l < graphs->model->hparams.layers; l++) {
+        const struct tnd_llama_layer *w = &graphs->model->layers[l];
+        bytes += tandem_tensor_bytes(w->gate_exps) + tandem_tensor_bytes(w->up_exps) +
+                 tandem_tensor_bytes(w->down_exps);
+    }
+    if (tnd_file_reserve(bytes, &graphs->hot_memory, NULL) != TANDEM_OK ||
+        tandem_context_new(NULL, &graphs->hot_context, NULL) != TANDEM_OK) {
+        return false;
+    }
+    graphs->hot = tnd_calloc((size_t)graphs->model->hparams.layers, sizeof(graphs->hot[0]));
+    return graphs->hot != NULL;
+}
+
+const void *model_graphs_add_hot(void *user, const void *data, int64_t n)
+{
+    struct model_graphs *graphs = user;
+    const int64_t layers = graphs->model->hparams.layers;
+    if (graphs->model->hparams.experts == 0 || !reserve_hot(graphs)) {
+        return NULL;
+    }
+    for (int64_t l = 0; l < layers; l++) {
+        const struct tnd_llama_layer *w = &graphs->model->layers[l];
+        const bool is_gate = w->gate_exps != NULL && tandem_tensor_data(w->gate_exps) == data;
+        const bool is_up = w->up_exps != NULL && tandem_tensor_data(w->up_exps) == data;
+        const bool is_down = w->down_exps != NULL && tandem_tensor_data(w->down_exps) == data;
+        if (!is_gate && !is_up && !is_down) {
+            continue;
+        }
+        if (graphs->hot[l].context == NULL) {
+            add_layer(graphs, l, n);
+        }
+        const struct tnd_llama_hot_layer *hot = &graphs->hot[l];
+        return hot->context == NULL ? NULL
+                                    : tandem_tensor_data(is_gate ? hot->gate
+                                                         : is_up ? hot->up
+                                                                 : hot->down);
+    }
+    return NULL;
+}
+
 void model_graphs_close(struct model_graphs *graphs)
 {
+    tandem_context_free(graphs->hot_context);
+    tnd_free(graphs->hot);
+    tnd_file_close(&graphs->hot_memory);
     tandem_model_free(graphs->model);
     tandem_source_close(graphs->source);
 }
@@ -88,7 +181,8 @@ static enum tandem_status build(const struct model_graphs *graphs, int64_t m, in
                                     .positions = positions + past,
                                     .sequences = zeros,
                                     .outputs = &last,
-                                    .n_outputs = 1};
+                                    .n_outputs = 1,
+                                    .hot = graphs->hot};
     struct tnd_llama_forward forward;
     for (int64_t i = 0; i < m + past; i++) {
         positions[i] = (int32_t)i;

@@ -4,11 +4,16 @@
 #ifndef TND_MODEL_GRAPH_H
 #define TND_MODEL_GRAPH_H
 
+#include "base/file.h"
 #include "llama/model.h"
 
 struct model_graphs {
     tandem_source *source;
     tandem_model *model;
+    struct tnd_llama_hot_layer *hot; /* {layers}; NULL: no experts are apart */
+    tandem_context *hot_context;
+    struct tnd_file hot_memory; /* addresses */
+    size_t hot_bytes;           /* of them, that are given away */
 };
 
 /* One pass. */
@@ -30,6 +35,11 @@ enum tandem_status model_graphs_open(const char *name, enum tandem_type type,
                                      struct model_graphs *out, struct tandem_error *error);
 /** Zeroed ones are allowed. */
 void model_graphs_close(struct model_graphs *graphs);
+
+/** Lets each later pass have the first `n` experts of a weight, which is known by its data, apart
+ *  from the others: returns the data of a weight that stands for them, or NULL without memory. All
+ *  weights of a layer's experts get the same `n`, which leaves some. `graphs`: model_graphs. */
+const void *model_graphs_add_hot(void *graphs, const void *data, int64_t n);
 
 /** The pass of `m` tokens behind `past` others, logits of the last one. `out` is ended with
  *  model_graph_fini. */

@@ -236,9 +236,9 @@ static void json_groups(const struct fit_result *r, struct tnd_text *out)
         tnd_text_printf(
             out,
             "    {\"what\": \"%s\", \"layer\": %d, \"bytes\": %lld, \"cache_bytes\": %lld, "
-            "\"where\": ",
+            "\"experts\": %d, \"where\": ",
             tnd_fit_part_name(group->part), group->layer < model->n_layers ? (int)group->layer : -1,
-            (long long)group->bytes, (long long)group->cache_bytes);
+            (long long)group->bytes, (long long)group->cache_bytes, (int)group->n_ranks);
         tnd_emit_json_string(out, side_name(r, r->placements[FIT_CHOSEN].sides[g]));
         tnd_text_printf(out, "}%s\n", g + 1 < model->n_groups ? "," : "");
     }

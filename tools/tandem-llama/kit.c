@@ -125,6 +125,19 @@ static void print_memory(const struct tnd_kit *kit)
     }
 }
 
+static void print_experts(const struct tnd_kit *kit)
+{
+    struct tandem_hot_experts hot;
+    const double mib = 1024.0 * 1024.0;
+    if (tandem_session_hot_experts(kit->session, &hot)) {
+        fprintf(stderr,
+                "experts: %lld hot of %lld, in copies of %.1f MiB; the last batch read %.1f MiB of "
+                "cold ones; changed %lld times at %lld looks\n",
+                (long long)hot.n_hot, (long long)hot.n_experts, (double)hot.hot_bytes / mib,
+                (double)hot.cold_bytes_last / mib, (long long)hot.n_moves, (long long)hot.n_looks);
+    }
+}
+
 void tnd_kit_print_stats(const struct tnd_kit *kit)
 {
     struct tandem_runtime_info info = TANDEM_RUNTIME_INFO_INIT;
@@ -136,6 +149,7 @@ void tnd_kit_print_stats(const struct tnd_kit *kit)
     fprintf(stderr, "machine: %s, %s, %s\nthreads: %d\ntable: %s\n", info.cpu, info.isa,
             info.topology, info.n_threads, info.table[0] != '\0' ? info.table : "none");
     print_memory(kit);
+    print_experts(kit);
 }
 
 void tnd_kit_print_speed(const char *what, int64_t n, double seconds)
