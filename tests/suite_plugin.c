@@ -154,7 +154,7 @@ static void a_plugin_is_measured_checked_stored_chosen_explained_drawn_and_inval
     tnd_text_clear(&text);
     const struct tnd_report_source source = {table, "plugin.json"};
     const struct tnd_analyze_options options = {.type = TANDEM_TYPE_NUMBERS};
-    check_ok(tnd_report_html(&source, 1, &options, append, &text, NULL));
+    check_ok(tnd_report_html(&source, 1, &options, NULL, append, &text, NULL));
     check_contains(tnd_text_string(&text), "cpu+example");
     tnd_text_fini(&text);
     tandem_runtime_close(runtime);

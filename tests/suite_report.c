@@ -9,6 +9,7 @@ extern CU_SuiteInfo suites_report_args[];
 extern CU_SuiteInfo suites_report_html[];
 extern CU_SuiteInfo suites_report_replay[];
 extern CU_SuiteInfo suites_report_health[];
+extern CU_SuiteInfo suites_report_lanes[];
 extern CU_SuiteInfo suites_report_left_out[];
 extern CU_SuiteInfo suites_report_oracle[];
 
@@ -29,5 +30,6 @@ int main(int argc, char **argv)
 {
     return tnd_suites_run(argc, argv, suites_report_advise, suites_report_analyze,
                           suites_report_args, suites_report_html, suites_report_replay,
-                          suites_report_health, suites_report_left_out, suites_report_oracle, NULL);
+                          suites_report_health, suites_report_lanes, suites_report_left_out,
+                          suites_report_oracle, NULL);
 }

@@ -35,7 +35,7 @@ static enum tandem_status report(const tandem_table *table, const char *name, ta
 {
     const struct tnd_report_source source = {table, name};
     const struct tnd_analyze_options options = {.type = TANDEM_TYPE_NUMBERS};
-    return tnd_report_html(&source, 1, &options, write, user, NULL);
+    return tnd_report_html(&source, 1, &options, NULL, write, user, NULL);
 }
 
 static int count(const char *text, const char *part)

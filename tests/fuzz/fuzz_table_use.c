@@ -172,7 +172,7 @@ static void report(const tandem_table *table)
     must(tnd_analyze(table, &options, collect, &out, &error), &error);
     options.format = TND_ANALYZE_CSV;
     must(tnd_analyze(table, &options, collect, &out, &error), &error);
-    must(tnd_report_html(sources, 2, &options, collect, &out, &error), &error);
+    must(tnd_report_html(sources, 2, &options, NULL, collect, &out, &error), &error);
     tnd_table_health(table, &health, &out);
     tnd_text_fini(&out);
 }

@@ -26,6 +26,7 @@ make_page() {
 make_page macbook bench-data/macbook-pro-2018/table.txt -threads 1,4
 make_page one-type bench-data/epyc-zen5-2-cores/table.json -type q4_0
 make_page devices bench-data/pocl-epyc-zen5/table.json -type q4_0
+make_page lanes bench-data/epyc-zen5-2-cores/table.json -type q4_0 -trace tests/fuzz/corpus/trace/two_runs.json
 make_page compared bench-data/epyc-zen5-2-cores/table.json bench-data/epyc-zen5-2-cores/table.json -type q4_0
 
 # Links go to places of the page, pictures of CSS to its own patterns, namespaces to nowhere.

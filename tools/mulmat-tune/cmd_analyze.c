@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "tandem/files.h"
 #include "tandem/table.h"
 #include "tools/args.h"
 #include "tools/mulmat-tune/cmd_output.h"
@@ -11,6 +12,7 @@
 #include "tools/mulmat-tune/open_runtime.h"
 #include "tools/report/analyze.h"
 #include "tools/report/report_html.h"
+#include "tools/report/trace_run.h"
 
 static int collect(void *text, const char *bytes, unsigned long n)
 {
@@ -21,10 +23,10 @@ static int collect(void *text, const char *bytes, unsigned long n)
 /* The page is written as a whole or not at all. */
 static enum tandem_status write_page(const char *path, const struct tnd_report_source *sources,
                                      int n, const struct tnd_analyze_options *options,
-                                     struct tandem_error *error)
+                                     const struct tnd_trace_run *run, struct tandem_error *error)
 {
     struct tnd_text page = TND_TEXT_INIT;
-    enum tandem_status status = tnd_report_html(sources, n, options, collect, &page, error);
+    enum tandem_status status = tnd_report_html(sources, n, options, run, collect, &page, error);
     if (status == TANDEM_OK) {
         status = tnd_file_write_atomic(path, page.bytes, page.n, error);
     }
@@ -32,9 +34,42 @@ static enum tandem_status write_page(const char *path, const struct tnd_report_s
     return status;
 }
 
+static enum tandem_status read_trace(const char *path, struct tnd_trace_run *out,
+                                     struct tandem_error *error)
+{
+    void *bytes = NULL;
+    size_t n = 0;
+    TND_TRY(tandem_file_read(path, (size_t)1 << 30, &bytes, &n, error));
+    enum tandem_status status = tnd_trace_run_read(bytes, n, path, out, error);
+    tandem_file_free(bytes);
+    return status;
+}
+
+/* Where the page goes, and the trace that it shows. */
+struct wanted_page {
+    const char *html;  /* NULL: none */
+    const char *trace; /* NULL: none */
+};
+
+static enum tandem_status report_page(const struct wanted_page *wanted,
+                                      const struct tnd_report_source *sources, int n,
+                                      const struct tnd_analyze_options *options,
+                                      struct tandem_error *error)
+{
+    struct tnd_trace_run run = {.n = 0};
+    if (wanted->trace != NULL) {
+        TND_TRY(read_trace(wanted->trace, &run, error));
+    }
+    enum tandem_status status =
+        write_page(wanted->html, sources, n, options, wanted->trace != NULL ? &run : NULL, error);
+    tnd_trace_run_fini(&run);
+    return status;
+}
+
 /* Loads the tables, prints or writes, frees them. */
-static enum tandem_status report(const char **paths, int n, const char *html, const char *objective,
-                                 struct tnd_analyze_options *options, struct tandem_error *error)
+static enum tandem_status report(const char **paths, int n, const struct wanted_page *wanted,
+                                 const char *objective, struct tnd_analyze_options *options,
+                                 struct tandem_error *error)
 {
     tandem_table *tables[TND_REPORT_MAX_SOURCES] = {NULL};
     struct tnd_report_source sources[TND_REPORT_MAX_SOURCES];
@@ -46,8 +81,8 @@ static enum tandem_status report(const char **paths, int n, const char *html, co
         }
         sources[i] = (struct tnd_report_source){tables[i], paths[i]};
     }
-    if (status == TANDEM_OK && html != NULL) {
-        status = write_page(html, sources, n, options, error);
+    if (status == TANDEM_OK && wanted->html != NULL) {
+        status = report_page(wanted, sources, n, options, error);
     } else if (status == TANDEM_OK) {
         options->name = paths[0];
         status = tnd_analyze(tables[0], options, tnd_cmd_write, stdout, error);
@@ -63,7 +98,7 @@ int tnd_cmd_analyze(int argc, char **argv)
     bool json = false;
     bool csv = false;
     const char *type_name = NULL;
-    const char *html = NULL;
+    struct wanted_page wanted = {NULL, NULL};
     const char *objective = NULL;
     struct args_ints threads = {0};
     const struct args_option options[] = {
@@ -73,7 +108,11 @@ int tnd_cmd_analyze(int argc, char **argv)
         {"json", ARGS_FLAG, &json, 0, 0, NULL, "one JSON object"},
         {"csv", ARGS_FLAG, &csv, 0, 0, NULL, "comma-separated values, one line a profile and M"},
         {"objective", ARGS_STRING, &objective, 0, 0, "O", TND_OBJECTIVE_OPTION_HELP},
-        {"html", ARGS_STRING, &html, 0, 0, "OUT", "one page with charts; compares up to 8 FILEs"},
+        {"html", ARGS_STRING, &wanted.html, 0, 0, "OUT",
+         "one page with charts; compares up to 8 FILEs"},
+        {"trace", ARGS_STRING, &wanted.trace, 0, 0, "TRACE",
+         "with -html: the last run of this file of TANDEM_TRACE, lane by lane, predicted beside "
+         "measured"},
     };
     const struct args_command command = {
         "analyze",
@@ -97,11 +136,15 @@ int tnd_cmd_analyze(int argc, char **argv)
                 type_name);
         return 2;
     }
-    if (json + csv + (html != NULL) > 1) {
+    if (json + csv + (wanted.html != NULL) > 1) {
         fprintf(stderr, "mulmat-tune analyze: choose one of -json, -csv and -html\n");
         return 2;
     }
-    if (n_paths > 1 && html == NULL) {
+    if (wanted.trace != NULL && wanted.html == NULL) {
+        fprintf(stderr, "mulmat-tune analyze: -trace needs -html OUT\n");
+        return 2;
+    }
+    if (n_paths > 1 && wanted.html == NULL) {
         fprintf(stderr, "mulmat-tune analyze: several tables need -html OUT\n");
         return 2;
     }
@@ -121,6 +164,6 @@ int tnd_cmd_analyze(int argc, char **argv)
         }
         paths[n_paths++] = own;
     }
-    enum tandem_status status = report(paths, n_paths, html, objective, &analyze, &error);
+    enum tandem_status status = report(paths, n_paths, &wanted, objective, &analyze, &error);
     return status == TANDEM_OK ? 0 : tnd_cmd_failed(&error);
 }

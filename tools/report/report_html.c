@@ -140,7 +140,7 @@ static void one_table(struct tnd_report *report, int source)
     }
 }
 
-static void page(struct tnd_report *report)
+static void page(struct tnd_report *report, const struct tnd_trace_run *run)
 {
     struct tnd_text *out = &report->out;
     head(report);
@@ -148,6 +148,9 @@ static void page(struct tnd_report *report)
     tnd_report_words(report);
     if (report->n_sources > 1) {
         tnd_report_compare(report);
+    }
+    if (run != NULL) {
+        tnd_report_lanes(report, run);
     }
     for (int s = 0; s < report->n_sources; s++) {
         one_table(report, s);
@@ -161,7 +164,8 @@ static void page(struct tnd_report *report)
 }
 
 enum tandem_status tnd_report_html(const struct tnd_report_source *tables, int n_sources,
-                                   const struct tnd_analyze_options *options, tandem_write_fn write,
+                                   const struct tnd_analyze_options *options,
+                                   const struct tnd_trace_run *run, tandem_write_fn write,
                                    void *user, struct tandem_error *error)
 {
     if (n_sources < 1 || n_sources > TND_REPORT_MAX_SOURCES) {
@@ -178,7 +182,7 @@ enum tandem_status tnd_report_html(const struct tnd_report_source *tables, int n
         status = tnd_analyses_make(tables[s].table, &own, &analyses[s], error);
     }
     if (status == TANDEM_OK) {
-        page(&report);
+        page(&report, run);
         status = tnd_emit_end(&report.out, write, user, tables[0].name, error);
     }
     tnd_text_fini(&report.out);

@@ -5,6 +5,7 @@
 #define TND_REPORT_HTML_H
 
 #include "tools/report/analyze.h"
+#include "tools/report/trace_run.h"
 
 enum { TND_REPORT_MAX_SOURCES = 8 };
 
@@ -14,10 +15,11 @@ struct tnd_report_source {
 };
 
 /** Prints the page; `options` as for tnd_analyze, without format and name. The first source is what
- *  the others are compared with. Errors: TABLE (nothing to report on), MEMORY, LIMIT (sources),
- *  FILE (`write` stopped). */
+ *  the others are compared with. `run` is shown lane by lane; NULL: none. Errors: TABLE (nothing to
+ *  report on), MEMORY, LIMIT (sources), FILE (`write` stopped). */
 enum tandem_status tnd_report_html(const struct tnd_report_source *sources, int n_sources,
-                                   const struct tnd_analyze_options *options, tandem_write_fn write,
+                                   const struct tnd_analyze_options *options,
+                                   const struct tnd_trace_run *run, tandem_write_fn write,
                                    void *user, struct tandem_error *error);
 
 #endif

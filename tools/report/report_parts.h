@@ -36,6 +36,7 @@ void tnd_report_moves(struct tnd_report *report, int source);
 void tnd_report_calibration(struct tnd_report *report, int source);
 void tnd_report_numbers(struct tnd_report *report, const struct tnd_analysis *a);
 void tnd_report_compare(struct tnd_report *report);
+void tnd_report_lanes(struct tnd_report *report, const struct tnd_trace_run *run);
 
 /* ---- what they find: report_find.c ---- */
 
