@@ -266,7 +266,7 @@ endef
 $(foreach tool,$(TOOLS),$(eval $(call tool_rule,$(tool))))
 
 define bench_rule
-$$(BIN)/$(1): $$(call obj,bench/$(subst -,_,$(1)).c $$(BENCH_COMMON_SRC)) $$(LLAMA) $$(STATIC)
+$$(BIN)/$(1): $$(call obj,bench/$(subst -,_,$(1)).c $$(BENCH_COMMON_SRC)) $$(REPORT) $$(LLAMA) $$(STATIC)
 	$$(call say,LD,$$@)
 	$$(Q)$$(LINK) -o $$@ $$^ $$(LIBS)
 endef

@@ -69,7 +69,7 @@ static void draw_splits(struct tnd_test_rng *rng, struct drawn *d, const double 
     d->problem.n_splits = d->has_splits ? MOST_KINDS : 0;
     for (int i = 0; i < d->problem.n_splits; i++) {
         struct tnd_schedule_split *split = &d->splits[i];
-        double work = d->is_equal ? 100 : scaled(rng, 5, 200);
+        double work = d->is_equal ? 10000 : scaled(rng, 5, 200);
         *split = (struct tnd_schedule_split){.rows = 64 * tnd_test_rng_int(rng, 1, 64), .step = 16};
         split->x_bytes = d->is_equal ? 0 : scaled(rng, 1000, 1e5);
         split->bytes_per_row = d->is_equal ? 0 : 4 * scaled(rng, 1, 64);
@@ -120,7 +120,7 @@ static void draw_times(struct tnd_test_rng *rng, struct drawn *d, int i, const d
     int n = d->wanted_sides;
     bool is_end = i == 0 || i == d->wanted_nodes - 1; /* given, or the reader of the results */
     bool is_split = d->has_splits && !is_end && happens(rng, 0.5);
-    double work = d->is_equal ? between(rng, 5, 10) : scaled(rng, 1, 100);
+    double work = d->is_equal ? between(rng, 500, 1000) : scaled(rng, 1, 100);
     d->split_of[i] = (int16_t)(is_split ? tnd_test_rng_int(rng, 0, MOST_KINDS - 1) : -1);
     for (int s = 0; s < n; s++) {
         struct tnd_schedule_time *time = &d->times[i * n + s];
@@ -521,14 +521,16 @@ static double ideal_us(const struct drawn *d)
         total += us[i] * copies[i];
         begin[i] = 0;
         for (int e = d->first_edge[i]; e < d->first_edge[i + 1]; e++) {
-            begin[i] = fmax(begin[i], begin[d->edges[e].from] + us[d->edges[e].from]);
+            int from = d->edges[e].from; /* what is only ordered need not be over */
+            begin[i] = fmax(begin[i], d->edges[e].is_ordered ? 0 : begin[from] + us[from]);
         }
         longest = fmax(longest, begin[i] + us[i]);
     }
     for (int i = n; i-- > 0;) {
         tail[i] += us[i];
         for (int e = d->first_edge[i]; e < d->first_edge[i + 1]; e++) {
-            tail[d->edges[e].from] = fmax(tail[d->edges[e].from], tail[i]);
+            int from = d->edges[e].from;
+            tail[from] = fmax(tail[from], d->edges[e].is_ordered ? 0 : tail[i]);
         }
     }
     double excess = 0;
@@ -572,13 +574,13 @@ static double ideal_of_layers(const struct drawn *d)
 /* Drawn graphs on two equal lanes: what part of the ideal speed-up is reached, at worst and in the
  * mean. */
 static void run_equal(struct tnd_test_rng *rng, bool is_layered, double *out_worst,
-                      double *out_mean)
+                      double *out_mean, double *out_missed)
 {
     static struct drawn d;
-    enum { DRAWN = 150 };
+    int n = tnd_effort() > 2 ? 1000 : 150;
     double sum = 0;
     *out_worst = INFINITY;
-    for (int i = 0; i < DRAWN; i++) {
+    for (int i = 0; i < n; i++) {
         struct tnd_schedule schedule;
         d.is_equal = true;
         d.is_layered = is_layered;
@@ -590,26 +592,30 @@ static void run_equal(struct tnd_test_rng *rng, bool is_layered, double *out_wor
         double ideal = is_layered ? ideal_of_layers(&d) : ideal_us(&d);
         double reached = ideal / execute(&d.problem, &schedule, NULL);
         *out_worst = fmin(*out_worst, reached);
-        sum += reached / DRAWN;
+        *out_missed += reached < 0.9 ? 1.0 / n : 0;
+        sum += reached / n;
         tnd_schedule_fini(&schedule);
     }
     *out_mean = sum;
 }
 
-/* Of random graphs the bound need not be within reach. */
+/* Nodes of 0.5 to 1 ms: what is looked for follows what it is worth. Of random graphs the bound
+ * need not be within reach: one in a hundred may miss it. */
 static void two_equal_lanes_reach_nine_tenths_of_the_ideal(void)
 {
     struct tnd_test_rng rng = tnd_test_rng_new(1502 + tnd_test_seed());
     double worst[2], mean[2];
-    run_equal(&rng, true, &worst[0], &mean[0]);
-    run_equal(&rng, false, &worst[1], &mean[1]);
+    double missed[2] = {0, 0};
+    run_equal(&rng, true, &worst[0], &mean[0], &missed[0]);
+    run_equal(&rng, false, &worst[1], &mean[1], &missed[1]);
     printf(
         "  two equal lanes, of the ideal speed-up: layers %.3f at worst, %.3f in the mean; random "
-        "graphs %.3f and %.3f\n",
-        worst[0], mean[0], worst[1], mean[1]);
+        "graphs %.3f and %.3f, %.1f %% below 0.9\n",
+        worst[0], mean[0], worst[1], mean[1], 100 * missed[1]);
     CU_ASSERT_TRUE(worst[0] >= 0.9);
     CU_ASSERT_TRUE(worst[1] >= 0.8);
-    CU_ASSERT_TRUE(mean[1] >= 0.95);
+    CU_ASSERT_TRUE(missed[1] <= 0.01);
+    CU_ASSERT_TRUE(mean[1] >= 0.96);
 }
 
 static CU_TestInfo schedule_tests[] = {

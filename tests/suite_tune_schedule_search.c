@@ -142,6 +142,22 @@ static double search(const struct drawn *d, double upper)
     return s.best;
 }
 
+/* Nodes of a millisecond rather than of ten microseconds: what is looked for follows what it is
+ * worth. */
+static void make_longer(struct drawn *d)
+{
+    for (int i = 0; i < d->problem.n_nodes * d->problem.n_sides; i++) {
+        d->times[i].us *= d->times[i].us > 0 ? 100 : 1;
+        d->times[i].error_us *= 100;
+    }
+    for (int side = 0; side < d->problem.n_sides; side++) {
+        for (int p = 0; p < 2; p++) {
+            d->sides[side].upload.us[p] *= 100;
+            d->sides[side].download.us[p] *= 100;
+        }
+    }
+}
+
 static void schedules_of_small_graphs_are_near_the_best_one(void)
 {
     struct tnd_test_rng rng = tnd_test_rng_new(1503 + tnd_test_seed());
@@ -149,13 +165,14 @@ static void schedules_of_small_graphs_are_near_the_best_one(void)
     double worst = 0;
     double sum = 0;
     int n_same = 0;
-    int n = tnd_effort() > 1 ? 300 : 100;
+    int n = tnd_effort() > 2 ? 1000 : tnd_effort() > 1 ? 300 : 100;
     int n_above = 0;
     for (int i = 0; i < n; i++) {
         struct tnd_schedule schedule;
         d.wanted_nodes = (int)tnd_test_rng_int(&rng, 4, tnd_effort() > 1 ? 10 : 8);
         d.wanted_sides = (int)tnd_test_rng_int(&rng, 2, 3);
         tune_draw_schedule(&rng, &d);
+        make_longer(&d);
         check_ok(tnd_schedule_find(&d.problem, &schedule, NULL));
         double best = search(&d, schedule.best_us);
         double ratio = schedule.best_us / best;
@@ -169,7 +186,7 @@ static void schedules_of_small_graphs_are_near_the_best_one(void)
         "  %d graphs of up to 10 nodes: %.3f of the best schedule at worst, %.3f in the mean, the "
         "best one in %d, above 1.1 in %d\n",
         n, worst, sum / n, n_same, n_above);
-    CU_ASSERT_TRUE(n_above * 100 <= n);
+    check_int(n_above, 0);
     CU_ASSERT_TRUE(sum / n <= 1.01);
 }
 

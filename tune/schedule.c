@@ -25,10 +25,15 @@ struct finding {
     struct tnd_shares *shares;
     struct tnd_listing listing;
     struct tnd_schedule_run run;
+    struct tnd_moment moment;
+    struct tnd_bounds bounds;
+    uint32_t *seen; /* for tnd_search */
+    float *seen_us;
+    double *marks, *there; /* for tnd_moves */
+    int32_t *set_at;
     struct placement single, best; /* best: of those that may split and overlap */
     struct placement unsplit;      /* the best of those without a split */
     struct placement base;         /* that moves are made from */
-    struct placement kept;         /* the best one while another one is improved */
     uint8_t *side;                 /* of the placement that is looked at */
     int32_t *order, *graph_order;
     uint64_t *keys;
@@ -38,13 +43,23 @@ struct finding {
 
 /* ---- one placement ---- */
 
-/* Keeps a placement that is faster than `best`. */
+/* Keeps a placement that is faster than `best`. What is not, even without slow-downs, is not run
+ * with them. */
 static void try_order(struct finding *f, const int32_t *order, struct placement *best)
 {
-    f->run.side = f->side;
-    f->run.order = order;
-    double us = tnd_schedule_run(&f->run);
+    tnd_schedule_begin(&f->moment);
+    for (int i = 0; i < f->problem->n_nodes; i++) {
+        tnd_schedule_step(&f->moment, order[i], f->side[order[i]]);
+    }
+    double us = tnd_schedule_end(&f->moment);
     f->n_tried++;
+    if (f->problem->slowdown != NULL && us < best->us) {
+        f->run.side = f->side;
+        f->run.order = order;
+        double slow_us = tnd_schedule_run(&f->run);
+        TND_ASSERT(slow_us >= us * (1 - 1e-6));
+        us = slow_us;
+    }
     if (us < best->us) {
         best->us = us;
         memcpy(best->side, f->side, (size_t)f->problem->n_nodes);
@@ -55,16 +70,6 @@ static void try_order(struct finding *f, const int32_t *order, struct placement 
 static bool is_here(const struct finding *f, int32_t node)
 {
     return f->side[node] == HOST || f->side[node] == TND_SCHEDULE_SPLIT;
-}
-
-static bool is_edge(const struct tnd_schedule_problem *problem, int32_t from, int32_t to)
-{
-    for (int32_t e = problem->first_edge[to]; e < problem->first_edge[to + 1]; e++) {
-        if (problem->edges[e].from == from) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static bool can_go_out(const struct finding *f, int32_t node)
@@ -135,9 +140,8 @@ static void hand_out(struct finding *f, bool is_eager)
     }
 }
 
-static void try_list(struct finding *f, const uint8_t *fixed, bool may_split, bool counts_slowdown)
+static void try_list(struct finding *f, bool may_split, bool counts_slowdown)
 {
-    f->listing.fixed = fixed;
     f->listing.may_split = may_split;
     f->listing.counts_slowdown = counts_slowdown;
     tnd_schedule_list(&f->listing);
@@ -281,128 +285,6 @@ static void try_split_of_single(struct finding *f)
     try_order(f, f->graph_order, &f->best);
 }
 
-/* The places in the order to which a node may move: behind all that it waits for, before all
- * that wait for it. */
-static void find_range(const struct finding *f, int at, int *out_first, int *out_last)
-{
-    const struct tnd_schedule_problem *problem = f->problem;
-    const int32_t *order = f->base.order;
-    int32_t node = order[at];
-    int first = at;
-    int last = at;
-    while (first > 0 && !is_edge(problem, order[first - 1], node)) {
-        first--;
-    }
-    while (last + 1 < problem->n_nodes && !is_edge(problem, node, order[last + 1])) {
-        last++;
-    }
-    *out_first = first;
-    *out_last = last;
-}
-
-static void try_move(struct finding *f, int from, int to, int side)
-{
-    int n = f->problem->n_nodes;
-    int32_t node = f->base.order[from];
-    memcpy(f->side, f->base.side, (size_t)n);
-    memcpy(f->order, f->base.order, (size_t)n * sizeof(f->order[0]));
-    f->side[node] = (uint8_t)side;
-    for (int i = from; i != to; i += to > from ? 1 : -1) {
-        f->order[i] = f->order[i + (to > from ? 1 : -1)];
-    }
-    f->order[to] = node;
-    try_order(f, f->order, &f->best);
-}
-
-/* Moves one node to other sides and places in the order. */
-static void move_node(struct finding *f, int at)
-{
-    const struct tnd_schedule_problem *problem = f->problem;
-    int32_t node = f->base.order[at];
-    int first, last;
-    find_range(f, at, &first, &last);
-    for (int s = 0; s <= problem->n_sides; s++) {
-        bool is_split = s == problem->n_sides;
-        if (is_split ? !can_split(f, node) : tnd_schedule_time(problem, node, s)->us < 0) {
-            continue;
-        }
-        int side = is_split ? TND_SCHEDULE_SPLIT : s;
-        for (int to = first; to <= last; to++) {
-            try_move(f, at, to, side);
-        }
-    }
-}
-
-/* Moves the nodes of a set, in the same order and in the one that list scheduling finds. */
-static void move_set(struct finding *f, uint32_t set, int side)
-{
-    const struct tnd_schedule_problem *problem = f->problem;
-    int n = problem->n_nodes;
-    uint8_t *fixed = f->is_out + n;
-    bool changes = false;
-    memcpy(fixed, f->base.side, (size_t)n);
-    for (int i = 0; i < n; i++) {
-        bool can = (set >> i & 1) != 0 &&
-                   (side == TND_SCHEDULE_SPLIT ? can_split(f, i)
-                                               : tnd_schedule_time(problem, i, side)->us >= 0);
-        changes = changes || (can && fixed[i] != side);
-        fixed[i] = can ? (uint8_t)side : fixed[i];
-    }
-    if (changes) {
-        memcpy(f->side, fixed, (size_t)n);
-        memcpy(f->order, f->base.order, (size_t)n * sizeof(f->order[0]));
-        try_order(f, f->order, &f->best);
-        try_list(f, fixed, true, false);
-    }
-}
-
-static void move_set_anywhere(struct finding *f, uint32_t set)
-{
-    for (int side = 0; side < f->problem->n_sides; side++) {
-        move_set(f, set, side);
-    }
-    move_set(f, set, TND_SCHEDULE_SPLIT);
-}
-
-/* Nodes that read a result of the set, or whose results it reads; with themselves. */
-static uint32_t with_neighbours(const struct tnd_schedule_problem *problem, uint32_t set,
-                                bool readers)
-{
-    uint32_t all = set;
-    for (int i = 0; i < problem->n_nodes; i++) {
-        for (int32_t e = problem->first_edge[i]; e < problem->first_edge[i + 1]; e++) {
-            int32_t from = problem->edges[e].from;
-            int32_t near = readers ? from : i;
-            if (!problem->edges[e].is_ordered && (set >> near & 1) != 0) {
-                all |= UINT32_C(1) << (readers ? i : from);
-            }
-        }
-    }
-    return all;
-}
-
-/* Sets that may pay together though none of their nodes does alone: neighbours in the order, nodes
- * with all that read them or that they read. */
-static void move_sets(struct finding *f)
-{
-    const struct tnd_schedule_problem *problem = f->problem;
-    for (int i = 0; i < problem->n_nodes; i++) {
-        uint32_t set = 0;
-        for (int last = i; last < problem->n_nodes; last++) {
-            set |= UINT32_C(1) << f->base.order[last];
-            move_set_anywhere(f, set);
-        }
-        for (int readers = 0; readers < 2; readers++) {
-            set = UINT32_C(1) << i;
-            for (uint32_t more = with_neighbours(problem, set, readers == 1); more != set;
-                 more = with_neighbours(problem, set, readers == 1)) {
-                set = more;
-                move_set_anywhere(f, set);
-            }
-        }
-    }
-}
-
 static void copy(const struct finding *f, struct placement *to, const struct placement *from)
 {
     size_t n = (size_t)f->problem->n_nodes;
@@ -411,55 +293,112 @@ static void copy(const struct finding *f, struct placement *to, const struct pla
     memcpy(to->order, from->order, n * sizeof(to->order[0]));
 }
 
-/* From the best placement to the best one that is a move away, as long as there is a better one. */
-static void climb(struct finding *f)
+/* Whether more may be gained over the best placement so far than it is worth looking for. */
+static bool is_open(const struct finding *f)
 {
-    double before = INFINITY;
-    for (int round = 0; round < TND_SCHEDULE_ROUNDS && f->best.us < before; round++) {
-        copy(f, &f->base, &f->best);
-        before = f->best.us;
-        move_sets(f);
-        for (int at = 0; at < f->problem->n_nodes; at++) {
-            move_node(f, at);
-        }
-    }
+    double best_us = fmin(f->best.us, f->single.us);
+    return f->bounds.least_us < best_us * (1 - TND_SCHEDULE_NEAR);
 }
 
-/* Climbs from the best placement, then from others; the best of all stays. */
-static void climb_from_many(struct finding *f)
+/* Whether something was found that is clearly faster than the best one without overlaps. */
+static bool pays(const struct finding *f)
 {
-    climb(f);
-    for (int side = -1; side < f->problem->n_sides; side++) {
-        copy(f, &f->kept, &f->best);
-        f->best.us = INFINITY;
-        if (side < 0) {
-            copy(f, &f->best, &f->single);
-        } else {
-            put_all_on(f, side);
-            try_order(f, f->graph_order, &f->best);
-        }
-        climb(f);
-        if (f->kept.us < f->best.us) {
-            copy(f, &f->best, &f->kept);
-        }
-    }
+    return f->best.us < f->single.us * (1 - TND_SCHEDULE_LEAST);
 }
 
-/* By rank, and by ranks that are a bit different: small graphs get more of those. */
+/* So much a search may cost: what it may gain in some uses. */
+static double worth_us(const struct finding *f)
+{
+    return (tnd_sooner(f->best.us, f->single.us) - f->bounds.least_us) * TND_SCHEDULE_USES;
+}
+
+static int64_t within(double value, int64_t least, int64_t most)
+{
+    return value < (double)least ? least : value < (double)most ? (int64_t)value : most;
+}
+
+/* Whether it came to an end. */
+static bool search(struct finding *f)
+{
+    double before_us = tnd_sooner(f->best.us, f->single.us);
+    struct tnd_search search = {.bounds = &f->bounds,
+                                .run = &f->run,
+                                .n_left = within(worth_us(f) / TND_SCHEDULE_LOOK_US,
+                                                 TND_SCHEDULE_LOOKS, TND_SCHEDULE_MOST_LOOKS),
+                                .us = before_us,
+                                .side = f->best.side,
+                                .order = f->best.order,
+                                .seen = f->seen,
+                                .seen_us = f->seen_us};
+    tnd_schedule_search(&search);
+    f->best.us = search.us < before_us ? search.us : f->best.us;
+    return search.n_left > 0;
+}
+
+/* From the best placement so far; where nothing has paid yet, not for long. */
+static void improve(struct finding *f)
+{
+    const struct placement *from = f->best.us <= f->single.us ? &f->best : &f->single;
+    double from_us = from->us;
+    int64_t hope = (int64_t)f->problem->n_nodes * TND_SCHEDULE_HOPE_STEPS;
+    struct tnd_moves moves = {
+        .bounds = &f->bounds,
+        .run = &f->run,
+        .moment = &f->moment,
+        .most_steps = within(worth_us(f) / TND_SCHEDULE_STEP_US, 0, INT32_MAX),
+        .most_idle = hope < TND_SCHEDULE_HOPE_MOST ? hope : TND_SCHEDULE_HOPE_MOST,
+        .us = from_us,
+        .best_side = f->best.side,
+        .best_order = f->best.order,
+        .side = f->base.side,
+        .order = f->base.order,
+        .marks = f->marks,
+        .there = f->there,
+        .set_at = f->set_at};
+    if (pays(f)) {
+        moves.most_idle = TND_SCHEDULE_IDLE_STEPS;
+    }
+    copy(f, &f->base, from);
+    if (from != &f->best) {
+        copy(f, &f->best, from);
+    }
+    tnd_schedule_move(&moves);
+    f->best.us = moves.us;
+}
+
+/* By rank; where that pays, and nothing searches later, by ranks that are a bit different too. */
 static void try_lists(struct finding *f, bool may_split)
 {
     const struct tnd_schedule_problem *problem = f->problem;
-    int n_repeats = TND_SCHEDULE_REPEATED / (problem->n_nodes + 1) / (may_split ? 2 : 1);
-    n_repeats = n_repeats < TND_SCHEDULE_REPEATS ? n_repeats : TND_SCHEDULE_REPEATS;
-    for (int variant = n_repeats; variant >= 0; variant--) {
-        tnd_schedule_rank(problem, (uint32_t)variant, f->listing.begin_us, f->keys,
-                          f->listing.by_rank);
-        try_list(f, NULL, may_split, false);
+    bool repeats = true;
+    for (uint32_t variant = 0; repeats && variant <= TND_SCHEDULE_REPEATS; variant++) {
+        tnd_schedule_rank(problem, variant, f->listing.begin_us, f->keys, f->listing.by_rank);
+        try_list(f, may_split, false);
+        if (problem->slowdown != NULL && variant == 0) {
+            try_list(f, may_split, true);
+        }
+        repeats = is_open(f) && pays(f) && problem->n_nodes > TND_SCHEDULE_SMALL;
     }
-    if (problem->slowdown != NULL) {
-        try_list(f, NULL, may_split, true);
+}
+
+/* Looks for the best placement, with splits or without. */
+static void look(struct finding *f, bool may_split)
+{
+    f->bounds.may_split = may_split;
+    tnd_schedule_bound(&f->bounds);
+    if (is_open(f)) {
+        try_lists(f, may_split);
     }
-    try_order(f, f->graph_order, &f->best);
+    if (may_split) {
+        try_split_of_single(f);
+    }
+    bool is_searched = false;
+    if (is_open(f) && f->problem->n_nodes <= TND_SCHEDULE_SMALL) {
+        is_searched = search(f);
+    }
+    if (is_open(f) && !is_searched) {
+        improve(f);
+    }
 }
 
 static void try_schedules(struct finding *f)
@@ -470,14 +409,10 @@ static void try_schedules(struct finding *f)
         tnd_schedule_divide(problem, &problem->splits[i], &f->shares[i]);
         any_split = any_split || f->shares[i].is_useful;
     }
-    try_lists(f, false);
+    look(f, false);
     copy(f, &f->unsplit, &f->best);
     if (any_split) {
-        try_lists(f, true);
-        try_split_of_single(f);
-    }
-    if (problem->n_nodes <= TND_SCHEDULE_SMALL) {
-        climb_from_many(f);
+        look(f, true);
     }
 }
 
@@ -597,15 +532,21 @@ static enum tandem_status reserve(struct finding *f, struct tnd_schedule *out,
     int64_t n_cells = n * problem->n_sides;
     int64_t n_jobs = tnd_schedule_most_jobs(problem);
     size_t bytes = 0;
-    size_t spans, jobs, at, shares, parts, keys, floats, orders, sides;
+    int64_t n_seen = n <= TND_SCHEDULE_SMALL ? TND_SCHEDULE_SEEN : 0;
+    int64_t n_lanes = tnd_schedule_lanes(problem->n_sides);
+    size_t spans, jobs, at, there, seen, seen_us, shares, parts, keys, floats, orders, sides;
     if (!place(n_jobs, sizeof(f->run.spans[0]), &bytes, &spans) ||
         !place(n_jobs, sizeof(f->run.jobs[0]), &bytes, &jobs) ||
         !place(n_cells, sizeof(int32_t), &bytes, &at) ||
+        !place(2 * n_cells + n * (2 + n_lanes), sizeof(double), &bytes, &there) ||
+        !place(n_seen, sizeof(uint32_t), &bytes, &seen) ||
+        !place(n_seen * (n_cells + n_lanes), sizeof(float), &bytes, &seen_us) ||
         !place(problem->n_splits, sizeof(f->shares[0]), &bytes, &shares) ||
         !place(problem->split_of != NULL ? n_cells : 0, sizeof(out->parts[0]), &bytes, &parts) ||
         !place(n, sizeof(uint64_t), &bytes, &keys) ||
-        !place(2 * n + n_cells, sizeof(float), &bytes, &floats) ||
-        !place(8 * n, sizeof(int32_t), &bytes, &orders) || !place(8 * n, 1, &bytes, &sides)) {
+        !place(3 * n + 5 * n_cells + 2 * n, sizeof(float), &bytes, &floats) ||
+        !place(7 * n + n_cells, sizeof(int32_t), &bytes, &orders) ||
+        !place(7 * n, 1, &bytes, &sides)) {
         return tnd_error_set(error, TANDEM_E_OVERFLOW, "planner", n, 0,
                              "planner: a schedule of %lld nodes does not fit into memory",
                              (long long)n);
@@ -619,27 +560,37 @@ static enum tandem_status reserve(struct finding *f, struct tnd_schedule *out,
     out->spans = f->run.spans = (struct tnd_schedule_span *)(void *)(base + spans);
     f->run.jobs = (struct tnd_schedule_job *)(void *)(base + jobs);
     f->run.at = (int32_t *)(void *)(base + at);
+    f->moment.there = (double *)(void *)(base + there);
+    f->there = f->moment.there + n_cells;
+    f->marks = f->there + n_cells;
+    f->seen = (uint32_t *)(void *)(base + seen);
+    f->seen_us = (float *)(void *)(base + seen_us);
     f->shares = (struct tnd_shares *)(void *)(base + shares);
     out->parts = (struct tnd_schedule_part *)(void *)(base + parts);
     f->keys = (uint64_t *)(void *)(base + keys);
     f->listing.begin_us = (float *)(void *)(base + floats);
     f->listing.end_us = f->listing.begin_us + n;
     f->listing.arrival_us = f->listing.end_us + n;
+    f->bounds.us = f->listing.arrival_us + n_cells;
+    f->bounds.tail_us = f->bounds.us + n_cells + n;
+    f->bounds.fetch_us = f->bounds.tail_us + n_cells + n;
+    f->bounds.bring_us = f->bounds.fetch_us + n_cells;
+    f->bounds.work_us = f->bounds.bring_us + n_cells;
     f->graph_order = (int32_t *)(void *)(base + orders);
+    f->set_at = f->graph_order + 7 * n;
     f->listing.by_rank = f->graph_order + n;
     f->order = f->graph_order + 2 * n;
     f->single.order = f->graph_order + 3 * n;
     f->best.order = f->graph_order + 4 * n;
     f->base.order = f->graph_order + 5 * n;
-    f->kept.order = f->graph_order + 6 * n;
-    f->unsplit.order = f->graph_order + 7 * n;
+    f->unsplit.order = f->graph_order + 6 * n;
     f->side = (uint8_t *)(void *)(base + sides);
     f->single.side = f->side + n;
     f->best.side = f->side + 2 * n;
     f->base.side = f->side + 3 * n;
-    f->kept.side = f->side + 4 * n;
-    f->unsplit.side = f->side + 5 * n;
-    f->is_out = f->side + 6 * n; /* and room for as many sides behind it */
+    f->unsplit.side = f->side + 4 * n;
+    f->moment.side = f->side + 5 * n;
+    f->is_out = f->side + 6 * n;
     return TANDEM_OK;
 }
 
@@ -652,8 +603,8 @@ enum tandem_status tnd_schedule_find(const struct tnd_schedule_problem *problem,
     struct tnd_schedule found = {.n_nodes = problem->n_nodes};
     TND_TRY(reserve(&f, &found, error));
     memset(f.shares, 0, (size_t)problem->n_splits * sizeof(f.shares[0]));
-    f.run.problem = f.listing.problem = problem;
-    f.run.shares = f.listing.shares = f.shares;
+    f.run.problem = f.listing.problem = f.moment.problem = f.bounds.problem = problem;
+    f.run.shares = f.listing.shares = f.moment.shares = f.bounds.shares = f.shares;
     f.listing.side = f.side;
     for (int i = 0; i < problem->n_nodes; i++) {
         f.graph_order[i] = i;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Between the files of the scheduler: the virtual clock (schedule_run.c), list scheduling
- * (schedule_list.c), shares of splits (schedule_shares.c), the choice (schedule.c). */
+ * Between the files of the scheduler: the virtual clock (schedule_run.c) and its short form
+ * (schedule_quick.c), list scheduling (schedule_list.c), bounds (schedule_bound.c), the search of
+ * small graphs (schedule_search.c), moves in others (schedule_moves.c), shares of splits
+ * (schedule_shares.c), the choice (schedule.c). */
 #ifndef TND_SCHEDULE_INTERNAL_H
 #define TND_SCHEDULE_INTERNAL_H
 
@@ -12,6 +14,18 @@ struct tnd_shares {
     bool is_useful; /* a split is faster than any one side */
     double us;      /* on idle lanes, X in host memory */
     int64_t rows[TND_SCHEDULE_SIDES];
+    float part_us[TND_SCHEDULE_SIDES]; /* of each side, alone */
+};
+
+/* A placement that is handed out node by node, without slow-downs; arrays are borrowed. */
+struct tnd_moment {
+    const struct tnd_schedule_problem *problem;
+    const struct tnd_shares *shares;
+    double now_us; /* the host is free */
+    bool slept;    /* workers, while the host waited for a device */
+    double lanes[TND_SCHEDULE_LANES];
+    double *there; /* [node * n_sides + memory]: when its result is there; negative: never */
+    uint8_t *side; /* of nodes that were handed out */
 };
 
 /* What a span is while it runs. */
@@ -46,6 +60,92 @@ int64_t tnd_schedule_most_jobs(const struct tnd_schedule_problem *problem);
 /** Runs a placement; returns its makespan. The spans are left in `run`. */
 double tnd_schedule_run(struct tnd_schedule_run *run);
 
+/* Of numbers, so that they need no call. */
+static inline double tnd_later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static inline double tnd_sooner(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+void tnd_schedule_begin(struct tnd_moment *moment);
+/** Hands out the next node. */
+void tnd_schedule_step(struct tnd_moment *moment, int32_t node, int side);
+/** When all that was handed out is over. */
+double tnd_schedule_end(const struct tnd_moment *moment);
+
+/* What no placement can be faster than. A node can be on each side, or split: the option behind
+ * the sides. Arrays are borrowed from the caller's block. */
+struct tnd_bounds {
+    const struct tnd_schedule_problem *problem;
+    const struct tnd_shares *shares;
+    bool may_split;
+    int n_options;
+    float *us;                  /* [node * n_options]; INFINITY: it cannot */
+    float *tail_us;             /* the same, to the end of all */
+    float *fetch_us, *bring_us; /* [node * n_sides]: its result to the host, and from there */
+    double weight[TND_SCHEDULE_SIDES];
+    float *work_us; /* of a node, by these weights */
+    double least_us;
+};
+void tnd_schedule_bound(struct tnd_bounds *bounds);
+
+/* The memory in which an option reads and leaves results. */
+static inline int tnd_schedule_option_memory(const struct tnd_bounds *bounds, int option)
+{
+    const struct tnd_schedule_problem *problem = bounds->problem;
+    return option < problem->n_sides && problem->sides[option].own_memory ? option : 0;
+}
+
+/* What it takes at least to bring a result from one memory to another. */
+static inline float tnd_schedule_bring_us(const struct tnd_bounds *bounds, int node, int from,
+                                          int to)
+{
+    int at = node * bounds->problem->n_sides;
+    return from == to ? 0 : bounds->fetch_us[at + from] + bounds->bring_us[at + to];
+}
+
+/* Of a graph with TND_SCHEDULE_SMALL nodes at most. */
+struct tnd_search {
+    const struct tnd_bounds *bounds;
+    struct tnd_schedule_run *run; /* for times with slow-downs */
+    int64_t n_left;               /* prefixes to be looked at */
+    double us;                    /* of the best placement, which is replaced by better ones */
+    uint8_t *side;
+    int32_t *order;
+    uint32_t *seen; /* TND_SCHEDULE_SEEN sets of nodes, and what they led to */
+    float *seen_us; /* n_nodes * n_sides + lanes for each */
+};
+void tnd_schedule_search(struct tnd_search *search);
+
+struct tnd_moves {
+    const struct tnd_bounds *bounds;
+    struct tnd_schedule_run *run;
+    struct tnd_moment *moment;
+    int64_t n_steps, most_steps; /* nodes that were handed out */
+    int64_t most_idle;           /* since the last gain */
+    uint64_t chance;
+    double us;          /* of the best placement, which is replaced by better ones */
+    uint8_t *best_side; /* at first the one that moves are made from */
+    int32_t *best_order;
+    uint8_t *side; /* of the one that moves are made from */
+    int32_t *order;
+    double *marks;   /* n_nodes * (2 + lanes) */
+    double *there;   /* as in a moment */
+    int32_t *set_at; /* place in the order from which on it is there */
+};
+void tnd_schedule_move(struct tnd_moves *moves);
+
+/** Lane that a side's work or transfer queues up in. */
+static inline int tnd_schedule_queue(const struct tnd_schedule_problem *problem, int side,
+                                     enum tnd_schedule_kind kind)
+{
+    return problem->sides[side].in_order ? side : tnd_schedule_lane(problem->n_sides, side, kind);
+}
+
 static inline int tnd_schedule_memory(const struct tnd_schedule_problem *problem, int side)
 {
     return problem->sides[side].own_memory ? side : 0;
@@ -69,7 +169,6 @@ struct tnd_listing {
     const struct tnd_shares *shares;
     bool may_split;
     bool counts_slowdown; /* every time as if all other sides worked */
-    const uint8_t *fixed; /* sides that are given; NULL: to be chosen */
     int32_t *by_rank;
     float *begin_us, *end_us; /* of each node */
     float *arrival_us;        /* [node * n_sides + side] */

@@ -86,12 +86,6 @@ struct lanes {
     int next_gap[TND_SCHEDULE_SIDES];
 };
 
-static int queue_of(const struct tnd_schedule_problem *problem, int side,
-                    enum tnd_schedule_kind kind)
-{
-    return problem->sides[side].in_order ? side : tnd_schedule_lane(problem->n_sides, side, kind);
-}
-
 /* When the result of a node is where `side` reads it. */
 static double bring(const struct tnd_listing *listing, struct lanes *lanes, int32_t from, int side,
                     bool is_noted)
@@ -106,14 +100,15 @@ static double bring(const struct tnd_listing *listing, struct lanes *lanes, int3
     at = (double)arrival[HOST];
     if (!(at < (double)INFINITY)) {
         int there = listing->side[from];
-        double *free_us = &lanes->free_us[queue_of(problem, there, TND_SCHEDULE_DOWNLOAD)];
+        double *free_us =
+            &lanes->free_us[tnd_schedule_queue(problem, there, TND_SCHEDULE_DOWNLOAD)];
         at = fmax((double)listing->end_us[from], *free_us) +
              tnd_schedule_link_us(&problem->sides[there].download, problem->bytes[from]);
         *free_us = is_noted ? at : *free_us;
         arrival[HOST] = is_noted ? (float)at : arrival[HOST];
     }
     if (memory != HOST) {
-        double *free_us = &lanes->free_us[queue_of(problem, side, TND_SCHEDULE_UPLOAD)];
+        double *free_us = &lanes->free_us[tnd_schedule_queue(problem, side, TND_SCHEDULE_UPLOAD)];
         at = fmax(at, *free_us) +
              tnd_schedule_link_us(&problem->sides[side].upload, problem->bytes[from]);
         *free_us = is_noted ? at : *free_us;
@@ -284,7 +279,7 @@ void tnd_schedule_list(struct tnd_listing *listing)
     }
     for (int i = 0; i < problem->n_nodes; i++) {
         int node = listing->by_rank[i];
-        int side = listing->fixed != NULL ? listing->fixed[node] : best_side(listing, &lanes, node);
+        int side = best_side(listing, &lanes, node);
         if (side == TND_SCHEDULE_SPLIT) {
             place_split(listing, &lanes, node, &listing->shares[problem->split_of[node]]);
         } else {

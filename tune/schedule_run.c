@@ -115,10 +115,11 @@ static void go_on(struct tnd_schedule_run *run)
 static void wait_for(struct tnd_schedule_run *run, int32_t job)
 {
     bool waits = !is_over(run, job);
-    run->slept = run->slept || (waits && run->spans[job].side != HOST);
+    double begin_us = run->now_us;
     while (!is_over(run, job)) {
         go_on(run);
     }
+    run->slept = run->slept || (waits && run->spans[job].side != HOST && run->now_us > begin_us);
     run->cause = waits ? job : run->cause;
 }
 
@@ -128,7 +129,7 @@ static int32_t add_job(struct tnd_schedule_run *run, int32_t node, enum tnd_sche
                        int side, double us, int32_t after)
 {
     int lane = tnd_schedule_lane(run->problem->n_sides, side, kind);
-    int queue = run->problem->sides[side].in_order ? side : lane;
+    int queue = tnd_schedule_queue(run->problem, side, kind);
     int32_t i = run->n_jobs++;
     run->jobs[i] = (struct tnd_schedule_job){(float)us, after, NONE};
     run->spans[i] = (struct tnd_schedule_span){.node = node,

@@ -170,4 +170,7 @@ void tnd_schedule_divide(const struct tnd_schedule_problem *problem,
             *out = one.us < out->us ? one : *out;
         }
     }
+    for (int side = 0; side < problem->n_sides; side++) {
+        out->part_us[side] = (float)tnd_schedule_share_us(split, side, out->rows[side]);
+    }
 }

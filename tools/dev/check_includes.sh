@@ -24,7 +24,7 @@ declare -A below=(
     [bridge]="bridge"
     [docs]="docs"
     [tools]="tools llama runtime measure tune table sched backends formats ggml-like base"
-    [bench]="bench llama runtime measure tune table sched backends formats ggml-like base"
+    [bench]="bench tools llama runtime measure tune table sched backends formats ggml-like base"
 )
 declare -A owner
 for header in include/tandem/*.h; do

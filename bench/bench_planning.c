@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ * bench-planning: what it costs to plan the pass of a llama on the machine of a timing table, new
+ * and known. Nothing is computed, so no device is needed. Takes a few seconds.
+ * usage: bench-planning TABLE... */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "formats/source.h"
+#include "sched/plan.h"
+#include "tools/report/model_graph.h"
+#include "tools/report/stub_backends.h"
+#include "tune/planner.h"
+
+enum { GRAPHS = 48, FIRST_M = 2, THREADS = 2 };
+
+struct sample {
+    double new_us, known_us, predicted_us;
+};
+
+static void stop_at(enum tandem_status status, const struct tandem_error *error)
+{
+    if (status != TANDEM_OK) {
+        fprintf(stderr, "bench-planning: %s\n", error->text);
+        exit(1);
+    }
+}
+
+static int by_new(const void *left, const void *right)
+{
+    double a = ((const struct sample *)left)->new_us;
+    double b = ((const struct sample *)right)->new_us;
+    return (a > b) - (a < b);
+}
+
+static double plan_once(struct tnd_planner *planner, const struct model_graph *pass,
+                        double *out_predicted_us)
+{
+    const struct tnd_clock *clock = tnd_clock_real();
+    struct tandem_plan *plan;
+    struct tandem_error error;
+    uint64_t begin = clock->now_ns(clock);
+    stop_at(tnd_planner_plan(planner, pass->graph, THREADS, &plan, &error), &error);
+    double us = (double)(clock->now_ns(clock) - begin) / 1e3;
+    *out_predicted_us = plan->schedule != NULL ? (double)plan->schedule->makespan_us : 0;
+    tandem_plan_free(plan);
+    return us;
+}
+
+static void run(const tandem_table *table, const char *path, int64_t layers)
+{
+    const struct tandem_llama_shape shape = {.size = sizeof(shape),
+                                             .dim = 4096,
+                                             .hidden = 14336,
+                                             .layers = layers,
+                                             .heads = 32,
+                                             .kv_heads = 8,
+                                             .vocabulary = 128256,
+                                             .context = 4096,
+                                             .head_size = 128};
+    struct tandem_error error;
+    struct model_graphs graphs = {NULL, NULL};
+    struct tnd_registry *registry;
+    struct tnd_planner *planner;
+    struct sample samples[GRAPHS];
+    int n_nodes = 0;
+    stop_at(tnd_source_outline(&shape, TANDEM_TYPE_Q4_0, &graphs.source, &error), &error);
+    stop_at(tandem_model_new(graphs.source, &graphs.model, &error), &error);
+    stop_at(tnd_stub_backends_open(table, THREADS, &registry, &error), &error);
+    const struct tnd_planner_options options = {.registry = registry, .clock = tnd_clock_real()};
+    stop_at(tnd_planner_new(&options, &planner, &error), &error);
+    tnd_planner_set_candidates(planner, tnd_stub_candidates);
+    tnd_planner_set_table(planner, table);
+    for (int i = 0; i < GRAPHS; i++) {
+        struct model_graph pass;
+        stop_at(model_graph_build(&graphs, FIRST_M + i, 0, &pass, &error), &error);
+        samples[i].new_us = plan_once(planner, &pass, &samples[i].predicted_us);
+        samples[i].known_us = plan_once(planner, &pass, &samples[i].predicted_us);
+        n_nodes = pass.graph->n_nodes;
+        model_graph_fini(&pass);
+    }
+    qsort(samples, GRAPHS, sizeof(samples[0]), by_new);
+    const struct sample *middle = &samples[GRAPHS / 2];
+    printf("%-40s %4d nodes: new %8.1f us (%.2f us a node; %.1f .. %.1f), known %7.1f us (%.2f), "
+           "a run %.0f us\n",
+           path, n_nodes, middle->new_us, middle->new_us / n_nodes, samples[0].new_us,
+           samples[GRAPHS - 1].new_us, middle->known_us, middle->known_us / n_nodes,
+           middle->predicted_us);
+    tnd_planner_free(planner);
+    tnd_registry_close(registry);
+    model_graphs_close(&graphs);
+}
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        struct tandem_error error;
+        tandem_table *table;
+        stop_at(tandem_table_load(argv[i], &table, &error), &error);
+        for (int64_t layers = 2; layers <= 32; layers *= 4) {
+            run(table, argv[i], layers);
+        }
+        tandem_table_free(table);
+    }
+    return 0;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ * Bounds: what no placement can be faster than. By paths: what a node and all behind it take at
+ * least, moving results included. By work: weights of the sides that add up to 1, by which the
+ * cheapest side of each node counts (the Lagrangian bound of machines that differ; Lenstra, Shmoys,
+ * Tardos, Math. Programming 46, 1990, solve the same relaxation). No slow-downs. */
+#include <math.h>
+#include <stddef.h>
+
+#include "tune/policy.h"
+#include "tune/schedule_internal.h"
+
+enum { HOST = 0 };
+
+static const struct tnd_shares *shares_of(const struct tnd_bounds *b, int node)
+{
+    const struct tnd_schedule_problem *problem = b->problem;
+    if (!b->may_split || problem->split_of == NULL || problem->split_of[node] < 0) {
+        return NULL;
+    }
+    const struct tnd_shares *shares = &b->shares[problem->split_of[node]];
+    return shares->is_useful ? shares : NULL;
+}
+
+static void price(struct tnd_bounds *b, int node)
+{
+    const struct tnd_schedule_problem *problem = b->problem;
+    const struct tnd_shares *shares = shares_of(b, node);
+    float *us = &b->us[node * b->n_options];
+    float *fetch_us = &b->fetch_us[node * problem->n_sides];
+    float *bring_us = &b->bring_us[node * problem->n_sides];
+    for (int side = 0; side < problem->n_sides; side++) {
+        const struct tnd_schedule_side *one = &problem->sides[side];
+        double bytes = one->own_memory ? problem->bytes[node] : 0;
+        float time = tnd_schedule_time(problem, node, side)->us;
+        us[side] = time >= 0 ? time : INFINITY;
+        fetch_us[side] = (float)tnd_schedule_link_us(&one->download, bytes);
+        bring_us[side] = (float)tnd_schedule_link_us(&one->upload, bytes);
+    }
+    us[problem->n_sides] = shares != NULL ? 0 : INFINITY;
+    for (int side = 0; side < problem->n_sides && shares != NULL; side++) {
+        us[problem->n_sides] =
+            (float)tnd_later((double)us[problem->n_sides], (double)shares->part_us[side]);
+    }
+}
+
+/* Raises the tail of a node that another one reads. */
+static void extend(struct tnd_bounds *b, int from, int to)
+{
+    for (int a = 0; a < b->n_options; a++) {
+        float least = INFINITY;
+        int memory = tnd_schedule_option_memory(b, a);
+        for (int c = 0; c < b->n_options; c++) {
+            float us = tnd_schedule_bring_us(b, from, memory, tnd_schedule_option_memory(b, c)) +
+                       b->tail_us[to * b->n_options + c];
+            least = us < least ? us : least;
+        }
+        float *tail = &b->tail_us[from * b->n_options + a];
+        *tail = *tail > least ? *tail : least;
+    }
+}
+
+/* The work of a node where that counts least; *out_side: there, n_sides: split. */
+static double work(const struct tnd_bounds *b, int node, int *out_side)
+{
+    const struct tnd_shares *shares = shares_of(b, node);
+    double least = INFINITY;
+    for (int side = 0; side < b->problem->n_sides; side++) {
+        double us = b->weight[side] * (double)b->us[node * b->n_options + side];
+        *out_side = us < least ? side : *out_side;
+        least = tnd_sooner(least, us);
+    }
+    double parts = shares != NULL ? 0 : INFINITY;
+    for (int side = 0; side < b->problem->n_sides && shares != NULL; side++) {
+        parts += b->weight[side] * (double)shares->part_us[side];
+    }
+    *out_side = parts < least ? b->problem->n_sides : *out_side;
+    return tnd_sooner(least, parts);
+}
+
+/* The weights are moved towards the sides that have more to do. */
+static double weigh_work(struct tnd_bounds *b)
+{
+    int n_sides = b->problem->n_sides;
+    double best = 0;
+    double best_weight[TND_SCHEDULE_SIDES] = {0};
+    for (int side = 0; side < n_sides; side++) {
+        b->weight[side] = 1.0 / n_sides;
+    }
+    for (int round = 0; round < TND_SCHEDULE_WEIGHINGS; round++) {
+        double load[TND_SCHEDULE_SIDES] = {0};
+        double sum = 0;
+        double all = 0;
+        for (int i = 0; i < b->problem->n_nodes; i++) {
+            int side = HOST;
+            sum += work(b, i, &side);
+            const struct tnd_shares *shares = side == n_sides ? shares_of(b, i) : NULL;
+            for (int s = 0; s < n_sides && shares != NULL; s++) {
+                load[s] += (double)shares->part_us[s];
+            }
+            if (shares == NULL) {
+                load[side] += (double)b->us[i * b->n_options + side];
+            }
+        }
+        if (sum > best || round == 0) {
+            best = sum;
+            for (int s = 0; s < n_sides; s++) {
+                best_weight[s] = b->weight[s];
+            }
+        }
+        double most = 0;
+        for (int s = 0; s < n_sides; s++) {
+            most = tnd_later(most, load[s]);
+        }
+        for (int s = 0; s < n_sides && most > 0; s++) {
+            b->weight[s] *= exp2((load[s] / most - 1) * 2 / (round + 1));
+            all += b->weight[s];
+        }
+        for (int s = 0; s < n_sides && most > 0; s++) {
+            b->weight[s] /= all;
+        }
+    }
+    for (int s = 0; s < n_sides; s++) {
+        b->weight[s] = best_weight[s];
+    }
+    for (int i = 0; i < b->problem->n_nodes; i++) {
+        int side = HOST;
+        b->work_us[i] = (float)work(b, i, &side);
+    }
+    return best;
+}
+
+void tnd_schedule_bound(struct tnd_bounds *b)
+{
+    const struct tnd_schedule_problem *problem = b->problem;
+    double longest = 0;
+    b->n_options = problem->n_sides + 1;
+    for (int i = 0; i < problem->n_nodes; i++) {
+        price(b, i);
+        for (int a = 0; a < b->n_options; a++) {
+            b->tail_us[i * b->n_options + a] = 0;
+        }
+    }
+    for (int i = problem->n_nodes - 1; i >= 0; i--) {
+        float least = INFINITY;
+        for (int a = 0; a < b->n_options; a++) {
+            float *tail = &b->tail_us[i * b->n_options + a];
+            *tail += b->us[i * b->n_options + a];
+            least = *tail < least ? *tail : least;
+        }
+        longest = tnd_later(longest, (double)least);
+        for (int32_t e = problem->first_edge[i]; e < problem->first_edge[i + 1]; e++) {
+            if (!problem->edges[e].is_ordered) {
+                extend(b, problem->edges[e].from, i);
+            }
+        }
+    }
+    b->least_us = tnd_later(longest, weigh_work(b));
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT
+ * Branch and bound over the sides and the order of small graphs: what is handed out next, and
+ * where, depth first, what promises most first. A branch ends where its bound is not clearly below
+ * the best placement so far, and where the same nodes have led to a state before that was no later
+ * in anything. Prices are those of schedule_quick.c. */
+#include <math.h>
+#include <string.h>
+
+#include "base/tnd_assert.h"
+#include "tune/policy.h"
+#include "tune/schedule_internal.h"
+
+enum {
+    HOST = 0,
+    MOST = TND_SCHEDULE_SMALL,
+    BRANCHES = MOST * (TND_SCHEDULE_SIDES + 1),
+    STATE = MOST * TND_SCHEDULE_SIDES + TND_SCHEDULE_LANES,
+    SLOTS = 8,
+    SETS = TND_SCHEDULE_SEEN / SLOTS
+};
+
+struct search {
+    struct tnd_search *out;
+    const struct tnd_bounds *bounds;
+    const struct tnd_schedule_problem *problem;
+    uint32_t before[MOST];  /* bits of the nodes that a node waits for */
+    uint32_t readers[MOST]; /* and of those that wait for it */
+    int32_t order[MOST];
+    uint8_t next_slot[SETS];
+};
+
+/* The begin of a placement. */
+struct prefix {
+    struct tnd_moment moment;
+    double there[MOST * TND_SCHEDULE_SIDES];
+    uint8_t side[MOST];
+    uint32_t done;
+    int n;
+    double work_us; /* of the others, weighed */
+};
+
+struct branch {
+    double bound_us;
+    uint8_t node, option;
+};
+
+static void copy(const struct search *s, struct prefix *to, const struct prefix *from)
+{
+    size_t n = (size_t)s->problem->n_nodes;
+    to->moment = from->moment;
+    to->moment.there = to->there;
+    to->moment.side = to->side;
+    memcpy(to->there, from->there, n * (size_t)s->problem->n_sides * sizeof(to->there[0]));
+    memcpy(to->side, from->side, n);
+    to->done = from->done;
+    to->n = from->n;
+    to->work_us = from->work_us;
+}
+
+static bool is_done(const struct prefix *prefix, int node)
+{
+    return (prefix->done >> node & 1) != 0;
+}
+
+static void step(struct search *s, struct prefix *prefix, const struct branch *branch)
+{
+    bool is_split = branch->option == s->problem->n_sides;
+    tnd_schedule_step(&prefix->moment, branch->node,
+                      is_split ? TND_SCHEDULE_SPLIT : branch->option);
+    prefix->done |= UINT32_C(1) << branch->node;
+    prefix->n++;
+    prefix->work_us -= (double)s->bounds->work_us[branch->node];
+    s->out->n_left--;
+}
+
+/* ---- bounds ---- */
+
+/* When a result can be in a memory; `ends`: of nodes that were not handed out, by option. */
+static double there_at(const struct search *s, const struct prefix *prefix, const double *ends,
+                       int node, int memory)
+{
+    const struct tnd_bounds *b = s->bounds;
+    double first = INFINITY;
+    if (is_done(prefix, node)) {
+        const double *there = &prefix->there[node * s->problem->n_sides];
+        bool is_split = prefix->side[node] == TND_SCHEDULE_SPLIT;
+        int from = is_split ? HOST : tnd_schedule_memory(s->problem, prefix->side[node]);
+        from = there[HOST] >= 0 ? HOST : from;
+        return there[memory] >= 0
+                   ? there[memory]
+                   : there[from] + (double)tnd_schedule_bring_us(b, node, from, memory);
+    }
+    for (int a = 0; a < b->n_options; a++) {
+        first = tnd_sooner(first, ends[node * b->n_options + a] +
+                                      (double)tnd_schedule_bring_us(
+                                          b, node, tnd_schedule_option_memory(b, a), memory));
+    }
+    return first;
+}
+
+static double ready_at(const struct search *s, const struct prefix *prefix, const double *ends,
+                       int node, int option)
+{
+    const struct tnd_schedule_problem *problem = s->problem;
+    const struct tnd_moment *m = &prefix->moment;
+    int memory = tnd_schedule_option_memory(s->bounds, option);
+    bool is_device = option > HOST && option < problem->n_sides;
+    double ready_us = is_device ? tnd_later(m->now_us, m->lanes[option]) : m->now_us;
+    for (int32_t e = problem->first_edge[node]; e < problem->first_edge[node + 1]; e++) {
+        const struct tnd_schedule_edge *edge = &problem->edges[e];
+        if (!edge->is_ordered) {
+            ready_us = tnd_later(ready_us, there_at(s, prefix, ends, edge->from, memory));
+        }
+    }
+    return ready_us;
+}
+
+/* The earliest end of all: by the work and by the paths that are left. */
+static double bound(const struct search *s, const struct prefix *prefix)
+{
+    const struct tnd_bounds *b = s->bounds;
+    const struct tnd_moment *m = &prefix->moment;
+    double ends[MOST * (TND_SCHEDULE_SIDES + 1)];
+    double weighed = prefix->work_us + b->weight[HOST] * m->now_us;
+    for (int side = 1; side < s->problem->n_sides; side++) {
+        weighed += b->weight[side] * m->lanes[side];
+    }
+    double least = tnd_later(tnd_schedule_end(m), weighed);
+    for (int i = 0; i < s->problem->n_nodes; i++) {
+        double first = INFINITY;
+        for (int a = 0; a < b->n_options && !is_done(prefix, i); a++) {
+            int at = i * b->n_options + a;
+            double ready_us = ready_at(s, prefix, ends, i, a);
+            ends[at] = ready_us + (double)b->us[at];
+            first = tnd_sooner(first, ready_us + (double)b->tail_us[at]);
+        }
+        least = is_done(prefix, i) ? least : tnd_later(least, first);
+    }
+    return least;
+}
+
+static bool promises(const struct search *s, double bound_us)
+{
+    return bound_us < s->out->us * (1 - TND_SCHEDULE_NEAR);
+}
+
+/* ---- states ---- */
+
+/* When all is free or there that the nodes which are left can meet. */
+static int read_state(const struct search *s, const struct prefix *prefix, float *out)
+{
+    const struct tnd_schedule_problem *problem = s->problem;
+    const struct tnd_moment *m = &prefix->moment;
+    int n = 0;
+    out[n++] = (float)m->now_us;
+    for (int lane = 1; lane < tnd_schedule_lanes(problem->n_sides); lane++) {
+        out[n++] = (float)tnd_later(m->now_us, m->lanes[lane]);
+    }
+    for (int i = 0; i < problem->n_nodes; i++) {
+        bool is_wanted = is_done(prefix, i) && (s->readers[i] & ~prefix->done) != 0;
+        for (int side = 0; side < problem->n_sides && is_wanted; side++) {
+            double there = prefix->there[i * problem->n_sides + side];
+            out[n++] = there >= 0 ? (float)tnd_later(there, m->now_us) : INFINITY;
+        }
+    }
+    return n;
+}
+
+/* Whether the same nodes have led to a state that was no later in anything; else it is noted. */
+static bool was_better(struct search *s, const struct prefix *prefix)
+{
+    float state[STATE];
+    int n = read_state(s, prefix, state);
+    int n_most =
+        s->problem->n_nodes * s->problem->n_sides + tnd_schedule_lanes(s->problem->n_sides);
+    int set = (int)(prefix->done * UINT32_C(0x9E3779B1) % SETS);
+    for (int slot = set * SLOTS; slot < (set + 1) * SLOTS; slot++) {
+        const float *seen = &s->out->seen_us[slot * n_most];
+        bool is_better = s->out->seen[slot] == prefix->done;
+        for (int i = 0; i < n && is_better; i++) {
+            is_better = seen[i] <= state[i];
+        }
+        if (is_better) {
+            return true;
+        }
+    }
+    int slot = set * SLOTS + s->next_slot[set];
+    s->next_slot[set] = (uint8_t)((s->next_slot[set] + 1) % SLOTS);
+    s->out->seen[slot] = prefix->done;
+    memcpy(&s->out->seen_us[slot * n_most], state, (size_t)n * sizeof(state[0]));
+    return false;
+}
+
+/* ---- the search ---- */
+
+static void finish(struct search *s, const struct prefix *prefix)
+{
+    struct tnd_search *out = s->out;
+    double us = tnd_schedule_end(&prefix->moment);
+    if (s->problem->slowdown != NULL && us < out->us) {
+        out->run->side = prefix->side;
+        out->run->order = s->order;
+        us = tnd_schedule_run(out->run);
+    }
+    if (us < out->us) {
+        out->us = us;
+        memcpy(out->side, prefix->side, (size_t)s->problem->n_nodes);
+        memcpy(out->order, s->order, (size_t)s->problem->n_nodes * sizeof(s->order[0]));
+    }
+}
+
+/* Keeps a branch that promises something; the most promising ones come first. */
+static int add_branch(struct search *s, const struct prefix *prefix, struct branch branch, int n,
+                      struct branch *branches)
+{
+    struct prefix next;
+    copy(s, &next, prefix);
+    step(s, &next, &branch);
+    branch.bound_us = bound(s, &next);
+    if (!promises(s, branch.bound_us)) {
+        return n;
+    }
+    int at = n;
+    for (; at > 0 && branches[at - 1].bound_us > branch.bound_us; at--) {
+        branches[at] = branches[at - 1];
+    }
+    branches[at] = branch;
+    return n + 1;
+}
+
+static void search_from(struct search *s, const struct prefix *prefix)
+{
+    const struct tnd_bounds *b = s->bounds;
+    struct branch branches[BRANCHES];
+    int n = 0;
+    if (prefix->n == s->problem->n_nodes) {
+        finish(s, prefix);
+        return;
+    }
+    if (prefix->n > 0 && was_better(s, prefix)) {
+        return;
+    }
+    for (int i = 0; i < s->problem->n_nodes; i++) {
+        bool can = !is_done(prefix, i) && (s->before[i] & ~prefix->done) == 0;
+        for (int a = 0; a < b->n_options && can; a++) {
+            if (b->us[i * b->n_options + a] < INFINITY) {
+                n = add_branch(s, prefix, (struct branch){0, (uint8_t)i, (uint8_t)a}, n, branches);
+            }
+        }
+    }
+    for (int i = 0; i < n && s->out->n_left > 0 && promises(s, branches[i].bound_us); i++) {
+        struct prefix next;
+        copy(s, &next, prefix);
+        s->order[prefix->n] = branches[i].node;
+        step(s, &next, &branches[i]);
+        search_from(s, &next);
+    }
+}
+
+void tnd_schedule_search(struct tnd_search *out)
+{
+    const struct tnd_schedule_problem *problem = out->bounds->problem;
+    struct search s = {.out = out, .bounds = out->bounds, .problem = problem};
+    struct prefix begin = {.n = 0};
+    TND_ASSERT(problem->n_nodes <= MOST);
+    for (int i = 0; i < problem->n_nodes; i++) {
+        begin.work_us += (double)out->bounds->work_us[i];
+        for (int32_t e = problem->first_edge[i]; e < problem->first_edge[i + 1]; e++) {
+            s.before[i] |= UINT32_C(1) << problem->edges[e].from;
+            s.readers[problem->edges[e].from] |= UINT32_C(1) << i;
+        }
+    }
+    begin.moment = (struct tnd_moment){.problem = problem,
+                                       .shares = out->bounds->shares,
+                                       .there = begin.there,
+                                       .side = begin.side};
+    tnd_schedule_begin(&begin.moment);
+    memset(out->seen, 0, TND_SCHEDULE_SEEN * sizeof(out->seen[0]));
+    search_from(&s, &begin);
+}
