@@ -178,12 +178,12 @@ static tandem_tensor *sum_experts(const struct pass *p, const struct tnd_llama_h
 {
     tandem_context *c = p->context;
     const int64_t ne[] = {p->model->hparams.dim, 1, p->m};
-    tandem_tensor *row = tandem_reshape(c, y, 3, ne);              /* {dim, 1, M} */
-    tandem_tensor *gate = tandem_mul_mat_id(c, w->gate, row, ids); /* {hidden, used, M} */
-    tandem_tensor *up = tandem_mul_mat_id(c, w->up, row, ids);
+    tandem_tensor *row = tandem_reshape(c, y, 3, ne);                   /* {dim, 1, M} */
+    tandem_tensor *gate = tandem_mul_mat_id(c, w->gate_exps, row, ids); /* {hidden, used, M} */
+    tandem_tensor *up = tandem_mul_mat_id(c, w->up_exps, row, ids);
     tandem_tensor *both = tandem_mul(c, activate(p, gate), up);
-    tandem_tensor *down = tandem_mul_mat_id(c, w->down, both, ids); /* {dim, used, M} */
-    return tandem_weighted_sum(c, down, g);                         /* {dim, M} */
+    tandem_tensor *down = tandem_mul_mat_id(c, w->down_exps, both, ids); /* {dim, used, M} */
+    return tandem_weighted_sum(c, down, g);                              /* {dim, M} */
 }
 
 /* Other numbers of experts, by a table I32 {1, experts}. */
@@ -204,7 +204,7 @@ static tandem_tensor *sum_all_experts(const struct pass *p, int64_t layer, tande
 {
     const struct tnd_llama_layer *w = &p->model->layers[layer];
     const struct tnd_llama_hot_layer all = {
-        .gate = w->gate_exps, .up = w->up_exps, .down = w->down_exps};
+        .gate_exps = w->gate_exps, .up_exps = w->up_exps, .down_exps = w->down_exps};
     const struct tnd_llama_hot_layer *hot = p->batch->hot != NULL ? &p->batch->hot[layer] : NULL;
     if (hot == NULL || hot->context == NULL) {
         return sum_experts(p, &all, y, ids, g);

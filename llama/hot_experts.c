@@ -48,7 +48,7 @@ enum tandem_status tnd_llama_hot_init(struct tnd_llama_hot *hot, const tandem_mo
 
 static void free_layer(struct tnd_llama_hot_layer *layer, tandem_runtime *runtime)
 {
-    const tandem_tensor *all[] = {layer->gate, layer->up, layer->down, layer->to_hot,
+    const tandem_tensor *all[] = {layer->gate_exps, layer->up_exps, layer->down_exps, layer->to_hot,
                                   layer->to_cold};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && layer->context != NULL; i++) {
         tandem_runtime_forget(runtime, all[i]);
@@ -102,17 +102,17 @@ static void make_layer(const struct tnd_llama_layer *w, const int32_t *experts, 
     if (tandem_context_new(NULL, &made.context, NULL) != TANDEM_OK) {
         return;
     }
-    made.gate = gather(made.context, w->gate_exps, experts, n, all);
-    made.up = gather(made.context, w->up_exps, experts, n, all);
-    made.down = gather(made.context, w->down_exps, experts, n, all);
+    made.gate_exps = gather(made.context, w->gate_exps, experts, n, all);
+    made.up_exps = gather(made.context, w->up_exps, experts, n, all);
+    made.down_exps = gather(made.context, w->down_exps, experts, n, all);
     made.to_hot = make_table(made.context, experts, n, all, true);
     made.to_cold = make_table(made.context, experts, n, all, false);
     if (tandem_context_status(made.context, NULL) != TANDEM_OK) {
         tandem_context_free(made.context);
         return;
     }
-    made.bytes = (int64_t)(tandem_tensor_bytes(made.gate) + tandem_tensor_bytes(made.up) +
-                           tandem_tensor_bytes(made.down));
+    made.bytes = (int64_t)(tandem_tensor_bytes(made.gate_exps) + tandem_tensor_bytes(made.up_exps) +
+                           tandem_tensor_bytes(made.down_exps));
     *out = made;
 }
 
@@ -157,9 +157,9 @@ const void *tnd_llama_hot_gather(void *user, int weight, const int32_t *experts,
         }
         next->backend = (uint8_t)backend;
         return next->context == NULL ? NULL
-                                     : tandem_tensor_data(is_gate ? next->gate
-                                                          : is_up ? next->up
-                                                                  : next->down);
+                                     : tandem_tensor_data(is_gate ? next->gate_exps
+                                                          : is_up ? next->up_exps
+                                                                  : next->down_exps);
     }
     return NULL;
 }

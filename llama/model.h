@@ -55,12 +55,12 @@ struct tandem_model {
 
 /** Experts of a layer that a device keeps apart from the others (hot_experts.c). */
 struct tnd_llama_hot_layer {
-    tandem_context *context; /* owns the tensors; NULL: the layer has none */
-    tandem_tensor *gate;     /* {dim, expert_hidden, n} */
-    tandem_tensor *up;       /* {dim, expert_hidden, n} */
-    tandem_tensor *down;     /* {expert_hidden, dim, n} */
-    tandem_tensor *to_hot;   /* I32 {1, experts}: an expert's number among the n; -1: it is cold */
-    tandem_tensor *to_cold;  /* I32 {1, experts}: an expert's number; -1: it is hot */
+    tandem_context *context;  /* owns the tensors; NULL: the layer has none */
+    tandem_tensor *gate_exps; /* {dim, expert_hidden, n} */
+    tandem_tensor *up_exps;   /* {dim, expert_hidden, n} */
+    tandem_tensor *down_exps; /* {expert_hidden, dim, n} */
+    tandem_tensor *to_hot;    /* I32 {1, experts}: an expert's number among the n; -1: it is cold */
+    tandem_tensor *to_cold;   /* I32 {1, experts}: an expert's number; -1: it is hot */
     int64_t n, bytes;
     uint8_t backend;
 };

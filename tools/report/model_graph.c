@@ -151,9 +151,9 @@ const void *model_graphs_add_hot(void *user, const void *data, int64_t n)
         }
         const struct tnd_llama_hot_layer *hot = &graphs->hot[l];
         return hot->context == NULL ? NULL
-                                    : tandem_tensor_data(is_gate ? hot->gate
-                                                         : is_up ? hot->up
-                                                                 : hot->down);
+                                    : tandem_tensor_data(is_gate ? hot->gate_exps
+                                                         : is_up ? hot->up_exps
+                                                                 : hot->down_exps);
     }
     return NULL;
 }
