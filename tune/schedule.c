@@ -29,7 +29,7 @@ struct finding {
     struct tnd_bounds bounds;
     uint32_t *seen; /* for tnd_search */
     float *seen_us;
-    double *marks, *there; /* for tnd_moves */
+    double *marks, *there; /* for tnd_improving */
     int32_t *set_at;
     struct placement single, best; /* best: of those that may split and overlap */
     struct placement unsplit;      /* the best of those without a split */
@@ -341,7 +341,7 @@ static void improve(struct finding *f)
     const struct placement *from = f->best.us <= f->single.us ? &f->best : &f->single;
     double from_us = from->us;
     int64_t hope = (int64_t)f->problem->n_nodes * TND_SCHEDULE_HOPE_STEPS;
-    struct tnd_moves moves = {
+    struct tnd_improving moves = {
         .bounds = &f->bounds,
         .run = &f->run,
         .moment = &f->moment,

@@ -121,7 +121,7 @@ struct tnd_search {
 };
 void tnd_schedule_search(struct tnd_search *search);
 
-struct tnd_moves {
+struct tnd_improving {
     const struct tnd_bounds *bounds;
     struct tnd_schedule_run *run;
     struct tnd_moment *moment;
@@ -137,7 +137,7 @@ struct tnd_moves {
     double *there;   /* as in a moment */
     int32_t *set_at; /* place in the order from which on it is there */
 };
-void tnd_schedule_move(struct tnd_moves *moves);
+void tnd_schedule_move(struct tnd_improving *moves);
 
 /** Lane that a side's work or transfer queues up in. */
 static inline int tnd_schedule_queue(const struct tnd_schedule_problem *problem, int side,

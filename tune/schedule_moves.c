@@ -19,13 +19,13 @@ struct mark {
     double lanes[];
 };
 
-static struct mark *mark_of(const struct tnd_moves *m, int place)
+static struct mark *mark_of(const struct tnd_improving *m, int place)
 {
     size_t lanes = (size_t)tnd_schedule_lanes(m->bounds->problem->n_sides);
     return (struct mark *)(void *)(m->marks + (size_t)place * (lanes + 2));
 }
 
-static void set_mark(struct tnd_moves *m, int place)
+static void set_mark(struct tnd_improving *m, int place)
 {
     struct mark *mark = mark_of(m, place);
     mark->now_us = m->moment->now_us;
@@ -35,7 +35,7 @@ static void set_mark(struct tnd_moves *m, int place)
     }
 }
 
-static void note_cells(struct tnd_moves *m, int node, int place)
+static void note_cells(struct tnd_improving *m, int node, int place)
 {
     int n_sides = m->bounds->problem->n_sides;
     for (int side = 0; side < n_sides; side++) {
@@ -48,7 +48,7 @@ static void note_cells(struct tnd_moves *m, int node, int place)
 }
 
 /* Prices the placement that moves are made from, and keeps what was known at each place. */
-static void mark_all(struct tnd_moves *m)
+static void mark_all(struct tnd_improving *m)
 {
     const struct tnd_schedule_problem *problem = m->bounds->problem;
     for (int i = 0; i < problem->n_nodes * problem->n_sides; i++) {
@@ -66,7 +66,7 @@ static void mark_all(struct tnd_moves *m)
     }
 }
 
-static void go_back_to(struct tnd_moves *m, int place)
+static void go_back_to(struct tnd_improving *m, int place)
 {
     const struct tnd_schedule_problem *problem = m->bounds->problem;
     const struct mark *mark = mark_of(m, place);
@@ -82,7 +82,7 @@ static void go_back_to(struct tnd_moves *m, int place)
 }
 
 /* INFINITY when it is slower than the placement is now. */
-static double price_from(struct tnd_moves *m, int place)
+static double price_from(struct tnd_improving *m, int place)
 {
     const struct tnd_bounds *b = m->bounds;
     const struct tnd_schedule_problem *problem = b->problem;
@@ -111,7 +111,7 @@ static double price_from(struct tnd_moves *m, int place)
     return us;
 }
 
-static uint32_t draw(struct tnd_moves *m, int below)
+static uint32_t draw(struct tnd_improving *m, int below)
 {
     m->chance = m->chance * UINT64_C(6364136223846793005) + 1442695040888963407; /* Knuth, MMIX */
     return (uint32_t)((m->chance >> 32) * (uint64_t)below >> 32);
@@ -128,7 +128,7 @@ static bool waits_for(const struct tnd_schedule_problem *problem, int32_t node, 
 }
 
 /* A place to which a node may move: behind all that it waits for, before all that wait for it. */
-static int draw_place(struct tnd_moves *m, int at)
+static int draw_place(struct tnd_improving *m, int at)
 {
     const struct tnd_schedule_problem *problem = m->bounds->problem;
     int32_t node = m->order[at];
@@ -145,7 +145,7 @@ static int draw_place(struct tnd_moves *m, int at)
     return first + (int)draw(m, last - first + 1);
 }
 
-static int draw_option(struct tnd_moves *m, int32_t node)
+static int draw_option(struct tnd_improving *m, int32_t node)
 {
     const float *us = &m->bounds->us[node * m->bounds->n_options];
     int n = 0;
@@ -158,7 +158,7 @@ static int draw_option(struct tnd_moves *m, int32_t node)
     return drawn;
 }
 
-static void move(struct tnd_moves *m, int from, int to)
+static void move(struct tnd_improving *m, int from, int to)
 {
     int32_t node = m->order[from];
     for (int i = from; i != to; i += to > from ? 1 : -1) {
@@ -168,7 +168,7 @@ static void move(struct tnd_moves *m, int from, int to)
 }
 
 /* Whether it is faster now. */
-static bool try_move(struct tnd_moves *m)
+static bool try_move(struct tnd_improving *m)
 {
     const struct tnd_bounds *b = m->bounds;
     int at = (int)draw(m, b->problem->n_nodes);
@@ -200,7 +200,7 @@ static bool try_move(struct tnd_moves *m)
     return is_faster;
 }
 
-void tnd_schedule_move(struct tnd_moves *m)
+void tnd_schedule_move(struct tnd_improving *m)
 {
     int64_t gained_at = 0;
     uint8_t *side = m->moment->side;
