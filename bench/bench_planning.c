@@ -59,7 +59,7 @@ static void run(const tandem_table *table, const char *path, int64_t layers)
                                              .context = 4096,
                                              .head_size = 128};
     struct tandem_error error;
-    struct model_graphs graphs = {NULL, NULL};
+    struct model_graphs graphs = {.source = NULL};
     struct tnd_registry *registry;
     struct tnd_planner *planner;
     struct sample samples[GRAPHS];
