@@ -409,7 +409,7 @@ static void a_lost_device_leaves_everything_to_the_cpu(void)
 static void hot_and_cold_experts_run_at_once(void)
 {
     int32_t tokens[60];
-    cpu_rate = 0.01;
+    cpu_rate = 1;
     device_rate = 1.3;
     open_model("cpu", "simown", NULL);
     api = tnd_sim_own_api;
