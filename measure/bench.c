@@ -304,15 +304,25 @@ static enum tandem_status measure_peaks(struct tnd_sweep *sweep)
                              sweep->when, sweep->table, sweep->error);
 }
 
-static enum tandem_status measure_ops(struct tnd_sweep *sweep)
+static enum tandem_status measure_ops(struct tnd_sweep *sweep, bool with_devices)
 {
     const struct tnd_bench_options *options = sweep->options;
     if (options->pool == NULL || options->profile != NULL) {
         return TANDEM_OK;
     }
     double room_s = isinf(sweep->budget_s) ? 0 : TND_BENCH_OPS_SHARE * sweep->budget_s;
-    return tnd_measure_ops(&options->measure, options->thread_counts, options->n_thread_counts,
-                           room_s, sweep->when, sweep->table, sweep->error);
+    TND_TRY(tnd_measure_ops(&options->measure, options->thread_counts, options->n_thread_counts,
+                            room_s, sweep->when, sweep->table, sweep->error));
+    for (int slot = 1; slot < tnd_registry_count(options->measure.registry); slot++) {
+        const tandem_backend *backend = tnd_registry_backend(options->measure.registry, slot);
+        if (with_devices && backend != NULL && tnd_backend_is_own(backend) &&
+            uses_slot(options, slot)) {
+            TND_TRY(tnd_measure_device_ops(&options->measure, slot, sweep->round_trip_us[slot],
+                                           fmin(room_s, TND_OPS_DEVICE_S), sweep->when,
+                                           sweep->table, sweep->error));
+        }
+    }
+    return TANDEM_OK;
 }
 
 /* ---- measuring ---- */
@@ -469,7 +479,7 @@ static enum tandem_status prepare(struct tnd_sweep *sweep)
     TND_TRY(measure_peaks(sweep));
     TND_TRY(measure_transfers(sweep, &with_devices));
     TND_TRY(measure_handoffs(sweep));
-    TND_TRY(measure_ops(sweep));
+    TND_TRY(measure_ops(sweep, with_devices));
     TND_TRY(tnd_sweep_check_results(sweep));
     TND_TRY(tnd_sweep_measure_pairs(sweep));
     return make_lines(sweep, with_devices);

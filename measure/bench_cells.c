@@ -7,6 +7,7 @@
 
 #include "base/tnd_assert.h"
 #include "base/tnd_status.h"
+#include "measure/measure_moves.h"
 
 static const struct tnd_sample *find_sample(const struct tnd_curve *curve, int64_t m)
 {
@@ -16,14 +17,6 @@ static const struct tnd_sample *find_sample(const struct tnd_curve *curve, int64
         }
     }
     return NULL;
-}
-
-/* A device is waited for after each stage that is measured; where it matters, in a graph, only
- * when something is fetched, and the time of the fetching holds it. */
-static double without_waiting(const struct tnd_sweep *sweep, int slot, double us)
-{
-    double rest = us - sweep->round_trip_us[slot];
-    return rest > us / 4 ? rest : us / 4;
 }
 
 static void make_key(const struct tnd_bench_group *group, const struct tnd_table_stage *stage,
@@ -47,7 +40,8 @@ enum tandem_status tnd_sweep_keep(struct tnd_sweep *sweep, int line, int64_t m,
         }
         struct tnd_curve_key key;
         make_key(&sweep->groups[of->group], stage, s, of->threads, &key);
-        double us = without_waiting(sweep, of->choice.stage[s].backend, time->median_us);
+        double us = tnd_without_round_trip(time->median_us,
+                                           sweep->round_trip_us[of->choice.stage[s].backend]);
         struct tnd_sample sample = {.m = m,
                                     .median_us = us,
                                     .spread_us = time->spread_us,

@@ -111,6 +111,12 @@ enum tandem_status tnd_measure_round_trip(const struct tnd_registry *registry, i
     return status;
 }
 
+double tnd_without_round_trip(double us, double round_trip_us)
+{
+    double rest = us - round_trip_us;
+    return rest > us / 4 ? rest : us / 4;
+}
+
 /* One size, both ways, through a mirror of just that size. */
 static enum tandem_status measure_size(struct link *link, size_t bytes, int64_t when,
                                        struct tandem_table *table, struct tandem_error *error)

@@ -8,10 +8,15 @@
 #include "base/alloc.h"
 #include "base/tnd_status.h"
 #include "ggml-like/tnd_tensor.h"
+#include "measure/measure_moves.h"
 #include "tune/op_cost.h"
 #include "tune/policy.h"
 
-enum { MAX_COUNTS = 16, /* thread counts */ HEADS_GROUP = 4 /* query heads of a KV head */ };
+enum {
+    MAX_COUNTS = 16, /* thread counts */
+    HEADS_GROUP = 4, /* query heads of a KV head */
+    STEPS = 4        /* of a node, transfers included */
+};
 
 static tandem_tensor *floats(tandem_context *context, int64_t a, int64_t b, int64_t c)
 {
@@ -117,17 +122,26 @@ enum { N_OP_ROWS = sizeof(op_rows) / sizeof(op_rows[0]), STEP_M = 8 };
 
 struct op_bench {
     const struct tnd_measure_options *options;
+    int slot; /* TANDEM_BACKEND_CPU, or that of a device */
+    double round_trip_us;
     const int *thread_counts;
     int n_thread_counts;
-    double cell_s; /* of all thread counts of one graph */
+    uint64_t first_ns;      /* what first runs on a device took: many compile their kernels then */
+    uint64_t most_first_ns; /* of which so much does not count as measuring */
+    double cell_s;          /* of all thread counts of one graph */
     int64_t when;
     struct tandem_table *table;
     tandem_context *context;
-    struct tnd_step_time times[TND_OPS_NODES * 2];
+    struct tnd_step_time times[TND_OPS_NODES * STEPS];
     double us[MAX_COUNTS][TND_OPS_RUNS * TND_OPS_NODES];
     uint32_t count[MAX_COUNTS];
     double scratch[TND_OPS_RUNS * TND_OPS_NODES];
 };
+
+static bool is_device(const struct op_bench *bench)
+{
+    return bench->slot != TANDEM_BACKEND_CPU;
+}
 
 static enum tandem_status build(struct op_bench *bench, const struct op_row *row, int64_t m,
                                 tandem_graph **out_graph, struct tandem_error *error)
@@ -151,18 +165,23 @@ static enum tandem_status run_once(struct op_bench *bench, tandem_graph *graph, 
     int threads = bench->thread_counts[count];
     struct tnd_exec_run_options options = {
         .times = bench->times,
-        .n_times = 2 * TND_OPS_NODES,
+        .n_times = STEPS * TND_OPS_NODES,
         .out_n_times = &n_times,
+        .sync_each = is_device(bench),
         .is_plain = true,
     };
     for (int i = 0; i < plan->n_nodes; i++) {
+        struct tandem_task_config *compute = &plan->nodes[i].stage[TANDEM_STAGE_COMPUTE];
         plan->nodes[i].n_threads = threads;
-        plan->nodes[i].stage[TANDEM_STAGE_COMPUTE].parallel = threads > 1;
+        compute->backend = (uint8_t)bench->slot;
+        compute->parallel = threads > 1;
+        compute->wait = is_device(bench);
     }
     TND_TRY(tnd_exec_run(bench->options->exec, graph, plan, &options, error));
-    for (int i = 1; i < n_times && !is_warm_up; i++) {
+    for (int i = 0; i < n_times && !is_warm_up; i++) {
         const struct tnd_step_time *time = &bench->times[i];
-        if (time->end_ns >= time->begin_ns && bench->count[count] < TND_OPS_RUNS * TND_OPS_NODES) {
+        if (time->node > 0 && time->kind == TND_STEP_WORK && time->end_ns >= time->begin_ns &&
+            bench->count[count] < TND_OPS_RUNS * TND_OPS_NODES) {
             bench->us[count][bench->count[count]++] = (double)(time->end_ns - time->begin_ns) / 1e3;
         }
     }
@@ -184,33 +203,62 @@ static enum tandem_status run_interleaved(struct op_bench *bench, tandem_graph *
         for (int c = 0; c < bench->n_thread_counts; c++) {
             TND_TRY(run_once(bench, graph, plan, c, run == 0, error));
         }
+        if (run == 0 && is_device(bench)) {
+            uint64_t now_ns = clock->now_ns(clock);
+            bench->first_ns += now_ns - begin_ns;
+            begin_ns = now_ns;
+        }
     }
     return TANDEM_OK;
 }
 
-static enum tandem_status measure_cell(struct op_bench *bench, const struct op_row *row, int64_t m,
-                                       struct tandem_error *error)
+static enum tandem_status keep(struct op_bench *bench, const struct op_row *row, int64_t m)
 {
-    tandem_graph *graph = NULL;
-    tandem_plan *plan = NULL;
-    TND_TRY(build(bench, row, m, &graph, error));
-    TND_TRY(tandem_plan_new(graph->n_nodes, &plan, error));
-    enum tandem_status status = run_interleaved(bench, graph, plan, error);
-    tandem_plan_free(plan);
+    enum tandem_status status = TANDEM_OK;
     for (int c = 0; c < bench->n_thread_counts && status == TANDEM_OK; c++) {
-        struct tnd_curve_key key = tnd_op_key(row->op, row->n, row->k, bench->thread_counts[c]);
+        struct tnd_curve_key key =
+            is_device(bench)
+                ? tnd_op_device_key(row->op, row->n, row->k,
+                                    tnd_registry_name(bench->options->registry, bench->slot))
+                : tnd_op_key(row->op, row->n, row->k, bench->thread_counts[c]);
         struct tnd_stage_time time =
             tnd_stage_time_of(bench->us[c], bench->count[c], bench->scratch);
-        struct tnd_sample sample = {.m = m,
-                                    .median_us = time.median_us,
-                                    .spread_us = time.spread_us,
-                                    .count = time.count,
-                                    .when = bench->when};
+        struct tnd_sample sample = {
+            .m = m,
+            .median_us = tnd_without_round_trip(time.median_us, bench->round_trip_us),
+            .spread_us = time.spread_us,
+            .count = time.count,
+            .when = bench->when};
         if (time.count > 0) {
             status = tnd_table_add(bench->table, &key, &sample);
         }
     }
     return status;
+}
+
+/* A device without a kernel, or without room, leaves the cell out. */
+static enum tandem_status measure_cell(struct op_bench *bench, const struct op_row *row, int64_t m,
+                                       struct tandem_error *error)
+{
+    tandem_graph *graph = NULL;
+    tandem_plan *plan = NULL;
+    struct tandem_error why = {0};
+    TND_TRY(build(bench, row, m, &graph, error));
+    if (is_device(bench) &&
+        tnd_registry_supports(bench->options->registry, bench->slot, graph->nodes[1],
+                              TANDEM_TASK_NODE, NULL) != TANDEM_OK) {
+        return TANDEM_OK;
+    }
+    TND_TRY(tandem_plan_new(graph->n_nodes, &plan, error));
+    enum tandem_status status = run_interleaved(bench, graph, plan, &why);
+    tandem_plan_free(plan);
+    if (status == TANDEM_E_DEVICE_MEMORY) {
+        return TANDEM_OK;
+    }
+    if (status != TANDEM_OK && error != NULL) {
+        *error = why;
+    }
+    return status == TANDEM_OK ? keep(bench, row, m) : status;
 }
 
 static int count_cells(void)
@@ -224,6 +272,59 @@ static int count_cells(void)
     return n;
 }
 
+/* Where a device takes long for m rows more rows are left out: other operations are worth more. */
+static enum tandem_status measure_row(struct op_bench *bench, const struct op_row *row,
+                                      uint64_t deadline_ns, struct tandem_error *error)
+{
+    const struct tnd_clock *clock = bench->options->clock;
+    bool is_long = false;
+    for (int64_t m = row->first_m; m <= row->last_m && !is_long; m *= STEP_M) {
+        uint64_t free_ns =
+            bench->first_ns < bench->most_first_ns ? bench->first_ns : bench->most_first_ns;
+        uint64_t first_ns = bench->first_ns;
+        uint64_t begin_ns = clock->now_ns(clock);
+        if (begin_ns >= deadline_ns + free_ns) {
+            break;
+        }
+        TND_TRY(measure_cell(bench, row, m, error));
+        double took_s =
+            (double)(clock->now_ns(clock) - begin_ns - (bench->first_ns - first_ns)) / 1e9;
+        is_long = is_device(bench) && took_s > TND_OPS_LONG * bench->cell_s;
+    }
+    return TANDEM_OK;
+}
+
+/* `budget_s`: above 0. */
+static enum tandem_status measure_rows(struct op_bench *bench, double budget_s,
+                                       struct tandem_error *error)
+{
+    const struct tnd_clock *clock = bench->options->clock;
+    uint64_t deadline_ns = clock->now_ns(clock) + (uint64_t)(budget_s * 1e9);
+    bench->cell_s = budget_s / count_cells();
+    enum tandem_status status = tandem_context_new(NULL, &bench->context, error);
+    for (int i = 0; i < N_OP_ROWS && status == TANDEM_OK; i++) {
+        status = measure_row(bench, &op_rows[i], deadline_ns, error);
+    }
+    tandem_context_free(bench->context);
+    return status;
+}
+
+static struct op_bench *new_bench(const struct tnd_measure_options *options, int64_t when,
+                                  struct tandem_table *table, struct tandem_error *error)
+{
+    struct op_bench *bench = tnd_calloc(1, sizeof(*bench));
+    if (bench == NULL) {
+        (void)tnd_error_set(error, TANDEM_E_MEMORY, "operations", (int64_t)sizeof(*bench), 0,
+                            "measuring operations: no memory");
+        return NULL;
+    }
+    bench->options = options;
+    bench->slot = TANDEM_BACKEND_CPU;
+    bench->when = when;
+    bench->table = table;
+    return bench;
+}
+
 enum tandem_status tnd_measure_ops(const struct tnd_measure_options *options,
                                    const int *thread_counts, int n_thread_counts, double budget_s,
                                    int64_t when, struct tandem_table *table,
@@ -232,29 +333,37 @@ enum tandem_status tnd_measure_ops(const struct tnd_measure_options *options,
     if (budget_s > 0 && budget_s < TND_OPS_LEAST_S) {
         return TANDEM_OK;
     }
-    struct op_bench *bench = tnd_calloc(1, sizeof(*bench));
+    struct op_bench *bench = new_bench(options, when, table, error);
     if (bench == NULL) {
-        return tnd_error_set(error, TANDEM_E_MEMORY, "operations", (int64_t)sizeof(*bench), 0,
-                             "measuring operations: no memory");
+        return TANDEM_E_MEMORY;
     }
-    bench->options = options;
     bench->thread_counts = thread_counts;
     bench->n_thread_counts = n_thread_counts < MAX_COUNTS ? n_thread_counts : MAX_COUNTS;
-    budget_s = budget_s > 0 ? budget_s : TND_OPS_S * n_thread_counts;
-    bench->cell_s = budget_s / count_cells();
-    uint64_t deadline_ns = options->clock->now_ns(options->clock) + (uint64_t)(budget_s * 1e9);
-    bench->when = when;
-    bench->table = table;
-    enum tandem_status status = tandem_context_new(NULL, &bench->context, error);
-    for (int i = 0; i < N_OP_ROWS && status == TANDEM_OK; i++) {
-        const struct op_row *row = &op_rows[i];
-        for (int64_t m = row->first_m; m <= row->last_m && status == TANDEM_OK; m *= STEP_M) {
-            if (options->clock->now_ns(options->clock) < deadline_ns) {
-                status = measure_cell(bench, row, m, error);
-            }
-        }
+    enum tandem_status status =
+        measure_rows(bench, budget_s > 0 ? budget_s : TND_OPS_S * n_thread_counts, error);
+    tnd_free(bench);
+    return status;
+}
+
+enum tandem_status tnd_measure_device_ops(const struct tnd_measure_options *options, int slot,
+                                          double round_trip_us, double budget_s, int64_t when,
+                                          struct tandem_table *table, struct tandem_error *error)
+{
+    static const int one_thread = 1;
+    if (budget_s > 0 && budget_s < TND_OPS_LEAST_S) {
+        return TANDEM_OK;
     }
-    tandem_context_free(bench->context);
+    struct op_bench *bench = new_bench(options, when, table, error);
+    if (bench == NULL) {
+        return TANDEM_E_MEMORY;
+    }
+    bench->slot = slot;
+    bench->most_first_ns = budget_s > 0 ? 0 : (uint64_t)(TND_OPS_COMPILE_S * 1e9);
+    bench->round_trip_us = round_trip_us;
+    bench->thread_counts = &one_thread;
+    bench->n_thread_counts = 1;
+    enum tandem_status status =
+        measure_rows(bench, budget_s > 0 ? budget_s : TND_OPS_DEVICE_S, error);
     tnd_free(bench);
     return status;
 }

@@ -56,6 +56,22 @@ static void add_predictions(const struct tandem_table *table, const struct tnd_o
     }
 }
 
+/* On the device that the plan has chosen. */
+static void add_device_time(const struct tandem_table *table, const struct tnd_op_work *work,
+                            const char *backend, struct tnd_text *out)
+{
+    struct tnd_estimate one;
+    if (!tnd_op_device_estimate(table, work, backend, &one)) {
+        tnd_text_add(out, "; not measured there: as on the CPU");
+        return;
+    }
+    tnd_text_add(out, "; ");
+    tnd_emit_number(out, 0, 1, one.us);
+    tnd_text_add(out, " +- ");
+    tnd_emit_number(out, 0, 1, one.error_us);
+    tnd_text_printf(out, " us%s", one.stale ? " (stale)" : "");
+}
+
 int tnd_explain_ops(const struct tandem_table *table, const tandem_graph *graph,
                     const tandem_plan *plan, int n_threads, bool *done, struct tnd_text *out)
 {
@@ -77,6 +93,8 @@ int tnd_explain_ops(const struct tandem_table *table, const tandem_graph *graph,
         if (choice->stage[TANDEM_STAGE_COMPUTE].backend == TANDEM_BACKEND_CPU &&
             tnd_op_work_of(node, &work)) {
             add_predictions(table, &work, n_threads, out);
+        } else if (tnd_op_work_of(node, &work)) {
+            add_device_time(table, &work, choice->profile, out);
         }
         tnd_text_add_char(out, '\n');
     }

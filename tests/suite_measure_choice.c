@@ -143,6 +143,71 @@ static void operations_are_measured_on_this_machine(void)
     tnd_pool_free(pool);
 }
 
+/* ---- operations on a device, by a virtual clock ---- */
+
+static struct tnd_clock_virtual virtual_clock;
+static struct tnd_pool *virtual_pool;
+static struct tnd_measure_options virtual_options;
+
+static void begin_with_device(const char *settings)
+{
+    struct tnd_pool_options pool_options = {.n_threads = 1, .n_cpus = 1, .spin_limit = -1};
+    tnd_clock_virtual_init(&virtual_clock, 5000);
+    check_ok(tnd_registry_add(registry, &tnd_sim_own_api, settings, NULL));
+    tnd_sim_set_clock(tnd_registry_backend(registry, tnd_registry_find(registry, "simown", NULL)),
+                      &virtual_clock.clock);
+    virtual_options =
+        (struct tnd_measure_options){.registry = registry, .clock = &virtual_clock.clock};
+    check_ok(tnd_pool_new(&pool_options, &virtual_pool, NULL));
+    check_ok(
+        tnd_exec_new(virtual_pool, registry, &virtual_clock.clock, &virtual_options.exec, NULL));
+}
+
+static void end_with_device(void)
+{
+    tnd_exec_free(virtual_options.exec);
+    tnd_pool_free(virtual_pool);
+}
+
+static void operations_of_a_device_are_measured_without_waiting_for_it(void)
+{
+    begin_with_device("latency_us=50");
+    int slot = tnd_registry_find(registry, "simown", NULL);
+    struct tnd_sim_statistics statistics;
+    int n_ops = 0;
+    check_ok(tnd_measure_device_ops(&virtual_options, slot, 20, 1e-6, 7, table, NULL));
+    check_int(table->n_curves, 0); /* too little time to begin with */
+    check_ok(tnd_measure_device_ops(&virtual_options, slot, 20, 0.25, 7, table, NULL));
+    for (int i = 0; i < table->n_curves; i++) {
+        const struct tnd_curve *curve = &table->curves[i];
+        check_string(curve->key.backend, "simown");
+        check_int(curve->key.threads, 1);
+        CU_ASSERT_FALSE(curve->key.parallel);
+        for (int s = 0; s < curve->n_samples; s++) {
+            CU_ASSERT_DOUBLE_EQUAL(curve->samples[s].median_us, 30, 1e-6);
+            check_int(curve->samples[s].when, 7);
+        }
+        n_ops += strcmp(curve->key.op, "attention") == 0;
+    }
+    CU_ASSERT_TRUE(n_ops > 0);
+    CU_ASSERT_TRUE(table->n_curves >= 9);
+    tnd_sim_statistics(tnd_registry_backend(registry, slot), &statistics);
+    check_int(statistics.residents, 0); /* nothing stays on the device */
+    end_with_device();
+}
+
+static void a_device_that_fails_ends_the_measuring_of_operations(void)
+{
+    begin_with_device("fail=sync,fail_at=20");
+    int slot = tnd_registry_find(registry, "simown", NULL);
+    struct tandem_error error = {0};
+    enum tandem_status status =
+        tnd_measure_device_ops(&virtual_options, slot, 20, 0.25, 7, table, &error);
+    CU_ASSERT_TRUE(status >= TANDEM_E_DEVICE && status <= TANDEM_E_DEVICE_TIMEOUT);
+    check_int(error.status, status);
+    end_with_device();
+}
+
 static void model_names_and_shape_lists_are_understood(void)
 {
     struct tnd_shapes shapes;
@@ -165,6 +230,10 @@ static CU_TestInfo tests[] = {
     {"all_cores_of_the_faster_kind_are_a_thread_count",
      all_cores_of_the_faster_kind_are_a_thread_count},
     {"operations_are_measured_on_this_machine", operations_are_measured_on_this_machine},
+    {"operations of a device are measured without waiting for it",
+     operations_of_a_device_are_measured_without_waiting_for_it},
+    {"a device that fails ends the measuring of operations",
+     a_device_that_fails_ends_the_measuring_of_operations},
     {"model_names_and_shape_lists_are_understood", model_names_and_shape_lists_are_understood},
     CU_TEST_INFO_NULL,
 };

@@ -10,9 +10,11 @@
 #include "ggml-like/tnd_tensor.h"
 #include "sched/pool.h"
 #include "tests/support_tune.h"
+#include "tune/op_cost.h"
 #include "measure/bench.h"
 #include "measure/measure.h"
 #include "measure/measure_moves.h"
+#include "measure/measure_ops.h"
 #include "measure/measure_peaks.h"
 #include "tune/planner.h"
 #include "tune/profiles.h"
@@ -744,6 +746,14 @@ static void a_sweep_over_the_machines_own_device(void)
     CU_ASSERT_TRUE(device[0] != '\0');
     CU_ASSERT_TRUE(tnd_fingerprint_identity(&table->fingerprint, "opencl", "driver")[0] != '\0');
     CU_ASSERT_PTR_NULL(strchr(device, ','));
+    int slot = tnd_registry_find(registry, "opencl", NULL);
+    struct tnd_op_work work = {.op = TANDEM_OP_ADD, .n = 64, .k = 1, .m = 8, .shares = 1};
+    struct tnd_estimate time;
+    CU_ASSERT_FALSE(tnd_op_device_estimate(table, &work, "opencl", &time));
+    check_ok(tnd_measure_device_ops(&bench.measure, slot, 0, 0.2, 7, table, &error));
+    CU_ASSERT_TRUE(table->n_curves > 1);
+    CU_ASSERT_TRUE(tnd_op_device_estimate(table, &work, "opencl", &time));
+    CU_ASSERT_FALSE(tnd_op_estimate(table, &work, 1, &time));
     tandem_table_free(table);
     end();
 }

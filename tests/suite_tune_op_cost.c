@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * What other operations cost and on how many threads they run: by made-up curves, and by the rule
  * with measured hand-offs. */
+#include <math.h>
 #include <string.h>
 
 #include "backends/registry.h"
+#include "backends/sim/sim.h"
 #include "ggml-like/tnd_tensor.h"
 #include "tests/support_tune.h"
 #include "tune/moves.h"
@@ -78,6 +80,87 @@ static void few_rows_are_not_shared_out_by_rows(void)
     check_int(threads_of(tandem_rms_norm(context, matrix(65536, 1), 1e-5f), 4), 1);
     check_int(threads_of(tandem_rms_norm(context, matrix(65536, 2), 1e-5f), 4), 2);
     check_int(threads_of(tandem_silu(context, matrix(65536, 1)), 4), 4);
+}
+
+/* A device's curves tell of that device alone, and the CPU's tell nothing of it. */
+static void operations_of_a_device_have_times_of_their_own(void)
+{
+    struct tnd_op_work work;
+    struct tnd_estimate time;
+    CU_ASSERT_TRUE(tnd_op_work_of(tandem_rms_norm(context, matrix(4096, 32), 1e-5f), &work));
+    add_op(TANDEM_OP_RMS_NORM, 2048, 1, 1.0, 2.0);
+    CU_ASSERT_FALSE(tnd_op_device_estimate(table, &work, "opencl", &time));
+    struct tnd_curve_key key = tnd_op_device_key(TANDEM_OP_RMS_NORM, 4096, 1, "opencl");
+    for (int64_t m = 1; m <= 512; m *= 8) {
+        tune_add(table, &key, m, 5.0 + 0.125 * (double)m);
+    }
+    CU_ASSERT_TRUE(tnd_op_device_estimate(table, &work, "opencl", &time));
+    CU_ASSERT_DOUBLE_EQUAL(time.us, 9.0, 0.01);
+    CU_ASSERT_FALSE(tnd_op_device_estimate(table, &work, "opencl1", &time));
+    CU_ASSERT_TRUE(tnd_op_estimate(table, &work, 1, &time));
+    CU_ASSERT_DOUBLE_EQUAL(time.us, 64.0, 0.01);
+    check_int(threads_of(tandem_rms_norm(context, matrix(4096, 32), 1e-5f), 4), 4);
+}
+
+/* Of 16 rows on the device, and of others in proportion. */
+static void add_device_ops(double us)
+{
+    static const enum tandem_op ops[] = {TANDEM_OP_SILU, TANDEM_OP_CPY};
+    for (int i = 0; i < 2; i++) {
+        struct tnd_curve_key key = tnd_op_device_key(ops[i], TUNE_DEVICE_N, 1, "opencl");
+        for (int64_t m = 1; m <= 64; m *= 2) {
+            tune_add(table, &key, m, us * (double)m / 16);
+        }
+    }
+}
+
+/* Layers of a product, silu and concat, of 16 tokens. */
+static tandem_graph *layers(int n_layers)
+{
+    tandem_graph *graph = tandem_graph_new(context);
+    tandem_tensor *x = matrix(TUNE_DEVICE_K, 16);
+    for (int i = 0; i < n_layers; i++) {
+        tandem_tensor *w = tandem_tensor_new(context, TANDEM_TYPE_Q4_0, 2,
+                                             (int64_t[]){TUNE_DEVICE_K, TUNE_DEVICE_N});
+        tandem_tensor_set_role(w, TANDEM_ROLE_CONSTANT);
+        tandem_tensor *y = tandem_silu(context, tandem_mul_mat(context, w, x));
+        x = tandem_concat(context, y, y, 0);
+    }
+    tandem_graph_add(graph, x);
+    check_ok(tandem_graph_finish(graph, NULL));
+    return graph;
+}
+
+static void operations_count_on_a_device_as_measured_there(void)
+{
+    static struct tandem_backend_api api;
+    api = tnd_sim_own_api;
+    api.name = "opencl";
+    api.kind = TANDEM_KIND_OPENCL;
+    for (int is_slow = 0; is_slow < 2; is_slow++) {
+        struct tnd_planner *planner = NULL;
+        tandem_plan *plan = NULL;
+        check_ok(tnd_registry_add(registry, &api, NULL, NULL));
+        const struct tnd_planner_options options = {.registry = registry,
+                                                    .clock = tnd_clock_real()};
+        check_ok(tnd_planner_new(&options, &planner, NULL));
+        tune_add_cost(table, "cpu", 50, 0);
+        tune_add_cost(table, "opencl", 20, 0);
+        tune_add_link(table, "opencl", 60, 1e9);
+        add_device_ops(is_slow ? 800 : 8);
+        tnd_planner_set_table(planner, table);
+        if (check_ok(tnd_planner_plan(planner, layers(7), 2, &plan, NULL))) {
+            const struct tandem_plan_node *silu = tandem_plan_node(plan, 1);
+            int slot = silu->stage[TANDEM_STAGE_COMPUTE].backend;
+            check_string(tnd_registry_name(registry, slot), is_slow ? "cpu" : "opencl");
+            CU_ASSERT_TRUE(is_slow ||
+                           fabs(silu->predicted_us[TANDEM_STAGE_COMPUTE] - 8.0F) < 0.01F);
+        }
+        tandem_plan_free(plan);
+        tnd_planner_free(planner);
+        tear_down();
+        set_up();
+    }
 }
 
 static void attention_goes_by_keys_and_queries(void)
@@ -194,6 +277,10 @@ static void dear_hand_offs_make_the_rule_share_less(void)
 static CU_TestInfo tests[] = {
     {"a_norm_gets_the_threads_that_pay", a_norm_gets_the_threads_that_pay},
     {"few_rows_are_not_shared_out_by_rows", few_rows_are_not_shared_out_by_rows},
+    {"operations of a device have times of their own",
+     operations_of_a_device_have_times_of_their_own},
+    {"operations count on a device as measured there",
+     operations_count_on_a_device_as_measured_there},
     {"attention_goes_by_keys_and_queries", attention_goes_by_keys_and_queries},
     {"unknown_operations_and_products_are_left_to_others",
      unknown_operations_and_products_are_left_to_others},

@@ -57,9 +57,19 @@ struct tnd_curve_key tnd_op_key(enum tandem_op op, int64_t n, int64_t k, int thr
     return key;
 }
 
-/* The measured shape of the operation that is nearest by ratio; false: there is none. */
+struct tnd_curve_key tnd_op_device_key(enum tandem_op op, int64_t n, int64_t k, const char *backend)
+{
+    struct tnd_curve_key key = tnd_op_key(op, n, k, 1);
+    memset(key.backend, 0, sizeof(key.backend));
+    strncpy(key.backend, backend, sizeof(key.backend) - 1);
+    key.parallel = false;
+    return key;
+}
+
+/* The shape of the operation that is nearest by ratio of those measured on the backend; false:
+ * there is none. */
 static bool nearest_shape(const struct tandem_table *table, const struct tnd_op_work *work,
-                          struct tnd_curve_key *out)
+                          const char *backend, struct tnd_curve_key *out)
 {
     const char *name = tandem_op_name(work->op);
     double best = INFINITY;
@@ -67,14 +77,16 @@ static bool nearest_shape(const struct tandem_table *table, const struct tnd_op_
     for (int at = tnd_table_lower_bound(table, &probe);
          at < table->n_curves && table->curves[at].key.type == TANDEM_TYPE_F32; at++) {
         const struct tnd_curve_key *key = &table->curves[at].key;
-        if (strcmp(key->op, name) != 0) {
+        if (strcmp(key->op, name) != 0 || strcmp(key->backend, backend) != 0) {
             continue;
         }
         double distance = fabs(log((double)work->n / (double)key->n)) +
                           fabs(log((double)work->k / (double)key->k));
         if (distance < best) {
             best = distance;
-            *out = tnd_op_key(work->op, key->n, key->k, 1);
+            *out = strcmp(backend, "cpu") == 0
+                       ? tnd_op_key(work->op, key->n, key->k, 1)
+                       : tnd_op_device_key(work->op, key->n, key->k, backend);
         }
     }
     return isfinite(best);
@@ -100,8 +112,16 @@ bool tnd_op_estimate(const struct tandem_table *table, const struct tnd_op_work 
                      struct tnd_estimate *out)
 {
     struct tnd_curve_key shape;
-    return table != NULL && nearest_shape(table, work, &shape) &&
+    return table != NULL && nearest_shape(table, work, "cpu", &shape) &&
            on_shape(table, &shape, work, threads, out);
+}
+
+bool tnd_op_device_estimate(const struct tandem_table *table, const struct tnd_op_work *work,
+                            const char *backend, struct tnd_estimate *out)
+{
+    struct tnd_curve_key shape;
+    return table != NULL && nearest_shape(table, work, backend, &shape) &&
+           on_shape(table, &shape, work, 1, out);
 }
 
 /* One operation on one thread count, to be compared with others. What the error bar holds beside
@@ -125,7 +145,8 @@ bool tnd_op_threads(const struct tandem_table *table, const tandem_tensor *node,
     struct tnd_op_work work;
     struct tnd_curve_key shape;
     struct tnd_estimate best;
-    if (table == NULL || !tnd_op_work_of(node, &work) || !nearest_shape(table, &work, &shape) ||
+    if (table == NULL || !tnd_op_work_of(node, &work) ||
+        !nearest_shape(table, &work, "cpu", &shape) ||
         !on_threads(table, &shape, &work, 1, &best)) {
         return false;
     }

@@ -18,13 +18,18 @@ struct tnd_op_work {
 /** False for matrix products and for operations of which nothing is measured (custom). */
 bool tnd_op_work_of(const tandem_tensor *node, struct tnd_op_work *out);
 
-/** Key of the curve of an operation on that many threads. */
+/** Key of the curve of an operation on that many threads of the CPU, or on a device. */
 struct tnd_curve_key tnd_op_key(enum tandem_op op, int64_t n, int64_t k, int threads);
+struct tnd_curve_key tnd_op_device_key(enum tandem_op op, int64_t n, int64_t k,
+                                       const char *backend);
 
 /** Time on `threads` threads, hand-off included: by the nearest measured row length, with as many
  *  rows as make the same work. False where the table knows nothing of the operation. */
 bool tnd_op_estimate(const struct tandem_table *table, const struct tnd_op_work *work, int threads,
                      struct tnd_estimate *out);
+/** The same on a device with memory of its own, operands and result there. */
+bool tnd_op_device_estimate(const struct tandem_table *table, const struct tnd_op_work *work,
+                            const char *backend, struct tnd_estimate *out);
 
 /** The thread count of 1, 2, 4, .. limit that is predicted fastest; more threads than one only
  *  where their gain exceeds the error bars. `incumbent`: a count that is kept unless another one is

@@ -292,6 +292,11 @@ static void fill(const struct placing *p, struct tandem_plan_node *nodes)
         if (side > 0) {
             struct tandem_task_config *config = &nodes[i].stage[TANDEM_STAGE_COMPUTE];
             int slot = slot_of(p, side);
+            struct tnd_schedule_time time;
+            if (options->device_op != NULL &&
+                options->device_op(options->user, options->graph->nodes[i], side, &time)) {
+                nodes[i].predicted_us[TANDEM_STAGE_COMPUTE] = time.us;
+            }
             memset(nodes[i].profile, 0, sizeof(nodes[i].profile));
             strncpy(nodes[i].profile, tnd_registry_name(options->registry, slot),
                     sizeof(nodes[i].profile) - 1);

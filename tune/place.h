@@ -35,6 +35,10 @@ struct tnd_place_options {
     double (*half_us)(void *user, const tandem_tensor *node, int side);
     /** An operation that runs as a whole on the CPU. */
     void (*whole)(void *user, const tandem_tensor *node, struct tandem_plan_node *out);
+    /** What such an operation takes on the device of a side; false: nobody knows, it counts as on
+     *  the CPU. NULL: never known. */
+    bool (*device_op)(void *user, const tandem_tensor *node, int side,
+                      struct tnd_schedule_time *out);
     void *user;
 };
 

@@ -266,22 +266,38 @@ static bool is_known(const struct building *b, int side)
     return side == HOST || b->options->table == NULL || one->upload.n > 0 || one->download.n > 0;
 }
 
+/* An operation that runs as a whole, where it can. */
+static struct tnd_schedule_time price_op(const struct building *b, int i, int side)
+{
+    const struct tnd_place_options *options = b->options;
+    struct tnd_schedule_time time;
+    if (side > HOST && options->device_op != NULL &&
+        options->device_op(options->user, options->graph->nodes[i], side, &time)) {
+        return (struct tnd_schedule_time){(float)rounded((double)time.us),
+                                          (float)rounded((double)time.error_us)};
+    }
+    double host_us = rounded((double)b->nodes[i].host_us);
+    double error_us =
+        host_us > 0 ? host_us * (side > HOST ? TND_SCHEDULE_OP_ERROR : 0) : TND_SCHEDULE_UNKNOWN_US;
+    return (struct tnd_schedule_time){(float)host_us, (float)error_us};
+}
+
 static void price_node(struct building *b, int i)
 {
     struct tnd_schedule_problem *problem = &b->out->problem;
     const struct tnd_place_node *node = &b->nodes[i];
     int at = b->out->n_sources + i;
     size_t bytes = tandem_tensor_bytes(b->options->graph->nodes[i]);
-    double host_us = rounded((double)node->host_us);
     for (int side = 0; side < problem->n_sides; side++) {
         struct tnd_schedule_time *time = &b->times[at * problem->n_sides + side];
         bool runs = (node->supported >> side & 1) != 0 && (node->is_product || is_known(b, side));
-        double us =
-            node->is_product && runs ? node->choice[side].us + open_us(b, i, side) : host_us;
-        double error_us = host_us > 0 ? host_us * (side > HOST ? TND_SCHEDULE_OP_ERROR : 0)
-                                      : TND_SCHEDULE_UNKNOWN_US;
-        error_us = node->is_product && runs ? node->choice[side].error_us : error_us;
-        *time = (struct tnd_schedule_time){runs ? (float)us : -1, (float)error_us};
+        *time = (struct tnd_schedule_time){-1, 0};
+        if (runs && node->is_product) {
+            *time = (struct tnd_schedule_time){(float)(node->choice[side].us + open_us(b, i, side)),
+                                               (float)node->choice[side].error_us};
+        } else if (runs) {
+            *time = price_op(b, i, side);
+        }
         if (node->is_product && side == HOST &&
             node->choice[HOST].node.reason != TANDEM_REASON_TABLE) {
             problem->only_singles = true;

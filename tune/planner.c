@@ -496,6 +496,36 @@ static void choose_whole(void *user, const tandem_tensor *node, struct tandem_pl
     }
 }
 
+/* On the device of a side, from memory where the same work was asked for before. */
+static bool device_op_at(void *user, const tandem_tensor *node, int side,
+                         struct tnd_schedule_time *out)
+{
+    struct plan_run *run = user;
+    struct tnd_plan_cache *memory = &run->planner->memory;
+    struct tnd_plan_cache_key key;
+    if (!key_of_whole(run, node, &key)) {
+        return false;
+    }
+    key.side = run->slots[side - 1];
+    const struct tnd_plan_cache_entry *known = tnd_plan_cache_find(memory, &key);
+    if (known == NULL || known->round != memory->round) {
+        struct tnd_place_choice chosen;
+        struct tnd_op_work work;
+        struct tnd_estimate one;
+        memset(&chosen, 0, sizeof(chosen));
+        chosen.us = -1;
+        if (tnd_op_work_of(node, &work) &&
+            tnd_op_device_estimate(run->planner->table, &work,
+                                   tnd_registry_name(run->planner->registry, key.side), &one)) {
+            chosen.us = one.us;
+            chosen.error_us = one.error_us;
+        }
+        known = tnd_plan_cache_put(memory, &key, &chosen);
+    }
+    *out = (struct tnd_schedule_time){(float)known->chosen.us, (float)known->chosen.error_us};
+    return known->chosen.us >= 0;
+}
+
 static int32_t weight_kind_of(const struct plan_run *run, const tandem_tensor *weight)
 {
     int32_t warm = run->is_warm ? TND_WEIGHT_WARM : 0;
@@ -613,6 +643,7 @@ static enum tandem_status place(struct plan_run *run, const struct tandem_graph 
         .product = product_at,
         .half_us = half_at,
         .whole = choose_whole,
+        .device_op = device_op_at,
         .user = run,
     };
     struct tandem_plan_node forced;

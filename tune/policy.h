@@ -102,8 +102,8 @@
 /* Added to the error bar of a share, whose time is told by the times of all and of half of the
  * rows. Unit: share. Why: as TND_ERROR_STAIR. Test: none. */
 #define TND_SCHEDULE_SHARE_ERROR 0.05
-/* Of an operation's time on a device, which nobody measures: it counts as on the CPU. Unit: share.
- * Why: overlaps that rest on it should pay clearly. Test: none. */
+/* Of an operation's time on a device where it was not measured: it counts as on the CPU. Unit:
+ * share. Why: overlaps that rest on it should pay clearly. Test: none. */
 #define TND_SCHEDULE_OP_ERROR    0.5
 /* The same of an operation that the table does not know at all. Unit: us. Why: a kernel's launch.
  * Test: weights_without_a_role_count_as_transfers. */
@@ -545,6 +545,14 @@
 #define TND_OPS_LEAST_S          0.2
 /* For each thread count when no budget is given. Unit: s. Why: about 10 ms a cell. Test: none. */
 #define TND_OPS_S                0.5
+/* For each device. Unit: s. Why: as for two thread counts. Test: none. */
+#define TND_OPS_DEVICE_S         1.0
+/* And so much more where kernels are compiled when they are first run, but not of a given budget.
+ * Unit: s. Why: PoCL takes 0.1 s a kernel and size. Test: none. */
+#define TND_OPS_COMPILE_S        5.0
+/* A device that takes longer for a cell gets no larger one of the operation. Unit: shares of a cell
+ * in the budget. Why: PoCL needs 0.4 s for a row that a GPU has done in 2 ms. Test: none. */
+#define TND_OPS_LONG             2.0
 /* In which backends are timed beside each other. Unit: rounds. Why: the faster of two. Test:
  * none. */
 #define TND_PAIR_ROUNDS          2
