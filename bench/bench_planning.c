@@ -4,6 +4,7 @@
  * usage: bench-planning TABLE... */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "formats/source.h"
@@ -91,8 +92,31 @@ static void run(const tandem_table *table, const char *path, int64_t layers)
     model_graphs_close(&graphs);
 }
 
+/* Ends the program unless tables alone are named. */
+static void read_arguments(int argc, char **argv)
+{
+    static const char usage[] = "usage: bench-planning TABLE...\n"
+                                "Plans passes of a llama on the machines of timing tables: what "
+                                "it takes, in microseconds.\n";
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            fputs(usage, stdout);
+            exit(0);
+        }
+        if (argv[i][0] == '-') {
+            fprintf(stderr, "unknown option '%s'\n%s", argv[i], usage);
+            exit(2);
+        }
+    }
+    if (argc < 2) {
+        fprintf(stderr, "bench-planning: no table is named\n%s", usage);
+        exit(2);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    read_arguments(argc, argv);
     for (int i = 1; i < argc; i++) {
         struct tandem_error error;
         tandem_table *table;

@@ -81,6 +81,10 @@ job_python() {
     TANDEM_INFER_LIBRARY=$PWD/build/gcc PYTHONDONTWRITEBYTECODE=1 CC=gcc \
         python3 bindings/python/tests/smoke.py
 }
+# The server as users start it; it says so where it was left out.
+job_server() {
+    mk BUILD=build/gcc CC=gcc all server-load build/gcc/make-models && bash tests/server.sh build/gcc
+}
 # What kernel-pack refuses and makes.
 job_pack() { mk BUILD=build/pack build/pack/kernel-pack && bash tests/kernel_pack.sh build/pack; }
 job_includes() { bash tools/dev/check_includes.sh; }
