@@ -414,6 +414,35 @@ static void begin(struct walk *walk)
     walk->own_slots = tnd_registry_own_slots(walk->registry);
 }
 
+/* Bits of the devices with memory of their own that stages run on; 1: in host memory. */
+static uint32_t memories_of(const struct walk *walk, int i)
+{
+    uint32_t memories = 0;
+    for (int s = 0; s < TANDEM_STAGES; s++) {
+        unsigned slot = walk->out->plan->nodes[i].stage[s].backend;
+        bool is_own = (walk->own_slots >> slot % 32 & 1) != 0;
+        memories |= slot == TANDEM_BACKEND_NONE ? 0 : UINT32_C(1) << (is_own ? slot % 32 : 0);
+    }
+    return memories;
+}
+
+/* Results that are read in another memory than where they are made. */
+static void find_fetched(struct walk *walk)
+{
+    const struct tandem_graph *graph = &walk->out->graph;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        uint32_t here = memories_of(walk, i);
+        for (int s = 0; s < graph->nodes[i]->n_src; s++) {
+            const struct tandem_tensor *src = graph->nodes[i]->src[s];
+            if (src != NULL && tnd_graph_computes(graph, src->root)) {
+                int from = tnd_graph_position(graph, src->root->index);
+                struct tnd_plan_item *item = &walk->items[from];
+                item->is_fetched = item->is_fetched || (here & ~memories_of(walk, from)) != 0;
+            }
+        }
+    }
+}
+
 static enum tandem_status expand(struct walk *walk)
 {
     int32_t *largest = NULL;
@@ -434,6 +463,7 @@ static enum tandem_status expand(struct walk *walk)
     walk->out->graph.planned_bytes += walk->most_bytes;
     walk->out->plan->n_nodes = walk->out->graph.n_nodes;
     TND_ASSERT(walk->next_index == walk->out->graph.n_nodes);
+    find_fetched(walk);
     return TANDEM_OK;
 }
 

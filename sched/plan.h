@@ -49,10 +49,11 @@ enum tnd_item_role {
 };
 
 struct tnd_plan_item {
-    int32_t node;               /* of the graph that was expanded */
-    int32_t part;               /* number among the parts of the node; -1: none */
-    int32_t n_done;             /* nodes of the graph that are done before it */
-    uint8_t role;               /* enum tnd_item_role */
+    int32_t node;    /* of the graph that was expanded */
+    int32_t part;    /* number among the parts of the node; -1: none */
+    int32_t n_done;  /* nodes of the graph that are done before it */
+    uint8_t role;    /* enum tnd_item_role */
+    bool is_fetched; /* nodes in another memory read its result, so the host gets it at once */
     int64_t row_begin, row_end; /* of a product: rows of its W that are computed */
 };
 
@@ -114,6 +115,7 @@ struct tnd_step {
     uint8_t task;       /* enum tandem_task */
     uint8_t backend;    /* slot */
     bool wait;          /* idle workers sleep */
+    bool is_early;      /* a download that nobody waits for before `until` */
     uint8_t stream;     /* slot from 1 where weights in flight are; 0: there are none */
     float predicted_us; /* 0: unknown; downloads: of the works that they wait for */
     int32_t n_workers;  /* workers that run it; 1 when not parallel; 0 for an asynchronous device */
@@ -127,7 +129,8 @@ struct tnd_step {
         struct tnd_extent moved; /* transfers */
     };
     int32_t group;
-    int32_t until; /* device steps: synced before this group begins; else group + 1 */
+    int32_t until; /* device steps, early downloads: synced before this group begins;
+                      else group + 1 */
 };
 
 /** Steps first_step .. first_step + n_steps - 1. */

@@ -215,12 +215,15 @@ static void read_operands(const struct tnd_residency *residency, const struct ta
     }
 }
 
-int tnd_residency_fetch(struct tnd_residency *residency, const struct tandem_tensor *node,
-                        struct tnd_move list[TND_MAX_MOVES])
+bool tnd_residency_fetch_result(struct tnd_residency *residency, const struct tandem_tensor *node,
+                                struct tnd_move *out)
 {
-    struct moves moves = {list, 0};
-    read_operands(residency, node, TANDEM_TASK_NODE, HOST, &moves);
-    return moves.n;
+    struct moves moves = {out, 0};
+    struct tnd_region *region = tnd_residency_region(residency, node, -1);
+    if (region->kind == TND_REGION_RESULT) {
+        bring(residency, region, HOST, tnd_residency_span(region, node), &moves);
+    }
+    return moves.n > 0;
 }
 
 int tnd_residency_work(struct tnd_residency *residency, const struct tandem_tensor *node,

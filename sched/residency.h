@@ -114,9 +114,10 @@ enum { TND_MAX_MOVES = 2 * (TANDEM_MAX_SRC + 2) };
 int tnd_residency_work(struct tnd_residency *residency, const struct tandem_tensor *node,
                        uint32_t task, int slot, size_t workspace_offset, size_t workspace_bytes,
                        struct tnd_move moves[TND_MAX_MOVES]);
-/** All operands of a node come to the host; notes that. Returns the number of moves. */
-int tnd_residency_fetch(struct tnd_residency *residency, const struct tandem_tensor *node,
-                        struct tnd_move moves[TND_MAX_MOVES]);
+/** The result of a node comes to the host; notes that. False when it is there, or no result that
+ *  this graph alone makes. */
+bool tnd_residency_fetch_result(struct tnd_residency *residency, const struct tandem_tensor *node,
+                                struct tnd_move *out);
 /** Before the stages of the next node. */
 void tnd_residency_begin_node(struct tnd_residency *residency);
 /** The next download at the end of a run: outputs, and what was written into leaves, apart from

@@ -304,6 +304,19 @@ void tnd_run_submit(struct tnd_run *run, const struct tnd_step *step)
         ticket, (int)(step - run->steps->steps), tnd_run_predict_end(run, step)};
 }
 
+/* An early one is waited for later, and only as far as it. */
+static void note_download(struct tnd_run *run, const struct tnd_step *step, uint64_t ticket)
+{
+    if (!step->is_early) {
+        run->device_work[step->backend].has_download = true;
+        run->has_download = true;
+        return;
+    }
+    TND_ASSERT(run->n_flights < TND_MAX_IN_FLIGHT);
+    run->flights[run->n_flights++] = (struct tnd_run_flight){
+        ticket, (int)(step - run->steps->steps), run->expected_ns_of[step->backend]};
+}
+
 void tnd_run_move(struct tnd_run *run, const struct tnd_step *step)
 {
     struct tandem_error error;
@@ -326,8 +339,7 @@ void tnd_run_move(struct tnd_run *run, const struct tnd_step *step)
         fail_on_device(run, step, status, &error);
     } else if (is_download) {
         note_device_work(run, step, ticket);
-        run->device_work[step->backend].has_download = true;
-        run->has_download = true;
+        note_download(run, step, ticket);
     } else {
         tnd_run_note_end(run, step);
     }
@@ -342,13 +354,13 @@ unsigned tnd_run_failures_of(const struct tnd_run *run, int slot)
     return n_failures;
 }
 
-static enum tandem_status sync_shared(const struct tnd_run *run, int slot,
+static enum tandem_status sync_shared(const struct tnd_run *run, int slot, uint64_t ticket,
                                       struct tandem_error *error)
 {
     struct tnd_run_device *device = &run->devices[slot];
     tandem_backend *backend = tnd_registry_backend(run->registry, slot);
     pthread_mutex_lock(&device->lock);
-    enum tandem_status status = tnd_backend_sync(backend, run->device_work[slot].ticket, error);
+    enum tandem_status status = tnd_backend_sync(backend, ticket, error);
     bool others_failed = device->n_failures != run->device_work[slot].n_failures;
     device->n_failures += status != TANDEM_OK;
     pthread_mutex_unlock(&device->lock);
@@ -359,30 +371,43 @@ static enum tandem_status sync_shared(const struct tnd_run *run, int slot,
     return status;
 }
 
-/* Waits for all that the device was given. */
-static void sync_device(struct tnd_run *run, int slot)
+/* Waits for what the device was given up to a step, unless that is over. */
+static void sync_until(struct tnd_run *run, int slot, const struct tnd_run_flight *until)
 {
     struct tnd_run_device_work *given = &run->device_work[slot];
-    const struct tnd_step *last = &run->steps->steps[given->last];
+    const struct tnd_step *last = &run->steps->steps[until->step];
     struct tandem_error error;
     memset(&error, 0, sizeof(error));
     struct tnd_run_wait wait;
-    TND_ASSERT(given->is_open && given->first <= given->last);
-    tnd_run_wait_begin(run, last, slot, run->expected_ns_of[slot], &wait);
-    enum tandem_status status = sync_shared(run, slot, &error);
+    if (!given->is_open || until->step < given->first) {
+        return;
+    }
+    TND_ASSERT(until->step <= given->last);
+    tnd_run_wait_begin(run, last, slot, until->expected_ns, &wait);
+    enum tandem_status status = sync_shared(run, slot, until->ticket, &error);
     tnd_run_wait_end(run, &wait);
-    for (int i = given->first; i <= given->last && i < run->n_times; i++) {
+    for (int i = given->first; i <= until->step && i < run->n_times; i++) {
         const struct tnd_step *step = &run->steps->steps[i];
         if (step->on_device && step->backend == slot && step->kind != TND_STEP_UPLOAD &&
             step->kind != TND_STEP_STREAM) {
             tnd_run_note_end(run, step);
         }
     }
-    given->is_open = false;
-    given->has_download = false;
+    given->is_open = until->step < given->last;
+    given->has_download = given->has_download && given->is_open;
+    given->first = until->step + 1;
     if (status != TANDEM_OK) {
         fail_on_device(run, last, status, &error);
     }
+}
+
+/* Waits for all that the device was given. */
+static void sync_device(struct tnd_run *run, int slot)
+{
+    const struct tnd_run_device_work *given = &run->device_work[slot];
+    const struct tnd_run_flight all = {given->ticket, given->last, run->expected_ns_of[slot]};
+    TND_ASSERT(given->is_open && given->first <= given->last);
+    sync_until(run, slot, &all);
 }
 
 void tnd_run_sync_all(struct tnd_run *run, bool downloads_only)
@@ -403,6 +428,10 @@ void tnd_run_sync_flights(struct tnd_run *run, int group)
         const struct tnd_step *step = &run->steps->steps[run->flights[i].step];
         if (step->until > group) {
             run->flights[n_kept++] = run->flights[i];
+            continue;
+        }
+        if (step->is_early) {
+            sync_until(run, step->backend, &run->flights[i]);
             continue;
         }
         struct tandem_error error;

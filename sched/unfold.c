@@ -100,9 +100,6 @@ static enum tandem_status unfold_stage(struct tnd_unfolding *unfolding, int i, i
     if (unfolding->plan->items != NULL) {
         step.row_begin = unfolding->plan->items[i].row_begin;
         step.row_end = unfolding->plan->items[i].row_end;
-        if (on_device) {
-            TND_TRY(tnd_unfold_fetch_ahead(unfolding, i));
-        }
     }
     bool is_streamed = on_device && s == TANDEM_STAGE_COMPUTE && tnd_stream_has(unfolding, i);
     if (unfolding->out->residency != NULL) {
@@ -140,7 +137,9 @@ static enum tandem_status unfold_node(struct tnd_unfolding *unfolding, int i)
             TND_TRY(unfold_stage(unfolding, i, s, workspace_offset, workspace_bytes));
         }
     }
-    return TANDEM_OK;
+    bool is_fetched = unfolding->plan->items != NULL && unfolding->plan->items[i].is_fetched;
+    return is_fetched && unfolding->out->residency != NULL ? tnd_unfold_fetch_early(unfolding, i)
+                                                           : TANDEM_OK;
 }
 
 /* ---- concurrent nodes ---- */
@@ -276,6 +275,11 @@ static enum tandem_status unfold_concurrent(struct tnd_unfolding *unfolding, int
         return unfold_node(unfolding, first);
     }
     TND_TRY(gather(unfolding, first, end, members, &n));
+    for (int i = 0; i < n; i++) {
+        for (int j = members[i].node; j >= 0; j = unfolding->out->fused[j].from) {
+            wait_for_devices(unfolding, unfolding->graph->nodes[j]);
+        }
+    }
     if (unfolding->out->residency != NULL) {
         TND_TRY(move_for_members(unfolding, members, n));
     }
@@ -328,6 +332,7 @@ enum tandem_status tnd_unfold(const struct tandem_graph *graph, const struct tan
     unfolding.must_break = false;
     unfolding.has_download = false;
     unfolding.is_concurrent = false;
+    unfolding.is_early = false;
     unfolding.is_moved = false;
     unfolding.device_waits = false;
     unfolding.device_us = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The state of one unfolding, and its parts: groups and transfers (unfold_groups.c), checks
- * (unfold_check.c), fetching ahead (unfold_ahead.c), the walk over nodes (unfold.c). Only for these
- * files and step.c. */
+ * (unfold_check.c), early downloads (unfold_ahead.c), the walk over nodes (unfold.c). Only for
+ * these files and step.c. */
 #ifndef TND_UNFOLD_H
 #define TND_UNFOLD_H
 
@@ -10,6 +10,7 @@
 /* A device step that has not been synced yet. */
 struct tnd_unfolding_flight {
     int step;
+    int slot; /* of an early download; else 0 */
     const struct tandem_tensor *node;
     size_t workspace_begin, workspace_end;
 };
@@ -25,6 +26,7 @@ struct tnd_unfolding {
     bool must_break;      /* the next step opens a group, since devices are synced before it */
     bool has_download;    /* in the last group: what follows opens a group */
     bool is_concurrent;   /* steps join the last group, whatever it holds */
+    bool is_early;        /* downloads are not waited for before their readers */
     bool is_moved;        /* what the stages need is where they run */
     bool device_waits;    /* workers sleep while a device works whose result is downloaded next */
     float device_us;      /* predicted time of those works */
@@ -55,9 +57,15 @@ bool tnd_unfold_fetches(const struct tnd_unfolding *unfolding, int i, int slot);
 enum tandem_status tnd_unfold_add_move(struct tnd_unfolding *unfolding, const struct tnd_move *move,
                                        int i, int stage);
 
-/** Before node i runs on a device: what host nodes soon behind it read, and what is there already,
- *  comes to the host. Of expanded graphs. */
-enum tandem_status tnd_unfold_fetch_ahead(struct tnd_unfolding *unfolding, int i);
+/** Behind node i of an expanded graph, whose result is read in another memory: it is fetched if it
+ *  is on a device, and the host goes on. */
+enum tandem_status tnd_unfold_fetch_early(struct tnd_unfolding *unfolding, int i);
+
+/** Whether the node touches the result that an early download brings, and not only on the device
+ *  that has it. */
+bool tnd_unfold_reads_elsewhere(const struct tnd_unfolding *unfolding,
+                                const struct tandem_tensor *node,
+                                const struct tnd_unfolding_flight *flight);
 
 /** Workers sleep in the gap behind a parallel group when a stage in the gap asks for it and the end
  * of none is predicted. */

@@ -22,7 +22,10 @@ void tnd_unfold_wait_for_devices(struct tnd_unfolding *unfolding, const struct t
     TND_ASSERT(unfolding->n_flights >= 0 && unfolding->n_flights <= TND_MAX_IN_FLIGHT);
     for (int i = 0; i < unfolding->n_flights; i++) {
         struct tnd_unfolding_flight *flight = &unfolding->flights[i];
-        if (node == NULL || tnd_nodes_conflict(node, flight->node)) {
+        bool waits =
+            node == NULL || (flight->slot > 0 ? tnd_unfold_reads_elsewhere(unfolding, node, flight)
+                                              : tnd_nodes_conflict(node, flight->node));
+        if (waits) {
             TND_ASSERT(flight->step < unfolding->out->n_steps);
             unfolding->out->steps[flight->step].until = last_group(unfolding->out) + 1;
             unfolding->must_break = true;
@@ -90,13 +93,14 @@ void tnd_unfold_add_step(struct tnd_unfolding *unfolding, struct tnd_step *step)
     if (step->n_workers > out->n_workers) {
         out->n_workers = step->n_workers;
     }
-    if (step->n_workers == 0 && !step->on_device) {
+    if (step->n_workers == 0 && (!step->on_device || step->is_early)) {
         TND_ASSERT(unfolding->n_flights < TND_MAX_IN_FLIGHT);
         struct tnd_unfolding_flight *flight = &unfolding->flights[unfolding->n_flights++];
         flight->step = out->n_steps;
         flight->node = unfolding->graph->nodes[step->node];
-        flight->workspace_begin = step->workspace_offset;
-        flight->workspace_end = step->workspace_offset + step->workspace_bytes;
+        flight->slot = step->is_early ? step->backend : 0;
+        flight->workspace_begin = step->is_early ? 0 : step->workspace_offset;
+        flight->workspace_end = step->is_early ? 0 : step->workspace_offset + step->workspace_bytes;
     }
     out->steps[out->n_steps++] = *step;
 }
@@ -123,6 +127,7 @@ enum tandem_status tnd_unfold_add_move(struct tnd_unfolding *unfolding, const st
         .stage = (uint8_t)(is_result ? TANDEM_STAGE_FINALIZE : stage),
         .backend = move->slot,
         .own_threads = 1,
+        .is_early = unfolding->is_early,
         .moved = move->extent,
     };
     TND_ASSERT((unfolding->out->device_slots >> move->slot & 1) != 0 || move->is_download);
@@ -133,7 +138,7 @@ enum tandem_status tnd_unfold_add_move(struct tnd_unfolding *unfolding, const st
         step.predicted_us = unfolding->device_us;
     }
     tnd_unfold_add_step(unfolding, &step);
-    if (move->is_download) {
+    if (move->is_download && !step.is_early) {
         unfolding->has_download = true;
     }
     return TANDEM_OK;

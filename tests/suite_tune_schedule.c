@@ -230,7 +230,35 @@ static void to_host(struct executor *x, int node, int side)
     }
 }
 
-static void prepare(struct executor *x, const struct tnd_schedule *schedule, int node, int side)
+static bool has_part(const struct tnd_schedule *schedule, int node, int side)
+{
+    bool any = false;
+    for (int p = 0; p < schedule->n_parts; p++) {
+        any = any || (schedule->parts[p].node == node && schedule->parts[p].side == side);
+    }
+    return any;
+}
+
+/* Whether somebody wants the result of a node that runs on `side` in another memory. */
+static bool leaves(const struct executor *x, const struct tnd_schedule *schedule, int node,
+                   int side)
+{
+    const struct tnd_schedule_problem *problem = x->problem;
+    bool any = false;
+    for (int i = node + 1; i < problem->n_nodes; i++) {
+        for (int e = problem->first_edge[i]; e < problem->first_edge[i + 1]; e++) {
+            bool is_read = problem->edges[e].from == node && !problem->edges[e].is_ordered;
+            for (int s = 0; s < problem->n_sides && is_read; s++) {
+                bool is_there = schedule->side[i] == TND_SCHEDULE_SPLIT ? has_part(schedule, i, s)
+                                                                        : schedule->side[i] == s;
+                any = any || (is_there && home(x, s) != home(x, side));
+            }
+        }
+    }
+    return any;
+}
+
+static void prepare(struct executor *x, int node, int side)
 {
     const struct tnd_schedule_problem *problem = x->problem;
     int memory = home(x, side);
@@ -239,7 +267,6 @@ static void prepare(struct executor *x, const struct tnd_schedule *schedule, int
         if (problem->edges[e].is_ordered || x->where[from][memory] >= 0) {
             continue;
         }
-        to_host(x, from, schedule->side[from]);
         if (memory > 0) {
             tell(x, AWAIT, x->where[from][0]);
             int job =
@@ -297,15 +324,9 @@ static void work_split(struct executor *x, const struct tnd_schedule *schedule, 
     check_int(covered, split->rows);
     for (int s = 1; s < problem->n_sides; s++) {
         if (rows[s] > 0) {
-            prepare(x, schedule, node, s);
+            prepare(x, node, s);
             last[s] = work(x, node, s, curve(split, s, rows[s]));
         }
-    }
-    if (rows[0] > 0) {
-        prepare(x, schedule, node, 0);
-        (void)work(x, node, 0, curve(split, 0, rows[0]));
-    }
-    for (int s = 1; s < problem->n_sides; s++) {
         if (rows[s] > 0 && problem->sides[s].own_memory) {
             int job = new_job(x, s, 2,
                               tnd_schedule_link_us(&problem->sides[s].download,
@@ -314,6 +335,10 @@ static void work_split(struct executor *x, const struct tnd_schedule *schedule, 
             tell(x, GIVE, job);
             last[s] = job;
         }
+    }
+    if (rows[0] > 0) {
+        prepare(x, node, 0);
+        (void)work(x, node, 0, curve(split, 0, rows[0]));
     }
     for (int s = 1; s < problem->n_sides; s++) {
         if (last[s] >= 0) {
@@ -421,9 +446,12 @@ static double execute(const struct tnd_schedule_problem *problem,
             work_split(x, schedule, node);
             continue;
         }
-        prepare(x, schedule, node, side);
+        prepare(x, node, side);
         x->where[node][home(x, side)] =
             work(x, node, side, (double)problem->times[node * problem->n_sides + side].us);
+        if (home(x, side) > 0 && leaves(x, schedule, node, side)) {
+            to_host(x, node, side);
+        }
     }
     return play(x);
 }

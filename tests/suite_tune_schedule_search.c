@@ -39,14 +39,18 @@ static void search_fetch(const struct drawn *d, struct moment *m, int from)
     }
 }
 
-static void search_node(const struct drawn *d, struct moment *m, int node, int side)
+/* `fetches`: its result comes to the host at once; else no other memory ever gets it. False when
+ * it needs such a result. */
+static bool search_node(const struct drawn *d, struct moment *m, int node, int side, bool fetches)
 {
     int memory = d->sides[side].own_memory ? side : 0;
     double ready = 0;
     for (int e = d->first_edge[node]; e < d->first_edge[node + 1]; e++) {
         int from = d->edges[e].from;
         if (!d->edges[e].is_ordered && m->there[from][memory] >= INFINITY) {
-            search_fetch(d, m, from);
+            if (m->there[from][0] >= INFINITY) {
+                return false;
+            }
             if (memory > 0) {
                 m->host = fmax(m->host, m->there[from][0]);
                 double *lane = lane_of(d, m, side, 1);
@@ -65,7 +69,12 @@ static void search_node(const struct drawn *d, struct moment *m, int node, int s
     m->there[node][memory] = *lane;
     m->side[node] = (uint8_t)side;
     m->done |= UINT32_C(1) << node;
+    if (fetches) {
+        search_fetch(d, m, node);
+        lane = lane_of(d, m, side, 2);
+    }
     m->end = fmax(m->end, *lane);
+    return true;
 }
 
 /* Earliest end of all, by what is left of paths. */
@@ -106,10 +115,12 @@ static void search_from(struct search *s, const struct moment *m)
         }
         for (int side = 0; side < d->problem.n_sides && can; side++) {
             if (d->times[i * d->problem.n_sides + side].us >= 0) {
-                struct moment next = *m;
-                search_node(d, &next, i, side);
-                if (bound(s, &next) < s->best * (1 - 1e-9)) {
-                    search_from(s, &next);
+                for (int fetches = 0; fetches <= d->sides[side].own_memory; fetches++) {
+                    struct moment next = *m;
+                    if (search_node(d, &next, i, side, fetches) &&
+                        bound(s, &next) < s->best * (1 - 1e-9)) {
+                        search_from(s, &next);
+                    }
                 }
             }
         }

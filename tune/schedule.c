@@ -26,6 +26,7 @@ struct finding {
     struct tnd_listing listing;
     struct tnd_schedule_run run;
     struct tnd_moment moment;
+    struct tnd_readers readers;
     struct tnd_bounds bounds;
     uint32_t *seen; /* for tnd_search */
     float *seen_us;
@@ -47,6 +48,7 @@ struct finding {
  * with them. */
 static void try_order(struct finding *f, const int32_t *order, struct placement *best)
 {
+    memcpy(f->moment.side, f->side, (size_t)f->problem->n_nodes);
     tnd_schedule_begin(&f->moment);
     for (int i = 0; i < f->problem->n_nodes; i++) {
         tnd_schedule_step(&f->moment, order[i], f->side[order[i]]);
@@ -371,6 +373,8 @@ static void try_lists(struct finding *f, bool may_split)
 {
     const struct tnd_schedule_problem *problem = f->problem;
     bool repeats = true;
+    tnd_schedule_by_chain(problem, f->order, f->keys, f->listing.by_rank);
+    try_list(f, may_split, false);
     for (uint32_t variant = 0; repeats && variant <= TND_SCHEDULE_REPEATS; variant++) {
         tnd_schedule_rank(problem, variant, f->listing.begin_us, f->keys, f->listing.by_rank);
         try_list(f, may_split, false);
@@ -545,7 +549,7 @@ static enum tandem_status reserve(struct finding *f, struct tnd_schedule *out,
         !place(problem->split_of != NULL ? n_cells : 0, sizeof(out->parts[0]), &bytes, &parts) ||
         !place(n, sizeof(uint64_t), &bytes, &keys) ||
         !place(3 * n + 5 * n_cells + 2 * n, sizeof(float), &bytes, &floats) ||
-        !place(7 * n + n_cells, sizeof(int32_t), &bytes, &orders) ||
+        !place(8 * n + 1 + n_cells + problem->first_edge[n], sizeof(int32_t), &bytes, &orders) ||
         !place(7 * n, 1, &bytes, &sides)) {
         return tnd_error_set(error, TANDEM_E_OVERFLOW, "planner", n, 0,
                              "planner: a schedule of %lld nodes does not fit into memory",
@@ -584,6 +588,8 @@ static enum tandem_status reserve(struct finding *f, struct tnd_schedule *out,
     f->best.order = f->graph_order + 4 * n;
     f->base.order = f->graph_order + 5 * n;
     f->unsplit.order = f->graph_order + 6 * n;
+    f->readers.first = f->set_at + n_cells;
+    f->readers.list = f->readers.first + n + 1;
     f->side = (uint8_t *)(void *)(base + sides);
     f->single.side = f->side + n;
     f->best.side = f->side + 2 * n;
@@ -606,6 +612,8 @@ enum tandem_status tnd_schedule_find(const struct tnd_schedule_problem *problem,
     f.run.problem = f.listing.problem = f.moment.problem = f.bounds.problem = problem;
     f.run.shares = f.listing.shares = f.moment.shares = f.bounds.shares = f.shares;
     f.listing.side = f.side;
+    f.run.readers = f.moment.readers = &f.readers;
+    tnd_schedule_find_readers(problem, &f.readers);
     for (int i = 0; i < problem->n_nodes; i++) {
         f.graph_order[i] = i;
     }

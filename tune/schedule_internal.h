@@ -17,15 +17,23 @@ struct tnd_shares {
     float part_us[TND_SCHEDULE_SIDES]; /* of each side, alone */
 };
 
+/* Nodes that read a result, without those that share memory only. */
+struct tnd_readers {
+    int32_t *first; /* n_nodes + 1 */
+    int32_t *list;
+};
+
 /* A placement that is handed out node by node, without slow-downs; arrays are borrowed. */
 struct tnd_moment {
     const struct tnd_schedule_problem *problem;
     const struct tnd_shares *shares;
-    double now_us; /* the host is free */
-    bool slept;    /* workers, while the host waited for a device */
+    const struct tnd_readers *readers; /* NULL: where later nodes run is not known yet */
+    bool fetches;                      /* then: the next node's result is fetched behind it */
+    double now_us;                     /* the host is free */
+    bool slept;                        /* workers, while the host waited for a device */
     double lanes[TND_SCHEDULE_LANES];
     double *there; /* [node * n_sides + memory]: when its result is there; negative: never */
-    uint8_t *side; /* of nodes that were handed out */
+    uint8_t *side; /* of all nodes, or of those that were handed out */
 };
 
 /* What a span is while it runs. */
@@ -39,6 +47,7 @@ struct tnd_schedule_job {
 struct tnd_schedule_run {
     const struct tnd_schedule_problem *problem;
     const struct tnd_shares *shares; /* of each split */
+    const struct tnd_readers *readers;
     const uint8_t *side;
     const int32_t *order;
     struct tnd_schedule_span *spans; /* begin_us < 0: not begun; end_us < 0: not over */
@@ -55,6 +64,13 @@ struct tnd_schedule_run {
     } lanes[TND_SCHEDULE_LANES];
 };
 
+/** Fills in the readers of all nodes; their arrays are given. */
+void tnd_schedule_find_readers(const struct tnd_schedule_problem *problem, struct tnd_readers *out);
+/** Whether a node runs in a device's memory and another memory needs its result: then it is fetched
+ *  right behind the node. */
+bool tnd_schedule_is_fetched(const struct tnd_schedule_problem *problem,
+                             const struct tnd_readers *readers, const struct tnd_shares *shares,
+                             const uint8_t *side, int32_t node);
 /** Most jobs that a run can have. */
 int64_t tnd_schedule_most_jobs(const struct tnd_schedule_problem *problem);
 /** Runs a placement; returns its makespan. The spans are left in `run`. */
@@ -179,6 +195,9 @@ struct tnd_listing {
  *  and near ties fall another way. `rank`, `keys`: n_nodes numbers of scratch memory. */
 void tnd_schedule_rank(const struct tnd_schedule_problem *problem, uint32_t variant, float *rank,
                        uint64_t *keys, int32_t *out_by_rank);
+/** Orders nodes by the first result of the graph that they lead to: one chain after another. */
+void tnd_schedule_by_chain(const struct tnd_schedule_problem *problem, int32_t *chain,
+                           uint64_t *keys, int32_t *out_order);
 /** Places all nodes; begins, ends and sides are left in `listing`. */
 void tnd_schedule_list(struct tnd_listing *listing);
 

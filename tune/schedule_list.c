@@ -52,6 +52,27 @@ static double drawn(int node, uint32_t variant)
     return variant > 0 ? 1 + TND_SCHEDULE_VARIES * (2 * share - 1) : 1;
 }
 
+void tnd_schedule_by_chain(const struct tnd_schedule_problem *problem, int32_t *chain,
+                           uint64_t *keys, int32_t *out_order)
+{
+    int n = problem->n_nodes;
+    for (int i = 0; i < n; i++) {
+        chain[i] = i;
+    }
+    for (int i = n - 1; i >= 0; i--) { /* a node that is read has the chain of a reader by now */
+        for (int32_t e = problem->first_edge[i]; e < problem->first_edge[i + 1]; e++) {
+            int32_t from = problem->edges[e].from;
+            bool is_first = chain[from] == from || chain[i] < chain[from];
+            chain[from] = is_first ? chain[i] : chain[from];
+        }
+        keys[i] = (uint64_t)(uint32_t)chain[i] << 32 | (uint32_t)i;
+    }
+    qsort(keys, (size_t)n, sizeof(keys[0]), compare_keys);
+    for (int i = 0; i < n; i++) {
+        out_order[i] = (int32_t)(uint32_t)keys[i];
+    }
+}
+
 void tnd_schedule_rank(const struct tnd_schedule_problem *problem, uint32_t variant, float *rank,
                        uint64_t *keys, int32_t *out_by_rank)
 {
@@ -102,9 +123,9 @@ static double bring(const struct tnd_listing *listing, struct lanes *lanes, int3
         int there = listing->side[from];
         double *free_us =
             &lanes->free_us[tnd_schedule_queue(problem, there, TND_SCHEDULE_DOWNLOAD)];
-        at = fmax((double)listing->end_us[from], *free_us) +
-             tnd_schedule_link_us(&problem->sides[there].download, problem->bytes[from]);
-        *free_us = is_noted ? at : *free_us;
+        double us = tnd_schedule_link_us(&problem->sides[there].download, problem->bytes[from]);
+        at = (double)listing->end_us[from] + us; /* right behind the work; later works shift */
+        *free_us = is_noted ? fmax(*free_us, (double)listing->end_us[from]) + us : *free_us;
         arrival[HOST] = is_noted ? (float)at : arrival[HOST];
     }
     if (memory != HOST) {

@@ -81,6 +81,34 @@ static void go_back_to(struct tnd_improving *m, int place)
     }
 }
 
+static bool waits_for(const struct tnd_schedule_problem *problem, int32_t node, int32_t from)
+{
+    for (int32_t e = problem->first_edge[node]; e < problem->first_edge[node + 1]; e++) {
+        if (problem->edges[e].from == from) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where a node's operands are fetched changes with its memory: the place of the first of them. */
+static int first_changed(const struct tnd_improving *m, int32_t node, int place)
+{
+    const struct tnd_schedule_problem *problem = m->bounds->problem;
+    int first = place;
+    int n_left = 0;
+    for (int32_t e = problem->first_edge[node]; e < problem->first_edge[node + 1]; e++) {
+        n_left += m->side[problem->edges[e].from] != HOST;
+    }
+    for (int at = place - 1; at >= 0 && n_left > 0; at--) {
+        if (m->side[m->order[at]] != HOST && waits_for(problem, node, m->order[at])) {
+            first = at;
+            n_left--;
+        }
+    }
+    return first;
+}
+
 /* INFINITY when it is slower than the placement is now. */
 static double price_from(struct tnd_improving *m, int place)
 {
@@ -115,16 +143,6 @@ static uint32_t draw(struct tnd_improving *m, int below)
 {
     m->chance = m->chance * UINT64_C(6364136223846793005) + 1442695040888963407; /* Knuth, MMIX */
     return (uint32_t)((m->chance >> 32) * (uint64_t)below >> 32);
-}
-
-static bool waits_for(const struct tnd_schedule_problem *problem, int32_t node, int32_t from)
-{
-    for (int32_t e = problem->first_edge[node]; e < problem->first_edge[node + 1]; e++) {
-        if (problem->edges[e].from == from) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* A place to which a node may move: behind all that it waits for, before all that wait for it. */
@@ -183,7 +201,8 @@ static bool try_move(struct tnd_improving *m)
     }
     move(m, at, to);
     m->side[node] = side;
-    double us = price_from(m, at < to ? at : to);
+    int first = at < to ? at : to;
+    double us = price_from(m, side != before ? first_changed(m, node, first) : first);
     if (us > m->us * (1 + TND_SCHEDULE_SLACK)) {
         move(m, to, at);
         m->side[node] = before;

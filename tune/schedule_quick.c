@@ -9,7 +9,14 @@
 
 enum { HOST = 0 };
 
-static double fetched_at(struct tnd_moment *m, int32_t from)
+/* A search has decided that no other memory gets the result: INFINITY. */
+static double fetched_at(const struct tnd_moment *m, int32_t from)
+{
+    double there = m->there[from * m->problem->n_sides];
+    return there >= 0 ? there : INFINITY;
+}
+
+static void fetch(struct tnd_moment *m, int32_t from)
 {
     const struct tnd_schedule_problem *problem = m->problem;
     double *there = &m->there[from * problem->n_sides];
@@ -20,7 +27,6 @@ static double fetched_at(struct tnd_moment *m, int32_t from)
                 tnd_schedule_link_us(&problem->sides[side].download, problem->bytes[from]);
         there[HOST] = *lane;
     }
-    return there[HOST];
 }
 
 static void wait_until(struct tnd_moment *m, double us)
@@ -40,6 +46,7 @@ static double bring_operands(struct tnd_moment *m, int32_t node, int side)
         double *there = &m->there[edge->from * problem->n_sides];
         if (!edge->is_ordered && there[memory] < 0) {
             double here_us = fetched_at(m, edge->from);
+            ready_us = tnd_later(ready_us, here_us);
             if (memory != HOST) {
                 wait_until(m, here_us);
                 double *lane = &m->lanes[tnd_schedule_queue(problem, side, TND_SCHEDULE_UPLOAD)];
@@ -84,12 +91,6 @@ static void step_split(struct tnd_moment *m, int32_t node)
             double ready_us = bring_operands(m, node, side);
             parts[side] = work_on(m, side, ready_us, (double)shares->part_us[side]);
         }
-    }
-    if (shares->rows[HOST] > 0) {
-        (void)bring_operands(m, node, HOST);
-        work_here(m, (double)shares->part_us[HOST]);
-    }
-    for (int side = 1; side < problem->n_sides; side++) {
         if (shares->rows[side] > 0 && problem->sides[side].own_memory) {
             double *lane = &m->lanes[tnd_schedule_queue(problem, side, TND_SCHEDULE_DOWNLOAD)];
             *lane = tnd_later(tnd_later(*lane, m->now_us), parts[side]) +
@@ -97,6 +98,12 @@ static void step_split(struct tnd_moment *m, int32_t node)
                                          split->bytes_per_row * (double)shares->rows[side]);
             parts[side] = *lane;
         }
+    }
+    if (shares->rows[HOST] > 0) {
+        (void)bring_operands(m, node, HOST);
+        work_here(m, (double)shares->part_us[HOST]);
+    }
+    for (int side = 1; side < problem->n_sides; side++) {
         until_us = shares->rows[side] > 0 ? tnd_later(until_us, parts[side]) : until_us;
     }
     wait_until(m, until_us);
@@ -121,6 +128,10 @@ void tnd_schedule_step(struct tnd_moment *m, int32_t node, int side)
     }
     m->there[node * problem->n_sides + tnd_schedule_memory(problem, side)] =
         side == HOST ? m->now_us : ready_us;
+    if (m->readers != NULL ? tnd_schedule_is_fetched(problem, m->readers, m->shares, m->side, node)
+                           : m->fetches) {
+        fetch(m, node);
+    }
 }
 
 void tnd_schedule_begin(struct tnd_moment *m)

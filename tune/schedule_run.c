@@ -5,6 +5,7 @@
  * down, so time goes on from one end of a job to the next. Start at tnd_schedule_run. */
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/tnd_assert.h"
 #include "tune/schedule_internal.h"
@@ -180,7 +181,7 @@ static void fetch(struct tnd_schedule_run *run, int32_t node)
     }
 }
 
-/* Results that a node reads are fetched; the host waits for them when it reads or uploads them. */
+/* The host waits for what it reads or uploads. */
 static void bring_operands(struct tnd_schedule_run *run, int32_t node, int side)
 {
     const struct tnd_schedule_problem *problem = run->problem;
@@ -192,7 +193,7 @@ static void bring_operands(struct tnd_schedule_run *run, int32_t node, int side)
         if (edge->is_ordered || at[memory] != NONE) {
             continue;
         }
-        fetch(run, edge->from);
+        TND_ASSERT(at[HOST] != NONE); /* fetched when it was handed out */
         if (memory != HOST) {
             wait_for(run, at[HOST]);
             at[memory] = add_job(
@@ -208,7 +209,50 @@ static void bring_operands(struct tnd_schedule_run *run, int32_t node, int side)
     }
 }
 
-/* Parts first, then the host's own; then the parts are fetched and put into the result. */
+void tnd_schedule_find_readers(const struct tnd_schedule_problem *problem, struct tnd_readers *out)
+{
+    int n = problem->n_nodes;
+    memset(out->first, 0, ((size_t)n + 1) * sizeof(out->first[0]));
+    for (int32_t e = 0; e < problem->first_edge[n]; e++) {
+        out->first[problem->edges[e].from] += problem->edges[e].is_ordered == 0;
+    }
+    int32_t end = 0;
+    for (int i = 0; i <= n; i++) {
+        end += out->first[i];
+        out->first[i] = end; /* filled from the end on */
+    }
+    for (int i = n - 1; i >= 0; i--) {
+        for (int32_t e = problem->first_edge[i]; e < problem->first_edge[i + 1]; e++) {
+            if (!problem->edges[e].is_ordered) {
+                out->list[--out->first[problem->edges[e].from]] = i;
+            }
+        }
+    }
+}
+
+bool tnd_schedule_is_fetched(const struct tnd_schedule_problem *problem,
+                             const struct tnd_readers *readers, const struct tnd_shares *shares,
+                             const uint8_t *side, int32_t node)
+{
+    int memory = tnd_schedule_memory(problem, side[node]);
+    bool is_fetched = false;
+    for (int32_t r = readers->first[node]; r < readers->first[node + 1] && memory != HOST; r++) {
+        int32_t reader = readers->list[r];
+        if (side[reader] != TND_SCHEDULE_SPLIT) {
+            is_fetched = is_fetched || tnd_schedule_memory(problem, side[reader]) != memory;
+            continue;
+        }
+        const int64_t *rows = shares[problem->split_of[reader]].rows;
+        for (int part = 0; part < problem->n_sides; part++) {
+            is_fetched =
+                is_fetched || (rows[part] > 0 && tnd_schedule_memory(problem, part) != memory);
+        }
+    }
+    return is_fetched;
+}
+
+/* Parts, which are fetched behind their works, first; then the host's own; then the parts are put
+ * into the result. */
 static void run_split(struct tnd_schedule_run *run, int32_t node)
 {
     const struct tnd_schedule_problem *problem = run->problem;
@@ -225,21 +269,19 @@ static void run_split(struct tnd_schedule_run *run, int32_t node)
             run->spans[parts[side]].is_part = true;
             joined += (double)rows[side];
         }
-    }
-    if (rows[HOST] > 0) {
-        bring_operands(run, node, HOST);
-        int32_t own =
-            work_here(run, node, TND_SCHEDULE_RUN, tnd_schedule_share_us(split, HOST, rows[HOST]));
-        run->spans[own].is_part = true;
-    }
-    for (int side = 1; side < problem->n_sides; side++) {
-        if (parts[side] != NONE && problem->sides[side].own_memory) {
+        if (rows[side] > 0 && problem->sides[side].own_memory) {
             parts[side] = add_job(run, node, TND_SCHEDULE_DOWNLOAD, side,
                                   tnd_schedule_link_us(&problem->sides[side].download,
                                                        split->bytes_per_row * (double)rows[side]),
                                   parts[side]);
             run->spans[parts[side]].is_part = true;
         }
+    }
+    if (rows[HOST] > 0) {
+        bring_operands(run, node, HOST);
+        int32_t own =
+            work_here(run, node, TND_SCHEDULE_RUN, tnd_schedule_share_us(split, HOST, rows[HOST]));
+        run->spans[own].is_part = true;
     }
     for (int side = 1; side < problem->n_sides; side++) {
         wait_for(run, parts[side]);
@@ -261,6 +303,9 @@ static void run_node(struct tnd_schedule_run *run, int32_t node)
     int32_t job = side == HOST ? work_here(run, node, TND_SCHEDULE_RUN, us)
                                : add_job(run, node, TND_SCHEDULE_RUN, side, us, NONE);
     run->at[node * problem->n_sides + tnd_schedule_memory(problem, side)] = job;
+    if (tnd_schedule_is_fetched(problem, run->readers, run->shares, run->side, node)) {
+        fetch(run, node);
+    }
 }
 
 int64_t tnd_schedule_most_jobs(const struct tnd_schedule_problem *problem)

@@ -2,7 +2,8 @@
  * Branch and bound over the sides and the order of small graphs: what is handed out next, and
  * where, depth first, what promises most first. A branch ends where its bound is not clearly below
  * the best placement so far, and where the same nodes have led to a state before that was no later
- * in anything. Prices are those of schedule_quick.c. */
+ * in anything. Whether a result is fetched is decided with its
+ * node, before its readers are placed. Prices are those of schedule_quick.c. */
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 enum {
     HOST = 0,
     MOST = TND_SCHEDULE_SMALL,
-    BRANCHES = MOST * (TND_SCHEDULE_SIDES + 1),
+    BRANCHES = 2 * MOST * (TND_SCHEDULE_SIDES + 1),
     STATE = MOST * TND_SCHEDULE_SIDES + TND_SCHEDULE_LANES,
     SLOTS = 8,
     SETS = TND_SCHEDULE_SEEN / SLOTS
@@ -42,6 +43,7 @@ struct prefix {
 struct branch {
     double bound_us;
     uint8_t node, option;
+    bool fetches; /* its result may be read elsewhere */
 };
 
 static void copy(const struct search *s, struct prefix *to, const struct prefix *from)
@@ -65,6 +67,7 @@ static bool is_done(const struct prefix *prefix, int node)
 static void step(struct search *s, struct prefix *prefix, const struct branch *branch)
 {
     bool is_split = branch->option == s->problem->n_sides;
+    prefix->moment.fetches = branch->fetches;
     tnd_schedule_step(&prefix->moment, branch->node,
                       is_split ? TND_SCHEDULE_SPLIT : branch->option);
     prefix->done |= UINT32_C(1) << branch->node;
@@ -216,6 +219,9 @@ static int add_branch(struct search *s, const struct prefix *prefix, struct bran
     struct prefix next;
     copy(s, &next, prefix);
     step(s, &next, &branch);
+    if (!(next.moment.now_us < INFINITY)) {
+        return n; /* it needs a result that was not fetched */
+    }
     branch.bound_us = bound(s, &next);
     if (!promises(s, branch.bound_us)) {
         return n;
@@ -243,8 +249,10 @@ static void search_from(struct search *s, const struct prefix *prefix)
     for (int i = 0; i < s->problem->n_nodes; i++) {
         bool can = !is_done(prefix, i) && (s->before[i] & ~prefix->done) == 0;
         for (int a = 0; a < b->n_options && can; a++) {
-            if (b->us[i * b->n_options + a] < INFINITY) {
-                n = add_branch(s, prefix, (struct branch){0, (uint8_t)i, (uint8_t)a}, n, branches);
+            int both = tnd_schedule_option_memory(b, a) != HOST && s->readers[i] != 0;
+            for (int f = 0; f <= both && b->us[i * b->n_options + a] < INFINITY; f++) {
+                struct branch branch = {0, (uint8_t)i, (uint8_t)a, f > 0};
+                n = add_branch(s, prefix, branch, n, branches);
             }
         }
     }

@@ -358,10 +358,10 @@ static enum tandem_status run_step(struct replaying *r, int s, double factor)
         return TANDEM_OK;
     }
     submit(r, event, step->backend);
-    if (!step->on_device) {
+    if (!step->on_device || step->is_early) {
         r->flights[r->n_flights++] = s; /* the unfolding never has more of them */
     }
-    if (step->kind == TND_STEP_DOWNLOAD) {
+    if (step->kind == TND_STEP_DOWNLOAD && !step->is_early) {
         r->queues[step->backend].has_download = true;
     }
     return TANDEM_OK;
