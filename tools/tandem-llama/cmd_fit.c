@@ -301,7 +301,7 @@ int tnd_cmd_fit(int argc, char **argv)
          "prompt, generation or mixed (a prompt, then 128 tokens); mixed"},
         {"prompt", ARGS_INT, &r.prompt, 1, 65536, "M", "tokens of a prompt; 512"},
         {"expert-skew", ARGS_NUMBER, &r.skew, 0, 10, "S",
-         "experts of a layer apart: the r-th most used one counts r^-S; 0: all alike"},
+         "experts of a layer apart: the r-th most used counts r^-S; 0: all alike"},
         {"type", ARGS_STRING, &r.type, 0, 0, "TYPE", "of the weights of a known model; q4_0"},
         {"table", ARGS_STRING, &r.table, 0, 0, "FILE", "timing table; default: this machine's"},
         {"threads", ARGS_INT, &r.threads, 1, MOST_THREADS, "N",
